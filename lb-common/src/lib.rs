@@ -1,0 +1,2 @@
+//! Map ABI, wire formats and the pure packet decision.
+#![no_std]

@@ -1,0 +1,1 @@
+//! Namespaces, topologies and traffic for the tests.
