@@ -1,2 +1,8 @@
-//! Map ABI, wire formats and the pure packet decision.
+//! What both sides of Spillway agree on: the map ABI, the wire formats, and the pure decision.
+//!
+//! Nothing here knows of aya, tokio or protobuf, nothing allocates, and nothing is unsafe but
+//! [`abi::pod`]. The packet programs compile this crate for BPF; the daemon and the command line
+//! compile the very same code to explain what the packet programs do.
 #![no_std]
+
+pub mod abi;

@@ -1,0 +1,27 @@
+//! Descriptors: all that a pool's packets need to know, in two cache lines.
+
+use super::{group::GroupHead, limits::MAX_REGIONS_PER_POOL, service::AddressWords};
+
+/// One version of a pool. Immutable once published; the first 64 bytes serve the fast path.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Descriptor {
+    /// Key of the flow hash.
+    pub hash_key: [u64; 2],
+    /// The first group of the order, where open connections are at home.
+    pub home: GroupHead,
+    /// Outer source of IPv6 tunnels, as in the packet; zero: the daemon has none.
+    pub source_v6: AddressWords,
+    /// Outer source of IPv4 tunnels, as in the packet; zero: the daemon has none.
+    pub source_v4: u32,
+    /// Groups in `groups`; 0: the pool has no members at all.
+    pub group_count: u32,
+    /// Zero.
+    pub flags: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Group indices, nearest region first; `groups[0]` is the home group.
+    pub groups: [u32; MAX_REGIONS_PER_POOL],
+    /// Zero.
+    pub spare: [u32; 8],
+}

@@ -1,0 +1,26 @@
+//! How many entries each map holds. Part of the layout: a change is a new [`super::LAYOUT_VERSION`].
+
+/// Services (address, port, protocol).
+pub const MAX_SERVICES: u32 = 4_096;
+/// Pools that at least one service names.
+pub const MAX_POOLS: u32 = 4_096;
+/// Descriptors: a pool needs its current one, its former one, and room for the next.
+pub const MAX_DESCRIPTORS: u32 = 3 * MAX_POOLS;
+/// Groups (a pool's members in one region), published and in preparation together.
+pub const MAX_GROUPS: u32 = 16_384;
+/// Regions one pool can overflow through, its own included.
+pub const MAX_REGIONS_PER_POOL: usize = 8;
+/// Standby words of a group.
+pub const STANDBYS_PER_GROUP: u32 = 8;
+/// Member words, published and in preparation together.
+pub const MAX_MEMBERS: u32 = 262_144;
+/// Backend indices; index 0 is never given out.
+pub const MAX_BACKENDS: u32 = 65_536;
+/// Next-hop words; index 0 means *none*.
+pub const MAX_NEXT_HOPS: u32 = 65_536;
+/// Highest interface index (exclusive) that a next hop can name.
+pub const MAX_INTERFACES: u32 = 65_536;
+/// Slot tables, published and in preparation together.
+pub const MAX_TABLES: u32 = 4_096;
+/// Slots of a table where the configuration does not say otherwise (a prime).
+pub const DEFAULT_SLOTS: u32 = 65_537;

@@ -1,0 +1,23 @@
+//! The map ABI: every value that the daemon writes and a packet program reads, byte for byte.
+//!
+//! Flat structs are immutable once published; what changes in place is a single `u64` word.
+//! All integers are in host order unless a field says that it holds bytes as they stand in a packet.
+
+pub mod backend;
+pub mod counter;
+pub mod descriptor;
+pub mod group;
+pub mod limits;
+pub mod member;
+pub mod names;
+pub mod next_hop;
+pub mod pod;
+pub mod pool;
+pub mod receiver;
+pub mod service;
+pub mod slot;
+pub mod table_ref;
+pub mod verdict;
+
+/// Version of this layout. It is part of the pin path, so programs of two layouts never share maps.
+pub const LAYOUT_VERSION: u32 = 1;

@@ -1,0 +1,41 @@
+//! Names of maps and programs, as they stand in the objects and under the pin path.
+
+/// Hash: [`super::service::ServiceKey`] to [`super::service::Service`].
+pub const SERVICES: &str = "SERVICES";
+/// Array of [`super::pool::PoolWord`].
+pub const POOLS: &str = "POOLS";
+/// Array of [`super::descriptor::Descriptor`].
+pub const DESCRIPTORS: &str = "DESCRIPTORS";
+/// Array of [`super::group::Group`].
+pub const GROUPS: &str = "GROUPS";
+/// Array of [`super::slot::StandbyWord`]: a group's words stand at `group * STANDBYS_PER_GROUP`.
+pub const STANDBYS: &str = "STANDBYS";
+/// Array of arrays of [`super::slot::SlotWord`], each of the default size.
+pub const TABLES: &str = "TABLES";
+/// Array of arrays of [`super::slot::SlotWord`] of any size.
+pub const SIZED_TABLES: &str = "SIZED_TABLES";
+/// Array of [`super::member::MemberWord`].
+pub const MEMBERS: &str = "MEMBERS";
+/// Array of [`super::backend::Backend`].
+pub const BACKENDS: &str = "BACKENDS";
+/// Array of [`super::next_hop::NextHopWord`].
+pub const NEXT_HOPS: &str = "NEXT_HOPS";
+/// Array of [`super::next_hop::InterfaceWord`] by interface index.
+pub const INTERFACES: &str = "INTERFACES";
+/// Device hash map: interface index to interface index.
+pub const DEVICES: &str = "DEVICES";
+/// Per-CPU array of [`super::counter::VerdictCounter`] by verdict number (both programs).
+pub const VERDICT_COUNTERS: &str = "VERDICT_COUNTERS";
+/// Per-CPU array of [`super::counter::TrafficCounter`] by service index.
+pub const SERVICE_COUNTERS: &str = "SERVICE_COUNTERS";
+/// Per-CPU array of [`super::counter::TrafficCounter`] by backend index.
+pub const BACKEND_COUNTERS: &str = "BACKEND_COUNTERS";
+/// Longest-prefix trie of [`super::receiver::SourcePrefix`] (receiver).
+pub const SOURCES: &str = "SOURCES";
+/// Hash set of [`super::receiver::VipKey`] (receiver).
+pub const VIPS: &str = "VIPS";
+
+/// The balancer's program and object.
+pub const BALANCER: &str = "balancer";
+/// The receiver's program and object.
+pub const RECEIVER: &str = "receiver";

@@ -1,0 +1,60 @@
+//! Next hops: where a frame goes on the wire.
+
+/// `{MAC 48, interface index 16}`, the MAC's first byte lowest. Zero: unresolved. Changed in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextHopWord(pub u64);
+
+impl NextHopWord {
+    /// No address is known: members behind it are not usable.
+    pub const UNRESOLVED: Self = Self(0);
+
+    /// A resolved next hop; `interface` is not 0.
+    pub const fn new(mac: [u8; 6], interface: u16) -> Self {
+        Self(mac_word(mac) | (interface as u64) << 48)
+    }
+
+    /// Whether packets can be sent to it.
+    #[inline(always)]
+    pub const fn is_resolved(self) -> bool {
+        self.interface() != 0
+    }
+
+    /// Destination MAC.
+    #[inline(always)]
+    pub const fn mac(self) -> [u8; 6] {
+        mac_of(self.0)
+    }
+
+    /// Index of the interface it is reached over.
+    #[inline(always)]
+    pub const fn interface(self) -> u16 {
+        (self.0 >> 48) as u16
+    }
+}
+
+/// An interface's own MAC (low 48 bits); zero: the programs do not send out of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterfaceWord(pub u64);
+
+impl InterfaceWord {
+    /// A word of an interface's MAC.
+    pub const fn new(mac: [u8; 6]) -> Self {
+        Self(mac_word(mac))
+    }
+
+    /// Source MAC of frames sent out of it.
+    #[inline(always)]
+    pub const fn mac(self) -> [u8; 6] {
+        mac_of(self.0)
+    }
+}
+
+const fn mac_word(mac: [u8; 6]) -> u64 {
+    u64::from_le_bytes([mac[0], mac[1], mac[2], mac[3], mac[4], mac[5], 0, 0])
+}
+
+#[inline(always)]
+const fn mac_of(word: u64) -> [u8; 6] {
+    let [a, b, c, d, e, f, _, _] = word.to_le_bytes();
+    [a, b, c, d, e, f]
+}

@@ -1,0 +1,91 @@
+//! Services: what a packet's destination is looked up as.
+
+use core::net::IpAddr;
+
+/// An address as four words in the byte order of the packet; IPv4 is v4-mapped (RFC 4291, 2.5.5.2).
+pub type AddressWords = [u32; 4];
+
+/// The second-to-last word of a v4-mapped address, in the byte order of the packet.
+pub const V4_MAPPED: u32 = 0xffff_u32.to_be();
+
+/// IP version 4, as keys and backends name it.
+pub const IPV4: u8 = 4;
+/// IP version 6, as keys and backends name it.
+pub const IPV6: u8 = 6;
+
+/// [`AddressWords`] of an address.
+pub const fn address_words(address: IpAddr) -> AddressWords {
+    let octets = match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+        IpAddr::V6(v6) => v6.octets(),
+    };
+    let mut words = [0; 4];
+    let mut i = 0;
+    while i < 4 {
+        words[i] = u32::from_ne_bytes([
+            octets[4 * i],
+            octets[4 * i + 1],
+            octets[4 * i + 2],
+            octets[4 * i + 3],
+        ]);
+        i += 1;
+    }
+    words
+}
+
+/// The address that [`address_words`] made words of; `version` is [`IPV4`] or [`IPV6`].
+pub fn address_of(words: &AddressWords, version: u8) -> IpAddr {
+    let mut octets = [0; 16];
+    for (chunk, word) in octets.chunks_exact_mut(4).zip(words) {
+        chunk.copy_from_slice(&word.to_ne_bytes());
+    }
+    if version == IPV4 {
+        IpAddr::from([octets[12], octets[13], octets[14], octets[15]])
+    } else {
+        IpAddr::from(octets)
+    }
+}
+
+/// Key of the service map.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ServiceKey {
+    /// The VIP.
+    pub address: AddressWords,
+    /// Destination port in the byte order of the packet; 0 is reserved for any-port services.
+    pub port: u16,
+    /// IP protocol number: 6 (TCP) or 17 (UDP).
+    pub protocol: u8,
+    /// [`IPV4`] or [`IPV6`], so that a v4-mapped IPv6 destination never meets an IPv4 service.
+    pub version: u8,
+}
+
+impl ServiceKey {
+    /// The key of a VIP; `port` in host order.
+    pub const fn new(address: IpAddr, port: u16, protocol: u8) -> Self {
+        let version = if address.is_ipv4() { IPV4 } else { IPV6 };
+        Self { address: address_words(address), port: port.to_be(), protocol, version }
+    }
+
+    /// The VIP's address.
+    pub fn ip(&self) -> IpAddr {
+        address_of(&self.address, self.version)
+    }
+}
+
+/// Value of the service map.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// The key again: a preallocated hash element may be reused under a reader, so the reader checks.
+    pub key: ServiceKey,
+    /// Index of this service's counters.
+    pub index: u32,
+    /// Index of its pool's word.
+    pub pool: u32,
+    /// [`SERVICE_BY_ADDRESS`]; other bits are 0.
+    pub flags: u32,
+}
+
+/// The flow hash leaves the client's port out (affinity by client address).
+pub const SERVICE_BY_ADDRESS: u32 = 1;

@@ -1,0 +1,102 @@
+//! Verdicts: what became of a packet. The number is the counter's index, the name is the metric's
+//! label, the text is the document. Numbers are never used again.
+
+/// What the driver does with a packet of this verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The host's own stack gets it, unchanged unless the verdict says so.
+    Pass,
+    /// It is gone.
+    Drop,
+    /// It leaves the interface it came in on.
+    Transmit,
+    /// It leaves by another interface.
+    Redirect,
+}
+
+macro_rules! verdicts {
+    ($($(#[doc = $doc:literal])+ $name:ident = $number:literal, $label:literal, $action:ident;)+) => {
+        /// Every way a packet can leave the balancer or the receiver.
+        #[repr(u32)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Verdict {
+            $($(#[doc = $doc])+ $name = $number,)+
+        }
+
+        impl Verdict {
+            /// All verdicts, by number.
+            pub const ALL: &[Self] = &[$(Self::$name),+];
+
+            /// The label of metrics and commands.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$name => $label,)+ }
+            }
+
+            /// What it means, one or more sentences.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$name => concat!($($doc, "\n"),+),)+ }
+            }
+
+            /// What the driver does with the packet.
+            #[inline(always)]
+            pub const fn action(self) -> Action {
+                match self { $(Self::$name => Action::$action,)+ }
+            }
+
+            /// The verdict with a number.
+            pub const fn from_number(number: u32) -> Option<Self> {
+                match number { $($number => Some(Self::$name),)+ _ => None }
+            }
+        }
+    };
+}
+
+verdicts! {
+    /// Not IP, or a kind of Ethernet frame the balancer leaves alone (VLAN tags included).
+    NotIp = 0, "not_ip", Pass;
+    /// No service has this address, port and protocol.
+    NotOurs = 1, "not_ours", Pass;
+    /// IP, but neither TCP nor UDP (ICMP and IPv6 extension headers included).
+    OtherProtocol = 2, "other_protocol", Pass;
+    /// Encapsulated and sent back out of the interface it came in on.
+    Transmitted = 3, "transmitted", Transmit;
+    /// Encapsulated and sent out of another interface.
+    Redirected = 4, "redirected", Redirect;
+    /// The frame ends before its headers do, or an IP length contradicts the frame.
+    Malformed = 5, "malformed", Drop;
+    /// A TCP segment with SYN and FIN, or SYN and RST.
+    InvalidTcpFlags = 6, "invalid_tcp_flags", Drop;
+    /// A first fragment for a service; only whole packets are balanced.
+    Fragment = 7, "fragment", Drop;
+    /// A later fragment: it has no ports, so no service is found.
+    LaterFragment = 8, "later_fragment", Pass;
+    /// TTL or hop limit would reach zero by forwarding.
+    HopLimitExceeded = 9, "hop_limit_exceeded", Drop;
+    /// The pool of the service has no member that may have the packet.
+    NoBackend = 10, "no_backend", Drop;
+    /// Members that may have the packet exist, but none has a resolved next hop.
+    NextHopUnresolved = 11, "next_hop_unresolved", Drop;
+    /// The packet does not fit the backend's MTU after encapsulation.
+    TooLarge = 12, "too_large", Drop;
+    /// The balancer has no source address of the tunnel's IP version.
+    NoSourceAddress = 13, "no_source_address", Drop;
+    /// The driver gave no room in front of the packet.
+    NoHeadroom = 14, "no_headroom", Drop;
+    /// The interface of the next hop is not in the device map.
+    RedirectFailed = 15, "redirect_failed", Drop;
+    /// A map entry that another names is missing: a defect or a half-made map.
+    Inconsistent = 16, "inconsistent", Drop;
+    /// Receiver: the outer header was taken off and the inner packet handed to the host.
+    Decapsulated = 17, "decapsulated", Pass;
+    /// Receiver: not a tunnel packet to one of the VIPs; untouched.
+    NotTunnel = 18, "not_tunnel", Pass;
+    /// Receiver: a tunnel packet for a VIP from a source that is not allowed.
+    SourceNotAllowed = 19, "source_not_allowed", Drop;
+    /// Receiver: a tunnel packet from a balancer whose inner destination is no VIP of this host; untouched.
+    VipNotAllowed = 20, "vip_not_allowed", Pass;
+    /// Receiver: the inner header is cut short or contradicts the outer length.
+    InnerMalformed = 21, "inner_malformed", Drop;
+}
+
+/// Entries of the verdict counter map: room for later verdicts without a new layout.
+pub const VERDICT_SLOTS: u32 = 64;
