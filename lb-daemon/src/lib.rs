@@ -1,1 +1,4 @@
-//! The daemon.
+//! The daemon of Spillway as a library: `spillwayd` is a thin program over it, and `spillway` reads
+//! the pinned maps through it.
+
+pub mod model;

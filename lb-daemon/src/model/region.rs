@@ -1,0 +1,8 @@
+use super::Name;
+
+/// A place where backends are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Region {
+    /// Regions that take over, nearest first; distinct, without this one.
+    pub overflow_to: Vec<Name>,
+}
