@@ -1,4 +1,6 @@
 //! The daemon of Spillway as a library: `spillwayd` is a thin program over it, and `spillway` reads
 //! the pinned maps through it.
 
+pub mod api;
+pub mod document;
 pub mod model;

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 /// Longest name, bytes (that of a DNS label, RFC 1035, 2.3.4).
-pub const MAX_LENGTH: usize = 63;
+const MAX_LENGTH: usize = 63;
 
 /// A name: 1 to 63 of `a-z`, `0-9` and `-`, neither first nor last a `-`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

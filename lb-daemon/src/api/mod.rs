@@ -1,0 +1,3 @@
+//! The door: gRPC in, [`crate::model`] and commands out.
+
+pub mod convert;

@@ -1,0 +1,41 @@
+//! What is wrong with a file, and where.
+
+use std::fmt;
+
+/// `line 3, column 7: cause`, lines and columns counted from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DocumentError {
+    /// Line and column in characters; `None` if it is about no place in the text.
+    pub place: Option<(usize, usize)>,
+    /// What is wrong there.
+    pub cause: String,
+}
+
+impl DocumentError {
+    pub(super) fn new(text: &str, error: &toml::de::Error) -> Self {
+        let place = error.span().and_then(|span| text.get(..span.start)).map(|before| {
+            let line = before.rsplit('\n').next().unwrap_or_default();
+            (before.matches('\n').count() + 1, line.chars().count() + 1)
+        });
+        Self { place, cause: one_line(error.message()) }
+    }
+
+    pub(super) fn unwritable(error: &toml::ser::Error) -> Self {
+        Self { place: None, cause: one_line(&error.to_string()) }
+    }
+}
+
+fn one_line(message: &str) -> String {
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+impl fmt::Display for DocumentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((line, column)) = self.place {
+            write!(f, "line {line}, column {column}: ")?;
+        }
+        f.write_str(&self.cause)
+    }
+}
+
+impl std::error::Error for DocumentError {}

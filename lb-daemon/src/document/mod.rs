@@ -1,0 +1,63 @@
+//! The file form of a configuration, TOML, for people.
+//!
+//! It says the same as `spillway.v1.Configuration`, field by field; whether the values make sense is
+//! judged behind the API, once for every door. What a file can get wrong alone (spelling of fields,
+//! types, durations without a unit) is told here, with its line.
+
+mod duration;
+mod error;
+mod health_check;
+mod pool;
+mod region;
+mod service;
+
+use serde::{Deserialize, Serialize};
+
+pub use error::DocumentError;
+pub use health_check::{HealthCheck, HttpProbe, Probe};
+pub use pool::{Backend, Pool, WantedState};
+pub use region::Region;
+pub use service::{Affinity, Protocol, Service};
+
+/// A configuration as a file says it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Document {
+    /// Key of the flow hash, 32 hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash_key: Option<String>,
+    /// `[[region]]`
+    #[serde(default, rename = "region", skip_serializing_if = "Vec::is_empty")]
+    pub regions: Vec<Region>,
+    /// `[[health_check]]`
+    #[serde(default, rename = "health_check", skip_serializing_if = "Vec::is_empty")]
+    pub health_checks: Vec<HealthCheck>,
+    /// `[[pool]]`
+    #[serde(default, rename = "pool", skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<Pool>,
+    /// `[[service]]`
+    #[serde(default, rename = "service", skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<Service>,
+}
+
+impl Document {
+    /// Reads a file's text.
+    ///
+    /// # Errors
+    /// [`DocumentError`] has the line of the first thing that is not TOML, or no field of ours, or of
+    /// another type than its field.
+    pub fn parse(text: &str) -> Result<Self, DocumentError> {
+        toml::from_str(text).map_err(|error| DocumentError::new(text, &error))
+    }
+
+    /// The file's text.
+    ///
+    /// # Errors
+    /// [`DocumentError`] where a value has no TOML form.
+    pub fn to_toml(&self) -> Result<String, DocumentError> {
+        toml::to_string(self).map_err(|error| DocumentError::unwritable(&error))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,273 @@
+use std::{num::NonZeroU32, time::Duration};
+
+use proptest::{collection::vec, option, prelude::*};
+use spillway_proto::v1;
+
+use super::*;
+
+const FILE: &str = r#"
+hash_key = "000102030405060708090a0b0c0d0e0f"
+
+[[region]]
+name = "eu"
+overflow_to = ["us"]
+
+[[region]]
+name = "us"
+
+[[health_check]]
+name = "web-http"
+port = 8080
+interval = "500ms"
+timeout = "1s"
+rise = 3
+fall = 4
+jitter_percent = 0
+http = { path = "/healthz", host = "web.example", status_min = 200, status_max = 204 }
+
+[[health_check]]
+name = "open"
+port = 80
+tcp = {}
+
+[[pool]]
+name = "web"
+health_checks = ["web-http", "open"]
+slots = 251
+
+[[pool.backend]]
+address = "10.0.0.1"
+region = "eu"
+weight = 0
+wanted = "disabled"
+mtu = 1400
+
+[[pool.backend]]
+address = "2001:db8::1"
+region = "us"
+
+[[service]]
+name = "web"
+address = "192.0.2.1"
+port = 80
+protocol = "tcp"
+pool = "web"
+affinity = "client"
+"#;
+
+#[test]
+fn a_file_says_what_the_message_says() {
+    let expected = v1::Configuration {
+        regions: vec![
+            v1::Region { name: "eu".into(), overflow_to: vec!["us".into()] },
+            v1::Region { name: "us".into(), overflow_to: vec![] },
+        ],
+        health_checks: vec![
+            v1::HealthCheck {
+                name: "web-http".into(),
+                probe: Some(v1::health_check::Probe::Http(v1::HttpProbe {
+                    path: "/healthz".into(),
+                    host: "web.example".into(),
+                    status_min: 200,
+                    status_max: 204,
+                })),
+                port: 8080,
+                interval: Some(prost_types::Duration { seconds: 0, nanos: 500_000_000 }),
+                timeout: Some(prost_types::Duration { seconds: 1, nanos: 0 }),
+                rise: 3,
+                fall: 4,
+                jitter_percent: Some(0),
+            },
+            v1::HealthCheck {
+                name: "open".into(),
+                probe: Some(v1::health_check::Probe::Tcp(v1::TcpProbe {})),
+                port: 80,
+                ..Default::default()
+            },
+        ],
+        pools: vec![v1::Pool {
+            name: "web".into(),
+            backends: vec![
+                v1::Backend {
+                    address: "10.0.0.1".into(),
+                    region: "eu".into(),
+                    weight: Some(0),
+                    wanted: v1::WantedState::Disabled.into(),
+                    mtu: 1400,
+                },
+                v1::Backend {
+                    address: "2001:db8::1".into(),
+                    region: "us".into(),
+                    ..Default::default()
+                },
+            ],
+            health_checks: vec!["web-http".into(), "open".into()],
+            slots: 251,
+        }],
+        services: vec![v1::Service {
+            name: "web".into(),
+            address: "192.0.2.1".into(),
+            port: 80,
+            protocol: v1::Protocol::Tcp.into(),
+            pool: "web".into(),
+            affinity: v1::Affinity::Client.into(),
+        }],
+        hash_key: "000102030405060708090a0b0c0d0e0f".into(),
+    };
+    assert_eq!(v1::Configuration::from(Document::parse(FILE).unwrap()), expected);
+}
+
+#[test]
+fn an_empty_file_is_an_empty_configuration() {
+    let document = Document::parse("# nothing\n").unwrap();
+    assert_eq!(v1::Configuration::from(document), v1::Configuration::default());
+}
+
+#[test]
+fn a_mistake_is_told_with_its_line() {
+    let service = "[[service]]\nname = \"web\"\naddress = \"192.0.2.1\"\npool = \"web\"\n";
+    let check = "\n[[health_check]]\nname = \"x\"\nport = 1\n";
+    for (text, expected) in [
+        ("hash_key = 5", "line 1, column 12: invalid type: integer `5`, expected a string"),
+        (
+            &format!("{service}port = 80\nprotcol = \"tcp\"\n"),
+            "line 6, column 1: unknown field `protcol`, expected one of \
+             `name`, `address`, `port`, `protocol`, `pool`, `affinity`",
+        ),
+        (&format!("{service}port = 80\n"), "line 1, column 1: missing field `protocol`"),
+        (
+            &format!("{service}protocol = \"tcp\"\nport = -1\n"),
+            "line 6, column 8: invalid value: integer `-1`, expected u32",
+        ),
+        (
+            &format!("{service}port = 80\nprotocol = \"sctp\"\n"),
+            "line 6, column 12: unknown variant `sctp`, expected `tcp` or `udp`",
+        ),
+        (
+            &format!("{check}tcp = {{}}\ninterval = 5\n"),
+            "line 6, column 12: invalid type: integer `5`, expected a duration with its unit, \
+             such as \"500ms\" or \"2s\"",
+        ),
+        (
+            &format!("{check}tcp = {{}}\ninterval = \"5\"\n"),
+            "line 6, column 12: invalid value: string \"5\", expected a duration with its unit, \
+             such as \"500ms\" or \"2s\"",
+        ),
+        (
+            &format!("{check}tcp = {{}}\nrise = 0\n"),
+            "line 6, column 8: invalid value: integer `0`, expected a nonzero u32",
+        ),
+        (check, "line 2, column 1: health check \"x\": give either tcp = {} or http = {}"),
+        (
+            &format!("{check}tcp = {{}}\nhttp = {{}}\n"),
+            "line 2, column 1: health check \"x\": give tcp or http, not both",
+        ),
+        ("[[region]]\nname = \"ä\"\nname = \"b\"", "line 3, column 1: duplicate key"),
+        ("[[region", "line 1, column 9: unclosed array table, expected `]]`"),
+    ] {
+        assert_eq!(Document::parse(text).unwrap_err().to_string(), expected, "{text}");
+    }
+}
+
+#[test]
+fn durations_are_whole_numbers_with_a_unit() {
+    for (text, expected, again) in [
+        ("500ms", Duration::from_millis(500), "500ms"),
+        ("2s", Duration::from_secs(2), "2s"),
+        ("0090s", Duration::from_secs(90), "90s"),
+        ("120s", Duration::from_secs(120), "2m"),
+        ("1h", Duration::from_secs(3600), "1h"),
+        ("0ms", Duration::ZERO, "0s"),
+        ("1500us", Duration::from_micros(1500), "1500us"),
+        ("7ns", Duration::from_nanos(7), "7ns"),
+        ("18446744073709551615s", Duration::from_secs(u64::MAX), "18446744073709551615s"),
+    ] {
+        assert_eq!(duration::parse(text), Some(expected), "{text}");
+        assert_eq!(duration::spell(expected), again);
+    }
+    for bad in ["", "5", "s", "-1s", "1.5s", "1 s", "1S", "1s ", "1d", "18446744073709551615h"] {
+        assert_eq!(duration::parse(bad), None, "{bad}");
+    }
+}
+
+fn number() -> impl Strategy<Value = Option<NonZeroU32>> {
+    option::of((1u32..).prop_map(|n| NonZeroU32::new(n).unwrap()))
+}
+
+fn text() -> impl Strategy<Value = Option<String>> {
+    option::of(".{1,8}")
+}
+
+fn time() -> impl Strategy<Value = Option<Duration>> {
+    option::of((0u64..4_000_000_000_000).prop_map(Duration::from_nanos))
+}
+
+prop_compose! {
+    fn check()(
+        name in ".{0,8}", port in any::<u32>(), interval in time(), timeout in time(),
+        rise in number(), fall in number(), jitter_percent in any::<Option<u32>>(),
+        probe in prop_oneof![
+            Just(Probe::Tcp),
+            (text(), text(), number(), number()).prop_map(|(path, host, status_min, status_max)| {
+                Probe::Http(HttpProbe { path, host, status_min, status_max })
+            }),
+        ],
+    ) -> HealthCheck {
+        HealthCheck { name, probe, port, interval, timeout, rise, fall, jitter_percent }
+    }
+}
+
+prop_compose! {
+    fn backend()(
+        address in ".{0,8}", region in ".{0,8}", weight in any::<Option<u32>>(), mtu in number(),
+        wanted in option::of(prop_oneof![Just(WantedState::Active), Just(WantedState::Disabled)]),
+    ) -> Backend {
+        Backend { address, region, weight, wanted, mtu }
+    }
+}
+
+prop_compose! {
+    fn service()(
+        name in ".{0,8}", address in ".{0,8}", port in any::<u32>(), pool in ".{0,8}",
+        protocol in prop_oneof![Just(Protocol::Tcp), Just(Protocol::Udp)],
+        affinity in option::of(prop_oneof![Just(Affinity::Connection), Just(Affinity::Client)]),
+    ) -> Service {
+        Service { name, address, port, protocol, pool, affinity }
+    }
+}
+
+prop_compose! {
+    fn document()(
+        hash_key in text(),
+        regions in vec((".{0,8}", vec(".{0,8}", 0..3)), 0..3),
+        health_checks in vec(check(), 0..3),
+        pools in vec((".{0,8}", vec(".{0,8}", 0..3), number(), vec(backend(), 0..3)), 0..3),
+        services in vec(service(), 0..3),
+    ) -> Document {
+        let region = |(name, overflow_to)| Region { name, overflow_to };
+        let pool =
+            |(name, health_checks, slots, backends)| Pool { name, health_checks, slots, backends };
+        Document {
+            hash_key,
+            regions: regions.into_iter().map(region).collect(),
+            health_checks,
+            pools: pools.into_iter().map(pool).collect(),
+            services,
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_document_survives_its_file_and_its_message(document in document()) {
+        prop_assert_eq!(&Document::parse(&document.to_toml().unwrap()).unwrap(), &document);
+        let message = v1::Configuration::from(document.clone());
+        prop_assert_eq!(Document::try_from(message).unwrap(), document);
+    }
+
+    #[test]
+    fn no_text_panics(text in any::<String>(), cut in any::<prop::sample::Index>()) {
+        let _ = Document::parse(&text);
+        let _ = Document::parse(&FILE[..cut.index(FILE.len())]);
+    }
+}
