@@ -5,4 +5,12 @@
 //! compile the very same code to explain what the packet programs do.
 #![no_std]
 
+#[cfg(test)]
+extern crate std;
+
 pub mod abi;
+pub mod checksum;
+pub mod flow_hash;
+pub mod path;
+pub mod receive;
+pub mod wire;

@@ -1,0 +1,86 @@
+//! Encapsulate: the bytes that go in front of the packet.
+
+use super::{Forward, tables::Tables};
+use crate::{
+    abi::{
+        service::{AddressWords, IPV4},
+        verdict::Verdict,
+    },
+    wire::{self, ethernet, ipv4, ipv6},
+};
+
+/// The new head of the frame: Ethernet and outer IP header. The frame grows by the outer header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// An IPv4 tunnel: the frame grows by 20 bytes.
+    V4([u8; ethernet::LENGTH + ipv4::LENGTH]),
+    /// An IPv6 tunnel: the frame grows by 40 bytes.
+    V6([u8; ethernet::LENGTH + ipv6::LENGTH]),
+}
+
+/// The head for a packet on its way to a backend.
+///
+/// # Errors
+/// [`Verdict::TooLarge`], [`Verdict::NoSourceAddress`], [`Verdict::NextHopUnresolved`].
+#[inline(always)]
+pub fn head<T: Tables + ?Sized>(tables: &T, forward: &Forward<'_>) -> Result<Head, Verdict> {
+    let (backend, parsed) = (forward.backend, &forward.parsed);
+    let interface = u32::from(forward.choice.next_hop.interface());
+    let own = tables.interface(interface).ok_or(Verdict::NextHopUnresolved)?;
+    let (is_v4, payload) = (backend.version == IPV4, parsed.ip_length);
+    let overhead = if is_v4 { ipv4::LENGTH } else { ipv6::LENGTH } as u32;
+    if payload + overhead > u32::from(backend.mtu) {
+        return Err(Verdict::TooLarge);
+    }
+    let protocol = if parsed.flow.version == IPV4 { wire::IP_IN_IP } else { wire::IPV6_IN_IP };
+    let macs = (forward.choice.next_hop.mac(), own.mac());
+    if is_v4 {
+        let source = forward.descriptor.source_v4;
+        if source == 0 {
+            return Err(Verdict::NoSourceAddress);
+        }
+        let outer = ipv4::Outer {
+            source,
+            destination: backend.address[3],
+            traffic_class: parsed.traffic_class,
+            protocol,
+            payload: payload as u16,
+        };
+        Ok(Head::V4(framed(macs, ethernet::IPV4, outer.emit())))
+    } else {
+        let source = forward.descriptor.source_v6;
+        if is_unset(&source) {
+            return Err(Verdict::NoSourceAddress);
+        }
+        let outer = ipv6::Outer {
+            source,
+            destination: backend.address,
+            traffic_class: parsed.traffic_class,
+            flow_label: forward.hash.flow_label(),
+            next_header: protocol,
+            payload: payload as u16,
+        };
+        Ok(Head::V6(framed(macs, ethernet::IPV6, outer.emit())))
+    }
+}
+
+#[inline(always)]
+const fn is_unset(address: &AddressWords) -> bool {
+    address[0] | address[1] | address[2] | address[3] == 0
+}
+
+/// An Ethernet header and what follows it; `macs` are destination and source.
+#[inline(always)]
+fn framed<const IP: usize, const ALL: usize>(
+    (destination, source): ([u8; 6], [u8; 6]),
+    ether_type: [u8; 2],
+    ip: [u8; IP],
+) -> [u8; ALL] {
+    const { assert!(ALL == IP + ethernet::LENGTH) };
+    let mut head = [0; ALL];
+    head[..6].copy_from_slice(&destination);
+    head[6..12].copy_from_slice(&source);
+    head[12..14].copy_from_slice(&ether_type);
+    head[14..].copy_from_slice(&ip);
+    head
+}

@@ -1,0 +1,154 @@
+//! Parse: from a frame to the flow it belongs to. One bounds check per header.
+
+use crate::{
+    abi::{
+        service::{IPV4, IPV6, V4_MAPPED},
+        verdict::Verdict,
+    },
+    flow_hash::FlowTuple,
+    wire::{
+        self, ethernet,
+        ipv4::{self, Ipv4},
+        ipv6::{self, Ipv6},
+        packet::Packet,
+        tcp, udp,
+    },
+};
+
+/// What a packet asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A SYN without ACK: a new connection.
+    NewConnection,
+    /// Any other TCP segment: one of an open connection.
+    OpenConnection,
+    /// A UDP datagram.
+    Datagram,
+}
+
+/// What was read of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parsed {
+    /// The flow.
+    pub flow: FlowTuple,
+    /// What it asks for.
+    pub kind: Kind,
+    /// DSCP and ECN.
+    pub traffic_class: u8,
+    /// TTL or hop limit.
+    pub hop_limit: u8,
+    /// Length of the IP packet, bytes.
+    pub ip_length: u32,
+    /// Whether it is a first fragment.
+    pub is_fragment: bool,
+    /// TCP control bits; 0 for UDP.
+    pub tcp_flags: u8,
+}
+
+/// Reads a frame's headers.
+///
+/// # Errors
+/// The verdict of a frame that no service can have.
+#[inline(always)]
+pub fn parse<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
+    let frame = packet.bytes::<{ ethernet::LENGTH }>(0).ok_or(Verdict::NotIp)?;
+    match ethernet::ether_type(frame) {
+        ethernet::IPV4 => parse_ipv4(packet),
+        ethernet::IPV6 => parse_ipv6(packet),
+        _ => Err(Verdict::NotIp),
+    }
+}
+
+#[inline(always)]
+fn parse_ipv4<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
+    let header = packet.bytes(ethernet::LENGTH).ok_or(Verdict::Malformed)?;
+    let ip = Ipv4(header);
+    let (header_length, length) = (ip.header_length(), usize::from(ip.total_length()));
+    if ip.version() != IPV4 || header_length < ipv4::LENGTH || length < header_length {
+        return Err(Verdict::Malformed);
+    }
+    if length > packet.length() - ethernet::LENGTH {
+        return Err(Verdict::Malformed);
+    }
+    if ip.is_later_fragment() {
+        return Err(Verdict::LaterFragment);
+    }
+    let parsed = Parsed {
+        flow: FlowTuple {
+            client: [0, 0, V4_MAPPED, ip.source()],
+            vip: [0, 0, V4_MAPPED, ip.destination()],
+            client_port: 0,
+            service_port: 0,
+            protocol: ip.protocol(),
+            version: IPV4,
+        },
+        kind: Kind::Datagram,
+        traffic_class: ip.traffic_class(),
+        hop_limit: ip.ttl(),
+        ip_length: length as u32,
+        is_fragment: ip.is_fragment(),
+        tcp_flags: 0,
+    };
+    parse_transport(packet, parsed, header_length)
+}
+
+#[inline(always)]
+fn parse_ipv6<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
+    let header = packet.bytes(ethernet::LENGTH).ok_or(Verdict::Malformed)?;
+    let ip = Ipv6(header);
+    let length = usize::from(ip.payload_length()) + ipv6::LENGTH;
+    if ip.version() != IPV6 || length > packet.length() - ethernet::LENGTH {
+        return Err(Verdict::Malformed);
+    }
+    let parsed = Parsed {
+        flow: FlowTuple {
+            client: ip.source(),
+            vip: ip.destination(),
+            client_port: 0,
+            service_port: 0,
+            protocol: ip.next_header(),
+            version: IPV6,
+        },
+        kind: Kind::Datagram,
+        traffic_class: ip.traffic_class(),
+        hop_limit: ip.hop_limit(),
+        ip_length: length as u32,
+        is_fragment: false,
+        tcp_flags: 0,
+    };
+    parse_transport(packet, parsed, ipv6::LENGTH)
+}
+
+/// Fills in what TCP or UDP says; `ip_header` is the length of the IP header, 20 to 60 bytes.
+#[inline(always)]
+fn parse_transport<P: Packet + ?Sized>(
+    packet: &P,
+    mut parsed: Parsed,
+    ip_header: usize,
+) -> Result<Parsed, Verdict> {
+    let at = ethernet::LENGTH + ip_header;
+    let room = (parsed.ip_length as usize).wrapping_sub(ip_header);
+    match parsed.flow.protocol {
+        wire::TCP => {
+            let header = packet.bytes::<{ tcp::LENGTH }>(at).ok_or(Verdict::Malformed)?;
+            if room < tcp::LENGTH {
+                return Err(Verdict::Malformed);
+            }
+            (parsed.flow.client_port, parsed.flow.service_port) = udp::ports(header);
+            parsed.tcp_flags = tcp::flags(header);
+            parsed.kind = match parsed.tcp_flags & (tcp::SYN | tcp::ACK) {
+                tcp::SYN => Kind::NewConnection,
+                _ => Kind::OpenConnection,
+            };
+        }
+        wire::UDP => {
+            let header = packet.bytes::<{ udp::LENGTH }>(at).ok_or(Verdict::Malformed)?;
+            if room < udp::LENGTH {
+                return Err(Verdict::Malformed);
+            }
+            (parsed.flow.client_port, parsed.flow.service_port) = udp::ports(header);
+        }
+        _ => return Err(Verdict::OtherProtocol),
+    }
+    Ok(parsed)
+}

@@ -1,0 +1,165 @@
+//! IPv4 (RFC 791).
+
+use super::OUTER_HOP_LIMIT;
+use crate::checksum;
+
+/// Length of the header without options, bytes.
+pub const LENGTH: usize = 20;
+
+const DONT_FRAGMENT: u16 = 0x4000;
+const MORE_FRAGMENTS: u16 = 0x2000;
+const OFFSET: u16 = 0x1fff;
+
+mod field {
+    use core::ops::Range;
+    pub(super) const VERSION_AND_LENGTH: usize = 0;
+    pub(super) const TRAFFIC_CLASS: usize = 1;
+    pub(super) const TOTAL_LENGTH: Range<usize> = 2..4;
+    pub(super) const FRAGMENT: Range<usize> = 6..8;
+    pub(super) const TTL: usize = 8;
+    pub(super) const PROTOCOL: usize = 9;
+    pub(super) const CHECKSUM: Range<usize> = 10..12;
+    pub(super) const SOURCE: Range<usize> = 12..16;
+    pub(super) const DESTINATION: Range<usize> = 16..20;
+}
+
+/// A view of a header's first 20 bytes.
+#[derive(Clone, Copy)]
+pub struct Ipv4<'a>(pub &'a [u8; LENGTH]);
+
+impl Ipv4<'_> {
+    #[inline(always)]
+    fn u16(&self, range: core::ops::Range<usize>) -> u16 {
+        u16::from_be_bytes([self.0[range.start], self.0[range.start + 1]])
+    }
+
+    #[inline(always)]
+    fn word(&self, range: core::ops::Range<usize>) -> u32 {
+        let at = range.start;
+        u32::from_ne_bytes([self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]])
+    }
+
+    /// Version, 4 in an IPv4 packet.
+    #[inline(always)]
+    pub fn version(&self) -> u8 {
+        self.0[field::VERSION_AND_LENGTH] >> 4
+    }
+
+    /// Length of the header with options, bytes (0 to 60).
+    #[inline(always)]
+    pub fn header_length(&self) -> usize {
+        usize::from(self.0[field::VERSION_AND_LENGTH] & 0xf) * 4
+    }
+
+    /// DSCP and ECN.
+    #[inline(always)]
+    pub fn traffic_class(&self) -> u8 {
+        self.0[field::TRAFFIC_CLASS]
+    }
+
+    /// Length of the packet, header included, bytes.
+    #[inline(always)]
+    pub fn total_length(&self) -> u16 {
+        self.u16(field::TOTAL_LENGTH)
+    }
+
+    /// Whether it is a fragment that is not the first.
+    #[inline(always)]
+    pub fn is_later_fragment(&self) -> bool {
+        self.u16(field::FRAGMENT) & OFFSET != 0
+    }
+
+    /// Whether it is any fragment.
+    #[inline(always)]
+    pub fn is_fragment(&self) -> bool {
+        self.u16(field::FRAGMENT) & (OFFSET | MORE_FRAGMENTS) != 0
+    }
+
+    /// Time to live.
+    #[inline(always)]
+    pub fn ttl(&self) -> u8 {
+        self.0[field::TTL]
+    }
+
+    /// Protocol of the payload.
+    #[inline(always)]
+    pub fn protocol(&self) -> u8 {
+        self.0[field::PROTOCOL]
+    }
+
+    /// Source, as in the packet.
+    #[inline(always)]
+    pub fn source(&self) -> u32 {
+        self.word(field::SOURCE)
+    }
+
+    /// Destination, as in the packet.
+    #[inline(always)]
+    pub fn destination(&self) -> u32 {
+        self.word(field::DESTINATION)
+    }
+}
+
+/// Takes one from the TTL and keeps the checksum true (RFC 2003, 3.1: the encapsulator forwards).
+#[inline(always)]
+pub fn decrement_ttl(header: &mut [u8; LENGTH]) {
+    let old = [header[field::TTL], header[field::PROTOCOL]];
+    let new = [old[0].wrapping_sub(1), old[1]];
+    let at = field::CHECKSUM.start;
+    let sum = checksum::updated([header[at], header[at + 1]], old, new);
+    header[field::TTL] = new[0];
+    header[at] = sum[0];
+    header[at + 1] = sum[1];
+}
+
+/// What an outer header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outer {
+    /// Source, as in the packet.
+    pub source: u32,
+    /// Destination, as in the packet.
+    pub destination: u32,
+    /// DSCP and ECN (RFC 2983, RFC 6040: copied).
+    pub traffic_class: u8,
+    /// Protocol of the payload.
+    pub protocol: u8,
+    /// Length of the payload, bytes; at most 65515.
+    pub payload: u16,
+}
+
+impl Outer {
+    /// The header's bytes: DF set, so the identification may be zero (RFC 6864, 4.1).
+    #[inline(always)]
+    pub fn emit(&self) -> [u8; LENGTH] {
+        let [l0, l1] = self.payload.wrapping_add(LENGTH as u16).to_be_bytes();
+        let [f0, f1] = DONT_FRAGMENT.to_be_bytes();
+        let [s0, s1, s2, s3] = self.source.to_ne_bytes();
+        let [d0, d1, d2, d3] = self.destination.to_ne_bytes();
+        let mut header = [
+            0x45,
+            self.traffic_class,
+            l0,
+            l1,
+            0,
+            0,
+            f0,
+            f1,
+            OUTER_HOP_LIMIT,
+            self.protocol,
+            0,
+            0,
+            s0,
+            s1,
+            s2,
+            s3,
+            d0,
+            d1,
+            d2,
+            d3,
+        ];
+        let [c0, c1] = checksum::ipv4_header(&header);
+        header[field::CHECKSUM.start] = c0;
+        header[field::CHECKSUM.start + 1] = c1;
+        header
+    }
+}

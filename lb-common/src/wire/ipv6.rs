@@ -1,0 +1,117 @@
+//! IPv6 (RFC 8200).
+
+use super::OUTER_HOP_LIMIT;
+use crate::abi::service::AddressWords;
+
+/// Length of the header, bytes.
+pub const LENGTH: usize = 40;
+
+mod field {
+    pub(super) const PAYLOAD_LENGTH: usize = 4;
+    pub(super) const NEXT_HEADER: usize = 6;
+    pub(super) const HOP_LIMIT: usize = 7;
+    pub(super) const SOURCE: usize = 8;
+    pub(super) const DESTINATION: usize = 24;
+}
+
+/// A view of a header.
+#[derive(Clone, Copy)]
+pub struct Ipv6<'a>(pub &'a [u8; LENGTH]);
+
+impl Ipv6<'_> {
+    #[inline(always)]
+    fn words(&self, at: usize) -> AddressWords {
+        let word = |at: usize| {
+            u32::from_ne_bytes([self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]])
+        };
+        [word(at), word(at + 4), word(at + 8), word(at + 12)]
+    }
+
+    /// Version, 6 in an IPv6 packet.
+    #[inline(always)]
+    pub fn version(&self) -> u8 {
+        self.0[0] >> 4
+    }
+
+    /// DSCP and ECN.
+    #[inline(always)]
+    pub fn traffic_class(&self) -> u8 {
+        self.0[0] << 4 | self.0[1] >> 4
+    }
+
+    /// Length of what follows the header, bytes.
+    #[inline(always)]
+    pub fn payload_length(&self) -> u16 {
+        let at = field::PAYLOAD_LENGTH;
+        u16::from_be_bytes([self.0[at], self.0[at + 1]])
+    }
+
+    /// Protocol of what follows, or an extension header.
+    #[inline(always)]
+    pub fn next_header(&self) -> u8 {
+        self.0[field::NEXT_HEADER]
+    }
+
+    /// Hop limit.
+    #[inline(always)]
+    pub fn hop_limit(&self) -> u8 {
+        self.0[field::HOP_LIMIT]
+    }
+
+    /// Source, as in the packet.
+    #[inline(always)]
+    pub fn source(&self) -> AddressWords {
+        self.words(field::SOURCE)
+    }
+
+    /// Destination, as in the packet.
+    #[inline(always)]
+    pub fn destination(&self) -> AddressWords {
+        self.words(field::DESTINATION)
+    }
+}
+
+/// Takes one from the hop limit (RFC 2473, 3.1: the encapsulator forwards).
+#[inline(always)]
+pub fn decrement_hop_limit(header: &mut [u8; LENGTH]) {
+    header[field::HOP_LIMIT] = header[field::HOP_LIMIT].wrapping_sub(1);
+}
+
+/// What an outer header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outer {
+    /// Source, as in the packet.
+    pub source: AddressWords,
+    /// Destination, as in the packet.
+    pub destination: AddressWords,
+    /// DSCP and ECN (RFC 2983, RFC 6040: copied).
+    pub traffic_class: u8,
+    /// Flow label, 20 bits, from the flow's hash (RFC 6438).
+    pub flow_label: u32,
+    /// Protocol of the payload.
+    pub next_header: u8,
+    /// Length of the payload, bytes.
+    pub payload: u16,
+}
+
+impl Outer {
+    /// The header's bytes.
+    #[inline(always)]
+    pub fn emit(&self) -> [u8; LENGTH] {
+        let first = 6 << 28 | u32::from(self.traffic_class) << 20 | self.flow_label & 0xf_ffff;
+        let mut header = [0; LENGTH];
+        header[..4].copy_from_slice(&first.to_be_bytes());
+        header[4..6].copy_from_slice(&self.payload.to_be_bytes());
+        header[field::NEXT_HEADER] = self.next_header;
+        header[field::HOP_LIMIT] = OUTER_HOP_LIMIT;
+        let mut i = 0;
+        while i < 4 {
+            let at = field::SOURCE + 4 * i;
+            header[at..at + 4].copy_from_slice(&self.source[i].to_ne_bytes());
+            let at = field::DESTINATION + 4 * i;
+            header[at..at + 4].copy_from_slice(&self.destination[i].to_ne_bytes());
+            i += 1;
+        }
+        header
+    }
+}

@@ -1,0 +1,21 @@
+//! Headers as they stand in a packet: views over byte arrays, and writers into them.
+//!
+//! A view never judges: it names fields. What is wrong with them is said in [`crate::path`].
+
+pub mod ethernet;
+pub mod ipv4;
+pub mod ipv6;
+pub mod packet;
+pub mod tcp;
+pub mod udp;
+
+/// IP protocol number of TCP (RFC 9293).
+pub const TCP: u8 = 6;
+/// IP protocol number of UDP (RFC 768).
+pub const UDP: u8 = 17;
+/// IP protocol number of IPv4 in IP (RFC 2003).
+pub const IP_IN_IP: u8 = 4;
+/// IP protocol number of IPv6 in IP (RFC 2473, RFC 4213).
+pub const IPV6_IN_IP: u8 = 41;
+/// Hop limit and TTL of the outer header (RFC 1700's recommended default).
+pub const OUTER_HOP_LIMIT: u8 = 64;

@@ -1,0 +1,74 @@
+//! The only pointer arithmetic on packets.
+
+use aya_ebpf::{helpers::bpf_xdp_adjust_head, programs::XdpContext};
+use lb_common::wire::packet::Packet;
+
+/// A frame in the driver's buffer. Views of it must not outlive [`Frame::grow`] or
+/// [`Frame::shrink`], which the borrow checker sees to: both want the frame mutable.
+pub struct Frame<'c> {
+    context: &'c XdpContext,
+}
+
+impl<'c> Frame<'c> {
+    /// The frame of a context.
+    #[inline(always)]
+    pub const fn new(context: &'c XdpContext) -> Self {
+        Self { context }
+    }
+
+    /// Index of the interface it came in on.
+    #[inline(always)]
+    pub fn interface(&self) -> u32 {
+        // SAFETY: the context pointer that the kernel gave is valid while the program runs.
+        unsafe { (*self.context.ctx).ingress_ifindex }
+    }
+
+    /// `N` bytes from `offset` to write to, or `None` where the frame ends before.
+    #[inline(always)]
+    pub fn bytes_mut<const N: usize>(&mut self, offset: usize) -> Option<&mut [u8; N]> {
+        let start = self.context.data() + offset;
+        if start + N > self.context.data_end() {
+            return None;
+        }
+        // SAFETY: the range was checked against the end of the packet; `&mut self` excludes views.
+        Some(unsafe { &mut *(start as *mut [u8; N]) })
+    }
+
+    /// Makes room of `by` bytes in front; false where the driver has none.
+    #[inline(always)]
+    #[must_use]
+    pub fn grow(&mut self, by: usize) -> bool {
+        self.adjust(-(by as i32))
+    }
+
+    /// Takes `by` bytes off the front; false where the frame is shorter.
+    #[inline(always)]
+    #[must_use]
+    pub fn shrink(&mut self, by: usize) -> bool {
+        self.adjust(by as i32)
+    }
+
+    #[inline(always)]
+    fn adjust(&mut self, by: i32) -> bool {
+        // SAFETY: the context is the kernel's; no view of the packet is alive.
+        unsafe { bpf_xdp_adjust_head(self.context.ctx, by) == 0 }
+    }
+}
+
+impl Packet for Frame<'_> {
+    #[inline(always)]
+    fn bytes<const N: usize>(&self, offset: usize) -> Option<&[u8; N]> {
+        let start = self.context.data() + offset;
+        if start + N > self.context.data_end() {
+            return None;
+        }
+        // SAFETY: the range was checked against the end of the packet; packet memory has no
+        // alignment that a byte array would need.
+        Some(unsafe { &*(start as *const [u8; N]) })
+    }
+
+    #[inline(always)]
+    fn length(&self) -> usize {
+        self.context.data_end() - self.context.data()
+    }
+}

@@ -1,0 +1,22 @@
+//! What the kernel lends: packet memory, map memory, helpers. All unsafe code of this crate.
+#![allow(unsafe_code)]
+
+mod frame;
+mod map;
+mod repeat;
+
+pub use frame::Frame;
+pub use map::{element, lookup_copy, per_cpu, table_word, word};
+pub use repeat::repeat;
+
+/// A program's licence, read by the kernel when it is loaded.
+#[unsafe(link_section = "license")]
+#[unsafe(no_mangle)]
+pub static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";
+
+/// The objects hold no panic path; should one appear, the verifier refuses its endless loop.
+#[cfg(target_arch = "bpf")]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {}
+}

@@ -1,0 +1,35 @@
+//! The receiver's allow-lists.
+
+use aya_ebpf::{
+    btf_maps::{HashMap, LpmTrie, lpm_trie::Key},
+    macros::btf_map,
+};
+use lb_common::{
+    abi::{receiver::VipKey, service::AddressWords},
+    receive::Allowed,
+};
+
+/// Prefixes of balancer addresses the trie can hold.
+const MAX_SOURCES: usize = 1_024;
+/// VIPs the set can hold.
+const MAX_VIPS: usize = 65_536;
+
+#[btf_map]
+static SOURCES: LpmTrie<AddressWords, u32, MAX_SOURCES> = LpmTrie::new();
+#[btf_map]
+static VIPS: HashMap<VipKey, u32, MAX_VIPS> = HashMap::new();
+
+/// The allow-lists as the decision sees them.
+pub(super) struct Lists;
+
+impl Allowed for Lists {
+    #[inline(always)]
+    fn source(&self, address: &AddressWords) -> bool {
+        SOURCES.get(&Key::new(128, *address)).is_some()
+    }
+
+    #[inline(always)]
+    fn vip(&self, address: &AddressWords, version: u8) -> bool {
+        VIPS.get_ptr(VipKey { address: *address, version: u32::from(version) }).is_some()
+    }
+}
