@@ -95,7 +95,7 @@ impl FlowHash {
     /// connections are the backend's.
     #[inline(always)]
     pub const fn ramp_threshold(slot: u32, backend: u32) -> u8 {
-        ((finish(step(slot as u64, backend as u64)) >> 32) * 255 >> 32) as u8
+        (((finish(step(slot as u64, backend as u64)) >> 32) * 255) >> 32) as u8
     }
 }
 
@@ -122,12 +122,12 @@ mod tests {
         let mask = u128::from(u64::MAX);
         let mut h = u128::from((u64::from(client) << 32 | u64::from(ports)) ^ k0);
         h ^= h >> 32;
-        h = h * 0xbf58476d1ce4e5b9 & mask;
+        h = (h * 0xbf58476d1ce4e5b9) & mask;
         h ^= h >> 29;
-        h = h + u128::from((u64::from(vip) << 32 | u64::from(proto)) ^ k1) & mask;
-        h = h * 0x94d049bb133111eb & mask;
+        h = (h + u128::from((u64::from(vip) << 32 | u64::from(proto)) ^ k1)) & mask;
+        h = (h * 0x94d049bb133111eb) & mask;
         h ^= h >> 32;
-        h = h * 0xd6e8feb86659fd93 & mask;
+        h = (h * 0xd6e8feb86659fd93) & mask;
         (h >> 32) as u32
     }
 
