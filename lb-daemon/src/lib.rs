@@ -4,3 +4,4 @@
 pub mod api;
 pub mod document;
 pub mod model;
+pub mod watchdog;
