@@ -1,1 +1,32 @@
-//! Namespaces, topologies and traffic for the tests.
+//! Spillway in network namespaces: real programs, real packets.
+//!
+//! A test binary (`harness = false`) or a tool enters a [`sandbox`] first, then lays out a
+//! [`topology`], starts programs in its nodes ([`process`]) and looks at what they did:
+//!
+//! ```no_run
+//! use lb_tests::{harness, sandbox, topology::Topology};
+//!
+//! fn main() -> std::process::ExitCode {
+//!     let sandbox = sandbox::enter();
+//!     harness::run(&sandbox, &[("two_nodes_reach_each_other", two_nodes_reach_each_other)])
+//! }
+//!
+//! fn two_nodes_reach_each_other(sandbox: &sandbox::Sandbox) -> anyhow::Result<()> {
+//!     let mut net = Topology::new(sandbox, "pair")?;
+//!     let (a, b) = (net.node("a")?, net.node("b")?);
+//!     net.link(&a, "eth0", &b, "eth0", 1500)?;
+//!     a.ip("address add 192.0.2.1/24 dev eth0")?;
+//!     b.ip("address add 192.0.2.2/24 dev eth0")?;
+//!     net.ready()?;
+//!     a.run("ping", ["-c1", "-W1", "192.0.2.2"])?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! Nothing here needs cleaning up by hand: when the process ends, however it ends, the kernel takes
+//! away processes, namespaces, links, pins and mounts.
+
+pub mod harness;
+pub mod process;
+pub mod sandbox;
+pub mod topology;

@@ -1,0 +1,7 @@
+//! Programs that run while a test runs, and waiting for what they do.
+
+mod running;
+mod wait;
+
+pub use running::Running;
+pub use wait::{eventually, until};

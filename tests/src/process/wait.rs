@@ -1,0 +1,37 @@
+//! Waiting for a condition. The only place that lets time pass, and only between two looks.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+/// Time between two looks.
+const INTERVAL: Duration = Duration::from_millis(2);
+
+/// Looks until `look` gives a value.
+///
+/// # Errors
+/// When `limit` has passed without one, or `look` itself fails.
+pub fn until<T>(
+    what: &str,
+    limit: Duration,
+    mut look: impl FnMut() -> Result<Option<T>>,
+) -> Result<T> {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = look()? {
+            return Ok(value);
+        }
+        if start.elapsed() >= limit {
+            bail!("{what}: not within {limit:?}");
+        }
+        std::thread::park_timeout(INTERVAL);
+    }
+}
+
+/// Looks until `look` is true.
+///
+/// # Errors
+/// When `limit` has passed before.
+pub fn eventually(what: &str, limit: Duration, mut look: impl FnMut() -> bool) -> Result<()> {
+    until(what, limit, || Ok(look().then_some(())))
+}

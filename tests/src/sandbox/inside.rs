@@ -1,0 +1,46 @@
+//! The inside: fresh namespaces and mounts for the process that runs the tests.
+
+use std::{io::stdin, os::fd::AsFd as _, path::Path, process::Command};
+
+use anyhow::{Context as _, Result, bail};
+use nix::mount::{MsFlags, mount};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::{prctl, signal::Signal};
+
+/// Makes the namespaces and mounts; this process must be the first of its PID namespace.
+pub(super) fn set_up(root: &Path) -> Result<()> {
+    die_with_supervisor()?;
+    unshare(CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWIPC)
+        .context("make mount, network and IPC namespaces")?;
+    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    mount(None::<&Path>, Path::new("/"), None::<&str>, private, None::<&str>)
+        .context("make the mounts private")?;
+    fresh("proc", Path::new("/proc"))?;
+    fresh("tmpfs", Path::new("/run"))?;
+    let bpf = root.join("bpf");
+    std::fs::create_dir_all(&bpf).with_context(|| format!("make {}", bpf.display()))?;
+    fresh("bpf", &bpf)?;
+    let up = Command::new("ip").args(["link", "set", "lo", "up"]).status().context("run ip")?;
+    if !up.success() {
+        bail!("ip link set lo up: {up}");
+    }
+    Ok(())
+}
+
+/// The kernel kills us when the supervisor dies; if it died before we asked, its pipe is closed.
+fn die_with_supervisor() -> Result<()> {
+    prctl::set_pdeathsig(Signal::SIGKILL).context("ask to die with the supervisor")?;
+    let input = stdin();
+    let mut lifeline = [PollFd::new(input.as_fd(), PollFlags::empty())];
+    poll(&mut lifeline, PollTimeout::ZERO).context("look for the supervisor")?;
+    if lifeline[0].any() == Some(true) {
+        bail!("the supervisor is gone");
+    }
+    Ok(())
+}
+
+fn fresh(kind: &str, target: &Path) -> Result<()> {
+    mount(Some(kind), target, Some(kind), MsFlags::empty(), None::<&str>)
+        .with_context(|| format!("mount {kind} on {}", target.display()))
+}

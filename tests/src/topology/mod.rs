@@ -1,0 +1,88 @@
+//! Networks of namespaces: nodes, links, and one standard fabric.
+//!
+//! Every link end has transmit checksums computed by the sender (`tx off`), because a frame enters
+//! XDP as it was handed over, and GRO on with a size of 1: what a peer transmits from XDP arrives only
+//! at an end with NAPI, which GRO switches on, and merged frames would not be the frames that were
+//! sent.
+
+mod fabric;
+mod node;
+
+use anyhow::{Context as _, Result};
+
+pub use fabric::{Backend, Fabric, REGIONS};
+pub use node::Node;
+
+use crate::{process::until, sandbox::Sandbox};
+
+/// A network; its namespaces go when it goes.
+#[derive(Debug)]
+pub struct Topology {
+    sandbox: Sandbox,
+    name: String,
+    nodes: Vec<Node>,
+}
+
+impl Topology {
+    /// An empty network. `name` sets its namespaces apart from those of other networks.
+    ///
+    /// # Errors
+    /// When its directory cannot be made.
+    pub fn new(sandbox: &Sandbox, name: &str) -> Result<Self> {
+        sandbox.directory(name).with_context(|| format!("topology {name}: make a directory"))?;
+        Ok(Self { sandbox: sandbox.clone(), name: name.into(), nodes: Vec::new() })
+    }
+
+    /// Adds a node: a namespace with `lo` up, IPv6 addresses usable at once and no path filter.
+    ///
+    /// # Errors
+    /// When the namespace cannot be made.
+    pub fn node(&mut self, name: &str) -> Result<Node> {
+        let directory = self.sandbox.directory(&format!("{}/{name}", self.name))?;
+        let node = Node::create(&format!("{}-{name}", self.name), name, directory)?;
+        self.nodes.push(node.clone());
+        Ok(node)
+    }
+
+    /// All nodes, in the order they were added.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// Joins two nodes by a veth pair and sets it up.
+    ///
+    /// # Errors
+    /// When the pair cannot be made.
+    pub fn link(&self, a: &Node, a_end: &str, b: &Node, b_end: &str, mtu: u32) -> Result<()> {
+        a.ip(&format!(
+            "link add {a_end} mtu {mtu} type veth peer name {b_end} mtu {mtu} netns {}",
+            b.namespace()
+        ))?;
+        for (node, end) in [(a, a_end), (b, b_end)] {
+            node.run("ethtool", ["-K", end, "tx", "off", "gro", "on"])?;
+            node.ip(&format!("link set {end} gro_max_size 1\nlink set {end} up"))?;
+        }
+        Ok(())
+    }
+
+    /// Waits until every link is up and every address may be used.
+    ///
+    /// # Errors
+    /// When that takes more than ten seconds.
+    pub fn ready(&self) -> Result<()> {
+        for node in &self.nodes {
+            until(&format!("links of {}", node.name()), node::LIMIT, || {
+                Ok(node.is_ready()?.then_some(()))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Topology {
+    fn drop(&mut self) {
+        for node in &self.nodes {
+            node.remove();
+        }
+    }
+}
