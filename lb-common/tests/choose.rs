@@ -1,0 +1,206 @@
+//! Who has a packet: every combination against a naive reading of the design.
+
+mod twin;
+
+use lb_common::{
+    abi::{
+        member::{FULL_RAMP, MemberState, MemberWord},
+        service::IPV4,
+        slot::StandbyWord,
+        verdict::Verdict,
+    },
+    flow_hash::FlowHash,
+    path::{Choice, Kind, Observe, Outcome, Place, Unobserved, choose::choose},
+};
+use proptest::prelude::*;
+use twin::Twin;
+
+const NEW: Kind = Kind::NewConnection;
+const OPEN: Kind = Kind::OpenConnection;
+const NONE: u16 = 0xffff;
+
+fn run(twin: &Twin, hash: u64, kind: Kind) -> Result<u32, Verdict> {
+    choose(twin, (1, &twin.descriptors[1]), FlowHash(hash), kind, &mut Unobserved)
+        .map(|choice| choice.member.backend())
+}
+
+/// One slot, so that every hash meets the same list.
+fn one_slot(list: [u16; 4], members: u8) -> Twin {
+    Twin::new(&[(vec![list], members)], IPV4)
+}
+
+#[test]
+fn the_owner_has_it_while_it_may() {
+    use MemberState::{Dead, Unfit, Up};
+    // Ranks 2, 0, 1; backend indices are rank + 1.
+    let rows = [
+        (Up, NEW, 3),
+        (Up, OPEN, 3),
+        (Up, Kind::Datagram, 3),
+        (Unfit, NEW, 1),
+        (Unfit, OPEN, 3),
+        (Unfit, Kind::Datagram, 1),
+        (Dead, NEW, 1),
+        (Dead, OPEN, 1),
+        (Dead, Kind::Datagram, 1),
+    ];
+    for (state, kind, backend) in rows {
+        let mut twin = one_slot([2, 0, 1, NONE], 3);
+        twin.set(0, 2, state);
+        assert_eq!(run(&twin, 7, kind), Ok(backend), "{state:?} {kind:?}");
+    }
+}
+
+#[test]
+fn alternates_come_in_the_order_of_the_list() {
+    let mut twin = one_slot([3, 1, 0, 2], 4);
+    for (dies, then) in [(3, Ok(2)), (1, Ok(1)), (0, Ok(3)), (2, Err(Verdict::NoBackend))] {
+        twin.set(0, dies, MemberState::Dead);
+        assert_eq!(run(&twin, 99, NEW), then, "after {dies}");
+    }
+}
+
+#[test]
+fn an_unresolved_next_hop_is_passed_over_and_named_when_nothing_else_is_left() {
+    let mut twin = one_slot([0, 1, NONE, NONE], 2);
+    twin.set_next_hop(0, 0, 0);
+    assert_eq!(run(&twin, 1, NEW), Ok(2));
+    twin.set(0, 1, MemberState::Dead);
+    assert_eq!(run(&twin, 1, NEW), Err(Verdict::NextHopUnresolved));
+    twin.set(0, 0, MemberState::Dead);
+    assert_eq!(run(&twin, 1, NEW), Err(Verdict::NoBackend));
+}
+
+#[test]
+fn the_next_region_takes_over_when_the_first_has_nobody() {
+    let mut twin = Twin::new(&[(vec![[0, 1, NONE, NONE]], 2), (vec![[1, 0, NONE, NONE]], 2)], IPV4);
+    twin.set(0, 0, MemberState::Dead);
+    twin.set(0, 1, MemberState::Unfit);
+    assert_eq!(run(&twin, 1, NEW), Ok(4), "rank 1 of the second region");
+    assert_eq!(run(&twin, 1, OPEN), Ok(2), "an unfit member keeps what is open");
+}
+
+#[test]
+fn a_standby_serves_when_every_list_is_dead() {
+    let mut twin = one_slot([0, 1, NONE, NONE], 5);
+    for rank in [0, 1] {
+        twin.set(0, rank, MemberState::Dead);
+    }
+    assert_eq!(run(&twin, 1, NEW), Err(Verdict::NoBackend), "no standby is set");
+    twin.standbys = vec![StandbyWord::new(Some(4)); 8];
+    assert_eq!(run(&twin, 1, NEW), Ok(5));
+    twin.set(0, 4, MemberState::Dead);
+    assert_eq!(run(&twin, 1, NEW), Err(Verdict::NoBackend), "a dead standby serves nobody");
+}
+
+#[test]
+fn a_pool_without_members_has_nobody() {
+    let twin = Twin::new(&[], IPV4);
+    assert_eq!(run(&twin, 1, NEW), Err(Verdict::NoBackend));
+}
+
+#[test]
+fn a_ramp_limits_new_connections_alone_and_in_proportion() {
+    let lists = vec![[0, 1, NONE, NONE]; 10_007];
+    let mut twin = Twin::new(&[(lists, 2)], IPV4);
+    let taken = |twin: &Twin, kind| {
+        let hashes = (0..20_000_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        hashes.filter(|&hash| run(twin, hash, kind) == Ok(1)).count()
+    };
+    assert_eq!(taken(&twin, NEW), 20_000);
+    twin.members[0] = MemberWord::new(1, 5, MemberState::Up, 51, 1);
+    // 51 of 255 is a fifth; the standard deviation over 10,007 slots is 0.4 %.
+    let share = taken(&twin, NEW) as f64 / 20_000.0;
+    assert!((share - 0.2).abs() < 0.02, "{share}");
+    assert_eq!(taken(&twin, OPEN), 20_000, "open connections know no ramp");
+    twin.members[0] = MemberWord::new(1, 5, MemberState::Up, 0, 1);
+    assert_eq!(taken(&twin, NEW), 0);
+    twin.members[0] = MemberWord::new(1, 5, MemberState::Up, FULL_RAMP, 1);
+    assert_eq!(taken(&twin, NEW), 20_000);
+}
+
+/// Records what it is told.
+#[derive(Default)]
+struct Trace(Vec<(Place, u16, Outcome)>);
+
+impl Observe for Trace {
+    fn entry(&mut self, place: Place, rank: u16, _: MemberWord, outcome: Outcome) {
+        self.0.push((place, rank, outcome));
+    }
+}
+
+#[test]
+fn an_observer_hears_of_each_entry_once_and_in_order() {
+    let mut twin = one_slot([1, 0, 2, NONE], 3);
+    twin.set(0, 1, MemberState::Dead);
+    twin.set_next_hop(0, 0, 0);
+    let mut trace = Trace::default();
+    let choice = choose(&twin, (1, &twin.descriptors[1]), FlowHash(0), NEW, &mut trace);
+    assert_eq!(choice.map(|Choice { member, .. }| member.backend()), Ok(3));
+    let place = |entry| Place { region: 0, slot: Some(0), entry };
+    assert_eq!(
+        trace.0,
+        [
+            (place(0), 1, Outcome::State),
+            (place(1), 0, Outcome::NextHop),
+            (place(2), 2, Outcome::Chosen)
+        ]
+    );
+}
+
+/// The design's sentence, word for word: the slot's list, then the lists of up to four further
+/// slots, then the standby picked by hash, then the next region.
+fn by_the_design(twin: &Twin, hash: u64, kind: Kind) -> Result<u32, Verdict> {
+    let descriptor = &twin.descriptors[1];
+    let mut unresolved = false;
+    for &index in &descriptor.groups[..descriptor.group_count as usize] {
+        let group = &twin.groups[index as usize];
+        let table = &twin.tables[group.head.table as usize];
+        let mut ranks = Vec::new();
+        for attempt in 0..5 {
+            let hash = if attempt == 0 { FlowHash(hash) } else { FlowHash(hash).again(attempt) };
+            let list = table[hash.slot(table.len() as u32) as usize];
+            ranks.extend((0..4).map(|place| list.rank(place)));
+        }
+        let standby = index * 8 + FlowHash(hash).standby();
+        ranks.extend(twin.standbys[standby as usize].rank());
+        for rank in ranks.into_iter().filter(|&rank| u32::from(rank) < group.head.member_count) {
+            let member = twin.members[group.head.members as usize + usize::from(rank)];
+            let wanted = match kind {
+                Kind::OpenConnection => member.state() != MemberState::Dead,
+                _ => member.state() == MemberState::Up,
+            };
+            if wanted && twin.next_hops[usize::from(member.next_hop())].is_resolved() {
+                return Ok(member.backend());
+            }
+            unresolved |= wanted;
+        }
+    }
+    Err(if unresolved { Verdict::NextHopUnresolved } else { Verdict::NoBackend })
+}
+
+fn regions() -> impl Strategy<Value = Vec<(Vec<[u16; 4]>, u8)>> {
+    let list = [0..8_u16, 0..8_u16, 0..8_u16, 0..8_u16];
+    prop::collection::vec((prop::collection::vec(list, 1..6), 1..8_u8), 0..=8)
+}
+
+proptest! {
+    #[test]
+    fn any_state_of_the_maps_is_read_as_the_design_says(
+        regions in regions(),
+        states in prop::collection::vec((0..3_u8, 0..2_u16), 64),
+        standbys in prop::collection::vec(prop::option::of(0..8_u16), 64),
+        hash: u64,
+        kind in prop::sample::select(vec![NEW, OPEN, Kind::Datagram]),
+    ) {
+        let mut twin = Twin::new(&regions, IPV4);
+        for (member, &(state, next_hop)) in twin.members.iter_mut().zip(&states) {
+            let state = MemberState::from_number(state);
+            *member = member.with_state(state).with_next_hop(next_hop);
+        }
+        for (word, &rank) in twin.standbys.iter_mut().zip(&standbys) {
+            *word = StandbyWord::new(rank);
+        }
+        prop_assert_eq!(run(&twin, hash, kind), by_the_design(&twin, hash, kind));
+    }
+}

@@ -1,0 +1,142 @@
+//! The receiver's decision. Frames are built by etherparse.
+
+use std::collections::HashSet;
+
+use etherparse::{IpNumber, Ipv4Header, Ipv6Header, PacketBuilder};
+use lb_common::{
+    abi::{
+        service::{AddressWords, address_words},
+        verdict::Verdict,
+    },
+    receive::{self, Allowed, Decapsulation},
+};
+
+const BALANCER4: [u8; 4] = [10, 0, 0, 1];
+const BALANCER6: [u8; 16] = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+const VIP4: [u8; 4] = [198, 51, 100, 1];
+const VIP6: [u8; 16] = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80];
+
+struct Lists(HashSet<AddressWords>, HashSet<(AddressWords, u8)>);
+
+impl Allowed for Lists {
+    fn source(&self, address: &AddressWords) -> bool {
+        self.0.contains(address)
+    }
+    fn vip(&self, address: &AddressWords, version: u8) -> bool {
+        self.1.contains(&(*address, version))
+    }
+}
+
+fn lists() -> Lists {
+    Lists(
+        [address_words(BALANCER4.into()), address_words(BALANCER6.into())].into(),
+        [(address_words(VIP4.into()), 4), (address_words(VIP6.into()), 6)].into(),
+    )
+}
+
+/// An inner packet, without Ethernet.
+fn inner(v6: bool, vip4: [u8; 4]) -> Vec<u8> {
+    let builder = PacketBuilder::ethernet2([2; 6], [2; 6]);
+    let mut frame = Vec::new();
+    if v6 {
+        builder.ipv6([0x20; 16], VIP6, 63).udp(1, 53).write(&mut frame, b"abc").unwrap();
+    } else {
+        builder.ipv4([192, 0, 2, 9], vip4, 63).udp(1, 53).write(&mut frame, b"abc").unwrap();
+    }
+    frame.split_off(14)
+}
+
+/// A tunnel frame around a payload.
+fn tunnel(v6: bool, source4: [u8; 4], protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![2; 12];
+    if v6 {
+        frame.extend([0x86, 0xdd]);
+        let header = Ipv6Header {
+            payload_length: payload.len() as u16,
+            next_header: IpNumber(protocol),
+            hop_limit: 64,
+            source: BALANCER6,
+            destination: [0xfd; 16],
+            ..Default::default()
+        };
+        header.write(&mut frame).unwrap();
+    } else {
+        frame.extend([0x08, 0x00]);
+        let length = payload.len() as u16;
+        let header =
+            Ipv4Header::new(length, 64, IpNumber(protocol), source4, [10, 0, 1, 1]).unwrap();
+        header.write(&mut frame).unwrap();
+    }
+    frame.extend(payload);
+    frame
+}
+
+#[test]
+fn the_four_forms_lose_their_outer_header() {
+    for (outer_v6, outer) in [(false, 20), (true, 40)] {
+        for (inner_v6, protocol, ether_type) in [(false, 4, [0x08, 0x00]), (true, 41, [0x86, 0xdd])]
+        {
+            let frame = tunnel(outer_v6, BALANCER4, protocol, &inner(inner_v6, VIP4));
+            assert_eq!(
+                receive::decide(&frame[..], &lists()),
+                Ok(Decapsulation { outer, ether_type }),
+                "outer v6 {outer_v6}, inner v6 {inner_v6}"
+            );
+        }
+    }
+}
+
+#[test]
+fn who_may_send_and_to_whom() {
+    let stranger = [10, 0, 0, 2];
+    let other = [198, 51, 100, 2];
+    for (source, vip, verdict) in [
+        (stranger, VIP4, Verdict::SourceNotAllowed),
+        (BALANCER4, other, Verdict::VipNotAllowed),
+        (stranger, other, Verdict::NotTunnel),
+    ] {
+        let frame = tunnel(false, source, 4, &inner(false, vip));
+        assert_eq!(receive::decide(&frame[..], &lists()), Err(verdict));
+    }
+}
+
+#[test]
+fn what_is_no_tunnel_of_ours_stays_untouched() {
+    let payload = inner(false, VIP4);
+    let with = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut frame = tunnel(false, BALANCER4, 4, &payload);
+        change(&mut frame);
+        receive::decide(&frame[..], &lists())
+    };
+    assert_eq!(with(&|f| f[23] = 47), Err(Verdict::NotTunnel), "GRE");
+    assert_eq!(with(&|f| f[12] = 0x81), Err(Verdict::NotTunnel), "VLAN");
+    assert_eq!(with(&|f| f[20] = 0x20), Err(Verdict::NotTunnel), "a first fragment");
+    assert_eq!(with(&|f| f[21] = 1), Err(Verdict::NotTunnel), "a later fragment");
+    assert_eq!(with(&|f| f[14] = 0x46), Err(Verdict::NotTunnel), "outer options");
+    assert_eq!(with(&|f| f.truncate(40)), Err(Verdict::NotTunnel), "cut in the inner header");
+}
+
+#[test]
+fn an_inner_packet_that_contradicts_the_outer_one_is_dropped() {
+    let with = |at: usize, byte: u8| {
+        let mut frame = tunnel(false, BALANCER4, 4, &inner(false, VIP4));
+        frame[34 + at] = byte;
+        receive::decide(&frame[..], &lists())
+    };
+    assert_eq!(with(3, 32), Err(Verdict::InnerMalformed), "31 bytes that claim to be 32");
+    assert_eq!(with(3, 19), Err(Verdict::InnerMalformed), "shorter than its header");
+    assert_eq!(with(0, 0x44), Err(Verdict::InnerMalformed), "header length 16");
+    assert_eq!(with(0, 0x65), Err(Verdict::InnerMalformed), "version 6 under protocol 4");
+    let mut frame = tunnel(false, BALANCER4, 41, &inner(true, VIP4));
+    frame[34 + 5] = 12;
+    assert_eq!(receive::decide(&frame[..], &lists()), Err(Verdict::InnerMalformed), "v6 length");
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(bytes: Vec<u8>, v6: bool) {
+        let mut frame = tunnel(v6, BALANCER4, 4, &[]);
+        frame.extend(bytes);
+        let _ = receive::decide(&frame[..], &lists());
+    }
+}

@@ -1,0 +1,152 @@
+//! The maps as plain vectors: the decision's twin of the kernel's maps.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use std::{collections::HashMap, net::IpAddr};
+
+use lb_common::{
+    abi::{
+        backend::Backend,
+        descriptor::Descriptor,
+        group::{Group, GroupHead},
+        member::{FULL_RAMP, MemberState, MemberWord},
+        next_hop::{InterfaceWord, NextHopWord},
+        pool::PoolWord,
+        service::{IPV4, IPV6, Service, ServiceKey, address_words},
+        slot::{SlotWord, StandbyWord},
+        table_ref::TableRef,
+    },
+    path::Tables,
+};
+
+/// MAC of every next hop, and of the balancer's interface 2.
+pub const GATEWAY: [u8; 6] = [0x02, 0, 0, 0, 0, 0xfe];
+pub const OWN: [u8; 6] = [0x02, 0, 0, 0, 0, 0x01];
+
+#[derive(Default)]
+pub struct Twin {
+    pub services: HashMap<ServiceKey, Service>,
+    pub pools: Vec<PoolWord>,
+    pub descriptors: Vec<Descriptor>,
+    pub groups: Vec<Group>,
+    pub tables: Vec<Vec<SlotWord>>,
+    pub standbys: Vec<StandbyWord>,
+    pub members: Vec<MemberWord>,
+    pub backends: Vec<Backend>,
+    pub next_hops: Vec<NextHopWord>,
+}
+
+impl Tables for Twin {
+    fn service(&self, key: &ServiceKey) -> Option<&Service> {
+        self.services.get(key)
+    }
+    fn pool(&self, index: u32) -> Option<PoolWord> {
+        self.pools.get(index as usize).copied()
+    }
+    fn descriptor(&self, index: u32) -> Option<&Descriptor> {
+        self.descriptors.get(index as usize)
+    }
+    fn group(&self, index: u32) -> Option<&Group> {
+        self.groups.get(index as usize)
+    }
+    fn slot(&self, table: TableRef, slot: u32) -> Option<SlotWord> {
+        self.tables.get(table.index() as usize)?.get(slot as usize).copied()
+    }
+    fn standby(&self, index: u32) -> Option<StandbyWord> {
+        self.standbys.get(index as usize).copied()
+    }
+    fn member(&self, index: u32) -> Option<MemberWord> {
+        self.members.get(index as usize).copied()
+    }
+    fn backend(&self, index: u32) -> Option<&Backend> {
+        self.backends.get(index as usize)
+    }
+    fn next_hop(&self, index: u32) -> Option<NextHopWord> {
+        self.next_hops.get(index as usize).copied()
+    }
+    fn interface(&self, index: u32) -> Option<InterfaceWord> {
+        Some(InterfaceWord::new(if index == 2 { OWN } else { [0x02, 0, 0, 0, 1, index as u8] }))
+    }
+}
+
+fn backend(address: IpAddr) -> Backend {
+    Backend {
+        address: address_words(address),
+        version: if address.is_ipv4() { IPV4 } else { IPV6 },
+        incarnation: 5,
+        mtu: 1500,
+        reserved: [0; 3],
+    }
+}
+
+/// Backend addresses of tests: 10.0.<region>.<n> or fd00:<region>::<n>.
+pub fn backend_address(region: u8, n: u8, version: u8) -> IpAddr {
+    if version == IPV4 {
+        IpAddr::from([10, 0, region, n])
+    } else {
+        IpAddr::from([0xfd00, u16::from(region), 0, 0, 0, 0, 0, u16::from(n)])
+    }
+}
+
+impl Twin {
+    /// One pool with a group per entry of `regions`: the slot lists, and how many members.
+    /// Members are up behind next hop 1, on interface 2. Backend 0 and descriptor 0 stay unused.
+    pub fn new(regions: &[(Vec<[u16; 4]>, u8)], version: u8) -> Self {
+        let mut twin = Self {
+            next_hops: vec![NextHopWord::UNRESOLVED, NextHopWord::new(GATEWAY, 2)],
+            backends: vec![backend(IpAddr::from([0, 0, 0, 0]))],
+            ..Self::default()
+        };
+        let mut order = [0; 8];
+        for (region, (lists, members)) in regions.iter().enumerate() {
+            order[region] = twin.groups.len() as u32;
+            let head = GroupHead {
+                table: twin.tables.len() as u32,
+                slots: lists.len() as u32,
+                members: twin.members.len() as u32,
+                member_count: u32::from(*members),
+            };
+            twin.groups.push(Group { head, region: region as u32, reserved: [0; 3] });
+            twin.tables.push(lists.iter().map(|&ranks| SlotWord::new(ranks)).collect());
+            twin.standbys.extend([StandbyWord::new(None); 8]);
+            for n in 0..*members {
+                let index = twin.backends.len() as u32;
+                twin.backends.push(backend(backend_address(region as u8, n, version)));
+                twin.members.push(MemberWord::new(index, 5, MemberState::Up, FULL_RAMP, 1));
+            }
+        }
+        let none = GroupHead { table: 0, slots: 1, members: 0, member_count: 0 };
+        let descriptor = Descriptor {
+            hash_key: [3, 4],
+            home: twin.groups.first().map_or(none, |group| group.head),
+            source_v6: address_words("fd00::1".parse().unwrap()),
+            source_v4: u32::from_ne_bytes([10, 0, 0, 1]),
+            group_count: regions.len() as u32,
+            flags: 0,
+            reserved: 0,
+            groups: order,
+            spare: [0; 8],
+        };
+        twin.descriptors = vec![descriptor, descriptor];
+        twin.pools = vec![PoolWord::new(1, 0)];
+        twin
+    }
+
+    /// Adds a service on the pool.
+    pub fn with_service(mut self, vip: &str, port: u16, protocol: u8, flags: u32) -> Self {
+        let key = ServiceKey::new(vip.parse().unwrap(), port, protocol);
+        self.services.insert(key, Service { key, index: 1, pool: 0, flags });
+        self
+    }
+
+    /// Changes one member's state.
+    pub fn set(&mut self, region: usize, rank: u32, state: MemberState) {
+        let at = (self.groups[region].head.members + rank) as usize;
+        self.members[at] = self.members[at].with_state(state);
+    }
+
+    /// Changes one member's next hop.
+    pub fn set_next_hop(&mut self, region: usize, rank: u32, next_hop: u16) {
+        let at = (self.groups[region].head.members + rank) as usize;
+        self.members[at] = self.members[at].with_next_hop(next_hop);
+    }
+}
