@@ -1,5 +1,6 @@
 //! Whole frames through the pure decision. Frames are built by etherparse; expected heads are
 //! written out by hand.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod twin;
 

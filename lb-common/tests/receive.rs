@@ -1,4 +1,5 @@
 //! The receiver's decision. Frames are built by etherparse.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::collections::HashSet;
 
