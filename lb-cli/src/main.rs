@@ -1,2 +1,41 @@
-//! placeholder
-fn main() {}
+//! `spillway`: the command line of the Spillway load balancer.
+//!
+//! Answers go to stdout, everything else to stderr. `apply`, `list`, `status` and `watch` ask the
+//! daemon over its socket.
+
+mod arguments;
+mod daemon;
+mod exit;
+mod failure;
+mod output;
+mod verbs;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::{
+    arguments::{Arguments, Verb},
+    exit::Exit,
+    failure::Failure,
+};
+
+fn main() -> ExitCode {
+    match run(Arguments::parse()) {
+        Ok(()) => Exit::Success.into(),
+        Err(failure) => {
+            eprintln!("{failure}");
+            failure.exit.into()
+        }
+    }
+}
+
+fn run(Arguments { options, verb }: Arguments) -> Result<(), Failure> {
+    match verb {
+        Verb::Apply(arguments) => verbs::apply::run(options, arguments),
+        Verb::List => verbs::list::run(options),
+        Verb::Status => verbs::status::run(options),
+        Verb::Watch => verbs::watch::run(options),
+        Verb::Verdicts => verbs::verdicts::run(&options),
+    }
+}

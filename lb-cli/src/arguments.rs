@@ -1,0 +1,67 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::output::Form;
+
+/// Control and look into the Spillway load balancer.
+#[derive(Debug, Parser)]
+#[command(name = "spillway", version, max_term_width = 80, after_help = EXIT_STATUS)]
+pub(crate) struct Arguments {
+    /// Options of every command.
+    #[command(flatten)]
+    pub(crate) options: Options,
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+const EXIT_STATUS: &str = "\
+Exit status:
+  0  done
+  1  failed for a reason none of the others names
+  2  the command line is wrong
+  3  the daemon does not answer, or no program is pinned
+  4  not permitted
+  5  a file, pool or pin that was named does not exist
+  6  the configuration is wrong; nothing was changed
+  7  the state does not allow it now: other generation, or the daemon runs";
+
+/// Options of every command.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Options of every command")]
+pub(crate) struct Options {
+    /// How to print the answer: `table`, or `json` (of `watch` one value a line)
+    #[arg(long, short, global = true, value_enum, default_value_t, value_name = "FORM")]
+    #[arg(env = "SPILLWAY_OUTPUT", hide_possible_values = true)]
+    pub(crate) output: Form,
+    /// Unix socket of the daemon
+    #[arg(long, global = true, value_name = "PATH", env = "SPILLWAY_SOCKET")]
+    #[arg(default_value = "/run/spillway/spillwayd.sock")]
+    pub(crate) socket: PathBuf,
+    /// Where the BPF file system is mounted
+    #[arg(long, global = true, value_name = "DIR", env = "SPILLWAY_BPFFS")]
+    #[arg(default_value = "/sys/fs/bpf")]
+    pub(crate) bpffs: PathBuf,
+    /// Where the daemon keeps its store
+    #[arg(long, global = true, value_name = "DIR", env = "SPILLWAY_STATE_DIR")]
+    #[arg(default_value = "/var/lib/spillway")]
+    pub(crate) state_dir: PathBuf,
+}
+
+/// What to do; each verb is documented by its own module.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Put a configuration in force, whole, as one generation
+    Apply(crate::verbs::apply::Arguments),
+    /// Print the configuration in force
+    List,
+    /// Print what the daemon is, its services and its backends
+    Status,
+    /// Print each change of generation, health or next hop as it comes
+    Watch,
+    /// Print every verdict a packet can get, with its meaning
+    Verdicts,
+}

@@ -1,0 +1,171 @@
+//! The daemon, as seen through its socket.
+
+use std::{error::Error as _, io, path::PathBuf, time::Duration};
+
+use hyper_util::rt::TokioIo;
+use spillway_proto::v1::{
+    ApplyRequest, ApplyResponse, ListRequest, ListResponse, StatusRequest, StatusResponse,
+    WatchRequest, WatchResponse, spillway_client::SpillwayClient,
+};
+use tokio::{net::UnixStream, time::timeout};
+use tonic::{
+    Code, Response, Status, Streaming,
+    transport::{Channel, Endpoint},
+};
+use tower::service_fn;
+
+use crate::{
+    exit::Exit,
+    failure::{Failure, describe},
+};
+
+/// How long the daemon may take for an answer that changes nothing.
+const PROMPT: Duration = Duration::from_secs(10);
+/// How long it may take to put a configuration in force.
+const PATIENT: Duration = Duration::from_secs(120);
+/// Largest answer, bytes: a configuration with every backend the maps have room for.
+const LARGEST: usize = 64 << 20;
+
+/// A connection to the daemon.
+pub(crate) struct Daemon {
+    client: SpillwayClient<Channel>,
+    socket: PathBuf,
+}
+
+impl Daemon {
+    /// Connects to the daemon's socket.
+    ///
+    /// # Errors
+    /// Nothing answers there, or the user may not ask.
+    pub(crate) async fn open(socket: PathBuf) -> Result<Self, Failure> {
+        let stream =
+            UnixStream::connect(&socket).await.map_err(|error| unreachable(&socket, &error))?;
+        let mut stream = Some(TokioIo::new(stream));
+        let connector = service_fn(move |_| {
+            let stream = stream.take();
+            async move { stream.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionReset)) }
+        });
+        let channel = Endpoint::from_static("http://spillwayd")
+            .connect_with_connector(connector)
+            .await
+            .map_err(|_| not_ours(&socket))?;
+        let client = SpillwayClient::new(channel).max_decoding_message_size(LARGEST);
+        Ok(Self { client, socket })
+    }
+
+    /// Puts a configuration in force, or answers what it would change.
+    pub(crate) async fn apply(&mut self, request: ApplyRequest) -> Result<ApplyResponse, Failure> {
+        let answer = timeout(PATIENT, self.client.apply(request)).await;
+        self.answer(answer)
+    }
+
+    /// The configuration in force.
+    pub(crate) async fn list(&mut self) -> Result<ListResponse, Failure> {
+        let answer = timeout(PROMPT, self.client.list(ListRequest {})).await;
+        self.answer(answer)
+    }
+
+    /// What the daemon is and how its backends are.
+    pub(crate) async fn status(&mut self) -> Result<StatusResponse, Failure> {
+        let answer = timeout(PROMPT, self.client.status(StatusRequest {})).await;
+        self.answer(answer)
+    }
+
+    /// A snapshot, then changes as they come.
+    pub(crate) async fn watch(&mut self) -> Result<Streaming<WatchResponse>, Failure> {
+        let answer = timeout(PROMPT, self.client.watch(WatchRequest {})).await;
+        self.answer(answer)
+    }
+
+    /// What a status of the daemon, or of the way to it, means to a person.
+    pub(crate) fn failure(&self, status: &Status) -> Failure {
+        if status.source().is_some() {
+            return self.broken("the connection broke before the answer was complete");
+        }
+        let message = status.message().to_owned();
+        match status.code() {
+            Code::InvalidArgument => {
+                Failure::new(Exit::Invalid, message).hint("nothing was changed; correct it, then apply again")
+            }
+            Code::Aborted => Failure::new(Exit::Conflict, message).hint(
+                "nothing was changed; see `spillway list` for what is in force, then apply with its generation",
+            ),
+            Code::PermissionDenied => Failure::new(Exit::Permission, message),
+            Code::NotFound => Failure::new(Exit::NotFound, message),
+            Code::Unimplemented => Failure::new(
+                Exit::Failure,
+                format!("spillwayd at {}: it does not know this call", self.socket.display()),
+            )
+            .hint("spillway and spillwayd should be of one version"),
+            _ => Failure::new(Exit::Failure, format!("spillwayd: {message}"))
+                .hint("the daemon's log says more"),
+        }
+    }
+
+    /// The failure of a conversation that ended early.
+    pub(crate) fn broken(&self, how: &str) -> Failure {
+        Failure::new(Exit::Unavailable, format!("spillwayd at {}: {how}", self.socket.display()))
+            .hint("see whether it still runs with `spillway status`; its log says why")
+    }
+
+    fn answer<T>(
+        &self,
+        answer: Result<Result<Response<T>, Status>, tokio::time::error::Elapsed>,
+    ) -> Result<T, Failure> {
+        match answer {
+            Ok(Ok(response)) => Ok(response.into_inner()),
+            Ok(Err(status)) => Err(self.failure(&status)),
+            Err(_) => Err(self.broken("it took the connection but does not answer")),
+        }
+    }
+}
+
+/// Runs a conversation with the daemon to its end.
+///
+/// # Errors
+/// Those of the conversation, or the runtime cannot start.
+pub(crate) fn converse<T>(
+    conversation: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Exit::Failure, format!("runtime: {}", describe(&error))))?
+        .block_on(conversation)
+}
+
+/// Why the socket could not be connected to.
+fn unreachable(socket: &std::path::Path, error: &io::Error) -> Failure {
+    let (exit, cause, hint) = match error.kind() {
+        io::ErrorKind::NotFound => (
+            Exit::Unavailable,
+            "there is no such socket".into(),
+            "start the daemon with `spillwayd balancer`, or name its socket with --socket",
+        ),
+        io::ErrorKind::ConnectionRefused => (
+            Exit::Unavailable,
+            "nothing listens there".into(),
+            "the daemon has ended; start it again, or name its socket with --socket",
+        ),
+        io::ErrorKind::PermissionDenied => (
+            Exit::Permission,
+            "permission denied".into(),
+            "run it as root, or as a user who may write to the socket",
+        ),
+        _ => (
+            Exit::Unavailable,
+            describe(error),
+            "name the daemon's socket with --socket or SPILLWAY_SOCKET",
+        ),
+    };
+    Failure::new(exit, format!("spillwayd at {}: {cause}", socket.display())).hint(hint)
+}
+
+/// Something listens, but it does not speak the protocol.
+fn not_ours(socket: &std::path::Path) -> Failure {
+    Failure::new(
+        Exit::Unavailable,
+        format!("spillwayd at {}: what listens there speaks another protocol", socket.display()),
+    )
+    .hint("name the daemon's socket with --socket or SPILLWAY_SOCKET")
+}

@@ -1,0 +1,32 @@
+//! What the exit status of `spillway` means. Scripts rely on the numbers: they are never used again.
+
+use std::process::ExitCode;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// What was asked for was done.
+    Success = 0,
+    /// Something failed that none of the other numbers names.
+    Failure = 1,
+    /// The command line is wrong. The argument parser uses the same number.
+    #[expect(dead_code, reason = "for the verbs that take endpoints")]
+    Usage = 2,
+    /// The daemon does not answer, or no packet program is pinned.
+    Unavailable = 3,
+    /// The user may not do this.
+    Permission = 4,
+    /// A file, pool or pin that was named does not exist.
+    NotFound = 5,
+    /// The configuration is wrong; nothing was changed.
+    Invalid = 6,
+    /// The state does not allow it now: another generation is in force, or the daemon runs.
+    Conflict = 7,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}

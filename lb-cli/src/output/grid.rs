@@ -1,0 +1,68 @@
+//! Aligned columns without frames.
+
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
+
+use super::WIDTH;
+
+/// A table whose last column takes what room is left and is wrapped; no other is ever broken.
+pub(crate) struct Grid(Table);
+
+impl Grid {
+    /// A table with these headings.
+    pub(crate) fn new<const N: usize>(headings: [&str; N]) -> Self {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_width(WIDTH).set_header(headings);
+        for column in table.column_iter_mut() {
+            if column.index + 1 < N {
+                column.set_padding((0, 2)).set_constraint(ColumnConstraint::ContentWidth);
+            } else {
+                column.set_padding((0, 0));
+            }
+        }
+        Self(table)
+    }
+
+    /// The same table with these columns, counted from 0, aligned to the right: numbers.
+    #[must_use]
+    pub(crate) fn right(mut self, columns: impl IntoIterator<Item = usize>) -> Self {
+        for index in columns {
+            if let Some(column) = self.0.column_mut(index) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        self
+    }
+
+    /// One more row.
+    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
+        self.0.add_row(cells);
+    }
+
+    /// The lines, without blanks at their ends.
+    pub(crate) fn lines(&self) -> String {
+        self.0.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stand_right_and_only_the_last_column_is_wrapped() {
+        let mut grid = Grid::new(["NAME", "PACKETS", "WHY"]).right([1]);
+        let address = "2001:db8:1111:2222:3333:4444:5555:6666";
+        grid.row([address.into(), "5".into(), "a reason that is rather long for one line".into()]);
+        grid.row(["b".into(), "12345678".into(), "short".into()]);
+        assert_eq!(
+            grid.lines(),
+            "\
+NAME                                     PACKETS  WHY
+2001:db8:1111:2222:3333:4444:5555:6666         5  a reason that is rather long
+                                                  for one line
+b                                       12345678  short
+"
+        );
+    }
+}

@@ -1,0 +1,78 @@
+//! Output: each answer is one value, and every form is made from it.
+
+mod grid;
+mod words;
+
+use std::{
+    io::{self, Write},
+    ops::ControlFlow,
+};
+
+pub(crate) use grid::Grid;
+pub(crate) use words::{age, count, fields};
+
+use crate::{
+    exit::Exit,
+    failure::{Failure, describe},
+};
+
+/// Widest line of a table where its words allow a break.
+pub(crate) const WIDTH: u16 = 80;
+
+/// How an answer is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Form {
+    /// Aligned columns for people, at most 80 wide where the words allow it.
+    #[default]
+    Table,
+    /// One JSON value; of `watch`, one a line.
+    Json,
+}
+
+/// An answer.
+pub(crate) trait Report: serde::Serialize {
+    /// The answer for people; every line ends with a line feed.
+    fn table(&self) -> String;
+}
+
+/// Prints an answer on stdout.
+///
+/// # Errors
+/// Stdout cannot be written; a reader that went away (`| head`) is no error.
+pub(crate) fn print(report: &impl Report, form: Form) -> Result<(), Failure> {
+    let text = match form {
+        Form::Table => report.table(),
+        Form::Json => json(report, true)?,
+    };
+    write(&text).map(|_| ())
+}
+
+/// Prints an answer as one of many, on one line; says whether somebody still reads.
+///
+/// # Errors
+/// As [`print`].
+pub(crate) fn print_line(report: &impl Report, form: Form) -> Result<ControlFlow<()>, Failure> {
+    let text = match form {
+        Form::Table => report.table(),
+        Form::Json => json(report, false)?,
+    };
+    write(&text)
+}
+
+fn json(report: &impl Report, pretty: bool) -> Result<String, Failure> {
+    let text =
+        if pretty { serde_json::to_string_pretty(report) } else { serde_json::to_string(report) };
+    text.map(|t| t + "\n")
+        .map_err(|error| Failure::new(Exit::Failure, format!("answer as json: {error}")))
+}
+
+fn write(text: &str) -> Result<ControlFlow<()>, Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(ControlFlow::Continue(())),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
+        Err(error) => {
+            Err(Failure::new(Exit::Failure, format!("standard output: {}", describe(&error))))
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! `spillway list`: the configuration in force, in the form that `spillway apply` reads.
+
+use lb_daemon::document::Document;
+use serde::Serialize;
+use spillway_proto::v1;
+
+use crate::{
+    arguments::Options,
+    daemon::{Daemon, converse},
+    exit::Exit,
+    failure::Failure,
+    output::{Report, print},
+};
+
+/// The answer.
+#[derive(Serialize)]
+struct Listing {
+    generation: u64,
+    configuration: Document,
+    #[serde(skip)]
+    file: String,
+}
+
+/// Asks the daemon and prints.
+///
+/// # Errors
+/// The daemon does not answer.
+pub(crate) fn run(options: Options) -> Result<(), Failure> {
+    let answer = converse(async { Daemon::open(options.socket).await?.list().await })?;
+    print(&Listing::new(answer)?, options.output)
+}
+
+impl Listing {
+    fn new(answer: v1::ListResponse) -> Result<Self, Failure> {
+        let unreadable = |error: &dyn std::fmt::Display| {
+            Failure::new(Exit::Failure, format!("the daemon's configuration: {error}"))
+                .hint("spillway and spillwayd should be of one version")
+        };
+        let configuration = Document::try_from(answer.configuration.unwrap_or_default())
+            .map_err(|error| unreadable(&error))?;
+        let file = configuration.to_toml().map_err(|error| unreadable(&error))?;
+        Ok(Self { generation: answer.generation, configuration, file })
+    }
+}
+
+impl Report for Listing {
+    fn table(&self) -> String {
+        format!("# generation {}\n{}", self.generation, self.file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_listed_can_be_applied() {
+        let configuration = v1::Configuration {
+            regions: vec![v1::Region { name: "eu".into(), overflow_to: vec!["us".into()] }],
+            hash_key: "000102030405060708090a0b0c0d0e0f".into(),
+            ..Default::default()
+        };
+        let answer = v1::ListResponse { generation: 3, configuration: Some(configuration.clone()) };
+        let text = Listing::new(answer).unwrap().table();
+        assert!(text.starts_with("# generation 3\nhash_key = \"00010203"), "{text}");
+        let again = v1::Configuration::from(Document::parse(&text).unwrap());
+        assert_eq!(again, configuration);
+    }
+}

@@ -1,0 +1,9 @@
+//! One file for each verb: what it asks, the answer as one value, and the answer's table.
+
+pub(crate) mod apply;
+mod backend;
+mod change;
+pub(crate) mod list;
+pub(crate) mod status;
+pub(crate) mod verdicts;
+pub(crate) mod watch;

@@ -1,0 +1,241 @@
+//! `spillway status`: what the daemon is, its services and its backends.
+
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+use spillway_proto::v1;
+
+use super::backend::Backend;
+use crate::{
+    arguments::Options,
+    daemon::{Daemon, converse},
+    failure::Failure,
+    output::{Grid, Report, age, fields, print},
+};
+
+/// The answer.
+#[derive(Serialize)]
+pub(crate) struct Status {
+    version: String,
+    uptime_seconds: u64,
+    region: Option<String>,
+    generation: u64,
+    applied_at: Option<String>,
+    checksum: String,
+    interfaces: Vec<Interface>,
+    services: Vec<Service>,
+    backends: Vec<Backend>,
+}
+
+#[derive(Serialize)]
+struct Interface {
+    name: String,
+    mode: String,
+}
+
+#[derive(Serialize)]
+struct Service {
+    name: String,
+    endpoint: String,
+    protocol: String,
+    pool: String,
+    backends_up: u32,
+    backends: u32,
+}
+
+/// Asks the daemon and prints.
+///
+/// # Errors
+/// The daemon does not answer.
+pub(crate) fn run(options: Options) -> Result<(), Failure> {
+    let status = converse(async { Daemon::open(options.socket).await?.status().await })?;
+    print(&Status::new(status, SystemTime::now()), options.output)
+}
+
+impl Status {
+    /// The answer as of `now`, by which ages are told.
+    pub(crate) fn new(status: v1::StatusResponse, now: SystemTime) -> Self {
+        let uptime = status.uptime.and_then(|d| Duration::try_from(d).ok()).unwrap_or_default();
+        Self {
+            version: status.version,
+            uptime_seconds: uptime.as_secs(),
+            region: Some(status.region).filter(|region| !region.is_empty()),
+            generation: status.generation,
+            applied_at: status.applied_at.map(|at| at.to_string()),
+            checksum: status.checksum,
+            interfaces: status
+                .interfaces
+                .into_iter()
+                .map(|i| Interface { name: i.name, mode: i.mode })
+                .collect(),
+            services: status.services.into_iter().map(Service::new).collect(),
+            backends: status.backends.into_iter().map(|b| Backend::new(b, now)).collect(),
+        }
+    }
+
+    /// The answer in a few words.
+    pub(crate) fn summary(&self) -> String {
+        let up = self.backends.iter().filter(|b| b.state == "up").count();
+        format!("generation {}, {up} of {} backends up", self.generation, self.backends.len())
+    }
+
+    fn head(&self) -> String {
+        let generation = match &self.applied_at {
+            Some(at) => format!("{}, applied {at}", self.generation),
+            None => format!("{}, nothing was applied yet", self.generation),
+        };
+        let interfaces: Vec<_> =
+            self.interfaces.iter().map(|i| format!("{} ({})", i.name, i.mode)).collect();
+        let or_none = |text: String| if text.is_empty() { "none".to_owned() } else { text };
+        fields(&[
+            (
+                "daemon",
+                format!("{}, up {}", self.version, age(Duration::from_secs(self.uptime_seconds))),
+            ),
+            ("region", self.region.clone().unwrap_or_else(|| "not told".into())),
+            ("generation", generation),
+            ("checksum", self.checksum.clone()),
+            ("interfaces", or_none(interfaces.join(", "))),
+        ])
+    }
+}
+
+impl Service {
+    fn new(service: v1::ServiceStatus) -> Self {
+        Self {
+            name: service.name,
+            endpoint: service.endpoint,
+            protocol: service.protocol,
+            pool: service.pool,
+            backends_up: service.backends_up,
+            backends: service.backends,
+        }
+    }
+}
+
+impl Report for Status {
+    fn table(&self) -> String {
+        let mut text = self.head();
+        if !self.services.is_empty() {
+            let mut grid = Grid::new(["SERVICE", "ENDPOINT", "PROTOCOL", "POOL", "BACKENDS UP"]);
+            for s in &self.services {
+                grid.row([
+                    s.name.clone(),
+                    s.endpoint.clone(),
+                    s.protocol.clone(),
+                    s.pool.clone(),
+                    format!("{} of {}", s.backends_up, s.backends),
+                ]);
+            }
+            text += "\n";
+            text += &grid.lines();
+        }
+        if !self.backends.is_empty() {
+            let mut grid = Grid::new(["POOL", "BACKEND", "REGION", "STATE", "FOR", "WHY"]);
+            for b in &self.backends {
+                grid.row([
+                    b.pool.clone(),
+                    b.address.clone(),
+                    b.region.clone(),
+                    b.state.clone(),
+                    b.age(),
+                    b.why(),
+                ]);
+            }
+            text += "\n";
+            text += &grid.lines();
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> v1::StatusResponse {
+        let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
+        let backend = |address: &str, state: &str, reason: &str, resolved| v1::BackendStatus {
+            pool: "web".into(),
+            address: address.into(),
+            region: "eu".into(),
+            state: state.into(),
+            reason: reason.into(),
+            next_hop_resolved: resolved,
+            next_hop: if resolved { "02:00:00:00:00:01 on eth0" } else { "no route" }.into(),
+            since: at(1_000_000),
+        };
+        v1::StatusResponse {
+            version: "0.1.0".into(),
+            region: "eu".into(),
+            generation: 4,
+            applied_at: at(1_000_000),
+            checksum: "0123456789abcdef".into(),
+            interfaces: vec![v1::InterfaceStatus { name: "eth0".into(), mode: "native".into() }],
+            services: vec![v1::ServiceStatus {
+                name: "web".into(),
+                endpoint: "192.0.2.1:80".into(),
+                protocol: "tcp".into(),
+                pool: "web".into(),
+                backends_up: 1,
+                backends: 3,
+            }],
+            backends: vec![
+                backend("10.0.0.1", "up", "all checks pass", true),
+                backend("10.0.0.2", "dead", "check web-http: connection refused", true),
+                backend("2001:db8:0:1::3", "up", "all checks pass", false),
+            ],
+            uptime: Some(prost_types::Duration { seconds: 200, nanos: 0 }),
+        }
+    }
+
+    fn now() -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_090)
+    }
+
+    #[test]
+    fn the_table_shows_daemon_services_and_backends() {
+        assert_eq!(
+            Status::new(example(), now()).table(),
+            "\
+daemon      0.1.0, up 3m 20s
+region      eu
+generation  4, applied 1970-01-12T13:46:40Z
+checksum    0123456789abcdef
+interfaces  eth0 (native)
+
+SERVICE  ENDPOINT      PROTOCOL  POOL  BACKENDS UP
+web      192.0.2.1:80  tcp       web   1 of 3
+
+POOL  BACKEND          REGION  STATE  FOR     WHY
+web   10.0.0.1         eu      up     1m 30s  all checks pass
+web   10.0.0.2         eu      dead   1m 30s  check web-http: connection refused
+web   2001:db8:0:1::3  eu      up     1m 30s  no next hop: no route
+"
+        );
+    }
+
+    #[test]
+    fn an_empty_daemon_says_so() {
+        let status = v1::StatusResponse { version: "0.1.0".into(), ..Default::default() };
+        assert_eq!(
+            Status::new(status, now()).table(),
+            "\
+daemon      0.1.0, up 0s
+region      not told
+generation  0, nothing was applied yet
+checksum    \n\
+            interfaces  none
+"
+        );
+    }
+
+    #[test]
+    fn json_holds_what_the_table_leaves_out() {
+        let json = serde_json::to_value(Status::new(example(), now())).unwrap();
+        assert_eq!(json["backends"][0]["next_hop"], "02:00:00:00:00:01 on eth0");
+        assert_eq!(json["backends"][2]["next_hop_resolved"], false);
+        assert_eq!(json["backends"][1]["since"], "1970-01-12T13:46:40Z");
+        assert_eq!(json["uptime_seconds"], 200);
+    }
+}

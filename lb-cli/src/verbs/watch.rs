@@ -1,0 +1,124 @@
+//! `spillway watch`: one line for each change, until it is stopped.
+
+use std::time::SystemTime;
+
+use serde::Serialize;
+use spillway_proto::v1::{self, watch_response};
+
+use super::{backend::Backend, change::Change, status::Status};
+use crate::{
+    arguments::Options,
+    daemon::{Daemon, converse},
+    failure::Failure,
+    output::{Report, count, print_line},
+};
+
+/// One line of the answer.
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Event {
+    /// How things stand when the watch begins.
+    Snapshot { at: String, status: Box<Status> },
+    /// A generation came into force.
+    Generation { at: String, generation: u64, changes: Vec<Change> },
+    /// A backend's state or next hop changed.
+    Backend { at: String, backend: Backend },
+}
+
+/// Prints events until the user stops it or nobody reads any more.
+///
+/// # Errors
+/// The daemon does not answer, or went away.
+pub(crate) fn run(options: Options) -> Result<(), Failure> {
+    converse(async {
+        let mut daemon = Daemon::open(options.socket).await?;
+        let mut events = daemon.watch().await?;
+        loop {
+            let message = events.message().await.map_err(|status| daemon.failure(&status))?;
+            let message = message.ok_or_else(|| daemon.broken("it ended the watch"))?;
+            let Some(event) = Event::new(message, SystemTime::now()) else { continue };
+            if print_line(&event, options.output)?.is_break() {
+                return Ok(());
+            }
+        }
+    })
+}
+
+impl Event {
+    /// The event of a message; `None` for a kind that a later daemon knows and this program not.
+    fn new(message: v1::WatchResponse, now: SystemTime) -> Option<Self> {
+        let at = prost_types::Timestamp { nanos: 0, ..now.into() }.to_string();
+        Some(match message.event? {
+            watch_response::Event::Snapshot(status) => {
+                Self::Snapshot { at, status: Box::new(Status::new(status, now)) }
+            }
+            watch_response::Event::Generation(change) => Self::Generation {
+                at,
+                generation: change.generation,
+                changes: change.changes.into_iter().map(Change::from).collect(),
+            },
+            watch_response::Event::Backend(backend) => {
+                Self::Backend { at, backend: Backend::new(backend, now) }
+            }
+        })
+    }
+}
+
+impl Report for Event {
+    fn table(&self) -> String {
+        match self {
+            Self::Snapshot { at, status } => format!("{at} {}\n", status.summary()),
+            Self::Generation { at, generation, changes } => {
+                let changes = count(changes.len() as u64, "change");
+                format!("{at} generation {generation} is in force: {changes}\n")
+            }
+            Self::Backend { at, backend: b } => {
+                format!("{at} pool {}: backend {} is {}: {}\n", b.pool, b.address, b.state, b.why())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn line(event: watch_response::Event) -> (String, serde_json::Value) {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_millis(1_000_000_500);
+        let event = Event::new(v1::WatchResponse { event: Some(event) }, now).unwrap();
+        (event.table(), serde_json::to_value(&event).unwrap())
+    }
+
+    #[test]
+    fn each_event_is_one_line_with_its_time() {
+        let (text, json) = line(watch_response::Event::Backend(v1::BackendStatus {
+            pool: "web".into(),
+            address: "10.0.0.1".into(),
+            state: "dead".into(),
+            reason: "check tcp: timed out".into(),
+            next_hop_resolved: true,
+            ..Default::default()
+        }));
+        assert_eq!(
+            text,
+            "1970-01-12T13:46:40Z pool web: backend 10.0.0.1 is dead: check tcp: timed out\n"
+        );
+        assert_eq!(json["event"], "backend");
+        assert_eq!(json["backend"]["state"], "dead");
+
+        let change = v1::GenerationChange { generation: 7, changes: vec![v1::Change::default()] };
+        let (text, json) = line(watch_response::Event::Generation(change));
+        assert_eq!(text, "1970-01-12T13:46:40Z generation 7 is in force: 1 change\n");
+        assert_eq!(json["generation"], 7);
+
+        let (text, json) = line(watch_response::Event::Snapshot(v1::StatusResponse {
+            generation: 6,
+            backends: vec![v1::BackendStatus { state: "up".into(), ..Default::default() }],
+            ..Default::default()
+        }));
+        assert_eq!(text, "1970-01-12T13:46:40Z generation 6, 1 of 1 backends up\n");
+        assert_eq!(json["status"]["generation"], 6);
+    }
+}

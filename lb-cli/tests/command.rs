@@ -1,0 +1,181 @@
+//! The built binary, as a shell sees it: exit status, stdout, stderr.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::{
+    io::Write,
+    os::unix::net::UnixListener,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+/// Runs `spillway` with arguments, nothing of the caller's environment deciding.
+fn spillway(arguments: &[&str]) -> Output {
+    command(arguments).output().unwrap()
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spillway"));
+    command.args(arguments);
+    for name in ["OUTPUT", "SOCKET", "BPFFS", "STATE_DIR"] {
+        command.env_remove(format!("SPILLWAY_{name}"));
+    }
+    command
+}
+
+/// Exit status and stderr; asserts that stdout is empty.
+fn failed(output: &Output) -> (i32, String) {
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+    (output.status.code().unwrap(), String::from_utf8(output.stderr.clone()).unwrap())
+}
+
+fn path(directory: &tempfile::TempDir, name: &str) -> String {
+    directory.path().join(name).to_str().unwrap().to_owned()
+}
+
+#[test]
+fn no_daemon_is_told_with_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = path(&directory, "none.sock");
+    for verb in ["list", "status", "watch"] {
+        assert_eq!(
+            failed(&spillway(&[verb, "--socket", &socket])),
+            (
+                3,
+                format!(
+                    "error: spillwayd at {socket}: there is no such socket\n\
+                     hint: start the daemon with `spillwayd balancer`, or name its socket with \
+                     --socket\n"
+                )
+            )
+        );
+    }
+}
+
+#[test]
+fn a_socket_that_nobody_listens_at_is_told_from_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = path(&directory, "old.sock");
+    drop(UnixListener::bind(&socket).unwrap());
+    let (status, text) =
+        failed(&command(&["status"]).env("SPILLWAY_SOCKET", &socket).output().unwrap());
+    assert_eq!(status, 3);
+    assert_eq!(
+        text,
+        format!(
+            "error: spillwayd at {socket}: nothing listens there\n\
+             hint: the daemon has ended; start it again, or name its socket with --socket\n"
+        )
+    );
+}
+
+#[test]
+fn a_listener_that_speaks_something_else_is_not_taken_for_the_daemon() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = path(&directory, "other.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let other = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.write_all(b"220 mail.example ready\r\n");
+    });
+    let (status, text) = failed(&spillway(&["status", "--socket", &socket]));
+    other.join().unwrap();
+    assert_eq!(status, 3, "{text}");
+    assert!(text.starts_with(&format!("error: spillwayd at {socket}: ")), "{text}");
+    assert!(text.contains("\nhint: "), "{text}");
+    assert_eq!(text.lines().count(), 2, "{text}");
+}
+
+#[test]
+fn an_unreadable_file_is_told_before_the_daemon_is_asked() {
+    let directory = tempfile::tempdir().unwrap();
+    let (missing, socket) = (path(&directory, "none.toml"), path(&directory, "none.sock"));
+    let hint = "hint: give a readable file after -f, or - for standard input\n";
+    assert_eq!(
+        failed(&spillway(&["apply", "-f", &missing, "--socket", &socket])),
+        (5, format!("error: {missing}: no such file or directory\n{hint}"))
+    );
+    let folder = directory.path().to_str().unwrap();
+    assert_eq!(
+        failed(&spillway(&["apply", "-f", folder, "--socket", &socket])),
+        (1, format!("error: {folder}: is a directory\n{hint}"))
+    );
+}
+
+#[test]
+fn a_file_that_is_no_configuration_is_told_with_its_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, socket) = (path(&directory, "web.toml"), path(&directory, "none.sock"));
+    std::fs::write(&file, "[[region]]\nname = \"eu\"\noverflow = []\n").unwrap();
+    let (status, text) = failed(&spillway(&["apply", "-f", &file, "--socket", &socket]));
+    assert_eq!(status, 6);
+    let start = format!("error: {file}: line 3, column 1: unknown field `overflow`");
+    assert!(text.starts_with(&start), "{text}");
+    assert!(text.ends_with("\nhint: nothing was sent; docs/configuration.md lists the fields\n"));
+
+    std::fs::write(&file, b"a = \"\xff\"").unwrap();
+    let (status, text) = failed(&spillway(&["apply", "-f", &file, "--socket", &socket]));
+    assert_eq!(status, 6);
+    assert!(text.starts_with(&format!("error: {file}: byte 5 is not UTF-8\n")), "{text}");
+}
+
+#[test]
+fn standard_input_is_a_file_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = path(&directory, "none.sock");
+    let mut child = command(&["apply", "-f", "-", "--socket", &socket])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"[[region").unwrap();
+    let (status, text) = failed(&child.wait_with_output().unwrap());
+    assert_eq!(status, 6);
+    assert!(text.starts_with("error: standard input: line 1, column 9: "), "{text}");
+}
+
+#[test]
+fn wrong_words_on_the_command_line_exit_with_two() {
+    for arguments in [&["aply"][..], &["status", "--output", "xml"], &["apply"], &[]] {
+        let (status, text) = failed(&spillway(arguments));
+        assert_eq!(status, 2, "{arguments:?}: {text}");
+        assert!(!text.contains('\u{1b}'), "no colour where nobody sees it: {text:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_stops_reading_is_no_error() {
+    let mut child =
+        command(&["verdicts"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}
+
+#[test]
+fn both_forms_of_an_answer_say_the_same() {
+    let table = String::from_utf8(spillway(&["verdicts"]).stdout).unwrap();
+    let json = command(&["verdicts"]).env("SPILLWAY_OUTPUT", "json").output().unwrap().stdout;
+    let json: Vec<serde_json::Value> = serde_json::from_slice(&json).unwrap();
+    for verdict in &json {
+        let (number, name) = (&verdict["number"], verdict["name"].as_str().unwrap());
+        assert!(
+            table.lines().any(|l| l.trim_start().starts_with(&format!("{number}  {name} "))),
+            "{verdict}"
+        );
+    }
+    assert_eq!(json[7]["name"], "fragment");
+}
+
+#[test]
+fn the_help_fits_eighty_columns() {
+    for arguments in [&["--help"][..], &["apply", "--help"]] {
+        let output = spillway(arguments);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+    assert!(Path::new(env!("CARGO_BIN_EXE_spillway")).ends_with("spillway"));
+}
