@@ -1,5 +1,5 @@
 //! The maps as plain vectors: the decision's twin of the kernel's maps.
-#![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
 use std::{collections::HashMap, net::IpAddr};
 
