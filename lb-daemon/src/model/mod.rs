@@ -1,6 +1,8 @@
 //! The configuration as the daemon holds it: validated, every default filled in, every reference
 //! known to resolve. Nothing here knows protobuf, files or maps.
 
+#[cfg(test)]
+pub(crate) mod arbitrary;
 mod backend;
 mod health_check;
 mod name;

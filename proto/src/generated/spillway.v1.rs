@@ -43,7 +43,7 @@ pub struct HealthCheck {
     /// Time from the start of one check to the start of the next, 10 ms to 1 h. Unset: 1 s.
     #[prost(message, optional, tag = "5")]
     pub interval: ::core::option::Option<::prost_types::Duration>,
-    /// Time a check may take, at most the interval. Unset: the interval, at most 1 s.
+    /// Time a check may take, 1 ms to the interval. Unset: the interval, at most 1 s.
     #[prost(message, optional, tag = "6")]
     pub timeout: ::core::option::Option<::prost_types::Duration>,
     /// Successes in a row that bring a failed backend back, 1 to 100. Unset: 2. The very first
@@ -79,16 +79,16 @@ pub struct TcpProbe {}
 /// An HTTP/1.1 request; a status in the expected range within the timeout is a success.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HttpProbe {
-    /// Path with its query, starting with '/'. Unset: "/".
+    /// Path with its query, starting with '/'; printable ASCII without blanks. Unset: "/".
     #[prost(string, tag = "1")]
     pub path: ::prost::alloc::string::String,
     /// Host header. Unset: the backend's address and port.
     #[prost(string, tag = "2")]
     pub host: ::prost::alloc::string::String,
-    /// Lowest status that is a success. Unset: 200.
+    /// Lowest status that is a success, 100 to 599. Unset: 200.
     #[prost(uint32, tag = "3")]
     pub status_min: u32,
-    /// Highest status that is a success. Unset: 299, or status_min where that is higher.
+    /// Highest status that is a success, status_min to 599. Unset: 299, or status_min where that is higher.
     #[prost(uint32, tag = "4")]
     pub status_max: u32,
 }
@@ -98,7 +98,8 @@ pub struct Pool {
     /// Name. Must be set.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// Backends. Unset: none; packets of its services are then dropped and counted.
+    /// Backends, at least one of them with a weight, in at most 8 regions. Unset: none; packets of its
+    /// services are then dropped and counted.
     #[prost(message, repeated, tag = "2")]
     pub backends: ::prost::alloc::vec::Vec<Backend>,
     /// Names of the health checks; all must pass. Unset: none, every active backend counts as healthy.
@@ -109,10 +110,11 @@ pub struct Pool {
     #[prost(uint32, tag = "4")]
     pub slots: u32,
 }
-/// One real server.
+/// One real server. Pools may share an address: it is one host, so region and mtu must then agree.
+/// No service may have it as its VIP.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Backend {
-    /// IPv4 or IPv6 address the tunnel ends at. Must be set; unique in its pool.
+    /// IPv4 or IPv6 address the tunnel ends at, unicast. Must be set; unique in its pool.
     #[prost(string, tag = "1")]
     pub address: ::prost::alloc::string::String,
     /// Name of its region. Must be set.
@@ -135,7 +137,7 @@ pub struct Service {
     /// Name. Must be set.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// The VIP: an IPv4 or IPv6 address. Must be set.
+    /// The VIP: an IPv4 or IPv6 address, unicast. Must be set.
     #[prost(string, tag = "2")]
     pub address: ::prost::alloc::string::String,
     /// Port, 1 to 65535. Must be set; (address, port, protocol) is unique.

@@ -1,0 +1,106 @@
+//! A valid configuration as a message: every value spelt out, so that later defaults change nothing.
+
+use std::{net::IpAddr, time::Duration};
+
+use spillway_proto::v1;
+
+use crate::model::{
+    Affinity, Backend, Configuration, HealthCheck, Name, Pool, Probe, Protocol, Region, Service,
+    WantedState,
+};
+
+impl From<&Configuration> for v1::Configuration {
+    fn from(configuration: &Configuration) -> Self {
+        Self {
+            regions: configuration.regions.iter().map(region).collect(),
+            health_checks: configuration.health_checks.iter().map(health_check).collect(),
+            pools: configuration.pools.iter().map(pool).collect(),
+            services: configuration.services.iter().map(service).collect(),
+            hash_key: configuration.hash_key.map(hash_key).unwrap_or_default(),
+        }
+    }
+}
+
+/// 32 hexadecimal digits, the first half first.
+fn hash_key([first, second]: [u64; 2]) -> String {
+    format!("{first:016x}{second:016x}")
+}
+
+fn region((name, region): (&Name, &Region)) -> v1::Region {
+    v1::Region { name: name.to_string(), overflow_to: names(&region.overflow_to) }
+}
+
+fn health_check((name, check): (&Name, &HealthCheck)) -> v1::HealthCheck {
+    v1::HealthCheck {
+        name: name.to_string(),
+        probe: Some(match &check.probe {
+            Probe::Tcp => v1::health_check::Probe::Tcp(v1::TcpProbe {}),
+            Probe::Http(http) => v1::health_check::Probe::Http(v1::HttpProbe {
+                path: http.path.clone(),
+                host: http.host.clone().unwrap_or_default(),
+                status_min: http.status_min.into(),
+                status_max: http.status_max.into(),
+            }),
+        }),
+        port: check.port.into(),
+        interval: Some(duration(check.interval)),
+        timeout: Some(duration(check.timeout)),
+        rise: check.rise,
+        fall: check.fall,
+        jitter_percent: Some(check.jitter_percent),
+    }
+}
+
+fn pool((name, pool): (&Name, &Pool)) -> v1::Pool {
+    v1::Pool {
+        name: name.to_string(),
+        backends: pool.backends.iter().map(backend).collect(),
+        health_checks: names(&pool.health_checks),
+        slots: pool.slots,
+    }
+}
+
+fn backend((address, backend): (&IpAddr, &Backend)) -> v1::Backend {
+    v1::Backend {
+        address: address.to_string(),
+        region: backend.region.to_string(),
+        weight: Some(backend.weight),
+        wanted: match backend.wanted {
+            WantedState::Active => v1::WantedState::Active,
+            WantedState::Disabled => v1::WantedState::Disabled,
+        }
+        .into(),
+        mtu: backend.mtu.map_or(0, u32::from),
+    }
+}
+
+fn service((name, service): (&Name, &Service)) -> v1::Service {
+    v1::Service {
+        name: name.to_string(),
+        address: service.address.to_string(),
+        port: service.port.into(),
+        protocol: match service.protocol {
+            Protocol::Tcp => v1::Protocol::Tcp,
+            Protocol::Udp => v1::Protocol::Udp,
+        }
+        .into(),
+        pool: service.pool.to_string(),
+        affinity: match service.affinity {
+            Affinity::Connection => v1::Affinity::Connection,
+            Affinity::Client => v1::Affinity::Client,
+        }
+        .into(),
+    }
+}
+
+fn names(names: &[Name]) -> Vec<String> {
+    names.iter().map(Name::to_string).collect()
+}
+
+/// Durations of a model are at most an hour.
+pub(super) fn duration(duration: Duration) -> prost_types::Duration {
+    prost_types::Duration {
+        seconds: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        nanos: duration.subsec_nanos().cast_signed(),
+    }
+}

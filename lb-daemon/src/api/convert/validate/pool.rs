@@ -1,0 +1,141 @@
+//! Pools and their backends.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::IpAddr,
+};
+
+use lb_common::abi::limits::{DEFAULT_SLOTS, MAX_REGIONS_PER_POOL};
+use spillway_proto::v1;
+
+use super::{
+    super::invalid::{Invalid, Place},
+    Names, address, number,
+};
+use crate::model::{Backend, Configuration, Name, Pool, WantedState};
+
+const FEWEST_SLOTS: u32 = 7;
+const MOST_SLOTS: u32 = 16_777_213;
+const HIGHEST_WEIGHT: u32 = 1_000_000;
+/// The least MTU of IPv6 (RFC 8200, 5); a tunnel of IPv4 is held to the same.
+const LEAST_MTU: u32 = 1280;
+
+/// A pool whose references resolve and whose tables can be built.
+pub(super) fn pool(
+    at: &Place,
+    message: &v1::Pool,
+    regions: &Names,
+    checks: &Names,
+) -> Result<Pool, Invalid> {
+    let mut backends = BTreeMap::new();
+    let mut first = HashMap::new();
+    for (index, message) in message.backends.iter().enumerate() {
+        let at = at.child("backends", index, &message.address);
+        let address = address::address(&at, &message.address)?;
+        if let Some(first) = first.insert(address, index) {
+            let cause = format!("{address} is already the address of backends[{first}]");
+            return Err(at.wrong("address", cause));
+        }
+        backends.insert(address, backend(&at, message, regions)?);
+    }
+    let health_checks = checks.resolve_each(at, "health_checks", &message.health_checks)?;
+    let pool = Pool { slots: slots(at, message.slots)?, backends, health_checks };
+    tables(at, &pool)?;
+    Ok(pool)
+}
+
+fn backend(at: &Place, message: &v1::Backend, regions: &Names) -> Result<Backend, Invalid> {
+    Ok(Backend {
+        region: regions.resolve(at, "region", &message.region)?,
+        weight: match message.weight {
+            None => 1,
+            Some(weight) => number::within(at, "weight", weight, 0..=HIGHEST_WEIGHT)?,
+        },
+        wanted: match v1::WantedState::try_from(message.wanted) {
+            Ok(v1::WantedState::Unspecified | v1::WantedState::Active) => WantedState::Active,
+            Ok(v1::WantedState::Disabled) => WantedState::Disabled,
+            Err(_) => {
+                let cause = format!("{} is no state that this version knows", message.wanted);
+                return Err(at.wrong("wanted", cause));
+            }
+        },
+        mtu: match message.mtu {
+            0 => None,
+            mtu => Some(number::within(at, "mtu", mtu, LEAST_MTU..=65_535)?),
+        },
+    })
+}
+
+fn slots(at: &Place, slots: u32) -> Result<u32, Invalid> {
+    let slots = number::within_or(at, "slots", slots, FEWEST_SLOTS..=MOST_SLOTS, DEFAULT_SLOTS)?;
+    match (2..).take_while(|d| d * d <= slots).find(|d| slots.is_multiple_of(*d)) {
+        None => Ok(slots),
+        Some(divisor) => {
+            let cause = format!("{slots} is not a prime: {divisor} divides it");
+            Err(at.wrong("slots", cause))
+        }
+    }
+}
+
+fn tables(at: &Place, pool: &Pool) -> Result<(), Invalid> {
+    let mut members: BTreeMap<&Name, u32> = BTreeMap::new();
+    for backend in pool.backends.values() {
+        *members.entry(&backend.region).or_default() += 1;
+    }
+    if members.len() > MAX_REGIONS_PER_POOL {
+        let cause = format!(
+            "stand in {} regions; at most {MAX_REGIONS_PER_POOL} are allowed",
+            members.len()
+        );
+        return Err(at.wrong("backends", cause));
+    }
+    if !pool.backends.is_empty() && pool.backends.values().all(|backend| backend.weight == 0) {
+        let cause = "all weights are 0, so nobody would be served; give one of them a weight";
+        return Err(at.wrong("backends", cause));
+    }
+    if let Some((region, count)) = members.iter().find(|(_, count)| **count >= pool.slots) {
+        let cause =
+            format!("{} must be more than the {count} backends in region {region:?}", pool.slots);
+        return Err(at.wrong("slots", cause));
+    }
+    Ok(())
+}
+
+/// One address is one host: it stands in one region and has one MTU, whatever pools name it, and it
+/// is no VIP, or its packets would come back to the balancer.
+pub(super) fn consistent(
+    message: &v1::Configuration,
+    configuration: &Configuration,
+) -> Result<(), Invalid> {
+    let vips: HashMap<IpAddr, &Name> =
+        configuration.services.iter().rev().map(|(name, s)| (s.address, name)).collect();
+    let mut first: HashMap<IpAddr, (&str, &Backend)> = HashMap::new();
+    for (index, pool) in message.pools.iter().enumerate() {
+        let place = Place::default().child("pools", index, &pool.name);
+        let backends = Name::new(&pool.name).ok().and_then(|name| configuration.pools.get(&name));
+        for (index, message) in pool.backends.iter().enumerate() {
+            let at = place.child("backends", index, &message.address);
+            let address = address::address(&at, &message.address)?;
+            if let Some(service) = vips.get(&address) {
+                let cause = format!("{address} is the address of service {service:?}");
+                return Err(at.wrong("address", cause));
+            }
+            let Some(backend) = backends.and_then(|pool| pool.backends.get(&address)) else {
+                continue;
+            };
+            let (other, same) = *first.entry(address).or_insert((&pool.name, backend));
+            if same.region != backend.region {
+                let (here, there) = (&backend.region, &same.region);
+                let cause = format!("is {here:?} here but {there:?} in pool {other:?}");
+                return Err(at.wrong("region", cause));
+            }
+            if same.mtu != backend.mtu {
+                let spell = |mtu: Option<u16>| mtu.map_or("unset".into(), |mtu| mtu.to_string());
+                let (here, there) = (spell(backend.mtu), spell(same.mtu));
+                let cause = format!("is {here} here but {there} in pool {other:?}");
+                return Err(at.wrong("mtu", cause));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! Whether the packet path has room for a configuration.
+//!
+//! Tables, groups and members of a new generation are written beside those of the old one, so each
+//! generation may have half of those maps: then an acknowledged generation can always be published.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lb_common::abi::limits;
+
+use super::super::invalid::{Invalid, Place};
+use crate::model::{Configuration, Name, Pool};
+
+const MOST_SERVICES: usize = limits::MAX_SERVICES as usize;
+const MOST_POOLS: usize = limits::MAX_POOLS as usize;
+/// Index 0 is never given out.
+const MOST_BACKENDS: usize = limits::MAX_BACKENDS as usize - 1;
+const MOST_GROUPS: usize = limits::MAX_GROUPS as usize / 2;
+const MOST_MEMBERS: usize = limits::MAX_MEMBERS as usize / 2;
+const MOST_TABLES: usize = limits::MAX_TABLES as usize / 2;
+
+/// Refuses what would not fit.
+pub(super) fn enough(configuration: &Configuration) -> Result<(), Invalid> {
+    let pools = configuration.pools.values();
+    let backends: BTreeSet<_> = pools.clone().flat_map(|pool| pool.backends.keys()).collect();
+    let groups: Vec<_> = pools.clone().flat_map(groups).collect();
+    let tables: BTreeSet<_> = groups.iter().collect();
+    let members = pools.map(|pool| pool.backends.len()).sum();
+    for (field, what, number, most) in [
+        ("services", "services", configuration.services.len(), MOST_SERVICES),
+        ("pools", "pools", configuration.pools.len(), MOST_POOLS),
+        ("pools", "distinct backend addresses", backends.len(), MOST_BACKENDS),
+        ("pools", "backends in all", members, MOST_MEMBERS),
+        ("pools", "groups (a pool's backends in one region)", groups.len(), MOST_GROUPS),
+        ("pools", "different tables", tables.len(), MOST_TABLES),
+    ] {
+        if number > most {
+            let cause = format!("{number} {what} are more than the {most} there is room for");
+            return Err(Place::default().wrong(field, cause));
+        }
+    }
+    Ok(())
+}
+
+/// What the table of each group of a pool is made of: pools with the same share it.
+fn groups(pool: &Pool) -> impl Iterator<Item = (u32, Vec<(&std::net::IpAddr, u32)>)> {
+    let mut groups: BTreeMap<&Name, Vec<_>> = BTreeMap::new();
+    for (address, backend) in &pool.backends {
+        groups.entry(&backend.region).or_default().push((address, backend.weight));
+    }
+    groups.into_values().map(|members| (pool.slots, members))
+}
