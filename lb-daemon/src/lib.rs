@@ -2,6 +2,9 @@
 //! the pinned maps through it.
 
 pub mod api;
+pub mod dataplane;
+pub mod directory;
 pub mod document;
 pub mod model;
+pub mod next_hop;
 pub mod watchdog;

@@ -1,0 +1,80 @@
+use std::{io, path::PathBuf};
+
+use aya::maps::MapError;
+
+/// Why pinned maps cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum MapsError {
+    /// No daemon of this role has run since boot, or its pins were removed.
+    #[error(
+        "{}: no such pin: no spillwayd of this role has run here since boot, or it uses another \
+         --bpffs", .path.display()
+    )]
+    Missing {
+        /// The pin.
+        path: PathBuf,
+    },
+    /// Only root may open pins.
+    #[error("{}: permission denied: run as root", .path.display())]
+    Permission {
+        /// The pin.
+        path: PathBuf,
+    },
+    /// A pin is there but cannot be opened.
+    #[error("{}: {source}", .path.display())]
+    Open {
+        /// The pin.
+        path: PathBuf,
+        /// What the kernel answered.
+        source: MapError,
+    },
+    /// The map was made by another build.
+    #[error(
+        "{}: has {difference}: another build of spillwayd made it; remove its pins with \
+         `spillway detach`", .path.display()
+    )]
+    Layout {
+        /// The pin.
+        path: PathBuf,
+        /// What differs.
+        difference: String,
+    },
+    /// The map's memory cannot be mapped.
+    #[error("{}: cannot be mapped: {source}", .path.display())]
+    Memory {
+        /// The pin.
+        path: PathBuf,
+        /// What the kernel answered.
+        source: io::Error,
+    },
+    /// An operation on an open map failed.
+    #[error("map {map}: {source}")]
+    Map {
+        /// Name of the map.
+        map: &'static str,
+        /// What the kernel answered.
+        source: MapError,
+    },
+    /// A call on an open map failed.
+    #[error("map {map}: {source}")]
+    Call {
+        /// Name of the map.
+        map: &'static str,
+        /// What the kernel answered.
+        source: io::Error,
+    },
+    /// A group names a slot table that is not there.
+    #[error("map {map}: no table at index {index}")]
+    NoTable {
+        /// Name of the map.
+        map: &'static str,
+        /// Index in it.
+        index: u32,
+    },
+    /// A reader was overtaken by changes every time.
+    #[error("pool {pool}: changed each time it was read")]
+    Changing {
+        /// Index of the pool.
+        pool: u32,
+    },
+}

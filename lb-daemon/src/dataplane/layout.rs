@@ -1,0 +1,110 @@
+//! The shape that each map must have, so that a pin of another build is refused and not misread.
+
+use aya::maps::{MapInfo, MapType};
+use lb_common::abi::{
+    backend::Backend,
+    counter::{TrafficCounter, VerdictCounter},
+    descriptor::Descriptor,
+    group::Group,
+    limits, names,
+    receiver::{SourcePrefix, VipKey},
+    service::{Service, ServiceKey},
+    verdict::VERDICT_SLOTS,
+};
+
+use super::Role;
+
+/// `BPF_F_MMAPABLE`, include/uapi/linux/bpf.h: the daemon maps the array's memory.
+pub(super) const MMAPABLE: u32 = 1 << 10;
+
+/// The shape of a map.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    /// Name in the object and under the pins.
+    pub(super) name: &'static str,
+    map_type: MapType,
+    key_size: usize,
+    /// 0: what the loader chose by what the kernel can do.
+    value_size: usize,
+    /// `None`: the program's own affair.
+    entries: Option<u32>,
+    mmapable: bool,
+}
+
+impl Shape {
+    const fn new(name: &'static str, map_type: MapType, key_size: usize, value: usize) -> Self {
+        Self { name, map_type, key_size, value_size: value, entries: None, mmapable: false }
+    }
+
+    const fn mapped<T>(name: &'static str, entries: u32) -> Self {
+        Self {
+            entries: Some(entries),
+            mmapable: true,
+            ..Self::new(name, MapType::Array, 4, size_of::<T>())
+        }
+    }
+
+    const fn per_cpu<T>(name: &'static str, entries: u32) -> Self {
+        Self { entries: Some(entries), ..Self::new(name, MapType::PerCpuArray, 4, size_of::<T>()) }
+    }
+
+    const fn array_of_maps(name: &'static str) -> Self {
+        Self { entries: Some(limits::MAX_TABLES), ..Self::new(name, MapType::ArrayOfMaps, 4, 4) }
+    }
+
+    /// How a map differs from this shape, or `None`.
+    pub(super) fn difference(&self, map: &MapInfo) -> Option<String> {
+        let found = map.map_type().ok();
+        if found != Some(self.map_type) {
+            return Some(format!("type {found:?}, expected {:?}", self.map_type));
+        }
+        let sizes = (map.key_size() as usize, map.value_size() as usize);
+        let value_differs = self.value_size != 0 && self.value_size != sizes.1;
+        if self.key_size != sizes.0 || value_differs {
+            return Some(format!(
+                "key and value of {} and {} bytes, expected {} and {}",
+                sizes.0, sizes.1, self.key_size, self.value_size
+            ));
+        }
+        if let Some(entries) = self.entries.filter(|entries| *entries != map.max_entries()) {
+            return Some(format!("{} entries, expected {entries}", map.max_entries()));
+        }
+        (self.mmapable && map.map_flags() & MMAPABLE == 0)
+            .then(|| "memory that cannot be mapped, expected BPF_F_MMAPABLE".to_owned())
+    }
+}
+
+const BALANCER: [Shape; 15] = [
+    Shape {
+        entries: Some(limits::MAX_SERVICES),
+        ..Shape::new(names::SERVICES, MapType::Hash, size_of::<ServiceKey>(), size_of::<Service>())
+    },
+    Shape::mapped::<u64>(names::POOLS, limits::MAX_POOLS),
+    Shape::mapped::<Descriptor>(names::DESCRIPTORS, limits::MAX_DESCRIPTORS),
+    Shape::mapped::<Group>(names::GROUPS, limits::MAX_GROUPS),
+    Shape::mapped::<u64>(names::STANDBYS, limits::MAX_GROUPS * limits::STANDBYS_PER_GROUP),
+    Shape::mapped::<u64>(names::MEMBERS, limits::MAX_MEMBERS),
+    Shape::mapped::<Backend>(names::BACKENDS, limits::MAX_BACKENDS),
+    Shape::mapped::<u64>(names::NEXT_HOPS, limits::MAX_NEXT_HOPS),
+    Shape::mapped::<u64>(names::INTERFACES, limits::MAX_INTERFACES),
+    Shape::array_of_maps(names::TABLES),
+    Shape::array_of_maps(names::SIZED_TABLES),
+    Shape::new(names::DEVICES, MapType::DevMapHash, 4, 0),
+    Shape::per_cpu::<VerdictCounter>(names::VERDICT_COUNTERS, VERDICT_SLOTS),
+    Shape::per_cpu::<TrafficCounter>(names::SERVICE_COUNTERS, limits::MAX_SERVICES),
+    Shape::per_cpu::<TrafficCounter>(names::BACKEND_COUNTERS, limits::MAX_BACKENDS),
+];
+
+const RECEIVER: [Shape; 3] = [
+    Shape::new(names::SOURCES, MapType::LpmTrie, size_of::<SourcePrefix>(), 4),
+    Shape::new(names::VIPS, MapType::Hash, size_of::<VipKey>(), 4),
+    Shape::per_cpu::<VerdictCounter>(names::VERDICT_COUNTERS, VERDICT_SLOTS),
+];
+
+/// The maps of a role.
+pub(super) const fn shapes(role: Role) -> &'static [Shape] {
+    match role {
+        Role::Balancer => &BALANCER,
+        Role::Receiver => &RECEIVER,
+    }
+}

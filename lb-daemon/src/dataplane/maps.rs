@@ -1,0 +1,289 @@
+//! The balancer's maps, opened by their pins.
+
+use std::{fmt, io, path::Path};
+
+use aya::maps::{ArrayOfMaps, DevMapHash, HashMap, MapData, MapError, PerCpuArray};
+use lb_common::abi::{
+    backend::Backend,
+    counter::{TrafficCounter, VerdictCounter},
+    descriptor::Descriptor,
+    group::Group,
+    limits::STANDBYS_PER_GROUP,
+    member::MemberWord,
+    names,
+    next_hop::{InterfaceWord, NextHopWord},
+    pod::{bytes_of, from_bytes},
+    pool::PoolWord,
+    service::{Service, ServiceKey},
+    slot::{SlotWord, StandbyWord},
+    table_ref::TableRef,
+    verdict::Verdict,
+};
+
+use super::{
+    ArrayView, MapsError, Role,
+    opener::{Access, Opener},
+    raw::Mapping,
+};
+
+const KEY: usize = size_of::<ServiceKey>();
+const SERVICE: usize = size_of::<Service>();
+const TRAFFIC: usize = size_of::<TrafficCounter>() / 8;
+const VERDICT: usize = size_of::<VerdictCounter>() / 8;
+
+/// The balancer's maps, to read: works with the daemon dead, and beside a living one.
+pub type PinnedMaps = Maps<Mapping>;
+
+/// The balancer's maps. `M` is [`Mapping`] or [`super::MappingMut`].
+///
+/// Values that one word names are immutable while it names them; a reader that was overtaken by a
+/// change sees another word when it looks again.
+pub struct Maps<M> {
+    pub(super) services: HashMap<MapData, [u8; KEY], [u8; SERVICE]>,
+    pub(super) pools: ArrayView<u64, M>,
+    pub(super) descriptors: ArrayView<Descriptor, M>,
+    pub(super) groups: ArrayView<Group, M>,
+    pub(super) standbys: ArrayView<u64, M>,
+    pub(super) members: ArrayView<u64, M>,
+    pub(super) backends: ArrayView<Backend, M>,
+    pub(super) next_hops: ArrayView<u64, M>,
+    pub(super) interfaces: ArrayView<u64, M>,
+    pub(super) tables: ArrayOfMaps<MapData>,
+    pub(super) sized_tables: ArrayOfMaps<MapData>,
+    pub(super) devices: DevMapHash<MapData>,
+    pub(super) verdict_counters: PerCpuArray<MapData, [u64; VERDICT]>,
+    pub(super) service_counters: PerCpuArray<MapData, [u64; TRAFFIC]>,
+    pub(super) backend_counters: PerCpuArray<MapData, [u64; TRAFFIC]>,
+}
+
+impl<M> fmt::Debug for Maps<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Maps").finish_non_exhaustive()
+    }
+}
+
+impl PinnedMaps {
+    /// Opens the balancer's maps under a BPF file system.
+    ///
+    /// # Errors
+    /// [`MapsError`] says which pin is missing, forbidden or of another layout.
+    pub fn open(bpffs: &Path) -> Result<Self, MapsError> {
+        Self::open_with(&Opener::new(bpffs, Role::Balancer))
+    }
+}
+
+impl<M: Access> Maps<M> {
+    pub(super) fn open_with(pins: &Opener) -> Result<Self, MapsError> {
+        Ok(Self {
+            services: pins.typed(names::SERVICES)?,
+            pools: pins.array(names::POOLS)?,
+            descriptors: pins.array(names::DESCRIPTORS)?,
+            groups: pins.array(names::GROUPS)?,
+            standbys: pins.array(names::STANDBYS)?,
+            members: pins.array(names::MEMBERS)?,
+            backends: pins.array(names::BACKENDS)?,
+            next_hops: pins.array(names::NEXT_HOPS)?,
+            interfaces: pins.array(names::INTERFACES)?,
+            tables: pins.typed(names::TABLES)?,
+            sized_tables: pins.typed(names::SIZED_TABLES)?,
+            devices: pins.typed(names::DEVICES)?,
+            verdict_counters: pins.typed(names::VERDICT_COUNTERS)?,
+            service_counters: pins.typed(names::SERVICE_COUNTERS)?,
+            backend_counters: pins.typed(names::BACKEND_COUNTERS)?,
+        })
+    }
+}
+
+impl<M: AsRef<Mapping>> Maps<M> {
+    /// The published services, by key.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn services(&self) -> Result<Vec<Service>, MapsError> {
+        let mut services = Vec::new();
+        for entry in self.services.iter() {
+            let (_, value) = entry.map_err(of(names::SERVICES))?;
+            services.extend(from_bytes::<Service>(&value));
+        }
+        services.sort_by_key(|service| service.key);
+        Ok(services)
+    }
+
+    /// The service of a key.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn service(&self, key: &ServiceKey) -> Result<Option<Service>, MapsError> {
+        match self.services.get(&array(bytes_of(key)), 0) {
+            Ok(value) => Ok(from_bytes(&value)),
+            Err(MapError::KeyNotFound) => Ok(None),
+            Err(source) => Err(of(names::SERVICES)(source)),
+        }
+    }
+
+    /// A pool's word; an index out of range has none.
+    pub fn pool(&self, index: u32) -> PoolWord {
+        PoolWord(self.pools.get(index).unwrap_or(0))
+    }
+
+    /// A descriptor.
+    pub fn descriptor(&self, index: u32) -> Option<Descriptor> {
+        self.descriptors.get(index)
+    }
+
+    /// A group.
+    pub fn group(&self, index: u32) -> Option<Group> {
+        self.groups.get(index)
+    }
+
+    /// A standby of a group; `place` counts from 0.
+    pub fn standby(&self, group: u32, place: u32) -> StandbyWord {
+        let index = group.saturating_mul(STANDBYS_PER_GROUP).saturating_add(place);
+        StandbyWord(self.standbys.get(index).unwrap_or(0))
+    }
+
+    /// A member: `index` is that of its block plus its rank.
+    pub fn member(&self, index: u32) -> Option<MemberWord> {
+        self.members.get(index).map(MemberWord)
+    }
+
+    /// A backend.
+    pub fn backend(&self, index: u32) -> Option<Backend> {
+        self.backends.get(index)
+    }
+
+    /// A next hop; an index out of range is unresolved.
+    pub fn next_hop(&self, index: u32) -> NextHopWord {
+        NextHopWord(self.next_hops.get(index).unwrap_or(0))
+    }
+
+    /// An interface's word.
+    pub fn interface(&self, index: u32) -> InterfaceWord {
+        InterfaceWord(self.interfaces.get(index).unwrap_or(0))
+    }
+
+    /// Whether the programs may send out of an interface.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn is_device(&self, index: u32) -> Result<bool, MapsError> {
+        match self.devices.get(index, 0) {
+            Ok(_) => Ok(true),
+            Err(MapError::KeyNotFound) => Ok(false),
+            Err(source) => Err(of(names::DEVICES)(source)),
+        }
+    }
+
+    /// The slot table that a group names.
+    ///
+    /// # Errors
+    /// [`MapsError::NoTable`], or what the kernel answers.
+    pub fn table(&self, table: TableRef, slots: u32) -> Result<SlotTable, MapsError> {
+        let (outer, map) = match table.is_sized() {
+            false => (&self.tables, names::TABLES),
+            true => (&self.sized_tables, names::SIZED_TABLES),
+        };
+        let inner = outer.get(&table.index(), 0).map_err(|source| match source {
+            MapError::KeyNotFound => MapsError::NoTable { map, index: table.index() },
+            source => of(map)(source),
+        })?;
+        SlotTable::open(&inner, slots).map_err(|source| MapsError::Call { map, source })
+    }
+
+    /// Packets under each verdict, summed over the CPUs, by number.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn verdicts(&self) -> Result<Vec<(Verdict, VerdictCounter)>, MapsError> {
+        verdicts_of(&self.verdict_counters)
+    }
+
+    /// Traffic of a service, summed over the CPUs.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn service_traffic(&self, index: u32) -> Result<TrafficCounter, MapsError> {
+        traffic_of(&self.service_counters, index).map_err(of(names::SERVICE_COUNTERS))
+    }
+
+    /// Traffic of a backend, summed over the CPUs.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn backend_traffic(&self, index: u32) -> Result<TrafficCounter, MapsError> {
+        traffic_of(&self.backend_counters, index).map_err(of(names::BACKEND_COUNTERS))
+    }
+}
+
+/// A published slot table, in memory.
+#[derive(Debug)]
+pub struct SlotTable {
+    slots: Mapping,
+    id: u32,
+}
+
+impl SlotTable {
+    fn open(inner: &MapData, slots: u32) -> io::Result<Self> {
+        let id = inner.info().map_err(io::Error::other)?.id();
+        Ok(Self { slots: Mapping::new(inner.fd(), slots as usize)?, id })
+    }
+
+    /// The kernel's id of the map; a table keeps its content for as long as it has its id.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// A slot's list.
+    pub fn slot(&self, index: u32) -> Option<SlotWord> {
+        self.slots.load(index as usize).map(SlotWord)
+    }
+
+    /// All slots.
+    pub fn slots(&self) -> impl ExactSizeIterator<Item = SlotWord> + '_ {
+        self.slots.iter().map(SlotWord)
+    }
+}
+
+/// Reads a role's verdict counters.
+pub(super) fn verdicts_of(
+    counters: &PerCpuArray<MapData, [u64; VERDICT]>,
+) -> Result<Vec<(Verdict, VerdictCounter)>, MapsError> {
+    let read = |verdict: &Verdict| {
+        let [packets, bytes] = sum(counters, *verdict as u32)?;
+        Ok((*verdict, VerdictCounter { packets, bytes }))
+    };
+    Verdict::ALL.iter().map(read).collect::<Result<_, _>>().map_err(of(names::VERDICT_COUNTERS))
+}
+
+fn traffic_of(
+    counters: &PerCpuArray<MapData, [u64; TRAFFIC]>,
+    index: u32,
+) -> Result<TrafficCounter, MapError> {
+    let [packets, bytes, connections] = sum(counters, index)?;
+    Ok(TrafficCounter { packets, bytes, connections })
+}
+
+fn sum<const N: usize>(
+    counters: &PerCpuArray<MapData, [u64; N]>,
+    index: u32,
+) -> Result<[u64; N], MapError> {
+    let mut total = [0_u64; N];
+    for cpu in counters.get(&index, 0)?.iter() {
+        for (sum, part) in total.iter_mut().zip(cpu) {
+            *sum = sum.wrapping_add(*part);
+        }
+    }
+    Ok(total)
+}
+
+/// A map error with its map's name.
+pub(super) fn of(map: &'static str) -> impl Fn(MapError) -> MapsError {
+    move |source| MapsError::Map { map, source }
+}
+
+/// Bytes of a key or value, as aya takes them.
+pub(super) fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(bytes);
+    array
+}

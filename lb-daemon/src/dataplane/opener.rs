@@ -1,0 +1,97 @@
+//! Opening a role's pinned maps, each checked against the shape it must have.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use aya::{
+    maps::{Map, MapData, MapError},
+    sys::SyscallError,
+};
+use lb_common::abi::pod::Pod;
+
+use super::{
+    ArrayView, MapsError, Pins, Role, layout,
+    raw::{Mapping, MappingMut},
+};
+
+/// How the memory of array maps is mapped: to read, or to read and write.
+pub trait Access: AsRef<Mapping> + Sized {
+    /// Maps an array.
+    ///
+    /// # Errors
+    /// As [`Mapping::new`].
+    fn view<T: Pod>(map: &MapData, entries: u32) -> io::Result<ArrayView<T, Self>>;
+}
+
+impl Access for Mapping {
+    fn view<T: Pod>(map: &MapData, entries: u32) -> io::Result<ArrayView<T, Self>> {
+        ArrayView::<T, Self>::new(map.fd(), entries)
+    }
+}
+
+impl Access for MappingMut {
+    fn view<T: Pod>(map: &MapData, entries: u32) -> io::Result<ArrayView<T, Self>> {
+        ArrayView::<T, Self>::new(map.fd(), entries)
+    }
+}
+
+/// Opens pins of a role and checks their shapes.
+pub(super) struct Opener {
+    pins: Pins,
+    role: Role,
+}
+
+impl Opener {
+    pub(super) fn new(bpffs: &Path, role: Role) -> Self {
+        Self { pins: Pins::new(bpffs, role), role }
+    }
+
+    /// A map of any type.
+    pub(super) fn typed<T: TryFrom<Map, Error = MapError>>(
+        &self,
+        name: &'static str,
+    ) -> Result<T, MapsError> {
+        let (map, path, _) = self.open(name)?;
+        Map::from_map_data(map)
+            .and_then(T::try_from)
+            .map_err(|source| MapsError::Open { path, source })
+    }
+
+    /// An array map in memory. The map may be closed then: the mapping keeps it.
+    pub(super) fn array<T: Pod, M: Access>(
+        &self,
+        name: &'static str,
+    ) -> Result<ArrayView<T, M>, MapsError> {
+        let (map, path, entries) = self.open(name)?;
+        M::view(&map, entries).map_err(|source| MapsError::Memory { path, source })
+    }
+
+    /// The map, its pin and its number of entries.
+    fn open(&self, name: &'static str) -> Result<(MapData, PathBuf, u32), MapsError> {
+        let path = self.pins.map(name);
+        let opened = MapData::from_pin(&path).and_then(|map| Ok((map.info()?, map)));
+        let (info, map) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return Err(why(path, error)),
+        };
+        let shape = layout::shapes(self.role).iter().find(|shape| shape.name == name);
+        match shape.and_then(|shape| shape.difference(&info)) {
+            Some(difference) => Err(MapsError::Layout { path, difference }),
+            None => Ok((map, path, info.max_entries())),
+        }
+    }
+}
+
+fn why(path: PathBuf, error: MapError) -> MapsError {
+    let kind = match &error {
+        MapError::SyscallError(SyscallError { io_error, .. }) => io_error.kind(),
+        _ => io::ErrorKind::Other,
+    };
+    match kind {
+        io::ErrorKind::NotFound => MapsError::Missing { path },
+        io::ErrorKind::PermissionDenied => MapsError::Permission { path },
+        _ => MapsError::Open { path, source: error },
+    }
+}

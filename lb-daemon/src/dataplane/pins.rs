@@ -1,0 +1,115 @@
+//! Where maps, links and programs are pinned.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use lb_common::abi::{LAYOUT_VERSION, names};
+
+/// Where the BPF file system is, unless said otherwise.
+pub const DEFAULT_BPFFS: &str = "/sys/fs/bpf";
+
+/// What a daemon does on its interfaces; one interface has one role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Role {
+    /// Sends packets of services to backends.
+    Balancer,
+    /// Takes packets of services out of their tunnels, on a backend.
+    Receiver,
+}
+
+impl Role {
+    /// Both roles.
+    pub const ALL: [Self; 2] = [Self::Balancer, Self::Receiver];
+
+    /// Name of the role, of its object and of its program.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Balancer => names::BALANCER,
+            Self::Receiver => names::RECEIVER,
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The pins of one role: `BPFFS/spillway/ROLE-vLAYOUT/{maps/NAME, links/INTERFACE, program}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pins {
+    root: PathBuf,
+}
+
+impl Pins {
+    /// The pins of a role under a BPF file system.
+    pub fn new(bpffs: &Path, role: Role) -> Self {
+        Self { root: bpffs.join("spillway").join(format!("{role}-v{LAYOUT_VERSION}")) }
+    }
+
+    /// The directory of them all.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The directory of the maps.
+    pub fn maps(&self) -> PathBuf {
+        self.root.join("maps")
+    }
+
+    /// A map's pin.
+    pub fn map(&self, name: &str) -> PathBuf {
+        self.maps().join(name)
+    }
+
+    /// The directory of the links.
+    pub fn links(&self) -> PathBuf {
+        self.root.join("links")
+    }
+
+    /// The pin of the link to an interface.
+    pub fn link(&self, interface: &str) -> PathBuf {
+        self.links().join(link_file(interface))
+    }
+
+    /// The pin of the program.
+    pub fn program(&self) -> PathBuf {
+        self.root.join("program")
+    }
+}
+
+/// File name of an interface's link: a BPF file system reserves the dot, an interface name cannot
+/// hold a colon.
+fn link_file(interface: &str) -> String {
+    interface.replace('.', ":")
+}
+
+/// The interface that a link's file name stands for.
+#[cfg_attr(not(test), expect(dead_code, reason = "`detach` lists links by it"))]
+pub(super) fn interface_of(link_file: &str) -> String {
+    link_file.replace(':', ".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pins_stand_under_role_and_layout() {
+        let pins = Pins::new(Path::new("/sys/fs/bpf"), Role::Balancer);
+        assert_eq!(pins.map("POOLS"), Path::new("/sys/fs/bpf/spillway/balancer-v1/maps/POOLS"));
+        assert_eq!(pins.link("eth0"), Path::new("/sys/fs/bpf/spillway/balancer-v1/links/eth0"));
+        assert_eq!(pins.program(), Path::new("/sys/fs/bpf/spillway/balancer-v1/program"));
+    }
+
+    #[test]
+    fn the_name_of_a_vlan_interface_survives_a_file_system_without_dots() {
+        let pins = Pins::new(Path::new("/b"), Role::Receiver);
+        let link = pins.link("bond0.100");
+        assert_eq!(link, Path::new("/b/spillway/receiver-v1/links/bond0:100"));
+        assert_eq!(interface_of("bond0:100"), "bond0.100");
+    }
+}
