@@ -1,0 +1,70 @@
+//! What cargo built, from its own messages.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+/// A program that cargo built.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Program {
+    /// Name of the target.
+    pub(crate) name: String,
+    pub(crate) executable: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    reason: String,
+    target: Option<Target>,
+    executable: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+}
+
+/// Runs a cargo command and returns the programs it built. Its diagnostics are shown.
+pub(crate) fn build(command: &mut Command) -> Result<Vec<Program>> {
+    command.arg("--message-format=json-render-diagnostics");
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("cargo")?;
+    crate::signals::check()?;
+    if !output.status.success() {
+        bail!("cargo: {}", output.status);
+    }
+    parse(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// The executables among cargo's messages. Lines that are not messages are passed over.
+pub(crate) fn parse(messages: &str) -> Result<Vec<Program>> {
+    let mut programs = Vec::new();
+    for line in messages.lines().filter(|line| line.starts_with('{')) {
+        let message: Message = serde_json::from_str(line).context("message of cargo")?;
+        if message.reason != "compiler-artifact" {
+            continue;
+        }
+        if let (Some(target), Some(executable)) = (message.target, message.executable) {
+            programs.push(Program { name: target.name, executable });
+        }
+    }
+    Ok(programs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_executables_count() {
+        let messages = r#"{"reason":"compiler-artifact","target":{"name":"lb_tests","kind":["lib"]},"executable":null}
+   Compiling something
+{"reason":"compiler-artifact","target":{"name":"packets","kind":["test"]},"profile":{"test":true},"executable":"/t/debug/deps/packets-1"}
+{"reason":"build-finished","success":true}
+"#;
+        let expected =
+            Program { name: "packets".into(), executable: "/t/debug/deps/packets-1".into() };
+        assert_eq!(parse(messages).unwrap(), [expected]);
+    }
+}

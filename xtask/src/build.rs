@@ -1,0 +1,135 @@
+//! The packet programs, then the host programs that carry them.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::artifacts;
+use crate::cargo::cargo;
+use crate::cli::BuildArgs;
+use crate::process;
+use crate::setup::toolchain::{TARGET, Toolchain};
+use crate::setup::{self, Wants};
+use crate::ui;
+use crate::workspace;
+
+/// The package of the packet programs.
+const PACKET_PROGRAMS: &str = "lb-ebpf";
+
+/// Where lb-daemon's build script looks for the objects that it embeds.
+pub(crate) const OBJECTS_VARIABLE: &str = "SPILLWAY_BPF_OBJECTS";
+
+/// `cargo xtask build`.
+pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
+    let ready = setup::ensure(&Wants::build(), false)?;
+    everything(&ready.toolchain, args.release)?;
+    println!("{}", workspace::binaries(args.release).display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Builds packet programs and host programs.
+pub(crate) fn everything(toolchain: &Toolchain, release: bool) -> Result<()> {
+    ui::heading("packet programs");
+    let objects = packet_programs(toolchain)?;
+    ui::note(&format!("{} in {}", objects.join(" "), workspace::bpf_objects().display()));
+    ui::heading("host programs");
+    process::check(host_programs(release))
+}
+
+/// Builds into `target/bpf/NAME.o` and returns the names. A file whose content is the same is left
+/// alone, so that what embeds it is not built again.
+pub(crate) fn packet_programs(toolchain: &Toolchain) -> Result<Vec<String>> {
+    let mut command = packet_command(toolchain, "build")?;
+    let built = artifacts::build(command.arg("--bins"))?;
+    ensure!(!built.is_empty(), "{PACKET_PROGRAMS}: has no programs");
+    let dir = workspace::bpf_objects();
+    fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
+    let mut names = Vec::new();
+    for program in built {
+        let name = format!("{}.o", program.name);
+        write_if_changed(&dir.join(&name), &fs::read(&program.executable)?)?;
+        names.push(name);
+    }
+    remove_others(&dir, &names)?;
+    Ok(names)
+}
+
+/// A cargo command on the packet programs.
+pub(crate) fn packet_command(toolchain: &Toolchain, verb: &str) -> Result<Command> {
+    let mut command = cargo();
+    toolchain.equip(&mut command);
+    // Beside the host's: the two compilers would push each other's results out.
+    command.env("CARGO_TARGET_DIR", workspace::target().join("bpf-build"));
+    let arch = std::env::consts::ARCH;
+    let flags = [
+        // What aya-build would set: whose registers kernel-side context types describe.
+        format!("--cfg=bpf_target_arch=\"{arch}\""),
+        // BTF is made from debug information.
+        "-Cdebuginfo=2".to_owned(),
+        "-Clink-arg=--btf".to_owned(),
+    ];
+    command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+    command.args([verb, "--release", "--package", PACKET_PROGRAMS, "--target", TARGET]);
+    if !toolchain.has_core()? {
+        command.args(["-Z", "build-std=core"]);
+    }
+    Ok(command)
+}
+
+/// A cargo command that builds every program of daemon, command line and tests.
+fn host_programs(release: bool) -> Command {
+    let mut command = cargo();
+    command.args(["build", "--bins"]);
+    for package in ["lb-daemon", "lb-cli", "lb-tests"] {
+        command.args(["--package", package]);
+    }
+    if release {
+        command.arg("--release");
+    }
+    with_objects(&mut command);
+    command
+}
+
+/// Lets the daemon's build script embed the objects.
+pub(crate) fn with_objects(command: &mut Command) {
+    command.env(OBJECTS_VARIABLE, workspace::bpf_objects());
+}
+
+/// Tells programs of lb-tests where the programs under test are.
+pub(crate) fn variables(release: bool) -> Vec<(String, OsString)> {
+    vec![
+        ("SPILLWAY_BIN_DIR".to_owned(), workspace::binaries(release).into()),
+        (OBJECTS_VARIABLE.to_owned(), workspace::bpf_objects().into()),
+    ]
+}
+
+fn write_if_changed(path: &Path, content: &[u8]) -> Result<()> {
+    if fs::read(path).is_ok_and(|old| old == content) {
+        return Ok(());
+    }
+    // Under another name first: a build that is killed leaves no half of an object.
+    let new = path.with_extension("new");
+    fs::write(&new, content).with_context(|| new.display().to_string())?;
+    fs::rename(&new, path).with_context(|| path.display().to_string())
+}
+
+/// Objects of programs that are no more must not be embedded by chance.
+fn remove_others(dir: &Path, names: &[String]) -> Result<()> {
+    for entry in fs::read_dir(dir).with_context(|| dir.display().to_string())?.flatten() {
+        let stays = names.iter().any(|name| entry.file_name() == name.as_str());
+        if !stays && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            fs::remove_file(entry.path()).with_context(|| entry.path().display().to_string())?;
+        }
+    }
+    Ok(())
+}
+
+/// A program of lb-tests, built in release.
+pub(crate) fn program(name: &str) -> Result<PathBuf> {
+    let path = workspace::binaries(true).join(name);
+    ensure!(path.is_file(), "{name}: lb-tests has no such program");
+    Ok(path)
+}

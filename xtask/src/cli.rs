@@ -1,0 +1,89 @@
+//! The command line.
+
+use std::ffi::OsString;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Sets up, builds, demonstrates, tests and measures Spillway.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Verb {
+    /// Print what is missing, with size and reason, and install it
+    Setup(SetupArgs),
+    /// Build the packet programs and the host programs
+    Build(BuildArgs),
+    /// Real daemon, real CLI, real HTTP traffic through namespaces on this machine
+    Demo(DemoArgs),
+    /// Everything that proves the project
+    Test(TestArgs),
+    /// Measure the packet path
+    Bench(BenchArgs),
+    /// Generate the Rust code of the API again from its .proto files
+    Proto,
+    /// Run a program and end it with the one who asked for it (used by xtask itself, as root)
+    #[command(hide = true)]
+    Hold(HoldArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct SetupArgs {
+    /// Only list what is missing
+    #[arg(long)]
+    pub(crate) no_install: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct BuildArgs {
+    /// Optimised host programs (the packet programs always are)
+    #[arg(long)]
+    pub(crate) release: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct DemoArgs {
+    /// Only list what is missing, install nothing
+    #[arg(long)]
+    pub(crate) no_install: bool,
+    /// Passed on to the demo (`-- --help` lists what it takes)
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) args: Vec<OsString>,
+}
+
+#[derive(Args)]
+pub(crate) struct TestArgs {
+    /// Fewer rounds in the tests that repeat themselves (SPILLWAY_TEST_QUICK=1)
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Series of Debian's kernel that the packet programs are tried on in QEMU
+    #[arg(long, default_value = "6.1", value_name = "SERIES")]
+    pub(crate) kernel: String,
+    /// Names of steps (fmt, clippy, clippy-bpf, deny, build, unit, root), or parts of names of
+    /// tests; nothing runs everything
+    pub(crate) filter: Vec<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct BenchArgs {
+    /// Fewer packets, wider error
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Only list what is missing, install nothing
+    #[arg(long)]
+    pub(crate) no_install: bool,
+    /// Passed on to the bench
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) args: Vec<OsString>,
+}
+
+#[derive(Args)]
+pub(crate) struct HoldArgs {
+    /// The program and its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    pub(crate) command: Vec<OsString>,
+}

@@ -1,0 +1,220 @@
+//! Running other programs.
+
+use std::io::{PipeReader, PipeWriter, Read, pipe};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::unistd::Pid;
+
+use crate::signals::{self, Target};
+use crate::ui;
+
+/// A program to run: as the user, or as root behind a holder that reads our pipe.
+pub(crate) struct Job {
+    pub(crate) command: Command,
+    pub(crate) holder: Option<PipeWriter>,
+}
+
+impl From<Command> for Job {
+    fn from(command: Command) -> Self {
+        Self { command, holder: None }
+    }
+}
+
+/// Runs to the end, with our own output.
+pub(crate) fn run(job: impl Into<Job>) -> Result<ExitStatus> {
+    let Job { mut command, holder } = job.into();
+    let name = name(&command);
+    let (mut child, directed) = signals::direct(|| {
+        let child = spawn(&mut command, &name)?;
+        let target = match holder {
+            Some(pipe) => Target::Held(pipe),
+            None => Target::Process(pid(&child)),
+        };
+        Ok((child, target))
+    })?;
+    drop(command);
+    let status = child.wait().with_context(|| name.clone())?;
+    drop(directed);
+    signals::check()?;
+    Ok(status)
+}
+
+/// Runs to the end, with our own output; a failure is an error.
+pub(crate) fn check(job: impl Into<Job>) -> Result<()> {
+    let job = job.into();
+    let name = name(&job.command);
+    let status = run(job)?;
+    if !status.success() {
+        bail!("{name}: {status}");
+    }
+    Ok(())
+}
+
+/// What a program prints on its standard output. A failure is an error with what it complained of.
+pub(crate) fn read(command: &mut Command) -> Result<String> {
+    let name = name(command);
+    let output = command.stdin(Stdio::null()).output().with_context(|| name.clone())?;
+    signals::check()?;
+    if !output.status.success() {
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        bail!("{name}: {}: {}", output.status, complaint.trim());
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("{name}: output is not text"))
+}
+
+/// How a captured program ended.
+pub(crate) struct Captured {
+    /// None: it took longer than allowed, and was killed.
+    pub(crate) status: Option<ExitStatus>,
+    /// Standard output and standard error as they came.
+    pub(crate) output: String,
+}
+
+impl Captured {
+    pub(crate) fn success(&self) -> bool {
+        self.status.is_some_and(|status| status.success())
+    }
+}
+
+/// How often a long step says that it is still at work.
+const HEARTBEAT: Duration = Duration::from_secs(30);
+
+/// How long output may stay silent after the program's end, while some process it left holds the
+/// other end of the pipe.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// Runs to the end and keeps the output. Kills what takes longer than `limit`.
+pub(crate) fn capture(job: impl Into<Job>, limit: Duration) -> Result<Captured> {
+    let Job { mut command, holder } = job.into();
+    let name = name(&command);
+    let (reader, writer) = pipe()?;
+    command.stdout(writer.try_clone()?).stderr(writer);
+    if holder.is_none() {
+        command.stdin(Stdio::null()).process_group(0);
+    }
+    let (mut child, directed) = signals::direct(|| {
+        let child = spawn(&mut command, &name)?;
+        let target = match holder {
+            Some(pipe) => Target::Held(pipe),
+            None => Target::Group(pid(&child)),
+        };
+        Ok((child, target))
+    })?;
+    drop(command); // our copies of the pipe's writing end
+    let chunks = read_in_background(reader);
+    let captured =
+        collect(&mut child, &chunks, limit, || directed.kill()).with_context(|| name.clone())?;
+    drop(directed);
+    signals::check()?;
+    Ok(captured)
+}
+
+fn read_in_background(mut reader: PipeReader) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        let mut buffer = vec![0; 1 << 16];
+        while let Ok(length @ 1..) = reader.read(&mut buffer) {
+            if sender.send(buffer[..length].to_vec()).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+fn collect(
+    child: &mut Child,
+    chunks: &Receiver<Vec<u8>>,
+    limit: Duration,
+    kill: impl Fn(),
+) -> Result<Captured> {
+    let start = Instant::now();
+    let mut spoken = start;
+    let mut output = Vec::new();
+    let mut killed = false;
+    let mut ended = None;
+    loop {
+        match chunks.recv_timeout(Duration::from_millis(200)) {
+            Ok(chunk) => output.extend(chunk),
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                if ended.is_none() && child.try_wait()?.is_some() {
+                    ended = Some(Instant::now());
+                }
+            }
+        }
+        if ended.is_some_and(|at| at.elapsed() > LINGER) {
+            output.extend(b"\n(a process that was left behind still holds this output)\n");
+            break;
+        }
+        if !killed && start.elapsed() > limit {
+            kill();
+            killed = true;
+        }
+        if spoken.elapsed() > HEARTBEAT {
+            spoken = Instant::now();
+            ui::note(&format!("still at work, {}", ui::elapsed(start.elapsed())));
+        }
+    }
+    let status = child.wait()?;
+    let output = String::from_utf8_lossy(&output).into_owned();
+    Ok(Captured { status: (!killed).then_some(status), output })
+}
+
+fn spawn(command: &mut Command, name: &str) -> Result<Child> {
+    command.spawn().with_context(|| format!("{name}: cannot be started"))
+}
+
+fn pid(child: &Child) -> Pid {
+    Pid::from_raw(child.id() as i32)
+}
+
+/// A command's name in messages: the program and its first word.
+fn name(command: &Command) -> String {
+    let program = command.get_program().to_string_lossy();
+    let program = program.rsplit('/').next().unwrap_or(&program).to_owned();
+    match command.get_args().next() {
+        Some(word) => format!("{program} {}", word.to_string_lossy()),
+        None => program,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    // Children are started one at a time: signals go to one of them.
+    #[test]
+    fn capture_keeps_both_streams_and_the_status() {
+        let captured = capture(sh("echo out; echo err >&2; exit 3"), LONG).unwrap();
+        assert_eq!(captured.output, "out\nerr\n");
+        assert_eq!(captured.status.and_then(|status| status.code()), Some(3));
+
+        let captured = capture(sh("echo begun; sleep 600 & sleep 600"), Duration::ZERO).unwrap();
+        assert_eq!(captured.status, None, "killed at its limit");
+
+        let captured = capture(sh("sleep 600 & echo $!"), LONG).unwrap();
+        let (left, note) = captured.output.split_once('\n').unwrap();
+        assert!(captured.success());
+        assert!(note.contains("left behind"), "{note}");
+        nix::sys::signal::kill(Pid::from_raw(left.parse().unwrap()), None).unwrap();
+        check(sh(&format!("kill -9 {left}"))).unwrap();
+
+        let error = read(&mut sh("echo no such luck >&2; exit 1")).unwrap_err();
+        assert_eq!(format!("{error:#}"), "sh -c: exit status: 1: no such luck");
+        assert_eq!(read(&mut sh("echo yes")).unwrap(), "yes\n");
+    }
+}

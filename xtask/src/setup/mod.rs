@@ -1,0 +1,221 @@
+//! What must be there before anything can be built or run, told with size and reason, then fetched.
+
+mod apt;
+mod cache;
+mod deny;
+mod install;
+mod kernel;
+mod packages;
+mod services;
+mod sockets;
+pub(crate) mod toolchain;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use crate::cli::SetupArgs;
+use crate::ui;
+use apt::Lists;
+pub(crate) use packages::Purpose;
+use packages::Wanted;
+use toolchain::Toolchain;
+
+/// The series of kernels that tests use unless told otherwise.
+pub(crate) const KERNEL: &str = "6.1";
+
+/// `cargo xtask setup`.
+pub(crate) fn run(args: &SetupArgs) -> Result<ExitCode> {
+    let wants = Wants { everything: true, purpose: None, kernel: Some(KERNEL) };
+    if args.no_install {
+        return Ok(if Missing::look_up(&wants)?.is_nothing() {
+            ui::heading("nothing is missing");
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        });
+    }
+    ensure(&wants, false)?;
+    ui::heading("nothing is missing");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a verb needs beside the BPF toolchain, which all of them do.
+#[derive(Clone, Copy)]
+pub(crate) struct Wants<'a> {
+    /// All packages, whoever needs them.
+    everything: bool,
+    purpose: Option<Purpose>,
+    /// Series of a kernel to boot.
+    kernel: Option<&'a str>,
+}
+
+impl<'a> Wants<'a> {
+    /// For building only: no package at all.
+    pub(crate) fn build() -> Self {
+        Self { everything: false, purpose: None, kernel: None }
+    }
+
+    /// For one verb.
+    pub(crate) fn purpose(purpose: Purpose) -> Self {
+        Self { everything: false, purpose: Some(purpose), kernel: None }
+    }
+
+    /// For the tests, cargo-deny and a kernel among it.
+    pub(crate) fn tests(series: &'a str) -> Self {
+        Self { kernel: Some(series), ..Self::purpose(Purpose::Test) }
+    }
+
+    fn packages(&self) -> Vec<&'static Wanted> {
+        match (self.everything, self.purpose) {
+            (true, _) => packages::missing(None),
+            (false, Some(purpose)) => packages::missing(Some(purpose)),
+            (false, None) => Vec::new(),
+        }
+    }
+}
+
+/// What is there once nothing is missing.
+pub(crate) struct Ready {
+    pub(crate) toolchain: Toolchain,
+    /// Folder of the kernel that was asked for; none if apt offers none of that series.
+    pub(crate) kernel: Option<PathBuf>,
+}
+
+/// Prints what is missing and gets it; with `no_install` refuses to go on instead.
+pub(crate) fn ensure(wants: &Wants<'_>, no_install: bool) -> Result<Ready> {
+    let missing = Missing::look_up(wants)?;
+    if no_install && !missing.is_nothing() {
+        bail!("listed above: missing; without --no-install it is installed");
+    }
+    missing.get()?;
+    let Some(toolchain) = Toolchain::find()? else {
+        bail!("BPF toolchain: not there, though made")
+    };
+    let kernel = wants.kernel.map(kernel::find).transpose()?.flatten();
+    Ok(Ready { toolchain, kernel })
+}
+
+/// cargo-deny's program; built first if it is missing.
+pub(crate) fn cargo_deny() -> Result<PathBuf> {
+    deny::ensure()
+}
+
+struct Missing {
+    packages: Vec<&'static Wanted>,
+    lists: Option<Lists>,
+    toolchain: Option<toolchain::Missing>,
+    kernel: Option<kernel::Missing>,
+    deny: bool,
+}
+
+impl Missing {
+    /// Finds out and prints.
+    fn look_up(wants: &Wants<'_>) -> Result<Self> {
+        toolchain::check_prerequisites()?;
+        let packages = wants.packages();
+        let toolchain = match Toolchain::find()? {
+            Some(_) => None,
+            None => Some(toolchain::Missing::look_up()?),
+        };
+        let kernel = wants.kernel.map(Self::kernel).transpose()?.flatten();
+        let deny = wants.kernel.is_some() && deny::is_missing()?;
+        let needs_apt = !packages.is_empty();
+        let lists = (needs_apt && apt::is_here()).then(Lists::open).transpose()?;
+        let missing = Self { packages, lists, toolchain, kernel, deny };
+        missing.print()?;
+        Ok(missing)
+    }
+
+    fn kernel(series: &str) -> Result<Option<kernel::Missing>> {
+        if kernel::find(series)?.is_some() || !apt::is_here() {
+            return Ok(None);
+        }
+        let found = kernel::Missing::look_up(series)?;
+        if found.is_none() {
+            ui::note(&format!("Linux {series}: apt offers no such kernel; not tried"));
+        }
+        Ok(found)
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.packages.is_empty() && self.toolchain.is_none() && self.kernel.is_none() && !self.deny
+    }
+
+    fn print(&self) -> Result<()> {
+        if self.is_nothing() {
+            return Ok(());
+        }
+        ui::heading("missing");
+        self.print_packages()?;
+        if let Some(toolchain) = &self.toolchain {
+            toolchain.print()?;
+        }
+        if let Some(kernel) = &self.kernel {
+            kernel.print();
+        }
+        if self.deny {
+            deny::print();
+        }
+        Ok(())
+    }
+
+    fn print_packages(&self) -> Result<()> {
+        let Some(lists) = &self.lists else {
+            for wanted in &self.packages {
+                ui::note(&format!("{:<18} {}", wanted.programs.join(", "), wanted.why));
+            }
+            return Ok(());
+        };
+        let names: Vec<String> = self.names().iter().map(|&name| name.to_owned()).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let offered = lists.show(&names)?;
+        for wanted in &self.packages {
+            let offer = offered.iter().find(|offer| offer.name == wanted.package);
+            let size = offer.map_or("unknown".to_owned(), |offer| ui::megabytes(offer.size));
+            ui::note(&format!("{:<18} {size:>8}  {}", wanted.package, wanted.why));
+        }
+        let all = lists.to_install(&self.names())?;
+        ui::note(&format!(
+            "{:<18} {:>8}  those and what they need: {} packages, installed with apt-get (root)",
+            "together",
+            ui::megabytes(all.bytes),
+            all.packages
+        ));
+        Ok(())
+    }
+
+    fn names(&self) -> Vec<&'static str> {
+        self.packages.iter().map(|wanted| wanted.package).collect()
+    }
+
+    fn get(&self) -> Result<()> {
+        if !self.packages.is_empty() {
+            let Some(lists) = &self.lists else {
+                let programs: Vec<_> =
+                    self.packages.iter().flat_map(|wanted| wanted.programs).copied().collect();
+                bail!(
+                    "not found: {}; this is not Debian, so install them your system's way \
+                     (Debian's packages: {})",
+                    programs.join(", "),
+                    self.names().join(", ")
+                );
+            };
+            ui::heading("Debian packages");
+            install::install(lists, &self.names())?;
+        }
+        if let Some(toolchain) = &self.toolchain {
+            toolchain.get()?;
+        }
+        if let Some(kernel) = &self.kernel {
+            kernel.get()?;
+        }
+        if self.deny {
+            deny::ensure()?;
+        }
+        Ok(())
+    }
+}

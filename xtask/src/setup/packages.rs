@@ -1,0 +1,85 @@
+//! The Debian packages that demo, tests and bench run, and why.
+
+use crate::programs;
+
+/// Who needs a package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Demo,
+    Test,
+    Bench,
+}
+
+use Purpose::{Bench, Demo, Test};
+
+/// A package, told by the programs it brings: where they are, whoever put them there, it is not
+/// missing.
+pub(crate) struct Wanted {
+    pub(crate) package: &'static str,
+    pub(crate) programs: &'static [&'static str],
+    pub(crate) why: &'static str,
+    purposes: &'static [Purpose],
+}
+
+const fn wanted(
+    package: &'static str,
+    programs: &'static [&'static str],
+    why: &'static str,
+    purposes: &'static [Purpose],
+) -> Wanted {
+    Wanted { package, programs, why, purposes }
+}
+
+#[rustfmt::skip]
+const ALL: [Wanted; 15] = [
+    wanted("iproute2", &["ip", "tc"], "makes the namespaces and their links", &[Demo, Test, Bench]),
+    wanted("util-linux", &["unshare", "nsenter", "setpriv"], "keeps what we make out of the system", &[Demo, Test, Bench]),
+    wanted("mount", &["mount", "umount"], "a BPF file system of our own", &[Demo, Test, Bench]),
+    wanted("ethtool", &["ethtool"], "turns off checksum offload at senders", &[Demo, Test, Bench]),
+    wanted("procps", &["sysctl"], "sets forwarding and reverse-path filters in namespaces", &[Demo, Test, Bench]),
+    wanted("nginx", &["nginx"], "backends", &[Demo, Test, Bench]),
+    wanted("curl", &["curl"], "a client: single connections, uploads and downloads", &[Demo, Test, Bench]),
+    wanted("siege", &["siege"], "a client: many connections, each fresh", &[Demo, Test]),
+    wanted("wrk", &["wrk"], "a client: load on long connections", &[Demo, Test]),
+    wanted("tshark", &["tshark"], "a second opinion on every frame that we emit", &[Test]),
+    wanted("tcpdump", &["tcpdump"], "captures the frames", &[Test]),
+    wanted("bpftool", &["bpftool"], "a second opinion on programs, links and maps", &[Test]),
+    wanted("qemu-system-x86", &["qemu-system-x86_64"], "boots Debian 12's own kernel", &[Test]),
+    wanted("busybox-static", &["busybox"], "the system around that kernel", &[Test]),
+    wanted("cpio", &["cpio"], "packs it for the boot", &[Test]),
+];
+
+/// What `purpose` needs and is not here.
+pub(crate) fn missing(purpose: Option<Purpose>) -> Vec<&'static Wanted> {
+    missing_from(purpose, |program| programs::find(program).is_some())
+}
+
+fn missing_from(purpose: Option<Purpose>, is_here: impl Fn(&str) -> bool) -> Vec<&'static Wanted> {
+    let concerns =
+        |wanted: &&Wanted| purpose.is_none_or(|purpose| wanted.purposes.contains(&purpose));
+    let is_missing = |wanted: &&Wanted| !wanted.programs.iter().all(|program| is_here(program));
+    ALL.iter().filter(concerns).filter(is_missing).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(missing: &[&Wanted]) -> Vec<&'static str> {
+        missing.iter().map(|wanted| wanted.package).collect()
+    }
+
+    #[test]
+    fn each_verb_gets_what_it_needs() {
+        let demo = names(&missing_from(Some(Demo), |_| false));
+        assert!(demo.contains(&"nginx") && demo.contains(&"siege"));
+        assert!(!demo.contains(&"qemu-system-x86") && !demo.contains(&"tshark"));
+        assert_eq!(missing_from(None, |_| false).len(), ALL.len());
+        assert!(missing_from(None, |_| true).is_empty());
+    }
+
+    #[test]
+    fn a_package_is_missing_if_one_of_its_programs_is() {
+        assert_eq!(names(&missing_from(None, |program| program != "nsenter")), ["util-linux"]);
+    }
+}

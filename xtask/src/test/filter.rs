@@ -1,0 +1,51 @@
+//! Which steps and which tests were asked for.
+
+use super::steps::Step;
+
+/// Words of the command line: names of steps, and parts of names of tests.
+pub(crate) struct Filter {
+    steps: Vec<Step>,
+    tests: Vec<String>,
+}
+
+impl Filter {
+    pub(crate) fn new(words: &[String]) -> Self {
+        let (steps, tests): (Vec<_>, Vec<_>) =
+            words.iter().cloned().partition(|word| Step::named(word).is_some());
+        Self { steps: steps.iter().filter_map(|word| Step::named(word)).collect(), tests }
+    }
+
+    /// Without words every step is wanted; with parts of names of tests those that run tests, and
+    /// the build, which they need.
+    pub(crate) fn wants(&self, step: Step) -> bool {
+        match (self.steps.is_empty(), self.tests.is_empty()) {
+            (true, true) => true,
+            (true, false) => step.runs_tests(),
+            (false, _) => self.steps.contains(&step),
+        }
+    }
+
+    /// What test programs are told.
+    pub(crate) fn tests(&self) -> &[String] {
+        &self.tests
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(words: &[&str]) -> Vec<Step> {
+        let filter = Filter::new(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>());
+        Step::ALL.into_iter().filter(|&step| filter.wants(step)).collect()
+    }
+
+    #[test]
+    fn words_choose_steps_or_tests() {
+        assert_eq!(wanted(&[]), Step::ALL);
+        assert_eq!(wanted(&["fmt", "deny"]), [Step::Fmt, Step::Deny]);
+        assert_eq!(wanted(&["maglev"]), [Step::Unit, Step::Root]);
+        assert_eq!(wanted(&["root", "maglev"]), [Step::Root]);
+        assert_eq!(Filter::new(&["root".into(), "maglev".into()]).tests(), ["maglev"]);
+    }
+}

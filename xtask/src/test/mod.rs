@@ -1,0 +1,171 @@
+//! `cargo xtask test`: everything that proves the project, to the end even after a failure.
+
+mod filter;
+mod skips;
+mod steps;
+mod tally;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::artifacts::{self, Program};
+use crate::build;
+use crate::cli::TestArgs;
+use crate::process::{self, Captured, Job};
+use crate::root;
+use crate::setup::{self, Ready, Wants};
+use crate::ui;
+use crate::workspace;
+use filter::Filter;
+use skips::Skips;
+use steps::Step;
+use tally::Tally;
+
+/// A step that takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(45 * 60);
+
+/// `cargo xtask test`. The last line on standard output is the tally.
+pub(crate) fn run(args: &TestArgs) -> Result<ExitCode> {
+    let skips = Skips::load(&workspace::root().join("tests/skips.toml"))?;
+    let mut run = Run { args, filter: Filter::new(&args.filter), total: Tally::default() };
+    let ready = setup::ensure(&Wants::tests(&args.kernel), false)?;
+    for step in Step::ALL {
+        if run.filter.wants(step) {
+            run.step(step, &ready)?;
+        }
+    }
+    let mut total = run.total;
+    for remark in skips.judge(&mut total) {
+        ui::note(&remark);
+    }
+    println!("{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped.len());
+    Ok(if total.is_failure() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+struct Run<'a> {
+    args: &'a TestArgs,
+    filter: Filter,
+    total: Tally,
+}
+
+impl Run<'_> {
+    fn step(&mut self, step: Step, ready: &Ready) -> Result<()> {
+        match step {
+            Step::Fmt => self.check(step.name(), steps::fmt()),
+            Step::Clippy => self.check(step.name(), steps::clippy()),
+            Step::ClippyBpf => match steps::clippy_bpf(&ready.toolchain)? {
+                Some(command) => self.check(step.name(), command),
+                None => {
+                    ui::heading(step.name());
+                    ui::note("the BPF toolchain that was named has no clippy");
+                    self.total.skipped.push(step.name().to_owned());
+                    Ok(())
+                }
+            },
+            Step::Deny => self.check(step.name(), steps::deny(&setup::cargo_deny()?)),
+            Step::Build => {
+                let start = heading(step.name());
+                let built = build::everything(&ready.toolchain, true);
+                self.conclude_call(start, &built)
+            }
+            Step::Unit => self.tests(step.name(), steps::unit(self.filter.tests())),
+            Step::Root => self.root_tests(ready),
+        }
+    }
+
+    /// A step that is one test.
+    fn check(&mut self, name: &str, job: impl Into<Job>) -> Result<()> {
+        let start = heading(name);
+        let captured = process::capture(job, LIMIT)?;
+        let tally = Tally::step(captured.success());
+        self.conclude(start, &captured, tally);
+        Ok(())
+    }
+
+    /// A step that runs test programs.
+    fn tests(&mut self, name: &str, job: impl Into<Job>) -> Result<()> {
+        let start = heading(name);
+        let captured = process::capture(job, LIMIT)?;
+        let tally = Tally::read(&captured.output, captured.success());
+        self.conclude(start, &captured, tally);
+        Ok(())
+    }
+
+    /// Each test program of lb-tests, as root.
+    fn root_tests(&mut self, ready: &Ready) -> Result<()> {
+        let start = heading("test programs for root");
+        let programs = artifacts::build(&mut steps::root_programs());
+        let programs = programs.and_then(|programs| {
+            ensure!(!programs.is_empty(), "lb-tests: has no test programs");
+            Ok(programs)
+        });
+        let programs = match programs {
+            Ok(programs) => programs,
+            failed => return self.conclude_call(start, &failed),
+        };
+        for Program { name, executable } in programs {
+            let what_for = "tests in network namespaces, BPF programs";
+            let args = self.filter.tests();
+            let variables = self.variables(ready);
+            let job = root::job(what_for, &variables, executable.as_os_str(), args)
+                .with_context(|| name.clone())?;
+            self.tests(&name, job)?;
+        }
+        Ok(())
+    }
+
+    fn variables(&self, ready: &Ready) -> Vec<(String, OsString)> {
+        let mut variables = build::variables(true);
+        if self.args.quick {
+            variables.push(("SPILLWAY_TEST_QUICK".to_owned(), "1".into()));
+        }
+        if let Some(kernel) = &ready.kernel {
+            let series = self.args.kernel.replace('.', "_");
+            variables.push((format!("SPILLWAY_KERNEL_{series}"), kernel.into()));
+        }
+        variables
+    }
+
+    /// Ends a step that shows its own output.
+    fn conclude_call<T>(&mut self, start: Instant, outcome: &Result<T>) -> Result<()> {
+        crate::signals::check()?;
+        match outcome {
+            Ok(_) => ui::note(&format!("ok, {}", ui::elapsed(start.elapsed()))),
+            Err(error) => {
+                ui::note(&format!("FAILED after {}: {error:#}", ui::elapsed(start.elapsed())));
+            }
+        }
+        self.total += Tally::step(outcome.is_ok());
+        Ok(())
+    }
+
+    /// Ends a step whose output was kept: shown whole if it failed.
+    fn conclude(&mut self, start: Instant, captured: &Captured, tally: Tally) {
+        let time = ui::elapsed(start.elapsed());
+        let counts = format!(
+            "{} passed, {} failed, {} skipped",
+            tally.passed,
+            tally.failed,
+            tally.skipped.len()
+        );
+        if tally.is_failure() {
+            eprintln!("{}", captured.output.trim_end());
+            let how = match captured.status {
+                Some(status) => status.to_string(),
+                None => format!("killed: took longer than {}", ui::elapsed(LIMIT)),
+            };
+            ui::note(&format!("FAILED ({how}), {time}: {counts}"));
+        } else {
+            ui::note(&format!("ok, {time}: {counts}"));
+        }
+        self.total += tally;
+    }
+}
+
+fn heading(name: &str) -> Instant {
+    ui::heading(name);
+    Instant::now()
+}

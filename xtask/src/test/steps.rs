@@ -1,0 +1,103 @@
+//! The steps of `cargo xtask test`.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::build::{self, with_objects};
+use crate::cargo::cargo;
+use crate::setup::toolchain::Toolchain;
+
+/// In the order they are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Formatting.
+    Fmt,
+    /// Clippy on what runs on the host.
+    Clippy,
+    /// Clippy on the packet programs, with their own compiler.
+    ClippyBpf,
+    /// Licences, banned crates, sources.
+    Deny,
+    /// Packet programs and host programs.
+    Build,
+    /// `cargo test`, as the user.
+    Unit,
+    /// The test programs of lb-tests, as root.
+    Root,
+}
+
+impl Step {
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Fmt, Self::Clippy, Self::ClippyBpf, Self::Deny, Self::Build, Self::Unit, Self::Root];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Fmt => "fmt",
+            Self::Clippy => "clippy",
+            Self::ClippyBpf => "clippy-bpf",
+            Self::Deny => "deny",
+            Self::Build => "build",
+            Self::Unit => "unit",
+            Self::Root => "root",
+        }
+    }
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|step| step.name() == name)
+    }
+
+    pub(crate) fn runs_tests(self) -> bool {
+        matches!(self, Self::Unit | Self::Root)
+    }
+}
+
+pub(super) fn fmt() -> Command {
+    let mut command = cargo();
+    command.args(["fmt", "--all", "--check"]);
+    command
+}
+
+/// Everything but the packet programs, which are no programs of the host's.
+pub(super) fn clippy() -> Command {
+    let mut command = cargo();
+    command.args(["clippy", "--workspace", "--exclude", "lb-ebpf", "--all-targets"]);
+    with_objects(&mut command);
+    command.args(["--", "-D", "warnings"]);
+    command
+}
+
+/// None: the toolchain has no clippy.
+pub(super) fn clippy_bpf(toolchain: &Toolchain) -> Result<Option<Command>> {
+    let Some(clippy) = &toolchain.clippy else { return Ok(None) };
+    let mut command = build::packet_command(toolchain, "check")?;
+    command.arg("--bins").env("RUSTC_WORKSPACE_WRAPPER", clippy);
+    command.env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
+    Ok(Some(command))
+}
+
+pub(super) fn deny(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    crate::cargo::clean(&mut command);
+    command.current_dir(crate::workspace::root());
+    command.args(["--workspace", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"]);
+    command
+}
+
+/// The packages that a plain `cargo test` runs.
+pub(super) fn unit(filter: &[String]) -> Command {
+    let mut command = cargo();
+    command.args(["test", "--no-fail-fast"]);
+    with_objects(&mut command);
+    command.arg("--").args(filter);
+    command
+}
+
+/// Builds the test programs of lb-tests without running them.
+pub(super) fn root_programs() -> Command {
+    let mut command = cargo();
+    command.args(["test", "--package", "lb-tests", "--no-run"]);
+    with_objects(&mut command);
+    command
+}
