@@ -3,6 +3,7 @@
 
 pub mod api;
 pub mod dataplane;
+pub mod diff;
 pub mod directory;
 pub mod document;
 pub mod model;

@@ -281,13 +281,16 @@ pub struct Change {
     /// What happened.
     #[prost(enumeration = "change::Kind", tag = "1")]
     pub kind: i32,
-    /// The object: "service web", "pool web: backend 10.0.0.1", "region eu", "hash key".
+    /// The object: "service web", "pool web: backend 10.0.0.1", "region eu", "hash key". A pool that
+    /// comes or goes speaks for its backends.
     #[prost(string, tag = "2")]
     pub object: ::prost::alloc::string::String,
-    /// Fields that differ, each "field: old -> new"; empty unless KIND_CHANGED.
+    /// Fields that differ, each "field: old -> new"; of a pool also "backends in eu: 2 -> 3 (1 new)" for
+    /// each region where those with a weight differ. Empty unless KIND_CHANGED.
     #[prost(string, repeated, tag = "3")]
     pub details: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Slots whose owner differs, of all slots of the tables concerned; 0 where no table changes.
+    /// Slots whose owner differs, over the tables of a pool that changed; those of a table that goes
+    /// count, those of one that comes do not.
     #[prost(uint64, tag = "4")]
     pub slots_moved: u64,
 }
@@ -350,7 +353,7 @@ pub struct ListResponse {
     /// The generation.
     #[prost(uint64, tag = "1")]
     pub generation: u64,
-    /// The configuration as it was applied, hash_key included.
+    /// The configuration in force, every default and the hash key in use spelt out.
     #[prost(message, optional, tag = "2")]
     pub configuration: ::core::option::Option<Configuration>,
 }

@@ -1,0 +1,132 @@
+//! Which fields of an object differ, each as `field: old -> new`.
+
+use std::fmt::{self, Display};
+
+use crate::model::{
+    Affinity, Backend, HealthCheck, HttpProbe, Name, Pool, Probe, Region, Service, WantedState,
+};
+
+pub(super) fn region(old: &Region, new: &Region) -> Vec<String> {
+    let mut fields = Fields::default();
+    fields.compare("overflow_to", Names(&old.overflow_to), Names(&new.overflow_to));
+    fields.0
+}
+
+pub(super) fn health_check(old: &HealthCheck, new: &HealthCheck) -> Vec<String> {
+    let mut fields = Fields::default();
+    fields.compare("probe", probe(&old.probe), probe(&new.probe));
+    if let (Probe::Http(old), Probe::Http(new)) = (&old.probe, &new.probe) {
+        http(&mut fields, old, new);
+    }
+    fields.compare("port", old.port, new.port);
+    fields.compare("interval", Shown(old.interval), Shown(new.interval));
+    fields.compare("timeout", Shown(old.timeout), Shown(new.timeout));
+    fields.compare("rise", old.rise, new.rise);
+    fields.compare("fall", old.fall, new.fall);
+    fields.compare("jitter_percent", old.jitter_percent, new.jitter_percent);
+    fields.0
+}
+
+fn http(fields: &mut Fields, old: &HttpProbe, new: &HttpProbe) {
+    fields.compare("http.path", &old.path, &new.path);
+    fields.compare("http.host", Optional(old.host.as_ref()), Optional(new.host.as_ref()));
+    fields.compare("http.status_min", old.status_min, new.status_min);
+    fields.compare("http.status_max", old.status_max, new.status_max);
+}
+
+pub(super) fn pool(old: &Pool, new: &Pool) -> Vec<String> {
+    let mut fields = Fields::default();
+    fields.compare("health_checks", Names(&old.health_checks), Names(&new.health_checks));
+    fields.compare("slots", old.slots, new.slots);
+    fields.0
+}
+
+pub(super) fn backend(old: &Backend, new: &Backend) -> Vec<String> {
+    let mut fields = Fields::default();
+    fields.compare("region", &old.region, &new.region);
+    fields.compare("weight", old.weight, new.weight);
+    fields.compare("wanted", wanted(old.wanted), wanted(new.wanted));
+    fields.compare("mtu", Optional(old.mtu.as_ref()), Optional(new.mtu.as_ref()));
+    fields.0
+}
+
+pub(super) fn service(old: &Service, new: &Service) -> Vec<String> {
+    let mut fields = Fields::default();
+    fields.compare("address", old.address, new.address);
+    fields.compare("port", old.port, new.port);
+    fields.compare("protocol", old.protocol.name(), new.protocol.name());
+    fields.compare("pool", &old.pool, &new.pool);
+    fields.compare("affinity", affinity(old.affinity), affinity(new.affinity));
+    fields.0
+}
+
+/// The key is a secret of the fleet: what it is does not show.
+pub(super) fn hash_key(old: Option<[u64; 2]>, new: Option<[u64; 2]>) -> Vec<String> {
+    let spell = |key: Option<_>, given| key.map_or("the daemon's own", |_| given);
+    vec![format!("hash_key: {} -> {}", spell(old, "the one given"), spell(new, "another"))]
+}
+
+fn probe(probe: &Probe) -> &'static str {
+    match probe {
+        Probe::Tcp => "tcp",
+        Probe::Http(_) => "http",
+    }
+}
+
+fn wanted(wanted: WantedState) -> &'static str {
+    match wanted {
+        WantedState::Active => "active",
+        WantedState::Disabled => "disabled",
+    }
+}
+
+fn affinity(affinity: Affinity) -> &'static str {
+    match affinity {
+        Affinity::Connection => "connection",
+        Affinity::Client => "client",
+    }
+}
+
+#[derive(Default)]
+struct Fields(Vec<String>);
+
+impl Fields {
+    fn compare<T: PartialEq + Display>(&mut self, field: &str, old: T, new: T) {
+        if old != new {
+            self.0.push(format!("{field}: {old} -> {new}"));
+        }
+    }
+}
+
+#[derive(PartialEq)]
+struct Names<'a>(&'a [Name]);
+
+impl Display for Names<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.iter().map(Name::as_str).collect::<Vec<_>>().join(", ") {
+            names if names.is_empty() => f.write_str("none"),
+            names => f.write_str(&names),
+        }
+    }
+}
+
+#[derive(PartialEq)]
+struct Optional<T>(Option<T>);
+
+impl<T: Display> Display for Optional<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            None => f.write_str("unset"),
+            Some(value) => value.fmt(f),
+        }
+    }
+}
+
+#[derive(PartialEq)]
+struct Shown<T>(T);
+
+impl<T: fmt::Debug> Display for Shown<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

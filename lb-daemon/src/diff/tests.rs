@@ -1,0 +1,272 @@
+use std::{net::IpAddr, time::Duration};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::{
+    Affinity, Backend, HealthCheck, HttpProbe, Name, Probe, Protocol, Region, Service, WantedState,
+    arbitrary,
+};
+
+fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+fn backend(region: &str) -> Backend {
+    Backend { region: name(region), weight: 1, wanted: WantedState::Active, mtu: None }
+}
+
+fn ip(last: u8) -> IpAddr {
+    IpAddr::from([10, 0, 0, last])
+}
+
+fn configuration() -> Configuration {
+    let check = HealthCheck {
+        probe: Probe::Tcp,
+        port: 80,
+        interval: Duration::from_secs(1),
+        timeout: Duration::from_millis(500),
+        rise: 2,
+        fall: 3,
+        jitter_percent: 10,
+    };
+    let pool = Pool {
+        backends: [(ip(1), backend("eu")), (ip(2), backend("eu")), (ip(3), backend("us"))].into(),
+        health_checks: vec![name("tcp")],
+        slots: 7,
+    };
+    let service = Service {
+        address: [192, 0, 2, 1].into(),
+        port: 80,
+        protocol: Protocol::Tcp,
+        pool: name("web"),
+        affinity: Affinity::Connection,
+    };
+    Configuration {
+        regions: [(name("eu"), Region::default()), (name("us"), Region::default())].into(),
+        health_checks: [(name("tcp"), check)].into(),
+        pools: [(name("web"), pool)].into(),
+        services: [(name("web"), service)].into(),
+        hash_key: None,
+    }
+}
+
+/// Slots go round the members: easy to count by hand.
+fn in_turn(members: &[(IpAddr, u32)], slots: u32) -> Vec<u16> {
+    (0..slots).map(|slot| (slot as usize % members.len()) as u16).collect()
+}
+
+fn changed(change: impl FnOnce(&mut Configuration)) -> Vec<Change> {
+    let mut new = configuration();
+    change(&mut new);
+    between(&configuration(), &new, &in_turn)
+}
+
+fn entry(kind: Kind, object: &str, details: &[&str], slots_moved: u64) -> Change {
+    let details = details.iter().map(ToString::to_string).collect();
+    Change { kind, object: object.into(), details, slots_moved }
+}
+
+fn web(configuration: &mut Configuration) -> &mut Pool {
+    configuration.pools.get_mut(&name("web")).unwrap()
+}
+
+#[test]
+fn objects_come_and_go_in_order() {
+    let whole = ["region eu", "region us", "health check tcp", "pool web", "service web"];
+    let empty = Configuration::default();
+    let expected = |kind| whole.map(|object| entry(kind, object, &[], 0)).to_vec();
+    assert_eq!(between(&empty, &configuration(), &in_turn), expected(Kind::Added));
+    assert_eq!(between(&configuration(), &empty, &in_turn), expected(Kind::Removed));
+}
+
+#[test]
+fn every_field_is_told_with_both_values() {
+    let changes = changed(|new| {
+        new.regions.get_mut(&name("eu")).unwrap().overflow_to = vec![name("us")];
+        let check = new.health_checks.get_mut(&name("tcp")).unwrap();
+        *check = HealthCheck {
+            probe: Probe::Http(HttpProbe {
+                path: "/".into(),
+                host: None,
+                status_min: 200,
+                status_max: 299,
+            }),
+            port: 81,
+            interval: Duration::from_millis(1500),
+            timeout: Duration::from_secs(1),
+            rise: 1,
+            fall: 2,
+            jitter_percent: 0,
+        };
+        web(new).health_checks.clear();
+        let service = new.services.get_mut(&name("web")).unwrap();
+        service.address = [192, 0, 2, 2].into();
+        service.port = 443;
+        service.protocol = Protocol::Udp;
+        service.affinity = Affinity::Client;
+        new.hash_key = Some([1, 2]);
+    });
+    assert_eq!(
+        changes,
+        [
+            entry(Kind::Changed, "region eu", &["overflow_to: none -> us"], 0),
+            entry(
+                Kind::Changed,
+                "health check tcp",
+                &[
+                    "probe: tcp -> http",
+                    "port: 80 -> 81",
+                    "interval: 1s -> 1.5s",
+                    "timeout: 500ms -> 1s",
+                    "rise: 2 -> 1",
+                    "fall: 3 -> 2",
+                    "jitter_percent: 10 -> 0",
+                ],
+                0,
+            ),
+            entry(Kind::Changed, "pool web", &["health_checks: tcp -> none"], 0),
+            entry(
+                Kind::Changed,
+                "service web",
+                &[
+                    "address: 192.0.2.1 -> 192.0.2.2",
+                    "port: 80 -> 443",
+                    "protocol: tcp -> udp",
+                    "affinity: connection -> client",
+                ],
+                0,
+            ),
+            entry(Kind::Changed, "hash key", &["hash_key: the daemon's own -> another"], 0,),
+        ]
+    );
+}
+
+#[test]
+fn fields_of_a_request_are_told_one_by_one() {
+    let http = |path: &str, host: Option<&str>, min, max| {
+        let mut configuration = configuration();
+        configuration.health_checks.get_mut(&name("tcp")).unwrap().probe = Probe::Http(HttpProbe {
+            path: path.into(),
+            host: host.map(Into::into),
+            status_min: min,
+            status_max: max,
+        });
+        configuration
+    };
+    assert_eq!(
+        between(&http("/", None, 200, 299), &http("/a", Some("b"), 201, 202), &in_turn),
+        [entry(
+            Kind::Changed,
+            "health check tcp",
+            &[
+                "http.path: / -> /a",
+                "http.host: unset -> b",
+                "http.status_min: 200 -> 201",
+                "http.status_max: 299 -> 202",
+            ],
+            0,
+        )]
+    );
+}
+
+#[test]
+fn slots_that_change_their_owner_are_counted() {
+    // 1 2 1 2 1 2 1 becomes 1 2 4 1 2 4 1: slots 2 to 5 differ.
+    assert_eq!(
+        changed(|new| drop(web(new).backends.insert(ip(4), backend("eu")))),
+        [
+            entry(Kind::Changed, "pool web", &["backends in eu: 2 -> 3 (1 new)"], 4),
+            entry(Kind::Added, "pool web: backend 10.0.0.4", &[], 0),
+        ]
+    );
+    // 1 2 1 2 1 2 1 becomes 2 2 2 2 2 2 2.
+    assert_eq!(
+        changed(|new| drop(web(new).backends.remove(&ip(1)))),
+        [
+            entry(Kind::Changed, "pool web", &["backends in eu: 2 -> 1 (1 gone)"], 4),
+            entry(Kind::Removed, "pool web: backend 10.0.0.1", &[], 0),
+        ]
+    );
+}
+
+#[test]
+fn a_table_that_goes_counts_whole_and_one_that_comes_not() {
+    assert_eq!(
+        changed(|new| web(new).backends.get_mut(&ip(3)).unwrap().region = name("eu")),
+        [
+            entry(
+                Kind::Changed,
+                "pool web",
+                &["backends in eu: 2 -> 3 (1 new)", "backends in us: 1 -> 0 (1 gone)"],
+                4 + 7,
+            ),
+            entry(Kind::Changed, "pool web: backend 10.0.0.3", &["region: us -> eu"], 0),
+        ]
+    );
+    assert_eq!(
+        changed(|new| web(new).backends.get_mut(&ip(2)).unwrap().region = name("asia")),
+        [
+            entry(
+                Kind::Changed,
+                "pool web",
+                &["backends in asia: 0 -> 1 (1 new)", "backends in eu: 2 -> 1 (1 gone)"],
+                3,
+            ),
+            entry(Kind::Changed, "pool web: backend 10.0.0.2", &["region: eu -> asia"], 0),
+        ]
+    );
+    assert_eq!(
+        changed(|new| web(new).slots = 11),
+        [entry(Kind::Changed, "pool web", &["slots: 7 -> 11"], 22)]
+    );
+}
+
+#[test]
+fn what_touches_no_table_moves_no_slot() {
+    assert_eq!(
+        changed(|new| {
+            let backend = web(new).backends.get_mut(&ip(1)).unwrap();
+            backend.wanted = WantedState::Disabled;
+            backend.mtu = Some(1400);
+        }),
+        [entry(
+            Kind::Changed,
+            "pool web: backend 10.0.0.1",
+            &["wanted: active -> disabled", "mtu: unset -> 1400"],
+            0,
+        )]
+    );
+}
+
+#[test]
+fn a_weight_is_a_matter_of_the_table() {
+    assert_eq!(
+        changed(|new| web(new).backends.get_mut(&ip(1)).unwrap().weight = 3),
+        [
+            entry(Kind::Changed, "pool web", &["backends in eu: 2 -> 2 (1 of another weight)"], 0,),
+            entry(Kind::Changed, "pool web: backend 10.0.0.1", &["weight: 1 -> 3"], 0),
+        ]
+    );
+}
+
+proptest! {
+    #[test]
+    fn only_equal_configurations_have_no_difference(
+        old in arbitrary::configuration(), new in arbitrary::configuration(),
+    ) {
+        prop_assert_eq!(between(&old, &old, &in_turn), []);
+        let there = between(&old, &new, &in_turn);
+        let back = between(&new, &old, &in_turn);
+        prop_assert_eq!(there.is_empty(), old == new);
+        for change in &there {
+            prop_assert_eq!(change.details.is_empty(), change.kind != Kind::Changed);
+        }
+        let objects = |changes: &[Change], kind| -> Vec<String> {
+            changes.iter().filter(|c| c.kind == kind).map(|c| c.object.clone()).collect()
+        };
+        prop_assert_eq!(objects(&there, Kind::Added), objects(&back, Kind::Removed));
+        prop_assert_eq!(objects(&there, Kind::Removed), objects(&back, Kind::Added));
+        prop_assert_eq!(objects(&there, Kind::Changed), objects(&back, Kind::Changed));
+    }
+}
