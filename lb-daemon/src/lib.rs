@@ -6,6 +6,7 @@ pub mod dataplane;
 pub mod diff;
 pub mod directory;
 pub mod document;
+pub mod health;
 pub mod model;
 pub mod next_hop;
 pub mod watchdog;

@@ -28,9 +28,9 @@ impl Heartbeat {
         self.interval
     }
 
-    /// Whether a round was ever completed.
-    pub fn has_beaten(&self) -> bool {
-        self.rounds.load(Ordering::Acquire) != 0
+    /// Rounds completed so far.
+    pub fn rounds(&self) -> u64 {
+        self.rounds.load(Ordering::Acquire)
     }
 }
 
@@ -48,7 +48,7 @@ impl Beats {
     }
 
     /// Whether a round was completed since [`Beats::forget`].
-    pub(super) fn new(&self) -> bool {
+    pub(super) fn came(&self) -> bool {
         self.rounds.load(Ordering::Acquire) != self.seen
     }
 

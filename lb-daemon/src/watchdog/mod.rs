@@ -72,7 +72,7 @@ impl Watchdog {
     }
 
     async fn feed(&mut self, first: &Heartbeat) {
-        while !first.has_beaten() {
+        while first.rounds() == 0 {
             self.pulse.next_beat().await;
         }
         self.tell("READY=1");
@@ -94,7 +94,7 @@ impl Watchdog {
         let overdue = sleep_until(fed + period);
         tokio::pin!(overdue);
         let mut said = false;
-        while let Some(stalled) = self.loops.iter().find(|beats| !beats.new()) {
+        while let Some(stalled) = self.loops.iter().find(|beats| !beats.came()) {
             tokio::select! {
                 () = self.pulse.next_beat() => {}
                 () = &mut overdue, if !said => {

@@ -1,0 +1,146 @@
+//! Who is judged by which probe, and what was told of whom.
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    net::IpAddr,
+    sync::Arc,
+};
+
+use super::{HealthChange, Probed, Target};
+use crate::model::Name;
+
+/// A target: pool and address.
+type TargetKey = (Name, IpAddr);
+
+/// What a probe says: passes, or the reason why it does not.
+pub(super) type Judgement = Result<(), String>;
+
+/// Probes, targets, and the edges between them. Does no work of its own.
+#[derive(Debug, Default)]
+pub(super) struct Board {
+    probes: HashMap<Arc<Probed>, ProbeEntry>,
+    targets: HashMap<TargetKey, TargetEntry>,
+}
+
+#[derive(Debug, Default)]
+struct ProbeEntry {
+    says: Option<Judgement>,
+    judges: Vec<TargetKey>,
+}
+
+#[derive(Debug)]
+struct TargetEntry {
+    checks: Vec<(Name, Arc<Probed>)>,
+    told: Option<Verdict>,
+}
+
+/// What the checks of a target say together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Verdict {
+    Healthy,
+    /// The first check, in the order given, that does not pass.
+    Failing(Name),
+}
+
+/// What follows from a new configuration.
+#[derive(Debug, Default)]
+pub(super) struct Configured {
+    /// Probes to start.
+    pub(super) start: Vec<Arc<Probed>>,
+    /// Probes that nobody names any more.
+    pub(super) stop: Vec<Arc<Probed>>,
+    /// What running probes say of targets that now use them.
+    pub(super) changes: Vec<HealthChange>,
+}
+
+impl Board {
+    /// Takes a new set of targets. Probes and targets that stay keep what they said and were told.
+    pub(super) fn configure(&mut self, targets: &[Target]) -> Configured {
+        let mut configured = Configured::default();
+        self.probes.values_mut().for_each(|probe| probe.judges.clear());
+        let mut former = std::mem::take(&mut self.targets);
+        for target in targets {
+            let key = (target.pool.clone(), target.address);
+            let checks = target
+                .checks
+                .iter()
+                .map(|(name, check)| {
+                    let probed = Probed { address: target.address, check: check.clone() };
+                    (name.clone(), self.judged_by(probed, &key, &mut configured.start))
+                })
+                .collect();
+            let told = former.remove(&key).and_then(|entry| entry.told);
+            self.targets.insert(key, TargetEntry { checks, told });
+        }
+        let unused = self.probes.extract_if(|_, probe| probe.judges.is_empty());
+        configured.stop.extend(unused.map(|(probed, _)| probed));
+        for target in targets {
+            configured.changes.extend(self.news(&(target.pool.clone(), target.address)));
+        }
+        configured
+    }
+
+    /// Takes what a probe says from now on, and tells what that changes.
+    pub(super) fn record(&mut self, probed: &Probed, says: Judgement) -> Vec<HealthChange> {
+        let Some(probe) = self.probes.get_mut(probed) else { return Vec::new() };
+        probe.says = Some(says);
+        let judges = probe.judges.clone();
+        judges.iter().filter_map(|key| self.news(key)).collect()
+    }
+
+    /// Notes that `probed` judges `key`; it is one to start if it is new.
+    fn judged_by(
+        &mut self,
+        probed: Probed,
+        key: &TargetKey,
+        start: &mut Vec<Arc<Probed>>,
+    ) -> Arc<Probed> {
+        match self.probes.entry(Arc::new(probed)) {
+            Entry::Occupied(mut known) => {
+                known.get_mut().judges.push(key.clone());
+                known.key().clone()
+            }
+            Entry::Vacant(new) => {
+                let probed = new.key().clone();
+                start.push(probed.clone());
+                new.insert(ProbeEntry { says: None, judges: vec![key.clone()] });
+                probed
+            }
+        }
+    }
+
+    /// The change to tell of a target, if there is one.
+    fn news(&mut self, key: &TargetKey) -> Option<HealthChange> {
+        let target = self.targets.get_mut(key)?;
+        let (verdict, reason) = verdict(&target.checks, &self.probes)?;
+        if target.told.as_ref() == Some(&verdict) {
+            return None;
+        }
+        let healthy = verdict == Verdict::Healthy;
+        let first = target.told.replace(verdict).is_none();
+        let (pool, address) = key.clone();
+        Some(HealthChange { pool, address, healthy, reason, first })
+    }
+}
+
+/// One failing check decides; for health, every check must have spoken.
+fn verdict(
+    checks: &[(Name, Arc<Probed>)],
+    probes: &HashMap<Arc<Probed>, ProbeEntry>,
+) -> Option<(Verdict, String)> {
+    let mut all_spoke = true;
+    for (name, probed) in checks {
+        match probes.get(probed).and_then(|probe| probe.says.as_ref()) {
+            Some(Ok(())) => {}
+            Some(Err(why)) => {
+                return Some((Verdict::Failing(name.clone()), format!("check {name}: {why}")));
+            }
+            None => all_spoke = false,
+        }
+    }
+    let reason = if checks.is_empty() { "no checks" } else { "all checks pass" };
+    all_spoke.then(|| (Verdict::Healthy, reason.to_owned()))
+}
+
+#[cfg(test)]
+mod tests;

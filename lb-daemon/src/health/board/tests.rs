@@ -1,0 +1,137 @@
+use std::{net::Ipv4Addr, time::Duration};
+
+use super::*;
+use crate::model::{HealthCheck, Probe};
+
+fn check(port: u16) -> HealthCheck {
+    HealthCheck {
+        probe: Probe::Tcp,
+        port,
+        interval: Duration::from_secs(1),
+        timeout: Duration::from_secs(1),
+        rise: 2,
+        fall: 3,
+        jitter_percent: 0,
+    }
+}
+
+fn address(last: u8) -> IpAddr {
+    Ipv4Addr::new(192, 0, 2, last).into()
+}
+
+/// `pool` has the backend with that last byte, checked on these ports; a check is named by its port.
+fn target(pool: &str, last: u8, ports: &[u16]) -> Target {
+    let name = |port: &u16| Name::new(&format!("on-{port}")).unwrap();
+    Target {
+        pool: Name::new(pool).unwrap(),
+        address: address(last),
+        checks: ports.iter().map(|port| (name(port), check(*port))).collect(),
+    }
+}
+
+fn probed(last: u8, port: u16) -> Probed {
+    Probed { address: address(last), check: check(port) }
+}
+
+/// `web .1 up: reason`, with `first` where it is.
+fn lines(changes: Vec<HealthChange>) -> Vec<String> {
+    let line = |change: HealthChange| {
+        let state = if change.healthy { "up" } else { "down" };
+        let first = if change.first { " first" } else { "" };
+        format!("{} {}{first} {state}: {}", change.pool, change.address, change.reason)
+    };
+    changes.into_iter().map(line).collect()
+}
+
+fn failed(why: &str) -> Judgement {
+    Err(why.to_owned())
+}
+
+#[test]
+fn pools_share_a_probe_by_address_and_definition() {
+    let mut board = Board::default();
+    let configured = board.configure(&[
+        target("a", 1, &[80]),
+        target("b", 1, &[80]),
+        target("c", 1, &[81]),
+        target("d", 2, &[80]),
+    ]);
+    let start: Vec<_> = configured.start.iter().map(|probed| (**probed).clone()).collect();
+    assert_eq!(start, [probed(1, 80), probed(1, 81), probed(2, 80)]);
+    assert_eq!(
+        lines(board.record(&probed(1, 80), Ok(()))),
+        ["a 192.0.2.1 first up: all checks pass", "b 192.0.2.1 first up: all checks pass"]
+    );
+}
+
+#[test]
+fn one_failing_check_decides_and_health_waits_for_all() {
+    let mut board = Board::default();
+    board.configure(&[target("web", 1, &[80, 81])]);
+    assert_eq!(lines(board.record(&probed(1, 80), Ok(()))), [""; 0]);
+    assert_eq!(
+        lines(board.record(&probed(1, 81), failed("connection refused"))),
+        ["web 192.0.2.1 first down: check on-81: connection refused"]
+    );
+    assert_eq!(
+        lines(board.record(&probed(1, 80), failed("no answer"))),
+        ["web 192.0.2.1 down: check on-80: no answer"],
+        "the first in the order given is named"
+    );
+    assert_eq!(lines(board.record(&probed(1, 81), Ok(()))), [""; 0]);
+    assert_eq!(lines(board.record(&probed(1, 80), Ok(()))), ["web 192.0.2.1 up: all checks pass"]);
+}
+
+#[test]
+fn a_target_without_checks_is_healthy_at_once() {
+    let mut board = Board::default();
+    let configured = board.configure(&[target("web", 1, &[])]);
+    assert_eq!(lines(configured.changes), ["web 192.0.2.1 first up: no checks"]);
+}
+
+#[test]
+fn what_stays_keeps_its_probe_and_what_was_told() {
+    let mut board = Board::default();
+    board.configure(&[target("a", 1, &[80]), target("a", 2, &[80])]);
+    board.record(&probed(1, 80), Ok(()));
+    board.record(&probed(2, 80), Ok(()));
+
+    let configured = board.configure(&[target("a", 1, &[80]), target("b", 1, &[80])]);
+    assert_eq!(configured.start, []);
+    assert_eq!(configured.stop, [Arc::new(probed(2, 80))]);
+    assert_eq!(lines(configured.changes), ["b 192.0.2.1 first up: all checks pass"]);
+    assert_eq!(lines(board.record(&probed(2, 80), failed("late"))), [""; 0]);
+
+    let back = board.configure(&[target("a", 1, &[80]), target("a", 2, &[80])]);
+    assert_eq!(back.start, [Arc::new(probed(2, 80))]);
+    assert_eq!(
+        lines(board.record(&probed(2, 80), Ok(()))),
+        ["a 192.0.2.2 first up: all checks pass"]
+    );
+}
+
+#[test]
+fn another_definition_says_nothing_until_its_first_result() {
+    let mut board = Board::default();
+    board.configure(&[target("web", 1, &[80])]);
+    board.record(&probed(1, 80), Ok(()));
+    for (port, says, told) in [
+        (81, Ok(()), vec![]),
+        (82, failed("refused"), vec!["web 192.0.2.1 down: check on-82: refused"]),
+        (83, Ok(()), vec!["web 192.0.2.1 up: all checks pass"]),
+    ] {
+        let configured = board.configure(&[target("web", 1, &[port])]);
+        assert_eq!(lines(configured.changes), [""; 0]);
+        assert_eq!(lines(board.record(&probed(1, port), says)), told, "port {port}");
+    }
+}
+
+#[test]
+fn dropping_the_failing_check_brings_a_target_up_at_once() {
+    let mut board = Board::default();
+    board.configure(&[target("web", 1, &[80, 81])]);
+    board.record(&probed(1, 80), Ok(()));
+    board.record(&probed(1, 81), failed("refused"));
+    let configured = board.configure(&[target("web", 1, &[80])]);
+    assert_eq!(lines(configured.changes), ["web 192.0.2.1 up: all checks pass"]);
+}

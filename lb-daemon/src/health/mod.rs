@@ -1,0 +1,68 @@
+//! Health: asks every backend whether it serves, and tells changes.
+//!
+//! One loop probes each distinct (address, check definition), however many pools name it
+//! (`probe_loop`); its results go to every target that uses it (`board`). A target, a backend in
+//! a pool, is healthy when all its checks pass.
+//!
+//! - The first check of a new probe starts at once; its result decides alone, pass or fail, without
+//!   regard to rise and fall. Nothing is told before it: a new target counts as down, one that was
+//!   known before a restart of the daemon stays as it was.
+//! - A target that has not passed yet is up at its first success. From then on it goes down after
+//!   `fall` failures in a row and comes up after `rise` successes in a row (`streak`).
+//! - A configuration that leaves a probe's definition as it was leaves the probe running, with its
+//!   streak.
+//! - A change is told as soon as the check that brought it about has ended.
+
+mod board;
+mod check;
+mod descriptors;
+mod pace;
+mod probe_loop;
+mod prober;
+mod progress;
+mod streak;
+
+use std::net::IpAddr;
+
+pub use prober::Prober;
+
+use crate::model::{HealthCheck, Name};
+
+/// A backend in a pool, and what judges it there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The pool.
+    pub pool: Name,
+    /// The backend.
+    pub address: IpAddr,
+    /// All must pass, each with the name that reasons call it by; none: it is healthy.
+    pub checks: Vec<(Name, HealthCheck)>,
+}
+
+/// What a target's checks say from now on.
+///
+/// Told when health changes, and while a target is down when another of its checks becomes the one
+/// to name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HealthChange {
+    /// The pool.
+    pub pool: Name,
+    /// The backend.
+    pub address: IpAddr,
+    /// Whether all its checks pass.
+    pub healthy: bool,
+    /// Why: `check web-http: connection refused`.
+    pub reason: String,
+    /// Whether nothing was told of this target before.
+    pub first: bool,
+}
+
+/// What one loop probes: pools that agree on both share it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Probed {
+    address: IpAddr,
+    check: HealthCheck,
+}
+
+#[cfg(test)]
+mod tests;

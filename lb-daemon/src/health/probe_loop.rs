@@ -1,0 +1,97 @@
+//! The loop that probes one (address, check definition).
+
+use std::sync::Arc;
+
+use fastrand::Rng;
+use tokio::{
+    sync::{Semaphore, mpsc},
+    time::{Instant, sleep_until},
+};
+use tracing::{debug, warn};
+
+use super::{
+    Probed,
+    board::Judgement,
+    check::{Outcome, check},
+    pace::Pace,
+    progress::Progress,
+    streak::Streak,
+};
+
+/// What a probe says from now on.
+#[derive(Debug)]
+pub(super) struct Report {
+    pub(super) probed: Arc<Probed>,
+    /// Which start of this probe it comes from.
+    pub(super) generation: u64,
+    pub(super) says: Judgement,
+}
+
+/// One probe.
+#[derive(Debug)]
+pub(super) struct ProbeLoop {
+    pub(super) probed: Arc<Probed>,
+    pub(super) generation: u64,
+    /// Checks that may be under way at once, of all probes.
+    pub(super) room: Arc<Semaphore>,
+    pub(super) reports: mpsc::Sender<Report>,
+    pub(super) progress: Arc<Progress>,
+}
+
+impl ProbeLoop {
+    /// Checks until nobody listens.
+    pub(super) async fn run(self) {
+        let definition = &self.probed.check;
+        let mut streak = Streak::new(definition.rise, definition.fall);
+        let mut pace = Pace::new(definition.interval, definition.jitter_percent, Rng::new());
+        // A check that could not be made keeps its promise open until one is made.
+        let mut made = true;
+        loop {
+            if made {
+                self.progress.excuse();
+            }
+            let Ok(permit) = self.room.acquire().await else { return };
+            let started = Instant::now();
+            if made {
+                self.progress.expect_by(started + definition.timeout);
+            }
+            let (outcome, leftover) = check(self.probed.address, definition).await;
+            let wake = pace.next(started);
+            let says = self.judge(outcome);
+            made = says.is_some();
+            if let Some(says) = says {
+                if streak.record(says.is_ok()) && self.report(says).await.is_err() {
+                    return;
+                }
+                self.progress.expect_by(wake);
+            }
+            if let Some(leftover) = leftover {
+                leftover.farewell(wake).await;
+            }
+            drop(permit);
+            sleep_until(wake).await;
+        }
+    }
+
+    /// What the outcome says of the backend; one that says nothing is no completed check either, so
+    /// that a daemon that cannot check any more is seen to stand still.
+    fn judge(&self, outcome: Outcome) -> Option<Judgement> {
+        let Probed { address, check } = &*self.probed;
+        match outcome {
+            Outcome::Passed => Some(Ok(())),
+            Outcome::Failed(failure) => {
+                debug!("health: {address} port {}: {failure}", check.port);
+                Some(Err(failure.to_string()))
+            }
+            Outcome::NotMade(error) => {
+                warn!("health: {address} port {}: check not made: {error}", check.port);
+                None
+            }
+        }
+    }
+
+    async fn report(&self, says: Judgement) -> Result<(), mpsc::error::SendError<Report>> {
+        let (probed, generation) = (self.probed.clone(), self.generation);
+        self.reports.send(Report { probed, generation, says }).await
+    }
+}

@@ -1,0 +1,155 @@
+use std::{collections::HashMap, sync::Arc};
+
+use tokio::{
+    sync::{Semaphore, mpsc, watch},
+    task::{AbortHandle, JoinHandle},
+    time::{Instant, MissedTickBehavior, interval},
+};
+
+use super::{
+    HealthChange, Probed, Target,
+    board::Board,
+    descriptors::checks_at_once,
+    probe_loop::{ProbeLoop, Report},
+    progress::Progress,
+};
+use crate::watchdog::Heartbeat;
+
+/// Reports that may wait while changes are being told.
+const REPORTS: usize = 1024;
+
+/// Runs the probes of the targets that are wanted.
+#[derive(Debug)]
+pub struct Prober {
+    board: Board,
+    running: HashMap<Arc<Probed>, Running>,
+    /// Starts so far: tells a report of a probe from one of its namesake before a restart.
+    starts: u64,
+    room: Arc<Semaphore>,
+    reports: mpsc::Sender<Report>,
+    changes: mpsc::Sender<HealthChange>,
+}
+
+#[derive(Debug)]
+struct Running {
+    generation: u64,
+    progress: Arc<Progress>,
+    task: AbortHandle,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Nobody listens to changes any more.
+struct Unheard;
+
+impl Prober {
+    /// Probes `targets`, as they are and as they become, and tells `changes`. Beats when a round is
+    /// complete: every check that was due has been made, and every change been told.
+    ///
+    /// Ends when the sender of `targets` or the receiver of `changes` is gone.
+    pub fn spawn(
+        targets: watch::Receiver<Arc<Vec<Target>>>,
+        changes: mpsc::Sender<HealthChange>,
+        heartbeat: Heartbeat,
+    ) -> JoinHandle<()> {
+        Self::spawn_with_room(targets, changes, heartbeat, checks_at_once())
+    }
+
+    /// The same, with at most `room` checks under way at once.
+    pub(super) fn spawn_with_room(
+        targets: watch::Receiver<Arc<Vec<Target>>>,
+        changes: mpsc::Sender<HealthChange>,
+        heartbeat: Heartbeat,
+        room: usize,
+    ) -> JoinHandle<()> {
+        let (reports, received) = mpsc::channel(REPORTS);
+        let prober = Self {
+            board: Board::default(),
+            running: HashMap::new(),
+            starts: 0,
+            room: Arc::new(Semaphore::new(room)),
+            reports,
+            changes,
+        };
+        tokio::spawn(async move {
+            // Whoever is unheard has nothing left to do.
+            let _ = prober.run(targets, received, heartbeat).await;
+        })
+    }
+
+    async fn run(
+        mut self,
+        mut targets: watch::Receiver<Arc<Vec<Target>>>,
+        mut reports: mpsc::Receiver<Report>,
+        heartbeat: Heartbeat,
+    ) -> Result<(), Unheard> {
+        let mut rounds = interval(heartbeat.interval());
+        rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        targets.mark_changed();
+        loop {
+            tokio::select! {
+                Some(report) = reports.recv() => self.record(report).await?,
+                changed = targets.changed() => match changed {
+                    Ok(()) => {
+                        let wanted = targets.borrow_and_update().clone();
+                        self.configure(&wanted).await?;
+                    }
+                    Err(_) => return Ok(()),
+                },
+                _ = rounds.tick() => if self.is_on_time() { heartbeat.beat() },
+                () = self.changes.closed() => return Err(Unheard),
+            }
+        }
+    }
+
+    async fn record(&mut self, report: Report) -> Result<(), Unheard> {
+        let current = self.running.get(&report.probed).map(|running| running.generation);
+        if current != Some(report.generation) {
+            return Ok(());
+        }
+        let changes = self.board.record(&report.probed, report.says);
+        self.tell(changes).await
+    }
+
+    async fn configure(&mut self, targets: &[Target]) -> Result<(), Unheard> {
+        let configured = self.board.configure(targets);
+        for probed in &configured.stop {
+            self.running.remove(probed);
+        }
+        for probed in configured.start {
+            let running = self.start(&probed);
+            self.running.insert(probed, running);
+        }
+        self.tell(configured.changes).await
+    }
+
+    fn start(&mut self, probed: &Arc<Probed>) -> Running {
+        self.starts += 1;
+        let progress = Arc::new(Progress::new());
+        let probe = ProbeLoop {
+            probed: probed.clone(),
+            generation: self.starts,
+            room: self.room.clone(),
+            reports: self.reports.clone(),
+            progress: progress.clone(),
+        };
+        let task = tokio::spawn(probe.run()).abort_handle();
+        Running { generation: self.starts, progress, task }
+    }
+
+    async fn tell(&self, changes: Vec<HealthChange>) -> Result<(), Unheard> {
+        for change in changes {
+            self.changes.send(change).await.map_err(|_| Unheard)?;
+        }
+        Ok(())
+    }
+
+    fn is_on_time(&self) -> bool {
+        let now = Instant::now();
+        self.running.values().all(|running| running.progress.is_on_time(now))
+    }
+}

@@ -1,0 +1,95 @@
+//! Probers over real sockets on loopback.
+
+mod answers;
+mod rounds;
+mod server;
+mod targets;
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use server::{PATIENCE, Server};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinHandle,
+    time::timeout,
+};
+
+use super::{HealthChange, Prober, Target};
+use crate::{
+    model::{HealthCheck, HttpProbe, Name, Probe},
+    watchdog::{Heartbeat, Watchdog},
+};
+
+/// A check of `server` that waits longer than any test and repeats as fast as it is answered.
+fn http(server: SocketAddr) -> HealthCheck {
+    HealthCheck {
+        probe: Probe::Http(HttpProbe {
+            path: "/health".to_owned(),
+            host: None,
+            status_min: 200,
+            status_max: 299,
+        }),
+        port: server.port(),
+        interval: Duration::from_millis(1),
+        timeout: PATIENCE,
+        rise: 2,
+        fall: 3,
+        jitter_percent: 0,
+    }
+}
+
+fn tcp(server: SocketAddr) -> HealthCheck {
+    HealthCheck { probe: Probe::Tcp, ..http(server) }
+}
+
+fn target(pool: &str, server: SocketAddr, checks: &[(&str, &HealthCheck)]) -> Target {
+    Target {
+        pool: Name::new(pool).unwrap(),
+        address: server.ip(),
+        checks: checks.iter().map(|(n, c)| (Name::new(n).unwrap(), (*c).clone())).collect(),
+    }
+}
+
+/// A running prober.
+struct Probing {
+    targets: watch::Sender<Arc<Vec<Target>>>,
+    changes: mpsc::Receiver<HealthChange>,
+    heartbeat: Heartbeat,
+    task: JoinHandle<()>,
+}
+
+impl Probing {
+    fn start(targets: Vec<Target>) -> Self {
+        Self::with_limits(targets, 1024, 1024)
+    }
+
+    /// At most `room` checks at once, at most `unread` changes told and not read.
+    fn with_limits(targets: Vec<Target>, room: usize, unread: usize) -> Self {
+        let heartbeat = Watchdog::new(None, Some(Duration::from_millis(40))).register("health");
+        let (targets, wanted) = watch::channel(Arc::new(targets));
+        let (told, changes) = mpsc::channel(unread);
+        let task = Prober::spawn_with_room(wanted, told, heartbeat.clone(), room);
+        Self { targets, changes, heartbeat, task }
+    }
+
+    fn configure(&self, targets: Vec<Target>) {
+        self.targets.send(Arc::new(targets)).unwrap();
+    }
+
+    /// The next change: pool, whether healthy, whether first, reason.
+    async fn next(&mut self) -> (String, bool, bool, String) {
+        let change = timeout(PATIENCE, self.changes.recv()).await.expect("no change came").unwrap();
+        (change.pool.to_string(), change.healthy, change.first, change.reason)
+    }
+
+    fn is_silent(&self) -> bool {
+        self.changes.is_empty()
+    }
+}
+
+/// What [`Probing::next`] gives for pool `web`.
+fn web(healthy: bool, first: bool, reason: &str) -> (String, bool, bool, String) {
+    ("web".to_owned(), healthy, first, reason.to_owned())
+}
+
+const PASSES: &str = "all checks pass";
