@@ -62,6 +62,10 @@ pub(crate) enum Verb {
     Status,
     /// Print each change of generation, health or next hop as it comes
     Watch,
+    /// Print the packet counters (without the daemon)
+    Stats,
+    /// Explain which backend a packet goes to and why (without the daemon)
+    Explain(crate::verbs::explain::Arguments),
     /// Print every verdict a packet can get, with its meaning
     Verdicts,
 }

@@ -49,9 +49,10 @@ fn wrong_part(text: &str) -> (String, String) {
     let bare = address.strip_prefix('[').and_then(|a| a.strip_suffix(']')).unwrap_or(address);
     match bare.parse::<IpAddr>() {
         Ok(_) if port.is_empty() => ("the port is missing after ':'".into(), FORM.into()),
-        Ok(IpAddr::V6(_)) if bare == address => {
-            ("an IPv6 address with a port stands in brackets".into(), format!("write [{bare}]:PORT"))
-        }
+        Ok(IpAddr::V6(_)) if bare == address => (
+            "an IPv6 address with a port stands in brackets".into(),
+            format!("write [{bare}]:PORT"),
+        ),
         Ok(_) => (format!("'{port}' is not a port"), "give a port from 1 to 65535".into()),
         Err(_) => (
             format!("'{bare}' is not an IPv4 or IPv6 address"),
@@ -93,7 +94,10 @@ mod tests {
             assert_eq!(failure.exit, Exit::Usage);
             assert!(failure.message.starts_with(&format!("client '{text}': ")), "{failure}");
             assert!(failure.message.contains(cause), "{text}: {failure}");
-            assert!(failure.hint.as_deref().unwrap_or_default().contains(hint), "{text}: {failure}");
+            assert!(
+                failure.hint.as_deref().unwrap_or_default().contains(hint),
+                "{text}: {failure}"
+            );
         }
     }
 }

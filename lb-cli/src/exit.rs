@@ -11,7 +11,6 @@ pub(crate) enum Exit {
     /// Something failed that none of the other numbers names.
     Failure = 1,
     /// The command line is wrong. The argument parser uses the same number.
-    #[expect(dead_code, reason = "for the verbs that take endpoints")]
     Usage = 2,
     /// The daemon does not answer, or no packet program is pinned.
     Unavailable = 3,

@@ -1,13 +1,16 @@
 //! `spillway`: the command line of the Spillway load balancer.
 //!
 //! Answers go to stdout, everything else to stderr. `apply`, `list`, `status` and `watch` ask the
-//! daemon over its socket.
+//! daemon over its socket; `stats`, `table` and `explain` read the pinned maps and need no daemon.
 
 mod arguments;
 mod daemon;
+mod endpoint;
 mod exit;
 mod failure;
+mod names;
 mod output;
+mod pinned;
 mod verbs;
 
 use std::process::ExitCode;
@@ -36,6 +39,8 @@ fn run(Arguments { options, verb }: Arguments) -> Result<(), Failure> {
         Verb::List => verbs::list::run(options),
         Verb::Status => verbs::status::run(options),
         Verb::Watch => verbs::watch::run(options),
+        Verb::Stats => verbs::stats::run(&options),
+        Verb::Explain(arguments) => verbs::explain::run(&options, &arguments),
         Verb::Verdicts => verbs::verdicts::run(&options),
     }
 }

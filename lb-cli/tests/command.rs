@@ -135,6 +135,41 @@ fn standard_input_is_a_file_too() {
 }
 
 #[test]
+fn a_tuple_that_is_none_is_told_with_how_to_write_it() {
+    for (tuple, cause, hint) in [
+        (["198.51.100.7", "192.0.2.1:80"], "the port is missing", "write 198.51.100.7:PORT"),
+        (["198.51.100.7:1", "web:80"], "'web' is not an IPv4 or IPv6 address", "names are not"),
+        (["198.51.100.7:1", "[2001:db8::1]:80"], "two IP versions", "give both as IPv4 or both"),
+    ] {
+        let (status, text) = failed(&spillway(&["explain", tuple[0], tuple[1]]));
+        assert_eq!(status, 2, "{text}");
+        let (error, advice) = text.split_once("\nhint: ").unwrap();
+        assert!(error.starts_with("error: ") && error.contains(cause), "{text}");
+        assert!(advice.contains(hint) && advice.lines().count() == 1, "{text}");
+    }
+}
+
+#[test]
+fn without_pins_the_verbs_that_read_them_say_what_to_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let bpffs = directory.path().to_str().unwrap();
+    for verb in [&["stats"][..], &["table"], &["explain", "198.51.100.7:1", "192.0.2.1:80"]] {
+        let (status, text) = failed(&spillway(&[verb, &["--bpffs", bpffs]].concat()));
+        assert_eq!(
+            (status, text),
+            (
+                3,
+                format!(
+                    "error: {bpffs}/spillway/balancer-v1: no balancer is pinned there\n\
+                     hint: start one with `spillwayd balancer`, or name its BPF file system with \
+                     --bpffs\n"
+                )
+            )
+        );
+    }
+}
+
+#[test]
 fn wrong_words_on_the_command_line_exit_with_two() {
     for arguments in [&["aply"][..], &["status", "--output", "xml"], &["apply"], &[]] {
         let (status, text) = failed(&spillway(arguments));

@@ -5,43 +5,53 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, pr
 use super::WIDTH;
 
 /// A table whose last column takes what room is left and is wrapped; no other is ever broken.
-pub(crate) struct Grid(Table);
+pub(crate) struct Grid {
+    table: Table,
+    right: Vec<usize>,
+}
 
 impl Grid {
     /// A table with these headings.
     pub(crate) fn new<const N: usize>(headings: [&str; N]) -> Self {
+        let mut grid = Self::bare();
+        grid.table.set_header(headings);
+        grid
+    }
+
+    /// A table without headings.
+    pub(crate) fn bare() -> Self {
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-        table.set_width(WIDTH).set_header(headings);
-        for column in table.column_iter_mut() {
-            if column.index + 1 < N {
-                column.set_padding((0, 2)).set_constraint(ColumnConstraint::ContentWidth);
-            } else {
-                column.set_padding((0, 0));
-            }
-        }
-        Self(table)
+        table.set_width(WIDTH);
+        Self { table, right: Vec::new() }
     }
 
     /// The same table with these columns, counted from 0, aligned to the right: numbers.
     #[must_use]
     pub(crate) fn right(mut self, columns: impl IntoIterator<Item = usize>) -> Self {
-        for index in columns {
-            if let Some(column) = self.0.column_mut(index) {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
+        self.right = columns.into_iter().collect();
         self
     }
 
     /// One more row.
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.0.add_row(cells);
+        self.table.add_row(cells);
     }
 
     /// The lines, without blanks at their ends.
-    pub(crate) fn lines(&self) -> String {
-        self.0.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+    pub(crate) fn lines(mut self) -> String {
+        let last = self.table.column_count().saturating_sub(1);
+        for column in self.table.column_iter_mut() {
+            if column.index < last {
+                column.set_padding((0, 2)).set_constraint(ColumnConstraint::ContentWidth);
+            } else {
+                column.set_padding((0, 0));
+            }
+            if self.right.contains(&column.index) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        self.table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
     }
 }
 

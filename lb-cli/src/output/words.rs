@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::Grid;
+
 /// A duration by its largest unit and the next: `3m 20s`, `5d 2h`; below a second `0s`.
 pub(crate) fn age(duration: Duration) -> String {
     let seconds = duration.as_secs();
@@ -15,7 +17,7 @@ pub(crate) fn age(duration: Duration) -> String {
 }
 
 /// A share in percent with two places; 0 of 0 is `-`.
-#[cfg_attr(not(test), expect(dead_code, reason = "for the verbs that read the maps"))]
+#[cfg_attr(not(test), expect(dead_code, reason = "for `table`"))]
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "-".into();
@@ -29,10 +31,13 @@ pub(crate) fn count(number: u64, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }
 
-/// Lines of `name  value`, values aligned.
+/// Lines of `name  value`, values aligned and wrapped.
 pub(crate) fn fields(fields: &[(&str, String)]) -> String {
-    let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    fields.iter().map(|(name, value)| format!("{name:width$}  {value}\n")).collect()
+    let mut grid = Grid::bare();
+    for (name, value) in fields {
+        grid.row([(*name).into(), value.clone()]);
+    }
+    grid.lines()
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 pub(crate) mod apply;
 mod backend;
 mod change;
+pub(crate) mod explain;
 pub(crate) mod list;
+pub(crate) mod stats;
 pub(crate) mod status;
 pub(crate) mod verdicts;
 pub(crate) mod watch;

@@ -224,8 +224,8 @@ web   2001:db8:0:1::3  eu      up     1m 30s  no next hop: no route
 daemon      0.1.0, up 0s
 region      not told
 generation  0, nothing was applied yet
-checksum    \n\
-            interfaces  none
+checksum
+interfaces  none
 "
         );
     }

@@ -1,0 +1,96 @@
+//! The balancer's maps and the names of what is in them, read without the daemon.
+
+use lb_common::abi::{
+    backend::Backend,
+    service::{ServiceKey, address_of},
+};
+use lb_daemon::{
+    dataplane::{MapsError, PinnedMaps, Pins, Role},
+    directory::Directory,
+};
+
+use crate::{arguments::Options, exit::Exit, failure::Failure, names::Names};
+
+/// Opens the pinned maps and the directory of names. Without the directory things are called by
+/// their numbers, which stderr is told.
+///
+/// # Errors
+/// No balancer is pinned, the user may not read it, or it is of another layout.
+pub(crate) fn open(options: &Options) -> Result<(PinnedMaps, Names), Failure> {
+    let maps = PinnedMaps::open(&options.bpffs).map_err(|error| match error {
+        MapsError::Missing { .. } => nothing_pinned(options, Role::Balancer),
+        error => failure(&error),
+    })?;
+    Ok((maps, names(options)))
+}
+
+fn names(options: &Options) -> Names {
+    match Directory::read(&options.state_dir) {
+        Ok(directory) => Names(directory),
+        Err(error) => {
+            eprintln!("warning: {error}; things are called by their numbers");
+            eprintln!("hint: name the daemon's state directory with --state-dir");
+            Names::default()
+        }
+    }
+}
+
+/// There are no pins of a role.
+pub(crate) fn nothing_pinned(options: &Options, role: Role) -> Failure {
+    let root = Pins::new(&options.bpffs, role).root().display().to_string();
+    Failure::new(Exit::Unavailable, format!("{root}: no {role} is pinned there")).hint(format!(
+        "start one with `spillwayd {role}`, or name its BPF file system with --bpffs"
+    ))
+}
+
+/// Maps that cannot be read.
+pub(crate) fn failure(error: &MapsError) -> Failure {
+    let failure = |exit| Failure::new(exit, error.to_string());
+    match error {
+        MapsError::Missing { path } => {
+            Failure::new(Exit::Unavailable, format!("{}: there is no such pin", path.display()))
+                .hint("start the daemon, which completes its pins")
+        }
+        MapsError::Permission { path } => {
+            Failure::new(Exit::Permission, format!("{}: permission denied", path.display()))
+                .hint("run it as root")
+        }
+        MapsError::Changing { .. } => failure(Exit::Conflict).hint("try it again"),
+        _ => failure(Exit::Failure),
+    }
+}
+
+/// A backend's address as text.
+pub(crate) fn address(backend: &Backend) -> String {
+    address_of(&backend.address, backend.version).to_string()
+}
+
+/// A service's address and port as text.
+pub(crate) fn endpoint(key: &ServiceKey) -> String {
+    std::net::SocketAddr::new(key.ip(), u16::from_be(key.port)).to_string()
+}
+
+/// A service's protocol as text.
+pub(crate) fn protocol(key: &ServiceKey) -> String {
+    match key.protocol {
+        6 => "tcp".into(),
+        17 => "udp".into(),
+        other => other.to_string(),
+    }
+}
+
+/// Indices of the published pools, in order of their names: those the directory knows, and those
+/// that a service names.
+///
+/// # Errors
+/// The maps cannot be read.
+pub(crate) fn pools(maps: &PinnedMaps, names: &Names) -> Result<Vec<u32>, Failure> {
+    let services = maps.services().map_err(|error| failure(&error))?;
+    let named = names.0.pools.keys().copied();
+    let all: std::collections::BTreeSet<u32> =
+        named.chain(services.iter().map(|service| service.pool)).collect();
+    let mut published: Vec<_> =
+        all.into_iter().filter(|&pool| maps.pool(pool).current() != 0).collect();
+    published.sort_by_key(|&pool| names.pool(pool));
+    Ok(published)
+}
