@@ -7,6 +7,7 @@ pub mod diff;
 pub mod directory;
 pub mod document;
 pub mod health;
+pub mod ids;
 pub mod model;
 pub mod next_hop;
 pub mod watchdog;

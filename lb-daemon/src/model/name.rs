@@ -2,11 +2,14 @@
 
 use std::{fmt, sync::Arc};
 
+use serde::{Deserialize, Serialize};
+
 /// Longest name, bytes (that of a DNS label, RFC 1035, 2.3.4).
 const MAX_LENGTH: usize = 63;
 
 /// A name: 1 to 63 of `a-z`, `0-9` and `-`, neither first nor last a `-`.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Name(Arc<str>);
 
 /// Why a text is no name.
@@ -43,6 +46,20 @@ impl Name {
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl TryFrom<String> for Name {
+    type Error = NameError;
+
+    fn try_from(text: String) -> Result<Self, NameError> {
+        Self::new(&text)
+    }
+}
+
+impl From<Name> for String {
+    fn from(name: Name) -> Self {
+        name.0.as_ref().into()
     }
 }
 
