@@ -1,10 +1,12 @@
 //! The packet programs: thin shells over the pure decisions of `lb-common`.
 //!
 //! [`kernel`] is the only place with unsafe code: packet pointers and map values. Only the two
-//! `emit` modules return an XDP action, and they count what they return.
+//! `emit` modules return an XDP action, and they count what they return; [`bench`] is no part of the
+//! product.
 #![no_std]
 
 pub mod balancer;
+pub mod bench;
 mod counters;
 pub mod kernel;
 pub mod receiver;

@@ -26,6 +26,7 @@
 //! Nothing here needs cleaning up by hand: when the process ends, however it ends, the kernel takes
 //! away processes, namespaces, links, pins and mounts.
 
+pub mod bench;
 pub mod harness;
 pub mod process;
 pub mod sandbox;

@@ -67,6 +67,10 @@ pub(crate) fn packet_command(toolchain: &Toolchain, verb: &str) -> Result<Comman
     let flags = [
         // What aya-build would set: whose registers kernel-side context types describe.
         format!("--cfg=bpf_target_arch=\"{arch}\""),
+        // 32-bit operations and jumps (kernel 5.1), and words of a packet in one load: every
+        // kernel that runs native XDP has them.
+        "-Ctarget-cpu=v3".to_owned(),
+        "-Clink-arg=--cpu-features=+allows-misaligned-mem-access".to_owned(),
         // BTF is made from debug information.
         "-Cdebuginfo=2".to_owned(),
         "-Clink-arg=--btf".to_owned(),

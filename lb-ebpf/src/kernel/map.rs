@@ -11,6 +11,15 @@ pub fn word<const N: usize, const F: usize>(map: &Array<u64, N, F>, index: u32) 
     map.get_ptr(index).map(|word| unsafe { word.read_volatile() })
 }
 
+/// Stores a word of an array that only this program writes.
+#[inline(always)]
+pub fn store<const N: usize, const F: usize>(map: &Array<u64, N, F>, index: u32, value: u64) {
+    if let Some(word) = map.get_ptr_mut(index) {
+        // SAFETY: the pointer is to a live, aligned array element; one volatile 8-byte store.
+        unsafe { word.write_volatile(value) }
+    }
+}
+
 /// An element of an array of immutable values.
 #[inline(always)]
 pub fn element<T: Pod, const N: usize, const F: usize>(

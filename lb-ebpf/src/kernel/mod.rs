@@ -4,10 +4,12 @@
 mod frame;
 mod map;
 mod repeat;
+mod tail_call;
 
 pub use frame::Frame;
-pub use map::{element, lookup_copy, per_cpu, table_word, word};
+pub use map::{element, lookup_copy, per_cpu, store, table_word, word};
 pub use repeat::repeat;
+pub use tail_call::tail_call;
 
 /// A program's licence, read by the kernel when it is loaded.
 #[unsafe(link_section = "license")]

@@ -1,0 +1,112 @@
+//! The loaded programs: the balancer, and the wrapper, floor, sender and sink around it.
+
+use std::{path::Path, time::Duration};
+
+use anyhow::{Context as _, Result};
+use aya::{
+    Ebpf,
+    maps::{Array, ProgramArray},
+    programs::{TestRun as _, TestRunOptions, Xdp},
+};
+
+/// What the wrapper jumps into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The program that is measured.
+    Balancer,
+    /// The least it could do.
+    Floor,
+}
+
+/// What the wrapper is told of a case.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Bytes the target puts in front: 0, 20 or 40.
+    pub grown: u64,
+    /// IP version of the packets.
+    pub version: u64,
+    /// Flows.
+    pub flows: u64,
+}
+
+/// Both objects, loaded.
+pub struct Programs {
+    /// The object under test.
+    pub balancer: Ebpf,
+    /// What measures it.
+    pub bench: Ebpf,
+}
+
+impl Programs {
+    /// Loads `balancer.o` and `bench.o` of a folder.
+    ///
+    /// # Errors
+    /// An object that is missing or that the kernel refuses.
+    pub fn load(objects: &Path) -> Result<Self> {
+        let load = |name: &str| -> Result<Ebpf> {
+            let path = objects.join(name);
+            let mut object = Ebpf::load_file(&path).with_context(|| path.display().to_string())?;
+            for (name, program) in object.programs_mut() {
+                let program: &mut Xdp = program.try_into()?;
+                program.load().with_context(|| format!("load {name}"))?;
+            }
+            Ok(object)
+        };
+        Ok(Self { balancer: load("balancer.o")?, bench: load("bench.o")? })
+    }
+
+    /// Tells the wrapper what it makes, and restarts its sequence of flows.
+    ///
+    /// # Errors
+    /// A setting that cannot be written.
+    pub fn set(&mut self, settings: Settings) -> Result<()> {
+        let map = self.bench.map_mut("SETTINGS").context("bench.o has no settings")?;
+        let mut map: Array<_, u64> = Array::try_from(map)?;
+        let seed = 0x9e37_79b9_7f4a_7c15;
+        for (index, value) in
+            [settings.grown, settings.version, settings.flows, seed].into_iter().enumerate()
+        {
+            map.set(index as u32, value, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Runs the wrapper around a target `repeat` times; answers the mean time of one run.
+    ///
+    /// # Errors
+    /// A run that the kernel refuses, or that ends with another action than `action`.
+    pub fn run(
+        &mut self,
+        target: Target,
+        frame: &[u8],
+        repeat: u32,
+        action: u32,
+    ) -> Result<Duration> {
+        let jump = match target {
+            Target::Balancer => program(&mut self.balancer, "balancer")?.fd()?.try_clone()?,
+            Target::Floor => program(&mut self.bench, "floor")?.fd()?.try_clone()?,
+        };
+        let map = self.bench.map_mut("TARGET").context("bench.o has no target")?;
+        ProgramArray::try_from(map)?.set(0, &jump, 0)?;
+        let mut options = TestRunOptions::new();
+        options.data_in = Some(frame);
+        options.repeat = repeat;
+        let result = program(&mut self.bench, "wrapper")?.test_run(options)?;
+        anyhow::ensure!(
+            result.return_value == action,
+            "{target:?} answered action {} instead of {action}",
+            result.return_value
+        );
+        Ok(result.duration)
+    }
+}
+
+/// A program of an object.
+///
+/// # Errors
+/// Where the object has none of that name.
+pub fn program<'e>(object: &'e mut Ebpf, name: &str) -> Result<&'e mut Xdp> {
+    let program =
+        object.program_mut(name).with_context(|| format!("the object has no program {name}"))?;
+    Ok(program.try_into()?)
+}

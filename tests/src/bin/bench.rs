@@ -1,0 +1,62 @@
+//! `cargo xtask bench`: measures the packet programs, in a sandbox of its own.
+#![allow(clippy::print_stdout, reason = "a table is what it is for")]
+
+use std::{path::PathBuf, process::Command};
+
+use anyhow::{Context as _, Result};
+use clap::Parser;
+use lb_daemon::maglev::build_time;
+use lb_tests::{
+    bench::{cases, programs::Programs, report::Report, throughput},
+    sandbox,
+};
+
+#[derive(Parser)]
+#[command(about = "Measures the packet programs against their floor, in turn, in one run")]
+struct Arguments {
+    /// Where datapath.json goes.
+    #[arg(long)]
+    out: PathBuf,
+    /// Folder with balancer.o and bench.o.
+    #[arg(long, env = "SPILLWAY_BPF_OBJECTS")]
+    objects: PathBuf,
+    /// Fewer and shorter rounds: figures for a glance, not for a document.
+    #[arg(long)]
+    quick: bool,
+}
+
+fn main() -> Result<()> {
+    let _sandbox = sandbox::enter();
+    let arguments = Arguments::parse();
+    let (rounds, repeat, frames) =
+        if arguments.quick { (5, 200_000, 500_000) } else { (15, 2_000_000, 5_000_000) };
+    let mut programs = Programs::load(&arguments.objects)?;
+    let mut timings = Vec::new();
+    for &case in cases::CASES {
+        eprintln!("{}, {} flows", case.name, case.flows);
+        timings.push(cases::time(&mut programs, case, rounds, repeat)?);
+    }
+    eprintln!("packets a second over a veth pair");
+    veth("near", "far")?;
+    let throughput = throughput::measure(&mut programs, ("near", "far"), rounds.min(7), frames)?;
+    let tables = [10, 100, 1000]
+        .into_iter()
+        .map(|members| Ok((members, build_time(members, 65_537, rounds)?)))
+        .collect::<Result<_>>()?;
+    let report = Report { timings, throughput, tables };
+    println!("{}", report.table());
+    report.write(&arguments.out)
+}
+
+/// A veth pair in the sandbox's own network namespace, both ends up.
+fn veth(near: &str, far: &str) -> Result<()> {
+    for arguments in [
+        format!("link add {near} type veth peer name {far}"),
+        format!("link set {near} up"),
+        format!("link set {far} up"),
+    ] {
+        let status = Command::new("ip").args(arguments.split(' ')).status().context("ip")?;
+        anyhow::ensure!(status.success(), "ip {arguments}: {status}");
+    }
+    Ok(())
+}
