@@ -77,20 +77,18 @@ impl Others<'_> {
 
     /// Takes one more member out, up to three.
     pub(super) fn without(mut self, rank: u16) -> Self {
-        let (begin, length) = self.ring.interval(rank);
-        let place = self.gaps.partition_point(|&(other, _)| other < begin);
-        self.gaps[place..].rotate_right(1);
-        self.gaps[place] = (begin, length);
-        self.length -= length;
+        let mut gap = self.ring.interval(rank);
+        self.length -= gap.1;
+        for other in &mut self.gaps {
+            (*other, gap) = if gap.0 < other.0 { (gap, *other) } else { (*other, gap) };
+        }
         self
     }
 
     /// The rank whose interval holds a point below [`length`](Self::length).
     pub(super) fn at(&self, mut point: u64) -> u16 {
         for (begin, length) in self.gaps {
-            if point >= begin {
-                point += length;
-            }
+            point += if point >= begin { length } else { 0 };
         }
         self.ring.at(point)
     }
