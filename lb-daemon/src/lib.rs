@@ -8,6 +8,7 @@ pub mod directory;
 pub mod document;
 pub mod health;
 pub mod ids;
+pub mod maglev;
 pub mod model;
 pub mod next_hop;
 pub mod watchdog;
