@@ -64,6 +64,8 @@ pub(crate) enum Verb {
     Watch,
     /// Print the packet counters (without the daemon)
     Stats,
+    /// Print who owns the slots of a pool's tables (without the daemon)
+    Table(crate::verbs::table::Arguments),
     /// Explain which backend a packet goes to and why (without the daemon)
     Explain(crate::verbs::explain::Arguments),
     /// Print every verdict a packet can get, with its meaning

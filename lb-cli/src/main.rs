@@ -40,6 +40,7 @@ fn run(Arguments { options, verb }: Arguments) -> Result<(), Failure> {
         Verb::Status => verbs::status::run(options),
         Verb::Watch => verbs::watch::run(options),
         Verb::Stats => verbs::stats::run(&options),
+        Verb::Table(arguments) => verbs::table::run(&options, &arguments),
         Verb::Explain(arguments) => verbs::explain::run(&options, &arguments),
         Verb::Verdicts => verbs::verdicts::run(&options),
     }

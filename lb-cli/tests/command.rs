@@ -153,7 +153,7 @@ fn a_tuple_that_is_none_is_told_with_how_to_write_it() {
 fn without_pins_the_verbs_that_read_them_say_what_to_start() {
     let directory = tempfile::tempdir().unwrap();
     let bpffs = directory.path().to_str().unwrap();
-    for verb in [&["stats"][..], &["explain", "198.51.100.7:1", "192.0.2.1:80"]] {
+    for verb in [&["stats"][..], &["table"], &["explain", "198.51.100.7:1", "192.0.2.1:80"]] {
         let (status, text) = failed(&spillway(&[verb, &["--bpffs", bpffs]].concat()));
         assert_eq!(
             (status, text),

@@ -9,7 +9,7 @@ use std::{
 };
 
 pub(crate) use grid::Grid;
-pub(crate) use words::{age, count, fields};
+pub(crate) use words::{age, count, fields, percent};
 
 use crate::{
     exit::Exit,

@@ -17,7 +17,6 @@ pub(crate) fn age(duration: Duration) -> String {
 }
 
 /// A share in percent with two places; 0 of 0 is `-`.
-#[cfg_attr(not(test), expect(dead_code, reason = "for `table`"))]
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "-".into();

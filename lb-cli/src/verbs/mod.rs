@@ -7,5 +7,6 @@ pub(crate) mod explain;
 pub(crate) mod list;
 pub(crate) mod stats;
 pub(crate) mod status;
+pub(crate) mod table;
 pub(crate) mod verdicts;
 pub(crate) mod watch;
