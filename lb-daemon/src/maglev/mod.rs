@@ -42,6 +42,9 @@ mod table;
 mod timing;
 mod turns;
 
+#[cfg(test)]
+mod tests;
+
 pub use error::BuildError;
 pub use member::{Member, MemberKey};
 pub use spec::{MAX_MEMBERS, TableId, TableSpec};
