@@ -33,8 +33,8 @@ impl<'a> Dealer<'a> {
     }
 }
 
-/// Fills the lists from a place on; they agree in all places before it. `others` still holds the
-/// member of the place before, and `seed` is the one before its.
+/// Fills a deck's lists from a place on; they agree in all places before it. Of the member in the
+/// last of these, `others` and `seed` do not know yet.
 fn deal(lists: &mut [List], place: usize, keys: &[MemberKey], others: Others<'_>, seed: u64) {
     let Some(last) = lists.first().map(|list| list[place - 1]) else { return };
     let (others, seed) = (others.without(last), hash(seed, &keys[usize::from(last)]));
