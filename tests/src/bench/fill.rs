@@ -107,6 +107,7 @@ fn set<V: aya::Pod>(balancer: &mut Ebpf, map: &str, index: u32, value: V) -> Res
     Ok(Array::try_from(map)?.set(index, value, 0)?)
 }
 
+#[expect(clippy::expect_used, reason = "both sizes are constants of the ABI")]
 fn bytes<const N: usize>(value: &impl lb_common::abi::pod::Pod) -> [u8; N] {
     bytes_of(value).try_into().expect("the size stands in the ABI")
 }

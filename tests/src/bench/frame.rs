@@ -20,7 +20,8 @@ pub const VIP4: [u8; 4] = [198, 51, 100, 1];
 /// VIP of the IPv6 cases, 2001:db8::80.
 pub const VIP6: [u8; 16] = [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80];
 
-/// `grown` zero bytes, then the frame: 64 bytes for IPv4, 74 for IPv6.
+/// `grown` zero bytes, then the frame: 64 bytes for IPv4, 84 for IPv6.
+#[expect(clippy::expect_used, reason = "writing to a vector cannot fail")]
 pub fn template(packet: Packet, version: u8, grown: usize) -> Vec<u8> {
     let ethernet = PacketBuilder::ethernet2([2; 6], [2; 6]);
     let elsewhere = packet == Packet::NotOurs;
