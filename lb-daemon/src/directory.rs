@@ -34,7 +34,7 @@ pub struct Directory {
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
     /// The file cannot be opened, written or renamed.
-    #[error("{}: {source}", .path.display())]
+    #[error("{}", .path.display())]
     File {
         /// The file.
         path: PathBuf,
@@ -42,7 +42,7 @@ pub enum DirectoryError {
         source: io::Error,
     },
     /// The file holds something else.
-    #[error("{}: not a directory of names: {source}", .path.display())]
+    #[error("{}: not a directory of names", .path.display())]
     Content {
         /// The file.
         path: PathBuf,

@@ -1,4 +1,4 @@
-use std::{io, path::PathBuf};
+use std::{error::Error, io, path::PathBuf};
 
 use aya::maps::MapError;
 
@@ -21,7 +21,7 @@ pub enum MapsError {
         path: PathBuf,
     },
     /// A pin is there but cannot be opened.
-    #[error("{}: {source}", .path.display())]
+    #[error("{}", .path.display())]
     Open {
         /// The pin.
         path: PathBuf,
@@ -40,7 +40,7 @@ pub enum MapsError {
         difference: String,
     },
     /// The map's memory cannot be mapped.
-    #[error("{}: cannot be mapped: {source}", .path.display())]
+    #[error("{}: cannot be mapped", .path.display())]
     Memory {
         /// The pin.
         path: PathBuf,
@@ -48,7 +48,7 @@ pub enum MapsError {
         source: io::Error,
     },
     /// An operation on an open map failed.
-    #[error("map {map}: {source}")]
+    #[error("map {map}")]
     Map {
         /// Name of the map.
         map: &'static str,
@@ -56,7 +56,7 @@ pub enum MapsError {
         source: MapError,
     },
     /// A call on an open map failed.
-    #[error("map {map}: {source}")]
+    #[error("map {map}")]
     Call {
         /// Name of the map.
         map: &'static str,
@@ -77,4 +77,15 @@ pub enum MapsError {
         /// Index of the pool.
         pool: u32,
     },
+}
+
+/// An error and its causes in one line, for the log.
+pub(super) fn causes(error: &(dyn Error + 'static)) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        line.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    line
 }

@@ -16,6 +16,8 @@ use super::Role;
 
 /// `BPF_F_MMAPABLE`, include/uapi/linux/bpf.h: the daemon maps the array's memory.
 pub(super) const MMAPABLE: u32 = 1 << 10;
+/// `BPF_F_INNER_MAP`, include/uapi/linux/bpf.h: inner maps of different sizes fit one outer map.
+pub(super) const INNER_MAP: u32 = 1 << 12;
 
 /// The shape of a map.
 #[derive(Clone, Copy, Debug)]

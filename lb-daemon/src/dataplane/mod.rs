@@ -3,18 +3,40 @@
 //! Nothing here knows what is wanted; [`crate::reconcile`] alone writes maps through it.
 
 mod array;
+mod attach;
+mod attached;
+mod balancer;
+mod bpffs;
+mod detach;
 mod error;
 mod layout;
+mod link_state;
+mod loader;
 mod maps;
+mod objects;
 mod opener;
 mod pins;
 mod raw;
+mod receiver;
+mod tables;
 mod view;
+mod writable;
 
 pub use array::ArrayView;
+pub use attach::{AttachError, Interface, XdpMode};
+pub use attached::{Attached, DataplaneError, Options};
+pub use balancer::Dataplane;
+pub use bpffs::BpffsError;
+pub use detach::{Detached, detach};
 pub use error::MapsError;
+pub use link_state::AttachedMode;
+pub use loader::LoadError;
 pub use maps::{Maps, PinnedMaps, SlotTable};
+pub use objects::{StubObject, digest, object};
 pub use opener::Access;
 pub use pins::{DEFAULT_BPFFS, Pins, Role};
 pub use raw::{Mapping, MappingMut};
+pub use receiver::{AllowLists, Prefix, PrefixError, Receiver, ReceiverMaps};
+pub use tables::{NewTable, TableName};
 pub use view::{PoolView, ServiceView};
+pub use writable::WritableMaps;

@@ -59,6 +59,11 @@ impl Opener {
             .map_err(|source| MapsError::Open { path, source })
     }
 
+    /// A map as it is.
+    pub(super) fn data(&self, name: &'static str) -> Result<MapData, MapsError> {
+        self.open(name).map(|(map, _, _)| map)
+    }
+
     /// An array map in memory. The map may be closed then: the mapping keeps it.
     pub(super) fn array<T: Pod, M: Access>(
         &self,

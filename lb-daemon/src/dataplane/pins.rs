@@ -50,6 +50,11 @@ impl Pins {
         Self { root: bpffs.join("spillway").join(format!("{role}-v{LAYOUT_VERSION}")) }
     }
 
+    /// The pins under a directory, whatever role and layout it is of.
+    pub(super) fn at(root: &Path) -> Self {
+        Self { root: root.into() }
+    }
+
     /// The directory of them all.
     pub fn root(&self) -> &Path {
         &self.root
@@ -79,6 +84,11 @@ impl Pins {
     pub fn program(&self) -> PathBuf {
         self.root.join("program")
     }
+
+    /// Where the next program is pinned before it takes the name of the last one.
+    pub(super) fn next_program(&self) -> PathBuf {
+        self.root.join("program-next")
+    }
 }
 
 /// File name of an interface's link: a BPF file system reserves the dot, an interface name cannot
@@ -88,7 +98,6 @@ fn link_file(interface: &str) -> String {
 }
 
 /// The interface that a link's file name stands for.
-#[cfg_attr(not(test), expect(dead_code, reason = "`detach` lists links by it"))]
 pub(super) fn interface_of(link_file: &str) -> String {
     link_file.replace(':', ".")
 }

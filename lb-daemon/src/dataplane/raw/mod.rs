@@ -1,6 +1,8 @@
-//! The one place of this crate with unsafe code: map memory.
+//! The one place of this crate with unsafe code: map memory, and system calls that aya lacks.
 #![allow(unsafe_code)]
 
+mod bpf;
 mod mapping;
 
+pub(super) use bpf::{detach_link, open_link, update_batch};
 pub use mapping::{Mapping, MappingMut};

@@ -1,0 +1,140 @@
+//! A role at work: its object loaded, its maps pinned, its program on the interfaces.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use aya::{Ebpf, programs::Xdp};
+
+use super::{
+    AttachError, BpffsError, Interface, LoadError, MapsError, Pins, Role, XdpMode,
+    attach::{self, remove_link},
+    bpffs::{self, PinsLock},
+    detach, loader,
+};
+
+/// Where a role works and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The BPF file system for the pins.
+    pub bpffs: PathBuf,
+    /// Names of the interfaces.
+    pub interfaces: Vec<String>,
+    /// How the program is attached to them.
+    pub mode: XdpMode,
+}
+
+/// Why the packet path cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum DataplaneError {
+    /// The pins' file system.
+    #[error(transparent)]
+    Bpffs(#[from] BpffsError),
+    /// The object.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The maps.
+    #[error(transparent)]
+    Maps(#[from] MapsError),
+    /// An interface.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// The program cannot be pinned.
+    #[error("{}", .path.display())]
+    Pin {
+        /// The pin.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A role's program on its interfaces. Dropping it changes nothing there; it lets another daemon
+/// have the pins.
+#[derive(Debug)]
+pub struct Attached {
+    pins: Pins,
+    interfaces: Vec<Interface>,
+    _lock: PinsLock,
+}
+
+impl Attached {
+    /// Loads a role's object over its pinned maps and attaches it; `fill` runs in between, before
+    /// the new program sees a packet. Interfaces that are no longer listed are detached.
+    ///
+    /// # Errors
+    /// [`DataplaneError`]; links that this call made are gone then.
+    pub(super) fn open<T>(
+        role: Role,
+        options: &Options,
+        fill: impl FnOnce() -> Result<T, MapsError>,
+    ) -> Result<(Self, T), DataplaneError> {
+        let pins = Pins::new(&options.bpffs, role);
+        let lock = prepare(&pins, &options.bpffs)?;
+        let mut loaded = loader::load(role, &pins)?;
+        let filled = fill()?;
+        let interfaces = attach_all(&mut loaded, role, &pins, options)?;
+        Ok((Self { pins, interfaces, _lock: lock }, filled))
+    }
+
+    /// The interfaces, each with what the kernel reports now.
+    pub fn interfaces(&self) -> Vec<Interface> {
+        let now = |interface: &Interface| Interface {
+            mode: attach::mode_now(&self.pins, interface),
+            ..interface.clone()
+        };
+        self.interfaces.iter().map(now).collect()
+    }
+}
+
+fn prepare(pins: &Pins, bpffs: &Path) -> Result<PinsLock, BpffsError> {
+    bpffs::prepare(bpffs)?;
+    bpffs::make_directory(&pins.maps())?;
+    bpffs::make_directory(&pins.links())?;
+    PinsLock::take(pins)
+}
+
+fn attach_all(
+    loaded: &mut Ebpf,
+    role: Role,
+    pins: &Pins,
+    options: &Options,
+) -> Result<Vec<Interface>, DataplaneError> {
+    let program = loader::program(loaded, role)?;
+    let (mut interfaces, mut created) = (Vec::new(), Vec::new());
+    for name in &options.interfaces {
+        match attach::attach(program, pins, name, options.mode) {
+            Ok((interface, new)) => {
+                created.extend(new.then(|| pins.link(name)));
+                interfaces.push(interface);
+            }
+            Err(error) => {
+                for pin in created {
+                    let _already_failing = remove_link(&pin);
+                }
+                return Err(error.into());
+            }
+        }
+    }
+    for name in detach::attached(pins)? {
+        if !options.interfaces.contains(&name) {
+            tracing::info!(interface = name, "no longer listed: detaching");
+            let path = pins.link(&name);
+            remove_link(&path).map_err(|source| BpffsError::File { path, source })?;
+        }
+    }
+    pin_program(program, pins)?;
+    Ok(interfaces)
+}
+
+/// Pins the program for people and tests to find; the links do not need it.
+fn pin_program(program: &mut Xdp, pins: &Pins) -> Result<(), DataplaneError> {
+    let (path, next) = (pins.program(), pins.next_program());
+    let _from_a_crash = fs::remove_file(&next);
+    program
+        .pin(&next)
+        .map_err(io::Error::other)
+        .and_then(|()| fs::rename(&next, &path))
+        .map_err(|source| DataplaneError::Pin { path, source })
+}

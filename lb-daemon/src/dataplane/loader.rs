@@ -1,0 +1,116 @@
+//! Loading a role's object: its maps are the pinned ones where there are any.
+
+use std::io;
+
+use aya::{
+    Ebpf, EbpfError, EbpfLoader,
+    maps::MapInfo,
+    programs::{ProgramError, Xdp},
+};
+
+use super::{MapsError, Pins, Role, StubObject, layout, objects};
+
+/// Lines of the verifier's log that an error shows; the reason stands at the end.
+const LOG_LINES: usize = 24;
+
+/// Why an object could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The build has no packet programs.
+    #[error(transparent)]
+    Stub(#[from] StubObject),
+    /// A pinned map is not what the object wants.
+    #[error(transparent)]
+    Maps(#[from] MapsError),
+    /// The object or its maps were refused.
+    #[error("{role} object")]
+    Object {
+        /// The role.
+        role: Role,
+        /// Why.
+        source: EbpfError,
+    },
+    /// The kernel refused the program.
+    #[error("{role} program: refused; the verifier's log ends\n{log}\nand the kernel answered")]
+    Verifier {
+        /// The role.
+        role: Role,
+        /// What the kernel answered.
+        source: io::Error,
+        /// The last lines of the verifier's log.
+        log: String,
+    },
+    /// The program is not in the object, or is no XDP program.
+    #[error("{role} program")]
+    Program {
+        /// The role.
+        role: Role,
+        /// Why.
+        source: ProgramError,
+    },
+    /// The object holds no program of its role's name.
+    #[error("{0} object: holds no program of that name")]
+    NoProgram(Role),
+}
+
+/// Loads a role's object over its pinned maps, and pins those that are not.
+///
+/// # Errors
+/// [`LoadError`]; nothing that runs has changed then.
+pub(super) fn load(role: Role, pins: &Pins) -> Result<Ebpf, LoadError> {
+    let object = objects::object(role)?;
+    let mut loader = EbpfLoader::new();
+    // The programs read nothing of the kernel's own types.
+    loader.btf(None);
+    for shape in layout::shapes(role) {
+        let pin = pins.map(shape.name);
+        if let Ok(map) = MapInfo::from_pin(&pin)
+            && let Some(difference) = shape.difference(&map)
+        {
+            return Err(MapsError::Layout { path: pin, difference }.into());
+        }
+        loader.map_pin_path(shape.name, pin);
+    }
+    let mut loaded = loader.load(object).map_err(|source| LoadError::Object { role, source })?;
+    program(&mut loaded, role)?.load().map_err(|source| refused(role, source))?;
+    Ok(loaded)
+}
+
+/// The program of a loaded object.
+///
+/// # Errors
+/// [`LoadError`]: the object holds no such program.
+pub(super) fn program(loaded: &mut Ebpf, role: Role) -> Result<&mut Xdp, LoadError> {
+    let program = loaded.program_mut(role.name()).ok_or(LoadError::NoProgram(role))?;
+    program.try_into().map_err(|source| LoadError::Program { role, source })
+}
+
+fn refused(role: Role, error: ProgramError) -> LoadError {
+    match error {
+        ProgramError::LoadError { io_error, verifier_log } => {
+            let log = tail(&verifier_log.to_string());
+            LoadError::Verifier { role, source: io_error, log }
+        }
+        source => LoadError::Program { role, source },
+    }
+}
+
+/// The last lines of a log.
+fn tail(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_shows_the_end_of_the_log() {
+        let log: Vec<String> = (0..100).map(|line| format!("line {line}")).collect();
+        let log = tail(&log.join("\n"));
+        assert_eq!(log.lines().next(), Some("line 76"));
+        assert_eq!(log.lines().last(), Some("line 99"));
+        assert_eq!(tail("one"), "one");
+    }
+}

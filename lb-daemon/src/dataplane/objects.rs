@@ -1,0 +1,34 @@
+//! The packet programs, embedded by the build script.
+
+use aya::include_bytes_aligned;
+use xxhash_rust::xxh64::xxh64;
+
+use super::Role;
+
+static BALANCER: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/balancer.o"));
+static RECEIVER: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/receiver.o"));
+
+/// This build has no packet programs in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0} object: this build has none: build with `cargo xtask build`, which compiles the packet \
+     programs first"
+)]
+pub struct StubObject(Role);
+
+/// The ELF object of a role.
+///
+/// # Errors
+/// [`StubObject`]: the build had no BPF compiler.
+pub fn object(role: Role) -> Result<&'static [u8], StubObject> {
+    let object = match role {
+        Role::Balancer => BALANCER,
+        Role::Receiver => RECEIVER,
+    };
+    if object.is_empty() { Err(StubObject(role)) } else { Ok(object) }
+}
+
+/// A digest of a role's object, to tell builds apart; `None` for a stub.
+pub fn digest(role: Role) -> Option<u64> {
+    object(role).ok().map(|object| xxh64(object, 0))
+}

@@ -1,0 +1,114 @@
+use std::{
+    ffi::CString,
+    io,
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
+        unix::ffi::OsStrExt,
+    },
+    path::Path,
+};
+
+/// A command of `enum bpf_cmd` with its member of `union bpf_attr`, include/uapi/linux/bpf.h.
+///
+/// # Safety
+/// The implementing type is `repr(C)` without padding and is what the kernel reads for `COMMAND`;
+/// its fields that hold addresses are valid for what the kernel reads there while a call lasts.
+unsafe trait Command {
+    const COMMAND: libc::c_long;
+}
+
+#[repr(C)]
+struct ObjGet {
+    path: u64,
+    fd: u32,
+    flags: u32,
+}
+
+#[repr(C)]
+struct UpdateBatch {
+    in_batch: u64,
+    out_batch: u64,
+    keys: u64,
+    values: u64,
+    count: u32,
+    map_fd: RawFd,
+    element_flags: u64,
+    flags: u64,
+}
+
+#[repr(C)]
+struct LinkDetach {
+    link_fd: RawFd,
+}
+
+// SAFETY: 16 bytes without padding; `path` is made from a `CString` that outlives the call.
+unsafe impl Command for ObjGet {
+    const COMMAND: libc::c_long = 7;
+}
+
+// SAFETY: 56 bytes without padding; `keys` and `values` are made from vectors of `count` elements
+// of four bytes, the key and value size of an array of maps, which outlive the call.
+unsafe impl Command for UpdateBatch {
+    const COMMAND: libc::c_long = 26;
+}
+
+// SAFETY: one integer.
+unsafe impl Command for LinkDetach {
+    const COMMAND: libc::c_long = 34;
+}
+
+fn call<C: Command>(attributes: &mut C) -> io::Result<RawFd> {
+    // SAFETY: `Command` vouches for the attributes; the kernel reads `size_of::<C>()` bytes of them
+    // and writes at most back into them. aya has none of these calls in its public interface.
+    let result =
+        unsafe { libc::syscall(libc::SYS_bpf, C::COMMAND, &raw mut *attributes, size_of::<C>()) };
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        RawFd::try_from(result).map_err(io::Error::other)
+    }
+}
+
+/// Sets many elements of an array of maps by one call, which waits for one grace period at most
+/// (since 6.8 for exactly one, before that for none); an element each waits for one each.
+///
+/// # Errors
+/// What the kernel answers, with elements before the refused one already set.
+pub(in crate::dataplane) fn update_batch(
+    outer: impl AsFd,
+    elements: &[(u32, BorrowedFd<'_>)],
+) -> io::Result<()> {
+    let keys: Vec<u32> = elements.iter().map(|(key, _)| *key).collect();
+    let values: Vec<RawFd> = elements.iter().map(|(_, inner)| inner.as_raw_fd()).collect();
+    call(&mut UpdateBatch {
+        in_batch: 0,
+        out_batch: 0,
+        keys: keys.as_ptr() as u64,
+        values: values.as_ptr() as u64,
+        count: u32::try_from(elements.len()).map_err(io::Error::other)?,
+        map_fd: outer.as_fd().as_raw_fd(),
+        element_flags: 0,
+        flags: 0,
+    })?;
+    Ok(())
+}
+
+/// Opens a pinned link.
+///
+/// # Errors
+/// What the kernel answers.
+pub(in crate::dataplane) fn open_link(pin: &Path) -> io::Result<OwnedFd> {
+    let path = CString::new(pin.as_os_str().as_bytes())?;
+    let fd = call(&mut ObjGet { path: path.as_ptr() as u64, fd: 0, flags: 0 })?;
+    // SAFETY: the kernel has just made this descriptor for us, and nobody else knows of it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Detaches a link at once; the last close of a pinned link does so some time later.
+///
+/// # Errors
+/// What the kernel answers.
+pub(in crate::dataplane) fn detach_link(link: impl AsFd) -> io::Result<()> {
+    call(&mut LinkDetach { link_fd: link.as_fd().as_raw_fd() })?;
+    Ok(())
+}

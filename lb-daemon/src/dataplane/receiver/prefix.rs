@@ -1,0 +1,143 @@
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr},
+    num::ParseIntError,
+    str::FromStr,
+};
+
+/// An address prefix, `192.0.2.0/24` or `2001:db8::/32`; a bare address is a prefix of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Prefix {
+    address: IpAddr,
+    bits: u8,
+}
+
+/// Why a text is no prefix.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PrefixError {
+    /// The part before the slash is no address.
+    #[error("{0}: not an IPv4 or IPv6 address")]
+    Address(String),
+    /// The part after the slash is no number.
+    #[error("{text}: prefix length")]
+    Length {
+        /// The text.
+        text: String,
+        /// Why.
+        source: ParseIntError,
+    },
+    /// An IPv6 prefix that is so short that the v4-mapped addresses, which stand for IPv4 in the
+    /// trie, are in it.
+    #[error("{text}: covers ::ffff:0:0/96 and with it every IPv4 address: give a longer prefix")]
+    CoversIpv4 {
+        /// The text.
+        text: String,
+    },
+    /// The length is longer than the address.
+    #[error("{text}: prefix length: at most {most}")]
+    TooLong {
+        /// The text.
+        text: String,
+        /// Bits of such an address.
+        most: u8,
+    },
+}
+
+impl FromStr for Prefix {
+    type Err = PrefixError;
+
+    fn from_str(text: &str) -> Result<Self, PrefixError> {
+        let (address, length) = text.split_once('/').map_or((text, None), |(a, l)| (a, Some(l)));
+        let address: IpAddr =
+            address.parse().map_err(|_| PrefixError::Address(address.to_owned()))?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let bits = match length {
+            None => most,
+            Some(length) => length
+                .parse()
+                .map_err(|source| PrefixError::Length { text: text.to_owned(), source })?,
+        };
+        if bits > most {
+            return Err(PrefixError::TooLong { text: text.to_owned(), most });
+        }
+        let prefix = Self { address, bits };
+        if prefix.covers_ipv4() {
+            return Err(PrefixError::CoversIpv4 { text: text.to_owned() });
+        }
+        Ok(prefix)
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.bits)
+    }
+}
+
+impl Prefix {
+    /// The trie's key: significant bits, and the address, IPv4 v4-mapped, other bits zero.
+    pub(super) fn key(&self) -> (u32, [u8; 16]) {
+        let (octets, bits) = match self.address {
+            IpAddr::V4(v4) => (v4.to_ipv6_mapped().octets(), 96 + u32::from(self.bits)),
+            IpAddr::V6(v6) => (v6.octets(), u32::from(self.bits)),
+        };
+        (bits, (u128::from_be_bytes(octets) & mask(bits)).to_be_bytes())
+    }
+
+    /// The prefix that [`Self::key`] made a key of.
+    pub(super) fn of_key(bits: u32, octets: [u8; 16]) -> Self {
+        let address = IpAddr::from(octets).to_canonical();
+        let bits = if address.is_ipv4() { bits.saturating_sub(96) } else { bits };
+        Self { address, bits: bits as u8 }
+    }
+
+    fn covers_ipv4(&self) -> bool {
+        let mapped = u128::from(Ipv4Addr::UNSPECIFIED.to_ipv6_mapped());
+        let (bits, octets) = self.key();
+        self.address.is_ipv6() && bits <= 96 && mapped & mask(bits) == u128::from_be_bytes(octets)
+    }
+}
+
+fn mask(bits: u32) -> u128 {
+    u128::MAX.checked_shl(128 - bits).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(text: &str) -> (u32, String) {
+        let (bits, octets) = text.parse::<Prefix>().unwrap().key();
+        (bits, IpAddr::from(octets).to_string())
+    }
+
+    #[test]
+    fn keys_are_v4_mapped_and_hold_no_bits_beyond_the_prefix() {
+        assert_eq!(key("192.0.2.77/24"), (120, "::ffff:192.0.2.0".into()));
+        assert_eq!(key("192.0.2.77"), (128, "::ffff:192.0.2.77".into()));
+        assert_eq!(key("0.0.0.0/0"), (96, "::ffff:0.0.0.0".into()));
+        assert_eq!(key("2001:db8:ffff::1/33"), (33, "2001:db8:8000::".into()));
+        assert_eq!(key("2001:db8::1"), (128, "2001:db8::1".into()));
+    }
+
+    #[test]
+    fn a_key_reads_back_as_its_prefix() {
+        for text in ["192.0.2.0/24", "0.0.0.0/0", "10.0.0.1/32", "2001:db8::/32", "fe80::1/128"] {
+            let (bits, octets) = text.parse::<Prefix>().unwrap().key();
+            assert_eq!(Prefix::of_key(bits, octets).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_prefix_is_refused_by_name() {
+        let refusal = |text: &str| text.parse::<Prefix>().unwrap_err().to_string();
+        assert_eq!(refusal("x/8"), "x: not an IPv4 or IPv6 address");
+        assert_eq!(refusal("10.0.0.0/33"), "10.0.0.0/33: prefix length: at most 32");
+        assert_eq!(refusal("::1/129"), "::1/129: prefix length: at most 128");
+        assert_eq!(refusal("10.0.0.0/"), "10.0.0.0/: prefix length");
+        for covering in ["::/0", "::/80", "::ffff:0:0/96"] {
+            assert!(refusal(covering).contains("every IPv4 address"), "{covering}");
+        }
+        assert!("::/81".parse::<Prefix>().is_ok());
+    }
+}

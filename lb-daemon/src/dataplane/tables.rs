@@ -1,0 +1,182 @@
+//! Slot tables: inner maps, made whole and then published, never changed.
+
+use std::{
+    fmt, io,
+    os::fd::{AsFd, BorrowedFd},
+};
+
+use aya::maps::{ArrayOfMaps, MapData, MapError, MapType};
+use lb_common::abi::{
+    limits::{DEFAULT_SLOTS, MAX_TABLES},
+    names,
+    table_ref::TableRef,
+};
+
+use super::{
+    MapsError,
+    layout::{INNER_MAP, MMAPABLE},
+    maps::of,
+    opener::Opener,
+    raw::{MappingMut, update_batch},
+};
+
+/// Tables published by one call; each holds a file descriptor until then.
+const BATCH: usize = 128;
+
+/// Index of the spare in each map of tables; no group names it.
+const SPARE: u32 = 0;
+
+/// Longest name of a map, bytes (`BPF_OBJ_NAME_LEN` less the end).
+const NAME_LENGTH: usize = 15;
+
+/// What a table was built from, as far as it fits the name of a map (60 bits in hexadecimal), so
+/// that a daemon that comes back knows its tables again without building them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TableName([u8; NAME_LENGTH]);
+
+impl TableName {
+    /// The name of a content whose digest is written in at least 15 hexadecimal digits; more of
+    /// them are left out.
+    pub fn of(digest: impl fmt::Display) -> Option<Self> {
+        Self::read(digest.to_string().get(..NAME_LENGTH)?)
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let name = <[u8; NAME_LENGTH]>::try_from(text.as_bytes()).ok()?;
+        name.iter().all(u8::is_ascii_hexdigit).then_some(Self(name))
+    }
+}
+
+impl fmt::Display for TableName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
+impl fmt::Debug for TableName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A table to publish.
+#[derive(Clone, Debug)]
+pub struct NewTable {
+    /// Where. No group that is published names it.
+    pub at: TableRef,
+    /// What it was built from.
+    pub name: TableName,
+    /// Its [`lb_common::abi::slot::SlotWord`]s: the default number where `at` is in the map of that
+    /// size.
+    pub words: Vec<u64>,
+}
+
+/// A map of tables with the spare that stands wherever a table was: memory is given back by a
+/// batch too, while a deletion each would wait for a grace period each.
+pub(super) struct TableMap {
+    name: &'static str,
+    outer: ArrayOfMaps<MapData>,
+    /// The same map: aya hides the descriptor of the typed one.
+    fd: MapData,
+    spare: MapData,
+    flags: u32,
+}
+
+impl fmt::Debug for TableMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(self.name).finish_non_exhaustive()
+    }
+}
+
+impl TableMap {
+    /// The map of tables of the default size.
+    pub(super) fn default_size(pins: &Opener) -> Result<Self, MapsError> {
+        Self::open(pins, names::TABLES, DEFAULT_SLOTS, MMAPABLE)
+    }
+
+    /// The map of tables of other sizes.
+    pub(super) fn sized(pins: &Opener) -> Result<Self, MapsError> {
+        Self::open(pins, names::SIZED_TABLES, 1, MMAPABLE | INNER_MAP)
+    }
+
+    fn open(pins: &Opener, name: &'static str, slots: u32, flags: u32) -> Result<Self, MapsError> {
+        let (mut outer, fd): (ArrayOfMaps<MapData>, _) = (pins.typed(name)?, pins.data(name)?);
+        let spare = match outer.get(&SPARE, 0) {
+            Err(MapError::KeyNotFound) => create("spare", slots, flags)
+                .and_then(|inner| outer.set(SPARE, &inner, 0).map(|()| inner)),
+            there => there,
+        };
+        Ok(Self { name, outer, fd, spare: spare.map_err(of(name))?, flags })
+    }
+
+    /// The tables that are there, published or not, by index.
+    pub(super) fn present(&self) -> Result<Vec<(u32, Option<TableName>)>, MapsError> {
+        let spare = self.spare.info().map_err(of(self.name))?.id();
+        let mut present = Vec::new();
+        for index in 1..MAX_TABLES {
+            let info = match self.outer.get(&index, 0) {
+                Err(MapError::KeyNotFound) => continue,
+                inner => inner.and_then(|inner| inner.info()).map_err(of(self.name))?,
+            };
+            if info.id() != spare {
+                present.push((index, info.name_as_str().and_then(TableName::read)));
+            }
+        }
+        Ok(present)
+    }
+
+    /// Publishes tables by index, a batch at a time.
+    pub(super) fn publish(&mut self, tables: &[&NewTable]) -> Result<(), MapsError> {
+        for batch in tables.chunks(BATCH) {
+            let mut made = Vec::with_capacity(batch.len());
+            for table in batch {
+                made.push((table.at.index(), self.write(table)?));
+            }
+            let elements: Vec<_> = made.iter().map(|(at, map)| (*at, map.fd().as_fd())).collect();
+            self.update(&elements)?;
+        }
+        Ok(())
+    }
+
+    fn write(&self, table: &NewTable) -> Result<MapData, MapsError> {
+        let slots = table.words.len();
+        let inner =
+            create(&table.name.to_string(), slots as u32, self.flags).map_err(of(self.name))?;
+        let memory = MappingMut::new(inner.fd(), slots).map_err(|source| self.failed(source))?;
+        for (i, word) in table.words.iter().enumerate() {
+            memory.store(i, *word);
+        }
+        Ok(inner)
+    }
+
+    /// Gives the memory of tables back that no reader can have any more.
+    pub(super) fn retire(&mut self, indices: &[u32]) -> Result<(), MapsError> {
+        for batch in indices.chunks(BATCH) {
+            let spare = self.spare.fd().as_fd();
+            let elements: Vec<_> = batch.iter().map(|index| (*index, spare)).collect();
+            self.update(&elements)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until every packet that was under way has left the programs: the kernel does so before
+    /// a change of a single element returns.
+    pub(super) fn wait_for_readers(&mut self) -> Result<(), MapsError> {
+        self.outer.set(SPARE, &self.spare, 0).map_err(of(self.name))
+    }
+
+    fn update(&self, elements: &[(u32, BorrowedFd<'_>)]) -> Result<(), MapsError> {
+        update_batch(self.fd.fd(), elements).map_err(|source| self.failed(source))
+    }
+
+    fn failed(&self, source: io::Error) -> MapsError {
+        MapsError::Call { map: self.name, source }
+    }
+}
+
+fn create(name: &str, slots: u32, flags: u32) -> Result<MapData, MapError> {
+    let kind = MapType::Array as u32;
+    let (key, value) = (size_of::<u32>() as u32, size_of::<u64>() as u32);
+    let shape = aya_obj::Map::new_from_params(kind, key, value, slots, flags);
+    MapData::create(shape, name, None)
+}

@@ -1,0 +1,217 @@
+//! The balancer's maps, to write. Every call is one of the steps that publishing is made of; their
+//! order is the business of `reconcile`.
+
+use std::ops::Deref;
+
+use aya::maps::{MapData, MapError, PerCpuArray, PerCpuValues};
+use lb_common::abi::{
+    backend::Backend,
+    counter::TrafficCounter,
+    descriptor::Descriptor,
+    group::Group,
+    limits::STANDBYS_PER_GROUP,
+    member::MemberWord,
+    names,
+    next_hop::{InterfaceWord, NextHopWord},
+    pod::bytes_of,
+    pool::PoolWord,
+    service::{Service, ServiceKey},
+    slot::StandbyWord,
+    table_ref::TableRef,
+};
+
+use super::{
+    MapsError, NewTable, TableName,
+    maps::{Maps, array, of},
+    opener::Opener,
+    raw::MappingMut,
+    tables::TableMap,
+};
+
+/// Word of a [`Backend`] that holds version, incarnation and MTU, and may change in place.
+const BACKEND_MTU_WORD: usize = 2;
+
+/// The balancer's maps, to read and write. Indices come from allocators that know the limits; one
+/// out of range is a defect and panics.
+#[derive(Debug)]
+pub struct WritableMaps {
+    maps: Maps<MappingMut>,
+    tables: TableMap,
+    sized_tables: TableMap,
+}
+
+impl Deref for WritableMaps {
+    type Target = Maps<MappingMut>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.maps
+    }
+}
+
+impl WritableMaps {
+    pub(super) fn open(pins: &Opener) -> Result<Self, MapsError> {
+        Ok(Self {
+            maps: Maps::open_with(pins)?,
+            tables: TableMap::default_size(pins)?,
+            sized_tables: TableMap::sized(pins)?,
+        })
+    }
+
+    /// Publishes a pool's version, or none: one store.
+    pub fn set_pool(&self, index: u32, word: PoolWord) {
+        self.maps.pools.set(index, &word.0);
+    }
+
+    /// Writes a descriptor that no word names.
+    pub fn write_descriptor(&self, index: u32, descriptor: &Descriptor) {
+        self.maps.descriptors.set(index, descriptor);
+    }
+
+    /// Writes a group that no descriptor names.
+    pub fn write_group(&self, index: u32, group: &Group) {
+        self.maps.groups.set(index, group);
+    }
+
+    /// Points a group's standby somewhere else: one store.
+    pub fn set_standby(&self, group: u32, place: u32, word: StandbyWord) {
+        self.maps.standbys.set(group * STANDBYS_PER_GROUP + place, &word.0);
+    }
+
+    /// Changes a member: one store.
+    pub fn set_member(&self, index: u32, word: MemberWord) {
+        self.maps.members.set(index, &word.0);
+    }
+
+    /// Writes a backend that no member names.
+    pub fn write_backend(&self, index: u32, backend: &Backend) {
+        self.maps.backends.set(index, backend);
+    }
+
+    /// Changes a backend's MTU, with its version and incarnation as they are: one store.
+    pub fn set_backend_mtu(&self, index: u32, backend: &Backend) {
+        let bytes = bytes_of(backend);
+        let at = BACKEND_MTU_WORD * size_of::<u64>();
+        let word = u64::from_ne_bytes(array(&bytes[at..at + size_of::<u64>()]));
+        self.maps.backends.set_word(index, BACKEND_MTU_WORD, word);
+    }
+
+    /// Changes a next hop: one store.
+    pub fn set_next_hop(&self, index: u32, word: NextHopWord) {
+        self.maps.next_hops.set(index, &word.0);
+    }
+
+    /// Lets the programs send out of an interface, with its MAC.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn add_interface(&mut self, index: u32, word: InterfaceWord) -> Result<(), MapsError> {
+        self.maps.interfaces.set(index, &word.0);
+        self.maps.devices.insert(index, index, None, 0).map_err(|error| MapsError::Map {
+            map: names::DEVICES,
+            source: match error {
+                aya::maps::xdp::XdpMapError::MapError(source) => source,
+                aya::maps::xdp::XdpMapError::ChainedProgramNotSupported => {
+                    MapError::ElementNotFound
+                }
+            },
+        })
+    }
+
+    /// Publishes a service, or puts it in the place of the one with its key.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn set_service(&mut self, service: &Service) -> Result<(), MapsError> {
+        let key: [u8; size_of::<ServiceKey>()] = array(bytes_of(&service.key));
+        let value: [u8; size_of::<Service>()] = array(bytes_of(service));
+        self.maps.services.insert(key, value, 0).map_err(of(names::SERVICES))
+    }
+
+    /// Unpublishes a service.
+    ///
+    /// # Errors
+    /// What the kernel answers; a service that is not there is no error.
+    pub fn remove_service(&mut self, key: &ServiceKey) -> Result<(), MapsError> {
+        match self.maps.services.remove(&array(bytes_of(key))) {
+            Err(MapError::KeyNotFound | MapError::ElementNotFound) => Ok(()),
+            result => result.map_err(of(names::SERVICES)),
+        }
+    }
+
+    /// The tables that are there, named by a group or not.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn present_tables(&self) -> Result<Vec<(TableRef, Option<TableName>)>, MapsError> {
+        let mut present = Vec::new();
+        for (index, id) in self.tables.present()? {
+            present.push((TableRef::default_size(index), id));
+        }
+        for (index, id) in self.sized_tables.present()? {
+            present.push((TableRef::sized(index), id));
+        }
+        Ok(present)
+    }
+
+    /// Publishes tables, many by one call.
+    ///
+    /// # Errors
+    /// What the kernel answers; some tables may be there then.
+    pub fn publish_tables(&mut self, tables: &[NewTable]) -> Result<(), MapsError> {
+        let (sized, default_size): (Vec<_>, Vec<_>) =
+            tables.iter().partition(|table| table.at.is_sized());
+        self.tables.publish(&default_size)?;
+        self.sized_tables.publish(&sized)
+    }
+
+    /// Gives tables' memory back. Call [`Self::wait_for_readers`] after the last group that named
+    /// them is unpublished, and then this.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn retire_tables(&mut self, tables: &[TableRef]) -> Result<(), MapsError> {
+        let (sized, default_size): (Vec<_>, Vec<_>) =
+            tables.iter().partition(|table| table.is_sized());
+        self.tables.retire(&indices(&default_size))?;
+        self.sized_tables.retire(&indices(&sized))
+    }
+
+    /// Waits for one grace period: no packet that was under way before is under way after.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn wait_for_readers(&mut self) -> Result<(), MapsError> {
+        self.tables.wait_for_readers()
+    }
+
+    /// Starts a service's counters at zero: its index had another service before.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn reset_service_traffic(&mut self, index: u32) -> Result<(), MapsError> {
+        reset(&mut self.maps.service_counters, index).map_err(of(names::SERVICE_COUNTERS))
+    }
+
+    /// Starts a backend's counters at zero: its index had another backend before.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn reset_backend_traffic(&mut self, index: u32) -> Result<(), MapsError> {
+        reset(&mut self.maps.backend_counters, index).map_err(of(names::BACKEND_COUNTERS))
+    }
+}
+
+fn indices(tables: &[TableRef]) -> Vec<u32> {
+    tables.iter().map(|table| table.index()).collect()
+}
+
+fn reset<const N: usize>(
+    counters: &mut PerCpuArray<MapData, [u64; N]>,
+    index: u32,
+) -> Result<(), MapError> {
+    let cpus = counters.get(&index, 0)?.len();
+    counters.set(index, PerCpuValues::try_from(vec![[0; N]; cpus])?, 0)
+}
+
+const _: () = assert!(std::mem::offset_of!(Backend, version) == BACKEND_MTU_WORD * 8);
+const _: () = assert!(size_of::<TrafficCounter>() == 24);
