@@ -11,4 +11,6 @@ pub mod ids;
 pub mod maglev;
 pub mod model;
 pub mod next_hop;
+pub mod plan;
+pub mod reconcile;
 pub mod watchdog;

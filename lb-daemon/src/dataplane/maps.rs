@@ -121,6 +121,11 @@ impl<M: AsRef<Mapping>> Maps<M> {
         }
     }
 
+    /// Pools there is room for, their indices from 0.
+    pub fn pool_count(&self) -> u32 {
+        self.pools.entries()
+    }
+
     /// A pool's word; an index out of range has none.
     pub fn pool(&self, index: u32) -> PoolWord {
         PoolWord(self.pools.get(index).unwrap_or(0))

@@ -35,10 +35,13 @@ const NAME_LENGTH: usize = 15;
 pub struct TableName([u8; NAME_LENGTH]);
 
 impl TableName {
-    /// The name of a content whose digest is written in at least 15 hexadecimal digits; more of
-    /// them are left out.
-    pub fn of(digest: impl fmt::Display) -> Option<Self> {
-        Self::read(digest.to_string().get(..NAME_LENGTH)?)
+    /// The name of a content whose digest is written in hexadecimal: its first 15 digits.
+    pub fn of(digest: impl fmt::Display) -> Self {
+        let mut name = [b'0'; NAME_LENGTH];
+        for (place, digit) in name.iter_mut().zip(digest.to_string().bytes()) {
+            *place = digit;
+        }
+        Self(name)
     }
 
     fn read(text: &str) -> Option<Self> {

@@ -1,0 +1,165 @@
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::Arc,
+};
+
+use lb_common::abi::{limits::MAX_REGIONS_PER_POOL, service::ServiceKey};
+
+use super::{
+    Plan, PlannedBackend, PlannedGroup, PlannedMember, PlannedPool, PlannedService, Sources,
+    order::nearest_first,
+};
+use crate::{
+    ids::{BackendId, Ids},
+    maglev::{BuildError, Member, MemberKey, TableSpec},
+    model::{Affinity, Backend, Configuration, Name, Pool, Service},
+};
+
+/// Why a configuration cannot be planned. A validated one with its own ids always can.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// The ids are those of another configuration.
+    #[error("{0}: has no id")]
+    NoId(String),
+    /// A descriptor has no room for so many groups.
+    #[error(
+        "pool {pool}: members in {regions} regions, at most {MAX_REGIONS_PER_POOL} are allowed"
+    )]
+    TooManyRegions {
+        /// The pool.
+        pool: Name,
+        /// Regions it has members with a weight in.
+        regions: usize,
+    },
+    /// A group's table cannot be built.
+    #[error("pool {pool}: region {region}")]
+    Table {
+        /// The pool.
+        pool: Name,
+        /// The region.
+        region: Name,
+        /// Why.
+        source: BuildError,
+    },
+}
+
+/// The plan of a configuration for a daemon in region `own`. `hash_key` serves where the
+/// configuration has none.
+///
+/// # Errors
+/// [`PlanError`].
+pub fn build(
+    configuration: &Configuration,
+    own: Option<&Name>,
+    ids: &Ids,
+    hash_key: [u64; 2],
+    sources: Sources,
+) -> Result<Plan, PlanError> {
+    let hash_key = configuration.hash_key.unwrap_or(hash_key);
+    let mut plan = Plan::default();
+    for (name, pool) in &configuration.pools {
+        for (address, backend) in &pool.backends {
+            let id = backend_id(ids, address)?;
+            plan.backends.insert(*address, PlannedBackend { id, mtu: backend.mtu });
+        }
+        let index = ids.pool(name).ok_or_else(|| no_id("pool", name))?;
+        let regions = Regions::of(pool);
+        let mut groups = Vec::new();
+        for region in nearest_first(configuration, own, regions.weighted()) {
+            groups.push(group(&mut plan, ids, (name, pool), region, &regions.0[region])?);
+        }
+        if groups.len() > MAX_REGIONS_PER_POOL {
+            let (pool, regions) = (name.clone(), groups.len());
+            return Err(PlanError::TooManyRegions { pool, regions });
+        }
+        let (name, idle) = (name.clone(), regions.idle());
+        plan.pools.insert(index, PlannedPool { name, hash_key, sources, groups, idle });
+    }
+    for (name, service) in &configuration.services {
+        let (key, planned) = planned_service(ids, name, service)?;
+        plan.services.insert(key, planned);
+    }
+    Ok(plan)
+}
+
+/// A pool's backends by region.
+struct Regions<'a>(BTreeMap<&'a Name, Vec<(IpAddr, &'a Backend)>>);
+
+impl<'a> Regions<'a> {
+    fn of(pool: &'a Pool) -> Self {
+        let mut regions: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (address, backend) in &pool.backends {
+            regions.entry(&backend.region).or_default().push((*address, backend));
+        }
+        Self(regions)
+    }
+
+    fn weighted(&self) -> BTreeSet<&'a Name> {
+        let regions = self.0.iter().filter(|(_, backends)| has_weight(backends));
+        regions.map(|(region, _)| *region).collect()
+    }
+
+    fn idle(&self) -> BTreeSet<IpAddr> {
+        let regions = self.0.values().filter(|backends| !has_weight(backends));
+        regions.flatten().map(|(address, _)| *address).collect()
+    }
+}
+
+fn has_weight(backends: &[(IpAddr, &Backend)]) -> bool {
+    backends.iter().any(|(_, backend)| backend.weight > 0)
+}
+
+fn group(
+    plan: &mut Plan,
+    ids: &Ids,
+    (name, pool): (&Name, &Pool),
+    region: &Name,
+    backends: &[(IpAddr, &Backend)],
+) -> Result<PlannedGroup, PlanError> {
+    let members: Vec<_> = backends
+        .iter()
+        .map(|(address, backend)| Member { key: (*address).into(), weight: backend.weight })
+        .collect();
+    let spec = TableSpec::new(&members, pool.slots).map_err(|source| PlanError::Table {
+        pool: name.clone(),
+        region: region.clone(),
+        source,
+    })?;
+    let weighted: BTreeMap<MemberKey, bool> =
+        members.iter().map(|member| (member.key, member.weight > 0)).collect();
+    let mut ranked = Vec::with_capacity(members.len());
+    for key in spec.keys() {
+        let (address, weighted) = (key.address(), weighted[key]);
+        ranked.push(PlannedMember { address, id: backend_id(ids, &address)?, weighted });
+    }
+    let table = spec.id();
+    plan.tables.entry(table).or_insert_with(|| Arc::new(spec));
+    Ok(PlannedGroup {
+        region: ids.region(region).ok_or_else(|| no_id("region", region))?,
+        table,
+        slots: pool.slots,
+        members: ranked,
+    })
+}
+
+fn planned_service(
+    ids: &Ids,
+    name: &Name,
+    service: &Service,
+) -> Result<(ServiceKey, PlannedService), PlanError> {
+    let planned = PlannedService {
+        index: ids.service(name).ok_or_else(|| no_id("service", name))?,
+        pool: ids.pool(&service.pool).ok_or_else(|| no_id("pool", &service.pool))?,
+        by_address: service.affinity == Affinity::Client,
+    };
+    Ok((ServiceKey::new(service.address, service.port, service.protocol.number()), planned))
+}
+
+fn backend_id(ids: &Ids, address: &IpAddr) -> Result<BackendId, PlanError> {
+    ids.backend(address).ok_or_else(|| PlanError::NoId(format!("backend {address}")))
+}
+
+fn no_id(kind: &str, name: &Name) -> PlanError {
+    PlanError::NoId(format!("{kind} {name}"))
+}

@@ -1,0 +1,105 @@
+//! What the maps should say, worked out from configuration and ids alone: no map is read or written
+//! here, and equal input gives equal plans.
+
+mod build;
+mod order;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    sync::Arc,
+};
+
+use lb_common::abi::service::ServiceKey;
+
+pub use build::{PlanError, build};
+
+use crate::{
+    ids::BackendId,
+    maglev::{TableId, TableSpec},
+    model::Name,
+};
+
+/// Source addresses of tunnels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sources {
+    /// Of IPv4 tunnels; `None`: packets to IPv4 backends are dropped and counted.
+    pub v4: Option<Ipv4Addr>,
+    /// Of IPv6 tunnels; `None`: packets to IPv6 backends are dropped and counted.
+    pub v6: Option<Ipv6Addr>,
+}
+
+/// What the maps should say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Services by what packets are looked up as.
+    pub services: BTreeMap<ServiceKey, PlannedService>,
+    /// Pools by index, whether a service names them or not: a pool's health is known before its
+    /// first packet.
+    pub pools: BTreeMap<u32, PlannedPool>,
+    /// Backends by address.
+    pub backends: BTreeMap<IpAddr, PlannedBackend>,
+    /// The tables that groups name. Groups with the same members and weights share one.
+    pub tables: BTreeMap<TableId, Arc<TableSpec>>,
+}
+
+/// A service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedService {
+    /// Index of its counters.
+    pub index: u32,
+    /// Index of its pool.
+    pub pool: u32,
+    /// Whether the client's port is left out of the hash.
+    pub by_address: bool,
+}
+
+/// A pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedPool {
+    /// Name.
+    pub name: Name,
+    /// Key of its flow hash.
+    pub hash_key: [u64; 2],
+    /// Sources of its tunnels.
+    pub sources: Sources,
+    /// Its groups, nearest region first; none where it has no member with a weight.
+    pub groups: Vec<PlannedGroup>,
+    /// Members of regions in which none has a weight: they have a state, and stand in no group.
+    pub idle: BTreeSet<IpAddr>,
+}
+
+/// A pool's members in one region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedGroup {
+    /// Index of the region.
+    pub region: u32,
+    /// Its table.
+    pub table: TableId,
+    /// Slots of that table.
+    pub slots: u32,
+    /// Its members by rank.
+    pub members: Vec<PlannedMember>,
+}
+
+/// A member of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedMember {
+    /// Address.
+    pub address: IpAddr,
+    /// Its backend's number.
+    pub id: BackendId,
+    /// Whether it has a weight: without one it stands in no slot and is no standby.
+    pub weighted: bool,
+}
+
+/// A backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedBackend {
+    /// Its number.
+    pub id: BackendId,
+    /// Largest outer packet towards it, bytes; `None`: what the route allows.
+    pub mtu: Option<u16>,
+}

@@ -1,0 +1,84 @@
+//! One number for all that packets are decided by.
+
+use std::collections::{BTreeMap, HashMap};
+
+use lb_common::abi::{pod::bytes_of, table_ref::TableRef};
+use xxhash_rust::xxh64::Xxh64;
+
+use crate::{
+    dataplane::{Mapping, Maps, MapsError, PoolView, SlotTable},
+    maglev,
+};
+
+/// Checksums of tables by the kernel's id of their map: a table never changes while it has its id.
+#[derive(Clone, Debug, Default)]
+pub struct TableChecksums(HashMap<u32, u64>);
+
+impl TableChecksums {
+    /// [`maglev::checksum`] of a published table.
+    pub fn of(&mut self, table: &SlotTable) -> u64 {
+        *self.0.entry(table.id()).or_insert_with(|| {
+            let words: Vec<u64> = table.slots().map(|slot| slot.0).collect();
+            maglev::checksum(&words)
+        })
+    }
+}
+
+/// Digest over the services and pools that maps say: keys and affinity of services; hash key, order
+/// of regions, members and table content of pools.
+///
+/// It does not depend on indices, so it is the same for the same configuration whatever came
+/// before, and the same on all balancers with that configuration, own region and hash key. What is a
+/// balancer's own (source addresses, next hops, MTU) and what changes by itself (health) is no part
+/// of it.
+///
+/// # Errors
+/// What the kernel answers.
+pub fn checksum<M: AsRef<Mapping>>(
+    maps: &Maps<M>,
+    tables: &mut TableChecksums,
+) -> Result<u64, MapsError> {
+    let mut pools = BTreeMap::new();
+    for index in 0..maps.pool_count() {
+        if let Some(pool) = maps.pool_view(index)? {
+            pools.insert(index, pool_checksum(maps, &pool, tables));
+        }
+    }
+    let mut hash = Xxh64::new(0);
+    for service in maps.services()? {
+        hash.update(bytes_of(&service.key));
+        hash.update(&service.flags.to_le_bytes());
+        hash.update(&pools.get(&service.pool).unwrap_or(&0).to_le_bytes());
+    }
+    let mut digests: Vec<u64> = pools.into_values().collect();
+    digests.sort_unstable();
+    for digest in digests {
+        hash.update(&digest.to_le_bytes());
+    }
+    Ok(hash.digest())
+}
+
+fn pool_checksum<M: AsRef<Mapping>>(
+    maps: &Maps<M>,
+    pool: &PoolView,
+    tables: &mut TableChecksums,
+) -> u64 {
+    let mut hash = Xxh64::new(1);
+    for key in pool.descriptor.hash_key {
+        hash.update(&key.to_le_bytes());
+    }
+    for (_, group) in &pool.groups {
+        hash.update(&group.head.member_count.to_le_bytes());
+        for rank in 0..group.head.member_count {
+            let member = maps.member(group.head.members.saturating_add(rank));
+            let backend = member.and_then(|member| pool.backends.get(&member.backend()));
+            if let Some(backend) = backend {
+                backend.address.iter().for_each(|word| hash.update(bytes_of(word)));
+                hash.update(&[backend.version]);
+            }
+        }
+        let table = pool.tables.get(&TableRef(group.head.table));
+        hash.update(&table.map_or(0, |table| tables.of(table)).to_le_bytes());
+    }
+    hash.digest()
+}

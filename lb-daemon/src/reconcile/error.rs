@@ -1,0 +1,28 @@
+use std::net::IpAddr;
+
+use super::Full;
+use crate::dataplane::MapsError;
+
+/// Why the maps could not be brought to what is wanted.
+#[derive(Debug, thiserror::Error)]
+pub enum ReconcileError {
+    /// The kernel refused something.
+    #[error(transparent)]
+    Maps(#[from] MapsError),
+    /// A map has no room; nothing was changed.
+    #[error(transparent)]
+    Full(#[from] Full),
+    /// A number is another's: the ids do not go with these maps. Nothing was changed.
+    #[error("backend {address}: its number {index} belongs to {owner}, which the maps still name")]
+    NumberTaken {
+        /// The backend.
+        address: IpAddr,
+        /// Its number.
+        index: u32,
+        /// Whose it is.
+        owner: IpAddr,
+    },
+    /// A next-hop word has 16 bits for the interface.
+    #[error("interface {0}: its index is beyond 65535, which a next hop cannot name")]
+    InterfaceIndex(u32),
+}

@@ -1,0 +1,87 @@
+use std::net::IpAddr;
+
+use lb_common::abi::{
+    member::{MemberState, MemberWord},
+    slot::StandbyWord,
+};
+
+use super::{
+    Reconciler,
+    published::PublishedGroup,
+    standby::{self, STANDBYS},
+};
+use crate::model::Name;
+
+impl Reconciler {
+    /// A member's state; `None` where the last plan has no such member.
+    pub fn state(&self, pool: &Name, address: IpAddr) -> Option<MemberState> {
+        self.states.get(self.states.pool(pool)?, &address)
+    }
+
+    /// Changes a member's state: one store, whatever the size of the pool. False where the last
+    /// plan has no such member.
+    pub fn set_state(&mut self, pool: &Name, address: IpAddr, state: MemberState) -> bool {
+        let Some(pool) = self.states.pool(pool) else { return false };
+        if !self.states.set(pool, &address, state) {
+            return false;
+        }
+        for place in self.places.of_backend(&address).iter().filter(|place| place.pool == pool) {
+            if let Some(word) = self.maps.member(place.word) {
+                self.maps.set_member(place.word, word.with_state(state));
+                self.repoint(place.group, place.rank);
+            }
+        }
+        true
+    }
+
+    /// Makes a group's standbys right after one of its members changed.
+    pub(super) fn repoint(&self, at: u32, rank: u16) {
+        let Some(group) = self.published.groups.get(&at) else { return };
+        let held = |place: usize| self.maps.standby(at, place as u32).rank();
+        let Some(member) = self.live(group, rank) else {
+            // Others for the places of a member that is not live.
+            if (0..STANDBYS).any(|place| held(place) == Some(rank)) {
+                self.point_standbys(at, group);
+            }
+            return;
+        };
+        for place in 0..STANDBYS {
+            let scored = |rank| Some((standby::score(&self.live(group, rank)?, place), rank));
+            if held(place).and_then(scored) < Some((standby::score(&member, place), rank)) {
+                self.maps.set_standby(at, place as u32, StandbyWord::new(Some(rank)));
+            }
+        }
+    }
+
+    /// Makes the standbys of a published group right.
+    pub(super) fn repoint_all(&self, at: u32) {
+        if let Some(group) = self.published.groups.get(&at) {
+            self.point_standbys(at, group);
+        }
+    }
+
+    /// Points a group's standbys at its live members, as its words say them.
+    pub(super) fn point_standbys(&self, at: u32, group: &PublishedGroup) {
+        let ranks = 0..group.members.len() as u16;
+        let live: Vec<_> = ranks.filter_map(|rank| Some((rank, self.live(group, rank)?))).collect();
+        let chosen = standby::choose(live.iter().map(|(rank, address)| (*rank, address)));
+        for (place, rank) in chosen.into_iter().enumerate() {
+            let word = StandbyWord::new(rank);
+            if self.maps.standby(at, place as u32) != word {
+                self.maps.set_standby(at, place as u32, word);
+            }
+        }
+    }
+
+    /// The address of a member that can take what nobody else can, or `None`.
+    fn live(&self, group: &PublishedGroup, rank: u16) -> Option<IpAddr> {
+        let member = group.members.get(usize::from(rank))?;
+        let word = self.maps.member(group.group.head.members + u32::from(rank))?;
+        (is_live(word) && member.weighted != Some(false)).then_some(member.address)
+    }
+}
+
+/// Whether new connections can go to a member.
+fn is_live(word: MemberWord) -> bool {
+    word.state() == MemberState::Up && word.next_hop() != 0
+}

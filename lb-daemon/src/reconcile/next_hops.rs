@@ -1,0 +1,85 @@
+use std::net::IpAddr;
+
+use lb_common::abi::{
+    limits::MAX_INTERFACES,
+    next_hop::{InterfaceWord, NextHopWord},
+};
+
+use super::{ReconcileError, Reconciler, hops::Gateway};
+use crate::next_hop::NextHop;
+
+impl Reconciler {
+    /// Says where a backend's packets leave, or that nobody knows: then it takes none, whatever its
+    /// state. A new MAC of a gateway is one write for all backends behind it.
+    ///
+    /// The interface need not be one that has the program attached; then its driver must be able to
+    /// send redirected frames without.
+    ///
+    /// # Errors
+    /// The interface cannot be named or sent out of, or there is no room: nothing changed.
+    pub fn set_next_hop(
+        &mut self,
+        backend: IpAddr,
+        hop: Option<NextHop>,
+    ) -> Result<(), ReconcileError> {
+        let Some(hop) = hop else {
+            if self.hops.remove(&backend) {
+                self.point(&backend, 0);
+            }
+            return Ok(());
+        };
+        let interface = u16::try_from(hop.interface)
+            .ok()
+            .filter(|index| u32::from(*index) < MAX_INTERFACES)
+            .ok_or(ReconcileError::InterfaceIndex(hop.interface))?;
+        self.let_out(hop.interface, InterfaceWord::new(hop.interface_mac))?;
+        let word = NextHopWord::new(hop.mac, interface);
+        let gateway = Gateway { address: hop.gateway, interface: hop.interface };
+        let before = self.hops.of_backend(&backend);
+        let to = match self.hops.put(backend, gateway, word) {
+            Err(_) if self.hops.is_leaving() => {
+                self.maps.wait_for_readers()?;
+                self.hops.release();
+                self.hops.put(backend, gateway, word)?
+            }
+            to => to?,
+        };
+        if to.write {
+            self.maps.set_next_hop(to.index, word);
+        }
+        if to.index != before {
+            self.point(&backend, to.index);
+        }
+        self.hops.learn_mtu(backend, hop.mtu);
+        self.write_mtu(&backend);
+        Ok(())
+    }
+
+    fn let_out(&mut self, interface: u32, word: InterfaceWord) -> Result<(), ReconcileError> {
+        if self.hops.is_new_interface(interface, word) {
+            self.maps.add_interface(interface, word)?;
+            self.hops.learn_interface(interface, word);
+        }
+        Ok(())
+    }
+
+    /// Points a backend's members at a next-hop word.
+    fn point(&mut self, backend: &IpAddr, index: u32) {
+        for place in self.places.of_backend(backend) {
+            if let Some(word) = self.maps.member(place.word) {
+                self.maps.set_member(place.word, word.with_next_hop(index as u16));
+                self.repoint(place.group, place.rank);
+            }
+        }
+    }
+
+    fn write_mtu(&self, address: &IpAddr) {
+        let Some(planned) = self.backends.get(address) else { return };
+        let Some(mut backend) = self.maps.backend(planned.id.index) else { return };
+        let mtu = self.mtu_of(address, planned.mtu, None);
+        if backend.mtu != mtu {
+            backend.mtu = mtu;
+            self.maps.set_backend_mtu(planned.id.index, &backend);
+        }
+    }
+}

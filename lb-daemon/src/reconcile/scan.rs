@@ -1,0 +1,108 @@
+//! Finding out from the maps what is in use: after a start, and after a change that failed half-way.
+
+use std::collections::HashMap;
+
+use lb_common::abi::{member::MemberWord, service::address_of, table_ref::TableRef};
+
+use super::{
+    Reconciler,
+    hops::Hops,
+    places::Places,
+    published::{Published, PublishedGroup, PublishedMember, PublishedPool},
+    room::Room,
+    states::States,
+};
+use crate::{
+    dataplane::{MapsError, TableName, WritableMaps},
+    ids::BackendId,
+};
+
+/// Reads what is published. What no pool leads to is given back, after a grace period: a daemon
+/// that died may have unpublished it a moment ago.
+///
+/// # Errors
+/// What the kernel answers.
+pub(super) fn take_stock(maps: &mut WritableMaps) -> Result<(Published, Room), MapsError> {
+    let present = maps.present_tables()?;
+    let published = read(maps, &present)?;
+    let named = published.table_refs();
+    let unnamed: Vec<_> =
+        present.iter().map(|(table, _)| *table).filter(|table| !named.contains(table)).collect();
+    maps.wait_for_readers()?;
+    maps.retire_tables(&unnamed)?;
+    let room = Room::beside(&published);
+    Ok((published, room))
+}
+
+impl Reconciler {
+    /// Reads again what is published, keeping what the sensors said.
+    pub(super) fn rescan(&mut self) -> Result<(), MapsError> {
+        (self.published, self.room) = take_stock(&mut self.maps)?;
+        self.places = Places::of(&self.published);
+        self.stale = false;
+        Ok(())
+    }
+}
+
+fn read(
+    maps: &WritableMaps,
+    present: &[(TableRef, Option<TableName>)],
+) -> Result<Published, MapsError> {
+    let mut published = Published::default();
+    for service in maps.services()? {
+        published.services.insert(service.key, service);
+    }
+    let names: HashMap<TableRef, Option<TableName>> = present.iter().copied().collect();
+    for index in 0..maps.pool_count() {
+        let at = maps.pool(index).current();
+        let Some(descriptor) = maps.descriptor(at).filter(|_| at != 0) else { continue };
+        let pool = PublishedPool { at, descriptor };
+        for &group in pool.groups() {
+            if let Some(read) = read_group(maps, index, group, &names) {
+                let table = TableRef(read.group.head.table);
+                published.tables.extend(read.table.map(|name| (name, table)));
+                published.groups.insert(group, read);
+            }
+        }
+        published.pools.insert(index, pool);
+    }
+    Ok(published)
+}
+
+fn read_group(
+    maps: &WritableMaps,
+    pool: u32,
+    index: u32,
+    tables: &HashMap<TableRef, Option<TableName>>,
+) -> Option<PublishedGroup> {
+    let group = maps.group(index)?;
+    let ranks = 0..group.head.member_count;
+    let member = |rank| {
+        let word = maps.member(group.head.members.checked_add(rank)?)?;
+        let backend = maps.backend(word.backend())?;
+        let id = BackendId { index: word.backend(), incarnation: word.incarnation() };
+        let address = address_of(&backend.address, backend.version);
+        Some(PublishedMember { address, id, weighted: None })
+    };
+    let members = ranks.map(member).collect::<Option<Vec<_>>>()?;
+    let table = tables.get(&TableRef(group.head.table)).copied().flatten();
+    Some(PublishedGroup { group, pool, table, members })
+}
+
+/// What the members' words say.
+pub(super) fn members(maps: &WritableMaps, published: &Published) -> (States, Hops) {
+    let (mut states, mut hops) = (States::default(), Hops::new());
+    for group in published.groups.values() {
+        for (rank, member) in group.members.iter().enumerate() {
+            let at = group.group.head.members + rank as u32;
+            let word = maps.member(at).unwrap_or(MemberWord(0));
+            states.found(group.pool, member.address, word.state());
+            let hop = u32::from(word.next_hop());
+            let shared = hops.found(member.address, hop, maps.next_hop(hop));
+            if shared != hop {
+                maps.set_member(at, word.with_next_hop(shared as u16));
+            }
+        }
+    }
+    (states, hops)
+}
