@@ -1,1 +1,155 @@
+use std::{collections::BTreeSet, net::IpAddr, time::Instant};
 
+use proptest::prelude::*;
+
+use super::*;
+use crate::{
+    ids::{Ids, Rests},
+    model::{Affinity, Backend, Configuration, Pool, Region, WantedState, arbitrary},
+};
+
+const KEY: [u64; 2] = [1, 2];
+
+fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+fn ids(configuration: &Configuration) -> Ids {
+    Ids::default().next(configuration, &Rests::default(), Instant::now()).unwrap()
+}
+
+fn plan(configuration: &Configuration, own: Option<&str>) -> Plan {
+    let own = own.map(name);
+    build(configuration, own.as_ref(), &ids(configuration), KEY, Sources::default()).unwrap()
+}
+
+/// One pool `web` of `(address, region, weight)`; `overflow` is what region `b` overflows to.
+fn configuration(backends: &[(&str, &str, u32)], overflow: &[&str]) -> Configuration {
+    let mut configuration = Configuration::default();
+    let mut pool = Pool { backends: BTreeMap::new(), health_checks: vec![], slots: 251 };
+    for (address, region, weight) in backends {
+        configuration.regions.entry(name(region)).or_default();
+        let (region, wanted) = (name(region), WantedState::Active);
+        let backend = Backend { region, weight: *weight, wanted, mtu: None };
+        pool.backends.insert(address.parse().unwrap(), backend);
+    }
+    let overflow_to = overflow.iter().map(|region| name(region)).collect();
+    configuration.regions.insert(name("b"), Region { overflow_to });
+    configuration.pools.insert(name("web"), pool);
+    configuration
+}
+
+fn only(plan: &Plan) -> &PlannedPool {
+    plan.pools.values().next().unwrap()
+}
+
+/// Names of a pool's regions in the planned order.
+fn order(configuration: &Configuration, own: Option<&str>) -> Vec<String> {
+    let ids = ids(configuration);
+    let names: BTreeMap<u32, &Name> = ids.regions().map(|(name, index)| (index, name)).collect();
+    let plan = plan(configuration, own);
+    only(&plan).groups.iter().map(|group| names[&group.region].to_string()).collect()
+}
+
+#[test]
+fn regions_come_by_nearness_then_by_name() {
+    let backends =
+        [("10.0.0.1", "a", 1), ("10.0.0.2", "b", 1), ("10.0.0.3", "c", 1), ("10.0.0.4", "d", 1)];
+    let configuration = configuration(&backends, &["d", "a"]);
+    assert_eq!(order(&configuration, Some("b")), ["b", "d", "a", "c"]);
+    assert_eq!(order(&configuration, Some("c")), ["c", "a", "b", "d"]);
+    assert_eq!(order(&configuration, None), ["a", "b", "c", "d"]);
+    assert_eq!(order(&configuration, Some("unheard-of")), ["a", "b", "c", "d"]);
+}
+
+#[test]
+fn regions_without_members_or_without_weight_have_no_group() {
+    let backends = [("10.0.0.1", "a", 0), ("10.0.0.2", "c", 1), ("10.0.0.3", "c", 0)];
+    let configuration = configuration(&backends, &["a", "c"]);
+    assert_eq!(order(&configuration, Some("b")), ["c"]);
+    let plan = plan(&configuration, Some("b"));
+    let pool = only(&plan);
+    assert_eq!(pool.idle, BTreeSet::from(["10.0.0.1".parse::<IpAddr>().unwrap()]));
+    let members: Vec<_> =
+        pool.groups[0].members.iter().map(|m| (m.address.to_string(), m.weighted)).collect();
+    assert_eq!(members, [("10.0.0.2".into(), true), ("10.0.0.3".into(), false)]);
+}
+
+#[test]
+fn ranks_follow_the_sixteen_bytes_of_a_key_not_the_order_of_versions() {
+    let backends = [("10.0.0.9", "b", 1), ("::1", "b", 1), ("2001:db8::1", "b", 1)];
+    let plan = plan(&configuration(&backends, &[]), None);
+    let members = &only(&plan).groups[0].members;
+    let addresses: Vec<_> = members.iter().map(|member| member.address.to_string()).collect();
+    assert_eq!(addresses, ["::1", "10.0.0.9", "2001:db8::1"]);
+}
+
+#[test]
+fn pools_with_the_same_members_and_weights_share_a_table() {
+    let backends = [("10.0.0.1", "b", 1), ("10.0.0.2", "b", 2)];
+    let mut configuration = configuration(&backends, &[]);
+    let web = configuration.pools[&name("web")].clone();
+    let mut doubled = web.clone();
+    doubled.backends.values_mut().for_each(|backend| backend.weight *= 2);
+    let mut other = web.clone();
+    other.slots = 257;
+    configuration.pools.insert(name("doubled"), doubled);
+    configuration.pools.insert(name("other"), other);
+    let plan = plan(&configuration, None);
+    assert_eq!(plan.tables.len(), 2, "one of 251 slots for two pools, one of 257");
+    assert_eq!(plan.backends.len(), 2);
+}
+
+#[test]
+fn the_configured_hash_key_goes_before_the_daemons_own() {
+    let mut configuration = configuration(&[("10.0.0.1", "b", 1)], &[]);
+    assert_eq!(only(&plan(&configuration, None)).hash_key, KEY);
+    configuration.hash_key = Some([7, 8]);
+    assert_eq!(only(&plan(&configuration, None)).hash_key, [7, 8]);
+}
+
+#[test]
+fn ids_of_another_configuration_are_refused() {
+    let configuration = configuration(&[("10.0.0.1", "b", 1)], &[]);
+    let refused = build(&configuration, None, &Ids::default(), KEY, Sources::default());
+    assert_eq!(refused.unwrap_err().to_string(), "backend 10.0.0.1: has no id");
+}
+
+proptest! {
+    #[test]
+    fn a_plan_says_all_that_the_configuration_says(configuration in arbitrary::configuration()) {
+        let ids = ids(&configuration);
+        let plan = plan(&configuration, Some("region1"));
+        prop_assert_eq!(plan.pools.len(), configuration.pools.len());
+        for (name, pool) in &configuration.pools {
+            let planned = &plan.pools[&ids.pool(name).unwrap()];
+            let grouped = planned.groups.iter().flat_map(|group| &group.members);
+            let mut addresses: Vec<_> = grouped.map(|member| member.address).collect();
+            addresses.extend(&planned.idle);
+            addresses.sort_unstable();
+            prop_assert_eq!(addresses, pool.backends.keys().copied().collect::<Vec<_>>());
+            for group in &planned.groups {
+                let spec = &plan.tables[&group.table];
+                prop_assert_eq!(spec.slots(), pool.slots);
+                for (member, key) in group.members.iter().zip(spec.keys()) {
+                    prop_assert_eq!(member.address, key.address());
+                    prop_assert_eq!(Some(member.id), ids.backend(&member.address));
+                    let backend = &pool.backends[&member.address];
+                    prop_assert_eq!(ids.region(&backend.region), Some(group.region));
+                    prop_assert_eq!(member.weighted, backend.weight > 0);
+                }
+            }
+        }
+        prop_assert_eq!(plan.services.len(), configuration.services.len());
+        for (name, service) in &configuration.services {
+            let protocol = service.protocol.number();
+            let planned = &plan.services[&ServiceKey::new(service.address, service.port, protocol)];
+            prop_assert_eq!(Some(planned.index), ids.service(name));
+            prop_assert_eq!(Some(planned.pool), ids.pool(&service.pool));
+            prop_assert_eq!(planned.by_address, service.affinity == Affinity::Client);
+        }
+        let named: BTreeSet<_> =
+            plan.pools.values().flat_map(|pool| &pool.groups).map(|group| group.table).collect();
+        prop_assert_eq!(named, plan.tables.keys().copied().collect::<BTreeSet<_>>());
+    }
+}
