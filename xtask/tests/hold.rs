@@ -1,5 +1,7 @@
 //! The holder ends its program when the one who asked for it is gone, in whatever way.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};

@@ -31,12 +31,13 @@ const fn wanted(
 }
 
 #[rustfmt::skip]
-const ALL: [Wanted; 15] = [
+const ALL: [Wanted; 16] = [
     wanted("iproute2", &["ip", "tc"], "makes the namespaces and their links", &[Demo, Test, Bench]),
     wanted("util-linux", &["unshare", "nsenter", "setpriv"], "keeps what we make out of the system", &[Demo, Test, Bench]),
     wanted("mount", &["mount", "umount"], "a BPF file system of our own", &[Demo, Test, Bench]),
     wanted("ethtool", &["ethtool"], "turns off checksum offload at senders", &[Demo, Test, Bench]),
     wanted("procps", &["sysctl"], "sets forwarding and reverse-path filters in namespaces", &[Demo, Test, Bench]),
+    wanted("iputils-ping", &["ping"], "tells whether a network is up", &[Demo, Test, Bench]),
     wanted("nginx", &["nginx"], "backends", &[Demo, Test, Bench]),
     wanted("curl", &["curl"], "a client: single connections, uploads and downloads", &[Demo, Test, Bench]),
     wanted("siege", &["siege"], "a client: many connections, each fresh", &[Demo, Test]),
