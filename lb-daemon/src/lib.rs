@@ -13,4 +13,5 @@ pub mod model;
 pub mod next_hop;
 pub mod plan;
 pub mod reconcile;
+pub mod store;
 pub mod watchdog;

@@ -3,8 +3,10 @@
 mod document;
 mod invalid;
 mod message;
+mod stored;
 mod validate;
 
 pub use document::UnknownValue;
 pub use invalid::Invalid;
+pub use stored::{Undecodable, decode, encode};
 pub use validate::configuration;

@@ -1,0 +1,77 @@
+use std::{io, path::PathBuf};
+
+use redb::{DatabaseError, StorageError};
+
+use crate::api::convert::Undecodable;
+
+/// Why the store cannot be used: `/var/lib/spillway/spillway.redb: cause`.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {cause}", .path.display())]
+pub struct StoreError {
+    pub(super) path: PathBuf,
+    pub(super) cause: Cause,
+}
+
+impl StoreError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match &self.cause {
+            Cause::Locked => "stop the other one, or give each its own --state-dir",
+            Cause::Newer(_) => "run the newer spillwayd, or give this one another --state-dir",
+            Cause::Foreign(_) | Cause::Damaged(_) | Cause::Refused(_) => {
+                "put a good copy in its place, or move it away to begin without configuration"
+            }
+            Cause::Inaccessible(_) => {
+                "run as a user who may write there, or give another --state-dir"
+            }
+            Cause::Write(_) => "see to the disk; nothing was changed",
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Cause {
+    #[error("another spillwayd uses it")]
+    Locked,
+    #[error("cannot be opened: {0}")]
+    Inaccessible(io::Error),
+    #[error("is not a store of spillwayd: {0}")]
+    Foreign(String),
+    #[error("was written by a newer spillwayd, in format {0}")]
+    Newer(u32),
+    #[error("is damaged: {0}")]
+    Damaged(String),
+    #[error("holds a configuration that this version refuses: {0}")]
+    Refused(#[source] Undecodable),
+    #[error("cannot be written: {0}")]
+    Write(Box<redb::Error>),
+}
+
+impl Cause {
+    pub(super) fn write(error: impl Into<redb::Error>) -> Self {
+        Self::Write(Box::new(error.into()))
+    }
+
+    pub(super) fn read(error: impl Into<redb::Error>) -> Self {
+        match error.into() {
+            redb::Error::Io(error) => Self::Inaccessible(error),
+            error => Self::Damaged(error.to_string()),
+        }
+    }
+}
+
+impl From<DatabaseError> for Cause {
+    fn from(error: DatabaseError) -> Self {
+        match error {
+            DatabaseError::DatabaseAlreadyOpen => Self::Locked,
+            // The magic number at its beginning is not that of a database.
+            DatabaseError::Storage(StorageError::Io(error))
+                if error.kind() == io::ErrorKind::InvalidData =>
+            {
+                Self::Foreign(error.to_string())
+            }
+            DatabaseError::Storage(StorageError::Io(error)) => Self::Inaccessible(error),
+            error => Self::Damaged(error.to_string()),
+        }
+    }
+}
