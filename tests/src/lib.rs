@@ -27,7 +27,10 @@
 //! away processes, namespaces, links, pins and mounts.
 
 pub mod bench;
+pub mod capture;
+pub mod daemon;
 pub mod harness;
 pub mod process;
 pub mod sandbox;
 pub mod topology;
+pub mod traffic;

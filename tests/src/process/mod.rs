@@ -4,4 +4,4 @@ mod running;
 mod wait;
 
 pub use running::Running;
-pub use wait::{eventually, until};
+pub use wait::{eventually, pause, until};

@@ -47,10 +47,18 @@ impl Running {
     /// # Errors
     /// When it has ended.
     pub fn check(&mut self) -> Result<()> {
-        match self.child.try_wait().with_context(|| format!("{}: look", self.name))? {
+        match self.ended()? {
             Some(status) => bail!("{}: ended early ({status}):\n{}", self.name, self.output()),
             None => Ok(()),
         }
+    }
+
+    /// How it ended; `None` while it runs.
+    ///
+    /// # Errors
+    /// When looking fails.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        self.child.try_wait().with_context(|| format!("{}: look", self.name))
     }
 
     /// Sends a signal.

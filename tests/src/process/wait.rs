@@ -35,3 +35,11 @@ pub fn until<T>(
 pub fn eventually(what: &str, limit: Duration, mut look: impl FnMut() -> bool) -> Result<()> {
     until(what, limit, || Ok(look().then_some(())))
 }
+
+/// Lets time pass. Not for waiting until something has happened; for tests that choose a moment.
+pub fn pause(time: Duration) {
+    let start = Instant::now();
+    while let Some(left) = time.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
+        std::thread::park_timeout(left);
+    }
+}

@@ -6,11 +6,14 @@ use anyhow::{Context as _, Result, bail};
 use nix::mount::{MsFlags, mount};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, unshare};
-use nix::sys::{prctl, signal::Signal};
+use nix::sys::prctl;
+use nix::sys::signal::{SigSet, Signal};
 
 /// Makes the namespaces and mounts; this process must be the first of its PID namespace.
 pub(super) fn set_up(root: &Path) -> Result<()> {
     die_with_supervisor()?;
+    // What the supervisor waits for it blocks, and what it blocks we inherit; so would our programs.
+    SigSet::all().thread_unblock().context("unblock signals")?;
     unshare(CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWIPC)
         .context("make mount, network and IPC namespaces")?;
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;

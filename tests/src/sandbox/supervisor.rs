@@ -18,7 +18,6 @@ pub(super) fn run() -> Result<i32> {
         bail!("making network namespaces needs root; `cargo xtask` asks for it where it is needed");
     }
     // From here on signals wait until they are asked for, so none is lost while the child starts.
-    // The child does not inherit this: `Command` clears the mask.
     let mut signals = SigSet::from_iter(END);
     signals.add(Signal::SIGCHLD);
     signals.thread_block().context("block signals")?;

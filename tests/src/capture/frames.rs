@@ -1,0 +1,89 @@
+//! Reading a capture.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::topology::Node;
+
+/// Validate every checksum; do not follow conversations, of which a one-way path shows one half.
+const PREFERENCES: [&str; 10] = [
+    "-o",
+    "ip.check_checksum:TRUE",
+    "-o",
+    "tcp.check_checksum:TRUE",
+    "-o",
+    "udp.check_checksum:TRUE",
+    "-o",
+    "tcp.analyze_sequence_numbers:FALSE",
+    "-o",
+    "ip.defragment:FALSE",
+];
+
+/// What a frame must not be: broken, with a wrong checksum, or anything else that tshark warns of.
+/// A reset is no fault of a frame, though tshark warns of it.
+const FAULTY: &str = "_ws.malformed || ip.checksum.status == 0 || tcp.checksum.status == 0 \
+                      || udp.checksum.status == 0 || icmpv6.checksum.status == 0 \
+                      || (_ws.expert.severity >= 6291456 && !tcp.flags.reset == 1)";
+
+/// Captured frames.
+#[derive(Debug)]
+pub struct Frames {
+    node: Node,
+    file: PathBuf,
+}
+
+impl Frames {
+    pub(super) fn new(node: Node, file: PathBuf) -> Self {
+        Self { node, file }
+    }
+
+    /// Fields of each frame that matches `filter` (in tshark's language), in order. A field that
+    /// occurs more than once, as addresses in a tunnel do, has its values outermost first, separated
+    /// by commas.
+    ///
+    /// # Errors
+    /// When tshark cannot read the file or knows no such filter or field.
+    pub fn fields<const N: usize>(
+        &self,
+        filter: &str,
+        fields: [&str; N],
+    ) -> Result<Vec<[String; N]>> {
+        let file = self.file.display().to_string();
+        let mut arguments = vec!["-n", "-r", &file];
+        arguments.extend(PREFERENCES);
+        arguments.extend(["-Y", filter, "-T", "fields", "-E", "separator=/t"]);
+        arguments.extend(fields.iter().flat_map(|field| ["-e", field]));
+        let text = self.node.run("tshark", arguments)?;
+        text.lines()
+            .map(|line| {
+                let values: Vec<_> = line.split('\t').map(str::to_owned).collect();
+                <[String; N]>::try_from(values)
+                    .ok()
+                    .with_context(|| format!("tshark: {N} fields expected in {line:?}"))
+            })
+            .collect()
+    }
+
+    /// Number of frames that match.
+    ///
+    /// # Errors
+    /// As [`Self::fields`].
+    pub fn count(&self, filter: &str) -> Result<usize> {
+        Ok(self.fields(filter, ["frame.number"])?.len())
+    }
+
+    /// Fails if tshark finds fault with any frame, and if there is none to look at.
+    ///
+    /// # Errors
+    /// Lists the faulty frames.
+    pub fn assert_faultless(&self) -> Result<()> {
+        ensure!(self.count("frame")? > 0, "{}: no frames", self.file.display());
+        let faulty =
+            self.fields(FAULTY, ["frame.number", "frame.protocols", "_ws.expert.message"])?;
+        let list: Vec<_> = faulty.iter().take(10).map(|fields| fields.join(" ")).collect();
+        let count = faulty.len();
+        ensure!(count == 0, "tshark finds fault with {count} frames:\n{}", list.join("\n"));
+        Ok(())
+    }
+}

@@ -1,0 +1,95 @@
+//! Frames as they passed a link, taken down by tcpdump and read by tshark: neither shares code with
+//! us.
+
+mod frames;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use nix::sys::signal::Signal;
+
+pub use frames::Frames;
+
+use crate::process::{Running, eventually, until};
+use crate::topology::Node;
+
+/// Nothing more to write for so long: all is written.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// A capture that goes on.
+#[derive(Debug)]
+pub struct Capture {
+    running: Running,
+    file: PathBuf,
+    node: Node,
+}
+
+impl Capture {
+    /// Begins to take down the frames of an interface that match `filter` (in tcpdump's language;
+    /// empty: all), both ways. Returns when none can be missed any more.
+    ///
+    /// # Errors
+    /// When tcpdump does not begin within ten seconds.
+    pub fn start(node: &Node, interface: &str, filter: &str) -> Result<Self> {
+        let file = node.directory().join(format!("{interface}.pcap"));
+        let path = file.display().to_string();
+        let log = node.directory().join("tcpdump.log");
+        let begun =
+            std::fs::read_to_string(log).unwrap_or_default().matches("listening on").count();
+        let mut running = node.spawn(
+            "tcpdump",
+            [
+                "-i",
+                interface,
+                "-s0",
+                "-B65536",
+                "-nn",
+                "-Zroot",
+                "--nano",
+                "-U",
+                "--immediate-mode",
+                "-w",
+                &path,
+                filter,
+            ],
+        )?;
+        until("tcpdump listens", Duration::from_secs(10), || {
+            running.check()?;
+            let now = running.output().matches("listening on").count();
+            Ok((now > begun).then_some(()))
+        })?;
+        Ok(Self { running, file, node: node.clone() })
+    }
+
+    /// Ends it once every frame so far is written down.
+    ///
+    /// # Errors
+    /// When tcpdump missed frames or does not end.
+    pub fn stop(mut self) -> Result<Frames> {
+        self.settle()?;
+        self.running.signal(Signal::SIGINT)?;
+        let status = self.running.wait()?;
+        let output = self.running.output();
+        anyhow::ensure!(status.success(), "tcpdump: {status}\n{output}");
+        let dropped = output.lines().rev().find(|line| line.contains("dropped by kernel"));
+        anyhow::ensure!(
+            dropped.is_some_and(|line| line.starts_with("0 ")),
+            "tcpdump: missed frames\n{output}"
+        );
+        Ok(Frames::new(self.node.clone(), self.file.clone()))
+    }
+
+    /// On a signal tcpdump leaves what it has not read; it writes each frame as it reads it.
+    fn settle(&self) -> Result<()> {
+        let size = || std::fs::metadata(&self.file).map_or(0, |file| file.len());
+        let mut last = (size(), Instant::now());
+        eventually("tcpdump has written all", Duration::from_secs(30), || {
+            let now = size();
+            if now != last.0 {
+                last = (now, Instant::now());
+            }
+            last.1.elapsed() >= QUIET
+        })
+    }
+}

@@ -1,0 +1,214 @@
+//! `spillwayd balancer` and the command line that speaks to it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use super::Binaries;
+use crate::process::{Running, until};
+use crate::sandbox::Sandbox;
+use crate::topology::Node;
+
+/// How long a daemon may take to answer after its start.
+const START: Duration = Duration::from_secs(20);
+
+/// A balancer's daemon with its files, whether it runs or not.
+#[derive(Debug)]
+pub struct Balancer {
+    node: Node,
+    binaries: Binaries,
+    region: String,
+    interface: String,
+    /// Its directory on the sandbox's BPF file system.
+    pub bpffs: PathBuf,
+    /// Where its store is.
+    pub state: PathBuf,
+    /// Its socket.
+    pub socket: PathBuf,
+    running: Option<Running>,
+}
+
+impl Balancer {
+    /// Gives it its files; it does not run yet.
+    ///
+    /// # Errors
+    /// When its directories cannot be made.
+    pub fn new(sandbox: &Sandbox, binaries: &Binaries, node: &Node, region: &str) -> Result<Self> {
+        let state = node.directory().join("state");
+        fs::create_dir_all(&state).context("balancer: make its state directory")?;
+        Ok(Self {
+            node: node.clone(),
+            binaries: binaries.clone(),
+            region: region.into(),
+            interface: "eth0".into(),
+            bpffs: sandbox.bpffs(node.namespace()).context("balancer: make a directory")?,
+            socket: node.directory().join("spillwayd.sock"),
+            state,
+            running: None,
+        })
+    }
+
+    /// [`Self::new`], [`Self::start`].
+    ///
+    /// # Errors
+    /// As those.
+    pub fn started(
+        sandbox: &Sandbox,
+        binaries: &Binaries,
+        node: &Node,
+        region: &str,
+    ) -> Result<Self> {
+        let mut balancer = Self::new(sandbox, binaries, node, region)?;
+        balancer.start()?;
+        Ok(balancer)
+    }
+
+    /// Starts the daemon and waits until it answers.
+    ///
+    /// # Errors
+    /// When it ends or does not answer within twenty seconds.
+    pub fn start(&mut self) -> Result<()> {
+        self.spawn()?;
+        until("balancer answers", START, || {
+            if let Some(running) = &mut self.running {
+                running.check()?;
+            }
+            Ok(self.try_cli(&["status"], None)?.status.success().then_some(()))
+        })
+    }
+
+    /// Starts the daemon and does not wait for anything.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn spawn(&mut self) -> Result<()> {
+        let arguments = [
+            "balancer".into(),
+            "--interface".into(),
+            self.interface.clone(),
+            "--region".into(),
+            self.region.clone(),
+            "--bpffs".into(),
+            self.bpffs.display().to_string(),
+            "--state-dir".into(),
+            self.state.display().to_string(),
+            "--socket".into(),
+            self.socket.display().to_string(),
+        ];
+        self.running = Some(self.node.spawn(&self.binaries.spillwayd, arguments)?);
+        Ok(())
+    }
+
+    /// `kill -9`.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn kill(&mut self) -> Result<()> {
+        self.running.take().context("the daemon does not run")?.kill()
+    }
+
+    /// Asks it to stop and waits until it has.
+    ///
+    /// # Errors
+    /// When it does not run, or ends with another code than 0.
+    pub fn stop(&mut self) -> Result<()> {
+        let mut running = self.running.take().context("the daemon does not run")?;
+        running.signal(nix::sys::signal::Signal::SIGTERM)?;
+        let status = running.wait()?;
+        if !status.success() {
+            bail!("spillwayd: {status}\n{}", running.output());
+        }
+        Ok(())
+    }
+
+    /// The running daemon.
+    pub fn running(&mut self) -> Option<&mut Running> {
+        self.running.as_mut()
+    }
+
+    /// Runs `spillway` with these arguments and returns what it printed.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn cli(&self, arguments: &[&str]) -> Result<String> {
+        self.succeed(arguments, None)
+    }
+
+    /// Runs `spillway --output json` and returns its answer.
+    ///
+    /// # Errors
+    /// When it fails or prints no JSON.
+    pub fn ask(&self, arguments: &[&str]) -> Result<Value> {
+        let all: Vec<_> = ["--output", "json"].iter().chain(arguments).copied().collect();
+        let text = self.cli(&all)?;
+        serde_json::from_str(&text).with_context(|| format!("spillway {arguments:?}: {text}"))
+    }
+
+    /// Puts a configuration file's text in force.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub fn apply(&self, document: &str) -> Result<String> {
+        self.succeed(&["apply", "-f", "-"], Some(document))
+    }
+
+    /// Waits until exactly these backend addresses are up with a resolved next hop.
+    ///
+    /// # Errors
+    /// When that takes longer than `limit`; says how they are.
+    pub fn wait_up(&self, addresses: &[std::net::IpAddr], limit: Duration) -> Result<()> {
+        let mut wanted: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+        wanted.sort();
+        let result = until("backends are up", limit, || {
+            let status = self.ask(&["status"])?;
+            let backends = status["backends"].as_array().context("status: no backends")?;
+            let is_up = |b: &&Value| b["state"] == "up" && b["next_hop_resolved"] == true;
+            let mut up: Vec<_> = backends
+                .iter()
+                .filter(is_up)
+                .filter_map(|backend| backend["address"].as_str().map(str::to_owned))
+                .collect();
+            up.sort();
+            up.dedup();
+            Ok((up == wanted).then_some(()))
+        });
+        result.with_context(|| self.cli(&["status"]).unwrap_or_else(|error| error.to_string()))
+    }
+
+    /// Runs `spillway` to its end, however it ends.
+    ///
+    /// # Errors
+    /// When it cannot be run.
+    pub fn try_cli(&self, arguments: &[&str], input: Option<&str>) -> Result<Output> {
+        let mut command = self.command(arguments);
+        command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().context("start spillway")?;
+        if let (Some(input), Some(mut stdin)) = (input, child.stdin.take()) {
+            use std::io::Write as _;
+            stdin.write_all(input.as_bytes()).context("write to spillway")?;
+        }
+        child.wait_with_output().context("wait for spillway")
+    }
+
+    fn succeed(&self, arguments: &[&str], input: Option<&str>) -> Result<String> {
+        let output = self.try_cli(arguments, input)?;
+        let out = String::from_utf8_lossy(&output.stdout).into_owned();
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            bail!("spillway {arguments:?}: {}\n{out}{said}", output.status);
+        }
+        Ok(out)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.node.command(&self.binaries.spillway);
+        command.arg("--socket").arg(&self.socket).arg("--bpffs").arg(&self.bpffs);
+        command.arg("--state-dir").arg(&self.state).args(arguments);
+        command
+    }
+}

@@ -1,0 +1,49 @@
+//! `spillwayd receiver` on a backend.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+
+use super::{Binaries, XdpMode, xdp_mode};
+use crate::process::{Running, until};
+use crate::sandbox::Sandbox;
+use crate::topology::Node;
+
+/// A running receiver on `eth0` of a node.
+#[derive(Debug)]
+pub struct Receiver {
+    /// The process.
+    pub running: Running,
+}
+
+impl Receiver {
+    /// Starts it and waits until its program is attached.
+    ///
+    /// # Errors
+    /// When that takes more than ten seconds.
+    pub fn start(
+        sandbox: &Sandbox,
+        binaries: &Binaries,
+        node: &Node,
+        sources: &[IpAddr],
+        vips: &[IpAddr],
+    ) -> Result<Self> {
+        let bpffs = sandbox.bpffs(node.namespace()).context("receiver: make a directory")?;
+        let mut arguments = vec!["receiver".into(), "--interface".into(), "eth0".into()];
+        arguments.extend(["--bpffs".into(), bpffs.display().to_string()]);
+        for source in sources {
+            let bits = if source.is_ipv4() { 32 } else { 128 };
+            arguments.extend(["--allow-source".into(), format!("{source}/{bits}")]);
+        }
+        for vip in vips {
+            arguments.extend(["--vip".into(), vip.to_string()]);
+        }
+        let mut running = node.spawn(&binaries.spillwayd, arguments)?;
+        until("receiver is attached", Duration::from_secs(10), || {
+            running.check()?;
+            Ok((xdp_mode(node, "eth0")? != XdpMode::None).then_some(()))
+        })?;
+        Ok(Self { running })
+    }
+}

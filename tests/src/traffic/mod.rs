@@ -1,0 +1,20 @@
+//! Servers for the backends and clients for the client: real ones where they do, our own where every
+//! byte is to be checked.
+
+mod counters;
+mod curl;
+mod echo;
+mod names;
+mod nginx;
+mod siege;
+mod stream;
+mod wrk;
+
+pub use counters::ClientCounters;
+pub use curl::Curl;
+pub use echo::Echo;
+pub use names::{ask_http, ask_udp, name_over_http, name_over_udp};
+pub use nginx::{Nginx, Request};
+pub use siege::{Besieging, Siege, SiegeReport};
+pub use stream::{Stream, StreamReport};
+pub use wrk::{Wrk, WrkReport};

@@ -1,0 +1,122 @@
+//! A long connection to an [`Echo`](super::Echo) on which every byte is checked.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::topology::Node;
+
+/// No answer for so long: the connection is lost.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Time between two exchanges.
+const PACE: Duration = Duration::from_millis(5);
+
+/// A connection that goes on until it is finished.
+#[derive(Debug)]
+pub struct Stream {
+    backend: String,
+    stop: Arc<AtomicBool>,
+    exchanged: Arc<AtomicU64>,
+    thread: JoinHandle<Result<()>>,
+}
+
+/// What became of a connection.
+#[derive(Debug)]
+pub struct StreamReport {
+    /// Who answered it.
+    pub backend: String,
+    /// Bytes that were sent, came back and were found equal.
+    pub bytes: u64,
+    /// Why it ended before it was finished.
+    pub lost: Option<anyhow::Error>,
+}
+
+impl Stream {
+    /// Connects and begins to exchange bytes; `seed` makes them differ from those of other streams.
+    ///
+    /// # Errors
+    /// When the connection cannot be made.
+    pub fn open(node: &Node, to: SocketAddr, seed: u64) -> Result<Self> {
+        let stream = node
+            .enter(|| TcpStream::connect_timeout(&to, PATIENCE))?
+            .with_context(|| format!("connect to {to}"))?;
+        stream.set_nodelay(true).context("nodelay")?;
+        stream.set_read_timeout(Some(PATIENCE)).context("timeout")?;
+        stream.set_write_timeout(Some(PATIENCE)).context("timeout")?;
+        let mut reader = BufReader::new(stream.try_clone().context("clone a socket")?);
+        let mut backend = String::new();
+        reader.read_line(&mut backend).context("read the name of the backend")?;
+        let (stop, exchanged) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let thread = std::thread::spawn({
+            let (stop, exchanged) = (stop.clone(), exchanged.clone());
+            move || exchange(stream, reader, seed, &stop, &exchanged)
+        });
+        Ok(Self { backend: backend.trim_end().into(), stop, exchanged, thread })
+    }
+
+    /// Who answers it.
+    pub fn backend(&self) -> &str {
+        &self.backend
+    }
+
+    /// Bytes exchanged so far.
+    pub fn exchanged(&self) -> u64 {
+        self.exchanged.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has ended before its time.
+    pub fn is_lost(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Ends it after the exchange under way.
+    pub fn finish(self) -> StreamReport {
+        self.stop.store(true, Ordering::Relaxed);
+        let lost = match self.thread.join() {
+            Ok(result) => result.err(),
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        let bytes = self.exchanged.load(Ordering::Relaxed);
+        StreamReport { backend: self.backend, bytes, lost }
+    }
+}
+
+fn exchange(
+    mut out: TcpStream,
+    mut back: BufReader<TcpStream>,
+    seed: u64,
+    stop: &AtomicBool,
+    exchanged: &AtomicU64,
+) -> Result<()> {
+    let mut random = Random(seed);
+    while !stop.load(Ordering::Relaxed) {
+        let length = 1 + (random.next() % 8192) as usize;
+        let sent: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();
+        out.write_all(&sent).context("send")?;
+        let mut returned = vec![0; length];
+        back.read_exact(&mut returned).context("receive")?;
+        let at = exchanged.load(Ordering::Relaxed);
+        ensure!(sent == returned, "bytes {at} to {} came back changed", at + length as u64);
+        exchanged.fetch_add(length as u64, Ordering::Relaxed);
+        std::thread::park_timeout(PACE);
+    }
+    Ok(())
+}
+
+/// splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+#[derive(Debug)]
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}

@@ -1,0 +1,75 @@
+//! The judge of frames is judged: it finds a fault where there is one.
+
+use std::net::UdpSocket;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, ensure};
+use lb_tests::capture::{Capture, Frames};
+use lb_tests::harness;
+use lb_tests::sandbox::{self, Sandbox};
+use lb_tests::topology::{Node, Topology};
+
+fn main() -> ExitCode {
+    let sandbox = sandbox::enter();
+    harness::run(
+        &sandbox,
+        &[
+            ("whole_frames_pass", whole_frames_pass),
+            ("a_checksum_that_was_left_to_the_card_is_a_fault", a_missing_checksum_is_a_fault),
+            ("no_frames_are_no_proof", no_frames_are_no_proof),
+        ],
+    )
+}
+
+fn pair(sandbox: &Sandbox, name: &str) -> Result<(Topology, Node, Node)> {
+    let mut net = Topology::new(sandbox, name)?;
+    let (a, b) = (net.node("a")?, net.node("b")?);
+    net.link(&a, "eth0", &b, "eth0", 1500)?;
+    a.ip("address add 192.0.2.1/24 dev eth0")?;
+    b.ip("address add 192.0.2.2/24 dev eth0")?;
+    net.ready()?;
+    Ok((net, a, b))
+}
+
+/// Ten datagrams; returns the capture.
+fn exchange(a: &Node, b: &Node) -> Result<Frames> {
+    let capture = Capture::start(b, "eth0", "udp")?;
+    let to = b.enter(|| UdpSocket::bind("192.0.2.2:7000"))??;
+    let from = a.enter(|| UdpSocket::bind("192.0.2.1:0"))??;
+    let mut buffer = [0; 16];
+    for number in 0..10_u8 {
+        from.send_to(&[number], to.local_addr()?)?;
+        ensure!(to.recv(&mut buffer)? == 1 && buffer[0] == number);
+    }
+    capture.stop()
+}
+
+fn whole_frames_pass(sandbox: &Sandbox) -> Result<()> {
+    let (_net, a, b) = pair(sandbox, "whole")?;
+    let frames = exchange(&a, &b)?;
+    let expected: Vec<_> =
+        (0..10).map(|n| ["192.0.2.1".to_owned(), "192.0.2.2".into(), format!("0{n}")]).collect();
+    ensure!(frames.fields("udp", ["ip.src", "ip.dst", "data.data"])? == expected);
+    frames.assert_faultless()
+}
+
+fn a_missing_checksum_is_a_fault(sandbox: &Sandbox) -> Result<()> {
+    let (_net, a, b) = pair(sandbox, "missing")?;
+    a.run("ethtool", ["-K", "eth0", "tx", "on"])?;
+    let frames = exchange(&a, &b)?;
+    let verdict = fault(&frames)?;
+    ensure!(verdict.starts_with("tshark finds fault with 10 frames:"), "{verdict}");
+    Ok(())
+}
+
+fn no_frames_are_no_proof(sandbox: &Sandbox) -> Result<()> {
+    let (_net, _a, b) = pair(sandbox, "none")?;
+    let frames = Capture::start(&b, "eth0", "udp port 9")?.stop()?;
+    let verdict = fault(&frames)?;
+    ensure!(verdict.ends_with("no frames"), "{verdict}");
+    Ok(())
+}
+
+fn fault(frames: &Frames) -> Result<String> {
+    Ok(frames.assert_faultless().err().context("no fault was found")?.to_string())
+}
