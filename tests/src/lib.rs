@@ -31,6 +31,7 @@ pub mod capture;
 pub mod daemon;
 pub mod harness;
 pub mod process;
+pub mod report;
 pub mod sandbox;
 pub mod topology;
 pub mod traffic;
