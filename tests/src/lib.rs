@@ -26,6 +26,8 @@
 //! Nothing here needs cleaning up by hand: when the process ends, however it ends, the kernel takes
 //! away processes, namespaces, links, pins and mounts.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may be blunt")]
+
 pub mod bench;
 pub mod capture;
 pub mod daemon;
