@@ -205,7 +205,8 @@ impl Balancer {
         Ok(out)
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    /// `spillway` with these arguments, to be run.
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.node.command(&self.binaries.spillway);
         command.arg("--socket").arg(&self.socket).arg("--bpffs").arg(&self.bpffs);
         command.arg("--state-dir").arg(&self.state).args(arguments);

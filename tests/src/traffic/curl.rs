@@ -26,6 +26,14 @@ impl Curl {
         Ok(self.curl(&[url])?.trim_end().into())
     }
 
+    /// [`Self::get`] from a port of the client's.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn get_from(&self, port: u16, url: &str) -> Result<String> {
+        Ok(self.curl(&["--local-port", &port.to_string(), url])?.trim_end().into())
+    }
+
     /// Writes the body of a page to a file.
     ///
     /// # Errors
