@@ -63,11 +63,13 @@ pub(crate) enum Verb {
     /// Print each change of generation, health or next hop as it comes
     Watch,
     /// Print the packet counters (without the daemon)
-    Stats,
+    Stats(crate::verbs::stats::Arguments),
     /// Print who owns the slots of a pool's tables (without the daemon)
     Table(crate::verbs::table::Arguments),
     /// Explain which backend a packet goes to and why (without the daemon)
     Explain(crate::verbs::explain::Arguments),
+    /// Take programs and pins away; packets are then no longer balanced
+    Detach(crate::verbs::detach::Arguments),
     /// Print every verdict a packet can get, with its meaning
     Verdicts,
 }

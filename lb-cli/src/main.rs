@@ -11,6 +11,7 @@ mod failure;
 mod names;
 mod output;
 mod pinned;
+mod role;
 mod verbs;
 
 use std::process::ExitCode;
@@ -39,9 +40,10 @@ fn run(Arguments { options, verb }: Arguments) -> Result<(), Failure> {
         Verb::List => verbs::list::run(options),
         Verb::Status => verbs::status::run(options),
         Verb::Watch => verbs::watch::run(options),
-        Verb::Stats => verbs::stats::run(&options),
+        Verb::Stats(arguments) => verbs::stats::run(&options, &arguments),
         Verb::Table(arguments) => verbs::table::run(&options, &arguments),
         Verb::Explain(arguments) => verbs::explain::run(&options, &arguments),
+        Verb::Detach(arguments) => verbs::detach::run(&options, &arguments),
         Verb::Verdicts => verbs::verdicts::run(&options),
     }
 }

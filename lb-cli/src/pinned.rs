@@ -79,18 +79,10 @@ pub(crate) fn protocol(key: &ServiceKey) -> String {
     }
 }
 
-/// Indices of the published pools, in order of their names: those the directory knows, and those
-/// that a service names.
-///
-/// # Errors
-/// The maps cannot be read.
-pub(crate) fn pools(maps: &PinnedMaps, names: &Names) -> Result<Vec<u32>, Failure> {
-    let services = maps.services().map_err(|error| failure(&error))?;
-    let named = names.0.pools.keys().copied();
-    let all: std::collections::BTreeSet<u32> =
-        named.chain(services.iter().map(|service| service.pool)).collect();
+/// Indices of the published pools, in order of their names.
+pub(crate) fn pools(maps: &PinnedMaps, names: &Names) -> Vec<u32> {
     let mut published: Vec<_> =
-        all.into_iter().filter(|&pool| maps.pool(pool).current() != 0).collect();
+        (0..maps.pool_count()).filter(|&pool| maps.pool(pool).current() != 0).collect();
     published.sort_by_key(|&pool| names.pool(pool));
-    Ok(published)
+    published
 }

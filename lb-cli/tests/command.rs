@@ -170,6 +170,18 @@ fn without_pins_the_verbs_that_read_them_say_what_to_start() {
 }
 
 #[test]
+fn detach_without_pins_says_so_and_is_done() {
+    let directory = tempfile::tempdir().unwrap();
+    let bpffs = directory.path().to_str().unwrap();
+    for role in ["balancer", "receiver"] {
+        let output = spillway(&["detach", "--role", role, "--bpffs", bpffs]);
+        assert_eq!(output.status.code(), Some(0));
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(text, format!("{role}: nothing was pinned\n"));
+    }
+}
+
+#[test]
 fn wrong_words_on_the_command_line_exit_with_two() {
     for arguments in [&["aply"][..], &["status", "--output", "xml"], &["apply"], &[]] {
         let (status, text) = failed(&spillway(arguments));

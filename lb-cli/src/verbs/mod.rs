@@ -3,6 +3,7 @@
 pub(crate) mod apply;
 mod backend;
 mod change;
+pub(crate) mod detach;
 pub(crate) mod explain;
 pub(crate) mod list;
 pub(crate) mod stats;

@@ -51,7 +51,7 @@ pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failur
 
 /// Indices of the pools that are asked for, by name.
 fn wanted(maps: &PinnedMaps, names: &Names, pool: Option<&str>) -> Result<Vec<u32>, Failure> {
-    let known = pinned::pools(maps, names)?;
+    let known = pinned::pools(maps, names);
     let Some(pool) = pool else { return Ok(known) };
     let of_name: Vec<_> = known.iter().copied().filter(|&i| names.pool(i) == pool).collect();
     if of_name.is_empty() {

@@ -1,38 +1,41 @@
 //! `spillway stats`: packets by verdict, traffic by service and by backend.
 
+mod receiver;
+mod verdict;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use lb_common::abi::{
-    counter::{TrafficCounter, VerdictCounter},
+    counter::TrafficCounter,
     service::{Service, address_of},
-    verdict::Verdict,
 };
 use lb_daemon::dataplane::{MapsError, PinnedMaps};
 use serde::Serialize;
 
-use super::verdicts::action_word;
+use self::{receiver::Receiver, verdict::Verdicts};
 use crate::{
     arguments::Options,
     failure::Failure,
     names::Names,
     output::{Grid, Report, print},
     pinned,
+    role::Role,
 };
+
+/// Options of `stats`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Arguments {
+    /// Whose counters: of the balancer, or of the receiver on a backend
+    #[arg(long, value_enum, default_value_t)]
+    role: Role,
+}
 
 /// The answer.
 #[derive(Serialize)]
 struct Stats {
-    verdicts: Vec<VerdictRow>,
+    verdicts: Verdicts,
     services: Vec<ServiceRow>,
     backends: Vec<BackendRow>,
-}
-
-#[derive(Serialize)]
-struct VerdictRow {
-    verdict: &'static str,
-    action: &'static str,
-    packets: u64,
-    bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -66,14 +69,11 @@ struct Traffic {
 ///
 /// # Errors
 /// The maps cannot be read.
-pub(crate) fn run(options: &Options) -> Result<(), Failure> {
-    let (maps, names) = pinned::open(options)?;
-    let read = |error: MapsError| pinned::failure(&error);
-    let verdicts = maps.verdicts().map_err(read)?.into_iter().map(VerdictRow::new).collect();
-    let services = services(&maps, &names).map_err(read)?;
-    let pools = pinned::pools(&maps, &names)?;
-    let backends = backends(&maps, &names, &pools).map_err(read)?;
-    print(&Stats { verdicts, services, backends }, options.output)
+pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failure> {
+    match arguments.role {
+        Role::Balancer => print(&Stats::read(options)?, options.output),
+        Role::Receiver => print(&Receiver::read(options)?, options.output),
+    }
 }
 
 fn services(maps: &PinnedMaps, names: &Names) -> Result<Vec<ServiceRow>, MapsError> {
@@ -89,9 +89,9 @@ fn services(maps: &PinnedMaps, names: &Names) -> Result<Vec<ServiceRow>, MapsErr
     maps.services()?.into_iter().map(row).collect()
 }
 
-fn backends(maps: &PinnedMaps, names: &Names, pools: &[u32]) -> Result<Vec<BackendRow>, MapsError> {
+fn backends(maps: &PinnedMaps, names: &Names) -> Result<Vec<BackendRow>, MapsError> {
     let mut rows = BTreeMap::new();
-    for &pool in pools {
+    for pool in pinned::pools(maps, names) {
         let Some(view) = maps.pool_view(pool)? else { continue };
         for (&index, backend) in &view.backends {
             let (_, pools) = rows.entry(index).or_insert((*backend, BTreeSet::new()));
@@ -107,17 +107,6 @@ fn backends(maps: &PinnedMaps, names: &Names, pools: &[u32]) -> Result<Vec<Backe
     rows.into_iter().map(row).collect()
 }
 
-impl VerdictRow {
-    fn new((verdict, counter): (Verdict, VerdictCounter)) -> Self {
-        Self {
-            verdict: verdict.name(),
-            action: action_word(verdict.action()),
-            packets: counter.packets,
-            bytes: counter.bytes,
-        }
-    }
-}
-
 impl From<TrafficCounter> for Traffic {
     fn from(TrafficCounter { packets, bytes, connections }: TrafficCounter) -> Self {
         Self { packets, bytes, connections }
@@ -126,7 +115,7 @@ impl From<TrafficCounter> for Traffic {
 
 impl Report for Stats {
     fn table(&self) -> String {
-        let mut text = self.verdict_table();
+        let mut text = self.verdicts.table();
         if !self.services.is_empty() {
             let mut grid =
                 Grid::new(["SERVICE", "ENDPOINT", "PROTOCOL", "PACKETS", "BYTES", "CONNECTIONS"])
@@ -155,18 +144,16 @@ impl Report for Stats {
 }
 
 impl Stats {
-    /// Verdicts that any packet got; the others are only in the other form.
-    fn verdict_table(&self) -> String {
-        let mut grid = Grid::new(["VERDICT", "ACTION", "PACKETS", "BYTES"]).right([2, 3]);
-        let seen = || self.verdicts.iter().filter(|v| v.packets > 0);
-        if seen().next().is_none() {
-            return "no packets yet\n".into();
-        }
-        for v in seen() {
-            let (verdict, action) = (v.verdict.into(), v.action.into());
-            grid.row([verdict, action, v.packets.to_string(), v.bytes.to_string()]);
-        }
-        grid.lines()
+    fn read(options: &Options) -> Result<Self, Failure> {
+        let (maps, names) = pinned::open(options)?;
+        let read = || {
+            Ok(Self {
+                verdicts: maps.verdicts()?.into_iter().collect(),
+                services: services(&maps, &names)?,
+                backends: backends(&maps, &names)?,
+            })
+        };
+        read().map_err(|error| pinned::failure(&error))
     }
 }
 
@@ -178,20 +165,23 @@ impl Traffic {
 
 #[cfg(test)]
 mod tests {
+    use lb_common::abi::{counter::VerdictCounter, verdict::Verdict};
+
     use super::*;
 
     fn example() -> Stats {
-        let verdict = |verdict, packets| {
-            VerdictRow::new((verdict, VerdictCounter { packets, bytes: packets * 60 }))
-        };
+        let verdict =
+            |verdict, packets: u64| (verdict, VerdictCounter { packets, bytes: packets * 60 });
         let traffic =
             |connections| Traffic { packets: connections * 10, bytes: 6_000, connections };
         Stats {
-            verdicts: vec![
+            verdicts: [
                 verdict(Verdict::NotIp, 12),
                 verdict(Verdict::NotOurs, 0),
                 verdict(Verdict::Transmitted, 1_234_567),
-            ],
+            ]
+            .into_iter()
+            .collect(),
             services: vec![ServiceRow {
                 service: "shop".into(),
                 endpoint: "[2001:db8:1::1]:80".into(),
@@ -244,7 +234,8 @@ BACKEND   PACKETS  BYTES  CONNECTIONS  POOLS
 
     #[test]
     fn a_fresh_balancer_says_so() {
-        let stats = Stats { verdicts: Vec::new(), services: Vec::new(), backends: Vec::new() };
+        let stats =
+            Stats { verdicts: Verdicts(Vec::new()), services: Vec::new(), backends: Vec::new() };
         assert_eq!(stats.table(), "no packets yet\n");
     }
 }

@@ -1,0 +1,93 @@
+//! `spillway detach`: takes programs and pins away, counters with them.
+
+use lb_daemon::dataplane::{self, BpffsError, Detached, Pins};
+use serde::Serialize;
+
+use crate::{
+    arguments::Options,
+    exit::Exit,
+    failure::Failure,
+    output::{Report, count, print},
+    role::Role,
+};
+
+/// Options of `detach`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Arguments {
+    /// Whose programs
+    #[arg(long, value_enum, default_value_t)]
+    role: Role,
+}
+
+/// The answer.
+#[derive(Serialize)]
+struct Removed {
+    role: &'static str,
+    interfaces: Vec<String>,
+    maps: u32,
+}
+
+/// Removes a role's programs and pins and prints what there was.
+///
+/// # Errors
+/// A daemon of the role runs, or something cannot be removed.
+pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failure> {
+    let role = dataplane::Role::from(arguments.role);
+    let root = Pins::new(&options.bpffs, role);
+    let detached = match std::fs::metadata(root.root()) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Detached::default(),
+        Err(error) => return Err(Failure::path(root.root(), &error).hint("run it as root")),
+        Ok(_) => dataplane::detach(&options.bpffs, role).map_err(|error| failure(&error, role))?,
+    };
+    let Detached { interfaces, maps } = detached;
+    print(&Removed { role: role.name(), interfaces, maps }, options.output)
+}
+
+fn failure(error: &BpffsError, role: dataplane::Role) -> Failure {
+    match error {
+        BpffsError::InUse { path } => {
+            let message = format!("{}: a spillwayd {role} runs with these pins", path.display());
+            Failure::new(Exit::Conflict, message)
+                .hint("stop the daemon first; packets are balanced without it until you detach")
+        }
+        BpffsError::File { path, source } => Failure::path(path, source).hint("run it as root"),
+        error => Failure::new(Exit::Failure, error.to_string()),
+    }
+}
+
+impl Report for Removed {
+    fn table(&self) -> String {
+        if self.interfaces.is_empty() && self.maps == 0 {
+            return format!("{}: nothing was pinned\n", self.role);
+        }
+        let interfaces = match self.interfaces.is_empty() {
+            true => "no interface".into(),
+            false => self.interfaces.join(", "),
+        };
+        let maps = count(self.maps.into(), "map");
+        format!("{}: detached from {interfaces}; {maps} removed\n", self.role)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_removed_is_said_in_one_line() {
+        let removed = |interfaces: &[&str], maps| Removed {
+            role: "balancer",
+            interfaces: interfaces.iter().map(ToString::to_string).collect(),
+            maps,
+        };
+        assert_eq!(
+            removed(&["eth0", "eth1"], 15).table(),
+            "balancer: detached from eth0, eth1; 15 maps removed\n"
+        );
+        assert_eq!(
+            removed(&[], 1).table(),
+            "balancer: detached from no interface; 1 map removed\n"
+        );
+        assert_eq!(removed(&[], 0).table(), "balancer: nothing was pinned\n");
+    }
+}
