@@ -42,6 +42,12 @@ impl InterfaceWord {
         Self(mac_word(mac))
     }
 
+    /// Whether frames can be sent out of it.
+    #[inline(always)]
+    pub const fn is_known(self) -> bool {
+        self.0 != 0
+    }
+
     /// Source MAC of frames sent out of it.
     #[inline(always)]
     pub const fn mac(self) -> [u8; 6] {

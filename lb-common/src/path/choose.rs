@@ -123,7 +123,8 @@ fn consider<T: Tables + ?Sized, O: Observe>(
 /// The member that has a flow's packet.
 ///
 /// # Errors
-/// [`Verdict::NoBackend`] or [`Verdict::NextHopUnresolved`].
+/// [`Verdict::NoBackend`], [`Verdict::NextHopUnresolved`], or [`Verdict::Inconsistent`] where the home
+/// group has no table.
 #[inline(always)]
 pub fn choose<T: Tables + ?Sized, O: Observe>(
     tables: &T,
@@ -132,9 +133,12 @@ pub fn choose<T: Tables + ?Sized, O: Observe>(
     kind: Kind,
     observer: &mut O,
 ) -> Result<Choice, Verdict> {
+    if descriptor.group_count == 0 {
+        return Err(Verdict::NoBackend);
+    }
     let home = &descriptor.home;
     let slot = hash.slot(home.slots);
-    let word = tables.slot(TableRef(home.table), slot).ok_or(Verdict::NoBackend)?;
+    let word = tables.slot(TableRef(home.table), slot).ok_or(Verdict::Inconsistent)?;
     let place = Place { region: 0, slot: Some(slot), entry: 0 };
     let owner = consider(tables, home, (word.rank(0), slot), place, kind, &mut Unobserved);
     if let Ok(choice) = owner {

@@ -26,7 +26,8 @@ pub enum Head {
 pub fn head<T: Tables + ?Sized>(tables: &T, forward: &Forward<'_>) -> Result<Head, Verdict> {
     let (backend, parsed) = (forward.backend, &forward.parsed);
     let interface = u32::from(forward.choice.next_hop.interface());
-    let own = tables.interface(interface).ok_or(Verdict::NextHopUnresolved)?;
+    let own = tables.interface(interface).filter(|own| own.is_known());
+    let own = own.ok_or(Verdict::NextHopUnresolved)?;
     let (is_v4, payload) = (backend.version == IPV4, parsed.ip_length);
     let overhead = if is_v4 { ipv4::LENGTH } else { ipv6::LENGTH } as u32;
     if payload + overhead > u32::from(backend.mtu) {

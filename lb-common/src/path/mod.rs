@@ -103,9 +103,6 @@ pub fn forward<'t, T: Tables + ?Sized, O: Observe>(
 ) -> Result<Forward<'t>, Verdict> {
     let pool = tables.pool(service.pool).ok_or(Verdict::Inconsistent)?;
     let descriptor = tables.descriptor(pool.current()).ok_or(Verdict::Inconsistent)?;
-    if descriptor.group_count == 0 {
-        return Err(Verdict::NoBackend);
-    }
     let hash = flow_hash(service, descriptor, &parsed.flow);
     let choice = choose::choose(tables, (pool.current(), descriptor), hash, parsed.kind, observer)?;
     let backend = tables.backend(choice.member.backend()).ok_or(Verdict::Inconsistent)?;

@@ -1,8 +1,10 @@
 //! Map memory. Words change under the reader and are read once, volatile; structs are immutable
 //! once published; hash values may be reused under the reader, who checks the key they repeat.
 
-use aya_ebpf::btf_maps::{Array, ArrayOfMaps, HashMap, PerCpuArray};
-use lb_common::abi::pod::Pod;
+use core::mem::MaybeUninit;
+
+use aya_ebpf::btf_maps::{Array, ArrayOfMaps, HashMap, LpmTrie, PerCpuArray, lpm_trie::Key};
+use lb_common::abi::{pod::Pod, service::AddressWords};
 
 /// A word of an array that the daemon changes in place.
 #[inline(always)]
@@ -43,13 +45,87 @@ pub fn table_word<const S: usize, const G: usize, const N: usize, const F: usize
 
 /// A value of a hash map, by reference: it stays readable, but may be reused for another key.
 #[inline(always)]
-pub fn lookup_copy<'m, K, V: Pod, const N: usize, const F: usize>(
+pub fn lookup_copy<'m, K: Pod, V: Pod, const N: usize, const F: usize>(
     map: &'m HashMap<K, V, N, F>,
     key: &K,
 ) -> Option<&'m V> {
+    let key = Stacked::new(key);
     // SAFETY: elements are preallocated and never unmapped while the program runs; every bit
     // pattern is a valid `Pod`, and the caller compares the key that the value repeats.
-    unsafe { map.get(key) }
+    unsafe { map.get(key.get()) }
+}
+
+/// Whether a hash map has a key.
+#[inline(always)]
+pub fn contains<K: Pod, V: Pod, const N: usize, const F: usize>(
+    map: &HashMap<K, V, N, F>,
+    key: &K,
+) -> bool {
+    map.get_ptr(Stacked::new(key).get()).is_some()
+}
+
+/// Whether a trie has a prefix of an address.
+#[inline(always)]
+pub fn has_prefix<V: Pod, const N: usize, const F: usize>(
+    map: &LpmTrie<AddressWords, V, N, F>,
+    address: &AddressWords,
+) -> bool {
+    /// The length of the prefix stands before the address: so the address is aligned.
+    #[repr(C, align(8))]
+    struct Aligned {
+        padding: u32,
+        key: Key<AddressWords>,
+    }
+    let mut prefix = MaybeUninit::<Aligned>::uninit();
+    let words = prefix.as_mut_ptr().cast::<u64>();
+    const { assert!(size_of::<Aligned>() == 3 * size_of::<u64>()) };
+    let bits = 8 * size_of::<AddressWords>() as u64;
+    let [a, b] = pairs(address);
+    // SAFETY: three aligned stores fill the three words, whose every bit pattern is valid; a
+    // packed field is lent out as a pointer to a type of the same alignment.
+    let key = unsafe {
+        words.write_volatile(bits << 32);
+        words.add(1).write_volatile(a);
+        words.add(2).write_volatile(b);
+        &prefix.assume_init_ref().key
+    };
+    map.get(key).is_some()
+}
+
+/// A key of 20 bytes on the stack. The verifier wants a store there aligned to its own size, and the
+/// compiler, which knows no such rule, merges two stores into one that is not. So the key is aligned,
+/// and each of its words is stored by itself.
+#[repr(C, align(8))]
+struct Stacked<K>(MaybeUninit<K>);
+
+impl<K: Pod> Stacked<K> {
+    #[inline(always)]
+    fn new(key: &K) -> Self {
+        const { assert!(size_of::<K>() == 20 && align_of::<K>() == 4) };
+        let mut stacked = Self(MaybeUninit::uninit());
+        let (from, to) = (core::ptr::from_ref(key).cast::<u32>(), stacked.0.as_mut_ptr());
+        // SAFETY: 20 bytes are read, as five words, and written, as aligned words of eight, eight
+        // and four bytes; `Pod` has no padding.
+        unsafe {
+            let word = |at: usize| u64::from(from.add(at).read());
+            to.cast::<u64>().write_volatile(word(0) | word(1) << 32);
+            to.cast::<u64>().add(1).write_volatile(word(2) | word(3) << 32);
+            to.cast::<u32>().add(4).write_volatile(from.add(4).read());
+        }
+        stacked
+    }
+
+    #[inline(always)]
+    fn get(&self) -> &K {
+        // SAFETY: `new` wrote all of it.
+        unsafe { self.0.assume_init_ref() }
+    }
+}
+
+/// Four words as two, in the order of memory (the target is little-endian).
+#[inline(always)]
+const fn pairs(words: &AddressWords) -> [u64; 2] {
+    [words[0] as u64 | (words[1] as u64) << 32, words[2] as u64 | (words[3] as u64) << 32]
 }
 
 /// This CPU's element of a per-CPU array, to count in.

@@ -1,13 +1,15 @@
 //! The receiver's allow-lists.
 
 use aya_ebpf::{
-    btf_maps::{HashMap, LpmTrie, lpm_trie::Key},
+    btf_maps::{HashMap, LpmTrie},
     macros::btf_map,
 };
 use lb_common::{
     abi::{receiver::VipKey, service::AddressWords},
     receive::Allowed,
 };
+
+use crate::kernel;
 
 /// Prefixes of balancer addresses the trie can hold.
 const MAX_SOURCES: usize = 1_024;
@@ -25,11 +27,11 @@ pub(super) struct Lists;
 impl Allowed for Lists {
     #[inline(always)]
     fn source(&self, address: &AddressWords) -> bool {
-        SOURCES.get(&Key::new(128, *address)).is_some()
+        kernel::has_prefix(&SOURCES, address)
     }
 
     #[inline(always)]
     fn vip(&self, address: &AddressWords, version: u8) -> bool {
-        VIPS.get_ptr(VipKey { address: *address, version: u32::from(version) }).is_some()
+        kernel::contains(&VIPS, &VipKey { address: *address, version: u32::from(version) })
     }
 }

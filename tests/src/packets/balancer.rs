@@ -1,0 +1,167 @@
+//! The loaded balancer: maps filled from a scene, one frame at a time.
+
+use std::{collections::BTreeMap, fmt};
+
+use anyhow::{Context as _, Result};
+use aya::{
+    Ebpf,
+    maps::{Array, ArrayOfMaps, HashMap, MapData, xdp::DevMapHash},
+    programs::{TestRun as _, TestRunOptions},
+};
+
+use super::{
+    counters::Counters,
+    layout, objects,
+    scene::{INGRESS, STRANGER, Scene, TABLES, Table},
+};
+
+/// Flags of tables, as the balancer's own: `BPF_F_MMAPABLE`, and `BPF_F_INNER_MAP` for those of a
+/// size of their own (include/uapi/linux/bpf.h).
+const FLAGS: [u32; 2] = [1 << 10, 1 << 10 | 1 << 12];
+
+/// What a program made of a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ran {
+    /// The XDP action.
+    pub action: u32,
+    /// The frame afterwards.
+    pub frame: Vec<u8>,
+}
+
+/// Runs a program of an object over a frame, once.
+///
+/// # Errors
+/// What the kernel answers; it takes no frame of less than 14 bytes.
+pub fn run(bpf: &Ebpf, program: &str, frame: &[u8]) -> Result<Ran> {
+    let mut out = vec![0; frame.len() + 256];
+    let options = TestRunOptions {
+        data_in: Some(frame),
+        data_out: Some(&mut out),
+        ..TestRunOptions::default()
+    };
+    let result = objects::program(bpf, program)?.test_run(options).context("test run")?;
+    out.truncate(result.data_size_out as usize);
+    Ok(Ran { action: result.return_value, frame: out })
+}
+
+/// The loaded balancer.
+pub struct Balancer {
+    bpf: Ebpf,
+    tables: BTreeMap<Table, Array<MapData, [u8; 8]>>,
+    scene: Option<Scene>,
+}
+
+impl fmt::Debug for Balancer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Balancer").field("scene", &self.scene).finish_non_exhaustive()
+    }
+}
+
+impl Balancer {
+    /// Loads it and makes its tables.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn load() -> Result<Self> {
+        let mut bpf = objects::load("balancer", &["balancer"])?;
+        let mut tables = BTreeMap::new();
+        for table in TABLES {
+            tables.insert(table, make_table(&mut bpf, table).context("make a slot table")?);
+        }
+        Ok(Self { bpf, tables, scene: None })
+    }
+
+    /// Takes the former scene out of the maps and puts another one there.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn show(&mut self, scene: &Scene) -> Result<()> {
+        if let Some(old) = self.scene.take() {
+            self.write(&old, true).context("take a scene away")?;
+        }
+        self.write(scene, false).context("show a scene")?;
+        self.scene = Some(scene.clone());
+        Ok(())
+    }
+
+    /// Runs a frame.
+    ///
+    /// # Errors
+    /// As [`run`].
+    pub fn run(&self, frame: &[u8]) -> Result<Ran> {
+        run(&self.bpf, "balancer", frame)
+    }
+
+    /// The first `limit` counters of each map.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn counters(&self, limit: u32) -> Result<Counters> {
+        Counters::read(&self.bpf, limit)
+    }
+
+    fn write(&mut self, scene: &Scene, erase: bool) -> Result<()> {
+        let mut services: HashMap<_, [u8; 20], [u8; 32]> = map_mut(&mut self.bpf, "SERVICES")?;
+        for (key, value) in scene.service_entries() {
+            if erase { services.remove(&key) } else { services.insert(key, value, 0) }?;
+        }
+        for (map, index, mut value) in scene.elements() {
+            if erase {
+                value.fill(0);
+            }
+            self.element(map, index, &value).with_context(|| format!("{map} {index}"))?;
+        }
+        for (table, slot, list) in scene.slots() {
+            let map = self.tables.get_mut(&table).context("a table that was not made")?;
+            map.set(slot, if erase { layout::slot([STRANGER; 4]) } else { list }, 0)?;
+        }
+        let mut devices: DevMapHash<_> = map_mut(&mut self.bpf, "DEVICES")?;
+        for &interface in &scene.devices {
+            // The only interface that is sure to be there stands for all.
+            if erase {
+                devices.remove(interface)?;
+            } else {
+                devices.insert(interface, INGRESS.into(), None, 0)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn element(&mut self, map: &str, index: u32, value: &[u8]) -> Result<()> {
+        fn set<const N: usize>(bpf: &mut Ebpf, map: &str, index: u32, value: &[u8]) -> Result<()>
+        where
+            [u8; N]: aya::Pod,
+        {
+            let mut array: Array<_, [u8; N]> = map_mut(bpf, map)?;
+            Ok(array.set(index, <[u8; N]>::try_from(value)?, 0)?)
+        }
+        match value.len() {
+            8 => set::<8>(&mut self.bpf, map, index, value),
+            32 => set::<32>(&mut self.bpf, map, index, value),
+            _ => set::<128>(&mut self.bpf, map, index, value),
+        }
+    }
+}
+
+/// A table full of strangers, at its place.
+fn make_table(bpf: &mut Ebpf, table: Table) -> Result<Array<MapData, [u8; 8]>> {
+    let sized = table.reference >> 31;
+    let flags = FLAGS[sized as usize];
+    let mut array = Array::<MapData, [u8; 8]>::create(table.slots, flags)?;
+    for slot in 0..table.slots {
+        array.set(slot, layout::slot([STRANGER; 4]), 0)?;
+    }
+    let name = if sized == 1 { "SIZED_TABLES" } else { "TABLES" };
+    let mut tables: ArrayOfMaps<_, Array<MapData, [u8; 8]>> = map_mut(bpf, name)?;
+    tables.set(table.reference & !(1 << 31), &array, 0)?;
+    Ok(array)
+}
+
+/// A map of an object, as a type.
+pub(super) fn map_mut<'b, M>(bpf: &'b mut Ebpf, name: &str) -> Result<M>
+where
+    M: TryFrom<&'b mut aya::maps::Map, Error = aya::maps::MapError>,
+{
+    let map = bpf.map_mut(name).with_context(|| format!("{name}: no such map"))?;
+    M::try_from(map).with_context(|| name.to_owned())
+}

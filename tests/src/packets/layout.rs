@@ -1,0 +1,128 @@
+//! Map values, byte for byte, written out by hand from the documents of the map ABI. Integers stand
+//! little-endian, addresses and ports as in a packet.
+
+use std::net::IpAddr;
+
+/// 16 bytes of an address, IPv4 v4-mapped.
+pub fn address(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+        IpAddr::V6(v6) => v6.octets(),
+    }
+}
+
+/// 4 or 6.
+pub const fn version(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 4 } else { 6 }
+}
+
+/// Key of `SERVICES`: `{address 16, port 2, protocol 1, version 1}`.
+pub fn service_key(vip: IpAddr, port: u16, protocol: u8) -> [u8; 20] {
+    let [p0, p1] = port.to_be_bytes();
+    concat(&[&address(vip), &[p0, p1, protocol, version(vip)]])
+}
+
+/// Value of `SERVICES`: `{key 20, index 4, pool 4, flags 4}`.
+pub fn service(key: &[u8; 20], index: u32, pool: u32, flags: u32) -> [u8; 32] {
+    concat(&[key, &index.to_le_bytes(), &pool.to_le_bytes(), &flags.to_le_bytes()])
+}
+
+/// Value of `POOLS`: `{current 4, former 4}`.
+pub fn pool(current: u32, former: u32) -> [u8; 8] {
+    concat(&[&current.to_le_bytes(), &former.to_le_bytes()])
+}
+
+/// `{table 4, slots 4, members 4, member count 4}`.
+pub fn group_head(table: u32, slots: u32, members: u32, count: u32) -> [u8; 16] {
+    concat(&[
+        &table.to_le_bytes(),
+        &slots.to_le_bytes(),
+        &members.to_le_bytes(),
+        &count.to_le_bytes(),
+    ])
+}
+
+/// Value of `GROUPS`: `{head 16, region 4, zero 12}`.
+pub fn group(head: &[u8; 16], region: u32) -> [u8; 32] {
+    concat(&[head, &region.to_le_bytes(), &[0; 12]])
+}
+
+/// Value of `DESCRIPTORS`: `{key 16, home 16, IPv6 source 16, IPv4 source 4, group count 4, zero 8,
+/// groups 8 × 4, zero 32}`.
+pub fn descriptor(
+    hash_key: [u64; 2],
+    home: &[u8; 16],
+    source_v6: [u8; 16],
+    source_v4: [u8; 4],
+    groups: &[u32],
+) -> [u8; 128] {
+    let mut order = [0; 32];
+    for (place, group) in order.chunks_exact_mut(4).zip(groups) {
+        place.copy_from_slice(&group.to_le_bytes());
+    }
+    concat(&[
+        &hash_key[0].to_le_bytes(),
+        &hash_key[1].to_le_bytes(),
+        home,
+        &source_v6,
+        &source_v4,
+        &(groups.len() as u32).to_le_bytes(),
+        &[0; 8],
+        &order,
+        &[0; 32],
+    ])
+}
+
+/// Value of `BACKENDS`: `{address 16, version 1, incarnation 1, MTU 2, zero 12}`.
+pub fn backend(to: IpAddr, incarnation: u8, mtu: u16) -> [u8; 32] {
+    concat(&[&address(to), &[version(to), incarnation], &mtu.to_le_bytes(), &[0; 12]])
+}
+
+/// Value of `MEMBERS`: `{backend 3, incarnation 1, state 1, ramp 1, next hop 2}`.
+pub const fn member(backend: u32, incarnation: u8, state: u8, ramp: u8, next_hop: u16) -> [u8; 8] {
+    let ([b0, b1, b2, _], [n0, n1]) = (backend.to_le_bytes(), next_hop.to_le_bytes());
+    [b0, b1, b2, incarnation, state, ramp, n0, n1]
+}
+
+/// Value of `NEXT_HOPS`: `{MAC 6, interface 2}`.
+pub const fn next_hop(mac: [u8; 6], interface: u16) -> [u8; 8] {
+    let ([a, b, c, d, e, f], [i0, i1]) = (mac, interface.to_le_bytes());
+    [a, b, c, d, e, f, i0, i1]
+}
+
+/// Value of `INTERFACES`: `{MAC 6, zero 2}`.
+pub const fn interface(mac: [u8; 6]) -> [u8; 8] {
+    next_hop(mac, 0)
+}
+
+/// Value of a slot table: four ranks.
+pub fn slot(ranks: [u16; 4]) -> [u8; 8] {
+    let [a, b, c, d] = ranks.map(u16::to_le_bytes);
+    concat(&[&a, &b, &c, &d])
+}
+
+/// Value of `STANDBYS`: a rank plus one, or zero.
+pub const fn standby(rank: Option<u16>) -> [u8; 8] {
+    match rank {
+        Some(rank) => (rank as u64 + 1).to_le_bytes(),
+        None => [0; 8],
+    }
+}
+
+/// Key of the receiver's `SOURCES`: `{bits 4, address 16}`; IPv4 prefixes count 96 more bits.
+pub fn source_prefix(prefix: IpAddr, bits: u32) -> (u32, [u8; 16]) {
+    (if prefix.is_ipv4() { 96 + bits } else { bits }, address(prefix))
+}
+
+/// Key of the receiver's `VIPS`: `{address 16, version 4}`.
+pub fn vip_key(vip: IpAddr) -> [u8; 20] {
+    concat(&[&address(vip), &u32::from(version(vip)).to_le_bytes()])
+}
+
+/// The parts one after the other.
+///
+/// # Panics
+/// When they are not `N` bytes together.
+fn concat<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
+    parts.concat().try_into().expect("the parts of a map value fill it")
+}

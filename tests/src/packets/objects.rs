@@ -1,0 +1,46 @@
+//! Finding and loading the objects under test.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use aya::{Ebpf, programs::Xdp};
+
+/// Where the objects are: `SPILLWAY_BPF_OBJECTS`, or else where `cargo xtask build` puts them.
+pub fn directory() -> PathBuf {
+    match std::env::var_os("SPILLWAY_BPF_OBJECTS") {
+        Some(directory) => directory.into(),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bpf"),
+    }
+}
+
+/// Loads the object `NAME.o` and in it the programs named.
+///
+/// # Errors
+/// When the file is missing or the kernel refuses it; the error carries the verifier's log.
+pub fn load(name: &str, programs: &[&str]) -> Result<Ebpf> {
+    let path = directory().join(format!("{name}.o"));
+    ensure!(path.is_file(), "{}: not there; run `cargo xtask build`", path.display());
+    let mut bpf = Ebpf::load_file(&path).with_context(|| path.display().to_string())?;
+    for program in programs {
+        program_mut(&mut bpf, program)?.load().with_context(|| format!("load {program}"))?;
+    }
+    Ok(bpf)
+}
+
+/// An XDP program of an object.
+///
+/// # Errors
+/// When there is none of that name.
+pub fn program<'b>(bpf: &'b Ebpf, name: &str) -> Result<&'b Xdp> {
+    let program = bpf.program(name).with_context(|| format!("{name}: no such program"))?;
+    program.try_into().with_context(|| format!("{name}: no XDP program"))
+}
+
+/// As [`program`], to change it.
+///
+/// # Errors
+/// When there is none of that name.
+pub fn program_mut<'b>(bpf: &'b mut Ebpf, name: &str) -> Result<&'b mut Xdp> {
+    let program = bpf.program_mut(name).with_context(|| format!("{name}: no such program"))?;
+    program.try_into().with_context(|| format!("{name}: no XDP program"))
+}

@@ -1,0 +1,168 @@
+//! A row of the table: what a frame is, and what must come of it.
+
+use std::fmt::Write as _;
+
+use anyhow::{Result, ensure};
+
+use super::{
+    balancer::Ran,
+    counters::{BACKENDS, Counters, SERVICES, VERDICTS},
+    frames::{self, Flow, Tunnel},
+    mx2,
+    scene::{HASH_KEY, Scene},
+    verdicts,
+};
+
+/// A row; `S` is what stands in the maps.
+#[derive(Clone, Debug)]
+pub struct Row<S> {
+    /// What it is.
+    pub what: String,
+    /// What stands in the maps.
+    pub scene: S,
+    /// The frame that comes in.
+    pub frame: Vec<u8>,
+    /// What must come of it.
+    pub expected: Expected,
+}
+
+/// What must come of a frame.
+#[derive(Clone, Debug)]
+pub struct Expected {
+    /// Label of the verdict.
+    pub verdict: &'static str,
+    /// The frame afterwards; `None` for one that is dropped: nobody sees it.
+    pub frame: Option<Vec<u8>>,
+    /// Who is said to have had it: service, backend, connections.
+    pub traffic: Option<(u32, u32, u64)>,
+}
+
+impl<S> Row<S> {
+    /// A frame that is dropped.
+    pub fn dropped(
+        what: impl Into<String>,
+        scene: S,
+        frame: Vec<u8>,
+        verdict: &'static str,
+    ) -> Self {
+        let expected = Expected { verdict, frame: None, traffic: None };
+        Self { what: what.into(), scene, frame, expected }
+    }
+
+    /// A frame that the host gets as it came.
+    pub fn passed(
+        what: impl Into<String>,
+        scene: S,
+        frame: Vec<u8>,
+        verdict: &'static str,
+    ) -> Self {
+        let expected = Expected { verdict, frame: Some(frame.clone()), traffic: None };
+        Self { what: what.into(), scene, frame, expected }
+    }
+
+    /// A frame that the host gets as another one.
+    pub fn changed(
+        what: impl Into<String>,
+        scene: S,
+        (frame, after): (Vec<u8>, Vec<u8>),
+        verdict: &'static str,
+    ) -> Self {
+        let expected = Expected { verdict, frame: Some(after), traffic: None };
+        Self { what: what.into(), scene, frame, expected }
+    }
+}
+
+impl Row<Scene> {
+    /// A frame of `flow` that leaves for the member of a rank in a region. The frame tells itself
+    /// whether it is TCP and a SYN without ACK, which counts as a connection.
+    ///
+    /// # Panics
+    /// When the scene has no such service or member.
+    pub fn sent(
+        what: impl Into<String>,
+        scene: Scene,
+        (flow, frame): (&Flow, Vec<u8>),
+        (region, rank): (usize, u16),
+    ) -> Self {
+        let what = what.into();
+        let (protocol, connections) = transport(&frame);
+        let service = scene.service(flow, protocol).unwrap_or_else(|| panic!("{what}: no service"));
+        let member = scene.regions[region].members[usize::from(rank)];
+        let (gateway, interface) = scene.next_hops[&member.next_hop];
+        let tunnel = Tunnel {
+            macs: (gateway, scene.interfaces[&interface]),
+            source: match member.address.is_ipv4() {
+                true => scene.sources.0.into(),
+                false => scene.sources.1.into(),
+            },
+            destination: member.address,
+            flow_label: mx2::hash(flow, protocol, service.flags == 1, HASH_KEY).flow_label(),
+        };
+        let verdict = if interface == super::scene::INGRESS { "transmitted" } else { "redirected" };
+        let expected = Expected {
+            verdict,
+            frame: Some(tunnel.around(&frames::hopped(&frame))),
+            traffic: Some((service.index, member.backend, connections)),
+        };
+        Self { what, scene, frame, expected }
+    }
+}
+
+/// Protocol of a whole frame without VLAN tags, and how many connections it asks for.
+fn transport(frame: &[u8]) -> (u8, u64) {
+    let ip = &frame[frames::ETHERNET..];
+    let (protocol, header) = match ip[0] >> 4 {
+        4 => (ip[9], usize::from(ip[0] & 15) * 4),
+        _ => (ip[6], 40),
+    };
+    let asks = protocol == 6 && ip[header + 13] & 0x12 == 0x02;
+    (protocol, asks.into())
+}
+
+impl Expected {
+    /// The counters that must move, by a frame of so many bytes, and no others.
+    ///
+    /// # Errors
+    /// When the verdict is not in the document.
+    pub fn counters(&self, bytes: u64) -> Result<Counters> {
+        let mut counters = Counters::default();
+        counters.add((VERDICTS, verdicts::named(self.verdict)?.number), [1, bytes, 0]);
+        if let Some((service, backend, connections)) = self.traffic {
+            counters.add((SERVICES, service), [1, bytes, connections]);
+            counters.add((BACKENDS, backend), [1, bytes, connections]);
+        }
+        Ok(counters)
+    }
+
+    /// Compares what was expected of a frame of so many bytes with what was.
+    ///
+    /// # Errors
+    /// Says what differs.
+    pub fn check(&self, bytes: usize, ran: &Ran, moved: &Counters) -> Result<()> {
+        let counters = self.counters(bytes as u64)?;
+        ensure!(*moved == counters, "counters moved: {:?}\nexpected: {:?}", moved.0, counters.0);
+        let action = verdicts::named(self.verdict)?.action;
+        ensure!(ran.action == action, "XDP action {}, expected {action}", ran.action);
+        if let Some(frame) = &self.frame {
+            ensure!(ran.frame == *frame, "frame:\n{}expected:\n{}", dump(&ran.frame), dump(frame));
+        }
+        Ok(())
+    }
+
+    /// Whether the frame goes on to somebody else.
+    pub fn is_sent(&self) -> bool {
+        self.traffic.is_some()
+    }
+}
+
+fn dump(frame: &[u8]) -> String {
+    let mut text = String::new();
+    for (number, line) in frame.chunks(16).enumerate() {
+        let _ = write!(text, "  {:04x} ", 16 * number);
+        for byte in line {
+            let _ = write!(text, " {byte:02x}");
+        }
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,282 @@
+//! What stands in the balancer's maps: one pool of a few regions, in plain numbers.
+//!
+//! Indices are far apart on purpose, so that one taken for another finds nothing. Every slot that a
+//! row says nothing about holds [`STRANGER`], who is up: a wrong slot shows as a wrong backend.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::frames::{self, Flow};
+use super::{layout, mx2};
+
+/// Key of the flow hash.
+pub const HASH_KEY: [u64; 2] = [0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210];
+/// Member states.
+pub const DEAD: u8 = 0;
+/// Keeps what is open.
+pub const UNFIT: u8 = 1;
+/// Takes all.
+pub const UP: u8 = 2;
+/// No rank.
+pub const NONE: u16 = 0xffff;
+/// Members of a region: ranks 0 to 8.
+pub const MEMBERS: u16 = 9;
+/// The rank in every slot that nobody set.
+pub const STRANGER: u16 = 8;
+/// MAC of next hop 30.
+pub const GATEWAY: [u8; 6] = [0x02, 0, 0, 0, 0, 0xfe];
+/// The interface that test runs come in on: `lo`.
+pub const INGRESS: u16 = 1;
+/// Index of the next hop that everybody is behind.
+pub const NEXT_HOP: u16 = 30;
+/// Outer IPv4 source.
+pub const SOURCE_V4: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+/// Outer IPv6 source.
+pub const SOURCE_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
+
+const POOL: u32 = 40;
+const DESCRIPTOR: u32 = 50;
+const GROUPS: [u32; 8] = [60, 63, 66, 69, 72, 75, 78, 81];
+const FIRST_MEMBER: u32 = 1_000;
+const MEMBER_INCARNATION: u8 = 7;
+
+/// A slot table of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Table {
+    /// Index, with the top bit for tables of a size of their own.
+    pub reference: u32,
+    /// Slots.
+    pub slots: u32,
+}
+
+/// Tables that stand ready, full of strangers: default sizes first.
+pub const TABLES: [Table; 5] = [
+    Table { reference: 3, slots: 65_537 },
+    Table { reference: 9, slots: 65_537 },
+    Table { reference: 1 << 31 | 2, slots: 251 },
+    Table { reference: 1 << 31 | 5, slots: 2 },
+    Table { reference: 1 << 31 | 6, slots: 131_071 },
+];
+
+/// A service on the pool.
+#[derive(Clone, Copy, Debug)]
+pub struct Service {
+    /// Its VIP.
+    pub vip: IpAddr,
+    /// Its port.
+    pub port: u16,
+    /// Its protocol number.
+    pub protocol: u8,
+    /// Index of its counters.
+    pub index: u32,
+    /// 1: by address.
+    pub flags: u32,
+}
+
+/// A member of a region.
+#[derive(Clone, Copy, Debug)]
+pub struct Member {
+    /// Index of its backend, and of that one's counters.
+    pub backend: u32,
+    /// Where its tunnel ends.
+    pub address: IpAddr,
+    /// [`DEAD`], [`UNFIT`] or [`UP`].
+    pub state: u8,
+    /// 255: all of its share.
+    pub ramp: u8,
+    /// Index of its next hop.
+    pub next_hop: u16,
+    /// Largest outer packet.
+    pub mtu: u16,
+    /// Incarnation that the backend has; members say 7.
+    pub incarnation: u8,
+}
+
+/// A region's group.
+#[derive(Clone, Debug)]
+pub struct Region {
+    /// Its members by rank.
+    pub members: Vec<Member>,
+    /// Its table.
+    pub table: Table,
+    /// Slots that hold something else than strangers.
+    pub lists: BTreeMap<u32, [u16; 4]>,
+    /// Its standbys.
+    pub standbys: [Option<u16>; 8],
+}
+
+/// What stands in the maps.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    /// Services.
+    pub services: Vec<Service>,
+    /// Regions, nearest first.
+    pub regions: Vec<Region>,
+    /// Outer sources; unspecified: none.
+    pub sources: (Ipv4Addr, Ipv6Addr),
+    /// Next hops by index: MAC and interface.
+    pub next_hops: BTreeMap<u16, ([u8; 6], u16)>,
+    /// MACs of interfaces.
+    pub interfaces: BTreeMap<u16, [u8; 6]>,
+    /// Interfaces that packets can be redirected to.
+    pub devices: BTreeSet<u32>,
+    /// The word of the pool: current and former descriptor.
+    pub pool_word: (u32, u32),
+}
+
+impl Scene {
+    /// One region of nine members that are up, tunnels of the given IP version, and the usual
+    /// services: TCP 80 and UDP 53 on both VIPs, TCP 81 and UDP 54 by address.
+    pub fn new(version: u8) -> Self {
+        let v4 = IpAddr::from([198, 51, 100, 1]);
+        let v6 = IpAddr::from(Ipv6Addr::new(0x2001, 0xdb8, 0x80, 0, 0, 0, 0, 1));
+        let service =
+            |vip, port, protocol, index, flags| Service { vip, port, protocol, index, flags };
+        Self {
+            services: vec![
+                service(v4, 80, 6, 11, 0),
+                service(v4, 53, 17, 12, 0),
+                service(v6, 80, 6, 13, 0),
+                service(v6, 53, 17, 14, 0),
+                service(v4, 81, 6, 15, 1),
+                service(v4, 54, 17, 16, 1),
+                service(v6, 81, 6, 17, 1),
+            ],
+            regions: vec![Region::new(0, version)],
+            sources: (SOURCE_V4, SOURCE_V6),
+            next_hops: [(NEXT_HOP, (GATEWAY, INGRESS))].into(),
+            interfaces: [(INGRESS, frames::HOST)].into(),
+            devices: BTreeSet::new(),
+            pool_word: (DESCRIPTOR, 0),
+        }
+    }
+
+    /// Adds the next region of the order.
+    #[must_use]
+    pub fn and_region(mut self, version: u8) -> Self {
+        self.regions.push(Region::new(self.regions.len(), version));
+        self
+    }
+
+    /// Sets the list of the slot that a flow hashes to in a region.
+    #[must_use]
+    pub fn list(mut self, region: usize, hash: mx2::Hash, ranks: [u16; 4]) -> Self {
+        let region = &mut self.regions[region];
+        region.lists.insert(hash.slot(region.table.slots), ranks);
+        self
+    }
+
+    /// Changes a member.
+    #[must_use]
+    pub fn member(mut self, region: usize, rank: u16, change: impl FnOnce(&mut Member)) -> Self {
+        change(&mut self.regions[region].members[usize::from(rank)]);
+        self
+    }
+
+    /// Sets the states of members of a region.
+    #[must_use]
+    pub fn states(mut self, region: usize, state: u8, ranks: &[u16]) -> Self {
+        for &rank in ranks {
+            self.regions[region].members[usize::from(rank)].state = state;
+        }
+        self
+    }
+
+    /// Changes anything.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    /// The service of a flow.
+    pub fn service(&self, flow: &Flow, protocol: u8) -> Option<Service> {
+        let is_it = |service: &&Service| {
+            (service.vip, service.port) == (flow.vip.ip(), flow.vip.port())
+                && service.protocol == protocol
+        };
+        self.services.iter().find(is_it).copied()
+    }
+
+    /// Keys and values of the service map.
+    pub fn service_entries(&self) -> Vec<([u8; 20], [u8; 32])> {
+        let entry = |service: &Service| {
+            let key = layout::service_key(service.vip, service.port, service.protocol);
+            (key, layout::service(&key, service.index, POOL, service.flags))
+        };
+        self.services.iter().map(entry).collect()
+    }
+
+    /// Elements of the arrays: map, index, value.
+    pub fn elements(&self) -> Vec<(&'static str, u32, Vec<u8>)> {
+        let mut elements: Vec<(&'static str, u32, Vec<u8>)> = Vec::new();
+        let mut add = |map, index, value: &[u8]| elements.push((map, index, value.to_vec()));
+        add("POOLS", POOL, &layout::pool(self.pool_word.0, self.pool_word.1));
+        let mut heads = Vec::new();
+        for (number, region) in self.regions.iter().enumerate() {
+            let first = FIRST_MEMBER + 100 * number as u32;
+            let (table, count) = (region.table, region.members.len() as u32);
+            let head = layout::group_head(table.reference, table.slots, first, count);
+            heads.push(head);
+            add("GROUPS", GROUPS[number], &layout::group(&head, number as u32));
+            for (place, standby) in (8 * GROUPS[number]..).zip(region.standbys) {
+                add("STANDBYS", place, &layout::standby(standby));
+            }
+            for (index, member) in (first..).zip(&region.members) {
+                let Member { backend, address, state, ramp, next_hop, mtu, incarnation } = *member;
+                let word = layout::member(backend, MEMBER_INCARNATION, state, ramp, next_hop);
+                add("MEMBERS", index, &word);
+                add("BACKENDS", backend, &layout::backend(address, incarnation, mtu));
+            }
+        }
+        let home = heads.first().copied().unwrap_or([0; 16]);
+        let (v4, v6) = (self.sources.0.octets(), self.sources.1.octets());
+        let groups = &GROUPS[..heads.len()];
+        add("DESCRIPTORS", DESCRIPTOR, &layout::descriptor(HASH_KEY, &home, v6, v4, groups));
+        for (&index, &(mac, interface)) in &self.next_hops {
+            add("NEXT_HOPS", index.into(), &layout::next_hop(mac, interface));
+        }
+        for (&index, &mac) in &self.interfaces {
+            add("INTERFACES", index.into(), &layout::interface(mac));
+        }
+        elements
+    }
+
+    /// Slots that hold something else than strangers: table, slot, value.
+    pub fn slots(&self) -> impl Iterator<Item = (Table, u32, [u8; 8])> + '_ {
+        self.regions.iter().flat_map(|region| {
+            let lists = region.lists.iter();
+            lists.map(|(&slot, &list)| (region.table, slot, layout::slot(list)))
+        })
+    }
+}
+
+impl Region {
+    fn new(number: usize, version: u8) -> Self {
+        let tables = [0, 1, 2, 4];
+        let member = |rank: u16| Member {
+            backend: 10 * (number as u32 + 1) + u32::from(rank),
+            address: backend_address(number as u8, rank as u8, version),
+            state: UP,
+            ramp: 255,
+            next_hop: NEXT_HOP,
+            mtu: 1_500,
+            incarnation: MEMBER_INCARNATION,
+        };
+        Self {
+            members: (0..MEMBERS).map(member).collect(),
+            table: TABLES[tables[number % tables.len()]],
+            lists: BTreeMap::new(),
+            standbys: [None; 8],
+        }
+    }
+}
+
+/// 10.(1 + region).0.(1 + rank) or fd00:(1 + region)::(1 + rank).
+fn backend_address(region: u8, rank: u8, version: u8) -> IpAddr {
+    let (region, rank) = (1 + region, 1 + rank);
+    match version {
+        4 => IpAddr::from([10, region, 0, rank]),
+        _ => IpAddr::from([0xfd00, region.into(), 0, 0, 0, 0, 0, rank.into()]),
+    }
+}

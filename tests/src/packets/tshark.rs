@@ -1,0 +1,77 @@
+//! What `tshark` says of frames: it shares no code with us.
+
+use std::{fs, path::Path, process::Command};
+
+use anyhow::{Context as _, Result, ensure};
+
+/// Validate every checksum; follow no conversations, since rows have nothing to do with each other.
+const PREFERENCES: [&str; 5] = [
+    "ip.check_checksum:TRUE",
+    "tcp.check_checksum:TRUE",
+    "udp.check_checksum:TRUE",
+    "tcp.analyze_sequence_numbers:FALSE",
+    "ip.defragment:FALSE",
+];
+
+/// Payloads are bytes of no meaning, whatever the port.
+const PAYLOADS: [&str; 2] = ["dns", "http"];
+
+/// Decodes frames; gives the stack of protocols of each.
+///
+/// # Errors
+/// When `tshark` is missing, finds fault with a frame, or tells of another number of frames.
+pub fn decode(frames: &[Vec<u8>], file: &Path) -> Result<Vec<String>> {
+    fs::write(file, pcap(frames)).with_context(|| file.display().to_string())?;
+    let mut command = Command::new("tshark");
+    command.arg("-n").arg("-r").arg(file);
+    for preference in PREFERENCES {
+        command.args(["-o", preference]);
+    }
+    for protocol in PAYLOADS {
+        command.args(["--disable-protocol", protocol]);
+    }
+    command.args(["-T", "fields", "-E", "separator=/t", "-E", "occurrence=a"]);
+    for field in ["frame.protocols", "_ws.malformed", "_ws.expert.severity", "_ws.expert.message"] {
+        command.args(["-e", field]);
+    }
+    let output = command.output().context("start tshark")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.success(), "tshark: {}", String::from_utf8_lossy(&output.stderr));
+    ensure!(said.lines().count() == frames.len(), "tshark: tells of other frames:\n{said}");
+    let read = |(number, line)| judge(line).with_context(|| format!("frame {}", number + 1));
+    said.lines().enumerate().map(read).collect()
+}
+
+/// The protocols of a line of fields, if it tells of no fault.
+fn judge(line: &str) -> Result<String> {
+    /// `PI_WARN` of epan/proto.h; what is below is talk.
+    const WARNING: u32 = 0x0060_0000;
+    let fields: Vec<_> = line.split('\t').collect();
+    let [protocols, malformed, severities, messages] = fields[..] else {
+        anyhow::bail!("tshark: four fields expected: {line}");
+    };
+    ensure!(malformed.is_empty(), "malformed: {line}");
+    let mut messages = messages.split(',');
+    for severity in severities.split(',').filter(|severity| !severity.is_empty()) {
+        let message = messages.next().unwrap_or_default();
+        // A reset is no fault of a frame, though tshark warns of it.
+        let is_talk = severity.parse::<u32>()? < WARNING || message == "Connection reset (RST)";
+        ensure!(is_talk, "tshark warns: {line}");
+    }
+    Ok(protocols.to_owned())
+}
+
+/// A capture file of Ethernet frames, all taken at the same moment.
+fn pcap(frames: &[Vec<u8>]) -> Vec<u8> {
+    let mut file = Vec::new();
+    for word in [0xa1b2_c3d4, 4 << 16 | 2, 0, 0, 65_535, 1_u32] {
+        file.extend(word.to_le_bytes());
+    }
+    for frame in frames {
+        for word in [0, 0, frame.len() as u32, frame.len() as u32] {
+            file.extend(word.to_le_bytes());
+        }
+        file.extend(frame);
+    }
+    file
+}

@@ -1,0 +1,194 @@
+//! The pure decision over the same scenes: what the loaded programs must agree with.
+
+use std::{collections::HashMap, net::IpAddr};
+
+use lb_common::{
+    abi::{
+        backend::Backend,
+        descriptor::Descriptor,
+        group::Group,
+        member::MemberWord,
+        next_hop::{InterfaceWord, NextHopWord},
+        pod::{Pod, from_bytes},
+        pool::PoolWord,
+        service::{AddressWords, Service, ServiceKey, address_of},
+        slot::{SlotWord, StandbyWord},
+        table_ref::TableRef,
+        verdict::Verdict,
+    },
+    path::{self, Head, Kind, Tables, encapsulate},
+    receive::{self, Allowed},
+};
+
+use super::{
+    frames, layout,
+    receiver::{SOURCES, VIPS},
+    row::Expected,
+    scene::{STRANGER, Scene, TABLES},
+};
+
+/// A scene, as the pure decision reads it.
+#[derive(Debug, Default)]
+pub struct Twin {
+    services: HashMap<ServiceKey, Service>,
+    words: HashMap<(&'static str, u32), u64>,
+    descriptors: HashMap<u32, Descriptor>,
+    groups: HashMap<u32, Group>,
+    backends: HashMap<u32, Backend>,
+    slots: HashMap<(u32, u32), u64>,
+    devices: Vec<u32>,
+}
+
+/// A map value from its bytes.
+fn value<T: Pod>(bytes: &[u8]) -> T {
+    from_bytes(bytes).expect("a map value has its length")
+}
+
+impl Twin {
+    /// The twin of a scene.
+    pub fn new(scene: &Scene) -> Self {
+        let mut twin = Self { devices: scene.devices.iter().copied().collect(), ..Self::default() };
+        for (key, service) in scene.service_entries() {
+            twin.services.insert(value(&key), value(&service));
+        }
+        for (map, index, bytes) in scene.elements() {
+            match map {
+                "DESCRIPTORS" => drop(twin.descriptors.insert(index, value(&bytes))),
+                "GROUPS" => drop(twin.groups.insert(index, value(&bytes))),
+                "BACKENDS" => drop(twin.backends.insert(index, value(&bytes))),
+                _ => drop(twin.words.insert((map, index), value(&bytes))),
+            }
+        }
+        for (table, slot, bytes) in scene.slots() {
+            twin.slots.insert((table.reference, slot), value(&bytes));
+        }
+        twin
+    }
+
+    fn word(&self, map: &'static str, index: u32) -> Option<u64> {
+        Some(self.words.get(&(map, index)).copied().unwrap_or(0))
+    }
+
+    /// What the pure decision makes of a frame.
+    pub fn expects(&self, frame: &[u8]) -> Expected {
+        let forward = match path::decide(frame, self) {
+            Ok(forward) => forward,
+            Err(verdict) => return refused(verdict, frame),
+        };
+        let head = match encapsulate::head(self, &forward) {
+            Ok(head) => head,
+            Err(verdict) => return refused(verdict, frame),
+        };
+        let interface = u32::from(forward.choice.next_hop.interface());
+        let verdict = match interface {
+            1 => Verdict::Transmitted,
+            _ if self.devices.contains(&interface) => Verdict::Redirected,
+            _ => return refused(Verdict::RedirectFailed, frame),
+        };
+        let head = match &head {
+            Head::V4(head) => &head[..],
+            Head::V6(head) => &head[..],
+        };
+        let inner = hopped(frame);
+        let connections = u64::from(forward.parsed.kind == Kind::NewConnection);
+        Expected {
+            verdict: verdict.name(),
+            frame: Some([head, &inner[frames::ETHERNET..]].concat()),
+            traffic: Some((forward.service.index, forward.choice.member.backend(), connections)),
+        }
+    }
+}
+
+/// The frame after one hop. A header checksum that was wrong stays as wrong as it was, so it is not
+/// computed anew: one less in the TTL is 0x0100 more in the sum, with the carry added at the end.
+fn hopped(frame: &[u8]) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    if frame[frames::ETHERNET] >> 4 == 4 {
+        frame[22] -= 1;
+        let sum = u32::from(u16::from_be_bytes([frame[24], frame[25]])) + 0x0100;
+        let sum = (sum & 0xffff) + (sum >> 16);
+        // Both are zero in ones' complement; a header never sums to the positive one.
+        let sum = if sum == 0xffff { 0 } else { sum as u16 };
+        frame[24..26].copy_from_slice(&sum.to_be_bytes());
+    } else {
+        frame[21] -= 1;
+    }
+    frame
+}
+
+/// What becomes of a frame that stays as it is.
+fn refused(verdict: Verdict, frame: &[u8]) -> Expected {
+    use lb_common::abi::verdict::Action;
+    let frame = (verdict.action() == Action::Pass).then(|| frame.to_vec());
+    Expected { verdict: verdict.name(), frame, traffic: None }
+}
+
+impl Tables for Twin {
+    fn service(&self, key: &ServiceKey) -> Option<&Service> {
+        self.services.get(key)
+    }
+    fn pool(&self, index: u32) -> Option<PoolWord> {
+        self.word("POOLS", index).map(PoolWord)
+    }
+    fn descriptor(&self, index: u32) -> Option<&Descriptor> {
+        self.descriptors.get(&index)
+    }
+    fn group(&self, index: u32) -> Option<&Group> {
+        self.groups.get(&index)
+    }
+    fn slot(&self, table: TableRef, slot: u32) -> Option<SlotWord> {
+        let there = TABLES.iter().find(|known| known.reference == table.0)?;
+        let strangers = || u64::from_le_bytes(layout::slot([STRANGER; 4]));
+        let word = || self.slots.get(&(table.0, slot)).copied().unwrap_or_else(strangers);
+        (slot < there.slots).then(word).map(SlotWord)
+    }
+    fn standby(&self, index: u32) -> Option<StandbyWord> {
+        self.word("STANDBYS", index).map(StandbyWord)
+    }
+    fn member(&self, index: u32) -> Option<MemberWord> {
+        self.word("MEMBERS", index).map(MemberWord)
+    }
+    fn backend(&self, index: u32) -> Option<&Backend> {
+        self.backends.get(&index)
+    }
+    fn next_hop(&self, index: u32) -> Option<NextHopWord> {
+        self.word("NEXT_HOPS", index).map(NextHopWord)
+    }
+    fn interface(&self, index: u32) -> Option<InterfaceWord> {
+        self.word("INTERFACES", index).map(InterfaceWord)
+    }
+}
+
+/// The receiver's lists, as the pure decision reads them.
+#[derive(Clone, Copy, Debug)]
+pub struct Lists;
+
+impl Lists {
+    /// What the pure decision makes of a frame.
+    pub fn expects(self, frame: &[u8]) -> Expected {
+        let decapsulation = match receive::decide(frame, &self) {
+            Ok(decapsulation) => decapsulation,
+            Err(verdict) => return refused(verdict, frame),
+        };
+        let rest = &frame[frames::ETHERNET + decapsulation.outer..];
+        let after = [&frame[..12], &decapsulation.ether_type, rest].concat();
+        let verdict = Verdict::Decapsulated.name();
+        Expected { verdict, frame: Some(after), traffic: None }
+    }
+}
+
+impl Allowed for Lists {
+    fn source(&self, address: &AddressWords) -> bool {
+        let octets: Vec<u8> = address.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let number = u128::from_be_bytes(octets.try_into().expect("16 bytes"));
+        SOURCES.iter().any(|&(prefix, bits)| {
+            let (bits, prefix) = layout::source_prefix(prefix, bits);
+            (number ^ u128::from_be_bytes(prefix)) >> (128 - bits) == 0
+        })
+    }
+
+    fn vip(&self, address: &AddressWords, version: u8) -> bool {
+        let vip: IpAddr = address_of(address, version);
+        VIPS.contains(&vip) && layout::version(vip) == version
+    }
+}
