@@ -10,6 +10,7 @@ pub mod health;
 pub mod ids;
 pub mod maglev;
 pub mod model;
+pub mod net;
 pub mod next_hop;
 pub mod plan;
 pub mod reconcile;

@@ -1,0 +1,144 @@
+//! What the kernel tells unasked.
+
+use std::io;
+
+use futures::FutureExt;
+use netlink_packet_core::{NetlinkBuffer, NetlinkMessage, NetlinkPayload};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_sys::{AsyncSocket, AsyncSocketExt, TokioSocket, protocols::NETLINK_ROUTE};
+use nix::errno::Errno;
+use rtnetlink::MulticastGroup;
+use tracing::debug;
+
+use super::{Interface, NetError, neighbour::Sighting};
+
+/// Room for one datagram; the kernel makes none larger than 32 KiB.
+const DATAGRAM: usize = 64 * 1024;
+
+/// Room for events that have not been read, bytes; the kernel gives what its limits allow.
+const BACKLOG: usize = 4 * 1024 * 1024;
+
+/// Datagrams taken together.
+const MOST_TOGETHER: usize = 256;
+
+/// Message types of `linux/rtnetlink.h` that are looked into.
+mod kind {
+    pub(super) const LINKS: [u16; 2] = [16, 17];
+    pub(super) const NEIGHBOURS: [u16; 2] = [28, 29];
+    /// NLMSG_NOOP, NLMSG_ERROR, NLMSG_DONE.
+    pub(super) const IDLE: [u16; 3] = [1, 2, 3];
+    pub(super) const OVERRUN: u16 = 4;
+}
+
+/// Something that changed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    Neighbour(Sighting),
+    NeighbourGone(Sighting),
+    Link(Interface),
+    LinkGone(u32),
+    /// Routes, rules or addresses, whichever.
+    Routing,
+    /// It is not known what.
+    Lost,
+}
+
+/// The socket that the kernel tells.
+pub(super) struct Events {
+    socket: TokioSocket,
+    datagram: Vec<u8>,
+}
+
+impl Events {
+    /// Listens, in this thread's network namespace.
+    pub(super) fn open() -> Result<Self, NetError> {
+        let open = || {
+            let mut socket = TokioSocket::new(NETLINK_ROUTE)?;
+            let inner = socket.socket_mut();
+            inner.set_rx_buf_sz(BACKLOG as i32)?;
+            inner.bind_auto()?;
+            for group in [
+                MulticastGroup::Link,
+                MulticastGroup::Neigh,
+                MulticastGroup::Ipv4Ifaddr,
+                MulticastGroup::Ipv6Ifaddr,
+                MulticastGroup::Ipv4Route,
+                MulticastGroup::Ipv6Route,
+                MulticastGroup::Ipv4Rule,
+                MulticastGroup::Ipv6Rule,
+                MulticastGroup::Nexthop,
+            ] {
+                inner.add_membership(group as u32)?;
+            }
+            Ok(Self { socket, datagram: Vec::with_capacity(DATAGRAM) })
+        };
+        open().map_err(NetError::Socket)
+    }
+
+    /// Waits for an event, and takes those that are there with it. Loses none when dropped.
+    pub(super) async fn next(&mut self) -> Result<Vec<Event>, NetError> {
+        let mut events = Vec::new();
+        let first = self.receive().await;
+        self.take(first, &mut events)?;
+        for _ in 1..MOST_TOGETHER {
+            let Some(more) = self.receive().now_or_never() else { break };
+            self.take(more, &mut events)?;
+        }
+        Ok(events)
+    }
+
+    async fn receive(&mut self) -> io::Result<()> {
+        self.datagram.clear();
+        self.socket.recv(&mut self.datagram).await
+    }
+
+    fn take(&self, received: io::Result<()>, events: &mut Vec<Event>) -> Result<(), NetError> {
+        match received {
+            Ok(()) => parse(&self.datagram, events),
+            Err(error) if error.raw_os_error() == Some(Errno::ENOBUFS as i32) => {
+                events.push(Event::Lost);
+            }
+            Err(error) => return Err(NetError::Socket(error)),
+        }
+        Ok(())
+    }
+}
+
+/// Reads the messages of a datagram, looking no further into them than is of use.
+fn parse(mut datagram: &[u8], events: &mut Vec<Event>) {
+    while !datagram.is_empty() {
+        let Ok(message) = NetlinkBuffer::new_checked(datagram) else {
+            events.push(Event::Lost);
+            return;
+        };
+        let length = message.length() as usize;
+        match message.message_type() {
+            kind if kind::IDLE.contains(&kind) => {}
+            kind::OVERRUN => events.push(Event::Lost),
+            kind if kind::LINKS.contains(&kind) || kind::NEIGHBOURS.contains(&kind) => {
+                events.extend(interpret(&datagram[..length]));
+            }
+            _ => events.push(Event::Routing),
+        }
+        // Messages are aligned to four bytes, netlink(7).
+        datagram = datagram.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+}
+
+fn interpret(message: &[u8]) -> Option<Event> {
+    let payload = match NetlinkMessage::deserialize(message) {
+        Ok(message) => message.payload,
+        Err(error) => {
+            debug!("net: unreadable event: {error}");
+            return Some(Event::Lost);
+        }
+    };
+    let NetlinkPayload::InnerMessage(message) = payload else { return None };
+    match message {
+        RouteNetlinkMessage::NewNeighbour(m) => Sighting::parse(m).map(Event::Neighbour),
+        RouteNetlinkMessage::DelNeighbour(m) => Sighting::parse(m).map(Event::NeighbourGone),
+        RouteNetlinkMessage::NewLink(m) => Interface::parse(m).map(Event::Link),
+        RouteNetlinkMessage::DelLink(m) => Interface::parse(m).map(|i| Event::LinkGone(i.index)),
+        _ => None,
+    }
+}

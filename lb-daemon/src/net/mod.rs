@@ -1,0 +1,52 @@
+//! Next hops: where packets to each backend leave this host, kept true from netlink.
+//!
+//! For every wanted address the kernel is asked for its route, and for the MAC of the neighbour that
+//! the route leads to. What comes in, comes one way: `events` (what the kernel tells) and `lookup`
+//! (what it answers) go into `hops`, which does no work of its own and says what changed and whom to
+//! ask for; [`NextHops`] carries it all out.
+//!
+//! - A neighbour's event changes its next hops at once. Routes are looked up again, all of them, after
+//!   any change of routes, rules, addresses or links; changes that come together are taken together.
+//! - A neighbour without a MAC is asked for again and again, more and more seldom; one that goes stale
+//!   is asked for before the kernel forgets it: packets that XDP sends keep no entry fresh.
+//! - Nothing is told of an address before something is known. A former answer stands while a new
+//!   neighbour is being asked for, and while one that was merely removed from the kernel's table is
+//!   asked for again; one that does not answer makes the address unresolved, and so does at once an
+//!   interface that goes down.
+//! - Events that the kernel could not deliver make everything be read anew.
+//!
+//! All sockets belong to the network namespace of the thread that opens them.
+
+mod addresses;
+mod asks;
+mod error;
+mod events;
+mod hops;
+mod link;
+mod lookup;
+mod neighbour;
+mod next_hops;
+mod route;
+mod unresolved;
+
+use std::net::IpAddr;
+
+pub use addresses::source_addresses;
+pub use error::NetError;
+pub use link::{Interface, interface_by_name};
+pub use next_hops::NextHops;
+pub use unresolved::Unresolved;
+
+use crate::next_hop::NextHop;
+
+/// What is known of the way to an address from now on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NextHopChange {
+    /// The backend.
+    pub address: IpAddr,
+    /// Its next hop, or why there is none.
+    pub hop: Result<NextHop, Unresolved>,
+}
+
+/// An Ethernet address.
+type Mac = [u8; 6];

@@ -1,0 +1,96 @@
+//! One route look-up.
+
+use std::net::IpAddr;
+
+use futures::StreamExt;
+use netlink_packet_core::{NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
+use netlink_packet_route::{
+    AddressFamily, RouteNetlinkMessage,
+    route::{RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteType, RouteVia},
+};
+use nix::errno::Errno;
+use rtnetlink::{Error, Handle};
+
+use super::{Unresolved, neighbour::NeighbourKey};
+
+/// Where the kernel would send packets to an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Route {
+    /// Interface, and gateway or the address itself.
+    pub(super) neighbour: NeighbourKey,
+    /// The route's own MTU, bytes.
+    pub(super) mtu: Option<u32>,
+}
+
+/// Asks the kernel which way it would take.
+///
+/// # Errors
+/// Netlink itself fails; that there is no way is an answer.
+pub(super) async fn route_to(
+    mut handle: Handle,
+    address: IpAddr,
+) -> Result<Result<Route, Unresolved>, Error> {
+    let mut question = RouteMessage::default();
+    question.header.address_family =
+        if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    question.header.destination_prefix_length = if address.is_ipv4() { 32 } else { 128 };
+    question.attributes.push(RouteAttribute::Destination(address.into()));
+    let mut message = NetlinkMessage::from(RouteNetlinkMessage::GetRoute(question));
+    message.header.flags = NLM_F_REQUEST;
+    match handle.request(message)?.next().await.map(|answer| answer.payload) {
+        Some(NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewRoute(route))) => {
+            Ok(parse(address, route))
+        }
+        Some(NetlinkPayload::Error(error)) => {
+            refusal(Errno::from_raw(-error.raw_code())).map(Err).ok_or(Error::NetlinkError(error))
+        }
+        _ => Err(Error::RequestFailed),
+    }
+}
+
+/// What an error means as an answer, ip-route(8); `None` if it is none.
+fn refusal(errno: Errno) -> Option<Unresolved> {
+    match errno {
+        Errno::ENETUNREACH | Errno::ESRCH => Some(Unresolved::NoRoute),
+        Errno::EHOSTUNREACH => Some(Unresolved::Refused("unreachable")),
+        Errno::EACCES => Some(Unresolved::Refused("prohibited")),
+        Errno::EINVAL => Some(Unresolved::Refused("blackhole")),
+        _ => None,
+    }
+}
+
+fn parse(address: IpAddr, message: RouteMessage) -> Result<Route, Unresolved> {
+    match message.header.kind {
+        RouteType::Unicast => {}
+        RouteType::Local => return Err(Unresolved::Own(address)),
+        RouteType::BlackHole => return Err(Unresolved::Refused("blackhole")),
+        RouteType::Prohibit => return Err(Unresolved::Refused("prohibited")),
+        RouteType::Unreachable | RouteType::Throw => {
+            return Err(Unresolved::Refused("unreachable"));
+        }
+        _ => return Err(Unresolved::NotUnicast(address)),
+    }
+    let (mut interface, mut gateway, mut mtu) = (None, address, None);
+    for attribute in message.attributes {
+        match attribute {
+            RouteAttribute::Oif(index) => interface = Some(index),
+            RouteAttribute::Gateway(RouteAddress::Inet(v4))
+            | RouteAttribute::Via(RouteVia::Inet(v4)) => gateway = v4.into(),
+            // An IPv4 route may have an IPv6 gateway, RFC 8950.
+            RouteAttribute::Gateway(RouteAddress::Inet6(v6))
+            | RouteAttribute::Via(RouteVia::Inet6(v6)) => gateway = v6.into(),
+            RouteAttribute::Metrics(metrics) => {
+                mtu = metrics.iter().find_map(|metric| match metric {
+                    RouteMetric::Mtu(mtu) => Some(*mtu),
+                    _ => None,
+                });
+            }
+            RouteAttribute::Encap(_) | RouteAttribute::EncapType(_) => {
+                return Err(Unresolved::Encapsulated);
+            }
+            _ => {}
+        }
+    }
+    let interface = interface.ok_or(Unresolved::NoRoute)?;
+    Ok(Route { neighbour: NeighbourKey { interface, address: gateway }, mtu })
+}
