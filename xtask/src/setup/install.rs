@@ -54,7 +54,7 @@ pub(super) fn install(lists: &Lists, names: &[&str]) -> Result<()> {
     }
 
     let added = services::enabled();
-    let added = services::names(added.difference(&enabled));
+    let added = services::servers(added.difference(&enabled));
     if !added.is_empty() {
         let list = added.iter().cloned().collect::<Vec<_>>().join(" ");
         let mut args = vec!["-c", DISABLE, "disable"];

@@ -30,7 +30,7 @@ if [ "$1" = update ]; then
 fi
 shift
 if [ "$status" = 0 ]; then
-    apt-get --quiet install --yes --no-install-recommends "$@" || status=$?
+    apt-get --quiet --option DPkg::Lock::Timeout=300 install --yes --no-install-recommends "$@" || status=$?
 fi
 
 umount "$policy"
