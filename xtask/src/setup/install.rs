@@ -1,13 +1,14 @@
 //! Installing Debian packages without starting anything on the host.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 
 use super::apt::Lists;
 use super::{services, sockets};
-use crate::process;
+use crate::process::{self, Job};
 use crate::root;
 use crate::ui;
 
@@ -28,16 +29,33 @@ for name in \"$@\"; do
     fi
 done";
 
+/// Where a killed installation may have left the file that its policy was mounted on. It has no
+/// effect, but is not the user's.
+const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+/// Removes what a killed installation left. An installation of now cleans up by itself.
+pub(super) fn recover() -> Result<()> {
+    if !fs::read_to_string(POLICY).is_ok_and(|text| text.contains("# spillway: stands in")) {
+        return Ok(());
+    }
+    let job = script(&format!("removing {POLICY}, left by a killed installation"), "keep", &[])?;
+    process::check(job)
+}
+
+/// The script in a mount namespace of its own.
+fn script(what_for: &str, update: &str, names: &[&str]) -> Result<Job> {
+    let mut args = vec!["--mount", "--propagation", "private", "--"];
+    args.extend(["sh", "-c", SCRIPT, "install", update]);
+    args.extend(names);
+    root::job(what_for, &[], OsStr::new("unshare"), &args)
+}
+
 /// Installs, then compares who listens and what starts at boot with what was before.
 pub(super) fn install(lists: &Lists, names: &[&str]) -> Result<()> {
     let (listened, enabled) = (sockets::listening()?, services::enabled());
     let update = if lists.system_is_stale() { "update" } else { "keep" };
-    let mut args = vec!["--mount", "--propagation", "private", "--"];
-    args.extend(["sh", "-c", SCRIPT, "install", update]);
-    args.extend(names);
     let what_for = format!("apt-get install {}", names.join(" "));
-    let job = root::job(&what_for, &[], OsStr::new("unshare"), &args)?;
-    let captured = process::capture(job, LIMIT)?;
+    let captured = process::capture(script(&what_for, update, names)?, LIMIT)?;
     if !captured.success() {
         eprintln!("{}", captured.output.trim_end());
         bail!("{what_for}: failed, see apt's own words above; install them by hand and run again");
