@@ -1,6 +1,6 @@
 # Runs as root in a mount namespace of its own, so that the policy below is seen by this
-# installation only and is gone when it ends, however it ends. Arguments: "update" or "keep",
-# then the packages.
+# installation only and is gone when it ends, however it ends. Arguments: "update" or "keep"; the
+# servers that are not to start at boot, in one word; then the packages.
 set -eu
 
 policy=/usr/sbin/policy-rc.d
@@ -38,7 +38,19 @@ export DEBIAN_FRONTEND=noninteractive
 if [ "$1" = update ]; then
     apt-get --quiet update
 fi
-shift
+export SPILLWAY_SERVERS="$2"
+shift 2
+# Run by apt after dpkg, also if we are gone by then. systemctl needs no running systemd for this,
+# and takes care of sysvinit's links; without it, there are only those.
+out_of_boot='for name in $SPILLWAY_SERVERS; do
+    [ -e "/etc/init.d/$name" ] || continue
+    if command -v systemctl >/dev/null; then
+        systemctl --quiet disable "$name"
+    else
+        update-rc.d "$name" disable
+    fi
+done'
 if [ $# -gt 0 ]; then
-    apt-get --quiet --option DPkg::Lock::Timeout=300 install --yes --no-install-recommends "$@"
+    apt-get --quiet --option DPkg::Lock::Timeout=300 --option DPkg::Post-Invoke::="$out_of_boot" \
+        install --yes --no-install-recommends "$@"
 fi

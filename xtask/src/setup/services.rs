@@ -8,8 +8,14 @@ use std::path::{Path, PathBuf};
 /// parameters) are part of a system that has them.
 const SERVERS: [&str; 1] = ["nginx"];
 
+/// Of our servers those that do not start at boot now, and are not to after an installation.
+pub(crate) fn kept_out() -> Vec<&'static str> {
+    let starting = servers(enabled().iter());
+    SERVERS.into_iter().filter(|&name| !starting.contains(name)).collect()
+}
+
 /// systemd's units and sysvinit's start links that are enabled, as paths.
-pub(crate) fn enabled() -> BTreeSet<PathBuf> {
+fn enabled() -> BTreeSet<PathBuf> {
     let mut links = BTreeSet::new();
     for folder in folders(Path::new("/etc/systemd/system"), |name| name.ends_with(".wants")) {
         links.extend(folders(&folder, |name| {
@@ -29,9 +35,9 @@ fn folders(dir: &Path, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     wanted.map(|entry| entry.path()).collect()
 }
 
-/// The servers behind links that are new: `nginx` for `…/nginx.service` and for
+/// The servers behind links: `nginx` for `…/nginx.service` and for
 /// `/etc/rc2.d/S01nginx`.
-pub(crate) fn servers<'a>(links: impl Iterator<Item = &'a PathBuf>) -> BTreeSet<String> {
+fn servers<'a>(links: impl Iterator<Item = &'a PathBuf>) -> BTreeSet<String> {
     links.filter_map(|link| name(link)).filter(|name| SERVERS.contains(&name.as_str())).collect()
 }
 
