@@ -3,7 +3,7 @@
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Result, anyhow};
-use lb_tests::packets::{
+use crate::packets::{
     balancer::{Balancer, Ran},
     counters::Counters,
     receiver::Receiver,
@@ -11,7 +11,7 @@ use lb_tests::packets::{
     scene::Scene,
 };
 
-/// Rows use indices below this; the whole maps are looked at once, in [`crate::whole`].
+/// Rows use indices below this; the whole maps are looked at once, in [`super::whole`].
 const WATCHED: u32 = 128;
 
 type Loaded<T> = LazyLock<Result<Mutex<Subject<T>>, String>>;

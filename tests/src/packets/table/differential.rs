@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Context as _, Result, ensure};
 use fastrand::Rng;
-use lb_tests::packets::{
+use crate::packets::{
     balancer::Ran,
     counters::Counters,
     frames::{Flow, Packet, Tunnel},
@@ -13,7 +13,7 @@ use lb_tests::packets::{
     twin::{Lists, Twin},
 };
 
-use crate::subject;
+use super::subject;
 
 /// Scenes, and packets in each.
 const SCENES: u64 = 250;
