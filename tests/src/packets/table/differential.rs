@@ -2,8 +2,6 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use anyhow::{Context as _, Result, ensure};
-use fastrand::Rng;
 use crate::packets::{
     balancer::Ran,
     counters::Counters,
@@ -12,6 +10,8 @@ use crate::packets::{
     scene::{GATEWAY, MEMBERS, NONE, Scene, TABLES},
     twin::{Lists, Twin},
 };
+use anyhow::{Context as _, Result, ensure};
+use fastrand::Rng;
 
 use super::subject;
 

@@ -2,7 +2,6 @@
 
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use anyhow::{Result, anyhow};
 use crate::packets::{
     balancer::{Balancer, Ran},
     counters::Counters,
@@ -10,6 +9,7 @@ use crate::packets::{
     row::Row,
     scene::Scene,
 };
+use anyhow::{Result, anyhow};
 
 /// Rows use indices below this; the whole maps are looked at once, in [`super::whole`].
 const WATCHED: u32 = 128;

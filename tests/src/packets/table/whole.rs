@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Result, bail, ensure};
 use crate::packets::{
     balancer::Balancer, counters::Counters, receiver::Receiver, tshark, verdicts,
 };
+use anyhow::{Result, bail, ensure};
 
 use super::{balancer_rows, receiver as receiver_rows};
 
