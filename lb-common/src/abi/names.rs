@@ -1,7 +1,9 @@
 //! Names of maps and programs, as they stand in the objects and under the pin path.
 
-/// Hash: [`super::service::ServiceKey`] to [`super::service::Service`].
-pub const SERVICES: &str = "SERVICES";
+/// Hash: [`super::service::ServiceKey::short`] to [`super::service::Service`], IPv4 services.
+pub const SERVICES_V4: &str = "SERVICES_V4";
+/// Hash: [`super::service::ServiceKey`] to [`super::service::Service`], IPv6 services.
+pub const SERVICES_V6: &str = "SERVICES_V6";
 /// Array of [`super::pool::PoolWord`].
 pub const POOLS: &str = "POOLS";
 /// Array of [`super::descriptor::Descriptor`].

@@ -67,6 +67,13 @@ impl ServiceKey {
         Self { address: address_words(address), port: port.to_be(), protocol, version }
     }
 
+    /// The key of an IPv4 service in eight bytes, `{address 32, port 16, protocol 8, 0}` from the low
+    /// end: the kernel hashes and compares it in a third of the time.
+    #[inline(always)]
+    pub const fn short(&self) -> u64 {
+        self.address[3] as u64 | (self.port as u64) << 32 | (self.protocol as u64) << 48
+    }
+
     /// The VIP's address.
     pub fn ip(&self) -> IpAddr {
         address_of(&self.address, self.version)

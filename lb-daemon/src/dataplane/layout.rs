@@ -46,6 +46,13 @@ impl Shape {
         }
     }
 
+    const fn services(name: &'static str, key_size: usize) -> Self {
+        Self {
+            entries: Some(limits::MAX_SERVICES),
+            ..Self::new(name, MapType::Hash, key_size, size_of::<Service>())
+        }
+    }
+
     const fn per_cpu<T>(name: &'static str, entries: u32) -> Self {
         Self { entries: Some(entries), ..Self::new(name, MapType::PerCpuArray, 4, size_of::<T>()) }
     }
@@ -76,11 +83,9 @@ impl Shape {
     }
 }
 
-const BALANCER: [Shape; 15] = [
-    Shape {
-        entries: Some(limits::MAX_SERVICES),
-        ..Shape::new(names::SERVICES, MapType::Hash, size_of::<ServiceKey>(), size_of::<Service>())
-    },
+const BALANCER: [Shape; 16] = [
+    Shape::services(names::SERVICES_V4, size_of::<u64>()),
+    Shape::services(names::SERVICES_V6, size_of::<ServiceKey>()),
     Shape::mapped::<u64>(names::POOLS, limits::MAX_POOLS),
     Shape::mapped::<Descriptor>(names::DESCRIPTORS, limits::MAX_DESCRIPTORS),
     Shape::mapped::<Group>(names::GROUPS, limits::MAX_GROUPS),

@@ -14,7 +14,7 @@ use lb_common::abi::{
     next_hop::{InterfaceWord, NextHopWord},
     pod::{bytes_of, from_bytes},
     pool::PoolWord,
-    service::{Service, ServiceKey},
+    service::{IPV4, Service, ServiceKey},
     slot::{SlotWord, StandbyWord},
     table_ref::TableRef,
     verdict::Verdict,
@@ -39,7 +39,8 @@ pub type PinnedMaps = Maps<Mapping>;
 /// Values that one word names are immutable while it names them; a reader that was overtaken by a
 /// change sees another word when it looks again.
 pub struct Maps<M> {
-    pub(super) services: HashMap<MapData, [u8; KEY], [u8; SERVICE]>,
+    pub(super) services_v4: HashMap<MapData, u64, [u8; SERVICE]>,
+    pub(super) services_v6: HashMap<MapData, [u8; KEY], [u8; SERVICE]>,
     pub(super) pools: ArrayView<u64, M>,
     pub(super) descriptors: ArrayView<Descriptor, M>,
     pub(super) groups: ArrayView<Group, M>,
@@ -75,7 +76,8 @@ impl PinnedMaps {
 impl<M: Access> Maps<M> {
     pub(super) fn open_with(pins: &Opener) -> Result<Self, MapsError> {
         Ok(Self {
-            services: pins.typed(names::SERVICES)?,
+            services_v4: pins.typed(names::SERVICES_V4)?,
+            services_v6: pins.typed(names::SERVICES_V6)?,
             pools: pins.array(names::POOLS)?,
             descriptors: pins.array(names::DESCRIPTORS)?,
             groups: pins.array(names::GROUPS)?,
@@ -101,8 +103,12 @@ impl<M: AsRef<Mapping>> Maps<M> {
     /// What the kernel answers.
     pub fn services(&self) -> Result<Vec<Service>, MapsError> {
         let mut services = Vec::new();
-        for entry in self.services.iter() {
-            let (_, value) = entry.map_err(of(names::SERVICES))?;
+        for entry in self.services_v4.iter() {
+            let (_, value) = entry.map_err(of(names::SERVICES_V4))?;
+            services.extend(from_bytes::<Service>(&value));
+        }
+        for entry in self.services_v6.iter() {
+            let (_, value) = entry.map_err(of(names::SERVICES_V6))?;
             services.extend(from_bytes::<Service>(&value));
         }
         services.sort_by_key(|service| service.key);
@@ -114,10 +120,15 @@ impl<M: AsRef<Mapping>> Maps<M> {
     /// # Errors
     /// What the kernel answers.
     pub fn service(&self, key: &ServiceKey) -> Result<Option<Service>, MapsError> {
-        match self.services.get(&array(bytes_of(key)), 0) {
+        let (map, found) = if key.version == IPV4 {
+            (names::SERVICES_V4, self.services_v4.get(&key.short(), 0))
+        } else {
+            (names::SERVICES_V6, self.services_v6.get(&array(bytes_of(key)), 0))
+        };
+        match found {
             Ok(value) => Ok(from_bytes(&value)),
             Err(MapError::KeyNotFound) => Ok(None),
-            Err(source) => Err(of(names::SERVICES)(source)),
+            Err(source) => Err(of(map)(source)),
         }
     }
 

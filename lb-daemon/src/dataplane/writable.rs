@@ -15,7 +15,7 @@ use lb_common::abi::{
     next_hop::{InterfaceWord, NextHopWord},
     pod::bytes_of,
     pool::PoolWord,
-    service::{Service, ServiceKey},
+    service::{IPV4, Service, ServiceKey},
     slot::StandbyWord,
     table_ref::TableRef,
 };
@@ -122,9 +122,14 @@ impl WritableMaps {
     /// # Errors
     /// What the kernel answers.
     pub fn set_service(&mut self, service: &Service) -> Result<(), MapsError> {
-        let key: [u8; size_of::<ServiceKey>()] = array(bytes_of(&service.key));
-        let value: [u8; size_of::<Service>()] = array(bytes_of(service));
-        self.maps.services.insert(key, value, 0).map_err(of(names::SERVICES))
+        let (key, value) = (&service.key, array(bytes_of(service)));
+        if key.version == IPV4 {
+            let done = self.maps.services_v4.insert(key.short(), value, 0);
+            done.map_err(of(names::SERVICES_V4))
+        } else {
+            let done = self.maps.services_v6.insert(array(bytes_of(key)), value, 0);
+            done.map_err(of(names::SERVICES_V6))
+        }
     }
 
     /// Unpublishes a service.
@@ -132,9 +137,14 @@ impl WritableMaps {
     /// # Errors
     /// What the kernel answers; a service that is not there is no error.
     pub fn remove_service(&mut self, key: &ServiceKey) -> Result<(), MapsError> {
-        match self.maps.services.remove(&array(bytes_of(key))) {
+        let (map, result) = if key.version == IPV4 {
+            (names::SERVICES_V4, self.maps.services_v4.remove(&key.short()))
+        } else {
+            (names::SERVICES_V6, self.maps.services_v6.remove(&array(bytes_of(key))))
+        };
+        match result {
             Err(MapError::KeyNotFound | MapError::ElementNotFound) => Ok(()),
-            result => result.map_err(of(names::SERVICES)),
+            result => result.map_err(of(map)),
         }
     }
 

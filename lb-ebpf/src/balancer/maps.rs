@@ -18,7 +18,7 @@ use lb_common::{
         member::MemberWord,
         next_hop::{InterfaceWord, NextHopWord},
         pool::PoolWord,
-        service::{Service, ServiceKey},
+        service::{IPV4, Service, ServiceKey},
         slot::{SlotWord, StandbyWord},
         table_ref::TableRef,
     },
@@ -32,7 +32,9 @@ const MMAP: usize = BPF_F_MMAPABLE as usize;
 const SIZED: usize = MMAP | BPF_F_INNER_MAP as usize;
 
 #[btf_map]
-static SERVICES: HashMap<ServiceKey, Service, { MAX_SERVICES as usize }> = HashMap::new();
+static SERVICES_V4: HashMap<u64, Service, { MAX_SERVICES as usize }> = HashMap::new();
+#[btf_map]
+static SERVICES_V6: HashMap<ServiceKey, Service, { MAX_SERVICES as usize }> = HashMap::new();
 #[btf_map]
 static POOLS: Array<u64, { MAX_POOLS as usize }, MMAP> = Array::new();
 #[btf_map]
@@ -71,7 +73,11 @@ pub(super) struct Maps;
 impl Tables for Maps {
     #[inline(always)]
     fn service(&self, key: &ServiceKey) -> Option<&Service> {
-        kernel::lookup_copy(&SERVICES, key)
+        if key.version == IPV4 {
+            kernel::lookup_word(&SERVICES_V4, key.short())
+        } else {
+            kernel::lookup_copy(&SERVICES_V6, key)
+        }
     }
 
     #[inline(always)]

@@ -55,6 +55,16 @@ pub fn lookup_copy<'m, K: Pod, V: Pod, const N: usize, const F: usize>(
     unsafe { map.get(key.get()) }
 }
 
+/// A value of a hash map whose key is one word; as [`lookup_copy`].
+#[inline(always)]
+pub fn lookup_word<V: Pod, const N: usize, const F: usize>(
+    map: &HashMap<u64, V, N, F>,
+    key: u64,
+) -> Option<&V> {
+    // SAFETY: as for `lookup_copy`.
+    unsafe { map.get(key) }
+}
+
 /// Whether a hash map has a key.
 #[inline(always)]
 pub fn contains<K: Pod, V: Pod, const N: usize, const F: usize>(

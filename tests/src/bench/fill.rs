@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 use aya::{
     Ebpf,
-    maps::{Array, ArrayOfMaps, HashMap, MapData},
+    maps::{Array, ArrayOfMaps, HashMap, Map, MapData},
 };
 use lb_common::abi::{
     backend::Backend,
@@ -15,7 +15,7 @@ use lb_common::abi::{
     next_hop::{InterfaceWord, NextHopWord},
     pod::bytes_of,
     pool::PoolWord,
-    service::{Service, ServiceKey, address_words},
+    service::{IPV4, Service, ServiceKey, address_words},
 };
 use lb_daemon::maglev;
 
@@ -80,31 +80,38 @@ fn members(balancer: &mut Ebpf, v6: bool) -> Result<()> {
     for (slot, &word) in table.words().iter().enumerate() {
         inner.set(slot as u32, word, 0)?;
     }
-    let mut tables: ArrayOfMaps<_, Array<MapData, u64>> = ArrayOfMaps::try_from(
-        balancer.map_mut(names::TABLES).context("the object has no tables")?,
-    )?;
+    let mut tables: ArrayOfMaps<_, Array<MapData, u64>> =
+        ArrayOfMaps::try_from(map_mut(balancer, names::TABLES)?)?;
     Ok(tables.set(0, &inner, 0)?)
 }
 
 fn services(balancer: &mut Ebpf) -> Result<()> {
-    let mut map: HashMap<_, [u8; 20], [u8; 32]> = HashMap::try_from(
-        balancer.map_mut(names::SERVICES).context("the object has no services")?,
-    )?;
     let ours = [VIP4.into(), VIP6.into()];
     let others = (0..OTHER_SERVICES).map(|n| [203, 0, 113, n as u8].into());
     for (index, address) in ours.into_iter().chain(others).enumerate() {
         for protocol in [6, 17] {
             let key = ServiceKey::new(address, 80, protocol);
             let service = Service { key, index: index as u32, pool: 0, flags: 0 };
-            map.insert(bytes::<20>(&key), bytes::<32>(&service), 0)?;
+            if key.version == IPV4 {
+                let mut map: HashMap<_, u64, [u8; 32]> =
+                    HashMap::try_from(map_mut(balancer, names::SERVICES_V4)?)?;
+                map.insert(key.short(), bytes::<32>(&service), 0)?;
+            } else {
+                let mut map: HashMap<_, [u8; 20], [u8; 32]> =
+                    HashMap::try_from(map_mut(balancer, names::SERVICES_V6)?)?;
+                map.insert(bytes::<20>(&key), bytes::<32>(&service), 0)?;
+            }
         }
     }
     Ok(())
 }
 
 fn set<V: aya::Pod>(balancer: &mut Ebpf, map: &str, index: u32, value: V) -> Result<()> {
-    let map = balancer.map_mut(map).with_context(|| format!("the object has no map {map}"))?;
-    Ok(Array::try_from(map)?.set(index, value, 0)?)
+    Ok(Array::try_from(map_mut(balancer, map)?)?.set(index, value, 0)?)
+}
+
+fn map_mut<'b>(balancer: &'b mut Ebpf, name: &str) -> Result<&'b mut Map> {
+    balancer.map_mut(name).with_context(|| format!("the object has no map {name}"))
 }
 
 #[expect(clippy::expect_used, reason = "both sizes are constants of the ABI")]

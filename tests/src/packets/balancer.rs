@@ -100,10 +100,23 @@ impl Balancer {
         Counters::read(&self.bpf, limit)
     }
 
+    /// Sets or erases a service: IPv4 ones stand under eight bytes of their key, address, port,
+    /// protocol and a zero.
+    fn service(&mut self, key: &[u8; 20], value: [u8; 32], erase: bool) -> Result<()> {
+        if key[19] == 4 {
+            let short = std::array::from_fn(|at| if at < 7 { key[12 + at] } else { 0 });
+            let mut map: HashMap<_, [u8; 8], [u8; 32]> = map_mut(&mut self.bpf, "SERVICES_V4")?;
+            if erase { map.remove(&short) } else { map.insert(short, value, 0) }?;
+        } else {
+            let mut map: HashMap<_, [u8; 20], [u8; 32]> = map_mut(&mut self.bpf, "SERVICES_V6")?;
+            if erase { map.remove(key) } else { map.insert(key, value, 0) }?;
+        }
+        Ok(())
+    }
+
     fn write(&mut self, scene: &Scene, erase: bool) -> Result<()> {
-        let mut services: HashMap<_, [u8; 20], [u8; 32]> = map_mut(&mut self.bpf, "SERVICES")?;
         for (key, value) in scene.service_entries() {
-            if erase { services.remove(&key) } else { services.insert(key, value, 0) }?;
+            self.service(&key, value, erase)?;
         }
         for (map, index, mut value) in scene.elements() {
             if erase {

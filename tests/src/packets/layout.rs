@@ -16,13 +16,13 @@ pub const fn version(address: IpAddr) -> u8 {
     if address.is_ipv4() { 4 } else { 6 }
 }
 
-/// Key of `SERVICES`: `{address 16, port 2, protocol 1, version 1}`.
+/// Key of `SERVICES_V6`: `{address 16, port 2, protocol 1, version 1}`.
 pub fn service_key(vip: IpAddr, port: u16, protocol: u8) -> [u8; 20] {
     let [p0, p1] = port.to_be_bytes();
     concat(&[&address(vip), &[p0, p1, protocol, version(vip)]])
 }
 
-/// Value of `SERVICES`: `{key 20, index 4, pool 4, flags 4}`.
+/// Value of both: `{key 20, index 4, pool 4, flags 4}`.
 pub fn service(key: &[u8; 20], index: u32, pool: u32, flags: u32) -> [u8; 32] {
     concat(&[key, &index.to_le_bytes(), &pool.to_le_bytes(), &flags.to_le_bytes()])
 }
