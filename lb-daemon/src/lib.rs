@@ -2,6 +2,8 @@
 //! the pinned maps through it.
 
 pub mod api;
+pub mod causes;
+pub mod command;
 pub mod dataplane;
 pub mod diff;
 pub mod directory;
@@ -14,5 +16,7 @@ pub mod net;
 pub mod next_hop;
 pub mod plan;
 pub mod reconcile;
+pub mod state;
+pub mod stop;
 pub mod store;
 pub mod watchdog;

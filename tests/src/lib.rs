@@ -32,7 +32,6 @@ pub mod bench;
 pub mod capture;
 pub mod daemon;
 pub mod harness;
-pub mod machine;
 pub mod packets;
 pub mod process;
 pub mod report;

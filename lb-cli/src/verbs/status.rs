@@ -21,6 +21,8 @@ pub(crate) struct Status {
     region: Option<String>,
     generation: u64,
     applied_at: Option<String>,
+    /// Why the packet path is not at the generation.
+    behind: Option<String>,
     checksum: String,
     interfaces: Vec<Interface>,
     services: Vec<Service>,
@@ -62,6 +64,7 @@ impl Status {
             region: Some(status.region).filter(|region| !region.is_empty()),
             generation: status.generation,
             applied_at: status.applied_at.map(|at| at.to_string()),
+            behind: Some(status.behind).filter(|behind| !behind.is_empty()),
             checksum: status.checksum,
             interfaces: status
                 .interfaces
@@ -80,12 +83,16 @@ impl Status {
     }
 
     fn head(&self) -> String {
-        let generation = match &self.applied_at {
+        let mut generation = match &self.applied_at {
             Some(at) => format!("{}, applied {at}", self.generation),
             None => format!("{}, nothing was applied yet", self.generation),
         };
+        if let Some(behind) = &self.behind {
+            generation += &format!("; the packet path is not there yet: {behind}");
+        }
+        let mode = |mode: &str| if mode.is_empty() { "no program" } else { mode }.to_owned();
         let interfaces: Vec<_> =
-            self.interfaces.iter().map(|i| format!("{} ({})", i.name, i.mode)).collect();
+            self.interfaces.iter().map(|i| format!("{} ({})", i.name, mode(&i.mode))).collect();
         let or_none = |text: String| if text.is_empty() { "none".to_owned() } else { text };
         fields(&[
             (
@@ -186,6 +193,7 @@ mod tests {
                 backend("2001:db8:0:1::3", "up", "all checks pass", false),
             ],
             uptime: Some(prost_types::Duration { seconds: 200, nanos: 0 }),
+            behind: String::new(),
         }
     }
 
@@ -228,6 +236,20 @@ checksum
 interfaces  none
 "
         );
+    }
+
+    #[test]
+    fn what_is_not_as_it_should_be_is_said() {
+        let mut status = example();
+        status.behind = "map SERVICES: no space left".into();
+        status.interfaces[0].mode.clear();
+        let table = Status::new(status, now()).table();
+        let line = |name| table.lines().find(|line| line.starts_with(name)).unwrap();
+        assert!(
+            line("generation")
+                .ends_with("Z; the packet path is not there yet: map SERVICES: no space left")
+        );
+        assert_eq!(line("interfaces"), "interfaces  eth0 (no program)");
     }
 
     #[test]

@@ -1,3 +1,12 @@
-//! The door: gRPC in, [`crate::model`] and commands out.
+//! The door: gRPC over a unix socket in, [`crate::command`] out.
 
 pub mod convert;
+mod server;
+mod service;
+mod socket;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+pub use server::{ServeError, serve};
+pub use socket::{DEFAULT_SOCKET, Socket, SocketError};

@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::model::{Configuration, Pool};
-pub use tables::Owners;
+pub use tables::{Owners, owners};
 
 /// One object that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,12 +2,30 @@
 
 use std::{collections::BTreeMap, net::IpAddr};
 
-use super::both;
-use crate::model::{Name, Pool};
+use lb_common::abi::slot::SlotWord;
 
-/// Owner of each slot of a table with so many slots, as an index into its members (address and
-/// weight, by address).
-pub type Owners<'a> = dyn Fn(&[(IpAddr, u32)], u32) -> Vec<u16> + 'a;
+use super::both;
+use crate::{
+    maglev::{Member, MemberKey, TableSpec},
+    model::{Name, Pool},
+};
+
+/// Owner of each slot of a table of these members (address and weight) with so many slots.
+pub type Owners<'a> = dyn Fn(&[(IpAddr, u32)], u32) -> Vec<IpAddr> + 'a;
+
+/// The owners that packets meet.
+pub fn owners(members: &[(IpAddr, u32)], slots: u32) -> Vec<IpAddr> {
+    let members: Vec<_> = members
+        .iter()
+        .map(|(address, weight)| Member { key: (*address).into(), weight: *weight })
+        .collect();
+    // Members and slots of a valid configuration make a table.
+    let Ok(spec) = TableSpec::new(&members, slots) else { return Vec::new() };
+    let keys: Vec<IpAddr> = spec.keys().iter().map(MemberKey::address).collect();
+    let owner = |word: &u64| SlotWord(*word).rank(0);
+    let table = spec.build();
+    table.words().iter().filter_map(|word| keys.get(usize::from(owner(word))).copied()).collect()
+}
 
 /// What happens to a pool's tables.
 #[derive(Default)]
@@ -68,10 +86,9 @@ fn sizes(before: &Members, after: &Members) -> String {
 }
 
 fn differing(before: &Members, after: &Members, slots: u32, owners: &Owners<'_>) -> u64 {
-    let owners = |members: &Members| -> Vec<Option<IpAddr>> {
+    let owners = |members: &Members| {
         let members: Vec<_> = members.iter().map(|(address, weight)| (*address, *weight)).collect();
-        let owners = owners(&members, slots).into_iter();
-        owners.map(|index| members.get(usize::from(index)).map(|member| member.0)).collect()
+        owners(&members, slots)
     };
     let (before, after) = (owners(before), owners(after));
     before.iter().zip(&after).filter(|(before, after)| before != after).count() as u64

@@ -52,8 +52,8 @@ fn configuration() -> Configuration {
 }
 
 /// Slots go round the members: easy to count by hand.
-fn in_turn(members: &[(IpAddr, u32)], slots: u32) -> Vec<u16> {
-    (0..slots).map(|slot| (slot as usize % members.len()) as u16).collect()
+fn in_turn(members: &[(IpAddr, u32)], slots: u32) -> Vec<IpAddr> {
+    (0..slots).map(|slot| members[slot as usize % members.len()].0).collect()
 }
 
 fn changed(change: impl FnOnce(&mut Configuration)) -> Vec<Change> {
@@ -248,6 +248,24 @@ fn a_weight_is_a_matter_of_the_table() {
             entry(Kind::Changed, "pool web: backend 10.0.0.1", &["weight: 1 -> 3"], 0),
         ]
     );
+}
+
+/// Whoever leaves leaves at least its own slots; the exact quotas of equal members are known.
+#[test]
+fn the_owners_that_packets_meet_have_exact_quotas() {
+    let members: Vec<_> = (1..=4).map(|n| (ip(n), 1)).collect();
+    let owners = owners(&members, 65_537);
+    let count = |n| owners.iter().filter(|owner| **owner == ip(n)).count();
+    assert_eq!([count(1), count(2), count(3), count(4)], [16_385, 16_384, 16_384, 16_384]);
+
+    let mut old = configuration();
+    let pool = web(&mut old);
+    pool.slots = 65_537;
+    pool.backends = (1..=4).map(|n| (ip(n), backend("eu"))).collect();
+    let mut new = old.clone();
+    web(&mut new).backends.remove(&ip(4));
+    let moved = between(&old, &new, &super::owners)[0].slots_moved;
+    assert!((16_384..20_000).contains(&moved), "{moved}");
 }
 
 proptest! {

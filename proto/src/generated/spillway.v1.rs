@@ -391,6 +391,10 @@ pub struct StatusResponse {
     /// Time since the daemon started.
     #[prost(message, optional, tag = "9")]
     pub uptime: ::core::option::Option<::prost_types::Duration>,
+    /// Why the packet path is not at the generation, though it is tried again every second. Empty: it
+    /// is there.
+    #[prost(string, tag = "10")]
+    pub behind: ::prost::alloc::string::String,
 }
 /// An interface that packets come in by.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -398,7 +402,7 @@ pub struct InterfaceStatus {
     /// Name.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// "native" or "generic", as the kernel reports it.
+    /// "native" or "generic", as the kernel reports it; empty: the program is not there any more.
     #[prost(string, tag = "2")]
     pub mode: ::prost::alloc::string::String,
 }
@@ -417,7 +421,7 @@ pub struct ServiceStatus {
     /// Pool.
     #[prost(string, tag = "4")]
     pub pool: ::prost::alloc::string::String,
-    /// Backends of the pool that may have new connections.
+    /// Backends of the pool that can have new connections: up, of some weight, next hop resolved.
     #[prost(uint32, tag = "5")]
     pub backends_up: u32,
     /// Backends of the pool.
@@ -467,7 +471,7 @@ pub mod watch_response {
     /// What happened.
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Event {
-        /// The first message of a stream.
+        /// How everything is: the first message of a stream, or in place of changes that were missed.
         #[prost(message, tag = "1")]
         Snapshot(super::StatusResponse),
         /// A generation came into force.
@@ -581,8 +585,11 @@ pub mod spillway_client {
             self
         }
         /// Replaces the whole configuration as one generation. It is on disk and in the packet path before
-        /// the answer. INVALID_ARGUMENT names the field and changes nothing; ABORTED: expected_generation
-        /// is not the current one.
+        /// the answer. INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field"
+        /// has its path, as in "services\[2\].port". ABORTED: expected_generation is not the current one.
+        /// RESOURCE_EXHAUSTED: the packet path has no room for it, or too many numbers are at rest after
+        /// other changes; nothing changed. INTERNAL: the message says what failed, and whether the
+        /// generation is in force all the same.
         pub async fn apply(
             &mut self,
             request: impl tonic::IntoRequest<super::ApplyRequest>,
@@ -647,7 +654,8 @@ pub mod spillway_client {
                 .insert(GrpcMethod::new("spillway.v1.Spillway", "Status"));
             self.inner.unary(req, path, codec).await
         }
-        /// A snapshot first, then every change of generation, health or next hop until the caller stops.
+        /// A snapshot first, then every change of generation, health or next hop until the caller stops. A
+        /// caller who lags far behind gets a snapshot again. UNAVAILABLE at the end: the daemon stops.
         pub async fn watch(
             &mut self,
             request: impl tonic::IntoRequest<super::WatchRequest>,
@@ -688,8 +696,11 @@ pub mod spillway_server {
     #[async_trait]
     pub trait Spillway: std::marker::Send + std::marker::Sync + 'static {
         /// Replaces the whole configuration as one generation. It is on disk and in the packet path before
-        /// the answer. INVALID_ARGUMENT names the field and changes nothing; ABORTED: expected_generation
-        /// is not the current one.
+        /// the answer. INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field"
+        /// has its path, as in "services\[2\].port". ABORTED: expected_generation is not the current one.
+        /// RESOURCE_EXHAUSTED: the packet path has no room for it, or too many numbers are at rest after
+        /// other changes; nothing changed. INTERNAL: the message says what failed, and whether the
+        /// generation is in force all the same.
         async fn apply(
             &self,
             request: tonic::Request<super::ApplyRequest>,
@@ -710,7 +721,8 @@ pub mod spillway_server {
             >
             + std::marker::Send
             + 'static;
-        /// A snapshot first, then every change of generation, health or next hop until the caller stops.
+        /// A snapshot first, then every change of generation, health or next hop until the caller stops. A
+        /// caller who lags far behind gets a snapshot again. UNAVAILABLE at the end: the daemon stops.
         async fn watch(
             &self,
             request: tonic::Request<super::WatchRequest>,

@@ -1,8 +1,6 @@
 //! Verdicts as the document tells them: number, label and action.
 
-use std::sync::LazyLock;
-
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result};
 
 const DOCUMENT: &str = include_str!("../../../docs/verdicts.md");
 
@@ -22,14 +20,9 @@ pub struct Verdict {
 ///
 /// # Errors
 /// When a line of its table is not understood.
-pub fn all() -> Result<&'static [Verdict]> {
-    static ALL: LazyLock<Result<Vec<Verdict>, String>> = LazyLock::new(read);
-    ALL.as_deref().map_err(|line| anyhow!("docs/verdicts.md: {line}"))
-}
-
-fn read() -> Result<Vec<Verdict>, String> {
+pub fn all() -> Result<Vec<Verdict>> {
     let lines = DOCUMENT.lines().filter(|line| line.starts_with("| ") && line.contains('`'));
-    lines.map(|line| parse(line).ok_or_else(|| line.to_owned())).collect()
+    lines.map(|line| parse(line).with_context(|| format!("docs/verdicts.md: {line}"))).collect()
 }
 
 /// The verdict with a label.
@@ -37,7 +30,7 @@ fn read() -> Result<Vec<Verdict>, String> {
 /// # Errors
 /// When the document has none.
 pub fn named(name: &str) -> Result<Verdict> {
-    let found = all()?.iter().find(|verdict| verdict.name == name).copied();
+    let found = all()?.into_iter().find(|verdict| verdict.name == name);
     found.with_context(|| format!("docs/verdicts.md: no verdict {name}"))
 }
 

@@ -1,12 +1,15 @@
 //! Between protobuf messages and our own types. Nothing else in the daemon sees protobuf.
 
+mod answer;
 mod document;
 mod invalid;
 mod message;
+mod refused;
 mod stored;
 mod validate;
 
 pub use document::UnknownValue;
 pub use invalid::Invalid;
+pub use refused::FIELD_TRAILER;
 pub use stored::{Undecodable, decode, encode};
 pub use validate::configuration;

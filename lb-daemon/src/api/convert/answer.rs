@@ -1,0 +1,120 @@
+//! Answers as messages.
+
+use std::time::SystemTime;
+
+use spillway_proto::v1;
+
+use super::message::duration;
+use crate::{
+    command::{Applied, BackendStatus, Event, InterfaceStatus, Listing, ServiceStatus, Status},
+    diff::{Change, Kind},
+};
+
+impl From<&Applied> for v1::ApplyResponse {
+    fn from(applied: &Applied) -> Self {
+        Self { generation: applied.generation, changes: changes(&applied.changes) }
+    }
+}
+
+impl From<&Listing> for v1::ListResponse {
+    fn from(listing: &Listing) -> Self {
+        let configuration = Some((&listing.configuration).into());
+        Self { generation: listing.generation, configuration }
+    }
+}
+
+impl From<&Status> for v1::StatusResponse {
+    fn from(status: &Status) -> Self {
+        Self {
+            version: status.version.into(),
+            region: status.region.as_ref().map(ToString::to_string).unwrap_or_default(),
+            generation: status.generation,
+            applied_at: status.applied_at.map(timestamp),
+            checksum: format!("{:016x}", status.checksum),
+            interfaces: status.interfaces.iter().map(Into::into).collect(),
+            backends: status.backends.iter().map(Into::into).collect(),
+            services: status.services.iter().map(Into::into).collect(),
+            uptime: Some(duration(status.uptime)),
+            behind: status.behind.clone().unwrap_or_default(),
+        }
+    }
+}
+
+impl From<&InterfaceStatus> for v1::InterfaceStatus {
+    fn from(interface: &InterfaceStatus) -> Self {
+        let mode = interface.mode.clone().unwrap_or_default();
+        Self { name: interface.name.clone(), mode }
+    }
+}
+
+impl From<&ServiceStatus> for v1::ServiceStatus {
+    fn from(service: &ServiceStatus) -> Self {
+        Self {
+            name: service.name.to_string(),
+            endpoint: service.endpoint.to_string(),
+            protocol: service.protocol.name().into(),
+            pool: service.pool.to_string(),
+            backends_up: count(service.backends_up),
+            backends: count(service.backends),
+        }
+    }
+}
+
+impl From<&BackendStatus> for v1::BackendStatus {
+    fn from(backend: &BackendStatus) -> Self {
+        let (Ok(next_hop) | Err(next_hop)) = &backend.next_hop;
+        Self {
+            pool: backend.pool.to_string(),
+            address: backend.address.to_string(),
+            region: backend.region.to_string(),
+            state: backend.state.name().into(),
+            reason: backend.reason.clone(),
+            next_hop_resolved: backend.next_hop.is_ok(),
+            next_hop: next_hop.clone(),
+            since: Some(timestamp(backend.since)),
+        }
+    }
+}
+
+impl From<&Status> for v1::WatchResponse {
+    fn from(status: &Status) -> Self {
+        Self { event: Some(v1::watch_response::Event::Snapshot(status.into())) }
+    }
+}
+
+impl From<&Event> for v1::WatchResponse {
+    fn from(event: &Event) -> Self {
+        let event = match event {
+            Event::Generation(Applied { generation, changes: list }) => {
+                let (generation, changes) = (*generation, changes(list));
+                v1::watch_response::Event::Generation(v1::GenerationChange { generation, changes })
+            }
+            Event::Backend(status) => v1::watch_response::Event::Backend(status.into()),
+        };
+        Self { event: Some(event) }
+    }
+}
+
+fn changes(changes: &[Change]) -> Vec<v1::Change> {
+    let change = |change: &Change| v1::Change {
+        kind: match change.kind {
+            Kind::Added => v1::change::Kind::Added,
+            Kind::Removed => v1::change::Kind::Removed,
+            Kind::Changed => v1::change::Kind::Changed,
+        }
+        .into(),
+        object: change.object.clone(),
+        details: change.details.clone(),
+        slots_moved: change.slots_moved,
+    };
+    changes.iter().map(change).collect()
+}
+
+fn timestamp(time: SystemTime) -> prost_types::Timestamp {
+    time.into()
+}
+
+/// Counts of a valid configuration are far below the limit of the type.
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,46 @@
+//! Refusals as statuses of gRPC.
+
+use tonic::{Code, Status, metadata::AsciiMetadataValue};
+
+use super::Invalid;
+use crate::{
+    causes,
+    command::{Refusal, Stopping},
+    reconcile::ReconcileError,
+};
+
+/// Trailer that holds the path of the field that is wrong.
+pub const FIELD_TRAILER: &str = "spillway-field";
+
+impl From<Invalid> for Status {
+    fn from(invalid: Invalid) -> Self {
+        let mut status = Self::invalid_argument(invalid.to_string());
+        if let Ok(path) = AsciiMetadataValue::try_from(invalid.path()) {
+            status.metadata_mut().insert(FIELD_TRAILER, path);
+        }
+        status
+    }
+}
+
+impl From<Refusal> for Status {
+    fn from(refusal: Refusal) -> Self {
+        let code = match &refusal {
+            Refusal::Conflict { .. } => Code::Aborted,
+            Refusal::Exhausted(_) | Refusal::Room(ReconcileError::Full(_)) => {
+                Code::ResourceExhausted
+            }
+            Refusal::Plan(_)
+            | Refusal::Room(_)
+            | Refusal::Store(_)
+            | Refusal::Behind { .. }
+            | Refusal::Unreadable(_) => Code::Internal,
+        };
+        Self::new(code, causes::of(&refusal))
+    }
+}
+
+impl From<Stopping> for Status {
+    fn from(stopping: Stopping) -> Self {
+        Self::unavailable(stopping.to_string())
+    }
+}

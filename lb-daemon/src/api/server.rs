@@ -1,0 +1,48 @@
+use std::time::Duration;
+
+use spillway_proto::v1::spillway_server::SpillwayServer;
+use tokio::{net::UnixListener, time::sleep};
+use tokio_stream::wrappers::UnixListenerStream;
+use tonic::transport::Server;
+
+use super::service::Api;
+use crate::{command::Commands, stop::Stop};
+
+/// Largest request and answer, bytes: a configuration with every backend there is room for.
+const LARGEST: usize = 64 << 20;
+
+/// How long calls under way may take once the daemon is told to stop.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// The server failed.
+#[derive(Debug, thiserror::Error)]
+#[error("gRPC server")]
+pub struct ServeError(#[from] tonic::transport::Error);
+
+/// Answers calls until it is told to stop; then calls under way have a deadline to end.
+///
+/// # Errors
+/// The listener fails.
+pub async fn serve(
+    listener: UnixListener,
+    commands: Commands,
+    stop: Stop,
+) -> Result<(), ServeError> {
+    let service = SpillwayServer::new(Api::new(commands, stop.clone()))
+        .max_decoding_message_size(LARGEST)
+        .max_encoding_message_size(LARGEST);
+    let calls = Server::builder()
+        .add_service(service)
+        .serve_with_incoming_shutdown(UnixListenerStream::new(listener), stop.clone().wait());
+    let deadline = async {
+        stop.wait().await;
+        sleep(DEADLINE).await;
+    };
+    tokio::select! {
+        served = calls => Ok(served?),
+        () = deadline => {
+            tracing::warn!("calls still under way are cut off");
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The calls of `spillway.v1.Spillway`, each a command.
+
+use spillway_proto::v1::{
+    ApplyRequest, ApplyResponse, ListRequest, ListResponse, StatusRequest, StatusResponse,
+    WatchRequest, spillway_server::Spillway,
+};
+use tonic::{Request, Response, Status};
+
+use super::{
+    convert,
+    watch::{self, WatchStream},
+};
+use crate::{
+    command::{Apply, Commands},
+    stop::Stop,
+};
+
+/// The server's side of the API.
+#[derive(Debug)]
+pub(super) struct Api {
+    commands: Commands,
+    stop: Stop,
+}
+
+impl Api {
+    pub(super) fn new(commands: Commands, stop: Stop) -> Self {
+        Self { commands, stop }
+    }
+}
+
+#[tonic::async_trait]
+impl Spillway for Api {
+    type WatchStream = WatchStream;
+
+    async fn apply(
+        &self,
+        request: Request<ApplyRequest>,
+    ) -> Result<Response<ApplyResponse>, Status> {
+        let ApplyRequest { configuration, dry_run, expected_generation } = request.into_inner();
+        let configuration = convert::configuration(&configuration.unwrap_or_default())?;
+        let apply = Apply { configuration, dry_run, expected_generation };
+        let applied = self.commands.apply(apply).await??;
+        Ok(Response::new((&applied).into()))
+    }
+
+    async fn list(&self, _: Request<ListRequest>) -> Result<Response<ListResponse>, Status> {
+        Ok(Response::new((&self.commands.list().await?).into()))
+    }
+
+    async fn status(&self, _: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {
+        Ok(Response::new((&self.commands.status().await??).into()))
+    }
+
+    async fn watch(&self, _: Request<WatchRequest>) -> Result<Response<WatchStream>, Status> {
+        let subscription = self.commands.watch().await??;
+        let stream = watch::stream(self.commands.clone(), subscription, self.stop.clone());
+        Ok(Response::new(stream))
+    }
+}

@@ -1,0 +1,158 @@
+use tonic::Code;
+
+use super::*;
+
+#[tokio::test]
+async fn a_configuration_is_applied_listed_and_described() {
+    let daemon = Daemon::start();
+    let mut client = daemon.client().await;
+    let empty = client.status(v1::StatusRequest {}).await.unwrap().into_inner();
+    assert_eq!((empty.generation, empty.applied_at), (0, None));
+
+    let dry_run = v1::ApplyRequest { dry_run: true, ..apply(configuration()) };
+    let dry = client.apply(dry_run).await.unwrap().into_inner();
+    let applied = client.apply(apply(configuration())).await.unwrap().into_inner();
+    assert_eq!((dry.generation, applied.generation), (0, 1));
+    assert_eq!(dry.changes, applied.changes);
+    let added = |object: &str| v1::Change {
+        kind: v1::change::Kind::Added.into(),
+        object: object.into(),
+        details: vec![],
+        slots_moved: 0,
+    };
+    assert_eq!(
+        applied.changes,
+        [
+            added("region eu"),
+            added("health check tcp"),
+            added("pool web"),
+            added("service web"),
+            v1::Change {
+                kind: v1::change::Kind::Changed.into(),
+                details: vec!["hash_key: the daemon's own -> another".into()],
+                ..added("hash key")
+            },
+        ]
+    );
+
+    let listed = client.list(v1::ListRequest {}).await.unwrap().into_inner();
+    assert_eq!(listed.generation, 1);
+    let listed = listed.configuration.unwrap();
+    assert_eq!(listed.hash_key, configuration().hash_key);
+    assert_eq!(
+        convert::configuration(&listed).unwrap(),
+        convert::configuration(&configuration()).unwrap()
+    );
+
+    daemon.judge("10.0.0.1", true).await;
+    let status = client.status(v1::StatusRequest {}).await.unwrap().into_inner();
+    assert_eq!(status.version, env!("CARGO_PKG_VERSION"));
+    assert_eq!(status.generation, 1);
+    assert!(status.applied_at.is_some() && status.uptime.is_some());
+    assert_eq!((status.checksum.len(), &*status.region, &*status.behind), (16, "", ""));
+    let interface = v1::InterfaceStatus { name: "eth0".into(), mode: "native".into() };
+    assert_eq!(status.interfaces, [interface]);
+    let service = v1::ServiceStatus {
+        name: "web".into(),
+        endpoint: "[2001:db8::1]:80".into(),
+        protocol: "tcp".into(),
+        pool: "web".into(),
+        backends_up: 0,
+        backends: 2,
+    };
+    assert_eq!(status.services, [service]);
+    let backend = |address: &str, state: &str, reason: &str| v1::BackendStatus {
+        pool: "web".into(),
+        address: address.into(),
+        region: "eu".into(),
+        state: state.into(),
+        reason: reason.into(),
+        next_hop_resolved: false,
+        next_hop: "not looked up yet".into(),
+        since: None,
+    };
+    let backends: Vec<_> =
+        status.backends.into_iter().map(|b| v1::BackendStatus { since: None, ..b }).collect();
+    assert_eq!(
+        backends,
+        [
+            backend("10.0.0.1", "up", "all checks pass"),
+            backend("10.0.0.2", "dead", "not checked yet"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn no_configuration_is_an_empty_one() {
+    let daemon = Daemon::start();
+    let mut client = daemon.client().await;
+    client.apply(apply(configuration())).await.unwrap();
+    let answer = client.apply(v1::ApplyRequest::default()).await.unwrap().into_inner();
+    assert_eq!(answer.generation, 2);
+    assert!(answer.changes.iter().all(|change| change.object != "pool web: backend 10.0.0.1"));
+    assert!(daemon.packets.content().plan.services.is_empty());
+}
+
+#[tokio::test]
+async fn refusals_have_their_codes_and_change_nothing() {
+    let daemon = Daemon::start();
+    let mut client = daemon.client().await;
+    client.apply(apply(configuration())).await.unwrap();
+
+    let mut wrong = configuration();
+    wrong.services[0].port = 70_000;
+    let status = client.apply(apply(wrong)).await.unwrap_err();
+    assert_eq!(status.code(), Code::InvalidArgument);
+    let message = "services[0] \"web\": port: 70000 is not a port; give 1 to 65535";
+    assert_eq!(status.message(), message);
+    assert_eq!(status.metadata().get(convert::FIELD_TRAILER).unwrap(), "services[0].port");
+
+    let mut other = configuration();
+    other.services[0].port = 81;
+    let late = v1::ApplyRequest { expected_generation: Some(0), ..apply(other.clone()) };
+    let status = client.apply(late).await.unwrap_err();
+    assert_eq!(
+        (status.code(), status.message()),
+        (Code::Aborted, "generation 1 is in force, not 0")
+    );
+
+    daemon.packets.content().full = true;
+    let status = client.apply(apply(other.clone())).await.unwrap_err();
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    assert!(status.message().starts_with("the packet path cannot take it: groups: "));
+    daemon.packets.content().full = false;
+
+    let listed = client.list(v1::ListRequest {}).await.unwrap().into_inner();
+    assert_eq!(listed.generation, 1);
+
+    daemon.packets.content().failures = 1;
+    let status = client.apply(apply(other)).await.unwrap_err();
+    assert_eq!(status.code(), Code::Internal);
+    let message = "generation 2 is in force, but the packet path is not there yet";
+    assert!(status.message().starts_with(message), "{}", status.message());
+}
+
+/// Both are more than the 4 MiB that gRPC takes unless told otherwise.
+#[tokio::test]
+async fn large_configurations_pass_both_ways() {
+    const USUAL: usize = 4 << 20;
+    let daemon = Daemon::start();
+    let mut client = daemon.client().await.max_decoding_message_size(64 << 20);
+    let region = "x".repeat(63);
+    let backend = |n: u32| v1::Backend {
+        address: std::net::Ipv6Addr::from_bits((0x2001_0db8 << 96) + u128::from(n)).to_string(),
+        region: region.clone(),
+        ..Default::default()
+    };
+    let mut large = configuration();
+    large.regions[0].name = region.clone();
+    large.services.clear();
+    large.pools[0].health_checks.clear();
+    large.pools[0].slots = 65_537;
+    large.pools[0].backends = (0..60_000).map(backend).collect();
+    assert!(prost::Message::encoded_len(&large) > USUAL);
+    client.apply(apply(large)).await.unwrap();
+    let status = client.status(v1::StatusRequest {}).await.unwrap().into_inner();
+    assert_eq!(status.backends.len(), 60_000);
+    assert!(prost::Message::encoded_len(&status) > USUAL);
+}

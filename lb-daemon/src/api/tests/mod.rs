@@ -1,0 +1,134 @@
+mod calls;
+mod sockets;
+mod watches;
+
+use std::{net::IpAddr, path::PathBuf, sync::Arc};
+
+use hyper_util::rt::TokioIo;
+use spillway_proto::v1::{self, spillway_client::SpillwayClient};
+use tempfile::TempDir;
+use tokio::{
+    net::UnixStream,
+    sync::{mpsc, watch},
+    task::JoinHandle,
+};
+use tonic::transport::{Channel, Endpoint};
+
+use super::*;
+use crate::{
+    command::Commands,
+    document::Document,
+    health::{HealthChange, Target},
+    model::Name,
+    net::NextHopChange,
+    state::{Ended, Inbox, Sensors, Settings, State, twin::Twin},
+    stop::{Stop, Stopper},
+    store::Store,
+    watchdog::Watchdog,
+};
+
+/// A daemon with a real socket and a real store; its packet path is in memory, its sensors the test.
+struct Daemon {
+    _directory: TempDir,
+    path: PathBuf,
+    packets: Twin,
+    health: mpsc::Sender<HealthChange>,
+    _next_hops: mpsc::Sender<NextHopChange>,
+    _targets: watch::Receiver<Arc<Vec<Target>>>,
+    stopper: Stopper,
+    server: JoinHandle<Result<(), ServeError>>,
+    state: JoinHandle<Ended>,
+}
+
+impl Daemon {
+    fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run/spillwayd.sock");
+        let packets = Twin::default();
+        let (stopper, stop) = Stopper::new();
+        let (commands, asked) = Commands::channel();
+        let (health, heard) = mpsc::channel(16);
+        let (next_hops, resolved) = mpsc::channel(16);
+        let sensors = Sensors::default();
+        let targets = sensors.targets.subscribe();
+        let settings = Settings { state_directory: directory.path().into(), ..Settings::default() };
+        let store = Store::open(directory.path()).unwrap();
+        let state = State::start(settings, store, packets.clone(), sensors).unwrap();
+        let inbox = Inbox { health: heard, next_hops: resolved, commands: asked };
+        let heartbeat = Watchdog::new(None, None).register("state");
+        Self {
+            server: serving(&path, commands, stop.clone()),
+            state: tokio::spawn(state.run(inbox, heartbeat, stop.wait())),
+            _directory: directory,
+            path,
+            packets,
+            health,
+            _next_hops: next_hops,
+            _targets: targets,
+            stopper,
+        }
+    }
+
+    async fn client(&self) -> SpillwayClient<Channel> {
+        let path = self.path.clone();
+        let connector = tower::service_fn(move |_| {
+            let path = path.clone();
+            async move { UnixStream::connect(path).await.map(TokioIo::new) }
+        });
+        let endpoint = Endpoint::from_static("http://spillwayd");
+        SpillwayClient::new(endpoint.connect_with_connector(connector).await.unwrap())
+    }
+
+    async fn judge(&self, address: &str, healthy: bool) {
+        let (pool, address) = (Name::new("web").unwrap(), address.parse::<IpAddr>().unwrap());
+        let reason = if healthy { "all checks pass" } else { "check tcp: timed out" }.into();
+        let change = HealthChange { pool, address, healthy, reason, first: false };
+        self.health.send(change).await.unwrap();
+    }
+}
+
+fn serving(
+    path: &std::path::Path,
+    commands: Commands,
+    stop: Stop,
+) -> JoinHandle<Result<(), ServeError>> {
+    let (socket, listener) = Socket::bind(path).unwrap();
+    tokio::spawn(async move {
+        let _socket = socket;
+        serve(listener, commands, stop).await
+    })
+}
+
+/// Two checked backends behind a service, and an unchecked one.
+fn configuration() -> v1::Configuration {
+    let text = r#"
+        hash_key = "000102030405060708090a0b0c0d0e0f"
+        [[region]]
+        name = "eu"
+        [[health_check]]
+        name = "tcp"
+        port = 80
+        tcp = {}
+        [[pool]]
+        name = "web"
+        health_checks = ["tcp"]
+        slots = 31
+        [[pool.backend]]
+        address = "10.0.0.1"
+        region = "eu"
+        [[pool.backend]]
+        address = "10.0.0.2"
+        region = "eu"
+        [[service]]
+        name = "web"
+        address = "2001:db8::1"
+        port = 80
+        protocol = "tcp"
+        pool = "web"
+    "#;
+    Document::parse(text).unwrap().into()
+}
+
+fn apply(configuration: v1::Configuration) -> v1::ApplyRequest {
+    v1::ApplyRequest { configuration: Some(configuration), ..Default::default() }
+}

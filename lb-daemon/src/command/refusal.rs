@@ -1,0 +1,40 @@
+use crate::{ids::Exhausted, plan::PlanError, reconcile::ReconcileError, store::StoreError};
+
+/// Why a valid command was not, or not wholly, carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// Somebody else was faster.
+    #[error("generation {current} is in force, not {expected}")]
+    Conflict {
+        /// The generation that was expected.
+        expected: u64,
+        /// The one in force.
+        current: u64,
+    },
+    /// Too many numbers are in use or at rest. Nothing changed.
+    #[error(transparent)]
+    Exhausted(#[from] Exhausted),
+    /// The configuration has no plan. Nothing changed.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The packet path has no room. Nothing changed.
+    #[error("the packet path cannot take it")]
+    Room(#[source] ReconcileError),
+    /// The store cannot be written. Nothing changed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// It is in force and on disk, but not in the packet path.
+    #[error(
+        "generation {generation} is in force, but the packet path is not there yet and is tried \
+         again every second"
+    )]
+    Behind {
+        /// The generation.
+        generation: u64,
+        /// What stands in the way.
+        source: ReconcileError,
+    },
+    /// The maps cannot be read.
+    #[error("the packet path cannot be read")]
+    Unreadable(#[source] ReconcileError),
+}

@@ -1,0 +1,78 @@
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::{Duration, SystemTime},
+};
+
+use lb_common::abi::member::MemberState;
+
+use crate::model::{Name, Protocol};
+
+/// The daemon and all it serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Version of the daemon.
+    pub version: &'static str,
+    /// Region it stands in.
+    pub region: Option<Name>,
+    /// Generation in force; 0 before the first apply.
+    pub generation: u64,
+    /// When it was applied.
+    pub applied_at: Option<SystemTime>,
+    /// Digest over what packets are decided by, read from the maps.
+    pub checksum: u64,
+    /// Why the packet path is not at the generation; `None`: it is.
+    pub behind: Option<String>,
+    /// Interfaces with the packet program.
+    pub interfaces: Vec<InterfaceStatus>,
+    /// Backends by pool.
+    pub backends: Vec<BackendStatus>,
+    /// Services by name.
+    pub services: Vec<ServiceStatus>,
+    /// Time since the daemon started.
+    pub uptime: Duration,
+}
+
+/// An interface that packets come in by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterfaceStatus {
+    /// Name.
+    pub name: String,
+    /// `native` or `generic`, as the kernel reports it now; `None`: the program is not there.
+    pub mode: Option<String>,
+}
+
+/// A service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceStatus {
+    /// Name.
+    pub name: Name,
+    /// Address and port.
+    pub endpoint: SocketAddr,
+    /// Protocol.
+    pub protocol: Protocol,
+    /// Pool.
+    pub pool: Name,
+    /// Backends that can have new connections: up, of some weight, their next hop resolved.
+    pub backends_up: usize,
+    /// Backends of the pool.
+    pub backends: usize,
+}
+
+/// A backend in a pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackendStatus {
+    /// Pool.
+    pub pool: Name,
+    /// Address.
+    pub address: IpAddr,
+    /// Region.
+    pub region: Name,
+    /// State in the packet path.
+    pub state: MemberState,
+    /// Why.
+    pub reason: String,
+    /// Its next hop, `02:00:00:00:00:01 on eth0`, or why it has none.
+    pub next_hop: Result<String, String>,
+    /// Since when the state holds, as far as this daemon knows.
+    pub since: SystemTime,
+}

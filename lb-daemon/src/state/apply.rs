@@ -1,0 +1,100 @@
+use std::time::Instant;
+
+use super::{PacketPath, State, now};
+use crate::{
+    causes,
+    command::{Applied, Apply, Event, Refusal},
+    diff,
+    model::Configuration,
+    reconcile::{self, ReconcileError},
+    store::Generation,
+};
+
+impl<P: PacketPath> State<P> {
+    pub(super) fn apply(&mut self, apply: Apply) -> Result<Applied, Refusal> {
+        let Apply { mut configuration, dry_run, expected_generation } = apply;
+        let current = self.generation();
+        if let Some(expected) = expected_generation.filter(|expected| *expected != current) {
+            return Err(Refusal::Conflict { expected, current });
+        }
+        // The daemon's own key by its name or by its value: the same.
+        configuration.hash_key = configuration.hash_key.filter(|key| *key != self.store.hash_key());
+        let changes = diff::between(self.configuration(), &configuration, &diff::owners);
+        if changes.is_empty() {
+            return Ok(Applied { generation: current, changes });
+        }
+        let ids = self.ids.next(&configuration, &self.rests, Instant::now())?;
+        let plan = self.plan_of(&configuration, &ids)?;
+        self.path.check(&plan).map_err(Refusal::Room)?;
+        if dry_run {
+            return Ok(Applied { generation: current, changes });
+        }
+
+        let number = current + 1;
+        let (applied_at, kept) = (now(), configuration.clone());
+        self.store.commit(Generation {
+            number,
+            applied_at,
+            configuration: kept,
+            ids: ids.clone(),
+        })?;
+        // From here on it is in force, whatever comes.
+        self.ids = ids;
+        self.rests.adopt(&self.ids);
+        self.plan = Some(plan);
+        self.write_directory();
+        let brought = self.bring_along();
+        let applied = Applied { generation: number, changes };
+        self.announce(Event::Generation(applied.clone()));
+        self.configured(&configuration);
+        tracing::info!(generation = number, changes = applied.changes.len(), "applied");
+        match brought {
+            Ok(()) => Ok(applied),
+            Err(source) => Err(Refusal::Behind { generation: number, source }),
+        }
+    }
+
+    /// Brings the packet path to the plan in force.
+    pub(super) fn bring_along(&mut self) -> Result<(), ReconcileError> {
+        let Some(plan) = &self.plan else { return Ok(()) };
+        match self.path.apply(plan) {
+            Ok(written) => {
+                tracing::debug!(?written, "the packet path is at the generation");
+                self.rests.settle(&self.ids, &self.path.named(), Instant::now());
+                self.members.agree(&mut self.path);
+                self.behind = None;
+                Ok(())
+            }
+            Err(error) => {
+                self.behind = Some(causes::of(&error));
+                Err(error)
+            }
+        }
+    }
+
+    /// Tells everybody else of the configuration in force.
+    pub(super) fn configured(&mut self, configuration: &Configuration) {
+        let changed = self.members.configure(configuration, &self.path, now());
+        self.members.agree(&mut self.path);
+        let members = &self.members;
+        self.hops.retain(|address, _| !members.pools_of(address).is_empty());
+        self.sensors.point_at(configuration);
+        if let Some(region) = &self.settings.region
+            && !configuration.regions.contains_key(region)
+        {
+            tracing::warn!(%region, "the daemon's own region is not in the configuration");
+        }
+        for key in &changed {
+            self.announce_backend(key);
+        }
+    }
+
+    /// Writes the names of the numbers for the command line; without them it shows numbers.
+    pub(super) fn write_directory(&self) {
+        let Self { settings, ids, .. } = self;
+        let directory = reconcile::directory(self.generation(), settings.region.as_ref(), ids);
+        if let Err(error) = directory.write(&settings.state_directory) {
+            tracing::warn!(error = causes::of(&error), "the names for the command line are stale");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What the state says of itself.
+
+use std::net::SocketAddr;
+
+use lb_common::abi::member::MemberState;
+use nix::net::if_::if_indextoname;
+
+use super::{PacketPath, State, members::Key};
+use crate::{
+    command::{BackendStatus, Event, Listing, Refusal, ServiceStatus, Status, Subscription},
+    model::Pool,
+    next_hop::NextHop,
+};
+
+impl<P: PacketPath> State<P> {
+    pub(super) fn list(&self) -> Listing {
+        let mut configuration = self.configuration().clone();
+        configuration.hash_key.get_or_insert(self.store.hash_key());
+        Listing { generation: self.generation(), configuration }
+    }
+
+    pub(super) fn status(&mut self) -> Result<Status, Refusal> {
+        let checksum = self.path.checksum().map_err(Refusal::Unreadable)?;
+        let configuration = self.configuration();
+        let pools = configuration.pools.iter();
+        let keys = pools.flat_map(|(name, pool)| pool.backends.keys().map(|a| (name.clone(), *a)));
+        let backends: Vec<_> = keys.filter_map(|key| self.backend_status(&key)).collect();
+        let services = configuration.services.iter().filter_map(|(name, service)| {
+            let pool = configuration.pools.get(&service.pool)?;
+            let of_pool = backends.iter().filter(|backend| backend.pool == service.pool);
+            Some(ServiceStatus {
+                name: name.clone(),
+                endpoint: SocketAddr::new(service.address, service.port),
+                protocol: service.protocol,
+                pool: service.pool.clone(),
+                backends_up: of_pool.filter(|backend| serves(pool, backend)).count(),
+                backends: pool.backends.len(),
+            })
+        });
+        Ok(Status {
+            version: env!("CARGO_PKG_VERSION"),
+            region: self.settings.region.clone(),
+            generation: self.generation(),
+            applied_at: self.store.generation().map(|generation| generation.applied_at),
+            checksum,
+            behind: self.behind.clone(),
+            interfaces: self.path.interfaces(),
+            services: services.collect(),
+            backends,
+            uptime: self.started.elapsed(),
+        })
+    }
+
+    pub(super) fn watch(&mut self) -> Result<Subscription, Refusal> {
+        // Nothing can happen in between: this loop is the only one that announces.
+        Ok(Subscription { events: self.events.subscribe(), snapshot: self.status()? })
+    }
+
+    pub(super) fn announce_backend(&self, key: &Key) {
+        if let Some(status) = self.backend_status(key) {
+            self.announce(Event::Backend(status));
+        }
+    }
+
+    fn backend_status(&self, key: &Key) -> Option<BackendStatus> {
+        let backend = self.configuration().pools.get(&key.0)?.backends.get(&key.1)?;
+        let member = self.members.get(key)?;
+        Some(BackendStatus {
+            pool: key.0.clone(),
+            address: key.1,
+            region: backend.region.clone(),
+            state: member.state,
+            reason: member.reason.clone(),
+            next_hop: match self.hops.get(&key.1) {
+                Some(Ok(hop)) => Ok(spell(hop)),
+                Some(Err(why)) => Err(why.clone()),
+                None => Err("not looked up yet".into()),
+            },
+            since: member.since,
+        })
+    }
+}
+
+/// Whether a backend can have new connections.
+fn serves(pool: &Pool, status: &BackendStatus) -> bool {
+    let weight = pool.backends.get(&status.address).map_or(0, |backend| backend.weight);
+    status.state == MemberState::Up && weight > 0 && status.next_hop.is_ok()
+}
+
+/// `02:00:00:00:00:01 on eth0`
+fn spell(hop: &NextHop) -> String {
+    let mac: Vec<_> = hop.mac.iter().map(|byte| format!("{byte:02x}")).collect();
+    let name = if_indextoname(hop.interface).ok().and_then(|name| name.into_string().ok());
+    let name = name.unwrap_or_else(|| format!("interface {}", hop.interface));
+    format!("{} on {name}", mac.join(":"))
+}

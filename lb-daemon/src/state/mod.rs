@@ -1,0 +1,108 @@
+//! The one owner of what is wanted.
+//!
+//! One loop takes sensors' news and commands in turn, news first, and carries each out whole before
+//! it takes the next: there are no locks. Nobody else writes the store, gives out numbers, or tells
+//! the packet path anything.
+//!
+//! An apply goes: difference, numbers, plan, room; then the store, from where on the generation is in
+//! force; then the packet path and the sensors; then the answer. What fails before the store changes
+//! nothing. If the packet path fails after it, the answer says so, and it is tried again until it is
+//! where the generation is.
+
+mod apply;
+mod listing;
+mod members;
+mod packet_path;
+mod run;
+mod sensors;
+mod start;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+pub(crate) mod twin;
+
+use std::{
+    collections::BTreeMap,
+    net::IpAddr,
+    path::PathBuf,
+    time::{Instant, SystemTime},
+};
+
+use tokio::sync::broadcast;
+
+pub use packet_path::PacketPath;
+pub use run::{Ended, Inbox};
+pub use sensors::Sensors;
+
+use crate::{
+    command::Event,
+    ids::{Ids, Rests},
+    model::{Configuration, Name},
+    next_hop::NextHop,
+    plan::{Plan, Sources},
+    store::Store,
+};
+use members::Members;
+
+/// Events that a watcher may be behind before it must ask anew.
+const EVENTS: usize = 4096;
+
+/// What the daemon is told at its start.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Region it stands in.
+    pub region: Option<Name>,
+    /// Sources of tunnels.
+    pub sources: Sources,
+    /// Where the names of numbers are written for the command line.
+    pub state_directory: PathBuf,
+}
+
+/// What is wanted, what is known, and the packet path.
+#[derive(Debug)]
+pub struct State<P> {
+    settings: Settings,
+    store: Store,
+    path: P,
+    sensors: Sensors,
+    /// Numbers in force.
+    ids: Ids,
+    rests: Rests,
+    /// The plan of the generation in force; `None` before the first.
+    plan: Option<Plan>,
+    /// Why the packet path is not at that plan; `None`: it is.
+    behind: Option<String>,
+    members: Members,
+    hops: BTreeMap<IpAddr, Result<NextHop, String>>,
+    events: broadcast::Sender<Event>,
+    started: Instant,
+}
+
+impl<P: PacketPath> State<P> {
+    /// Number of the generation in force.
+    fn generation(&self) -> u64 {
+        self.store.generation().map_or(0, |generation| generation.number)
+    }
+
+    /// The configuration in force.
+    fn configuration(&self) -> &Configuration {
+        static EMPTY: Configuration = Configuration {
+            regions: BTreeMap::new(),
+            health_checks: BTreeMap::new(),
+            pools: BTreeMap::new(),
+            services: BTreeMap::new(),
+            hash_key: None,
+        };
+        self.store.generation().map_or(&EMPTY, |generation| &generation.configuration)
+    }
+
+    fn announce(&self, event: Event) {
+        // Without watchers there is nobody to tell.
+        let _ = self.events.send(event);
+    }
+}
+
+/// Now, as people count.
+fn now() -> SystemTime {
+    SystemTime::now()
+}

@@ -1,0 +1,52 @@
+use std::net::IpAddr;
+
+use lb_common::abi::member::MemberState;
+
+use crate::{
+    command::InterfaceStatus,
+    ids::Named,
+    model::Name,
+    next_hop::NextHop,
+    plan::Plan,
+    reconcile::{Applied, ReconcileError},
+};
+
+/// What the state needs of the packet path; [`crate::reconcile::Reconciler`] has the contracts.
+pub trait PacketPath: Send {
+    /// Whether a plan could be applied; changes nothing.
+    ///
+    /// # Errors
+    /// It could not.
+    fn check(&self, plan: &Plan) -> Result<(), ReconcileError>;
+
+    /// Brings packets to a plan.
+    ///
+    /// # Errors
+    /// They may be half-way; applying again goes on from there.
+    fn apply(&mut self, plan: &Plan) -> Result<Applied, ReconcileError>;
+
+    /// Numbers that packets may still meet.
+    fn named(&self) -> Named;
+
+    /// A member's state; `None`: the last plan has no such member.
+    fn state(&self, pool: &Name, address: IpAddr) -> Option<MemberState>;
+
+    /// Changes a member's state; false: the last plan has no such member.
+    fn set_state(&mut self, pool: &Name, address: IpAddr, state: MemberState) -> bool;
+
+    /// Changes a backend's next hop.
+    ///
+    /// # Errors
+    /// Nothing changed.
+    fn set_next_hop(&mut self, backend: IpAddr, hop: Option<NextHop>)
+    -> Result<(), ReconcileError>;
+
+    /// Digest over what packets are decided by.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn checksum(&mut self) -> Result<u64, ReconcileError>;
+
+    /// Interfaces with the packet program, as they are now.
+    fn interfaces(&self) -> Vec<InterfaceStatus>;
+}

@@ -1,0 +1,128 @@
+use std::{future::Future, time::Duration};
+
+use tokio::{
+    sync::mpsc,
+    time::{MissedTickBehavior, interval},
+};
+
+use super::{PacketPath, State, now};
+use crate::{
+    causes, command::Command, health::HealthChange, net::NextHopChange, watchdog::Heartbeat,
+};
+
+/// Time between two tries to bring the packet path along.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Where news and commands come in.
+#[derive(Debug)]
+pub struct Inbox {
+    /// What checks say.
+    pub health: mpsc::Receiver<HealthChange>,
+    /// Where backends are.
+    pub next_hops: mpsc::Receiver<NextHopChange>,
+    /// What people ask.
+    pub commands: mpsc::Receiver<Command>,
+}
+
+/// Why the loop ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It was told to, or nobody can ask any more.
+    Stopped,
+    /// A sensor ended, which it never does by itself.
+    Blind,
+}
+
+impl<P: PacketPath> State<P> {
+    /// Carries out what comes in until `stop` is done. It blocks its thread while it works, so it
+    /// should have one of its own. Beats after each round that left the packet path where it should
+    /// be.
+    pub async fn run(
+        mut self,
+        mut inbox: Inbox,
+        heartbeat: Heartbeat,
+        stop: impl Future<Output = ()>,
+    ) -> Ended {
+        tokio::pin!(stop);
+        let mut idle = interval(heartbeat.interval());
+        idle.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut again = interval(AGAIN);
+        again.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            if self.behind.is_none() {
+                heartbeat.beat();
+            }
+            tokio::select! {
+                biased;
+                () = &mut stop => return Ended::Stopped,
+                change = inbox.health.recv() => match change {
+                    Some(change) => self.heard(&change),
+                    None => return Ended::Blind,
+                },
+                change = inbox.next_hops.recv() => match change {
+                    Some(change) => self.resolved(change),
+                    None => return Ended::Blind,
+                },
+                command = inbox.commands.recv() => match command {
+                    Some(command) => self.carry_out(command),
+                    None => return Ended::Stopped,
+                },
+                _ = again.tick(), if self.behind.is_some() => self.try_again(),
+                _ = idle.tick() => {}
+            }
+        }
+    }
+
+    fn heard(&mut self, change: &HealthChange) {
+        let key = (change.pool.clone(), change.address);
+        let before = self.members.get(&key).map(|member| member.state);
+        let Some(state) = self.members.judged(change, now()) else { return };
+        // Packets first, words later.
+        self.path.set_state(&change.pool, change.address, state);
+        let HealthChange { pool, address, reason, .. } = change;
+        let (from, to) = (before.map_or("unknown", |state| state.name()), state.name());
+        if from != to {
+            tracing::info!(%pool, %address, from, to, reason, "backend");
+        }
+        self.announce_backend(&key);
+    }
+
+    fn resolved(&mut self, change: NextHopChange) {
+        let NextHopChange { address, hop } = change;
+        let mut hop = hop.map_err(|why| causes::of(&why));
+        if let Err(error) = self.path.set_next_hop(address, hop.as_ref().ok().copied()) {
+            hop = Err(causes::of(&error));
+            // The former one is not true any more either.
+            if let Err(error) = self.path.set_next_hop(address, None) {
+                tracing::error!(%address, error = causes::of(&error), "next hop");
+            }
+        }
+        match &hop {
+            Ok(hop) => tracing::debug!(%address, ?hop, "next hop"),
+            Err(why) => tracing::warn!(%address, why, "no next hop"),
+        }
+        self.hops.insert(address, hop);
+        for pool in self.members.pools_of(&address) {
+            self.announce_backend(&(pool.clone(), address));
+        }
+    }
+
+    fn carry_out(&mut self, command: Command) {
+        // Whoever asked may have gone; then the answer is for nobody.
+        match command {
+            Command::Apply(apply, reply) => drop(reply.send(self.apply(apply))),
+            Command::List(reply) => drop(reply.send(self.list())),
+            Command::Status(reply) => drop(reply.send(self.status())),
+            Command::Watch(reply) => drop(reply.send(self.watch())),
+        }
+    }
+
+    fn try_again(&mut self) {
+        match self.bring_along() {
+            Ok(()) => tracing::info!(generation = self.generation(), "the packet path is there"),
+            Err(error) => {
+                tracing::error!(error = causes::of(&error), "the packet path is still behind");
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
+
+use tokio::sync::watch;
+
+use super::members;
+use crate::{health::Target, model::Configuration};
+
+/// What the sensors are to look at.
+#[derive(Debug, Default)]
+pub struct Sensors {
+    /// Backends in pools with their checks.
+    pub targets: watch::Sender<Arc<Vec<Target>>>,
+    /// Backends whose next hop is to be known.
+    pub next_hops: watch::Sender<Arc<BTreeSet<IpAddr>>>,
+}
+
+impl Sensors {
+    /// Turns the sensors to a configuration.
+    pub(super) fn point_at(&self, configuration: &Configuration) {
+        let mut targets = Vec::new();
+        let mut addresses = BTreeSet::new();
+        for (name, pool) in &configuration.pools {
+            let checks: Vec<_> = pool
+                .health_checks
+                .iter()
+                .filter_map(|name| {
+                    let check = configuration.health_checks.get(name)?;
+                    Some((name.clone(), check.clone()))
+                })
+                .collect();
+            for (address, backend) in &pool.backends {
+                addresses.insert(*address);
+                if members::is_checked(pool, backend.wanted) {
+                    let (pool, checks) = (name.clone(), checks.clone());
+                    targets.push(Target { pool, address: *address, checks });
+                }
+            }
+        }
+        self.targets.send_replace(Arc::new(targets));
+        self.next_hops.send_replace(Arc::new(addresses));
+    }
+}

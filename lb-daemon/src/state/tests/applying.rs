@@ -1,0 +1,181 @@
+use proptest::{collection::vec, prelude::*};
+
+use super::*;
+use crate::{
+    diff::{Change, Kind},
+    directory::Directory,
+    model::arbitrary,
+};
+
+fn changes(applied: &Applied) -> Vec<&str> {
+    applied.changes.iter().map(|change| change.object.as_str()).collect()
+}
+
+#[tokio::test]
+async fn generations_count_up_and_what_changes_nothing_makes_none() {
+    let daemon = Daemon::new();
+    let first = daemon.apply(WEB).await.unwrap();
+    assert_eq!(first.generation, 1);
+    assert_eq!(changes(&first), ["region eu", "health check tcp", "pool web", "service web"]);
+    let again = daemon.apply(WEB).await.unwrap();
+    assert_eq!(again, Applied { generation: 1, changes: vec![] });
+    let second = daemon.apply(&web("port = 80\n    protocol", "port = 81\n    protocol")).await;
+    let change = Change {
+        kind: Kind::Changed,
+        object: "service web".into(),
+        details: vec!["port: 80 -> 81".into()],
+        slots_moved: 0,
+    };
+    assert_eq!(second.unwrap(), Applied { generation: 2, changes: vec![change] });
+    assert_eq!(daemon.apply("").await.unwrap().generation, 3);
+    assert_eq!(daemon.path.content().plan, Plan::default());
+}
+
+#[tokio::test]
+async fn the_answer_comes_after_disk_and_packet_path() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    {
+        let content = daemon.path.content();
+        let service = content.plan.services.values().next().unwrap();
+        assert_eq!(content.plan.pools[&service.pool].name, name("web"));
+        assert_eq!(content.plan.backends.len(), 2);
+    }
+    let copy = tempfile::tempdir().unwrap();
+    let file = crate::store::FILE;
+    std::fs::copy(daemon.directory.path().join(file), copy.path().join(file)).unwrap();
+    let stored = Store::open(copy.path()).unwrap();
+    let generation = stored.generation().unwrap();
+    assert_eq!(generation.number, 1);
+    assert_eq!(generation.configuration, parse(WEB));
+    let directory = Directory::read(daemon.directory.path()).unwrap();
+    assert_eq!((directory.generation, directory.own_region.as_deref()), (1, Some("eu")));
+    assert_eq!(directory.pools.into_values().collect::<Vec<_>>(), ["web"]);
+}
+
+#[tokio::test]
+async fn a_dry_run_says_the_same_and_does_nothing() {
+    let daemon = Daemon::new();
+    let configuration = parse(WEB);
+    let apply = Apply { configuration, dry_run: true, expected_generation: None };
+    let dry = daemon.running.commands.apply(apply).await.unwrap().unwrap();
+    assert_eq!(dry.generation, 0);
+    assert_eq!(daemon.running.commands.list().await.unwrap().generation, 0);
+    assert_eq!(daemon.path.content().applied, 0);
+    assert_eq!(daemon.apply(WEB).await.unwrap().changes, dry.changes);
+}
+
+#[tokio::test]
+async fn an_expected_generation_that_is_not_in_force_changes_nothing() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    let apply = |expected| {
+        let expected_generation = Some(expected);
+        daemon.running.commands.apply(Apply { expected_generation, ..Apply::default() })
+    };
+    let error = apply(0).await.unwrap().unwrap_err();
+    assert_eq!(error.to_string(), "generation 1 is in force, not 0");
+    assert_eq!(daemon.running.commands.list().await.unwrap().generation, 1);
+    assert_eq!(apply(1).await.unwrap().unwrap().generation, 2);
+}
+
+#[tokio::test]
+async fn what_has_no_room_changes_nothing() {
+    let daemon = Daemon::new();
+    daemon.path.content().full = true;
+    let error = daemon.apply(WEB).await.unwrap_err();
+    assert_eq!(
+        causes::of(&error),
+        "the packet path cannot take it: groups: 1 more are needed in one piece, \
+         the largest free one has 0"
+    );
+    assert_eq!(daemon.running.commands.list().await.unwrap().generation, 0);
+    assert_eq!(daemon.path.content().applied, 0);
+}
+
+#[tokio::test]
+async fn the_key_in_use_is_listed_and_may_be_given_back() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    let listed = daemon.running.commands.list().await.unwrap();
+    let key = listed.configuration.hash_key.unwrap();
+    let planned = daemon.path.content().plan.pools.values().next().unwrap().hash_key;
+    assert_eq!(planned, key);
+    let back = Apply { configuration: listed.configuration, ..Apply::default() };
+    let answer = daemon.running.commands.apply(back).await.unwrap().unwrap();
+    assert_eq!(answer, Applied { generation: 1, changes: vec![] });
+
+    let text = format!("hash_key = \"{}\"\n{WEB}", "0".repeat(31) + "1");
+    let applied = daemon.apply(&text).await.unwrap();
+    assert_eq!(changes(&applied), ["hash key"]);
+    let planned = daemon.path.content().plan.pools.values().next().unwrap().hash_key;
+    assert_eq!(planned, [0, 1]);
+}
+
+#[tokio::test]
+async fn sensors_look_at_what_is_in_force() {
+    let mut daemon = Daemon::new();
+    let text = web(
+        "address = \"10.0.0.2\"\n    region = \"eu\"",
+        "address = \"10.0.0.2\"\n    region = \"eu\"\n    wanted = \"disabled\"",
+    ) + "
+        [[pool]]
+        name = \"unchecked\"
+        [[pool.backend]]
+        address = \"10.0.0.3\"
+        region = \"eu\"
+    ";
+    daemon.apply(&text).await.unwrap();
+    let configuration = parse(&text);
+    let check = configuration.health_checks[&name("tcp")].clone();
+    let checks = vec![(name("tcp"), check)];
+    let target = Target { pool: name("web"), address: ip("10.0.0.1"), checks };
+    assert_eq!(
+        daemon.running.targets.borrow_and_update().as_slice(),
+        std::slice::from_ref(&target)
+    );
+    let addresses = [ip("10.0.0.1"), ip("10.0.0.2"), ip("10.0.0.3")];
+    assert!(daemon.running.wanted_hops.borrow().iter().eq(&addresses));
+
+    daemon.restart().await;
+    assert_eq!(daemon.running.targets.borrow().as_slice(), [target]);
+    assert!(daemon.running.wanted_hops.borrow().iter().eq(&addresses));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever was applied before, with whatever restarts: packets are decided as by a daemon that
+    /// never knew another configuration, and no two backends share a number.
+    #[test]
+    fn the_way_to_a_configuration_leaves_no_trace(
+        steps in vec((arbitrary::configuration(), any::<bool>()), 1..5),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut daemon = Daemon::new();
+            let mut last = Configuration::default();
+            for (mut configuration, restart) in steps {
+                configuration.hash_key.get_or_insert([3, 4]);
+                let apply = Apply { configuration: configuration.clone(), ..Apply::default() };
+                daemon.running.commands.apply(apply).await.unwrap().unwrap();
+                if restart {
+                    daemon.restart().await;
+                }
+                last = configuration;
+            }
+            let fresh = Daemon::new();
+            let apply = Apply { configuration: last.clone(), ..Apply::default() };
+            fresh.running.commands.apply(apply).await.unwrap().unwrap();
+            let (status, expected) = (daemon.status().await, fresh.status().await);
+            assert_eq!(status.checksum, expected.checksum);
+            let listed = daemon.running.commands.list().await.unwrap().configuration;
+            assert_eq!(listed, last);
+            let content = daemon.path.content();
+            let backends = &content.plan.backends;
+            let numbers: std::collections::BTreeSet<_> =
+                backends.values().map(|backend| backend.id.index).collect();
+            assert_eq!(numbers.len(), backends.len());
+        });
+    }
+}

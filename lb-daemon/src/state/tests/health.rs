@@ -1,0 +1,110 @@
+use MemberState::{Dead, Up};
+
+use super::*;
+
+const DISABLED: (&str, &str) = (
+    "address = \"10.0.0.1\"\n    region = \"eu\"",
+    "address = \"10.0.0.1\"\n    region = \"eu\"\n    wanted = \"disabled\"",
+);
+
+#[tokio::test]
+async fn a_new_backend_is_dead_until_its_checks_pass() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), Dead);
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "not checked yet");
+
+    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), Up);
+    let status = daemon.backend("web", "10.0.0.1").await;
+    assert_eq!((status.state, &*status.reason), (Up, "all checks pass"));
+    assert_eq!(daemon.state("web", "10.0.0.2"), Dead);
+
+    daemon.judge("web", "10.0.0.1", false, "check tcp: connection refused").await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), Dead);
+    let down = daemon.backend("web", "10.0.0.1").await;
+    assert_eq!((down.state, &*down.reason), (Dead, "check tcp: connection refused"));
+    assert!(down.since >= status.since);
+
+    daemon.judge("web", "10.0.0.1", false, "check tcp: timed out").await;
+    let still = daemon.backend("web", "10.0.0.1").await;
+    assert_eq!(still.reason, "check tcp: timed out");
+    assert_eq!(still.since, down.since, "another reason is no other state");
+}
+
+#[tokio::test]
+async fn the_same_address_is_judged_in_each_pool_alone() {
+    let daemon = Daemon::new();
+    let other = WEB.split("[[pool]]").nth(1).unwrap().split("[[service]]").next().unwrap();
+    let text = format!("{WEB}\n[[pool]]{}", other.replace("\"web\"", "\"other\""));
+    daemon.apply(&text).await.unwrap();
+    daemon.judge("other", "10.0.0.1", true, "all checks pass").await;
+    assert_eq!(daemon.state("other", "10.0.0.1"), Up);
+    assert_eq!(daemon.state("web", "10.0.0.1"), Dead);
+}
+
+#[tokio::test]
+async fn other_changes_leave_a_state_alone() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    let before = daemon.backend("web", "10.0.0.1").await;
+    daemon.apply(&web("slots = 31", "slots = 37")).await.unwrap();
+    daemon.apply(&web("tcp = {}", "http = {}")).await.unwrap();
+    assert_eq!(daemon.backend("web", "10.0.0.1").await, before);
+    assert_eq!(daemon.state("web", "10.0.0.1"), Up);
+}
+
+#[tokio::test]
+async fn what_is_disabled_takes_nothing_whatever_checks_say() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    daemon.apply(&web(DISABLED.0, DISABLED.1)).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), Dead);
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "disabled");
+    // A check that was under way.
+    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), Dead);
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "disabled");
+
+    daemon.apply(WEB).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), Dead);
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "not checked yet");
+    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), Up);
+}
+
+#[tokio::test]
+async fn without_checks_active_is_up() {
+    let daemon = Daemon::new();
+    let unchecked = web("health_checks = [\"tcp\"]", "");
+    daemon.apply(&unchecked).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), Up);
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "no checks");
+
+    // Checks that come later are waited for; what serves goes on.
+    daemon.apply(WEB).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), Up);
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "not checked yet");
+    daemon.judge("web", "10.0.0.1", false, "check tcp: timed out").await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), Dead);
+
+    daemon.apply(&unchecked).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), Up);
+    daemon.apply(&unchecked.replace(DISABLED.0, DISABLED.1)).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), Dead);
+}
+
+#[tokio::test]
+async fn a_backend_that_was_removed_comes_back_as_a_new_one() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    daemon.apply(&web("10.0.0.1", "10.0.0.3")).await.unwrap();
+    // A check of the removed one that was under way.
+    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    daemon.apply(WEB).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), Dead);
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "not checked yet");
+}

@@ -1,0 +1,169 @@
+mod applying;
+mod behind;
+mod health;
+mod next_hops;
+mod restart;
+mod watching;
+
+use std::{net::IpAddr, sync::Arc};
+
+use lb_common::abi::member::MemberState;
+use tempfile::TempDir;
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    task::JoinHandle,
+};
+
+use super::{twin::Twin, *};
+use crate::{
+    api::convert,
+    causes,
+    command::{Applied, Apply, BackendStatus, Commands, Refusal, Status},
+    document::Document,
+    health::{HealthChange, Target},
+    net::NextHopChange,
+    watchdog::{Heartbeat, Watchdog},
+};
+
+/// A daemon whose packet path is in memory and whose sensors are the test.
+struct Daemon {
+    directory: TempDir,
+    path: Twin,
+    running: Running,
+}
+
+struct Running {
+    commands: Commands,
+    health: mpsc::Sender<HealthChange>,
+    next_hops: mpsc::Sender<NextHopChange>,
+    targets: watch::Receiver<Arc<Vec<Target>>>,
+    wanted_hops: watch::Receiver<Arc<std::collections::BTreeSet<IpAddr>>>,
+    heartbeat: Heartbeat,
+    stop: oneshot::Sender<()>,
+    ended: JoinHandle<Ended>,
+}
+
+impl Daemon {
+    fn new() -> Self {
+        Self::with(tempfile::tempdir().unwrap(), Twin::default())
+    }
+
+    fn with(directory: TempDir, path: Twin) -> Self {
+        let running = Running::start(&directory, &path);
+        Self { directory, path, running }
+    }
+
+    /// Stops the daemon and starts another over the same disk and packet path.
+    async fn restart(&mut self) {
+        self.stop().await;
+        self.running = Running::start(&self.directory, &self.path);
+    }
+
+    /// Stops the daemon; `between` does what happens while none runs.
+    async fn restart_after(&mut self, between: impl FnOnce(&Twin)) {
+        self.stop().await;
+        between(&self.path);
+        self.running = Running::start(&self.directory, &self.path);
+    }
+
+    async fn stop(&mut self) {
+        let (stop, _) = oneshot::channel();
+        let _ = std::mem::replace(&mut self.running.stop, stop).send(());
+        assert_eq!((&mut self.running.ended).await.unwrap(), Ended::Stopped);
+    }
+
+    async fn apply(&self, text: &str) -> Result<Applied, Refusal> {
+        let configuration = parse(text);
+        self.running.commands.apply(Apply { configuration, ..Apply::default() }).await.unwrap()
+    }
+
+    async fn status(&self) -> Status {
+        self.running.commands.status().await.unwrap().unwrap()
+    }
+
+    async fn backend(&self, pool: &str, address: &str) -> BackendStatus {
+        let (pool, address) = (name(pool), ip(address));
+        let backends = self.status().await.backends;
+        backends.into_iter().find(|b| b.pool == pool && b.address == address).unwrap()
+    }
+
+    /// Says what a check says, and waits until it is taken in.
+    async fn judge(&self, pool: &str, address: &str, healthy: bool, reason: &str) {
+        let (pool, address, reason) = (name(pool), ip(address), reason.into());
+        let change = HealthChange { pool, address, healthy, reason, first: false };
+        self.running.health.send(change).await.unwrap();
+        // News is taken in before any command.
+        self.running.commands.list().await.unwrap();
+    }
+
+    fn state(&self, pool: &str, address: &str) -> MemberState {
+        self.path.state(&name(pool), ip(address)).unwrap()
+    }
+}
+
+impl Running {
+    fn start(directory: &TempDir, path: &Twin) -> Self {
+        let (commands, asked) = Commands::channel();
+        let (health, heard) = mpsc::channel(16);
+        let (next_hops, resolved) = mpsc::channel(16);
+        let sensors = Sensors::default();
+        let (targets, wanted_hops) = (sensors.targets.subscribe(), sensors.next_hops.subscribe());
+        let heartbeat = Watchdog::new(None, None).register("state");
+        let (stop, stopped) = oneshot::channel();
+        let settings = Settings {
+            region: Some(name("eu")),
+            state_directory: directory.path().into(),
+            ..Settings::default()
+        };
+        let store = Store::open(directory.path()).unwrap();
+        let state = State::start(settings, store, path.clone(), sensors).unwrap();
+        let inbox = Inbox { health: heard, next_hops: resolved, commands: asked };
+        let stopped = async move { drop(stopped.await) };
+        let ended = tokio::spawn(state.run(inbox, heartbeat.clone(), stopped));
+        Self { commands, health, next_hops, targets, wanted_hops, heartbeat, stop, ended }
+    }
+}
+
+fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+fn parse(text: &str) -> Configuration {
+    convert::configuration(&Document::parse(text).unwrap().into()).unwrap()
+}
+
+/// Two checked backends in `eu` behind `web`, by a short table.
+const WEB: &str = r#"
+    [[region]]
+    name = "eu"
+    [[health_check]]
+    name = "tcp"
+    port = 80
+    tcp = {}
+    [[pool]]
+    name = "web"
+    health_checks = ["tcp"]
+    slots = 31
+    [[pool.backend]]
+    address = "10.0.0.1"
+    region = "eu"
+    [[pool.backend]]
+    address = "10.0.0.2"
+    region = "eu"
+    [[service]]
+    name = "web"
+    address = "192.0.2.1"
+    port = 80
+    protocol = "tcp"
+    pool = "web"
+"#;
+
+/// [`WEB`] with something replaced.
+fn web(from: &str, to: &str) -> String {
+    assert!(WEB.contains(from), "{from}");
+    WEB.replace(from, to)
+}

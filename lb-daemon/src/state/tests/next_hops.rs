@@ -1,0 +1,76 @@
+use super::*;
+use crate::net::Unresolved;
+
+fn hop(interface: u32) -> NextHop {
+    NextHop {
+        gateway: ip("10.0.0.254"),
+        mac: [2, 0, 0, 0, 0, 1],
+        interface,
+        interface_mac: [2, 0, 0, 0, 0, 2],
+        mtu: 1500,
+    }
+}
+
+impl Daemon {
+    async fn resolve(&self, address: &str, hop: Result<NextHop, Unresolved>) {
+        let change = NextHopChange { address: ip(address), hop };
+        self.running.next_hops.send(change).await.unwrap();
+        self.running.commands.list().await.unwrap();
+    }
+}
+
+/// The loopback interface has index 1 in every network namespace.
+#[tokio::test]
+async fn they_reach_packets_and_status() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    let waiting = daemon.backend("web", "10.0.0.1").await;
+    assert_eq!(waiting.next_hop, Err("not looked up yet".into()));
+
+    daemon.resolve("10.0.0.1", Ok(hop(1))).await;
+    assert_eq!(daemon.path.content().hops[&ip("10.0.0.1")], hop(1));
+    let status = daemon.backend("web", "10.0.0.1").await;
+    assert_eq!(status.next_hop, Ok("02:00:00:00:00:01 on lo".into()));
+
+    daemon.resolve("10.0.0.1", Err(Unresolved::NoRoute)).await;
+    assert!(daemon.path.content().hops.is_empty());
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.next_hop, Err("no route".into()));
+}
+
+#[tokio::test]
+async fn one_that_cannot_be_used_is_none() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    daemon.resolve("10.0.0.1", Ok(hop(1))).await;
+    daemon.resolve("10.0.0.1", Ok(hop(70_000))).await;
+    assert!(daemon.path.content().hops.is_empty());
+    let why = "interface 70000: its index is beyond 65535, which a next hop cannot name";
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.next_hop, Err(why.into()));
+}
+
+#[tokio::test]
+async fn services_count_who_can_have_connections() {
+    let daemon = Daemon::new();
+    let weightless = web(
+        "address = \"10.0.0.2\"\n    region = \"eu\"",
+        "address = \"10.0.0.2\"\n    region = \"eu\"\n    weight = 0",
+    );
+    daemon.apply(&weightless).await.unwrap();
+    let up = async || {
+        let service = &daemon.status().await.services[0];
+        (service.backends_up, service.backends)
+    };
+    assert_eq!(up().await, (0, 2));
+    for address in ["10.0.0.1", "10.0.0.2"] {
+        daemon.judge("web", address, true, "all checks pass").await;
+        assert_eq!(up().await, (0, 2), "no next hop");
+    }
+    for address in ["10.0.0.2", "10.0.0.1"] {
+        daemon.resolve(address, Ok(hop(1))).await;
+    }
+    assert_eq!(up().await, (1, 2), "one of them has no weight");
+    daemon.apply(WEB).await.unwrap();
+    assert_eq!(up().await, (2, 2));
+    daemon.judge("web", "10.0.0.1", false, "check tcp: timed out").await;
+    assert_eq!(up().await, (1, 2));
+}

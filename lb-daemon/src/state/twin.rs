@@ -1,0 +1,135 @@
+//! A packet path in memory, with the contracts of the real one, for tests that are about the state.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    hash::{DefaultHasher, Hash, Hasher},
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+use lb_common::abi::member::MemberState;
+
+use super::PacketPath;
+use crate::{
+    command::InterfaceStatus,
+    ids::Named,
+    model::Name,
+    next_hop::NextHop,
+    plan::Plan,
+    reconcile::{Applied, Full, ReconcileError},
+};
+
+/// What the packet path holds; tests look at it and set its moods through [`Twin::content`].
+#[derive(Debug, Default)]
+pub(crate) struct Content {
+    pub(crate) plan: Plan,
+    pub(crate) states: BTreeMap<(Name, IpAddr), MemberState>,
+    pub(crate) hops: BTreeMap<IpAddr, NextHop>,
+    /// Every state that was told, in order.
+    pub(crate) told: Vec<(Name, IpAddr, MemberState)>,
+    /// Plans that were applied.
+    pub(crate) applied: usize,
+    /// There is no room for anything.
+    pub(crate) full: bool,
+    /// The next so many applies fail.
+    pub(crate) failures: usize,
+}
+
+/// A packet path that outlives the state, as pinned maps do.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Twin(Arc<Mutex<Content>>);
+
+impl Twin {
+    pub(crate) fn content(&self) -> MutexGuard<'_, Content> {
+        self.0.lock().unwrap()
+    }
+}
+
+fn refused() -> ReconcileError {
+    Full { what: "groups", wanted: 1, free: 0 }.into()
+}
+
+impl PacketPath for Twin {
+    fn check(&self, _: &Plan) -> Result<(), ReconcileError> {
+        if self.content().full { Err(refused()) } else { Ok(()) }
+    }
+
+    fn apply(&mut self, plan: &Plan) -> Result<Applied, ReconcileError> {
+        let mut content = self.content();
+        if content.failures > 0 {
+            content.failures -= 1;
+            return Err(refused());
+        }
+        let former = std::mem::take(&mut content.states);
+        for pool in plan.pools.values() {
+            let members = pool.groups.iter().flat_map(|group| &group.members);
+            for address in members.map(|member| member.address).chain(pool.idle.iter().copied()) {
+                let key = (pool.name.clone(), address);
+                let state = former.get(&key).copied().unwrap_or(MemberState::Dead);
+                content.states.insert(key, state);
+            }
+        }
+        content.plan = plan.clone();
+        content.applied += 1;
+        Ok(Applied::default())
+    }
+
+    fn named(&self) -> Named {
+        let plan = &self.content().plan;
+        Named {
+            backends: plan.backends.values().map(|b| (b.id.index, b.id.incarnation)).collect(),
+            services: plan.services.values().map(|service| service.index).collect(),
+            pools: plan.pools.keys().copied().collect(),
+            regions: plan.pools.values().flat_map(|p| &p.groups).map(|g| g.region).collect(),
+        }
+    }
+
+    fn state(&self, pool: &Name, address: IpAddr) -> Option<MemberState> {
+        self.content().states.get(&(pool.clone(), address)).copied()
+    }
+
+    fn set_state(&mut self, pool: &Name, address: IpAddr, state: MemberState) -> bool {
+        let mut content = self.content();
+        content.told.push((pool.clone(), address, state));
+        let known = content.states.get_mut(&(pool.clone(), address));
+        known.map(|known| *known = state).is_some()
+    }
+
+    fn set_next_hop(
+        &mut self,
+        backend: IpAddr,
+        hop: Option<NextHop>,
+    ) -> Result<(), ReconcileError> {
+        let mut content = self.content();
+        content.hops.remove(&backend);
+        if let Some(hop) = hop {
+            if hop.interface > 65_535 {
+                return Err(ReconcileError::InterfaceIndex(hop.interface));
+            }
+            content.hops.insert(backend, hop);
+        }
+        Ok(())
+    }
+
+    fn checksum(&mut self) -> Result<u64, ReconcileError> {
+        let content = self.content();
+        let mut hasher = DefaultHasher::new();
+        for (key, service) in &content.plan.services {
+            key.hash(&mut hasher);
+            service.by_address.hash(&mut hasher);
+            let pool = &content.plan.pools[&service.pool];
+            (pool.hash_key, &pool.idle).hash(&mut hasher);
+            for group in &pool.groups {
+                group.slots.hash(&mut hasher);
+                let members: BTreeSet<_> =
+                    group.members.iter().map(|member| (member.address, member.weighted)).collect();
+                members.hash(&mut hasher);
+            }
+        }
+        Ok(hasher.finish())
+    }
+
+    fn interfaces(&self) -> Vec<InterfaceStatus> {
+        vec![InterfaceStatus { name: "eth0".into(), mode: Some("native".into()) }]
+    }
+}

@@ -1,0 +1,319 @@
+//! Who has a packet: states, lists, further slots, standbys, regions, ramps, next hops.
+
+use lb_tests::packets::{
+    frames::{Flow, Packet},
+    mx2,
+    row::Row,
+    scene::{DEAD, HASH_KEY, NONE, Scene, TABLES, UNFIT, UP},
+};
+
+use crate::flows::{listed, scene, tcp_hash, v4, v4_udp, v6};
+
+pub(crate) fn rows() -> Vec<Row<Scene>> {
+    [
+        states(),
+        list_order(),
+        further_slots(),
+        regions(),
+        ramps(),
+        next_hops(),
+        affinity(),
+        tables(),
+        contradictions(),
+    ]
+    .concat()
+}
+
+fn syn() -> Vec<u8> {
+    Packet::new(v4()).tcp("S")
+}
+
+fn ack() -> Vec<u8> {
+    Packet::new(v4()).tcp("A")
+}
+
+/// The owner's state decides; who is next is rank 1.
+fn states() -> Vec<Row<Scene>> {
+    let datagram = || Packet::new(v4_udp()).udp();
+    let mut rows = Vec::new();
+    for (state, name, new, open) in [
+        (UP, "up", 0, 0),
+        (UNFIT, "unfit", 1, 0),
+        (DEAD, "dead", 1, 1),
+        (3, "in an unknown state", 1, 1),
+    ] {
+        let scene = || scene(4).states(0, state, &[0]);
+        rows.push(Row::sent(format!("owner {name}: SYN"), scene(), (&v4(), syn()), (0, new)));
+        rows.push(Row::sent(format!("owner {name}: ACK"), scene(), (&v4(), ack()), (0, open)));
+        let rst = Packet::new(v4()).tcp("R");
+        rows.push(Row::sent(format!("owner {name}: RST"), scene(), (&v4(), rst), (0, open)));
+        let udp = (&v4_udp(), datagram());
+        rows.push(Row::sent(format!("owner {name}: UDP"), scene(), udp, (0, new)));
+    }
+    rows
+}
+
+fn list_order() -> Vec<Row<Scene>> {
+    let list = [5, 2, 7, 0];
+    let scene = |list| Scene::new(4).list(0, tcp_hash(&v4()), list);
+    let mut rows = Vec::new();
+    for (place, rank) in list.into_iter().enumerate() {
+        let scene = scene(list).states(0, DEAD, &list[..place]);
+        rows.push(Row::sent(format!("list entry {place}"), scene, (&v4(), syn()), (0, rank)));
+    }
+    let holes = scene([NONE, NONE, NONE, 6]);
+    rows.push(Row::sent("list with empty places", holes, (&v4(), syn()), (0, 6)));
+    let beyond = scene([9, 4, NONE, NONE]);
+    rows.push(Row::sent("list with a rank beyond the members", beyond, (&v4(), ack()), (0, 4)));
+    rows
+}
+
+/// Each slot has a member of its own: 0 to 3 in the first, 4 to 7 in the further ones, 8 stands by.
+fn with_further_slots(scene: Scene, region: usize, flow: &Flow) -> Scene {
+    let hash = tcp_hash(flow);
+    let mut scene = listed(scene, region);
+    for (attempt, rank) in (1..=4).zip(4..) {
+        scene = scene.list(region, hash.further(attempt), [0, rank, 1, 2]);
+    }
+    scene
+}
+
+fn further_slots() -> Vec<Row<Scene>> {
+    let mut rows = Vec::new();
+    for flow in [v4(), v6()] {
+        let version = if flow.vip.is_ipv4() { 4 } else { 6 };
+        let scene =
+            |dead: &[u16]| with_further_slots(Scene::new(4), 0, &flow).states(0, DEAD, dead);
+        let frame = || (Packet::new(flow).tcp("S"), Packet::new(flow).tcp("A"));
+        for (attempt, rank) in (1..=4).zip(4..) {
+            let dead: Vec<u16> = (0..rank).collect();
+            for (kind, frame) in [("SYN", frame().0), ("ACK", frame().1)] {
+                let what = format!("IPv{version} {kind} to further slot {attempt}");
+                rows.push(Row::sent(what, scene(&dead), (&flow, frame), (0, rank)));
+            }
+        }
+        let all_listed: Vec<u16> = (0..8).collect();
+        let standby = tcp_hash(&flow).standby();
+        let stands_by =
+            |rank| scene(&all_listed).with(|scene| scene.regions[0].standbys[standby] = Some(rank));
+        let what = format!("IPv{version} SYN to the standby");
+        rows.push(Row::sent(what, stands_by(8), (&flow, frame().0), (0, 8)));
+        let what = format!("IPv{version} SYN, standby dead");
+        rows.push(Row::dropped(what, stands_by(3), frame().0, "no_backend"));
+        let what = format!("IPv{version} ACK to an unfit standby");
+        let unfit = stands_by(8).states(0, UNFIT, &[8]);
+        rows.push(Row::sent(what, unfit.clone(), (&flow, frame().1), (0, 8)));
+        let what = format!("IPv{version} SYN, standby unfit");
+        rows.push(Row::dropped(what, unfit, frame().0, "no_backend"));
+        let others = scene(&all_listed).with(|scene| {
+            scene.regions[0].standbys = [Some(8); 8];
+            scene.regions[0].standbys[standby] = None;
+        });
+        let what = format!("IPv{version} SYN, its own standby unset");
+        rows.push(Row::dropped(what, others, frame().0, "no_backend"));
+    }
+    rows
+}
+
+fn regions() -> Vec<Row<Scene>> {
+    let everybody: Vec<u16> = (0..9).collect();
+    let three = || {
+        let scene = Scene::new(4).and_region(6).and_region(4);
+        (0..3).fold(scene, listed)
+    };
+    let near_dead = || three().states(0, DEAD, &everybody);
+    let none = || near_dead().states(1, DEAD, &everybody).states(2, UNFIT, &everybody);
+    let mut rows = vec![
+        Row::sent("nearest region first", three(), (&v4(), syn()), (0, 0)),
+        Row::sent("second region, over IPv6", near_dead(), (&v4(), syn()), (1, 0)),
+        Row::sent("second region, open connection", near_dead(), (&v4(), ack()), (1, 0)),
+        Row::sent(
+            "second region, next of the list",
+            near_dead().states(1, UNFIT, &[0]),
+            (&v4(), syn()),
+            (1, 1),
+        ),
+        Row::sent("third region", near_dead().states(1, DEAD, &everybody), (&v4(), syn()), (2, 0)),
+        Row::sent(
+            "second region's standby before the third region",
+            near_dead()
+                .states(1, DEAD, &[0, 1, 2, 3, 4, 5, 6, 8])
+                .with(|scene| scene.regions[1].standbys = [Some(7); 8]),
+            (&v4(), syn()),
+            (1, 7),
+        ),
+        Row::sent("open connection finds an unfit member far away", none(), (&v4(), ack()), (2, 0)),
+        Row::dropped("nobody in three regions", none(), syn(), "no_backend"),
+        Row::dropped(
+            "nobody in one region",
+            scene(4).states(0, DEAD, &everybody),
+            ack(),
+            "no_backend",
+        ),
+        Row::dropped(
+            "a pool without members",
+            scene(4).with(|scene| scene.regions.clear()),
+            syn(),
+            "no_backend",
+        ),
+        Row::dropped(
+            "a pool without a descriptor",
+            scene(4).with(|scene| scene.pool_word = (0, 0)),
+            syn(),
+            "no_backend",
+        ),
+        Row::sent(
+            "a former descriptor changes nothing yet",
+            scene(4).with(|scene| scene.pool_word.1 = 51),
+            (&v4(), syn()),
+            (0, 0),
+        ),
+    ];
+    let eight = (1..8).fold(Scene::new(4), |scene, _| scene.and_region(4));
+    let eight =
+        (0..7).fold(listed(eight, 7), |scene, region| scene.states(region, DEAD, &everybody));
+    rows.push(Row::sent("eighth region", eight, (&v4(), syn()), (7, 0)));
+    rows
+}
+
+/// A ramping member takes a slot's new connections from a share on that is fixed for slot and member.
+fn ramps() -> Vec<Row<Scene>> {
+    let scene = |ramp| scene(4).member(0, 0, |owner| owner.ramp = ramp);
+    let slot = tcp_hash(&v4()).slot(65_537);
+    let threshold = mx2::ramp_threshold(slot, 10);
+    vec![
+        Row::sent("ramp 0: SYN", scene(0), (&v4(), syn()), (0, 1)),
+        Row::sent("ramp 0: ACK", scene(0), (&v4(), ack()), (0, 0)),
+        Row::sent("ramp 255: SYN", scene(255), (&v4(), syn()), (0, 0)),
+        Row::sent("ramp not yet there: SYN", scene(threshold), (&v4(), syn()), (0, 1)),
+        Row::sent("ramp just there: SYN", scene(threshold + 1), (&v4(), syn()), (0, 0)),
+        Row::sent("ramp not yet there: ACK", scene(threshold), (&v4(), ack()), (0, 0)),
+        Row::sent(
+            "ramp of a slot's first alternate",
+            scene(0).member(0, 1, |next| next.ramp = mx2::ramp_threshold(slot, 11)),
+            (&v4(), syn()),
+            (0, 2),
+        ),
+    ]
+}
+
+fn next_hops() -> Vec<Row<Scene>> {
+    let gateway = [0x02, 0, 0, 0, 5, 0xfe];
+    let own = [0x02, 0, 0, 0, 5, 0x01];
+    let behind = |ranks: &[u16], next_hop| {
+        ranks.iter().fold(scene(4), |scene, &rank| {
+            scene.member(0, rank, |member| member.next_hop = next_hop)
+        })
+    };
+    let everybody: Vec<u16> = (0..9).collect();
+    let elsewhere = |scene: Scene| {
+        scene.with(|scene| {
+            scene.next_hops.insert(31, (gateway, 5));
+            scene.interfaces.insert(5, own);
+            scene.devices.insert(5);
+        })
+    };
+    let unknown_device = elsewhere(behind(&[0], 31)).with(|scene| scene.devices.clear());
+    let no_mac = elsewhere(behind(&[0], 31)).with(|scene| {
+        scene.interfaces.remove(&5);
+    });
+    vec![
+        Row::sent("out of another interface", elsewhere(behind(&[0], 31)), (&v4(), syn()), (0, 0)),
+        Row::dropped("out of an unknown interface", unknown_device, syn(), "redirect_failed"),
+        Row::dropped("out of an interface without MAC", no_mac, syn(), "next_hop_unresolved"),
+        Row::sent("owner without next hop: SYN", behind(&[0], 0), (&v4(), syn()), (0, 1)),
+        Row::sent("owner without next hop: ACK", behind(&[0], 0), (&v4(), ack()), (0, 1)),
+        Row::sent("owner's next hop unresolved", behind(&[0], 77), (&v4(), ack()), (0, 1)),
+        Row::dropped(
+            "nobody's next hop resolved",
+            behind(&everybody, 77),
+            ack(),
+            "next_hop_unresolved",
+        ),
+        Row::dropped(
+            "one next hop unresolved, everybody else dead",
+            behind(&[3], 77).states(0, DEAD, &[0, 1, 2, 4, 5, 6, 7, 8]),
+            syn(),
+            "next_hop_unresolved",
+        ),
+        Row::dropped(
+            "unresolved and unfit for a SYN",
+            behind(&everybody, 77).states(0, UNFIT, &everybody),
+            syn(),
+            "no_backend",
+        ),
+    ]
+}
+
+/// A by-address service sends all ports of a client to one member; another service does not.
+fn affinity() -> Vec<Row<Scene>> {
+    let mut rows = Vec::new();
+    for (flow, protocol, name) in [
+        (Flow::new("192.0.2.9:1000", "198.51.100.1:81"), 6, "IPv4 TCP"),
+        (Flow::new("192.0.2.9:2000", "198.51.100.1:81"), 6, "IPv4 TCP, another port"),
+        (Flow::new("192.0.2.9:1000", "198.51.100.1:54"), 17, "IPv4 UDP"),
+        (Flow::new("[2001:db8:c::9]:1000", "[2001:db8:80::1]:81"), 6, "IPv6 TCP"),
+        (Flow::new("[2001:db8:c::9]:2000", "[2001:db8:80::1]:81"), 6, "IPv6 TCP, another port"),
+    ] {
+        let without_port = mx2::hash(&flow, protocol, true, HASH_KEY);
+        let with_port = mx2::hash(&flow, protocol, false, HASH_KEY);
+        let scene = Scene::new(4).list(0, with_port, [5, NONE, NONE, NONE]).list(
+            0,
+            without_port,
+            [2, NONE, NONE, NONE],
+        );
+        let packet = Packet::new(flow);
+        let frame = if protocol == 6 { packet.tcp("S") } else { packet.udp() };
+        rows.push(Row::sent(format!("by address, {name}"), scene, (&flow, frame), (0, 2)));
+    }
+    let flow = Flow::new("192.0.2.9:1000", "198.51.100.1:80");
+    let scene = Scene::new(4)
+        .list(0, mx2::hash(&flow, 6, true, HASH_KEY), [2, NONE, NONE, NONE])
+        .list(0, tcp_hash(&flow), [5, NONE, NONE, NONE]);
+    let frame = Packet::new(flow).tcp("S");
+    rows.push(Row::sent("by port, IPv4 TCP", scene, (&flow, frame), (0, 5)));
+    rows
+}
+
+/// Tables of other sizes and at other places.
+fn tables() -> Vec<Row<Scene>> {
+    let mut rows = Vec::new();
+    for table in TABLES {
+        for flow in [v4(), v6()] {
+            let version = if flow.vip.is_ipv4() { 4 } else { 6 };
+            let scene = Scene::new(4).with(|scene| scene.regions[0].table = table);
+            let scene = listed(scene, 0);
+            let frame = Packet::new(flow).tcp("A");
+            let what =
+                format!("IPv{version}, table {:#x} of {} slots", table.reference, table.slots);
+            rows.push(Row::sent(what, scene, (&flow, frame), (0, 0)));
+        }
+    }
+    rows
+}
+
+/// What a half-made map would look like: never a packet to the wrong place.
+fn contradictions() -> Vec<Row<Scene>> {
+    let no_table = |reference| {
+        Scene::new(4).with(|scene| {
+            scene.regions[0].table.reference = reference;
+            scene.regions[0].lists.clear();
+        })
+    };
+    vec![
+        Row::dropped(
+            "backend of another incarnation",
+            scene(4).member(0, 0, |owner| owner.incarnation = 8),
+            ack(),
+            "inconsistent",
+        ),
+        Row::dropped(
+            "descriptor beyond the map",
+            scene(4).with(|scene| scene.pool_word.0 = 1 << 20),
+            ack(),
+            "inconsistent",
+        ),
+        Row::dropped("no table of the default size", no_table(4_000), ack(), "inconsistent"),
+        Row::dropped("no table of its size", no_table(1 << 31 | 99), ack(), "inconsistent"),
+    ]
+}

@@ -1,0 +1,188 @@
+//! The loaded programs against the pure decision, over random scenes and mutated packets.
+
+use std::net::{IpAddr, SocketAddr};
+
+use anyhow::{Context as _, Result, ensure};
+use fastrand::Rng;
+use lb_tests::packets::{
+    balancer::Ran,
+    counters::Counters,
+    frames::{Flow, Packet, Tunnel},
+    row::Expected,
+    scene::{GATEWAY, MEMBERS, NONE, Scene, TABLES},
+    twin::{Lists, Twin},
+};
+
+use crate::subject;
+
+/// Scenes, and packets in each.
+const SCENES: u64 = 250;
+const PACKETS: usize = 100;
+/// Counters below this are looked at.
+const WATCHED: u32 = 128;
+
+/// The balancer against `lb_common::path`.
+pub(crate) fn balancer() -> Result<()> {
+    let mut subject = subject::balancer()?;
+    let mut sent = 0;
+    for seed in 0..SCENES {
+        let mut random = Rng::with_seed(seed);
+        let scene = random_scene(&mut random);
+        subject.program.show(&scene)?;
+        let twin = Twin::new(&scene);
+        let before = subject.program.counters(WATCHED)?;
+        let mut all = Counters::default();
+        for number in 0..PACKETS {
+            let frame = random_frame(&mut random, &scene);
+            let expected = twin.expects(&frame);
+            sent += u64::from(expected.is_sent());
+            let ran = subject.program.run(&frame)?;
+            check(&frame, &expected, &ran, &mut all)
+                .with_context(|| format!("seed {seed}, packet {number}: {frame:02x?}"))?;
+        }
+        let moved = subject.program.counters(WATCHED)?.since(&before);
+        ensure!(moved == all, "seed {seed}: counters {moved:?}, expected {all:?}");
+    }
+    let total = SCENES * PACKETS as u64;
+    ensure!(sent > total / 5 && sent < total * 4 / 5, "{sent} of {total} sent: a lopsided test");
+    Ok(())
+}
+
+/// The receiver against `lb_common::receive`.
+pub(crate) fn receiver() -> Result<()> {
+    let subject = subject::receiver()?;
+    let mut opened = 0;
+    for seed in 0..SCENES {
+        let mut random = Rng::with_seed(seed);
+        let before = subject.program.counters(WATCHED)?;
+        let mut all = Counters::default();
+        for number in 0..PACKETS {
+            let frame = random_tunnel(&mut random);
+            let expected = Lists.expects(&frame);
+            opened += u64::from(expected.verdict == "decapsulated");
+            let ran = subject.program.run(&frame)?;
+            check(&frame, &expected, &ran, &mut all)
+                .with_context(|| format!("seed {seed}, packet {number}: {frame:02x?}"))?;
+        }
+        let moved = subject.program.counters(WATCHED)?.since(&before);
+        ensure!(moved == all, "seed {seed}: counters {moved:?}, expected {all:?}");
+    }
+    let total = SCENES * PACKETS as u64;
+    ensure!(opened > total / 5 && opened < total * 4 / 5, "{opened} of {total}: a lopsided test");
+    Ok(())
+}
+
+/// Checks action and bytes; the counters are checked together after a scene.
+fn check(frame: &[u8], expected: &Expected, ran: &Ran, all: &mut Counters) -> Result<()> {
+    let counters = expected.counters(frame.len() as u64)?;
+    all.add_all(&counters);
+    expected.check(frame.len(), ran, &counters)
+}
+
+/// Everything that a scene can say, at random; small tables, so that flows meet every slot.
+fn random_scene(random: &mut Rng) -> Scene {
+    let mut scene = Scene::new(if random.bool() { 4 } else { 6 });
+    for _ in 0..random.usize(0..4) {
+        scene = scene.and_region(if random.bool() { 4 } else { 6 });
+    }
+    if random.u8(..) < 8 {
+        scene.regions.clear();
+    }
+    let mostly = random.u8(0..3);
+    for region in &mut scene.regions {
+        region.table = TABLES[random.usize(2..4)];
+        for slot in 0..region.table.slots {
+            let rank = |_| if random.u8(..) < 30 { NONE } else { random.u16(0..MEMBERS + 1) };
+            region.lists.insert(slot, [0; 4].map(rank));
+        }
+        for standby in &mut region.standbys {
+            *standby = random.bool().then(|| random.u16(0..MEMBERS + 1));
+        }
+        for member in &mut region.members {
+            member.state = if random.bool() { mostly } else { random.u8(0..4) };
+            member.ramp = one_of(random, [0, 40, 128, 254, 255, 255]);
+            member.next_hop = one_of(random, [0, 30, 30, 30, 31, 32]);
+            member.mtu = one_of(random, [60, 100, 1_280, 1_500, 1_500]);
+            member.incarnation = if random.u8(..) < 8 { 6 } else { 7 };
+        }
+    }
+    scene.next_hops.insert(31, (GATEWAY, 5));
+    scene.interfaces.insert(5, [2, 0, 0, 0, 5, 1]);
+    if random.bool() {
+        scene.devices.insert(5);
+    }
+    if random.u8(..) < 8 {
+        scene.sources = ([0; 4].into(), [0; 16].into());
+    }
+    scene
+}
+
+/// A packet, most often for one of the services, and often with something wrong about it.
+fn random_frame(random: &mut Rng, scene: &Scene) -> Vec<u8> {
+    let service = scene.services[random.usize(..scene.services.len())];
+    let port = if random.u8(..) < 16 { random.u16(..) } else { service.port };
+    let client: IpAddr = match service.vip {
+        IpAddr::V4(_) => random.u32(..).to_be_bytes().into(),
+        IpAddr::V6(_) => random.u128(..).to_be_bytes().into(),
+    };
+    let flow = Flow {
+        client: SocketAddr::new(client, random.u16(..)),
+        vip: SocketAddr::new(service.vip, port),
+    };
+    let mut packet = Packet::new(flow)
+        .hop_limit(random.u8(1..))
+        .traffic_class(random.u8(..))
+        .payload(&bytes(random, 60));
+    if random.u8(..) < 60 {
+        packet = packet.options(4 * random.u8(1..11));
+    }
+    let frame = match service.protocol {
+        6 => packet.tcp(one_of(random, ["S", "S", "SA", "A", "PA", "FA", "R", "SF"])),
+        _ => packet.udp(),
+    };
+    mutated(random, frame)
+}
+
+/// A packet in a tunnel, most often an allowed one, and often with something wrong about it.
+fn random_tunnel(random: &mut Rng) -> Vec<u8> {
+    let last = random.u16(..);
+    let source = match random.u8(0..5) {
+        0..2 => IpAddr::from([10, 0, 0, random.u8(0..10)]),
+        2 => IpAddr::from(one_of(random, [[192, 0, 2, 1], [9; 4]])),
+        network => IpAddr::from([0xfd00, 0, 0, u16::from(network == 4), 0, 0, 0, last]),
+    };
+    let destination =
+        if source.is_ipv4() { IpAddr::from([10; 4]) } else { IpAddr::from([9_u8; 16]) };
+    let tunnel = Tunnel { macs: ([2; 6], [4; 6]), source, destination, flow_label: 7 };
+    let vips = ["198.51.100.1:80", "[2001:db8:80::1]:80", "198.51.100.1:1", "198.51.100.9:80"];
+    let vip = one_of(random, vips);
+    let client = if vip.starts_with('[') { "[2001:db8::1]:9" } else { "192.0.2.1:9" };
+    let packet = Packet::new(Flow::new(client, vip)).payload(&bytes(random, 40));
+    let frame = if random.bool() { packet.tcp("A") } else { packet.udp() };
+    mutated(random, tunnel.around(&frame))
+}
+
+fn one_of<T: Copy, const N: usize>(random: &mut Rng, choices: [T; N]) -> T {
+    choices[random.usize(..N)]
+}
+
+fn bytes(random: &mut Rng, limit: usize) -> Vec<u8> {
+    (0..random.usize(..limit)).map(|_| random.u8(..)).collect()
+}
+
+/// Half of the frames get one to three bytes of their headers changed, or an end at another place.
+fn mutated(random: &mut Rng, mut frame: Vec<u8>) -> Vec<u8> {
+    if random.bool() {
+        return frame;
+    }
+    for _ in 0..random.usize(1..4) {
+        let at = random.usize(12..frame.len().min(90));
+        frame[at] = if random.bool() { random.u8(..) } else { frame[at] ^ 1 << random.u8(0..8) };
+    }
+    match random.u8(0..6) {
+        0 => frame.truncate(random.usize(14..=frame.len())),
+        1 => frame.extend(bytes(random, 40)),
+        _ => {}
+    }
+    frame
+}

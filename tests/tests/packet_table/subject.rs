@@ -1,0 +1,73 @@
+//! The loaded programs, one of each for all rows.
+
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Result, anyhow};
+use lb_tests::packets::{
+    balancer::{Balancer, Ran},
+    counters::Counters,
+    receiver::Receiver,
+    row::Row,
+    scene::Scene,
+};
+
+/// Rows use indices below this; the whole maps are looked at once, in [`crate::whole`].
+const WATCHED: u32 = 128;
+
+type Loaded<T> = LazyLock<Result<Mutex<Subject<T>>, String>>;
+
+static BALANCER: Loaded<Balancer> = LazyLock::new(|| load(Balancer::load()));
+static RECEIVER: Loaded<Receiver> = LazyLock::new(|| load(Receiver::load()));
+
+/// A loaded program and its counters as they were last read.
+pub(crate) struct Subject<T> {
+    pub(crate) program: T,
+    counters: Counters,
+}
+
+fn load<T>(program: Result<T>) -> Result<Mutex<Subject<T>>, String> {
+    let program = program.map_err(|error| format!("{error:#}"))?;
+    Ok(Mutex::new(Subject { program, counters: Counters::default() }))
+}
+
+fn lock<T>(loaded: &'static Loaded<T>) -> Result<MutexGuard<'static, Subject<T>>> {
+    let subject = loaded.as_ref().map_err(|error| anyhow!("{error}"))?;
+    Ok(subject.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The loaded balancer.
+pub(crate) fn balancer() -> Result<MutexGuard<'static, Subject<Balancer>>> {
+    lock(&BALANCER)
+}
+
+/// The loaded receiver.
+pub(crate) fn receiver() -> Result<MutexGuard<'static, Subject<Receiver>>> {
+    lock(&RECEIVER)
+}
+
+impl Subject<Balancer> {
+    /// Runs a row and checks what came of it.
+    pub(crate) fn check(&mut self, row: &Row<Scene>) -> Result<()> {
+        self.program.show(&row.scene)?;
+        self.counters = self.program.counters(WATCHED)?;
+        let ran = self.program.run(&row.frame)?;
+        self.judge(row, &ran, self.program.counters(WATCHED)?)
+    }
+}
+
+impl Subject<Receiver> {
+    /// Runs a row and checks what came of it.
+    pub(crate) fn check(&mut self, row: &Row<()>) -> Result<()> {
+        self.counters = self.program.counters(WATCHED)?;
+        let ran = self.program.run(&row.frame)?;
+        self.judge(row, &ran, self.program.counters(WATCHED)?)
+    }
+}
+
+impl<T> Subject<T> {
+    fn judge<S>(&mut self, row: &Row<S>, ran: &Ran, now: Counters) -> Result<()> {
+        let moved = now.since(&self.counters);
+        self.counters = now;
+        row.expected.check(row.frame.len(), ran, &moved)
+    }
+}

@@ -1,0 +1,93 @@
+//! What is true of the table as a whole. Each test runs the rows it speaks of itself.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, bail, ensure};
+use lb_tests::packets::{
+    balancer::Balancer, counters::Counters, receiver::Receiver, tshark, verdicts,
+};
+
+use crate::{balancer_rows, receiver};
+
+/// A name that stands for two rows would run both.
+pub(crate) fn names_differ() -> Result<()> {
+    let mut seen = BTreeSet::new();
+    let balancer = balancer_rows().into_iter().map(|row| ("balancer", row.what));
+    let receiver = receiver::rows().into_iter().map(|row| ("receiver", row.what));
+    for name in balancer.chain(receiver) {
+        ensure!(seen.insert(name.clone()), "{name:?}: twice");
+    }
+    Ok(())
+}
+
+/// No way out of the programs goes unseen.
+pub(crate) fn every_verdict_has_a_row() -> Result<()> {
+    let balancer = balancer_rows().into_iter().map(|row| row.expected.verdict);
+    let receiver = receiver::rows().into_iter().map(|row| row.expected.verdict);
+    let seen: BTreeSet<&str> = balancer.chain(receiver).collect();
+    for verdict in verdicts::all()? {
+        // A driver without headroom: no test run is one. See the bench's programs.
+        let is_unreachable = verdict.name == "no_headroom";
+        ensure!(is_unreachable != seen.contains(verdict.name), "{}: no row", verdict.name);
+    }
+    Ok(())
+}
+
+/// All counters of the whole maps, after all rows, on programs loaded for this alone.
+pub(crate) fn no_other_counter_moves() -> Result<()> {
+    let mut expected = Counters::default();
+    let mut balancer = Balancer::load()?;
+    for row in balancer_rows() {
+        balancer.show(&row.scene)?;
+        balancer.run(&row.frame)?;
+        expected.add_all(&row.expected.counters(row.frame.len() as u64)?);
+    }
+    compare(&balancer.counters(u32::MAX)?, &expected)?;
+    let mut expected = Counters::default();
+    let receiver = Receiver::load()?;
+    for row in receiver::rows() {
+        receiver.run(&row.frame)?;
+        expected.add_all(&row.expected.counters(row.frame.len() as u64)?);
+    }
+    compare(&receiver.counters(u32::MAX)?, &expected)
+}
+
+fn compare(counters: &Counters, expected: &Counters) -> Result<()> {
+    let keys = counters.0.keys().chain(expected.0.keys());
+    for key in keys {
+        let (found, wanted) = (counters.0.get(key), expected.0.get(key));
+        ensure!(found == wanted, "{key:?}: {found:?}, expected {wanted:?}");
+    }
+    Ok(())
+}
+
+/// Frames that the balancer sends, as it sent them, and what the receiver makes of its own.
+pub(crate) fn tshark_finds_no_fault() -> Result<()> {
+    let mut balancer = Balancer::load()?;
+    let (mut frames, mut names) = (Vec::new(), Vec::new());
+    for row in balancer_rows().into_iter().filter(|row| row.expected.is_sent()) {
+        balancer.show(&row.scene)?;
+        frames.push(balancer.run(&row.frame)?.frame);
+        names.push(row.what);
+    }
+    ensure!(frames.len() > 100, "only {} frames", frames.len());
+    let file = tempfile()?;
+    let protocols = tshark::decode(&frames, &file)?;
+    std::fs::remove_file(&file)?;
+    for ((frame, name), protocols) in frames.iter().zip(names).zip(protocols) {
+        let version = |byte: u8| if byte >> 4 == 4 { "ip" } else { "ipv6" };
+        let (outer, length) = if frame[14] >> 4 == 4 { (frame[14], 20) } else { (frame[14], 40) };
+        let inner = frame[14 + length];
+        let stack = format!("eth:ethertype:{}:{}:", version(outer), version(inner));
+        if !protocols.starts_with(&stack) {
+            bail!("{name}: tshark sees {protocols}, expected {stack}…");
+        }
+    }
+    Ok(())
+}
+
+/// A file that nobody else writes.
+fn tempfile() -> Result<std::path::PathBuf> {
+    let name = format!("packet-table-{}.pcap", std::process::id());
+    Ok(std::env::temp_dir().join(name))
+}
