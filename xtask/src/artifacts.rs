@@ -12,13 +12,21 @@ pub(crate) struct Program {
     /// Name of the target.
     pub(crate) name: String,
     pub(crate) executable: PathBuf,
+    /// Whether it runs tests; cargo builds ordinary programs beside, for tests to start.
+    pub(crate) is_test: bool,
 }
 
 #[derive(Deserialize)]
 struct Message {
     reason: String,
     target: Option<Target>,
+    profile: Option<Profile>,
     executable: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct Profile {
+    test: bool,
 }
 
 #[derive(Deserialize)]
@@ -46,7 +54,8 @@ pub(crate) fn parse(messages: &str) -> Result<Vec<Program>> {
             continue;
         }
         if let (Some(target), Some(executable)) = (message.target, message.executable) {
-            programs.push(Program { name: target.name, executable });
+            let is_test = message.profile.is_some_and(|profile| profile.test);
+            programs.push(Program { name: target.name, executable, is_test });
         }
     }
     Ok(programs)
@@ -60,11 +69,19 @@ mod tests {
     fn only_executables_count() {
         let messages = r#"{"reason":"compiler-artifact","target":{"name":"lb_tests","kind":["lib"]},"executable":null}
    Compiling something
+{"reason":"compiler-artifact","target":{"name":"demo","kind":["bin"]},"profile":{"test":false},"executable":"/t/debug/demo"}
 {"reason":"compiler-artifact","target":{"name":"packets","kind":["test"]},"profile":{"test":true},"executable":"/t/debug/deps/packets-1"}
 {"reason":"build-finished","success":true}
 "#;
-        let expected =
-            Program { name: "packets".into(), executable: "/t/debug/deps/packets-1".into() };
-        assert_eq!(parse(messages).unwrap(), [expected]);
+        let program = |name: &str, executable: &str, is_test| Program {
+            name: name.into(),
+            executable: executable.into(),
+            is_test,
+        };
+        let expected = [
+            program("demo", "/t/debug/demo", false),
+            program("packets", "/t/debug/deps/packets-1", true),
+        ];
+        assert_eq!(parse(messages).unwrap(), expected);
     }
 }

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
 use crate::artifacts::{self, Program};
 use crate::build;
@@ -71,7 +71,10 @@ impl Run<'_> {
                 let built = build::everything(&ready.toolchain, true);
                 self.conclude_call(start, &built)
             }
-            Step::Unit => self.tests(step.name(), steps::unit(self.filter.tests())),
+            Step::Unit => {
+                let command = steps::unit(self.filter.tests());
+                self.tests(step.name(), || Ok(command.into()))
+            }
             Step::Root => self.root_tests(ready),
         }
     }
@@ -86,9 +89,9 @@ impl Run<'_> {
     }
 
     /// A step that runs test programs.
-    fn tests(&mut self, name: &str, job: impl Into<Job>) -> Result<()> {
+    fn tests(&mut self, name: &str, job: impl FnOnce() -> Result<Job>) -> Result<()> {
         let start = heading(name);
-        let captured = process::capture(job, LIMIT)?;
+        let captured = process::capture(job()?, LIMIT)?;
         let tally = Tally::read(&captured.output, captured.success());
         self.conclude(start, &captured, tally);
         Ok(())
@@ -106,13 +109,11 @@ impl Run<'_> {
             Ok(programs) => programs,
             failed => return self.conclude_call(start, &failed),
         };
-        for Program { name, executable } in programs {
+        for Program { name, executable, .. } in programs.into_iter().filter(|it| it.is_test) {
             let what_for = "tests in network namespaces, BPF programs";
-            let args = self.filter.tests();
+            let args = self.filter.tests().to_vec();
             let variables = self.variables(ready);
-            let job = root::job(what_for, &variables, executable.as_os_str(), args)
-                .with_context(|| name.clone())?;
-            self.tests(&name, job)?;
+            self.tests(&name, || root::job(what_for, &variables, executable.as_os_str(), &args))?;
         }
         Ok(())
     }
