@@ -32,3 +32,28 @@ pub fn object(role: Role) -> Result<&'static [u8], StubObject> {
 pub fn digest(role: Role) -> Option<u64> {
     object(role).ok().map(|object| xxh64(object, 0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_an_elf_file_or_says_how_to_get_one() {
+        for role in Role::ALL {
+            match object(role) {
+                Ok(object) => {
+                    assert_eq!(&object[..4], b"\x7fELF");
+                    assert!(digest(role).is_some());
+                }
+                Err(stub) => {
+                    let expected = format!(
+                        "{role} object: this build has none: build with `cargo xtask build`, which \
+                         compiles the packet programs first"
+                    );
+                    assert_eq!(stub.to_string(), expected);
+                    assert_eq!(digest(role), None);
+                }
+            }
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! One number for all that packets are decided by.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use lb_common::abi::{pod::bytes_of, table_ref::TableRef};
 use xxhash_rust::xxh64::Xxh64;
@@ -22,6 +22,13 @@ impl TableChecksums {
             maglev::checksum(&words)
         })
     }
+
+    /// Forgets tables that are gone: the kernel gives their ids to nobody again.
+    fn retain<'a>(&mut self, pools: impl Iterator<Item = &'a PoolView>) {
+        let there: HashSet<u32> =
+            pools.flat_map(|pool| pool.tables.values()).map(SlotTable::id).collect();
+        self.0.retain(|id, _| there.contains(id));
+    }
 }
 
 /// Digest over the services and pools that maps say: keys and affinity of services; hash key, order
@@ -38,12 +45,13 @@ pub fn checksum<M: AsRef<Mapping>>(
     maps: &Maps<M>,
     tables: &mut TableChecksums,
 ) -> Result<u64, MapsError> {
-    let mut pools = BTreeMap::new();
+    let mut views = BTreeMap::new();
     for index in 0..maps.pool_count() {
-        if let Some(pool) = maps.pool_view(index)? {
-            pools.insert(index, pool_checksum(maps, &pool, tables));
-        }
+        views.extend(maps.pool_view(index)?.map(|pool| (index, pool)));
     }
+    tables.retain(views.values());
+    let pools: BTreeMap<u32, u64> =
+        views.iter().map(|(index, pool)| (*index, pool_checksum(maps, pool, tables))).collect();
     let mut hash = Xxh64::new(0);
     for service in maps.services()? {
         hash.update(bytes_of(&service.key));
