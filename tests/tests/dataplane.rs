@@ -238,14 +238,14 @@ fn detach_removes_all(sandbox: &Sandbox) -> Result<()> {
     drop(Dataplane::open(&options(&bpffs, &["da", "db.7"], XdpMode::Auto))?);
     PinnedMaps::open(&bpffs)?;
     let detached = detach(&bpffs, Role::Balancer)?;
-    let expected = Detached { interfaces: vec!["da".into(), "db.7".into()], maps: 15 };
+    let expected = Detached { interfaces: vec!["da".into(), "db.7".into()], maps: 16 };
     ensure!(detached == expected, "{detached:?}");
     // At once, not some time later: the next program can be attached.
     ensure!(xdp("da")?.is_none() && xdp("db.7")?.is_none());
     ensure!(std::fs::read_dir(&bpffs)?.count() == 0, "something is left under {bpffs:?}");
     ensure!(detach(&bpffs, Role::Balancer)? == Detached::default());
     let said = refusal(PinnedMaps::open(&bpffs))?;
-    let pin = Pins::new(&bpffs, Role::Balancer).map("SERVICES");
+    let pin = Pins::new(&bpffs, Role::Balancer).map("SERVICES_V4");
     ensure!(said.starts_with(&format!("{}: no such pin: ", pin.display())), "{said}");
     Ok(())
 }
