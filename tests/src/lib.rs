@@ -32,6 +32,7 @@ pub mod bench;
 pub mod capture;
 pub mod daemon;
 pub mod harness;
+pub mod machine;
 pub mod packets;
 pub mod process;
 pub mod report;

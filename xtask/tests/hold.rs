@@ -76,5 +76,6 @@ fn a_byte_is_passed_on_as_a_signal() {
 #[test]
 fn the_programs_exit_code_is_the_holders() {
     let mut held = hold("echo $$; exit 3");
+    let _pipe = held.holder.stdin.take(); // or waiting would close it
     assert_eq!(held.holder.wait().unwrap().code(), Some(3));
 }

@@ -17,6 +17,7 @@ pub mod objects;
 pub mod receiver;
 pub mod row;
 pub mod scene;
+pub mod table;
 pub mod tshark;
 pub mod twin;
 pub mod verdicts;

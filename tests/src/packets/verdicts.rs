@@ -1,6 +1,8 @@
 //! Verdicts as the document tells them: number, label and action.
 
-use anyhow::{Context as _, Result};
+use std::sync::LazyLock;
+
+use anyhow::{Context as _, Result, anyhow};
 
 const DOCUMENT: &str = include_str!("../../../docs/verdicts.md");
 
@@ -20,9 +22,14 @@ pub struct Verdict {
 ///
 /// # Errors
 /// When a line of its table is not understood.
-pub fn all() -> Result<Vec<Verdict>> {
+pub fn all() -> Result<&'static [Verdict]> {
+    static ALL: LazyLock<Result<Vec<Verdict>, String>> = LazyLock::new(read);
+    ALL.as_deref().map_err(|line| anyhow!("docs/verdicts.md: {line}"))
+}
+
+fn read() -> Result<Vec<Verdict>, String> {
     let lines = DOCUMENT.lines().filter(|line| line.starts_with("| ") && line.contains('`'));
-    lines.map(|line| parse(line).with_context(|| format!("docs/verdicts.md: {line}"))).collect()
+    lines.map(|line| parse(line).ok_or_else(|| line.to_owned())).collect()
 }
 
 /// The verdict with a label.
@@ -30,7 +37,7 @@ pub fn all() -> Result<Vec<Verdict>> {
 /// # Errors
 /// When the document has none.
 pub fn named(name: &str) -> Result<Verdict> {
-    let found = all()?.into_iter().find(|verdict| verdict.name == name);
+    let found = all()?.iter().find(|verdict| verdict.name == name).copied();
     found.with_context(|| format!("docs/verdicts.md: no verdict {name}"))
 }
 

@@ -1,13 +1,14 @@
 //! Installing Debian packages without starting anything on the host.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 
 use super::apt::Lists;
 use super::{services, sockets};
-use crate::process;
+use crate::process::{self, Job};
 use crate::root;
 use crate::ui;
 
@@ -17,27 +18,35 @@ const LIMIT: Duration = Duration::from_secs(30 * 60);
 /// The installation itself, as root.
 const SCRIPT: &str = include_str!("install.sh");
 
-/// Takes services out of the boot again. With systemd's tool, which needs no running systemd and
-/// takes care of sysvinit's links; without it, with sysvinit's.
-const DISABLE: &str = "\
-for name in \"$@\"; do
-    if command -v systemctl >/dev/null; then
-        systemctl --quiet disable \"$name\" || exit
-    else
-        update-rc.d \"$name\" disable || exit
-    fi
-done";
+/// Where a killed installation may have left the file that its policy was mounted on. It has no
+/// effect, but is not the user's.
+const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+/// Removes what a killed installation left. An installation of now cleans up by itself.
+pub(super) fn recover() -> Result<()> {
+    if !fs::read_to_string(POLICY).is_ok_and(|text| text.contains("# spillway: stands in")) {
+        return Ok(());
+    }
+    let job =
+        script(&format!("removing {POLICY}, left by a killed installation"), "keep", &[], &[])?;
+    process::check(job)
+}
+
+/// The script in a mount namespace of its own.
+fn script(what_for: &str, update: &str, kept_out: &[&str], names: &[&str]) -> Result<Job> {
+    let kept_out = kept_out.join(" ");
+    let mut args = vec!["--mount", "--propagation", "private", "--"];
+    args.extend(["sh", "-c", SCRIPT, "install", update, &kept_out]);
+    args.extend(names);
+    root::job(what_for, &[], OsStr::new("unshare"), &args)
+}
 
 /// Installs, then compares who listens and what starts at boot with what was before.
 pub(super) fn install(lists: &Lists, names: &[&str]) -> Result<()> {
-    let (listened, enabled) = (sockets::listening()?, services::enabled());
+    let (listened, kept_out) = (sockets::listening()?, services::kept_out());
     let update = if lists.system_is_stale() { "update" } else { "keep" };
-    let mut args = vec!["--mount", "--propagation", "private", "--"];
-    args.extend(["sh", "-c", SCRIPT, "install", update]);
-    args.extend(names);
     let what_for = format!("apt-get install {}", names.join(" "));
-    let job = root::job(&what_for, &[], OsStr::new("unshare"), &args)?;
-    let captured = process::capture(job, LIMIT)?;
+    let captured = process::capture(script(&what_for, update, &kept_out, names)?, LIMIT)?;
     if !captured.success() {
         eprintln!("{}", captured.output.trim_end());
         bail!("{what_for}: failed, see apt's own words above; install them by hand and run again");
@@ -53,15 +62,17 @@ pub(super) fn install(lists: &Lists, names: &[&str]) -> Result<()> {
         );
     }
 
-    let added = services::enabled();
-    let added = services::names(added.difference(&enabled));
+    let out = services::kept_out();
+    let added: Vec<_> = kept_out.into_iter().filter(|name| !out.contains(name)).collect();
     if !added.is_empty() {
-        let list = added.iter().cloned().collect::<Vec<_>>().join(" ");
-        let mut args = vec!["-c", DISABLE, "disable"];
-        args.extend(added.iter().map(String::as_str));
-        let what_for = format!("{list}: not to be started at boot (systemctl disable)");
-        process::check(root::job(&what_for, &[], OsStr::new("sh"), &args)?)?;
+        bail!(
+            "{0}: starts at boot since the installation, and did not before; \
+             `systemctl disable {0}` prevents it",
+            added.join(" ")
+        );
     }
-    ui::note("installed; nothing was started, the same sockets listen as before");
+    ui::note(
+        "installed; nothing was started or will be at boot, the same sockets listen as before",
+    );
     Ok(())
 }

@@ -103,6 +103,8 @@ pub(crate) fn cargo_deny() -> Result<PathBuf> {
 }
 
 struct Missing {
+    /// Whether packages were asked for at all.
+    wants_packages: bool,
     packages: Vec<&'static Wanted>,
     lists: Option<Lists>,
     toolchain: Option<toolchain::Missing>,
@@ -123,7 +125,8 @@ impl Missing {
         let deny = wants.kernel.is_some() && deny::is_missing()?;
         let needs_apt = !packages.is_empty();
         let lists = (needs_apt && apt::is_here()).then(Lists::open).transpose()?;
-        let missing = Self { packages, lists, toolchain, kernel, deny };
+        let wants_packages = wants.everything || wants.purpose.is_some();
+        let missing = Self { wants_packages, packages, lists, toolchain, kernel, deny };
         missing.print()?;
         Ok(missing)
     }
@@ -179,6 +182,10 @@ impl Missing {
             ui::note(&format!("{:<18} {size:>8}  {}", wanted.package, wanted.why));
         }
         let all = lists.to_install(&self.names())?;
+        if all.packages == 0 {
+            ui::note("all of them downloaded before, to be installed with apt-get (root)");
+            return Ok(());
+        }
         ui::note(&format!(
             "{:<18} {:>8}  those and what they need: {} packages, installed with apt-get (root)",
             "together",
@@ -206,6 +213,8 @@ impl Missing {
             };
             ui::heading("Debian packages");
             install::install(lists, &self.names())?;
+        } else if self.wants_packages {
+            install::recover()?;
         }
         if let Some(toolchain) = &self.toolchain {
             toolchain.get()?;

@@ -1,11 +1,21 @@
-//! What starts at boot: an installation of ours adds nothing to it.
+//! What starts at boot: an installation of ours adds no server to it.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The servers that our packages bring. Other services that come along (procps sets the kernel's
+/// parameters) are part of a system that has them.
+const SERVERS: [&str; 1] = ["nginx"];
+
+/// Of our servers those that do not start at boot now, and are not to after an installation.
+pub(crate) fn kept_out() -> Vec<&'static str> {
+    let starting = servers(enabled().iter());
+    SERVERS.into_iter().filter(|&name| !starting.contains(name)).collect()
+}
+
 /// systemd's units and sysvinit's start links that are enabled, as paths.
-pub(crate) fn enabled() -> BTreeSet<PathBuf> {
+fn enabled() -> BTreeSet<PathBuf> {
     let mut links = BTreeSet::new();
     for folder in folders(Path::new("/etc/systemd/system"), |name| name.ends_with(".wants")) {
         links.extend(folders(&folder, |name| {
@@ -25,10 +35,10 @@ fn folders(dir: &Path, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     wanted.map(|entry| entry.path()).collect()
 }
 
-/// The names of services behind links that are new: `nginx` for `…/nginx.service` and for
+/// The servers behind links: `nginx` for `…/nginx.service` and for
 /// `/etc/rc2.d/S01nginx`.
-pub(crate) fn names<'a>(links: impl Iterator<Item = &'a PathBuf>) -> BTreeSet<String> {
-    links.filter_map(|link| name(link)).collect()
+fn servers<'a>(links: impl Iterator<Item = &'a PathBuf>) -> BTreeSet<String> {
+    links.filter_map(|link| name(link)).filter(|name| SERVERS.contains(&name.as_str())).collect()
 }
 
 fn name(link: &Path) -> Option<String> {
@@ -51,9 +61,10 @@ mod tests {
             PathBuf::from("/etc/systemd/system/multi-user.target.wants/nginx.service"),
             PathBuf::from("/etc/rc2.d/S01nginx"),
             PathBuf::from("/etc/rc5.d/S01nginx"),
-            PathBuf::from("/etc/systemd/system/sockets.target.wants/ssh.socket"),
+            PathBuf::from("/etc/rcS.d/S01procps"),
         ];
-        let names = names(links.iter());
-        assert_eq!(names.iter().collect::<Vec<_>>(), ["nginx", "ssh"]);
+        assert_eq!(servers(links[..2].iter()), BTreeSet::from(["nginx".to_owned()]));
+        assert_eq!(servers(links[..1].iter()), servers(links[1..].iter()));
+        assert_eq!(servers(links[3..].iter()), BTreeSet::new());
     }
 }

@@ -142,6 +142,7 @@ fn options(dir: &Path) -> Result<Vec<OsString>> {
     option("Dir::State", dir.join("state").into());
     option("Dir::State::status", "/var/lib/dpkg/status".into());
     option("Dir::Cache", dir.join("cache").into());
+    option("Dir::Cache::srcpkgcache", OsString::new());
     option("APT::Sandbox::User", user()?.into());
     // Descriptions for software centres: a third of the download, of no use here.
     option("Acquire::IndexTargets::deb::DEP-11::DefaultEnabled", "false".into());

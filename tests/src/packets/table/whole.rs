@@ -2,18 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Result, bail, ensure};
-use lb_tests::packets::{
+use crate::packets::{
     balancer::Balancer, counters::Counters, receiver::Receiver, tshark, verdicts,
 };
+use anyhow::{Result, bail, ensure};
 
-use crate::{balancer_rows, receiver};
+use super::{balancer_rows, receiver as receiver_rows};
 
 /// A name that stands for two rows would run both.
 pub(crate) fn names_differ() -> Result<()> {
     let mut seen = BTreeSet::new();
     let balancer = balancer_rows().into_iter().map(|row| ("balancer", row.what));
-    let receiver = receiver::rows().into_iter().map(|row| ("receiver", row.what));
+    let receiver = receiver_rows::rows().into_iter().map(|row| ("receiver", row.what));
     for name in balancer.chain(receiver) {
         ensure!(seen.insert(name.clone()), "{name:?}: twice");
     }
@@ -23,7 +23,7 @@ pub(crate) fn names_differ() -> Result<()> {
 /// No way out of the programs goes unseen.
 pub(crate) fn every_verdict_has_a_row() -> Result<()> {
     let balancer = balancer_rows().into_iter().map(|row| row.expected.verdict);
-    let receiver = receiver::rows().into_iter().map(|row| row.expected.verdict);
+    let receiver = receiver_rows::rows().into_iter().map(|row| row.expected.verdict);
     let seen: BTreeSet<&str> = balancer.chain(receiver).collect();
     for verdict in verdicts::all()? {
         // A driver without headroom: no test run is one. See the bench's programs.
@@ -45,7 +45,7 @@ pub(crate) fn no_other_counter_moves() -> Result<()> {
     compare(&balancer.counters(u32::MAX)?, &expected)?;
     let mut expected = Counters::default();
     let receiver = Receiver::load()?;
-    for row in receiver::rows() {
+    for row in receiver_rows::rows() {
         receiver.run(&row.frame)?;
         expected.add_all(&row.expected.counters(row.frame.len() as u64)?);
     }

@@ -2,13 +2,13 @@
 
 use std::net::IpAddr;
 
-use lb_tests::packets::{
+use crate::packets::{
     frames::{ETHERNET, Flow, HOST, Packet, SENDER, Tunnel, hex},
     receiver::{SOURCES, VIPS},
     row::Row,
 };
 
-use crate::flows::{v4, v4_udp, v6, v6_udp};
+use super::flows::{v4, v4_udp, v6, v6_udp};
 
 pub(crate) fn rows() -> Vec<Row<()>> {
     [forms(), admission(), untouched(), outer_headers(), inner_headers(), cut()].concat()

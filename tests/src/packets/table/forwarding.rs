@@ -1,12 +1,12 @@
 //! Packets that leave: protocols, tunnels, headers.
 
-use lb_tests::packets::{
+use crate::packets::{
     frames::{Flow, Packet},
     row::Row,
     scene::Scene,
 };
 
-use crate::flows::{scene, v4, v4_udp, v6, v6_udp};
+use super::flows::{scene, v4, v4_udp, v6, v6_udp};
 
 const OWNER: (usize, u16) = (0, 0);
 

@@ -1,12 +1,12 @@
 //! What is the host's own: it passes untouched.
 
-use lb_tests::packets::{
+use crate::packets::{
     frames::{Flow, Packet, hex},
     row::Row,
     scene::Scene,
 };
 
-use crate::flows::{scene, v4, v4_udp, v6, v6_udp};
+use super::flows::{scene, v4, v4_udp, v6, v6_udp};
 
 pub(crate) fn rows() -> Vec<Row<Scene>> {
     [other_services(), other_protocols(), other_frames()].concat()

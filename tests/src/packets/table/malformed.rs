@@ -1,8 +1,8 @@
 //! Frames that contradict themselves.
 
-use lb_tests::packets::{frames::Packet, row::Row, scene::Scene};
+use crate::packets::{frames::Packet, row::Row, scene::Scene};
 
-use crate::flows::{scene, v4, v4_udp, v6, v6_udp};
+use super::flows::{scene, v4, v4_udp, v6, v6_udp};
 
 pub(crate) fn rows() -> Vec<Row<Scene>> {
     [cut(), ipv4_headers(), ipv6_headers(), transport()].concat()

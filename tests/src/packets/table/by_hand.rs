@@ -1,6 +1,6 @@
 //! Whole frames in and out, written out byte for byte: no library had a hand in them.
 
-use lb_tests::packets::{
+use crate::packets::{
     frames::hex,
     row::{Expected, Row},
     scene::Scene,

@@ -2,13 +2,13 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use lb_tests::packets::{
+use crate::packets::{
     frames::{Flow, Packet},
     row::Row,
     scene::Scene,
 };
 
-use crate::flows::{scene, v4, v4_udp, v6, v6_udp};
+use super::flows::{scene, v4, v4_udp, v6, v6_udp};
 
 pub(crate) fn rows() -> Vec<Row<Scene>> {
     [hop_limits(), flags(), fragments(), sizes(), sources()].concat()

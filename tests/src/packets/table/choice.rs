@@ -1,13 +1,13 @@
 //! Who has a packet: states, lists, further slots, standbys, regions, ramps, next hops.
 
-use lb_tests::packets::{
+use crate::packets::{
     frames::{Flow, Packet},
     mx2,
     row::Row,
     scene::{DEAD, HASH_KEY, NONE, Scene, TABLES, UNFIT, UP},
 };
 
-use crate::flows::{listed, scene, tcp_hash, v4, v4_udp, v6};
+use super::flows::{listed, scene, tcp_hash, v4, v4_udp, v6};
 
 pub(crate) fn rows() -> Vec<Row<Scene>> {
     [

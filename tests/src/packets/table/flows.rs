@@ -1,6 +1,6 @@
 //! Flows that rows share.
 
-use lb_tests::packets::{
+use crate::packets::{
     frames::Flow,
     mx2::{self, Hash},
     scene::{HASH_KEY, Scene},

@@ -2,16 +2,16 @@
 
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use anyhow::{Result, anyhow};
-use lb_tests::packets::{
+use crate::packets::{
     balancer::{Balancer, Ran},
     counters::Counters,
     receiver::Receiver,
     row::Row,
     scene::Scene,
 };
+use anyhow::{Result, anyhow};
 
-/// Rows use indices below this; the whole maps are looked at once, in [`crate::whole`].
+/// Rows use indices below this; the whole maps are looked at once, in [`super::whole`].
 const WATCHED: u32 = 128;
 
 type Loaded<T> = LazyLock<Result<Mutex<Subject<T>>, String>>;

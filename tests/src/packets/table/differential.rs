@@ -2,9 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use anyhow::{Context as _, Result, ensure};
-use fastrand::Rng;
-use lb_tests::packets::{
+use crate::packets::{
     balancer::Ran,
     counters::Counters,
     frames::{Flow, Packet, Tunnel},
@@ -12,8 +10,10 @@ use lb_tests::packets::{
     scene::{GATEWAY, MEMBERS, NONE, Scene, TABLES},
     twin::{Lists, Twin},
 };
+use anyhow::{Context as _, Result, ensure};
+use fastrand::Rng;
 
-use crate::subject;
+use super::subject;
 
 /// Scenes, and packets in each.
 const SCENES: u64 = 250;

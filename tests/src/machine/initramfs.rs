@@ -1,0 +1,95 @@
+//! A root for the guest: busybox, one program with its libraries, and the BPF objects.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::{GUEST, cpio::Archive};
+use crate::packets::objects;
+
+/// Where the guest finds them.
+const PROGRAM: &str = "program";
+const OBJECTS: &str = "objects";
+/// Parts of debugging information are of no use in there.
+const STRIPPED: &str = "--strip-debug";
+
+/// What the guest does: its output and its exit status go to the serial console.
+const INIT: &str = r#"#!/bin/busybox sh
+/bin/busybox mount -t proc proc /proc
+/bin/busybox mount -t sysfs sysfs /sys
+/bin/busybox mount -t tmpfs tmpfs /tmp
+/bin/busybox ip link set lo up
+echo "guest: kernel $(/bin/busybox uname -r)"
+"#;
+
+/// Makes the archive: the guest runs `program` as root with [`GUEST`] set, and then turns itself off.
+/// `scratch` is a directory for files on the way.
+///
+/// # Errors
+/// When a part is missing.
+pub fn initramfs(program: &Path, scratch: &Path) -> Result<Vec<u8>> {
+    let mut archive = Archive::default();
+    let mut directories = BTreeSet::new();
+    for name in ["bin", "proc", "sys", "tmp", "dev", OBJECTS] {
+        add_directory(&mut archive, &mut directories, Path::new(name));
+    }
+    archive.file("bin/busybox", &read(&busybox()?)?);
+    let run = format!(
+        "{GUEST}=1 RUST_BACKTRACE=0 SPILLWAY_BPF_OBJECTS=/{OBJECTS} /{PROGRAM} --color never\n\
+         echo \"guest: exit $?\"\n/bin/busybox poweroff -f\n"
+    );
+    archive.file("init", format!("{INIT}{run}").as_bytes());
+    let stripped = scratch.join(PROGRAM);
+    let status = Command::new("strip").args([STRIPPED, "-o"]).arg(&stripped).arg(program).status();
+    ensure!(status.context("start strip")?.success(), "strip {}", program.display());
+    archive.file(PROGRAM, &read(&stripped)?);
+    for library in libraries(program)? {
+        let name = library.strip_prefix("/").unwrap_or(&library).to_path_buf();
+        if let Some(parent) = name.parent() {
+            add_directory(&mut archive, &mut directories, parent);
+        }
+        archive.file(&name.to_string_lossy(), &read(&library)?);
+    }
+    for object in ["balancer.o", "receiver.o"] {
+        archive.file(&format!("{OBJECTS}/{object}"), &read(&objects::directory().join(object))?);
+    }
+    Ok(archive.finish())
+}
+
+/// Adds a directory and those above it, each once.
+fn add_directory(archive: &mut Archive, seen: &mut BTreeSet<PathBuf>, directory: &Path) {
+    if directory.as_os_str().is_empty() || !seen.insert(directory.to_path_buf()) {
+        return;
+    }
+    if let Some(parent) = directory.parent() {
+        add_directory(archive, seen, parent);
+    }
+    archive.directory(&directory.to_string_lossy());
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| path.display().to_string())
+}
+
+/// Debian's busybox; it has to be the static one.
+fn busybox() -> Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let all = std::env::split_paths(&path).map(|directory| directory.join("busybox"));
+    let found = all.into_iter().find(|path| path.is_file());
+    found.context("busybox: not in PATH; Debian's package is busybox-static")
+}
+
+/// The shared libraries of a program, and its loader.
+fn libraries(program: &Path) -> Result<Vec<PathBuf>> {
+    let output = Command::new("ldd").arg(program).output().context("start ldd")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let paths = said.split_whitespace().filter(|word| word.starts_with('/'));
+    let libraries: Vec<_> = paths.map(PathBuf::from).collect();
+    ensure!(output.status.success() && !libraries.is_empty(), "ldd {}: {said}", program.display());
+    Ok(libraries)
+}

@@ -1,0 +1,72 @@
+//! QEMU without hardware help, a serial console and nothing else.
+
+use std::{fs, path::Path, process::Command, time::Duration};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::process::{Running, until};
+
+/// A guest that takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(15 * 60);
+/// Memory of the guest: the archive, what is unpacked of it, and the maps.
+const MEMORY: &str = "1024M";
+
+/// What a guest wrote to its serial console.
+#[derive(Clone, Debug)]
+pub struct Console(String);
+
+impl Console {
+    /// All of it.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// What a test program said of a test: `ok` or another word; `None`: it did not run it.
+    pub fn outcome(&self, test: &str) -> Option<&str> {
+        self.0.lines().find_map(|line| {
+            // Names are padded to one length.
+            let rest = line.strip_prefix("test ")?.strip_prefix(test)?;
+            Some(rest.trim().strip_prefix("...")?.trim())
+        })
+    }
+
+    /// What follows `prefix` on the first line that begins so.
+    pub fn line(&self, prefix: &str) -> Option<&str> {
+        self.0.lines().find_map(|line| line.strip_prefix(prefix)).map(str::trim)
+    }
+}
+
+/// Boots a kernel with a first root and waits until the guest has turned itself off. `kernel` is a
+/// folder with `boot/vmlinuz-…`, `scratch` one for files on the way.
+///
+/// # Errors
+/// When QEMU is missing or fails, or the guest takes too long.
+pub fn boot(kernel: &Path, initramfs: &[u8], scratch: &Path) -> Result<Console> {
+    let (initrd, log) = (scratch.join("initrd"), scratch.join("console"));
+    fs::write(&initrd, initramfs).with_context(|| initrd.display().to_string())?;
+    let mut command = Command::new("qemu-system-x86_64");
+    command.args(["-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", MEMORY]);
+    command.args(["-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio"]);
+    command.arg("-kernel").arg(image(kernel)?).arg("-initrd").arg(&initrd);
+    // A panic ends the guest at once; quiet, so that the console holds the program's lines whole.
+    command.args(["-append", "console=ttyS0 quiet panic=-1"]);
+    let mut guest = Running::start("qemu", command.stdin(std::process::Stdio::null()), &log)?;
+    let status = until("the guest to turn itself off", LIMIT, || guest.ended());
+    match status {
+        Ok(status) if status.success() => Ok(Console(guest.output())),
+        Ok(status) => bail!("qemu: {status}\n{}", guest.output()),
+        Err(error) => Err(error.context(guest.output())),
+    }
+}
+
+/// The kernel's image in an unpacked package.
+fn image(kernel: &Path) -> Result<std::path::PathBuf> {
+    let boot = kernel.join("boot");
+    let entries = fs::read_dir(&boot).with_context(|| boot.display().to_string())?;
+    let mut names = entries.flatten().map(|entry| entry.path());
+    names
+        .find(|path| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-"))
+        })
+        .with_context(|| format!("{}: no vmlinuz", boot.display()))
+}

@@ -1,0 +1,101 @@
+//! Random configurations that share objects with each other, and random changes of them.
+
+use std::net::IpAddr;
+
+use fastrand::Rng;
+use lb_daemon::model::{
+    Affinity, Backend, Configuration, Name, Pool, Protocol, Region, Service, WantedState,
+};
+
+pub(crate) fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+/// A host: its region follows from its number.
+pub(crate) fn host(n: u8) -> IpAddr {
+    if n.is_multiple_of(5) {
+        IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 1, u16::from(n)])
+    } else {
+        IpAddr::from([10, 0, 0, n])
+    }
+}
+
+fn region(n: u8) -> Name {
+    name(&format!("region{}", n % 4))
+}
+
+pub(crate) fn backend(rng: &mut Rng, n: u8) -> Backend {
+    let weight = if rng.u8(..6) == 0 { 0 } else { rng.u32(1..5) };
+    let mtu = n.is_multiple_of(7).then_some(1400);
+    Backend { region: region(n), weight, wanted: WantedState::Active, mtu }
+}
+
+fn pool(rng: &mut Rng) -> Pool {
+    let slots = *rng.choice(&[31, 251, 251, 65_537]).unwrap();
+    let mut pool = Pool { backends: [].into(), health_checks: vec![], slots };
+    for _ in 0..rng.u8(..7) {
+        let n = rng.u8(1..30);
+        pool.backends.insert(host(n), backend(rng, n));
+    }
+    pool
+}
+
+/// Regions that overflow to each other in some order.
+pub(crate) fn start(rng: &mut Rng) -> Configuration {
+    let mut configuration = Configuration::default();
+    for n in 0..4 {
+        let mut overflow_to: Vec<_> = (0..4).filter(|other| *other != n).map(region).collect();
+        rng.shuffle(&mut overflow_to);
+        overflow_to.truncate(rng.usize(..4));
+        configuration.regions.insert(region(n), Region { overflow_to });
+    }
+    configuration
+}
+
+/// One random change.
+pub(crate) fn mutate(rng: &mut Rng, configuration: &mut Configuration) {
+    let some_pool = name(&format!("pool{}", rng.u8(..5)));
+    match rng.u8(..10) {
+        0 | 1 => {
+            let pool = pool(rng);
+            configuration.pools.insert(some_pool, pool);
+        }
+        2 => {
+            configuration.services.retain(|_, service| service.pool != some_pool);
+            configuration.pools.remove(&some_pool);
+        }
+        3..=5 => {
+            let n = rng.u8(1..30);
+            let backend = backend(rng, n);
+            if let Some(pool) = configuration.pools.get_mut(&some_pool)
+                && pool.backends.remove(&host(n)).is_none()
+            {
+                pool.backends.insert(host(n), backend);
+            }
+        }
+        6 => configuration.hash_key = rng.bool().then(|| [rng.u64(..), rng.u64(..)]),
+        7 => {
+            configuration.services.remove(&name(&format!("service{}", rng.u8(..8))));
+        }
+        _ => service(rng, configuration),
+    }
+}
+
+fn service(rng: &mut Rng, configuration: &mut Configuration) {
+    let pools: Vec<_> = configuration.pools.keys().cloned().collect();
+    let Some(pool) = rng.choice(pools) else { return };
+    let address = match rng.u8(..3) {
+        0 => IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1]),
+        n => IpAddr::from([192, 0, 2, n]),
+    };
+    let service = Service {
+        address,
+        port: rng.u16(80..83),
+        protocol: if rng.bool() { Protocol::Tcp } else { Protocol::Udp },
+        pool,
+        affinity: if rng.bool() { Affinity::Connection } else { Affinity::Client },
+    };
+    let key = |service: &Service| (service.address, service.port, service.protocol);
+    configuration.services.retain(|_, other| key(other) != key(&service));
+    configuration.services.insert(name(&format!("service{}", rng.u8(..8))), service);
+}

@@ -1,0 +1,30 @@
+//! The maps after any history of applies, changes of health and next hops, and restarts: they say
+//! what a naive model says, read by nobody but the reader that the command line uses.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
+
+mod bulk;
+mod generate;
+mod histories;
+mod model;
+mod world;
+
+use std::process::ExitCode;
+
+use lb_tests::{harness, sandbox};
+
+fn main() -> ExitCode {
+    let sandbox = sandbox::enter();
+    harness::run(
+        &sandbox,
+        &[
+            ("maps_equal_the_model_after_any_history", histories::maps_equal_the_model),
+            ("equal_configurations_have_equal_checksums", histories::equal_checksums),
+            ("what_does_not_differ_is_not_touched", histories::untouched),
+            ("a_health_change_writes_one_word", histories::health_is_one_word),
+            ("churn_leaks_nothing", bulk::churn_leaks_nothing),
+            ("a_thousand_pools_pay_few_grace_periods", bulk::few_grace_periods),
+            ("what_does_not_fit_changes_nothing", bulk::what_does_not_fit),
+            ("a_number_that_the_maps_still_name_is_refused", bulk::taken_number),
+        ],
+    )
+}

@@ -1,0 +1,163 @@
+//! What the maps must say, said naively.
+
+use std::{collections::BTreeMap, net::IpAddr};
+
+use anyhow::{Context as _, Result, ensure};
+use lb_common::abi::{
+    limits::STANDBYS_PER_GROUP,
+    member::{FULL_RAMP, MemberState},
+    next_hop::NextHopWord,
+    service::{SERVICE_BY_ADDRESS, ServiceKey, address_of},
+    slot::SlotWord,
+    table_ref::TableRef,
+};
+use lb_daemon::{
+    dataplane::{PinnedMaps, PoolView},
+    maglev,
+    model::{Affinity, Backend, Name, Pool},
+};
+
+use crate::world::{OWN_KEY, SOURCE, World};
+
+/// Compares all that the maps say with what they must.
+pub(crate) fn check(world: &World) -> Result<()> {
+    let maps = world.read()?;
+    services(world, &maps)?;
+    let pools: BTreeMap<u32, &Name> =
+        world.ids.pools().map(|(name, index)| (index, name)).collect();
+    for index in 0..maps.pool_count() {
+        let view = maps.pool_view(index)?;
+        match (pools.get(&index), view) {
+            (None, None) => {}
+            (Some(name), Some(view)) => {
+                pool(world, &maps, name, &view).with_context(|| format!("pool {name}"))?;
+            }
+            (name, view) => {
+                ensure!(false, "pool {index} {name:?}: published: {}", view.is_some());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn services(world: &World, maps: &PinnedMaps) -> Result<()> {
+    let found = maps.services()?;
+    ensure!(found.len() == world.configuration.services.len(), "{} services", found.len());
+    for (name, service) in &world.configuration.services {
+        let key = ServiceKey::new(service.address, service.port, service.protocol.number());
+        let found = maps.service(&key)?.with_context(|| format!("service {name}: missing"))?;
+        ensure!(found.key == key);
+        ensure!(Some(found.index) == world.ids.service(name));
+        ensure!(Some(found.pool) == world.ids.pool(&service.pool), "service {name}");
+        let by_address = service.affinity == Affinity::Client;
+        ensure!(found.flags == if by_address { SERVICE_BY_ADDRESS } else { 0 });
+    }
+    Ok(())
+}
+
+/// Regions of a pool that have a weight, in the order that the documents state.
+fn order(world: &World, pool: &Pool) -> Vec<Name> {
+    let has_weight =
+        |region: &Name| pool.backends.values().any(|b| b.region == *region && b.weight > 0);
+    let mut order: Vec<Name> = world.own.iter().cloned().collect();
+    if let Some(own) = &world.own {
+        order.extend(world.configuration.regions[own].overflow_to.iter().cloned());
+    }
+    for region in world.configuration.regions.keys() {
+        if !order.contains(region) {
+            order.push(region.clone());
+        }
+    }
+    order.retain(has_weight);
+    order
+}
+
+fn pool(world: &World, maps: &PinnedMaps, name: &Name, view: &PoolView) -> Result<()> {
+    let configured = &world.configuration.pools[name];
+    let descriptor = &view.descriptor;
+    ensure!(descriptor.hash_key == world.configuration.hash_key.unwrap_or(OWN_KEY));
+    ensure!(descriptor.source_v4.to_ne_bytes() == SOURCE.octets());
+    ensure!(descriptor.source_v6 == [0; 4]);
+    let order = order(world, configured);
+    ensure!(view.groups.len() == order.len(), "{} groups for {order:?}", view.groups.len());
+    ensure!(descriptor.group_count as usize == order.len());
+    if let Some((_, home)) = view.groups.first() {
+        ensure!(descriptor.home == home.head);
+    }
+    for ((at, group), region) in view.groups.iter().zip(&order) {
+        ensure!(Some(group.region) == world.ids.region(region));
+        let mut members: Vec<(&IpAddr, &Backend)> =
+            configured.backends.iter().filter(|(_, backend)| backend.region == *region).collect();
+        members.sort_by_key(|(address, _)| match address {
+            IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+            IpAddr::V6(v6) => *v6,
+        });
+        ensure!(group.head.member_count as usize == members.len());
+        let mut live = Vec::new();
+        for (rank, (address, backend)) in members.iter().enumerate() {
+            let is_up =
+                member(world, maps, name, view, (group.head.members + rank as u32, **address))
+                    .with_context(|| format!("member {address}"))?;
+            live.extend((is_up && backend.weight > 0).then_some(rank as u16));
+        }
+        standbys(maps, *at, &live)?;
+        table(view, group.head.table, configured.slots, &members)?;
+    }
+    Ok(())
+}
+
+/// Checks a member; true where new connections can go to it.
+fn member(
+    world: &World,
+    maps: &PinnedMaps,
+    pool: &Name,
+    view: &PoolView,
+    (at, address): (u32, IpAddr),
+) -> Result<bool> {
+    let word = maps.member(at).context("no word")?;
+    let id = world.ids.backend(&address).context("no number")?;
+    ensure!((word.backend(), word.incarnation()) == (id.index, id.incarnation));
+    let state = world.states[&(pool.clone(), address)];
+    ensure!(word.state() == state, "is {:?}, expected {state:?}", word.state());
+    ensure!(word.ramp() == FULL_RAMP);
+    let hop = maps.next_hop(u32::from(word.next_hop()));
+    let expected = world.hops.get(&address);
+    let resolved = expected.map(|hop| NextHopWord::new(hop.mac, hop.interface as u16));
+    ensure!(hop == resolved.unwrap_or(NextHopWord::UNRESOLVED), "next hop {hop:?}");
+    if let Some(expected) = expected {
+        ensure!(maps.interface(expected.interface).mac() == expected.interface_mac);
+        ensure!(maps.is_device(expected.interface)?);
+    }
+    let backend = view.backends.get(&word.backend()).context("no backend")?;
+    ensure!(address_of(&backend.address, backend.version) == address);
+    ensure!(backend.incarnation == id.incarnation);
+    let mtu = world.mtus[&address];
+    ensure!(backend.mtu == mtu, "MTU {}, expected {mtu}", backend.mtu);
+    Ok(state == MemberState::Up && expected.is_some())
+}
+
+fn standbys(maps: &PinnedMaps, group: u32, live: &[u16]) -> Result<()> {
+    for place in 0..STANDBYS_PER_GROUP {
+        let rank = maps.standby(group, place).rank();
+        match rank {
+            None => ensure!(live.is_empty(), "standby {place}: none, though {live:?} are live"),
+            Some(rank) => ensure!(live.contains(&rank), "standby {place}: {rank} is not live"),
+        }
+    }
+    Ok(())
+}
+
+fn table(view: &PoolView, table: u32, slots: u32, members: &[(&IpAddr, &Backend)]) -> Result<()> {
+    let members: Vec<_> = members
+        .iter()
+        .map(|(address, backend)| maglev::Member {
+            key: (**address).into(),
+            weight: backend.weight,
+        })
+        .collect();
+    let built = maglev::build(&members, slots)?;
+    let published = view.tables.get(&TableRef(table)).context("no table")?;
+    let words = published.slots().map(|SlotWord(word)| word);
+    ensure!(words.eq(built.words().iter().copied()), "the table is another");
+    Ok(())
+}

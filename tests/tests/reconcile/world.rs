@@ -1,0 +1,178 @@
+//! A daemon without a daemon: configuration, numbers, health and next hops on one side, real maps on
+//! the other.
+
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, Ipv4Addr},
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, ensure};
+use lb_common::abi::member::MemberState;
+use lb_daemon::{
+    dataplane::{Attached, Dataplane, Options, PinnedMaps, XdpMode},
+    ids::{Ids, Rests},
+    model::{Configuration, Name},
+    next_hop::NextHop,
+    plan::{self, Plan, Sources},
+    reconcile::{Applied, Reconciler},
+};
+use lb_tests::sandbox::Sandbox;
+use nix::net::if_::if_nametoindex;
+
+/// The daemon's own hash key.
+pub(crate) const OWN_KEY: [u64; 2] = [0x1111, 0x2222];
+pub(crate) const SOURCE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 250);
+
+pub(crate) struct World {
+    options: Options,
+    pub(crate) own: Option<Name>,
+    pub(crate) configuration: Configuration,
+    pub(crate) ids: Ids,
+    rests: Rests,
+    /// Ages between applies, so that retired numbers come back.
+    now: Instant,
+    pub(crate) states: BTreeMap<(Name, IpAddr), MemberState>,
+    pub(crate) hops: BTreeMap<IpAddr, NextHop>,
+    /// Expected MTU of every backend of the configuration.
+    pub(crate) mtus: BTreeMap<IpAddr, u16>,
+    /// `None` for a moment only, while the daemon is down.
+    running: Option<(Attached, Reconciler)>,
+}
+
+impl World {
+    pub(crate) fn new(sandbox: &Sandbox, directory: &str) -> Result<Self> {
+        let options =
+            Options { bpffs: sandbox.bpffs(directory)?, interfaces: vec![], mode: XdpMode::Auto };
+        let mut world = Self {
+            options,
+            own: None,
+            configuration: Configuration::default(),
+            ids: Ids::default(),
+            rests: Rests::default(),
+            now: Instant::now(),
+            states: BTreeMap::new(),
+            hops: BTreeMap::new(),
+            mtus: BTreeMap::new(),
+            running: None,
+        };
+        world.start()?;
+        Ok(world)
+    }
+
+    fn start(&mut self) -> Result<()> {
+        let Dataplane { attached, maps } = Dataplane::open(&self.options)?;
+        self.running = Some((attached, Reconciler::new(maps)?));
+        Ok(())
+    }
+
+    pub(crate) fn reconciler(&mut self) -> &mut Reconciler {
+        &mut self.running.as_mut().unwrap().1
+    }
+
+    pub(crate) fn read(&self) -> Result<PinnedMaps> {
+        Ok(PinnedMaps::open(&self.options.bpffs)?)
+    }
+
+    /// The plan of the configuration, with numbers as the daemon gives them.
+    pub(crate) fn plan(&mut self) -> Result<Plan> {
+        self.now += Duration::from_secs(60);
+        self.ids = self.ids.next(&self.configuration, &self.rests, self.now)?;
+        self.rests.adopt(&self.ids);
+        let sources = Sources { v4: Some(SOURCE), v6: None };
+        Ok(plan::build(&self.configuration, self.own.as_ref(), &self.ids, OWN_KEY, sources)?)
+    }
+
+    pub(crate) fn apply(&mut self) -> Result<Applied> {
+        let plan = self.plan()?;
+        let applied = self.reconciler().apply(&plan)?;
+        let named = self.reconciler().named();
+        self.rests.settle(&self.ids, &named, self.now);
+        self.expect();
+        Ok(applied)
+    }
+
+    /// What an apply does to health, next hops and MTUs: what stays keeps its own, what is new is
+    /// dead and nowhere.
+    fn expect(&mut self) {
+        let pools = &self.configuration.pools;
+        let members: BTreeMap<_, _> = pools
+            .iter()
+            .flat_map(|(name, pool)| {
+                pool.backends.iter().map(move |(a, b)| ((name.clone(), *a), b))
+            })
+            .collect();
+        self.states.retain(|member, _| members.contains_key(member));
+        for member in members.keys() {
+            self.states.entry(member.clone()).or_insert(MemberState::Dead);
+        }
+        let mtus: BTreeMap<IpAddr, Option<u16>> =
+            members.iter().map(|((_, address), backend)| (*address, backend.mtu)).collect();
+        self.hops.retain(|address, _| mtus.contains_key(address));
+        self.mtus.retain(|address, _| mtus.contains_key(address));
+        for (address, configured) in mtus {
+            let mtu = match (self.hops.get(&address), configured) {
+                (Some(hop), Some(configured)) => hop.mtu.min(configured),
+                (Some(hop), None) => hop.mtu,
+                (None, Some(configured)) => configured,
+                (None, None) => 1500,
+            };
+            // A route that is gone leaves the last MTU standing.
+            self.mtus.entry(address).and_modify(|known| *known = mtu.min(*known)).or_insert(mtu);
+        }
+    }
+
+    pub(crate) fn set_state(&mut self, pool: &Name, address: IpAddr, state: MemberState) {
+        let known = self.states.contains_key(&(pool.clone(), address));
+        assert_eq!(self.reconciler().set_state(pool, address, state), known);
+        if known {
+            self.states.insert((pool.clone(), address), state);
+        }
+    }
+
+    /// Only backends of the configuration have next hops.
+    pub(crate) fn set_next_hop(&mut self, address: IpAddr, hop: Option<NextHop>) -> Result<()> {
+        self.reconciler().set_next_hop(address, hop)?;
+        match hop {
+            None => {
+                self.hops.remove(&address);
+            }
+            Some(hop) => {
+                self.hops.insert(address, hop);
+                let mut pools = self.configuration.pools.values();
+                let configured = pools.find_map(|pool| pool.backends.get(&address)).unwrap().mtu;
+                self.mtus.insert(address, configured.map_or(hop.mtu, |mtu| mtu.min(hop.mtu)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The daemon dies, with everything that it knows of the maps, and comes back.
+    pub(crate) fn restart(&mut self) -> Result<()> {
+        self.running = None;
+        self.start()?;
+        let applied = self.apply()?;
+        ensure!(applied == Applied::default(), "the same plan after a restart wrote {applied:?}");
+        Ok(())
+    }
+}
+
+/// Makes two interfaces that frames can be sent out of; their indices.
+pub(crate) fn interfaces(prefix: &str) -> Result<[u32; 2]> {
+    let names = [format!("{prefix}0"), format!("{prefix}1")];
+    let pair = ["link", "add", &names[0], "type", "veth", "peer", "name", &names[1]];
+    ensure!(Command::new("ip").args(pair).status()?.success(), "ip {pair:?}");
+    Ok([if_nametoindex(names[0].as_str())?, if_nametoindex(names[1].as_str())?])
+}
+
+/// A gateway's next hop: five gateways on each interface, each with a MAC of a generation.
+pub(crate) fn hop(interface: u32, gateway: u8, generation: u8) -> NextHop {
+    NextHop {
+        gateway: [192, 0, 2, gateway].into(),
+        mac: [2, 0, 0, generation, 0, gateway],
+        interface,
+        interface_mac: [2, 0, 0, 0, 1, interface as u8],
+        mtu: 1300 + 100 * u16::from(gateway),
+    }
+}
