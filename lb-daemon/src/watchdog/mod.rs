@@ -12,7 +12,7 @@
 mod heartbeat;
 mod notifier;
 
-use std::{env, future::Future, process, time::Duration};
+use std::{env, ffi::OsString, future::Future, process, time::Duration};
 
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 use tracing::{error, info};
@@ -42,12 +42,15 @@ impl Watchdog {
     /// # Errors
     /// The socket that `NOTIFY_SOCKET` names cannot be used.
     pub fn from_environment() -> Result<Self, NotifyError> {
-        let notifier = env::var_os("NOTIFY_SOCKET").map(|path| Notifier::new(&path)).transpose()?;
-        let of_another = env::var("WATCHDOG_PID").is_ok_and(|pid| pid != process::id().to_string());
-        let period = env::var("WATCHDOG_USEC")
-            .ok()
-            .filter(|_| !of_another)
-            .and_then(|text| text.parse().ok());
+        Self::from_variables(|name| env::var_os(name))
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, NotifyError> {
+        let text = |name| variable(name).and_then(|value| value.into_string().ok());
+        let notifier = variable("NOTIFY_SOCKET").map(|name| Notifier::new(&name)).transpose()?;
+        // It may be meant for a process that started us, sd_watchdog_enabled(3).
+        let ours = text("WATCHDOG_PID").is_none_or(|pid| pid == process::id().to_string());
+        let period = text("WATCHDOG_USEC").filter(|_| ours).and_then(|usec| usec.parse().ok());
         Ok(Self::new(notifier, period.filter(|usec| *usec > 0).map(Duration::from_micros)))
     }
 

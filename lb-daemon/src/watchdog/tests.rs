@@ -185,3 +185,28 @@ fn a_name_that_is_no_socket_is_refused_and_a_missing_manager_is_an_error() {
         Notifier::new(OsStr::new("/nonexistent/notify")).unwrap().send("READY=1").unwrap_err();
     assert_eq!(gone.to_string(), "notify socket: READY=1 not sent");
 }
+
+#[test]
+fn the_environment_says_whom_to_tell_and_how_often() {
+    let own = process::id().to_string();
+    for (usec, pid, period) in [
+        (Some("3000000"), None, Some(Duration::from_secs(3))),
+        (Some("3000000"), Some(&*own), Some(Duration::from_secs(3))),
+        (Some("3000000"), Some("1"), None),
+        (Some("0"), None, None),
+        (Some("soon"), None, None),
+        (None, Some(&*own), None),
+    ] {
+        let variable = |name: &str| match name {
+            "NOTIFY_SOCKET" => Some("/run/notify".into()),
+            "WATCHDOG_USEC" => usec.map(Into::into),
+            "WATCHDOG_PID" => pid.map(Into::into),
+            _ => None,
+        };
+        let watchdog = Watchdog::from_variables(variable).unwrap();
+        assert_eq!(watchdog.period, period, "{usec:?} {pid:?}");
+        assert!(watchdog.notifier.is_some());
+    }
+    let nobody = Watchdog::from_variables(|_| None).unwrap();
+    assert!(nobody.notifier.is_none() && nobody.period.is_none());
+}
