@@ -1,0 +1,7 @@
+//! `spillwayd`: the daemon of the Spillway load balancer.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    lb_daemon::role::main()
+}

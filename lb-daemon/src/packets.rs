@@ -1,0 +1,72 @@
+//! The packet path of this host as the state sees it.
+
+use std::net::IpAddr;
+
+use lb_common::abi::member::MemberState;
+
+use crate::{
+    command::InterfaceStatus,
+    dataplane::Attached,
+    ids::Named,
+    model::Name,
+    next_hop::NextHop,
+    plan::Plan,
+    reconcile::{Applied, ReconcileError, Reconciler},
+    state::PacketPath,
+};
+
+/// Maps and interfaces.
+#[derive(Debug)]
+pub struct Packets {
+    reconciler: Reconciler,
+    attached: Attached,
+}
+
+impl Packets {
+    /// The packet path of a balancer at work.
+    pub fn new(reconciler: Reconciler, attached: Attached) -> Self {
+        Self { reconciler, attached }
+    }
+}
+
+impl PacketPath for Packets {
+    fn check(&self, plan: &Plan) -> Result<(), ReconcileError> {
+        self.reconciler.check(plan)
+    }
+
+    fn apply(&mut self, plan: &Plan) -> Result<Applied, ReconcileError> {
+        self.reconciler.apply(plan)
+    }
+
+    fn named(&self) -> Named {
+        self.reconciler.named()
+    }
+
+    fn state(&self, pool: &Name, address: IpAddr) -> Option<MemberState> {
+        self.reconciler.state(pool, address)
+    }
+
+    fn set_state(&mut self, pool: &Name, address: IpAddr, state: MemberState) -> bool {
+        self.reconciler.set_state(pool, address, state)
+    }
+
+    fn set_next_hop(
+        &mut self,
+        backend: IpAddr,
+        hop: Option<NextHop>,
+    ) -> Result<(), ReconcileError> {
+        self.reconciler.set_next_hop(backend, hop)
+    }
+
+    fn checksum(&mut self) -> Result<u64, ReconcileError> {
+        self.reconciler.checksum()
+    }
+
+    fn interfaces(&self) -> Vec<InterfaceStatus> {
+        let status = |interface: crate::dataplane::Interface| InterfaceStatus {
+            name: interface.name,
+            mode: interface.mode.map(|mode| mode.to_string()),
+        };
+        self.attached.interfaces().into_iter().map(status).collect()
+    }
+}

@@ -1,0 +1,136 @@
+//! The command line.
+
+use std::{net::IpAddr, path::PathBuf};
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, error::ErrorKind};
+
+use crate::{
+    api::DEFAULT_SOCKET,
+    dataplane::{self, DEFAULT_BPFFS, Options, Prefix},
+    directory::DEFAULT_STATE_DIRECTORY,
+    model::Name,
+    plan::Sources,
+};
+
+/// The daemon of the Spillway load balancer.
+#[derive(Debug, Parser)]
+#[command(name = "spillwayd", version, long_version = version(), max_term_width = 80)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    pub(super) role: Role,
+}
+
+const AFTER_HELP: &str = "\
+Stopping the daemon leaves packets flowing; `spillway detach` ends that.
+RUST_LOG sets what is logged: error, warn, info (the default), debug.
+
+Exit status:
+  0  it was told to stop
+  1  it could not start or go on, which it says in one sentence
+  2  the command line is wrong";
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Role {
+    /// Spread connections to virtual addresses over backends
+    Balancer(BalancerArguments),
+    /// Unwrap what balancers send, on a backend
+    Receiver(ReceiverArguments),
+}
+
+#[derive(Args, Debug)]
+pub(super) struct BalancerArguments {
+    #[command(flatten)]
+    pub(super) path: PathArguments,
+    /// Region this host stands in: its backends come first
+    #[arg(long, value_name = "NAME", value_parser = |text: &str| Name::new(text))]
+    pub(super) region: Option<Name>,
+    /// Source address of tunnels, one of each family at most [default: the interface's own]
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+    source: Vec<IpAddr>,
+    /// Where the store is kept
+    #[arg(long, value_name = "DIR", default_value = DEFAULT_STATE_DIRECTORY)]
+    pub(super) state_dir: PathBuf,
+    /// Unix socket to answer on
+    #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET)]
+    pub(super) socket: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct ReceiverArguments {
+    #[command(flatten)]
+    pub(super) path: PathArguments,
+    /// Where balancers send from: an address, or a prefix as 192.0.2.0/24
+    #[arg(long, value_name = "PREFIX", required = true, value_delimiter = ',')]
+    pub(super) allow_source: Vec<Prefix>,
+    /// Virtual address that this host serves
+    #[arg(long, value_name = "ADDRESS", required = true, value_delimiter = ',')]
+    pub(super) vip: Vec<IpAddr>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct PathArguments {
+    /// Interface that packets come in by; may be given several times
+    #[arg(long, value_name = "NAME", required = true, value_delimiter = ',')]
+    pub(super) interface: Vec<String>,
+    /// Where the packet program runs: in the driver, or in the stack (slower)
+    #[arg(long, value_enum, value_name = "MODE", default_value = "auto")]
+    xdp_mode: XdpMode,
+    /// Where the BPF file system is mounted
+    #[arg(long, value_name = "DIR", default_value = DEFAULT_BPFFS)]
+    bpffs: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum XdpMode {
+    /// In the driver; where it cannot, in the stack, with a warning
+    Auto,
+    /// In the driver
+    Native,
+    /// In the stack, with any driver
+    Generic,
+}
+
+impl PathArguments {
+    pub(super) fn options(&self) -> Options {
+        Options {
+            bpffs: self.bpffs.clone(),
+            interfaces: self.interface.clone(),
+            mode: match self.xdp_mode {
+                XdpMode::Auto => dataplane::XdpMode::Auto,
+                XdpMode::Native => dataplane::XdpMode::Native,
+                XdpMode::Generic => dataplane::XdpMode::Generic,
+            },
+        }
+    }
+}
+
+impl BalancerArguments {
+    /// The sources that were given. A second one of a family ends the program as a wrong command
+    /// line.
+    pub(super) fn sources(&self) -> Sources {
+        let mut sources = Sources::default();
+        for source in &self.source {
+            let former = match source {
+                IpAddr::V4(v4) => sources.v4.replace(*v4).map(IpAddr::V4),
+                IpAddr::V6(v6) => sources.v6.replace(*v6).map(IpAddr::V6),
+            };
+            if let Some(former) = former {
+                let message = format!("--source: {former} and {source} are of one family");
+                Arguments::command().error(ErrorKind::ArgumentConflict, message).exit();
+            }
+        }
+        sources
+    }
+}
+
+/// The version, and which packet programs are inside.
+fn version() -> String {
+    let object = |role: dataplane::Role| match dataplane::digest(role) {
+        Some(digest) => format!("{role} program: {digest:016x}"),
+        None => format!("{role} program: none in this build"),
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    [version.into(), object(dataplane::Role::Balancer), object(dataplane::Role::Receiver)]
+        .join("\n")
+}

@@ -1,0 +1,121 @@
+//! The balancer: store, packet path, state, sensors and API, put together.
+
+use std::thread;
+
+use tokio::{runtime::Handle, sync::mpsc, sync::oneshot};
+
+use super::{Failure, arguments::BalancerArguments, end, store};
+use crate::{
+    api::{self, Socket},
+    causes,
+    command::Commands,
+    dataplane::Dataplane,
+    health::Prober,
+    net::{self, NextHops},
+    packets::Packets,
+    plan::Sources,
+    reconcile::Reconciler,
+    state::{Ended, Inbox, Sensors, Settings, State},
+    stop::Stopper,
+    watchdog::Watchdog,
+};
+
+/// News that may wait while the state is busy.
+const NEWS: usize = 4096;
+
+/// Runs until it is told to stop, or cannot go on.
+pub(super) async fn run(arguments: BalancerArguments) -> Result<(), Failure> {
+    let given = arguments.sources();
+    let options = arguments.path.options();
+    let store = store::open(&arguments.state_dir)?;
+    let (_socket, listener) = Socket::bind(&arguments.socket)
+        .map_err(|error| Failure::new(causes::of(&error)).hint(error.hint()))?;
+    let Dataplane { attached, maps } = Dataplane::open(&options).map_err(super::path_failure)?;
+    super::log_interfaces(&attached);
+    let sources = sources(given, &options.interfaces).await?;
+    let reconciler = Reconciler::new(maps).map_err(|error| Failure::of("maps", &error))?;
+
+    let mut watchdog =
+        Watchdog::from_environment().map_err(|error| Failure::new(causes::of(&error)))?;
+    let (reconciles, checks) = (watchdog.register("reconcile"), watchdog.register("check"));
+    let (stopper, stop) = Stopper::new();
+    let (commands, asked) = Commands::channel();
+    let (healthy, health) = mpsc::channel(NEWS);
+    let (resolved, next_hops) = mpsc::channel(NEWS);
+    let sensors = Sensors::default();
+    let (targets, addresses) = (sensors.targets.subscribe(), sensors.next_hops.subscribe());
+    let settings =
+        Settings { region: arguments.region, sources, state_directory: arguments.state_dir };
+    let state = State::start(settings, store, Packets::new(reconciler, attached), sensors)
+        .map_err(|error| Failure::new(causes::of(&error)))?;
+
+    let prober = Prober::spawn(targets, healthy, checks);
+    let hops = NextHops::spawn(addresses, resolved).map_err(|e| Failure::of("next hops", &e))?;
+    let inbox = Inbox { health, next_hops, commands: asked };
+    let first = reconciles.clone();
+    let (mut state, thread) = on_own_thread(state.run(inbox, reconciles, stop.clone().wait()))?;
+    let mut server = tokio::spawn(api::serve(listener, commands, stop.clone()));
+    let feeding = tokio::spawn(watchdog.run(first, stop.wait()));
+
+    let end = tokio::select! {
+        told = end::told_to_stop() => told,
+        ended = &mut state => Err(Failure::new(match ended {
+            Ok(Ended::Blind) => "sensors: one of them ended",
+            Ok(Ended::Stopped) | Err(_) => "state: ended by itself",
+        })),
+        served = &mut server => Err(match served {
+            Ok(Err(error)) => Failure::new(causes::of(&error)),
+            _ => Failure::new("gRPC server: ended by itself"),
+        }),
+        sensed = hops => Err(match sensed {
+            Ok(Err(error)) => Failure::of("next hops", &error),
+            _ => Failure::new("next hops: ended by themselves"),
+        }),
+        _ = prober => Err(Failure::new("health checks: ended by themselves")),
+    };
+    stopper.stop();
+    // Calls under way are answered within their deadline, the store is closed, the service manager
+    // told. What is gone already needs no waiting for.
+    if !server.is_finished() {
+        let _ = server.await;
+    }
+    let _ = thread.join();
+    let _ = feeding.await;
+    end
+}
+
+/// Runs the state's loop on a thread of its own, which it may block.
+fn on_own_thread(
+    state: impl Future<Output = Ended> + Send + 'static,
+) -> Result<(oneshot::Receiver<Ended>, thread::JoinHandle<()>), Failure> {
+    let (sender, ended) = oneshot::channel();
+    let runtime = Handle::current();
+    let work = move || {
+        let ended = runtime.block_on(state);
+        // The program may have ended for another reason meanwhile.
+        let _ = sender.send(ended);
+    };
+    let thread = thread::Builder::new().name("state".into()).spawn(work);
+    Ok((ended, thread.map_err(|error| Failure::of("state thread", &error))?))
+}
+
+/// The sources given, or else those of the interfaces.
+async fn sources(mut sources: Sources, interfaces: &[String]) -> Result<Sources, Failure> {
+    let failure = |error| Failure::new(causes::of(&error));
+    for name in interfaces {
+        let interface = net::interface_by_name(name).await.map_err(failure)?;
+        let found = net::source_addresses(interface.index).await.map_err(failure)?;
+        sources.v4 = sources.v4.or(found.v4);
+        sources.v6 = sources.v6.or(found.v6);
+    }
+    for (family, missing) in [("IPv4", sources.v4.is_none()), ("IPv6", sources.v6.is_none())] {
+        if missing {
+            tracing::warn!(
+                "no {family} source address: packets to {family} backends are dropped; give the \
+                 interface an address, or one with --source, and start again"
+            );
+        }
+    }
+    tracing::info!(?sources, "tunnels");
+    Ok(sources)
+}

@@ -1,0 +1,23 @@
+use std::{panic, path::Path, process};
+
+use super::Failure;
+use crate::store::{FILE, Store};
+
+/// Opens the store. The database library under it panics on some damaged files: here that is said
+/// like any other refusal.
+pub(super) fn open(state_directory: &Path) -> Result<Store, Failure> {
+    let file = state_directory.join(FILE);
+    let former = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        let cause = panic.payload_as_str().unwrap_or("its pages do not fit each other");
+        let failure = Failure::new(format!("{}: is damaged: {cause}", file.display()));
+        eprintln!("{}", failure.hint(DAMAGED));
+        process::exit(1);
+    }));
+    let store = Store::open(state_directory);
+    panic::set_hook(former);
+    store.map_err(|error| Failure::new(error.to_string()).hint(error.hint()))
+}
+
+const DAMAGED: &str =
+    "put a good copy in its place, or move it away to begin without configuration";
