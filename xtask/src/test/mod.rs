@@ -41,6 +41,10 @@ pub(crate) fn run(args: &TestArgs) -> Result<ExitCode> {
     for remark in skips.judge(&mut total) {
         ui::note(&remark);
     }
+    if total == Tally::default() {
+        ui::note("no test was run: a failure; see what the words chose");
+        total.failed = 1;
+    }
     println!("{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped.len());
     Ok(if total.is_failure() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -109,7 +113,9 @@ impl Run<'_> {
             Ok(programs) => programs,
             failed => return self.conclude_call(start, &failed),
         };
-        for Program { name, executable, .. } in programs.into_iter().filter(|it| it.is_test) {
+        let mut programs: Vec<_> = programs.into_iter().filter(|it| it.is_test).collect();
+        programs.sort_by(|a, b| a.name.cmp(&b.name));
+        for Program { name, executable, .. } in programs {
             let what_for = "tests in network namespaces, BPF programs";
             let args = self.filter.tests().to_vec();
             let variables = self.variables(ready);
