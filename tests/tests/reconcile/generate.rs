@@ -3,9 +3,14 @@
 use std::net::IpAddr;
 
 use fastrand::Rng;
+use lb_common::abi::member::MemberState;
 use lb_daemon::model::{
     Affinity, Backend, Configuration, Name, Pool, Protocol, Region, Service, WantedState,
 };
+
+/// States to choose from, up more often.
+pub(crate) const STATES: [MemberState; 4] =
+    [MemberState::Up, MemberState::Up, MemberState::Unfit, MemberState::Dead];
 
 pub(crate) fn name(text: &str) -> Name {
     Name::new(text).unwrap()

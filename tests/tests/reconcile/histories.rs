@@ -30,8 +30,7 @@ fn step(world: &mut World, rng: &mut Rng, interfaces: [u32; 2]) -> Result<&'stat
         }
         4..=6 => {
             let pool = name(&format!("pool{}", rng.u8(..5)));
-            let states = [MemberState::Up, MemberState::Up, MemberState::Unfit, MemberState::Dead];
-            world.set_state(&pool, host(rng.u8(1..30)), *rng.choice(&states).unwrap());
+            world.set_state(&pool, host(rng.u8(1..30)), *rng.choice(&generate::STATES).unwrap());
             "state"
         }
         7 | 8 => {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
 mod bulk;
+mod crash;
 mod generate;
 mod histories;
 mod model;
@@ -13,6 +14,9 @@ use std::process::ExitCode;
 use lb_tests::{harness, sandbox};
 
 fn main() -> ExitCode {
+    if let Some(ended) = crash::victim() {
+        return ended;
+    }
     let sandbox = sandbox::enter();
     harness::run(
         &sandbox,
@@ -21,6 +25,7 @@ fn main() -> ExitCode {
             ("equal_configurations_have_equal_checksums", histories::equal_checksums),
             ("what_does_not_differ_is_not_touched", histories::untouched),
             ("a_health_change_writes_one_word", histories::health_is_one_word),
+            ("a_killed_process_leaves_whole_maps", crash::a_killed_process_leaves_whole_maps),
             ("churn_leaks_nothing", bulk::churn_leaks_nothing),
             ("a_thousand_pools_pay_few_grace_periods", bulk::few_grace_periods),
             ("what_does_not_fit_changes_nothing", bulk::what_does_not_fit),

@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     net::{IpAddr, Ipv4Addr},
+    path::Path,
     process::Command,
     time::{Duration, Instant},
 };
@@ -43,8 +44,19 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(sandbox: &Sandbox, directory: &str) -> Result<Self> {
-        let options =
-            Options { bpffs: sandbox.bpffs(directory)?, interfaces: vec![], mode: XdpMode::Auto };
+        Self::open(&sandbox.bpffs(directory)?)
+    }
+
+    /// A daemon whose store is lost: all that it knows is in the maps.
+    pub(crate) fn without_store(bpffs: &Path) -> Result<Self> {
+        let mut world = Self::open(bpffs)?;
+        let named = world.reconciler().named();
+        world.ids = Ids::reserving(&named);
+        Ok(world)
+    }
+
+    fn open(bpffs: &Path) -> Result<Self> {
+        let options = Options { bpffs: bpffs.into(), interfaces: vec![], mode: XdpMode::Auto };
         let mut world = Self {
             options,
             own: None,
