@@ -63,8 +63,8 @@ pub(crate) struct TestArgs {
     /// Series of Debian's kernel that the packet programs are tried on in QEMU
     #[arg(long, default_value = "6.1", value_name = "SERIES")]
     pub(crate) kernel: String,
-    /// Names of steps (fmt, clippy, clippy-bpf, deny, build, unit, root), or parts of names of
-    /// tests; nothing runs everything
+    /// Names of steps (fmt, clippy, clippy-bpf, deny, build, unit, root, mutants), or parts of names
+    /// of tests; nothing runs everything
     pub(crate) filter: Vec<String>,
 }
 

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that proves the project, to the end even after a failure.
 
 mod filter;
+mod mutants;
 mod skips;
 mod steps;
 mod tally;
@@ -80,6 +81,7 @@ impl Run<'_> {
                 self.tests(step.name(), || Ok(command.into()))
             }
             Step::Root => self.root_tests(ready),
+            Step::Mutants => self.mutants(ready),
         }
     }
 
@@ -120,6 +122,32 @@ impl Run<'_> {
             let args = self.filter.tests().to_vec();
             let variables = self.variables(ready);
             self.tests(&name, || root::job(what_for, &variables, executable.as_os_str(), &args))?;
+        }
+        Ok(())
+    }
+
+    /// The packet table on each mutant: a test that passes if the table fails.
+    fn mutants(&mut self, ready: &Ready) -> Result<()> {
+        let start = heading(Step::Mutants.name());
+        let prepared = artifacts::build(&mut steps::root_programs()).and_then(|programs| {
+            let table = programs.into_iter().find(|program| program.name == "packet_table");
+            let table = table.context("lb-tests: has no packet_table")?.executable;
+            Ok((table, mutants::load()?, mutants::Copy::new()?))
+        });
+        let (table, mutants, copy) = match prepared {
+            Ok(prepared) => prepared,
+            failed => return self.conclude_call(start, &failed),
+        };
+        for mutant in mutants {
+            let start = heading(&mutant.name);
+            let seen = copy.build(&ready.toolchain, &mutant).and_then(|()| {
+                let captured = copy.run(&table)?;
+                let rows = mutants::red_rows(&captured);
+                ensure!(rows > 0, "the packet table did not see it:\n{}", captured.output);
+                ui::note(&format!("{rows} rows saw it"));
+                Ok(())
+            });
+            self.conclude_call(start, &seen)?;
         }
         Ok(())
     }

@@ -26,11 +26,21 @@ pub(crate) enum Step {
     Unit,
     /// The test programs of lb-tests, as root.
     Root,
+    /// The packet table on programs with a mistake in them.
+    Mutants,
 }
 
 impl Step {
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Fmt, Self::Clippy, Self::ClippyBpf, Self::Deny, Self::Build, Self::Unit, Self::Root];
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Fmt,
+        Self::Clippy,
+        Self::ClippyBpf,
+        Self::Deny,
+        Self::Build,
+        Self::Unit,
+        Self::Root,
+        Self::Mutants,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -41,6 +51,7 @@ impl Step {
             Self::Build => "build",
             Self::Unit => "unit",
             Self::Root => "root",
+            Self::Mutants => "mutants",
         }
     }
 

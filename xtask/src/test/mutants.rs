@@ -1,0 +1,147 @@
+//! Mistakes made on purpose in a copy of the tree: the packet table must see each.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+use crate::artifacts;
+use crate::build;
+use crate::process::{self, Captured};
+use crate::root;
+use crate::setup::toolchain::Toolchain;
+use crate::workspace;
+
+use super::LIMIT;
+use super::tally::Tally;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    mutant: Vec<Mutant>,
+}
+
+/// One wrong line.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Mutant {
+    pub(super) name: String,
+    file: PathBuf,
+    find: String,
+    replace: String,
+}
+
+/// The mutants of the tree.
+pub(super) fn load() -> Result<Vec<Mutant>> {
+    let path = workspace::root().join("tests/mutants.toml");
+    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let list: List = toml::from_str(&text).with_context(|| path.display().to_string())?;
+    ensure!(!list.mutant.is_empty(), "{}: no mutants", path.display());
+    Ok(list.mutant)
+}
+
+impl Mutant {
+    /// The file with the mistake in it.
+    fn applied(&self, source: &str) -> Result<String> {
+        let places = source.matches(&self.find).count();
+        ensure!(places == 1, "{}: {places} places of {:?}", self.file.display(), self.find);
+        Ok(source.replace(&self.find, &self.replace))
+    }
+}
+
+/// A copy of the tree, with a target directory of its own that later runs find again.
+pub(super) struct Copy {
+    tree: PathBuf,
+    target: PathBuf,
+    objects: PathBuf,
+}
+
+impl Copy {
+    pub(super) fn new() -> Result<Self> {
+        let here = workspace::target().join("mutants");
+        let copy = Self {
+            tree: here.join("tree"),
+            target: here.join("target"),
+            objects: here.join("objects"),
+        };
+        if copy.tree.exists() {
+            fs::remove_dir_all(&copy.tree).context("mutants: remove the old copy")?;
+        }
+        copy_directory(workspace::root(), &copy.tree)?;
+        fs::create_dir_all(&copy.objects).context("mutants: make a folder")?;
+        Ok(copy)
+    }
+
+    /// Builds the packet programs with a mistake in them; the copy is as before afterwards.
+    pub(super) fn build(&self, toolchain: &Toolchain, mutant: &Mutant) -> Result<()> {
+        let path = self.tree.join(&mutant.file);
+        let source = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        fs::write(&path, mutant.applied(&source)?).with_context(|| path.display().to_string())?;
+        let built = self.packet_programs(toolchain);
+        fs::write(&path, source).with_context(|| path.display().to_string())?;
+        built
+    }
+
+    fn packet_programs(&self, toolchain: &Toolchain) -> Result<()> {
+        let mut command = build::packet_command(toolchain, "build")?;
+        command.current_dir(&self.tree).env("CARGO_TARGET_DIR", &self.target);
+        for program in artifacts::build(command.arg("--bins"))? {
+            let object = self.objects.join(format!("{}.o", program.name));
+            fs::copy(&program.executable, &object).with_context(|| object.display().to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Runs the packet table on what was built, without the parts that would see any difference.
+    pub(super) fn run(&self, packet_table: &Path) -> Result<Captured> {
+        let variables = [(build::OBJECTS_VARIABLE.to_owned(), OsString::from(&self.objects))];
+        let args = ["--skip", "differential", "--skip", "tshark"];
+        let what_for = "the packet table, on a mutant";
+        process::capture(root::job(what_for, &variables, packet_table.as_os_str(), &args)?, LIMIT)
+    }
+}
+
+/// Rows that saw the mistake; none where the table did not come to an end by itself.
+pub(super) fn red_rows(captured: &Captured) -> u64 {
+    let ended = captured.status.is_some() && captured.output.contains("test result: FAILED.");
+    if ended { Tally::read(&captured.output, captured.success()).failed } else { 0 }
+}
+
+/// Copies what is source.
+fn copy_directory(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).with_context(|| to.display().to_string())?;
+    for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {
+        let entry = entry?;
+        let (name, kind) = (entry.file_name(), entry.file_type()?);
+        if kind.is_dir() && name != "target" && name != ".git" {
+            copy_directory(&entry.path(), &to.join(name))?;
+        } else if kind.is_file() {
+            let to = to.join(name);
+            fs::copy(entry.path(), &to).with_context(|| to.display().to_string())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mutant_finds_its_place_in_the_tree() {
+        let mutants = load().unwrap();
+        assert!(mutants.len() >= 5);
+        for mutant in mutants {
+            let source = fs::read_to_string(workspace::root().join(&mutant.file)).unwrap();
+            assert_ne!(mutant.applied(&source).unwrap(), source, "{}", mutant.name);
+        }
+    }
+
+    #[test]
+    fn a_table_that_did_not_end_saw_nothing() {
+        let captured = |output: &str| Captured { status: None, output: output.to_owned() };
+        assert_eq!(red_rows(&captured("test result: FAILED. 3 passed; 2 failed; 0 ignored")), 0);
+    }
+}
