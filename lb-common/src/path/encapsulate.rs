@@ -34,7 +34,7 @@ pub fn head<T: Tables + ?Sized>(tables: &T, forward: &Forward<'_>) -> Result<Hea
         return Err(Verdict::TooLarge);
     }
     let protocol = if parsed.flow.version == IPV4 { wire::IP_IN_IP } else { wire::IPV6_IN_IP };
-    let macs = (forward.choice.next_hop.mac(), own.mac());
+    let macs = (forward.choice.next_hop.0, own.0);
     if is_v4 {
         let source = forward.descriptor.source_v4;
         if source == 0 {
@@ -73,15 +73,13 @@ const fn is_unset(address: &AddressWords) -> bool {
 /// An Ethernet header and what follows it; `macs` are destination and source.
 #[inline(always)]
 fn framed<const IP: usize, const ALL: usize>(
-    (destination, source): ([u8; 6], [u8; 6]),
+    (destination, source): (u64, u64),
     ether_type: [u8; 2],
     ip: [u8; IP],
 ) -> [u8; ALL] {
     const { assert!(ALL == IP + ethernet::LENGTH) };
     let mut head = [0; ALL];
-    head[..6].copy_from_slice(&destination);
-    head[6..12].copy_from_slice(&source);
-    head[12..14].copy_from_slice(&ether_type);
-    head[14..].copy_from_slice(&ip);
+    head[..ethernet::LENGTH].copy_from_slice(&ethernet::header(destination, source, ether_type));
+    head[ethernet::LENGTH..].copy_from_slice(&ip);
     head
 }

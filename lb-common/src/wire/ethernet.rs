@@ -12,3 +12,16 @@ pub const IPV6: [u8; 2] = [0x86, 0xdd];
 pub const fn ether_type(header: &[u8; LENGTH]) -> [u8; 2] {
     [header[12], header[13]]
 }
+
+/// A header's bytes. MACs stand in the low 48 bits, their first byte lowest.
+#[inline(always)]
+pub fn header(destination: u64, source: u64, ether_type: [u8; 2]) -> [u8; LENGTH] {
+    let mut header = [0; LENGTH];
+    header[..8].copy_from_slice(&(destination & MAC | source << 48).to_le_bytes());
+    header[8..12].copy_from_slice(&((source >> 16) as u32).to_le_bytes());
+    header[12..].copy_from_slice(&ether_type);
+    header
+}
+
+/// The bits of a MAC.
+const MAC: u64 = 0xffff_ffff_ffff;

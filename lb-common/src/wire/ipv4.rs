@@ -100,16 +100,17 @@ impl Ipv4<'_> {
     }
 }
 
-/// Takes one from the TTL and keeps the checksum true (RFC 2003, 3.1: the encapsulator forwards).
+/// Takes one from the TTL, which is not 0, and keeps the checksum true (RFC 2003, 3.1: the
+/// encapsulator forwards).
 #[inline(always)]
 pub fn decrement_ttl(header: &mut [u8; LENGTH]) {
-    let old = [header[field::TTL], header[field::PROTOCOL]];
-    let new = [old[0].wrapping_sub(1), old[1]];
     let at = field::CHECKSUM.start;
+    let old = [header[field::TTL], header[field::PROTOCOL]];
+    // The TTL comes first in the packet, and thus is the low byte.
+    let new = u16::from_le_bytes(old).wrapping_sub(1).to_le_bytes();
     let sum = checksum::updated([header[at], header[at + 1]], old, new);
-    header[field::TTL] = new[0];
-    header[at] = sum[0];
-    header[at + 1] = sum[1];
+    header[field::TTL..at].copy_from_slice(&new);
+    header[field::CHECKSUM].copy_from_slice(&sum);
 }
 
 /// What an outer header says.
@@ -129,37 +130,31 @@ pub struct Outer {
 
 impl Outer {
     /// The header's bytes: DF set, so the identification may be zero (RFC 6864, 4.1).
+    ///
+    /// Made and stored as words: byte by byte it would be half of the work on a packet.
     #[inline(always)]
     pub fn emit(&self) -> [u8; LENGTH] {
-        let [l0, l1] = self.payload.wrapping_add(LENGTH as u16).to_be_bytes();
-        let [f0, f1] = DONT_FRAGMENT.to_be_bytes();
-        let [s0, s1, s2, s3] = self.source.to_ne_bytes();
-        let [d0, d1, d2, d3] = self.destination.to_ne_bytes();
-        let mut header = [
+        let length = self.payload.wrapping_add(LENGTH as u16).to_be_bytes();
+        let fragment = DONT_FRAGMENT.to_be_bytes();
+        let first = u64::from_le_bytes([
             0x45,
             self.traffic_class,
-            l0,
-            l1,
+            length[0],
+            length[1],
             0,
             0,
-            f0,
-            f1,
-            OUTER_HOP_LIMIT,
-            self.protocol,
-            0,
-            0,
-            s0,
-            s1,
-            s2,
-            s3,
-            d0,
-            d1,
-            d2,
-            d3,
-        ];
-        let [c0, c1] = checksum::ipv4_header(&header);
-        header[field::CHECKSUM.start] = c0;
-        header[field::CHECKSUM.start + 1] = c1;
+            fragment[0],
+            fragment[1],
+        ]);
+        let source = u64::from(u32::from_le_bytes(self.source.to_ne_bytes()));
+        let second = u64::from(OUTER_HOP_LIMIT) | u64::from(self.protocol) << 8 | source << 32;
+        let third = u32::from_le_bytes(self.destination.to_ne_bytes());
+        let checksum = checksum::ipv4_header(first.to_le(), second.to_le(), third.to_le());
+        let second = second | u64::from(u16::from_le_bytes(checksum)) << 16;
+        let mut header = [0; LENGTH];
+        header[..8].copy_from_slice(&first.to_le_bytes());
+        header[8..16].copy_from_slice(&second.to_le_bytes());
+        header[16..].copy_from_slice(&third.to_le_bytes());
         header
     }
 }

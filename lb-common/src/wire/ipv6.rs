@@ -95,23 +95,32 @@ pub struct Outer {
 }
 
 impl Outer {
-    /// The header's bytes.
+    /// The header's bytes, made and stored as words.
     #[inline(always)]
     pub fn emit(&self) -> [u8; LENGTH] {
         let first = 6 << 28 | u32::from(self.traffic_class) << 20 | self.flow_label & 0xf_ffff;
+        let second = u32::from(self.payload) << 16
+            | u32::from(self.next_header) << 8
+            | u32::from(OUTER_HOP_LIMIT);
+        let first = u64::from(first) << 32 | u64::from(second);
         let mut header = [0; LENGTH];
-        header[..4].copy_from_slice(&first.to_be_bytes());
-        header[4..6].copy_from_slice(&self.payload.to_be_bytes());
-        header[field::NEXT_HEADER] = self.next_header;
-        header[field::HOP_LIMIT] = OUTER_HOP_LIMIT;
+        header[..8].copy_from_slice(&first.to_be_bytes());
         let mut i = 0;
-        while i < 4 {
-            let at = field::SOURCE + 4 * i;
-            header[at..at + 4].copy_from_slice(&self.source[i].to_ne_bytes());
-            let at = field::DESTINATION + 4 * i;
-            header[at..at + 4].copy_from_slice(&self.destination[i].to_ne_bytes());
+        while i < 2 {
+            let at = field::SOURCE + 8 * i;
+            header[at..at + 8].copy_from_slice(&pair(&self.source, i).to_ne_bytes());
+            let at = field::DESTINATION + 8 * i;
+            header[at..at + 8].copy_from_slice(&pair(&self.destination, i).to_ne_bytes());
             i += 1;
         }
         header
     }
+}
+
+/// The first or second half of an address, as in the packet.
+#[inline(always)]
+const fn pair(address: &AddressWords, half: usize) -> u64 {
+    let ([a, b, c, d], [e, f, g, h]) =
+        (address[2 * half].to_ne_bytes(), address[2 * half + 1].to_ne_bytes());
+    u64::from_ne_bytes([a, b, c, d, e, f, g, h])
 }
