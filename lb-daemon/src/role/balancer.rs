@@ -1,6 +1,6 @@
 //! The balancer: store, packet path, state, sensors and API, put together.
 
-use std::thread;
+use std::{net::IpAddr, thread};
 
 use tokio::{runtime::Handle, sync::mpsc, sync::oneshot};
 
@@ -116,6 +116,8 @@ async fn sources(mut sources: Sources, interfaces: &[String]) -> Result<Sources,
             );
         }
     }
-    tracing::info!(?sources, "tunnels");
+    let spell = |address: Option<IpAddr>| address.map_or("none".into(), |a| a.to_string());
+    let (v4, v6) = (spell(sources.v4.map(IpAddr::V4)), spell(sources.v6.map(IpAddr::V6)));
+    tracing::info!(v4, v6, "sources of tunnels");
     Ok(sources)
 }

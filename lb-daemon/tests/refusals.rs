@@ -1,0 +1,141 @@
+//! What `spillwayd` says when it cannot start: one sentence, what to do, and its exit status. None of
+//! this needs root: the program ends before it touches an interface.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::{
+    fs,
+    os::unix::net::UnixListener,
+    path::Path,
+    process::{Command, Output},
+};
+
+use lb_daemon::store::{FILE, Store};
+
+/// Runs the balancer to its end with its files in `directory`, which is no BPF file system: at the
+/// latest there it ends.
+fn balancer(directory: &Path, more: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spillwayd"));
+    command.args(["balancer", "--interface", "spillway-test", "--bpffs"]).arg(directory);
+    command.arg("--state-dir").arg(directory).arg("--socket").arg(directory.join("s.sock"));
+    command.args(more).env("RUST_LOG", "off").env("RUST_BACKTRACE", "0").output().unwrap()
+}
+
+fn refusal(output: &Output) -> (Option<i32>, String) {
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+    (output.status.code(), String::from_utf8(output.stderr.clone()).unwrap())
+}
+
+#[test]
+fn what_is_no_bpf_file_system_is_named_and_nothing_stays_but_the_store() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().display();
+    let (code, text) = refusal(&balancer(directory.path(), &[]));
+    assert_eq!(code, Some(1));
+    let sentence = format!(
+        "spillwayd: {path}: not a BPF file system: mount one with `mount -t bpf bpf {path}`\n"
+    );
+    assert!(text.starts_with(&sentence), "{text}");
+    let left: Vec<_> = fs::read_dir(directory.path()).unwrap().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert!(directory.path().join(FILE).exists());
+}
+
+#[test]
+fn a_store_in_use_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let _open = Store::open(directory.path()).unwrap();
+    let file = directory.path().join(FILE);
+    let expected = format!(
+        "spillwayd: {}: another spillwayd uses it\n\
+         hint: stop the other one, or give each its own --state-dir\n",
+        file.display()
+    );
+    assert_eq!(refusal(&balancer(directory.path(), &[])), (Some(1), expected));
+}
+
+#[test]
+fn a_damaged_store_is_refused_in_one_sentence_and_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    drop(Store::open(directory.path()).unwrap());
+    let file = directory.path().join(FILE);
+    let good = fs::read(&file).unwrap();
+    // The header stands for itself; then come the pages, of which some are in use.
+    let used: Vec<usize> = (4096..good.len()).filter(|at| good[*at] != 0).collect();
+    let mut refused = 0;
+    for at in used.iter().step_by(used.len() / 12) {
+        let mut bad = good.clone();
+        bad[*at] ^= 0xff;
+        fs::write(&file, &bad).unwrap();
+        let (code, text) = refusal(&balancer(directory.path(), &[]));
+        assert_eq!(code, Some(1), "byte {at}: {text}");
+        if text.contains("is damaged: ") {
+            let lines: Vec<_> = text.lines().collect();
+            assert!(lines[0].starts_with(&format!("spillwayd: {}: ", file.display())), "{text}");
+            assert!(lines[1].starts_with("hint: put a good copy in its place, or move"), "{text}");
+            assert_eq!(lines.len(), 2, "{text}");
+            refused += 1;
+        } else {
+            assert!(text.contains("not a BPF file system"), "harmless, so it went on: {text}");
+        }
+    }
+    assert_ne!(refused, 0);
+
+    fs::write(&file, "something else").unwrap();
+    let (code, text) = refusal(&balancer(directory.path(), &[]));
+    assert_eq!(code, Some(1));
+    assert!(text.contains("spillway.redb: is not a store of spillwayd: "), "{text}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "something else");
+}
+
+#[test]
+fn a_socket_in_use_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("s.sock");
+    let _other = UnixListener::bind(&socket).unwrap();
+    let expected = format!(
+        "spillwayd: {}: another spillwayd listens there\n\
+         hint: stop the other one, or give each its own --socket\n",
+        socket.display()
+    );
+    assert_eq!(refusal(&balancer(directory.path(), &[])), (Some(1), expected));
+}
+
+#[test]
+fn a_wrong_command_line_ends_with_status_2_and_names_the_argument() {
+    let directory = tempfile::tempdir().unwrap();
+    for (arguments, expected) in [
+        (&["--region", "EU"][..], "invalid value 'EU' for '--region <NAME>': may hold only a-z"),
+        (&["--source", "10.0.0.256"], "invalid value '10.0.0.256' for '--source <ADDRESS>'"),
+        (&["--source", "10.0.0.1,10.0.0.2"], "--source: 10.0.0.1 and 10.0.0.2 are of one family"),
+        (&["--xdp-mode", "fast"], "invalid value 'fast' for '--xdp-mode <MODE>'"),
+        (&["--vip", "192.0.2.1"], "unexpected argument '--vip' found"),
+    ] {
+        let (code, text) = refusal(&balancer(directory.path(), arguments));
+        assert_eq!(code, Some(2), "{text}");
+        assert!(text.contains(expected), "{text}");
+    }
+    for (arguments, expected) in [
+        (&["balancer"][..], "--interface <NAME>"),
+        (&["receiver", "--interface", "x", "--vip", "192.0.2.1"], "--allow-source <PREFIX>"),
+        (
+            &[
+                "receiver",
+                "--interface",
+                "x",
+                "--vip",
+                "192.0.2.1",
+                "--allow-source",
+                "10.0.0.0/33",
+            ],
+            "10.0.0.0/33: prefix length: at most 32",
+        ),
+        (&["router"], "unrecognized subcommand 'router'"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spillwayd"));
+        let (code, text) = refusal(&command.args(arguments).output().unwrap());
+        assert_eq!(code, Some(2), "{text}");
+        assert!(text.contains(expected), "{text}");
+    }
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
