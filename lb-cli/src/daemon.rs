@@ -3,6 +3,7 @@
 use std::{error::Error as _, io, path::PathBuf, time::Duration};
 
 use hyper_util::rt::TokioIo;
+use lb_daemon::api::convert::FIELD_TRAILER;
 use spillway_proto::v1::{
     ApplyRequest, ApplyResponse, ListRequest, ListResponse, StatusRequest, StatusResponse,
     WatchRequest, WatchResponse, spillway_client::SpillwayClient,
@@ -85,7 +86,10 @@ impl Daemon {
         let message = status.message().to_owned();
         match status.code() {
             Code::InvalidArgument => {
-                Failure::new(Exit::Invalid, message).hint("nothing was changed; correct it, then apply again")
+                let field = status.metadata().get(FIELD_TRAILER).and_then(|path| path.to_str().ok());
+                let failure = Failure::new(Exit::Invalid, message)
+                    .hint("nothing was changed; correct it, then apply again");
+                Failure { field: field.map(str::to_owned), ..failure }
             }
             Code::Aborted => Failure::new(Exit::Conflict, message).hint(
                 "nothing was changed; see `spillway list` for what is in force, then apply with its generation",

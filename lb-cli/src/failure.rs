@@ -13,12 +13,14 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// What to do.
     pub(crate) hint: Option<String>,
+    /// The field of a configuration that it is about, as the daemon names it.
+    pub(crate) field: Option<String>,
 }
 
 impl Failure {
     /// A failure without advice.
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), hint: None }
+        Self { exit, message: message.into(), hint: None, field: None }
     }
 
     /// The same failure with advice.

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use lb_daemon::document::Document;
+use lb_daemon::document::{self, Document};
 use serde::Serialize;
 use spillway_proto::v1;
 
@@ -56,8 +56,17 @@ pub(crate) fn run(options: Options, arguments: Arguments) -> Result<(), Failure>
         dry_run: arguments.dry_run,
         expected_generation: arguments.expect_generation,
     };
-    let answer = converse(async { Daemon::open(options.socket).await?.apply(request).await })?;
+    let answer = converse(async { Daemon::open(options.socket).await?.apply(request).await })
+        .map_err(|failure| located(failure, &source, &text))?;
     print(&Applied::new(answer, arguments.dry_run), options.output)
+}
+
+/// Adds to what the daemon found fault with where it stands in the file.
+fn located(failure: Failure, source: &str, text: &str) -> Failure {
+    let place = failure.field.as_deref().and_then(|field| document::place(text, field));
+    let Some((line, column)) = place else { return failure };
+    let message = format!("{source}: line {line}, column {column}: {}", failure.message);
+    Failure { message, ..failure }
 }
 
 fn name_of(file: &Path) -> String {
@@ -148,6 +157,20 @@ generation 5 is in force: 3 changes
             Applied::new(same, false).table(),
             "generation 5 stays in force: nothing differs\n"
         );
+    }
+
+    #[test]
+    fn the_daemons_refusal_is_told_with_its_place_in_the_file() {
+        let failure = |field: Option<&str>| Failure {
+            field: field.map(str::to_owned),
+            ..Failure::new(Exit::Invalid, "services[0] \"web\": port: 70000 is not a port")
+        };
+        let text = "[[service]]\nname = \"web\"\nport = 70000\n";
+        assert_eq!(
+            located(failure(Some("services[0].port")), "web.toml", text).message,
+            "web.toml: line 3, column 1: services[0] \"web\": port: 70000 is not a port"
+        );
+        assert_eq!(located(failure(None), "web.toml", text), failure(None));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::place::line_and_column;
+
 /// `line 3, column 7: cause`, lines and columns counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentError {
@@ -13,10 +15,7 @@ pub struct DocumentError {
 
 impl DocumentError {
     pub(super) fn new(text: &str, error: &toml::de::Error) -> Self {
-        let place = error.span().and_then(|span| text.get(..span.start)).map(|before| {
-            let line = before.rsplit('\n').next().unwrap_or_default();
-            (before.matches('\n').count() + 1, line.chars().count() + 1)
-        });
+        let place = error.span().and_then(|span| line_and_column(text, span.start));
         Self { place, cause: one_line(error.message()) }
     }
 

@@ -7,6 +7,7 @@
 mod duration;
 mod error;
 mod health_check;
+mod place;
 mod pool;
 mod region;
 mod service;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use error::DocumentError;
 pub use health_check::{HealthCheck, HttpProbe, Probe};
+pub use place::place;
 pub use pool::{Backend, Pool, WantedState};
 pub use region::Region;
 pub use service::{Affinity, Protocol, Service};

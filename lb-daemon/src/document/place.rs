@@ -1,0 +1,120 @@
+//! Where in a file something stands that the daemon found fault with.
+
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+/// Line and column, counted from 1, of the field at `path`, which the daemon names as in
+/// `services[2].port`; where the file leaves the field out, of its object. `None`: the file has
+/// neither.
+pub fn place(text: &str, path: &str) -> Option<(usize, usize)> {
+    let document = DeTable::parse(text).ok()?;
+    let mut table = document.get_ref();
+    let mut found = None;
+    for step in path.split('.') {
+        let Some((at, next)) = descend(table, step) else { break };
+        found = Some(at);
+        match next {
+            DeValue::Table(next) => table = next,
+            _ => break,
+        }
+    }
+    found.and_then(|at| line_and_column(text, at))
+}
+
+/// One step of a path: where it leads, and what is there.
+fn descend<'t, 'i>(table: &'t DeTable<'i>, step: &str) -> Option<(usize, &'t DeValue<'i>)> {
+    let (list, index) = match step.strip_suffix(']').and_then(|step| step.split_once('[')) {
+        Some((list, index)) => (list, Some(index.parse::<usize>().ok()?)),
+        None => (step, None),
+    };
+    let name = match list {
+        "regions" => "region",
+        "pools" => "pool",
+        "services" => "service",
+        "backends" => "backend",
+        // A pool names its checks by a field that is called like their list.
+        "health_checks" if index.is_some() => "health_check",
+        other => other,
+    };
+    let (key, value) = table.iter().find(|(key, _)| key.get_ref() == name)?;
+    match (value.get_ref(), index) {
+        (DeValue::Array(items), Some(index)) => items.get(index).map(start),
+        (value, _) => Some((key.span().start, value)),
+    }
+}
+
+fn start<'t, 'i>(item: &'t Spanned<DeValue<'i>>) -> (usize, &'t DeValue<'i>) {
+    (item.span().start, item.get_ref())
+}
+
+/// Line and column of a byte, in characters from 1.
+pub(super) fn line_and_column(text: &str, at: usize) -> Option<(usize, usize)> {
+    let before = text.get(..at)?;
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    Some((before.matches('\n').count() + 1, line.chars().count() + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::place;
+
+    const FILE: &str = "\
+hash_key = \"x\"
+
+[[region]]
+name = \"eu\"
+
+[[health_check]]
+name = \"http\"
+port = 80
+http = { path = \"x\", host = \"ä\", status_min = 99 }
+
+[[health_check]]
+name = \"other\"
+port = 80
+[health_check.http]
+path = \"x\"
+
+[[pool]]
+name = \"web\"
+health_checks = [\"http\"]
+
+  [[pool.backend]]
+  address = \"10.0.0.1\"
+  region = \"eu\"
+
+  [[pool.backend]]
+  region = \"eu\"
+  address = \"10.0.0.2\"
+
+[[service]]
+name = \"web\"
+port = 70000
+";
+
+    #[test]
+    fn a_field_is_found_and_where_it_is_missing_its_object() {
+        for (path, expected) in [
+            ("hash_key", (1, 1)),
+            ("regions[0].name", (4, 1)),
+            ("regions[0].overflow_to", (3, 1)),
+            ("health_checks[0].http.path", (9, 10)),
+            ("health_checks[0].http.status_min", (9, 34)),
+            ("health_checks[1].http.path", (15, 1)),
+            ("pools[0].health_checks", (19, 1)),
+            ("pools[0].backends", (21, 10)),
+            ("pools[0].backends[1].address", (27, 3)),
+            ("pools[0].backends[1].weight", (25, 3)),
+            ("services[0].port", (31, 1)),
+        ] {
+            let found = place(FILE, path);
+            assert_eq!(found, Some(expected), "{path}");
+        }
+        for path in ["", "regions[1].name", "services[x].port", "nothing"] {
+            assert_eq!(place(FILE, path), None, "{path}");
+        }
+        assert_eq!(place("[[region", "regions[0].name"), None);
+    }
+}
