@@ -28,7 +28,7 @@ pub struct Forward<'t> {
     /// What was read of it.
     pub parsed: Parsed,
     /// The service it is for.
-    pub service: &'t Service,
+    pub service: Service,
     /// The version of the pool that decided.
     pub descriptor: &'t Descriptor,
     /// Hash of its flow.
@@ -51,7 +51,7 @@ pub fn decide<'t, P: Packet + ?Sized, T: Tables + ?Sized>(
     let parsed = parse::parse(packet)?;
     let service = find_service(tables, &parsed.flow)?;
     admissible(&parsed)?;
-    forward(tables, service, parsed, &mut Unobserved)
+    forward(tables, &service, parsed, &mut Unobserved)
 }
 
 /// The service a flow is for.
@@ -59,10 +59,7 @@ pub fn decide<'t, P: Packet + ?Sized, T: Tables + ?Sized>(
 /// # Errors
 /// [`Verdict::NotOurs`].
 #[inline(always)]
-pub fn find_service<'t, T: Tables + ?Sized>(
-    tables: &'t T,
-    flow: &FlowTuple,
-) -> Result<&'t Service, Verdict> {
+pub fn find_service<T: Tables + ?Sized>(tables: &T, flow: &FlowTuple) -> Result<Service, Verdict> {
     let key = ServiceKey {
         address: flow.vip,
         port: flow.service_port,
@@ -97,7 +94,7 @@ fn admissible(parsed: &Parsed) -> Result<(), Verdict> {
 #[inline(always)]
 pub fn forward<'t, T: Tables + ?Sized, O: Observe>(
     tables: &'t T,
-    service: &'t Service,
+    service: &Service,
     parsed: Parsed,
     observer: &mut O,
 ) -> Result<Forward<'t>, Verdict> {
@@ -109,7 +106,7 @@ pub fn forward<'t, T: Tables + ?Sized, O: Observe>(
     if backend.incarnation != choice.member.incarnation() {
         return Err(Verdict::Inconsistent);
     }
-    Ok(Forward { parsed, service, descriptor, hash, choice, backend })
+    Ok(Forward { parsed, service: *service, descriptor, hash, choice, backend })
 }
 
 /// Hash of a flow as its service wants it.

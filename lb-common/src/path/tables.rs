@@ -17,8 +17,9 @@ use crate::abi::{
 ///
 /// `None` means that there is no such entry. Words are read once per call.
 pub trait Tables {
-    /// The service with a key.
-    fn service(&self, key: &ServiceKey) -> Option<&Service>;
+    /// The service with a key: a copy whose own key was read last. A hash element may be reused for
+    /// another service under the reader; read in this order, a copy with the right key is whole.
+    fn service(&self, key: &ServiceKey) -> Option<Service>;
     /// A pool's word.
     fn pool(&self, index: u32) -> Option<PoolWord>;
     /// A pool's descriptor.

@@ -36,8 +36,8 @@ pub struct Twin {
 }
 
 impl Tables for Twin {
-    fn service(&self, key: &ServiceKey) -> Option<&Service> {
-        self.services.get(key)
+    fn service(&self, key: &ServiceKey) -> Option<Service> {
+        self.services.get(key).copied()
     }
     fn pool(&self, index: u32) -> Option<PoolWord> {
         self.pools.get(index as usize).copied()

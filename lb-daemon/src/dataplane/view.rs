@@ -112,8 +112,8 @@ impl<M> ServiceView<'_, M> {
 }
 
 impl<M: AsRef<Mapping>> Tables for ServiceView<'_, M> {
-    fn service(&self, key: &ServiceKey) -> Option<&Service> {
-        (self.service.key == *key).then_some(&self.service)
+    fn service(&self, key: &ServiceKey) -> Option<Service> {
+        (self.service.key == *key).then_some(self.service)
     }
 
     fn pool(&self, index: u32) -> Option<PoolWord> {

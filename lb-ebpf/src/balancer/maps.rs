@@ -72,12 +72,13 @@ pub(super) struct Maps;
 
 impl Tables for Maps {
     #[inline(always)]
-    fn service(&self, key: &ServiceKey) -> Option<&Service> {
-        if key.version == IPV4 {
-            kernel::lookup_word(&SERVICES_V4, key.short())
+    fn service(&self, key: &ServiceKey) -> Option<Service> {
+        let service = if key.version == IPV4 {
+            kernel::lookup_word(&SERVICES_V4, key.short())?
         } else {
-            kernel::lookup_copy(&SERVICES_V6, key)
-        }
+            kernel::lookup_copy(&SERVICES_V6, key)?
+        };
+        Some(kernel::copy_backwards(service))
     }
 
     #[inline(always)]

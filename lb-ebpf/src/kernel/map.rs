@@ -1,10 +1,14 @@
 //! Map memory. Words change under the reader and are read once, volatile; structs are immutable
-//! once published; hash values may be reused under the reader, who checks the key they repeat.
+//! once published; hash values may be reused under the reader, who copies them
+//! from their end to the key they repeat and checks that.
 
 use core::mem::MaybeUninit;
 
 use aya_ebpf::btf_maps::{Array, ArrayOfMaps, HashMap, LpmTrie, PerCpuArray, lpm_trie::Key};
-use lb_common::abi::{pod::Pod, service::AddressWords};
+use lb_common::abi::{
+    pod::Pod,
+    service::{AddressWords, Service},
+};
 
 /// A word of an array that the daemon changes in place.
 #[inline(always)]
@@ -63,6 +67,24 @@ pub fn lookup_word<V: Pod, const N: usize, const F: usize>(
 ) -> Option<&V> {
     // SAFETY: as for `lookup_copy`.
     unsafe { map.get(key) }
+}
+
+/// A copy of a hash map's value, read from its end to its beginning. The kernel writes a reused
+/// element from beginning to end, so a copy whose first words are the old ones is all old.
+#[inline(always)]
+pub fn copy_backwards(service: &Service) -> Service {
+    const WORDS: usize = size_of::<Service>() / size_of::<u64>();
+    let from = core::ptr::from_ref(service).cast::<u64>();
+    let mut copy = MaybeUninit::<Service>::uninit();
+    let to = copy.as_mut_ptr().cast::<u64>();
+    const { assert!(WORDS * size_of::<u64>() == size_of::<Service>()) };
+    for word in (0..WORDS).rev() {
+        // SAFETY: hash values are aligned to eight bytes and all of it lies in the value; every
+        // word of the copy is written once, unaligned as the stack may have it.
+        unsafe { to.add(word).write_unaligned(from.add(word).read_volatile()) };
+    }
+    // SAFETY: all words were written, and every bit pattern is a valid `Pod`.
+    unsafe { copy.assume_init() }
 }
 
 /// Whether a hash map has a key.

@@ -8,7 +8,8 @@ mod tail_call;
 
 pub use frame::Frame;
 pub use map::{
-    contains, element, has_prefix, lookup_copy, lookup_word, per_cpu, store, table_word, word,
+    contains, copy_backwards, element, has_prefix, lookup_copy, lookup_word, per_cpu, store,
+    table_word, word,
 };
 pub use repeat::repeat;
 pub use tail_call::tail_call;

@@ -124,8 +124,8 @@ fn refused(verdict: Verdict, frame: &[u8]) -> Expected {
 }
 
 impl Tables for Twin {
-    fn service(&self, key: &ServiceKey) -> Option<&Service> {
-        self.services.get(key)
+    fn service(&self, key: &ServiceKey) -> Option<Service> {
+        self.services.get(key).copied()
     }
     fn pool(&self, index: u32) -> Option<PoolWord> {
         self.word("POOLS", index).map(PoolWord)
