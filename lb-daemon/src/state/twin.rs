@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     hash::{DefaultHasher, Hash, Hasher},
     net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard, mpsc},
 };
 
 use lb_common::abi::member::MemberState;
@@ -33,6 +33,8 @@ pub(crate) struct Content {
     pub(crate) full: bool,
     /// The next so many applies fail.
     pub(crate) failures: usize,
+    /// The next apply sends, and goes on only when the other end of the second is dropped.
+    pub(crate) stall: Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>,
 }
 
 /// A packet path that outlives the state, as pinned maps do.
@@ -55,6 +57,11 @@ impl PacketPath for Twin {
     }
 
     fn apply(&mut self, plan: &Plan) -> Result<Applied, ReconcileError> {
+        let stall = self.content().stall.take();
+        if let Some((stalled, release)) = stall {
+            stalled.send(()).unwrap();
+            let _ = release.recv();
+        }
         let mut content = self.content();
         if content.failures > 0 {
             content.failures -= 1;

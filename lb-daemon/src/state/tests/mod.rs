@@ -3,6 +3,7 @@ mod behind;
 mod health;
 mod next_hops;
 mod restart;
+mod stalled;
 mod watching;
 
 use std::{net::IpAddr, sync::Arc};
@@ -50,6 +51,13 @@ impl Daemon {
 
     fn with(directory: TempDir, path: Twin) -> Self {
         let running = Running::start(&directory, &path);
+        Self { directory, path, running }
+    }
+
+    /// One whose rounds somebody counts.
+    fn beating(heartbeat: Heartbeat) -> Self {
+        let (directory, path) = (tempfile::tempdir().unwrap(), Twin::default());
+        let running = Running::beating(&directory, &path, heartbeat);
         Self { directory, path, running }
     }
 
@@ -103,12 +111,15 @@ impl Daemon {
 
 impl Running {
     fn start(directory: &TempDir, path: &Twin) -> Self {
+        Self::beating(directory, path, Watchdog::new(None, None).register("state"))
+    }
+
+    fn beating(directory: &TempDir, path: &Twin, heartbeat: Heartbeat) -> Self {
         let (commands, asked) = Commands::channel();
         let (health, heard) = mpsc::channel(16);
         let (next_hops, resolved) = mpsc::channel(16);
         let sensors = Sensors::default();
         let (targets, wanted_hops) = (sensors.targets.subscribe(), sensors.next_hops.subscribe());
-        let heartbeat = Watchdog::new(None, None).register("state");
         let (stop, stopped) = oneshot::channel();
         let settings = Settings {
             region: Some(name("eu")),
