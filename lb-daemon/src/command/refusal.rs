@@ -21,7 +21,7 @@ pub enum Refusal {
     #[error("the packet path cannot take it")]
     Room(#[source] ReconcileError),
     /// The store cannot be written. Nothing changed.
-    #[error(transparent)]
+    #[error("nothing was changed, for the store cannot take it")]
     Store(#[from] StoreError),
     /// It is in force and on disk, but not in the packet path.
     #[error(

@@ -1,0 +1,199 @@
+mod garbage;
+mod mistakes;
+
+use proptest::prelude::*;
+use prost_types::Duration;
+use spillway_proto::v1;
+
+use super::*;
+use crate::{
+    document::Document,
+    model::{Affinity, Backend, HealthCheck, HttpProbe, Name, Probe, WantedState, arbitrary},
+};
+use garbage::garbage;
+use mistakes::{MISTAKES, http};
+
+/// A correct message with one of everything twice; the mistakes below are made in it.
+fn correct() -> v1::Configuration {
+    let text = r#"
+        [[region]]
+        name = "eu"
+        overflow_to = ["us"]
+        [[region]]
+        name = "us"
+        overflow_to = ["eu"]
+        [[health_check]]
+        name = "http"
+        port = 8080
+        http = { path = "/healthz" }
+        [[health_check]]
+        name = "tcp"
+        port = 80
+        tcp = {}
+        [[pool]]
+        name = "web"
+        health_checks = ["http"]
+        [[pool.backend]]
+        address = "10.0.0.1"
+        region = "eu"
+        [[pool.backend]]
+        address = "10.0.0.2"
+        region = "us"
+        [[pool]]
+        name = "dns"
+        [[pool.backend]]
+        address = "10.0.0.1"
+        region = "eu"
+        [[service]]
+        name = "web"
+        address = "192.0.2.1"
+        port = 80
+        protocol = "tcp"
+        pool = "web"
+        [[service]]
+        name = "dns"
+        address = "192.0.2.1"
+        port = 53
+        protocol = "udp"
+        pool = "dns"
+    "#;
+    Document::parse(text).unwrap().into()
+}
+
+#[test]
+fn every_mistake_is_named() {
+    configuration(&correct()).unwrap();
+    for (mistake, expected, path) in MISTAKES {
+        let mut message = correct();
+        mistake(&mut message);
+        let error = configuration(&message).unwrap_err();
+        assert_eq!(error.to_string(), *expected);
+        assert_eq!(error.path(), *path);
+    }
+}
+
+#[test]
+fn addresses_are_unicast_addresses_of_one_host() {
+    for (address, kind) in [
+        ("0.0.0.0", "the unspecified address"),
+        ("::", "the unspecified address"),
+        ("127.0.0.1", "a loopback address"),
+        ("::1", "a loopback address"),
+        ("224.0.0.1", "a multicast address"),
+        ("ff02::1", "a multicast address"),
+        ("255.255.255.255", "the broadcast address"),
+        ("0.1.2.3", "in 0.0.0.0/8, which means this network"),
+        ("::ffff:10.0.0.1", "an IPv4 address written as IPv6"),
+        ("fe80::1", "link-local, which says nothing without its interface"),
+    ] {
+        let mut message = correct();
+        message.services[0].address = address.into();
+        assert_eq!(
+            configuration(&message).unwrap_err().to_string(),
+            format!(
+                "services[0] {address:?}: address: {address} is {kind}; \
+                 give the unicast address of one host"
+            )
+            .replacen(&format!("{address:?}"), "\"web\"", 1)
+        );
+        let mut message = correct();
+        message.pools[0].backends[0].address = address.into();
+        let place = "pools[0].backends[0].address";
+        assert_eq!(configuration(&message).unwrap_err().path(), place);
+    }
+}
+
+#[test]
+fn defaults_are_those_of_the_comments() {
+    let configuration = configuration(&correct()).unwrap();
+    let name = |text| Name::new(text).unwrap();
+    let second = std::time::Duration::from_secs(1);
+    let expected = HealthCheck {
+        probe: Probe::Http(HttpProbe {
+            path: "/healthz".into(),
+            host: None,
+            status_min: 200,
+            status_max: 299,
+        }),
+        port: 8080,
+        interval: second,
+        timeout: second,
+        rise: 2,
+        fall: 3,
+        jitter_percent: 10,
+    };
+    assert_eq!(configuration.health_checks[&name("http")], expected);
+    let pool = &configuration.pools[&name("web")];
+    assert_eq!(pool.slots, 65_537);
+    let region = name("eu");
+    let expected = Backend { region, weight: 1, wanted: WantedState::Active, mtu: None };
+    assert_eq!(pool.backends[&"10.0.0.1".parse().unwrap()], expected);
+    assert_eq!(configuration.services[&name("web")].affinity, Affinity::Connection);
+    assert_eq!(configuration.hash_key, None);
+}
+
+#[test]
+fn a_timeout_follows_a_short_interval_and_a_range_its_lower_end() {
+    let mut message = correct();
+    message.health_checks[0].interval = Some(Duration { seconds: 0, nanos: 20_000_000 });
+    http(&mut message).status_min = 301;
+    let checks = configuration(&message).unwrap().health_checks;
+    let check = &checks[&Name::new("http").unwrap()];
+    assert_eq!(check.timeout, std::time::Duration::from_millis(20));
+    let Probe::Http(http) = &check.probe else { panic!("it asks by http") };
+    assert_eq!((http.status_min, http.status_max), (301, 301));
+}
+
+#[test]
+fn a_hash_key_is_read_most_significant_digit_first() {
+    let mut message = correct();
+    message.hash_key = "000102030405060708090A0b0c0d0e0f".into();
+    let key = configuration(&message).unwrap().hash_key;
+    assert_eq!(key, Some([0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f]));
+}
+
+#[test]
+fn what_the_packet_path_has_no_room_for_is_refused() {
+    let mut message = correct();
+    for n in 0..4095u32 {
+        let mut service = message.services[0].clone();
+        service.name = format!("s{n}");
+        service.port = 1000 + n;
+        message.services.push(service);
+    }
+    assert_eq!(
+        configuration(&message).unwrap_err().to_string(),
+        "services: 4097 services are more than the 4096 there is room for"
+    );
+    message.services.pop();
+    configuration(&message).unwrap();
+
+    let mut message = correct();
+    for n in 0..2049u32 {
+        let mut pool = message.pools[1].clone();
+        pool.name = format!("p{n}");
+        pool.backends[0].address = std::net::Ipv4Addr::from(0x0a01_0000 + n).to_string();
+        message.pools.push(pool);
+    }
+    assert_eq!(
+        configuration(&message).unwrap_err().to_string(),
+        "pools: 2051 different tables are more than the 2048 there is room for"
+    );
+    // The two pools of the correct message share one table and have another.
+    message.pools.truncate(2 + 2046);
+    configuration(&message).unwrap();
+}
+
+proptest! {
+    #[test]
+    fn every_model_survives_its_message(model in arbitrary::configuration()) {
+        prop_assert_eq!(configuration(&v1::Configuration::from(&model)).unwrap(), model);
+    }
+
+    #[test]
+    fn no_message_panics_and_what_passes_is_stable(message in garbage()) {
+        if let Ok(model) = configuration(&message) {
+            prop_assert_eq!(configuration(&v1::Configuration::from(&model)).unwrap(), model);
+        }
+    }
+}
