@@ -8,7 +8,7 @@ pub mod tables;
 
 pub use choose::{Choice, Observe, Outcome, Place, Search, Unobserved};
 pub use encapsulate::Head;
-pub use parse::{Kind, Parsed};
+pub use parse::{Kind, Parsed, Version};
 pub use tables::Tables;
 
 use crate::{
@@ -48,7 +48,18 @@ pub fn decide<'t, P: Packet + ?Sized, T: Tables + ?Sized>(
     packet: &P,
     tables: &'t T,
 ) -> Result<Forward<'t>, Verdict> {
-    let parsed = parse::parse(packet)?;
+    decide_parsed(parse::parse(packet)?, tables)
+}
+
+/// What becomes of a frame whose headers were read.
+///
+/// # Errors
+/// As [`decide`].
+#[inline(always)]
+pub fn decide_parsed<T: Tables + ?Sized>(
+    parsed: Parsed,
+    tables: &T,
+) -> Result<Forward<'_>, Verdict> {
     let service = find_service(tables, &parsed.flow)?;
     admissible(&parsed)?;
     forward(tables, &service, parsed, &mut Unobserved)

@@ -51,16 +51,41 @@ pub struct Parsed {
 /// The verdict of a frame that no service can have.
 #[inline(always)]
 pub fn parse<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
+    match version(packet)? {
+        Version::V4 => parse_ipv4(packet),
+        Version::V6 => parse_ipv6(packet),
+    }
+}
+
+/// The IP version that a frame's EtherType announces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+/// Reads a frame's EtherType.
+///
+/// # Errors
+/// [`Verdict::NotIp`].
+#[inline(always)]
+pub fn version<P: Packet + ?Sized>(packet: &P) -> Result<Version, Verdict> {
     let frame = packet.bytes::<{ ethernet::LENGTH }>(0).ok_or(Verdict::NotIp)?;
     match ethernet::ether_type(frame) {
-        ethernet::IPV4 => parse_ipv4(packet),
-        ethernet::IPV6 => parse_ipv6(packet),
+        ethernet::IPV4 => Ok(Version::V4),
+        ethernet::IPV6 => Ok(Version::V6),
         _ => Err(Verdict::NotIp),
     }
 }
 
+/// Reads the headers of a frame whose EtherType is IPv4's.
+///
+/// # Errors
+/// As [`parse`].
 #[inline(always)]
-fn parse_ipv4<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
+pub fn parse_ipv4<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     let header = packet.bytes(ethernet::LENGTH).ok_or(Verdict::Malformed)?;
     let ip = Ipv4(header);
     let (header_length, length) = (ip.header_length(), usize::from(ip.total_length()));
@@ -92,8 +117,12 @@ fn parse_ipv4<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     parse_transport(packet, parsed, header_length)
 }
 
+/// Reads the headers of a frame whose EtherType is IPv6's.
+///
+/// # Errors
+/// As [`parse`].
 #[inline(always)]
-fn parse_ipv6<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
+pub fn parse_ipv6<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     let header = packet.bytes(ethernet::LENGTH).ok_or(Verdict::Malformed)?;
     let ip = Ipv6(header);
     let length = usize::from(ip.payload_length()) + ipv6::LENGTH;
