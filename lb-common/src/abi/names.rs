@@ -12,9 +12,10 @@ pub const DESCRIPTORS: &str = "DESCRIPTORS";
 pub const GROUPS: &str = "GROUPS";
 /// Array of [`super::slot::StandbyWord`]: a group's words stand at `group * STANDBYS_PER_GROUP`.
 pub const STANDBYS: &str = "STANDBYS";
-/// Array of arrays of [`super::slot::SlotWord`], each of the default size.
+/// Array of tables ([`super::slot::SlotWord`]s, then [`super::slot::OwnersWord`]s), each of the
+/// default size.
 pub const TABLES: &str = "TABLES";
-/// Array of arrays of [`super::slot::SlotWord`] of any size.
+/// Array of tables of any size.
 pub const SIZED_TABLES: &str = "SIZED_TABLES";
 /// Array of [`super::member::MemberWord`].
 pub const MEMBERS: &str = "MEMBERS";

@@ -138,11 +138,11 @@ pub fn choose<T: Tables + ?Sized, O: Observe>(
     }
     let home = &descriptor.home;
     let slot = hash.slot(home.slots);
-    let word = tables.slot(TableRef(home.table), slot).ok_or(Verdict::Inconsistent)?;
+    let rank = tables.owner(home, slot).ok_or(Verdict::Inconsistent)?;
     let place = Place { region: 0, slot: Some(slot), entry: 0 };
-    let owner = consider(tables, home, (word.rank(0), slot), place, kind, &mut Unobserved);
+    let owner = consider(tables, home, (rank, slot), place, kind, &mut Unobserved);
     if let Ok(choice) = owner {
-        observer.entry(place, word.rank(0), choice.member, Outcome::Chosen);
+        observer.entry(place, rank, choice.member, Outcome::Chosen);
         return Ok(choice);
     }
     let mut search = Search { hash, descriptor: index, kind, failure: NOBODY, choice: None };

@@ -4,7 +4,7 @@ use super::choose::{Observe, Search};
 use crate::abi::{
     backend::Backend,
     descriptor::Descriptor,
-    group::Group,
+    group::{Group, GroupHead},
     member::MemberWord,
     next_hop::{InterfaceWord, NextHopWord},
     pool::PoolWord,
@@ -28,6 +28,11 @@ pub trait Tables {
     fn group(&self, index: u32) -> Option<&Group>;
     /// A slot's preference list.
     fn slot(&self, table: TableRef, slot: u32) -> Option<SlotWord>;
+    /// The rank of a slot's owner, the first of its list; maps keep it in a place of its own
+    /// ([`crate::abi::slot::OwnersWord`]).
+    fn owner(&self, head: &GroupHead, slot: u32) -> Option<u16> {
+        self.slot(TableRef(head.table), slot).map(|list| list.rank(0))
+    }
     /// A group's standby, by `group * STANDBYS_PER_GROUP + n`.
     fn standby(&self, index: u32) -> Option<StandbyWord>;
     /// A member's word.

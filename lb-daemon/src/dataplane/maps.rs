@@ -15,7 +15,7 @@ use lb_common::abi::{
     pod::{bytes_of, from_bytes},
     pool::PoolWord,
     service::{IPV4, Service, ServiceKey},
-    slot::{SlotWord, StandbyWord},
+    slot::{OwnersWord, SlotWord, StandbyWord, table_words},
     table_ref::TableRef,
     verdict::Verdict,
 };
@@ -234,14 +234,15 @@ impl<M: AsRef<Mapping>> Maps<M> {
 /// A published slot table, in memory.
 #[derive(Debug)]
 pub struct SlotTable {
-    slots: Mapping,
+    words: Mapping,
+    slots: u32,
     id: u32,
 }
 
 impl SlotTable {
     fn open(inner: &MapData, slots: u32) -> io::Result<Self> {
         let id = inner.info().map_err(io::Error::other)?.id();
-        Ok(Self { slots: Mapping::new(inner.fd(), slots as usize)?, id })
+        Ok(Self { words: Mapping::new(inner.fd(), table_words(slots) as usize)?, slots, id })
     }
 
     /// The kernel's id of the map; a table keeps its content for as long as it has its id.
@@ -251,12 +252,19 @@ impl SlotTable {
 
     /// A slot's list.
     pub fn slot(&self, index: u32) -> Option<SlotWord> {
-        self.slots.load(index as usize).map(SlotWord)
+        let word = || self.words.load(index as usize);
+        (index < self.slots).then(word).flatten().map(SlotWord)
+    }
+
+    /// The rank of a slot's owner, from the place where packets find it.
+    pub fn owner(&self, slot: u32) -> Option<u16> {
+        let word = || self.words.load(OwnersWord::index(self.slots, slot) as usize);
+        (slot < self.slots).then(word).flatten().map(|word| OwnersWord(word).owner(slot))
     }
 
     /// All slots.
     pub fn slots(&self) -> impl ExactSizeIterator<Item = SlotWord> + '_ {
-        self.slots.iter().map(SlotWord)
+        self.words.iter().take(self.slots as usize).map(SlotWord)
     }
 }
 

@@ -9,6 +9,7 @@ use aya::maps::{ArrayOfMaps, MapData, MapError, MapType};
 use lb_common::abi::{
     limits::{DEFAULT_SLOTS, MAX_TABLES},
     names,
+    slot::{OwnersWord, table_words},
     table_ref::TableRef,
 };
 
@@ -142,12 +143,13 @@ impl TableMap {
     }
 
     fn write(&self, table: &NewTable) -> Result<MapData, MapsError> {
-        let slots = table.words.len();
-        let inner =
-            create(&table.name.to_string(), slots as u32, self.flags).map_err(of(self.name))?;
-        let memory = MappingMut::new(inner.fd(), slots).map_err(|source| self.failed(source))?;
-        for (i, word) in table.words.iter().enumerate() {
-            memory.store(i, *word);
+        let slots = table.words.len() as u32;
+        let inner = create(&table.name.to_string(), slots, self.flags).map_err(of(self.name))?;
+        let memory = MappingMut::new(inner.fd(), table_words(slots) as usize);
+        let memory = memory.map_err(|source| self.failed(source))?;
+        let words = table.words.iter().copied().chain(OwnersWord::of(&table.words));
+        for (i, word) in words.enumerate() {
+            memory.store(i, word);
         }
         Ok(inner)
     }
@@ -177,9 +179,10 @@ impl TableMap {
     }
 }
 
+/// An empty table.
 fn create(name: &str, slots: u32, flags: u32) -> Result<MapData, MapError> {
     let kind = MapType::Array as u32;
     let (key, value) = (size_of::<u32>() as u32, size_of::<u64>() as u32);
-    let shape = aya_obj::Map::new_from_params(kind, key, value, slots, flags);
+    let shape = aya_obj::Map::new_from_params(kind, key, value, table_words(slots), flags);
     MapData::create(shape, name, None)
 }

@@ -7,7 +7,7 @@ use lb_common::{
     abi::{
         backend::Backend,
         descriptor::Descriptor,
-        group::Group,
+        group::{Group, GroupHead},
         limits::MAX_REGIONS_PER_POOL,
         member::MemberWord,
         next_hop::{InterfaceWord, NextHopWord},
@@ -131,6 +131,10 @@ impl<M: AsRef<Mapping>> Tables for ServiceView<'_, M> {
 
     fn slot(&self, table: TableRef, slot: u32) -> Option<SlotWord> {
         self.pool.tables.get(&table)?.slot(slot)
+    }
+
+    fn owner(&self, head: &GroupHead, slot: u32) -> Option<u16> {
+        self.pool.tables.get(&TableRef(head.table))?.owner(slot)
     }
 
     fn standby(&self, index: u32) -> Option<StandbyWord> {

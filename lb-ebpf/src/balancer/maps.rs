@@ -10,7 +10,7 @@ use lb_common::{
         backend::Backend,
         counter::TrafficCounter,
         descriptor::Descriptor,
-        group::Group,
+        group::{Group, GroupHead},
         limits::{
             DEFAULT_SLOTS, MAX_BACKENDS, MAX_DESCRIPTORS, MAX_GROUPS, MAX_INTERFACES, MAX_MEMBERS,
             MAX_NEXT_HOPS, MAX_POOLS, MAX_SERVICES, MAX_TABLES, STANDBYS_PER_GROUP,
@@ -19,7 +19,7 @@ use lb_common::{
         next_hop::{InterfaceWord, NextHopWord},
         pool::PoolWord,
         service::{IPV4, Service, ServiceKey},
-        slot::{SlotWord, StandbyWord},
+        slot::{OwnersWord, SlotWord, StandbyWord, table_words},
         table_ref::TableRef,
     },
     path::{Observe, Search, Tables, Unobserved},
@@ -53,8 +53,10 @@ static NEXT_HOPS: Array<u64, { MAX_NEXT_HOPS as usize }, MMAP> = Array::new();
 static INTERFACES: Array<u64, { MAX_INTERFACES as usize }, MMAP> = Array::new();
 /// The inner look-up is inlined only for arrays of one known size, hence two maps of tables.
 #[btf_map]
-static TABLES: ArrayOfMaps<Array<u64, { DEFAULT_SLOTS as usize }, MMAP>, { MAX_TABLES as usize }> =
-    ArrayOfMaps::new();
+static TABLES: ArrayOfMaps<
+    Array<u64, { table_words(DEFAULT_SLOTS) as usize }, MMAP>,
+    { MAX_TABLES as usize },
+> = ArrayOfMaps::new();
 #[btf_map]
 static SIZED_TABLES: ArrayOfMaps<Array<u64, 1, SIZED>, { MAX_TABLES as usize }> =
     ArrayOfMaps::new();
@@ -98,12 +100,13 @@ impl Tables for Maps {
 
     #[inline(always)]
     fn slot(&self, table: TableRef, slot: u32) -> Option<SlotWord> {
-        let word = if table.is_sized() {
-            kernel::table_word(&SIZED_TABLES, table.index(), slot)
-        } else {
-            kernel::table_word(&TABLES, table.index(), slot)
-        };
-        word.map(SlotWord)
+        table_word(table, slot).map(SlotWord)
+    }
+
+    #[inline(always)]
+    fn owner(&self, head: &GroupHead, slot: u32) -> Option<u16> {
+        let word = table_word(TableRef(head.table), OwnersWord::index(head.slots, slot));
+        word.map(|word| OwnersWord(word).owner(slot))
     }
 
     #[inline(always)]
@@ -134,6 +137,15 @@ impl Tables for Maps {
     #[inline(always)]
     fn search<O: Observe>(&self, search: &mut Search, _: &mut O) {
         kernel::repeat(Search::STEPS, search, search_step);
+    }
+}
+
+#[inline(always)]
+fn table_word(table: TableRef, index: u32) -> Option<u64> {
+    if table.is_sized() {
+        kernel::table_word(&SIZED_TABLES, table.index(), index)
+    } else {
+        kernel::table_word(&TABLES, table.index(), index)
     }
 }
 

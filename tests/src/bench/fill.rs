@@ -16,6 +16,7 @@ use lb_common::abi::{
     pod::bytes_of,
     pool::PoolWord,
     service::{IPV4, Service, ServiceKey, address_words},
+    slot::{OwnersWord, table_words},
 };
 use lb_daemon::maglev;
 
@@ -76,9 +77,10 @@ fn members(balancer: &mut Ebpf, v6: bool) -> Result<()> {
         keys.push(maglev::Member { key: address.into(), weight: 1 });
     }
     let table = maglev::build(&keys, DEFAULT_SLOTS)?;
-    let mut inner = Array::<MapData, u64>::create(DEFAULT_SLOTS, MMAPABLE)?;
-    for (slot, &word) in table.words().iter().enumerate() {
-        inner.set(slot as u32, word, 0)?;
+    let mut inner = Array::<MapData, u64>::create(table_words(DEFAULT_SLOTS), MMAPABLE)?;
+    let words = table.words().iter().copied().chain(OwnersWord::of(table.words()));
+    for (index, word) in (0..).zip(words) {
+        inner.set(index, word, 0)?;
     }
     let mut tables: ArrayOfMaps<_, Array<MapData, u64>> =
         ArrayOfMaps::try_from(map_mut(balancer, names::TABLES)?)?;

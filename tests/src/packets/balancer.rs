@@ -126,7 +126,7 @@ impl Balancer {
         }
         for (table, slot, list) in scene.slots() {
             let map = self.tables.get_mut(&table).context("a table that was not made")?;
-            map.set(slot, if erase { layout::slot([STRANGER; 4]) } else { list }, 0)?;
+            set_list(map, table, slot, if erase { layout::slot([STRANGER; 4]) } else { list })?;
         }
         let mut devices: DevMapHash<_> = map_mut(&mut self.bpf, "DEVICES")?;
         for &interface in &scene.devices {
@@ -160,14 +160,30 @@ impl Balancer {
 fn make_table(bpf: &mut Ebpf, table: Table) -> Result<Array<MapData, [u8; 8]>> {
     let sized = table.reference >> 31;
     let flags = FLAGS[sized as usize];
-    let mut array = Array::<MapData, [u8; 8]>::create(table.slots, flags)?;
-    for slot in 0..table.slots {
-        array.set(slot, layout::slot([STRANGER; 4]), 0)?;
+    // Lists, then owners by fours: full of strangers the two look the same.
+    let words = table.slots + table.slots.div_ceil(4);
+    let mut array = Array::<MapData, [u8; 8]>::create(words, flags)?;
+    for word in 0..words {
+        array.set(word, layout::slot([STRANGER; 4]), 0)?;
     }
     let name = if sized == 1 { "SIZED_TABLES" } else { "TABLES" };
     let mut tables: ArrayOfMaps<_, Array<MapData, [u8; 8]>> = map_mut(bpf, name)?;
     tables.set(table.reference & !(1 << 31), &array, 0)?;
     Ok(array)
+}
+
+/// Writes a slot's list, and its owner behind the lists.
+fn set_list(
+    map: &mut Array<MapData, [u8; 8]>,
+    table: Table,
+    slot: u32,
+    list: [u8; 8],
+) -> Result<()> {
+    map.set(slot, list, 0)?;
+    let (word, place) = (table.slots + slot / 4, 2 * (slot % 4) as usize);
+    let mut owners = map.get(&word, 0)?;
+    owners[place..place + 2].copy_from_slice(&list[..2]);
+    Ok(map.set(word, owners, 0)?)
 }
 
 /// A map of an object, as a type.

@@ -159,5 +159,8 @@ fn table(view: &PoolView, table: u32, slots: u32, members: &[(&IpAddr, &Backend)
     let published = view.tables.get(&TableRef(table)).context("no table")?;
     let words = published.slots().map(|SlotWord(word)| word);
     ensure!(words.eq(built.words().iter().copied()), "the table is another");
+    let owners = (0..slots).map(|slot| published.owner(slot));
+    let first = built.words().iter().map(|&word| Some(SlotWord(word).rank(0)));
+    ensure!(owners.eq(first), "the owners are not those of the lists");
     Ok(())
 }
