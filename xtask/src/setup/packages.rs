@@ -31,12 +31,11 @@ const fn wanted(
 }
 
 #[rustfmt::skip]
-const ALL: [Wanted; 16] = [
-    wanted("iproute2", &["ip", "tc"], "makes the namespaces and their links", &[Demo, Test, Bench]),
+const ALL: [Wanted; 14] = [
+    wanted("iproute2", &["ip"], "makes the namespaces and their links", &[Demo, Test, Bench]),
     wanted("util-linux", &["unshare", "nsenter", "setpriv"], "keeps what we make out of the system", &[Demo, Test, Bench]),
     wanted("mount", &["mount", "umount"], "a BPF file system of our own", &[Demo, Test, Bench]),
     wanted("ethtool", &["ethtool"], "turns off checksum offload at senders", &[Demo, Test, Bench]),
-    wanted("procps", &["sysctl"], "sets forwarding and reverse-path filters in namespaces", &[Demo, Test, Bench]),
     wanted("iputils-ping", &["ping"], "tells whether a network is up", &[Demo, Test, Bench]),
     wanted("nginx", &["nginx"], "backends", &[Demo, Test, Bench]),
     wanted("curl", &["curl"], "a client: single connections, uploads and downloads", &[Demo, Test, Bench]),
@@ -47,7 +46,6 @@ const ALL: [Wanted; 16] = [
     wanted("bpftool", &["bpftool"], "a second opinion on programs, links and maps", &[Test]),
     wanted("qemu-system-x86", &["qemu-system-x86_64"], "boots Debian 12's own kernel", &[Test]),
     wanted("busybox-static", &["busybox"], "the system around that kernel", &[Test]),
-    wanted("cpio", &["cpio"], "packs it for the boot", &[Test]),
 ];
 
 /// What `purpose` needs and is not here.
