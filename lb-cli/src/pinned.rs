@@ -5,8 +5,9 @@ use lb_common::abi::{
     service::{ServiceKey, address_of},
 };
 use lb_daemon::{
+    causes,
     dataplane::{MapsError, PinnedMaps, Pins, Role},
-    directory::Directory,
+    directory::{Directory, DirectoryError},
 };
 
 use crate::{arguments::Options, exit::Exit, failure::Failure, names::Names};
@@ -21,17 +22,23 @@ pub(crate) fn open(options: &Options) -> Result<(PinnedMaps, Names), Failure> {
         MapsError::Missing { .. } => nothing_pinned(options, Role::Balancer),
         error => failure(&error),
     })?;
-    Ok((maps, names(options)))
+    let names = Directory::read(&options.state_dir).map(Names).unwrap_or_else(|error| {
+        let names = Names::default();
+        // Before the first generation there is no directory, and nothing to name.
+        if !pools(&maps, &names).is_empty() {
+            eprintln!("warning: {}; things are called by their numbers", unnamed(&error));
+            eprintln!("hint: name the daemon's state directory with --state-dir");
+        }
+        names
+    });
+    Ok((maps, names))
 }
 
-fn names(options: &Options) -> Names {
-    match Directory::read(&options.state_dir) {
-        Ok(directory) => Names(directory),
-        Err(error) => {
-            eprintln!("warning: {error}; things are called by their numbers");
-            eprintln!("hint: name the daemon's state directory with --state-dir");
-            Names::default()
-        }
+/// Why there are no names.
+fn unnamed(error: &DirectoryError) -> String {
+    match error {
+        DirectoryError::File { path, source } => Failure::path(path, source).message,
+        error => causes::of(error),
     }
 }
 
@@ -45,7 +52,7 @@ pub(crate) fn nothing_pinned(options: &Options, role: Role) -> Failure {
 
 /// Maps that cannot be read.
 pub(crate) fn failure(error: &MapsError) -> Failure {
-    let failure = |exit| Failure::new(exit, error.to_string());
+    let failure = |exit| Failure::new(exit, causes::of(error));
     match error {
         MapsError::Missing { path } => {
             Failure::new(Exit::Unavailable, format!("{}: there is no such pin", path.display()))
@@ -54,6 +61,10 @@ pub(crate) fn failure(error: &MapsError) -> Failure {
         MapsError::Permission { path } => {
             Failure::new(Exit::Permission, format!("{}: permission denied", path.display()))
                 .hint("run it as root")
+        }
+        MapsError::Layout { path, difference } => {
+            Failure::new(Exit::Failure, format!("{}: has {difference}", path.display()))
+                .hint("another build made it: use its spillway, or start this build's daemon anew")
         }
         MapsError::Changing { .. } => failure(Exit::Conflict).hint("try it again"),
         _ => failure(Exit::Failure),

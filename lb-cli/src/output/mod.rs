@@ -9,7 +9,7 @@ use std::{
 };
 
 pub(crate) use grid::Grid;
-pub(crate) use words::{age, count, fields, percent};
+pub(crate) use words::{age, count, fields, percent, whole_seconds};
 
 use crate::{
     exit::Exit,

@@ -16,6 +16,14 @@ pub(crate) fn age(duration: Duration) -> String {
     }
 }
 
+/// A time of RFC 3339 in UTC without its fraction of a second.
+pub(crate) fn whole_seconds(time: &str) -> String {
+    match time.split_once('.') {
+        Some((seconds, _)) => format!("{seconds}Z"),
+        None => time.into(),
+    }
+}
+
 /// A share in percent with two places; 0 of 0 is `-`.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {

@@ -1,6 +1,9 @@
 //! `spillway detach`: takes programs and pins away, counters with them.
 
-use lb_daemon::dataplane::{self, BpffsError, Detached, Pins};
+use lb_daemon::{
+    causes,
+    dataplane::{self, BpffsError, Detached, Pins},
+};
 use serde::Serialize;
 
 use crate::{
@@ -48,10 +51,10 @@ fn failure(error: &BpffsError, role: dataplane::Role) -> Failure {
         BpffsError::InUse { path } => {
             let message = format!("{}: a spillwayd {role} runs with these pins", path.display());
             Failure::new(Exit::Conflict, message)
-                .hint("stop the daemon first; packets are balanced without it until you detach")
+                .hint("stop the daemon first; packets go on without it until you detach")
         }
         BpffsError::File { path, source } => Failure::path(path, source).hint("run it as root"),
-        error => Failure::new(Exit::Failure, error.to_string()),
+        error => Failure::new(Exit::Failure, causes::of(error)),
     }
 }
 

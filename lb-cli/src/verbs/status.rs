@@ -10,7 +10,7 @@ use crate::{
     arguments::Options,
     daemon::{Daemon, converse},
     failure::Failure,
-    output::{Grid, Report, age, fields, print},
+    output::{Grid, Report, age, fields, print, whole_seconds},
 };
 
 /// The answer.
@@ -84,7 +84,7 @@ impl Status {
 
     fn head(&self) -> String {
         let mut generation = match &self.applied_at {
-            Some(at) => format!("{}, applied {at}", self.generation),
+            Some(at) => format!("{}, applied {}", self.generation, whole_seconds(at)),
             None => format!("{}, nothing was applied yet", self.generation),
         };
         if let Some(behind) = &self.behind {
@@ -176,7 +176,7 @@ mod tests {
             version: "0.1.0".into(),
             region: "eu".into(),
             generation: 4,
-            applied_at: at(1_000_000),
+            applied_at: Some(prost_types::Timestamp { seconds: 1_000_000, nanos: 220_176_147 }),
             checksum: "0123456789abcdef".into(),
             interfaces: vec![v1::InterfaceStatus { name: "eth0".into(), mode: "native".into() }],
             services: vec![v1::ServiceStatus {
@@ -257,6 +257,7 @@ interfaces  none
         assert_eq!(json["backends"][0]["next_hop"], "02:00:00:00:00:01 on eth0");
         assert_eq!(json["backends"][2]["next_hop_resolved"], false);
         assert_eq!(json["backends"][1]["since"], "1970-01-12T13:46:40Z");
+        assert_eq!(json["applied_at"], "1970-01-12T13:46:40.220176147Z");
         assert_eq!(json["uptime_seconds"], 200);
     }
 }
