@@ -15,9 +15,14 @@ impl Filter {
         Self { steps: steps.iter().filter_map(|word| Step::named(word)).collect(), tests }
     }
 
-    /// Without words every step is wanted; with parts of names of tests those that run tests, and
-    /// the build, which they need.
+    /// Without words every step is wanted; with parts of names of tests those that run tests. Steps
+    /// that run what was built bring the build with them: on old programs they would say nothing.
     pub(crate) fn wants(&self, step: Step) -> bool {
+        self.names(step)
+            || step == Step::Build && [Step::Root, Step::Mutants].iter().any(|&it| self.names(it))
+    }
+
+    fn names(&self, step: Step) -> bool {
         match (self.steps.is_empty(), self.tests.is_empty()) {
             (true, true) => true,
             (true, false) => step.runs_tests(),
@@ -44,8 +49,9 @@ mod tests {
     fn words_choose_steps_or_tests() {
         assert_eq!(wanted(&[]), Step::ALL);
         assert_eq!(wanted(&["fmt", "deny"]), [Step::Fmt, Step::Deny]);
-        assert_eq!(wanted(&["maglev"]), [Step::Unit, Step::Root]);
-        assert_eq!(wanted(&["root", "maglev"]), [Step::Root]);
+        assert_eq!(wanted(&["maglev"]), [Step::Build, Step::Unit, Step::Root]);
+        assert_eq!(wanted(&["root", "maglev"]), [Step::Build, Step::Root]);
+        assert_eq!(wanted(&["mutants"]), [Step::Build, Step::Mutants]);
         assert_eq!(Filter::new(&["root".into(), "maglev".into()]).tests(), ["maglev"]);
     }
 }

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 
 use crate::artifacts::{self, Program};
 use crate::build;
@@ -31,7 +31,8 @@ const LIMIT: Duration = Duration::from_secs(45 * 60);
 /// `cargo xtask test`. The last line on standard output is the tally.
 pub(crate) fn run(args: &TestArgs) -> Result<ExitCode> {
     let skips = Skips::load(&workspace::root().join("tests/skips.toml"))?;
-    let mut run = Run { args, filter: Filter::new(&args.filter), total: Tally::default() };
+    let mut run =
+        Run { args, filter: Filter::new(&args.filter), total: Tally::default(), is_built: false };
     let ready = setup::ensure(&Wants::tests(&args.kernel), false)?;
     for step in Step::ALL {
         if run.filter.wants(step) {
@@ -54,6 +55,8 @@ struct Run<'a> {
     args: &'a TestArgs,
     filter: Filter,
     total: Tally,
+    /// Whether the build step succeeded: what an earlier one left is not to be tested.
+    is_built: bool,
 }
 
 impl Run<'_> {
@@ -74,11 +77,16 @@ impl Run<'_> {
             Step::Build => {
                 let start = heading(step.name());
                 let built = build::everything(&ready.toolchain, true);
+                self.is_built = built.is_ok();
                 self.conclude_call(start, &built)
             }
             Step::Unit => {
                 let command = steps::unit(self.filter.tests());
                 self.tests(step.name(), || Ok(command.into()))
+            }
+            Step::Root | Step::Mutants if !self.is_built => {
+                let start = heading(step.name());
+                self.conclude_call(start, &Err::<(), _>(anyhow!("not run: the build failed")))
             }
             Step::Root => self.root_tests(ready),
             Step::Mutants => self.mutants(ready),
