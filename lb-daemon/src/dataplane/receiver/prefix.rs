@@ -64,7 +64,9 @@ impl FromStr for Prefix {
         if prefix.covers_ipv4() {
             return Err(PrefixError::CoversIpv4 { text: text.to_owned() });
         }
-        Ok(prefix)
+        // One spelling: bits beyond the prefix are zero, and a v4-mapped address is IPv4.
+        let (bits, octets) = prefix.key();
+        Ok(Self::of_key(bits, octets))
     }
 }
 
@@ -125,6 +127,23 @@ mod tests {
         for text in ["192.0.2.0/24", "0.0.0.0/0", "10.0.0.1/32", "2001:db8::/32", "fe80::1/128"] {
             let (bits, octets) = text.parse::<Prefix>().unwrap().key();
             assert_eq!(Prefix::of_key(bits, octets).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_prefix_is_one_however_it_is_written() {
+        // What a restart reads back must be what it was told, or it would take it out again.
+        for (written, meant) in [
+            ("192.0.2.77/24", "192.0.2.0/24"),
+            ("2001:db8:ffff::1/33", "2001:db8:8000::/33"),
+            ("::ffff:192.0.2.77/120", "192.0.2.0/24"),
+            ("::ffff:192.0.2.77", "192.0.2.77/32"),
+        ] {
+            let prefix = written.parse::<Prefix>().unwrap();
+            assert_eq!(prefix, meant.parse().unwrap(), "{written}");
+            let (bits, octets) = prefix.key();
+            assert_eq!(Prefix::of_key(bits, octets), prefix, "{written}");
+            assert_eq!(prefix.to_string(), meant);
         }
     }
 
