@@ -31,7 +31,10 @@ struct ProbeEntry {
 #[derive(Debug)]
 struct TargetEntry {
     checks: Vec<(Name, Arc<Probed>)>,
+    /// What was told since the last configuration.
     told: Option<Verdict>,
+    /// Whether anything was ever told.
+    known: bool,
 }
 
 /// What the checks of a target say together.
@@ -49,12 +52,14 @@ pub(super) struct Configured {
     pub(super) start: Vec<Arc<Probed>>,
     /// Probes that nobody names any more.
     pub(super) stop: Vec<Arc<Probed>>,
-    /// What running probes say of targets that now use them.
+    /// What running probes say of all targets that use them.
     pub(super) changes: Vec<HealthChange>,
 }
 
 impl Board {
-    /// Takes a new set of targets. Probes and targets that stay keep what they said and were told.
+    /// Takes a new set of targets. Probes that stay keep what they said, and it is told again: a
+    /// target that went and came back between two sets looks as if it had stayed, but whoever
+    /// listens has forgotten it.
     pub(super) fn configure(&mut self, targets: &[Target]) -> Configured {
         let mut configured = Configured::default();
         self.probes.values_mut().for_each(|probe| probe.judges.clear());
@@ -69,8 +74,8 @@ impl Board {
                     (name.clone(), self.judged_by(probed, &key, &mut configured.start))
                 })
                 .collect();
-            let told = former.remove(&key).and_then(|entry| entry.told);
-            self.targets.insert(key, TargetEntry { checks, told });
+            let known = former.remove(&key).is_some_and(|entry| entry.known);
+            self.targets.insert(key, TargetEntry { checks, told: None, known });
         }
         let unused = self.probes.extract_if(|_, probe| probe.judges.is_empty());
         configured.stop.extend(unused.map(|(probed, _)| probed));
@@ -117,7 +122,8 @@ impl Board {
             return None;
         }
         let healthy = verdict == Verdict::Healthy;
-        let first = target.told.replace(verdict).is_none();
+        target.told = Some(verdict);
+        let first = !std::mem::replace(&mut target.known, true);
         let (pool, address) = key.clone();
         Some(HealthChange { pool, address, healthy, reason, first })
     }

@@ -41,8 +41,8 @@ pub struct Target {
 
 /// What a target's checks say from now on.
 ///
-/// Told when health changes, and while a target is down when another of its checks becomes the one
-/// to name.
+/// Told when health changes, while a target is down when another of its checks becomes the one to
+/// name, and again after each configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthChange {
     /// The pool.

@@ -45,7 +45,9 @@ struct Wanted {
 }
 
 impl Hops {
-    /// Takes the set of wanted addresses; gives those that are new, whose routes are not known.
+    /// Takes the set of wanted addresses; gives those that are new, whose routes are not known. What
+    /// is known of the others is told again: one that went and came back between two sets looks as
+    /// if it had stayed, but whoever wants it has forgotten.
     pub(super) fn want(&mut self, addresses: &BTreeSet<IpAddr>) -> BTreeSet<IpAddr> {
         let unwanted: Vec<_> =
             self.wanted.keys().filter(|known| !addresses.contains(known)).copied().collect();
@@ -53,6 +55,8 @@ impl Hops {
             self.set_route(address, None);
             self.wanted.remove(&address);
         }
+        self.wanted.values_mut().for_each(|wanted| wanted.told = None);
+        self.touched.extend(self.wanted.keys());
         let new: BTreeSet<_> =
             addresses.iter().filter(|a| !self.wanted.contains_key(a)).copied().collect();
         self.wanted.extend(new.iter().map(|address| (*address, Wanted::default())));

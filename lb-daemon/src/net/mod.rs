@@ -9,10 +9,10 @@
 //!   any change of routes, rules, addresses or links; changes that come together are taken together.
 //! - A neighbour without a MAC is asked for again and again, more and more seldom; one that goes stale
 //!   is asked for before the kernel forgets it: packets that XDP sends keep no entry fresh.
-//! - Nothing is told of an address before something is known. A former answer stands while a new
-//!   neighbour is being asked for, and while one that was merely removed from the kernel's table is
-//!   asked for again; one that does not answer makes the address unresolved, and so does at once an
-//!   interface that goes down.
+//! - Nothing is told of an address before something is known, and for each new set all of it again. A
+//!   former answer stands while a new neighbour is being asked for, and while one that was merely
+//!   removed from the kernel's table is asked for again; one that does not answer makes the address
+//!   unresolved, and so does at once an interface that goes down.
 //! - Events that the kernel could not deliver make everything be read anew.
 //!
 //! All sockets belong to the network namespace of the thread that opens them.

@@ -99,7 +99,10 @@ fn what_stays_keeps_its_probe_and_what_was_told() {
     let configured = board.configure(&[target("a", 1, &[80]), target("b", 1, &[80])]);
     assert_eq!(configured.start, []);
     assert_eq!(configured.stop, [Arc::new(probed(2, 80))]);
-    assert_eq!(lines(configured.changes), ["b 192.0.2.1 first up: all checks pass"]);
+    assert_eq!(
+        lines(configured.changes),
+        ["a 192.0.2.1 up: all checks pass", "b 192.0.2.1 first up: all checks pass"]
+    );
     assert_eq!(lines(board.record(&probed(2, 80), failed("late"))), [""; 0]);
 
     let back = board.configure(&[target("a", 1, &[80]), target("a", 2, &[80])]);
@@ -116,7 +119,7 @@ fn another_definition_says_nothing_until_its_first_result() {
     board.configure(&[target("web", 1, &[80])]);
     board.record(&probed(1, 80), Ok(()));
     for (port, says, told) in [
-        (81, Ok(()), vec![]),
+        (81, Ok(()), vec!["web 192.0.2.1 up: all checks pass"]),
         (82, failed("refused"), vec!["web 192.0.2.1 down: check on-82: refused"]),
         (83, Ok(()), vec!["web 192.0.2.1 up: all checks pass"]),
     ] {
@@ -124,6 +127,18 @@ fn another_definition_says_nothing_until_its_first_result() {
         assert_eq!(lines(configured.changes), [""; 0]);
         assert_eq!(lines(board.record(&probed(1, port), says)), told, "port {port}");
     }
+}
+
+#[test]
+fn a_target_that_came_back_unseen_is_told_again() {
+    let mut board = Board::default();
+    board.configure(&[target("web", 1, &[80])]);
+    board.record(&probed(1, 80), Ok(()));
+    // Between these two it was not there, but nobody looked.
+    let configured = board.configure(&[target("web", 1, &[80])]);
+    assert_eq!((&configured.start[..], &configured.stop[..]), (&[][..], &[][..]));
+    assert_eq!(lines(configured.changes), ["web 192.0.2.1 up: all checks pass"]);
+    assert_eq!(lines(board.record(&probed(1, 80), Ok(()))), [""; 0]);
 }
 
 #[test]

@@ -50,13 +50,15 @@ async fn a_probe_that_stays_keeps_its_streak_and_speaks_for_newcomers() {
 
     probing.configure(vec![new.clone(), old]);
     assert_eq!(probing.next().await, ("new".to_owned(), true, true, PASSES.to_owned()));
+    assert_eq!(probing.next().await, ("old".to_owned(), true, false, PASSES.to_owned()));
     assert_eq!(server.waiting(), 0, "no second probe");
     third.answer(503).await;
     let down = "check up: status 503, expected 200 to 299".to_owned();
     assert_eq!(probing.next().await, ("new".to_owned(), false, false, down.clone()));
-    assert_eq!(probing.next().await, ("old".to_owned(), false, false, down));
+    assert_eq!(probing.next().await, ("old".to_owned(), false, false, down.clone()));
 
     probing.configure(vec![new]);
+    assert_eq!(probing.next().await, ("new".to_owned(), false, false, down));
     server.next().await.answer(200).await;
     server.next().await.answer(200).await;
     assert_eq!(probing.next().await, ("new".to_owned(), true, false, PASSES.to_owned()));

@@ -337,7 +337,12 @@ async fn addresses_come_and_go() {
     book.settle();
     assert_eq!(book.want(&["198.51.100.1", "198.51.100.2"]), [ip("198.51.100.2")]);
     book.hops.routed(ip("198.51.100.2"), route(ETH0, GATEWAY));
-    assert_eq!(book.settle(), [told("198.51.100.2", hop(ETH0, GATEWAY, A))], "known at once");
+    let both = ["198.51.100.1", "198.51.100.2"].map(|a| told(a, hop(ETH0, GATEWAY, A)));
+    assert_eq!(book.settle(), both, "known at once");
+    // Between these two they were not wanted, but nobody looked.
+    assert_eq!(book.want(&["198.51.100.1", "198.51.100.2"]), [] as [IpAddr; 0]);
+    assert_eq!(book.settle(), both, "told again");
+    assert_eq!(book.settle(), []);
     assert_eq!(book.want(&[]), [] as [IpAddr; 0]);
     book.see(ETH0, GATEWAY, Reachable, Some(B));
     book.hops.routed(ip("198.51.100.2"), route(ETH1, GATEWAY));
