@@ -56,7 +56,8 @@ impl Reconciler {
     }
 
     fn let_out(&mut self, interface: u32, word: InterfaceWord) -> Result<(), ReconcileError> {
-        if self.hops.is_new_interface(interface, word) {
+        // The kernel forgets a device that leaves, and it may come back as it was.
+        if self.hops.is_new_interface(interface, word) || !self.maps.is_device(interface)? {
             self.maps.add_interface(interface, word)?;
             self.hops.learn_interface(interface, word);
         }
