@@ -99,9 +99,6 @@ impl Reconciler {
             self.maps.set_pool(*index, PoolWord::new(pool.at, 0));
         }
         self.publish_services(&change)?;
-        for index in &change.removed_pools {
-            self.maps.set_pool(*index, PoolWord::new(0, 0));
-        }
         self.settle(plan, change)
     }
 
@@ -123,6 +120,10 @@ impl Reconciler {
         }
         if !left.is_empty() || self.hops.is_leaving() {
             self.maps.wait_for_readers()?;
+            // Only now: a packet that met a service of the former generation needed its pool.
+            for index in change.removed_pools {
+                self.maps.set_pool(index, PoolWord::new(0, 0));
+            }
             self.maps.retire_tables(&left.tables)?;
             left.free(&mut self.room);
             self.hops.release();
