@@ -1,7 +1,7 @@
 //! The balancer's maps, to write. Every call is one of the steps that publishing is made of; their
 //! order is the business of `reconcile`.
 
-use std::ops::Deref;
+use std::{io::ErrorKind, ops::Deref};
 
 use aya::maps::{MapData, MapError, PerCpuArray, PerCpuValues};
 use lb_common::abi::{
@@ -143,7 +143,9 @@ impl WritableMaps {
             (names::SERVICES_V6, self.maps.services_v6.remove(&array(bytes_of(key))))
         };
         match result {
-            Err(MapError::KeyNotFound | MapError::ElementNotFound) => Ok(()),
+            Err(MapError::SyscallError(error)) if error.io_error.kind() == ErrorKind::NotFound => {
+                Ok(())
+            }
             result => result.map_err(of(map)),
         }
     }

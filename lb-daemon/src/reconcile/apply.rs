@@ -18,6 +18,7 @@ use super::{
     published::PublishedGroup,
 };
 use crate::{
+    causes,
     dataplane::{MapsError, NewTable, TableName},
     maglev::TableSpec,
     plan::{Plan, PlannedBackend},
@@ -68,7 +69,13 @@ impl Reconciler {
             services_removed: change.removed_services.len(),
         };
         self.stale = true;
-        self.carry_out(plan, change)?;
+        if let Err(error) = self.carry_out(plan, change) {
+            // Until the next try, news must find the words that packets read now.
+            if let Err(error) = self.rescan() {
+                tracing::error!(error = causes::of(&error), "the maps cannot be read");
+            }
+            return Err(error.into());
+        }
         self.stale = false;
         Ok(applied)
     }

@@ -64,20 +64,16 @@ impl Hops {
         }
     }
 
-    /// A backend's member is behind a word in the maps. Says which word the backend is behind: the
-    /// same for all its members.
-    pub(super) fn found(&mut self, backend: IpAddr, index: u32, word: NextHopWord) -> u32 {
-        if let Some(known) = self.by_backend.get(&backend) {
-            return *known;
-        }
-        if index == 0 || !word.is_resolved() {
-            return 0;
+    /// A backend's member is behind a word in the maps. The backend is behind the first that is
+    /// resolved, with all its members.
+    pub(super) fn found(&mut self, backend: IpAddr, index: u32, word: NextHopWord) {
+        if self.by_backend.contains_key(&backend) || index == 0 || !word.is_resolved() {
+            return;
         }
         self.indices.reserve(index);
         let entry = self.entries.entry(index);
         entry.or_insert(Entry { gateway: None, word, users: 0 }).users += 1;
         self.by_backend.insert(backend, index);
-        index
     }
 
     /// Index of the word that a backend is behind; 0: none.
@@ -241,11 +237,12 @@ mod tests {
     #[test]
     fn the_words_of_an_earlier_daemon_are_taken_over_where_they_still_hold() {
         let mut hops = Hops::new();
+        hops.found(backend(1), 0, word(0));
         for n in [1, 2, 3] {
-            assert_eq!(hops.found(backend(n), 5, word(5)), 5);
+            hops.found(backend(n), 5, word(5));
         }
-        assert_eq!(hops.found(backend(1), 6, word(6)), 5, "its other member follows");
-        assert_eq!(hops.found(backend(9), 0, word(0)), 0);
+        hops.found(backend(1), 6, word(6));
+        assert_eq!([1, 2, 3, 9].map(|n| hops.of_backend(&backend(n))), [5, 5, 5, 0]);
         let same = hops.put(backend(1), gateway(1), word(5)).unwrap();
         assert_eq!(same, Move { index: 5, write: false });
         // What looks the same turns out to be another gateway, with its MAC or without.

@@ -66,7 +66,7 @@ impl Reconciler {
         let mut maps = maps;
         let (published, room) = scan::take_stock(&mut maps)?;
         let (states, hops) = scan::members(&maps, &published);
-        Ok(Self {
+        let reconciler = Self {
             places: Places::of(&published),
             backends: BTreeMap::new(),
             stale: false,
@@ -76,7 +76,9 @@ impl Reconciler {
             room,
             states,
             hops,
-        })
+        };
+        reconciler.restate();
+        Ok(reconciler)
     }
 
     /// What the maps name: these numbers belong to somebody, and may not be given to others.

@@ -39,8 +39,27 @@ impl Reconciler {
     pub(super) fn rescan(&mut self) -> Result<(), MapsError> {
         (self.published, self.room) = take_stock(&mut self.maps)?;
         self.places = Places::of(&self.published);
+        self.restate();
         self.stale = false;
         Ok(())
+    }
+
+    /// Makes the words that were found say what is known of their members: news may have missed
+    /// those that a change published before it failed, and a daemon may have died between two of the
+    /// words of one backend. Standbys follow with the next plan.
+    pub(super) fn restate(&self) {
+        for group in self.published.groups.values() {
+            for (at, member) in (group.group.head.members..).zip(&group.members) {
+                let Some(there) = self.maps.member(at) else { continue };
+                let known = self.states.get(group.pool, &member.address);
+                let state = known.unwrap_or_else(|| there.state());
+                let hop = self.hops.of_backend(&member.address) as u16;
+                let word = there.with_state(state).with_next_hop(hop);
+                if word != there {
+                    self.maps.set_member(at, word);
+                }
+            }
+        }
     }
 }
 
@@ -98,10 +117,7 @@ pub(super) fn members(maps: &WritableMaps, published: &Published) -> (States, Ho
             let word = maps.member(at).unwrap_or(MemberWord(0));
             states.found(group.pool, member.address, word.state());
             let hop = u32::from(word.next_hop());
-            let shared = hops.found(member.address, hop, maps.next_hop(hop));
-            if shared != hop {
-                maps.set_member(at, word.with_next_hop(shared as u16));
-            }
+            hops.found(member.address, hop, maps.next_hop(hop));
         }
     }
     (states, hops)

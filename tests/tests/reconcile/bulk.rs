@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Pools of `members` each, all different, a service for each; `first` shifts all addresses.
-fn many(pools: u16, members: u16, slots: u32, first: u16) -> Configuration {
+pub(crate) fn many(pools: u16, members: u16, slots: u32, first: u16) -> Configuration {
     let mut configuration = Configuration::default();
     configuration.regions.insert(name("eu"), Region::default());
     for n in 0..pools {

@@ -7,6 +7,7 @@ mod crash;
 mod generate;
 mod histories;
 mod model;
+mod trouble;
 mod world;
 
 use std::process::ExitCode;
@@ -30,6 +31,9 @@ fn main() -> ExitCode {
             ("a_thousand_pools_pay_few_grace_periods", bulk::few_grace_periods),
             ("what_does_not_fit_changes_nothing", bulk::what_does_not_fit),
             ("a_number_that_the_maps_still_name_is_refused", bulk::taken_number),
+            ("news_reach_what_a_refused_change_published", trouble::refused_half_way),
+            ("a_backend_has_one_next_hop_after_a_crash", trouble::died_between_two_words),
+            ("a_device_that_came_back_is_sent_out_of", trouble::device_came_back),
         ],
     )
 }

@@ -79,6 +79,10 @@ impl World {
         Ok(())
     }
 
+    pub(crate) fn bpffs(&self) -> &Path {
+        &self.options.bpffs
+    }
+
     pub(crate) fn reconciler(&mut self) -> &mut Reconciler {
         &mut self.running.as_mut().unwrap().1
     }
