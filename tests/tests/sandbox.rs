@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::process::{eventually, pause, until};
+use lb_tests::remains::{BpfObject, others};
 use lb_tests::sandbox::{self, Sandbox};
 use lb_tests::topology::Fabric;
 use nix::sys::signal::{Signal, kill, killpg};
@@ -100,7 +101,7 @@ fn signal(victim: &Child, signal: Signal) -> Result<()> {
 }
 
 fn kill_inside(victim: &Child) -> Result<()> {
-    let inside = others()?.into_iter().find(|other| parent(other.pid) == Some(victim.id()));
+    let inside = others()?.into_iter().find(|other| other.parent == victim.id());
     let inside = inside.context("no process 1")?;
     kill(Pid::from_raw(inside.pid as i32), Signal::SIGKILL).context("signal")
 }
@@ -120,8 +121,9 @@ fn ends(
     let mut out = BufReader::new(victim.stdout.take().context("stdout")?);
     let mut line = String::new();
     out.read_line(&mut line)?;
-    let map = line.strip_prefix("ready ").with_context(|| format!("victim: {line:?}"))?.trim();
-    ensure!(bpf_map_exists(map)?, "map {map} is not seen from outside");
+    let map = line.strip_prefix("ready ").with_context(|| format!("victim: {line:?}"))?;
+    let map = BpfObject::new("map", map.trim().parse()?);
+    ensure!(map.exists()?, "{map:?} is not seen from outside");
 
     let inside = others()?;
     let mut namespaces: std::collections::BTreeSet<_> =
@@ -141,7 +143,7 @@ fn ends(
     ensure!(status.signal() == by.map(|signal| signal as i32), "{status}");
     ensure!(status.code() == code, "{status}");
     nothing_left()?;
-    until("its map is gone", LIMIT, || Ok((!bpf_map_exists(map)?).then_some(())))
+    until("its map is gone", LIMIT, || Ok((!map.exists()?).then_some(())))
 }
 
 /// No process of the victim's and no namespace of it.
@@ -183,38 +185,6 @@ fn what_is_outside_is_not_seen_inside(sandbox: &Sandbox) -> Result<()> {
     Ok(())
 }
 
-/// A process other than this one.
-#[derive(Debug)]
-struct Other {
-    pid: u32,
-    network: Option<std::path::PathBuf>,
-}
-
-/// All processes but this one, ended ones left out (they are waited for here, as orphans come to us).
-fn others() -> Result<Vec<Other>> {
-    let mut others = Vec::new();
-    for entry in fs::read_dir("/proc")? {
-        let name = entry?.file_name();
-        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
-        let state = stat(pid).and_then(|stat| stat.chars().next());
-        if pid != 1 && state.is_some_and(|state| state != 'Z' && state != 'X') {
-            let network = fs::read_link(format!("/proc/{pid}/ns/net")).ok();
-            others.push(Other { pid, network });
-        }
-    }
-    Ok(others)
-}
-
-/// What `/proc/PID/stat` says after the name: the state first.
-fn stat(pid: u32) -> Option<String> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    Some(stat.rsplit_once(") ")?.1.to_owned())
-}
-
-fn parent(pid: u32) -> Option<u32> {
-    stat(pid)?.split(' ').nth(1)?.parse().ok()
-}
-
 fn give_witness(number: usize, holder: u32) -> Result<()> {
     let holder = holder.to_string();
     let (kept, given) = (format!("witness{number}"), format!("given{number}"));
@@ -227,9 +197,4 @@ fn give_witness(number: usize, holder: u32) -> Result<()> {
 
 fn witnesses() -> Result<usize> {
     Ok(fs::read_to_string(Path::new("/proc/self/net/dev"))?.matches("witness").count())
-}
-
-fn bpf_map_exists(id: &str) -> Result<bool> {
-    let output = Command::new("bpftool").args(["map", "show", "id", id]).output()?;
-    Ok(output.status.success())
 }

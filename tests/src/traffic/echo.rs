@@ -4,7 +4,7 @@
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ const TICK: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Echo {
     stop: Arc<AtomicBool>,
+    datagrams: Arc<AtomicU64>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -29,6 +30,7 @@ impl Echo {
     /// When a socket cannot be bound.
     pub fn start(node: &Node, vips: &[IpAddr], port: u16) -> Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
+        let datagrams = Arc::new(AtomicU64::new(0));
         let listener = node
             .enter(|| TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)))?
             .context("echo: bind TCP")?;
@@ -45,9 +47,15 @@ impl Echo {
                 .with_context(|| format!("echo: bind UDP {address}"))?;
             socket.set_read_timeout(Some(TICK)).context("echo: timeout")?;
             let (name, stop) = (node.name().to_owned(), stop.clone());
-            threads.push(std::thread::spawn(move || answer(&socket, &name, &stop)));
+            let datagrams = datagrams.clone();
+            threads.push(std::thread::spawn(move || answer(&socket, &name, &stop, &datagrams)));
         }
-        Ok(Self { stop, threads })
+        Ok(Self { stop, datagrams, threads })
+    }
+
+    /// Datagrams that came so far, over all VIPs.
+    pub fn datagrams(&self) -> u64 {
+        self.datagrams.load(Ordering::Relaxed)
     }
 }
 
@@ -91,10 +99,11 @@ fn echo(mut stream: TcpStream, name: &str, stop: &AtomicBool) -> std::io::Result
     Ok(())
 }
 
-fn answer(socket: &UdpSocket, name: &str, stop: &AtomicBool) {
+fn answer(socket: &UdpSocket, name: &str, stop: &AtomicBool, datagrams: &AtomicU64) {
     let mut buffer = [0; 2048];
     while !stop.load(Ordering::Relaxed) {
         if let Ok((_, from)) = socket.recv_from(&mut buffer) {
+            datagrams.fetch_add(1, Ordering::Relaxed);
             // A client that is gone needs no answer.
             let _ = socket.send_to(name.as_bytes(), from);
         }

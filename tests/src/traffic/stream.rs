@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 
+use crate::random::Random;
 use crate::topology::Node;
 
 /// No answer for so long: the connection is lost.
@@ -93,10 +94,10 @@ fn exchange(
     stop: &AtomicBool,
     exchanged: &AtomicU64,
 ) -> Result<()> {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     while !stop.load(Ordering::Relaxed) {
-        let length = 1 + (random.next() % 8192) as usize;
-        let sent: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();
+        let length = 1 + (random.below(8192)) as usize;
+        let sent = random.bytes(length);
         out.write_all(&sent).context("send")?;
         let mut returned = vec![0; length];
         back.read_exact(&mut returned).context("receive")?;
@@ -106,17 +107,4 @@ fn exchange(
         std::thread::park_timeout(PACE);
     }
     Ok(())
-}
-
-/// splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
-#[derive(Debug)]
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
 }
