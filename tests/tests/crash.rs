@@ -103,10 +103,10 @@ fn crash_again_and_again(
             current = next;
         }
     }
-    println!(
+    harness::note(format!(
         "{CRASHES} crashes: {kept} stayed at the old generation, {moved} went to the new one \
          unacknowledged, {acknowledged} acknowledged"
-    );
+    ));
     // The moments are spread over the whole of Apply only if all three happened.
     ensure!(kept > 0 && acknowledged > 0, "the moments were badly chosen");
     Ok(())

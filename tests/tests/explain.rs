@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, ensure};
+use lb_tests::capture::Capture;
 use lb_tests::harness;
 use lb_tests::random::Random;
 use lb_tests::sandbox::{self, Sandbox};
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
 fn a_thousand_tuples(sandbox: &Sandbox) -> Result<()> {
     let mut scene = Scene::start(sandbox, "thousand", Health::QUICK)?;
     let mut random = Random::new(2);
+    let capture = Capture::start(&scene.fabric.router, "balancer", "")?;
     for number in 0..1000 {
         if number == 500 {
             let dead = scene.number("eu2")?;
@@ -34,7 +36,7 @@ fn a_thousand_tuples(sandbox: &Sandbox) -> Result<()> {
         }
         explain_and_send(&scene, &mut random, Tunnel::ALL[number % 4])?;
     }
-    Ok(())
+    capture.stop()?.assert_faultless()
 }
 
 fn explain_needs_no_daemon(sandbox: &Sandbox) -> Result<()> {

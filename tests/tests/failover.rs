@@ -155,8 +155,10 @@ fn first_packet_elsewhere(sandbox: &Sandbox) -> Result<()> {
             sender.join().ok().context("sender")???;
             moved
         })?;
-        let time = time_to_move(&capture.stop()?, from, end, health.fall)?;
-        println!("failover of {victim}: {:.2} ms", time * 1e3);
+        let frames = capture.stop()?;
+        frames.assert_faultless()?;
+        let time = time_to_move(&frames, from, end, health.fall)?;
+        harness::note(format!("failover of {victim}: {:.2} ms", time * 1e3));
         times.push(time);
         scene.servers[number].restart()?;
         scene.wait_up(&[])?;

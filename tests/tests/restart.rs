@@ -141,7 +141,10 @@ fn died_meanwhile(
     ensure_answered(&attempts, deadline, Instant::now(), &["eu3"])?;
     let failed = attempts.iter().rev().find(|a| a.answer.is_err() || a.took > LIMIT / 4);
     if let Some(last) = failed.filter(|attempt| attempt.at > start) {
-        println!("the last request to {name} backend began after {:?}", last.at - start);
+        harness::note(format!(
+            "{name}: the last request in vain began {:?} after the start of the daemon",
+            last.at - start
+        ));
     }
     Ok(())
 }

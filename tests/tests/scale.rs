@@ -119,7 +119,9 @@ fn two_hundred_backends(sandbox: &Sandbox) -> Result<()> {
     let first = first.context("no connection")?.duration_since(call);
     farm.balancer.wait_up(&farm.addresses, Duration::from_secs(10))?;
     let all = call.elapsed();
-    println!("200 backends: first connection {first:?} after the call, all up within {all:?}");
+    harness::note(format!(
+        "200 backends: first connection {first:?} after the call, all up within {all:?}"
+    ));
     ensure!(first <= AIM, "the first connection came {first:?} after the call");
     spread_evenly(&farm)
 }
@@ -145,6 +147,7 @@ fn spread_evenly(farm: &Farm) -> Result<()> {
     let capture = Capture::start(&farm.fabric.router, "balancer", filter)?;
     farm.fabric.client.enter(send_flows)??;
     let frames = capture.stop()?;
+    frames.assert_faultless()?;
     let ends = frames.fields(&format!("udp.dstport == {ECHO}"), ["ip.dst"])?;
     ensure!(ends.len() == FLOWS, "{} of {FLOWS} datagrams were sent on", ends.len());
     let mut counts: BTreeMap<IpAddr, u64> = farm.addresses.iter().map(|a| (*a, 0)).collect();
@@ -154,7 +157,9 @@ fn spread_evenly(farm: &Farm) -> Result<()> {
     }
     let counts: Vec<_> = counts.into_values().collect();
     let (least, most) = (counts.iter().min(), counts.iter().max());
-    println!("{FLOWS} flows over {BACKENDS} backends: least {least:?}, most {most:?}");
+    harness::note(format!(
+        "{FLOWS} flows over {BACKENDS} backends: least {least:?}, most {most:?}"
+    ));
     ensure_even(&counts, 4.0)
 }
 

@@ -7,24 +7,22 @@ use anyhow::{Context as _, Result, ensure};
 use crate::topology::Node;
 
 /// Validate every checksum; do not follow conversations, of which a one-way path shows one half.
-const PREFERENCES: [&str; 10] = [
-    "-o",
+const PREFERENCES: [&str; 4] = [
     "ip.check_checksum:TRUE",
-    "-o",
     "tcp.check_checksum:TRUE",
-    "-o",
     "udp.check_checksum:TRUE",
-    "-o",
     "tcp.analyze_sequence_numbers:FALSE",
-    "-o",
-    "ip.defragment:FALSE",
 ];
 
+/// What applications say to each other is theirs, and tshark would guess at it.
+const APPLICATIONS: [&str; 2] = ["tcp.port==1-65535,data", "udp.port==1-65535,data"];
+
 /// What a frame must not be: broken, with a wrong checksum, or anything else that tshark warns of.
-/// A reset is no fault of a frame, though tshark warns of it.
+/// That a client resets a connection or hears of a packet that came twice is no fault of a frame.
 const FAULTY: &str = "_ws.malformed || ip.checksum.status == 0 || tcp.checksum.status == 0 \
                       || udp.checksum.status == 0 || icmpv6.checksum.status == 0 \
-                      || (_ws.expert.severity >= 6291456 && !tcp.flags.reset == 1)";
+                      || (_ws.expert.severity >= 6291456 \
+                          && !tcp.connection.rst && !tcp.options.sack.dsack)";
 
 /// Captured frames.
 #[derive(Debug)]
@@ -51,7 +49,8 @@ impl Frames {
     ) -> Result<Vec<[String; N]>> {
         let file = self.file.display().to_string();
         let mut arguments = vec!["-n", "-r", &file];
-        arguments.extend(PREFERENCES);
+        arguments.extend(PREFERENCES.iter().flat_map(|preference| ["-o", preference]));
+        arguments.extend(APPLICATIONS.iter().flat_map(|rule| ["-d", rule]));
         arguments.extend(["-Y", filter, "-T", "fields", "-E", "separator=/t"]);
         arguments.extend(fields.iter().flat_map(|field| ["-e", field]));
         let text = self.node.run("tshark", arguments)?;

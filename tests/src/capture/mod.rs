@@ -4,7 +4,7 @@
 mod frames;
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
 use nix::sys::signal::Signal;
@@ -13,9 +13,6 @@ pub use frames::Frames;
 
 use crate::process::{Running, eventually, until};
 use crate::topology::Node;
-
-/// Nothing more to write for so long: all is written.
-const QUIET: Duration = Duration::from_millis(100);
 
 /// A capture that goes on.
 #[derive(Debug)]
@@ -26,7 +23,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Begins to take down the frames of an interface that match `filter` (in tcpdump's language;
+    /// Begins to take down the frames (of at most 2048 bytes) of an interface that match `filter` (in tcpdump's language;
     /// empty: all), both ways. Returns when none can be missed any more.
     ///
     /// # Errors
@@ -42,7 +39,7 @@ impl Capture {
             [
                 "-i",
                 interface,
-                "-s0",
+                "-s2048",
                 "-B65536",
                 "-nn",
                 "-Zroot",
@@ -80,16 +77,12 @@ impl Capture {
         Ok(Frames::new(self.node.clone(), self.file.clone()))
     }
 
-    /// On a signal tcpdump leaves what it has not read; it writes each frame as it reads it.
+    /// On a signal tcpdump leaves what it has not read. It sleeps only when it has read, and written
+    /// down, all there was.
     fn settle(&self) -> Result<()> {
-        let size = || std::fs::metadata(&self.file).map_or(0, |file| file.len());
-        let mut last = (size(), Instant::now());
+        let stat = format!("/proc/{}/stat", self.running.id());
         eventually("tcpdump has written all", Duration::from_secs(30), || {
-            let now = size();
-            if now != last.0 {
-                last = (now, Instant::now());
-            }
-            last.1.elapsed() >= QUIET
+            std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") S "))
         })
     }
 }

@@ -92,6 +92,7 @@ impl Fabric {
         net.link(&client, "eth0", &router, "client", CLIENT_MTU)?;
         let balancer = net.node("balancer")?;
         net.link(&balancer, "eth0", &router, "balancer", FABRIC_MTU)?;
+        net.pass_all(&router, "balancer")?;
         let mut fabric = Self { net, client, router, balancer, backends: Vec::new() };
         fabric.address()?;
         for (region, number) in REGIONS.into_iter().zip(1..) {
@@ -110,6 +111,8 @@ impl Fabric {
         let (clients_v4, bits_v4) = Self::CLIENTS_V4;
         let (clients_v6, bits_v6) = Self::CLIENTS_V6;
         leaf(&self.client, Self::CLIENT_V4, Self::CLIENT_V6)?;
+        // A local route is enough to bind an address of IPv4; of IPv6 it is not.
+        self.client.sysctls(&[("net.ipv6.ip_nonlocal_bind", "1")])?;
         self.client.ip(&format!(
             "route add local {clients_v4}/{bits_v4} dev lo\n\
              route add local {clients_v6}/{bits_v6} dev lo"

@@ -1,12 +1,13 @@
 //! Networks of namespaces: nodes, links, and one standard fabric.
 //!
 //! Every link end has transmit checksums computed by the sender (`tx off`), because a frame enters
-//! XDP as it was handed over, and GRO on with a size of 1: what a peer transmits from XDP arrives only
-//! at an end with NAPI, which GRO switches on, and merged frames would not be the frames that were
-//! sent.
+//! XDP as it was handed over, and GRO on with a size of 1: what a peer redirects arrives only at an
+//! end with NAPI, which GRO switches on, and merged frames would not be the frames that were sent.
+//! An end whose peer answers by `XDP_TX` needs more: [`Topology::pass_all`].
 
 mod fabric;
 mod node;
+mod pass;
 
 use anyhow::{Context as _, Result};
 
@@ -63,6 +64,15 @@ impl Topology {
             node.ip(&format!("link set {end} gro_max_size 1\nlink set {end} up"))?;
         }
         Ok(())
+    }
+
+    /// Makes an end fit to receive what its peer sends back by `XDP_TX`: gives it a packet program
+    /// that passes every packet.
+    ///
+    /// # Errors
+    /// When it has a program already.
+    pub fn pass_all(&self, node: &Node, end: &str) -> Result<()> {
+        pass::attach(node, end).with_context(|| format!("{end} of {}: pass all", node.name()))
     }
 
     /// Waits until every link is up and every address may be used.
