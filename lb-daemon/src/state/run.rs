@@ -90,6 +90,10 @@ impl<P: PacketPath> State<P> {
     fn resolved(&mut self, change: NextHopChange) {
         let NextHopChange { address, hop } = change;
         let mut hop = hop.map_err(|why| causes::of(&why));
+        // Sensors tell all they know after each configuration: most of it is no news.
+        if self.hops.get(&address) == Some(&hop) {
+            return;
+        }
         if let Err(error) = self.path.set_next_hop(address, hop.as_ref().ok().copied()) {
             hop = Err(causes::of(&error));
             // The former one is not true any more either.
