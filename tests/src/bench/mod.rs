@@ -7,4 +7,5 @@ pub mod fill;
 pub mod frame;
 pub mod programs;
 pub mod report;
+pub mod requests;
 pub mod throughput;

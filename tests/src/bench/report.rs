@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-use super::{cases::Timing, throughput::Throughput};
+use super::{cases::Timing, requests::Requests, throughput::Throughput};
 
 /// Everything that was measured.
 #[derive(Clone, Debug)]
@@ -14,6 +14,8 @@ pub struct Report {
     pub timings: Vec<Timing>,
     /// Packets a second.
     pub throughput: Throughput,
+    /// Microseconds a request.
+    pub requests: Requests,
     /// Members and median time of a table of 65537 slots.
     pub tables: Vec<(u16, Duration)>,
 }
@@ -40,6 +42,12 @@ impl Report {
         out += &format!(
             "\nveth pair: {mpps:.2} million packets a second, floor {floor_mpps:.2}, ratio {ratio:.2}\n"
         );
+        let Requests { connections, direct_us, balanced_us } = self.requests;
+        out += &format!(
+            "{connections} fresh curl connections each way, medians: direct {direct_us:.0} us, \
+             balanced {balanced_us:.0} us, ratio {:.2}\n",
+            balanced_us / direct_us
+        );
         for (members, time) in &self.tables {
             let ms = time.as_secs_f64() * 1e3;
             out += &format!("table of 65537 slots, {members} members: {ms:.1} ms\n");
@@ -60,7 +68,7 @@ impl Report {
             .timings
             .iter()
             .map(Timing::to_json)
-            .chain([self.throughput.to_json()])
+            .chain([self.throughput.to_json(), self.requests.to_json()])
             .chain(tables)
             .collect();
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;

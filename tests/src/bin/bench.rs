@@ -7,7 +7,8 @@ use anyhow::{Context as _, Result};
 use clap::Parser;
 use lb_daemon::maglev::build_time;
 use lb_tests::{
-    bench::{cases, programs::Programs, report::Report, throughput},
+    bench::{cases, programs::Programs, report::Report, requests, throughput},
+    daemon::Binaries,
     sandbox,
 };
 
@@ -26,7 +27,7 @@ struct Arguments {
 }
 
 fn main() -> Result<()> {
-    let _sandbox = sandbox::enter();
+    let sandbox = sandbox::enter();
     let arguments = Arguments::parse();
     let (rounds, repeat, frames) =
         if arguments.quick { (5, 200_000, 500_000) } else { (15, 2_000_000, 5_000_000) };
@@ -39,11 +40,14 @@ fn main() -> Result<()> {
     eprintln!("packets a second over a veth pair");
     veth("near", "far")?;
     let throughput = throughput::measure(&mut programs, ("near", "far"), rounds.min(7), frames)?;
+    eprintln!("fresh connections by curl");
+    let connections = if arguments.quick { 100 } else { 500 };
+    let requests = requests::measure(&sandbox, &Binaries::find()?, connections)?;
     let tables = [10, 100, 1000]
         .into_iter()
         .map(|members| Ok((members, build_time(members, 65_537, rounds)?)))
         .collect::<Result<_>>()?;
-    let report = Report { timings, throughput, tables };
+    let report = Report { timings, throughput, requests, tables };
     println!("{}", report.table());
     report.write(&arguments.out)
 }
