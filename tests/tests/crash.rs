@@ -81,7 +81,7 @@ fn crash_again_and_again(
         let next = (current + 1 + random.below(texts.len() as u64 - 1) as usize) % texts.len();
         let before = counts(scene);
         let mut apply = begin_apply(scene, &texts[next])?;
-        pause(Duration::from_nanos(random.below(apply_time.as_nanos() as u64 * 5 / 4)));
+        pause(Duration::from_nanos(random.below(apply_time.as_nanos() as u64 * 2)));
         scene.balancer.kill()?;
         let confirmed = apply.wait()?.success();
         load.ensure_flowing()?;
