@@ -2,13 +2,20 @@
 
 use std::process::ExitCode;
 
-use lb_tests::packets::table;
+use lb_tests::{packets::table, sandbox};
 use libtest_mimic::Arguments;
 
 fn main() -> ExitCode {
+    let sandbox = sandbox::enter();
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
     let mut trials = table::trials();
-    trials.push(table::decoded());
+    match sandbox.directory("sent") {
+        Ok(directory) => trials.push(table::decoded(directory)),
+        Err(error) => {
+            eprintln!("sandbox: a directory: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
     libtest_mimic::run(&arguments, trials).exit_code()
 }

@@ -17,6 +17,8 @@ mod receiver;
 mod subject;
 mod whole;
 
+use std::path::PathBuf;
+
 use libtest_mimic::{Failed, Trial};
 
 use super::{row::Row, scene::Scene};
@@ -53,10 +55,10 @@ pub fn trials() -> Vec<Trial> {
     balancer.chain(receiver).chain(whole).collect()
 }
 
-/// The trial that has everything that is sent decoded by tshark.
-pub fn decoded() -> Trial {
+/// The trial that has everything that is sent decoded by tshark, by way of a file in `directory`.
+pub fn decoded(directory: PathBuf) -> Trial {
     let name = "whole: tshark finds no fault with what is sent";
-    trial(name.to_owned(), whole::tshark_finds_no_fault)
+    trial(name.to_owned(), move || whole::tshark_finds_no_fault(&directory))
 }
 
 fn trial(name: String, test: impl FnOnce() -> anyhow::Result<()> + Send + 'static) -> Trial {

@@ -1,6 +1,6 @@
 //! What is true of the table as a whole. Each test runs the rows it speaks of itself.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::Path};
 
 use crate::packets::{
     balancer::Balancer, counters::Counters, receiver::Receiver, tshark, verdicts,
@@ -62,7 +62,8 @@ fn compare(counters: &Counters, expected: &Counters) -> Result<()> {
 }
 
 /// Frames that the balancer sends, as it sent them, and what the receiver makes of its own.
-pub(crate) fn tshark_finds_no_fault() -> Result<()> {
+/// They are written to a file in `directory`.
+pub(crate) fn tshark_finds_no_fault(directory: &Path) -> Result<()> {
     let mut balancer = Balancer::load()?;
     let (mut frames, mut names) = (Vec::new(), Vec::new());
     for row in balancer_rows().into_iter().filter(|row| row.expected.is_sent()) {
@@ -71,9 +72,7 @@ pub(crate) fn tshark_finds_no_fault() -> Result<()> {
         names.push(row.what);
     }
     ensure!(frames.len() > 100, "only {} frames", frames.len());
-    let file = tempfile()?;
-    let protocols = tshark::decode(&frames, &file)?;
-    std::fs::remove_file(&file)?;
+    let protocols = tshark::decode(&frames, &directory.join("sent.pcap"))?;
     for ((frame, name), protocols) in frames.iter().zip(names).zip(protocols) {
         let version = |byte: u8| if byte >> 4 == 4 { "ip" } else { "ipv6" };
         let (outer, length) = if frame[14] >> 4 == 4 { (frame[14], 20) } else { (frame[14], 40) };
@@ -84,10 +83,4 @@ pub(crate) fn tshark_finds_no_fault() -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// A file that nobody else writes.
-fn tempfile() -> Result<std::path::PathBuf> {
-    let name = format!("packet-table-{}.pcap", std::process::id());
-    Ok(std::env::temp_dir().join(name))
 }
