@@ -90,8 +90,8 @@ verdicts! {
     Decapsulated = 17, "decapsulated", Pass;
     /// Receiver: not a tunnel packet to one of the VIPs; untouched.
     NotTunnel = 18, "not_tunnel", Pass;
-    /// Receiver: a tunnel packet for a VIP from a source that is not allowed.
-    SourceNotAllowed = 19, "source_not_allowed", Drop;
+    /// Receiver: a tunnel packet for a VIP from a source that is not allowed; untouched.
+    SourceNotAllowed = 19, "source_not_allowed", Pass;
     /// Receiver: a tunnel packet from a balancer whose inner destination is no VIP of this host; untouched.
     VipNotAllowed = 20, "vip_not_allowed", Pass;
     /// Receiver: the inner header is cut short or contradicts the outer length.

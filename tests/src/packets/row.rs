@@ -13,6 +13,9 @@ use super::{
     verdicts,
 };
 
+/// `XDP_DROP`, include/uapi/linux/bpf.h.
+const XDP_DROP: u32 = 1;
+
 /// A row; `S` is what stands in the maps.
 #[derive(Clone, Debug)]
 pub struct Row<S> {
@@ -143,6 +146,9 @@ impl Expected {
         ensure!(*moved == counters, "counters moved: {:?}\nexpected: {:?}", moved.0, counters.0);
         let action = verdicts::named(self.verdict)?.action;
         ensure!(ran.action == action, "XDP action {}, expected {action}", ran.action);
+        // The row's own word on whether anybody gets the frame, not only the document's.
+        let dropped = ran.action == XDP_DROP;
+        ensure!(dropped == self.frame.is_none(), "{}: dropped: {dropped}", self.verdict);
         if let Some(frame) = &self.frame {
             ensure!(ran.frame == *frame, "frame:\n{}expected:\n{}", dump(&ran.frame), dump(frame));
         }

@@ -114,7 +114,7 @@ fn admission() -> Vec<Row<()>> {
         for inner in [4, 6] {
             let frame = from(source).around(&to_vip(inner));
             let what = format!("{what}, IPv{inner}");
-            rows.push(Row::dropped(what, (), frame, "source_not_allowed"));
+            rows.push(passed(&what, frame, "source_not_allowed"));
         }
     }
     for outer in [4, 6] {
