@@ -1,6 +1,6 @@
 //! The judge of frames is judged: it finds a fault where there is one.
 
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, ensure};
@@ -8,6 +8,7 @@ use lb_tests::capture::{Capture, Frames};
 use lb_tests::harness;
 use lb_tests::sandbox::{self, Sandbox};
 use lb_tests::topology::{Node, Topology};
+use socket2::{Domain, Protocol, Socket, Type};
 
 fn main() -> ExitCode {
     let sandbox = sandbox::enter();
@@ -16,6 +17,7 @@ fn main() -> ExitCode {
         &[
             ("whole_frames_pass", whole_frames_pass),
             ("a_checksum_that_was_left_to_the_card_is_a_fault", a_missing_checksum_is_a_fault),
+            ("the_kernels_other_zero_is_no_fault", the_other_zero_is_no_fault),
             ("no_frames_are_no_proof", no_frames_are_no_proof),
         ],
     )
@@ -59,6 +61,31 @@ fn a_missing_checksum_is_a_fault(sandbox: &Sandbox) -> Result<()> {
     let frames = exchange(&a, &b)?;
     let verdict = fault(&frames)?;
     ensure!(verdict.starts_with("tshark finds fault with 10 frames:"), "{verdict}");
+    Ok(())
+}
+
+/// A segment whose checksum would be 0000, with what the kernel writes then; and one bit beside it.
+fn the_other_zero_is_no_fault(sandbox: &Sandbox) -> Result<()> {
+    let (_net, a, b) = pair(sandbox, "zero")?;
+    let send = |checksum: u16| -> Result<Frames> {
+        let capture = Capture::start(&b, "eth0", "tcp port 7001")?;
+        let socket = a.enter(|| Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::TCP)))??;
+        // Pseudo header: c000 + 0201 + c000 + 0202 + 0006 + 0014; header: 1b59 + 1b58 + 5010 + the
+        // sequence number, which makes the sum up to ffff, so that the checksum is its complement, 0.
+        let mut segment = *b"\x1b\x59\x1b\x58\0\0\0\0\0\0\0\0\x50\x10\0\0\0\0\0\0";
+        let sum: u32 = [0xc000, 0x0201, 0xc000, 0x0202, 0x0006, 0x0014, 0x1b59, 0x1b58, 0x5010]
+            .into_iter()
+            .sum();
+        let folded = (sum & 0xffff) + (sum >> 16);
+        segment[4..6].copy_from_slice(&(0xffff - folded as u16).to_be_bytes());
+        segment[16..18].copy_from_slice(&checksum.to_be_bytes());
+        let to = SocketAddr::from(([192, 0, 2, 2], 0));
+        ensure!(socket.send_to(&segment, &to.into())? == segment.len());
+        capture.stop()
+    };
+    send(0xffff)?.assert_faultless()?;
+    let verdict = fault(&send(0xfffe)?)?;
+    ensure!(verdict.starts_with("tshark finds fault with 1 frames:"), "{verdict}");
     Ok(())
 }
 

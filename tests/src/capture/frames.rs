@@ -19,9 +19,12 @@ const APPLICATIONS: [&str; 2] = ["tcp.port==1-65535,data", "udp.port==1-65535,da
 
 /// What a frame must not be: broken, with a wrong checksum, or anything else that tshark warns of.
 /// That a client resets a connection or hears of a packet that came twice is no fault of a frame.
-const FAULTY: &str = "_ws.malformed || ip.checksum.status == 0 || tcp.checksum.status == 0 \
+/// Nor is a TCP checksum of ffff where 0000 would do as well: of the two zeros of such sums, the
+/// kernel always writes that one (`skb_checksum_help`), once in 65,536 segments.
+const FAULTY: &str = "_ws.malformed || ip.checksum.status == 0 \
+                      || (tcp.checksum.status == 0 && !tcp.checksum.ffff) \
                       || udp.checksum.status == 0 || icmpv6.checksum.status == 0 \
-                      || (_ws.expert.severity >= 6291456 \
+                      || (_ws.expert.severity >= 6291456 && !tcp.checksum.ffff \
                           && !tcp.connection.rst && !tcp.options.sack.dsack)";
 
 /// Captured frames.
