@@ -9,8 +9,10 @@
 extern crate std;
 
 pub mod abi;
+pub mod admission;
 pub mod checksum;
 pub mod flow_hash;
 pub mod path;
 pub mod receive;
 pub mod wire;
+pub mod word;

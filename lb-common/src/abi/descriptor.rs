@@ -16,12 +16,20 @@ pub struct Descriptor {
     pub source_v4: u32,
     /// Groups in `groups`; 0: the pool has no members at all.
     pub group_count: u32,
-    /// Zero.
+    /// [`LIMITED`] and the like; other bits are 0.
     pub flags: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// Meter of the first group.
+    pub home_meter: u32,
     /// Group indices, nearest region first; `groups[0]` is the home group.
     pub groups: [u32; MAX_REGIONS_PER_POOL],
     /// Zero.
     pub spare: [u32; 8],
 }
+
+/// Some group or member of the pool has a limit: what every SYN decided is recorded.
+pub const LIMITED: u32 = 1;
+/// A new connection leaves a region only where nobody in it may have it, not where it is full.
+pub const ISOLATED: u32 = 2;
+/// Too few members are healthy: where nobody else may have a new connection, those that are marked
+/// for it get it whatever their state ([`super::member::MemberWord::is_last_resort`]).
+pub const PANIC: u32 = 4;

@@ -24,3 +24,15 @@ pub const MAX_INTERFACES: u32 = 65_536;
 pub const MAX_TABLES: u32 = 4_096;
 /// Slots of a table where the configuration does not say otherwise (a prime).
 pub const DEFAULT_SLOTS: u32 = 65_537;
+/// Meters, the first [`super::meter::FIRST_METER`] of which are the packet path's own.
+pub const MAX_METERS: u32 = 65_536;
+/// Lines of records: half a million SYNs of the last 64 s. A power of two.
+pub const RECORD_LINES: u32 = 131_072;
+/// Exceptions of IPv4 connections, where the daemon's start does not say otherwise.
+pub const DEFAULT_EXCEPTIONS_V4: u32 = 524_288;
+/// Exceptions of IPv6 connections, where the daemon's start does not say otherwise.
+pub const DEFAULT_EXCEPTIONS_V6: u32 = 131_072;
+/// Tracked flows of IPv4, where the daemon's start does not say otherwise.
+pub const DEFAULT_FLOWS_V4: u32 = 262_144;
+/// Tracked flows of IPv6, where the daemon's start does not say otherwise.
+pub const DEFAULT_FLOWS_V6: u32 = 65_536;

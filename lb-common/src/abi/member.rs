@@ -37,7 +37,8 @@ impl MemberState {
 pub const FULL_RAMP: u8 = 255;
 
 /// One member, in one word that is changed in place:
-/// `{backend 24, incarnation 8, state 8, ramp 8, next hop 16}` from the low end.
+/// `{backend 24, incarnation 8, state 8, ramp 8, next hop 16}` from the low end. Of the state's bits
+/// the highest says that it has a limit of its own, the next that it is a last resort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberWord(pub u64);
 
@@ -74,7 +75,32 @@ impl MemberWord {
     /// The state.
     #[inline(always)]
     pub const fn state(self) -> MemberState {
-        MemberState::from_number((self.0 >> 32) as u8)
+        MemberState::from_number((self.0 >> 32) as u8 & 0x3f)
+    }
+
+    /// Whether it has a limit of its own: its meter is named by [`super::names::MEMBER_METERS`].
+    #[inline(always)]
+    pub const fn is_limited(self) -> bool {
+        self.0 >> 39 & 1 != 0
+    }
+
+    /// Whether it may have new connections when nobody else may: too few are healthy, and neither
+    /// was it drained or disabled nor is its host's next hop unknown.
+    #[inline(always)]
+    pub const fn is_last_resort(self) -> bool {
+        self.0 >> 38 & 1 != 0
+    }
+
+    /// The same member with or without a limit of its own.
+    #[must_use]
+    pub const fn with_limit(self, limited: bool) -> Self {
+        Self(self.0 & !(1 << 39) | (limited as u64) << 39)
+    }
+
+    /// The same member as a last resort, or not.
+    #[must_use]
+    pub const fn with_last_resort(self, last_resort: bool) -> Self {
+        Self(self.0 & !(1 << 38) | (last_resort as u64) << 38)
     }
 
     /// Share of new connections it takes of its slots, [`FULL_RAMP`] for all (slow start).
@@ -92,7 +118,7 @@ impl MemberWord {
     /// The same member in another state.
     #[must_use]
     pub const fn with_state(self, state: MemberState) -> Self {
-        Self(self.0 & !(0xff << 32) | (state as u64) << 32)
+        Self(self.0 & !(0x3f << 32) | (state as u64) << 32)
     }
 
     /// The same member behind another next hop.

@@ -4,16 +4,23 @@
 //! All integers are in host order unless a field says that it holds bytes as they stand in a packet.
 
 pub mod backend;
+pub mod clock;
 pub mod counter;
 pub mod descriptor;
+pub mod event;
+pub mod exception;
+pub mod flow_key;
 pub mod group;
+pub mod host;
 pub mod limits;
 pub mod member;
+pub mod meter;
 pub mod names;
 pub mod next_hop;
 pub mod pod;
 pub mod pool;
 pub mod receiver;
+pub mod record;
 pub mod service;
 pub mod slot;
 pub mod table_ref;

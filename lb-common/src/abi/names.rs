@@ -4,7 +4,7 @@
 pub const SERVICES_V4: &str = "SERVICES_V4";
 /// Hash: [`super::service::ServiceKey`] to [`super::service::Service`], IPv6 services.
 pub const SERVICES_V6: &str = "SERVICES_V6";
-/// Array of [`super::pool::PoolWord`].
+/// Array of [`super::pool::PoolLine`].
 pub const POOLS: &str = "POOLS";
 /// Array of [`super::descriptor::Descriptor`].
 pub const DESCRIPTORS: &str = "DESCRIPTORS";
@@ -19,6 +19,22 @@ pub const TABLES: &str = "TABLES";
 pub const SIZED_TABLES: &str = "SIZED_TABLES";
 /// Array of [`super::member::MemberWord`].
 pub const MEMBERS: &str = "MEMBERS";
+/// Array of meter indices, by index of the member's word: the limit of its own that a member has.
+pub const MEMBER_METERS: &str = "MEMBER_METERS";
+/// Array of [`super::meter::Meter`].
+pub const METERS: &str = "METERS";
+/// Array of [`super::host::HostWord`], by backend index.
+pub const HOSTS: &str = "HOSTS";
+/// Array of [`super::record::RecordLine`].
+pub const RECORDS: &str = "RECORDS";
+/// LRU hash: [`super::flow_key::FlowKeyV4`] to [`super::exception::ExceptionWord`].
+pub const EXCEPTIONS_V4: &str = "EXCEPTIONS_V4";
+/// LRU hash: [`super::flow_key::FlowKeyV6`] to [`super::exception::ExceptionWord`].
+pub const EXCEPTIONS_V6: &str = "EXCEPTIONS_V6";
+/// LRU hash of tracked UDP flows, as [`EXCEPTIONS_V4`].
+pub const FLOWS_V4: &str = "FLOWS_V4";
+/// LRU hash of tracked UDP flows, as [`EXCEPTIONS_V6`].
+pub const FLOWS_V6: &str = "FLOWS_V6";
 /// Array of [`super::backend::Backend`].
 pub const BACKENDS: &str = "BACKENDS";
 /// Array of [`super::next_hop::NextHopWord`].
@@ -33,6 +49,10 @@ pub const VERDICT_COUNTERS: &str = "VERDICT_COUNTERS";
 pub const SERVICE_COUNTERS: &str = "SERVICE_COUNTERS";
 /// Per-CPU array of [`super::counter::TrafficCounter`] by backend index.
 pub const BACKEND_COUNTERS: &str = "BACKEND_COUNTERS";
+/// Per-CPU array of [`super::counter::GroupCounter`] by meter index.
+pub const GROUP_COUNTERS: &str = "GROUP_COUNTERS";
+/// Per-CPU array of counts by [`super::event::Event`] number.
+pub const EVENT_COUNTERS: &str = "EVENT_COUNTERS";
 /// Longest-prefix trie of [`super::receiver::SourcePrefix`] (receiver).
 pub const SOURCES: &str = "SOURCES";
 /// Hash set of [`super::receiver::VipKey`] (receiver).

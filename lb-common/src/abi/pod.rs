@@ -3,10 +3,13 @@
 
 use super::{
     backend::Backend,
-    counter::{TrafficCounter, VerdictCounter},
+    counter::{GroupCounter, TrafficCounter, VerdictCounter},
     descriptor::Descriptor,
     group::Group,
+    meter::Meter,
+    pool::PoolLine,
     receiver::{SourcePrefix, VipKey},
+    record::RecordLine,
     service::{Service, ServiceKey},
 };
 
@@ -35,6 +38,12 @@ pod!(
     Backend = 32,
     VerdictCounter = 16,
     TrafficCounter = 24,
+    GroupCounter = 48,
+    PoolLine = 32,
+    Meter = 64,
+    RecordLine = 64,
+    [u64; 2] = 16,
+    [u64; 5] = 40,
     SourcePrefix = 20,
     VipKey = 20,
 );

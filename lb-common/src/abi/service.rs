@@ -90,9 +90,22 @@ pub struct Service {
     pub index: u32,
     /// Index of its pool's word.
     pub pool: u32,
-    /// [`SERVICE_BY_ADDRESS`]; other bits are 0.
+    /// [`SERVICE_BY_ADDRESS`] and the like; bits 16 to 31 are the idle time of tracked flows in coarse
+    /// units ([`super::clock::Coarse`]); other bits are 0.
     pub flags: u32,
+}
+
+impl Service {
+    /// Time after which a tracked flow without packets is forgotten, in coarse units.
+    #[inline(always)]
+    pub const fn idle(&self) -> u64 {
+        (self.flags >> 16) as u64
+    }
 }
 
 /// The flow hash leaves the client's port out (affinity by client address).
 pub const SERVICE_BY_ADDRESS: u32 = 1;
+/// Each UDP flow is remembered, and stays where it went ([`Service::idle`]).
+pub const SERVICE_TRACKED: u32 = 2;
+/// A new connection is dropped where every group is full; otherwise the nearest one serves it.
+pub const SERVICE_REJECTS: u32 = 4;

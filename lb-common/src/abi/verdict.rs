@@ -96,6 +96,8 @@ verdicts! {
     VipNotAllowed = 20, "vip_not_allowed", Pass;
     /// Receiver: the inner header is cut short or contradicts the outer length.
     InnerMalformed = 21, "inner_malformed", Drop;
+    /// A new connection to a service that rejects when full, and every region is.
+    RegionsFull = 22, "regions_full", Drop;
 }
 
 /// Entries of the verdict counter map: room for later verdicts without a new layout.

@@ -105,7 +105,7 @@ impl Twin {
                 members: twin.members.len() as u32,
                 member_count: u32::from(*members),
             };
-            twin.groups.push(Group { head, region: region as u32, reserved: [0; 3] });
+            twin.groups.push(Group { head, region: region as u32, meter: 0, reserved: [0; 2] });
             twin.tables.push(lists.iter().map(|&ranks| SlotWord::new(ranks)).collect());
             twin.standbys.extend([StandbyWord::new(None); 8]);
             for n in 0..*members {
@@ -122,7 +122,7 @@ impl Twin {
             source_v4: u32::from_ne_bytes([10, 0, 0, 1]),
             group_count: regions.len() as u32,
             flags: 0,
-            reserved: 0,
+            home_meter: 0,
             groups: order,
             spare: [0; 8],
         };

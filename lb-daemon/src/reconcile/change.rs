@@ -156,7 +156,7 @@ impl Change {
             member_count: members.length,
         };
         let at = self.room.groups.allocate()?;
-        let group = Group { head, region: planned.region, reserved: [0; 3] };
+        let group = Group { head, region: planned.region, meter: 0, reserved: [0; 2] };
         let members = planned.members.iter().map(published_member).collect();
         let group = PublishedGroup { group, pool, table: Some(name), members };
         self.published.groups.insert(at, group);
@@ -176,7 +176,7 @@ impl Change {
             source_v4: pool.sources.v4.map_or(0, |v4| u32::from_ne_bytes(v4.octets())),
             group_count: groups.len() as u32,
             flags: 0,
-            reserved: 0,
+            home_meter: 0,
             groups: order,
             spare: [0; 8],
         }

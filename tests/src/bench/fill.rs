@@ -35,7 +35,12 @@ const MMAPABLE: u32 = 1 << 10;
 /// A map that is missing or does not take a value.
 pub fn fill(balancer: &mut Ebpf, interface: u16, v6: bool) -> Result<()> {
     let head = GroupHead { table: 0, slots: DEFAULT_SLOTS, members: 0, member_count: MEMBERS };
-    set(balancer, names::GROUPS, 0, bytes::<32>(&Group { head, region: 0, reserved: [0; 3] }))?;
+    set(
+        balancer,
+        names::GROUPS,
+        0,
+        bytes::<32>(&Group { head, region: 0, meter: 0, reserved: [0; 2] }),
+    )?;
     let descriptor = Descriptor {
         hash_key: [0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210],
         home: head,
@@ -43,7 +48,7 @@ pub fn fill(balancer: &mut Ebpf, interface: u16, v6: bool) -> Result<()> {
         source_v4: u32::from_ne_bytes([10, 0, 0, 1]),
         group_count: 1,
         flags: 0,
-        reserved: 0,
+        home_meter: 0,
         groups: [0; 8],
         spare: [0; 8],
     };

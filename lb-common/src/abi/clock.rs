@@ -1,0 +1,42 @@
+//! The clock of the packet path: ticks of the kernel since its start, in nanoseconds.
+//!
+//! It goes on by a tick at a time (4 ms at 250 Hz), follows `CLOCK_MONOTONIC` within a second, and
+//! costs a packet next to nothing; the exact clock costs 30 ns.
+
+/// A moment, in nanoseconds.
+pub type Nanoseconds = u64;
+
+/// A moment in units of 2^30 ns (1.07 s): what is remembered about connections is timed in these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coarse(pub u64);
+
+impl Coarse {
+    /// The unit that a moment lies in.
+    #[inline(always)]
+    pub const fn of(now: Nanoseconds) -> Self {
+        Self(now >> 30)
+    }
+
+    /// Units for a number of seconds, rounded up.
+    pub const fn units(seconds: u64) -> u64 {
+        (seconds * 1_000_000_000).div_ceil(1 << 30)
+    }
+}
+
+/// What a SYN decided is remembered for 64 s, in coarse units: longer than a client repeats one.
+pub const RECORD_LIFE: u64 = Coarse::units(64);
+/// An exception that was used within this time is not taken away, in coarse units: 10 minutes.
+pub const EXCEPTION_LIFE: u64 = Coarse::units(600);
+
+/// Name of the programs' constant that holds a tick's length in nanoseconds, set when they are loaded.
+pub const TICK: &str = "TICK_NANOSECONDS";
+/// Name of the programs' constant that holds what the kernel's ticks begin to count at.
+pub const TICKS_AT_START: &str = "TICKS_AT_START";
+/// A tick's length where nobody says otherwise: 250 Hz.
+pub const USUAL_TICK: Nanoseconds = 4_000_000;
+
+/// What a kernel's ticks begin to count at: five minutes before its 32-bit counter wraps
+/// (`INITIAL_JIFFIES`, include/linux/jiffies.h).
+pub const fn ticks_at_start(tick: Nanoseconds) -> u64 {
+    (300 * 1_000_000_000_u64 / tick).wrapping_neg() & 0xffff_ffff
+}

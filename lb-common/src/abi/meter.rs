@@ -1,0 +1,80 @@
+//! Meters: how fast a group, or a member with a limit of its own, may be given new connections.
+
+/// A meter, alone on its cache line. The daemon writes the limit, packets write the arrival.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Meter {
+    /// A [`LimitWord`].
+    pub limit: u64,
+    /// When the next connection would arrive if all so far had come evenly (GCRA's theoretical
+    /// arrival time), in [`LimitWord::PER_NANOSECOND`]ths of a nanosecond of the packet path's clock.
+    pub arrival: u64,
+    /// Zero.
+    pub reserved: [u64; 6],
+}
+
+/// No meter: no limit, nothing counted.
+pub const NO_METER: u32 = 0;
+/// Insertions into the exceptions of IPv4 connections.
+pub const EXCEPTIONS_V4: u32 = 1;
+/// Insertions into the exceptions of IPv6 connections.
+pub const EXCEPTIONS_V6: u32 = 2;
+/// Adoptions by the exceptions of IPv4 connections.
+pub const ADOPTIONS_V4: u32 = 3;
+/// Adoptions by the exceptions of IPv6 connections.
+pub const ADOPTIONS_V6: u32 = 4;
+/// The first meter that groups and members can have.
+pub const FIRST_METER: u32 = 8;
+
+/// A limit, in one word that is changed in place: `{interval 40, burst 24}` from the low end. Zero is
+/// [`LimitWord::UNLIMITED`], all ones is [`LimitWord::CLOSED`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitWord(pub u64);
+
+impl LimitWord {
+    /// Parts that a nanosecond is divided into: at ten million connections a second an interval is
+    /// still exact to 0.07 percent.
+    pub const PER_NANOSECOND: u64 = 16;
+    /// The longest interval, 68 s.
+    pub const MAX_INTERVAL: u64 = (1 << 40) - 1;
+    /// The largest burst.
+    pub const MAX_BURST: u32 = (1 << 24) - 1;
+    /// Everything is admitted.
+    pub const UNLIMITED: Self = Self(0);
+    /// Nothing is admitted, and nobody is asked whether there is room.
+    pub const CLOSED: Self = Self(u64::MAX);
+
+    /// One connection an `interval` (in [`Self::PER_NANOSECOND`]ths of a nanosecond), `burst` of them
+    /// at once after a pause. Both are kept between 1 and their maximum.
+    pub const fn new(interval: u64, burst: u32) -> Self {
+        let interval = if interval > Self::MAX_INTERVAL { Self::MAX_INTERVAL } else { interval };
+        let interval = if interval == 0 { 1 } else { interval };
+        let burst = if burst >= Self::MAX_BURST { Self::MAX_BURST - 1 } else { burst };
+        let burst = if burst == 0 { 1 } else { burst };
+        Self(interval | (burst as u64) << 40)
+    }
+
+    /// Time between two connections, in [`Self::PER_NANOSECOND`]ths of a nanosecond.
+    #[inline(always)]
+    pub const fn interval(self) -> u64 {
+        self.0 & Self::MAX_INTERVAL
+    }
+
+    /// Connections that may come at once.
+    #[inline(always)]
+    pub const fn burst(self) -> u64 {
+        self.0 >> 40
+    }
+
+    /// Whether everything is admitted.
+    #[inline(always)]
+    pub const fn is_unlimited(self) -> bool {
+        self.0 == Self::UNLIMITED.0
+    }
+
+    /// Whether nothing is.
+    #[inline(always)]
+    pub const fn is_closed(self) -> bool {
+        self.0 == Self::CLOSED.0
+    }
+}

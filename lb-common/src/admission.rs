@@ -1,0 +1,175 @@
+//! Admission: whether a new connection is within a limit (GCRA, ITU-T I.371, with a clock that ticks).
+//!
+//! One word remembers when the next connection would arrive if all so far had come evenly. It may be
+//! ahead of now by as much as the burst takes; beyond that the limit is reached. So in any time `t` at
+//! most `burst + t / interval` connections are admitted.
+
+use crate::{
+    abi::{clock::Nanoseconds, meter::LimitWord},
+    word::Word,
+};
+
+/// How often a debit is tried again because another CPU was at the same word.
+pub const ATTEMPTS: u32 = 8;
+
+/// What became of a debit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Debit {
+    /// It is within the limit, and counted.
+    Admitted,
+    /// The limit is reached.
+    Full,
+    /// Too many CPUs were at the word: refused, to be safe.
+    Contended,
+}
+
+/// Whether a debit at `now` would find the limit reached. Spends nothing.
+#[inline(always)]
+pub fn is_full(limit: LimitWord, arrival: u64, now: Nanoseconds) -> bool {
+    !limit.is_unlimited() && (limit.is_closed() || next(limit, arrival, now).is_none())
+}
+
+/// Counts a connection against a limit.
+#[inline(always)]
+pub fn debit<W: Word>(limit: LimitWord, arrival: W, now: Nanoseconds) -> Debit {
+    if limit.is_unlimited() {
+        return Debit::Admitted;
+    }
+    if limit.is_closed() {
+        return Debit::Full;
+    }
+    let mut seen = arrival.load();
+    for _ in 0..ATTEMPTS {
+        let Some(next) = next(limit, seen, now) else { return Debit::Full };
+        match arrival.exchange(seen, next) {
+            Ok(()) => return Debit::Admitted,
+            Err(found) => seen = found,
+        }
+    }
+    Debit::Contended
+}
+
+/// The arrival after one more connection, or `None` where that is beyond the burst.
+///
+/// An arrival further ahead than the burst allows is of a lower limit, which was raised meanwhile: it
+/// counts as just within, so that a raised limit is felt at once.
+#[inline(always)]
+fn next(limit: LimitWord, arrival: u64, now: Nanoseconds) -> Option<u64> {
+    let interval = limit.interval();
+    let now = now.wrapping_mul(LimitWord::PER_NANOSECOND);
+    let latest = now.wrapping_add(limit.burst().wrapping_mul(interval));
+    let from = if arrival < now {
+        now
+    } else if arrival > latest {
+        latest.wrapping_sub(interval)
+    } else {
+        arrival
+    };
+    let next = from.wrapping_add(interval);
+    (next <= latest).then_some(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{cell::Cell, vec, vec::Vec};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn per_second(rate: u64, burst: u32) -> LimitWord {
+        LimitWord::new(SECOND * LimitWord::PER_NANOSECOND / rate, burst)
+    }
+
+    #[test]
+    fn after_a_pause_the_burst_and_then_one_an_interval() {
+        let (limit, arrival) = (per_second(10, 3), Cell::new(0));
+        let at = |now| debit(limit, &arrival, now) == Debit::Admitted;
+        let now = 100 * SECOND;
+        assert_eq!([at(now), at(now), at(now), at(now)], [true, true, true, false]);
+        assert!(!at(now + SECOND / 10 - 1));
+        assert!(at(now + SECOND / 10));
+        assert!(!at(now + SECOND / 10));
+        assert!(at(now + SECOND / 5));
+    }
+
+    #[test]
+    fn unlimited_and_closed_are_said_outright() {
+        let arrival = Cell::new(0);
+        for now in 0..1000 {
+            assert_eq!(debit(LimitWord::UNLIMITED, &arrival, now), Debit::Admitted);
+            assert_eq!(debit(LimitWord::CLOSED, &arrival, now), Debit::Full);
+            assert!(!is_full(LimitWord::UNLIMITED, u64::MAX, now));
+            assert!(is_full(LimitWord::CLOSED, 0, now));
+        }
+        assert_eq!(arrival.get(), 0, "neither is counted");
+    }
+
+    #[test]
+    fn a_raised_limit_is_felt_at_once() {
+        let arrival = Cell::new(0);
+        let now = 100 * SECOND;
+        let slow = LimitWord::new(60 * SECOND * LimitWord::PER_NANOSECOND, 10);
+        while debit(slow, &arrival, now) == Debit::Admitted {}
+        assert!(is_full(slow, arrival.get(), now));
+        let fast = per_second(1000, 10);
+        assert_eq!(debit(fast, &arrival, now), Debit::Admitted);
+        assert_eq!(debit(fast, &arrival, now), Debit::Full);
+        assert_eq!(debit(fast, &arrival, now + SECOND / 1000), Debit::Admitted);
+    }
+
+    /// A word that others have always just changed.
+    #[derive(Clone, Copy)]
+    struct Contended<'c>(&'c Cell<u64>);
+
+    impl Word for Contended<'_> {
+        fn load(self) -> u64 {
+            self.0.get()
+        }
+        fn store(self, value: u64) {
+            self.0.set(value);
+        }
+        fn exchange(self, _: u64, _: u64) -> Result<(), u64> {
+            self.0.set(self.0.get() + 1);
+            Err(self.0.get())
+        }
+    }
+
+    #[test]
+    fn a_word_that_is_never_won_is_given_up() {
+        let word = Cell::new(0);
+        assert_eq!(debit(per_second(10, 100), Contended(&word), SECOND), Debit::Contended);
+        assert_eq!(word.get(), u64::from(ATTEMPTS));
+    }
+
+    proptest::proptest! {
+        /// In any window at most `burst + window / interval`, and never refused while the admitted
+        /// ones are fewer than that in every window that ends now: the definition, counted naively.
+        #[test]
+        fn it_is_the_limit_and_no_less(
+            rate in 1..100_000_u64, burst in 1..50_u32,
+            gaps in proptest::collection::vec(0..3_u64 * SECOND / 10, 1..300),
+        ) {
+            let limit = per_second(rate, burst);
+            let interval = u128::from(limit.interval());
+            let arrival = Cell::new(0);
+            let mut now = 5 * SECOND;
+            let mut admitted: Vec<u128> = vec![];
+            for gap in gaps {
+                now += gap;
+                let at = u128::from(now) * u128::from(LimitWord::PER_NANOSECOND);
+                let fits = |admitted: &[u128]| (0..=admitted.len()).all(|first| {
+                    let since = admitted.get(first).copied().unwrap_or(at);
+                    let count = (admitted.len() - first + 1) as u128;
+                    // The k-th in a row may come no earlier than k - burst intervals after the first.
+                    count <= u128::from(burst) || at >= since + (count - u128::from(burst)) * interval
+                });
+                let expected = fits(&admitted);
+                let got = debit(limit, &arrival, now) == Debit::Admitted;
+                proptest::prop_assert_eq!(got, expected, "after {} admitted", admitted.len());
+                if got {
+                    admitted.push(at);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Words of 64 bits that several write.
+
+use core::cell::Cell;
+
+/// A word in a map: the kernel's memory in a packet program, a plain cell in a test.
+pub trait Word: Copy {
+    /// What it says.
+    fn load(self) -> u64;
+    /// Makes it say something else, whatever it said.
+    fn store(self, value: u64);
+    /// Makes it say `to` where it says `from`.
+    ///
+    /// # Errors
+    /// What it says instead; nothing changed.
+    fn exchange(self, from: u64, to: u64) -> Result<(), u64>;
+}
+
+impl Word for &Cell<u64> {
+    #[inline(always)]
+    fn load(self) -> u64 {
+        self.get()
+    }
+
+    #[inline(always)]
+    fn store(self, value: u64) {
+        self.set(value);
+    }
+
+    #[inline(always)]
+    fn exchange(self, from: u64, to: u64) -> Result<(), u64> {
+        let found = self.get();
+        if found != from {
+            return Err(found);
+        }
+        self.set(to);
+        Ok(())
+    }
+}
+
+/// A word of which only a copy is at hand: it says what it said, and what is written to it is lost.
+#[derive(Clone, Copy, Debug)]
+pub struct Snapshot(pub u64);
+
+impl Word for Snapshot {
+    fn load(self) -> u64 {
+        self.0
+    }
+
+    fn store(self, _: u64) {}
+
+    fn exchange(self, from: u64, _: u64) -> Result<(), u64> {
+        if self.0 == from { Ok(()) } else { Err(self.0) }
+    }
+}
