@@ -68,6 +68,7 @@ fn fields_of_the_file_form() -> BTreeSet<String> {
         "[[health_check]]\nhttp = { ? }",
         "[[pool]]\n?",
         "[[pool]]\nname = \"p\"\n[[pool.backend]]\n?",
+        "[[pool]]\nname = \"p\"\n[[pool.group]]\n?",
         "[[service]]\n?",
     ] {
         let error = Document::parse(&probe.replace('?', "unknown = 1")).unwrap_err().to_string();

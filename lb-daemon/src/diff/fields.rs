@@ -1,9 +1,13 @@
 //! Which fields of an object differ, each as `field: old -> new`.
 
-use std::fmt::{self, Display};
+use std::{
+    collections::BTreeSet,
+    fmt::{self, Display},
+};
 
 use crate::model::{
-    Affinity, Backend, HealthCheck, HttpProbe, Name, Pool, Probe, Region, Service, WantedState,
+    Affinity, Backend, Configuration, HealthCheck, HttpProbe, Name, Pool, Probe, Region, Service,
+    WantedState, WhenFull,
 };
 
 pub(super) fn region(old: &Region, new: &Region) -> Vec<String> {
@@ -38,6 +42,17 @@ pub(super) fn pool(old: &Pool, new: &Pool) -> Vec<String> {
     let mut fields = Fields::default();
     fields.compare("health_checks", Names(&old.health_checks), Names(&new.health_checks));
     fields.compare("slots", old.slots, new.slots);
+    fields.compare("isolation", old.isolation.name(), new.isolation.name());
+    let preferred = (Names(&old.preferred_regions), Names(&new.preferred_regions));
+    fields.compare("preferred_regions", preferred.0, preferred.1);
+    let panic = (old.panic_threshold_percent, new.panic_threshold_percent);
+    fields.compare("panic_threshold_percent", panic.0, panic.1);
+    for region in old.groups.keys().chain(new.groups.keys()).collect::<BTreeSet<_>>() {
+        let (old, new) = (old.group(region), new.group(region));
+        let capacity = format!("capacity in {region}");
+        fields.compare(&capacity, Optional(old.capacity.as_ref()), Optional(new.capacity.as_ref()));
+        fields.compare(&format!("scaler in {region}"), old.scaler, new.scaler);
+    }
     fields.0
 }
 
@@ -47,6 +62,8 @@ pub(super) fn backend(old: &Backend, new: &Backend) -> Vec<String> {
     fields.compare("weight", old.weight, new.weight);
     fields.compare("wanted", wanted(old.wanted), wanted(new.wanted));
     fields.compare("mtu", Optional(old.mtu.as_ref()), Optional(new.mtu.as_ref()));
+    let rate = (old.max_connection_rate.as_ref(), new.max_connection_rate.as_ref());
+    fields.compare("max_connection_rate", Optional(rate.0), Optional(rate.1));
     fields.0
 }
 
@@ -57,6 +74,21 @@ pub(super) fn service(old: &Service, new: &Service) -> Vec<String> {
     fields.compare("protocol", old.protocol.name(), new.protocol.name());
     fields.compare("pool", &old.pool, &new.pool);
     fields.compare("affinity", affinity(old.affinity), affinity(new.affinity));
+    fields.compare("when_full", when_full(old.when_full), when_full(new.when_full));
+    let udp = |service: &Service| match service.idle_timeout {
+        None => "stateless",
+        Some(_) => "tracked",
+    };
+    fields.compare("udp", udp(old), udp(new));
+    let idle = (old.idle_timeout.map(Shown), new.idle_timeout.map(Shown));
+    fields.compare("idle_timeout", Optional(idle.0), Optional(idle.1));
+    fields.0
+}
+
+/// What is no object's.
+pub(super) fn whole(old: &Configuration, new: &Configuration) -> Vec<String> {
+    let mut fields = Fields::default();
+    fields.compare("balancers", old.balancers, new.balancers);
     fields.0
 }
 
@@ -77,6 +109,7 @@ fn wanted(wanted: WantedState) -> &'static str {
     match wanted {
         WantedState::Active => "active",
         WantedState::Disabled => "disabled",
+        WantedState::Drain => "drain",
     }
 }
 
@@ -84,6 +117,13 @@ fn affinity(affinity: Affinity) -> &'static str {
     match affinity {
         Affinity::Connection => "connection",
         Affinity::Client => "client",
+    }
+}
+
+fn when_full(when_full: WhenFull) -> &'static str {
+    match when_full {
+        WhenFull::Nearest => "nearest",
+        WhenFull::Reject => "reject",
     }
 }
 

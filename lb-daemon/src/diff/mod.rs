@@ -16,7 +16,8 @@ pub use tables::{Owners, owners};
 pub struct Change {
     /// What happened to it.
     pub kind: Kind,
-    /// The object: `service web`, `pool web: backend 10.0.0.1`, `region eu`, `hash key`.
+    /// The object: `service web`, `pool web: backend 10.0.0.1`, `region eu`, `hash key`,
+    /// `balancers`.
     pub object: String,
     /// Fields that differ, each `field: old -> new`; empty unless it changed.
     pub details: Vec<String>,
@@ -58,6 +59,11 @@ pub fn between(old: &Configuration, new: &Configuration, owners: &Owners<'_>) ->
     if old.hash_key != new.hash_key {
         let details = fields::hash_key(old.hash_key, new.hash_key);
         let (kind, object) = (Kind::Changed, "hash key".into());
+        changes.push(Change { kind, object, details, slots_moved: 0 });
+    }
+    let details = fields::whole(old, new);
+    if !details.is_empty() {
+        let (kind, object) = (Kind::Changed, "balancers".into());
         changes.push(Change { kind, object, details, slots_moved: 0 });
     }
     changes

@@ -1,11 +1,11 @@
-use std::{net::IpAddr, time::Duration};
+use std::{net::IpAddr, num::NonZeroU32, time::Duration};
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::model::{
-    Affinity, Backend, HealthCheck, HttpProbe, Name, Probe, Protocol, Region, Service, WantedState,
-    arbitrary,
+    Affinity, Backend, GroupSettings, HealthCheck, HttpProbe, Isolation, Name, Probe, Protocol,
+    Rate, Region, Scaler, Service, WantedState, WhenFull, arbitrary,
 };
 
 fn name(text: &str) -> Name {
@@ -13,7 +13,13 @@ fn name(text: &str) -> Name {
 }
 
 fn backend(region: &str) -> Backend {
-    Backend { region: name(region), weight: 1, wanted: WantedState::Active, mtu: None }
+    Backend {
+        region: name(region),
+        weight: 1,
+        wanted: WantedState::Active,
+        mtu: None,
+        max_connection_rate: None,
+    }
 }
 
 fn ip(last: u8) -> IpAddr {
@@ -34,6 +40,7 @@ fn configuration() -> Configuration {
         backends: [(ip(1), backend("eu")), (ip(2), backend("eu")), (ip(3), backend("us"))].into(),
         health_checks: vec![name("tcp")],
         slots: 7,
+        ..Pool::default()
     };
     let service = Service {
         address: [192, 0, 2, 1].into(),
@@ -41,13 +48,15 @@ fn configuration() -> Configuration {
         protocol: Protocol::Tcp,
         pool: name("web"),
         affinity: Affinity::Connection,
+        when_full: WhenFull::Nearest,
+        idle_timeout: None,
     };
     Configuration {
         regions: [(name("eu"), Region::default()), (name("us"), Region::default())].into(),
         health_checks: [(name("tcp"), check)].into(),
         pools: [(name("web"), pool)].into(),
         services: [(name("web"), service)].into(),
-        hash_key: None,
+        ..Configuration::EMPTY
     }
 }
 
@@ -99,13 +108,22 @@ fn every_field_is_told_with_both_values() {
             fall: 2,
             jitter_percent: 0,
         };
-        web(new).health_checks.clear();
+        let pool = web(new);
+        pool.health_checks.clear();
+        pool.isolation = Isolation::OnFailure;
+        pool.preferred_regions = vec![name("us"), name("eu")];
+        pool.panic_threshold_percent = 40;
+        let group = GroupSettings { capacity: Rate::new(10.0), scaler: Scaler::NONE };
+        pool.groups = [(name("us"), group)].into();
         let service = new.services.get_mut(&name("web")).unwrap();
         service.address = [192, 0, 2, 2].into();
         service.port = 443;
         service.protocol = Protocol::Udp;
         service.affinity = Affinity::Client;
+        service.when_full = WhenFull::Reject;
+        service.idle_timeout = Some(Duration::from_secs(90));
         new.hash_key = Some([1, 2]);
+        new.balancers = NonZeroU32::new(3).unwrap();
     });
     assert_eq!(
         changes,
@@ -125,7 +143,19 @@ fn every_field_is_told_with_both_values() {
                 ],
                 0,
             ),
-            entry(Kind::Changed, "pool web", &["health_checks: tcp -> none"], 0),
+            entry(
+                Kind::Changed,
+                "pool web",
+                &[
+                    "health_checks: tcp -> none",
+                    "isolation: none -> on_failure",
+                    "preferred_regions: none -> us, eu",
+                    "panic_threshold_percent: 0 -> 40",
+                    "capacity in us: unset -> 10/s",
+                    "scaler in us: 1 -> 0",
+                ],
+                0,
+            ),
             entry(
                 Kind::Changed,
                 "service web",
@@ -134,10 +164,14 @@ fn every_field_is_told_with_both_values() {
                     "port: 80 -> 443",
                     "protocol: tcp -> udp",
                     "affinity: connection -> client",
+                    "when_full: nearest -> reject",
+                    "udp: stateless -> tracked",
+                    "idle_timeout: unset -> 90s",
                 ],
                 0,
             ),
-            entry(Kind::Changed, "hash key", &["hash_key: the daemon's own -> another"], 0,),
+            entry(Kind::Changed, "hash key", &["hash_key: the daemon's own -> another"], 0),
+            entry(Kind::Changed, "balancers", &["balancers: 1 -> 3"], 0),
         ]
     );
 }
@@ -227,13 +261,18 @@ fn what_touches_no_table_moves_no_slot() {
     assert_eq!(
         changed(|new| {
             let backend = web(new).backends.get_mut(&ip(1)).unwrap();
-            backend.wanted = WantedState::Disabled;
+            backend.wanted = WantedState::Drain;
             backend.mtu = Some(1400);
+            backend.max_connection_rate = Rate::new(0.5);
         }),
         [entry(
             Kind::Changed,
             "pool web: backend 10.0.0.1",
-            &["wanted: active -> disabled", "mtu: unset -> 1400"],
+            &[
+                "wanted: active -> drain",
+                "mtu: unset -> 1400",
+                "max_connection_rate: unset -> 0.5/s",
+            ],
             0,
         )]
     );

@@ -2,32 +2,40 @@
 //!
 //! It says the same as `spillway.v1.Configuration`, field by field; whether the values make sense is
 //! judged behind the API, once for every door. What a file can get wrong alone (spelling of fields,
-//! types, durations without a unit) is told here, with its line.
+//! types, durations and rates without a unit) is told here, with its line.
 
 mod duration;
 mod error;
+mod group;
 mod health_check;
 mod place;
 mod pool;
+mod rate;
 mod region;
 mod service;
+
+use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
 pub use error::DocumentError;
+pub use group::PoolRegion;
 pub use health_check::{HealthCheck, HttpProbe, Probe};
 pub use place::place;
-pub use pool::{Backend, Pool, WantedState};
+pub use pool::{Backend, Isolation, Pool, WantedState};
 pub use region::Region;
-pub use service::{Affinity, Protocol, Service};
+pub use service::{Affinity, Protocol, Service, UdpMode, WhenFull};
 
 /// A configuration as a file says it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
     /// Key of the flow hash, 32 hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash_key: Option<String>,
+    /// Balancers that share the capacities.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub balancers: Option<NonZeroU32>,
     /// `[[region]]`
     #[serde(default, rename = "region", skip_serializing_if = "Vec::is_empty")]
     pub regions: Vec<Region>,

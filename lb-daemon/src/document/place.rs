@@ -34,6 +34,10 @@ fn descend<'t, 'i>(table: &'t DeTable<'i>, step: &str) -> Option<(usize, &'t DeV
         "pools" => "pool",
         "services" => "service",
         "backends" => "backend",
+        "groups" => "group",
+        // A file says the unit in the value.
+        "capacity_per_second" => "capacity",
+        "max_connection_rate_per_second" => "max_connection_rate",
         // A pool names its checks by a field that is called like their list.
         "health_checks" if index.is_some() => "health_check",
         other => other,
@@ -81,9 +85,14 @@ path = \"x\"
 name = \"web\"
 health_checks = [\"http\"]
 
+  [[pool.group]]
+  region = \"eu\"
+  capacity = \"1/s\"
+
   [[pool.backend]]
   address = \"10.0.0.1\"
   region = \"eu\"
+  max_connection_rate = \"1/s\"
 
   [[pool.backend]]
   region = \"eu\"
@@ -104,10 +113,13 @@ port = 70000
             ("health_checks[0].http.status_min", (9, 34)),
             ("health_checks[1].http.path", (15, 1)),
             ("pools[0].health_checks", (19, 1)),
-            ("pools[0].backends", (21, 10)),
-            ("pools[0].backends[1].address", (27, 3)),
-            ("pools[0].backends[1].weight", (25, 3)),
-            ("services[0].port", (31, 1)),
+            ("pools[0].groups[0].capacity_per_second", (23, 3)),
+            ("pools[0].groups[0].scaler", (21, 3)),
+            ("pools[0].backends", (25, 10)),
+            ("pools[0].backends[0].max_connection_rate_per_second", (28, 3)),
+            ("pools[0].backends[1].address", (32, 3)),
+            ("pools[0].backends[1].weight", (30, 3)),
+            ("services[0].port", (36, 1)),
         ] {
             let found = place(FILE, path);
             assert_eq!(found, Some(expected), "{path}");

@@ -2,8 +2,10 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
+use super::{PoolRegion, rate};
+
 /// `[[pool]]`: a named set of backends with its health checks.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pool {
     /// Name.
@@ -14,13 +16,37 @@ pub struct Pool {
     /// Slots of its tables, a prime.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<NonZeroU32>,
+    /// When its new connections may leave the first region of its order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
+    /// Names of regions that are asked first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub preferred_regions: Vec<String>,
+    /// Share of healthy backends below which the others are the last resort, percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub panic_threshold_percent: Option<NonZeroU32>,
+    /// `[[pool.group]]`
+    #[serde(default, rename = "group", skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<PoolRegion>,
     /// `[[pool.backend]]`
     #[serde(default, rename = "backend", skip_serializing_if = "Vec::is_empty")]
     pub backends: Vec<Backend>,
 }
 
+/// When new connections may leave the first region of a pool's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// When it is full, and when nobody there can have them.
+    None,
+    /// When nobody there can have them.
+    OnFailure,
+    /// Never.
+    Strict,
+}
+
 /// `[[pool.backend]]`: one real server.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Backend {
     /// IPv4 or IPv6 address the tunnel ends at.
@@ -36,6 +62,9 @@ pub struct Backend {
     /// Largest outer IP packet towards it, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<NonZeroU32>,
+    /// New connections it takes a second in this pool, over all balancers.
+    #[serde(default, with = "rate", skip_serializing_if = "Option::is_none")]
+    pub max_connection_rate: Option<f64>,
 }
 
 /// What the operator wants of a backend.
@@ -44,6 +73,8 @@ pub struct Backend {
 pub enum WantedState {
     /// Takes traffic while it is healthy.
     Active,
-    /// Takes nothing.
+    /// Takes nothing, and its open connections move.
     Disabled,
+    /// Takes no new connections.
+    Drain,
 }

@@ -7,6 +7,7 @@ use super::*;
 
 const FILE: &str = r#"
 hash_key = "000102030405060708090a0b0c0d0e0f"
+balancers = 2
 
 [[region]]
 name = "eu"
@@ -34,6 +35,14 @@ tcp = {}
 name = "web"
 health_checks = ["web-http", "open"]
 slots = 251
+isolation = "on_failure"
+preferred_regions = ["us"]
+panic_threshold_percent = 40
+
+[[pool.group]]
+region = "eu"
+capacity = "600/m"
+scaler = 1
 
 [[pool.backend]]
 address = "10.0.0.1"
@@ -41,6 +50,7 @@ region = "eu"
 weight = 0
 wanted = "disabled"
 mtu = 1400
+max_connection_rate = "2.5/s"
 
 [[pool.backend]]
 address = "2001:db8::1"
@@ -53,6 +63,16 @@ port = 80
 protocol = "tcp"
 pool = "web"
 affinity = "client"
+when_full = "reject"
+
+[[service]]
+name = "dns"
+address = "192.0.2.1"
+port = 53
+protocol = "udp"
+pool = "web"
+udp = "tracked"
+idle_timeout = "1m"
 "#;
 
 #[test]
@@ -94,6 +114,7 @@ fn a_file_says_what_the_message_says() {
                     weight: Some(0),
                     wanted: v1::WantedState::Disabled.into(),
                     mtu: 1400,
+                    max_connection_rate_per_second: Some(2.5),
                 },
                 v1::Backend {
                     address: "2001:db8::1".into(),
@@ -103,16 +124,39 @@ fn a_file_says_what_the_message_says() {
             ],
             health_checks: vec!["web-http".into(), "open".into()],
             slots: 251,
+            groups: vec![v1::PoolRegion {
+                region: "eu".into(),
+                capacity_per_second: Some(10.0),
+                scaler: Some(1.0),
+            }],
+            isolation: v1::Isolation::OnFailure.into(),
+            preferred_regions: vec!["us".into()],
+            panic_threshold_percent: 40,
         }],
-        services: vec![v1::Service {
-            name: "web".into(),
-            address: "192.0.2.1".into(),
-            port: 80,
-            protocol: v1::Protocol::Tcp.into(),
-            pool: "web".into(),
-            affinity: v1::Affinity::Client.into(),
-        }],
+        services: vec![
+            v1::Service {
+                name: "web".into(),
+                address: "192.0.2.1".into(),
+                port: 80,
+                protocol: v1::Protocol::Tcp.into(),
+                pool: "web".into(),
+                affinity: v1::Affinity::Client.into(),
+                when_full: v1::WhenFull::Reject.into(),
+                ..Default::default()
+            },
+            v1::Service {
+                name: "dns".into(),
+                address: "192.0.2.1".into(),
+                port: 53,
+                protocol: v1::Protocol::Udp.into(),
+                pool: "web".into(),
+                udp: v1::UdpMode::Tracked.into(),
+                idle_timeout: Some(prost_types::Duration { seconds: 60, nanos: 0 }),
+                ..Default::default()
+            },
+        ],
         hash_key: "000102030405060708090a0b0c0d0e0f".into(),
+        balancers: 2,
     };
     assert_eq!(v1::Configuration::from(Document::parse(FILE).unwrap()), expected);
 }
@@ -132,7 +176,8 @@ fn a_mistake_is_told_with_its_line() {
         (
             &format!("{service}port = 80\nprotcol = \"tcp\"\n"),
             "line 6, column 1: unknown field `protcol`, expected one of \
-             `name`, `address`, `port`, `protocol`, `pool`, `affinity`",
+             `name`, `address`, `port`, `protocol`, `pool`, `affinity`, `when_full`, `udp`, \
+             `idle_timeout`",
         ),
         (&format!("{service}port = 80\n"), "line 1, column 1: missing field `protocol`"),
         (
@@ -152,6 +197,16 @@ fn a_mistake_is_told_with_its_line() {
             &format!("{check}tcp = {{}}\ninterval = \"5\"\n"),
             "line 6, column 12: invalid value: string \"5\", expected a duration with its unit, \
              such as \"500ms\" or \"2s\"",
+        ),
+        (
+            "[[pool]]\nname = \"web\"\n[[pool.group]]\nregion = \"eu\"\ncapacity = \"10\"\n",
+            "line 5, column 12: invalid value: string \"10\", expected a rate with its unit, \
+             such as \"10/s\" or \"600/m\"",
+        ),
+        (
+            "[[pool]]\nname = \"web\"\n[[pool.group]]\nregion = \"eu\"\ncapacity = 10\n",
+            "line 5, column 12: invalid type: integer `10`, expected a rate with its unit, \
+             such as \"10/s\" or \"600/m\"",
         ),
         (
             &format!("{check}tcp = {{}}\nrise = 0\n"),
@@ -220,9 +275,12 @@ prop_compose! {
 prop_compose! {
     fn backend()(
         address in ".{0,8}", region in ".{0,8}", weight in any::<Option<u32>>(), mtu in number(),
-        wanted in option::of(prop_oneof![Just(WantedState::Active), Just(WantedState::Disabled)]),
+        wanted in option::of(prop_oneof![
+            Just(WantedState::Active), Just(WantedState::Disabled), Just(WantedState::Drain),
+        ]),
+        max_connection_rate in float(),
     ) -> Backend {
-        Backend { address, region, weight, wanted, mtu }
+        Backend { address, region, weight, wanted, mtu, max_connection_rate }
     }
 }
 
@@ -231,8 +289,36 @@ prop_compose! {
         name in ".{0,8}", address in ".{0,8}", port in any::<u32>(), pool in ".{0,8}",
         protocol in prop_oneof![Just(Protocol::Tcp), Just(Protocol::Udp)],
         affinity in option::of(prop_oneof![Just(Affinity::Connection), Just(Affinity::Client)]),
+        when_full in option::of(prop_oneof![Just(WhenFull::Nearest), Just(WhenFull::Reject)]),
+        udp in option::of(prop_oneof![Just(UdpMode::Stateless), Just(UdpMode::Tracked)]),
+        idle_timeout in time(),
     ) -> Service {
-        Service { name, address, port, protocol, pool, affinity }
+        Service { name, address, port, protocol, pool, affinity, when_full, udp, idle_timeout }
+    }
+}
+
+/// Whatever a message can hold and a comparison can see.
+fn float() -> impl Strategy<Value = Option<f64>> {
+    use proptest::num::f64::{INFINITE, NEGATIVE, NORMAL, POSITIVE, SUBNORMAL, ZERO};
+    option::of(POSITIVE | NEGATIVE | NORMAL | SUBNORMAL | ZERO | INFINITE)
+}
+
+prop_compose! {
+    fn pool()(
+        name in ".{0,8}", health_checks in vec(".{0,8}", 0..3), slots in number(),
+        isolation in option::of(prop_oneof![
+            Just(Isolation::None), Just(Isolation::OnFailure), Just(Isolation::Strict),
+        ]),
+        preferred_regions in vec(".{0,8}", 0..3), panic_threshold_percent in number(),
+        groups in vec((".{0,8}", float(), float()), 0..3),
+        backends in vec(backend(), 0..3),
+    ) -> Pool {
+        let group = |(region, capacity, scaler)| PoolRegion { region, capacity, scaler };
+        Pool {
+            name, health_checks, slots, isolation, preferred_regions, panic_threshold_percent,
+            groups: groups.into_iter().map(group).collect(),
+            backends,
+        }
     }
 }
 
@@ -241,17 +327,17 @@ prop_compose! {
         hash_key in text(),
         regions in vec((".{0,8}", vec(".{0,8}", 0..3)), 0..3),
         health_checks in vec(check(), 0..3),
-        pools in vec((".{0,8}", vec(".{0,8}", 0..3), number(), vec(backend(), 0..3)), 0..3),
+        pools in vec(pool(), 0..3),
         services in vec(service(), 0..3),
+        balancers in number(),
     ) -> Document {
         let region = |(name, overflow_to)| Region { name, overflow_to };
-        let pool =
-            |(name, health_checks, slots, backends)| Pool { name, health_checks, slots, backends };
         Document {
             hash_key,
+            balancers,
             regions: regions.into_iter().map(region).collect(),
             health_checks,
-            pools: pools.into_iter().map(pool).collect(),
+            pools,
             services,
         }
     }

@@ -17,9 +17,15 @@ fn ip(n: u16) -> IpAddr {
 /// One pool with these backends.
 fn pool(backends: impl IntoIterator<Item = u16>) -> Configuration {
     let region = name("eu");
-    let backend = Backend { region, weight: 1, wanted: WantedState::Active, mtu: None };
+    let backend = Backend {
+        region,
+        weight: 1,
+        wanted: WantedState::Active,
+        mtu: None,
+        max_connection_rate: None,
+    };
     let backends = backends.into_iter().map(|n| (ip(n), backend.clone())).collect();
-    let pool = Pool { backends, health_checks: vec![], slots: 65_537 };
+    let pool = Pool { backends, slots: 65_537, ..Pool::default() };
     Configuration {
         regions: [(name("eu"), Region::default())].into(),
         pools: [(name("web"), pool)].into(),

@@ -4,6 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
+    num::NonZeroU32,
     time::Duration,
 };
 
@@ -33,12 +34,46 @@ fn backend(address: IpAddr) -> impl Strategy<Value = Backend> {
         IpAddr::V4(v4) => u16::from(v4.octets()[3]),
         IpAddr::V6(v6) => v6.segments()[7],
     };
-    let wanted = prop_oneof![3 => Just(WantedState::Active), 1 => Just(WantedState::Disabled)];
-    (1u32..5, wanted).prop_map(move |(weight, wanted)| Backend {
-        region: names("region", 3)[usize::from(last % 3)].clone(),
-        weight,
-        wanted,
-        mtu: last.is_multiple_of(5).then_some(1400),
+    let wanted = prop_oneof![
+        3 => Just(WantedState::Active), 1 => Just(WantedState::Disabled), 1 => Just(WantedState::Drain),
+    ];
+    (1u32..5, wanted, option::of(rate())).prop_map(move |(weight, wanted, max_connection_rate)| {
+        Backend {
+            region: names("region", 3)[usize::from(last % 3)].clone(),
+            weight,
+            wanted,
+            mtu: last.is_multiple_of(5).then_some(1400),
+            max_connection_rate,
+        }
+    })
+}
+
+/// From less than one a minute's second to more than a machine can take.
+fn rate() -> impl Strategy<Value = Rate> {
+    prop_oneof![Just(0.1), 0.1f64..100.0, (1u32..10_000_000).prop_map(f64::from)]
+        .prop_map(|per_second| Rate::new(per_second).unwrap())
+}
+
+/// What may be set of groups with such backends.
+fn groups(
+    backends: &BTreeMap<IpAddr, Backend>,
+) -> impl Strategy<Value = BTreeMap<Name, GroupSettings>> + use<> {
+    let mut limited: BTreeMap<Name, bool> = BTreeMap::new();
+    for backend in backends.values().filter(|backend| backend.weight > 0) {
+        *limited.entry(backend.region.clone()).or_insert(true) &=
+            backend.max_connection_rate.is_some();
+    }
+    let group = |(region, limited): (Name, bool)| {
+        let scaler = prop_oneof![Just(0.0), Just(1.0), 0.1f64..1.0];
+        (option::of(rate()), scaler).prop_map(move |(capacity, scaler)| {
+            let fixed = !limited && capacity.is_none();
+            let scaler = if fixed { scaler.round() } else { scaler };
+            let scaler = Scaler::new(scaler).unwrap();
+            (region.clone(), GroupSettings { capacity, scaler })
+        })
+    };
+    limited.into_iter().map(group).collect::<Vec<_>>().prop_map(|groups| {
+        groups.into_iter().filter(|(_, group)| *group != GroupSettings::default()).collect()
     })
 }
 
@@ -68,12 +103,30 @@ fn pool(checks: Vec<Name>) -> impl Strategy<Value = Pool> {
         let addresses: BTreeSet<IpAddr> = addresses.into_iter().collect();
         addresses.into_iter().map(|a| (Just(a), backend(a))).collect::<Vec<_>>()
     });
+    let backends = backends.prop_flat_map(|backends| {
+        let backends: BTreeMap<_, _> = backends.into_iter().collect();
+        let groups = groups(&backends);
+        (Just(backends), groups)
+    });
     let most = checks.len();
-    (backends, subsequence(checks, 0..=most), select(vec![31u32, 251, 65_537])).prop_map(
-        |(backends, health_checks, slots)| Pool {
-            backends: backends.into_iter().collect(),
+    let isolation =
+        prop_oneof![Just(Isolation::None), Just(Isolation::OnFailure), Just(Isolation::Strict)];
+    let rest = (
+        subsequence(checks, 0..=most),
+        select(vec![31u32, 251, 65_537]),
+        isolation,
+        subsequence(names("region", 3), 0..=2).prop_shuffle(),
+        prop_oneof![Just(0), 1u32..=100],
+    );
+    (backends, rest).prop_map(
+        |((backends, groups), (health_checks, slots, isolation, preferred_regions, panic))| Pool {
+            backends,
             health_checks,
             slots,
+            groups,
+            isolation,
+            preferred_regions,
+            panic_threshold_percent: panic,
         },
     )
 }
@@ -88,17 +141,33 @@ fn services(pools: Vec<Name>) -> BoxedStrategy<BTreeMap<Name, Service>> {
         select(names("service", 6)),
         select(pools),
         prop_oneof![Just(Affinity::Connection), Just(Affinity::Client)],
+        any::<bool>(),
+        option::of((1u64..64_800, 0u32..1_000_000_000)),
     );
     btree_map(endpoint, rest, 0..5)
         .prop_map(|services| {
             services
                 .into_iter()
-                .map(|((host, port, protocol), (name, pool, affinity))| {
+                .map(|((host, port, protocol), (name, pool, affinity, reject, idle))| {
                     let address = match host {
                         0 => IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1]),
                         n => IpAddr::from([192, 0, 2, n]),
                     };
-                    (name, Service { address, port, protocol, pool, affinity })
+                    let idle = idle.filter(|_| protocol == Protocol::Udp);
+                    let idle_timeout = idle.map(|(s, ns)| Duration::new(s, ns));
+                    let stateless = protocol == Protocol::Udp && idle.is_none();
+                    let when_full =
+                        if reject && !stateless { WhenFull::Reject } else { WhenFull::Nearest };
+                    let service = Service {
+                        address,
+                        port,
+                        protocol,
+                        pool,
+                        affinity,
+                        when_full,
+                        idle_timeout,
+                    };
+                    (name, service)
                 })
                 .collect()
         })
@@ -107,30 +176,38 @@ fn services(pools: Vec<Name>) -> BoxedStrategy<BTreeMap<Name, Service>> {
 
 /// A valid configuration.
 pub(crate) fn configuration() -> impl Strategy<Value = Configuration> {
-    let regions = names("region", 3).into_iter().map(|name| {
-        let others: Vec<_> =
-            names("region", 3).into_iter().filter(|other| *other != name).collect();
-        (Just(name.clone()), subsequence(others, 0..=2).prop_shuffle())
+    // Each overflows only to some that come after it in some order: there is no circle.
+    let regions = Just(names("region", 3)).prop_shuffle().prop_flat_map(|order| {
+        let regions = order.iter().enumerate().map(|(place, name)| {
+            let later = order[place + 1..].to_vec();
+            let most = later.len();
+            (Just(name.clone()), subsequence(later, 0..=most).prop_shuffle())
+        });
+        regions.collect::<Vec<_>>()
     });
     let checks = btree_map(select(names("check", 3)), health_check(), 0..3);
-    (regions.collect::<Vec<_>>(), checks, option::of(any::<[u64; 2]>()))
-        .prop_flat_map(|(regions, checks, hash_key)| {
+    let rest = (option::of(any::<[u64; 2]>()), 1u32..=1000);
+    (regions, checks, rest)
+        .prop_flat_map(|(regions, checks, rest)| {
             let pools = pool(checks.keys().cloned().collect());
             let pools = btree_map(select(names("pool", 4)), pools, 0..4);
-            (Just(regions), Just(checks), Just(hash_key), pools)
+            (Just(regions), Just(checks), Just(rest), pools)
         })
-        .prop_flat_map(|(regions, checks, hash_key, pools)| {
+        .prop_flat_map(|(regions, checks, rest, pools)| {
             let services = services(pools.keys().cloned().collect());
-            (Just(regions), Just(checks), Just(hash_key), Just(pools), services)
+            (Just(regions), Just(checks), Just(rest), Just(pools), services)
         })
-        .prop_map(|(regions, health_checks, hash_key, pools, services)| Configuration {
-            regions: regions
-                .into_iter()
-                .map(|(name, overflow_to)| (name, Region { overflow_to }))
-                .collect(),
-            health_checks,
-            pools,
-            services,
-            hash_key,
+        .prop_map(|(regions, health_checks, (hash_key, balancers), pools, services)| {
+            Configuration {
+                regions: regions
+                    .into_iter()
+                    .map(|(name, overflow_to)| (name, Region { overflow_to }))
+                    .collect(),
+                health_checks,
+                pools,
+                services,
+                hash_key,
+                balancers: NonZeroU32::new(balancers).unwrap(),
+            }
         })
 }

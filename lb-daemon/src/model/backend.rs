@@ -1,4 +1,4 @@
-use super::Name;
+use super::{Name, Rate};
 
 /// What the operator wants of a backend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -6,8 +6,10 @@ pub enum WantedState {
     /// Takes traffic while it is healthy.
     #[default]
     Active,
-    /// Takes nothing.
+    /// Takes nothing, and its open connections move.
     Disabled,
+    /// Takes no new connections; its open ones stay while it lives.
+    Drain,
 }
 
 /// One real server of a pool; its address is its key there.
@@ -21,4 +23,7 @@ pub struct Backend {
     pub wanted: WantedState,
     /// Largest outer packet towards it, bytes; `None`: the interface's MTU.
     pub mtu: Option<u16>,
+    /// New connections it takes a second in its pool, over all balancers; `None`: no limit of its
+    /// own.
+    pub max_connection_rate: Option<Rate>,
 }

@@ -4,23 +4,27 @@
 #[cfg(test)]
 pub(crate) mod arbitrary;
 mod backend;
+mod group;
 mod health_check;
 mod name;
 mod pool;
+pub(crate) mod rate;
 mod region;
 mod service;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, num::NonZeroU32};
 
 pub use backend::{Backend, WantedState};
+pub use group::{GroupSettings, Scaler};
 pub use health_check::{HealthCheck, HttpProbe, Probe};
 pub use name::{Name, NameError};
-pub use pool::Pool;
+pub use pool::{Isolation, Pool};
+pub use rate::Rate;
 pub use region::Region;
-pub use service::{Affinity, Protocol, Service};
+pub use service::{Affinity, Protocol, Service, WhenFull};
 
 /// A whole, valid configuration.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Configuration {
     /// Regions by name.
     pub regions: BTreeMap<Name, Region>,
@@ -32,4 +36,24 @@ pub struct Configuration {
     pub services: BTreeMap<Name, Service>,
     /// Key of the flow hash, or `None` for the daemon's own.
     pub hash_key: Option<[u64; 2]>,
+    /// Balancers that share the capacities.
+    pub balancers: NonZeroU32,
+}
+
+impl Configuration {
+    /// One without anything.
+    pub const EMPTY: Self = Self {
+        regions: BTreeMap::new(),
+        health_checks: BTreeMap::new(),
+        pools: BTreeMap::new(),
+        services: BTreeMap::new(),
+        hash_key: None,
+        balancers: NonZeroU32::MIN,
+    };
+}
+
+impl Default for Configuration {
+    fn default() -> Self {
+        Self::EMPTY
+    }
 }

@@ -1,6 +1,8 @@
 use std::{collections::BTreeMap, net::IpAddr};
 
-use super::{Backend, Name};
+use lb_common::abi::limits::DEFAULT_SLOTS;
+
+use super::{Backend, GroupSettings, Name};
 
 /// A named set of backends with its health checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,4 +13,58 @@ pub struct Pool {
     pub health_checks: Vec<Name>,
     /// Slots of its tables, a prime.
     pub slots: u32,
+    /// What is set of its groups, by regions it has backends in; none that says only the default.
+    pub groups: BTreeMap<Name, GroupSettings>,
+    /// When new connections may leave the first region of its order.
+    pub isolation: Isolation,
+    /// Regions that are asked first; distinct.
+    pub preferred_regions: Vec<Name>,
+    /// Share of its active backends, percent: while fewer are healthy, the others are the last
+    /// resort. 0: never.
+    pub panic_threshold_percent: u32,
+}
+
+/// When new connections may leave the first region of a pool's order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Isolation {
+    /// When it is full, and when nobody there can have them.
+    #[default]
+    None,
+    /// When nobody there can have them.
+    OnFailure,
+    /// Never.
+    Strict,
+}
+
+impl Isolation {
+    /// `none`, `on_failure` or `strict`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::OnFailure => "on_failure",
+            Self::Strict => "strict",
+        }
+    }
+}
+
+/// One without backends, and all else as where it is left out.
+impl Default for Pool {
+    fn default() -> Self {
+        Self {
+            backends: BTreeMap::new(),
+            health_checks: Vec::new(),
+            slots: DEFAULT_SLOTS,
+            groups: BTreeMap::new(),
+            isolation: Isolation::None,
+            preferred_regions: Vec::new(),
+            panic_threshold_percent: 0,
+        }
+    }
+}
+
+impl Pool {
+    /// What is set of its group in a region.
+    pub fn group(&self, region: &Name) -> GroupSettings {
+        self.groups.get(region).copied().unwrap_or_default()
+    }
 }

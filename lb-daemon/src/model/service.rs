@@ -1,4 +1,4 @@
-use std::net::IpAddr;
+use std::{net::IpAddr, time::Duration};
 
 use super::Name;
 
@@ -7,7 +7,7 @@ use super::Name;
 pub enum Protocol {
     /// TCP.
     Tcp,
-    /// UDP, every packet by its slot alone.
+    /// UDP.
     Udp,
 }
 
@@ -39,6 +39,16 @@ pub enum Affinity {
     Client,
 }
 
+/// What becomes of a new connection when every region is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// The nearest region serves it.
+    #[default]
+    Nearest,
+    /// It is dropped.
+    Reject,
+}
+
 /// A virtual address that clients connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
@@ -52,4 +62,10 @@ pub struct Service {
     pub pool: Name,
     /// What keeps a client at one backend.
     pub affinity: Affinity,
+    /// What becomes of a new connection when every region is full; [`WhenFull::Nearest`] where a
+    /// packet goes by its slot alone.
+    pub when_full: WhenFull,
+    /// Of UDP: how long a flow without packets is remembered; `None`: none is, every packet goes by
+    /// its slot alone. Of TCP always `None`.
+    pub idle_timeout: Option<Duration>,
 }

@@ -8,7 +8,7 @@ use lb_common::abi::{limits::MAX_REGIONS_PER_POOL, service::ServiceKey};
 
 use super::{
     Plan, PlannedBackend, PlannedGroup, PlannedMember, PlannedPool, PlannedService, Sources,
-    order::nearest_first,
+    order::of_regions,
 };
 use crate::{
     ids::{BackendId, Ids},
@@ -66,14 +66,15 @@ pub fn build(
         let index = ids.pool(name).ok_or_else(|| no_id("pool", name))?;
         let regions = Regions::of(pool);
         let mut groups = Vec::new();
-        for region in nearest_first(configuration, own, regions.weighted()) {
+        let order = of_regions(configuration, own, pool, regions.weighted());
+        for region in &order {
             groups.push(group(&mut plan, ids, (name, pool), region, &regions.0[region])?);
         }
         if groups.len() > MAX_REGIONS_PER_POOL {
             let (pool, regions) = (name.clone(), groups.len());
             return Err(PlanError::TooManyRegions { pool, regions });
         }
-        let (name, idle) = (name.clone(), regions.idle());
+        let (name, idle) = (name.clone(), regions.besides(&order));
         plan.pools.insert(index, PlannedPool { name, hash_key, sources, groups, idle });
     }
     for (name, service) in &configuration.services {
@@ -100,9 +101,10 @@ impl<'a> Regions<'a> {
         regions.map(|(region, _)| *region).collect()
     }
 
-    fn idle(&self) -> BTreeSet<IpAddr> {
-        let regions = self.0.values().filter(|backends| !has_weight(backends));
-        regions.flatten().map(|(address, _)| *address).collect()
+    /// Backends in other regions than these.
+    fn besides(&self, regions: &[&Name]) -> BTreeSet<IpAddr> {
+        let others = self.0.iter().filter(|(region, _)| !regions.contains(region));
+        others.flat_map(|(_, backends)| backends).map(|(address, _)| *address).collect()
     }
 }
 

@@ -65,9 +65,10 @@ pub struct PlannedPool {
     pub hash_key: [u64; 2],
     /// Sources of its tunnels.
     pub sources: Sources,
-    /// Its groups, nearest region first; none where it has no member with a weight.
+    /// Its groups in the order in which they are asked; none where it has no member with a weight.
     pub groups: Vec<PlannedGroup>,
-    /// Members of regions in which none has a weight: they have a state, and stand in no group.
+    /// Members of regions in which none has a weight, or which its packets never ask: they have a
+    /// state, and stand in no group.
     pub idle: BTreeSet<IpAddr>,
 }
 

@@ -5,13 +5,17 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     ids::{Ids, Rests},
-    model::{Affinity, Backend, Configuration, Pool, Region, WantedState, arbitrary},
+    model::{Affinity, Backend, Configuration, Isolation, Pool, Region, WantedState, arbitrary},
 };
 
 const KEY: [u64; 2] = [1, 2];
 
 fn name(text: &str) -> Name {
     Name::new(text).unwrap()
+}
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
 }
 
 fn ids(configuration: &Configuration) -> Ids {
@@ -26,11 +30,12 @@ fn plan(configuration: &Configuration, own: Option<&str>) -> Plan {
 /// One pool `web` of `(address, region, weight)`; `overflow` is what region `b` overflows to.
 fn configuration(backends: &[(&str, &str, u32)], overflow: &[&str]) -> Configuration {
     let mut configuration = Configuration::default();
-    let mut pool = Pool { backends: BTreeMap::new(), health_checks: vec![], slots: 251 };
+    let mut pool = Pool { slots: 251, ..Pool::default() };
     for (address, region, weight) in backends {
         configuration.regions.entry(name(region)).or_default();
         let (region, wanted) = (name(region), WantedState::Active);
-        let backend = Backend { region, weight: *weight, wanted, mtu: None };
+        let backend =
+            Backend { region, weight: *weight, wanted, mtu: None, max_connection_rate: None };
         pool.backends.insert(address.parse().unwrap(), backend);
     }
     let overflow_to = overflow.iter().map(|region| name(region)).collect();
@@ -60,6 +65,53 @@ fn regions_come_by_nearness_then_by_name() {
     assert_eq!(order(&configuration, Some("c")), ["c", "a", "b", "d"]);
     assert_eq!(order(&configuration, None), ["a", "b", "c", "d"]);
     assert_eq!(order(&configuration, Some("unheard-of")), ["a", "b", "c", "d"]);
+}
+
+#[test]
+fn what_a_region_overflows_to_is_followed_breadth_first() {
+    let backends = ["a", "b", "c", "d", "e", "f"].map(|region| (region, region));
+    let backends: Vec<_> = backends.iter().enumerate().map(|(n, (_, r))| (n, *r)).collect();
+    let addresses: Vec<_> = (0..6).map(|n| format!("10.0.0.{}", n + 1)).collect();
+    let backends: Vec<_> = backends.iter().map(|(n, r)| (&*addresses[*n], *r, 1)).collect();
+    let mut configuration = configuration(&backends, &["f", "d"]);
+    let mut overflow = |from: &str, to: &[&str]| {
+        let overflow_to = to.iter().map(|to| name(to)).collect();
+        configuration.regions.insert(name(from), Region { overflow_to });
+    };
+    // b -> f, d; f -> c; d -> e, c; c -> a.
+    overflow("f", &["c"]);
+    overflow("d", &["e", "c"]);
+    overflow("c", &["a"]);
+    assert_eq!(order(&configuration, Some("b")), ["b", "f", "d", "c", "e", "a"]);
+    assert_eq!(order(&configuration, Some("d")), ["d", "e", "c", "a", "b", "f"]);
+    assert_eq!(order(&configuration, Some("a")), ["a", "b", "c", "d", "e", "f"]);
+    // The way leads on through a region where the pool has nobody.
+    configuration.pools.get_mut(&name("web")).unwrap().backends.remove(&ip("10.0.0.4"));
+    assert_eq!(order(&configuration, Some("b")), ["b", "f", "c", "e", "a"]);
+}
+
+#[test]
+fn preferred_regions_come_first_and_strict_isolation_has_no_second() {
+    let backends = [("10.0.0.1", "a", 1), ("10.0.0.2", "b", 1), ("10.0.0.3", "c", 1)];
+    let mut configuration = configuration(&backends, &["a"]);
+    configuration.regions.insert(name("nobody"), Region::default());
+    let pool = |configuration: &mut Configuration, isolation, preferred: &[&str]| {
+        let pool = configuration.pools.get_mut(&name("web")).unwrap();
+        pool.isolation = isolation;
+        pool.preferred_regions = preferred.iter().map(|region| name(region)).collect();
+    };
+    pool(&mut configuration, Isolation::None, &["nobody", "c"]);
+    assert_eq!(order(&configuration, Some("b")), ["c", "b", "a"]);
+    assert_eq!(order(&configuration, None), ["c", "a", "b"]);
+    pool(&mut configuration, Isolation::OnFailure, &[]);
+    assert_eq!(order(&configuration, Some("b")), ["b", "a", "c"]);
+    pool(&mut configuration, Isolation::Strict, &[]);
+    assert_eq!(order(&configuration, Some("b")), ["b"]);
+    pool(&mut configuration, Isolation::Strict, &["c", "b"]);
+    assert_eq!(order(&configuration, Some("b")), ["c"]);
+    // It has backends, but none in the daemon's own region: the nearest that has some.
+    pool(&mut configuration, Isolation::Strict, &[]);
+    assert_eq!(order(&configuration, Some("nobody")), ["a"]);
 }
 
 #[test]

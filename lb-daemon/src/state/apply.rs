@@ -61,7 +61,7 @@ impl<P: PacketPath> State<P> {
             Ok(written) => {
                 tracing::debug!(?written, "the packet path is at the generation");
                 self.rests.settle(&self.ids, &self.path.named(), Instant::now());
-                self.members.agree(&mut self.path);
+                self.members.agree(&mut self.path, now());
                 self.behind = None;
                 Ok(())
             }
@@ -75,7 +75,7 @@ impl<P: PacketPath> State<P> {
     /// Tells everybody else of the configuration in force.
     pub(super) fn configured(&mut self, configuration: &Configuration) {
         let changed = self.members.configure(configuration, &self.path, now());
-        self.members.agree(&mut self.path);
+        self.members.agree(&mut self.path, now());
         let members = &self.members;
         self.hops.retain(|address, _| !members.pools_of(address).is_empty());
         self.sensors.point_at(configuration);

@@ -25,8 +25,12 @@ pub(super) struct Member {
     pub(super) reason: String,
     pub(super) since: SystemTime,
     judge: Judge,
-    /// Whether the judge has spoken; until then the state is what the packet path had.
+    /// Whether the judge has spoken; until then what is known is what the packet path had.
     judged: bool,
+    /// What is known of it, whether it is drained or not, and why.
+    known: (MemberState, String),
+    /// Whether the operator wants no new connections there.
+    drained: bool,
 }
 
 /// Whose word a state is.
@@ -71,11 +75,13 @@ impl Members {
             for (address, backend) in &pool.backends {
                 let key = (name.clone(), *address);
                 let before = former.remove(&key);
-                let judge = judge(pool, backend.wanted);
-                let member = match before.clone() {
-                    Some(before) => before.judged_by(judge, now),
-                    None => Member::new(judge, path.state(name, *address), now),
+                let mut member = match before.clone() {
+                    Some(before) => before,
+                    None => Member::new(path.state(name, *address), now),
                 };
+                member.judged_by(judge(pool, backend.wanted));
+                member.drained = backend.wanted == WantedState::Drain;
+                member.settle(now);
                 if before.as_ref() != Some(&member) {
                     changed.push(key.clone());
                 }
@@ -86,16 +92,16 @@ impl Members {
         changed
     }
 
-    /// Makes the packet path agree; but a state on which nobody has spoken is the packet path's.
-    pub(super) fn agree(&mut self, path: &mut impl PacketPath) {
+    /// Makes the packet path agree; but what nobody has spoken on is as the packet path has it.
+    pub(super) fn agree(&mut self, path: &mut impl PacketPath, now: SystemTime) {
         for ((pool, address), member) in &mut self.members {
-            match path.state(pool, *address) {
-                Some(state) if state == member.state => {}
-                Some(_) if member.judged => {
-                    path.set_state(pool, *address, member.state);
-                }
-                Some(state) => member.find(state),
-                None => {}
+            let Some(state) = path.state(pool, *address) else { continue };
+            if state != member.state && !member.judged {
+                member.find(state);
+                member.settle(now);
+            }
+            if state != member.state {
+                path.set_state(pool, *address, member.state);
             }
         }
     }
@@ -106,12 +112,9 @@ impl Members {
         // A word on what was removed or disabled meanwhile is void.
         let member = self.members.get_mut(&key).filter(|member| member.judge == Judge::Checks)?;
         let state = if change.healthy { MemberState::Up } else { MemberState::Dead };
-        if member.state == state && member.reason == change.reason {
-            return None;
-        }
         member.judged = true;
-        member.become_state(state, change.reason.clone(), now);
-        Some(state)
+        member.known = (state, change.reason.clone());
+        member.settle(now).then_some(member.state)
     }
 }
 
@@ -123,44 +126,61 @@ pub(super) fn is_checked(pool: &Pool, wanted: WantedState) -> bool {
 fn judge(pool: &Pool, wanted: WantedState) -> Judge {
     match wanted {
         WantedState::Disabled => Judge::Operator,
-        WantedState::Active if pool.health_checks.is_empty() => Judge::Nobody,
-        WantedState::Active => Judge::Checks,
+        // One that is drained is still asked whether it lives.
+        _ if pool.health_checks.is_empty() => Judge::Nobody,
+        _ => Judge::Checks,
     }
 }
 
 impl Member {
     /// A backend of which this daemon knows nothing but its state in the packet path.
-    fn new(judge: Judge, there: Option<MemberState>, now: SystemTime) -> Self {
-        let (state, reason) = (MemberState::Dead, String::new());
-        let mut member = Self { state, reason, since: now, judge: Judge::Checks, judged: false };
+    fn new(there: Option<MemberState>, now: SystemTime) -> Self {
+        let mut member = Self {
+            state: MemberState::Dead,
+            reason: String::new(),
+            since: now,
+            judge: Judge::Checks,
+            judged: false,
+            known: (MemberState::Dead, String::new()),
+            drained: false,
+        };
         member.find(there.unwrap_or(MemberState::Dead));
-        member.judged_by(judge, now)
+        member
     }
 
     fn find(&mut self, state: MemberState) {
-        self.state = state;
-        self.reason = match state {
-            MemberState::Dead => "not checked yet".into(),
-            _ => "as before the daemon's start, not checked yet".into(),
+        let reason = match state {
+            MemberState::Dead => "not checked yet",
+            _ => "as before the daemon's start, not checked yet",
         };
+        self.known = (state, reason.into());
     }
 
-    fn judged_by(mut self, judge: Judge, now: SystemTime) -> Self {
-        let before = mem::replace(&mut self.judge, judge);
-        match (before, judge) {
-            (_, Judge::Operator) => self.become_state(MemberState::Dead, "disabled".into(), now),
-            (_, Judge::Nobody) => self.become_state(MemberState::Up, "no checks".into(), now),
-            (Judge::Checks, Judge::Checks) => return self,
-            (_, Judge::Checks) => self.become_state(self.state, "not checked yet".into(), now),
+    fn judged_by(&mut self, judge: Judge) {
+        if self.judge == judge {
+            return;
         }
+        self.judge = judge;
         self.judged = judge != Judge::Checks;
-        self
+        let (state, reason) = match judge {
+            Judge::Operator => (MemberState::Dead, "disabled"),
+            Judge::Nobody => (MemberState::Up, "no checks"),
+            Judge::Checks => (self.known.0, "not checked yet"),
+        };
+        self.known = (state, reason.into());
     }
 
-    fn become_state(&mut self, state: MemberState, reason: String, now: SystemTime) {
+    /// Makes the state what follows from what is known; whether that is news.
+    fn settle(&mut self, now: SystemTime) -> bool {
+        let (state, reason) = match &self.known {
+            (MemberState::Up, _) if self.drained => (MemberState::Unfit, "drained"),
+            (state, reason) => (*state, reason.as_str()),
+        };
+        let news = self.state != state || self.reason != reason;
         if self.state != state {
             self.since = now;
         }
-        (self.state, self.reason) = (state, reason);
+        (self.state, self.reason) = (state, reason.into());
+        news
     }
 }

@@ -86,13 +86,7 @@ impl<P: PacketPath> State<P> {
 
     /// The configuration in force.
     fn configuration(&self) -> &Configuration {
-        static EMPTY: Configuration = Configuration {
-            regions: BTreeMap::new(),
-            health_checks: BTreeMap::new(),
-            pools: BTreeMap::new(),
-            services: BTreeMap::new(),
-            hash_key: None,
-        };
+        static EMPTY: Configuration = Configuration::EMPTY;
         self.store.generation().map_or(&EMPTY, |generation| &generation.configuration)
     }
 

@@ -19,6 +19,10 @@ pub struct Configuration {
     /// Unset: this daemon's own random key, made once and kept in its store.
     #[prost(string, tag = "5")]
     pub hash_key: ::prost::alloc::string::String,
+    /// Balancers, of all regions, that share the capacities: each admits capacity / balancers, 1 to
+    /// 1000. Unset: 1.
+    #[prost(uint32, tag = "6")]
+    pub balancers: u32,
 }
 /// A place where backends are.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -26,8 +30,8 @@ pub struct Region {
     /// Name. Must be set.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// Names of the regions that take over what this one cannot serve, nearest first. At most 7.
-    /// Unset: none.
+    /// Names of the regions that take over what this one cannot serve, nearest first. At most 7, and
+    /// never in a circle. Unset: none.
     #[prost(string, repeated, tag = "2")]
     pub overflow_to: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
@@ -109,10 +113,42 @@ pub struct Pool {
     /// one region. Unset: 65537.
     #[prost(uint32, tag = "4")]
     pub slots: u32,
+    /// What is set of its groups (its backends in one region); at most one for each region in which it
+    /// has backends. Unset: none.
+    #[prost(message, repeated, tag = "5")]
+    pub groups: ::prost::alloc::vec::Vec<PoolRegion>,
+    /// When its new connections may leave the first region of its order. Unset: when that is full, and
+    /// when nobody there can have them.
+    #[prost(enumeration = "Isolation", tag = "6")]
+    pub isolation: i32,
+    /// Names of regions that are asked first, in this order, whatever is near. Unset: none.
+    #[prost(string, repeated, tag = "7")]
+    pub preferred_regions: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// As a last resort, where no region has a healthy backend for a packet: it may go to one whose
+    /// checks fail while less than this share of the pool's active backends is healthy, in percent, 1
+    /// to 100. Unset: never.
+    #[prost(uint32, tag = "8")]
+    pub panic_threshold_percent: u32,
+}
+/// A group: a pool's backends in one region.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PoolRegion {
+    /// Name of the region. Must be set; the pool has a backend there.
+    #[prost(string, tag = "1")]
+    pub region: ::prost::alloc::string::String,
+    /// New connections it takes a second, over all balancers, 0.1 to 10000000. Not requests on
+    /// connections that are open, and not how many are open at once. Unset: the sum over its healthy
+    /// backends of max_connection_rate_per_second where every one with a weight has that, else no limit.
+    #[prost(double, optional, tag = "2")]
+    pub capacity_per_second: ::core::option::Option<f64>,
+    /// Share of that capacity in use: 0, which drains the group (established connections stay), or 0.1
+    /// to 1. One between 0 and 1 wants a capacity. Unset: 1.
+    #[prost(double, optional, tag = "3")]
+    pub scaler: ::core::option::Option<f64>,
 }
 /// One real server. Pools may share an address: it is one host, so region and mtu must then agree.
 /// No service may have it as its VIP.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Backend {
     /// IPv4 or IPv6 address the tunnel ends at, unicast. Must be set; unique in its pool.
     #[prost(string, tag = "1")]
@@ -130,6 +166,10 @@ pub struct Backend {
     /// Largest outer IP packet towards it, bytes, 1280 to 65535. Unset: the MTU of the interface.
     #[prost(uint32, tag = "5")]
     pub mtu: u32,
+    /// New connections it takes a second in this pool, over all balancers, 0.1 to 10000000. One that
+    /// has its fill is passed over. Unset: no limit of its own.
+    #[prost(double, optional, tag = "6")]
+    pub max_connection_rate_per_second: ::core::option::Option<f64>,
 }
 /// A virtual address that clients connect to.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -152,6 +192,52 @@ pub struct Service {
     /// What a connection is hashed by. Unset: the client's address and port.
     #[prost(enumeration = "Affinity", tag = "6")]
     pub affinity: i32,
+    /// What becomes of a new connection when every region is full. Unset: the nearest serves it.
+    #[prost(enumeration = "WhenFull", tag = "7")]
+    pub when_full: i32,
+    /// How packets of a UDP service find their backend. Unset: stateless. Only for UDP.
+    #[prost(enumeration = "UdpMode", tag = "8")]
+    pub udp: i32,
+    /// How long a flow without packets is remembered, 1 s to 18 h. Only for tracked UDP. Unset: 60 s.
+    #[prost(message, optional, tag = "9")]
+    pub idle_timeout: ::core::option::Option<::prost_types::Duration>,
+}
+/// When new connections may leave the first region of a pool's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Isolation {
+    /// None.
+    Unspecified = 0,
+    /// When it is full, and when nobody there can have them.
+    None = 1,
+    /// When nobody there can have them; not when it is full.
+    OnFailure = 2,
+    /// Never.
+    Strict = 3,
+}
+impl Isolation {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ISOLATION_UNSPECIFIED",
+            Self::None => "ISOLATION_NONE",
+            Self::OnFailure => "ISOLATION_ON_FAILURE",
+            Self::Strict => "ISOLATION_STRICT",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ISOLATION_UNSPECIFIED" => Some(Self::Unspecified),
+            "ISOLATION_NONE" => Some(Self::None),
+            "ISOLATION_ON_FAILURE" => Some(Self::OnFailure),
+            "ISOLATION_STRICT" => Some(Self::Strict),
+            _ => None,
+        }
+    }
 }
 /// What the operator wants of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -163,6 +249,8 @@ pub enum WantedState {
     Active = 1,
     /// Takes nothing, whatever its health; its open connections move.
     Disabled = 2,
+    /// Takes no new connections; its open ones stay while the host answers.
+    Drain = 3,
 }
 impl WantedState {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -174,6 +262,7 @@ impl WantedState {
             Self::Unspecified => "WANTED_STATE_UNSPECIFIED",
             Self::Active => "WANTED_STATE_ACTIVE",
             Self::Disabled => "WANTED_STATE_DISABLED",
+            Self::Drain => "WANTED_STATE_DRAIN",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -182,6 +271,75 @@ impl WantedState {
             "WANTED_STATE_UNSPECIFIED" => Some(Self::Unspecified),
             "WANTED_STATE_ACTIVE" => Some(Self::Active),
             "WANTED_STATE_DISABLED" => Some(Self::Disabled),
+            "WANTED_STATE_DRAIN" => Some(Self::Drain),
+            _ => None,
+        }
+    }
+}
+/// What becomes of a new connection when every region is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum WhenFull {
+    /// Nearest.
+    Unspecified = 0,
+    /// It is served at its place in the nearest region, over the capacity, and counted.
+    Nearest = 1,
+    /// It is dropped and counted. Not for stateless UDP, which knows no connections.
+    Reject = 2,
+}
+impl WhenFull {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "WHEN_FULL_UNSPECIFIED",
+            Self::Nearest => "WHEN_FULL_NEAREST",
+            Self::Reject => "WHEN_FULL_REJECT",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "WHEN_FULL_UNSPECIFIED" => Some(Self::Unspecified),
+            "WHEN_FULL_NEAREST" => Some(Self::Nearest),
+            "WHEN_FULL_REJECT" => Some(Self::Reject),
+            _ => None,
+        }
+    }
+}
+/// How packets of a UDP service find their backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum UdpMode {
+    /// Stateless.
+    Unspecified = 0,
+    /// Every packet by its slot alone: capacity does not count, and a change of health, of wanted or of
+    /// backends moves flows.
+    Stateless = 1,
+    /// Every flow is remembered until it is idle: a new one is admitted or goes to another region as a
+    /// connection does, and stays where it went.
+    Tracked = 2,
+}
+impl UdpMode {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "UDP_MODE_UNSPECIFIED",
+            Self::Stateless => "UDP_MODE_STATELESS",
+            Self::Tracked => "UDP_MODE_TRACKED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "UDP_MODE_UNSPECIFIED" => Some(Self::Unspecified),
+            "UDP_MODE_STATELESS" => Some(Self::Stateless),
+            "UDP_MODE_TRACKED" => Some(Self::Tracked),
             _ => None,
         }
     }
@@ -194,7 +352,7 @@ pub enum Protocol {
     Unspecified = 0,
     /// TCP.
     Tcp = 1,
-    /// UDP: every packet goes by its slot alone; a health change moves flows.
+    /// UDP.
     Udp = 2,
 }
 impl Protocol {
@@ -281,7 +439,8 @@ pub struct Change {
     /// What happened.
     #[prost(enumeration = "change::Kind", tag = "1")]
     pub kind: i32,
-    /// The object: "service web", "pool web: backend 10.0.0.1", "region eu", "hash key". A pool that
+    /// The object: "service web", "pool web: backend 10.0.0.1", "region eu", "hash key",
+    /// "balancers". A pool that
     /// comes or goes speaks for its backends.
     #[prost(string, tag = "2")]
     pub object: ::prost::alloc::string::String,

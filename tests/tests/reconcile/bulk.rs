@@ -4,7 +4,9 @@ use anyhow::{Result, ensure};
 use lb_common::abi::{limits, member::MemberState};
 use lb_daemon::{
     ids::{Ids, Named},
-    model::{Affinity, Backend, Configuration, Pool, Protocol, Region, Service, WantedState},
+    model::{
+        Affinity, Backend, Configuration, Pool, Protocol, Region, Service, WantedState, WhenFull,
+    },
     plan::{self, Sources},
     reconcile::{Applied, ReconcileError},
 };
@@ -21,11 +23,16 @@ pub(crate) fn many(pools: u16, members: u16, slots: u32, first: u16) -> Configur
     let mut configuration = Configuration::default();
     configuration.regions.insert(name("eu"), Region::default());
     for n in 0..pools {
-        let mut pool = Pool { backends: [].into(), health_checks: vec![], slots };
+        let mut pool = Pool { slots, ..Pool::default() };
         for member in 0..members {
             let [high, low] = (first + n + member).to_be_bytes();
-            let backend =
-                Backend { region: name("eu"), weight: 1, wanted: WantedState::Active, mtu: None };
+            let backend = Backend {
+                region: name("eu"),
+                weight: 1,
+                wanted: WantedState::Active,
+                mtu: None,
+                max_connection_rate: None,
+            };
             pool.backends.insert([10, 1, high, low].into(), backend);
         }
         configuration.pools.insert(name(&format!("pool{n}")), pool);
@@ -35,6 +42,8 @@ pub(crate) fn many(pools: u16, members: u16, slots: u32, first: u16) -> Configur
             protocol: Protocol::Tcp,
             pool: name(&format!("pool{n}")),
             affinity: Affinity::Connection,
+            when_full: WhenFull::Nearest,
+            idle_timeout: None,
         };
         configuration.services.insert(name(&format!("service{n}")), service);
     }

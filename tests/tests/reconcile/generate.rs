@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use fastrand::Rng;
 use lb_common::abi::member::MemberState;
 use lb_daemon::model::{
-    Affinity, Backend, Configuration, Name, Pool, Protocol, Region, Service, WantedState,
+    Affinity, Backend, Configuration, Name, Pool, Protocol, Region, Service, WantedState, WhenFull,
 };
 
 /// States to choose from, up more often.
@@ -32,12 +32,13 @@ fn region(n: u8) -> Name {
 pub(crate) fn backend(rng: &mut Rng, n: u8) -> Backend {
     let weight = if rng.u8(..6) == 0 { 0 } else { rng.u32(1..5) };
     let mtu = n.is_multiple_of(7).then_some(1400);
-    Backend { region: region(n), weight, wanted: WantedState::Active, mtu }
+    let (region, wanted) = (region(n), WantedState::Active);
+    Backend { region, weight, wanted, mtu, max_connection_rate: None }
 }
 
 fn pool(rng: &mut Rng) -> Pool {
     let slots = *rng.choice(&[31, 251, 251, 65_537]).unwrap();
-    let mut pool = Pool { backends: [].into(), health_checks: vec![], slots };
+    let mut pool = Pool { slots, ..Pool::default() };
     for _ in 0..rng.u8(..7) {
         let n = rng.u8(1..30);
         pool.backends.insert(host(n), backend(rng, n));
@@ -45,14 +46,16 @@ fn pool(rng: &mut Rng) -> Pool {
     pool
 }
 
-/// Regions that overflow to each other in some order.
+/// Regions, each of which overflows to some that come after it in some order.
 pub(crate) fn start(rng: &mut Rng) -> Configuration {
     let mut configuration = Configuration::default();
-    for n in 0..4 {
-        let mut overflow_to: Vec<_> = (0..4).filter(|other| *other != n).map(region).collect();
+    let mut regions: Vec<_> = (0..4).map(region).collect();
+    rng.shuffle(&mut regions);
+    while let Some(region) = regions.pop() {
+        let mut overflow_to = regions.clone();
         rng.shuffle(&mut overflow_to);
         overflow_to.truncate(rng.usize(..4));
-        configuration.regions.insert(region(n), Region { overflow_to });
+        configuration.regions.insert(region, Region { overflow_to });
     }
     configuration
 }
@@ -99,6 +102,8 @@ fn service(rng: &mut Rng, configuration: &mut Configuration) {
         protocol: if rng.bool() { Protocol::Tcp } else { Protocol::Udp },
         pool,
         affinity: if rng.bool() { Affinity::Connection } else { Affinity::Client },
+        when_full: WhenFull::Nearest,
+        idle_timeout: None,
     };
     let key = |service: &Service| (service.address, service.port, service.protocol);
     configuration.services.retain(|_, other| key(other) != key(&service));

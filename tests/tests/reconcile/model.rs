@@ -14,7 +14,7 @@ use lb_common::abi::{
 use lb_daemon::{
     dataplane::{PinnedMaps, PoolView},
     maglev,
-    model::{Affinity, Backend, Name, Pool},
+    model::{Affinity, Backend, Isolation, Name, Pool},
 };
 
 use crate::world::{OWN_KEY, SOURCE, World};
@@ -57,18 +57,27 @@ fn services(world: &World, maps: &PinnedMaps) -> Result<()> {
 
 /// Regions of a pool that have a weight, in the order that the documents state.
 fn order(world: &World, pool: &Pool) -> Vec<Name> {
-    let has_weight =
-        |region: &Name| pool.backends.values().any(|b| b.region == *region && b.weight > 0);
-    let mut order: Vec<Name> = world.own.iter().cloned().collect();
-    if let Some(own) = &world.own {
-        order.extend(world.configuration.regions[own].overflow_to.iter().cloned());
+    let regions = &world.configuration.regions;
+    let mut order: Vec<Name> = Vec::new();
+    let mut wave: Vec<Name> = world.own.iter().cloned().collect();
+    while !wave.is_empty() {
+        wave.retain(|region| !order.contains(region));
+        order.extend(wave.iter().cloned());
+        wave = wave.iter().flat_map(|region| regions[region].overflow_to.clone()).collect();
     }
-    for region in world.configuration.regions.keys() {
-        if !order.contains(region) {
-            order.push(region.clone());
+    let mut all = pool.preferred_regions.clone();
+    all.extend(order);
+    all.extend(regions.keys().cloned());
+    let mut order: Vec<Name> = Vec::new();
+    for region in all {
+        let has_weight = pool.backends.values().any(|b| b.region == region && b.weight > 0);
+        if has_weight && !order.contains(&region) {
+            order.push(region);
         }
     }
-    order.retain(has_weight);
+    if pool.isolation == Isolation::Strict {
+        order.truncate(1);
+    }
     order
 }
 

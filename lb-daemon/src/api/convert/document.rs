@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 use spillway_proto::v1;
 
 use crate::document::{
-    Affinity, Backend, Document, HealthCheck, HttpProbe, Pool, Probe, Protocol, Region, Service,
-    WantedState,
+    Affinity, Backend, Document, HealthCheck, HttpProbe, Isolation, Pool, PoolRegion, Probe,
+    Protocol, Region, Service, UdpMode, WantedState, WhenFull,
 };
 
 /// A message holds what this version has no word for: it comes from a newer daemon.
@@ -26,6 +26,7 @@ impl From<Document> for v1::Configuration {
             pools: document.pools.into_iter().map(Into::into).collect(),
             services: document.services.into_iter().map(Into::into).collect(),
             hash_key: document.hash_key.unwrap_or_default(),
+            balancers: number(document.balancers),
         }
     }
 }
@@ -34,9 +35,11 @@ impl TryFrom<v1::Configuration> for Document {
     type Error = UnknownValue;
 
     fn try_from(message: v1::Configuration) -> Result<Self, UnknownValue> {
-        let v1::Configuration { regions, health_checks, pools, services, hash_key } = message;
+        let v1::Configuration { regions, health_checks, pools, services, hash_key, balancers } =
+            message;
         Ok(Self {
             hash_key: text(hash_key),
+            balancers: NonZeroU32::new(balancers),
             regions: regions.into_iter().map(Into::into).collect(),
             health_checks: each(health_checks)?,
             pools: each(pools)?,
@@ -86,9 +89,7 @@ impl TryFrom<v1::HealthCheck> for HealthCheck {
     fn try_from(message: v1::HealthCheck) -> Result<Self, UnknownValue> {
         let unknown =
             |field| UnknownValue { object: "health check", name: message.name.clone(), field };
-        let duration = |field, value: Option<prost_types::Duration>| {
-            value.map(std::time::Duration::try_from).transpose().map_err(|_| unknown(field))
-        };
+        let duration = |field, value| duration(value).ok_or_else(|| unknown(field));
         Ok(Self {
             probe: match message.probe.clone() {
                 Some(v1::health_check::Probe::Tcp(v1::TcpProbe {})) => Probe::Tcp,
@@ -113,11 +114,21 @@ impl TryFrom<v1::HealthCheck> for HealthCheck {
 
 impl From<Pool> for v1::Pool {
     fn from(pool: Pool) -> Self {
+        let isolation = match pool.isolation {
+            None => v1::Isolation::Unspecified,
+            Some(Isolation::None) => v1::Isolation::None,
+            Some(Isolation::OnFailure) => v1::Isolation::OnFailure,
+            Some(Isolation::Strict) => v1::Isolation::Strict,
+        };
         Self {
             name: pool.name,
             backends: pool.backends.into_iter().map(Into::into).collect(),
             health_checks: pool.health_checks,
             slots: number(pool.slots),
+            groups: pool.groups.into_iter().map(Into::into).collect(),
+            isolation: isolation.into(),
+            preferred_regions: pool.preferred_regions,
+            panic_threshold_percent: number(pool.panic_threshold_percent),
         }
     }
 }
@@ -126,12 +137,40 @@ impl TryFrom<v1::Pool> for Pool {
     type Error = UnknownValue;
 
     fn try_from(message: v1::Pool) -> Result<Self, UnknownValue> {
+        let isolation = match v1::Isolation::try_from(message.isolation) {
+            Ok(v1::Isolation::Unspecified) => None,
+            Ok(v1::Isolation::None) => Some(Isolation::None),
+            Ok(v1::Isolation::OnFailure) => Some(Isolation::OnFailure),
+            Ok(v1::Isolation::Strict) => Some(Isolation::Strict),
+            Err(_) => {
+                let name = message.name;
+                return Err(UnknownValue { object: "pool", name, field: "isolation" });
+            }
+        };
         Ok(Self {
             name: message.name,
             health_checks: message.health_checks,
             slots: NonZeroU32::new(message.slots),
+            isolation,
+            preferred_regions: message.preferred_regions,
+            panic_threshold_percent: NonZeroU32::new(message.panic_threshold_percent),
+            groups: message.groups.into_iter().map(Into::into).collect(),
             backends: each(message.backends)?,
         })
+    }
+}
+
+impl From<PoolRegion> for v1::PoolRegion {
+    fn from(group: PoolRegion) -> Self {
+        let PoolRegion { region, capacity, scaler } = group;
+        Self { region, capacity_per_second: capacity, scaler }
+    }
+}
+
+impl From<v1::PoolRegion> for PoolRegion {
+    fn from(message: v1::PoolRegion) -> Self {
+        let v1::PoolRegion { region, capacity_per_second, scaler } = message;
+        Self { region, capacity: capacity_per_second, scaler }
     }
 }
 
@@ -141,6 +180,7 @@ impl From<Backend> for v1::Backend {
             None => v1::WantedState::Unspecified,
             Some(WantedState::Active) => v1::WantedState::Active,
             Some(WantedState::Disabled) => v1::WantedState::Disabled,
+            Some(WantedState::Drain) => v1::WantedState::Drain,
         };
         Self {
             address: backend.address,
@@ -148,6 +188,7 @@ impl From<Backend> for v1::Backend {
             weight: backend.weight,
             wanted: wanted.into(),
             mtu: number(backend.mtu),
+            max_connection_rate_per_second: backend.max_connection_rate,
         }
     }
 }
@@ -160,6 +201,7 @@ impl TryFrom<v1::Backend> for Backend {
             Ok(v1::WantedState::Unspecified) => None,
             Ok(v1::WantedState::Active) => Some(WantedState::Active),
             Ok(v1::WantedState::Disabled) => Some(WantedState::Disabled),
+            Ok(v1::WantedState::Drain) => Some(WantedState::Drain),
             Err(_) => {
                 let name = message.address;
                 return Err(UnknownValue { object: "backend", name, field: "wanted" });
@@ -171,6 +213,7 @@ impl TryFrom<v1::Backend> for Backend {
             weight: message.weight,
             wanted,
             mtu: NonZeroU32::new(message.mtu),
+            max_connection_rate: message.max_connection_rate_per_second,
         })
     }
 }
@@ -186,6 +229,16 @@ impl From<Service> for v1::Service {
             Some(Affinity::Connection) => v1::Affinity::Connection,
             Some(Affinity::Client) => v1::Affinity::Client,
         };
+        let when_full = match service.when_full {
+            None => v1::WhenFull::Unspecified,
+            Some(WhenFull::Nearest) => v1::WhenFull::Nearest,
+            Some(WhenFull::Reject) => v1::WhenFull::Reject,
+        };
+        let udp = match service.udp {
+            None => v1::UdpMode::Unspecified,
+            Some(UdpMode::Stateless) => v1::UdpMode::Stateless,
+            Some(UdpMode::Tracked) => v1::UdpMode::Tracked,
+        };
         Self {
             name: service.name,
             address: service.address,
@@ -193,6 +246,9 @@ impl From<Service> for v1::Service {
             protocol: protocol.into(),
             pool: service.pool,
             affinity: affinity.into(),
+            when_full: when_full.into(),
+            udp: udp.into(),
+            idle_timeout: service.idle_timeout.map(saturating_duration),
         }
     }
 }
@@ -213,6 +269,19 @@ impl TryFrom<v1::Service> for Service {
             Ok(v1::Affinity::Client) => Some(Affinity::Client),
             Err(_) => return Err(unknown("affinity")),
         };
+        let when_full = match v1::WhenFull::try_from(message.when_full) {
+            Ok(v1::WhenFull::Unspecified) => None,
+            Ok(v1::WhenFull::Nearest) => Some(WhenFull::Nearest),
+            Ok(v1::WhenFull::Reject) => Some(WhenFull::Reject),
+            Err(_) => return Err(unknown("when_full")),
+        };
+        let udp = match v1::UdpMode::try_from(message.udp) {
+            Ok(v1::UdpMode::Unspecified) => None,
+            Ok(v1::UdpMode::Stateless) => Some(UdpMode::Stateless),
+            Ok(v1::UdpMode::Tracked) => Some(UdpMode::Tracked),
+            Err(_) => return Err(unknown("udp")),
+        };
+        let idle_timeout = duration(message.idle_timeout).ok_or_else(|| unknown("idle_timeout"))?;
         Ok(Self {
             name: message.name,
             address: message.address,
@@ -220,6 +289,9 @@ impl TryFrom<v1::Service> for Service {
             protocol,
             pool: message.pool,
             affinity,
+            when_full,
+            udp,
+            idle_timeout,
         })
     }
 }
@@ -234,6 +306,11 @@ fn text(value: String) -> Option<String> {
 
 fn number(value: Option<NonZeroU32>) -> u32 {
     value.map_or(0, NonZeroU32::get)
+}
+
+/// A duration that may be unset; the outer `None`: it is none at all.
+fn duration(message: Option<prost_types::Duration>) -> Option<Option<std::time::Duration>> {
+    message.map(std::time::Duration::try_from).transpose().ok()
 }
 
 /// Durations beyond protobuf's range become its largest; the validation behind refuses them anyway.

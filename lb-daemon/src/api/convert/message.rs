@@ -5,8 +5,8 @@ use std::{net::IpAddr, time::Duration};
 use spillway_proto::v1;
 
 use crate::model::{
-    Affinity, Backend, Configuration, HealthCheck, Name, Pool, Probe, Protocol, Region, Service,
-    WantedState,
+    Affinity, Backend, Configuration, GroupSettings, HealthCheck, Isolation, Name, Pool, Probe,
+    Protocol, Rate, Region, Service, WantedState, WhenFull,
 };
 
 impl From<&Configuration> for v1::Configuration {
@@ -17,6 +17,7 @@ impl From<&Configuration> for v1::Configuration {
             pools: configuration.pools.iter().map(pool).collect(),
             services: configuration.services.iter().map(service).collect(),
             hash_key: configuration.hash_key.map(hash_key).unwrap_or_default(),
+            balancers: configuration.balancers.get(),
         }
     }
 }
@@ -57,6 +58,23 @@ fn pool((name, pool): (&Name, &Pool)) -> v1::Pool {
         backends: pool.backends.iter().map(backend).collect(),
         health_checks: names(&pool.health_checks),
         slots: pool.slots,
+        groups: pool.groups.iter().map(group).collect(),
+        isolation: match pool.isolation {
+            Isolation::None => v1::Isolation::None,
+            Isolation::OnFailure => v1::Isolation::OnFailure,
+            Isolation::Strict => v1::Isolation::Strict,
+        }
+        .into(),
+        preferred_regions: names(&pool.preferred_regions),
+        panic_threshold_percent: pool.panic_threshold_percent,
+    }
+}
+
+fn group((region, group): (&Name, &GroupSettings)) -> v1::PoolRegion {
+    v1::PoolRegion {
+        region: region.to_string(),
+        capacity_per_second: group.capacity.map(Rate::per_second),
+        scaler: Some(group.scaler.share()),
     }
 }
 
@@ -68,9 +86,11 @@ fn backend((address, backend): (&IpAddr, &Backend)) -> v1::Backend {
         wanted: match backend.wanted {
             WantedState::Active => v1::WantedState::Active,
             WantedState::Disabled => v1::WantedState::Disabled,
+            WantedState::Drain => v1::WantedState::Drain,
         }
         .into(),
         mtu: backend.mtu.map_or(0, u32::from),
+        max_connection_rate_per_second: backend.max_connection_rate.map(Rate::per_second),
     }
 }
 
@@ -90,6 +110,18 @@ fn service((name, service): (&Name, &Service)) -> v1::Service {
             Affinity::Client => v1::Affinity::Client,
         }
         .into(),
+        when_full: match service.when_full {
+            WhenFull::Nearest => v1::WhenFull::Nearest,
+            WhenFull::Reject => v1::WhenFull::Reject,
+        }
+        .into(),
+        udp: match (service.protocol, service.idle_timeout) {
+            (Protocol::Tcp, _) => v1::UdpMode::Unspecified,
+            (Protocol::Udp, None) => v1::UdpMode::Stateless,
+            (Protocol::Udp, Some(_)) => v1::UdpMode::Tracked,
+        }
+        .into(),
+        idle_timeout: service.idle_timeout.map(duration),
     }
 }
 
@@ -97,7 +129,7 @@ fn names(names: &[Name]) -> Vec<String> {
     names.iter().map(Name::to_string).collect()
 }
 
-/// Durations of a model are at most an hour.
+/// Durations of a model are hours at most.
 pub(super) fn duration(duration: Duration) -> prost_types::Duration {
     prost_types::Duration {
         seconds: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),

@@ -1,4 +1,4 @@
-use MemberState::{Dead, Up};
+use MemberState::{Dead, Unfit, Up};
 
 use super::*;
 
@@ -107,4 +107,65 @@ async fn a_backend_that_was_removed_comes_back_as_a_new_one() {
     daemon.apply(WEB).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), Dead);
     assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "not checked yet");
+}
+
+/// What `web` becomes when its first backend is drained.
+fn drained() -> String {
+    web(DISABLED.0, &DISABLED.1.replace("disabled", "drain"))
+}
+
+#[tokio::test]
+async fn what_is_drained_keeps_its_connections_while_it_lives() {
+    let mut daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    let up = daemon.backend("web", "10.0.0.1").await;
+    daemon.apply(&drained()).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), Unfit);
+    let status = daemon.backend("web", "10.0.0.1").await;
+    assert_eq!((status.state, &*status.reason), (Unfit, "drained"));
+    assert!(status.since >= up.since);
+    assert_eq!(daemon.running.targets.borrow().len(), 2, "it is still asked");
+
+    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    assert_eq!(daemon.backend("web", "10.0.0.1").await, status, "that is no news");
+    daemon.judge("web", "10.0.0.1", false, "check tcp: timed out").await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), Dead);
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "check tcp: timed out");
+    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), Unfit);
+
+    daemon.restart().await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), Unfit);
+    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "drained");
+
+    daemon.apply(WEB).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), Up, "its checks pass");
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "all checks pass");
+}
+
+#[tokio::test]
+async fn a_drain_that_the_packet_path_missed_is_made_up_for() {
+    let mut daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    daemon.apply(&drained()).await.unwrap();
+    // Killed between disk and maps: the maps still have it up.
+    let key = (name("web"), ip("10.0.0.1"));
+    let missed = |path: &Twin| assert_eq!(path.content().states.insert(key, Up), Some(Unfit));
+    daemon.restart_after(missed).await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), Unfit);
+}
+
+#[tokio::test]
+async fn without_checks_what_is_drained_is_unfit_and_comes_back_at_once() {
+    let daemon = Daemon::new();
+    let unchecked = |text: &str| text.replace("health_checks = [\"tcp\"]", "");
+    daemon.apply(&unchecked(WEB)).await.unwrap();
+    daemon.apply(&unchecked(&drained())).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), Unfit);
+    assert_eq!(daemon.state("web", "10.0.0.2"), Up);
+    daemon.apply(&unchecked(WEB)).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), Up);
 }

@@ -2,6 +2,7 @@
 //! so the same message always gets the same answer.
 
 mod address;
+mod group;
 mod hash_key;
 mod health_check;
 mod names;
@@ -33,7 +34,9 @@ pub fn configuration(message: &v1::Configuration) -> Result<Configuration, Inval
         pools: pools.build(&message.pools, |at, m| pool::pool(at, m, &regions, &checks))?,
         services: services.build(&message.services, |at, m| service::service(at, m, &pools))?,
         hash_key: hash_key::hash_key(&message.hash_key)?,
+        balancers: number::balancers(message.balancers)?,
     };
+    region::no_circle(&regions, &configuration)?;
     service::distinct(message, &configuration)?;
     pool::consistent(message, &configuration)?;
     room::enough(&configuration)?;

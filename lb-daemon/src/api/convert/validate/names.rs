@@ -46,6 +46,11 @@ impl Names {
         .collect()
     }
 
+    /// The names in their order.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = &Name> {
+        self.in_order.iter()
+    }
+
     /// The name that a field of another object refers to.
     pub(super) fn resolve(
         &self,

@@ -1,8 +1,9 @@
 //! Numbers within bounds.
 
-use std::{fmt::Display, ops::RangeInclusive, time::Duration};
+use std::{fmt::Display, num::NonZeroU32, ops::RangeInclusive, time::Duration};
 
 use super::super::invalid::{Invalid, Place};
+use crate::model::Rate;
 
 /// A number that must be within a range.
 pub(super) fn within<T: TryFrom<u32> + Copy>(
@@ -34,6 +35,25 @@ pub(super) fn port(at: &Place, number: u32) -> Result<u16, Invalid> {
         0 => at.wrong("port", "must be set; give 1 to 65535"),
         _ => at.wrong("port", format_args!("{number} is not a port; give 1 to 65535")),
     })
+}
+
+/// Balancers that share the capacities.
+pub(super) fn balancers(number: u32) -> Result<NonZeroU32, Invalid> {
+    let number = within_or(&Place::default(), "balancers", number, 1..=1000, 1)?;
+    Ok(NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN))
+}
+
+/// A rate of new connections that may be unset.
+pub(super) fn rate(
+    at: &Place,
+    field: &'static str,
+    per_second: Option<f64>,
+) -> Result<Option<Rate>, Invalid> {
+    let Some(per_second) = per_second else { return Ok(None) };
+    let (low, high) = (Rate::LOWEST, Rate::HIGHEST);
+    let out_of_range =
+        || format!("{per_second} is not within {low} to {high} new connections a second");
+    Rate::new(per_second).map(Some).ok_or_else(|| at.wrong(field, out_of_range()))
 }
 
 /// A duration between two others.

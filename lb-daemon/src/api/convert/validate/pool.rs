@@ -10,9 +10,9 @@ use spillway_proto::v1;
 
 use super::{
     super::invalid::{Invalid, Place},
-    Names, address, number,
+    Names, address, group, number,
 };
-use crate::model::{Backend, Configuration, Name, Pool, WantedState};
+use crate::model::{Backend, Configuration, Isolation, Name, Pool, WantedState};
 
 const FEWEST_SLOTS: u32 = 7;
 const MOST_SLOTS: u32 = 16_777_213;
@@ -39,7 +39,24 @@ pub(super) fn pool(
         backends.insert(address, backend(&at, message, regions)?);
     }
     let health_checks = checks.resolve_each(at, "health_checks", &message.health_checks)?;
-    let pool = Pool { slots: slots(at, message.slots)?, backends, health_checks };
+    let pool = Pool {
+        slots: slots(at, message.slots)?,
+        groups: group::groups(at, &message.groups, regions, &backends)?,
+        isolation: isolation(at, message.isolation)?,
+        preferred_regions: regions.resolve_each(
+            at,
+            "preferred_regions",
+            &message.preferred_regions,
+        )?,
+        panic_threshold_percent: number::within(
+            at,
+            "panic_threshold_percent",
+            message.panic_threshold_percent,
+            0..=100,
+        )?,
+        backends,
+        health_checks,
+    };
     tables(at, &pool)?;
     Ok(pool)
 }
@@ -54,6 +71,7 @@ fn backend(at: &Place, message: &v1::Backend, regions: &Names) -> Result<Backend
         wanted: match v1::WantedState::try_from(message.wanted) {
             Ok(v1::WantedState::Unspecified | v1::WantedState::Active) => WantedState::Active,
             Ok(v1::WantedState::Disabled) => WantedState::Disabled,
+            Ok(v1::WantedState::Drain) => WantedState::Drain,
             Err(_) => {
                 let cause = format!("{} is no state that this version knows", message.wanted);
                 return Err(at.wrong("wanted", cause));
@@ -63,7 +81,23 @@ fn backend(at: &Place, message: &v1::Backend, regions: &Names) -> Result<Backend
             0 => None,
             mtu => Some(number::within(at, "mtu", mtu, LEAST_MTU..=65_535)?),
         },
+        max_connection_rate: {
+            let rate = message.max_connection_rate_per_second;
+            number::rate(at, "max_connection_rate_per_second", rate)?
+        },
     })
+}
+
+fn isolation(at: &Place, number: i32) -> Result<Isolation, Invalid> {
+    match v1::Isolation::try_from(number) {
+        Ok(v1::Isolation::Unspecified | v1::Isolation::None) => Ok(Isolation::None),
+        Ok(v1::Isolation::OnFailure) => Ok(Isolation::OnFailure),
+        Ok(v1::Isolation::Strict) => Ok(Isolation::Strict),
+        Err(_) => {
+            let cause = format!("{number} is no isolation that this version knows");
+            Err(at.wrong("isolation", cause))
+        }
+    }
 }
 
 fn slots(at: &Place, slots: u32) -> Result<u32, Invalid> {

@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use spillway_proto::v1;
 
@@ -6,7 +6,12 @@ use super::{
     super::invalid::{Invalid, Place},
     Names, address, number,
 };
-use crate::model::{Affinity, Configuration, Name, Protocol, Service};
+use crate::model::{Affinity, Configuration, Name, Protocol, Service, WhenFull};
+
+const SHORTEST_IDLE: Duration = Duration::from_secs(1);
+/// What sixteen bits of seconds hold, rounded down.
+const LONGEST_IDLE: Duration = Duration::from_secs(18 * 3600);
+const DEFAULT_IDLE: Duration = Duration::from_secs(60);
 
 /// A service whose pool is known.
 pub(super) fn service(
@@ -14,20 +19,14 @@ pub(super) fn service(
     message: &v1::Service,
     pools: &Names,
 ) -> Result<Service, Invalid> {
+    let (address, port) =
+        (address::address(at, &message.address)?, number::port(at, message.port)?);
+    let protocol = protocol(at, message.protocol)?;
+    let idle_timeout = idle_timeout(at, message, protocol)?;
     Ok(Service {
-        address: address::address(at, &message.address)?,
-        port: number::port(at, message.port)?,
-        protocol: match v1::Protocol::try_from(message.protocol) {
-            Ok(v1::Protocol::Tcp) => Protocol::Tcp,
-            Ok(v1::Protocol::Udp) => Protocol::Udp,
-            Ok(v1::Protocol::Unspecified) => {
-                return Err(at.wrong("protocol", "must be set; give tcp or udp"));
-            }
-            Err(_) => {
-                let cause = format!("{} is no protocol that this version knows", message.protocol);
-                return Err(at.wrong("protocol", cause));
-            }
-        },
+        address,
+        port,
+        protocol,
         pool: pools.resolve(at, "pool", &message.pool)?,
         affinity: match v1::Affinity::try_from(message.affinity) {
             Ok(v1::Affinity::Unspecified | v1::Affinity::Connection) => Affinity::Connection,
@@ -37,7 +36,70 @@ pub(super) fn service(
                 return Err(at.wrong("affinity", cause));
             }
         },
+        when_full: when_full(at, message.when_full, protocol, idle_timeout)?,
+        idle_timeout,
     })
+}
+
+fn protocol(at: &Place, number: i32) -> Result<Protocol, Invalid> {
+    match v1::Protocol::try_from(number) {
+        Ok(v1::Protocol::Tcp) => Ok(Protocol::Tcp),
+        Ok(v1::Protocol::Udp) => Ok(Protocol::Udp),
+        Ok(v1::Protocol::Unspecified) => Err(at.wrong("protocol", "must be set; give tcp or udp")),
+        Err(_) => {
+            let cause = format!("{number} is no protocol that this version knows");
+            Err(at.wrong("protocol", cause))
+        }
+    }
+}
+
+/// How long flows are remembered; `None`: they are not.
+fn idle_timeout(
+    at: &Place,
+    message: &v1::Service,
+    protocol: Protocol,
+) -> Result<Option<Duration>, Invalid> {
+    let tracked = match v1::UdpMode::try_from(message.udp) {
+        Ok(v1::UdpMode::Unspecified) => false,
+        Ok(_) if protocol == Protocol::Tcp => {
+            return Err(at.wrong("udp", "is for UDP; this service is TCP"));
+        }
+        Ok(mode) => mode == v1::UdpMode::Tracked,
+        Err(_) => {
+            let cause = format!("{} is no mode that this version knows", message.udp);
+            return Err(at.wrong("udp", cause));
+        }
+    };
+    match message.idle_timeout {
+        None => Ok(tracked.then_some(DEFAULT_IDLE)),
+        Some(_) if !tracked => {
+            Err(at.wrong("idle_timeout", "is for tracked UDP; this service is not"))
+        }
+        Some(timeout) => {
+            let (shortest, longest) = (SHORTEST_IDLE, LONGEST_IDLE);
+            number::duration(at, "idle_timeout", timeout, shortest, longest, "18h").map(Some)
+        }
+    }
+}
+
+fn when_full(
+    at: &Place,
+    number: i32,
+    protocol: Protocol,
+    idle_timeout: Option<Duration>,
+) -> Result<WhenFull, Invalid> {
+    match v1::WhenFull::try_from(number) {
+        Ok(v1::WhenFull::Unspecified | v1::WhenFull::Nearest) => Ok(WhenFull::Nearest),
+        Ok(v1::WhenFull::Reject) if protocol == Protocol::Udp && idle_timeout.is_none() => {
+            let cause = "reject is not for stateless UDP, which knows no new connections";
+            Err(at.wrong("when_full", cause))
+        }
+        Ok(v1::WhenFull::Reject) => Ok(WhenFull::Reject),
+        Err(_) => {
+            let cause = format!("{number} is no answer that this version knows");
+            Err(at.wrong("when_full", cause))
+        }
+    }
 }
 
 /// No two services have the same address, port and protocol.

@@ -17,17 +17,34 @@ pub(super) fn garbage() -> impl Strategy<Value = v1::Configuration> {
         prop::option::of((any::<i64>(), any::<i32>()))
             .prop_map(|duration| duration.map(|(seconds, nanos)| Duration { seconds, nanos }))
     };
-    let backend = (text(), text(), any::<Option<u32>>(), -1i32..4, number()).prop_map(
-        |(address, region, weight, wanted, mtu)| v1::Backend {
+    let float =
+        || prop::option::of(prop_oneof![Just(0.0), Just(1.0), 0.0f64..2.0, prop::num::f64::ANY]);
+    let backend = (text(), text(), any::<Option<u32>>(), -1i32..5, number(), float()).prop_map(
+        |(address, region, weight, wanted, mtu, rate)| v1::Backend {
             address,
             region,
             weight,
             wanted,
             mtu,
+            max_connection_rate_per_second: rate,
         },
     );
-    let pool = (text(), prop::collection::vec(backend, 0..4), number()).prop_map(
-        |(name, backends, slots)| v1::Pool { name, backends, health_checks: vec![], slots },
+    let group = (text(), float(), float()).prop_map(|(region, capacity_per_second, scaler)| {
+        v1::PoolRegion { region, capacity_per_second, scaler }
+    });
+    let regions = || prop::collection::vec(text(), 0..3);
+    let rest = (prop::collection::vec(group, 0..3), -1i32..5, regions(), number());
+    let pool = (text(), prop::collection::vec(backend, 0..4), number(), rest).prop_map(
+        |(name, backends, slots, (groups, isolation, preferred_regions, panic))| v1::Pool {
+            name,
+            backends,
+            health_checks: vec![],
+            slots,
+            groups,
+            isolation,
+            preferred_regions,
+            panic_threshold_percent: panic,
+        },
     );
     let check = (text(), number(), duration(), duration(), number()).prop_map(
         |(name, port, interval, timeout, rise)| v1::HealthCheck {
@@ -40,25 +57,31 @@ pub(super) fn garbage() -> impl Strategy<Value = v1::Configuration> {
             ..Default::default()
         },
     );
-    let service = (text(), text(), number(), -1i32..4, text(), -1i32..4).prop_map(
-        |(name, address, port, protocol, pool, affinity)| v1::Service {
-            name,
-            address,
-            port,
-            protocol,
-            pool,
-            affinity,
+    let rest = (-1i32..4, -1i32..4, duration());
+    let service = (text(), text(), number(), -1i32..4, text(), -1i32..4, rest).prop_map(
+        |(name, address, port, protocol, pool, affinity, (when_full, udp, idle_timeout))| {
+            v1::Service {
+                name,
+                address,
+                port,
+                protocol,
+                pool,
+                affinity,
+                when_full,
+                udp,
+                idle_timeout,
+            }
         },
     );
-    let region = (text(), prop::collection::vec(text(), 0..3));
+    let region = (text(), regions());
     (
         prop::collection::vec(region, 0..3),
         prop::collection::vec(check, 0..3),
         prop::collection::vec(pool, 0..3),
         prop::collection::vec(service, 0..3),
-        text(),
+        (text(), number()),
     )
-        .prop_map(|(regions, health_checks, pools, services, hash_key)| v1::Configuration {
+        .prop_map(|(regions, health_checks, pools, services, rest)| v1::Configuration {
             regions: regions
                 .into_iter()
                 .map(|(name, overflow_to)| v1::Region { name, overflow_to })
@@ -66,6 +89,7 @@ pub(super) fn garbage() -> impl Strategy<Value = v1::Configuration> {
             health_checks,
             pools,
             services,
-            hash_key,
+            hash_key: rest.0,
+            balancers: rest.1,
         })
 }

@@ -73,6 +73,11 @@ pub(super) const MISTAKES: &[(Mistake, &str, &str)] = &[
         "regions[0].overflow_to",
     ),
     (
+        |m| m.regions[1].overflow_to = vec!["eu".into()],
+        r#"regions[0] "eu": overflow_to: leads in a circle: eu -> us -> eu"#,
+        "regions[0].overflow_to",
+    ),
+    (
         |m| m.health_checks[0].probe = None,
         r#"health_checks[0] "http": probe: must be set; give tcp or http"#,
         "health_checks[0].probe",
@@ -240,14 +245,116 @@ pub(super) const MISTAKES: &[(Mistake, &str, &str)] = &[
         "pools[0].backends[1].weight",
     ),
     (
-        |m| m.pools[0].backends[1].wanted = 3,
-        r#"pools[0] "web": backends[1] "10.0.0.2": wanted: 3 is no state that this version knows"#,
+        |m| m.pools[0].backends[1].wanted = 4,
+        r#"pools[0] "web": backends[1] "10.0.0.2": wanted: 4 is no state that this version knows"#,
         "pools[0].backends[1].wanted",
     ),
     (
         |m| m.pools[0].backends[1].mtu = 1279,
         r#"pools[0] "web": backends[1] "10.0.0.2": mtu: 1279 is not within 1280 to 65535"#,
         "pools[0].backends[1].mtu",
+    ),
+    (
+        |m| m.pools[0].groups[0].capacity_per_second = Some(-5.0),
+        r#"pools[0] "web": groups[0] "eu": capacity_per_second: -5 is not within 0.1 to 10000000 new connections a second"#,
+        "pools[0].groups[0].capacity_per_second",
+    ),
+    (
+        |m| m.pools[0].groups[0].capacity_per_second = Some(0.0),
+        r#"pools[0] "web": groups[0] "eu": capacity_per_second: 0 is not within 0.1 to 10000000 new connections a second"#,
+        "pools[0].groups[0].capacity_per_second",
+    ),
+    (
+        |m| m.pools[0].groups[0].capacity_per_second = Some(0.05),
+        r#"pools[0] "web": groups[0] "eu": capacity_per_second: 0.05 is not within 0.1 to 10000000 new connections a second"#,
+        "pools[0].groups[0].capacity_per_second",
+    ),
+    (
+        |m| m.pools[0].groups[0].capacity_per_second = Some(10_000_001.0),
+        r#"pools[0] "web": groups[0] "eu": capacity_per_second: 10000001 is not within 0.1 to 10000000 new connections a second"#,
+        "pools[0].groups[0].capacity_per_second",
+    ),
+    (
+        |m| m.pools[0].groups[0].capacity_per_second = Some(f64::NAN),
+        r#"pools[0] "web": groups[0] "eu": capacity_per_second: NaN is not within 0.1 to 10000000 new connections a second"#,
+        "pools[0].groups[0].capacity_per_second",
+    ),
+    (
+        |m| m.pools[0].groups[0].capacity_per_second = Some(f64::INFINITY),
+        r#"pools[0] "web": groups[0] "eu": capacity_per_second: inf is not within 0.1 to 10000000 new connections a second"#,
+        "pools[0].groups[0].capacity_per_second",
+    ),
+    (
+        |m| m.pools[0].groups[0].scaler = Some(0.05),
+        r#"pools[0] "web": groups[0] "eu": scaler: 0.05 is neither 0 nor within 0.1 to 1"#,
+        "pools[0].groups[0].scaler",
+    ),
+    (
+        |m| m.pools[0].groups[0].scaler = Some(1.5),
+        r#"pools[0] "web": groups[0] "eu": scaler: 1.5 is neither 0 nor within 0.1 to 1"#,
+        "pools[0].groups[0].scaler",
+    ),
+    (
+        |m| m.pools[0].groups[0].scaler = Some(-1.0),
+        r#"pools[0] "web": groups[0] "eu": scaler: -1 is neither 0 nor within 0.1 to 1"#,
+        "pools[0].groups[0].scaler",
+    ),
+    (
+        |m| m.pools[0].groups[0].scaler = Some(f64::NAN),
+        r#"pools[0] "web": groups[0] "eu": scaler: NaN is neither 0 nor within 0.1 to 1"#,
+        "pools[0].groups[0].scaler",
+    ),
+    (
+        |m| {
+            m.pools[0].groups[0].capacity_per_second = None;
+        },
+        r#"pools[0] "web": groups[0] "eu": scaler: 0.5 of no limit is no limit; set capacity_per_second, or the max_connection_rate_per_second of every backend there"#,
+        "pools[0].groups[0].scaler",
+    ),
+    (
+        |m| m.pools[0].groups[1].region = "asia".into(),
+        r#"pools[0] "web": groups[1] "asia": region: "asia" is not among the regions"#,
+        "pools[0].groups[1].region",
+    ),
+    (
+        |m| m.pools[0].groups[1].region.clear(),
+        r#"pools[0] "web": groups[1] "": region: must be set"#,
+        "pools[0].groups[1].region",
+    ),
+    (
+        |m| m.pools[0].groups[1].region = "eu".into(),
+        r#"pools[0] "web": groups[1] "eu": region: "eu" is already the region of groups[0]"#,
+        "pools[0].groups[1].region",
+    ),
+    (
+        |m| drop(m.pools[0].backends.pop()),
+        r#"pools[0] "web": groups[1] "us": region: the pool has no backend in "us""#,
+        "pools[0].groups[1].region",
+    ),
+    (
+        |m| m.pools[0].isolation = 4,
+        r#"pools[0] "web": isolation: 4 is no isolation that this version knows"#,
+        "pools[0].isolation",
+    ),
+    (
+        |m| m.pools[0].preferred_regions = vec!["asia".into()],
+        r#"pools[0] "web": preferred_regions: "asia" is not among the regions"#,
+        "pools[0].preferred_regions",
+    ),
+    (
+        |m| m.pools[0].preferred_regions = vec!["us".into(), "us".into()],
+        r#"pools[0] "web": preferred_regions: "us" is named twice"#,
+        "pools[0].preferred_regions",
+    ),
+    (
+        |m| m.pools[0].panic_threshold_percent = 101,
+        r#"pools[0] "web": panic_threshold_percent: 101 is not within 0 to 100"#,
+        "pools[0].panic_threshold_percent",
+    ),
+    (
+        |m| m.pools[0].backends[1].max_connection_rate_per_second = Some(-0.5),
+        r#"pools[0] "web": backends[1] "10.0.0.2": max_connection_rate_per_second: -0.5 is not within 0.1 to 10000000 new connections a second"#,
+        "pools[0].backends[1].max_connection_rate_per_second",
     ),
     (
         |m| m.pools[1].backends[0].region = "us".into(),
@@ -303,11 +410,59 @@ pub(super) const MISTAKES: &[(Mistake, &str, &str)] = &[
     (
         |m| {
             m.services[1].protocol = 1;
+            m.services[1].udp = 0;
             m.services[1].port = 80;
         },
         r#"services[1] "dns": address: 192.0.2.1, port 80, tcp is already service "web""#,
         "services[1].address",
     ),
+    (
+        |m| m.services[1].when_full = 3,
+        r#"services[1] "dns": when_full: 3 is no answer that this version knows"#,
+        "services[1].when_full",
+    ),
+    (
+        |m| {
+            m.services[1].when_full = 2;
+            m.services[1].udp = 1;
+        },
+        r#"services[1] "dns": when_full: reject is not for stateless UDP, which knows no new connections"#,
+        "services[1].when_full",
+    ),
+    (
+        |m| m.services[1].udp = 3,
+        r#"services[1] "dns": udp: 3 is no mode that this version knows"#,
+        "services[1].udp",
+    ),
+    (
+        |m| m.services[0].udp = 1,
+        r#"services[0] "web": udp: is for UDP; this service is TCP"#,
+        "services[0].udp",
+    ),
+    (
+        |m| m.services[0].idle_timeout = Some(Duration { seconds: 60, nanos: 0 }),
+        r#"services[0] "web": idle_timeout: is for tracked UDP; this service is not"#,
+        "services[0].idle_timeout",
+    ),
+    (
+        |m| {
+            m.services[1].udp = 0;
+            m.services[1].idle_timeout = Some(Duration { seconds: 60, nanos: 0 });
+        },
+        r#"services[1] "dns": idle_timeout: is for tracked UDP; this service is not"#,
+        "services[1].idle_timeout",
+    ),
+    (
+        |m| m.services[1].idle_timeout = Some(Duration { seconds: 0, nanos: 999_999_999 }),
+        r#"services[1] "dns": idle_timeout: 999.999999ms is not within 1s to 18h"#,
+        "services[1].idle_timeout",
+    ),
+    (
+        |m| m.services[1].idle_timeout = Some(Duration { seconds: 64_801, nanos: 0 }),
+        r#"services[1] "dns": idle_timeout: 64801s is not within 1s to 18h"#,
+        "services[1].idle_timeout",
+    ),
+    (|m| m.balancers = 1001, "balancers: 1001 is not within 1 to 1000", "balancers"),
     (
         |m| m.hash_key = "0123".into(),
         "hash_key: give 32 hexadecimal digits; these are 4 bytes",

@@ -8,20 +8,25 @@ use spillway_proto::v1;
 use super::*;
 use crate::{
     document::Document,
-    model::{Affinity, Backend, HealthCheck, HttpProbe, Name, Probe, WantedState, arbitrary},
+    model::{
+        Affinity, Backend, GroupSettings, HealthCheck, HttpProbe, Isolation, Name, Probe, Rate,
+        Scaler, WantedState, WhenFull, arbitrary,
+    },
 };
 use garbage::garbage;
 use mistakes::{MISTAKES, http};
 
 /// A correct message with one of everything twice; the mistakes below are made in it.
 fn correct() -> v1::Configuration {
-    let text = r#"
+    Document::parse(CORRECT).unwrap().into()
+}
+
+const CORRECT: &str = r#"
         [[region]]
         name = "eu"
         overflow_to = ["us"]
         [[region]]
         name = "us"
-        overflow_to = ["eu"]
         [[health_check]]
         name = "http"
         port = 8080
@@ -33,6 +38,12 @@ fn correct() -> v1::Configuration {
         [[pool]]
         name = "web"
         health_checks = ["http"]
+        [[pool.group]]
+        region = "eu"
+        capacity = "10/s"
+        scaler = 0.5
+        [[pool.group]]
+        region = "us"
         [[pool.backend]]
         address = "10.0.0.1"
         region = "eu"
@@ -56,9 +67,8 @@ fn correct() -> v1::Configuration {
         port = 53
         protocol = "udp"
         pool = "dns"
-    "#;
-    Document::parse(text).unwrap().into()
-}
+        udp = "tracked"
+"#;
 
 #[test]
 fn every_mistake_is_named() {
@@ -126,10 +136,88 @@ fn defaults_are_those_of_the_comments() {
     let pool = &configuration.pools[&name("web")];
     assert_eq!(pool.slots, 65_537);
     let region = name("eu");
-    let expected = Backend { region, weight: 1, wanted: WantedState::Active, mtu: None };
+    let expected = Backend {
+        region,
+        weight: 1,
+        wanted: WantedState::Active,
+        mtu: None,
+        max_connection_rate: None,
+    };
     assert_eq!(pool.backends[&"10.0.0.1".parse().unwrap()], expected);
     assert_eq!(configuration.services[&name("web")].affinity, Affinity::Connection);
     assert_eq!(configuration.hash_key, None);
+    assert_eq!(configuration.balancers.get(), 1);
+    let group = GroupSettings { capacity: Rate::new(10.0), scaler: Scaler::new(0.5).unwrap() };
+    assert_eq!(pool.groups, [(name("eu"), group)].into(), "the other says nothing");
+    let rest = (pool.isolation, &*pool.preferred_regions, pool.panic_threshold_percent);
+    assert_eq!(rest, (Isolation::None, &[][..], 0));
+    let how = |text| {
+        let service = &configuration.services[&name(text)];
+        (service.when_full, service.idle_timeout)
+    };
+    assert_eq!(how("web"), (WhenFull::Nearest, None));
+    assert_eq!(how("dns"), (WhenFull::Nearest, Some(60 * second)));
+}
+
+#[test]
+fn what_says_no_number_is_refused_in_a_files_form_too() {
+    for (from, to, expected) in [
+        (
+            "capacity = \"10/s\"",
+            "capacity = \"nan/s\"",
+            "pools[0] \"web\": groups[0] \"eu\": capacity_per_second: NaN is not within 0.1 to \
+             10000000 new connections a second",
+        ),
+        (
+            "scaler = 0.5",
+            "scaler = -inf",
+            "pools[0] \"web\": groups[0] \"eu\": scaler: -inf is neither 0 nor within 0.1 to 1",
+        ),
+    ] {
+        assert!(CORRECT.contains(from), "{from}");
+        let message = Document::parse(&CORRECT.replace(from, to)).unwrap().into();
+        assert_eq!(configuration(&message).unwrap_err().to_string(), expected);
+    }
+}
+
+#[test]
+fn a_circle_is_named_whole_from_its_first_region_in_the_file() {
+    let mut message = correct();
+    let region = |name: &str, to: &[&str]| v1::Region {
+        name: name.into(),
+        overflow_to: to.iter().map(ToString::to_string).collect(),
+    };
+    // eu -> us -> a -> b -> us: eu only leads into it. The shortest way back to us is told.
+    message.regions = vec![
+        region("eu", &["us"]),
+        region("b", &["us"]),
+        region("us", &["a", "b"]),
+        region("a", &["b"]),
+    ];
+    assert_eq!(
+        configuration(&message).unwrap_err().to_string(),
+        r#"regions[1] "b": overflow_to: leads in a circle: b -> us -> b"#
+    );
+    // Two ways to one region are no circle.
+    message.regions[1].overflow_to.clear();
+    configuration(&message).unwrap();
+}
+
+#[test]
+fn a_scaler_of_backends_with_limits_of_their_own_is_of_their_sum() {
+    let mut message = correct();
+    message.pools[0].groups[0].capacity_per_second = None;
+    let error = configuration(&message).unwrap_err();
+    assert_eq!(error.path(), "pools[0].groups[0].scaler");
+    message.pools[0].backends[0].max_connection_rate_per_second = Some(5.0);
+    configuration(&message).unwrap();
+    // One that takes nothing needs none.
+    let (address, region) = ("10.0.0.3".into(), "eu".into());
+    let weight = Some(0);
+    message.pools[0].backends.push(v1::Backend { address, region, weight, ..Default::default() });
+    configuration(&message).unwrap();
+    message.pools[0].backends[2].weight = None;
+    assert_eq!(configuration(&message).unwrap_err(), error);
 }
 
 #[test]
