@@ -439,9 +439,8 @@ pub struct Change {
     /// What happened.
     #[prost(enumeration = "change::Kind", tag = "1")]
     pub kind: i32,
-    /// The object: "service web", "pool web: backend 10.0.0.1", "region eu", "hash key",
-    /// "balancers". A pool that
-    /// comes or goes speaks for its backends.
+    /// The object: "service web", "pool web: backend 10.0.0.1", "region eu", "hash key", "balancers". A
+    /// pool that comes or goes speaks for its backends.
     #[prost(string, tag = "2")]
     pub object: ::prost::alloc::string::String,
     /// Fields that differ, each "field: old -> new"; of a pool also "backends in eu: 2 -> 3 (1 new)" for
