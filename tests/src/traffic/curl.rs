@@ -1,8 +1,10 @@
 //! curl: single requests, large bodies.
 
 use std::path::Path;
+use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
+use serde::Serialize;
 
 use crate::topology::Node;
 
@@ -10,6 +12,17 @@ use crate::topology::Node;
 #[derive(Clone, Debug)]
 pub struct Curl {
     node: Node,
+}
+
+/// What curl says of a request.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Timed {
+    /// From the start to the last byte, seconds (`time_total`).
+    pub seconds: f64,
+    /// The answer's status; 0: there was none (`http_code`).
+    pub status: u16,
+    /// The answer's body, without its line end.
+    pub page: String,
 }
 
 impl Curl {
@@ -58,8 +71,46 @@ impl Curl {
         Ok(())
     }
 
+    /// Asks for a page and takes the time, whatever comes of it.
+    ///
+    /// # Errors
+    /// When curl cannot be run.
+    pub fn timed(&self, url: &str, patience: Duration) -> Result<Timed> {
+        let patience = format!("{:.3}", patience.as_secs_f64());
+        let mut command = self.node.command("curl");
+        command.args(["--silent", "--globoff", "--max-time", &patience]);
+        command.args(["--write-out", "\n%{http_code} %{time_total}", url]);
+        let output = command.output().context("start curl")?;
+        parse(&String::from_utf8_lossy(&output.stdout))
+    }
+
     fn curl(&self, arguments: &[&str]) -> Result<String> {
         let fixed = ["--silent", "--show-error", "--fail", "--globoff", "--max-time", "10"];
         self.node.run("curl", fixed.iter().chain(arguments))
+    }
+}
+
+/// The page, then a line of figures.
+fn parse(text: &str) -> Result<Timed> {
+    let said = || format!("curl: no figures in {text:?}");
+    let (page, figures) = text.rsplit_once('\n').with_context(said)?;
+    let (status, seconds) = figures.split_once(' ').with_context(said)?;
+    Ok(Timed {
+        seconds: seconds.parse().with_context(said)?,
+        status: status.parse().with_context(said)?,
+        page: page.trim_end().into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figures_are_told_from_the_page() {
+        let timed = |seconds, status, page: &str| Timed { seconds, status, page: page.into() };
+        assert_eq!(parse("eu1\n\n200 0.001234").unwrap(), timed(0.001234, 200, "eu1"));
+        assert_eq!(parse("\n000 3.000512").unwrap(), timed(3.000512, 0, ""));
+        assert!(parse("eu1").is_err());
     }
 }

@@ -4,19 +4,23 @@
 mod counters;
 mod curl;
 mod echo;
+mod httperf;
 mod names;
 mod nginx;
 mod requests;
 mod siege;
 mod stream;
+mod web;
 mod wrk;
 
 pub use counters::ClientCounters;
-pub use curl::Curl;
+pub use curl::{Curl, Timed};
 pub use echo::Echo;
+pub use httperf::{Httperf, HttperfReport};
 pub use names::{ask_http, ask_udp, name_over_http, name_over_udp};
-pub use nginx::{Nginx, Request};
+pub use nginx::{Nginx, NginxProxy, Request};
 pub use requests::{Attempt, Requests, ensure_answered};
 pub use siege::{Besieging, Siege, SiegeReport};
 pub use stream::{Stream, StreamReport};
+pub use web::{Visit, WebServer, Work, serve};
 pub use wrk::{Wrk, WrkReport};

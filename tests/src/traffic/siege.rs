@@ -4,6 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::{process::Running, topology::Node};
@@ -20,13 +21,17 @@ pub struct Siege {
 }
 
 /// What siege saw.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct SiegeReport {
     /// Requests with an answer.
     pub answered: u64,
     /// Requests without one: refused, reset, timed out.
     pub failed: u64,
-    /// The longest wait for an answer, seconds.
+    /// Answers a second.
+    pub rate: f64,
+    /// The average wait for an answer, seconds.
+    pub average: f64,
+    /// The longest, seconds.
     pub longest: f64,
 }
 
@@ -112,10 +117,13 @@ fn parse(text: &str) -> Result<SiegeReport> {
     let report: Value = serde_json::from_str(&text[start..])
         .with_context(|| format!("siege: report {:?}", &text[start..]))?;
     let count = |name: &str| report[name].as_u64().with_context(|| format!("siege: no {name}"));
+    let number = |name: &str| report[name].as_f64().with_context(|| format!("siege: no {name}"));
     Ok(SiegeReport {
         answered: count("successful_transactions")?,
         failed: count("failed_transactions")?,
-        longest: report["longest_transaction"].as_f64().context("siege: no longest_transaction")?,
+        rate: number("transaction_rate")?,
+        average: number("response_time")?,
+        longest: number("longest_transaction")?,
     })
 }
 
@@ -128,8 +136,11 @@ mod tests {
         let text = "siege says hello\n\n{\t\"transactions\":\t\t\t         200,\n\
                     \t\"successful_transactions\":\t         198,\n\
                     \t\"failed_transactions\":\t\t           2,\n\
+                    \t\"response_time\":\t\t\t        0.02,\n\
+                    \t\"transaction_rate\":\t\t\t       99.50,\n\
                     \t\"longest_transaction\":\t\t        0.05\n}\n";
-        let expected = SiegeReport { answered: 198, failed: 2, longest: 0.05 };
+        let expected =
+            SiegeReport { answered: 198, failed: 2, rate: 99.5, average: 0.02, longest: 0.05 };
         assert_eq!(parse(text).unwrap(), expected);
         assert!(parse("siege says nothing").is_err());
     }

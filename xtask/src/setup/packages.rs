@@ -31,7 +31,7 @@ const fn wanted(
 }
 
 #[rustfmt::skip]
-const ALL: [Wanted; 14] = [
+const ALL: [Wanted; 15] = [
     wanted("iproute2", &["ip"], "makes the namespaces and their links", &[Demo, Test, Bench]),
     wanted("util-linux", &["unshare", "nsenter", "setpriv"], "keeps what we make out of the system", &[Demo, Test, Bench]),
     wanted("mount", &["mount", "umount"], "a BPF file system of our own", &[Demo, Test, Bench]),
@@ -40,6 +40,7 @@ const ALL: [Wanted; 14] = [
     wanted("nginx", &["nginx"], "backends", &[Demo, Test, Bench]),
     wanted("curl", &["curl"], "a client: single connections, uploads and downloads", &[Demo, Test, Bench]),
     wanted("siege", &["siege"], "a client: many connections, each fresh", &[Demo, Test]),
+    wanted("httperf", &["httperf"], "a client: connections at a fixed rate, answered or not", &[Demo, Test]),
     wanted("wrk", &["wrk"], "a client: load on long connections", &[Demo, Test]),
     wanted("tshark", &["tshark"], "a second opinion on every frame that we emit", &[Test]),
     wanted("tcpdump", &["tcpdump"], "captures the frames", &[Test]),

@@ -1,28 +1,26 @@
-//! `demo`: Spillway at work in a few seconds, with real parts.
+//! `demo`: Spillway at work, with real parts.
 //!
-//! It lays out a network of namespaces, runs the real daemon, tells it what to do by the real command
-//! line, sends real HTTP requests by Debian's tools, takes backends away and brings them back, and
-//! holds what clients, backends and balancer counted against each other. When it ends, however it
-//! ends, all it made is gone.
+//! Each play lays out a network of namespaces, runs the real daemon, tells it what to do by the real
+//! command line, sends real HTTP requests by Debian's tools, and holds what clients, backends and
+//! balancer say against each other. When it ends, however it ends, all it made is gone.
+//!
+//! [`tour`] shows a failover in a few seconds. [`failover`] is an experiment of others, done again
+//! with Spillway.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "its unit tests may be blunt")]
 
-mod act;
-mod load;
-mod outcome;
-mod play;
-mod screen;
-mod stage;
-mod watch;
+mod failover;
+mod shared;
+mod tour;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use lb_tests::sandbox::{self, Sandbox};
 
-use crate::screen::Screen;
+use crate::shared::{Place, Screen};
 
 /// Shows Spillway at work in network namespaces of this machine.
 #[derive(Debug, Parser)]
@@ -30,9 +28,20 @@ struct Arguments {
     /// Where `spillwayd` and `spillway` are.
     #[arg(long, value_name = "DIR")]
     bin_dir: PathBuf,
-    /// Where report and picture go.
+    /// Where report and pictures go; the experiments have a directory of their own in it.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// What to show; the tour if nothing is said.
+    #[command(subcommand)]
+    play: Option<Play>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Play {
+    /// One address, two regions, six backends: they fall and return under load
+    Tour,
+    /// A host falls silent: a plain nginx as the proxy beside Spillway
+    Failover(failover::Options),
 }
 
 fn main() -> ExitCode {
@@ -49,11 +58,11 @@ fn main() -> ExitCode {
 }
 
 fn run(sandbox: &Sandbox, arguments: &Arguments, screen: &mut Screen) -> Result<()> {
-    let out = std::path::absolute(&arguments.out).context("--out")?;
-    std::fs::create_dir_all(&out).with_context(|| format!("make {}", out.display()))?;
     let bin_dir = std::path::absolute(&arguments.bin_dir).context("--bin-dir")?;
-    screen.title();
-    let mut stage = stage::Stage::set(sandbox, &bin_dir, &out, screen)?;
-    let record = play::play(&mut stage, screen)?;
-    outcome::conclude(&stage, &record, &out, screen)
+    let out = std::path::absolute(&arguments.out).context("--out")?;
+    let place = |name: &str| Place::new(sandbox, &bin_dir, &out.join(name));
+    match &arguments.play {
+        None | Some(Play::Tour) => tour::run(&place("")?, screen),
+        Some(Play::Failover(options)) => failover::run(&place("failover")?, options, screen),
+    }
 }

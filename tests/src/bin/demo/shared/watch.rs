@@ -64,11 +64,20 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Waits until a backend is said to be in a state.
-    pub(crate) fn wait(&self, address: &str, state: &str) -> Result<Said> {
-        until(&format!("{address} is {state}"), Duration::from_secs(10), || {
+    /// Waits until a backend is said to be up.
+    pub(crate) fn wait_up(&self, address: &str) -> Result<Said> {
+        self.wait(address, "up", |state| state == "up")
+    }
+
+    /// Waits until a backend is said to be anything but up.
+    pub(crate) fn wait_down(&self, address: &str) -> Result<Said> {
+        self.wait(address, "down", |state| state != "up")
+    }
+
+    fn wait(&self, address: &str, what: &str, is_so: impl Fn(&str) -> bool) -> Result<Said> {
+        until(&format!("{address} is {what}"), Duration::from_secs(10), || {
             let said = self.said.lock().expect("nobody panics with it");
-            Ok(said.get(address).filter(|said| said.state == state).cloned())
+            Ok(said.get(address).filter(|said| is_so(&said.state)).cloned())
         })
     }
 }

@@ -2,7 +2,8 @@
 
 use std::fmt::{Result, Write as _};
 
-use super::{Colour, Event, Series};
+use super::escape;
+use crate::report::{Colour, Event, Series};
 
 const WIDTH: f64 = 960.0;
 const LEFT: f64 = 64.0;
@@ -154,10 +155,6 @@ impl Picture<'_> {
         }
         Ok(())
     }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use serde::Serialize;
 
-use crate::load::Run;
+use super::load::Run;
 
 /// A stretch between two changes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -102,7 +102,7 @@ mod tests {
         let run = |from, to| Run {
             from,
             to,
-            report: SiegeReport { answered: 1, failed: 1, longest: 0.0 },
+            report: SiegeReport { answered: 1, failed: 1, ..Default::default() },
         };
         assert!(check_failures(&[act(&[])], &[run(9.0, 12.0), run(19.0, 21.0)]).is_ok());
         assert!(check_failures(&[act(&[])], &[run(11.0, 12.0)]).is_err());

@@ -1,4 +1,7 @@
-//! nginx as a backend: one process, a page with its name, downloads, uploads and a log.
+//! nginx as a backend: one process, a page with its name, downloads, uploads and a log; and as a
+//! reverse proxy.
+
+mod proxy;
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -6,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+
+pub use proxy::NginxProxy;
 
 use crate::process::{Running, until};
 use crate::topology::Node;
@@ -57,15 +62,7 @@ impl Nginx {
     /// # Errors
     /// When it does not accept connections within ten seconds.
     pub fn restart(&mut self) -> Result<()> {
-        let prefix = self.directory.display().to_string();
-        let mut running =
-            self.node.spawn("nginx", ["-p", &prefix, "-c", "nginx.conf", "-e", "error.log"])?;
-        until("nginx accepts", Duration::from_secs(10), || {
-            running.check()?;
-            let address = (Ipv4Addr::LOCALHOST, 80);
-            Ok(self.node.enter(|| TcpStream::connect(address))?.ok().map(drop))
-        })?;
-        self.running = Some(running);
+        self.running = Some(start(&self.node, &self.directory)?);
         Ok(())
     }
 
@@ -99,7 +96,21 @@ impl Nginx {
     }
 }
 
-fn configuration(name: &str, directory: &Path) -> String {
+/// Starts nginx with the configuration in a directory and waits until it accepts connections.
+fn start(node: &Node, directory: &Path) -> Result<Running> {
+    let prefix = directory.display().to_string();
+    let mut running =
+        node.spawn("nginx", ["-p", &prefix, "-c", "nginx.conf", "-e", "error.log"])?;
+    until("nginx accepts", Duration::from_secs(10), || {
+        running.check()?;
+        let address = (Ipv4Addr::LOCALHOST, 80);
+        Ok(node.enter(|| TcpStream::connect(address))?.ok().map(drop))
+    })?;
+    Ok(running)
+}
+
+/// What every nginx of ours begins with; all its files are in its directory.
+fn head(directory: &Path) -> String {
     let directory = directory.display();
     format!(
         "daemon off;
@@ -117,7 +128,15 @@ http {{
     fastcgi_temp_path {directory}/fastcgi;
     uwsgi_temp_path {directory}/uwsgi;
     scgi_temp_path {directory}/scgi;
-    client_max_body_size 64m;
+"
+    )
+}
+
+fn configuration(name: &str, directory: &Path) -> String {
+    let head = head(directory);
+    let directory = directory.display();
+    format!(
+        "{head}    client_max_body_size 64m;
     default_type application/octet-stream;
     keepalive_timeout 0;
     server {{

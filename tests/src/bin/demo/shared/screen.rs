@@ -33,8 +33,8 @@ impl Screen {
         let _ = writeln!(std::io::stdout().lock(), "{text}");
     }
 
-    pub(crate) fn title(&self) {
-        self.line(&self.ink.bold("Spillway: one address, two regions, six backends"));
+    pub(crate) fn title(&self, text: &str) {
+        self.line(&self.ink.bold(text));
         self.line(&self.ink.dim(
             "Real programs and real packets, in network namespaces that vanish with this demo.",
         ));

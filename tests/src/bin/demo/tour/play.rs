@@ -8,11 +8,10 @@ use lb_tests::report::Event;
 use lb_tests::topology::Fabric;
 use lb_tests::traffic::{ClientCounters, Curl};
 
-use crate::act::Act;
-use crate::load::{Load, Run, SIEGE, now};
-use crate::screen::Screen;
-use crate::stage::Stage;
-use crate::watch::Watch;
+use super::act::Act;
+use super::load::{Load, Run, SIEGE, now};
+use super::stage::Stage;
+use crate::shared::{Screen, Watch};
 
 /// Length of an act.
 const ACT: Duration = Duration::from_secs(4);
@@ -33,7 +32,7 @@ pub(crate) struct Record {
     pub(crate) client: ClientCounters,
     /// Requests that curl made beside the load.
     pub(crate) single_requests: u64,
-    /// From `kill -9` of a backend to the balancer's word that it is dead, milliseconds.
+    /// From `kill -9` of a backend to the balancer's word that it is out, milliseconds.
     pub(crate) detection_ms: Vec<(String, f64)>,
 }
 
@@ -145,12 +144,12 @@ impl Play<'_> {
         }
         for (number, at) in killed {
             let backend = &self.stage.fabric.backends[number];
-            let said = self.watch.wait(&backend.v4.to_string(), "dead")?;
+            let said = self.watch.wait_down(&backend.v4.to_string())?;
             let milliseconds = said.at.duration_since(at).as_secs_f64() * 1e3;
             let name = backend.name().to_owned();
             self.screen.done(&format!(
-                "{name} is dead to the balancer after {milliseconds:.0} ms: {}",
-                said.reason
+                "{name} is {} to the balancer after {milliseconds:.0} ms: {}",
+                said.state, said.reason
             ));
             self.record.detection_ms.push((name, milliseconds));
         }
@@ -167,7 +166,7 @@ impl Play<'_> {
         }
         for number in backends {
             let backend = &self.stage.fabric.backends[*number];
-            let said = self.watch.wait(&backend.v4.to_string(), "up")?;
+            let said = self.watch.wait_up(&backend.v4.to_string())?;
             let milliseconds = said.at.saturating_duration_since(start).as_secs_f64() * 1e3;
             let name = backend.name();
             self.screen.done(&format!("{name} has traffic again after {milliseconds:.0} ms"));

@@ -1,19 +1,16 @@
 //! What it came to: tables, pictures, and whether everybody tells the same story.
 
-use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use comfy_table::{CellAlignment, LineStyle, Table, presets};
 use lb_tests::process::until;
 use lb_tests::report::{Agreement, BackendCount, ClientCount, Series, chart, svg};
 use serde_json::json;
 
-use crate::act::{self, Act};
-use crate::play::Record;
-use crate::screen::Screen;
-use crate::stage::Stage;
+use super::act::{self, Act};
+use super::play::Record;
+use super::stage::Stage;
+use crate::shared::{Place, Screen, align, percent, table};
 
 /// Stretch of time of the chart and of the picture, seconds.
 const CHART_STEP: f64 = 0.5;
@@ -28,7 +25,7 @@ const LOGS: Duration = Duration::from_secs(2);
 pub(crate) fn conclude(
     stage: &Stage,
     record: &Record,
-    out: &Path,
+    place: &Place,
     screen: &mut Screen,
 ) -> Result<()> {
     let client = client_count(record);
@@ -37,7 +34,7 @@ pub(crate) fn conclude(
     let names: Vec<_> = backends.iter().map(|backend| backend.name.clone()).collect();
     let mut acts = record.acts.clone();
     acts.iter_mut().for_each(|act| act.count(&logs));
-    draw(stage, record, &logs, out, screen)?;
+    draw(stage, record, &logs, place, screen)?;
     tables(stage, &backends, &acts, &names, screen);
 
     let agreement = Agreement::check(&client, &backends);
@@ -50,8 +47,8 @@ pub(crate) fn conclude(
         "detection_ms": record.detection_ms.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
         "seconds": screen.seconds(),
     });
-    write(out, "report.json", &(serde_json::to_string_pretty(&report)? + "\n"))?;
-    write(out, "commands.txt", &screen.commands())?;
+    place.report(&report)?;
+    place.write("commands.txt", &screen.commands())?;
 
     screen.heading("Does everybody tell the same story?");
     let agreement = agreement?;
@@ -73,7 +70,7 @@ pub(crate) fn conclude(
     screen.done("in every act the serving backends shared alike, and no other had a request");
     screen.heading("Look closer");
     for file in ["shares.svg", "report.json", "web.toml", "commands.txt"] {
-        screen.line(&format!("  {}", out.join(file).display()));
+        screen.line(&format!("  {}", place.file(file).display()));
     }
     screen.line("  Namespaces, processes, pins and mounts go with this program.");
     Ok(())
@@ -131,7 +128,7 @@ fn draw(
     stage: &Stage,
     record: &Record,
     logs: &[(String, Vec<f64>)],
-    out: &Path,
+    place: &Place,
     screen: &Screen,
 ) -> Result<()> {
     screen.heading("Who answered, over time");
@@ -139,7 +136,7 @@ fn draw(
     screen.line(&chart(&series, &stage.colours, &record.events, 12, screen.ink));
     let series = Series::new(record.start, PICTURE_STEP, logs);
     let title = "Spillway demo: share of the requests by backend";
-    write(out, "shares.svg", &svg(title, &series, &stage.colours, &record.events))
+    place.write("shares.svg", &svg(title, &series, &stage.colours, &record.events))
 }
 
 fn tables(
@@ -171,7 +168,7 @@ fn tables(
 
     let mut header = vec!["act"];
     header.extend(names.iter().map(String::as_str));
-    let mut table = self::table(&header);
+    let mut table = crate::shared::table(&header);
     for act in acts {
         let total = act.logged.iter().sum();
         let shares = act.logged.iter().map(|logged| percent(*logged, total));
@@ -179,30 +176,4 @@ fn tables(
     }
     align(&mut table, 1);
     screen.quote(&table.to_string());
-}
-
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    let ruled = presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none());
-    table.load_style(ruled).set_header(header);
-    table
-}
-
-/// Numbers stand at the right, from a column on.
-fn align(table: &mut Table, from: usize) {
-    for column in table.column_iter_mut().skip(from) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-}
-
-fn percent(part: u64, total: u64) -> String {
-    match (part, total) {
-        (0, _) | (_, 0) => "·".into(),
-        _ => format!("{:.1} %", part as f64 / total as f64 * 100.0),
-    }
-}
-
-fn write(out: &Path, name: &str, text: &str) -> Result<()> {
-    let path = out.join(name);
-    fs::write(&path, text).with_context(|| format!("write {}", path.display()))
 }

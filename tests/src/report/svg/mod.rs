@@ -1,0 +1,14 @@
+//! Pictures.
+
+mod canvas;
+mod curves;
+mod histogram;
+mod shares;
+
+pub use curves::{Curve, curves};
+pub use histogram::histogram;
+pub use shares::svg;
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
