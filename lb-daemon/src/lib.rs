@@ -2,6 +2,7 @@
 //! the pinned maps through it.
 
 pub mod api;
+pub mod capacity;
 pub mod causes;
 pub mod command;
 pub mod dataplane;

@@ -74,6 +74,12 @@ const RULES: &[Rule] = &[
         because: "a plan is a pure function of configuration and ids",
     },
     Rule {
+        within: "lb-daemon/src/capacity",
+        words: &["crate::dataplane", "crate::reconcile", "crate::state", "tokio"],
+        except: &[],
+        because: "a limit is a pure function of configuration and health",
+    },
+    Rule {
         within: "xtask/src",
         words: &["lb_common::", "lb_daemon::", "spillway_proto::"],
         except: &[],

@@ -19,8 +19,8 @@ pub struct Configuration {
     /// Unset: this daemon's own random key, made once and kept in its store.
     #[prost(string, tag = "5")]
     pub hash_key: ::prost::alloc::string::String,
-    /// Balancers, of all regions, that share the capacities: each admits capacity / balancers, 1 to
-    /// 1000. Unset: 1.
+    /// Balancers, of all regions, that share the capacities: each admits capacity / balancers, which
+    /// must be one connection a minute or more. 1 to 1000. Unset: 1.
     #[prost(uint32, tag = "6")]
     pub balancers: u32,
 }

@@ -11,6 +11,7 @@ mod pool;
 mod region;
 mod room;
 mod service;
+mod share;
 
 use spillway_proto::v1;
 
@@ -39,6 +40,7 @@ pub fn configuration(message: &v1::Configuration) -> Result<Configuration, Inval
     region::no_circle(&regions, &configuration)?;
     service::distinct(message, &configuration)?;
     pool::consistent(message, &configuration)?;
+    share::enough(message, &configuration)?;
     room::enough(&configuration)?;
     Ok(configuration)
 }

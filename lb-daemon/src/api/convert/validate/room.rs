@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lb_common::abi::limits;
+use lb_common::abi::{limits, meter::FIRST_METER};
 
 use super::super::invalid::{Invalid, Place};
 use crate::model::{Configuration, Name, Pool};
@@ -17,6 +17,7 @@ const MOST_BACKENDS: usize = limits::MAX_BACKENDS as usize - 1;
 const MOST_GROUPS: usize = limits::MAX_GROUPS as usize / 2;
 const MOST_MEMBERS: usize = limits::MAX_MEMBERS as usize / 2;
 const MOST_TABLES: usize = limits::MAX_TABLES as usize / 2;
+const MOST_METERS: usize = (limits::MAX_METERS - FIRST_METER) as usize / 2;
 
 /// Refuses what would not fit.
 pub(super) fn enough(configuration: &Configuration) -> Result<(), Invalid> {
@@ -24,7 +25,10 @@ pub(super) fn enough(configuration: &Configuration) -> Result<(), Invalid> {
     let backends: BTreeSet<_> = pools.clone().flat_map(|pool| pool.backends.keys()).collect();
     let groups: Vec<_> = pools.clone().flat_map(groups).collect();
     let tables: BTreeSet<_> = groups.iter().collect();
-    let members = pools.map(|pool| pool.backends.len()).sum();
+    let members = pools.clone().map(|pool| pool.backends.len()).sum();
+    let limited = pools.flat_map(|pool| pool.backends.values());
+    let limited = limited.filter(|backend| backend.max_connection_rate.is_some()).count();
+    let meters = groups.len() + limited;
     for (field, what, number, most) in [
         ("services", "services", configuration.services.len(), MOST_SERVICES),
         ("pools", "pools", configuration.pools.len(), MOST_POOLS),
@@ -32,6 +36,7 @@ pub(super) fn enough(configuration: &Configuration) -> Result<(), Invalid> {
         ("pools", "backends in all", members, MOST_MEMBERS),
         ("pools", "groups (a pool's backends in one region)", groups.len(), MOST_GROUPS),
         ("pools", "different tables", tables.len(), MOST_TABLES),
+        ("pools", "groups and backends with a limit of their own", meters, MOST_METERS),
     ] {
         if number > most {
             let cause = format!("{number} {what} are more than the {most} there is room for");

@@ -462,6 +462,33 @@ pub(super) const MISTAKES: &[(Mistake, &str, &str)] = &[
         r#"services[1] "dns": idle_timeout: 64801s is not within 1s to 18h"#,
         "services[1].idle_timeout",
     ),
+    (
+        |m| {
+            m.balancers = 2;
+            m.pools[0].groups[0].capacity_per_second = Some(0.3);
+            m.pools[0].groups[0].scaler = Some(0.1);
+        },
+        r#"pools[0] "web": groups[0] "eu": capacity_per_second: 0.3/s times a scaler of 0.1 among 2 balancers is less than one connection a minute for each"#,
+        "pools[0].groups[0].capacity_per_second",
+    ),
+    (
+        |m| {
+            m.balancers = 10;
+            m.pools[0].backends[1].max_connection_rate_per_second = Some(0.1);
+        },
+        r#"pools[0] "web": backends[1] "10.0.0.2": max_connection_rate_per_second: 0.1/s times a scaler of 1 among 10 balancers is less than one connection a minute for each"#,
+        "pools[0].backends[1].max_connection_rate_per_second",
+    ),
+    (
+        |m| {
+            m.balancers = 2;
+            m.pools[0].groups[0].capacity_per_second = None;
+            m.pools[0].groups[0].scaler = Some(0.1);
+            m.pools[0].backends[0].max_connection_rate_per_second = Some(0.3);
+        },
+        r#"pools[0] "web": backends[0] "10.0.0.1": max_connection_rate_per_second: 0.3/s times a scaler of 0.1 among 2 balancers is less than one connection a minute for each"#,
+        "pools[0].backends[0].max_connection_rate_per_second",
+    ),
     (|m| m.balancers = 1001, "balancers: 1001 is not within 1 to 1000", "balancers"),
     (
         |m| m.hash_key = "0123".into(),

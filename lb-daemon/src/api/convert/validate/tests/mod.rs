@@ -270,6 +270,23 @@ fn what_the_packet_path_has_no_room_for_is_refused() {
     // The two pools of the correct message share one table and have another.
     message.pools.truncate(2 + 2046);
     configuration(&message).unwrap();
+
+    // Two groups of the first pool and one of the second.
+    let mut message = correct();
+    let limited = |n: u32| v1::Backend {
+        address: std::net::Ipv4Addr::from(0x0a01_0000 + n).to_string(),
+        region: "eu".into(),
+        max_connection_rate_per_second: Some(1.0),
+        ..Default::default()
+    };
+    message.pools[1].backends = (0..32_762).map(limited).collect();
+    assert_eq!(
+        configuration(&message).unwrap_err().to_string(),
+        "pools: 32765 groups and backends with a limit of their own are more than the 32764 there \
+         is room for"
+    );
+    message.pools[1].backends.pop();
+    configuration(&message).unwrap();
 }
 
 proptest! {

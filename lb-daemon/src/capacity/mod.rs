@@ -1,0 +1,10 @@
+//! From what is configured and who is healthy to the limits that the packet path keeps to. Pure: no
+//! map is read or written here.
+
+mod group;
+mod limit;
+#[cfg(test)]
+mod tests;
+
+pub use group::{Capacity, Member};
+pub use limit::{Share, is_lower};
