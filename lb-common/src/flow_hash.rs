@@ -4,8 +4,10 @@
 
 use crate::abi::service::{AddressWords, IPV4};
 
-/// What is hashed. Words hold bytes as they stand in the packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What is hashed. Words hold bytes as they stand in the packet. Aligned so that the compiler's stores
+/// of two words at once are aligned too, as the verifier wants them on the stack.
+#[repr(C, align(8))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowTuple {
     /// Client address, IPv4 v4-mapped.
     pub client: AddressWords,

@@ -4,6 +4,7 @@
 //! `emit` modules return an XDP action, and they count what they return; [`bench`] is no part of the
 //! product.
 #![no_std]
+#![cfg_attr(target_arch = "bpf", feature(asm_experimental_arch))]
 
 pub mod balancer;
 pub mod bench;

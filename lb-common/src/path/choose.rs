@@ -1,23 +1,22 @@
 //! Choose: from a flow's hash to a member. The first entry of the slot's list in the first region
-//! is the fast path; everything else is [`Search`], out of line.
+//! is home and the fast path; everything else is [`Search`], out of line.
 
-use super::{parse::Kind, tables::Tables};
+use super::{
+    parse::Kind,
+    search::Search,
+    tables::Tables,
+};
 use crate::{
     abi::{
         descriptor::Descriptor,
         group::GroupHead,
-        limits::{MAX_REGIONS_PER_POOL, STANDBYS_PER_GROUP},
         member::{FULL_RAMP, MemberState, MemberWord},
         next_hop::NextHopWord,
-        slot::RANKS_PER_SLOT,
-        table_ref::TableRef,
+        record::Placed,
         verdict::Verdict,
     },
     flow_hash::FlowHash,
 };
-
-/// Slots whose lists are asked beyond the first.
-pub const FURTHER_SLOTS: u32 = 4;
 
 /// A member that has the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +25,25 @@ pub struct Choice {
     pub member: MemberWord,
     /// Its next hop, resolved.
     pub next_hop: NextHopWord,
+    /// Position of its group in the pool's order of regions; [`REMEMBERED`] where that was not asked.
+    pub region: u32,
+}
+
+/// The region of a choice that is remembered of earlier: it was not looked for again.
+pub const REMEMBERED: u32 = u32::MAX;
+
+impl Choice {
+    /// Where a connection is that is placed by it.
+    #[inline(always)]
+    pub const fn placed(&self) -> Placed {
+        placed(self.member)
+    }
+}
+
+/// Where a connection is that a member has.
+#[inline(always)]
+pub const fn placed(member: MemberWord) -> Placed {
+    Placed { backend: member.backend(), incarnation: member.incarnation() }
 }
 
 /// Where in the order an entry was found.
@@ -50,12 +68,46 @@ pub enum Outcome {
     Ramp,
     /// Its next hop is not resolved.
     NextHop,
+    /// Its own limit is reached.
+    Full,
+}
+
+/// Why a region has not the packet, or has it against the rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// Its limit is reached.
+    Full,
+    /// It is drained, or has no capacity because nobody there is healthy.
+    Closed,
+    /// It is full, but there is no budget to remember connections elsewhere.
+    Held,
+    /// It is full as all others are, and serves all the same.
+    Overrun,
+}
+
+/// What a packet went by that was not chosen anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// A record: what the connection's SYN decided.
+    Record,
+    /// An exception.
+    Exception,
+    /// The table of tracked UDP flows.
+    Tracked,
+    /// The former home, during a change of home.
+    FormerHome,
 }
 
 /// Told of every entry that is looked at. In a packet program it is empty and compiles to nothing.
 pub trait Observe {
     /// An entry was looked at.
     fn entry(&mut self, place: Place, rank: u16, member: MemberWord, outcome: Outcome);
+    /// A region was left, or kept against the rule.
+    #[inline(always)]
+    fn region(&mut self, _region: u32, _why: Left) {}
+    /// The packet goes by what is remembered of its connection.
+    #[inline(always)]
+    fn remembered(&mut self, _by: Memory, _placed: Placed) {}
 }
 
 /// Nobody watches.
@@ -66,13 +118,84 @@ impl Observe for Unobserved {
     fn entry(&mut self, _: Place, _: u16, _: MemberWord, _: Outcome) {}
 }
 
-/// Why nobody has been found yet.
-const NOBODY: u32 = 0;
-const NOBODY_RESOLVED: u32 = 1;
+/// The entry that tables alone lead to: where a connection is that nothing is remembered of.
+#[derive(Clone, Copy, Debug)]
+pub struct Home {
+    /// Its slot.
+    pub slot: u32,
+    /// Its rank there.
+    pub rank: u16,
+    /// Its member; dead where the group has none of that rank.
+    pub member: MemberWord,
+}
 
-/// Whether a member may have a packet, its next hop aside.
+/// Home of a flow, health ignored.
+///
+/// # Errors
+/// [`Verdict::NoBackend`] where the pool has no members, [`Verdict::Inconsistent`] where the home
+/// group has no table.
 #[inline(always)]
-fn judge(member: MemberWord, kind: Kind, slot: u32) -> Outcome {
+pub fn home<T: Tables + ?Sized>(
+    tables: &T,
+    descriptor: &Descriptor,
+    hash: FlowHash,
+) -> Result<Home, Verdict> {
+    if descriptor.group_count == 0 {
+        return Err(Verdict::NoBackend);
+    }
+    let head = &descriptor.home;
+    let slot = hash.slot(head.slots);
+    let rank = tables.owner(head, slot).ok_or(Verdict::Inconsistent)?;
+    let member = member(tables, head, rank).unwrap_or(MemberWord(0));
+    Ok(Home { slot, rank, member })
+}
+
+impl Home {
+    /// Where it is in the order of things.
+    #[inline(always)]
+    const fn place(&self) -> Place {
+        Place { region: 0, slot: Some(self.slot), entry: 0 }
+    }
+
+    /// The choice of home, if it may have the packet; its limits aside.
+    #[inline(always)]
+    pub fn choice<T: Tables + ?Sized>(&self, tables: &T, kind: Kind) -> Option<Choice> {
+        if judge(self.member, kind, self.slot) != Outcome::Chosen {
+            return None;
+        }
+        let next_hop = next_hop(tables, self.member)?;
+        Some(Choice { member: self.member, next_hop, region: 0 })
+    }
+
+    /// Tells that home has the packet.
+    #[inline(always)]
+    pub fn tell<O: Observe>(&self, observer: &mut O) {
+        observer.entry(self.place(), self.rank, self.member, Outcome::Chosen);
+    }
+}
+
+/// A member of a group, by its rank.
+#[inline(always)]
+pub(super) fn member<T: Tables + ?Sized>(
+    tables: &T,
+    head: &GroupHead,
+    rank: u16,
+) -> Option<MemberWord> {
+    if u32::from(rank) >= head.member_count {
+        return None;
+    }
+    tables.member(head.members.wrapping_add(u32::from(rank)))
+}
+
+/// A member's next hop, if it is resolved.
+#[inline(always)]
+pub(super) fn next_hop<T: Tables + ?Sized>(tables: &T, member: MemberWord) -> Option<NextHopWord> {
+    tables.next_hop(u32::from(member.next_hop())).filter(|hop| hop.is_resolved())
+}
+
+/// Whether a member may have a packet, its next hop and limits aside.
+#[inline(always)]
+pub(super) fn judge(member: MemberWord, kind: Kind, slot: u32) -> Outcome {
     match (member.state(), kind) {
         (MemberState::Up, Kind::NewConnection | Kind::Datagram) => {
             let ramp = member.ramp();
@@ -87,40 +210,7 @@ fn judge(member: MemberWord, kind: Kind, slot: u32) -> Outcome {
     }
 }
 
-/// The member of rank `rank`, if it may have the packet.
-///
-/// # Errors
-/// `NOBODY` or `NOBODY_RESOLVED`.
-#[inline(always)]
-fn consider<T: Tables + ?Sized, O: Observe>(
-    tables: &T,
-    head: &GroupHead,
-    (rank, slot): (u16, u32),
-    place: Place,
-    kind: Kind,
-    observer: &mut O,
-) -> Result<Choice, u32> {
-    if u32::from(rank) >= head.member_count {
-        return Err(NOBODY);
-    }
-    let Some(member) = tables.member(head.members.wrapping_add(u32::from(rank))) else {
-        return Err(NOBODY);
-    };
-    let outcome = judge(member, kind, slot);
-    if outcome != Outcome::Chosen {
-        observer.entry(place, rank, member, outcome);
-        return Err(NOBODY);
-    }
-    let next_hop = tables.next_hop(u32::from(member.next_hop())).unwrap_or(NextHopWord::UNRESOLVED);
-    if !next_hop.is_resolved() {
-        observer.entry(place, rank, member, Outcome::NextHop);
-        return Err(NOBODY_RESOLVED);
-    }
-    observer.entry(place, rank, member, Outcome::Chosen);
-    Ok(Choice { member, next_hop })
-}
-
-/// The member that has a flow's packet.
+/// The member that has a flow's packet, by tables and states alone: limits are not asked.
 ///
 /// # Errors
 /// [`Verdict::NoBackend`], [`Verdict::NextHopUnresolved`], or [`Verdict::Inconsistent`] where the home
@@ -133,101 +223,27 @@ pub fn choose<T: Tables + ?Sized, O: Observe>(
     kind: Kind,
     observer: &mut O,
 ) -> Result<Choice, Verdict> {
-    if descriptor.group_count == 0 {
-        return Err(Verdict::NoBackend);
-    }
-    let home = &descriptor.home;
-    let slot = hash.slot(home.slots);
-    let rank = tables.owner(home, slot).ok_or(Verdict::Inconsistent)?;
-    let place = Place { region: 0, slot: Some(slot), entry: 0 };
-    let owner = consider(tables, home, (rank, slot), place, kind, &mut Unobserved);
-    if let Ok(choice) = owner {
-        observer.entry(place, rank, choice.member, Outcome::Chosen);
+    let home = home(tables, descriptor, hash)?;
+    if let Some(choice) = home.choice(tables, kind) {
+        home.tell(observer);
         return Ok(choice);
     }
-    let mut search = Search { hash, descriptor: index, kind, failure: NOBODY, choice: None };
-    tables.search(&mut search, observer);
-    search.choice.ok_or(match search.failure {
-        NOBODY_RESOLVED => Verdict::NextHopUnresolved,
-        _ => Verdict::NoBackend,
-    })
+    elsewhere(tables, index, hash, kind, observer)
 }
 
-/// The slow search: region by region the slot's list, the lists of further slots, a standby.
-#[derive(Clone, Copy, Debug)]
-pub struct Search {
-    hash: FlowHash,
+/// As [`choose`], where home is known not to have the packet.
+///
+/// # Errors
+/// As [`choose`].
+#[inline(always)]
+pub(super) fn elsewhere<T: Tables + ?Sized, O: Observe>(
+    tables: &T,
     descriptor: u32,
+    hash: FlowHash,
     kind: Kind,
-    failure: u32,
-    choice: Option<Choice>,
-}
-
-impl Search {
-    /// Entries of the lists of a region; one standby comes after them.
-    const LISTED: u32 = (1 + FURTHER_SLOTS) * RANKS_PER_SLOT as u32;
-    /// Steps kept for a region: a power of two, whose shift the verifier can follow.
-    const PER_REGION: u32 = (Self::LISTED + 1).next_power_of_two();
-    /// Steps of a whole search.
-    pub const STEPS: u32 = Self::PER_REGION * MAX_REGIONS_PER_POOL as u32;
-
-    /// Looks at the entry of one step; true where the search is over.
-    ///
-    /// A step knows nothing of the one before, so that the verifier has one state to walk, not one
-    /// for every way to reach it.
-    #[inline(always)]
-    pub fn step<T: Tables + ?Sized, O: Observe>(
-        &mut self,
-        step: u32,
-        tables: &T,
-        observer: &mut O,
-    ) -> bool {
-        let (region, step) = (step / Self::PER_REGION, step % Self::PER_REGION);
-        let Some(descriptor) = tables.descriptor(self.descriptor) else { return true };
-        if region >= descriptor.group_count {
-            return true;
-        }
-        // A mask, not a bounds check: the verifier keeps track of it on this very register.
-        let index = descriptor.groups[region as usize % MAX_REGIONS_PER_POOL];
-        let Some(group) = tables.group(index) else { return false };
-        let Some((rank, place, slot)) = self.entry(tables, (region, index), &group.head, step)
-        else {
-            return false;
-        };
-        match consider(tables, &group.head, (rank, slot), place, self.kind, observer) {
-            Ok(choice) => {
-                self.choice = Some(choice);
-                true
-            }
-            Err(failure) => {
-                self.failure |= failure;
-                false
-            }
-        }
-    }
-
-    /// The entry of a step within a region, and the slot whose ramp it is under.
-    #[inline(always)]
-    fn entry<T: Tables + ?Sized>(
-        &self,
-        tables: &T,
-        (region, index): (u32, u32),
-        head: &GroupHead,
-        step: u32,
-    ) -> Option<(u16, Place, u32)> {
-        if step > Self::LISTED {
-            return None;
-        }
-        let (attempt, entry) = (step / RANKS_PER_SLOT as u32, step % RANKS_PER_SLOT as u32);
-        if step == Self::LISTED {
-            let entry = self.hash.standby();
-            let index = index.wrapping_mul(STANDBYS_PER_GROUP).wrapping_add(entry);
-            let rank = tables.standby(index)?.rank()?;
-            return Some((rank, Place { region, slot: None, entry }, self.hash.slot(head.slots)));
-        }
-        let hash = if attempt == 0 { self.hash } else { self.hash.again(attempt) };
-        let slot = hash.slot(head.slots);
-        let word = tables.slot(TableRef(head.table), slot)?;
-        Some((word.rank(entry), Place { region, slot: Some(slot), entry }, slot))
-    }
+    observer: &mut O,
+) -> Result<Choice, Verdict> {
+    let mut search = Search::new(hash, descriptor, kind);
+    tables.search(&mut search, observer);
+    search.choice.ok_or_else(|| search.verdict())
 }

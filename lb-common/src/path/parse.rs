@@ -43,6 +43,8 @@ pub struct Parsed {
     pub is_fragment: bool,
     /// TCP control bits; 0 for UDP.
     pub tcp_flags: u8,
+    /// TCP sequence number; 0 for UDP.
+    pub sequence: u32,
 }
 
 /// Reads a frame's headers.
@@ -113,6 +115,7 @@ pub fn parse_ipv4<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
         ip_length: length as u32,
         is_fragment: ip.is_fragment(),
         tcp_flags: 0,
+        sequence: 0,
     };
     parse_transport(packet, parsed, header_length)
 }
@@ -144,6 +147,7 @@ pub fn parse_ipv6<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
         ip_length: length as u32,
         is_fragment: false,
         tcp_flags: 0,
+        sequence: 0,
     };
     parse_transport(packet, parsed, ipv6::LENGTH)
 }
@@ -165,6 +169,7 @@ fn parse_transport<P: Packet + ?Sized>(
             }
             (parsed.flow.client_port, parsed.flow.service_port) = udp::ports(header);
             parsed.tcp_flags = tcp::flags(header);
+            parsed.sequence = tcp::sequence(header);
             parsed.kind = match parsed.tcp_flags & (tcp::SYN | tcp::ACK) {
                 tcp::SYN => Kind::NewConnection,
                 _ => Kind::OpenConnection,

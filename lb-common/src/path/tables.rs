@@ -1,27 +1,43 @@
 //! What the decision asks of the maps.
 
-use super::choose::{Observe, Search};
-use crate::abi::{
-    backend::Backend,
-    descriptor::Descriptor,
-    group::{Group, GroupHead},
-    member::MemberWord,
-    next_hop::{InterfaceWord, NextHopWord},
-    pool::PoolWord,
-    service::{Service, ServiceKey},
-    slot::{SlotWord, StandbyWord},
-    table_ref::TableRef,
+use super::{choose::Observe, search::Search};
+use crate::{
+    abi::{
+        backend::Backend,
+        clock::{Coarse, Nanoseconds},
+        counter::GroupCounter,
+        descriptor::Descriptor,
+        event::Event,
+        exception::ExceptionWord,
+        group::{Group, GroupHead},
+        host::HostWord,
+        member::MemberWord,
+        meter::LimitWord,
+        next_hop::{InterfaceWord, NextHopWord},
+        pool::PoolLine,
+        record::Record,
+        service::{Service, ServiceKey},
+        slot::{SlotWord, StandbyWord},
+        table_ref::TableRef,
+    },
+    flow_hash::FlowTuple,
+    word::Word,
 };
 
 /// The maps: the kernel's in a packet program, pinned ones in a command, plain ones in a test.
 ///
 /// `None` means that there is no such entry. Words are read once per call.
 pub trait Tables {
+    /// A word that packets write.
+    type Word<'t>: Word
+    where
+        Self: 't;
+
     /// The service with a key: a copy whose own key was read last. A hash element may be reused for
     /// another service under the reader; read in this order, a copy with the right key is whole.
     fn service(&self, key: &ServiceKey) -> Option<Service>;
-    /// A pool's word.
-    fn pool(&self, index: u32) -> Option<PoolWord>;
+    /// A pool's line.
+    fn pool(&self, index: u32) -> Option<PoolLine>;
     /// A pool's descriptor.
     fn descriptor(&self, index: u32) -> Option<&Descriptor>;
     /// A group.
@@ -44,11 +60,41 @@ pub trait Tables {
     /// An interface's word, by interface index.
     fn interface(&self, index: u32) -> Option<InterfaceWord>;
 
+    /// What time it is.
+    fn now(&self) -> Nanoseconds;
+    /// A meter's limit, and what its arrival says.
+    fn meter(&self, index: u32) -> Option<(LimitWord, u64)>;
+    /// A meter's arrival.
+    fn arrival(&self, index: u32) -> Option<Self::Word<'_>>;
+    /// The meter of a member with a limit of its own, by the index of its word.
+    fn member_meter(&self, index: u32) -> Option<u32>;
+    /// What is known of a backend whatever the pool.
+    fn host(&self, backend: u32) -> Option<HostWord>;
+    /// Stores when a connection of a pool was last placed away from home.
+    fn set_last_away(&self, pool: u32, now: Coarse);
+    /// A cell of a line of records.
+    fn record(&self, line: u32, cell: u32) -> Option<Record>;
+    /// Writes a cell of a line of records, its first word first.
+    fn set_record(&self, line: u32, cell: u32, record: Record);
+    /// The exception of a connection, to read and to change in place.
+    fn exception(&self, flow: &FlowTuple) -> Option<Self::Word<'_>>;
+    /// Adds an exception; false where there is no room.
+    fn insert_exception(&self, flow: &FlowTuple, word: ExceptionWord) -> bool;
+    /// What is remembered of a tracked flow, to read and to change in place.
+    fn tracked(&self, flow: &FlowTuple) -> Option<Self::Word<'_>>;
+    /// Adds a tracked flow; false where there is no room.
+    fn insert_tracked(&self, flow: &FlowTuple, word: ExceptionWord) -> bool;
+
+    /// Counts an event.
+    fn count(&self, event: Event);
+    /// Counts at a group, by its meter.
+    fn count_group(&self, meter: u32, count: impl FnOnce(&mut GroupCounter));
+
     /// Runs a search's steps until one ends it. The kernel does it with a helper of its own, whose
     /// body is verified once instead of once a step.
     fn search<O: Observe>(&self, search: &mut Search, observer: &mut O) {
-        for step in 0..Search::STEPS {
-            if search.step(step, self, observer) {
+        for _ in 0..Search::STEPS {
+            if search.step(self, observer) {
                 return;
             }
         }

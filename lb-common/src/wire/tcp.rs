@@ -17,3 +17,9 @@ pub const ACK: u8 = 0x10;
 pub const fn flags(header: &[u8; LENGTH]) -> u8 {
     header[13]
 }
+
+/// The sequence number.
+#[inline(always)]
+pub const fn sequence(header: &[u8; LENGTH]) -> u32 {
+    u32::from_be_bytes([header[4], header[5], header[6], header[7]])
+}

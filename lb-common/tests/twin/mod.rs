@@ -1,20 +1,33 @@
 //! The maps as plain vectors: the decision's twin of the kernel's maps.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
-use std::{collections::HashMap, net::IpAddr};
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    net::IpAddr,
+};
 
 use lb_common::{
     abi::{
         backend::Backend,
+        clock::Coarse,
+        counter::GroupCounter,
         descriptor::Descriptor,
+        event::Event,
+        exception::ExceptionWord,
         group::{Group, GroupHead},
+        host::HostWord,
+        limits::RECORD_LINES,
         member::{FULL_RAMP, MemberState, MemberWord},
+        meter::{FIRST_METER, LimitWord},
         next_hop::{InterfaceWord, NextHopWord},
-        pool::PoolWord,
+        pool::{PoolLine, PoolWord},
+        record::{CELLS_PER_LINE, Record},
         service::{IPV4, IPV6, Service, ServiceKey, address_words},
         slot::{SlotWord, StandbyWord},
         table_ref::TableRef,
     },
+    flow_hash::FlowTuple,
     path::Tables,
 };
 
@@ -25,7 +38,7 @@ pub const OWN: [u8; 6] = [0x02, 0, 0, 0, 0, 0x01];
 #[derive(Default)]
 pub struct Twin {
     pub services: HashMap<ServiceKey, Service>,
-    pub pools: Vec<PoolWord>,
+    pub pools: Vec<Cell<PoolLine>>,
     pub descriptors: Vec<Descriptor>,
     pub groups: Vec<Group>,
     pub tables: Vec<Vec<SlotWord>>,
@@ -33,14 +46,85 @@ pub struct Twin {
     pub members: Vec<MemberWord>,
     pub backends: Vec<Backend>,
     pub next_hops: Vec<NextHopWord>,
+    pub hosts: Vec<HostWord>,
+    /// Limit and arrival.
+    pub meters: Vec<(Cell<LimitWord>, Cell<u64>)>,
+    /// By index of the member's word.
+    pub member_meters: HashMap<u32, u32>,
+    pub records: RefCell<HashMap<(u32, u32), Record>>,
+    pub exceptions: RefCell<HashMap<FlowTuple, &'static Cell<u64>>>,
+    /// Exceptions there is room for.
+    pub exception_room: usize,
+    pub tracked: RefCell<HashMap<FlowTuple, &'static Cell<u64>>>,
+    pub events: RefCell<HashMap<Event, u64>>,
+    pub group_counters: RefCell<HashMap<u32, GroupCounter>>,
+    /// The clock, nanoseconds.
+    pub now: Cell<u64>,
+}
+
+/// A word that outlives the test, as the kernel's outlive a packet.
+fn lasting(word: u64) -> &'static Cell<u64> {
+    Box::leak(Box::new(Cell::new(word)))
 }
 
 impl Tables for Twin {
+    type Word<'t> = &'t Cell<u64>;
+
+    fn now(&self) -> u64 {
+        self.now.get()
+    }
+    fn meter(&self, index: u32) -> Option<(LimitWord, u64)> {
+        self.meters.get(index as usize).map(|(limit, arrival)| (limit.get(), arrival.get()))
+    }
+    fn arrival(&self, index: u32) -> Option<Self::Word<'_>> {
+        self.meters.get(index as usize).map(|(_, arrival)| arrival)
+    }
+    fn member_meter(&self, index: u32) -> Option<u32> {
+        self.member_meters.get(&index).copied()
+    }
+    fn host(&self, backend: u32) -> Option<HostWord> {
+        self.hosts.get(backend as usize).copied()
+    }
+    fn set_last_away(&self, pool: u32, now: Coarse) {
+        let line = &self.pools[pool as usize];
+        line.set(PoolLine { last_away: now.0, ..line.get() });
+    }
+    fn record(&self, line: u32, cell: u32) -> Option<Record> {
+        assert!(line < RECORD_LINES && cell < CELLS_PER_LINE);
+        Some(self.records.borrow().get(&(line, cell)).copied().unwrap_or(Record { who: 0, what: 0 }))
+    }
+    fn set_record(&self, line: u32, cell: u32, record: Record) {
+        self.records.borrow_mut().insert((line, cell), record);
+    }
+    fn exception(&self, flow: &FlowTuple) -> Option<Self::Word<'_>> {
+        self.exceptions.borrow().get(flow).copied()
+    }
+    fn insert_exception(&self, flow: &FlowTuple, word: ExceptionWord) -> bool {
+        let mut exceptions = self.exceptions.borrow_mut();
+        let room = exceptions.len() < self.exception_room;
+        if room {
+            exceptions.insert(*flow, lasting(word.0));
+        }
+        room
+    }
+    fn tracked(&self, flow: &FlowTuple) -> Option<Self::Word<'_>> {
+        self.tracked.borrow().get(flow).copied()
+    }
+    fn insert_tracked(&self, flow: &FlowTuple, word: ExceptionWord) -> bool {
+        self.tracked.borrow_mut().insert(*flow, lasting(word.0));
+        true
+    }
+    fn count(&self, event: Event) {
+        *self.events.borrow_mut().entry(event).or_default() += 1;
+    }
+    fn count_group(&self, meter: u32, count: impl FnOnce(&mut GroupCounter)) {
+        count(self.group_counters.borrow_mut().entry(meter).or_default());
+    }
     fn service(&self, key: &ServiceKey) -> Option<Service> {
         self.services.get(key).copied()
     }
-    fn pool(&self, index: u32) -> Option<PoolWord> {
-        self.pools.get(index as usize).copied()
+    fn pool(&self, index: u32) -> Option<PoolLine> {
+        self.pools.get(index as usize).map(Cell::get)
     }
     fn descriptor(&self, index: u32) -> Option<&Descriptor> {
         self.descriptors.get(index as usize)
@@ -94,6 +178,13 @@ impl Twin {
         let mut twin = Self {
             next_hops: vec![NextHopWord::UNRESOLVED, NextHopWord::new(GATEWAY, 2)],
             backends: vec![backend(IpAddr::from([0, 0, 0, 0]))],
+            hosts: vec![HostWord::GONE],
+            meters: (0..FIRST_METER)
+                .map(|_| (Cell::new(LimitWord::UNLIMITED), Cell::new(0)))
+                .collect(),
+            exception_room: usize::MAX,
+            // An hour after the kernel's start.
+            now: Cell::new(3_600_000_000_000),
             ..Self::default()
         };
         let mut order = [0; 8];
@@ -105,13 +196,16 @@ impl Twin {
                 members: twin.members.len() as u32,
                 member_count: u32::from(*members),
             };
-            twin.groups.push(Group { head, region: region as u32, meter: 0, reserved: [0; 2] });
+            let meter = twin.meters.len() as u32;
+            twin.meters.push((Cell::new(LimitWord::UNLIMITED), Cell::new(0)));
+            twin.groups.push(Group { head, region: region as u32, meter, reserved: [0; 2] });
             twin.tables.push(lists.iter().map(|&ranks| SlotWord::new(ranks)).collect());
             twin.standbys.extend([StandbyWord::new(None); 8]);
             for n in 0..*members {
                 let index = twin.backends.len() as u32;
                 twin.backends.push(backend(backend_address(region as u8, n, version)));
                 twin.members.push(MemberWord::new(index, 5, MemberState::Up, FULL_RAMP, 1));
+                twin.hosts.push(HostWord::new(5, MemberState::Up, 1));
             }
         }
         let none = GroupHead { table: 0, slots: 1, members: 0, member_count: 0 };
@@ -122,12 +216,13 @@ impl Twin {
             source_v4: u32::from_ne_bytes([10, 0, 0, 1]),
             group_count: regions.len() as u32,
             flags: 0,
-            home_meter: 0,
+            home_meter: twin.groups.first().map_or(0, |group| group.meter),
             groups: order,
             spare: [0; 8],
         };
         twin.descriptors = vec![descriptor, descriptor];
-        twin.pools = vec![PoolWord::new(1, 0)];
+        let line = PoolLine { word: PoolWord::new(1, 0).0, ..PoolLine::default() };
+        twin.pools = vec![Cell::new(line)];
         twin
     }
 
@@ -141,7 +236,10 @@ impl Twin {
     /// Changes one member's state.
     pub fn set(&mut self, region: usize, rank: u32, state: MemberState) {
         let at = (self.groups[region].head.members + rank) as usize;
-        self.members[at] = self.members[at].with_state(state);
+        let member = self.members[at].with_state(state);
+        self.members[at] = member;
+        let host = HostWord::new(member.incarnation(), state, member.next_hop());
+        self.hosts[member.backend() as usize] = host;
     }
 
     /// Changes one member's next hop.

@@ -1,28 +1,41 @@
 //! The balancer's maps, and the look-ups of the decision over them.
 
+use core::mem::offset_of;
+
 use aya_ebpf::{
     bindings::{BPF_F_INNER_MAP, BPF_F_MMAPABLE},
-    btf_maps::{Array, ArrayOfMaps, DevMapHash, HashMap, PerCpuArray},
+    btf_maps::{Array, ArrayOfMaps, DevMapHash, HashMap, LruHashMap, PerCpuArray},
     macros::btf_map,
 };
 use lb_common::{
     abi::{
         backend::Backend,
-        counter::TrafficCounter,
+        clock::{Coarse, Nanoseconds},
+        counter::{GroupCounter, TrafficCounter},
         descriptor::Descriptor,
+        event::{EVENT_SLOTS, Event},
+        exception::ExceptionWord,
+        flow_key::{FlowKeyV4, FlowKeyV6, flow_key_v4, flow_key_v6},
         group::{Group, GroupHead},
+        host::HostWord,
         limits::{
+            DEFAULT_EXCEPTIONS_V4, DEFAULT_EXCEPTIONS_V6, DEFAULT_FLOWS_V4, DEFAULT_FLOWS_V6,
             DEFAULT_SLOTS, MAX_BACKENDS, MAX_DESCRIPTORS, MAX_GROUPS, MAX_INTERFACES, MAX_MEMBERS,
-            MAX_NEXT_HOPS, MAX_POOLS, MAX_SERVICES, MAX_TABLES, STANDBYS_PER_GROUP,
+            MAX_METERS, MAX_NEXT_HOPS, MAX_POOLS, MAX_SERVICES, MAX_TABLES, RECORD_LINES,
+            STANDBYS_PER_GROUP,
         },
         member::MemberWord,
+        meter::{LimitWord, Meter},
         next_hop::{InterfaceWord, NextHopWord},
-        pool::PoolWord,
+        pool::PoolLine,
+        record::{CELLS_PER_LINE, Record, RecordLine},
         service::{IPV4, Service, ServiceKey},
         slot::{OwnersWord, SlotWord, StandbyWord, table_words},
         table_ref::TableRef,
     },
+    flow_hash::FlowTuple,
     path::{Observe, Search, Tables, Unobserved},
+    word::Word as _,
 };
 
 use crate::kernel;
@@ -31,12 +44,19 @@ use crate::kernel;
 const MMAP: usize = BPF_F_MMAPABLE as usize;
 const SIZED: usize = MMAP | BPF_F_INNER_MAP as usize;
 
+/// Words of a pool's line and of a meter.
+const WORD_OF_VERSIONS: usize = offset_of!(PoolLine, word) / 8;
+const WORD_OF_CLEARED: usize = offset_of!(PoolLine, cleared) / 8;
+const WORD_OF_AWAY: usize = offset_of!(PoolLine, last_away) / 8;
+const WORD_OF_LIMIT: usize = offset_of!(Meter, limit) / 8;
+const WORD_OF_ARRIVAL: usize = offset_of!(Meter, arrival) / 8;
+
 #[btf_map]
 static SERVICES_V4: HashMap<u64, Service, { MAX_SERVICES as usize }> = HashMap::new();
 #[btf_map]
 static SERVICES_V6: HashMap<ServiceKey, Service, { MAX_SERVICES as usize }> = HashMap::new();
 #[btf_map]
-static POOLS: Array<u64, { MAX_POOLS as usize }, MMAP> = Array::new();
+static POOLS: Array<PoolLine, { MAX_POOLS as usize }, MMAP> = Array::new();
 #[btf_map]
 static DESCRIPTORS: Array<Descriptor, { MAX_DESCRIPTORS as usize }, MMAP> = Array::new();
 #[btf_map]
@@ -45,6 +65,25 @@ static GROUPS: Array<Group, { MAX_GROUPS as usize }, MMAP> = Array::new();
 static STANDBYS: Array<u64, { (MAX_GROUPS * STANDBYS_PER_GROUP) as usize }, MMAP> = Array::new();
 #[btf_map]
 static MEMBERS: Array<u64, { MAX_MEMBERS as usize }, MMAP> = Array::new();
+#[btf_map]
+static MEMBER_METERS: Array<u32, { MAX_MEMBERS as usize }, MMAP> = Array::new();
+#[btf_map]
+static METERS: Array<Meter, { MAX_METERS as usize }, MMAP> = Array::new();
+#[btf_map]
+static HOSTS: Array<u64, { MAX_BACKENDS as usize }, MMAP> = Array::new();
+#[btf_map]
+static RECORDS: Array<RecordLine, { RECORD_LINES as usize }, MMAP> = Array::new();
+/// IPv4 has maps of its own for the sake of their keys: a third of the bytes to hash.
+#[btf_map]
+static EXCEPTIONS_V4: LruHashMap<FlowKeyV4, u64, { DEFAULT_EXCEPTIONS_V4 as usize }> =
+    LruHashMap::new();
+#[btf_map]
+static EXCEPTIONS_V6: LruHashMap<FlowKeyV6, u64, { DEFAULT_EXCEPTIONS_V6 as usize }> =
+    LruHashMap::new();
+#[btf_map]
+static FLOWS_V4: LruHashMap<FlowKeyV4, u64, { DEFAULT_FLOWS_V4 as usize }> = LruHashMap::new();
+#[btf_map]
+static FLOWS_V6: LruHashMap<FlowKeyV6, u64, { DEFAULT_FLOWS_V6 as usize }> = LruHashMap::new();
 #[btf_map]
 static BACKENDS: Array<Backend, { MAX_BACKENDS as usize }, MMAP> = Array::new();
 #[btf_map]
@@ -68,11 +107,17 @@ pub(super) static SERVICE_COUNTERS: PerCpuArray<TrafficCounter, { MAX_SERVICES a
 #[btf_map]
 pub(super) static BACKEND_COUNTERS: PerCpuArray<TrafficCounter, { MAX_BACKENDS as usize }> =
     PerCpuArray::new();
+#[btf_map]
+static GROUP_COUNTERS: PerCpuArray<GroupCounter, { MAX_METERS as usize }> = PerCpuArray::new();
+#[btf_map]
+static EVENT_COUNTERS: PerCpuArray<u64, { EVENT_SLOTS as usize }> = PerCpuArray::new();
 
 /// The maps as the decision sees them.
 pub(super) struct Maps;
 
 impl Tables for Maps {
+    type Word<'t> = kernel::SharedWord;
+
     #[inline(always)]
     fn service(&self, key: &ServiceKey) -> Option<Service> {
         let service = if key.version == IPV4 {
@@ -84,8 +129,10 @@ impl Tables for Maps {
     }
 
     #[inline(always)]
-    fn pool(&self, index: u32) -> Option<PoolWord> {
-        kernel::word(&POOLS, index).map(PoolWord)
+    fn pool(&self, index: u32) -> Option<PoolLine> {
+        let [word, cleared, last_away] =
+            kernel::words(&POOLS, index, [WORD_OF_VERSIONS, WORD_OF_CLEARED, WORD_OF_AWAY])?;
+        Some(PoolLine { word, cleared, last_away, reserved: 0 })
     }
 
     #[inline(always)]
@@ -135,6 +182,98 @@ impl Tables for Maps {
     }
 
     #[inline(always)]
+    fn now(&self) -> Nanoseconds {
+        kernel::now()
+    }
+
+    #[inline(always)]
+    fn meter(&self, index: u32) -> Option<(LimitWord, u64)> {
+        let [limit, arrival] = kernel::words(&METERS, index, [WORD_OF_LIMIT, WORD_OF_ARRIVAL])?;
+        Some((LimitWord(limit), arrival))
+    }
+
+    #[inline(always)]
+    fn arrival(&self, index: u32) -> Option<Self::Word<'_>> {
+        kernel::shared_word(&METERS, index, WORD_OF_ARRIVAL)
+    }
+
+    #[inline(always)]
+    fn member_meter(&self, index: u32) -> Option<u32> {
+        kernel::element(&MEMBER_METERS, index).copied()
+    }
+
+    #[inline(always)]
+    fn host(&self, backend: u32) -> Option<HostWord> {
+        kernel::word(&HOSTS, backend).map(HostWord)
+    }
+
+    #[inline(always)]
+    fn set_last_away(&self, pool: u32, now: Coarse) {
+        if let Some(word) = kernel::shared_word(&POOLS, pool, WORD_OF_AWAY) {
+            word.store(now.0);
+        }
+    }
+
+    #[inline(always)]
+    fn record(&self, line: u32, cell: u32) -> Option<Record> {
+        let first = (2 * (cell % CELLS_PER_LINE)) as usize;
+        let [who, what] = kernel::words(&RECORDS, line, [first, first + 1])?;
+        Some(Record { who, what })
+    }
+
+    #[inline(always)]
+    fn set_record(&self, line: u32, cell: u32, record: Record) {
+        let first = (2 * (cell % CELLS_PER_LINE)) as usize;
+        kernel::store_words(&RECORDS, line, [(first, record.who), (first + 1, record.what)]);
+    }
+
+    #[inline(always)]
+    fn exception(&self, flow: &FlowTuple) -> Option<Self::Word<'_>> {
+        if flow.version == IPV4 {
+            kernel::lru_word(&EXCEPTIONS_V4, flow_key_v4(flow))
+        } else {
+            kernel::lru_word(&EXCEPTIONS_V6, flow_key_v6(flow))
+        }
+    }
+
+    #[inline(always)]
+    fn insert_exception(&self, flow: &FlowTuple, word: ExceptionWord) -> bool {
+        if flow.version == IPV4 {
+            EXCEPTIONS_V4.insert(flow_key_v4(flow), word.0, 0).is_ok()
+        } else {
+            EXCEPTIONS_V6.insert(flow_key_v6(flow), word.0, 0).is_ok()
+        }
+    }
+
+    #[inline(always)]
+    fn tracked(&self, flow: &FlowTuple) -> Option<Self::Word<'_>> {
+        if flow.version == IPV4 {
+            kernel::lru_word(&FLOWS_V4, flow_key_v4(flow))
+        } else {
+            kernel::lru_word(&FLOWS_V6, flow_key_v6(flow))
+        }
+    }
+
+    #[inline(always)]
+    fn insert_tracked(&self, flow: &FlowTuple, word: ExceptionWord) -> bool {
+        if flow.version == IPV4 {
+            FLOWS_V4.insert(flow_key_v4(flow), word.0, 0).is_ok()
+        } else {
+            FLOWS_V6.insert(flow_key_v6(flow), word.0, 0).is_ok()
+        }
+    }
+
+    #[inline(always)]
+    fn count(&self, event: Event) {
+        kernel::per_cpu(&EVENT_COUNTERS, event as u32, |count| *count += 1);
+    }
+
+    #[inline(always)]
+    fn count_group(&self, meter: u32, count: impl FnOnce(&mut GroupCounter)) {
+        kernel::per_cpu(&GROUP_COUNTERS, meter, count);
+    }
+
+    #[inline(always)]
     fn search<O: Observe>(&self, search: &mut Search, _: &mut O) {
         kernel::repeat(Search::STEPS, search, search_step);
     }
@@ -150,6 +289,6 @@ fn table_word(table: TableRef, index: u32) -> Option<u64> {
 }
 
 /// One step of the slow search.
-extern "C" fn search_step(step: u32, search: &mut Search) -> i64 {
-    i64::from(search.step(step, &Maps, &mut Unobserved))
+extern "C" fn search_step(_: u32, search: &mut Search) -> i64 {
+    i64::from(search.step(&Maps, &mut Unobserved))
 }

@@ -4,10 +4,15 @@
 
 use core::mem::MaybeUninit;
 
-use aya_ebpf::btf_maps::{Array, ArrayOfMaps, HashMap, LpmTrie, PerCpuArray, lpm_trie::Key};
-use lb_common::abi::{
-    pod::Pod,
-    service::{AddressWords, Service},
+use aya_ebpf::btf_maps::{
+    Array, ArrayOfMaps, HashMap, LpmTrie, LruHashMap, PerCpuArray, lpm_trie::Key,
+};
+use lb_common::{
+    abi::{
+        pod::Pod,
+        service::{AddressWords, Service},
+    },
+    word::Word,
 };
 
 /// A word of an array that the daemon changes in place.
@@ -24,6 +29,112 @@ pub fn store<const N: usize, const F: usize>(map: &Array<u64, N, F>, index: u32,
         // SAFETY: the pointer is to a live, aligned array element; one volatile 8-byte store.
         unsafe { word.write_volatile(value) }
     }
+}
+
+/// Some words of an element of an array, by their places in it; each is one load.
+#[inline(always)]
+pub fn words<T: Pod, const N: usize, const F: usize, const W: usize>(
+    map: &Array<T, N, F>,
+    index: u32,
+    places: [usize; W],
+) -> Option<[u64; W]> {
+    let first = map.get_ptr(index)?.cast::<u64>();
+    Some(places.map(|place| {
+        // The verifier holds each caller to the element's size.
+        // SAFETY: the pointer is to a live, aligned array element; one volatile 8-byte load.
+        unsafe { first.add(place).read_volatile() }
+    }))
+}
+
+/// Stores words of an element of an array, one after the other.
+#[inline(always)]
+pub fn store_words<T: Pod, const N: usize, const F: usize, const W: usize>(
+    map: &Array<T, N, F>,
+    index: u32,
+    words: [(usize, u64); W],
+) {
+    if let Some(first) = map.get_ptr_mut(index) {
+        for (place, word) in words {
+            // SAFETY: as in `words`, a store.
+            unsafe { first.cast::<u64>().add(place).write_volatile(word) }
+        }
+    }
+}
+
+/// A word that programs of other CPUs write too.
+#[derive(Clone, Copy)]
+pub struct SharedWord(*mut u64);
+
+impl Word for SharedWord {
+    #[inline(always)]
+    fn load(self) -> u64 {
+        // SAFETY: the pointer is to live, aligned map memory; one volatile 8-byte load.
+        unsafe { self.0.read_volatile() }
+    }
+
+    #[inline(always)]
+    fn store(self, value: u64) {
+        // SAFETY: as in `load`, a store.
+        unsafe { self.0.write_volatile(value) }
+    }
+
+    #[inline(always)]
+    fn exchange(self, from: u64, to: u64) -> Result<(), u64> {
+        match compare_exchange(self.0, from, to) {
+            found if found == from => Ok(()),
+            found => Err(found),
+        }
+    }
+}
+
+/// Stores `to` where `from` stands, and says what stood there: one instruction (kernel 5.12), which
+/// the compiler's own atomics do not offer for this target.
+#[cfg(target_arch = "bpf")]
+#[inline(always)]
+fn compare_exchange(word: *mut u64, from: u64, to: u64) -> u64 {
+    let found;
+    // SAFETY: the pointer is to live, aligned map memory, which is all the instruction touches.
+    unsafe {
+        core::arch::asm!(
+            "r0 = cmpxchg_64({word} + 0, r0, {to})",
+            word = in(reg) word,
+            to = in(reg) to,
+            inlateout("r0") from => found,
+            options(nostack),
+        );
+    }
+    found
+}
+
+/// Off the kernel this crate is only type-checked.
+#[cfg(not(target_arch = "bpf"))]
+fn compare_exchange(word: *mut u64, from: u64, to: u64) -> u64 {
+    // SAFETY: as above.
+    let word = unsafe { core::sync::atomic::AtomicU64::from_ptr(word) };
+    let order = core::sync::atomic::Ordering::SeqCst;
+    word.compare_exchange(from, to, order, order).unwrap_or_else(|found| found)
+}
+
+/// A word of an element of an array, to change in place.
+#[inline(always)]
+pub fn shared_word<T: Pod, const N: usize, const F: usize>(
+    map: &Array<T, N, F>,
+    index: u32,
+    place: usize,
+) -> Option<SharedWord> {
+    // SAFETY: the verifier holds the place to the element's size.
+    map.get_ptr_mut(index).map(|first| SharedWord(unsafe { first.cast::<u64>().add(place) }))
+}
+
+/// The word of a connection, to change in place. An evicted element's memory may be another
+/// connection's when it is stored to; what is read says whose backend it is, and a wrong store is
+/// that of a moment.
+#[inline(always)]
+pub fn lru_word<K: Pod, const N: usize, const F: usize>(
+    map: &LruHashMap<K, u64, N, F>,
+    key: K,
+) -> Option<SharedWord> {
+    map.get_ptr_mut(key).map(SharedWord)
 }
 
 /// An element of an array of immutable values.

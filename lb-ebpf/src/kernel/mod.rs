@@ -1,15 +1,17 @@
 //! What the kernel lends: packet memory, map memory, helpers. All unsafe code of this crate.
 #![allow(unsafe_code)]
 
+mod clock;
 mod frame;
 mod map;
 mod repeat;
 mod tail_call;
 
+pub use clock::now;
 pub use frame::Frame;
 pub use map::{
-    contains, copy_backwards, element, has_prefix, lookup_copy, lookup_word, per_cpu, store,
-    table_word, word,
+    SharedWord, contains, copy_backwards, element, has_prefix, lookup_copy, lookup_word, lru_word,
+    per_cpu, shared_word, store, store_words, table_word, word, words,
 };
 pub use repeat::repeat;
 pub use tail_call::tail_call;

@@ -1,6 +1,6 @@
 //! Large failures: who finds whom, and how even the load stays.
 
-use lb_common::{flow_hash::FlowHash, path::choose::FURTHER_SLOTS};
+use lb_common::{flow_hash::FlowHash, path::FURTHER_SLOTS};
 use xxhash_rust::xxh64::xxh64;
 
 use super::{first_alive, group, lists, some_dead};

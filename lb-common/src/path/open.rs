@@ -1,0 +1,173 @@
+//! A packet of an open connection: where the connection is.
+
+use super::{
+    Ask,
+    choose::{self, Choice, Home, Memory, Observe, placed},
+    connect::set_away,
+    hosts,
+    parse::Kind,
+    records::{Found, Line},
+    search,
+    tables::Tables,
+};
+use crate::{
+    abi::{
+        clock::Coarse,
+        event::Event,
+        exception::ExceptionWord,
+        meter,
+        record::Placed,
+        verdict::Verdict,
+    },
+    wire::tcp,
+    word::Word,
+};
+
+/// The member that has a packet of an open connection.
+///
+/// # Errors
+/// The verdict of a packet that no backend gets.
+#[inline(always)]
+pub(super) fn open<T: Tables + ?Sized, O: Observe>(
+    tables: &T,
+    ask: &Ask<'_>,
+    observer: &mut O,
+) -> Result<Choice, Verdict> {
+    if ask.line.is_gate_closed() && ask.line.versions().former() == 0 {
+        let at = (ask.version(), ask.descriptor);
+        return choose::choose(tables, at, ask.hash, Kind::OpenConnection, observer);
+    }
+    remembered(tables, *ask, observer)
+}
+
+/// The member that has a packet of a connection that may not be at home, or whose home changes.
+///
+/// # Errors
+/// As [`open`].
+#[inline(never)]
+fn remembered<T: Tables + ?Sized, O: Observe>(
+    tables: &T,
+    ask: Ask<'_>,
+    observer: &mut O,
+) -> Result<Choice, Verdict> {
+    let now = Coarse::of(tables.now());
+    if !ask.line.is_gate_closed()
+        && let Some(choice) = away(tables, &ask, now, observer)
+    {
+        return Ok(choice);
+    }
+    if let Some(choice) = at_former_home(tables, &ask, now, observer) {
+        return Ok(choice);
+    }
+    let at = (ask.version(), ask.descriptor);
+    choose::choose(tables, at, ask.hash, Kind::OpenConnection, observer)
+}
+
+/// Where a connection is that is away from home, while its host lives.
+#[inline(always)]
+fn away<T: Tables + ?Sized, O: Observe>(
+    tables: &T,
+    ask: &Ask<'_>,
+    now: Coarse,
+    observer: &mut O,
+) -> Option<Choice> {
+    tables.count(Event::ExceptionLookup);
+    let flow = ask.flow();
+    let (line, sequence) = (Line::of(ask.identity(), now), ask.sequence());
+    if let Some(word) = tables.exception(&flow) {
+        let placed = by_exception(tables, word, line, sequence, now);
+        let choice = hosts::choice(tables, placed)?;
+        tables.count(Event::ExceptionHit);
+        observer.remembered(Memory::Exception, placed);
+        return Some(choice);
+    }
+    let (found, dropped) = line.of_handshake(tables, sequence);
+    if dropped {
+        tables.count(Event::RecordDropped);
+    }
+    let Found::Away(placed) = found else { return None };
+    let choice = hosts::choice(tables, placed)?;
+    observer.remembered(Memory::Record, placed);
+    if !ask.tcp_has(tcp::RST) {
+        let v4 = ask.is_v4();
+        let budget = if v4 { meter::EXCEPTIONS_V4 } else { meter::EXCEPTIONS_V6 };
+        let done = insert(tables, ask, budget, placed, now);
+        tables.count(if done { Event::ExceptionInserted } else { Event::ExceptionRefused });
+    }
+    Some(choice)
+}
+
+/// Where an exception's connection is, with the exception made young, and replaced if its connection
+/// ended and this packet belongs to the handshake of the next one.
+#[inline(always)]
+fn by_exception<T: Tables + ?Sized>(
+    tables: &T,
+    word: impl Word,
+    line: Line,
+    sequence: u32,
+    now: Coarse,
+) -> Placed {
+    let before = ExceptionWord(word.load());
+    let mut after = before.seen(now);
+    if before.is_marked(now) {
+        let (found, dropped) = line.of_handshake(tables, sequence);
+        if dropped {
+            tables.count(Event::RecordDropped);
+        }
+        if let Found::Home(placed) | Found::Away(placed) = found {
+            after = ExceptionWord::new(placed, now);
+            tables.count(Event::ExceptionReplaced);
+        }
+    } else if before.has_mark() {
+        after = after.unmarked();
+    }
+    if after != before {
+        word.store(after.0);
+    }
+    after.placed()
+}
+
+/// The former home, during a change of home, unless it is dead.
+#[inline(always)]
+fn at_former_home<T: Tables + ?Sized, O: Observe>(
+    tables: &T,
+    ask: &Ask<'_>,
+    now: Coarse,
+    observer: &mut O,
+) -> Option<Choice> {
+    let (former, hash) = ask.former(tables)?;
+    let home = choose::home(tables, former, hash).ok()?;
+    let choice = home.choice(tables, Kind::OpenConnection)?;
+    observer.remembered(Memory::FormerHome, choice.placed());
+    if ask.line.versions().is_adopting() {
+        adopt(tables, ask, &home, now);
+    }
+    Some(choice)
+}
+
+/// Remembers a connection where it is, before its former home is forgotten.
+#[inline(always)]
+fn adopt<T: Tables + ?Sized>(tables: &T, ask: &Ask<'_>, former: &Home, now: Coarse) {
+    let Ok(home) = choose::home(tables, ask.descriptor, ask.hash) else { return };
+    if placed(home.member) == placed(former.member) || ask.tcp_has(tcp::RST) {
+        return;
+    }
+    set_away(tables, ask, now);
+    let v4 = ask.is_v4();
+    let budget = if v4 { meter::ADOPTIONS_V4 } else { meter::ADOPTIONS_V6 };
+    let done = insert(tables, ask, budget, placed(former.member), now);
+    tables.count(if done { Event::Adopted } else { Event::AdoptionRefused });
+}
+
+/// Adds an exception, if there is budget for one.
+#[inline(always)]
+fn insert<T: Tables + ?Sized>(
+    tables: &T,
+    ask: &Ask<'_>,
+    budget: u32,
+    placed: Placed,
+    now: Coarse,
+) -> bool {
+    search::debit_meter(tables, budget, tables.now())
+        && tables.insert_exception(&ask.flow(), ExceptionWord::new(placed, now))
+}
