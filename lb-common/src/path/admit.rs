@@ -1,23 +1,20 @@
 //! Admission of a new connection: region by region, within the limits.
 
 use super::{
-    Ask,
-    choose::{Choice, Home, Left, Observe},
+    choose::{self, Choice, Home, Left, Observe},
     parse::Kind,
-    search::{self, CLOSED, LAST_RESORT, LIMITS, STAY, Search},
+    question::Ask,
+    search::{self, CLOSED, LAST_RESORT, LIMITS, STAY, Search, Wanted},
     tables::Tables,
 };
-use crate::{
-    abi::{
-        clock::Nanoseconds,
-        descriptor::{ISOLATED, LIMITED, PANIC},
-        event::Event,
-        limits::MAX_REGIONS_PER_POOL,
-        meter,
-        service::SERVICE_REJECTS,
-        verdict::Verdict,
-    },
-    admission,
+use crate::abi::{
+    clock::Nanoseconds,
+    descriptor::{ISOLATED, LIMITED, PANIC},
+    event::Event,
+    limits::MAX_REGIONS_PER_POOL,
+    meter,
+    service::SERVICE_REJECTS,
+    verdict::Verdict,
 };
 
 /// What it takes to remember that a connection is not at home.
@@ -33,84 +30,75 @@ pub(super) enum Budget {
 ///
 /// # Errors
 /// The verdict of a connection that no backend gets.
-#[inline(always)]
+#[inline(never)]
 pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
     tables: &T,
     ask: &Ask<'_>,
-    (home, budget): (&Home, Budget),
-    now: Nanoseconds,
+    by: (Budget, Nanoseconds),
+    to: &mut Choice,
     observer: &mut O,
-) -> Result<Choice, Verdict> {
+) -> Result<(), Verdict> {
+    let (budget, now) = by;
+    let home = &choose::home(tables, ask.descriptor, ask.hash)?;
     let descriptor = ask.descriptor;
     let limited = descriptor.flags & LIMITED != 0;
-    let mut search = Search::new(ask.hash, ask.version(), Kind::NewConnection);
-    search.now = now;
-    if limited {
-        search.rules = LIMITS | CLOSED;
-    }
+    let wanted = Wanted::new(ask.hash, ask.version(), Kind::NewConnection);
+    let mut rules = if limited { LIMITS | CLOSED } else { 0 };
     if descriptor.flags & ISOLATED != 0 {
-        search.rules |= STAY | CLOSED;
+        rules |= STAY | CLOSED;
     }
-    let home_choice = home.choice(tables, Kind::NewConnection);
-    if let Some(choice) = home_choice {
-        if !limited {
-            home.tell(observer);
-            count(tables, ask, &choice, false);
-            return Ok(choice);
-        }
-        match enter(tables, ask, home, now) {
+    let (mut first, mut home_is_full) = (0, false);
+    if let Some(choice) = home.choice(tables, Kind::NewConnection) {
+        *to = choice;
+        let entered = if limited { enter(tables, ask, home, now) } else { Entered::Yes };
+        match entered {
             Entered::Yes => {
                 home.tell(observer);
-                count(tables, ask, &choice, false);
-                return Ok(choice);
+                count(tables, ask, to, false);
+                return Ok(());
             }
             Entered::RegionClosed => {}
             full => {
                 if budget == Budget::Exceptions && is_spent(tables, ask, now) {
                     tables.count(Event::HeldAtHome);
                     observer.region(0, Left::Held);
-                    return over_the_limit(tables, ask, choice, observer);
+                    return over_the_limit(tables, ask, to, observer);
                 }
-                search.met_full = true;
+                home_is_full = true;
                 // The region is not full if only its member is.
-                search.at = u32::from(matches!(full, Entered::MemberFull));
-                if search.at == 0 {
+                first = 1;
+                if full == Entered::RegionFull {
                     observer.region(0, Left::Full);
-                    if search.rules & STAY != 0 {
-                        return over_the_limit(tables, ask, choice, observer);
+                    if rules & STAY != 0 {
+                        return over_the_limit(tables, ask, to, observer);
                     }
-                    search.at = Search::PER_REGION;
+                    first = Search::PER_REGION;
                 }
             }
         }
     }
-    tables.search(&mut search, observer);
-    if let Some(choice) = search.choice {
-        count(tables, ask, &choice, false);
-        return Ok(choice);
+    let ended = tables.search(wanted.by(rules, first, now), to, observer);
+    if ended.is_found() {
+        count(tables, ask, to, false);
+        return Ok(());
     }
-    if search.met_full {
+    if home_is_full || ended.met_full() {
         if ask.service_has(SERVICE_REJECTS) {
             return Err(refuse(tables, ask));
         }
         // Everything is full: the nearest that may have it at all.
-        let mut again = Search::new(ask.hash, ask.version(), Kind::NewConnection);
-        again.rules = CLOSED;
-        tables.search(&mut again, observer);
-        if let Some(choice) = again.choice {
-            return over_the_limit(tables, ask, choice, observer);
+        if tables.search(wanted.by(CLOSED, 0, 0), to, observer).is_found() {
+            return over_the_limit(tables, ask, to, observer);
         }
     }
     if descriptor.flags & PANIC != 0 {
-        let mut last = Search::new(ask.hash, ask.version(), Kind::NewConnection);
-        last.rules = LAST_RESORT | if limited { CLOSED } else { 0 };
-        tables.search(&mut last, observer);
-        if let Some(choice) = last.choice {
-            count(tables, ask, &choice, false);
-            return Ok(choice);
+        let rules = LAST_RESORT | if limited { CLOSED } else { 0 };
+        if tables.search(wanted.by(rules, 0, 0), to, observer).is_found() {
+            count(tables, ask, to, false);
+            return Ok(());
         }
     }
-    Err(search.verdict())
+    Err(ended.verdict())
 }
 
 /// Whether home could be entered.
@@ -124,25 +112,18 @@ enum Entered {
 
 /// Debits home's limits: looks whether the group has room, then debits the member, the group last.
 #[inline(always)]
-fn enter<T: Tables + ?Sized>(
-    tables: &T,
-    ask: &Ask<'_>,
-    home: &Home,
-    now: Nanoseconds,
-) -> Entered {
+fn enter<T: Tables + ?Sized>(tables: &T, ask: &Ask<'_>, home: &Home, now: Nanoseconds) -> Entered {
     let group = ask.descriptor.home_meter;
-    if let Some((limit, arrival)) = tables.meter(group) {
-        if limit.is_closed() {
-            return Entered::RegionClosed;
-        }
-        if admission::is_full(limit, arrival, now) {
-            return Entered::RegionFull;
-        }
+    if tables.meter(group).is_some_and(|(limit, _)| limit.is_closed()) {
+        return Entered::RegionClosed;
+    }
+    if tables.is_full(group, now) {
+        return Entered::RegionFull;
     }
     if !search::debit_member(tables, &ask.descriptor.home, (home.rank, home.member), now) {
         return Entered::MemberFull;
     }
-    if search::debit_meter(tables, group, now) { Entered::Yes } else { Entered::RegionFull }
+    if tables.debit(group, now) { Entered::Yes } else { Entered::RegionFull }
 }
 
 /// Whether no connection more can be remembered away from home for now.
@@ -150,8 +131,7 @@ fn enter<T: Tables + ?Sized>(
 fn is_spent<T: Tables + ?Sized>(tables: &T, ask: &Ask<'_>, now: Nanoseconds) -> bool {
     let v4 = ask.is_v4();
     let budget = if v4 { meter::EXCEPTIONS_V4 } else { meter::EXCEPTIONS_V6 };
-    let spent = |(limit, arrival)| admission::is_full(limit, arrival, now);
-    tables.meter(budget).is_some_and(spent)
+    tables.is_full(budget, now)
 }
 
 /// A region that is full serves all the same, unless the service would rather have it dropped.
@@ -159,15 +139,15 @@ fn is_spent<T: Tables + ?Sized>(tables: &T, ask: &Ask<'_>, now: Nanoseconds) -> 
 fn over_the_limit<T: Tables + ?Sized, O: Observe>(
     tables: &T,
     ask: &Ask<'_>,
-    choice: Choice,
+    choice: &Choice,
     observer: &mut O,
-) -> Result<Choice, Verdict> {
+) -> Result<(), Verdict> {
     if ask.service_has(SERVICE_REJECTS) {
         return Err(refuse(tables, ask));
     }
     observer.region(choice.region, Left::Overrun);
-    count(tables, ask, &choice, true);
-    Ok(choice)
+    count(tables, ask, choice, true);
+    Ok(())
 }
 
 #[inline(always)]
@@ -181,12 +161,7 @@ fn refuse<T: Tables + ?Sized>(tables: &T, ask: &Ask<'_>) -> Verdict {
 
 /// Counts a decision at the groups that had to do with it: those passed over, and the one that has it.
 #[inline(always)]
-pub(super) fn count<T: Tables + ?Sized>(
-    tables: &T,
-    ask: &Ask<'_>,
-    choice: &Choice,
-    overrun: bool,
-) {
+pub(super) fn count<T: Tables + ?Sized>(tables: &T, ask: &Ask<'_>, choice: &Choice, overrun: bool) {
     if choice.region == 0 {
         tables.count_group(ask.descriptor.home_meter, |group| {
             group.offered += 1;
@@ -195,10 +170,17 @@ pub(super) fn count<T: Tables + ?Sized>(
         });
         return;
     }
+    tables.count_spilled(ask.version(), choice.region, overrun);
+}
+
+/// Counts a connection at the group of a further region that has it, and at those passed over.
+#[inline(always)]
+pub fn count_spilled<T: Tables + ?Sized>(tables: &T, version: u32, taken_by: u32, overrun: bool) {
+    let Some(descriptor) = tables.descriptor(version) else { return };
     for region in 0..MAX_REGIONS_PER_POOL as u32 {
-        let index = ask.descriptor.groups[region as usize % MAX_REGIONS_PER_POOL];
+        let index = descriptor.groups[region as usize % MAX_REGIONS_PER_POOL];
         let Some(meter) = tables.group(index).map(|group| group.meter) else { return };
-        if region >= choice.region {
+        if region >= taken_by {
             tables.count_group(meter, |group| {
                 group.offered += 1;
                 group.admitted += 1;

@@ -1,11 +1,7 @@
 //! Choose: from a flow's hash to a member. The first entry of the slot's list in the first region
 //! is home and the fast path; everything else is [`Search`], out of line.
 
-use super::{
-    parse::Kind,
-    search::Search,
-    tables::Tables,
-};
+use super::{parse::Kind, question::Ask, search::Wanted, tables::Tables};
 use crate::{
     abi::{
         descriptor::Descriptor,
@@ -19,6 +15,7 @@ use crate::{
 };
 
 /// A member that has the packet.
+#[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// Its word, as it was read once.
@@ -33,6 +30,10 @@ pub struct Choice {
 pub const REMEMBERED: u32 = u32::MAX;
 
 impl Choice {
+    /// Nobody.
+    pub const NOBODY: Self =
+        Self { member: MemberWord(0), next_hop: NextHopWord::UNRESOLVED, region: REMEMBERED };
+
     /// Where a connection is that is placed by it.
     #[inline(always)]
     pub const fn placed(&self) -> Placed {
@@ -228,22 +229,29 @@ pub fn choose<T: Tables + ?Sized, O: Observe>(
         home.tell(observer);
         return Ok(choice);
     }
-    elsewhere(tables, index, hash, kind, observer)
+    let mut choice = Choice::NOBODY;
+    let ended = tables.search(Wanted::new(hash, index, kind), &mut choice, observer);
+    if ended.is_found() { Ok(choice) } else { Err(ended.verdict()) }
 }
 
-/// As [`choose`], where home is known not to have the packet.
+/// As [`choose`], in a function of its own.
 ///
 /// # Errors
 /// As [`choose`].
-#[inline(always)]
-pub(super) fn elsewhere<T: Tables + ?Sized, O: Observe>(
+#[inline(never)]
+pub(super) fn choose_apart<T: Tables + ?Sized, O: Observe>(
     tables: &T,
-    descriptor: u32,
-    hash: FlowHash,
-    kind: Kind,
+    ask: &Ask<'_>,
+    to: &mut Choice,
     observer: &mut O,
-) -> Result<Choice, Verdict> {
-    let mut search = Search::new(hash, descriptor, kind);
-    tables.search(&mut search, observer);
-    search.choice.ok_or_else(|| search.verdict())
+) -> Result<(), Verdict> {
+    let home = home(tables, ask.descriptor, ask.hash)?;
+    if let Some(choice) = home.choice(tables, ask.kind()) {
+        home.tell(observer);
+        *to = choice;
+        return Ok(());
+    }
+    let wanted = Wanted::new(ask.hash, ask.version(), ask.kind());
+    let ended = tables.search(wanted, to, observer);
+    if ended.is_found() { Ok(()) } else { Err(ended.verdict()) }
 }

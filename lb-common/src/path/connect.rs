@@ -1,18 +1,16 @@
 //! A new connection: where its SYN goes, and what is remembered of that.
 
 use super::{
-    Ask,
     admit::{self, Budget},
-    choose::{self, Choice, Home, Memory, Observe, placed},
+    choose::{self, Choice, Memory, Observe, placed},
     hosts,
     parse::Kind,
+    question::Ask,
     records::Line,
     tables::Tables,
 };
 use crate::{
-    abi::{
-        clock::Coarse, descriptor::LIMITED, event::Event, exception::ExceptionWord, verdict::Verdict,
-    },
+    abi::{clock::Coarse, event::Event, exception::ExceptionWord, verdict::Verdict},
     word::Word,
 };
 
@@ -24,69 +22,98 @@ use crate::{
 pub(super) fn connect<T: Tables + ?Sized, O: Observe>(
     tables: &T,
     ask: &Ask<'_>,
+    to: &mut Choice,
     observer: &mut O,
-) -> Result<Choice, Verdict> {
-    let home = choose::home(tables, ask.descriptor, ask.hash)?;
-    if ask.remembers_nothing() {
-        if let Some(choice) = home.choice(tables, Kind::NewConnection) {
-            home.tell(observer);
-            admit::count(tables, ask, &choice, false);
-            return Ok(choice);
-        }
+) -> Result<(), Verdict> {
+    if goes_home(tables, ask, to, observer)? {
+        return Ok(());
     }
-    placed_anew(tables, *ask, home, observer)
+    let now = tables.now();
+    if is_repeated(tables, ask, to, observer) {
+        return Ok(());
+    }
+    admit::admit(tables, ask, (Budget::Exceptions, now), to, observer)?;
+    remember(tables, ask, to, Coarse::of(now))
 }
 
-/// The member that has a SYN which may have come before, or whose home has not got it.
+/// Whether a SYN goes home and leaves no trace there.
+#[inline(never)]
+fn goes_home<T: Tables + ?Sized, O: Observe>(
+    tables: &T,
+    ask: &Ask<'_>,
+    to: &mut Choice,
+    observer: &mut O,
+) -> Result<bool, Verdict> {
+    if !ask.remembers_nothing() {
+        return Ok(false);
+    }
+    let home = choose::home(tables, ask.descriptor, ask.hash)?;
+    let Some(choice) = home.choice(tables, Kind::NewConnection) else { return Ok(false) };
+    home.tell(observer);
+    admit::count(tables, ask, &choice, false);
+    *to = choice;
+    Ok(true)
+}
+
+/// Whether a SYN is repeated, and goes where it went before because that host lives.
+#[inline(never)]
+fn is_repeated<T: Tables + ?Sized, O: Observe>(
+    tables: &T,
+    ask: &Ask<'_>,
+    to: &mut Choice,
+    observer: &mut O,
+) -> bool {
+    let now = Coarse::of(tables.now());
+    let before = tables.repeated(Line::of(ask.identity(), now), ask.sequence());
+    if !before.is_handshake() {
+        return false;
+    }
+    let Some(choice) = hosts::choice(tables, before.placed()) else { return false };
+    if !before.is_home() {
+        set_away(tables, ask, now);
+    }
+    tables.count(Event::SynRepeated);
+    observer.remembered(Memory::Record, before.placed());
+    *to = choice;
+    true
+}
+
+/// Remembers where a SYN goes, before it leaves.
 ///
 /// # Errors
-/// As [`connect`].
+/// [`Verdict::Inconsistent`].
 #[inline(never)]
-fn placed_anew<T: Tables + ?Sized, O: Observe>(
+fn remember<T: Tables + ?Sized>(
     tables: &T,
-    ask: Ask<'_>,
-    home: Home,
-    observer: &mut O,
-) -> Result<Choice, Verdict> {
-    let now = tables.now();
-    let coarse = Coarse::of(now);
-    let line = Line::of(ask.identity(), coarse);
-    if let Some((cell, record)) = line.repeated(tables, ask.sequence())
-        && let Some(choice) = hosts::choice(tables, record.placed())
-    {
-        let (placed, is_home) = (record.placed(), record.is_home());
-        if !is_home {
-            set_away(tables, &ask, coarse);
-        }
-        line.rewrite(tables, (cell, ask.sequence()), placed, is_home);
-        tables.count(Event::SynRepeated);
-        observer.remembered(Memory::Record, placed);
-        return Ok(choice);
-    }
-    let choice = admit::admit(tables, &ask, (&home, Budget::Exceptions), now, observer)?;
+    ask: &Ask<'_>,
+    choice: &Choice,
+    now: Coarse,
+) -> Result<(), Verdict> {
+    let home = choose::home(tables, ask.descriptor, ask.hash)?;
     let decided = choice.placed();
-    let is_home = decided == placed(home.member) && is_former_home(tables, &ask, &choice);
+    let is_home = decided == placed(home.member) && is_former_home(tables, ask, choice);
     if !is_home {
-        set_away(tables, &ask, coarse);
+        set_away(tables, ask, now);
     }
-    line.write(tables, ask.sequence(), decided, is_home);
+    let line = Line::of(ask.identity(), now);
+    tables.write_record(line, line.record(ask.sequence(), decided, is_home));
     if !ask.line.is_gate_closed()
         && let Some(word) = tables.exception(&ask.flow())
     {
         let exception = ExceptionWord(word.load());
         if exception.placed() != decided {
-            word.store(exception.marked(coarse).0);
+            word.store(exception.marked(now).0);
             tables.count(Event::ExceptionMarked);
         }
     }
-    Ok(choice)
+    Ok(())
 }
 
 /// Stores that a connection is away from home, before its packet leaves.
 #[inline(always)]
 pub(super) fn set_away<T: Tables + ?Sized>(tables: &T, ask: &Ask<'_>, now: Coarse) {
     if ask.line.last_away != now.0 {
-        tables.set_last_away(ask.pool as u32, now);
+        tables.set_last_away(ask.pool(), now);
     }
 }
 
@@ -97,16 +124,5 @@ fn is_former_home<T: Tables + ?Sized>(tables: &T, ask: &Ask<'_>, choice: &Choice
         None => true,
         Some((former, hash)) => choose::home(tables, former, hash)
             .is_ok_and(|home| placed(home.member) == choice.placed()),
-    }
-}
-
-impl Ask<'_> {
-    /// Whether a SYN that goes home leaves no trace: the pool has no limits, no connection is away
-    /// from home, and home means one thing.
-    #[inline(always)]
-    const fn remembers_nothing(&self) -> bool {
-        self.descriptor.flags & LIMITED == 0
-            && self.line.is_gate_closed()
-            && self.line.versions().former() == 0
     }
 }

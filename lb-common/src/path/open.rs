@@ -1,22 +1,17 @@
 //! A packet of an open connection: where the connection is.
 
 use super::{
-    Ask,
     choose::{self, Choice, Home, Memory, Observe, placed},
     connect::set_away,
     hosts,
     parse::Kind,
-    records::{Found, Line},
-    search,
+    question::Ask,
+    records::Line,
     tables::Tables,
 };
 use crate::{
     abi::{
-        clock::Coarse,
-        event::Event,
-        exception::ExceptionWord,
-        meter,
-        record::Placed,
+        clock::Coarse, event::Event, exception::ExceptionWord, meter, record::Placed,
         verdict::Verdict,
     },
     wire::tcp,
@@ -31,36 +26,35 @@ use crate::{
 pub(super) fn open<T: Tables + ?Sized, O: Observe>(
     tables: &T,
     ask: &Ask<'_>,
+    to: &mut Choice,
     observer: &mut O,
-) -> Result<Choice, Verdict> {
-    if ask.line.is_gate_closed() && ask.line.versions().former() == 0 {
-        let at = (ask.version(), ask.descriptor);
-        return choose::choose(tables, at, ask.hash, Kind::OpenConnection, observer);
+) -> Result<(), Verdict> {
+    if !ask.is_settled() && is_remembered(tables, ask, to, observer) {
+        return Ok(());
     }
-    remembered(tables, *ask, observer)
+    choose::choose_apart(tables, ask, to, observer)
 }
 
-/// The member that has a packet of a connection that may not be at home, or whose home changes.
-///
-/// # Errors
-/// As [`open`].
+/// Whether a connection is known to be away from home, or is at home by a former meaning of it.
 #[inline(never)]
-fn remembered<T: Tables + ?Sized, O: Observe>(
+fn is_remembered<T: Tables + ?Sized, O: Observe>(
     tables: &T,
-    ask: Ask<'_>,
+    ask: &Ask<'_>,
+    to: &mut Choice,
     observer: &mut O,
-) -> Result<Choice, Verdict> {
+) -> bool {
     let now = Coarse::of(tables.now());
-    if !ask.line.is_gate_closed()
-        && let Some(choice) = away(tables, &ask, now, observer)
-    {
-        return Ok(choice);
+    let mut choice = None;
+    if !ask.line.is_gate_closed() {
+        choice = away(tables, ask, now, observer);
     }
-    if let Some(choice) = at_former_home(tables, &ask, now, observer) {
-        return Ok(choice);
+    if choice.is_none() {
+        choice = at_former_home(tables, ask, now, observer);
     }
-    let at = (ask.version(), ask.descriptor);
-    choose::choose(tables, at, ask.hash, Kind::OpenConnection, observer)
+    if let Some(choice) = choice {
+        *to = choice;
+    }
+    choice.is_some()
 }
 
 /// Where a connection is that is away from home, while its host lives.
@@ -81,11 +75,14 @@ fn away<T: Tables + ?Sized, O: Observe>(
         observer.remembered(Memory::Exception, placed);
         return Some(choice);
     }
-    let (found, dropped) = line.of_handshake(tables, sequence);
-    if dropped {
+    let found = tables.handshake(line, sequence);
+    if found.dropped() {
         tables.count(Event::RecordDropped);
     }
-    let Found::Away(placed) = found else { return None };
+    if !found.is_handshake() || found.is_home() {
+        return None;
+    }
+    let placed = found.placed();
     let choice = hosts::choice(tables, placed)?;
     observer.remembered(Memory::Record, placed);
     if !ask.tcp_has(tcp::RST) {
@@ -110,12 +107,12 @@ fn by_exception<T: Tables + ?Sized>(
     let before = ExceptionWord(word.load());
     let mut after = before.seen(now);
     if before.is_marked(now) {
-        let (found, dropped) = line.of_handshake(tables, sequence);
-        if dropped {
+        let found = tables.handshake(line, sequence);
+        if found.dropped() {
             tables.count(Event::RecordDropped);
         }
-        if let Found::Home(placed) | Found::Away(placed) = found {
-            after = ExceptionWord::new(placed, now);
+        if found.is_handshake() {
+            after = ExceptionWord::new(found.placed(), now);
             tables.count(Event::ExceptionReplaced);
         }
     } else if before.has_mark() {
@@ -168,6 +165,6 @@ fn insert<T: Tables + ?Sized>(
     placed: Placed,
     now: Coarse,
 ) -> bool {
-    search::debit_meter(tables, budget, tables.now())
+    tables.debit(budget, tables.now())
         && tables.insert_exception(&ask.flow(), ExceptionWord::new(placed, now))
 }

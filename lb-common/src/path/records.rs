@@ -17,113 +17,136 @@ pub const WINDOW: u32 = 16_384;
 /// nears it can jump. The number itself is that of a keep-alive (RFC 9293, 3.8.4), and says nothing.
 pub const APPROACH: u32 = 1 << 20;
 
-/// A line of records, and the flow in it that is meant.
+/// A flow's line of records, at a time. In two words: a packet program makes functions of what takes
+/// it, which can be given nothing but numbers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line {
-    index: u32,
-    tag: u32,
-    now: Coarse,
-}
-
-/// What records say of a packet that is no SYN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
-    /// Nothing.
-    Nothing,
-    /// It belongs to the handshake of a SYN that went home.
-    Home(Placed),
-    /// It belongs to the handshake of a SYN that went elsewhere.
-    Away(Placed),
+pub struct Line {
+    /// Index of the line, and the flow's tag.
+    pub flow: u64,
+    /// What time it is.
+    pub now: Coarse,
 }
 
 impl Line {
     /// The line of a flow, by the hash of its addresses and ports.
     #[inline(always)]
     pub(super) const fn of(identity: FlowHash, now: Coarse) -> Self {
-        let index = identity.0 as u32 % RECORD_LINES;
-        Self { index, tag: (identity.0 >> 32) as u32, now }
+        Self { flow: identity.0, now }
     }
 
-    /// What the SYN of this very number decided before; its record is made young again.
     #[inline(always)]
-    pub(super) fn repeated<T: Tables + ?Sized>(
-        self,
-        tables: &T,
-        number: u32,
-    ) -> Option<(u32, Record)> {
-        for cell in 0..CELLS_PER_LINE {
-            let record = tables.record(self.index, cell)?;
-            if record.counts(self.tag, self.now) && record.number() == number {
-                return Some((cell, record));
-            }
+    const fn index(self) -> u32 {
+        self.flow as u32 % RECORD_LINES
+    }
+
+    #[inline(always)]
+    const fn tag(self) -> u32 {
+        (self.flow >> 32) as u32
+    }
+
+    /// A record in this line.
+    #[inline(always)]
+    pub(super) const fn record(self, number: u32, placed: Placed, is_home: bool) -> Record {
+        Record::new(number, self.tag(), placed, is_home, self.now)
+    }
+}
+
+/// What records say of a packet, in one word: `{backend 23, home 1, incarnation 8, found 1, dropped 1}`
+/// from the low end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found(pub u64);
+
+const FOUND: u64 = 1 << 32;
+const DROPPED: u64 = 1 << 33;
+
+impl Found {
+    /// Nothing.
+    pub const NOTHING: Self = Self(0);
+
+    /// What one record says.
+    #[inline(always)]
+    const fn of(record: Record) -> Self {
+        Self(record.what & 0xffff_ffff | FOUND)
+    }
+
+    /// Whether the packet belongs to the handshake of a recorded SYN.
+    #[inline(always)]
+    pub const fn is_handshake(self) -> bool {
+        self.0 & FOUND != 0
+    }
+
+    /// Whether that SYN went home.
+    #[inline(always)]
+    pub const fn is_home(self) -> bool {
+        Record { who: 0, what: self.0 }.is_home()
+    }
+
+    /// Where that SYN went.
+    #[inline(always)]
+    pub const fn placed(self) -> Placed {
+        Record { who: 0, what: self.0 }.placed()
+    }
+
+    /// Whether a record went: the packet is close below its number, so one of a stream that is about
+    /// to pass it, and that SYN was not its own.
+    #[inline(always)]
+    pub const fn dropped(self) -> bool {
+        self.0 & DROPPED != 0
+    }
+}
+
+/// What the SYN of this very number decided before; its record is made young again.
+#[inline(always)]
+pub fn repeated<T: Tables + ?Sized>(tables: &T, line: Line, number: u32) -> Found {
+    for cell in 0..CELLS_PER_LINE {
+        let Some(record) = tables.record(line.index(), cell) else { break };
+        if record.counts(line.tag(), line.now) && record.number() == number {
+            let again = line.record(number, record.placed(), record.is_home());
+            tables.set_record(line.index(), cell, again);
+            return Found::of(record);
         }
-        None
     }
+    Found::NOTHING
+}
 
-    /// Writes what a SYN decided into a cell that is known to be its own.
-    #[inline(always)]
-    pub(super) fn rewrite<T: Tables + ?Sized>(
-        self,
-        tables: &T,
-        (cell, number): (u32, u32),
-        placed: Placed,
-        is_home: bool,
-    ) {
-        let record = Record::new(number, self.tag, placed, is_home, self.now);
-        tables.set_record(self.index, cell, record);
-    }
-
-    /// Writes what a new SYN decided: into an expired cell, else over the oldest that says home, else
-    /// over the oldest.
-    #[inline(always)]
-    pub(super) fn write<T: Tables + ?Sized>(
-        self,
-        tables: &T,
-        number: u32,
-        placed: Placed,
-        is_home: bool,
-    ) {
-        let (mut best, mut worth) = (0, 0);
-        for cell in 0..CELLS_PER_LINE {
-            let Some(record) = tables.record(self.index, cell) else { return };
-            let expired = u64::from(record.is_expired(self.now)) << 18;
-            let at_home = u64::from(record.is_home()) << 17;
-            // One more than its age, so that the first cell is as good as any.
-            let score = (expired | at_home | record.age(self.now)) + 1;
-            if score > worth {
-                (best, worth) = (cell, score);
-            }
+/// Writes what a new SYN decided: into an expired cell, else over the oldest that says home, else over
+/// the oldest.
+#[inline(always)]
+pub fn write<T: Tables + ?Sized>(tables: &T, line: Line, new: Record) {
+    let (mut best, mut worth) = (0, 0);
+    for cell in 0..CELLS_PER_LINE {
+        let Some(record) = tables.record(line.index(), cell) else { return };
+        let expired = u64::from(record.is_expired(line.now)) << 18;
+        let at_home = u64::from(record.is_home()) << 17;
+        // One more than its age, so that the first cell is as good as any.
+        let score = (expired | at_home | record.age(line.now)) + 1;
+        if score > worth {
+            (best, worth) = (cell, score);
         }
-        self.rewrite(tables, (best, number), placed, is_home);
     }
+    tables.set_record(line.index(), best, new);
+}
 
-    /// What the SYN decided to whose handshake a packet belongs. A packet close below a SYN's number
-    /// is one of a stream that is about to pass it, so that SYN was not its own: its record goes, and
-    /// the answer says that one did.
-    #[inline(always)]
-    pub(super) fn of_handshake<T: Tables + ?Sized>(
-        self,
-        tables: &T,
-        sequence: u32,
-    ) -> (Found, bool) {
-        let (mut found, mut youngest, mut dropped) = (Found::Nothing, u64::MAX, false);
-        for cell in 0..CELLS_PER_LINE {
-            let Some(record) = tables.record(self.index, cell) else { break };
-            if !record.counts(self.tag, self.now) {
-                continue;
-            }
-            let beyond = sequence.wrapping_sub(record.number());
-            if beyond.wrapping_sub(1) < WINDOW {
-                if record.age(self.now) < youngest {
-                    youngest = record.age(self.now);
-                    let placed = record.placed();
-                    found = if record.is_home() { Found::Home(placed) } else { Found::Away(placed) };
-                }
-            } else if beyond.wrapping_neg().wrapping_sub(1) < APPROACH {
-                tables.set_record(self.index, cell, Record { who: 0, what: 0 });
-                dropped = true;
-            }
+/// What the SYN decided to whose handshake a packet belongs: the youngest, if there are several.
+#[inline(always)]
+pub fn handshake<T: Tables + ?Sized>(tables: &T, line: Line, sequence: u32) -> Found {
+    let (mut found, mut youngest) = (Found::NOTHING, u64::MAX);
+    let mut dropped = 0;
+    for cell in 0..CELLS_PER_LINE {
+        let Some(record) = tables.record(line.index(), cell) else { break };
+        if !record.counts(line.tag(), line.now) {
+            continue;
         }
-        (found, dropped)
+        let beyond = sequence.wrapping_sub(record.number());
+        if beyond.wrapping_sub(1) < WINDOW {
+            if record.age(line.now) < youngest {
+                youngest = record.age(line.now);
+                found = Found::of(record);
+            }
+        } else if beyond.wrapping_neg().wrapping_sub(1) < APPROACH {
+            tables.set_record(line.index(), cell, Record { who: 0, what: 0 });
+            dropped = DROPPED;
+        }
     }
+    Found(found.0 | dropped)
 }

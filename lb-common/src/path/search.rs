@@ -27,10 +27,6 @@ use crate::{
 /// Slots whose lists are asked beyond the first.
 pub const FURTHER_SLOTS: u32 = 4;
 
-/// Why nobody has been found yet.
-const NOBODY: u32 = 0;
-const NOBODY_RESOLVED: u32 = 1;
-
 /// Limits are kept to.
 pub(super) const LIMITS: u32 = 1;
 /// Regions without capacity are passed over, whatever else is kept to.
@@ -40,21 +36,97 @@ pub(super) const STAY: u32 = 4;
 /// Those that are a last resort, and nobody else.
 pub(super) const LAST_RESORT: u32 = 8;
 
+/// What is searched for, in words: a packet program makes a function of a search.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// The flow's hash.
+    pub hash: FlowHash,
+    /// `{descriptor 32, rules 8, kind 8, first entry 16}` from the low end.
+    pub how: u64,
+    /// What time it is; 0 where no limits are kept to.
+    pub now: Nanoseconds,
+}
+
+impl Wanted {
+    /// A member by a version of its pool, for a kind of packet, without limits, from the beginning.
+    #[inline(always)]
+    pub(super) const fn new(hash: FlowHash, descriptor: u32, kind: Kind) -> Self {
+        let kind = match kind {
+            Kind::NewConnection => 0,
+            Kind::OpenConnection => 1,
+            Kind::Datagram => 2,
+        };
+        Self { hash, how: descriptor as u64 | kind << 40, now: 0 }
+    }
+
+    /// The same by other rules, from entry `first` on.
+    #[inline(always)]
+    #[must_use]
+    pub(super) const fn by(self, rules: u32, first: u32, now: Nanoseconds) -> Self {
+        let how = self.how & 0xff00_ffff_ffff | (rules as u64) << 32 | (first as u64) << 48;
+        Self { how, now, ..self }
+    }
+
+    #[inline(always)]
+    const fn descriptor(self) -> u32 {
+        self.how as u32
+    }
+
+    #[inline(always)]
+    const fn rules(self) -> u32 {
+        (self.how >> 32) as u32 & 0xff
+    }
+
+    #[inline(always)]
+    const fn kind(self) -> Kind {
+        match self.how >> 40 & 0xff {
+            0 => Kind::NewConnection,
+            1 => Kind::OpenConnection,
+            _ => Kind::Datagram,
+        }
+    }
+}
+
+/// How a search ended: bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended(pub u64);
+
+const FOUND: u64 = 1;
+const MET_FULL: u64 = 2;
+const MET_UNRESOLVED: u64 = 4;
+
+impl Ended {
+    /// Whether somebody was found.
+    #[inline(always)]
+    pub const fn is_found(self) -> bool {
+        self.0 & FOUND != 0
+    }
+
+    /// Whether somebody was passed over only because a limit is reached.
+    #[inline(always)]
+    pub const fn met_full(self) -> bool {
+        self.0 & MET_FULL != 0
+    }
+
+    /// Why nobody was found, limits aside.
+    #[inline(always)]
+    pub const fn verdict(self) -> Verdict {
+        if self.0 & MET_UNRESOLVED != 0 { Verdict::NextHopUnresolved } else { Verdict::NoBackend }
+    }
+}
+
 /// A search under way.
+///
+/// In this order two halves of a word that are stored at once are aligned, as the verifier wants them.
+#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Search {
-    pub(super) hash: FlowHash,
-    descriptor: u32,
-    kind: Kind,
-    /// What it keeps to.
-    pub(super) rules: u32,
-    /// The next entry to look at, counted through all regions.
-    pub(super) at: u32,
-    /// Whether somebody was passed over only because a limit is reached.
-    pub(super) met_full: bool,
-    failure: u32,
-    pub(super) now: Nanoseconds,
-    pub(super) choice: Option<Choice>,
+    wanted: Wanted,
+    ended: Ended,
+    choice: Choice,
+    /// The entry that the first step looks at, counted through all regions; moved on where a region
+    /// is left early.
+    first: u64,
 }
 
 impl Search {
@@ -65,57 +137,51 @@ impl Search {
     /// Steps of a whole search.
     pub const STEPS: u32 = Self::PER_REGION * MAX_REGIONS_PER_POOL as u32;
 
-    /// A search from the beginning, which keeps to no limits.
+    /// A search that has not begun.
     #[inline(always)]
-    pub(super) const fn new(hash: FlowHash, descriptor: u32, kind: Kind) -> Self {
-        Self {
-            hash,
-            descriptor,
-            kind,
-            rules: 0,
-            at: 0,
-            met_full: false,
-            failure: NOBODY,
-            now: 0,
-            choice: None,
-        }
+    pub const fn new(wanted: Wanted) -> Self {
+        Self { wanted, ended: Ended(0), choice: Choice::NOBODY, first: wanted.how >> 48 }
     }
 
-    /// Why nobody was found.
+    /// How it ended, and who was found.
     #[inline(always)]
-    pub(super) const fn verdict(&self) -> Verdict {
-        match self.failure {
-            NOBODY_RESOLVED => Verdict::NextHopUnresolved,
-            _ => Verdict::NoBackend,
-        }
+    pub const fn end(&self) -> (Ended, Choice) {
+        (self.ended, self.choice)
     }
 
-    /// Looks at the next entry; true where the search is over.
+    /// Looks at the entry of one step; true where the search is over.
+    ///
+    /// What a step knows of those before is only what they changed, so that the verifier does not walk
+    /// a state for each step.
     #[inline(always)]
-    pub fn step<T: Tables + ?Sized, O: Observe>(&mut self, tables: &T, observer: &mut O) -> bool {
-        let at = self.at;
-        self.at = at.wrapping_add(1);
-        let (region, step) = (at / Self::PER_REGION, at % Self::PER_REGION);
-        let Some(descriptor) = tables.descriptor(self.descriptor) else { return true };
+    pub fn step<T: Tables + ?Sized, O: Observe>(
+        &mut self,
+        step: u32,
+        tables: &T,
+        observer: &mut O,
+    ) -> bool {
+        let at = (self.first as u32).wrapping_add(step);
+        let (region, entry) = (at / Self::PER_REGION, at % Self::PER_REGION);
+        let Some(descriptor) = tables.descriptor(self.wanted.descriptor()) else { return true };
         if region >= descriptor.group_count || region >= MAX_REGIONS_PER_POOL as u32 {
             return true;
         }
         // A mask, not a bounds check: the verifier keeps track of it on this very register.
         let index = descriptor.groups[region as usize % MAX_REGIONS_PER_POOL];
         let Some(group) = tables.group(index) else { return false };
-        if step == 0 && self.rules & (LIMITS | CLOSED) != 0 {
-            if self.met_full && self.rules & STAY != 0 {
+        if entry == 0 && self.wanted.rules() & (LIMITS | CLOSED) != 0 {
+            if self.ended.met_full() && self.wanted.rules() & STAY != 0 {
                 return true;
             }
-            if self.passes_over(tables, group, region, observer) {
+            if self.passes_over(tables, group, (region, step), observer) {
                 return false;
             }
         }
-        let Some((rank, place, slot)) = self.entry(tables, (region, index), &group.head, step)
+        let Some((rank, place, slot)) = self.entry(tables, (region, index), &group.head, entry)
         else {
             return false;
         };
-        self.consider(tables, group, (rank, slot), place, observer)
+        self.consider(tables, group, (rank, slot, step), place, observer)
     }
 
     /// Goes on to the next region where this one has no room.
@@ -124,25 +190,27 @@ impl Search {
         &mut self,
         tables: &T,
         group: &Group,
-        region: u32,
+        (region, step): (u32, u32),
         observer: &mut O,
     ) -> bool {
-        let Some((limit, arrival)) = tables.meter(group.meter) else { return false };
+        let Some((limit, _)) = tables.meter(group.meter) else { return false };
         if limit.is_closed() {
             observer.region(region, Left::Closed);
-        } else if self.rules & LIMITS != 0 && admission::is_full(limit, arrival, self.now) {
-            self.met_full = true;
+        } else if self.wanted.rules() & LIMITS != 0 && tables.is_full(group.meter, self.wanted.now)
+        {
+            self.ended.0 |= MET_FULL;
             observer.region(region, Left::Full);
         } else {
             return false;
         }
-        self.leave(region);
+        self.leave(region, step);
         true
     }
 
     #[inline(always)]
-    fn leave(&mut self, region: u32) {
-        self.at = region.wrapping_add(1).wrapping_mul(Self::PER_REGION);
+    fn leave(&mut self, region: u32, step: u32) {
+        let next = region.wrapping_add(1).wrapping_mul(Self::PER_REGION);
+        self.first = u64::from(next.wrapping_sub(step).wrapping_sub(1));
     }
 
     /// Takes an entry if it may have the packet; true where the search is over.
@@ -151,13 +219,13 @@ impl Search {
         &mut self,
         tables: &T,
         group: &Group,
-        (rank, slot): (u16, u32),
+        (rank, slot, step): (u16, u32, u32),
         place: Place,
         observer: &mut O,
     ) -> bool {
         let Some(member) = member(tables, &group.head, rank) else { return false };
-        let outcome = if self.rules & LAST_RESORT == 0 {
-            judge(member, self.kind, slot)
+        let outcome = if self.wanted.rules() & LAST_RESORT == 0 {
+            judge(member, self.wanted.kind(), slot)
         } else if member.is_last_resort() {
             Outcome::Chosen
         } else {
@@ -168,25 +236,26 @@ impl Search {
             return false;
         }
         let Some(next_hop) = next_hop(tables, member) else {
-            self.failure |= NOBODY_RESOLVED;
+            self.ended.0 |= MET_UNRESOLVED;
             observer.entry(place, rank, member, Outcome::NextHop);
             return false;
         };
-        if self.rules & LIMITS != 0 {
-            if !debit_member(tables, &group.head, (rank, member), self.now) {
-                self.met_full = true;
+        if self.wanted.rules() & LIMITS != 0 {
+            if !debit_member(tables, &group.head, (rank, member), self.wanted.now) {
+                self.ended.0 |= MET_FULL;
                 observer.entry(place, rank, member, Outcome::Full);
                 return false;
             }
-            if !debit_meter(tables, group.meter, self.now) {
-                self.met_full = true;
+            if !tables.debit(group.meter, self.wanted.now) {
+                self.ended.0 |= MET_FULL;
                 observer.region(place.region, Left::Full);
-                self.leave(place.region);
+                self.leave(place.region, step);
                 return false;
             }
         }
         observer.entry(place, rank, member, Outcome::Chosen);
-        self.choice = Some(Choice { member, next_hop, region: place.region });
+        self.choice = Choice { member, next_hop, region: place.region };
+        self.ended.0 |= FOUND;
         true
     }
 
@@ -204,12 +273,16 @@ impl Search {
         }
         let (attempt, entry) = (step / RANKS_PER_SLOT as u32, step % RANKS_PER_SLOT as u32);
         if step == Self::LISTED {
-            let entry = self.hash.standby();
+            let entry = self.wanted.hash.standby();
             let index = index.wrapping_mul(STANDBYS_PER_GROUP).wrapping_add(entry);
             let rank = tables.standby(index)?.rank()?;
-            return Some((rank, Place { region, slot: None, entry }, self.hash.slot(head.slots)));
+            return Some((
+                rank,
+                Place { region, slot: None, entry },
+                self.wanted.hash.slot(head.slots),
+            ));
         }
-        let hash = if attempt == 0 { self.hash } else { self.hash.again(attempt) };
+        let hash = if attempt == 0 { self.wanted.hash } else { self.wanted.hash.again(attempt) };
         let slot = hash.slot(head.slots);
         let word = tables.slot(TableRef(head.table), slot)?;
         Some((word.rank(entry), Place { region, slot: Some(slot), entry }, slot))
@@ -228,12 +301,12 @@ pub(super) fn debit_member<T: Tables + ?Sized>(
         return true;
     }
     let meter = tables.member_meter(head.members.wrapping_add(u32::from(rank)));
-    meter.is_none_or(|meter| debit_meter(tables, meter, now))
+    meter.is_none_or(|meter| tables.debit(meter, now))
 }
 
 /// Counts a connection against a meter's limit; a meter that is not there has none.
 #[inline(always)]
-pub(super) fn debit_meter<T: Tables + ?Sized>(tables: &T, meter: u32, now: Nanoseconds) -> bool {
+pub fn debit<T: Tables + ?Sized>(tables: &T, meter: u32, now: Nanoseconds) -> bool {
     let Some((limit, _)) = tables.meter(meter) else { return true };
     let Some(arrival) = tables.arrival(meter) else { return true };
     match admission::debit(limit, arrival, now) {
@@ -244,4 +317,11 @@ pub(super) fn debit_meter<T: Tables + ?Sized>(tables: &T, meter: u32, now: Nanos
             false
         }
     }
+}
+
+/// Whether a debit would find a meter's limit reached.
+#[inline(always)]
+pub fn is_full<T: Tables + ?Sized>(tables: &T, meter: u32, now: Nanoseconds) -> bool {
+    let full = |(limit, arrival)| admission::is_full(limit, arrival, now);
+    tables.meter(meter).is_some_and(full)
 }

@@ -1,6 +1,11 @@
 //! What the decision asks of the maps.
 
-use super::{choose::Observe, search::Search};
+use super::{
+    admit,
+    choose::{Choice, Observe},
+    records::{self, Found, Line},
+    search::{self, Ended, Search, Wanted},
+};
 use crate::{
     abi::{
         backend::Backend,
@@ -90,13 +95,50 @@ pub trait Tables {
     /// Counts at a group, by its meter.
     fn count_group(&self, meter: u32, count: impl FnOnce(&mut GroupCounter));
 
-    /// Runs a search's steps until one ends it. The kernel does it with a helper of its own, whose
-    /// body is verified once instead of once a step.
-    fn search<O: Observe>(&self, search: &mut Search, observer: &mut O) {
-        for _ in 0..Search::STEPS {
-            if search.step(self, observer) {
-                return;
+    // What follows is the same whatever the maps are; a packet program makes functions of it that are
+    // verified once by themselves instead of once for every way to them.
+
+    /// Counts a connection against a meter's limit: [`search::debit`].
+    #[inline(always)]
+    fn debit(&self, meter: u32, now: Nanoseconds) -> bool {
+        search::debit(self, meter, now)
+    }
+    /// Whether a debit would find a meter's limit reached: [`search::is_full`].
+    #[inline(always)]
+    fn is_full(&self, meter: u32, now: Nanoseconds) -> bool {
+        search::is_full(self, meter, now)
+    }
+    /// What a repeated SYN decided before: [`records::repeated`].
+    #[inline(always)]
+    fn repeated(&self, line: Line, number: u32) -> Found {
+        records::repeated(self, line, number)
+    }
+    /// Writes what a SYN decided: [`records::write`].
+    #[inline(always)]
+    fn write_record(&self, line: Line, record: Record) {
+        records::write(self, line, record);
+    }
+    /// What the SYN of a packet's handshake decided: [`records::handshake`].
+    #[inline(always)]
+    fn handshake(&self, line: Line, sequence: u32) -> Found {
+        records::handshake(self, line, sequence)
+    }
+    /// Counts a connection that went to a further region: [`admit::count_spilled`].
+    #[inline(always)]
+    fn count_spilled(&self, version: u32, taken_by: u32, overrun: bool) {
+        admit::count_spilled(self, version, taken_by, overrun);
+    }
+    /// Looks for a member, and says who was found.
+    #[inline(always)]
+    fn search<O: Observe>(&self, wanted: Wanted, choice: &mut Choice, observer: &mut O) -> Ended {
+        let mut search = Search::new(wanted);
+        for step in 0..Search::STEPS {
+            if search.step(step, self, observer) {
+                break;
             }
         }
+        let (ended, found) = search.end();
+        *choice = found;
+        ended
     }
 }

@@ -1,10 +1,10 @@
 //! A datagram of a service whose flows are tracked: each flow is remembered, wherever it is.
 
 use super::{
-    Ask,
     admit::{self, Budget},
-    choose::{self, Choice, Memory, Observe},
+    choose::{Choice, Memory, Observe},
     hosts,
+    question::Ask,
     tables::Tables,
 };
 use crate::{
@@ -16,38 +16,57 @@ use crate::{
 ///
 /// # Errors
 /// The verdict of a datagram that no backend gets.
-#[inline(never)]
+#[inline(always)]
 pub(super) fn track<T: Tables + ?Sized, O: Observe>(
     tables: &T,
-    ask: Ask<'_>,
+    ask: &Ask<'_>,
+    to: &mut Choice,
     observer: &mut O,
-) -> Result<Choice, Verdict> {
+) -> Result<(), Verdict> {
+    if is_known(tables, ask, to, observer) {
+        return Ok(());
+    }
     let now = tables.now();
-    let coarse = Coarse::of(now);
-    let word = tables.tracked(&ask.tracked_flow());
-    if let Some(word) = word {
-        let before = ExceptionWord(word.load());
-        if before.idle(coarse) <= ask.service_flags >> 16
-            && let Some(choice) = hosts::choice(tables, before.placed())
-        {
-            let after = before.seen(coarse);
-            if after != before {
-                word.store(after.0);
-            }
-            observer.remembered(Memory::Tracked, before.placed());
-            return Ok(choice);
-        }
+    admit::admit(tables, ask, (Budget::None, now), to, observer)?;
+    remember(tables, ask, to, Coarse::of(now));
+    Ok(())
+}
+
+/// Whether a flow is known, not idle for too long, and its host lives.
+#[inline(never)]
+fn is_known<T: Tables + ?Sized, O: Observe>(
+    tables: &T,
+    ask: &Ask<'_>,
+    to: &mut Choice,
+    observer: &mut O,
+) -> bool {
+    let now = Coarse::of(tables.now());
+    let Some(word) = tables.tracked(&ask.tracked_flow()) else { return false };
+    let before = ExceptionWord(word.load());
+    if before.idle(now) > ask.idle() {
+        return false;
     }
-    let home = choose::home(tables, ask.descriptor, ask.hash)?;
-    let choice = admit::admit(tables, &ask, (&home, Budget::None), now, observer)?;
-    let entry = ExceptionWord::new(choice.placed(), coarse);
-    match word {
-        Some(word) => {
-            word.store(entry.0);
-            tables.count(Event::FlowTracked);
-        }
-        None if tables.insert_tracked(&ask.tracked_flow(), entry) => tables.count(Event::FlowTracked),
-        None => tables.count(Event::FlowRefused),
+    let Some(choice) = hosts::choice(tables, before.placed()) else { return false };
+    let after = before.seen(now);
+    if after != before {
+        word.store(after.0);
     }
-    Ok(choice)
+    observer.remembered(Memory::Tracked, before.placed());
+    *to = choice;
+    true
+}
+
+/// Remembers where a flow goes.
+#[inline(never)]
+fn remember<T: Tables + ?Sized>(tables: &T, ask: &Ask<'_>, choice: &Choice, now: Coarse) {
+    let flow = ask.tracked_flow();
+    let entry = ExceptionWord::new(choice.placed(), now);
+    if let Some(word) = tables.tracked(&flow) {
+        word.store(entry.0);
+        tables.count(Event::FlowTracked);
+    } else if tables.insert_tracked(&flow, entry) {
+        tables.count(Event::FlowTracked);
+    } else {
+        tables.count(Event::FlowRefused);
+    }
 }

@@ -91,7 +91,9 @@ impl Tables for Twin {
     }
     fn record(&self, line: u32, cell: u32) -> Option<Record> {
         assert!(line < RECORD_LINES && cell < CELLS_PER_LINE);
-        Some(self.records.borrow().get(&(line, cell)).copied().unwrap_or(Record { who: 0, what: 0 }))
+        Some(
+            self.records.borrow().get(&(line, cell)).copied().unwrap_or(Record { who: 0, what: 0 }),
+        )
     }
     fn set_record(&self, line: u32, cell: u32, record: Record) {
         self.records.borrow_mut().insert((line, cell), record);

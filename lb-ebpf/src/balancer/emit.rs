@@ -7,44 +7,100 @@ use lb_common::{
         service::IPV4,
         verdict::{Action, Verdict},
     },
-    path::{self, Forward, Head, Kind, Parsed, Version, encapsulate, parse},
+    path::{self, Choice, Forward, Head, Kind, Parsed, Question, Version, encapsulate, parse},
     wire::{ethernet, ipv4, ipv6, packet::Packet},
 };
 
 use super::maps::{BACKEND_COUNTERS, DEVICES, Maps, SERVICE_COUNTERS};
 use crate::{counters, kernel, kernel::Frame};
 
-/// Decides about a frame, rewrites it, counts it, and returns the driver's action.
+/// Decides about a frame at once, rewrites it, counts it, and returns the driver's action; `None`
+/// where more must be asked, with the frame as it was and nothing counted.
 #[inline(always)]
-pub(super) fn emit(mut frame: Frame<'_>) -> u32 {
-    let bytes = frame.length() as u64;
-    // Each IP version has the whole way to itself: half of it folds away where the version is known,
-    // and what is left fits into registers.
-    let (verdict, action) = match parse::version(&frame) {
-        Err(verdict) => (verdict, action_of(verdict)),
-        Ok(Version::V4) => {
-            let parsed = parse::parse_ipv4(&frame);
-            carry_out(&mut frame, parsed, bytes)
+pub(super) fn emit_at_once(frame: &mut Frame<'_>) -> Option<u32> {
+    emit_by(frame, &AtOnce)
+}
+
+/// Rewrites a frame as it was decided, counts it, and returns the driver's action.
+#[inline(always)]
+pub(super) fn emit(frame: &mut Frame<'_>, decision: &Decided<'_>) -> u32 {
+    emit_by(frame, decision).unwrap_or(XDP_DROP)
+}
+
+/// What was decided with more than one look.
+pub(super) struct Decided<'d> {
+    /// The verdict on a frame that nobody gets.
+    pub(super) failure: Option<Verdict>,
+    /// What was asked.
+    pub(super) question: &'d Question,
+    /// Who has it.
+    pub(super) choice: &'d Choice,
+}
+
+/// Who says what becomes of a frame. (A closure would be one function for both IP versions.)
+trait Decision {
+    fn of(&self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict>;
+}
+
+/// The decision of steady state.
+struct AtOnce;
+
+impl Decision for AtOnce {
+    #[inline(always)]
+    fn of(&self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict> {
+        path::decide_at_once(parsed, &Maps)
+    }
+}
+
+impl Decision for Decided<'_> {
+    #[inline(always)]
+    fn of(&self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict> {
+        match self.failure {
+            None => path::forward_by(&Maps, self.question, self.choice, parsed).map(Some),
+            Some(verdict) => Err(verdict),
         }
-        Ok(Version::V6) => {
-            let parsed = parse::parse_ipv6(&frame);
-            carry_out(&mut frame, parsed, bytes)
-        }
-    };
-    counters::count(verdict, bytes);
-    action
+    }
 }
 
 #[inline(always)]
-fn carry_out(frame: &mut Frame<'_>, parsed: Result<Parsed, Verdict>, bytes: u64) -> (Verdict, u32) {
-    let forward = match parsed.and_then(|parsed| path::decide_parsed(parsed, &Maps)) {
-        Err(verdict) => return (verdict, action_of(verdict)),
-        Ok(forward) => forward,
+fn emit_by(frame: &mut Frame<'_>, decision: &impl Decision) -> Option<u32> {
+    let bytes = frame.length() as u64;
+    // Each IP version has the whole way to itself: half of it folds away where the version is known,
+    // and what is left fits into registers.
+    let (verdict, action) = match parse::version(frame) {
+        Err(verdict) => (verdict, action_of(verdict)),
+        Ok(Version::V4) => {
+            let parsed = parse::parse_ipv4(frame);
+            carry_out(frame, parsed, decision, bytes)?
+        }
+        Ok(Version::V6) => {
+            let parsed = parse::parse_ipv6(frame);
+            carry_out(frame, parsed, decision, bytes)?
+        }
     };
-    match rewrite(frame, &forward) {
+    counters::count(verdict, bytes);
+    Some(action)
+}
+
+#[inline(always)]
+fn carry_out(
+    frame: &mut Frame<'_>,
+    parsed: Result<Parsed, Verdict>,
+    decision: &impl Decision,
+    bytes: u64,
+) -> Option<(Verdict, u32)> {
+    let decided = match parsed {
+        Err(verdict) => Err(verdict),
+        Ok(parsed) => decision.of(parsed),
+    };
+    let forward = match decided {
+        Err(verdict) => return Some((verdict, action_of(verdict))),
+        Ok(forward) => forward?,
+    };
+    Some(match rewrite(frame, &forward) {
         Err(verdict) => (verdict, action_of(verdict)),
         Ok(()) => send(frame, &forward, bytes),
-    }
+    })
 }
 
 #[inline(always)]
@@ -102,7 +158,7 @@ fn send(frame: &Frame<'_>, forward: &Forward<'_>, bytes: u64) -> (Verdict, u32) 
         counter.bytes += bytes;
         counter.connections += u64::from(forward.parsed.kind == Kind::NewConnection);
     };
-    kernel::per_cpu(&SERVICE_COUNTERS, forward.service.index, count);
+    kernel::per_cpu(&SERVICE_COUNTERS, forward.service, count);
     kernel::per_cpu(&BACKEND_COUNTERS, forward.choice.member.backend(), count);
     (verdict, action)
 }

@@ -4,7 +4,7 @@ use core::mem::offset_of;
 
 use aya_ebpf::{
     bindings::{BPF_F_INNER_MAP, BPF_F_MMAPABLE},
-    btf_maps::{Array, ArrayOfMaps, DevMapHash, HashMap, LruHashMap, PerCpuArray},
+    btf_maps::{Array, ArrayOfMaps, DevMapHash, HashMap, LruHashMap, PerCpuArray, ProgramArray},
     macros::btf_map,
 };
 use lb_common::{
@@ -26,6 +26,7 @@ use lb_common::{
         },
         member::MemberWord,
         meter::{LimitWord, Meter},
+        names,
         next_hop::{InterfaceWord, NextHopWord},
         pool::PoolLine,
         record::{CELLS_PER_LINE, Record, RecordLine},
@@ -34,10 +35,15 @@ use lb_common::{
         table_ref::TableRef,
     },
     flow_hash::FlowTuple,
-    path::{Observe, Search, Tables, Unobserved},
+    path::{
+        Choice, Observe, Tables,
+        records::{Found, Line},
+        search::{Ended, Wanted},
+    },
     word::Word as _,
 };
 
+use super::apart;
 use crate::kernel;
 
 /// The daemon maps these into its memory: a published word is one store.
@@ -99,6 +105,8 @@ static TABLES: ArrayOfMaps<
 #[btf_map]
 static SIZED_TABLES: ArrayOfMaps<Array<u64, 1, SIZED>, { MAX_TABLES as usize }> =
     ArrayOfMaps::new();
+#[btf_map]
+pub(super) static STAGES: ProgramArray<{ names::STAGES_COUNT as usize }> = ProgramArray::new();
 #[btf_map]
 pub(super) static DEVICES: DevMapHash<256> = DevMapHash::new();
 #[btf_map]
@@ -274,8 +282,38 @@ impl Tables for Maps {
     }
 
     #[inline(always)]
-    fn search<O: Observe>(&self, search: &mut Search, _: &mut O) {
-        kernel::repeat(Search::STEPS, search, search_step);
+    fn debit(&self, meter: u32, now: Nanoseconds) -> bool {
+        apart::debit(meter, now) != 0
+    }
+
+    #[inline(always)]
+    fn is_full(&self, meter: u32, now: Nanoseconds) -> bool {
+        apart::is_full(meter, now) != 0
+    }
+
+    #[inline(always)]
+    fn repeated(&self, line: Line, number: u32) -> Found {
+        Found(apart::repeated(line.flow, line.now.0, number))
+    }
+
+    #[inline(always)]
+    fn write_record(&self, line: Line, record: Record) {
+        apart::write_record(line.flow, line.now.0, record.who, record.what);
+    }
+
+    #[inline(always)]
+    fn handshake(&self, line: Line, sequence: u32) -> Found {
+        Found(apart::handshake(line.flow, line.now.0, sequence))
+    }
+
+    #[inline(always)]
+    fn count_spilled(&self, version: u32, taken_by: u32, overrun: bool) {
+        apart::count_spilled(version, taken_by, u32::from(overrun));
+    }
+
+    #[inline(always)]
+    fn search<O: Observe>(&self, wanted: Wanted, choice: &mut Choice, _: &mut O) -> Ended {
+        Ended(apart::run_search(wanted.hash.0, wanted.how, wanted.now, choice))
     }
 }
 
@@ -286,9 +324,4 @@ fn table_word(table: TableRef, index: u32) -> Option<u64> {
     } else {
         kernel::table_word(&TABLES, table.index(), index)
     }
-}
-
-/// One step of the slow search.
-extern "C" fn search_step(_: u32, search: &mut Search) -> i64 {
-    i64::from(search.step(&Maps, &mut Unobserved))
 }

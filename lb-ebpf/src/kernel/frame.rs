@@ -16,6 +16,25 @@ impl<'c> Frame<'c> {
         Self { context }
     }
 
+    /// The frame of a context that was handed to a function which is not inlined. Where the compiler
+    /// sees what such a function reads of the context it lets the caller read it, and hands over
+    /// numbers in which the verifier knows no packet any more.
+    #[inline(always)]
+    pub fn apart(context: &'c XdpContext) -> Self {
+        let mut pointer = core::ptr::from_ref(context);
+        #[cfg(target_arch = "bpf")]
+        // SAFETY: the pointer comes out as it went in.
+        unsafe {
+            core::arch::asm!("{0} = {0}", inout(reg) pointer, options(nomem, nostack, preserves_flags));
+        }
+        #[cfg(not(target_arch = "bpf"))]
+        {
+            pointer = core::hint::black_box(pointer);
+        }
+        // SAFETY: it is the pointer of the reference, for as long as that lives.
+        Self::new(unsafe { &*pointer })
+    }
+
     /// Index of the interface it came in on.
     #[inline(always)]
     pub fn interface(&self) -> u32 {

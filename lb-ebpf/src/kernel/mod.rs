@@ -3,12 +3,15 @@
 
 mod clock;
 mod frame;
+mod global;
 mod map;
 mod repeat;
 mod tail_call;
 
 pub use clock::now;
 pub use frame::Frame;
+pub(crate) use global::global;
+pub use global::{lent, opaque};
 pub use map::{
     SharedWord, contains, copy_backwards, element, has_prefix, lookup_copy, lookup_word, lru_word,
     per_cpu, shared_word, store, store_words, table_word, word, words,

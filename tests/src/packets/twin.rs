@@ -94,7 +94,7 @@ impl Twin {
         Expected {
             verdict: verdict.name(),
             frame: Some([head, &inner[frames::ETHERNET..]].concat()),
-            traffic: Some((forward.service.index, forward.choice.member.backend(), connections)),
+            traffic: Some((forward.service, forward.choice.member.backend(), connections)),
         }
     }
 }

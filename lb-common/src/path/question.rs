@@ -1,0 +1,244 @@
+//! What is asked of choosing: a packet, its service, and the pool's line.
+
+use core::ops::Deref;
+
+use super::{
+    choose::{self, Choice, Observe},
+    connect, open,
+    parse::{Kind, Parsed},
+    tables::Tables,
+    track,
+};
+use crate::{
+    abi::{
+        descriptor::Descriptor,
+        flow_key::{FlowKeyV6, flow_key_v6, flow_of_v6},
+        pool::PoolLine,
+        service::{IPV4, IPV6, SERVICE_BY_ADDRESS, SERVICE_TRACKED, Service},
+        verdict::Verdict,
+    },
+    flow_hash::{FlowHash, FlowTuple},
+};
+
+/// What is asked. Made of whole words: a packet program keeps it on the stack, where the verifier wants
+/// every store aligned and the compiler merges small ones.
+#[derive(Clone, Copy, Debug)]
+pub struct Question {
+    pub(super) line: PoolLine,
+    pub(super) hash: FlowHash,
+    flow: FlowKeyV6,
+    /// `{kind 8, is IPv4 8, TCP control bits 8, 0 8, sequence number 32}` from the low end.
+    packet: u64,
+    /// `{pool 32, service 32}` from the low end.
+    indices: u64,
+    service_flags: u64,
+}
+
+impl Question {
+    /// Nothing is asked.
+    pub const NOTHING: Self = Self {
+        line: PoolLine { word: 0, cleared: 0, last_away: 0, reserved: 0 },
+        hash: FlowHash(0),
+        flow: [0; 5],
+        packet: 0,
+        indices: 0,
+        service_flags: 0,
+    };
+
+    /// What a packet of a service asks.
+    ///
+    /// # Errors
+    /// [`Verdict::Inconsistent`].
+    #[inline(always)]
+    pub fn of<T: Tables + ?Sized>(
+        tables: &T,
+        service: &Service,
+        parsed: &Parsed,
+    ) -> Result<Self, Verdict> {
+        let line = tables.pool(service.pool).ok_or(Verdict::Inconsistent)?;
+        let current = line.versions().current();
+        let descriptor = tables.descriptor(current).ok_or(Verdict::Inconsistent)?;
+        let kind = match parsed.kind {
+            Kind::NewConnection => NEW,
+            Kind::OpenConnection => OPEN,
+            Kind::Datagram => DATAGRAM,
+        };
+        let by_address = service.flags & SERVICE_BY_ADDRESS != 0;
+        Ok(Self {
+            line,
+            hash: hash_of(&parsed.flow, by_address, descriptor),
+            flow: flow_key_v6(&parsed.flow),
+            packet: kind
+                | u64::from(parsed.flow.version == IPV4) << 8
+                | u64::from(parsed.tcp_flags) << 16
+                | u64::from(parsed.sequence) << 32,
+            indices: u64::from(service.pool) | u64::from(service.index) << 32,
+            service_flags: u64::from(service.flags),
+        })
+    }
+
+    /// Finds the member that has the packet, and says so in `to`: all that is asked on the way says it
+    /// in one place, of which a packet program has few.
+    ///
+    /// # Errors
+    /// The verdict of a packet that no backend gets.
+    #[inline(always)]
+    pub fn answer<T: Tables + ?Sized, O: Observe>(
+        &self,
+        tables: &T,
+        to: &mut Choice,
+        observer: &mut O,
+    ) -> Result<(), Verdict> {
+        let ask = Ask::new(tables, self)?;
+        match self.kind() {
+            Kind::OpenConnection => open::open(tables, &ask, to, observer),
+            Kind::NewConnection => connect::connect(tables, &ask, to, observer),
+            Kind::Datagram if self.service_has(SERVICE_TRACKED) => {
+                track::track(tables, &ask, to, observer)
+            }
+            Kind::Datagram => choose::choose_apart(tables, &ask, to, observer),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) const fn kind(&self) -> Kind {
+        match self.packet & 0xff {
+            NEW => Kind::NewConnection,
+            OPEN => Kind::OpenConnection,
+            _ => Kind::Datagram,
+        }
+    }
+
+    /// Index of the descriptor that decides.
+    #[inline(always)]
+    pub(super) const fn version(&self) -> u32 {
+        self.line.versions().current()
+    }
+
+    /// Index of the pool.
+    #[inline(always)]
+    pub(super) const fn pool(&self) -> u32 {
+        self.indices as u32
+    }
+
+    /// Index of the service.
+    #[inline(always)]
+    pub(super) const fn service(&self) -> u32 {
+        (self.indices >> 32) as u32
+    }
+
+    /// Time after which a tracked flow is forgotten, in coarse units.
+    #[inline(always)]
+    pub(super) const fn idle(&self) -> u64 {
+        self.service_flags >> 16
+    }
+
+    /// Whether the service has one of some flags.
+    #[inline(always)]
+    pub(super) const fn service_has(&self, flags: u32) -> bool {
+        self.service_flags as u32 & flags != 0
+    }
+
+    /// Whether the packet has one of some TCP control bits.
+    #[inline(always)]
+    pub(super) const fn tcp_has(&self, flags: u8) -> bool {
+        (self.packet >> 16) as u8 & flags != 0
+    }
+
+    #[inline(always)]
+    pub(super) const fn is_v4(&self) -> bool {
+        self.packet >> 8 & 1 != 0
+    }
+
+    /// The TCP sequence number.
+    #[inline(always)]
+    pub(super) const fn sequence(&self) -> u32 {
+        (self.packet >> 32) as u32
+    }
+
+    /// The flow.
+    #[inline(always)]
+    pub(super) const fn flow(&self) -> FlowTuple {
+        let version = if self.is_v4() { IPV4 } else { IPV6 };
+        FlowTuple { version, ..flow_of_v6(&self.flow) }
+    }
+
+    /// The flow as a tracking service tells flows apart.
+    #[inline(always)]
+    pub(super) const fn tracked_flow(&self) -> FlowTuple {
+        let flow = self.flow();
+        if self.service_has(SERVICE_BY_ADDRESS) {
+            FlowTuple { client_port: 0, ..flow }
+        } else {
+            flow
+        }
+    }
+}
+
+const DATAGRAM: u64 = 0;
+const NEW: u64 = 1;
+const OPEN: u64 = 2;
+
+/// A question, and the version of the pool that decides.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ask<'q> {
+    question: &'q Question,
+    pub(super) descriptor: &'q Descriptor,
+}
+
+impl Deref for Ask<'_> {
+    type Target = Question;
+
+    #[inline(always)]
+    fn deref(&self) -> &Question {
+        self.question
+    }
+}
+
+impl<'q> Ask<'q> {
+    /// # Errors
+    /// [`Verdict::Inconsistent`].
+    #[inline(always)]
+    pub(super) fn new<T: Tables + ?Sized>(
+        tables: &'q T,
+        question: &'q Question,
+    ) -> Result<Self, Verdict> {
+        let descriptor = tables.descriptor(question.version()).ok_or(Verdict::Inconsistent)?;
+        Ok(Self { question, descriptor })
+    }
+
+    /// The former version of the pool with the flow's hash under it, while its home still counts.
+    #[inline(always)]
+    pub(super) fn former<'t, T: Tables + ?Sized>(
+        &self,
+        tables: &'t T,
+    ) -> Option<(&'t Descriptor, FlowHash)> {
+        let former = self.line.versions().former();
+        if former == 0 {
+            return None;
+        }
+        let descriptor = tables.descriptor(former)?;
+        let by_address = self.service_has(SERVICE_BY_ADDRESS);
+        Some((descriptor, hash_of(&self.flow(), by_address, descriptor)))
+    }
+
+    /// Hash of all of the flow's addresses and ports, whatever the service hashes by.
+    #[inline(always)]
+    pub(super) fn identity(&self) -> FlowHash {
+        if self.service_has(SERVICE_BY_ADDRESS) {
+            return FlowHash::of(&self.flow(), &self.descriptor.hash_key);
+        }
+        self.hash
+    }
+}
+
+/// Hash of a flow as its service wants it.
+#[inline(always)]
+pub(super) const fn hash_of(
+    flow: &FlowTuple,
+    by_address: bool,
+    descriptor: &Descriptor,
+) -> FlowHash {
+    let client_port = if by_address { 0 } else { flow.client_port };
+    FlowHash::of(&FlowTuple { client_port, ..*flow }, &descriptor.hash_key)
+}
