@@ -29,7 +29,8 @@ pub(super) fn connect<T: Tables + ?Sized, O: Observe>(
         return Ok(());
     }
     let now = tables.now();
-    if is_repeated(tables, ask, to, observer) {
+    // While every connection is at home no SYN was recorded elsewhere in the life of a record.
+    if !ask.remembers_nothing() && is_repeated(tables, ask, to, observer) {
         return Ok(());
     }
     admit::admit(tables, ask, (Budget::Exceptions, now), to, observer)?;

@@ -3,11 +3,17 @@
 use aya::maps::{MapInfo, MapType};
 use lb_common::abi::{
     backend::Backend,
-    counter::{TrafficCounter, VerdictCounter},
+    counter::{GroupCounter, TrafficCounter, VerdictCounter},
     descriptor::Descriptor,
+    event::EVENT_SLOTS,
+    flow_key::{FlowKeyV4, FlowKeyV6},
     group::Group,
-    limits, names,
+    limits,
+    meter::Meter,
+    names,
+    pool::PoolLine,
     receiver::{SourcePrefix, VipKey},
+    record::RecordLine,
     service::{Service, ServiceKey},
     verdict::VERDICT_SLOTS,
 };
@@ -53,6 +59,11 @@ impl Shape {
         }
     }
 
+    /// How many flows there is room for is the daemon's affair.
+    const fn flows<K>(name: &'static str) -> Self {
+        Self::new(name, MapType::LruHash, size_of::<K>(), size_of::<u64>())
+    }
+
     const fn per_cpu<T>(name: &'static str, entries: u32) -> Self {
         Self { entries: Some(entries), ..Self::new(name, MapType::PerCpuArray, 4, size_of::<T>()) }
     }
@@ -83,14 +94,23 @@ impl Shape {
     }
 }
 
-const BALANCER: [Shape; 16] = [
+const BALANCER: [Shape; 27] = [
     Shape::services(names::SERVICES_V4, size_of::<u64>()),
     Shape::services(names::SERVICES_V6, size_of::<ServiceKey>()),
-    Shape::mapped::<u64>(names::POOLS, limits::MAX_POOLS),
+    Shape::mapped::<PoolLine>(names::POOLS, limits::MAX_POOLS),
     Shape::mapped::<Descriptor>(names::DESCRIPTORS, limits::MAX_DESCRIPTORS),
     Shape::mapped::<Group>(names::GROUPS, limits::MAX_GROUPS),
     Shape::mapped::<u64>(names::STANDBYS, limits::MAX_GROUPS * limits::STANDBYS_PER_GROUP),
     Shape::mapped::<u64>(names::MEMBERS, limits::MAX_MEMBERS),
+    Shape::mapped::<u64>(names::MEMBER_METERS, limits::MAX_MEMBERS),
+    Shape::mapped::<Meter>(names::METERS, limits::MAX_METERS),
+    Shape::mapped::<u64>(names::HOSTS, limits::MAX_BACKENDS),
+    Shape::mapped::<RecordLine>(names::RECORDS, limits::RECORD_LINES),
+    Shape::flows::<FlowKeyV4>(names::EXCEPTIONS_V4),
+    Shape::flows::<FlowKeyV6>(names::EXCEPTIONS_V6),
+    Shape::flows::<FlowKeyV4>(names::FLOWS_V4),
+    Shape::flows::<FlowKeyV6>(names::FLOWS_V6),
+    Shape::new(names::STAGES, MapType::ProgramArray, 4, 4),
     Shape::mapped::<Backend>(names::BACKENDS, limits::MAX_BACKENDS),
     Shape::mapped::<u64>(names::NEXT_HOPS, limits::MAX_NEXT_HOPS),
     Shape::mapped::<u64>(names::INTERFACES, limits::MAX_INTERFACES),
@@ -100,6 +120,8 @@ const BALANCER: [Shape; 16] = [
     Shape::per_cpu::<VerdictCounter>(names::VERDICT_COUNTERS, VERDICT_SLOTS),
     Shape::per_cpu::<TrafficCounter>(names::SERVICE_COUNTERS, limits::MAX_SERVICES),
     Shape::per_cpu::<TrafficCounter>(names::BACKEND_COUNTERS, limits::MAX_BACKENDS),
+    Shape::per_cpu::<GroupCounter>(names::GROUP_COUNTERS, limits::MAX_METERS),
+    Shape::per_cpu::<u64>(names::EVENT_COUNTERS, EVENT_SLOTS),
 ];
 
 const RECEIVER: [Shape; 3] = [

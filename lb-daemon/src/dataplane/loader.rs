@@ -4,11 +4,16 @@ use std::io;
 
 use aya::{
     Ebpf, EbpfError, EbpfLoader,
-    maps::MapInfo,
+    maps::{MapInfo, ProgramArray},
     programs::{ProgramError, Xdp},
 };
 
-use super::{MapsError, Pins, Role, StubObject, layout, objects};
+use lb_common::abi::{
+    clock::{TICK, TICKS_AT_START, ticks_at_start},
+    names,
+};
+
+use super::{MapsError, Pins, Role, StubObject, clock, layout, objects};
 
 /// Lines of the verifier's log that an error shows; the reason stands at the end.
 const LOG_LINES: usize = 24;
@@ -48,6 +53,12 @@ pub enum LoadError {
         /// Why.
         source: ProgramError,
     },
+    /// The length of the kernel's tick is not known.
+    #[error("the kernel's clock")]
+    Clock {
+        /// What the kernel answered.
+        source: io::Error,
+    },
     /// The object holds no program of its role's name.
     #[error("{0} object: holds no program of that name")]
     NoProgram(Role),
@@ -71,9 +82,31 @@ pub(super) fn load(role: Role, pins: &Pins) -> Result<Ebpf, LoadError> {
         }
         loader.map_pin_path(shape.name, pin);
     }
+    let (tick, start);
+    if role == Role::Balancer {
+        tick = clock::tick().map_err(|source| LoadError::Clock { source })?;
+        start = ticks_at_start(tick);
+        loader.override_global(TICK, &tick, true).override_global(TICKS_AT_START, &start, true);
+    }
     let mut loaded = loader.load(object).map_err(|source| LoadError::Object { role, source })?;
+    if role == Role::Balancer {
+        load_slow(&mut loaded)?;
+    }
     program(&mut loaded, role)?.load().map_err(|source| refused(role, source))?;
     Ok(loaded)
+}
+
+/// Loads the balancer's second program and puts it where the first one jumps.
+fn load_slow(loaded: &mut Ebpf) -> Result<(), LoadError> {
+    let role = Role::Balancer;
+    let slow = named(loaded, role, names::BALANCER_SLOW)?;
+    slow.load().map_err(|source| refused(role, source))?;
+    let slow = slow.fd().and_then(|fd| Ok(fd.try_clone()?));
+    let slow = slow.map_err(|source| LoadError::Program { role, source })?;
+    let stages = loaded.map_mut(names::STAGES).ok_or(LoadError::NoProgram(role))?;
+    let put = |source| MapsError::Map { map: names::STAGES, source };
+    let mut stages = ProgramArray::try_from(stages).map_err(put)?;
+    Ok(stages.set(names::SLOW, &slow, 0).map_err(put)?)
 }
 
 /// The program of a loaded object.
@@ -81,7 +114,11 @@ pub(super) fn load(role: Role, pins: &Pins) -> Result<Ebpf, LoadError> {
 /// # Errors
 /// [`LoadError`]: the object holds no such program.
 pub(super) fn program(loaded: &mut Ebpf, role: Role) -> Result<&mut Xdp, LoadError> {
-    let program = loaded.program_mut(role.name()).ok_or(LoadError::NoProgram(role))?;
+    named(loaded, role, role.name())
+}
+
+fn named<'l>(loaded: &'l mut Ebpf, role: Role, name: &str) -> Result<&'l mut Xdp, LoadError> {
+    let program = loaded.program_mut(name).ok_or(LoadError::NoProgram(role))?;
     program.try_into().map_err(|source| LoadError::Program { role, source })
 }
 

@@ -5,20 +5,28 @@ use std::{fmt, io, path::Path};
 use aya::maps::{ArrayOfMaps, DevMapHash, HashMap, MapData, MapError, PerCpuArray};
 use lb_common::abi::{
     backend::Backend,
-    counter::{TrafficCounter, VerdictCounter},
+    counter::{GroupCounter, TrafficCounter, VerdictCounter},
     descriptor::Descriptor,
+    event::Event,
+    exception::ExceptionWord,
+    flow_key::{FlowKeyV4, FlowKeyV6, flow_key_v4, flow_key_v6},
     group::Group,
+    host::HostWord,
     limits::STANDBYS_PER_GROUP,
     member::MemberWord,
+    meter::Meter,
     names,
     next_hop::{InterfaceWord, NextHopWord},
     pod::{bytes_of, from_bytes},
-    pool::PoolWord,
+    pool::{PoolLine, PoolWord},
+    record::{Record, RecordLine},
     service::{IPV4, Service, ServiceKey},
     slot::{OwnersWord, SlotWord, StandbyWord, table_words},
     table_ref::TableRef,
     verdict::Verdict,
 };
+
+use lb_common::flow_hash::FlowTuple;
 
 use super::{
     ArrayView, MapsError, Role,
@@ -30,6 +38,7 @@ const KEY: usize = size_of::<ServiceKey>();
 const SERVICE: usize = size_of::<Service>();
 const TRAFFIC: usize = size_of::<TrafficCounter>() / 8;
 const VERDICT: usize = size_of::<VerdictCounter>() / 8;
+const GROUP: usize = size_of::<GroupCounter>() / 8;
 
 /// The balancer's maps, to read: works with the daemon dead, and beside a living one.
 pub type PinnedMaps = Maps<Mapping>;
@@ -41,11 +50,19 @@ pub type PinnedMaps = Maps<Mapping>;
 pub struct Maps<M> {
     pub(super) services_v4: HashMap<MapData, u64, [u8; SERVICE]>,
     pub(super) services_v6: HashMap<MapData, [u8; KEY], [u8; SERVICE]>,
-    pub(super) pools: ArrayView<u64, M>,
+    pub(super) pools: ArrayView<PoolLine, M>,
     pub(super) descriptors: ArrayView<Descriptor, M>,
     pub(super) groups: ArrayView<Group, M>,
     pub(super) standbys: ArrayView<u64, M>,
     pub(super) members: ArrayView<u64, M>,
+    pub(super) member_meters: ArrayView<u64, M>,
+    pub(super) meters: ArrayView<Meter, M>,
+    pub(super) hosts: ArrayView<u64, M>,
+    pub(super) records: ArrayView<RecordLine, M>,
+    pub(super) exceptions_v4: HashMap<MapData, FlowKeyV4, u64>,
+    pub(super) exceptions_v6: HashMap<MapData, FlowKeyV6, u64>,
+    pub(super) flows_v4: HashMap<MapData, FlowKeyV4, u64>,
+    pub(super) flows_v6: HashMap<MapData, FlowKeyV6, u64>,
     pub(super) backends: ArrayView<Backend, M>,
     pub(super) next_hops: ArrayView<u64, M>,
     pub(super) interfaces: ArrayView<u64, M>,
@@ -55,6 +72,8 @@ pub struct Maps<M> {
     pub(super) verdict_counters: PerCpuArray<MapData, [u64; VERDICT]>,
     pub(super) service_counters: PerCpuArray<MapData, [u64; TRAFFIC]>,
     pub(super) backend_counters: PerCpuArray<MapData, [u64; TRAFFIC]>,
+    pub(super) group_counters: PerCpuArray<MapData, [u64; GROUP]>,
+    pub(super) event_counters: PerCpuArray<MapData, [u64; 1]>,
 }
 
 impl<M> fmt::Debug for Maps<M> {
@@ -83,6 +102,14 @@ impl<M: Access> Maps<M> {
             groups: pins.array(names::GROUPS)?,
             standbys: pins.array(names::STANDBYS)?,
             members: pins.array(names::MEMBERS)?,
+            member_meters: pins.array(names::MEMBER_METERS)?,
+            meters: pins.array(names::METERS)?,
+            hosts: pins.array(names::HOSTS)?,
+            records: pins.array(names::RECORDS)?,
+            exceptions_v4: pins.typed(names::EXCEPTIONS_V4)?,
+            exceptions_v6: pins.typed(names::EXCEPTIONS_V6)?,
+            flows_v4: pins.typed(names::FLOWS_V4)?,
+            flows_v6: pins.typed(names::FLOWS_V6)?,
             backends: pins.array(names::BACKENDS)?,
             next_hops: pins.array(names::NEXT_HOPS)?,
             interfaces: pins.array(names::INTERFACES)?,
@@ -92,6 +119,8 @@ impl<M: Access> Maps<M> {
             verdict_counters: pins.typed(names::VERDICT_COUNTERS)?,
             service_counters: pins.typed(names::SERVICE_COUNTERS)?,
             backend_counters: pins.typed(names::BACKEND_COUNTERS)?,
+            group_counters: pins.typed(names::GROUP_COUNTERS)?,
+            event_counters: pins.typed(names::EVENT_COUNTERS)?,
         })
     }
 }
@@ -139,7 +168,61 @@ impl<M: AsRef<Mapping>> Maps<M> {
 
     /// A pool's word; an index out of range has none.
     pub fn pool(&self, index: u32) -> PoolWord {
-        PoolWord(self.pools.get(index).unwrap_or(0))
+        self.pool_line(index).versions()
+    }
+
+    /// A pool's line; one out of range says nothing.
+    pub fn pool_line(&self, index: u32) -> PoolLine {
+        self.pools.get(index).unwrap_or_default()
+    }
+
+    /// A meter.
+    pub fn meter(&self, index: u32) -> Option<Meter> {
+        self.meters.get(index)
+    }
+
+    /// Index of the meter of a member with a limit of its own, by the index of its word; 0: none.
+    pub fn member_meter(&self, index: u32) -> u32 {
+        self.member_meters.get(index).unwrap_or(0) as u32
+    }
+
+    /// What is known of a backend whatever the pool.
+    pub fn host(&self, backend: u32) -> HostWord {
+        HostWord(self.hosts.get(backend).unwrap_or(0))
+    }
+
+    /// A cell of a line of records.
+    pub fn record(&self, line: u32, cell: u32) -> Option<Record> {
+        let line = self.records.get(line)?;
+        let first = 2 * cell as usize;
+        let (who, what) = (line.words.get(first)?, line.words.get(first + 1)?);
+        Some(Record { who: *who, what: *what })
+    }
+
+    /// The exception of a connection.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn exception(&self, flow: &FlowTuple) -> Result<Option<ExceptionWord>, MapsError> {
+        let (map, found) = if flow.version == IPV4 {
+            (names::EXCEPTIONS_V4, self.exceptions_v4.get(&flow_key_v4(flow), 0))
+        } else {
+            (names::EXCEPTIONS_V6, self.exceptions_v6.get(&flow_key_v6(flow), 0))
+        };
+        remembered(map, found)
+    }
+
+    /// What is remembered of a tracked flow.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn tracked(&self, flow: &FlowTuple) -> Result<Option<ExceptionWord>, MapsError> {
+        let (map, found) = if flow.version == IPV4 {
+            (names::FLOWS_V4, self.flows_v4.get(&flow_key_v4(flow), 0))
+        } else {
+            (names::FLOWS_V6, self.flows_v6.get(&flow_key_v6(flow), 0))
+        };
+        remembered(map, found)
     }
 
     /// A descriptor.
@@ -228,6 +311,39 @@ impl<M: AsRef<Mapping>> Maps<M> {
     /// What the kernel answers.
     pub fn backend_traffic(&self, index: u32) -> Result<TrafficCounter, MapsError> {
         traffic_of(&self.backend_counters, index).map_err(of(names::BACKEND_COUNTERS))
+    }
+
+    /// New connections of a group, summed over the CPUs, by its meter.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn group_connections(&self, meter: u32) -> Result<GroupCounter, MapsError> {
+        let [offered, admitted, spilled_in, spilled_out, refused, overrun] =
+            sum(&self.group_counters, meter).map_err(of(names::GROUP_COUNTERS))?;
+        Ok(GroupCounter { offered, admitted, spilled_in, spilled_out, refused, overrun })
+    }
+
+    /// Events, summed over the CPUs, by number.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn events(&self) -> Result<Vec<(Event, u64)>, MapsError> {
+        let read = |event: &Event| {
+            let [count] = sum(&self.event_counters, *event as u32)?;
+            Ok((*event, count))
+        };
+        Event::ALL.iter().map(read).collect::<Result<_, _>>().map_err(of(names::EVENT_COUNTERS))
+    }
+}
+
+fn remembered(
+    map: &'static str,
+    found: Result<u64, MapError>,
+) -> Result<Option<ExceptionWord>, MapsError> {
+    match found {
+        Ok(word) => Ok(Some(ExceptionWord(word))),
+        Err(MapError::KeyNotFound) => Ok(None),
+        Err(source) => Err(of(map)(source)),
     }
 }
 

@@ -7,6 +7,7 @@ mod attach;
 mod attached;
 mod balancer;
 mod bpffs;
+pub mod clock;
 mod detach;
 mod error;
 mod layout;

@@ -6,20 +6,29 @@ use std::collections::{BTreeMap, HashMap, btree_map::Entry};
 use lb_common::{
     abi::{
         backend::Backend,
+        clock::{Coarse, Nanoseconds},
+        counter::GroupCounter,
         descriptor::Descriptor,
+        event::Event,
+        exception::ExceptionWord,
         group::{Group, GroupHead},
+        host::HostWord,
         limits::MAX_REGIONS_PER_POOL,
         member::MemberWord,
+        meter::LimitWord,
         next_hop::{InterfaceWord, NextHopWord},
-        pool::PoolWord,
+        pool::{PoolLine, PoolWord},
+        record::Record,
         service::{Service, ServiceKey},
         slot::{SlotWord, StandbyWord},
         table_ref::TableRef,
     },
+    flow_hash::FlowTuple,
     path::Tables,
+    word::Snapshot,
 };
 
-use super::{MapsError, SlotTable, maps::Maps, raw::Mapping};
+use super::{MapsError, SlotTable, clock, maps::Maps, raw::Mapping};
 
 /// Times a pool is read again because it changed meanwhile.
 const ATTEMPTS: u32 = 16;
@@ -35,10 +44,12 @@ pub struct ServiceView<'m, M = Mapping> {
 /// What a pool's word named at one moment.
 #[derive(Debug)]
 pub struct PoolView {
-    /// The word.
-    pub word: PoolWord,
+    /// The line, with the gate as it was.
+    pub line: PoolLine,
     /// Its current descriptor.
     pub descriptor: Descriptor,
+    /// Its former descriptor, while that still counts.
+    pub former: Option<Descriptor>,
     /// The descriptor's groups in their order, each with its index.
     pub groups: Vec<(u32, Group)>,
     /// The slot tables of these groups.
@@ -65,26 +76,28 @@ impl<M: AsRef<Mapping>> Maps<M> {
     /// [`MapsError::Changing`] where the pool changed each time it was read, or as [`Maps::table`].
     pub fn pool_view(&self, index: u32) -> Result<Option<PoolView>, MapsError> {
         for _ in 0..ATTEMPTS {
-            let word = self.pool(index);
-            if word.current() == 0 {
+            let line = self.pool_line(index);
+            if line.versions().current() == 0 {
                 return Ok(None);
             }
-            let read = self.read_pool(word);
-            if self.pool(index) == word {
+            let read = self.read_pool(line);
+            if self.pool(index) == line.versions() {
                 return read;
             }
         }
         Err(MapsError::Changing { pool: index })
     }
 
-    fn read_pool(&self, word: PoolWord) -> Result<Option<PoolView>, MapsError> {
+    fn read_pool(&self, line: PoolLine) -> Result<Option<PoolView>, MapsError> {
+        let word = line.versions();
         let Some(descriptor) = self.descriptor(word.current()) else { return Ok(None) };
-        let count = (descriptor.group_count as usize).min(MAX_REGIONS_PER_POOL);
-        let named = |index: &u32| Some((*index, self.group(*index)?));
-        let groups: Vec<_> = descriptor.groups[..count].iter().filter_map(named).collect();
+        let former = Some(word.former()).filter(|former| *former != 0);
+        let former = former.and_then(|former| self.descriptor(former));
+        let groups = self.groups_of(&descriptor);
+        let formers = former.as_ref().map(|former| self.groups_of(former)).unwrap_or_default();
         let mut tables = BTreeMap::new();
         let mut backends = HashMap::new();
-        for (_, group) in &groups {
+        for (_, group) in groups.iter().chain(&formers) {
             let table = TableRef(group.head.table);
             if let Entry::Vacant(entry) = tables.entry(table) {
                 entry.insert(self.table(table, group.head.slots)?);
@@ -95,7 +108,13 @@ impl<M: AsRef<Mapping>> Maps<M> {
                 backends.extend(self.backend(index).map(|backend| (index, backend)));
             }
         }
-        Ok(Some(PoolView { word, descriptor, groups, tables, backends }))
+        Ok(Some(PoolView { line, descriptor, former, groups, tables, backends }))
+    }
+
+    fn groups_of(&self, descriptor: &Descriptor) -> Vec<(u32, Group)> {
+        let count = (descriptor.group_count as usize).min(MAX_REGIONS_PER_POOL);
+        let named = |index: &u32| Some((*index, self.group(*index)?));
+        descriptor.groups[..count].iter().filter_map(named).collect()
     }
 }
 
@@ -111,17 +130,84 @@ impl<M> ServiceView<'_, M> {
     }
 }
 
+impl PoolView {
+    /// Its word.
+    pub fn word(&self) -> PoolWord {
+        self.line.versions()
+    }
+}
+
+/// Words are copies here, and nothing is counted: looking changes nothing.
 impl<M: AsRef<Mapping>> Tables for ServiceView<'_, M> {
+    type Word<'t>
+        = Snapshot
+    where
+        Self: 't;
+
+    fn now(&self) -> Nanoseconds {
+        clock::now().unwrap_or(0)
+    }
+
+    fn meter(&self, index: u32) -> Option<(LimitWord, u64)> {
+        self.maps.meter(index).map(|meter| (LimitWord(meter.limit), meter.arrival))
+    }
+
+    fn arrival(&self, index: u32) -> Option<Snapshot> {
+        self.maps.meter(index).map(|meter| Snapshot(meter.arrival))
+    }
+
+    fn member_meter(&self, index: u32) -> Option<u32> {
+        Some(self.maps.member_meter(index))
+    }
+
+    fn host(&self, backend: u32) -> Option<HostWord> {
+        Some(self.maps.host(backend))
+    }
+
+    fn set_last_away(&self, _: u32, _: Coarse) {}
+
+    fn record(&self, line: u32, cell: u32) -> Option<Record> {
+        self.maps.record(line, cell)
+    }
+
+    fn set_record(&self, _: u32, _: u32, _: Record) {}
+
+    fn exception(&self, flow: &FlowTuple) -> Option<Snapshot> {
+        self.maps.exception(flow).ok().flatten().map(|word| Snapshot(word.0))
+    }
+
+    fn insert_exception(&self, _: &FlowTuple, _: ExceptionWord) -> bool {
+        true
+    }
+
+    fn tracked(&self, flow: &FlowTuple) -> Option<Snapshot> {
+        self.maps.tracked(flow).ok().flatten().map(|word| Snapshot(word.0))
+    }
+
+    fn insert_tracked(&self, _: &FlowTuple, _: ExceptionWord) -> bool {
+        true
+    }
+
+    fn count(&self, _: Event) {}
+
+    fn count_group(&self, _: u32, _: impl FnOnce(&mut GroupCounter)) {}
+
     fn service(&self, key: &ServiceKey) -> Option<Service> {
         (self.service.key == *key).then_some(self.service)
     }
 
-    fn pool(&self, index: u32) -> Option<PoolWord> {
-        (self.service.pool == index).then_some(self.pool.word)
+    fn pool(&self, index: u32) -> Option<PoolLine> {
+        (self.service.pool == index).then_some(self.pool.line)
     }
 
     fn descriptor(&self, index: u32) -> Option<&Descriptor> {
-        (self.pool.word.current() == index).then_some(&self.pool.descriptor)
+        let word = self.pool.word();
+        match index {
+            0 => None,
+            _ if word.current() == index => Some(&self.pool.descriptor),
+            _ if word.former() == index => self.pool.former.as_ref(),
+            _ => None,
+        }
     }
 
     fn group(&self, index: u32) -> Option<&Group> {

@@ -9,12 +9,14 @@ use lb_common::abi::{
     counter::TrafficCounter,
     descriptor::Descriptor,
     group::Group,
+    host::HostWord,
     limits::STANDBYS_PER_GROUP,
     member::MemberWord,
+    meter::{LimitWord, Meter},
     names,
     next_hop::{InterfaceWord, NextHopWord},
     pod::bytes_of,
-    pool::PoolWord,
+    pool::{PoolLine, PoolWord},
     service::{IPV4, Service, ServiceKey},
     slot::StandbyWord,
     table_ref::TableRef,
@@ -59,7 +61,33 @@ impl WritableMaps {
 
     /// Publishes a pool's version, or none: one store.
     pub fn set_pool(&self, index: u32, word: PoolWord) {
-        self.maps.pools.set(index, &word.0);
+        self.maps.pools.set_word(index, PoolLine::WORD, word.0);
+    }
+
+    /// Closes a pool's gate, if the last placement away from home is still that of `last_away`: one
+    /// store.
+    pub fn clear_pool(&self, index: u32, last_away: u64) {
+        self.maps.pools.set_word(index, PoolLine::CLEARED, last_away);
+    }
+
+    /// Changes a limit: one store.
+    pub fn set_limit(&self, meter: u32, limit: LimitWord) {
+        self.maps.meters.set_word(meter, 0, limit.0);
+    }
+
+    /// Lets a meter begin anew: its index belonged to somebody else.
+    pub fn reset_meter(&self, meter: u32, limit: LimitWord) {
+        self.maps.meters.set(meter, &Meter { limit: limit.0, ..Meter::default() });
+    }
+
+    /// Names the meter of a member with a limit of its own, before its word says that it has one.
+    pub fn set_member_meter(&self, index: u32, meter: u32) {
+        self.maps.member_meters.set(index, &u64::from(meter));
+    }
+
+    /// Changes what is known of a backend whatever the pool: one store.
+    pub fn set_host(&self, backend: u32, word: HostWord) {
+        self.maps.hosts.set(backend, &word.0);
     }
 
     /// Writes a descriptor that no word names.
@@ -204,6 +232,14 @@ impl WritableMaps {
         reset(&mut self.maps.service_counters, index).map_err(of(names::SERVICE_COUNTERS))
     }
 
+    /// Starts a group's counters at zero: its meter was somebody else's before.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn reset_group_connections(&mut self, meter: u32) -> Result<(), MapsError> {
+        reset(&mut self.maps.group_counters, meter).map_err(of(names::GROUP_COUNTERS))
+    }
+
     /// Starts a backend's counters at zero: its index had another backend before.
     ///
     /// # Errors
@@ -226,4 +262,7 @@ fn reset<const N: usize>(
 }
 
 const _: () = assert!(std::mem::offset_of!(Backend, version) == BACKEND_MTU_WORD * 8);
+const _: () = assert!(std::mem::offset_of!(PoolLine, word) == PoolLine::WORD * 8);
+const _: () = assert!(std::mem::offset_of!(PoolLine, cleared) == PoolLine::CLEARED * 8);
+const _: () = assert!(std::mem::offset_of!(Meter, limit) == 0);
 const _: () = assert!(size_of::<TrafficCounter>() == 24);

@@ -72,7 +72,7 @@ static STANDBYS: Array<u64, { (MAX_GROUPS * STANDBYS_PER_GROUP) as usize }, MMAP
 #[btf_map]
 static MEMBERS: Array<u64, { MAX_MEMBERS as usize }, MMAP> = Array::new();
 #[btf_map]
-static MEMBER_METERS: Array<u32, { MAX_MEMBERS as usize }, MMAP> = Array::new();
+static MEMBER_METERS: Array<u64, { MAX_MEMBERS as usize }, MMAP> = Array::new();
 #[btf_map]
 static METERS: Array<Meter, { MAX_METERS as usize }, MMAP> = Array::new();
 #[btf_map]
@@ -207,7 +207,7 @@ impl Tables for Maps {
 
     #[inline(always)]
     fn member_meter(&self, index: u32) -> Option<u32> {
-        kernel::element(&MEMBER_METERS, index).copied()
+        kernel::word(&MEMBER_METERS, index).map(|meter| meter as u32)
     }
 
     #[inline(always)]

@@ -14,7 +14,7 @@ use lb_common::abi::{
     names,
     next_hop::{InterfaceWord, NextHopWord},
     pod::bytes_of,
-    pool::PoolWord,
+    pool::{PoolLine, PoolWord},
     service::{IPV4, Service, ServiceKey, address_words},
     slot::{OwnersWord, table_words},
 };
@@ -53,7 +53,8 @@ pub fn fill(balancer: &mut Ebpf, interface: u16, v6: bool) -> Result<()> {
         spare: [0; 8],
     };
     set(balancer, names::DESCRIPTORS, 1, bytes::<128>(&descriptor))?;
-    set(balancer, names::POOLS, 0, PoolWord::new(1, 0).0)?;
+    let line = PoolLine { word: PoolWord::new(1, 0).0, ..PoolLine::default() };
+    set(balancer, names::POOLS, 0, bytes::<32>(&line))?;
     set(balancer, names::NEXT_HOPS, 1, NextHopWord::new([2, 0, 0, 0, 0, 9], interface).0)?;
     let own = InterfaceWord::new([2, 0, 0, 0, 0, 1]).0;
     set(balancer, names::INTERFACES, u32::from(interface), own)?;

@@ -9,6 +9,8 @@ use aya::{
     programs::{TestRun as _, TestRunOptions, Xdp},
 };
 
+use crate::packets::objects;
+
 /// What the wrapper jumps into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
@@ -52,7 +54,9 @@ impl Programs {
             }
             Ok(object)
         };
-        Ok(Self { balancer: load("balancer.o")?, bench: load("bench.o")? })
+        let mut balancer = load("balancer.o")?;
+        objects::put_stages(&mut balancer)?;
+        Ok(Self { balancer, bench: load("bench.o")? })
     }
 
     /// Tells the wrapper what it makes, and restarts its sequence of flows.

@@ -63,7 +63,7 @@ impl Balancer {
     /// # Errors
     /// When the kernel refuses it.
     pub fn load() -> Result<Self> {
-        let mut bpf = objects::load("balancer", &["balancer"])?;
+        let mut bpf = objects::load_balancer()?;
         let mut tables = BTreeMap::new();
         for table in TABLES {
             tables.insert(table, make_table(&mut bpf, table).context("make a slot table")?);
@@ -88,8 +88,18 @@ impl Balancer {
     ///
     /// # Errors
     /// As [`run`].
-    pub fn run(&self, frame: &[u8]) -> Result<Ran> {
+    pub fn run(&mut self, frame: &[u8]) -> Result<Ran> {
+        self.close_gate()?;
         run(&self.bpf, "balancer", frame)
+    }
+
+    /// Makes each frame the first one: what a SYN away from home left is not looked for.
+    fn close_gate(&mut self) -> Result<()> {
+        let pools = self.scene.iter().flat_map(Scene::elements).filter(|(map, ..)| *map == "POOLS");
+        for (map, index, line) in pools.collect::<Vec<_>>() {
+            self.element(map, index, &line)?;
+        }
+        Ok(())
     }
 
     /// The first `limit` counters of each map.
@@ -151,6 +161,7 @@ impl Balancer {
         match value.len() {
             8 => set::<8>(&mut self.bpf, map, index, value),
             32 => set::<32>(&mut self.bpf, map, index, value),
+            64 => set::<64>(&mut self.bpf, map, index, value),
             _ => set::<128>(&mut self.bpf, map, index, value),
         }
     }

@@ -27,9 +27,9 @@ pub fn service(key: &[u8; 20], index: u32, pool: u32, flags: u32) -> [u8; 32] {
     concat(&[key, &index.to_le_bytes(), &pool.to_le_bytes(), &flags.to_le_bytes()])
 }
 
-/// Value of `POOLS`: `{current 4, former 4}`.
-pub fn pool(current: u32, former: u32) -> [u8; 8] {
-    concat(&[&current.to_le_bytes(), &former.to_le_bytes()])
+/// Value of `POOLS`: `{current 4, former 4, cleared 8, last away 8, zero 8}`.
+pub fn pool(current: u32, former: u32) -> [u8; 32] {
+    concat(&[&current.to_le_bytes(), &former.to_le_bytes(), &[0; 24]])
 }
 
 /// `{table 4, slots 4, members 4, member count 4}`.
@@ -42,18 +42,25 @@ pub fn group_head(table: u32, slots: u32, members: u32, count: u32) -> [u8; 16] 
     ])
 }
 
-/// Value of `GROUPS`: `{head 16, region 4, zero 12}`.
-pub fn group(head: &[u8; 16], region: u32) -> [u8; 32] {
-    concat(&[head, &region.to_le_bytes(), &[0; 12]])
+/// Value of `GROUPS`: `{head 16, region 4, meter 4, zero 8}`.
+pub fn group(head: &[u8; 16], region: u32, meter: u32) -> [u8; 32] {
+    concat(&[head, &region.to_le_bytes(), &meter.to_le_bytes(), &[0; 8]])
 }
 
-/// Value of `DESCRIPTORS`: `{key 16, home 16, IPv6 source 16, IPv4 source 4, group count 4, zero 8,
-/// groups 8 × 4, zero 32}`.
+/// Value of `METERS`: `{interval 5, burst 3, arrival 8, zero 48}`, in sixteenths of a nanosecond.
+pub fn meter(interval: u64, burst: u32, arrival: u64) -> [u8; 64] {
+    let limit = interval | u64::from(burst) << 40;
+    concat(&[&limit.to_le_bytes(), &arrival.to_le_bytes(), &[0; 48]])
+}
+
+/// Value of `DESCRIPTORS`: `{key 16, home 16, IPv6 source 16, IPv4 source 4, group count 4, flags 4,
+/// home meter 4, groups 8 × 4, zero 32}`.
 pub fn descriptor(
     hash_key: [u64; 2],
     home: &[u8; 16],
     source_v6: [u8; 16],
     source_v4: [u8; 4],
+    (flags, home_meter): (u32, u32),
     groups: &[u32],
 ) -> [u8; 128] {
     let mut order = [0; 32];
@@ -67,7 +74,8 @@ pub fn descriptor(
         &source_v6,
         &source_v4,
         &(groups.len() as u32).to_le_bytes(),
-        &[0; 8],
+        &flags.to_le_bytes(),
+        &home_meter.to_le_bytes(),
         &order,
         &[0; 32],
     ])

@@ -5,6 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
 
 use super::frames::{self, Flow};
 use super::{layout, mx2};
@@ -58,6 +61,9 @@ pub const TABLES: [Table; 5] = [
     Table { reference: 1 << 31 | 6, slots: 131_071 },
 ];
 
+/// Meter of the first region; the others' follow.
+const METER: u32 = 20;
+
 /// A service on the pool.
 #[derive(Clone, Copy, Debug)]
 pub struct Service {
@@ -103,6 +109,19 @@ pub struct Region {
     pub lists: BTreeMap<u32, [u16; 4]>,
     /// Its standbys.
     pub standbys: [Option<u16>; 8],
+    /// How much room its capacity leaves.
+    pub room: Room,
+}
+
+/// How much room a region's capacity leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// It has no limit.
+    Unlimited,
+    /// Its limit is reached, for the next half minute.
+    Full,
+    /// It takes no new connection at all.
+    Closed,
 }
 
 /// What stands in the maps.
@@ -166,6 +185,22 @@ impl Scene {
         self
     }
 
+    /// Sets the room that a region's capacity leaves.
+    #[must_use]
+    pub fn room(mut self, region: usize, room: Room) -> Self {
+        self.regions[region].room = room;
+        self
+    }
+
+    /// Sets the flags of all services.
+    #[must_use]
+    pub fn flags(mut self, flags: u32) -> Self {
+        for service in &mut self.services {
+            service.flags |= flags;
+        }
+        self
+    }
+
     /// Changes a member.
     #[must_use]
     pub fn member(mut self, region: usize, rank: u16, change: impl FnOnce(&mut Member)) -> Self {
@@ -218,7 +253,9 @@ impl Scene {
             let (table, count) = (region.table, region.members.len() as u32);
             let head = layout::group_head(table.reference, table.slots, first, count);
             heads.push(head);
-            add("GROUPS", GROUPS[number], &layout::group(&head, number as u32));
+            let meter = METER + number as u32;
+            add("GROUPS", GROUPS[number], &layout::group(&head, number as u32, meter));
+            add("METERS", meter, &region.room.meter());
             for (place, standby) in (8 * GROUPS[number]..).zip(region.standbys) {
                 add("STANDBYS", place, &layout::standby(standby));
             }
@@ -232,7 +269,10 @@ impl Scene {
         let home = heads.first().copied().unwrap_or([0; 16]);
         let (v4, v6) = (self.sources.0.octets(), self.sources.1.octets());
         let groups = &GROUPS[..heads.len()];
-        add("DESCRIPTORS", DESCRIPTOR, &layout::descriptor(HASH_KEY, &home, v6, v4, groups));
+        let limited = self.regions.iter().any(|region| region.room != Room::Unlimited);
+        let limits = (u32::from(limited), METER);
+        let descriptor = layout::descriptor(HASH_KEY, &home, v6, v4, limits, groups);
+        add("DESCRIPTORS", DESCRIPTOR, &descriptor);
         for (&index, &(mac, interface)) in &self.next_hops {
             add("NEXT_HOPS", index.into(), &layout::next_hop(mac, interface));
         }
@@ -248,6 +288,21 @@ impl Scene {
             let lists = region.lists.iter();
             lists.map(|(&slot, &list)| (region.table, slot, layout::slot(list)))
         })
+    }
+}
+
+impl Room {
+    /// The meter of such a region: of one connection a minute, the last of which came half a minute
+    /// too early.
+    fn meter(self) -> [u8; 64] {
+        const SECOND: u64 = 16_000_000_000;
+        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default();
+        let now = now.as_nanos() as u64 * 16;
+        match self {
+            Self::Unlimited => layout::meter(0, 0, 0),
+            Self::Full => layout::meter(60 * SECOND, 1, now + 30 * SECOND),
+            Self::Closed => layout::meter(u64::MAX >> 24, u32::MAX >> 8, 0),
+        }
     }
 }
 
@@ -268,6 +323,7 @@ impl Region {
             table: TABLES[tables[number % tables.len()]],
             lists: BTreeMap::new(),
             standbys: [None; 8],
+            room: Room::Unlimited,
         }
     }
 }

@@ -5,20 +5,31 @@ use std::{collections::HashMap, net::IpAddr};
 use lb_common::{
     abi::{
         backend::Backend,
+        clock::Coarse,
+        counter::GroupCounter,
         descriptor::Descriptor,
+        event::Event,
+        exception::ExceptionWord,
         group::Group,
+        host::HostWord,
         member::MemberWord,
+        meter::{LimitWord, Meter},
         next_hop::{InterfaceWord, NextHopWord},
         pod::{Pod, from_bytes},
-        pool::PoolWord,
+        pool::PoolLine,
+        record::Record,
         service::{AddressWords, Service, ServiceKey, address_of},
         slot::{SlotWord, StandbyWord},
         table_ref::TableRef,
         verdict::Verdict,
     },
+    flow_hash::FlowTuple,
     path::{self, Head, Kind, Tables, encapsulate},
     receive::{self, Allowed},
+    word::Snapshot,
 };
+
+use lb_daemon::dataplane::clock;
 
 use super::{
     frames, layout,
@@ -32,6 +43,8 @@ use super::{
 pub struct Twin {
     services: HashMap<ServiceKey, Service>,
     words: HashMap<(&'static str, u32), u64>,
+    pools: HashMap<u32, PoolLine>,
+    meters: HashMap<u32, Meter>,
     descriptors: HashMap<u32, Descriptor>,
     groups: HashMap<u32, Group>,
     backends: HashMap<u32, Backend>,
@@ -53,9 +66,11 @@ impl Twin {
         }
         for (map, index, bytes) in scene.elements() {
             match map {
+                "POOLS" => drop(twin.pools.insert(index, value(&bytes))),
                 "DESCRIPTORS" => drop(twin.descriptors.insert(index, value(&bytes))),
                 "GROUPS" => drop(twin.groups.insert(index, value(&bytes))),
                 "BACKENDS" => drop(twin.backends.insert(index, value(&bytes))),
+                "METERS" => drop(twin.meters.insert(index, value(&bytes))),
                 _ => drop(twin.words.insert((map, index), value(&bytes))),
             }
         }
@@ -123,12 +138,49 @@ fn refused(verdict: Verdict, frame: &[u8]) -> Expected {
     Expected { verdict: verdict.name(), frame, traffic: None }
 }
 
+/// Nothing is remembered: the gate of a scene is closed.
 impl Tables for Twin {
+    type Word<'t> = Snapshot;
+
+    fn now(&self) -> u64 {
+        clock::now().expect("a clock")
+    }
+    fn meter(&self, index: u32) -> Option<(LimitWord, u64)> {
+        self.meters.get(&index).map(|meter| (LimitWord(meter.limit), meter.arrival))
+    }
+    fn arrival(&self, index: u32) -> Option<Snapshot> {
+        self.meters.get(&index).map(|meter| Snapshot(meter.arrival))
+    }
+    fn member_meter(&self, _: u32) -> Option<u32> {
+        None
+    }
+    fn host(&self, _: u32) -> Option<HostWord> {
+        None
+    }
+    fn set_last_away(&self, _: u32, _: Coarse) {}
+    fn record(&self, _: u32, _: u32) -> Option<Record> {
+        None
+    }
+    fn set_record(&self, _: u32, _: u32, _: Record) {}
+    fn exception(&self, _: &FlowTuple) -> Option<Snapshot> {
+        None
+    }
+    fn insert_exception(&self, _: &FlowTuple, _: ExceptionWord) -> bool {
+        false
+    }
+    fn tracked(&self, _: &FlowTuple) -> Option<Snapshot> {
+        None
+    }
+    fn insert_tracked(&self, _: &FlowTuple, _: ExceptionWord) -> bool {
+        false
+    }
+    fn count(&self, _: Event) {}
+    fn count_group(&self, _: u32, _: impl FnOnce(&mut GroupCounter)) {}
     fn service(&self, key: &ServiceKey) -> Option<Service> {
         self.services.get(key).copied()
     }
-    fn pool(&self, index: u32) -> Option<PoolWord> {
-        self.word("POOLS", index).map(PoolWord)
+    fn pool(&self, index: u32) -> Option<PoolLine> {
+        Some(self.pools.get(&index).copied().unwrap_or_default())
     }
     fn descriptor(&self, index: u32) -> Option<&Descriptor> {
         self.descriptors.get(&index)

@@ -86,6 +86,7 @@ impl Flow {
             ip_length: (ip_header + header) as u32,
             is_fragment: false,
             tcp_flags,
+            sequence: 0,
         }
     }
 

@@ -35,6 +35,7 @@ pub(super) fn outcome(looked: &Looked, kind: Kind) -> String {
         Some(Outcome::State) => format!("passed over: it is {}", state.name()),
         Some(Outcome::Ramp) => "passed over: slow start leaves it this slot later".into(),
         Some(Outcome::NextHop) => "passed over: its next hop has no address".into(),
+        Some(Outcome::Full) => "passed over: it has its own limit of new connections".into(),
         None => "not asked".into(),
     }
 }
@@ -77,6 +78,7 @@ fn why_not(owner: &Looked, address: &str) -> String {
     let cause = match owner.outcome {
         Some(Outcome::NextHop) => "has no resolved next hop".into(),
         Some(Outcome::Ramp) => "starts slowly".into(),
+        Some(Outcome::Full) => "has all the new connections of its own limit".into(),
         _ => format!("is {}", owner.member.state().name()),
     };
     format!("{address} owns the slot but {cause}")

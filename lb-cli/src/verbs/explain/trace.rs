@@ -60,7 +60,8 @@ pub(super) fn explain<T: Tables>(
         pool: names.pool(service.pool),
         affinity: affinity(service),
     });
-    let descriptor = tables.pool(service.pool).and_then(|word| tables.descriptor(word.current()));
+    let line = tables.pool(service.pool);
+    let descriptor = line.and_then(|line| tables.descriptor(line.versions().current()));
     let slot = descriptor.filter(|d| d.group_count > 0).map(|d| home_slot(d, service, flow));
     if let Some((hash, slot, slots)) = slot {
         explanation.hash = Some(format!("{hash:016x}"));

@@ -4,7 +4,7 @@ use crate::packets::{
     frames::{Flow, Packet},
     mx2,
     row::Row,
-    scene::{DEAD, HASH_KEY, NONE, Scene, TABLES, UNFIT, UP},
+    scene::{DEAD, HASH_KEY, NONE, Room, Scene, TABLES, UNFIT, UP},
 };
 
 use super::flows::{listed, scene, tcp_hash, v4, v4_udp, v6};
@@ -18,6 +18,7 @@ pub(crate) fn rows() -> Vec<Row<Scene>> {
         ramps(),
         next_hops(),
         affinity(),
+        capacity(),
         tables(),
         contradictions(),
     ]
@@ -242,6 +243,41 @@ fn next_hops() -> Vec<Row<Scene>> {
             syn(),
             "no_backend",
         ),
+    ]
+}
+
+/// Capacity is asked for new connections alone; what of a full service is dropped is its own affair.
+fn capacity() -> Vec<Row<Scene>> {
+    use Room::{Closed, Full};
+    const REJECTS: u32 = 4;
+    let hash = mx2::hash(&v4(), 6, false, HASH_KEY);
+    let listed = |scene: Scene, region| scene.list(region, hash, [0, 1, 2, 3]);
+    let two = |near, far| {
+        let scene = (0..2).fold(Scene::new(4).and_region(4), listed);
+        scene.room(0, near).room(1, far)
+    };
+    let one = |room| listed(Scene::new(4), 0).room(0, room);
+    let open = Room::Unlimited;
+    vec![
+        Row::sent("a full region: SYN", two(Full, open), (&v4(), syn()), (1, 0)),
+        Row::sent("a full region: ACK", two(Full, open), (&v4(), ack()), (0, 0)),
+        Row::sent("a drained region: SYN", two(Closed, open), (&v4(), syn()), (1, 0)),
+        Row::sent("a drained region: ACK", two(Closed, open), (&v4(), ack()), (0, 0)),
+        Row::sent("both full", two(Full, Full), (&v4(), syn()), (0, 0)),
+        Row::sent("drained and full", two(Closed, Full), (&v4(), syn()), (1, 0)),
+        Row::sent("full and drained", two(Full, Closed), (&v4(), syn()), (0, 0)),
+        Row::dropped("both drained", two(Closed, Closed), syn(), "no_backend"),
+        Row::sent(
+            "both full, nobody near",
+            two(Full, Full).states(0, DEAD, &[0, 1, 2, 3, 4, 5, 6, 7, 8]),
+            (&v4(), syn()),
+            (1, 0),
+        ),
+        Row::sent("alone and full", one(Full), (&v4(), syn()), (0, 0)),
+        Row::dropped("rejects: alone and full", one(Full).flags(REJECTS), syn(), "regions_full"),
+        Row::dropped("rejects: both full", two(Full, Full).flags(REJECTS), syn(), "regions_full"),
+        Row::sent("rejects: room far away", two(Full, open).flags(REJECTS), (&v4(), syn()), (1, 0)),
+        Row::sent("rejects: ACK", one(Full).flags(REJECTS), (&v4(), ack()), (0, 0)),
     ]
 }
 
