@@ -3,6 +3,8 @@
 use aya_ebpf::{helpers::bpf_xdp_adjust_head, programs::XdpContext};
 use lb_common::wire::packet::Packet;
 
+use super::opaque;
+
 /// A frame in the driver's buffer. Views of it must not outlive [`Frame::grow`] or
 /// [`Frame::shrink`], which the borrow checker sees to: both want the frame mutable.
 pub struct Frame<'c> {
@@ -21,16 +23,8 @@ impl<'c> Frame<'c> {
     /// numbers in which the verifier knows no packet any more.
     #[inline(always)]
     pub fn apart(context: &'c XdpContext) -> Self {
-        let mut pointer = core::ptr::from_ref(context);
-        #[cfg(target_arch = "bpf")]
-        // SAFETY: the pointer comes out as it went in.
-        unsafe {
-            core::arch::asm!("{0} = {0}", inout(reg) pointer, options(nomem, nostack, preserves_flags));
-        }
-        #[cfg(not(target_arch = "bpf"))]
-        {
-            pointer = core::hint::black_box(pointer);
-        }
+        let address = opaque(core::ptr::from_ref(context).expose_provenance() as u64);
+        let pointer = core::ptr::with_exposed_provenance::<XdpContext>(address as usize);
         // SAFETY: it is the pointer of the reference, for as long as that lives.
         Self::new(unsafe { &*pointer })
     }

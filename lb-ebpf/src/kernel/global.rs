@@ -16,6 +16,7 @@ pub(crate) use global;
 
 /// What a global function was handed a pointer to; the verifier knows its size by its type, and holds
 /// the function to asking whether it is there.
+#[expect(clippy::not_unsafe_ptr_arg_deref, reason = "the verifier knows what it points at")]
 #[inline(always)]
 pub fn lent<'a, T>(pointer: *mut T) -> Option<&'a mut T> {
     // SAFETY: global functions are private to the object, whose callers lend what is on their stack
