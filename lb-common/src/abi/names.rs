@@ -58,16 +58,7 @@ pub const SOURCES: &str = "SOURCES";
 /// Hash set of [`super::receiver::VipKey`] (receiver).
 pub const VIPS: &str = "VIPS";
 
-/// Array of the balancer's further programs.
-pub const STAGES: &str = "STAGES";
-/// Entries of [`STAGES`].
-pub const STAGES_COUNT: u32 = 4;
-/// Place of [`BALANCER_SLOW`] in [`STAGES`].
-pub const SLOW: u32 = 0;
-
 /// The balancer's program and object.
 pub const BALANCER: &str = "balancer";
-/// The balancer's program for packets that the first one cannot tell at once where to go.
-pub const BALANCER_SLOW: &str = "balancer_slow";
 /// The receiver's program and object.
 pub const RECEIVER: &str = "receiver";

@@ -94,7 +94,7 @@ impl Shape {
     }
 }
 
-const BALANCER: [Shape; 27] = [
+const BALANCER: [Shape; 26] = [
     Shape::services(names::SERVICES_V4, size_of::<u64>()),
     Shape::services(names::SERVICES_V6, size_of::<ServiceKey>()),
     Shape::mapped::<PoolLine>(names::POOLS, limits::MAX_POOLS),
@@ -110,7 +110,6 @@ const BALANCER: [Shape; 27] = [
     Shape::flows::<FlowKeyV6>(names::EXCEPTIONS_V6),
     Shape::flows::<FlowKeyV4>(names::FLOWS_V4),
     Shape::flows::<FlowKeyV6>(names::FLOWS_V6),
-    Shape::new(names::STAGES, MapType::ProgramArray, 4, 4),
     Shape::mapped::<Backend>(names::BACKENDS, limits::MAX_BACKENDS),
     Shape::mapped::<u64>(names::NEXT_HOPS, limits::MAX_NEXT_HOPS),
     Shape::mapped::<u64>(names::INTERFACES, limits::MAX_INTERFACES),

@@ -4,14 +4,11 @@ use std::io;
 
 use aya::{
     Ebpf, EbpfError, EbpfLoader,
-    maps::{MapInfo, ProgramArray},
+    maps::MapInfo,
     programs::{ProgramError, Xdp},
 };
 
-use lb_common::abi::{
-    clock::{TICK, TICKS_AT_START, ticks_at_start},
-    names,
-};
+use lb_common::abi::clock::{TICK, TICKS_AT_START, ticks_at_start};
 
 use super::{MapsError, Pins, Role, StubObject, clock, layout, objects};
 
@@ -89,24 +86,8 @@ pub(super) fn load(role: Role, pins: &Pins) -> Result<Ebpf, LoadError> {
         loader.override_global(TICK, &tick, true).override_global(TICKS_AT_START, &start, true);
     }
     let mut loaded = loader.load(object).map_err(|source| LoadError::Object { role, source })?;
-    if role == Role::Balancer {
-        load_slow(&mut loaded)?;
-    }
     program(&mut loaded, role)?.load().map_err(|source| refused(role, source))?;
     Ok(loaded)
-}
-
-/// Loads the balancer's second program and puts it where the first one jumps.
-fn load_slow(loaded: &mut Ebpf) -> Result<(), LoadError> {
-    let role = Role::Balancer;
-    let slow = named(loaded, role, names::BALANCER_SLOW)?;
-    slow.load().map_err(|source| refused(role, source))?;
-    let slow = slow.fd().and_then(|fd| Ok(fd.try_clone()?));
-    let slow = slow.map_err(|source| LoadError::Program { role, source })?;
-    let stages = loaded.map_mut(names::STAGES).ok_or(LoadError::NoProgram(role))?;
-    let put = |source| MapsError::Map { map: names::STAGES, source };
-    let mut stages = ProgramArray::try_from(stages).map_err(put)?;
-    Ok(stages.set(names::SLOW, &slow, 0).map_err(put)?)
 }
 
 /// The program of a loaded object.
@@ -114,11 +95,7 @@ fn load_slow(loaded: &mut Ebpf) -> Result<(), LoadError> {
 /// # Errors
 /// [`LoadError`]: the object holds no such program.
 pub(super) fn program(loaded: &mut Ebpf, role: Role) -> Result<&mut Xdp, LoadError> {
-    named(loaded, role, role.name())
-}
-
-fn named<'l>(loaded: &'l mut Ebpf, role: Role, name: &str) -> Result<&'l mut Xdp, LoadError> {
-    let program = loaded.program_mut(name).ok_or(LoadError::NoProgram(role))?;
+    let program = loaded.program_mut(role.name()).ok_or(LoadError::NoProgram(role))?;
     program.try_into().map_err(|source| LoadError::Program { role, source })
 }
 

@@ -4,7 +4,7 @@ use core::mem::offset_of;
 
 use aya_ebpf::{
     bindings::{BPF_F_INNER_MAP, BPF_F_MMAPABLE},
-    btf_maps::{Array, ArrayOfMaps, DevMapHash, HashMap, LruHashMap, PerCpuArray, ProgramArray},
+    btf_maps::{Array, ArrayOfMaps, DevMapHash, HashMap, LruHashMap, PerCpuArray},
     macros::btf_map,
 };
 use lb_common::{
@@ -26,7 +26,6 @@ use lb_common::{
         },
         member::MemberWord,
         meter::{LimitWord, Meter},
-        names,
         next_hop::{InterfaceWord, NextHopWord},
         pool::PoolLine,
         record::{CELLS_PER_LINE, Record, RecordLine},
@@ -105,8 +104,6 @@ static TABLES: ArrayOfMaps<
 #[btf_map]
 static SIZED_TABLES: ArrayOfMaps<Array<u64, 1, SIZED>, { MAX_TABLES as usize }> =
     ArrayOfMaps::new();
-#[btf_map]
-pub(super) static STAGES: ProgramArray<{ names::STAGES_COUNT as usize }> = ProgramArray::new();
 #[btf_map]
 pub(super) static DEVICES: DevMapHash<256> = DevMapHash::new();
 #[btf_map]

@@ -1,8 +1,8 @@
 //! The balancer: decide, encapsulate, emit.
 //!
-//! It is two programs. The first does what steady state needs, and has the registers and the stack
-//! to itself; it jumps into the second for all else: limits, records, exceptions, and the search for
-//! somebody else where home is dead.
+//! What steady state needs is a function of its own, with the registers and most of the stack to
+//! itself. Where it cannot tell at once what becomes of a packet, the slow functions are asked: for
+//! limits, records, exceptions, and the search for somebody else where home is dead.
 
 mod apart;
 mod emit;
@@ -10,23 +10,23 @@ mod maps;
 mod slow;
 
 use aya_ebpf::programs::XdpContext;
-use lb_common::abi::names::SLOW;
 
-use crate::kernel::{self, Frame};
+use crate::kernel::Frame;
 
 /// One packet through the balancer.
 #[inline(always)]
 pub fn run(context: &XdpContext) -> u32 {
-    let mut frame = Frame::new(context);
-    if let Some(action) = emit::emit_at_once(&mut frame) {
-        return action;
+    match at_once(context) {
+        LATER => slow::run(context),
+        action => action,
     }
-    kernel::tail_call(&maps::STAGES, context, SLOW);
-    slow::is_missing(&mut frame)
 }
 
-/// One packet that was not told at once where it goes.
-#[inline(always)]
-pub fn run_slow(context: &XdpContext) -> u32 {
-    slow::run(context)
+/// No action of the driver's: more must be asked.
+const LATER: u32 = u32::MAX;
+
+/// The way of a packet in steady state; [`LATER`] with the frame as it was and nothing counted.
+#[inline(never)]
+fn at_once(context: &XdpContext) -> u32 {
+    emit::emit_at_once(&mut Frame::apart(context)).unwrap_or(LATER)
 }

@@ -1,4 +1,4 @@
-//! The second program: what is decided with more than one look.
+//! What is decided with more than one look.
 //!
 //! Asking, answering and sending are functions of their own, one after the other, so that each has
 //! the better half of the 512 bytes of stack to itself.
@@ -25,14 +25,6 @@ pub(super) fn run(context: &XdpContext) -> u32 {
         failure = any(answer(&question, &mut choice));
     }
     send(context, failure, &question, &choice)
-}
-
-/// The end of a frame that the second program should have had.
-#[inline(always)]
-pub(super) fn is_missing(frame: &mut Frame<'_>) -> u32 {
-    let (question, choice) = (&Question::NOTHING, &Choice::NOBODY);
-    let failure = Some(Verdict::Inconsistent);
-    emit::emit(frame, &Decided { failure, question, choice })
 }
 
 /// The number of no verdict.

@@ -10,9 +10,3 @@ use aya_ebpf::{macros::xdp, programs::XdpContext};
 pub fn balancer(context: XdpContext) -> u32 {
     lb_ebpf::balancer::run(&context)
 }
-
-/// Entry point of what the first program jumps into.
-#[xdp]
-pub fn balancer_slow(context: XdpContext) -> u32 {
-    lb_ebpf::balancer::run_slow(&context)
-}

@@ -9,8 +9,6 @@ use aya::{
     programs::{TestRun as _, TestRunOptions, Xdp},
 };
 
-use crate::packets::objects;
-
 /// What the wrapper jumps into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
@@ -54,9 +52,7 @@ impl Programs {
             }
             Ok(object)
         };
-        let mut balancer = load("balancer.o")?;
-        objects::put_stages(&mut balancer)?;
-        Ok(Self { balancer, bench: load("bench.o")? })
+        Ok(Self { balancer: load("balancer.o")?, bench: load("bench.o")? })
     }
 
     /// Tells the wrapper what it makes, and restarts its sequence of flows.

@@ -63,7 +63,7 @@ impl Balancer {
     /// # Errors
     /// When the kernel refuses it.
     pub fn load() -> Result<Self> {
-        let mut bpf = objects::load_balancer()?;
+        let mut bpf = objects::load("balancer", &["balancer"])?;
         let mut tables = BTreeMap::new();
         for table in TABLES {
             tables.insert(table, make_table(&mut bpf, table).context("make a slot table")?);

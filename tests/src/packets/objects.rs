@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
-use aya::{Ebpf, maps::ProgramArray, programs::Xdp};
+use aya::{Ebpf, programs::Xdp};
 
 /// Where the objects are: `SPILLWAY_BPF_OBJECTS`, or else where `cargo xtask build` puts them.
 pub fn directory() -> PathBuf {
@@ -25,26 +25,6 @@ pub fn load(name: &str, programs: &[&str]) -> Result<Ebpf> {
         program_mut(&mut bpf, program)?.load().with_context(|| format!("load {program}"))?;
     }
     Ok(bpf)
-}
-
-/// Loads the balancer: its second program where the first one jumps.
-///
-/// # Errors
-/// As [`load`].
-pub fn load_balancer() -> Result<Ebpf> {
-    let mut bpf = load("balancer", &["balancer", "balancer_slow"])?;
-    put_stages(&mut bpf)?;
-    Ok(bpf)
-}
-
-/// Puts the balancer's second program where the first one jumps.
-///
-/// # Errors
-/// When it is not loaded.
-pub fn put_stages(bpf: &mut Ebpf) -> Result<()> {
-    let slow = program(bpf, "balancer_slow")?.fd()?.try_clone()?;
-    let stages = bpf.map_mut("STAGES").context("STAGES: no such map")?;
-    Ok(ProgramArray::try_from(stages)?.set(0, &slow, 0)?)
 }
 
 /// An XDP program of an object.
