@@ -50,6 +50,10 @@ impl PacketPath for Packets {
         self.reconciler.set_state(pool, address, state)
     }
 
+    fn set_last_resort(&mut self, pool: &Name, address: IpAddr, last_resort: bool) -> bool {
+        self.reconciler.set_last_resort(pool, address, last_resort)
+    }
+
     fn set_next_hop(
         &mut self,
         backend: IpAddr,

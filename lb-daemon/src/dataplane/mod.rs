@@ -14,6 +14,7 @@ mod layout;
 mod link_state;
 mod loader;
 mod maps;
+mod meters;
 mod objects;
 mod opener;
 mod pins;

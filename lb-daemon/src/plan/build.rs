@@ -13,7 +13,7 @@ use super::{
 use crate::{
     ids::{BackendId, Ids},
     maglev::{BuildError, Member, MemberKey, TableSpec},
-    model::{Affinity, Backend, Configuration, Name, Pool, Service},
+    model::{Affinity, Backend, Configuration, Isolation, Name, Pool, Service, WhenFull},
 };
 
 /// Why a configuration cannot be planned. A validated one with its own ids always can.
@@ -74,8 +74,17 @@ pub fn build(
             let (pool, regions) = (name.clone(), groups.len());
             return Err(PlanError::TooManyRegions { pool, regions });
         }
-        let (name, idle) = (name.clone(), regions.besides(&order));
-        plan.pools.insert(index, PlannedPool { name, hash_key, sources, groups, idle });
+        let planned = PlannedPool {
+            name: name.clone(),
+            hash_key,
+            sources,
+            groups,
+            idle: regions.besides(&order),
+            balancers: configuration.balancers,
+            isolated: pool.isolation == Isolation::OnFailure,
+            panics: pool.panic_threshold_percent > 0,
+        };
+        plan.pools.insert(index, planned);
     }
     for (name, service) in &configuration.services {
         let (key, planned) = planned_service(ids, name, service)?;
@@ -128,12 +137,17 @@ fn group(
         region: region.clone(),
         source,
     })?;
-    let weighted: BTreeMap<MemberKey, bool> =
-        members.iter().map(|member| (member.key, member.weight > 0)).collect();
+    let by_key: BTreeMap<MemberKey, &Backend> =
+        backends.iter().map(|(address, backend)| ((*address).into(), *backend)).collect();
     let mut ranked = Vec::with_capacity(members.len());
     for key in spec.keys() {
-        let (address, weighted) = (key.address(), weighted[key]);
-        ranked.push(PlannedMember { address, id: backend_id(ids, &address)?, weighted });
+        let (address, backend) = (key.address(), by_key[key]);
+        ranked.push(PlannedMember {
+            address,
+            id: backend_id(ids, &address)?,
+            weighted: backend.weight > 0,
+            rate: backend.max_connection_rate,
+        });
     }
     let table = spec.id();
     plan.tables.entry(table).or_insert_with(|| Arc::new(spec));
@@ -141,6 +155,7 @@ fn group(
         region: ids.region(region).ok_or_else(|| no_id("region", region))?,
         table,
         slots: pool.slots,
+        settings: pool.group(region),
         members: ranked,
     })
 }
@@ -154,6 +169,8 @@ fn planned_service(
         index: ids.service(name).ok_or_else(|| no_id("service", name))?,
         pool: ids.pool(&service.pool).ok_or_else(|| no_id("pool", &service.pool))?,
         by_address: service.affinity == Affinity::Client,
+        rejects: service.when_full == WhenFull::Reject,
+        tracked: service.idle_timeout,
     };
     Ok((ServiceKey::new(service.address, service.port, service.protocol.number()), planned))
 }

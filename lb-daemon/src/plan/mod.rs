@@ -9,7 +9,9 @@ mod tests;
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    num::NonZeroU32,
     sync::Arc,
+    time::Duration,
 };
 
 use lb_common::abi::service::ServiceKey;
@@ -19,7 +21,7 @@ pub use build::{PlanError, build};
 use crate::{
     ids::BackendId,
     maglev::{TableId, TableSpec},
-    model::Name,
+    model::{GroupSettings, Name, Rate},
 };
 
 /// Source addresses of tunnels.
@@ -54,6 +56,10 @@ pub struct PlannedService {
     pub pool: u32,
     /// Whether the client's port is left out of the hash.
     pub by_address: bool,
+    /// Whether a new connection is dropped where every group is full.
+    pub rejects: bool,
+    /// How long a flow without packets is remembered; `None`: no flow is.
+    pub tracked: Option<Duration>,
 }
 
 /// A pool.
@@ -70,6 +76,23 @@ pub struct PlannedPool {
     /// Members of regions in which none has a weight, or which its packets never ask: they have a
     /// state, and stand in no group.
     pub idle: BTreeSet<IpAddr>,
+    /// Balancers that share its capacities.
+    pub balancers: NonZeroU32,
+    /// Whether a new connection leaves a group only where nobody there may have it, not where it is
+    /// full.
+    pub isolated: bool,
+    /// Whether members may become a last resort.
+    pub panics: bool,
+}
+
+impl PlannedPool {
+    /// Whether some group or member of it has a limit.
+    pub fn is_limited(&self) -> bool {
+        self.groups.iter().any(|group| {
+            group.settings != GroupSettings::default()
+                || group.members.iter().any(|member| member.rate.is_some())
+        })
+    }
 }
 
 /// A pool's members in one region.
@@ -81,6 +104,8 @@ pub struct PlannedGroup {
     pub table: TableId,
     /// Slots of that table.
     pub slots: u32,
+    /// What its capacity is worked out from, beside its members.
+    pub settings: GroupSettings,
     /// Its members by rank.
     pub members: Vec<PlannedMember>,
 }
@@ -94,6 +119,8 @@ pub struct PlannedMember {
     pub id: BackendId,
     /// Whether it has a weight: without one it stands in no slot and is no standby.
     pub weighted: bool,
+    /// Limit of its own, over all balancers.
+    pub rate: Option<Rate>,
 }
 
 /// A backend.

@@ -5,7 +5,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     ids::{Ids, Rests},
-    model::{Affinity, Backend, Configuration, Isolation, Pool, Region, WantedState, arbitrary},
+    model::{
+        Affinity, Backend, Configuration, GroupSettings, Isolation, Pool, Rate, Region, Scaler,
+        WantedState, WhenFull, arbitrary,
+    },
 };
 
 const KEY: [u64; 2] = [1, 2];
@@ -128,6 +131,28 @@ fn regions_without_members_or_without_weight_have_no_group() {
 }
 
 #[test]
+fn a_pool_is_limited_by_a_capacity_a_scaler_or_a_members_rate() {
+    let backends = [("10.0.0.1", "b", 1), ("10.0.0.2", "b", 1)];
+    let limited = |change: fn(&mut Pool)| {
+        let mut configuration = configuration(&backends, &[]);
+        change(configuration.pools.get_mut(&name("web")).unwrap());
+        only(&plan(&configuration, None)).is_limited()
+    };
+    let group = |pool: &mut Pool, capacity, scaler| {
+        pool.groups.insert(name("b"), GroupSettings { capacity, scaler });
+    };
+    assert!(!limited(|_| {}));
+    assert!(limited(|pool| {
+        pool.backends.values_mut().next().unwrap().max_connection_rate = Rate::new(5.0);
+    }));
+    let mut configuration = configuration(&backends, &[]);
+    for (capacity, scaler) in [(Rate::new(5.0), Scaler::WHOLE), (None, Scaler::NONE)] {
+        group(configuration.pools.get_mut(&name("web")).unwrap(), capacity, scaler);
+        assert!(only(&plan(&configuration, None)).is_limited());
+    }
+}
+
+#[test]
 fn ranks_follow_the_sixteen_bytes_of_a_key_not_the_order_of_versions() {
     let backends = [("10.0.0.9", "b", 1), ("::1", "b", 1), ("2001:db8::1", "b", 1)];
     let plan = plan(&configuration(&backends, &[]), None);
@@ -189,8 +214,13 @@ proptest! {
                     let backend = &pool.backends[&member.address];
                     prop_assert_eq!(ids.region(&backend.region), Some(group.region));
                     prop_assert_eq!(member.weighted, backend.weight > 0);
+                    prop_assert_eq!(member.rate, backend.max_connection_rate);
+                    prop_assert_eq!(group.settings, pool.group(&backend.region));
                 }
             }
+            prop_assert_eq!(planned.balancers, configuration.balancers);
+            prop_assert_eq!(planned.isolated, pool.isolation == Isolation::OnFailure);
+            prop_assert_eq!(planned.panics, pool.panic_threshold_percent != 0);
         }
         prop_assert_eq!(plan.services.len(), configuration.services.len());
         for (name, service) in &configuration.services {
@@ -199,6 +229,8 @@ proptest! {
             prop_assert_eq!(Some(planned.index), ids.service(name));
             prop_assert_eq!(Some(planned.pool), ids.pool(&service.pool));
             prop_assert_eq!(planned.by_address, service.affinity == Affinity::Client);
+            prop_assert_eq!(planned.rejects, service.when_full == WhenFull::Reject);
+            prop_assert_eq!(planned.tracked, service.idle_timeout);
         }
         let named: BTreeSet<_> =
             plan.pools.values().flat_map(|pool| &pool.groups).map(|group| group.table).collect();

@@ -5,7 +5,7 @@ use std::{collections::HashSet, net::IpAddr, num::NonZero, sync::Arc, thread};
 use lb_common::abi::{
     backend::Backend,
     limits::MAX_SERVICES,
-    member::{FULL_RAMP, MemberState, MemberWord},
+    member::{FULL_RAMP, MemberWord},
     pool::PoolWord,
     service::{IPV4, IPV6, address_words},
     table_ref::TableRef,
@@ -16,6 +16,7 @@ use super::{
     change::{self, Change},
     places::Places,
     published::PublishedGroup,
+    standing::Standing,
 };
 use crate::{
     causes,
@@ -45,6 +46,8 @@ pub struct Applied {
     pub services: usize,
     /// Services that went.
     pub services_removed: usize,
+    /// Limits that were raised or lowered, with nothing else of their group.
+    pub limits: usize,
 }
 
 impl Reconciler {
@@ -60,21 +63,25 @@ impl Reconciler {
             self.rescan()?;
         }
         let change = change::change(&self.published, &self.room, plan)?;
-        let applied = Applied {
+        let mut applied = Applied {
             pools: change.pools.len(),
             pools_removed: change.removed_pools.len(),
             groups: change.groups.len(),
             tables: change.tables.len(),
             services: change.services.len(),
             services_removed: change.removed_services.len(),
+            limits: 0,
         };
         self.stale = true;
-        if let Err(error) = self.carry_out(plan, change) {
-            // Until the next try, news must find the words that packets read now.
-            if let Err(error) = self.rescan() {
-                tracing::error!(error = causes::of(&error), "the maps cannot be read");
+        match self.carry_out(plan, change) {
+            Ok(limits) => applied.limits = limits,
+            Err(error) => {
+                // Until the next try, news must find the words that packets read now.
+                if let Err(error) = self.rescan() {
+                    tracing::error!(error = causes::of(&error), "the maps cannot be read");
+                }
+                return Err(error.into());
             }
-            return Err(error.into());
         }
         self.stale = false;
         Ok(applied)
@@ -88,11 +95,15 @@ impl Reconciler {
         change::change(&self.published, &self.room, plan).map(drop)
     }
 
-    fn carry_out(&mut self, plan: &Plan, change: Change) -> Result<(), MapsError> {
+    /// How many limits it changed.
+    fn carry_out(&mut self, plan: &Plan, change: Change) -> Result<usize, MapsError> {
         self.write_backends(plan)?;
         self.reset_services(&change)?;
         self.build_tables(&change.tables)?;
         self.states = self.states.planned(plan);
+        self.backends = plan.backends.clone();
+        self.raise_hosts();
+        let lowered = self.lower_limits(&change)?;
         for at in &change.groups {
             self.write_group(*at, &change.published.groups[at]);
         }
@@ -106,11 +117,12 @@ impl Reconciler {
             self.maps.set_pool(*index, PoolWord::new(pool.at, 0));
         }
         self.publish_services(&change)?;
-        self.settle(plan, change)
+        Ok(lowered + self.settle(plan, change)?)
     }
 
-    /// Everything is published: what was replaced is given back, once nobody reads it.
-    fn settle(&mut self, plan: &Plan, change: Change) -> Result<(), MapsError> {
+    /// Everything is published: what was replaced is given back, once nobody reads it. How many
+    /// limits it changed.
+    fn settle(&mut self, plan: &Plan, change: Change) -> Result<usize, MapsError> {
         let left = change.left(&self.published);
         let unknown =
             self.published.groups.iter().filter(|(at, group)| {
@@ -120,8 +132,10 @@ impl Reconciler {
         self.published = change.published;
         self.room = change.room;
         self.places = Places::of(&self.published);
-        self.backends = plan.backends.clone();
         self.hops.retain(|address| plan.backends.contains_key(address));
+        let raised = self.raise_limits();
+        // No service leads to pools that go; the next hops of hosts that go are free after the wait.
+        self.settle_hosts();
         for group in unknown {
             self.repoint_all(group);
         }
@@ -135,7 +149,7 @@ impl Reconciler {
             left.free(&mut self.room);
             self.hops.release();
         }
-        Ok(())
+        Ok(raised)
     }
 
     fn write_backends(&mut self, plan: &Plan) -> Result<(), MapsError> {
@@ -203,11 +217,14 @@ impl Reconciler {
 
     fn write_group(&self, at: u32, group: &PublishedGroup) {
         for (rank, member) in group.members.iter().enumerate() {
-            let state = self.states.get(group.pool, &member.address).unwrap_or(MemberState::Dead);
+            let known = self.states.get(group.pool, &member.address);
+            let Standing { state, last_resort } = known.unwrap_or(Standing::NEW);
             let hop = self.hops.of_backend(&member.address) as u16;
             let (index, incarnation) = (member.id.index, member.id.incarnation);
             let word = MemberWord::new(index, incarnation, state, FULL_RAMP, hop);
-            self.maps.set_member(group.group.head.members + rank as u32, word);
+            let at = group.group.head.members + rank as u32;
+            let word = self.metered(at, member, word.with_last_resort(last_resort));
+            self.maps.set_member(at, word);
         }
         self.maps.write_group(at, &group.group);
         self.point_standbys(at, group);

@@ -2,22 +2,26 @@
 //! written, so that what does not fit changes nothing.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     net::IpAddr,
     sync::Arc,
 };
 
 use lb_common::abi::{
-    descriptor::Descriptor,
+    clock::Coarse,
+    descriptor::{Descriptor, ISOLATED, LIMITED, PANIC},
     group::{Group, GroupHead},
     limits::MAX_REGIONS_PER_POOL,
-    service::{SERVICE_BY_ADDRESS, Service, ServiceKey, address_words},
+    meter::NO_METER,
+    service::{
+        SERVICE_BY_ADDRESS, SERVICE_REJECTS, SERVICE_TRACKED, Service, ServiceKey, address_words,
+    },
     table_ref::TableRef,
 };
 
 use super::{
     ReconcileError,
-    published::{Published, PublishedGroup, PublishedMember, PublishedPool},
+    published::{Published, PublishedGroup, PublishedMember, PublishedPool, Terms},
     room::Room,
 };
 use crate::{
@@ -30,6 +34,8 @@ use crate::{
 /// What must be written.
 #[derive(Debug)]
 pub(super) struct Change {
+    /// Meters that are given out with it: nobody reads them yet.
+    pub(super) meters: BTreeSet<u32>,
     /// Tables to build.
     pub(super) tables: Vec<(TableRef, TableName, Arc<TableSpec>)>,
     /// Indices of groups to write.
@@ -55,6 +61,7 @@ pub(super) struct Change {
 pub(super) fn change(old: &Published, room: &Room, plan: &Plan) -> Result<Change, ReconcileError> {
     check_numbers(old, plan)?;
     let mut change = Change {
+        meters: BTreeSet::new(),
         tables: Vec::new(),
         groups: Vec::new(),
         pools: Vec::new(),
@@ -105,10 +112,10 @@ impl Change {
             let same = there.copied().find(|at| is_same(old.groups.get(at), index, group));
             groups.push(match same {
                 Some(at) => {
-                    self.keep(old, at, group);
+                    self.keep(old, (index, pool), (at, group))?;
                     at
                 }
-                None => self.add(plan, index, group)?,
+                None => self.add(old, plan, (index, pool), group)?,
             });
         }
         let descriptor = self.descriptor(pool, &groups);
@@ -123,17 +130,25 @@ impl Change {
         Ok(())
     }
 
-    fn keep(&mut self, old: &Published, at: u32, planned: &PlannedGroup) {
+    fn keep(
+        &mut self,
+        old: &Published,
+        (index, pool): (u32, &PlannedPool),
+        (at, planned): (u32, &PlannedGroup),
+    ) -> Result<(), ReconcileError> {
         if let Some(group) = old.groups.get(&at) {
-            let members = planned.members.iter().map(published_member).collect();
-            self.published.groups.insert(at, PublishedGroup { members, ..group.clone() });
+            let members = self.members(old, index, planned)?;
+            let terms = Some(terms(pool, planned));
+            self.published.groups.insert(at, PublishedGroup { members, terms, ..group.clone() });
         }
+        Ok(())
     }
 
     fn add(
         &mut self,
+        old: &Published,
         plan: &Plan,
-        pool: u32,
+        (index, pool): (u32, &PlannedPool),
         planned: &PlannedGroup,
     ) -> Result<u32, ReconcileError> {
         let name = TableName::of(planned.table);
@@ -148,20 +163,57 @@ impl Change {
                 table
             }
         };
-        let members = self.room.members.allocate(planned.members.len() as u32)?;
+        let words = self.room.members.allocate(planned.members.len() as u32)?;
         let head = GroupHead {
             table: table.0,
             slots: planned.slots,
-            members: members.start,
-            member_count: members.length,
+            members: words.start,
+            member_count: words.length,
         };
         let at = self.room.groups.allocate()?;
-        let group = Group { head, region: planned.region, meter: 0, reserved: [0; 2] };
-        let members = planned.members.iter().map(published_member).collect();
-        let group = PublishedGroup { group, pool, table: Some(name), members };
+        let before = of_pool(old, index).find(|group| group.group.region == planned.region);
+        let meter = self.meter(before.map_or(NO_METER, |group| group.group.meter))?;
+        let group = Group { head, region: planned.region, meter, reserved: [0; 2] };
+        let members = self.members(old, index, planned)?;
+        let (terms, table) = (Some(terms(pool, planned)), Some(name));
+        let group = PublishedGroup { group, pool: index, table, terms, members };
         self.published.groups.insert(at, group);
         self.groups.push(at);
         Ok(at)
+    }
+
+    /// The members of a planned group. One with a limit keeps its meter for as long as it has one.
+    fn members(
+        &mut self,
+        old: &Published,
+        pool: u32,
+        planned: &PlannedGroup,
+    ) -> Result<Vec<PublishedMember>, ReconcileError> {
+        let limited = planned.members.iter().any(|member| member.rate.is_some());
+        let meters: HashMap<BackendId, u32> = of_pool(old, pool)
+            .filter(|_| limited)
+            .flat_map(|group| &group.members)
+            .map(|member| (member.id, member.meter))
+            .collect();
+        let member = |planned: &PlannedMember| {
+            let PlannedMember { address, id, weighted, rate } = *planned;
+            let meter = match rate {
+                None => NO_METER,
+                Some(_) => self.meter(meters.get(&id).copied().unwrap_or(NO_METER))?,
+            };
+            Ok(PublishedMember { address, id, weighted: Some(weighted), rate, meter })
+        };
+        planned.members.iter().map(member).collect()
+    }
+
+    /// The meter there was, or a new one.
+    fn meter(&mut self, before: u32) -> Result<u32, ReconcileError> {
+        if before != NO_METER {
+            return Ok(before);
+        }
+        let meter = self.room.meters.allocate()?;
+        self.meters.insert(meter);
+        Ok(meter)
     }
 
     fn descriptor(&self, pool: &PlannedPool, groups: &[u32]) -> Descriptor {
@@ -175,8 +227,8 @@ impl Change {
             source_v6: pool.sources.v6.map_or([0; 4], |v6| address_words(v6.into())),
             source_v4: pool.sources.v4.map_or(0, |v4| u32::from_ne_bytes(v4.octets())),
             group_count: groups.len() as u32,
-            flags: 0,
-            home_meter: 0,
+            flags: flags(pool),
+            home_meter: home.map_or(NO_METER, |home| home.group.meter),
             groups: order,
             spare: [0; 8],
         }
@@ -205,6 +257,7 @@ impl Change {
             groups: groups.map(|(at, group)| (*at, group.clone())).collect(),
             descriptors: pools.map(|(_, pool)| pool.at).collect(),
             tables: old.table_refs().difference(&kept.table_refs()).copied().collect(),
+            meters: old.meters().difference(&kept.meters()).copied().collect(),
         }
     }
 }
@@ -215,11 +268,15 @@ pub(super) struct Left {
     pub(super) groups: BTreeMap<u32, PublishedGroup>,
     pub(super) descriptors: Vec<u32>,
     pub(super) tables: Vec<TableRef>,
+    pub(super) meters: Vec<u32>,
 }
 
 impl Left {
     pub(super) fn is_empty(&self) -> bool {
-        self.groups.is_empty() && self.descriptors.is_empty() && self.tables.is_empty()
+        self.groups.is_empty()
+            && self.descriptors.is_empty()
+            && self.tables.is_empty()
+            && self.meters.is_empty()
     }
 
     /// Gives it back.
@@ -233,6 +290,9 @@ impl Left {
         for table in &self.tables {
             room.free_table(*table);
         }
+        for meter in &self.meters {
+            room.meters.free(*meter);
+        }
     }
 }
 
@@ -240,6 +300,7 @@ fn is_same(there: Option<&PublishedGroup>, pool: u32, planned: &PlannedGroup) ->
     there.is_some_and(|there| {
         let members = there.members.iter().map(|member| (member.address, member.id));
         there.pool == pool
+            && there.group.meter != NO_METER
             && there.group.region == planned.region
             && there.group.head.slots == planned.slots
             && there.table == Some(TableName::of(planned.table))
@@ -247,12 +308,30 @@ fn is_same(there: Option<&PublishedGroup>, pool: u32, planned: &PlannedGroup) ->
     })
 }
 
-fn published_member(planned: &PlannedMember) -> PublishedMember {
-    let PlannedMember { address, id, weighted } = *planned;
-    PublishedMember { address, id, weighted: Some(weighted) }
+/// Groups of a pool that are published.
+fn of_pool(published: &Published, index: u32) -> impl Iterator<Item = &PublishedGroup> {
+    let groups = published.pools.get(&index).into_iter().flat_map(PublishedPool::groups);
+    groups.filter_map(|at| published.groups.get(at))
+}
+
+fn terms(pool: &PlannedPool, group: &PlannedGroup) -> Terms {
+    Terms { settings: group.settings, balancers: pool.balancers }
+}
+
+/// Flags of a pool's descriptor.
+fn flags(pool: &PlannedPool) -> u32 {
+    let flags = [(pool.is_limited(), LIMITED), (pool.isolated, ISOLATED), (pool.panics, PANIC)];
+    flags.iter().filter(|(set, _)| *set).fold(0, |all, (_, flag)| all | flag)
 }
 
 fn service(key: ServiceKey, planned: &PlannedService) -> Service {
-    let flags = if planned.by_address { SERVICE_BY_ADDRESS } else { 0 };
+    let tracked = planned.tracked.map(|idle| {
+        // What is left of a second counts as one; at most 18 hours fit into 16 bits.
+        let seconds = idle.as_secs() + u64::from(idle.subsec_nanos() > 0);
+        SERVICE_TRACKED | (Coarse::units(seconds) as u32) << 16
+    });
+    let flags = tracked.unwrap_or(0)
+        | if planned.by_address { SERVICE_BY_ADDRESS } else { 0 }
+        | if planned.rejects { SERVICE_REJECTS } else { 0 };
     Service { key, index: planned.index, pool: planned.pool, flags }
 }

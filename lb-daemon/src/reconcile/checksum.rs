@@ -31,13 +31,13 @@ impl TableChecksums {
     }
 }
 
-/// Digest over the services and pools that maps say: keys and affinity of services; hash key, order
-/// of regions, members and table content of pools.
+/// Digest over the services and pools that maps say: keys and modes of services; hash key, order
+/// of regions, members, table content and flags of pools.
 ///
 /// It does not depend on indices, so it is the same for the same configuration whatever came
 /// before, and the same on all balancers with that configuration, own region and hash key. What is a
-/// balancer's own (source addresses, next hops, MTU) and what changes by itself (health) is no part
-/// of it.
+/// balancer's own (source addresses, next hops, MTU) and what changes by itself (health, and limits
+/// with it) is no part of it.
 ///
 /// # Errors
 /// What the kernel answers.
@@ -75,6 +75,7 @@ fn pool_checksum<M: AsRef<Mapping>>(
     for key in pool.descriptor.hash_key {
         hash.update(&key.to_le_bytes());
     }
+    hash.update(&pool.descriptor.flags.to_le_bytes());
     for (_, group) in &pool.groups {
         hash.update(&group.head.member_count.to_le_bytes());
         for rank in 0..group.head.member_count {

@@ -9,27 +9,59 @@ use super::{
     Reconciler,
     published::PublishedGroup,
     standby::{self, STANDBYS},
+    standing::Standing,
 };
 use crate::model::Name;
 
 impl Reconciler {
     /// A member's state; `None` where the last plan has no such member.
     pub fn state(&self, pool: &Name, address: IpAddr) -> Option<MemberState> {
-        self.states.get(self.states.pool(pool)?, &address)
+        Some(self.states.get(self.states.pool(pool)?, &address)?.state)
     }
 
-    /// Changes a member's state: one store, whatever the size of the pool. False where the last
-    /// plan has no such member.
+    /// Changes a member's state: one store, whatever the size of the pool, and one each for its host
+    /// and the limit of its group where they differ. A member takes its capacity along before it
+    /// goes, and brings it only when it is there. False where the last plan has no such member.
     pub fn set_state(&mut self, pool: &Name, address: IpAddr, state: MemberState) -> bool {
+        self.change(pool, address, |standing| Standing { state, ..standing })
+    }
+
+    /// Says whether a member may have new connections that nobody else may have: one store. False
+    /// where the last plan has no such member.
+    pub fn set_last_resort(&mut self, pool: &Name, address: IpAddr, last_resort: bool) -> bool {
+        self.change(pool, address, |standing| Standing { last_resort, ..standing })
+    }
+
+    fn change(
+        &mut self,
+        pool: &Name,
+        address: IpAddr,
+        change: impl FnOnce(Standing) -> Standing,
+    ) -> bool {
         let Some(pool) = self.states.pool(pool) else { return false };
-        if !self.states.set(pool, &address, state) {
-            return false;
+        let Some(before) = self.states.get(pool, &address) else { return false };
+        let after = change(before);
+        self.states.set(pool, &address, after);
+        let places: Vec<_> =
+            self.places.of_backend(&address).iter().filter(|place| place.pool == pool).collect();
+        let rises = after.for_connections() as u8 > before.for_connections() as u8;
+        if rises {
+            self.write_host(&address);
+        } else {
+            places.iter().for_each(|place| self.relimit(place.group));
         }
-        for place in self.places.of_backend(&address).iter().filter(|place| place.pool == pool) {
+        for place in &places {
             if let Some(word) = self.maps.member(place.word) {
-                self.maps.set_member(place.word, word.with_state(state));
+                let Standing { state, last_resort } = after;
+                let word = word.with_state(state).with_last_resort(last_resort);
+                self.maps.set_member(place.word, word);
                 self.repoint(place.group, place.rank);
             }
+        }
+        if rises {
+            places.iter().for_each(|place| self.relimit(place.group));
+        } else {
+            self.write_host(&address);
         }
         true
     }

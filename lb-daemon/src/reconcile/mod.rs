@@ -12,6 +12,8 @@ mod checksum;
 mod directory;
 mod error;
 mod hops;
+mod hosts;
+mod limits;
 mod members;
 mod next_hops;
 mod places;
@@ -19,6 +21,7 @@ mod published;
 mod room;
 mod scan;
 mod standby;
+mod standing;
 mod states;
 
 use std::{collections::BTreeMap, net::IpAddr};
@@ -29,7 +32,13 @@ pub use checksum::{TableChecksums, checksum};
 pub use directory::directory;
 pub use error::ReconcileError;
 
-use crate::{dataplane::WritableMaps, ids::Named, plan::PlannedBackend};
+use lb_common::abi::clock::{Nanoseconds, USUAL_TICK};
+
+use crate::{
+    dataplane::{WritableMaps, clock},
+    ids::Named,
+    plan::PlannedBackend,
+};
 use hops::Hops;
 use places::Places;
 use published::Published;
@@ -55,6 +64,8 @@ pub struct Reconciler {
     /// Whether a change failed half-way, so that the maps must be read again before the next.
     stale: bool,
     checksums: TableChecksums,
+    /// Steps that the packet path's clock goes in.
+    tick: Nanoseconds,
 }
 
 impl Reconciler {
@@ -71,6 +82,7 @@ impl Reconciler {
             backends: BTreeMap::new(),
             stale: false,
             checksums: TableChecksums::default(),
+            tick: clock::tick().unwrap_or(USUAL_TICK),
             maps,
             published,
             room,
@@ -94,6 +106,7 @@ impl Reconciler {
             let members = group.members.iter();
             named.backends.extend(members.map(|member| (member.id.index, member.id.incarnation)));
         }
+        named.backends.extend(self.maps.hosts().map(|(index, host)| (index, host.incarnation())));
         named
     }
 

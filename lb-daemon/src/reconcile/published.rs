@@ -3,17 +3,23 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     net::IpAddr,
+    num::NonZeroU32,
 };
 
 use lb_common::abi::{
     descriptor::Descriptor,
     group::Group,
+    meter::NO_METER,
     service::{Service, ServiceKey},
     table_ref::TableRef,
 };
 
 use super::allocate::Extent;
-use crate::{dataplane::TableName, ids::BackendId};
+use crate::{
+    dataplane::TableName,
+    ids::BackendId,
+    model::{GroupSettings, Rate},
+};
 
 /// All that is reachable from services and pools.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +50,8 @@ pub(super) struct PublishedGroup {
     pub(super) pool: u32,
     /// What its table was built from; `None` where that cannot be told.
     pub(super) table: Option<TableName>,
+    /// What its limit is worked out from; `None` where no plan has said so yet.
+    pub(super) terms: Option<Terms>,
     /// Its members by rank.
     pub(super) members: Vec<PublishedMember>,
 }
@@ -55,9 +63,25 @@ pub(super) struct PublishedMember {
     pub(super) id: BackendId,
     /// Whether it has a weight; `None` where no plan has said so yet.
     pub(super) weighted: Option<bool>,
+    /// Limit of its own over all balancers, as a plan said.
+    pub(super) rate: Option<Rate>,
+    /// Meter of that limit; [`NO_METER`]: it has none.
+    pub(super) meter: u32,
+}
+
+/// What a group's limit is worked out from, beside its members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Terms {
+    pub(super) settings: GroupSettings,
+    pub(super) balancers: NonZeroU32,
 }
 
 impl Published {
+    /// The meters that groups and members name.
+    pub(super) fn meters(&self) -> BTreeSet<u32> {
+        self.groups.values().flat_map(PublishedGroup::meters).collect()
+    }
+
     /// The tables that groups name.
     pub(super) fn table_refs(&self) -> BTreeSet<TableRef> {
         self.groups.values().map(|group| TableRef(group.group.head.table)).collect()
@@ -68,6 +92,12 @@ impl PublishedGroup {
     /// Whether a plan has said who of it has a weight.
     pub(super) fn is_weighed(&self) -> bool {
         self.members.iter().all(|member| member.weighted.is_some())
+    }
+
+    /// Its meter and those of its members.
+    pub(super) fn meters(&self) -> impl Iterator<Item = u32> {
+        let members = self.members.iter().map(|member| member.meter);
+        members.chain([self.group.meter]).filter(|meter| *meter != NO_METER)
     }
 
     /// Where its member words are.

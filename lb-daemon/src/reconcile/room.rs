@@ -1,6 +1,6 @@
 //! What is free in each map that this daemon writes blocks into.
 
-use lb_common::abi::{limits, table_ref::TableRef};
+use lb_common::abi::{limits, meter::FIRST_METER, table_ref::TableRef};
 
 use super::{
     Full,
@@ -13,6 +13,7 @@ pub(super) struct Room {
     pub(super) descriptors: Indices,
     pub(super) groups: Indices,
     pub(super) members: Extents,
+    pub(super) meters: Indices,
     tables: Indices,
     sized_tables: Indices,
 }
@@ -20,7 +21,13 @@ pub(super) struct Room {
 impl Room {
     /// All maps, empty.
     pub(super) fn new() -> Self {
+        let mut meters = Indices::new("meters", limits::MAX_METERS);
+        // The packet path's own.
+        for meter in 1..FIRST_METER {
+            meters.reserve(meter);
+        }
         Self {
+            meters,
             descriptors: Indices::new("descriptors", limits::MAX_DESCRIPTORS),
             groups: Indices::new("groups", limits::MAX_GROUPS),
             members: Extents::new("members", limits::MAX_MEMBERS),
@@ -39,6 +46,9 @@ impl Room {
             room.groups.reserve(*index);
             room.members.reserve(group.extent());
             room.reserve_table(TableRef(group.group.head.table));
+        }
+        for meter in published.meters() {
+            room.meters.reserve(meter);
         }
         room
     }

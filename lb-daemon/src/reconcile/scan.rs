@@ -1,8 +1,12 @@
 //! Finding out from the maps what is in use: after a start, and after a change that failed half-way.
+//!
+//! Limits are left as they are found: what they are worked out from comes with the next plan.
 
 use std::collections::HashMap;
 
-use lb_common::abi::{member::MemberWord, service::address_of, table_ref::TableRef};
+use lb_common::abi::{
+    member::MemberWord, meter::NO_METER, service::address_of, table_ref::TableRef,
+};
 
 use super::{
     Reconciler,
@@ -10,6 +14,7 @@ use super::{
     places::Places,
     published::{Published, PublishedGroup, PublishedMember, PublishedPool},
     room::Room,
+    standing::Standing,
     states::States,
 };
 use crate::{
@@ -52,9 +57,9 @@ impl Reconciler {
             for (at, member) in (group.group.head.members..).zip(&group.members) {
                 let Some(there) = self.maps.member(at) else { continue };
                 let known = self.states.get(group.pool, &member.address);
-                let state = known.unwrap_or_else(|| there.state());
+                let Standing { state, last_resort } = known.unwrap_or_else(|| standing(there));
                 let hop = self.hops.of_backend(&member.address) as u16;
-                let word = there.with_state(state).with_next_hop(hop);
+                let word = there.with_state(state).with_last_resort(last_resort).with_next_hop(hop);
                 if word != there {
                     self.maps.set_member(at, word);
                 }
@@ -101,11 +106,13 @@ fn read_group(
         let backend = maps.backend(word.backend())?;
         let id = BackendId { index: word.backend(), incarnation: word.incarnation() };
         let address = address_of(&backend.address, backend.version);
-        Some(PublishedMember { address, id, weighted: None })
+        let at = group.head.members + rank;
+        let meter = if word.is_limited() { maps.member_meter(at) } else { NO_METER };
+        Some(PublishedMember { address, id, weighted: None, rate: None, meter })
     };
     let members = ranks.map(member).collect::<Option<Vec<_>>>()?;
     let table = tables.get(&TableRef(group.head.table)).copied().flatten();
-    Some(PublishedGroup { group, pool, table, members })
+    Some(PublishedGroup { group, pool, table, terms: None, members })
 }
 
 /// What the members' words say.
@@ -115,10 +122,26 @@ pub(super) fn members(maps: &WritableMaps, published: &Published) -> (States, Ho
         for (rank, member) in group.members.iter().enumerate() {
             let at = group.group.head.members + rank as u32;
             let word = maps.member(at).unwrap_or(MemberWord(0));
-            states.found(group.pool, member.address, word.state());
+            states.found(group.pool, member.address, standing(word));
             let hop = u32::from(word.next_hop());
             hops.found(member.address, hop, maps.next_hop(hop));
         }
     }
+    for (index, host) in maps.hosts() {
+        let backend = maps.backend(index);
+        let Some(backend) = backend.filter(|b| b.incarnation == host.incarnation()) else {
+            continue;
+        };
+        let address = address_of(&backend.address, backend.version);
+        let id = BackendId { index, incarnation: host.incarnation() };
+        states.found_host(address, id, host.state());
+        let hop = u32::from(host.next_hop());
+        hops.found(address, hop, maps.next_hop(hop));
+    }
     (states, hops)
+}
+
+/// What a word says of its member.
+fn standing(word: MemberWord) -> Standing {
+    Standing { state: word.state(), last_resort: word.is_last_resort() }
 }

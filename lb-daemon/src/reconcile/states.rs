@@ -1,4 +1,4 @@
-//! The state of every pool's members.
+//! What is known of every pool's members.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -7,19 +7,30 @@ use std::{
 
 use lb_common::abi::member::MemberState;
 
-use crate::{model::Name, plan::Plan};
+use super::standing::Standing;
+use crate::{ids::BackendId, model::Name, plan::Plan};
 
-/// States by pool and address. A member's word says the same; one in no group has only this.
+/// Standings by pool and address. A member's word says the same; one in no group has only this.
 #[derive(Clone, Debug, Default)]
 pub(super) struct States {
     names: BTreeMap<Name, u32>,
-    pools: BTreeMap<u32, HashMap<IpAddr, MemberState>>,
+    pools: BTreeMap<u32, HashMap<IpAddr, Standing>>,
+    /// Pools of the last plan that have an address.
+    pools_of: HashMap<IpAddr, Vec<u32>>,
+    /// States of hosts as an earlier daemon left them, for members that have no word; until the
+    /// first plan.
+    hosts: HashMap<IpAddr, (BackendId, MemberState)>,
 }
 
 impl States {
-    /// A state read from the maps.
-    pub(super) fn found(&mut self, pool: u32, address: IpAddr, state: MemberState) {
-        self.pools.entry(pool).or_default().insert(address, state);
+    /// A standing read from the maps.
+    pub(super) fn found(&mut self, pool: u32, address: IpAddr, standing: Standing) {
+        self.pools.entry(pool).or_default().insert(address, standing);
+    }
+
+    /// A host's state read from the maps.
+    pub(super) fn found_host(&mut self, address: IpAddr, id: BackendId, state: MemberState) {
+        self.hosts.insert(address, (id, state));
     }
 
     /// Index of a pool of the last plan.
@@ -27,13 +38,22 @@ impl States {
         self.names.get(name).copied()
     }
 
-    pub(super) fn get(&self, pool: u32, address: &IpAddr) -> Option<MemberState> {
+    pub(super) fn get(&self, pool: u32, address: &IpAddr) -> Option<Standing> {
         self.pools.get(&pool)?.get(address).copied()
     }
 
-    pub(super) fn set(&mut self, pool: u32, address: &IpAddr, state: MemberState) -> bool {
-        let known = self.pools.get_mut(&pool).and_then(|pool| pool.get_mut(address));
-        known.map(|known| *known = state).is_some()
+    pub(super) fn set(&mut self, pool: u32, address: &IpAddr, standing: Standing) {
+        if let Some(known) = self.pools.get_mut(&pool).and_then(|pool| pool.get_mut(address)) {
+            *known = standing;
+        }
+    }
+
+    /// The best of a host's states in the pools of the last plan.
+    pub(super) fn best(&self, address: &IpAddr) -> MemberState {
+        let pools = self.pools_of.get(address).into_iter().flatten();
+        let known = pools.filter_map(|pool| self.get(*pool, address));
+        let states = known.map(Standing::for_connections);
+        states.max_by_key(|state| *state as u8).unwrap_or(MemberState::Dead)
     }
 
     /// Those of a plan's members, dead where they are new.
@@ -44,9 +64,20 @@ impl States {
             let members = pool.groups.iter().flat_map(|group| &group.members);
             let addresses: BTreeSet<_> =
                 members.map(|member| member.address).chain(pool.idle.iter().copied()).collect();
-            let state = |address| self.get(index, &address).unwrap_or(MemberState::Dead);
-            let states = addresses.into_iter().map(|address| (address, state(address)));
-            next.pools.insert(index, states.collect());
+            for address in &addresses {
+                next.pools_of.entry(*address).or_default().push(index);
+            }
+            let standing = |address: IpAddr| {
+                let known = self.get(index, &address);
+                // One without a word lives where its host does: connections may be there.
+                let id = plan.backends.get(&address).filter(|_| pool.idle.contains(&address));
+                let host =
+                    self.hosts.get(&address).filter(|host| id.is_some_and(|b| b.id == host.0));
+                let host = host.map(|(_, state)| Standing { state: *state, ..Standing::NEW });
+                known.or(host).unwrap_or(Standing::NEW)
+            };
+            let standings = addresses.into_iter().map(|address| (address, standing(address)));
+            next.pools.insert(index, standings.collect());
         }
         next
     }

@@ -57,11 +57,13 @@ impl<P: PacketPath> State<P> {
     /// Brings the packet path to the plan in force.
     pub(super) fn bring_along(&mut self) -> Result<(), ReconcileError> {
         let Some(plan) = &self.plan else { return Ok(()) };
+        let configuration = Self::in_force(&self.store);
         match self.path.apply(plan) {
             Ok(written) => {
                 tracing::debug!(?written, "the packet path is at the generation");
                 self.rests.settle(&self.ids, &self.path.named(), Instant::now());
                 self.members.agree(&mut self.path, now());
+                self.members.resort_all(configuration, &mut self.path);
                 self.behind = None;
                 Ok(())
             }
@@ -76,6 +78,7 @@ impl<P: PacketPath> State<P> {
     pub(super) fn configured(&mut self, configuration: &Configuration) {
         let changed = self.members.configure(configuration, &self.path, now());
         self.members.agree(&mut self.path, now());
+        self.members.resort_all(configuration, &mut self.path);
         let members = &self.members;
         self.hops.retain(|address, _| !members.pools_of(address).is_empty());
         self.sensors.point_at(configuration);

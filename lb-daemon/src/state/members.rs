@@ -24,18 +24,20 @@ pub(super) struct Member {
     pub(super) state: MemberState,
     pub(super) reason: String,
     pub(super) since: SystemTime,
-    judge: Judge,
+    pub(super) judge: Judge,
     /// Whether the judge has spoken; until then what is known is what the packet path had.
-    judged: bool,
+    pub(super) judged: bool,
     /// What is known of it, whether it is drained or not, and why.
     known: (MemberState, String),
     /// Whether the operator wants no new connections there.
-    drained: bool,
+    pub(super) drained: bool,
+    /// What the packet path was told of its being a last resort.
+    pub(super) last_resort: Option<bool>,
 }
 
 /// Whose word a state is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Judge {
+pub(super) enum Judge {
     /// The operator's, who disabled it.
     Operator,
     /// Nobody's: its pool has no checks.
@@ -54,6 +56,10 @@ pub(super) struct Members {
 impl Members {
     pub(super) fn get(&self, key: &Key) -> Option<&Member> {
         self.members.get(key)
+    }
+
+    pub(super) fn get_mut(&mut self, key: &Key) -> Option<&mut Member> {
+        self.members.get_mut(key)
     }
 
     /// Pools that have an address, by name.
@@ -143,6 +149,7 @@ impl Member {
             judged: false,
             known: (MemberState::Dead, String::new()),
             drained: false,
+            last_resort: None,
         };
         member.find(there.unwrap_or(MemberState::Dead));
         member

@@ -13,6 +13,7 @@ mod apply;
 mod listing;
 mod members;
 mod packet_path;
+mod panic;
 mod run;
 mod sensors;
 mod start;
@@ -86,8 +87,12 @@ impl<P: PacketPath> State<P> {
 
     /// The configuration in force.
     fn configuration(&self) -> &Configuration {
+        Self::in_force(&self.store)
+    }
+
+    fn in_force(store: &Store) -> &Configuration {
         static EMPTY: Configuration = Configuration::EMPTY;
-        self.store.generation().map_or(&EMPTY, |generation| &generation.configuration)
+        store.generation().map_or(&EMPTY, |generation| &generation.configuration)
     }
 
     fn announce(&self, event: Event) {

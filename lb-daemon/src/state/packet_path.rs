@@ -34,6 +34,10 @@ pub trait PacketPath: Send {
     /// Changes a member's state; false: the last plan has no such member.
     fn set_state(&mut self, pool: &Name, address: IpAddr, state: MemberState) -> bool;
 
+    /// Says whether a member may have new connections that nobody else may have; false: the last
+    /// plan has no such member.
+    fn set_last_resort(&mut self, pool: &Name, address: IpAddr, last_resort: bool) -> bool;
+
     /// Changes a backend's next hop.
     ///
     /// # Errors

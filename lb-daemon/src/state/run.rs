@@ -79,6 +79,9 @@ impl<P: PacketPath> State<P> {
         let Some(state) = self.members.judged(change, now()) else { return };
         // Packets first, words later.
         self.path.set_state(&change.pool, change.address, state);
+        if let Some(pool) = Self::in_force(&self.store).pools.get(&change.pool) {
+            self.members.resort(&change.pool, pool, &mut self.path);
+        }
         let HealthChange { pool, address, reason, .. } = change;
         let (from, to) = (before.map_or("unknown", |state| state.name()), state.name());
         if from != to {

@@ -24,6 +24,7 @@ use crate::{
 pub(crate) struct Content {
     pub(crate) plan: Plan,
     pub(crate) states: BTreeMap<(Name, IpAddr), MemberState>,
+    pub(crate) last_resorts: BTreeSet<(Name, IpAddr)>,
     pub(crate) hops: BTreeMap<IpAddr, NextHop>,
     /// Every state that was told, in order.
     pub(crate) told: Vec<(Name, IpAddr, MemberState)>,
@@ -102,6 +103,17 @@ impl PacketPath for Twin {
         known.map(|known| *known = state).is_some()
     }
 
+    fn set_last_resort(&mut self, pool: &Name, address: IpAddr, last_resort: bool) -> bool {
+        let key = (pool.clone(), address);
+        let mut content = self.content();
+        if last_resort {
+            content.last_resorts.insert(key.clone());
+        } else {
+            content.last_resorts.remove(&key);
+        }
+        content.states.contains_key(&key)
+    }
+
     fn set_next_hop(
         &mut self,
         backend: IpAddr,
@@ -123,9 +135,9 @@ impl PacketPath for Twin {
         let mut hasher = DefaultHasher::new();
         for (key, service) in &content.plan.services {
             key.hash(&mut hasher);
-            service.by_address.hash(&mut hasher);
+            (service.by_address, service.rejects, service.tracked).hash(&mut hasher);
             let pool = &content.plan.pools[&service.pool];
-            (pool.hash_key, &pool.idle).hash(&mut hasher);
+            (pool.hash_key, &pool.idle, pool.isolated, pool.panics).hash(&mut hasher);
             for group in &pool.groups {
                 group.slots.hash(&mut hasher);
                 let members: BTreeSet<_> =

@@ -601,7 +601,8 @@ pub struct BackendStatus {
     /// State in the packet path: "up", "unfit" or "dead".
     #[prost(string, tag = "4")]
     pub state: ::prost::alloc::string::String,
-    /// Why: "all checks pass", "check web-http: connection refused", "disabled", "not checked yet".
+    /// Why: "all checks pass", "check web-http: connection refused", "disabled", "drained", "not checked
+    /// yet".
     #[prost(string, tag = "5")]
     pub reason: ::prost::alloc::string::String,
     /// Whether its next hop has a MAC; where not, it takes nothing whatever its state.

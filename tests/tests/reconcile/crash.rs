@@ -2,6 +2,7 @@
 //! whole, and the next one must be able to go on from it.
 
 use std::{
+    collections::BTreeSet,
     env,
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
@@ -12,14 +13,19 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use fastrand::Rng;
-use lb_common::abi::{slot::NO_RANK, table_ref::TableRef};
+use lb_common::abi::{member::MemberState, meter::NO_METER, slot::NO_RANK, table_ref::TableRef};
 use lb_daemon::{dataplane::PinnedMaps, ids::Named, model::Configuration};
 use lb_tests::sandbox::Sandbox;
 
-use crate::{generate, model, world::World};
+use crate::{
+    capacity, generate, limits, model,
+    world::{World, interfaces},
+};
 
 /// Says to this program that it is the one to be killed, and which maps to change.
 const MAPS: &str = "SPILLWAY_TEST_CRASH";
+/// Says to it that only health is to change, and the interface that members are behind.
+const INTERFACE: &str = "SPILLWAY_TEST_CRASH_INTERFACE";
 const KILLS: u64 = 40;
 /// What the process prints when the first change is behind it.
 const READY: &str = "ready";
@@ -27,7 +33,11 @@ const READY: &str = "ready";
 /// The process to be killed, if this is it.
 pub(crate) fn victim() -> Option<ExitCode> {
     let bpffs = PathBuf::from(env::var_os(MAPS)?);
-    let ended = change_for_ever(&bpffs);
+    let interface = env::var(INTERFACE).ok().and_then(|index| index.parse().ok());
+    let ended = match interface {
+        None => change_for_ever(&bpffs),
+        Some(interface) => capacity::come_and_go(&bpffs, interface, ready),
+    };
     #[expect(clippy::print_stderr, reason = "the test shows it")]
     {
         eprintln!("{ended:?}");
@@ -48,11 +58,27 @@ fn change_for_ever(bpffs: &Path) -> Result<()> {
             world.set_state(&pool, address, *rng.choice(&generate::STATES).unwrap());
         }
         if changes == 0 {
-            #[expect(clippy::print_stdout, reason = "the test waits for it")]
-            {
-                println!("{READY}");
-            }
+            ready();
         }
+    }
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the test waits for it")]
+fn ready() {
+    println!("{READY}");
+}
+
+pub(crate) fn no_limit_too_high(sandbox: &Sandbox) -> Result<()> {
+    let [interface, _] = interfaces("k")?;
+    let bpffs = sandbox.bpffs("health-crash")?;
+    let mut rng = Rng::with_seed(12);
+    for round in 0..KILLS {
+        let after = Duration::from_micros(rng.u64(..5_000));
+        kill_one(&bpffs, after, &[(INTERFACE, interface.to_string())])?;
+        let maps = PinnedMaps::open(&bpffs)?;
+        whole(&maps).with_context(|| format!("after kill {round}"))?;
+        capacity::capacity_is_there(&maps).with_context(|| format!("after kill {round}"))?;
     }
     Ok(())
 }
@@ -61,7 +87,7 @@ pub(crate) fn a_killed_process_leaves_whole_maps(sandbox: &Sandbox) -> Result<()
     let bpffs = sandbox.bpffs("crash")?;
     let mut rng = Rng::with_seed(11);
     for round in 0..KILLS {
-        kill_one(&bpffs, Duration::from_micros(rng.u64(..120_000)))?;
+        kill_one(&bpffs, Duration::from_micros(rng.u64(..120_000)), &[])?;
         whole(&PinnedMaps::open(&bpffs)?).with_context(|| format!("after kill {round}"))?;
         // One that knows nothing but the maps goes on, to something else altogether.
         let mut world = World::without_store(&bpffs)?;
@@ -81,10 +107,11 @@ pub(crate) fn a_killed_process_leaves_whole_maps(sandbox: &Sandbox) -> Result<()
 }
 
 /// Starts the process, and kills it some time after its first change.
-fn kill_one(bpffs: &Path, after: Duration) -> Result<()> {
+fn kill_one(bpffs: &Path, after: Duration, variables: &[(&str, String)]) -> Result<()> {
     let mut victim = Victim(
         Command::new(env::current_exe()?)
             .env(MAPS, bpffs)
+            .envs(variables.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()?,
@@ -115,13 +142,18 @@ impl Drop for Victim {
 /// What no packet may ever meet otherwise, whatever was under way: services lead to pools, pools to
 /// groups with a table of ranks that exist, ranks to members whose backend is the one that is meant.
 fn whole(maps: &PinnedMaps) -> Result<()> {
+    let mut served = BTreeSet::new();
     for service in maps.services()? {
+        served.insert(service.pool);
         let pool = maps.pool_view(service.pool)?;
         ensure!(pool.is_some(), "{} leads to pool {}", service.key.ip(), service.pool);
     }
+    limits::meters(maps)?;
     for index in 0..maps.pool_count() {
         let Some(pool) = maps.pool_view(index)? else { continue };
         ensure!(pool.groups.len() == pool.descriptor.group_count as usize);
+        let home = pool.groups.first().map_or(NO_METER, |(_, home)| home.meter);
+        ensure!(pool.descriptor.home_meter == home, "pool {index}: not the meter of its home");
         for (at, group) in &pool.groups {
             let head = &group.head;
             for rank in 0..head.member_count {
@@ -130,6 +162,14 @@ fn whole(maps: &PinnedMaps) -> Result<()> {
                 ensure!(
                     member.backend() != 0 && backend.incarnation == member.incarnation(),
                     "pool {index}, group {at}, rank {rank}: {member:?} is not {backend:?}"
+                );
+                let host = maps.host(member.backend());
+                ensure!(
+                    member.state() == MemberState::Dead
+                        || !served.contains(&index)
+                        || (host.incarnation() == member.incarnation()
+                            && host.state() as u8 >= member.state() as u8),
+                    "pool {index}, group {at}, rank {rank}: {host:?} is the host of {member:?}"
                 );
             }
             let table = pool.tables.get(&TableRef(head.table)).context("no table")?;

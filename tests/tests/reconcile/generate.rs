@@ -1,11 +1,12 @@
 //! Random configurations that share objects with each other, and random changes of them.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, num::NonZeroU32, time::Duration};
 
 use fastrand::Rng;
 use lb_common::abi::member::MemberState;
 use lb_daemon::model::{
-    Affinity, Backend, Configuration, Name, Pool, Protocol, Region, Service, WantedState, WhenFull,
+    Affinity, Backend, Configuration, GroupSettings, Isolation, Name, Pool, Protocol, Rate, Region,
+    Scaler, Service, WantedState, WhenFull,
 };
 
 /// States to choose from, up more often.
@@ -33,7 +34,13 @@ pub(crate) fn backend(rng: &mut Rng, n: u8) -> Backend {
     let weight = if rng.u8(..6) == 0 { 0 } else { rng.u32(1..5) };
     let mtu = n.is_multiple_of(7).then_some(1400);
     let (region, wanted) = (region(n), WantedState::Active);
-    Backend { region, weight, wanted, mtu, max_connection_rate: None }
+    let max_connection_rate = (rng.u8(..4) > 0).then(|| rate(rng));
+    Backend { region, weight, wanted, mtu, max_connection_rate }
+}
+
+/// A whole number, so that sums are exact in any order.
+fn rate(rng: &mut Rng) -> Rate {
+    Rate::new(f64::from(rng.u32(1..10_000))).unwrap()
 }
 
 fn pool(rng: &mut Rng) -> Pool {
@@ -43,7 +50,47 @@ fn pool(rng: &mut Rng) -> Pool {
         let n = rng.u8(1..30);
         pool.backends.insert(host(n), backend(rng, n));
     }
+    for _ in 0..2 {
+        order(rng, &mut pool);
+    }
     pool
+}
+
+/// Changes something of which regions a pool's packets ask, and how far.
+fn order(rng: &mut Rng, pool: &mut Pool) {
+    match rng.u8(..4) {
+        0 => {
+            let isolations = [Isolation::None, Isolation::OnFailure, Isolation::Strict];
+            pool.isolation = *rng.choice(&isolations).unwrap();
+        }
+        1 => {
+            let mut regions: Vec<_> = (0..4).map(region).collect();
+            rng.shuffle(&mut regions);
+            regions.truncate(rng.usize(..3));
+            pool.preferred_regions = regions;
+        }
+        2 => pool.panic_threshold_percent = *rng.choice(&[0, 50]).unwrap(),
+        _ => limit(rng, pool),
+    }
+}
+
+/// Changes a limit of a pool.
+pub(crate) fn limit(rng: &mut Rng, pool: &mut Pool) {
+    if rng.bool() {
+        let addresses: Vec<_> = pool.backends.keys().copied().collect();
+        let Some(address) = rng.choice(addresses) else { return };
+        let backend = pool.backends.get_mut(&address).unwrap();
+        backend.max_connection_rate = rng.bool().then(|| rate(rng));
+        return;
+    }
+    let capacity = rng.bool().then(|| rate(rng));
+    let scaler = Scaler::new(*rng.choice(&[0.0, 0.5, 1.0, 1.0]).unwrap()).unwrap();
+    let settings = GroupSettings { capacity, scaler };
+    let region = region(rng.u8(..4));
+    pool.groups.remove(&region);
+    if settings != GroupSettings::default() {
+        pool.groups.insert(region, settings);
+    }
 }
 
 /// Regions, each of which overflows to some that come after it in some order.
@@ -63,7 +110,7 @@ pub(crate) fn start(rng: &mut Rng) -> Configuration {
 /// One random change.
 pub(crate) fn mutate(rng: &mut Rng, configuration: &mut Configuration) {
     let some_pool = name(&format!("pool{}", rng.u8(..5)));
-    match rng.u8(..10) {
+    match rng.u8(..14) {
         0 | 1 => {
             let pool = pool(rng);
             configuration.pools.insert(some_pool, pool);
@@ -82,6 +129,17 @@ pub(crate) fn mutate(rng: &mut Rng, configuration: &mut Configuration) {
             }
         }
         6 => configuration.hash_key = rng.bool().then(|| [rng.u64(..), rng.u64(..)]),
+        10 | 11 => {
+            if let Some(pool) = configuration.pools.get_mut(&some_pool) {
+                limit(rng, pool);
+            }
+        }
+        12 => {
+            if let Some(pool) = configuration.pools.get_mut(&some_pool) {
+                order(rng, pool);
+            }
+        }
+        13 => configuration.balancers = NonZeroU32::new(rng.u32(1..5)).unwrap(),
         7 => {
             configuration.services.remove(&name(&format!("service{}", rng.u8(..8))));
         }
@@ -96,14 +154,17 @@ fn service(rng: &mut Rng, configuration: &mut Configuration) {
         0 => IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1]),
         n => IpAddr::from([192, 0, 2, n]),
     };
+    let protocol = if rng.bool() { Protocol::Tcp } else { Protocol::Udp };
+    let tracked = protocol == Protocol::Udp && rng.bool();
+    let rejects = (protocol == Protocol::Tcp || tracked) && rng.bool();
     let service = Service {
         address,
         port: rng.u16(80..83),
-        protocol: if rng.bool() { Protocol::Tcp } else { Protocol::Udp },
+        protocol,
         pool,
         affinity: if rng.bool() { Affinity::Connection } else { Affinity::Client },
-        when_full: WhenFull::Nearest,
-        idle_timeout: None,
+        when_full: if rejects { WhenFull::Reject } else { WhenFull::Nearest },
+        idle_timeout: tracked.then(|| Duration::from_secs(rng.u64(1..=64_800))),
     };
     let key = |service: &Service| (service.address, service.port, service.protocol);
     configuration.services.retain(|_, other| key(other) != key(&service));

@@ -30,7 +30,12 @@ fn step(world: &mut World, rng: &mut Rng, interfaces: [u32; 2]) -> Result<&'stat
         }
         4..=6 => {
             let pool = name(&format!("pool{}", rng.u8(..5)));
-            world.set_state(&pool, host(rng.u8(1..30)), *rng.choice(&generate::STATES).unwrap());
+            let host = host(rng.u8(1..30));
+            if rng.u8(..4) == 0 {
+                world.set_last_resort(&pool, host, rng.bool());
+            } else {
+                world.set_state(&pool, host, *rng.choice(&generate::STATES).unwrap());
+            }
             "state"
         }
         7 | 8 => {

@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
 mod bulk;
+mod capacity;
 mod crash;
 mod generate;
 mod histories;
+mod limits;
 mod model;
 mod trouble;
 mod world;
@@ -26,7 +28,10 @@ fn main() -> ExitCode {
             ("equal_configurations_have_equal_checksums", histories::equal_checksums),
             ("what_does_not_differ_is_not_touched", histories::untouched),
             ("a_health_change_writes_one_word", histories::health_is_one_word),
+            ("a_limit_alone_is_one_word", capacity::a_limit_alone),
+            ("meters_stay_where_they_are", capacity::meters_stay),
             ("a_killed_process_leaves_whole_maps", crash::a_killed_process_leaves_whole_maps),
+            ("a_killed_process_leaves_no_limit_too_high", crash::no_limit_too_high),
             ("churn_leaks_nothing", bulk::churn_leaks_nothing),
             ("a_thousand_pools_pay_few_grace_periods", bulk::few_grace_periods),
             ("what_does_not_fit_changes_nothing", bulk::what_does_not_fit),

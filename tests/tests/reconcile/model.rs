@@ -7,17 +7,20 @@ use lb_common::abi::{
     limits::STANDBYS_PER_GROUP,
     member::{FULL_RAMP, MemberState},
     next_hop::NextHopWord,
-    service::{SERVICE_BY_ADDRESS, ServiceKey, address_of},
+    service::{SERVICE_BY_ADDRESS, SERVICE_REJECTS, SERVICE_TRACKED, ServiceKey, address_of},
     slot::SlotWord,
     table_ref::TableRef,
 };
 use lb_daemon::{
     dataplane::{PinnedMaps, PoolView},
     maglev,
-    model::{Affinity, Backend, Isolation, Name, Pool},
+    model::{Affinity, Backend, Isolation, Name, Pool, Service, WhenFull},
 };
 
-use crate::world::{OWN_KEY, SOURCE, World};
+use crate::{
+    limits,
+    world::{OWN_KEY, SOURCE, World},
+};
 
 /// Compares all that the maps say with what they must.
 pub(crate) fn check(world: &World) -> Result<()> {
@@ -37,7 +40,8 @@ pub(crate) fn check(world: &World) -> Result<()> {
             }
         }
     }
-    Ok(())
+    limits::meters(&maps)?;
+    limits::hosts(world, &maps)
 }
 
 fn services(world: &World, maps: &PinnedMaps) -> Result<()> {
@@ -49,10 +53,24 @@ fn services(world: &World, maps: &PinnedMaps) -> Result<()> {
         ensure!(found.key == key);
         ensure!(Some(found.index) == world.ids.service(name));
         ensure!(Some(found.pool) == world.ids.pool(&service.pool), "service {name}");
-        let by_address = service.affinity == Affinity::Client;
-        ensure!(found.flags == if by_address { SERVICE_BY_ADDRESS } else { 0 });
+        ensure!(found.flags == flags(service), "service {name}: {:x}", found.flags);
     }
     Ok(())
+}
+
+fn flags(service: &Service) -> u32 {
+    let mut flags = 0;
+    if service.affinity == Affinity::Client {
+        flags |= SERVICE_BY_ADDRESS;
+    }
+    if service.when_full == WhenFull::Reject {
+        flags |= SERVICE_REJECTS;
+    }
+    if let Some(idle) = service.idle_timeout {
+        let units = (idle.as_secs() as f64 / 1.073_741_824).ceil() as u32;
+        flags |= SERVICE_TRACKED | units << 16;
+    }
+    flags
 }
 
 /// Regions of a pool that have a weight, in the order that the documents state.
@@ -88,6 +106,7 @@ fn pool(world: &World, maps: &PinnedMaps, name: &Name, view: &PoolView) -> Resul
     ensure!(descriptor.source_v4.to_ne_bytes() == SOURCE.octets());
     ensure!(descriptor.source_v6 == [0; 4]);
     let order = order(world, configured);
+    limits::descriptor(configured, &order, view)?;
     ensure!(view.groups.len() == order.len(), "{} groups for {order:?}", view.groups.len());
     ensure!(descriptor.group_count as usize == order.len());
     if let Some((_, home)) = view.groups.first() {
@@ -109,6 +128,7 @@ fn pool(world: &World, maps: &PinnedMaps, name: &Name, view: &PoolView) -> Resul
                     .with_context(|| format!("member {address}"))?;
             live.extend((is_up && backend.weight > 0).then_some(rank as u16));
         }
+        limits::group(world, maps, name, region, group).context("limit")?;
         standbys(maps, *at, &live)?;
         table(view, group.head.table, configured.slots, &members)?;
     }
@@ -129,6 +149,9 @@ fn member(
     let state = world.states[&(pool.clone(), address)];
     ensure!(word.state() == state, "is {:?}, expected {state:?}", word.state());
     ensure!(word.ramp() == FULL_RAMP);
+    ensure!(word.is_last_resort() == world.last_resorts.contains(&(pool.clone(), address)));
+    let rate = world.configuration.pools[pool].backends[&address].max_connection_rate;
+    limits::member(world, maps, (at, word), rate)?;
     let hop = maps.next_hop(u32::from(word.next_hop()));
     let expected = world.hops.get(&address);
     let resolved = expected.map(|hop| NextHopWord::new(hop.mac, hop.interface as u16));

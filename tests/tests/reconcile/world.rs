@@ -2,7 +2,7 @@
 //! the other.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     net::{IpAddr, Ipv4Addr},
     path::Path,
     process::Command,
@@ -35,6 +35,7 @@ pub(crate) struct World {
     /// Ages between applies, so that retired numbers come back.
     now: Instant,
     pub(crate) states: BTreeMap<(Name, IpAddr), MemberState>,
+    pub(crate) last_resorts: BTreeSet<(Name, IpAddr)>,
     pub(crate) hops: BTreeMap<IpAddr, NextHop>,
     /// Expected MTU of every backend of the configuration.
     pub(crate) mtus: BTreeMap<IpAddr, u16>,
@@ -65,6 +66,7 @@ impl World {
             rests: Rests::default(),
             now: Instant::now(),
             states: BTreeMap::new(),
+            last_resorts: BTreeSet::new(),
             hops: BTreeMap::new(),
             mtus: BTreeMap::new(),
             running: None,
@@ -120,6 +122,7 @@ impl World {
             })
             .collect();
         self.states.retain(|member, _| members.contains_key(member));
+        self.last_resorts.retain(|member| members.contains_key(member));
         for member in members.keys() {
             self.states.entry(member.clone()).or_insert(MemberState::Dead);
         }
@@ -147,6 +150,28 @@ impl World {
         }
     }
 
+    pub(crate) fn set_last_resort(&mut self, pool: &Name, address: IpAddr, last_resort: bool) {
+        let member = (pool.clone(), address);
+        let known = self.states.contains_key(&member);
+        assert_eq!(self.reconciler().set_last_resort(pool, address, last_resort), known);
+        if known && last_resort {
+            self.last_resorts.insert(member);
+        } else {
+            self.last_resorts.remove(&member);
+        }
+    }
+
+    /// The best of a host's states: what its connections go by. Those that a last resort was given
+    /// stay there.
+    pub(crate) fn host(&self, address: IpAddr) -> MemberState {
+        let of_host = self.states.iter().filter(|((_, other), _)| *other == address);
+        let states = of_host.map(|(member, state)| match state {
+            MemberState::Dead if self.last_resorts.contains(member) => MemberState::Unfit,
+            state => *state,
+        });
+        states.max_by_key(|state| *state as u8).unwrap_or(MemberState::Dead)
+    }
+
     /// Only backends of the configuration have next hops.
     pub(crate) fn set_next_hop(&mut self, address: IpAddr, hop: Option<NextHop>) -> Result<()> {
         self.reconciler().set_next_hop(address, hop)?;
@@ -164,8 +189,17 @@ impl World {
         Ok(())
     }
 
-    /// The daemon dies, with everything that it knows of the maps, and comes back.
+    /// The daemon dies, with everything that it knows of the maps, and comes back. Of members without
+    /// a word it then knows what their host's says.
     pub(crate) fn restart(&mut self) -> Result<()> {
+        let idle: Vec<_> = self.plan()?.pools.into_values().map(|p| (p.name, p.idle)).collect();
+        for member in idle
+            .into_iter()
+            .flat_map(|(pool, idle)| idle.into_iter().map(move |a| (pool.clone(), a)))
+        {
+            self.states.insert(member.clone(), self.host(member.1));
+            self.last_resorts.remove(&member);
+        }
         self.running = None;
         self.start()?;
         let applied = self.apply()?;

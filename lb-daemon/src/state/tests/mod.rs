@@ -2,6 +2,7 @@ mod applying;
 mod behind;
 mod health;
 mod next_hops;
+mod panic;
 mod restart;
 mod stalled;
 mod watching;

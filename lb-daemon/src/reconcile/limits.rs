@@ -1,0 +1,122 @@
+//! Limits: one word for a group, one for a member with a limit of its own.
+
+use lb_common::abi::{
+    member::{MemberState, MemberWord},
+    meter::{LimitWord, NO_METER},
+};
+
+use super::{
+    Reconciler,
+    change::Change,
+    published::{PublishedGroup, PublishedMember, Terms},
+};
+use crate::{
+    capacity::{Capacity, Member, Share, is_lower},
+    dataplane::MapsError,
+};
+
+impl Reconciler {
+    /// Writes the limits of a change that may come before packets see it: those of meters that
+    /// nobody reads yet, and those that are lower than before. How many of the latter it wrote.
+    pub(super) fn lower_limits(&mut self, change: &Change) -> Result<usize, MapsError> {
+        let mut lowered = 0;
+        for group in change.published.groups.values() {
+            for (meter, limit) in self.limits_of(group) {
+                if change.meters.contains(&meter) {
+                    self.maps.reset_meter(meter, limit);
+                } else if is_lower(limit, self.maps.limit(meter)) {
+                    self.maps.set_limit(meter, limit);
+                    lowered += 1;
+                }
+            }
+            if change.meters.contains(&group.group.meter) {
+                self.maps.reset_group_connections(group.group.meter)?;
+            }
+        }
+        Ok(lowered)
+    }
+
+    /// Writes the other limits of what is published, and who of its members has one. How many limits
+    /// it wrote.
+    pub(super) fn raise_limits(&self) -> usize {
+        let mut raised = 0;
+        for group in self.published.groups.values() {
+            for (meter, limit) in self.limits_of(group) {
+                if self.maps.limit(meter) != limit {
+                    self.maps.set_limit(meter, limit);
+                    raised += 1;
+                }
+            }
+            for (at, member) in (group.group.head.members..).zip(&group.members) {
+                let Some(word) = self.maps.member(at) else { continue };
+                let meter = if word.is_limited() { self.maps.member_meter(at) } else { NO_METER };
+                if meter != member.meter {
+                    self.maps.set_member(at, self.metered(at, member, word));
+                }
+            }
+        }
+        raised
+    }
+
+    /// Points a member's word at its meter, and returns the word with or without a limit.
+    pub(super) fn metered(
+        &self,
+        at: u32,
+        member: &PublishedMember,
+        word: MemberWord,
+    ) -> MemberWord {
+        if member.meter != NO_METER {
+            self.maps.set_member_meter(at, member.meter);
+        }
+        word.with_limit(member.meter != NO_METER)
+    }
+
+    /// Makes a group's limit right after something became known of a member: one store.
+    pub(super) fn relimit(&self, at: u32) {
+        let Some(group) = self.published.groups.get(&at) else { return };
+        let Some(terms) = group.terms.filter(|terms| self.follows_health(terms, group)) else {
+            return;
+        };
+        let limit = self.limit(terms, group);
+        if self.maps.limit(group.group.meter) != limit {
+            self.maps.set_limit(group.group.meter, limit);
+        }
+    }
+
+    /// Meters of a group and its members with what their limits should be, as far as a plan said.
+    fn limits_of(&self, group: &PublishedGroup) -> impl Iterator<Item = (u32, LimitWord)> {
+        let terms = group.terms.into_iter();
+        terms.flat_map(move |terms| {
+            let share = self.share(terms);
+            let limited =
+                group.members.iter().filter_map(|member| Some((member.meter, member.rate?)));
+            let members = limited.map(move |(meter, rate)| (meter, share.of_member(rate)));
+            members.chain([(group.group.meter, self.limit(terms, group))])
+        })
+    }
+
+    fn limit(&self, terms: Terms, group: &PublishedGroup) -> LimitWord {
+        self.share(terms).of_group(Capacity::of(terms.settings, self.members_of(group)))
+    }
+
+    fn follows_health(&self, terms: &Terms, group: &PublishedGroup) -> bool {
+        Capacity::follows_health(terms.settings, self.members_of(group))
+    }
+
+    fn share(&self, terms: Terms) -> Share {
+        Share { balancers: terms.balancers, tick: self.tick }
+    }
+
+    fn members_of(&self, group: &PublishedGroup) -> impl Iterator<Item = Member> {
+        group.members.iter().map(|member| {
+            let known = self.states.get(group.pool, &member.address);
+            let reachable = self.hops.of_backend(&member.address) != 0;
+            Member {
+                weighted: member.weighted != Some(false),
+                healthy: reachable && known.is_some_and(|known| known.state == MemberState::Up),
+                last_resort: reachable && known.is_some_and(|known| known.last_resort),
+                rate: member.rate,
+            }
+        })
+    }
+}
