@@ -91,6 +91,24 @@ fn limits_are_this_balancers_share() {
 }
 
 #[test]
+fn no_exception_goes_that_was_used_within_its_life() {
+    const LIFE: Nanoseconds = 600 * SECOND;
+    for room in [20, 1000, 131_072] {
+        let (arrival, mut admitted) = (Cell::new(0), 0);
+        let limit = budget(room);
+        let start = 100 * SECOND;
+        for now in (start..=start + LIFE).step_by(SECOND as usize / 10) {
+            while debit(limit, &arrival, now) == Debit::Admitted {
+                admitted += 1;
+            }
+            let half = now == start;
+            assert!(!half || admitted == room / 2, "{admitted} of {room} at once");
+        }
+        assert!(admitted <= room && admitted >= room - room / 100 - 1, "{admitted} of {room}");
+    }
+}
+
+#[test]
 fn limits_are_ordered_from_closed_to_unlimited() {
     let limit = |per_second| share(1).of_group(Capacity::PerSecond(per_second));
     let rising = [LimitWord::CLOSED, limit(0.1), limit(10.0), limit(1e7), LimitWord::UNLIMITED];

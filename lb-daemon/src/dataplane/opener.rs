@@ -59,6 +59,11 @@ impl Opener {
             .map_err(|source| MapsError::Open { path, source })
     }
 
+    /// How many entries a map has room for.
+    pub(super) fn entries(&self, name: &'static str) -> Result<u32, MapsError> {
+        self.open(name).map(|(_, _, entries)| entries)
+    }
+
     /// A map as it is.
     pub(super) fn data(&self, name: &'static str) -> Result<MapData, MapsError> {
         self.open(name).map(|(map, _, _)| map)

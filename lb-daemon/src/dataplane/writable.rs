@@ -40,6 +40,8 @@ pub struct WritableMaps {
     maps: Maps<MappingMut>,
     tables: TableMap,
     sized_tables: TableMap,
+    /// Exceptions there is room for, of IPv4 and IPv6 connections.
+    pub(super) exception_room: [u32; 2],
 }
 
 impl Deref for WritableMaps {
@@ -56,6 +58,10 @@ impl WritableMaps {
             maps: Maps::open_with(pins)?,
             tables: TableMap::default_size(pins)?,
             sized_tables: TableMap::sized(pins)?,
+            exception_room: [
+                pins.entries(names::EXCEPTIONS_V4)?,
+                pins.entries(names::EXCEPTIONS_V6)?,
+            ],
         })
     }
 

@@ -218,12 +218,12 @@ impl Reconciler {
     fn write_group(&self, at: u32, group: &PublishedGroup) {
         for (rank, member) in group.members.iter().enumerate() {
             let known = self.states.get(group.pool, &member.address);
-            let Standing { state, last_resort } = known.unwrap_or(Standing::NEW);
+            let known = known.unwrap_or(Standing::NEW);
             let hop = self.hops.of_backend(&member.address) as u16;
             let (index, incarnation) = (member.id.index, member.id.incarnation);
-            let word = MemberWord::new(index, incarnation, state, FULL_RAMP, hop);
+            let word = MemberWord::new(index, incarnation, known.state, FULL_RAMP, hop);
             let at = group.group.head.members + rank as u32;
-            let word = self.metered(at, member, word.with_last_resort(last_resort));
+            let word = self.metered(at, member, known.put_in(word));
             self.maps.set_member(at, word);
         }
         self.maps.write_group(at, &group.group);

@@ -2,7 +2,7 @@
 
 use lb_common::abi::{
     member::{MemberState, MemberWord},
-    meter::{LimitWord, NO_METER},
+    meter::{EXCEPTIONS_V4, EXCEPTIONS_V6, LimitWord, NO_METER},
 };
 
 use super::{
@@ -11,11 +11,20 @@ use super::{
     published::{PublishedGroup, PublishedMember, Terms},
 };
 use crate::{
-    capacity::{Capacity, Member, Share, is_lower},
+    capacity::{Capacity, Member, Share, budget, is_lower},
     dataplane::MapsError,
 };
 
 impl Reconciler {
+    /// Says how fast exceptions may be added.
+    pub(super) fn write_budgets(&self) {
+        for (meter, room) in
+            [EXCEPTIONS_V4, EXCEPTIONS_V6].into_iter().zip(self.maps.exception_room())
+        {
+            self.maps.set_limit(meter, budget(room));
+        }
+    }
+
     /// Writes the limits of a change that may come before packets see it: those of meters that
     /// nobody reads yet, and those that are lower than before. How many of the latter it wrote.
     pub(super) fn lower_limits(&mut self, change: &Change) -> Result<usize, MapsError> {

@@ -44,7 +44,7 @@ impl Reconciler {
         self.states.set(pool, &address, after);
         let places: Vec<_> =
             self.places.of_backend(&address).iter().filter(|place| place.pool == pool).collect();
-        let rises = after.for_connections() as u8 > before.for_connections() as u8;
+        let rises = after.in_words() as u8 > before.in_words() as u8;
         if rises {
             self.write_host(&address);
         } else {
@@ -52,9 +52,7 @@ impl Reconciler {
         }
         for place in &places {
             if let Some(word) = self.maps.member(place.word) {
-                let Standing { state, last_resort } = after;
-                let word = word.with_state(state).with_last_resort(last_resort);
-                self.maps.set_member(place.word, word);
+                self.maps.set_member(place.word, after.put_in(word));
                 self.repoint(place.group, place.rank);
             }
         }

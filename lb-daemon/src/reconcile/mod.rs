@@ -90,6 +90,7 @@ impl Reconciler {
             hops,
         };
         reconciler.restate();
+        reconciler.write_budgets();
         Ok(reconciler)
     }
 

@@ -57,9 +57,9 @@ impl Reconciler {
             for (at, member) in (group.group.head.members..).zip(&group.members) {
                 let Some(there) = self.maps.member(at) else { continue };
                 let known = self.states.get(group.pool, &member.address);
-                let Standing { state, last_resort } = known.unwrap_or_else(|| standing(there));
+                let known = known.unwrap_or_else(|| Standing::of(there));
                 let hop = self.hops.of_backend(&member.address) as u16;
-                let word = there.with_state(state).with_last_resort(last_resort).with_next_hop(hop);
+                let word = known.put_in(there).with_next_hop(hop);
                 if word != there {
                     self.maps.set_member(at, word);
                 }
@@ -122,7 +122,7 @@ pub(super) fn members(maps: &WritableMaps, published: &Published) -> (States, Ho
         for (rank, member) in group.members.iter().enumerate() {
             let at = group.group.head.members + rank as u32;
             let word = maps.member(at).unwrap_or(MemberWord(0));
-            states.found(group.pool, member.address, standing(word));
+            states.found(group.pool, member.address, Standing::of(word));
             let hop = u32::from(word.next_hop());
             hops.found(member.address, hop, maps.next_hop(hop));
         }
@@ -139,9 +139,4 @@ pub(super) fn members(maps: &WritableMaps, published: &Published) -> (States, Ho
         hops.found(address, hop, maps.next_hop(hop));
     }
     (states, hops)
-}
-
-/// What a word says of its member.
-fn standing(word: MemberWord) -> Standing {
-    Standing { state: word.state(), last_resort: word.is_last_resort() }
 }

@@ -1,4 +1,4 @@
-use lb_common::abi::member::MemberState;
+use lb_common::abi::member::{MemberState, MemberWord};
 
 /// What is known of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,11 +12,25 @@ impl Standing {
     /// A new member's.
     pub(super) const NEW: Self = Self { state: MemberState::Dead, last_resort: false };
 
-    /// What becomes of the connections there: a last resort keeps those that it was given.
-    pub(super) fn for_connections(self) -> MemberState {
+    /// What a word says of its member.
+    pub(super) fn of(word: MemberWord) -> Self {
+        let last_resort = word.is_last_resort();
+        match word.state() {
+            MemberState::Unfit if last_resort => Self { state: MemberState::Dead, last_resort },
+            state => Self { state, last_resort },
+        }
+    }
+
+    /// The state that words say: a last resort keeps the connections that it was given.
+    pub(super) fn in_words(self) -> MemberState {
         match self.state {
             MemberState::Dead if self.last_resort => MemberState::Unfit,
             state => state,
         }
+    }
+
+    /// The same word with what is known now.
+    pub(super) fn put_in(self, word: MemberWord) -> MemberWord {
+        word.with_state(self.in_words()).with_last_resort(self.last_resort)
     }
 }

@@ -52,7 +52,7 @@ impl States {
     pub(super) fn best(&self, address: &IpAddr) -> MemberState {
         let pools = self.pools_of.get(address).into_iter().flatten();
         let known = pools.filter_map(|pool| self.get(*pool, address));
-        let states = known.map(Standing::for_connections);
+        let states = known.map(Standing::in_words);
         states.max_by_key(|state| *state as u8).unwrap_or(MemberState::Dead)
     }
 

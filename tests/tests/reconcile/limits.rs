@@ -7,8 +7,9 @@ use lb_common::abi::{
     descriptor::{ISOLATED, LIMITED, PANIC},
     group::Group,
     host::HostWord,
+    limits::{DEFAULT_EXCEPTIONS_V4, DEFAULT_EXCEPTIONS_V6},
     member::{MemberState, MemberWord},
-    meter::{FIRST_METER, LimitWord, NO_METER},
+    meter::{EXCEPTIONS_V4, EXCEPTIONS_V6, FIRST_METER, LimitWord, NO_METER},
     next_hop::NextHopWord,
 };
 use lb_daemon::{
@@ -96,8 +97,14 @@ pub(crate) fn member(
     Ok(())
 }
 
-/// Nobody shares a meter, and nobody has one of the packet path's own.
+/// Nobody shares a meter, and nobody has one of the packet path's own; of exceptions half the room may
+/// be taken at once.
 pub(crate) fn meters(maps: &PinnedMaps) -> Result<()> {
+    for (meter, room) in
+        [(EXCEPTIONS_V4, DEFAULT_EXCEPTIONS_V4), (EXCEPTIONS_V6, DEFAULT_EXCEPTIONS_V6)]
+    {
+        ensure!(maps.limit(meter).burst() == u64::from(room) / 2, "{:?}", maps.limit(meter));
+    }
     let mut seen = BTreeSet::new();
     for pool in 0..maps.pool_count() {
         for (_, group) in maps.pool_view(pool)?.into_iter().flat_map(|view| view.groups) {

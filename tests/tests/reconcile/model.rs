@@ -147,9 +147,12 @@ fn member(
     let id = world.ids.backend(&address).context("no number")?;
     ensure!((word.backend(), word.incarnation()) == (id.index, id.incarnation));
     let state = world.states[&(pool.clone(), address)];
-    ensure!(word.state() == state, "is {:?}, expected {state:?}", word.state());
+    let last_resort = world.last_resorts.contains(&(pool.clone(), address));
+    ensure!(word.is_last_resort() == last_resort);
+    let kept = last_resort && state == MemberState::Dead;
+    let said = if kept { MemberState::Unfit } else { state };
+    ensure!(word.state() == said, "is {:?}, expected {said:?}", word.state());
     ensure!(word.ramp() == FULL_RAMP);
-    ensure!(word.is_last_resort() == world.last_resorts.contains(&(pool.clone(), address)));
     let rate = world.configuration.pools[pool].backends[&address].max_connection_rate;
     limits::member(world, maps, (at, word), rate)?;
     let hop = maps.next_hop(u32::from(word.next_hop()));

@@ -200,6 +200,13 @@ impl World {
             self.states.insert(member.clone(), self.host(member.1));
             self.last_resorts.remove(&member);
         }
+        // Whoever is a last resort was dead, as far as words say.
+        for member in &self.last_resorts {
+            let state = self.states.get_mut(member).unwrap();
+            if *state == MemberState::Unfit {
+                *state = MemberState::Dead;
+            }
+        }
         self.running = None;
         self.start()?;
         let applied = self.apply()?;
