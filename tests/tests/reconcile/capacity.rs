@@ -50,10 +50,10 @@ fn decided(world: &World) -> Result<(Vec<PoolWord>, Vec<u64>, Vec<HostWord>)> {
     Ok((pools, members, (0..4096).map(|index| maps.host(index)).collect()))
 }
 
-/// All limits that are set.
+/// All limits of groups and members that are set.
 fn limits(world: &World) -> Result<BTreeMap<u32, LimitWord>> {
     let maps = world.read()?;
-    let limits = (0..4096).map(|meter| (meter, maps.limit(meter)));
+    let limits = (FIRST_METER..4096).map(|meter| (meter, maps.limit(meter)));
     Ok(limits.filter(|(_, limit)| !limit.is_unlimited()).collect())
 }
 
