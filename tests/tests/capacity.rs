@@ -1,0 +1,199 @@
+//! Capacity at work: a full region hands new connections over, and open ones stay where they are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use lb_common::abi::counter::GroupCounter;
+use lb_daemon::dataplane::PinnedMaps;
+use lb_tests::harness;
+use lb_tests::process::until;
+use lb_tests::random::Random;
+use lb_tests::sandbox::{self, Sandbox};
+use lb_tests::scene::{ECHO, Health, Scene, Tunnel, configuration};
+use lb_tests::traffic::{Stream, name_over_udp};
+
+/// New connections a second that the near region takes, and how many of them at once after a pause.
+const RATE: f64 = 10.0;
+const BURST: f64 = 10.0;
+
+fn main() -> ExitCode {
+    let sandbox = sandbox::enter();
+    harness::run(
+        &sandbox,
+        &[
+            ("a_full_region_hands_over_and_open_connections_stay", connections),
+            ("a_tracked_flow_stays_where_it_was_admitted", tracked_flows),
+            ("a_member_that_has_its_fill_is_passed_over", members),
+        ],
+    )
+}
+
+/// The scene's configuration with more said of its first pool and its first UDP service.
+fn apply(scene: &Scene, groups: &str, udp: &str) -> Result<()> {
+    let text = configuration(&scene.fabric, Health::QUICK).text();
+    let pool = "health_checks = [\"page\"]\n";
+    let service = "protocol = \"udp\"\npool = \"v4\"\n";
+    ensure!(text.contains(pool) && text.contains(service), "{text}");
+    let text = text.replacen(pool, &format!("{pool}{groups}\n"), 1);
+    scene.balancer.apply(&text.replacen(service, &format!("{service}{udp}\n"), 1))?;
+    Ok(())
+}
+
+fn group(capacity: &str) -> String {
+    format!("[[pool.group]]\nregion = \"eu\"\n{capacity}")
+}
+
+fn start(sandbox: &Sandbox, name: &str, groups: &str, udp: &str) -> Result<Scene> {
+    let scene = Scene::idle(sandbox, name)?;
+    apply(&scene, groups, udp)?;
+    scene.wait_up(&[])?;
+    Ok(scene)
+}
+
+/// Names of who answers so many new streams, kept open.
+fn open(scene: &Scene, streams: &mut Vec<Stream>, number: u64) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for _ in 0..number {
+        let to = Tunnel::Ipip.endpoint(ECHO);
+        let stream = Stream::open(&scene.fabric.client, to, streams.len() as u64)?;
+        names.push(stream.backend().to_owned());
+        streams.push(stream);
+    }
+    Ok(names)
+}
+
+fn in_region(names: &[String], region: &str) -> usize {
+    names.iter().filter(|name| name.starts_with(region)).count()
+}
+
+/// Says that what was admitted at once and in some time is what the limit admits.
+fn ensure_within(near: usize, asked: Duration) -> Result<()> {
+    let most = BURST + RATE * asked.as_secs_f64();
+    ensure!((BURST as usize - 1..=most as usize).contains(&near), "{near} in {asked:?}");
+    Ok(())
+}
+
+/// Counters of the first pool's groups, by place in its order.
+fn counters(scene: &Scene) -> Result<Vec<GroupCounter>> {
+    let maps = PinnedMaps::open(&scene.balancer.bpffs)?;
+    let service =
+        maps.services()?.into_iter().find(|service| service.key.ip() == Tunnel::Ipip.vip());
+    let pool = maps.pool_view(service.context("no service")?.pool)?.context("no pool")?;
+    pool.groups.iter().map(|(_, group)| Ok(maps.group_connections(group.meter)?)).collect()
+}
+
+/// Waits until every stream has exchanged something since, so that each packet was decided anew.
+fn all_go_on(streams: &[Stream]) -> Result<()> {
+    let before: Vec<u64> = streams.iter().map(Stream::exchanged).collect();
+    until("every stream goes on", Duration::from_secs(10), || {
+        ensure!(streams.iter().all(|stream| !stream.is_lost()), "a stream is lost");
+        let on = streams
+            .iter()
+            .zip(&before)
+            .all(|(stream, before)| stream.exchanged() > before + 20_000);
+        Ok(on.then_some(()))
+    })
+}
+
+fn connections(sandbox: &Sandbox) -> Result<()> {
+    let limited = group("capacity = \"10/s\"");
+    let mut scene = start(sandbox, "spill", &limited, "")?;
+    let mut streams = Vec::new();
+    let begun = Instant::now();
+    let names = open(&scene, &mut streams, 40)?;
+    let near = in_region(&names, "eu");
+    ensure_within(near, begun.elapsed())?;
+    ensure!(names[..9].iter().all(|name| name.starts_with("eu")), "{names:?}");
+    ensure!(near + in_region(&names, "us") == 40, "{names:?}");
+    let spilled = 40 - near as u64;
+    let [eu, us] = counters(&scene)?[..] else { anyhow::bail!("not two groups") };
+    let expected = GroupCounter {
+        offered: 40,
+        admitted: near as u64,
+        spilled_out: spilled,
+        ..GroupCounter::default()
+    };
+    ensure!(eu == expected, "{eu:?}, expected {expected:?}");
+    ensure!((us.admitted, us.spilled_in) == (spilled, spilled), "{us:?}");
+    all_go_on(&streams)?;
+
+    // A limit that is raised is felt with the next tick of the kernel's clock, and those that were
+    // spilled stay where they are.
+    apply(&scene, &group("capacity = \"10000/s\""), "")?;
+    until("the near region takes all again", Duration::from_secs(5), || {
+        let names = open(&scene, &mut streams, 10)?;
+        Ok((in_region(&names, "eu") == 10).then_some(()))
+    })?;
+    all_go_on(&streams)?;
+
+    // Drained by scaler: new ones go, open ones stay.
+    apply(&scene, &group("scaler = 0"), "")?;
+    let names = open(&scene, &mut streams, 10)?;
+    ensure!(in_region(&names, "us") == 10, "{names:?}");
+    all_go_on(&streams)?;
+
+    // The daemon dead: the limit holds, and so do connections.
+    apply(&scene, &limited, "")?;
+    scene.balancer.kill()?;
+    let begun = Instant::now();
+    let names = open(&scene, &mut streams, 30)?;
+    ensure_within(in_region(&names, "eu"), begun.elapsed())?;
+    all_go_on(&streams)?;
+    scene.balancer.start()?;
+    scene.wait_up(&[])?;
+    all_go_on(&streams)?;
+    for report in streams.into_iter().map(Stream::finish) {
+        let (backend, bytes) = (report.backend, report.bytes);
+        ensure!(report.lost.is_none(), "{backend}: {:?} after {bytes} bytes", report.lost);
+    }
+    Ok(())
+}
+
+fn tracked_flows(sandbox: &Sandbox) -> Result<()> {
+    let tracked = "udp = \"tracked\"\nidle_timeout = \"30s\"";
+    let scene = start(sandbox, "flows", &group("capacity = \"10/s\""), tracked)?;
+    let to = Tunnel::Ipip.endpoint(ECHO);
+    let mut random = Random::new(5);
+    let flows: BTreeSet<SocketAddr> = (0..40).map(|_| random.client(to.ip())).collect();
+    let ask = || -> Result<BTreeMap<SocketAddr, String>> {
+        let name = |from: &SocketAddr| Ok((*from, name_over_udp(&scene.fabric.client, *from, to)?));
+        flows.iter().map(name).collect()
+    };
+    let begun = Instant::now();
+    let first = ask()?;
+    let names: Vec<String> = first.values().cloned().collect();
+    ensure_within(in_region(&names, "eu"), begun.elapsed())?;
+    // Neither a pause, nor room in the near region, nor a drain moves them.
+    ensure!(ask()? == first);
+    apply(&scene, &group("capacity = \"10000/s\""), tracked)?;
+    ensure!(ask()? == first);
+    apply(&scene, &group("scaler = 0"), tracked)?;
+    ensure!(ask()? == first);
+    Ok(())
+}
+
+fn members(sandbox: &Sandbox) -> Result<()> {
+    let scene = Scene::idle(sandbox, "members")?;
+    let first = scene.fabric.backends[scene.number("eu1")?].v4;
+    let address = format!("address = \"{first}\"\n");
+    let text = configuration(&scene.fabric, Health::QUICK).text();
+    let limited = format!("{address}max_connection_rate = \"10/s\"\n");
+    scene.balancer.apply(&text.replacen(&address, &limited, 1))?;
+    scene.wait_up(&[])?;
+    let mut streams = Vec::new();
+    let begun = Instant::now();
+    let names = open(&scene, &mut streams, 90)?;
+    ensure_within(in_region(&names, "eu1"), begun.elapsed())?;
+    ensure!(in_region(&names, "eu") == 90, "the region is not full: {names:?}");
+    all_go_on(&streams)?;
+
+    // Drained: its connections stay, new ones go to the others.
+    let drained = format!("{address}wanted = \"drain\"\n");
+    scene.balancer.apply(&text.replacen(&address, &drained, 1))?;
+    let names = open(&scene, &mut streams, 30)?;
+    ensure!(in_region(&names, "eu1") == 0, "{names:?}");
+    all_go_on(&streams)
+}
