@@ -4,12 +4,13 @@
 //! command line, sends real HTTP requests by Debian's tools, and holds what clients, backends and
 //! balancer say against each other. When it ends, however it ends, all it made is gone.
 //!
-//! [`tour`] shows a failover in a few seconds. [`failover`] is an experiment of others, done again
-//! with Spillway.
+//! [`tour`] shows a failover in a few seconds. [`overflow`] and [`failover`] are experiments of
+//! others, done again with Spillway.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "its unit tests may be blunt")]
 
 mod failover;
+mod overflow;
 mod shared;
 mod tour;
 
@@ -40,6 +41,8 @@ struct Arguments {
 enum Play {
     /// One address, two regions, six backends: they fall and return under load
     Tour,
+    /// Google's "Capacity management with load balancing": a full region spills into the next
+    Overflow(overflow::Options),
     /// A host falls silent: a plain nginx as the proxy beside Spillway
     Failover(failover::Options),
 }
@@ -63,6 +66,7 @@ fn run(sandbox: &Sandbox, arguments: &Arguments, screen: &mut Screen) -> Result<
     let place = |name: &str| Place::new(sandbox, &bin_dir, &out.join(name));
     match &arguments.play {
         None | Some(Play::Tour) => tour::run(&place("")?, screen),
+        Some(Play::Overflow(options)) => overflow::run(&place("overflow")?, options, screen),
         Some(Play::Failover(options)) => failover::run(&place("failover")?, options, screen),
     }
 }

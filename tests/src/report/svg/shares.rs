@@ -83,7 +83,7 @@ impl Picture<'_> {
                 self.x(seconds),
                 bottom + 20.0
             )?;
-            seconds += 5.0;
+            seconds += tick(self.series.length());
         }
         Ok(())
     }
@@ -157,9 +157,20 @@ impl Picture<'_> {
     }
 }
 
+/// Seconds from a label to the next: no more than a dozen of them.
+fn tick(length: f64) -> f64 {
+    let steps = [5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0];
+    steps.into_iter().find(|step| length / step <= 12.0).unwrap_or(1000.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_have_room() {
+        assert_eq!((tick(24.0), tick(60.0), tick(61.0), tick(640.0)), (5.0, 5.0, 10.0, 100.0));
+    }
 
     #[test]
     fn each_share_has_a_rectangle_of_its_height() {

@@ -12,8 +12,8 @@ use crate::shared::{Place, Screen, align, table};
 
 /// Orange and blue.
 const COLOURS: [(u8, &str); 2] = [(208, "#ea8a2e"), (25, "#1b4f8a")];
-/// Seconds after which the kernel has sent a SYN again once, twice, three times: the first after
-/// one (RFC 6298, 2.1), then each after twice the time.
+/// Seconds after which a kernel has sent a SYN again at the latest: once after one (RFC 6298, 2.1),
+/// then each time after twice as long. Kernels from 6.5 on stay at one second for the first four.
 const REPEATS: [f64; 3] = [1.0, 3.0, 7.0];
 /// What an answer may take that waits for nothing, on a busy machine, seconds.
 const AT_ONCE: f64 = 0.5;
