@@ -27,18 +27,31 @@ fn main() -> ExitCode {
             ("a_full_region_hands_over_and_open_connections_stay", connections),
             ("a_tracked_flow_stays_where_it_was_admitted", tracked_flows),
             ("a_member_that_has_its_fill_is_passed_over", members),
+            ("an_isolated_pool_leaves_its_region_only_on_failure", isolation),
+            ("a_preferred_region_is_asked_before_the_own", preference),
+            ("the_last_resort_serves_where_nobody_is_healthy", last_resort),
         ],
     )
 }
 
-/// The scene's configuration with more said of its first pool and its first UDP service.
-fn apply(scene: &Scene, groups: &str, udp: &str) -> Result<()> {
+/// The scene's configuration with more said of its first pool, and of that pool's UDP service.
+fn apply(scene: &Scene, pool: &str, udp: &str) -> Result<()> {
+    apply_all(scene, pool, [("udp", udp)])
+}
+
+/// The scene's configuration with more said of its first pool, and of that pool's services by their
+/// protocols.
+fn apply_all<const N: usize>(scene: &Scene, more: &str, services: [(&str, &str); N]) -> Result<()> {
     let text = configuration(&scene.fabric, Health::QUICK).text();
     let pool = "health_checks = [\"page\"]\n";
-    let service = "protocol = \"udp\"\npool = \"v4\"\n";
-    ensure!(text.contains(pool) && text.contains(service), "{text}");
-    let text = text.replacen(pool, &format!("{pool}{groups}\n"), 1);
-    scene.balancer.apply(&text.replacen(service, &format!("{service}{udp}\n"), 1))?;
+    ensure!(text.contains(pool), "{text}");
+    let mut text = text.replacen(pool, &format!("{pool}{more}\n"), 1);
+    for (protocol, more) in services {
+        let service = format!("protocol = \"{protocol}\"\npool = \"v4\"\n");
+        ensure!(text.contains(&service), "{text}");
+        text = text.replace(&service, &format!("{service}{more}\n"));
+    }
+    scene.balancer.apply(&text)?;
     Ok(())
 }
 
@@ -195,5 +208,66 @@ fn members(sandbox: &Sandbox) -> Result<()> {
     scene.balancer.apply(&text.replacen(&address, &drained, 1))?;
     let names = open(&scene, &mut streams, 30)?;
     ensure!(in_region(&names, "eu1") == 0, "{names:?}");
+    all_go_on(&streams)
+}
+
+fn isolation(sandbox: &Sandbox) -> Result<()> {
+    let pool = format!("isolation = \"on_failure\"\n{}", group("capacity = \"10/s\""));
+    let mut scene = start(sandbox, "isolated", &pool, "")?;
+    let mut streams = Vec::new();
+    let begun = Instant::now();
+    let names = open(&scene, &mut streams, 40)?;
+    let within = (BURST + RATE * begun.elapsed().as_secs_f64()) as u64;
+    ensure!(in_region(&names, "eu") == 40, "{names:?}");
+    let [eu, us] = counters(&scene)?[..] else { anyhow::bail!("not two groups") };
+    ensure!((eu.offered, eu.admitted, eu.spilled_out, eu.refused) == (40, 40, 0, 0), "{eu:?}");
+    ensure!(eu.overrun >= 40 - within && us == GroupCounter::default(), "{eu:?}, {us:?}");
+
+    // Dropped instead of served beyond the limit: clients try again until there is room.
+    apply_all(&scene, &pool, [("tcp", "when_full = \"reject\"")])?;
+    let before = eu;
+    let names = open(&scene, &mut streams, 15)?;
+    ensure!(in_region(&names, "eu") == 15, "{names:?}");
+    let eu = counters(&scene)?[0];
+    ensure!(eu.admitted - before.admitted == 15 && eu.overrun == before.overrun, "{eu:?}");
+    ensure!(eu.refused > 0 && eu.offered - before.offered == 15 + eu.refused, "{eu:?}");
+
+    (0..3).try_for_each(|number| scene.servers[number].kill())?;
+    scene.wait_up(&["eu1", "eu2", "eu3"])?;
+    let names = open(&scene, &mut Vec::new(), 10)?;
+    ensure!(in_region(&names, "us") == 10, "{names:?}");
+    Ok(())
+}
+
+fn preference(sandbox: &Sandbox) -> Result<()> {
+    let scene = start(sandbox, "preferred", "preferred_regions = [\"us\"]", "")?;
+    let mut streams = Vec::new();
+    let names = open(&scene, &mut streams, 10)?;
+    ensure!(in_region(&names, "us") == 10, "{names:?}");
+    all_go_on(&streams)
+}
+
+/// The checks of all fail, though what they serve is there.
+fn last_resort(sandbox: &Sandbox) -> Result<()> {
+    let mut scene = start(sandbox, "panic", "panic_threshold_percent = 50", "")?;
+    let all = ["eu1", "eu2", "eu3", "us1", "us2", "us3"];
+    // Another region first: half of them is enough.
+    (0..3).try_for_each(|number| scene.servers[number].kill())?;
+    scene.wait_up(&all[..3])?;
+    let names = open(&scene, &mut Vec::new(), 10)?;
+    ensure!(in_region(&names, "us") == 10, "{names:?}");
+
+    (3..6).try_for_each(|number| scene.servers[number].kill())?;
+    scene.wait_up(&all)?;
+    let mut streams = Vec::new();
+    let names = open(&scene, &mut streams, 10)?;
+    ensure!(in_region(&names, "eu") == 10, "{names:?}");
+    all_go_on(&streams)?;
+
+    (0..6).try_for_each(|number| scene.servers[number].restart())?;
+    scene.wait_up(&[])?;
+    let mut streams = Vec::new();
+    let names = open(&scene, &mut streams, 10)?;
+    ensure!(in_region(&names, "eu") == 10, "{names:?}");
     all_go_on(&streams)
 }
