@@ -4,11 +4,12 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::{
-    fill,
+    fill::{self, Situation},
     frame::{Packet, template},
     programs::{Programs, Settings, Target},
 };
 
+const XDP_DROP: u32 = 1;
 const XDP_PASS: u32 = 2;
 const XDP_TX: u32 = 3;
 
@@ -23,11 +24,30 @@ pub struct Case {
     pub version: u8,
     /// Random flows it is spread over.
     pub flows: u64,
+    /// How the regions are.
+    pub situation: Situation,
+    /// What each of the same flows sent before.
+    pub before: &'static [Packet],
 }
 
 const fn case(name: &'static str, packet: Packet, version: u8, flows: u64) -> Case {
-    Case { name, packet, version, flows }
+    Case { name, packet, version, flows, situation: Situation::Steady, before: &[] }
 }
+
+const fn remembered(
+    name: &'static str,
+    situation: Situation,
+    before: &'static [Packet],
+    packet: Packet,
+    flows: u64,
+) -> Case {
+    Case { name, packet, version: 4, flows, situation, before }
+}
+
+/// So many flows that a run hardly meets one twice.
+const DISTINCT: u64 = 1 << 32;
+/// Packets of a run where each flow's packet before must still be remembered.
+const REMEMBERED: u32 = 100_000;
 
 /// All of them.
 pub const CASES: &[Case] = &[
@@ -39,6 +59,29 @@ pub const CASES: &[Case] = &[
     case("ipv6 tcp established", Packet::Open, 6, 1),
     case("ipv6 tcp established", Packet::Open, 6, 1_000_000),
     case("not ours", Packet::NotOurs, 4, 1_000_000),
+    remembered("syn with a limit", Situation::Limited, &[], Packet::Syn, DISTINCT),
+    remembered("syn refused", Situation::Full, &[], Packet::Syn, DISTINCT),
+    remembered("syn spilled", Situation::Spilling, &[], Packet::Syn, DISTINCT),
+    remembered("promotion", Situation::Spilling, &[Packet::Syn], Packet::Open, DISTINCT),
+    remembered(
+        "exception hit",
+        Situation::Spilling,
+        &[Packet::Syn, Packet::Open],
+        Packet::Open,
+        1_000,
+    ),
+    remembered(
+        "exception hit",
+        Situation::Spilling,
+        &[Packet::Syn, Packet::Open],
+        Packet::Open,
+        DISTINCT,
+    ),
+    remembered("miss, gate open", Situation::Open, &[], Packet::Open, 1_000),
+    remembered("miss, gate open", Situation::Open, &[], Packet::Open, DISTINCT),
+    remembered("miss with record", Situation::Open, &[Packet::Syn], Packet::Open, 1_000),
+    remembered("miss with record", Situation::Open, &[Packet::Syn], Packet::Open, DISTINCT),
+    remembered("syn repeated", Situation::Limited, &[Packet::Syn], Packet::Syn, 1_000),
 ];
 
 /// Medians of a case, nanoseconds.
@@ -67,19 +110,42 @@ impl Timing {
 /// # Errors
 /// A run that fails or ends with the wrong action.
 pub fn time(programs: &mut Programs, case: Case, rounds: usize, repeat: u32) -> Result<Timing> {
-    let (grown, action) = match (case.packet, case.version) {
-        (Packet::NotOurs, _) => (0, XDP_PASS),
-        (_, 4) => (20, XDP_TX),
+    let (grown, action) = match (case.packet, case.version, case.situation) {
+        (Packet::NotOurs, ..) => (0, XDP_PASS),
+        (_, _, Situation::Full) => (0, XDP_DROP),
+        (_, 4, _) => (20, XDP_TX),
         _ => (40, XDP_TX),
     };
-    fill::fill(&mut programs.balancer, 1, case.version == 6)?;
-    let version = u64::from(case.version);
-    programs.set(Settings { grown: grown as u64, version, flows: case.flows })?;
-    let frame = template(case.packet, case.version, grown);
+    let repeat = if case.flows == DISTINCT { repeat.min(REMEMBERED) } else { repeat };
+    fill::fill(&mut programs.balancer, 1, case.version == 6, case.situation)?;
     let (mut balancer, mut floor) = (Vec::new(), Vec::new());
-    for _ in 0..rounds {
-        for (target, times) in [(Target::Balancer, &mut balancer), (Target::Floor, &mut floor)] {
-            times.push(programs.run(target, &frame, repeat, action)?.as_nanos() as f64);
+    let number = CASES
+        .iter()
+        .take_while(|other| (other.name, other.flows) != (case.name, case.flows))
+        .count();
+    // Each case's connections begin at a number of their own, lest one case meets another's records.
+    let sequence = 1 + 1_000_000 * number as u32;
+    let frame = |packet| template((packet, sequence), case.version, grown);
+    let first = number * rounds;
+    for round in 0..rounds {
+        // The same flows within a round, others in each.
+        let settings = Settings {
+            grown: grown as u64,
+            version: u64::from(case.version),
+            flows: case.flows,
+            sequence: (first + round) as u64 * 2 + 1,
+        };
+        for &packet in case.before {
+            programs.set(settings)?;
+            programs.run(Target::Balancer, &frame(packet), repeat, action)?;
+        }
+        let least = if grown == 0 { XDP_PASS } else { XDP_TX };
+        for (target, times, action) in
+            [(Target::Balancer, &mut balancer, action), (Target::Floor, &mut floor, least)]
+        {
+            programs.set(settings)?;
+            times
+                .push(programs.run(target, &frame(case.packet), repeat, action)?.as_nanos() as f64);
         }
     }
     Ok(Timing { case, ns: median(&mut balancer), floor_ns: median(&mut floor) })

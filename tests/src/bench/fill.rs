@@ -1,4 +1,5 @@
-//! Fills the balancer's maps with a fleet of a realistic size: 100 services, one pool, 100 members.
+//! Fills the balancer's maps with a fleet of a realistic size: 100 services, one pool, 100 members in
+//! each of two regions.
 
 use anyhow::{Context as _, Result};
 use aya::{
@@ -7,68 +8,108 @@ use aya::{
 };
 use lb_common::abi::{
     backend::Backend,
-    descriptor::Descriptor,
+    descriptor::{Descriptor, LIMITED},
     group::{Group, GroupHead},
+    host::HostWord,
     limits::DEFAULT_SLOTS,
     member::{FULL_RAMP, MemberState, MemberWord},
+    meter::{LimitWord, Meter},
     names,
     next_hop::{InterfaceWord, NextHopWord},
     pod::bytes_of,
     pool::{PoolLine, PoolWord},
-    service::{IPV4, Service, ServiceKey, address_words},
+    service::{IPV4, SERVICE_REJECTS, Service, ServiceKey, address_words},
     slot::{OwnersWord, table_words},
 };
-use lb_daemon::maglev;
+use lb_daemon::{dataplane::clock, maglev};
 
 use super::frame::{VIP4, VIP6};
 
-/// Members of the pool.
+/// Members of each region.
 pub const MEMBERS: u32 = 100;
 /// Services besides the ones that are sent to.
 const OTHER_SERVICES: u32 = 98;
 /// `BPF_F_MMAPABLE`, which the inner arrays of `TABLES` have.
 const MMAPABLE: u32 = 1 << 10;
 
+/// How the two regions are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Situation {
+    /// No limits, and every connection at home.
+    Steady,
+    /// The near region has a limit that is never reached.
+    Limited,
+    /// There is one region, which is full, and the services reject.
+    Full,
+    /// The near region is full, the far one has no limit.
+    Spilling,
+    /// As limited, and some connection is not at home.
+    Open,
+}
+
+/// Meters of the two groups.
+const METERS: [u32; 2] = [10, 11];
+
 /// Fills the maps; packets leave by `interface`. Backends are IPv6 where `v6` is set.
 ///
 /// # Errors
 /// A map that is missing or does not take a value.
-pub fn fill(balancer: &mut Ebpf, interface: u16, v6: bool) -> Result<()> {
-    let head = GroupHead { table: 0, slots: DEFAULT_SLOTS, members: 0, member_count: MEMBERS };
-    set(
-        balancer,
-        names::GROUPS,
-        0,
-        bytes::<32>(&Group { head, region: 0, meter: 0, reserved: [0; 2] }),
-    )?;
+pub fn fill(balancer: &mut Ebpf, interface: u16, v6: bool, situation: Situation) -> Result<()> {
+    let mut heads = Vec::new();
+    for (region, meter) in (0..).zip(METERS) {
+        let (slots, members) = (DEFAULT_SLOTS, region * MEMBERS);
+        let head = GroupHead { table: 0, slots, members, member_count: MEMBERS };
+        let group = Group { head, region, meter, reserved: [0; 2] };
+        set(balancer, names::GROUPS, region, bytes::<32>(&group))?;
+        heads.push(head);
+    }
+    let limited = !matches!(situation, Situation::Steady);
+    let full = matches!(situation, Situation::Full | Situation::Spilling);
     let descriptor = Descriptor {
         hash_key: [0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210],
-        home: head,
+        home: heads[0],
         source_v6: address_words("fd00::1".parse()?),
         source_v4: u32::from_ne_bytes([10, 0, 0, 1]),
-        group_count: 1,
-        flags: 0,
-        home_meter: 0,
-        groups: [0; 8],
+        group_count: if situation == Situation::Full { 1 } else { 2 },
+        flags: if limited { LIMITED } else { 0 },
+        home_meter: METERS[0],
+        groups: [0, 1, 0, 0, 0, 0, 0, 0],
         spare: [0; 8],
     };
     set(balancer, names::DESCRIPTORS, 1, bytes::<128>(&descriptor))?;
-    let line = PoolLine { word: PoolWord::new(1, 0).0, ..PoolLine::default() };
+    let last_away = u64::from(situation == Situation::Open);
+    let line = PoolLine { word: PoolWord::new(1, 0).0, last_away, ..PoolLine::default() };
     set(balancer, names::POOLS, 0, bytes::<32>(&line))?;
+    set(balancer, names::METERS, METERS[0], bytes::<64>(&near_meter(limited, full)?))?;
     set(balancer, names::NEXT_HOPS, 1, NextHopWord::new([2, 0, 0, 0, 0, 9], interface).0)?;
     let own = InterfaceWord::new([2, 0, 0, 0, 0, 1]).0;
     set(balancer, names::INTERFACES, u32::from(interface), own)?;
     members(balancer, v6)?;
-    services(balancer)
+    services(balancer, if situation == Situation::Full { SERVICE_REJECTS } else { 0 })
+}
+
+/// A meter without limit, with one that is never reached, or with one that is reached until long
+/// after the bench.
+fn near_meter(limited: bool, full: bool) -> Result<Meter> {
+    let limit = match (limited, full) {
+        (false, _) => LimitWord::UNLIMITED,
+        (true, false) => LimitWord::new(1, LimitWord::MAX_BURST),
+        (true, true) => LimitWord::new(LimitWord::MAX_INTERVAL, 100),
+    };
+    // Half an interval short of the burst: the next one is refused for half a minute.
+    let ahead = limit.interval() * limit.burst() - limit.interval() / 2;
+    let arrival = if full { clock::now()? * LimitWord::PER_NANOSECOND + ahead } else { 0 };
+    Ok(Meter { limit: limit.0, arrival, ..Meter::default() })
 }
 
 fn members(balancer: &mut Ebpf, v6: bool) -> Result<()> {
     let mut keys = Vec::new();
-    for n in 0..MEMBERS {
+    for n in 0..2 * MEMBERS {
+        let (region, host) = (n / MEMBERS + 1, n % MEMBERS + 1);
         let address = if v6 {
-            std::net::IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 1, n as u16 + 1])
+            std::net::IpAddr::from([0xfd00, 0, 0, 0, 0, 0, region as u16, host as u16])
         } else {
-            std::net::IpAddr::from([10, 0, 1, n as u8 + 1])
+            std::net::IpAddr::from([10, 0, region as u8, host as u8])
         };
         let backend = Backend {
             address: address_words(address),
@@ -80,7 +121,10 @@ fn members(balancer: &mut Ebpf, v6: bool) -> Result<()> {
         set(balancer, names::BACKENDS, n + 1, bytes::<32>(&backend))?;
         let word = MemberWord::new(n + 1, 0, MemberState::Up, FULL_RAMP, 1);
         set(balancer, names::MEMBERS, n, word.0)?;
-        keys.push(maglev::Member { key: address.into(), weight: 1 });
+        set(balancer, names::HOSTS, n + 1, HostWord::new(0, MemberState::Up, 1).0)?;
+        if region == 1 {
+            keys.push(maglev::Member { key: address.into(), weight: 1 });
+        }
     }
     let table = maglev::build(&keys, DEFAULT_SLOTS)?;
     let mut inner = Array::<MapData, u64>::create(table_words(DEFAULT_SLOTS), MMAPABLE)?;
@@ -93,13 +137,13 @@ fn members(balancer: &mut Ebpf, v6: bool) -> Result<()> {
     Ok(tables.set(0, &inner, 0)?)
 }
 
-fn services(balancer: &mut Ebpf) -> Result<()> {
+fn services(balancer: &mut Ebpf, flags: u32) -> Result<()> {
     let ours = [VIP4.into(), VIP6.into()];
     let others = (0..OTHER_SERVICES).map(|n| [203, 0, 113, n as u8].into());
     for (index, address) in ours.into_iter().chain(others).enumerate() {
         for protocol in [6, 17] {
             let key = ServiceKey::new(address, 80, protocol);
-            let service = Service { key, index: index as u32, pool: 0, flags: 0 };
+            let service = Service { key, index: index as u32, pool: 0, flags };
             if key.version == IPV4 {
                 let mut map: HashMap<_, u64, [u8; 32]> =
                     HashMap::try_from(map_mut(balancer, names::SERVICES_V4)?)?;

@@ -20,9 +20,10 @@ pub const VIP4: [u8; 4] = [198, 51, 100, 1];
 /// VIP of the IPv6 cases, 2001:db8::80.
 pub const VIP6: [u8; 16] = [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80];
 
-/// `grown` zero bytes, then the frame: 64 bytes for IPv4, 84 for IPv6.
+/// `grown` zero bytes, then the frame: 64 bytes for IPv4, 84 for IPv6. A connection's SYN has the
+/// sequence number given with the packet, its further packets the next one.
 #[expect(clippy::expect_used, reason = "writing to a vector cannot fail")]
-pub fn template(packet: Packet, version: u8, grown: usize) -> Vec<u8> {
+pub fn template((packet, number): (Packet, u32), version: u8, grown: usize) -> Vec<u8> {
     let ethernet = PacketBuilder::ethernet2([2; 6], [2; 6]);
     let elsewhere = packet == Packet::NotOurs;
     let builder = if version == 4 {
@@ -35,9 +36,9 @@ pub fn template(packet: Packet, version: u8, grown: usize) -> Vec<u8> {
     let mut frame = vec![0; grown];
     let written = match packet {
         Packet::Udp => builder.udp(4711, 80).write(&mut frame, &[0; 22]),
-        Packet::Syn => builder.tcp(4711, 80, 1, 1000).syn().write(&mut frame, &[0; 10]),
+        Packet::Syn => builder.tcp(4711, 80, number, 1000).syn().write(&mut frame, &[0; 10]),
         Packet::Open | Packet::NotOurs => {
-            builder.tcp(4711, 80, 1, 1000).ack(1).write(&mut frame, &[0; 10])
+            builder.tcp(4711, 80, number + 1, 1000).ack(1).write(&mut frame, &[0; 10])
         }
     };
     written.expect("a vector takes every byte");

@@ -27,6 +27,8 @@ pub struct Settings {
     pub version: u64,
     /// Flows.
     pub flows: u64,
+    /// Which of all sequences of them, not 0.
+    pub sequence: u64,
 }
 
 /// Both objects, loaded.
@@ -62,7 +64,7 @@ impl Programs {
     pub fn set(&mut self, settings: Settings) -> Result<()> {
         let map = self.bench.map_mut("SETTINGS").context("bench.o has no settings")?;
         let mut map: Array<_, u64> = Array::try_from(map)?;
-        let seed = 0x9e37_79b9_7f4a_7c15;
+        let seed = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(settings.sequence);
         for (index, value) in
             [settings.grown, settings.version, settings.flows, seed].into_iter().enumerate()
         {

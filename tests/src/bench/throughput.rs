@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     cases::median,
-    fill,
+    fill::{self, Situation},
     frame::{Packet, template},
     programs::{Programs, Settings, Target, program},
 };
@@ -55,8 +55,9 @@ pub fn measure(
 ) -> Result<Throughput> {
     let (near_index, far_index) =
         (nix::net::if_::if_nametoindex(near)?, nix::net::if_::if_nametoindex(far)?);
-    fill::fill(&mut programs.balancer, u16::try_from(far_index)?, false)?;
-    programs.set(Settings { grown: 20, version: 4, flows: FLOWS })?;
+    let interface = u16::try_from(far_index)?;
+    fill::fill(&mut programs.balancer, interface, false, Situation::Steady)?;
+    programs.set(Settings { grown: 20, version: 4, flows: FLOWS, sequence: 1 })?;
     program(&mut programs.bench, "sink")?.attach(near, XdpMode::Driver)?;
     let (mut balancer, mut floor) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
@@ -79,7 +80,7 @@ pub fn measure(
 
 /// Sends `frames` frames and waits until they are back; answers millions a second.
 fn one_round(programs: &mut Programs, near: u32, frames: u32) -> Result<f64> {
-    let frame = template(Packet::Open, 4, 0);
+    let frame = template((Packet::Open, 1), 4, 0);
     let context = context(frame.len() as u32, near);
     let before = arrivals(programs)?;
     let start = Instant::now();
