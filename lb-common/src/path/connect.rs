@@ -10,7 +10,9 @@ use super::{
     tables::Tables,
 };
 use crate::{
-    abi::{clock::Coarse, event::Event, exception::ExceptionWord, verdict::Verdict},
+    abi::{
+        clock::Coarse, event::Event, exception::ExceptionWord, record::Placed, verdict::Verdict,
+    },
     word::Word,
 };
 
@@ -73,6 +75,8 @@ fn is_repeated<T: Tables + ?Sized, O: Observe>(
     if !before.is_home() {
         set_away(tables, ask, now);
     }
+    // A mark is to last as long as the record it is for.
+    mark(tables, ask, before.placed(), now);
     tables.count(Event::SynRepeated);
     observer.remembered(Memory::Record, before.placed());
     *to = choice;
@@ -98,16 +102,22 @@ fn remember<T: Tables + ?Sized>(
     }
     let line = Line::of(ask.identity(), now);
     tables.write_record(line, line.record(ask.sequence(), decided, is_home));
-    if !ask.line.is_gate_closed()
-        && let Some(word) = tables.exception(&ask.flow())
-    {
-        let exception = ExceptionWord(word.load());
-        if exception.placed() != decided {
-            word.store(exception.marked(now).0);
-            tables.count(Event::ExceptionMarked);
-        }
-    }
+    mark(tables, ask, decided, now);
     Ok(())
+}
+
+/// Marks the exception of an earlier connection that was elsewhere.
+#[inline(always)]
+fn mark<T: Tables + ?Sized>(tables: &T, ask: &Ask<'_>, decided: Placed, now: Coarse) {
+    if ask.line.is_gate_closed() {
+        return;
+    }
+    let Some(word) = tables.exception(&ask.flow()) else { return };
+    let exception = ExceptionWord(word.load());
+    if exception.placed() != decided {
+        word.store(exception.marked(now).0);
+        tables.count(Event::ExceptionMarked);
+    }
 }
 
 /// Stores that a connection is away from home, before its packet leaves.

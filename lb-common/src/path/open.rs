@@ -6,7 +6,7 @@ use super::{
     hosts,
     parse::Kind,
     question::Ask,
-    records::Line,
+    records::{Found, Line, Segment},
     tables::Tables,
 };
 use crate::{
@@ -67,18 +67,15 @@ fn away<T: Tables + ?Sized, O: Observe>(
 ) -> Option<Choice> {
     tables.count(Event::ExceptionLookup);
     let flow = ask.flow();
-    let (line, sequence) = (Line::of(ask.identity(), now), ask.sequence());
+    let line = Line::of(ask.identity(), now);
     if let Some(word) = tables.exception(&flow) {
-        let placed = by_exception(tables, word, line, sequence, now);
+        let placed = by_exception(tables, ask, word, line);
         let choice = hosts::choice(tables, placed)?;
         tables.count(Event::ExceptionHit);
         observer.remembered(Memory::Exception, placed);
         return Some(choice);
     }
-    let found = tables.handshake(line, sequence);
-    if found.dropped() {
-        tables.count(Event::RecordDropped);
-    }
+    let found = handshake(tables, ask, line);
     if !found.is_handshake() || found.is_home() {
         return None;
     }
@@ -96,22 +93,25 @@ fn away<T: Tables + ?Sized, O: Observe>(
 
 /// Where an exception's connection is, with the exception made young, and replaced if its connection
 /// ended and this packet belongs to the handshake of the next one.
+///
+/// The mark stays until then: what fits the record of the connection that ended is a late packet of it,
+/// and a RST goes where it belongs and changes nothing.
 #[inline(always)]
 fn by_exception<T: Tables + ?Sized>(
     tables: &T,
+    ask: &Ask<'_>,
     word: impl Word,
     line: Line,
-    sequence: u32,
-    now: Coarse,
 ) -> Placed {
+    let now = line.now;
     let before = ExceptionWord(word.load());
     let mut after = before.seen(now);
     if before.is_marked(now) {
-        let found = tables.handshake(line, sequence);
-        if found.dropped() {
-            tables.count(Event::RecordDropped);
-        }
-        if found.is_handshake() {
+        let found = handshake(tables, ask, line);
+        if found.is_handshake() && found.placed() != before.placed() {
+            if ask.tcp_has(tcp::RST) {
+                return found.placed();
+            }
             after = ExceptionWord::new(found.placed(), now);
             tables.count(Event::ExceptionReplaced);
         }
@@ -122,6 +122,17 @@ fn by_exception<T: Tables + ?Sized>(
         word.store(after.0);
     }
     after.placed()
+}
+
+/// What records say of a packet.
+#[inline(always)]
+fn handshake<T: Tables + ?Sized>(tables: &T, ask: &Ask<'_>, line: Line) -> Found {
+    let ends = ask.tcp_has(tcp::FIN | tcp::RST);
+    let found = tables.handshake(line, Segment::new(ask.sequence(), ends));
+    if found.dropped() {
+        tables.count(Event::RecordDropped);
+    }
+    found
 }
 
 /// The former home, during a change of home, unless it is dead.

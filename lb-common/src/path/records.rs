@@ -109,17 +109,18 @@ pub fn repeated<T: Tables + ?Sized>(tables: &T, line: Line, number: u32) -> Foun
     Found::NOTHING
 }
 
-/// Writes what a new SYN decided: into an expired cell, else over the oldest that says home, else over
-/// the oldest.
+/// Writes what a new SYN decided: over what the same SYN decided before, so that there is one decision
+/// of each number; else into an expired cell, over the oldest that says home, or over the oldest.
 #[inline(always)]
 pub fn write<T: Tables + ?Sized>(tables: &T, line: Line, new: Record) {
     let (mut best, mut worth) = (0, 0);
     for cell in 0..CELLS_PER_LINE {
         let Some(record) = tables.record(line.index(), cell) else { return };
+        let same = u64::from(record.who == new.who) << 19;
         let expired = u64::from(record.is_expired(line.now)) << 18;
         let at_home = u64::from(record.is_home()) << 17;
         // One more than its age, so that the first cell is as good as any.
-        let score = (expired | at_home | record.age(line.now)) + 1;
+        let score = (same | expired | at_home | record.age(line.now)) + 1;
         if score > worth {
             (best, worth) = (cell, score);
         }
@@ -127,23 +128,48 @@ pub fn write<T: Tables + ?Sized>(tables: &T, line: Line, new: Record) {
     tables.set_record(line.index(), best, new);
 }
 
-/// What the SYN decided to whose handshake a packet belongs: the youngest, if there are several.
+/// What records must know of a packet of an open connection: `{sequence number 32, ends 1}` from the
+/// low end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment(pub u64);
+
+impl Segment {
+    /// A segment; `ends` says that it has FIN or RST, so that its stream comes no further.
+    #[inline(always)]
+    pub(super) const fn new(sequence: u32, ends: bool) -> Self {
+        Self(sequence as u64 | (ends as u64) << 32)
+    }
+
+    #[inline(always)]
+    const fn sequence(self) -> u32 {
+        self.0 as u32
+    }
+
+    #[inline(always)]
+    const fn ends(self) -> bool {
+        self.0 >> 32 != 0
+    }
+}
+
+/// What the SYN decided to whose handshake a packet belongs: the youngest, if there are several, and of
+/// those of one unit of time the one just before the packet, as numbers of one client rise (RFC 6528).
 #[inline(always)]
-pub fn handshake<T: Tables + ?Sized>(tables: &T, line: Line, sequence: u32) -> Found {
-    let (mut found, mut youngest) = (Found::NOTHING, u64::MAX);
+pub fn handshake<T: Tables + ?Sized>(tables: &T, line: Line, segment: Segment) -> Found {
+    let (mut found, mut nearest) = (Found::NOTHING, u64::MAX);
     let mut dropped = 0;
     for cell in 0..CELLS_PER_LINE {
         let Some(record) = tables.record(line.index(), cell) else { break };
         if !record.counts(line.tag(), line.now) {
             continue;
         }
-        let beyond = sequence.wrapping_sub(record.number());
+        let beyond = segment.sequence().wrapping_sub(record.number());
         if beyond.wrapping_sub(1) < WINDOW {
-            if record.age(line.now) < youngest {
-                youngest = record.age(line.now);
+            let distance = record.age(line.now) << 32 | beyond as u64;
+            if distance < nearest {
+                nearest = distance;
                 found = Found::of(record);
             }
-        } else if beyond.wrapping_neg().wrapping_sub(1) < APPROACH {
+        } else if !segment.ends() && beyond.wrapping_neg().wrapping_sub(1) < APPROACH {
             tables.set_record(line.index(), cell, Record { who: 0, what: 0 });
             dropped = DROPPED;
         }

@@ -3,7 +3,7 @@
 use super::{
     admit,
     choose::{Choice, Observe},
-    records::{self, Found, Line},
+    records::{self, Found, Line, Segment},
     search::{self, Ended, Search, Wanted},
 };
 use crate::{
@@ -120,8 +120,8 @@ pub trait Tables {
     }
     /// What the SYN of a packet's handshake decided: [`records::handshake`].
     #[inline(always)]
-    fn handshake(&self, line: Line, sequence: u32) -> Found {
-        records::handshake(self, line, sequence)
+    fn handshake(&self, line: Line, segment: Segment) -> Found {
+        records::handshake(self, line, segment)
     }
     /// Counts a connection that went to a further region: [`admit::count_spilled`].
     #[inline(always)]

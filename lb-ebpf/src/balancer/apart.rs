@@ -6,7 +6,7 @@ use lb_common::{
     flow_hash::FlowHash,
     path::{
         Choice, Search, Unobserved, admit,
-        records::{self, Line},
+        records::{self, Line, Segment},
         search::{self, Wanted},
     },
 };
@@ -47,8 +47,8 @@ global! {
         0
     }
     /// [`records::handshake`].
-    fn handshake(flow: u64, now: u64, sequence: u32) -> u64 {
-        records::handshake(&Maps, Line { flow, now: Coarse(now) }, sequence).0
+    fn handshake(flow: u64, now: u64, segment: u64) -> u64 {
+        records::handshake(&Maps, Line { flow, now: Coarse(now) }, Segment(segment)).0
     }
     /// [`admit::count_spilled`].
     fn count_spilled(version: u32, taken_by: u32, overrun: u32) -> u64 {

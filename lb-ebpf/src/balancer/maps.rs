@@ -36,7 +36,7 @@ use lb_common::{
     flow_hash::FlowTuple,
     path::{
         Choice, Observe, Tables,
-        records::{Found, Line},
+        records::{Found, Line, Segment},
         search::{Ended, Wanted},
     },
     word::Word as _,
@@ -299,8 +299,8 @@ impl Tables for Maps {
     }
 
     #[inline(always)]
-    fn handshake(&self, line: Line, sequence: u32) -> Found {
-        Found(apart::handshake(line.flow, line.now.0, sequence))
+    fn handshake(&self, line: Line, segment: Segment) -> Found {
+        Found(apart::handshake(line.flow, line.now.0, segment.0))
     }
 
     #[inline(always)]
