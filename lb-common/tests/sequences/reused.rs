@@ -1,0 +1,147 @@
+//! A port that is used again is another connection, and the old one's memory does not catch it.
+
+use lb_common::abi::event::Event;
+
+use crate::world::{FIN, RST, World, client};
+
+/// Client 2's connection is away from home, and home has room again.
+fn spilled() -> World {
+    let mut world = World::two_regions();
+    world.room_at_home(1);
+    assert_eq!(world.open(client(1), 100), 1);
+    assert_eq!(world.open(client(2), 500), 3);
+    assert_eq!(world.ack(client(2), 900), Ok(3));
+    world.sleep(61);
+    world.events();
+    world
+}
+
+/// The port's next connection goes home, and whatever is left of the old one where it was.
+fn next_connection_is_at_home(world: &mut World) {
+    assert_eq!(world.syn(client(2), 4_000_000), Ok(1));
+    assert_eq!(world.ack(client(2), 930_000), Ok(3), "a late packet of the old connection");
+    assert_eq!(world.ack(client(2), 4_000_001), Ok(1));
+    assert_eq!(world.exception(client(2)), Some((1, false)));
+    assert_eq!(world.events(), [(Event::ExceptionReplaced, 1), (Event::ExceptionMarked, 1)]);
+    for sequence in [4_001_000, 4_500_000, 900_000_000] {
+        assert_eq!(world.ack(client(2), sequence), Ok(1));
+    }
+    world.sleep(70);
+    world.daemon();
+    assert!(world.is_gate_closed(), "its entry says home, so it is none");
+    assert_eq!(world.exceptions(), 0);
+    assert_eq!(world.ack(client(2), 900_001_000), Ok(1));
+}
+
+#[test]
+fn after_a_fin() {
+    let mut world = spilled();
+    assert_eq!(world.send(client(2), FIN, 901), Ok(3));
+    assert_eq!(world.exception(client(2)), Some((3, false)), "a FIN may have come to nobody");
+    next_connection_is_at_home(&mut world);
+}
+
+#[test]
+fn after_a_reset() {
+    let mut world = spilled();
+    assert_eq!(world.send(client(2), RST, 901), Ok(3));
+    assert_eq!(world.exception(client(2)), Some((3, false)), "a RST may be forged");
+    next_connection_is_at_home(&mut world);
+}
+
+#[test]
+fn after_silence() {
+    let mut world = spilled();
+    world.sleep(3_600);
+    assert_eq!(world.exception(client(2)), Some((3, false)), "the daemon was away");
+    next_connection_is_at_home(&mut world);
+}
+
+#[test]
+fn after_silence_and_a_daemon_that_forgets() {
+    let world = spilled();
+    world.sleep(500);
+    world.daemon();
+    assert_eq!(world.exceptions(), 1, "used within ten minutes");
+    world.sleep(110);
+    world.daemon();
+    assert_eq!(world.exceptions(), 0);
+    assert!(world.is_gate_closed());
+    assert_eq!(world.open(client(2), 4_000_000), 1);
+}
+
+#[test]
+fn from_home_to_elsewhere() {
+    let world = spilled();
+    assert_eq!(world.send(client(1), FIN, 101), Ok(1));
+    assert_eq!(world.open(client(3), 0), 1, "takes the minute's token");
+    assert_eq!(world.syn(client(1), 7_000_000), Ok(3));
+    assert_eq!(world.ack(client(1), 102), Ok(1), "the last of the old one");
+    assert_eq!(world.ack(client(1), 7_000_001), Ok(3));
+    assert_eq!(world.ack(client(1), 8_000_000), Ok(3));
+}
+
+#[test]
+fn a_late_packet_that_fits_the_old_record_leaves_the_mark() {
+    // All within the life of the first record: away, closed, used again while home has room.
+    let mut world = World::two_regions();
+    world.room_at_home(1);
+    assert_eq!(world.open(client(1), 100), 1);
+    world.sleep(50);
+    assert_eq!(world.open(client(2), 500), 3);
+    assert_eq!(world.send(client(2), FIN, 900), Ok(3));
+    world.sleep(11);
+    assert_eq!(world.syn(client(2), 4_000_000), Ok(1));
+    assert_eq!(world.send(client(2), FIN, 900), Ok(3), "the FIN again, after the next SYN");
+    assert_eq!(world.exception(client(2)), Some((3, true)));
+    assert_eq!(world.ack(client(2), 4_000_001), Ok(1));
+    assert_eq!(world.ack(client(2), 4_800_000), Ok(1));
+}
+
+#[test]
+fn a_reset_writes_nothing_where_it_fits_a_record() {
+    let mut world = World::two_regions();
+    world.room_at_home(1);
+    assert_eq!(world.open(client(1), 100), 1);
+    // Nothing known: a client that resets what it did not ask for.
+    assert_eq!(world.syn(client(2), 500), Ok(3));
+    assert_eq!(world.send(client(2), RST, 501), Ok(3), "it goes where the SYN went");
+    assert_eq!(world.exceptions(), 0);
+    // An entry, and a mark for the next connection: a RST of either changes neither.
+    assert_eq!(world.open(client(2), 70_000), 3);
+    world.sleep(61);
+    assert_eq!(world.syn(client(2), 4_000_000), Ok(1));
+    assert_eq!(world.send(client(2), RST, 4_000_001), Ok(1), "of the new one");
+    assert_eq!(world.exception(client(2)), Some((3, true)));
+    assert_eq!(world.send(client(2), RST, 70_001), Ok(3), "of the old one");
+    assert_eq!(world.exception(client(2)), Some((3, true)));
+    assert_eq!(world.ack(client(2), 4_000_001), Ok(1));
+}
+
+#[test]
+fn the_end_of_an_old_stream_close_below_does_not_drop_the_new_record() {
+    // Linux begins the next connection of a recycled port 65,537 beyond the old one's end
+    // (tcp_v4_connect), and answers a FIN of the old one that is still under way with a RST at its end.
+    for last in [RST, FIN] {
+        let mut world = World::two_regions();
+        world.room_at_home(1);
+        assert_eq!(world.open(client(1), 100), 1);
+        assert_eq!(world.ack(client(1), 20_000), Ok(1));
+        assert_eq!(world.syn(client(1), 85_537), Ok(3));
+        assert_eq!(world.send(client(1), last, 20_000), Ok(1));
+        assert_eq!(world.ack(client(1), 85_538), Ok(3));
+        assert_eq!(world.ack(client(1), 990_000), Ok(3));
+    }
+}
+
+#[test]
+fn of_two_numbers_close_together_the_later_connection_is_meant() {
+    // Used again within the same second, 1,000 further on.
+    let mut world = World::two_regions();
+    world.room_at_home(1);
+    assert_eq!(world.syn(client(1), 5_000), Ok(1));
+    assert_eq!(world.send(client(1), RST, 5_001), Ok(1));
+    assert_eq!(world.syn(client(1), 6_000), Ok(3));
+    assert_eq!(world.ack(client(1), 6_001), Ok(3));
+    assert_eq!(world.ack(client(1), 6_000_000), Ok(3));
+}
