@@ -47,8 +47,8 @@ pub enum Situation {
     Open,
 }
 
-/// Meters of the two groups.
-const METERS: [u32; 2] = [10, 11];
+/// Meters of the two groups, near and far.
+pub const METERS: [u32; 2] = [10, 11];
 
 /// Fills the maps; packets leave by `interface`. Backends are IPv6 where `v6` is set.
 ///
@@ -86,6 +86,15 @@ pub fn fill(balancer: &mut Ebpf, interface: u16, v6: bool, situation: Situation)
     set(balancer, names::INTERFACES, u32::from(interface), own)?;
     members(balancer, v6)?;
     services(balancer, if situation == Situation::Full { SERVICE_REJECTS } else { 0 })
+}
+
+/// Changes a meter's limit, as if nothing had come so far.
+///
+/// # Errors
+/// A map that is missing or does not take a value.
+pub fn limit(balancer: &mut Ebpf, meter: u32, limit: LimitWord) -> Result<()> {
+    let meter_value = Meter { limit: limit.0, ..Meter::default() };
+    set(balancer, names::METERS, meter, bytes::<64>(&meter_value))
 }
 
 /// A meter without limit, with one that is never reached, or with one that is reached until long

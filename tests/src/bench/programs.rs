@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use aya::{
     Ebpf,
     maps::{Array, ProgramArray},
-    programs::{TestRun as _, TestRunOptions, Xdp},
+    programs::{ProgramFd, TestRun as _, TestRunOptions, Xdp},
 };
 
 /// What the wrapper jumps into.
@@ -45,16 +45,7 @@ impl Programs {
     /// # Errors
     /// An object that is missing or that the kernel refuses.
     pub fn load(objects: &Path) -> Result<Self> {
-        let load = |name: &str| -> Result<Ebpf> {
-            let path = objects.join(name);
-            let mut object = Ebpf::load_file(&path).with_context(|| path.display().to_string())?;
-            for (name, program) in object.programs_mut() {
-                let program: &mut Xdp = program.try_into()?;
-                program.load().with_context(|| format!("load {name}"))?;
-            }
-            Ok(object)
-        };
-        Ok(Self { balancer: load("balancer.o")?, bench: load("bench.o")? })
+        Ok(Self { balancer: load(objects, "balancer.o")?, bench: load(objects, "bench.o")? })
     }
 
     /// Tells the wrapper what it makes, and restarts its sequence of flows.
@@ -62,15 +53,7 @@ impl Programs {
     /// # Errors
     /// A setting that cannot be written.
     pub fn set(&mut self, settings: Settings) -> Result<()> {
-        let map = self.bench.map_mut("SETTINGS").context("bench.o has no settings")?;
-        let mut map: Array<_, u64> = Array::try_from(map)?;
-        let seed = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(settings.sequence);
-        for (index, value) in
-            [settings.grown, settings.version, settings.flows, seed].into_iter().enumerate()
-        {
-            map.set(index as u32, value, 0)?;
-        }
-        Ok(())
+        set(&mut self.bench, settings)
     }
 
     /// Runs the wrapper around a target `repeat` times; answers the mean time of one run.
@@ -88,19 +71,63 @@ impl Programs {
             Target::Balancer => program(&mut self.balancer, "balancer")?.fd()?.try_clone()?,
             Target::Floor => program(&mut self.bench, "floor")?.fd()?.try_clone()?,
         };
-        let map = self.bench.map_mut("TARGET").context("bench.o has no target")?;
-        ProgramArray::try_from(map)?.set(0, &jump, 0)?;
-        let mut options = TestRunOptions::new();
-        options.data_in = Some(frame);
-        options.repeat = repeat;
-        let result = program(&mut self.bench, "wrapper")?.test_run(options)?;
+        let (answered, duration) = run(&mut self.bench, &jump, frame, repeat)?;
         anyhow::ensure!(
-            result.return_value == action,
-            "{target:?} answered action {} instead of {action}",
-            result.return_value
+            answered == action,
+            "{target:?} answered action {answered} instead of {action}"
         );
-        Ok(result.duration)
+        Ok(duration)
     }
+}
+
+/// Loads an object of a folder and all its programs.
+///
+/// # Errors
+/// An object that is missing or that the kernel refuses.
+pub fn load(objects: &Path, name: &str) -> Result<Ebpf> {
+    let path = objects.join(name);
+    let mut object = Ebpf::load_file(&path).with_context(|| path.display().to_string())?;
+    for (name, program) in object.programs_mut() {
+        let program: &mut Xdp = program.try_into()?;
+        program.load().with_context(|| format!("load {name}"))?;
+    }
+    Ok(object)
+}
+
+/// Tells a wrapper what it makes, and restarts its sequence of flows.
+///
+/// # Errors
+/// A setting that cannot be written.
+pub fn set(bench: &mut Ebpf, settings: Settings) -> Result<()> {
+    let map = bench.map_mut("SETTINGS").context("bench.o has no settings")?;
+    let mut map: Array<_, u64> = Array::try_from(map)?;
+    let seed = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(settings.sequence);
+    for (index, value) in
+        [settings.grown, settings.version, settings.flows, seed].into_iter().enumerate()
+    {
+        map.set(index as u32, value, 0)?;
+    }
+    Ok(())
+}
+
+/// Runs a wrapper around a program `repeat` times; answers the last action and the mean time of one
+/// run.
+///
+/// # Errors
+/// A run that the kernel refuses.
+pub fn run(
+    bench: &mut Ebpf,
+    jump: &ProgramFd,
+    frame: &[u8],
+    repeat: u32,
+) -> Result<(u32, Duration)> {
+    let map = bench.map_mut("TARGET").context("bench.o has no target")?;
+    ProgramArray::try_from(map)?.set(0, jump, 0)?;
+    let mut options = TestRunOptions::new();
+    options.data_in = Some(frame);
+    options.repeat = repeat;
+    let result = program(bench, "wrapper")?.test_run(options)?;
+    Ok((result.return_value, result.duration))
 }
 
 /// A program of an object.
