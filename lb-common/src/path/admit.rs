@@ -73,6 +73,8 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
                         return over_the_limit(tables, ask, to, observer);
                     }
                     first = Search::PER_REGION;
+                } else {
+                    home.tell_full(observer);
                 }
             }
         }

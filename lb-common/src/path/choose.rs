@@ -173,6 +173,12 @@ impl Home {
     pub fn tell<O: Observe>(&self, observer: &mut O) {
         observer.entry(self.place(), self.rank, self.member, Outcome::Chosen);
     }
+
+    /// Tells that home has all the new connections of its own limit.
+    #[inline(always)]
+    pub fn tell_full<O: Observe>(&self, observer: &mut O) {
+        observer.entry(self.place(), self.rank, self.member, Outcome::Full);
+    }
 }
 
 /// A member of a group, by its rank.

@@ -151,6 +151,13 @@ impl Segment {
     }
 }
 
+/// The youngest record of a flow, whatever its number: for those who only look.
+pub fn youngest<T: Tables + ?Sized>(tables: &T, identity: FlowHash, now: Coarse) -> Option<Record> {
+    let line = Line::of(identity, now);
+    let records = (0..CELLS_PER_LINE).filter_map(|cell| tables.record(line.index(), cell));
+    records.filter(|record| record.counts(line.tag(), now)).min_by_key(|record| record.age(now))
+}
+
 /// What the SYN decided to whose handshake a packet belongs: the youngest, if there are several, and of
 /// those of one unit of time the one just before the packet, as numbers of one client rise (RFC 6528).
 #[inline(always)]

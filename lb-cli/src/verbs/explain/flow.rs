@@ -56,13 +56,13 @@ impl Flow {
             (Protocol::Udp, true) => {
                 let message = "protocol udp: it has no connections that could be open";
                 return Err(Failure::new(Exit::Usage, message)
-                    .hint("leave --open away: every datagram goes by its slot alone"));
+                    .hint("leave --open away: a datagram of a flow that is remembered is told from a new one"));
             }
         };
         Ok(Self { client, vip, protocol, kind })
     }
 
-    /// What the packet program would read of the smallest such packet.
+    /// What the packet program would read of the smallest such packet, its sequence number 0.
     pub(super) fn parsed(&self) -> Parsed {
         let (version, ip_header) =
             if self.vip.is_ipv4() { (IPV4, ipv4::LENGTH) } else { (IPV6, ipv6::LENGTH) };

@@ -3,6 +3,8 @@
 
 mod flow;
 mod reason;
+mod recorder;
+mod regions;
 mod render;
 mod trace;
 
@@ -46,6 +48,11 @@ struct Explanation {
     slot: Option<Slot>,
     /// Every entry that was asked, in order, and the rest of the first slot's list.
     entries: Vec<Entry>,
+    /// The pool's regions in their order, and what was made of each.
+    regions: Vec<regions::Region>,
+    /// What the packet goes by instead of being placed anew: `record`, `exception`, `tracked`, or
+    /// `former_home`.
+    remembered: Option<&'static str>,
     /// `forwarded`, or the verdict of a packet that no backend gets.
     verdict: &'static str,
     /// Who has the packet.
@@ -83,7 +90,8 @@ struct Entry {
 #[derive(Serialize)]
 struct Chosen {
     backend: String,
-    region: String,
+    /// `null`: it is in none that the pool asks now.
+    region: Option<String>,
     state: &'static str,
     /// Whether it is where the table alone puts the connection.
     owner: bool,
@@ -124,6 +132,8 @@ impl Explanation {
             hash: None,
             slot: None,
             entries: Vec::new(),
+            regions: Vec::new(),
+            remembered: None,
             verdict: Self::FORWARDED,
             choice: None,
             why: String::new(),

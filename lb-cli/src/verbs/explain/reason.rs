@@ -5,10 +5,13 @@ use lb_common::{
         member::{MemberState, MemberWord},
         verdict::Verdict,
     },
-    path::{Kind, Outcome, Place},
+    path::{Kind, Memory, Outcome, Place},
 };
 
-use super::trace::Looked;
+use super::{
+    recorder::Looked,
+    regions::{self, Region},
+};
 
 /// A verdict's meaning on one line.
 pub(super) fn verdict(verdict: Verdict) -> String {
@@ -40,21 +43,76 @@ pub(super) fn outcome(looked: &Looked, kind: Kind) -> String {
     }
 }
 
-/// Why the entry that was chosen was: the last that has an outcome.
+/// What the packet goes by, by name.
+pub(super) const fn memory_name(by: Memory) -> &'static str {
+    match by {
+        Memory::Record => "record",
+        Memory::Exception => "exception",
+        Memory::Tracked => "tracked",
+        Memory::FormerHome => "former_home",
+    }
+}
+
+/// Why a packet goes where its connection is remembered to be.
+pub(super) fn memory(by: Memory, kind: Kind, backend: &str) -> String {
+    match by {
+        Memory::Record if kind == Kind::NewConnection => {
+            format!("the SYN is a repeated one; {backend} was given the first (a record)")
+        }
+        Memory::Record => {
+            format!("{backend} was given its SYN, which is remembered for 64 s (a record)")
+        }
+        Memory::Exception => {
+            format!("it lives away from where the table puts it: at {backend} (an exception)")
+        }
+        Memory::Tracked => format!("its flow is tracked: it lives at {backend}"),
+        Memory::FormerHome => format!(
+            "{backend} had its slot before the pool changed, and keeps what it has for a while"
+        ),
+    }
+}
+
+/// Why a backend that is not healthy has a new connection.
+pub(super) fn last_resort(backend: &str) -> String {
+    format!("nobody healthy may have it; {backend} is the pool's last resort (its panic threshold)")
+}
+
+/// Why a region has a packet that is beyond its limit; `None`: none has.
+pub(super) fn beyond_limits(regions: &[Region], backend: &str) -> Option<String> {
+    let has = |outcome| regions.iter().find(|region| region.outcome == outcome);
+    if let Some(region) = has(regions::Outcome::Held) {
+        return Some(format!(
+            "region {} is full, but no more connections can be remembered elsewhere for now: \
+             {backend} serves beyond the limit",
+            region.region
+        ));
+    }
+    has(regions::Outcome::Overrun).map(|region| {
+        format!(
+            "no region that may have it has room; {backend} in region {} serves beyond the limit",
+            region.region
+        )
+    })
+}
+
+/// Why the entry that was chosen was.
 pub(super) fn choice(
     looked: &[Looked],
+    regions: &[Region],
     address: &impl Fn(MemberWord) -> String,
-    region: &impl Fn(Place) -> String,
 ) -> String {
     let asked: Vec<_> = looked.iter().filter(|l| l.outcome.is_some()).collect();
     let Some((chosen, before)) = asked.split_last() else { return "it was chosen".into() };
-    let (place, state) = (chosen.place, chosen.member.state().name());
-    let Some(first) = before.first() else {
-        return format!("{} owns the slot and is {state}", address(chosen.member));
-    };
+    let (place, state) = (chosen.place, chosen.member.state());
+    if place.region == 0 && before.is_empty() && place.entry == 0 && place.slot.is_some() {
+        return format!("{} owns the slot and is {}", address(chosen.member), state.name());
+    }
     let found = match place.slot {
         None => format!("standby {} of its region", place.entry),
-        Some(slot) if Some(slot) == first.place.slot && place.region == 0 => {
+        Some(slot)
+            if place.region == 0 && before.first().is_some_and(|f| f.place.slot == Some(slot)) =>
+        {
+            let first = before[0];
             let owner = (first.place.entry == 0).then(|| why_not(first, &address(first.member)));
             let owner = owner.unwrap_or_else(|| "the slot has no owner".into());
             let name = place_name(place);
@@ -65,12 +123,23 @@ pub(super) fn choice(
     let passed = if place.region == 0 {
         "nobody on the slot's own list may have the packet".into()
     } else {
-        let mut regions: Vec<String> = before.iter().map(|l| region(l.place)).collect();
-        regions.dedup();
-        regions.retain(|name| *name != region(place));
-        format!("nobody asked in region {} may have the packet", regions.join(", "))
+        left_behind(&regions[..regions.len().min(place.region as usize)])
     };
     format!("{passed}; {found} is the next that may")
+}
+
+/// Why regions that come before the chosen one have not the packet.
+fn left_behind(regions: &[Region]) -> String {
+    use regions::Outcome::NobodyUsable;
+    let nobody = |region: &&Region| region.outcome == NobodyUsable;
+    let names: Vec<_> = regions.iter().filter(nobody).map(|r| r.region.as_str()).collect();
+    let others = regions.iter().filter(|region| !nobody(region));
+    let mut words: Vec<_> =
+        others.map(|r| format!("region {} {}", r.region, r.outcome.words())).collect();
+    if !names.is_empty() {
+        words.push(format!("nobody asked in region {} may have the packet", names.join(", ")));
+    }
+    words.join(", ")
 }
 
 /// Why the owner of a slot does not have the packet.

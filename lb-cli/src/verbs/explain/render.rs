@@ -1,6 +1,6 @@
 //! An explanation for people.
 
-use super::{Chosen, Explanation};
+use super::{Chosen, Explanation, regions::Outcome};
 use crate::output::{Grid, Report, fields};
 
 impl Report for Explanation {
@@ -20,10 +20,17 @@ impl Report for Explanation {
         }
         head.push(("verdict", self.verdict.into()));
         if let Some(Chosen { backend, region, next_hop, interface, .. }) = &self.choice {
-            head.push(("backend", format!("{backend}, region {region}")));
+            let region = region.as_ref().map_or_else(
+                || "in no region that the pool asks now".into(),
+                |region| format!("region {region}"),
+            );
+            head.push(("backend", format!("{backend}, {region}")));
             head.push(("next hop", format!("{next_hop} on interface {interface}")));
         }
         head.push(("why", self.why.clone()));
+        if let Some(regions) = self.regions() {
+            head.push(("regions", regions));
+        }
         let mut text = fields(&head);
         if !self.entries.is_empty() {
             text += "\n";
@@ -34,6 +41,15 @@ impl Report for Explanation {
 }
 
 impl Explanation {
+    /// What was made of each region that was asked, unless the first has the packet like any other.
+    fn regions(&self) -> Option<String> {
+        let asked = self.regions.iter().filter(|region| region.outcome != Outcome::NotAsked);
+        let words: Vec<_> =
+            asked.map(|region| format!("{} {}", region.region, region.outcome.words())).collect();
+        let usual = self.regions.first().is_none_or(|region| region.outcome == Outcome::Chosen);
+        (!usual && !words.is_empty()).then(|| words.join("; "))
+    }
+
     fn lists(&self) -> String {
         let mut grid = Grid::new(["REGION", "SLOT", "PLACE", "BACKEND", "STATE", "OUTCOME"]);
         for entry in &self.entries {

@@ -2,41 +2,27 @@
 
 use lb_common::{
     abi::{
+        clock::Coarse,
         descriptor::Descriptor,
-        member::MemberWord,
+        member::{MemberState, MemberWord},
         next_hop::NextHopWord,
         service::{SERVICE_BY_ADDRESS, Service},
         slot::RANKS_PER_SLOT,
         table_ref::TableRef,
         verdict::Verdict,
     },
-    path::{self, Observe, Outcome, Place, Tables, encapsulate},
+    flow_hash::FlowHash,
+    path::{self, Kind, Parsed, Place, Tables, choose, encapsulate, records},
 };
 
 use super::{
     Chosen, Entry, Explanation, ServicePart, Slot,
     flow::Flow,
     reason::{self, place_name},
+    recorder::{Looked, Recorder},
+    regions,
 };
 use crate::{names::Names, pinned};
-
-/// One entry that the decision looked at, or would have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Looked {
-    pub(super) place: Place,
-    pub(super) member: MemberWord,
-    /// `None`: it was not asked, another had the packet before.
-    pub(super) outcome: Option<Outcome>,
-}
-
-#[derive(Default)]
-struct Recorder(Vec<Looked>);
-
-impl Observe for Recorder {
-    fn entry(&mut self, place: Place, _: u16, member: MemberWord, outcome: Outcome) {
-        self.0.push(Looked { place, member, outcome: Some(outcome) });
-    }
-}
 
 /// A packet whose address, port and protocol no service has.
 pub(super) fn no_service(flow: &Flow) -> Explanation {
@@ -69,28 +55,50 @@ pub(super) fn explain<T: Tables>(
     }
 
     let mut recorder = Recorder::default();
+    let parsed = with_sequence(tables, descriptor, parsed);
     let forward = path::forward(tables, service, parsed, &mut recorder);
-    let choice = recorder.0.last().filter(|last| last.outcome == Some(Outcome::Chosen)).copied();
+    let choice = forward.as_ref().ok().map(|forward| forward.choice);
     let head = forward.and_then(|forward| {
         encapsulate::head(tables, &forward)?;
         Ok(())
     });
-    let looked = with_unasked(tables, descriptor, slot.map(|s| s.1), recorder.0);
+    if let Some(descriptor) = descriptor {
+        explanation.regions = regions::of(tables, names, descriptor, &recorder, choice.as_ref());
+    }
+    explanation.remembered = recorder.remembered.map(reason::memory_name);
+    let asked = std::mem::take(&mut recorder.looked);
+    let looked = with_unasked(tables, descriptor, slot.map(|s| s.1), asked);
     let region = |place: Place| region_name(tables, names, descriptor, place.region);
-    explanation.why = match head {
-        Ok(()) => reason::choice(&looked, &address_in(tables), &region),
-        Err(verdict) => reason::verdict(verdict),
+    explanation.why = match (head, choice, recorder.remembered) {
+        (Err(verdict), _, _) => reason::verdict(verdict),
+        (Ok(()), Some(choice), Some(by)) => {
+            reason::memory(by, flow.kind, &address_in(tables)(choice.member))
+        }
+        (Ok(()), Some(choice), None)
+            if flow.kind != Kind::OpenConnection && choice.member.state() != MemberState::Up =>
+        {
+            reason::last_resort(&address_in(tables)(choice.member))
+        }
+        (Ok(()), Some(choice), None) => {
+            let address = address_in(tables);
+            reason::beyond_limits(&explanation.regions, &address(choice.member))
+                .unwrap_or_else(|| reason::choice(&looked, &explanation.regions, &address))
+        }
+        (Ok(()), None, _) => String::new(),
     };
     explanation.verdict = head.map_or_else(Verdict::name, |()| Explanation::FORWARDED);
-    explanation.choice = choice.map(|looked| {
-        let hop = tables.next_hop(u32::from(looked.member.next_hop()));
-        let home = Place { region: 0, slot: slot.map(|s| s.1), entry: 0 };
+    explanation.choice = choice.as_ref().map(|choice| {
+        let hop = tables.next_hop(u32::from(choice.member.next_hop()));
         let hop = hop.unwrap_or(NextHopWord::UNRESOLVED);
+        let home = descriptor.zip(slot).and_then(|(descriptor, (hash, ..))| {
+            choose::home(tables, descriptor, FlowHash(hash)).ok()
+        });
+        let position = descriptor.and_then(|d| regions::position(tables, d, choice));
         Chosen {
-            backend: address_in(tables)(looked.member),
-            region: region(looked.place),
-            state: looked.member.state().name(),
-            owner: looked.place == home,
+            backend: address_in(tables)(choice.member),
+            region: position.map(|at| region_name(tables, names, descriptor, at)),
+            state: choice.member.state().name(),
+            owner: home.is_some_and(|home| choose::placed(home.member) == choice.placed()),
             next_hop: hop.mac().map(|byte| format!("{byte:02x}")).join(":"),
             interface: hop.interface(),
         }
@@ -148,9 +156,24 @@ fn region_name<T: Tables>(
     descriptor: Option<&Descriptor>,
     position: u32,
 ) -> String {
-    let index = descriptor.and_then(|d| d.groups.get(position as usize)).copied();
-    let group = index.and_then(|index| tables.group(index));
-    group.map_or_else(|| "?".into(), |group| names.region(group.region))
+    descriptor
+        .map_or_else(|| "?".into(), |descriptor| regions::name(tables, names, descriptor, position))
+}
+
+/// The packet of an open connection with the number that follows its SYN, where that is recorded and
+/// the connection has no exception yet: so it is the first of those that go by the record.
+fn with_sequence<T: Tables>(tables: &T, descriptor: Option<&Descriptor>, parsed: Parsed) -> Parsed {
+    let Some(descriptor) = descriptor.filter(|_| parsed.kind == Kind::OpenConnection) else {
+        return parsed;
+    };
+    if tables.exception(&parsed.flow).is_some() {
+        return parsed;
+    }
+    let identity = FlowHash::of(&parsed.flow, &descriptor.hash_key);
+    match records::youngest(tables, identity, Coarse::of(tables.now())) {
+        Some(record) => Parsed { sequence: record.number().wrapping_add(1), ..parsed },
+        None => parsed,
+    }
 }
 
 fn address_in<T: Tables>(tables: &T) -> impl Fn(MemberWord) -> String {
