@@ -14,8 +14,8 @@ use aya::{
     programs::links::{FdLink, PinnedLink},
 };
 use lb_daemon::dataplane::{
-    AllowLists, AttachedMode, Dataplane, Detached, Options, PinnedMaps, Pins, Prefix, Receiver,
-    ReceiverMaps, Role, XdpMode, detach,
+    AllowLists, AttachedMode, Dataplane, Detached, FlowTables, Options, PinnedMaps, Pins, Prefix,
+    Receiver, ReceiverMaps, Role, Rooms, XdpMode, detach,
 };
 use lb_tests::{
     harness,
@@ -36,6 +36,7 @@ fn main() -> ExitCode {
             ("a_start_that_fails_leaves_no_link", failed_start),
             ("what_is_no_longer_listed_is_detached", no_longer_listed),
             ("detach_removes_all_and_says_what", detach_removes_all),
+            ("tables_of_connections_are_as_large_as_asked_and_stay_so", rooms),
             ("pins_of_another_layout_are_refused", other_layout),
             ("a_directory_that_is_no_bpf_file_system_is_refused", no_bpffs),
             ("a_receivers_lists_follow_its_options", receiver_lists),
@@ -69,7 +70,7 @@ const GENERIC: u64 = 2;
 
 fn options(bpffs: &Path, interfaces: &[&str], mode: XdpMode) -> Options {
     let interfaces = interfaces.iter().map(|name| (*name).to_owned()).collect();
-    Options { bpffs: bpffs.into(), interfaces, mode }
+    Options { bpffs: bpffs.into(), interfaces, mode, rooms: Rooms::default() }
 }
 
 fn refusal<T>(opened: Result<T, impl std::error::Error>) -> Result<String> {
@@ -219,6 +220,35 @@ fn failed_start(sandbox: &Sandbox) -> Result<()> {
     ensure!(xdp("fa")?.is_none(), "a link that the failed start made is left");
     ensure!(link(&bpffs, Role::Balancer, "fb")?.0 == before.0, "the link from before is gone");
     ensure!(xdp("fb")?.is_some());
+    Ok(())
+}
+
+/// A pinned table keeps its size, and what is in it: a start with another wish is no reason to break
+/// open connections, nor to leave the host without daemon.
+fn rooms(sandbox: &Sandbox) -> Result<()> {
+    let bpffs = sandbox.bpffs("rooms")?;
+    let with = |exceptions, udp_flows| Options {
+        rooms: Rooms { exceptions, udp_flows },
+        ..options(&bpffs, &[], XdpMode::Auto)
+    };
+    let found = || -> Result<[u32; 4]> {
+        let tables = FlowTables::open(&bpffs)?;
+        let v4 = [tables.exceptions_v4.room(), tables.flows_v4.room()];
+        Ok([v4[0], tables.exceptions_v6.room(), v4[1], tables.flows_v6.room()])
+    };
+    drop(Dataplane::open(&with(Some(8_192), None))?);
+    ensure!(found()? == [8_192, 2_048, 262_144, 65_536], "{:?}", found()?);
+    let mut tables = FlowTables::open(&bpffs)?;
+    tables.exceptions_v4.set(&[1, 2], 3)?;
+    for asked in [Some(16_384), Some(4_096), None] {
+        drop(Dataplane::open(&with(asked, asked))?);
+        ensure!(found()? == [8_192, 2_048, 262_144, 65_536], "{asked:?}: {:?}", found()?);
+        let there = FlowTables::open(&bpffs)?.exceptions_v4.read(None, 100)?;
+        ensure!(there == (vec![([1, 2], 3)], None), "{there:?}");
+    }
+    detach(&bpffs, Role::Balancer)?;
+    drop(Dataplane::open(&with(None, Some(4_096)))?);
+    ensure!(found()? == [524_288, 131_072, 4_096, 1_024], "{:?}", found()?);
     Ok(())
 }
 

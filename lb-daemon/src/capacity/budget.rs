@@ -3,9 +3,19 @@ use lb_common::abi::{clock::EXCEPTION_LIFE, meter::LimitWord};
 /// Bits of a coarse unit in nanoseconds ([`lb_common::abi::clock::Coarse`]).
 const COARSE_BITS: u32 = 30;
 
+/// Entries that fit a table with `room` for so many exceptions: those of new connections placed away
+/// from home, and those of open ones that are adopted during a change of home. New ones come whenever a
+/// region is full, adoptions only with a change, which waits for them: three to one. Together they are
+/// never more than the table holds.
+pub fn shares(room: u32) -> [u32; 2] {
+    let adoptions = room / 4;
+    [room - adoptions, adoptions]
+}
+
 /// How fast exceptions may be added to a table with `room` for so many: so that within
 /// [`EXCEPTION_LIFE`] never more are than the table holds, and none that was used within that time has
-/// to go. Half of them may come at once, as when a region fills up, the others over that time. A table of less than 20 has a budget beyond its room.
+/// to go. Half of them may come at once, as when a region fills up, the others over that time. A table of
+/// less than 20 has a budget beyond its room.
 pub fn budget(room: u32) -> LimitWord {
     let half = (room / 2).max(1);
     let life = (EXCEPTION_LIFE << COARSE_BITS) * LimitWord::PER_NANOSECOND;

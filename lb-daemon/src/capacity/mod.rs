@@ -7,6 +7,6 @@ mod limit;
 #[cfg(test)]
 mod tests;
 
-pub use budget::budget;
+pub use budget::{budget, shares};
 pub use group::{Capacity, Member};
 pub use limit::{Share, is_lower};

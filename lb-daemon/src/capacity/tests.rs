@@ -91,6 +91,14 @@ fn limits_are_this_balancers_share() {
 }
 
 #[test]
+fn new_exceptions_and_adoptions_fit_one_table() {
+    assert_eq!(shares(524_288), [393_216, 131_072]);
+    for room in [0, 1, 3, 4_095, 16_777_216] {
+        assert_eq!(shares(room).iter().sum::<u32>(), room);
+    }
+}
+
+#[test]
 fn no_exception_goes_that_was_used_within_its_life() {
     const LIFE: Nanoseconds = 600 * SECOND;
     for room in [20, 1000, 131_072] {

@@ -8,7 +8,7 @@ use std::{
 use aya::{Ebpf, programs::Xdp};
 
 use super::{
-    AttachError, BpffsError, Interface, LoadError, MapsError, Pins, Role, XdpMode,
+    AttachError, BpffsError, Interface, LoadError, MapsError, Pins, Role, Rooms, XdpMode,
     attach::{self, remove_link},
     bpffs::{self, PinsLock},
     detach, loader,
@@ -23,6 +23,8 @@ pub struct Options {
     pub interfaces: Vec<String>,
     /// How the program is attached to them.
     pub mode: XdpMode,
+    /// How much the tables of a balancer hold.
+    pub rooms: Rooms,
 }
 
 /// Why the packet path cannot be set up.
@@ -72,7 +74,7 @@ impl Attached {
     ) -> Result<(Self, T), DataplaneError> {
         let pins = Pins::new(&options.bpffs, role);
         let lock = prepare(&pins, &options.bpffs)?;
-        let mut loaded = loader::load(role, &pins)?;
+        let mut loaded = loader::load(role, &pins, &options.rooms)?;
         let filled = fill()?;
         let interfaces = attach_all(&mut loaded, role, &pins, options)?;
         Ok((Self { pins, interfaces, _lock: lock }, filled))

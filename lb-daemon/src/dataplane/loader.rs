@@ -10,7 +10,7 @@ use aya::{
 
 use lb_common::abi::clock::{TICK, TICKS_AT_START, ticks_at_start};
 
-use super::{MapsError, Pins, Role, StubObject, clock, layout, objects};
+use super::{MapsError, Pins, Role, Rooms, StubObject, clock, layout, objects};
 
 /// Lines of the verifier's log that an error shows; the reason stands at the end.
 const LOG_LINES: usize = 24;
@@ -65,17 +65,20 @@ pub enum LoadError {
 ///
 /// # Errors
 /// [`LoadError`]; nothing that runs has changed then.
-pub(super) fn load(role: Role, pins: &Pins) -> Result<Ebpf, LoadError> {
+pub(super) fn load(role: Role, pins: &Pins, rooms: &Rooms) -> Result<Ebpf, LoadError> {
     let object = objects::object(role)?;
     let mut loader = EbpfLoader::new();
     // The programs read nothing of the kernel's own types.
     loader.btf(None);
     for shape in layout::shapes(role) {
         let pin = pins.map(shape.name);
-        if let Ok(map) = MapInfo::from_pin(&pin)
-            && let Some(difference) = shape.difference(&map)
-        {
+        let pinned = MapInfo::from_pin(&pin).ok();
+        if let Some(difference) = pinned.as_ref().and_then(|map| shape.difference(map)) {
             return Err(MapsError::Layout { path: pin, difference }.into());
+        }
+        let there = pinned.map(|map| map.max_entries());
+        if let Some(entries) = rooms.for_new(shape.name, there) {
+            loader.map_max_entries(shape.name, entries);
         }
         loader.map_pin_path(shape.name, pin);
     }

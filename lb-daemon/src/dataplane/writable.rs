@@ -70,12 +70,6 @@ impl WritableMaps {
         self.maps.pools.set_word(index, PoolLine::WORD, word.0);
     }
 
-    /// Closes a pool's gate, if the last placement away from home is still that of `last_away`: one
-    /// store.
-    pub fn clear_pool(&self, index: u32, last_away: u64) {
-        self.maps.pools.set_word(index, PoolLine::CLEARED, last_away);
-    }
-
     /// Changes a limit: one store.
     pub fn set_limit(&self, meter: u32, limit: LimitWord) {
         self.maps.meters.set_word(meter, 0, limit.0);
@@ -269,6 +263,5 @@ fn reset<const N: usize>(
 
 const _: () = assert!(std::mem::offset_of!(Backend, version) == BACKEND_MTU_WORD * 8);
 const _: () = assert!(std::mem::offset_of!(PoolLine, word) == PoolLine::WORD * 8);
-const _: () = assert!(std::mem::offset_of!(PoolLine, cleared) == PoolLine::CLEARED * 8);
 const _: () = assert!(std::mem::offset_of!(Meter, limit) == 0);
 const _: () = assert!(size_of::<TrafficCounter>() == 24);

@@ -2,7 +2,7 @@
 
 use lb_common::abi::{
     member::{MemberState, MemberWord},
-    meter::{EXCEPTIONS_V4, EXCEPTIONS_V6, LimitWord, NO_METER},
+    meter::{ADOPTIONS_V4, ADOPTIONS_V6, EXCEPTIONS_V4, EXCEPTIONS_V6, LimitWord, NO_METER},
 };
 
 use super::{
@@ -11,16 +11,21 @@ use super::{
     published::{PublishedGroup, PublishedMember, Terms},
 };
 use crate::{
-    capacity::{Capacity, Member, Share, budget, is_lower},
+    capacity::{Capacity, Member, Share, budget, is_lower, shares},
     dataplane::MapsError,
 };
 
 impl Reconciler {
     /// Says how fast exceptions may be added.
     pub(super) fn write_budgets(&self) {
-        for (meter, room) in
-            [EXCEPTIONS_V4, EXCEPTIONS_V6].into_iter().zip(self.maps.exception_room())
-        {
+        let [v4, v6] = self.maps.exception_room().map(shares);
+        let rooms = [
+            (EXCEPTIONS_V4, v4[0]),
+            (EXCEPTIONS_V6, v6[0]),
+            (ADOPTIONS_V4, v4[1]),
+            (ADOPTIONS_V6, v6[1]),
+        ];
+        for (meter, room) in rooms {
             self.maps.set_limit(meter, budget(room));
         }
     }

@@ -11,6 +11,7 @@ mod change;
 mod checksum;
 mod directory;
 mod error;
+mod gates;
 mod hops;
 mod hosts;
 mod limits;
@@ -31,6 +32,7 @@ pub use apply::Applied;
 pub use checksum::{TableChecksums, checksum};
 pub use directory::directory;
 pub use error::ReconcileError;
+pub use gates::{GateKeeper, Round};
 
 use lb_common::abi::clock::{Nanoseconds, USUAL_TICK};
 

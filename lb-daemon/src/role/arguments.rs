@@ -2,11 +2,11 @@
 
 use std::{net::IpAddr, path::PathBuf};
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, error::ErrorKind};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, error::ErrorKind, value_parser};
 
 use crate::{
     api::DEFAULT_SOCKET,
-    dataplane::{self, DEFAULT_BPFFS, Options, Prefix},
+    dataplane::{self, DEFAULT_BPFFS, Options, Prefix, Rooms},
     directory::DEFAULT_STATE_DIRECTORY,
     model::Name,
     plan::Sources,
@@ -54,6 +54,14 @@ pub(super) struct BalancerArguments {
     /// Unix socket to answer on
     #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET)]
     pub(super) socket: PathBuf,
+    /// Open IPv4 connections away from home to remember, 88 bytes each; a quarter as many of IPv6,
+    /// 112 bytes each [default: 524288, or as many as the pinned table has]
+    #[arg(long, value_name = "NUMBER", value_parser = room())]
+    exceptions: Option<u32>,
+    /// Flows of tracked UDP services over IPv4 to remember, sizes as above [default: 262144, or as
+    /// many as the pinned table has]
+    #[arg(long, value_name = "NUMBER", value_parser = room())]
+    udp_flows: Option<u32>,
 }
 
 #[derive(Args, Debug)]
@@ -101,11 +109,17 @@ impl PathArguments {
                 XdpMode::Native => dataplane::XdpMode::Native,
                 XdpMode::Generic => dataplane::XdpMode::Generic,
             },
+            rooms: Rooms::default(),
         }
     }
 }
 
 impl BalancerArguments {
+    pub(super) fn options(&self) -> Options {
+        let rooms = Rooms { exceptions: self.exceptions, udp_flows: self.udp_flows };
+        Options { rooms, ..self.path.options() }
+    }
+
     /// The sources that were given. A second one of a family ends the program as a wrong command
     /// line.
     pub(super) fn sources(&self) -> Sources {
@@ -122,6 +136,10 @@ impl BalancerArguments {
         }
         sources
     }
+}
+
+fn room() -> clap::builder::RangedI64ValueParser<u32> {
+    value_parser!(u32).range(i64::from(Rooms::LEAST)..=i64::from(Rooms::MOST))
 }
 
 /// The version, and which packet programs are inside.

@@ -14,7 +14,7 @@ use crate::{
     net::{self, NextHops},
     packets::Packets,
     plan::Sources,
-    reconcile::Reconciler,
+    reconcile::{GateKeeper, Reconciler},
     state::{Ended, Inbox, Sensors, Settings, State},
     stop::Stopper,
     watchdog::Watchdog,
@@ -26,7 +26,7 @@ const NEWS: usize = 4096;
 /// Runs until it is told to stop, or cannot go on.
 pub(super) async fn run(arguments: BalancerArguments) -> Result<(), Failure> {
     let given = arguments.sources();
-    let options = arguments.path.options();
+    let options = arguments.options();
     let store = store::open(&arguments.state_dir)?;
     let (_socket, listener) = Socket::bind(&arguments.socket)
         .map_err(|error| Failure::new(causes::of(&error)).hint(error.hint()))?;
@@ -38,6 +38,7 @@ pub(super) async fn run(arguments: BalancerArguments) -> Result<(), Failure> {
     let mut watchdog =
         Watchdog::from_environment().map_err(|error| Failure::new(causes::of(&error)))?;
     let (reconciles, checks) = (watchdog.register("reconcile"), watchdog.register("check"));
+    let rounds = watchdog.register("gates");
     let (stopper, stop) = Stopper::new();
     let (commands, asked) = Commands::channel();
     let (healthy, health) = mpsc::channel(NEWS);
@@ -53,7 +54,10 @@ pub(super) async fn run(arguments: BalancerArguments) -> Result<(), Failure> {
     let hops = NextHops::spawn(addresses, resolved).map_err(|e| Failure::of("next hops", &e))?;
     let inbox = Inbox { health, next_hops, commands: asked };
     let first = reconciles.clone();
-    let (mut state, thread) = on_own_thread(state.run(inbox, reconciles, stop.clone().wait()))?;
+    let state = state.run(inbox, reconciles, stop.clone().wait());
+    let (mut state, thread) = on_own_thread("state", state)?;
+    let keeper = GateKeeper::open(&options.bpffs).map_err(|error| Failure::of("gates", &error))?;
+    let (mut gates, gate_thread) = on_own_thread("gates", keeper.run(rounds, stop.clone().wait()))?;
     let mut server = tokio::spawn(api::serve(listener, commands, stop.clone()));
     let feeding = tokio::spawn(watchdog.run(first, stop.wait()));
 
@@ -72,6 +76,7 @@ pub(super) async fn run(arguments: BalancerArguments) -> Result<(), Failure> {
             _ => Failure::new("next hops: ended by themselves"),
         }),
         _ = prober => Err(Failure::new("health checks: ended by themselves")),
+        _ = &mut gates => Err(Failure::new("gates: their keeper ended by itself")),
     };
     stopper.stop();
     // Calls under way are answered within their deadline, the store is closed, the service manager
@@ -80,23 +85,25 @@ pub(super) async fn run(arguments: BalancerArguments) -> Result<(), Failure> {
         let _ = server.await;
     }
     let _ = thread.join();
+    let _ = gate_thread.join();
     let _ = feeding.await;
     end
 }
 
-/// Runs the state's loop on a thread of its own, which it may block.
-fn on_own_thread(
-    state: impl Future<Output = Ended> + Send + 'static,
-) -> Result<(oneshot::Receiver<Ended>, thread::JoinHandle<()>), Failure> {
+/// Runs a loop on a thread of its own, which it may block.
+fn on_own_thread<T: Send + 'static>(
+    name: &str,
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<(oneshot::Receiver<T>, thread::JoinHandle<()>), Failure> {
     let (sender, ended) = oneshot::channel();
     let runtime = Handle::current();
     let work = move || {
-        let ended = runtime.block_on(state);
+        let ended = runtime.block_on(work);
         // The program may have ended for another reason meanwhile.
         let _ = sender.send(ended);
     };
-    let thread = thread::Builder::new().name("state".into()).spawn(work);
-    Ok((ended, thread.map_err(|error| Failure::of("state thread", &error))?))
+    let thread = thread::Builder::new().name(name.into()).spawn(work);
+    Ok((ended, thread.map_err(|error| Failure::of(&format!("{name} thread"), &error))?))
 }
 
 /// The sources given, or else those of the interfaces.

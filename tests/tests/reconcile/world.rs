@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Result, ensure};
 use lb_common::abi::member::MemberState;
 use lb_daemon::{
-    dataplane::{Attached, Dataplane, Options, PinnedMaps, XdpMode},
+    dataplane::{Attached, Dataplane, Options, PinnedMaps, Rooms, XdpMode},
     ids::{Ids, Rests},
     model::{Configuration, Name},
     next_hop::NextHop,
@@ -57,7 +57,12 @@ impl World {
     }
 
     fn open(bpffs: &Path) -> Result<Self> {
-        let options = Options { bpffs: bpffs.into(), interfaces: vec![], mode: XdpMode::Auto };
+        let options = Options {
+            bpffs: bpffs.into(),
+            interfaces: vec![],
+            mode: XdpMode::Auto,
+            rooms: Rooms::default(),
+        };
         let mut world = Self {
             options,
             own: None,

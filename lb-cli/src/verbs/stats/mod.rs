@@ -1,5 +1,7 @@
-//! `spillway stats`: packets by verdict, traffic by service and by backend.
+//! `spillway stats`: packets by verdict, traffic by service and by backend, and what is remembered of
+//! connections.
 
+mod memory;
 mod receiver;
 mod verdict;
 
@@ -12,7 +14,7 @@ use lb_common::abi::{
 use lb_daemon::dataplane::{MapsError, PinnedMaps};
 use serde::Serialize;
 
-use self::{receiver::Receiver, verdict::Verdicts};
+use self::{memory::Remembered, receiver::Receiver, verdict::Verdicts};
 use crate::{
     arguments::Options,
     failure::Failure,
@@ -36,6 +38,7 @@ struct Stats {
     verdicts: Verdicts,
     services: Vec<ServiceRow>,
     backends: Vec<BackendRow>,
+    remembered: Remembered,
 }
 
 #[derive(Serialize)]
@@ -139,6 +142,7 @@ impl Report for Stats {
             text += "\n";
             text += &grid.lines();
         }
+        text += &self.remembered.table();
         text
     }
 }
@@ -151,6 +155,7 @@ impl Stats {
                 verdicts: maps.verdicts()?.into_iter().collect(),
                 services: services(&maps, &names)?,
                 backends: backends(&maps, &names)?,
+                remembered: Remembered::read(&options.bpffs, &maps, &names)?,
             })
         };
         read().map_err(|error| pinned::failure(&error))
@@ -201,6 +206,7 @@ mod tests {
                     traffic: traffic(1),
                 },
             ],
+            remembered: memory::tests::nothing(),
         }
     }
 
@@ -234,8 +240,12 @@ BACKEND   PACKETS  BYTES  CONNECTIONS  POOLS
 
     #[test]
     fn a_fresh_balancer_says_so() {
-        let stats =
-            Stats { verdicts: Verdicts(Vec::new()), services: Vec::new(), backends: Vec::new() };
+        let stats = Stats {
+            verdicts: Verdicts(Vec::new()),
+            services: Vec::new(),
+            backends: Vec::new(),
+            remembered: memory::tests::nothing(),
+        };
         assert_eq!(stats.table(), "no packets yet\n");
     }
 }

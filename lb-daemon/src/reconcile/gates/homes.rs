@@ -1,0 +1,110 @@
+//! What the maps say about an exception, for the time of a round.
+
+use std::collections::{BTreeMap, btree_map::Entry};
+
+use lb_common::{
+    abi::{
+        exception::ExceptionWord, host::HostWord, pool::PoolWord, record::Placed,
+        service::ServiceKey,
+    },
+    flow_hash::FlowTuple,
+    path::{self, Tables, choose},
+};
+
+use crate::dataplane::{Mapping, MapsError, PinnedMaps, ServiceView};
+
+/// Services that were met, as they are.
+pub(super) struct Homes<'m> {
+    maps: &'m PinnedMaps,
+    services: BTreeMap<ServiceKey, Option<ServiceView<'m>>>,
+}
+
+/// What the maps say about an exception.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// There is no such service.
+    NoService,
+    /// There is.
+    Service {
+        /// Its pool.
+        pool: u32,
+        /// What that had published.
+        published: PoolWord,
+        /// Its backend is gone.
+        gone: bool,
+        /// Without it the connection would be at the same place.
+        at_home: bool,
+    },
+}
+
+impl<'m> Homes<'m> {
+    pub(super) fn new(maps: &'m PinnedMaps) -> Self {
+        Self { maps, services: BTreeMap::new() }
+    }
+
+    /// What they say about one.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub(super) fn about(
+        &mut self,
+        flow: &FlowTuple,
+        word: ExceptionWord,
+    ) -> Result<Said, MapsError> {
+        let maps = self.maps;
+        let service = match self.services.entry(key(flow)) {
+            Entry::Occupied(there) => there.into_mut(),
+            Entry::Vacant(place) => place.insert(maps.service_view(&key(flow))?),
+        };
+        let Some(service) = service else { return Ok(Said::NoService) };
+        let placed = word.placed();
+        Ok(Said::Service {
+            pool: service.service().pool,
+            published: service.pool().word(),
+            gone: is_gone(maps, service, placed),
+            at_home: is_at_home(service, flow, placed),
+        })
+    }
+
+    /// Whether what was said still holds: a service may have come, or a pool's home changed, since.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub(super) fn holds(&self, flow: &FlowTuple, said: Said) -> Result<bool, MapsError> {
+        match said {
+            Said::NoService => Ok(self.maps.service(&key(flow))?.is_none()),
+            Said::Service { pool, published, .. } => Ok(self.maps.pool(pool) == published),
+        }
+    }
+}
+
+fn key(flow: &FlowTuple) -> ServiceKey {
+    ServiceKey {
+        address: flow.vip,
+        port: flow.service_port,
+        protocol: flow.protocol,
+        version: flow.version,
+    }
+}
+
+/// Whether nobody has a backend's number any more, or somebody else. The word of nobody is also that of
+/// a dead host behind no next hop, so then its pool is asked.
+fn is_gone(maps: &PinnedMaps, service: &ServiceView<'_, Mapping>, placed: Placed) -> bool {
+    let host = maps.host(placed.backend);
+    host.incarnation() != placed.incarnation
+        || host == HostWord::GONE && !service.pool().backends.contains_key(&placed.backend)
+}
+
+/// Whether a connection's home is there, by each meaning of home that counts.
+fn is_at_home(service: &ServiceView<'_, Mapping>, flow: &FlowTuple, placed: Placed) -> bool {
+    let published = service.pool().word();
+    [published.current(), published.former()].into_iter().filter(|version| *version != 0).all(
+        |version| {
+            service.descriptor(version).is_some_and(|descriptor| {
+                let hash = path::flow_hash(service.service(), descriptor, flow);
+                choose::home(service, descriptor, hash)
+                    .is_ok_and(|home| choose::placed(home.member) == placed)
+            })
+        },
+    )
+}

@@ -1,0 +1,126 @@
+//! The keeper of the gates: forgets exceptions that nobody needs, and closes the gates of pools whose
+//! connections are all at home.
+//!
+//! Packets open a gate by storing when they last placed a connection away from home; the keeper closes
+//! it by storing that very time as `cleared`, once the records of that time have expired and no
+//! exception is left. It has a thread and maps of its own and shares nothing with the state's loop. It
+//! remembers nothing that a start needs: what a dead daemon left open, the next one closes.
+
+mod homes;
+mod judge;
+mod pass;
+
+use std::{collections::BTreeMap, future::Future, path::Path, time::Duration};
+
+use lb_common::abi::clock::Coarse;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::{
+    causes,
+    dataplane::{Gates, MapsError, clock},
+    watchdog::Heartbeat,
+};
+use pass::Pass;
+
+/// Time between two rounds.
+const PACE: Duration = Duration::from_secs(1);
+/// Rest between two passes while a gate could be closed, in coarse units.
+const REST: u64 = Coarse::units(5);
+/// Rest between two passes while no gate could be, so that idle exceptions go all the same.
+const LONG_REST: u64 = Coarse::units(60);
+
+/// Keeps the gates.
+#[derive(Debug)]
+pub struct GateKeeper {
+    gates: Gates,
+    pass: Option<Pass>,
+    /// When the last pass ended.
+    ended: Option<Coarse>,
+}
+
+/// What a round of the keeper came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Round {
+    /// Nothing was to be done.
+    Idle,
+    /// It looked at some exceptions, and there are more.
+    UnderWay,
+    /// A pass over all of them is done.
+    Done {
+        /// Exceptions that it took out.
+        purged: u64,
+        /// Gates that it closed.
+        closed: usize,
+    },
+}
+
+impl GateKeeper {
+    /// A keeper of the gates in the pinned maps.
+    ///
+    /// # Errors
+    /// [`MapsError`] says which pin is missing, forbidden or of another layout.
+    pub fn open(bpffs: &Path) -> Result<Self, MapsError> {
+        Ok(Self { gates: Gates::open(bpffs)?, pass: None, ended: None })
+    }
+
+    /// Keeps them until `stop` is done. It blocks its thread while it works, so it should have one of
+    /// its own.
+    pub async fn run(mut self, heartbeat: Heartbeat, stop: impl Future<Output = ()>) {
+        tokio::pin!(stop);
+        let mut turns = interval(PACE.min(heartbeat.interval()));
+        turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut said = None;
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut stop => return,
+                _ = turns.tick() => {}
+            }
+            let failed = self.turn().err();
+            if failed.is_some() && failed != said {
+                tracing::warn!(error = failed, "gates: exceptions are not looked after");
+            }
+            said = failed;
+            heartbeat.beat();
+        }
+    }
+
+    fn turn(&mut self) -> Result<(), String> {
+        let now = clock::now().map_err(|error| causes::of(&error))?;
+        let round = self.round(Coarse::of(now)).map_err(|error| causes::of(&error))?;
+        if let Round::Done { purged, closed } = round
+            && (purged, closed) != (0, 0)
+        {
+            tracing::debug!(purged, closed, "gates");
+        }
+        Ok(())
+    }
+
+    /// One round: a bounded number of exceptions is looked at.
+    ///
+    /// # Errors
+    /// What the kernel answers; the next round begins a new pass.
+    pub fn round(&mut self, now: Coarse) -> Result<Round, MapsError> {
+        let Some(mut pass) = self.pass.take().or_else(|| self.begin(now)) else {
+            return Ok(Round::Idle);
+        };
+        self.ended = Some(now);
+        match pass.round(&mut self.gates, now)? {
+            None => {
+                self.pass = Some(pass);
+                Ok(Round::UnderWay)
+            }
+            Some(outcome) => Ok(Round::Done { purged: outcome.purged, closed: outcome.closed }),
+        }
+    }
+
+    /// A new pass, where it is time for one.
+    fn begin(&self, now: Coarse) -> Option<Pass> {
+        let open: Vec<_> = self.gates.open_pools().collect();
+        let ripe = open.iter().filter(|(_, line)| judge::is_ripe(line, now));
+        let ripe: BTreeMap<_, _> = ripe.map(|(pool, line)| (*pool, line.last_away)).collect();
+        let rest = if ripe.is_empty() { LONG_REST } else { REST };
+        let rested = self.ended.is_none_or(|ended| now.0.saturating_sub(ended.0) >= rest);
+        (rested && !open.is_empty()).then(|| Pass::begin(ripe))
+    }
+}
