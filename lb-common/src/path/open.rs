@@ -85,7 +85,7 @@ fn away<T: Tables + ?Sized, O: Observe>(
     if !ask.tcp_has(tcp::RST) {
         let v4 = ask.is_v4();
         let budget = if v4 { meter::EXCEPTIONS_V4 } else { meter::EXCEPTIONS_V6 };
-        let done = insert(tables, ask, budget, placed, now);
+        let done = insert(tables, ask, budget, (placed, found), now);
         tables.count(if done { Event::ExceptionInserted } else { Event::ExceptionRefused });
     }
     Some(choice)
@@ -163,19 +163,22 @@ fn adopt<T: Tables + ?Sized>(tables: &T, ask: &Ask<'_>, former: &Home, now: Coar
     set_away(tables, ask, now);
     let v4 = ask.is_v4();
     let budget = if v4 { meter::ADOPTIONS_V4 } else { meter::ADOPTIONS_V6 };
-    let done = insert(tables, ask, budget, placed(former.member), now);
+    let found = handshake(tables, ask, Line::of(ask.identity(), now));
+    let done = insert(tables, ask, budget, (placed(former.member), found), now);
     tables.count(if done { Event::Adopted } else { Event::AdoptionRefused });
 }
 
-/// Adds an exception, if there is budget for one.
+/// Adds an exception, if there is budget for one; with a mark, if the SYN that would have marked it came
+/// before it.
 #[inline(always)]
 fn insert<T: Tables + ?Sized>(
     tables: &T,
     ask: &Ask<'_>,
     budget: u32,
-    placed: Placed,
+    (placed, found): (Placed, Found),
     now: Coarse,
 ) -> bool {
-    tables.debit(budget, tables.now())
-        && tables.insert_exception(&ask.flow(), ExceptionWord::new(placed, now))
+    let word = ExceptionWord::new(placed, now);
+    let word = if found.is_superseded() { word.marked(now) } else { word };
+    tables.debit(budget, tables.now()) && tables.insert_exception(&ask.flow(), word)
 }

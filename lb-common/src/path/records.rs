@@ -51,13 +51,14 @@ impl Line {
     }
 }
 
-/// What records say of a packet, in one word: `{backend 23, home 1, incarnation 8, found 1, dropped 1}`
-/// from the low end.
+/// What records say of a packet, in one word:
+/// `{backend 23, home 1, incarnation 8, found 1, dropped 1, superseded 1}` from the low end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found(pub u64);
 
 const FOUND: u64 = 1 << 32;
 const DROPPED: u64 = 1 << 33;
+const SUPERSEDED: u64 = 1 << 34;
 
 impl Found {
     /// Nothing.
@@ -92,6 +93,13 @@ impl Found {
     #[inline(always)]
     pub const fn dropped(self) -> bool {
         self.0 & DROPPED != 0
+    }
+
+    /// Whether the flow has a SYN on record, later than what was found, to which the packet does not
+    /// belong: that of a connection that may take this one's place.
+    #[inline(always)]
+    pub const fn is_superseded(self) -> bool {
+        self.0 & SUPERSEDED != 0
     }
 }
 
@@ -163,7 +171,7 @@ pub fn youngest<T: Tables + ?Sized>(tables: &T, identity: FlowHash, now: Coarse)
 #[inline(always)]
 pub fn handshake<T: Tables + ?Sized>(tables: &T, line: Line, segment: Segment) -> Found {
     let (mut found, mut nearest) = (Found::NOTHING, u64::MAX);
-    let mut dropped = 0;
+    let (mut dropped, mut youngest_other) = (0, u64::MAX);
     for cell in 0..CELLS_PER_LINE {
         let Some(record) = tables.record(line.index(), cell) else { break };
         if !record.counts(line.tag(), line.now) {
@@ -179,7 +187,14 @@ pub fn handshake<T: Tables + ?Sized>(tables: &T, line: Line, segment: Segment) -
         } else if !segment.ends() && beyond.wrapping_neg().wrapping_sub(1) < APPROACH {
             tables.set_record(line.index(), cell, Record { who: 0, what: 0 });
             dropped = DROPPED;
+        } else {
+            // Of one age, one whose number is still ahead of the packet is the later one.
+            let other = record.age(line.now) << 1 | (beyond >> 31 ^ 1) as u64;
+            if other < youngest_other {
+                youngest_other = other;
+            }
         }
     }
-    Found(found.0 | dropped)
+    let superseded = if youngest_other < (nearest >> 31 | 1) { SUPERSEDED } else { 0 };
+    Found(found.0 | dropped | superseded)
 }

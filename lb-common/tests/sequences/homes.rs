@@ -104,3 +104,16 @@ fn a_handshake_across_a_change_of_home_stays_where_it_began() {
         assert_eq!(world.ack(client(port), 902_000), Ok(at));
     }
 }
+
+#[test]
+fn a_late_packet_that_is_adopted_leaves_the_next_connection_alone() {
+    let world = turned();
+    assert_eq!(world.open(client(1), 100), 1);
+    publish(&world, PoolWord::new(2, 1));
+    assert_eq!(world.syn(client(1), 4_000_000), Ok(3), "the port's next connection");
+    publish(&world, PoolWord::new(2, 1).adopting());
+    assert_eq!(world.ack(client(1), 80_000), Ok(1), "the last of the one before");
+    assert_eq!(world.exception(client(1)), Some((1, true)));
+    assert_eq!(world.ack(client(1), 4_000_001), Ok(3));
+    assert_eq!(world.ack(client(1), 4_900_000), Ok(3));
+}

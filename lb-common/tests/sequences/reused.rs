@@ -1,6 +1,6 @@
 //! A port that is used again is another connection, and the old one's memory does not catch it.
 
-use lb_common::abi::event::Event;
+use lb_common::abi::{event::Event, meter::LimitWord};
 
 use crate::world::{FIN, RST, World, client};
 
@@ -144,4 +144,43 @@ fn of_two_numbers_close_together_the_later_connection_is_meant() {
     assert_eq!(world.syn(client(1), 6_000), Ok(3));
     assert_eq!(world.ack(client(1), 6_001), Ok(3));
     assert_eq!(world.ack(client(1), 6_000_000), Ok(3));
+}
+
+#[test]
+fn an_exception_that_comes_after_the_next_syn_is_marked_for_it() {
+    // The budget refused the first connection; its late packet is what finds budget, when the next
+    // connection's SYN has gone elsewhere.
+    for pause in [0, 2] {
+        let mut world = World::two_regions();
+        world.room_at_home(1);
+        assert_eq!(world.open(client(1), 100), 1);
+        world.sleep(50);
+        assert_eq!(world.syn(client(2), 500), Ok(3));
+        world.budget(LimitWord::CLOSED);
+        assert_eq!(world.ack(client(2), 501), Ok(3));
+        assert_eq!(world.exception(client(2)), None);
+        world.budget(LimitWord::UNLIMITED);
+        world.sleep(pause);
+        world.limit(0, 10, 10);
+        assert_eq!(world.syn(client(2), 4_000_000), Ok(1));
+        assert_eq!(world.send(client(2), FIN, 900), Ok(3));
+        assert_eq!(world.exception(client(2)), Some((3, true)));
+        assert_eq!(world.ack(client(2), 4_000_001), Ok(1));
+        assert_eq!(world.ack(client(2), 4_800_000), Ok(1));
+    }
+}
+
+#[test]
+fn an_exception_of_the_later_of_two_connections_has_no_mark() {
+    for pause in [0, 2] {
+        let mut world = World::two_regions();
+        world.room_at_home(1);
+        assert_eq!(world.syn(client(1), 500), Ok(1));
+        assert_eq!(world.send(client(1), RST, 501), Ok(1));
+        world.sleep(pause);
+        assert_eq!(world.open(client(1), 4_000_000), 3);
+        assert_eq!(world.exception(client(1)), Some((3, false)));
+        assert_eq!(world.send(client(1), FIN, 501), Ok(3), "late, and too late");
+        assert_eq!(world.ack(client(1), 4_800_000), Ok(3));
+    }
 }

@@ -15,7 +15,7 @@ use lb_common::{
         event::Event,
         exception::ExceptionWord,
         member::MemberState,
-        meter::{FIRST_METER, LimitWord},
+        meter::{EXCEPTIONS_V4, FIRST_METER, LimitWord},
         pool::PoolLine,
         verdict::Verdict,
     },
@@ -81,6 +81,11 @@ impl World {
         for descriptor in &mut self.twin.descriptors {
             descriptor.flags |= LIMITED;
         }
+    }
+
+    /// How many IPv4 exceptions may be added in a time.
+    pub fn budget(&self, limit: LimitWord) {
+        self.twin.meters[EXCEPTIONS_V4 as usize].0.set(limit);
     }
 
     /// Region 0 has room for `burst` connections and then for one a minute.
@@ -179,7 +184,8 @@ impl World {
 
     /// Home of a flow: the owner of its slot in the first group.
     pub fn home(&self, flow: &FlowTuple) -> u32 {
-        let descriptor = &self.twin.descriptors[1];
+        let current = self.twin.pools[0].get().versions().current();
+        let descriptor = &self.twin.descriptors[current as usize];
         let service = self.twin.services.values().find(|s| s.key.port == flow.service_port);
         let hash = path::flow_hash(service.unwrap(), descriptor, flow);
         let head = &descriptor.home;
@@ -233,7 +239,12 @@ impl World {
         [offered, admitted, spilled_in, spilled_out, refused, overrun]
     }
 
-    /// Connections that a meter counts as taken beyond now, times its interval.
+    /// How often an event was counted.
+    pub fn counted(&self, event: Event) -> u64 {
+        self.twin.events.borrow().get(&event).copied().unwrap_or(0)
+    }
+
+    /// When a region's limit would have its next connection arrive.
     pub fn arrival(&self, region: usize) -> u64 {
         self.twin.meters[FIRST_METER as usize + region].1.get()
     }
