@@ -1,0 +1,72 @@
+//! A search for a sequence that moves an open connection: random interleavings of packets, limits,
+//! states, time and the daemon's part, against an oracle that knows of each connection only which host
+//! answered its SYN ([`oracle`]).
+//!
+//! The seed is fixed, so that each run tries the same cases; `PROPTEST_CASES` asks for more of them,
+//! `PROPTEST_RNG_SEED` for others.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+#[path = "../twin/mod.rs"]
+mod twin;
+#[path = "../world/mod.rs"]
+mod world;
+
+mod act;
+mod oracle;
+mod run;
+
+use std::{cell::RefCell, collections::BTreeMap};
+
+use lb_common::abi::event::Event;
+use proptest::test_runner::{Config, RngSeed, TestRunner};
+
+/// Cases where the environment does not say otherwise: a few seconds.
+const CASES: u32 = 300;
+
+fn config() -> Config {
+    let said = |name: &str| std::env::var_os(name).is_some();
+    let mut config = Config { failure_persistence: None, ..Config::default() };
+    if !said("PROPTEST_CASES") {
+        config.cases = CASES;
+    }
+    if !said("PROPTEST_RNG_SEED") {
+        config.rng_seed = RngSeed::Fixed(3);
+    }
+    config
+}
+
+#[test]
+fn no_open_connection_is_moved_whose_host_lives() {
+    let seen: RefCell<BTreeMap<Event, u64>> = RefCell::default();
+    let (cleared, checked) = (RefCell::new(0), RefCell::new(0));
+    let tried = TestRunner::new(config()).run(&act::plays(), |play| {
+        let end = run::run(&play);
+        for event in Event::ALL {
+            *seen.borrow_mut().entry(*event).or_default() += end.world.counted(*event);
+        }
+        *cleared.borrow_mut() += end.cleared;
+        *checked.borrow_mut() += end.checked;
+        Ok(())
+    });
+    if let Err(failure) = tried {
+        panic!("{failure}");
+    }
+    // A search that never came to where the rules matter would prove nothing.
+    let seen = seen.into_inner();
+    for event in [
+        Event::ExceptionInserted,
+        Event::ExceptionRefused,
+        Event::ExceptionHit,
+        Event::ExceptionReplaced,
+        Event::ExceptionMarked,
+        Event::SynRepeated,
+        Event::HeldAtHome,
+        Event::RecordDropped,
+        Event::Adopted,
+    ] {
+        assert!(seen[&event] > 0, "{event:?} never came");
+    }
+    let (cleared, checked) = (cleared.into_inner(), checked.into_inner());
+    assert!(cleared > 0, "the gate was never cleared");
+    assert!(checked > 1_000, "{checked} packets of open connections");
+}

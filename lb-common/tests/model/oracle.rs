@@ -1,0 +1,49 @@
+//! What is known of a connection without knowing how the balancer works: who answered it.
+
+use crate::world::SECOND;
+
+/// A SYN is repeated, and a SYN-ACK answered, within this time of the SYN: a little less than what a
+/// record lasts (60 units of 1.0737 s, the first of them begun).
+pub(crate) const HANDSHAKE: u64 = 63 * SECOND;
+/// A connection that was used within this time is not moved.
+pub(crate) const USED: u64 = 600 * SECOND;
+
+/// A connection of a client, of which at least one SYN was answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Connection {
+    /// Its SYN's number.
+    pub(crate) number: u32,
+    /// The next number of its stream.
+    pub(crate) next: u32,
+    /// Backend that has its last SYN: the one whose SYN-ACK the client goes on with.
+    pub(crate) host: u32,
+    /// That host died meanwhile, or an exception was refused: it may go anywhere.
+    pub(crate) lost: bool,
+    /// Whether the handshake is over.
+    pub(crate) open: bool,
+    /// Whether its SYN may have gone home without a trace: no limits, and the gate was shut.
+    pub(crate) untraced: bool,
+    /// Its last packet that counts.
+    pub(crate) used: u64,
+}
+
+/// A port's connections.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Port {
+    pub(crate) now: Option<Connection>,
+    /// Where the connection before ended, and whether the one of now begins far from there.
+    pub(crate) before: Option<(u32, bool)>,
+    /// When its last SYNs came, forged ones as well.
+    pub(crate) recent: [u64; 3],
+    /// When the last forged one came.
+    pub(crate) forged: Option<u64>,
+    /// When the last one came that began close above the connection before.
+    pub(crate) close: Option<u64>,
+}
+
+impl Connection {
+    /// Whether a packet of it now must go to its host.
+    pub(crate) fn binds(&self, now: u64) -> bool {
+        !self.lost && now - self.used <= if self.open { USED } else { HANDSHAKE }
+    }
+}

@@ -1,0 +1,296 @@
+//! Plays a case.
+
+use lb_common::abi::{
+    descriptor::{ISOLATED, LIMITED},
+    event::Event,
+    member::MemberState,
+    meter::LimitWord,
+    pool::{PoolLine, PoolWord},
+    service::{SERVICE_BY_ADDRESS, SERVICE_REJECTS},
+};
+
+use crate::{
+    act::{Act, CLIENTS, Late, Limit, MEMBERS, Number, Play, REGIONS},
+    oracle::{Connection, HANDSHAKE, Port, USED},
+    twin::Twin,
+    world::{ACK, Client, FIN, NONE, RST, SECOND, Went, World},
+};
+
+/// What became of a case.
+pub(crate) struct Run {
+    pub(crate) world: World,
+    ports: [Port; CLIENTS as usize],
+    /// Since when connections at their former home are adopted.
+    adopting: Option<u64>,
+    /// How often the gate was shut after it had been open.
+    pub(crate) cleared: u64,
+    /// Packets of open connections whose host was known.
+    pub(crate) checked: u64,
+}
+
+pub(crate) fn run(play: &Play) -> Run {
+    let mut run = Run {
+        world: world(play),
+        ports: [Port::default(); CLIENTS as usize],
+        adopting: None,
+        cleared: 0,
+        checked: 0,
+    };
+    for &act in &play.acts {
+        run.act(act);
+        // Packets of one moment are no two events of one cause.
+        run.world.sleep_ns(1_000_000);
+    }
+    run
+}
+
+/// Regions of two members and seven slots each; descriptor 2 asks them the other way round.
+fn world(play: &Play) -> World {
+    let lists = || (0..7).map(|slot| [slot % 2, 1 - slot % 2, NONE, NONE]).collect();
+    let flags = if play.by_address { SERVICE_BY_ADDRESS } else { 0 }
+        | if play.rejects { SERVICE_REJECTS } else { 0 };
+    let regions: Vec<_> = (0..REGIONS).map(|_| (lists(), MEMBERS as u8)).collect();
+    let mut twin = Twin::new(&regions, 4).with_service("198.51.100.1", 80, 6, flags);
+    let current = &mut twin.descriptors[1];
+    current.flags =
+        if play.limited { LIMITED } else { 0 } | if play.isolated { ISOLATED } else { 0 };
+    let mut other = *current;
+    other.groups[..REGIONS].reverse();
+    let first = twin.groups[other.groups[0] as usize];
+    (other.home, other.home_meter) = (first.head, first.meter);
+    twin.descriptors.push(other);
+    World::of(twin)
+}
+
+/// By address, clients of one address would all be in one slot.
+fn client(n: u16) -> Client {
+    Client([192, 0, 2, (n / 2) as u8], 1_000 + n)
+}
+
+impl Run {
+    fn now(&self) -> u64 {
+        self.world.twin.now.get()
+    }
+
+    fn act(&mut self, act: Act) {
+        match act {
+            Act::Syn(port, number) => self.syn(port, number),
+            Act::Repeat(port) => self.repeat(port),
+            Act::Ack(port, beyond) => self.establish(port, beyond),
+            Act::Data(port, bytes) => self.segment(port, ACK, bytes),
+            Act::KeepAlive(port) => self.segment(port, ACK, 0_u32.wrapping_sub(1)),
+            Act::Fin(port) => self.end(port, FIN),
+            Act::Rst(port) => self.end(port, RST),
+            Act::Late(port, late) => self.late(port, late),
+            Act::Forge(port, ahead) => self.forge(port, ahead),
+            Act::Pass(port) => {
+                self.forge(port, 2_500_000);
+                for bytes in core::iter::repeat_n(900_000, 2).chain([14_600; 60]) {
+                    self.segment(port, ACK, bytes);
+                }
+            }
+            Act::Limit(region, limit) => self.limit(region, limit),
+            Act::State(region, rank, state) => self.state(region, rank, state),
+            Act::Budget(burst) => self.budget(burst),
+            Act::Sleep(time) => self.world.sleep_ns(time),
+            Act::Daemon => {
+                let open = !self.world.is_gate_closed();
+                self.world.daemon();
+                self.cleared += u64::from(open && self.world.is_gate_closed());
+            }
+            Act::Home => self.home(),
+        }
+    }
+
+    /// A new connection; what the port had before is over, with nothing more said.
+    fn syn(&mut self, port: u16, number: Number) {
+        let before = self.ports[port as usize].now.map_or(0, |connection| connection.next);
+        let (number, far) = match number {
+            // Beyond 16 MiB on either side.
+            Number::Far(any) => {
+                (before.wrapping_add((1 << 24) + any % ((1 << 31) - (1 << 24))), true)
+            }
+            // Two SYNs whose windows overlap and a forged one on top are too much: each packet of the
+            // later connection may be one of the earlier one.
+            Number::Beyond(_) if self.is_recent(self.ports[port as usize].forged) => return,
+            Number::Beyond(by) => (before.wrapping_add(by), false),
+        };
+        if self.ports[port as usize].now.is_some() {
+            self.ports[port as usize].before = Some((before, far));
+        }
+        self.ports[port as usize].now = None;
+        if !far {
+            self.ports[port as usize].close = Some(self.now());
+        }
+        self.ports[port as usize].recent.rotate_right(1);
+        self.ports[port as usize].recent[0] = self.now();
+        let line = self.world.twin.pools[0].get();
+        let untraced = self.world.twin.descriptors[1].flags & LIMITED == 0
+            && line.is_gate_closed()
+            && line.versions().former() == 0;
+        let Ok(host) = self.world.syn(client(port), number) else { return };
+        let (next, used) = (number.wrapping_add(1), self.now());
+        let (open, lost) = (false, false);
+        let connection = Connection { number, next, host, lost, open, untraced, used };
+        self.ports[port as usize].now = Some(connection);
+    }
+
+    fn repeat(&mut self, port: u16) {
+        let Some(mut connection) = self.ports[port as usize].now else { return };
+        if connection.open {
+            return;
+        }
+        let went = self.world.syn(client(port), connection.number);
+        if connection.binds(self.now()) && !connection.untraced {
+            assert_eq!(went, Ok(connection.host), "a repeated SYN of {port} {connection:?}");
+        }
+        let Ok(host) = went else { return };
+        // Without a trace of the first decision nobody knows whose answer comes first.
+        let lost = connection.untraced && host != connection.host;
+        connection = Connection { host, lost, used: self.now(), ..connection };
+        self.ports[port as usize].now = Some(connection);
+    }
+
+    /// The packet that ends the handshake, `beyond` bytes into the stream: those before it are lost.
+    fn establish(&mut self, port: u16, beyond: u32) {
+        let Some(connection) = &mut self.ports[port as usize].now else { return };
+        if connection.open || !connection.binds(self.world.twin.now.get()) {
+            return;
+        }
+        connection.next = connection.number.wrapping_add(1 + beyond);
+        self.check(port, ACK);
+        if let Some(connection) = &mut self.ports[port as usize].now {
+            connection.open = true;
+        }
+    }
+
+    fn segment(&mut self, port: u16, flags: u8, bytes: u32) {
+        let Some(connection) = &mut self.ports[port as usize].now else { return };
+        if !connection.open {
+            return;
+        }
+        let next = connection.next;
+        connection.next = next.wrapping_add(bytes);
+        self.check(port, flags);
+        if bytes == u32::MAX
+            && let Some(connection) = &mut self.ports[port as usize].now
+        {
+            connection.next = next;
+        }
+    }
+
+    fn end(&mut self, port: u16, flags: u8) {
+        self.segment(port, flags, 0);
+    }
+
+    /// Sends what is next of a connection, which must go to its host.
+    fn check(&mut self, port: u16, flags: u8) {
+        let Some(connection) = self.ports[port as usize].now else { return };
+        let refused = self.refused();
+        let went = self.world.send(client(port), flags, connection.next);
+        let now = self.now();
+        let idle = connection.open && now - connection.used > USED;
+        if connection.binds(now) {
+            assert_eq!(went, Ok(connection.host), "a packet of {port} {connection:?} at {now}");
+            self.checked += 1;
+        }
+        let lost = connection.lost || idle || self.refused() != refused;
+        let used = now;
+        self.ports[port as usize].now = Some(Connection { lost, used, ..connection });
+    }
+
+    /// Whether records of that time may count.
+    fn is_recent(&self, time: Option<u64>) -> bool {
+        time.is_some_and(|time| self.now() - time <= 2 * HANDSHAKE)
+    }
+
+    fn refused(&self) -> u64 {
+        self.world.counted(Event::ExceptionRefused) + self.world.counted(Event::AdoptionRefused)
+    }
+
+    /// Whoever it goes to: it is of no connection that is still there. What is late and goes on close
+    /// below a number makes a record go (`records::APPROACH`), so it comes only where that is far; and
+    /// together with a forged SYN it is what a forged ACK would be.
+    fn late(&mut self, port: u16, late: Late) {
+        let Some((end, far)) = self.ports[port as usize].before else { return };
+        if self.is_recent(self.ports[port as usize].forged) {
+            return;
+        }
+        let flags = match late {
+            Late::Ack if far => ACK,
+            Late::Ack => return,
+            Late::Fin => FIN,
+            Late::Rst => RST,
+        };
+        let _: Went = self.world.send(client(port), flags, end);
+    }
+
+    /// A line of records has four cells: whoever forges four SYNs of a flow while its handshake lasts
+    /// does take its record away.
+    fn forge(&mut self, port: u16, ahead: u32) {
+        let now = self.now();
+        if self.is_recent(self.ports[port as usize].close) {
+            return;
+        }
+        let recent = &mut self.ports[port as usize].recent;
+        if recent.iter().filter(|&&time| now - time <= 2 * HANDSHAKE).count() >= 3 {
+            return;
+        }
+        recent.rotate_right(1);
+        recent[0] = now;
+        self.ports[port as usize].forged = Some(now);
+        let next = self.ports[port as usize].now.map_or(0, |connection| connection.next);
+        let _: Went = self.world.syn(client(port), next.wrapping_add(ahead));
+    }
+
+    fn limit(&mut self, region: usize, limit: Limit) {
+        if self.world.twin.descriptors[1].flags & LIMITED == 0 {
+            return;
+        }
+        let per = |time: u64| time * LimitWord::PER_NANOSECOND;
+        let limit = match limit {
+            Limit::Unlimited => LimitWord::UNLIMITED,
+            Limit::Closed => LimitWord::CLOSED,
+            Limit::OneAMinute => LimitWord::new(per(60 * SECOND), 1),
+            Limit::TenASecond => LimitWord::new(per(SECOND / 10), 2),
+        };
+        self.world.set_limit(region, limit);
+    }
+
+    fn state(&mut self, region: usize, rank: u32, state: MemberState) {
+        self.world.set(region, rank, state);
+        if state == MemberState::Dead {
+            let host = 1 + region as u32 * MEMBERS + rank;
+            for connection in self.ports.iter_mut().filter_map(|port| port.now.as_mut()) {
+                connection.lost |= connection.host == host;
+            }
+        }
+    }
+
+    fn budget(&mut self, burst: Option<u32>) {
+        let slow = |burst| LimitWord::new(60 * SECOND * LimitWord::PER_NANOSECOND, burst);
+        let limit = burst.map_or(LimitWord::UNLIMITED, slow);
+        self.world.budget(limit);
+    }
+
+    /// A change of home begins, goes on to its last part, or ends when that lasted for as long as a
+    /// connection may be idle.
+    fn home(&mut self) {
+        let versions = self.world.twin.pools[0].get().versions();
+        let (current, former) = (versions.current(), versions.former());
+        let word = match (former, self.adopting) {
+            (0, _) => PoolWord::new(3 - current, current),
+            (_, None) => {
+                self.adopting = Some(self.now());
+                versions.adopting()
+            }
+            (_, Some(since)) if self.now() - since <= USED => return,
+            _ => {
+                self.adopting = None;
+                PoolWord::new(current, 0)
+            }
+        };
+        let line = &self.world.twin.pools[0];
+        line.set(PoolLine { word: word.0, ..line.get() });
+    }
+}
