@@ -9,7 +9,9 @@ use lb_common::abi::{
     host::HostWord,
     limits::{DEFAULT_EXCEPTIONS_V4, DEFAULT_EXCEPTIONS_V6},
     member::{MemberState, MemberWord},
-    meter::{EXCEPTIONS_V4, EXCEPTIONS_V6, FIRST_METER, LimitWord, NO_METER},
+    meter::{
+        ADOPTIONS_V4, ADOPTIONS_V6, EXCEPTIONS_V4, EXCEPTIONS_V6, FIRST_METER, LimitWord, NO_METER,
+    },
     next_hop::NextHopWord,
 };
 use lb_daemon::{
@@ -97,13 +99,20 @@ pub(crate) fn member(
     Ok(())
 }
 
-/// Nobody shares a meter, and nobody has one of the packet path's own; of exceptions half the room may
-/// be taken at once.
+/// Nobody shares a meter, and nobody has one of the packet path's own; of exceptions half of what may be
+/// added may be so at once, new ones and adopted ones three to one, and together they leave each CPU the
+/// 128 free places that it may keep for itself.
 pub(crate) fn meters(maps: &PinnedMaps) -> Result<()> {
-    for (meter, room) in
-        [(EXCEPTIONS_V4, DEFAULT_EXCEPTIONS_V4), (EXCEPTIONS_V6, DEFAULT_EXCEPTIONS_V6)]
-    {
-        ensure!(maps.limit(meter).burst() == u64::from(room) / 2, "{:?}", maps.limit(meter));
+    let cpus = u32::try_from(aya::util::nr_cpus().map_err(|(_, error)| error)?)?;
+    for (new, adopted, room) in [
+        (EXCEPTIONS_V4, ADOPTIONS_V4, DEFAULT_EXCEPTIONS_V4),
+        (EXCEPTIONS_V6, ADOPTIONS_V6, DEFAULT_EXCEPTIONS_V6),
+    ] {
+        let at_once = u64::from(room - 128 * cpus) / 2;
+        let [new, adopted] = [new, adopted].map(|meter| maps.limit(meter).burst());
+        let missing = at_once.checked_sub(new + adopted);
+        ensure!(missing.is_some_and(|few| few < 2), "{new} and {adopted} of {at_once}");
+        ensure!(new.abs_diff(3 * adopted) < 4, "{new} and {adopted}");
     }
     let mut seen = BTreeSet::new();
     for pool in 0..maps.pool_count() {
