@@ -26,8 +26,9 @@ pub const ADOPTIONS_V6: u32 = 4;
 /// The first meter that groups and members can have.
 pub const FIRST_METER: u32 = 8;
 
-/// A limit, in one word that is changed in place: `{interval 40, burst 24}` from the low end. Zero is
-/// [`LimitWord::UNLIMITED`], all ones is [`LimitWord::CLOSED`].
+/// A limit, in one word that is changed in place: `{interval 40, burst 24}` from the low end, the burst
+/// in [`LimitWord::PER_CONNECTION`]ths of a connection. Zero is [`LimitWord::UNLIMITED`], all ones is
+/// [`LimitWord::CLOSED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitWord(pub u64);
 
@@ -37,8 +38,13 @@ impl LimitWord {
     pub const PER_NANOSECOND: u64 = 16;
     /// The longest interval, 68 s.
     pub const MAX_INTERVAL: u64 = (1 << 40) - 1;
-    /// The largest burst.
-    pub const MAX_BURST: u32 = (1 << 24) - 1;
+    /// Parts of a connection that a burst is counted in: at ten at once, whether the clock's tick costs
+    /// one of them or a third of one is a third of what spills at four fifths of the limit.
+    pub const PER_CONNECTION: u32 = 16;
+    /// The largest burst, in parts.
+    const MAX_PARTS: u32 = (1 << 24) - 2;
+    /// The largest burst, connections.
+    pub const MAX_BURST: u32 = Self::MAX_PARTS / Self::PER_CONNECTION;
     /// Everything is admitted.
     pub const UNLIMITED: Self = Self(0);
     /// Nothing is admitted, and nobody is asked whether there is room.
@@ -47,10 +53,16 @@ impl LimitWord {
     /// One connection an `interval` (in [`Self::PER_NANOSECOND`]ths of a nanosecond), `burst` of them
     /// at once after a pause. Both are kept between 1 and their maximum.
     pub const fn new(interval: u64, burst: u32) -> Self {
+        Self::in_parts(interval, burst.saturating_mul(Self::PER_CONNECTION))
+    }
+
+    /// As [`Self::new`], the burst in [`Self::PER_CONNECTION`]ths of a connection.
+    pub const fn in_parts(interval: u64, burst: u32) -> Self {
         let interval = if interval > Self::MAX_INTERVAL { Self::MAX_INTERVAL } else { interval };
         let interval = if interval == 0 { 1 } else { interval };
-        let burst = if burst >= Self::MAX_BURST { Self::MAX_BURST - 1 } else { burst };
-        let burst = if burst == 0 { 1 } else { burst };
+        let burst = if burst > Self::MAX_PARTS { Self::MAX_PARTS } else { burst };
+        let least = Self::PER_CONNECTION;
+        let burst = if burst < least { least } else { burst };
         Self(interval | (burst as u64) << 40)
     }
 
@@ -60,10 +72,17 @@ impl LimitWord {
         self.0 & Self::MAX_INTERVAL
     }
 
-    /// Connections that may come at once.
+    /// Whole connections that may come at once.
     #[inline(always)]
     pub const fn burst(self) -> u64 {
-        self.0 >> 40
+        (self.0 >> 40) / Self::PER_CONNECTION as u64
+    }
+
+    /// How far ahead of now the arrival may be: the time that a burst stands for, in
+    /// [`Self::PER_NANOSECOND`]ths of a nanosecond.
+    #[inline(always)]
+    pub const fn allowance(self) -> u64 {
+        (self.0 >> 40).wrapping_mul(self.interval()) / Self::PER_CONNECTION as u64
     }
 
     /// Whether everything is admitted.

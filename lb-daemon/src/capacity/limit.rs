@@ -37,13 +37,14 @@ impl Share {
 
     fn of(self, per_second: f64) -> LimitWord {
         let own = per_second / f64::from(self.balancers.get());
-        let parts = NANOSECONDS * LimitWord::PER_NANOSECOND as f64;
+        let second = NANOSECONDS * LimitWord::PER_NANOSECOND as f64;
         // Rounded up, so that never more than the share is admitted.
-        let interval = (parts / own).ceil();
+        let interval = (second / own).ceil();
         // The clock may be a tick behind, in which a burst later a tick's worth more could come.
         let unseen = own * self.tick as f64 / NANOSECONDS;
-        let burst = (LEAST_BURST.max(own * BURST_SECONDS) - unseen).floor().max(1.0);
-        LimitWord::new(interval as u64, burst as u32)
+        let burst = LEAST_BURST.max(own * BURST_SECONDS) - unseen;
+        let parts = (burst * f64::from(LimitWord::PER_CONNECTION)).floor();
+        LimitWord::in_parts(interval as u64, parts.max(0.0) as u32)
     }
 }
 

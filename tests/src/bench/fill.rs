@@ -106,7 +106,7 @@ fn near_meter(limited: bool, full: bool) -> Result<Meter> {
         (true, true) => LimitWord::new(LimitWord::MAX_INTERVAL, 100),
     };
     // Half an interval short of the burst: the next one is refused for half a minute.
-    let ahead = limit.interval() * limit.burst() - limit.interval() / 2;
+    let ahead = limit.allowance().saturating_sub(limit.interval() / 2);
     let arrival = if full { clock::now()? * LimitWord::PER_NANOSECOND + ahead } else { 0 };
     Ok(Meter { limit: limit.0, arrival, ..Meter::default() })
 }

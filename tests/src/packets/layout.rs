@@ -47,7 +47,8 @@ pub fn group(head: &[u8; 16], region: u32, meter: u32) -> [u8; 32] {
     concat(&[head, &region.to_le_bytes(), &meter.to_le_bytes(), &[0; 8]])
 }
 
-/// Value of `METERS`: `{interval 5, burst 3, arrival 8, zero 48}`, in sixteenths of a nanosecond.
+/// Value of `METERS`: `{interval 5, burst 3, arrival 8, zero 48}`, in sixteenths of a nanosecond and
+/// of a connection.
 pub fn meter(interval: u64, burst: u32, arrival: u64) -> [u8; 64] {
     let limit = interval | u64::from(burst) << 40;
     concat(&[&limit.to_le_bytes(), &arrival.to_le_bytes(), &[0; 48]])

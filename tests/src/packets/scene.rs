@@ -300,7 +300,7 @@ impl Room {
         let now = now.as_nanos() as u64 * 16;
         match self {
             Self::Unlimited => layout::meter(0, 0, 0),
-            Self::Full => layout::meter(60 * SECOND, 1, now + 30 * SECOND),
+            Self::Full => layout::meter(60 * SECOND, 16, now + 30 * SECOND),
             Self::Closed => layout::meter(u64::MAX >> 24, u32::MAX >> 8, 0),
         }
     }

@@ -25,7 +25,7 @@ use crate::world::World;
 fn share(world: &World, per_second: f64) -> LimitWord {
     let own = per_second / f64::from(world.configuration.balancers.get());
     let burst = f64::max(10.0, own / 10.0) - own * clock::tick().unwrap() as f64 / 1e9;
-    LimitWord::new((16e9 / own).ceil() as u64, (burst as u32).max(1))
+    LimitWord::in_parts((16e9 / own).ceil() as u64, (burst * 16.0) as u32)
 }
 
 pub(crate) fn descriptor(pool: &Pool, order: &[Name], view: &PoolView) -> Result<()> {
