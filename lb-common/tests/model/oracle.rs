@@ -27,12 +27,22 @@ pub(crate) struct Connection {
     pub(crate) used: u64,
 }
 
+/// The connection that a port had before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Before {
+    /// Its next number at its end.
+    pub(crate) end: u32,
+    /// Whether the one of now begins far from there.
+    pub(crate) far: bool,
+    /// Whether its handshake ended, and nothing was refused it.
+    pub(crate) whole: bool,
+}
+
 /// A port's connections.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Port {
     pub(crate) now: Option<Connection>,
-    /// Where the connection before ended, and whether the one of now begins far from there.
-    pub(crate) before: Option<(u32, bool)>,
+    pub(crate) before: Option<Before>,
     /// When its last SYNs came, forged ones as well.
     pub(crate) recent: [u64; 3],
     /// When the last forged one came.

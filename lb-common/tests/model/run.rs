@@ -11,7 +11,7 @@ use lb_common::abi::{
 
 use crate::{
     act::{Act, CLIENTS, Late, Limit, MEMBERS, Number, Play, REGIONS},
-    oracle::{Connection, HANDSHAKE, Port, USED},
+    oracle::{Before, Connection, HANDSHAKE, Port, USED},
     twin::Twin,
     world::{ACK, Client, FIN, NONE, RST, SECOND, Went, World},
 };
@@ -115,8 +115,9 @@ impl Run {
             Number::Beyond(_) if self.is_recent(self.ports[port as usize].forged) => return,
             Number::Beyond(by) => (before.wrapping_add(by), false),
         };
-        if self.ports[port as usize].now.is_some() {
-            self.ports[port as usize].before = Some((before, far));
+        if let Some(connection) = self.ports[port as usize].now {
+            let whole = connection.open && !connection.lost;
+            self.ports[port as usize].before = Some(Before { end: before, far, whole });
         }
         self.ports[port as usize].now = None;
         if !far {
@@ -210,9 +211,15 @@ impl Run {
 
     /// Whoever it goes to: it is of no connection that is still there. What is late and goes on close
     /// below a number makes a record go (`records::APPROACH`), so it comes only where that is far; and
-    /// together with a forged SYN it is what a forged ACK would be.
+    /// together with a forged SYN it is what a forged ACK would be. Of a connection that never got its
+    /// exception it comes no later than the next one's handshake: afterwards its exception would be the
+    /// flow's, which a forged SYN must not prevent.
     fn late(&mut self, port: u16, late: Late) {
-        let Some((end, far)) = self.ports[port as usize].before else { return };
+        let Some(Before { end, far, whole }) = self.ports[port as usize].before else { return };
+        let open = self.ports[port as usize].now.is_some_and(|connection| connection.open);
+        if open && !whole && !matches!(late, Late::Rst) {
+            return;
+        }
         if self.is_recent(self.ports[port as usize].forged) {
             return;
         }

@@ -74,6 +74,21 @@ fn a_daemon_that_is_dead_the_whole_time_moves_nobody() {
     assert_eq!(world.exceptions(), 2);
 }
 
+#[test]
+fn a_repeated_syn_holds_the_gate_open_for_its_handshake() {
+    let mut world = World::two_regions();
+    world.room_at_home(1);
+    assert_eq!(world.open(client(1), 100), 1);
+    assert_eq!(world.syn(client(2), 500), Ok(3));
+    world.sleep(60);
+    assert_eq!(world.syn(client(2), 500), Ok(3));
+    world.sleep(6);
+    world.daemon();
+    assert!(!world.is_gate_closed(), "66 s after the first SYN, 6 s after the second");
+    assert_eq!(world.ack(client(2), 501), Ok(3));
+    assert_eq!(world.ack(client(2), 900_000), Ok(3));
+}
+
 /// Clients whose records lie in one line.
 fn of_one_line(world: &World, count: usize) -> Vec<Client> {
     let hash = |client| FlowHash::of(&world.flow(client), &world.twin.descriptors[1].hash_key);
@@ -109,4 +124,25 @@ fn connections_in_one_line_of_records_do_not_mix() {
         assert_eq!(world.ack(client, 900_000), Ok(3));
     }
     assert_eq!(world.twin.records.borrow().len(), 4);
+}
+
+#[test]
+fn of_a_full_line_the_record_that_says_home_goes_before_older_ones() {
+    let mut world = World::two_regions();
+    world.room_at_home(1);
+    let clients = of_one_line(&world, 6);
+    assert_eq!(world.syn(client(1), 77), Ok(1), "in another line");
+    for &client in &clients[..2] {
+        assert_eq!(world.syn(client, 77), Ok(3));
+    }
+    world.sleep(10);
+    world.room_at_home(1);
+    assert_eq!(world.syn(clients[2], 77), Ok(1));
+    for &client in &clients[3..5] {
+        assert_eq!(world.syn(client, 77), Ok(3));
+    }
+    for client in [&clients[..2], &clients[3..5]].concat() {
+        assert_eq!(world.ack(client, 78), Ok(3));
+    }
+    assert_eq!(world.ack(clients[2], 78), Ok(1));
 }

@@ -117,3 +117,18 @@ fn a_late_packet_that_is_adopted_leaves_the_next_connection_alone() {
     assert_eq!(world.ack(client(1), 4_000_001), Ok(3));
     assert_eq!(world.ack(client(1), 4_900_000), Ok(3));
 }
+
+#[test]
+fn adoption_opens_the_gate_that_its_exceptions_are_behind() {
+    let world = turned();
+    assert_eq!(world.open(client(1), 100), 1);
+    publish(&world, PoolWord::new(2, 1));
+    publish(&world, PoolWord::new(2, 1).adopting());
+    assert!(world.is_gate_closed(), "nothing was placed anywhere yet");
+    assert_eq!(world.ack(client(1), 80_000), Ok(1));
+    assert!(!world.is_gate_closed());
+    publish(&world, PoolWord::new(2, 0));
+    world.sleep(70);
+    world.daemon();
+    assert_eq!(world.ack(client(1), 81_000), Ok(1));
+}

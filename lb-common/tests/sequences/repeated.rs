@@ -1,6 +1,6 @@
 //! A SYN that is repeated is one connection.
 
-use lb_common::abi::{event::Event, member::MemberState};
+use lb_common::abi::{event::Event, member::MemberState, meter::LimitWord};
 
 use crate::world::{ACK, World, client};
 
@@ -109,4 +109,22 @@ fn a_keep_alive_with_the_number_of_its_own_syn_says_nothing() {
     assert_eq!(world.ack(client(1), 100), Ok(1));
     assert_eq!(world.ack(client(1), 101), Ok(1));
     assert_eq!(world.events(), [], "no record went, no exception came");
+}
+
+#[test]
+fn a_keep_alive_does_not_drop_the_record_that_its_connection_lives_by() {
+    // The budget is used up, so that nothing but the record says where the connection is. A packet at
+    // the SYN's own number says nothing of it, and goes home; it is no stream that nears the number.
+    let mut world = World::two_regions();
+    world.room_at_home(1);
+    world.open(client(1), 100);
+    assert_eq!(world.syn(client(2), 500), Ok(3));
+    world.budget(LimitWord::CLOSED);
+    assert_eq!(world.ack(client(2), 501), Ok(3));
+    assert_eq!(world.ack(client(2), 500), Ok(1));
+    assert_eq!(world.ack(client(2), 501), Ok(3));
+    assert_eq!(world.events(), [(Event::ExceptionRefused, 2)]);
+    world.budget(LimitWord::UNLIMITED);
+    assert_eq!(world.ack(client(2), 900), Ok(3));
+    assert_eq!(world.ack(client(2), 500), Ok(3), "by its exception, at last");
 }
