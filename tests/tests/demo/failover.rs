@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use lb_tests::sandbox::Sandbox;
 use serde_json::Value;
 
-use crate::run::play;
+use crate::run::{play, tidy};
 
 pub(crate) fn the_silent_host_holds_up_nginx_alone(_: &Sandbox) -> Result<()> {
     let words = ["failover", "--scale", "0.1", "--requests", "20"];
@@ -25,7 +25,7 @@ pub(crate) fn the_silent_host_holds_up_nginx_alone(_: &Sandbox) -> Result<()> {
     ensure!((0.1..1.0).contains(&detection), "detected after {detection} s");
     let picture = fs::read_to_string(results.join("histogram.svg"))?;
     ensure!(picture.contains(">Spillway</text>") && picture.contains(">3–10 s</text>"));
-    Ok(())
+    tidy(&results)
 }
 
 /// What curl measured of each request; all were answered, and after the switch-off not by the victim.

@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::run::{nothing_left, out, pinned_by, play, start};
+use crate::run::{nothing_left, out, pinned_by, play, start, tidy};
 
 /// A second of the tutorial takes 50 ms: 500 connections a second at most.
 const WORDS: [&str; 7] = ["overflow", "--scale", "0.05", "--requests", "300", "--rounds", "1"];
@@ -46,12 +46,12 @@ pub(crate) fn what_a_region_cannot_take_spills(_: &Sandbox) -> Result<()> {
     let [latency, shares] = pictures;
     ensure!(latency?.contains(">two regions, first round</text>"));
     ensure!(shares?.contains(">us</text>"));
-    Ok(())
+    tidy(&results)
 }
 
 /// In the middle of it, with programs attached and servers at work.
 pub(crate) fn control_c_leaves_nothing(_: &Sandbox) -> Result<()> {
-    let out = out("overflow")?;
+    let out = out("overflow-broken")?;
     let mut demo = start(&out, &WORDS)?;
     let said = out.join("stdout");
     let measured = until("siege has measured", Duration::from_secs(30), || {
@@ -67,7 +67,8 @@ pub(crate) fn control_c_leaves_nothing(_: &Sandbox) -> Result<()> {
     ensure!(objects.len() >= 7 * 3, "{} BPF objects at most", objects.len());
     let ended_by = status.signal().or(status.code().map(|code| code - 128));
     ensure!(ended_by == Some(Signal::SIGINT as i32), "{status}");
-    nothing_left(&objects)
+    nothing_left(&objects)?;
+    Ok(fs::remove_dir_all(out)?)
 }
 
 /// The round with these capacities at a rate.

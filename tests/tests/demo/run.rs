@@ -43,6 +43,12 @@ pub(crate) fn play(name: &str, words: &[&str], limit: Duration) -> Result<(Value
     Ok((serde_json::from_str(&fs::read_to_string(results.join("report.json"))?)?, results))
 }
 
+/// Removes what [`play`] left of an experiment, once it has been looked at.
+pub(crate) fn tidy(results: &Path) -> Result<()> {
+    let out = results.parent().context("results are in a place of their own")?;
+    Ok(fs::remove_dir_all(out)?)
+}
+
 /// A place for results. Not below /run: the demo has one of its own.
 pub(crate) fn out(name: &str) -> Result<PathBuf> {
     let out = std::env::temp_dir().join(format!("spillway-demo-{name}"));
