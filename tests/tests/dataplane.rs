@@ -21,6 +21,10 @@ use lb_tests::{
     harness,
     sandbox::{self, Sandbox},
 };
+use nix::{
+    sched::{CpuSet, sched_setaffinity},
+    unistd::Pid,
+};
 
 fn main() -> ExitCode {
     let sandbox = sandbox::enter();
@@ -37,6 +41,7 @@ fn main() -> ExitCode {
             ("what_is_no_longer_listed_is_detached", no_longer_listed),
             ("detach_removes_all_and_says_what", detach_removes_all),
             ("tables_of_connections_are_as_large_as_asked_and_stay_so", rooms),
+            ("a_table_within_its_budget_pushes_nothing_out", nothing_goes),
             ("pins_of_another_layout_are_refused", other_layout),
             ("a_directory_that_is_no_bpf_file_system_is_refused", no_bpffs),
             ("a_receivers_lists_follow_its_options", receiver_lists),
@@ -249,6 +254,34 @@ fn rooms(sandbox: &Sandbox) -> Result<()> {
     detach(&bpffs, Role::Balancer)?;
     drop(Dataplane::open(&with(None, Some(4_096)))?);
     ensure!(found()? == [524_288, 131_072, 4_096, 1_024], "{:?}", found()?);
+    Ok(())
+}
+
+/// Whichever CPUs fill a table, of as many entries as budgets count on none has to go. Here each CPU
+/// adds one, and keeps the free places that it was given for more, and the first adds all others.
+fn nothing_goes(sandbox: &Sandbox) -> Result<()> {
+    let bpffs = sandbox.bpffs("nothing-goes")?;
+    let rooms = Rooms { exceptions: Some(8_192), udp_flows: Some(4_096) };
+    drop(Dataplane::open(&Options { rooms, ..options(&bpffs, &[], XdpMode::Auto) })?);
+    let mut tables = FlowTables::open(&bpffs)?;
+    let table = &mut tables.exceptions_v4;
+    let room = u64::from(table.sure_room());
+    ensure!((4_096..8_192).contains(&room), "{room}");
+    let cpus = std::thread::available_parallelism()?.get() as u64;
+    let mut fill = || -> Result<()> {
+        for number in 0..room {
+            let mut cpu = CpuSet::new();
+            cpu.set(if number < cpus { number as usize } else { 0 })?;
+            if number <= cpus {
+                sched_setaffinity(Pid::from_raw(0), &cpu)?;
+            }
+            table.set(&[number, 1], number)?;
+        }
+        Ok(())
+    };
+    // On a thread of its own, which takes its affinity along when it ends.
+    std::thread::scope(|scope| scope.spawn(&mut fill).join().expect("the thread ended badly"))?;
+    ensure!(table.held()? == room, "{} of {room}", table.held()?);
     Ok(())
 }
 

@@ -14,10 +14,13 @@ pub fn shares(room: u32) -> [u32; 2] {
 
 /// How fast exceptions may be added to a table with `room` for so many: so that within
 /// [`EXCEPTION_LIFE`] never more are than the table holds, and none that was used within that time has
-/// to go. Half of them may come at once, as when a region fills up, the others over that time. A table of
-/// less than 20 has a budget beyond its room.
+/// to go. Half of them may come at once, as when a region fills up, the others over that time. For less
+/// than 20 it is closed: no meter is as slow.
 pub fn budget(room: u32) -> LimitWord {
-    let half = (room / 2).max(1);
+    if room < 20 {
+        return LimitWord::CLOSED;
+    }
+    let half = room / 2;
     let life = (EXCEPTION_LIFE << COARSE_BITS) * LimitWord::PER_NANOSECOND;
     LimitWord::new(life.div_ceil(u64::from(half)), half)
 }

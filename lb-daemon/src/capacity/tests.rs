@@ -96,6 +96,7 @@ fn new_exceptions_and_adoptions_fit_one_table() {
     for room in [0, 1, 3, 4_095, 16_777_216] {
         assert_eq!(shares(room).iter().sum::<u32>(), room);
     }
+    assert_eq!(budget(19), LimitWord::CLOSED);
 }
 
 #[test]

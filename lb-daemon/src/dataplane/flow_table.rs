@@ -8,6 +8,7 @@ use lb_common::abi::names;
 use super::{
     MapsError, Role,
     maps::of,
+    meters::sure_room,
     opener::Opener,
     raw::{Elements, lookup_batch},
 };
@@ -39,6 +40,11 @@ impl<const N: usize> FlowTable<N> {
     /// Entries there is room for.
     pub fn room(&self) -> u32 {
         self.room
+    }
+
+    /// Entries that can be there without that one of them has had to go.
+    pub fn sure_room(&self) -> u32 {
+        sure_room(self.room)
     }
 
     /// Some entries, `most` at the most, and where to go on; `None`: those were the last. What is there

@@ -1,9 +1,13 @@
-//! What a gate keeper has of the maps: all of them to read, the exceptions to take out, and the one
-//! word of a pool's line that is its own.
+//! What a gate keeper has of the maps: all of them to read, the exceptions to take out, and the words
+//! that are its own: one of each pool's line, and the budgets of exceptions.
 
 use std::{ops::Deref, path::Path};
 
-use lb_common::abi::{names, pool::PoolLine};
+use lb_common::abi::{
+    meter::{LimitWord, Meter},
+    names,
+    pool::PoolLine,
+};
 
 use super::{
     ArrayView, FlowTables, MapsError, PinnedMaps, Role,
@@ -16,6 +20,7 @@ use super::{
 pub struct Gates {
     maps: PinnedMaps,
     pools: ArrayView<PoolLine, MappingMut>,
+    meters: ArrayView<Meter, MappingMut>,
     /// What is remembered by connection.
     pub tables: FlowTables,
 }
@@ -26,14 +31,24 @@ impl Gates {
     /// # Errors
     /// [`MapsError`] says which pin is missing, forbidden or of another layout.
     pub fn open(bpffs: &Path) -> Result<Self, MapsError> {
-        let pools = Opener::new(bpffs, Role::Balancer).array(names::POOLS)?;
-        Ok(Self { maps: PinnedMaps::open(bpffs)?, pools, tables: FlowTables::open(bpffs)? })
+        let pins = Opener::new(bpffs, Role::Balancer);
+        Ok(Self {
+            maps: PinnedMaps::open(bpffs)?,
+            pools: pins.array(names::POOLS)?,
+            meters: pins.array(names::METERS)?,
+            tables: FlowTables::open(bpffs)?,
+        })
     }
 
     /// Closes a pool's gate if the last placement away from home is still that of `last_away`: one
     /// store.
     pub fn clear(&self, pool: u32, last_away: u64) {
         self.pools.set_word(pool, PoolLine::CLEARED, last_away);
+    }
+
+    /// Says how fast exceptions may be added: one store.
+    pub fn set_budget(&self, meter: u32, limit: LimitWord) {
+        self.meters.set_word(meter, 0, limit.0);
     }
 
     /// The maps, and the tables.

@@ -7,6 +7,17 @@ use super::{WritableMaps, maps::Maps, raw::Mapping};
 /// Free places that a CPU may have for itself.
 const FREE_PLACES_OF_A_CPU: u32 = 128;
 
+/// How many of a table's entries can be there without that one of them has had to go.
+///
+/// A table of the kernel's hands its free places to CPUs 128 at a time, and takes as many from others
+/// where none are left to hand out (`LOCAL_FREE_TARGET`, kernel/bpf/bpf_lru_list.c). So when the first
+/// one has to go, each CPU may still have that many which nobody uses: these do not count, as long as
+/// the table is large enough for that to leave something.
+pub(super) fn sure_room(entries: u32) -> u32 {
+    let cpus = aya::util::nr_cpus().unwrap_or(1) as u32;
+    entries - FREE_PLACES_OF_A_CPU.saturating_mul(cpus).min(entries / 2)
+}
+
 impl<M: AsRef<Mapping>> Maps<M> {
     /// A meter's limit; a meter out of range has none.
     pub fn limit(&self, meter: u32) -> LimitWord {
@@ -22,14 +33,7 @@ impl<M: AsRef<Mapping>> Maps<M> {
 
 impl WritableMaps {
     /// Exceptions of IPv4 and of IPv6 connections that there is room for without another's place.
-    ///
-    /// A table of the kernel's hands its free places to CPUs 128 at a time, and takes as many from
-    /// others where none are left to hand out (`LOCAL_FREE_TARGET`, kernel/bpf/bpf_lru_list.c). So when
-    /// the first one has to go, each CPU may still have that many which nobody uses: these do not count,
-    /// as long as the table is large enough for that to leave something.
     pub fn exception_room(&self) -> [u32; 2] {
-        let cpus = aya::util::nr_cpus().unwrap_or(1) as u32;
-        let hoarded = FREE_PLACES_OF_A_CPU.saturating_mul(cpus);
-        self.exception_room.map(|entries| entries - hoarded.min(entries / 2))
+        self.exception_room.map(sure_room)
     }
 }

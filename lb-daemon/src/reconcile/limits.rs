@@ -2,31 +2,26 @@
 
 use lb_common::abi::{
     member::{MemberState, MemberWord},
-    meter::{ADOPTIONS_V4, ADOPTIONS_V6, EXCEPTIONS_V4, EXCEPTIONS_V6, LimitWord, NO_METER},
+    meter::{LimitWord, NO_METER},
 };
 
 use super::{
     Reconciler,
     change::Change,
+    gates::budgets,
     published::{PublishedGroup, PublishedMember, Terms},
 };
 use crate::{
-    capacity::{Capacity, Member, Share, budget, is_lower, shares},
+    capacity::{Capacity, Member, Share, is_lower},
     dataplane::MapsError,
 };
 
 impl Reconciler {
-    /// Says how fast exceptions may be added.
+    /// Says how fast exceptions may be added to empty tables; the keeper of the gates makes it less
+    /// while there are some.
     pub(super) fn write_budgets(&self) {
-        let [v4, v6] = self.maps.exception_room().map(shares);
-        let rooms = [
-            (EXCEPTIONS_V4, v4[0]),
-            (EXCEPTIONS_V6, v6[0]),
-            (ADOPTIONS_V4, v4[1]),
-            (ADOPTIONS_V6, v6[1]),
-        ];
-        for (meter, room) in rooms {
-            self.maps.set_limit(meter, budget(room));
+        for (meter, limit) in budgets(self.maps.exception_room()) {
+            self.maps.set_limit(meter, limit);
         }
     }
 

@@ -5,7 +5,10 @@
 //! it by storing that very time as `cleared`, once the records of that time have expired and no
 //! exception is left. It has a thread and maps of its own and shares nothing with the state's loop. It
 //! remembers nothing that a start needs: what a dead daemon left open, the next one closes.
+//!
+//! It counts the exceptions on the way, and lets no more be added than the tables have left.
 
+mod budgets;
 mod homes;
 mod judge;
 mod pass;
@@ -20,7 +23,8 @@ use crate::{
     dataplane::{Gates, MapsError, clock},
     watchdog::Heartbeat,
 };
-use pass::Pass;
+pub(super) use budgets::budgets;
+use pass::{Outcome, Pass};
 
 /// Time between two rounds.
 const PACE: Duration = Duration::from_secs(1);
@@ -110,7 +114,23 @@ impl GateKeeper {
                 self.pass = Some(pass);
                 Ok(Round::UnderWay)
             }
-            Some(outcome) => Ok(Round::Done { purged: outcome.purged, closed: outcome.closed }),
+            Some(Outcome { purged, closed, kept }) => {
+                self.budget(kept);
+                Ok(Round::Done { purged, closed })
+            }
+        }
+    }
+
+    /// Makes the budgets what is left of the tables: in a table of connections that all go on, a new
+    /// exception would otherwise push out one in use, however slowly they come.
+    fn budget(&self, [v4, v6]: [u32; 2]) {
+        let tables = &self.gates.tables;
+        let free = [
+            tables.exceptions_v4.sure_room().saturating_sub(v4),
+            tables.exceptions_v6.sure_room().saturating_sub(v6),
+        ];
+        for (meter, limit) in budgets(free) {
+            self.gates.set_budget(meter, limit);
         }
     }
 

@@ -31,6 +31,8 @@ pub(super) struct Pass {
     place: Place,
     /// Exceptions that it took out.
     purged: u64,
+    /// Those that it left, of IPv4 and of IPv6.
+    kept: [u32; 2],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,11 +47,13 @@ enum Place {
 pub(super) struct Outcome {
     pub(super) purged: u64,
     pub(super) closed: usize,
+    /// Exceptions that are left, of IPv4 and of IPv6.
+    pub(super) kept: [u32; 2],
 }
 
 impl Pass {
     pub(super) fn begin(ripe: BTreeMap<u32, u64>) -> Self {
-        Self { ripe, held: BTreeSet::new(), place: Place::V4(None), purged: 0 }
+        Self { ripe, held: BTreeSet::new(), place: Place::V4(None), purged: 0, kept: [0; 2] }
     }
 
     /// Goes on for a round; what it did, if that was the last.
@@ -64,11 +68,15 @@ impl Pass {
         let (maps, tables) = gates.parts();
         self.place = match self.place {
             Place::V4(from) => {
-                let next = self.walk((maps, &mut tables.exceptions_v4), flow_of_v4, from, now)?;
+                let table = &mut tables.exceptions_v4;
+                let (kept, next) = self.walk((maps, table), flow_of_v4, from, now)?;
+                self.kept[0] += kept;
                 next.map_or(Place::V6(None), |next| Place::V4(Some(next)))
             }
             Place::V6(from) => {
-                let next = self.walk((maps, &mut tables.exceptions_v6), flow_of_v6, from, now)?;
+                let table = &mut tables.exceptions_v6;
+                let (kept, next) = self.walk((maps, table), flow_of_v6, from, now)?;
+                self.kept[1] += kept;
                 next.map_or(Place::End, |next| Place::V6(Some(next)))
             }
             Place::End => Place::End,
@@ -76,16 +84,18 @@ impl Pass {
         Ok((self.place == Place::End).then(|| self.end(gates)))
     }
 
-    /// Looks at some exceptions, takes out those that go, and returns where to go on.
+    /// Looks at some exceptions, takes out those that go, and returns how many it left, and where to go
+    /// on.
     fn walk<const N: usize>(
         &mut self,
         (maps, table): (&PinnedMaps, &mut FlowTable<N>),
         flow_of: fn(&[u64; N]) -> FlowTuple,
         from: Option<u32>,
         now: Coarse,
-    ) -> Result<Option<u32>, MapsError> {
+    ) -> Result<(u32, Option<u32>), MapsError> {
         let (entries, next) = table.read(from, ROUND)?;
         let mut homes = Homes::new(maps);
+        let mut kept = 0;
         for (key, word) in entries {
             let (flow, word) = (flow_of(&key), ExceptionWord(word));
             let said = homes.about(&flow, word)?;
@@ -96,11 +106,14 @@ impl Pass {
             {
                 table.remove(&key)?;
                 self.purged += 1;
-            } else if let Said::Service { pool, .. } = said {
+                continue;
+            }
+            kept += 1;
+            if let Said::Service { pool, .. } = said {
                 self.held.insert(pool);
             }
         }
-        Ok(next)
+        Ok((kept, next))
     }
 
     fn circumstances(&self, said: Said) -> Circumstances {
@@ -117,6 +130,6 @@ impl Pass {
     fn end(&self, gates: &Gates) -> Outcome {
         let free = self.ripe.iter().filter(|(pool, _)| !self.held.contains(pool));
         let closed = free.inspect(|(pool, last_away)| gates.clear(**pool, **last_away)).count();
-        Outcome { purged: self.purged, closed }
+        Outcome { purged: self.purged, closed, kept: self.kept }
     }
 }
