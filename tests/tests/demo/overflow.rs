@@ -17,7 +17,14 @@ use crate::run::{nothing_left, out, pinned_by, play, start, tidy};
 /// A second of the tutorial takes 50 ms: 500 connections a second at most.
 const WORDS: [&str; 7] = ["overflow", "--scale", "0.05", "--requests", "300", "--rounds", "1"];
 
+/// At this scale a machine that stands still for 15 ms spoils a third of a second, so one of two runs
+/// must hold.
 pub(crate) fn what_a_region_cannot_take_spills(_: &Sandbox) -> Result<()> {
+    let Err(first) = spill() else { return Ok(()) };
+    spill().with_context(|| format!("the run before failed too: {first:#}"))
+}
+
+fn spill() -> Result<()> {
     let (report, results) = play("overflow", &WORDS, Duration::from_secs(120))?;
     ensure!(number(&report["one_server"]["siege"]["answered"])? == 80.0);
     let one = list(&report["one_region"])?;
