@@ -112,7 +112,7 @@ fn by_exception<T: Tables + ?Sized>(
             if ask.tcp_has(tcp::RST) {
                 return found.placed();
             }
-            after = ExceptionWord::new(found.placed(), now);
+            after = entry(found.placed(), found, now);
             tables.count(Event::ExceptionReplaced);
         }
     } else if before.has_mark() {
@@ -168,8 +168,14 @@ fn adopt<T: Tables + ?Sized>(tables: &T, ask: &Ask<'_>, former: &Home, now: Coar
     tables.count(if done { Event::Adopted } else { Event::AdoptionRefused });
 }
 
-/// Adds an exception, if there is budget for one; with a mark, if the SYN that would have marked it came
-/// before it.
+/// An exception that is made only now; with a mark, if the SYN that would have marked it came before.
+#[inline(always)]
+fn entry(placed: Placed, found: Found, now: Coarse) -> ExceptionWord {
+    let word = ExceptionWord::new(placed, now);
+    if found.is_superseded() { word.marked(now) } else { word }
+}
+
+/// Adds an exception, if there is budget for one.
 #[inline(always)]
 fn insert<T: Tables + ?Sized>(
     tables: &T,
@@ -178,7 +184,6 @@ fn insert<T: Tables + ?Sized>(
     (placed, found): (Placed, Found),
     now: Coarse,
 ) -> bool {
-    let word = ExceptionWord::new(placed, now);
-    let word = if found.is_superseded() { word.marked(now) } else { word };
-    tables.debit(budget, tables.now()) && tables.insert_exception(&ask.flow(), word)
+    tables.debit(budget, tables.now())
+        && tables.insert_exception(&ask.flow(), entry(placed, found, now))
 }

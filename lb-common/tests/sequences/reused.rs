@@ -1,6 +1,6 @@
 //! A port that is used again is another connection, and the old one's memory does not catch it.
 
-use lb_common::abi::{event::Event, meter::LimitWord};
+use lb_common::abi::{event::Event, member::MemberState::Unfit, meter::LimitWord};
 
 use crate::world::{FIN, RST, World, client};
 
@@ -183,4 +183,21 @@ fn an_exception_of_the_later_of_two_connections_has_no_mark() {
         assert_eq!(world.send(client(1), FIN, 501), Ok(3), "late, and too late");
         assert_eq!(world.ack(client(1), 4_800_000), Ok(3));
     }
+}
+
+#[test]
+fn of_three_connections_the_last_is_meant() {
+    // The second one's late ACK replaces the first one's exception when the third has sent its SYN.
+    let mut world = World::two_regions();
+    world.set_limit(0, LimitWord::CLOSED);
+    assert_eq!(world.open(client(1), 100), 3);
+    world.set_limit(0, LimitWord::UNLIMITED);
+    assert_eq!(world.syn(client(1), 40_000_000), Ok(1));
+    world.set(0, 0, Unfit);
+    assert_eq!(world.syn(client(1), 80_000_000), Ok(2));
+    assert_eq!(world.ack(client(1), 40_000_001), Ok(1));
+    assert_eq!(world.exception(client(1)), Some((1, true)));
+    assert_eq!(world.ack(client(1), 80_000_001), Ok(2));
+    assert_eq!(world.exception(client(1)), Some((2, false)));
+    assert_eq!(world.ack(client(1), 90_000_000), Ok(2));
 }
