@@ -78,6 +78,8 @@ impl Run {
             Act::Repeat(port) => self.repeat(port),
             Act::Ack(port, beyond) => self.establish(port, beyond),
             Act::Data(port, bytes) => self.segment(port, ACK, bytes),
+            // At its SYN's number it may be taken for one of a connection that began just below.
+            Act::KeepAlive(port) if self.is_recent(self.ports[port as usize].close) => {}
             Act::KeepAlive(port) => self.segment(port, ACK, 0_u32.wrapping_sub(1)),
             Act::Fin(port) => self.end(port, FIN),
             Act::Rst(port) => self.end(port, RST),
@@ -106,9 +108,10 @@ impl Run {
     fn syn(&mut self, port: u16, number: Number) {
         let before = self.ports[port as usize].now.map_or(0, |connection| connection.next);
         let (number, far) = match number {
-            // Beyond 16 MiB on either side.
+            // Beyond the reach of a late packet, and rising, as numbers of one client do (RFC 6528):
+            // four of them within a second are not half of all numbers apart.
             Number::Far(any) => {
-                (before.wrapping_add((1 << 24) + any % ((1 << 31) - (1 << 24))), true)
+                (before.wrapping_add((1 << 24) + any % ((1 << 28) - (1 << 24))), true)
             }
             // Two SYNs whose windows overlap and a forged one on top are too much: each packet of the
             // later connection may be one of the earlier one.
