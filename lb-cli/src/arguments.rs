@@ -33,7 +33,7 @@ Exit status:
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Options {
-    /// How to print the answer: `table`, or `json` (of `watch` one value a line)
+    /// How to print the answer: `table`, or `json` (when watching, one value a line)
     #[arg(long, short, global = true, value_enum, default_value_t, value_name = "FORM")]
     #[arg(env = "SPILLWAY_OUTPUT", hide_possible_values = true)]
     pub(crate) output: Form,
@@ -62,6 +62,8 @@ pub(crate) enum Verb {
     Status,
     /// Print each change of generation, health or next hop as it comes
     Watch,
+    /// Print demand against capacity, region by region (without the daemon: but for capacities)
+    Regions(crate::verbs::regions::Arguments),
     /// Print the packet counters (without the daemon)
     Stats(crate::verbs::stats::Arguments),
     /// Print who owns the slots of a pool's tables (without the daemon)

@@ -5,8 +5,8 @@ use std::{error::Error as _, io, path::PathBuf, time::Duration};
 use hyper_util::rt::TokioIo;
 use lb_daemon::api::convert::FIELD_TRAILER;
 use spillway_proto::v1::{
-    ApplyRequest, ApplyResponse, ListRequest, ListResponse, StatusRequest, StatusResponse,
-    WatchRequest, WatchResponse, spillway_client::SpillwayClient,
+    ApplyRequest, ApplyResponse, ListRequest, ListResponse, RegionsRequest, RegionsResponse,
+    StatusRequest, StatusResponse, WatchRequest, WatchResponse, spillway_client::SpillwayClient,
 };
 use tokio::{net::UnixStream, time::timeout};
 use tonic::{
@@ -69,6 +69,15 @@ impl Daemon {
     /// What the daemon is and how its backends are.
     pub(crate) async fn status(&mut self) -> Result<StatusResponse, Failure> {
         let answer = timeout(PROMPT, self.client.status(StatusRequest {})).await;
+        self.answer(answer)
+    }
+
+    /// Demand against capacity.
+    pub(crate) async fn regions(
+        &mut self,
+        request: RegionsRequest,
+    ) -> Result<RegionsResponse, Failure> {
+        let answer = timeout(PROMPT, self.client.regions(request)).await;
         self.answer(answer)
     }
 

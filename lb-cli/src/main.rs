@@ -1,7 +1,8 @@
 //! `spillway`: the command line of the Spillway load balancer.
 //!
 //! Answers go to stdout, everything else to stderr. `apply`, `list`, `status` and `watch` ask the
-//! daemon over its socket; `stats`, `table` and `explain` read the pinned maps and need no daemon.
+//! daemon over its socket; `stats`, `table` and `explain` read the pinned maps and need no daemon;
+//! `regions` does both.
 
 mod arguments;
 mod daemon;
@@ -40,6 +41,7 @@ fn run(Arguments { options, verb }: Arguments) -> Result<(), Failure> {
         Verb::List => verbs::list::run(options),
         Verb::Status => verbs::status::run(options),
         Verb::Watch => verbs::watch::run(options),
+        Verb::Regions(arguments) => verbs::regions::run(&options, &arguments),
         Verb::Stats(arguments) => verbs::stats::run(&options, &arguments),
         Verb::Table(arguments) => verbs::table::run(&options, &arguments),
         Verb::Explain(arguments) => verbs::explain::run(&options, &arguments),

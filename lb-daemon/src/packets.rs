@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use lb_common::abi::member::MemberState;
 
 use crate::{
+    capacity::Reading,
     command::InterfaceStatus,
     dataplane::Attached,
     ids::Named,
@@ -64,6 +65,10 @@ impl PacketPath for Packets {
 
     fn checksum(&mut self) -> Result<u64, ReconcileError> {
         self.reconciler.checksum()
+    }
+
+    fn readings(&self) -> Result<Vec<Reading>, ReconcileError> {
+        Ok(self.reconciler.readings()?)
     }
 
     fn interfaces(&self) -> Vec<InterfaceStatus> {

@@ -6,6 +6,7 @@ mod change;
 pub(crate) mod detach;
 pub(crate) mod explain;
 pub(crate) mod list;
+pub(crate) mod regions;
 pub(crate) mod stats;
 pub(crate) mod status;
 pub(crate) mod table;

@@ -1,8 +1,8 @@
 //! The calls of `spillway.v1.Spillway`, each a command.
 
 use spillway_proto::v1::{
-    ApplyRequest, ApplyResponse, ListRequest, ListResponse, StatusRequest, StatusResponse,
-    WatchRequest, spillway_server::Spillway,
+    ApplyRequest, ApplyResponse, ListRequest, ListResponse, RegionsRequest, RegionsResponse,
+    StatusRequest, StatusResponse, WatchRequest, spillway_server::Spillway,
 };
 use tonic::{Request, Response, Status};
 
@@ -49,6 +49,14 @@ impl Spillway for Api {
 
     async fn status(&self, _: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {
         Ok(Response::new((&self.commands.status().await??).into()))
+    }
+
+    async fn regions(
+        &self,
+        request: Request<RegionsRequest>,
+    ) -> Result<Response<RegionsResponse>, Status> {
+        let pool = Some(request.into_inner().pool).filter(|pool| !pool.is_empty());
+        Ok(Response::new((&self.commands.regions(pool).await??).into()))
     }
 
     async fn watch(&self, _: Request<WatchRequest>) -> Result<Response<WatchStream>, Status> {

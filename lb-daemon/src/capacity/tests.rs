@@ -1,7 +1,7 @@
-use std::{cell::Cell, num::NonZeroU32};
+use std::{cell::Cell, num::NonZeroU32, time::Duration};
 
 use lb_common::{
-    abi::{clock::Nanoseconds, meter::LimitWord},
+    abi::{clock::Nanoseconds, counter::GroupCounter, meter::LimitWord},
     admission::{Debit, debit},
 };
 use proptest::{collection::vec, option, prelude::*};
@@ -195,4 +195,96 @@ proptest! {
         }
         prop_assert!(admitted >= 0.97 * 4.0 * per_second, "{admitted} of {}", 4.0 * per_second);
     }
+}
+
+fn counted(offered: u64, admitted: u64, overrun: u64) -> GroupCounter {
+    let spilled_out = offered - admitted;
+    GroupCounter { offered, admitted, spilled_out, overrun, ..GroupCounter::default() }
+}
+
+#[test]
+fn rates_are_what_was_counted_between_two_looks() {
+    let (before, after) = (counted(100, 90, 5), counted(130, 110, 5));
+    let two = Duration::from_secs(2);
+    let rates = Rates::between(&before, &after, two).unwrap();
+    let expected = Rates { offered: 15.0, admitted: 10.0, spilled_out: 5.0, ..Rates::default() };
+    assert_eq!(rates, expected);
+    assert_eq!(Rates::between(&before, &after, Duration::ZERO), None);
+    assert_eq!(Rates::between(&after, &before, two), None, "begun anew");
+}
+
+#[test]
+fn a_limit_is_told_a_second() {
+    assert_eq!(per_second(share(1).of_group(Capacity::PerSecond(10.0))), Some(10.0));
+    assert_eq!(per_second(share(4).of_group(Capacity::PerSecond(10.0))), Some(2.5));
+    assert_eq!(per_second(LimitWord::UNLIMITED), None);
+    assert_eq!(per_second(LimitWord::CLOSED), Some(0.0));
+}
+
+#[test]
+fn utilisation_is_the_admitted_share_of_the_limit() {
+    let limit = share(1).of_group(Capacity::PerSecond(10.0));
+    let used = |admitted| utilisation(&Rates { admitted, ..Rates::default() }, limit);
+    assert_eq!((used(0.0), used(8.0), used(12.0)), (Some(0.0), Some(0.8), Some(1.2)));
+    for none in [LimitWord::UNLIMITED, LimitWord::CLOSED] {
+        assert_eq!(utilisation(&Rates::default(), none), None);
+    }
+}
+
+#[test]
+fn missing_backends_are_whole_and_enough() {
+    let limit = share(1).of_group(Capacity::PerSecond(10.0));
+    let missing = |offered: f64, gain| {
+        let spilled_out = (offered - 10.0).max(0.0);
+        let rates =
+            Rates { offered, admitted: offered - spilled_out, spilled_out, ..Rates::default() };
+        missing_backends(&rates, limit, gain)
+    };
+    for (offered, gain, backends) in [
+        (0.0, Some(5.0), Some(0)),
+        (10.0, Some(5.0), Some(0)),
+        (10.1, Some(5.0), Some(1)),
+        (15.0, Some(5.0), Some(1)),
+        (15.1, Some(5.0), Some(2)),
+        (20.0, Some(5.0), Some(2)),
+        (10.3, Some(0.1), Some(3)),
+        // Nobody knows what one more would bring; where none is missing, that does not matter.
+        (15.0, None, None),
+        (15.0, Some(0.0), None),
+        (9.0, None, Some(0)),
+    ] {
+        assert_eq!(missing(offered, gain), backends, "{offered} by {gain:?}");
+    }
+    // What a burst took beyond the limit was admitted.
+    let burst = Rates { offered: 15.0, admitted: 15.0, ..Rates::default() };
+    assert_eq!(missing_backends(&burst, limit, Some(5.0)), Some(0));
+    // What it took because all were full was not.
+    let overrun = Rates { overrun: 5.0, ..burst };
+    assert_eq!(missing_backends(&overrun, limit, Some(5.0)), Some(1));
+    // Nobody healthy: everything is missing.
+    let all = Rates { offered: 12.0, spilled_out: 12.0, ..Rates::default() };
+    assert_eq!(missing_backends(&all, LimitWord::CLOSED, Some(5.0)), Some(3));
+    assert_eq!(missing_backends(&all, LimitWord::UNLIMITED, None), Some(0));
+}
+
+#[test]
+fn one_more_backend_brings_its_share() {
+    let reading = |rates: &[Option<f64>], scaler, balancers| Reading {
+        pool: 0,
+        region: 0,
+        settings: settings(None, scaler),
+        balancers: NonZeroU32::new(balancers).unwrap(),
+        members: rates.iter().map(|rate| member(*rate, false)).collect(),
+        limit: LimitWord::UNLIMITED,
+        counters: GroupCounter::default(),
+    };
+    let mixed = reading(&[Some(4.0), Some(8.0), None], 0.5, 3);
+    assert_eq!((mixed.backend_rate(), mixed.gain()), (Some(6.0), Some(1.0)));
+    assert_eq!(mixed.configured(), Capacity::Unlimited);
+    assert_eq!(reading(&[None], 1.0, 1).gain(), None);
+    assert_eq!(reading(&[Some(4.0)], 0.0, 1).gain(), Some(0.0));
+
+    let down = reading(&[Some(4.0), Some(8.0)], 0.5, 1);
+    assert_eq!(down.configured(), Capacity::PerSecond(12.0));
+    assert_eq!(down.capacity(), Capacity::Closed);
 }

@@ -2,11 +2,13 @@
 //! translates into [`Command`]; [`crate::state`] alone answers.
 
 mod refusal;
+mod regions;
 mod status;
 
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 pub use refusal::Refusal;
+pub use regions::{RegionStatus, Regions};
 pub use status::{BackendStatus, InterfaceStatus, ServiceStatus, Status};
 
 use crate::{diff::Change, model::Configuration};
@@ -24,6 +26,8 @@ pub enum Command {
     List(oneshot::Sender<Listing>),
     /// Say how everything is.
     Status(oneshot::Sender<Result<Status, Refusal>>),
+    /// Say how much is asked of the regions of a pool, or of all pools, and how much they take.
+    Regions(Option<String>, oneshot::Sender<Result<Regions, Refusal>>),
     /// Say how everything is, and from then on what changes.
     Watch(oneshot::Sender<Result<Subscription, Refusal>>),
 }
@@ -113,6 +117,17 @@ impl Commands {
     /// Nobody answers.
     pub async fn status(&self) -> Result<Result<Status, Refusal>, Stopping> {
         self.ask(Command::Status).await
+    }
+
+    /// See [`Command::Regions`].
+    ///
+    /// # Errors
+    /// Nobody answers.
+    pub async fn regions(
+        &self,
+        pool: Option<String>,
+    ) -> Result<Result<Regions, Refusal>, Stopping> {
+        self.ask(|reply| Command::Regions(pool, reply)).await
     }
 
     /// See [`Command::Watch`].

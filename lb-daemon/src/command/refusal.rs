@@ -34,6 +34,9 @@ pub enum Refusal {
         /// What stands in the way.
         source: ReconcileError,
     },
+    /// No pool has the name.
+    #[error("pool {0}: there is none of this name")]
+    NoPool(String),
     /// The maps cannot be read.
     #[error("the packet path cannot be read")]
     Unreadable(#[source] ReconcileError),

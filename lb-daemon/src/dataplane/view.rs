@@ -145,7 +145,7 @@ impl<M: AsRef<Mapping>> Tables for ServiceView<'_, M> {
         Self: 't;
 
     fn now(&self) -> Nanoseconds {
-        clock::now().unwrap_or(0)
+        clock::now_by_ticks().unwrap_or(0)
     }
 
     fn meter(&self, index: u32) -> Option<(LimitWord, u64)> {

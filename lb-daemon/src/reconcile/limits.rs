@@ -116,7 +116,8 @@ impl Reconciler {
         Share { balancers: terms.balancers, tick: self.tick }
     }
 
-    fn members_of(&self, group: &PublishedGroup) -> impl Iterator<Item = Member> {
+    /// What of a group's members counts for its capacity.
+    pub(super) fn members_of(&self, group: &PublishedGroup) -> impl Iterator<Item = Member> {
         group.members.iter().map(|member| {
             let known = self.states.get(group.pool, &member.address);
             let reachable = self.hops.of_backend(&member.address) != 0;

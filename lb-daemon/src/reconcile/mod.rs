@@ -19,6 +19,7 @@ mod members;
 mod next_hops;
 mod places;
 mod published;
+mod readings;
 mod room;
 mod scan;
 mod standby;

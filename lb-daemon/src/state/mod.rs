@@ -10,10 +10,12 @@
 //! where the generation is.
 
 mod apply;
+mod demand;
 mod listing;
 mod members;
 mod packet_path;
 mod panic;
+mod regions;
 mod run;
 mod sensors;
 mod start;
@@ -43,6 +45,7 @@ use crate::{
     plan::{Plan, Sources},
     store::Store,
 };
+use demand::Demand;
 use members::Members;
 
 /// Events that a watcher may be behind before it must ask anew.
@@ -75,6 +78,7 @@ pub struct State<P> {
     behind: Option<String>,
     members: Members,
     hops: BTreeMap<IpAddr, Result<NextHop, String>>,
+    demand: Demand,
     events: broadcast::Sender<Event>,
     started: Instant,
 }

@@ -3,6 +3,7 @@ use std::net::IpAddr;
 use lb_common::abi::member::MemberState;
 
 use crate::{
+    capacity::Reading,
     command::InterfaceStatus,
     ids::Named,
     model::Name,
@@ -50,6 +51,12 @@ pub trait PacketPath: Send {
     /// # Errors
     /// It cannot be read.
     fn checksum(&mut self) -> Result<u64, ReconcileError>;
+
+    /// The groups of each pool in its order, with what was counted of them.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    fn readings(&self) -> Result<Vec<Reading>, ReconcileError>;
 
     /// Interfaces with the packet program, as they are now.
     fn interfaces(&self) -> Vec<InterfaceStatus>;

@@ -5,7 +5,7 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::{PacketPath, State, now};
+use super::{PacketPath, State, demand::SECOND, now};
 use crate::{
     causes, command::Command, health::HealthChange, net::NextHopChange, watchdog::Heartbeat,
 };
@@ -48,6 +48,8 @@ impl<P: PacketPath> State<P> {
         idle.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut again = interval(AGAIN);
         again.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut look = interval(SECOND);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             if self.behind.is_none() {
                 heartbeat.beat();
@@ -68,6 +70,7 @@ impl<P: PacketPath> State<P> {
                     None => return Ended::Stopped,
                 },
                 _ = again.tick(), if self.behind.is_some() => self.try_again(),
+                _ = look.tick() => self.look(),
                 _ = idle.tick() => {}
             }
         }
@@ -120,6 +123,7 @@ impl<P: PacketPath> State<P> {
             Command::Apply(apply, reply) => drop(reply.send(self.apply(apply))),
             Command::List(reply) => drop(reply.send(self.list())),
             Command::Status(reply) => drop(reply.send(self.status())),
+            Command::Regions(pool, reply) => drop(reply.send(self.regions(pool.as_deref()))),
             Command::Watch(reply) => drop(reply.send(self.watch())),
         }
     }

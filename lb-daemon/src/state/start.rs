@@ -2,7 +2,7 @@ use std::time::Instant;
 
 use tokio::sync::broadcast;
 
-use super::{EVENTS, Members, PacketPath, Sensors, Settings, State};
+use super::{Demand, EVENTS, Members, PacketPath, Sensors, Settings, State};
 use crate::{
     command::Refusal,
     ids::{Ids, Named, Rests},
@@ -40,6 +40,7 @@ impl<P: PacketPath> State<P> {
             behind: None,
             members: Members::default(),
             hops: Default::default(),
+            demand: Demand::default(),
             events,
             started: Instant::now(),
         };

@@ -7,10 +7,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, mpsc},
 };
 
-use lb_common::abi::member::MemberState;
+use lb_common::abi::{
+    clock::USUAL_TICK, counter::GroupCounter, member::MemberState, meter::LimitWord,
+};
 
 use super::PacketPath;
 use crate::{
+    capacity::{Member, Reading, Share},
     command::InterfaceStatus,
     ids::Named,
     model::Name,
@@ -30,6 +33,8 @@ pub(crate) struct Content {
     pub(crate) told: Vec<(Name, IpAddr, MemberState)>,
     /// Plans that were applied.
     pub(crate) applied: usize,
+    /// What was counted in each region.
+    pub(crate) counted: BTreeMap<u32, GroupCounter>,
     /// There is no room for anything.
     pub(crate) full: bool,
     /// The next so many applies fail.
@@ -146,6 +151,37 @@ impl PacketPath for Twin {
             }
         }
         Ok(hasher.finish())
+    }
+
+    fn readings(&self) -> Result<Vec<Reading>, ReconcileError> {
+        let content = self.content();
+        let mut readings = Vec::new();
+        for (&index, pool) in &content.plan.pools {
+            for group in &pool.groups {
+                let members = group.members.iter().map(|member| {
+                    let state = content.states.get(&(pool.name.clone(), member.address));
+                    Member {
+                        weighted: member.weighted,
+                        healthy: state == Some(&MemberState::Up),
+                        last_resort: false,
+                        rate: member.rate,
+                    }
+                });
+                let mut reading = Reading {
+                    pool: index,
+                    region: group.region,
+                    settings: group.settings,
+                    balancers: pool.balancers,
+                    members: members.collect(),
+                    limit: LimitWord::UNLIMITED,
+                    counters: content.counted.get(&group.region).copied().unwrap_or_default(),
+                };
+                let share = Share { balancers: pool.balancers, tick: USUAL_TICK };
+                reading.limit = share.of_group(reading.capacity());
+                readings.push(reading);
+            }
+        }
+        Ok(readings)
     }
 
     fn interfaces(&self) -> Vec<InterfaceStatus> {

@@ -615,6 +615,121 @@ pub struct BackendStatus {
     #[prost(message, optional, tag = "8")]
     pub since: ::core::option::Option<::prost_types::Timestamp>,
 }
+/// Which regions.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RegionsRequest {
+    /// Only those of this pool. Empty: those of all pools.
+    #[prost(string, tag = "1")]
+    pub pool: ::prost::alloc::string::String,
+}
+/// Demand against capacity. Everything counted is this balancer's alone: an autoscaler asks each
+/// balancer. It is of new connections, and of tracked UDP flows.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RegionsResponse {
+    /// By pool, and within a pool in the order in which this balancer asks them.
+    #[prost(message, repeated, tag = "1")]
+    pub regions: ::prost::alloc::vec::Vec<RegionStatus>,
+    /// Time that rates are of, about the last second. Unset: the daemon started so short a time ago that
+    /// there are none.
+    #[prost(message, optional, tag = "2")]
+    pub window: ::core::option::Option<::prost_types::Duration>,
+    /// Balancers that share the capacities.
+    #[prost(uint32, tag = "3")]
+    pub balancers: u32,
+}
+/// A pool's backends in one region.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RegionStatus {
+    /// Pool.
+    #[prost(string, tag = "1")]
+    pub pool: ::prost::alloc::string::String,
+    /// Region.
+    #[prost(string, tag = "2")]
+    pub region: ::prost::alloc::string::String,
+    /// Capacity with all backends healthy and the scaler at 1, new connections a second over all
+    /// balancers: as set, or the sum over the backends. Unset: unlimited.
+    #[prost(double, optional, tag = "3")]
+    pub configured_per_second: ::core::option::Option<f64>,
+    /// Share of it in use: 0 (drained), or 0.1 to 1.
+    #[prost(double, tag = "4")]
+    pub scaler: f64,
+    /// Capacity now, new connections a second over all balancers: times the scaler, and where it is a sum,
+    /// over the healthy backends. Unset: unlimited. 0: takes none.
+    #[prost(double, optional, tag = "5")]
+    pub capacity_per_second: ::core::option::Option<f64>,
+    /// This balancer's share of it, as its packet path keeps to it. Unset: unlimited. 0: takes none.
+    #[prost(double, optional, tag = "6")]
+    pub limit_per_second: ::core::option::Option<f64>,
+    /// Backends that can have new connections: up, of some weight, next hop resolved.
+    #[prost(uint32, tag = "7")]
+    pub backends_up: u32,
+    /// Backends of the region.
+    #[prost(uint32, tag = "8")]
+    pub backends: u32,
+    /// Mean max_connection_rate of the backends that have a weight and one, a second. Unset: none has.
+    #[prost(double, optional, tag = "9")]
+    pub backend_rate_per_second: ::core::option::Option<f64>,
+    /// What was counted since the region was made; it stays over restarts of the daemon.
+    #[prost(message, optional, tag = "10")]
+    pub counters: ::core::option::Option<RegionCounters>,
+    /// What was counted in the window, a second. Unset: the region is newer than that.
+    #[prost(message, optional, tag = "11")]
+    pub rates: ::core::option::Option<RegionRates>,
+    /// Admitted in the window as a share of the limit, 1 for all of it; more where a burst or an overrun
+    /// went beyond it. Unset: there are no rates, or the limit is none or 0.
+    #[prost(double, optional, tag = "12")]
+    pub utilisation: ::core::option::Option<f64>,
+    /// How many more backends of the mean max_connection_rate the region needs to admit all that was
+    /// offered in the window, as if each of the balancers were offered as much: over several balancers,
+    /// take the largest answer. 0: none. Unset: unknown, as there are no rates, no backend has a
+    /// max_connection_rate, or the scaler is 0.
+    #[prost(uint32, optional, tag = "13")]
+    pub missing_backends: ::core::option::Option<u32>,
+}
+/// New connections of a region.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RegionCounters {
+    /// Those it was asked for: the sum of admitted, spilled_out and refused.
+    #[prost(uint64, tag = "1")]
+    pub offered: u64,
+    /// Those it took.
+    #[prost(uint64, tag = "2")]
+    pub admitted: u64,
+    /// Of those it took, the ones that a nearer region was asked for first.
+    #[prost(uint64, tag = "3")]
+    pub spilled_in: u64,
+    /// Those that another region took, because this one was full or had nobody for them.
+    #[prost(uint64, tag = "4")]
+    pub spilled_out: u64,
+    /// Those that were dropped because every region was full, counted at the first one asked.
+    #[prost(uint64, tag = "5")]
+    pub refused: u64,
+    /// Of those it took, the ones beyond its limit, because every region was full.
+    #[prost(uint64, tag = "6")]
+    pub overrun: u64,
+}
+/// New connections of a region a second, as in RegionCounters.
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct RegionRates {
+    /// Those it was asked for.
+    #[prost(double, tag = "1")]
+    pub offered: f64,
+    /// Those it took.
+    #[prost(double, tag = "2")]
+    pub admitted: f64,
+    /// Of those it took, the ones that a nearer region was asked for first.
+    #[prost(double, tag = "3")]
+    pub spilled_in: f64,
+    /// Those that another region took.
+    #[prost(double, tag = "4")]
+    pub spilled_out: f64,
+    /// Those that were dropped.
+    #[prost(double, tag = "5")]
+    pub refused: f64,
+    /// Of those it took, the ones beyond its limit.
+    #[prost(double, tag = "6")]
+    pub overrun: f64,
+}
 /// Nothing to say.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WatchRequest {}
@@ -813,6 +928,32 @@ pub mod spillway_client {
                 .insert(GrpcMethod::new("spillway.v1.Spillway", "Status"));
             self.inner.unary(req, path, codec).await
         }
+        /// Demand against capacity, region by region, as this balancer sees it: what an autoscaler asks.
+        /// NOT_FOUND: no pool has the name.
+        pub async fn regions(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RegionsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RegionsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Spillway/Regions",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Spillway", "Regions"));
+            self.inner.unary(req, path, codec).await
+        }
         /// A snapshot first, then every change of generation, health or next hop until the caller stops. A
         /// caller who lags far behind gets a snapshot again. UNAVAILABLE at the end: the daemon stops.
         pub async fn watch(
@@ -874,6 +1015,12 @@ pub mod spillway_server {
             &self,
             request: tonic::Request<super::StatusRequest>,
         ) -> std::result::Result<tonic::Response<super::StatusResponse>, tonic::Status>;
+        /// Demand against capacity, region by region, as this balancer sees it: what an autoscaler asks.
+        /// NOT_FOUND: no pool has the name.
+        async fn regions(
+            &self,
+            request: tonic::Request<super::RegionsRequest>,
+        ) -> std::result::Result<tonic::Response<super::RegionsResponse>, tonic::Status>;
         /// Server streaming response type for the Watch method.
         type WatchStream: tonic::codegen::tokio_stream::Stream<
                 Item = std::result::Result<super::WatchResponse, tonic::Status>,
@@ -1078,6 +1225,49 @@ pub mod spillway_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = StatusSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Spillway/Regions" => {
+                    #[allow(non_camel_case_types)]
+                    struct RegionsSvc<T: Spillway>(pub Arc<T>);
+                    impl<T: Spillway> tonic::server::UnaryService<super::RegionsRequest>
+                    for RegionsSvc<T> {
+                        type Response = super::RegionsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RegionsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Spillway>::regions(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RegionsSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -1,4 +1,5 @@
 mod calls;
+mod regions;
 mod sockets;
 mod watches;
 

@@ -1,0 +1,78 @@
+use std::time::Duration;
+
+use lb_common::abi::{counter::GroupCounter, meter::LimitWord};
+
+const NANOSECONDS: f64 = 1e9;
+/// What is less of a backend than this is none: floating-point numbers are not exact.
+const CRUMB: f64 = 1e-6;
+
+/// New connections of a group a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rates {
+    /// Those it was asked for.
+    pub offered: f64,
+    /// Those it took.
+    pub admitted: f64,
+    /// Of those it took, the ones that a nearer group was asked for first.
+    pub spilled_in: f64,
+    /// Those that another group took.
+    pub spilled_out: f64,
+    /// Those that were dropped.
+    pub refused: f64,
+    /// Of those it took, the ones beyond its limit.
+    pub overrun: f64,
+}
+
+impl Rates {
+    /// What was counted between two looks, a second; `None`: no time has passed, or the counters have
+    /// begun anew.
+    pub fn between(before: &GroupCounter, after: &GroupCounter, elapsed: Duration) -> Option<Self> {
+        let seconds = elapsed.as_secs_f64();
+        if seconds <= 0.0 {
+            return None;
+        }
+        let rate = |of: fn(&GroupCounter) -> u64| {
+            of(after).checked_sub(of(before)).map(|count| count as f64 / seconds)
+        };
+        Some(Self {
+            offered: rate(|c| c.offered)?,
+            admitted: rate(|c| c.admitted)?,
+            spilled_in: rate(|c| c.spilled_in)?,
+            spilled_out: rate(|c| c.spilled_out)?,
+            refused: rate(|c| c.refused)?,
+            overrun: rate(|c| c.overrun)?,
+        })
+    }
+}
+
+/// New connections a second that a limit admits; `None`: as many as come.
+pub fn per_second(limit: LimitWord) -> Option<f64> {
+    if limit.is_unlimited() {
+        return None;
+    }
+    if limit.is_closed() {
+        return Some(0.0);
+    }
+    Some(NANOSECONDS * LimitWord::PER_NANOSECOND as f64 / limit.interval() as f64)
+}
+
+/// Share of a limit that was used, 1 for the whole; more where a burst or an overrun went beyond it.
+/// `None`: there is no limit, or nothing is admitted.
+pub fn utilisation(rates: &Rates, limit: LimitWord) -> Option<f64> {
+    per_second(limit).filter(|limit| *limit > 0.0).map(|limit| rates.admitted / limit)
+}
+
+/// Backends that a group misses to admit all that it was asked for, where each one more raises its
+/// limit by `gain` a second. 0: none is missing, all was admitted within the limit. `None`: what one
+/// more would bring is not known, or is nothing.
+pub fn missing_backends(rates: &Rates, limit: LimitWord, gain: Option<f64>) -> Option<u32> {
+    let Some(limit) = per_second(limit) else { return Some(0) };
+    let lost = rates.spilled_out + rates.refused + rates.overrun;
+    let missing = rates.offered - limit;
+    // What a burst took is not missing.
+    if lost <= 0.0 || missing <= 0.0 {
+        return Some(0);
+    }
+    let gain = gain.filter(|gain| *gain > 0.0)?;
+    Some((missing / gain - CRUMB).ceil().max(1.0) as u32)
+}
