@@ -20,7 +20,7 @@ pub struct Health {
 
 impl Health {
     /// Quick enough for tests, and slow enough for a busy machine.
-    pub const QUICK: Self = Self { interval_ms: 200, fall: 2 };
+    pub const QUICK: Self = Self { interval_ms: 300, fall: 3 };
     /// What a check has that does not say.
     pub const DEFAULT: Self = Self { interval_ms: 1000, fall: 3 };
 }

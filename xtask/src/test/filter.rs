@@ -16,10 +16,12 @@ impl Filter {
     }
 
     /// Without words every step is wanted; with parts of names of tests those that run tests. Steps
-    /// that run what was built bring the build with them: on old programs they would say nothing.
+    /// that take what was built bring the build with them: a fresh clone has none, and on old
+    /// programs they would say nothing.
     pub(crate) fn wants(&self, step: Step) -> bool {
         self.names(step)
-            || step == Step::Build && [Step::Root, Step::Mutants].iter().any(|&it| self.names(it))
+            || step == Step::Build
+                && Step::ALL.into_iter().any(|it| it.takes_built() && self.names(it))
     }
 
     fn names(&self, step: Step) -> bool {
@@ -46,12 +48,22 @@ mod tests {
     }
 
     #[test]
+    fn what_takes_the_objects_comes_after_the_build() {
+        let position = |step| Step::ALL.iter().position(|&it| it == step);
+        for step in Step::ALL.into_iter().filter(|step| step.takes_built()) {
+            assert!(position(step) > position(Step::Build), "{}", step.name());
+        }
+    }
+
+    #[test]
     fn words_choose_steps_or_tests() {
         assert_eq!(wanted(&[]), Step::ALL);
         assert_eq!(wanted(&["fmt", "deny"]), [Step::Fmt, Step::Deny]);
         assert_eq!(wanted(&["maglev"]), [Step::Build, Step::Unit, Step::Root]);
         assert_eq!(wanted(&["root", "maglev"]), [Step::Build, Step::Root]);
         assert_eq!(wanted(&["mutants"]), [Step::Build, Step::Mutants]);
+        assert_eq!(wanted(&["clippy"]), [Step::Build, Step::Clippy]);
+        assert_eq!(wanted(&["unit"]), [Step::Build, Step::Unit]);
         assert_eq!(Filter::new(&["root".into(), "maglev".into()]).tests(), ["maglev"]);
     }
 }

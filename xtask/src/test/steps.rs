@@ -14,14 +14,14 @@ use crate::setup::toolchain::Toolchain;
 pub(crate) enum Step {
     /// Formatting.
     Fmt,
-    /// Clippy on what runs on the host.
-    Clippy,
     /// Clippy on the packet programs, with their own compiler.
     ClippyBpf,
     /// Licences, banned crates, sources.
     Deny,
     /// Packet programs and host programs.
     Build,
+    /// Clippy on what runs on the host.
+    Clippy,
     /// `cargo test`, as the user.
     Unit,
     /// The test programs of lb-tests, as root.
@@ -33,10 +33,10 @@ pub(crate) enum Step {
 impl Step {
     pub(crate) const ALL: [Self; 8] = [
         Self::Fmt,
-        Self::Clippy,
         Self::ClippyBpf,
         Self::Deny,
         Self::Build,
+        Self::Clippy,
         Self::Unit,
         Self::Root,
         Self::Mutants,
@@ -57,6 +57,11 @@ impl Step {
 
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|step| step.name() == name)
+    }
+
+    /// Whether it takes what the build made: the daemon embeds the objects.
+    pub(crate) fn takes_built(self) -> bool {
+        matches!(self, Self::Clippy | Self::Unit | Self::Root | Self::Mutants)
     }
 
     pub(crate) fn runs_tests(self) -> bool {
