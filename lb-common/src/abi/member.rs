@@ -38,7 +38,8 @@ pub const FULL_RAMP: u8 = 255;
 
 /// One member, in one word that is changed in place:
 /// `{backend 24, incarnation 8, state 8, ramp 8, next hop 16}` from the low end. Of the state's bits
-/// the highest says that it has a limit of its own, the next that it is a last resort.
+/// the highest says that it has a limit of its own, the next that it is a last resort, the third that
+/// it is out of home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberWord(pub u64);
 
@@ -75,7 +76,7 @@ impl MemberWord {
     /// The state.
     #[inline(always)]
     pub const fn state(self) -> MemberState {
-        MemberState::from_number((self.0 >> 32) as u8 & 0x3f)
+        MemberState::from_number((self.0 >> 32) as u8 & 0x1f)
     }
 
     /// Whether it has a limit of its own: its meter is named by [`super::names::MEMBER_METERS`].
@@ -91,6 +92,13 @@ impl MemberWord {
         self.0 >> 38 & 1 != 0
     }
 
+    /// Whether no connection is at home here that nothing is remembered of: it was out of service for
+    /// longer than the settle time, and home is the next of a slot's list that is not.
+    #[inline(always)]
+    pub const fn is_out_of_home(self) -> bool {
+        self.0 >> 37 & 1 != 0
+    }
+
     /// The same member with or without a limit of its own.
     #[must_use]
     pub const fn with_limit(self, limited: bool) -> Self {
@@ -101,6 +109,13 @@ impl MemberWord {
     #[must_use]
     pub const fn with_last_resort(self, last_resort: bool) -> Self {
         Self(self.0 & !(1 << 38) | (last_resort as u64) << 38)
+    }
+
+    /// The same member out of home, or not. Unlike the other bits it is changed with a new version of
+    /// the pool only.
+    #[must_use]
+    pub const fn with_out_of_home(self, out: bool) -> Self {
+        Self(self.0 & !(1 << 37) | (out as u64) << 37)
     }
 
     /// Share of new connections it takes of its slots, [`FULL_RAMP`] for all (slow start).
@@ -118,7 +133,7 @@ impl MemberWord {
     /// The same member in another state.
     #[must_use]
     pub const fn with_state(self, state: MemberState) -> Self {
-        Self(self.0 & !(0x3f << 32) | (state as u64) << 32)
+        Self(self.0 & !(0x1f << 32) | (state as u64) << 32)
     }
 
     /// The same member behind another next hop.
