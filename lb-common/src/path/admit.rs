@@ -66,7 +66,7 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
                 }
                 home_is_full = true;
                 // The region is not full if only its member is.
-                first = 1;
+                first = home.entry + 1;
                 if full == Entered::RegionFull {
                     observer.region(0, Left::Full);
                     if rules & STAY != 0 {

@@ -28,8 +28,11 @@ pub(super) fn at_once<T: Tables + ?Sized>(
     if !told {
         return Ok(None);
     }
-    let home = choose::home(tables, ask.descriptor, ask.hash)?;
-    let choice = home.choice(tables, kind);
+    let owner = choose::owner(tables, ask.descriptor, ask.hash)?;
+    if owner.member.is_out_of_home() {
+        return Ok(None);
+    }
+    let choice = owner.choice(tables, kind);
     if let Some(choice) = &choice
         && kind == Kind::NewConnection
     {

@@ -9,6 +9,8 @@ use crate::{
         member::{FULL_RAMP, MemberState, MemberWord},
         next_hop::NextHopWord,
         record::Placed,
+        slot::RANKS_PER_SLOT,
+        table_ref::TableRef,
         verdict::Verdict,
     },
     flow_hash::FlowHash,
@@ -124,19 +126,20 @@ impl Observe for Unobserved {
 pub struct Home {
     /// Its slot.
     pub slot: u32,
+    /// Its place in the slot's list.
+    pub entry: u32,
     /// Its rank there.
     pub rank: u16,
     /// Its member; dead where the group has none of that rank.
     pub member: MemberWord,
 }
 
-/// Home of a flow, health ignored.
+/// The owner of a flow's slot in the first group, which nearly always is its home.
 ///
 /// # Errors
-/// [`Verdict::NoBackend`] where the pool has no members, [`Verdict::Inconsistent`] where the home
-/// group has no table.
+/// As [`home`].
 #[inline(always)]
-pub fn home<T: Tables + ?Sized>(
+pub(super) fn owner<T: Tables + ?Sized>(
     tables: &T,
     descriptor: &Descriptor,
     hash: FlowHash,
@@ -148,14 +151,47 @@ pub fn home<T: Tables + ?Sized>(
     let slot = hash.slot(head.slots);
     let rank = tables.owner(head, slot).ok_or(Verdict::Inconsistent)?;
     let member = member(tables, head, rank).unwrap_or(MemberWord(0));
-    Ok(Home { slot, rank, member })
+    Ok(Home { slot, entry: 0, rank, member })
+}
+
+/// Home of a flow, health ignored: the first of its slot's list that is not out of home.
+///
+/// # Errors
+/// [`Verdict::NoBackend`] where the pool has no members, [`Verdict::Inconsistent`] where the home
+/// group has no table.
+#[inline(always)]
+pub fn home<T: Tables + ?Sized>(
+    tables: &T,
+    descriptor: &Descriptor,
+    hash: FlowHash,
+) -> Result<Home, Verdict> {
+    let owner = owner(tables, descriptor, hash)?;
+    if !owner.member.is_out_of_home() {
+        return Ok(owner);
+    }
+    let head = &descriptor.home;
+    let entry = tables.stand_in(head, owner.slot);
+    let word = tables.slot(TableRef(head.table), owner.slot).ok_or(Verdict::Inconsistent)?;
+    let rank = word.rank(entry);
+    let member = member(tables, head, rank).unwrap_or(MemberWord(0));
+    Ok(Home { entry, rank, member, ..owner })
+}
+
+/// Place in a slot's list of the first that is not out of home; the owner's if there is none.
+#[inline(always)]
+pub fn stand_in<T: Tables + ?Sized>(tables: &T, head: &GroupHead, slot: u32) -> u32 {
+    let Some(word) = tables.slot(TableRef(head.table), slot) else { return 0 };
+    let is_in = |&entry: &u32| {
+        member(tables, head, word.rank(entry)).is_some_and(|member| !member.is_out_of_home())
+    };
+    (1..RANKS_PER_SLOT as u32).find(is_in).unwrap_or(0)
 }
 
 impl Home {
     /// Where it is in the order of things.
     #[inline(always)]
     const fn place(&self) -> Place {
-        Place { region: 0, slot: Some(self.slot), entry: 0 }
+        Place { region: 0, slot: Some(self.slot), entry: self.entry }
     }
 
     /// The choice of home, if it may have the packet; its limits aside.

@@ -2,7 +2,7 @@
 
 use super::{
     admit,
-    choose::{Choice, Observe},
+    choose::{self, Choice, Observe},
     records::{self, Found, Line, Segment},
     search::{self, Ended, Search, Wanted},
 };
@@ -107,6 +107,11 @@ pub trait Tables {
     #[inline(always)]
     fn is_full(&self, meter: u32, now: Nanoseconds) -> bool {
         search::is_full(self, meter, now)
+    }
+    /// Who has the home of an owner that is out of it: [`choose::stand_in`].
+    #[inline(always)]
+    fn stand_in(&self, head: &GroupHead, slot: u32) -> u32 {
+        choose::stand_in(self, head, slot)
     }
     /// What a repeated SYN decided before: [`records::repeated`].
     #[inline(always)]

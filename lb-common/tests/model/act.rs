@@ -3,6 +3,8 @@
 use lb_common::abi::member::MemberState;
 use proptest::prelude::*;
 
+use crate::run::HOMES;
+
 /// A case: what pool it is, and what happens.
 #[derive(Clone, Debug)]
 pub(crate) struct Play {
@@ -64,8 +66,9 @@ pub(crate) enum Act {
     Budget(Option<u32>),
     Sleep(u64),
     Daemon,
-    /// Another order of regions; then connections at their former home are adopted; then it goes.
-    Home,
+    /// Another version of the pool, with another meaning of home; then connections at their former home
+    /// are adopted; then it goes.
+    Home(u32),
 }
 
 pub(crate) const CLIENTS: u16 = 6;
@@ -130,7 +133,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => budget.prop_map(Act::Budget),
         6 => time.prop_map(Act::Sleep),
         4 => Just(Act::Daemon),
-        1 => Just(Act::Home),
+        1 => (1..=1 + HOMES.len() as u32).prop_map(Act::Home),
     ]
 }
 

@@ -5,7 +5,7 @@ use lb_common::abi::{
     event::Event,
     member::MemberState,
     meter::LimitWord,
-    pool::{PoolLine, PoolWord},
+    pool::PoolWord,
     service::{SERVICE_BY_ADDRESS, SERVICE_REJECTS},
 };
 
@@ -44,7 +44,7 @@ pub(crate) fn run(play: &Play) -> Run {
     run
 }
 
-/// Regions of two members and seven slots each; descriptor 2 asks them the other way round.
+/// Regions of two members and seven slots each, in several orders and with members out of home.
 fn world(play: &Play) -> World {
     let lists = || (0..7).map(|slot| [slot % 2, 1 - slot % 2, NONE, NONE]).collect();
     let flags = if play.by_address { SERVICE_BY_ADDRESS } else { 0 }
@@ -54,13 +54,19 @@ fn world(play: &Play) -> World {
     let current = &mut twin.descriptors[1];
     current.flags =
         if play.limited { LIMITED } else { 0 } | if play.isolated { ISOLATED } else { 0 };
-    let mut other = *current;
-    other.groups[..REGIONS].reverse();
-    let first = twin.groups[other.groups[0] as usize];
-    (other.home, other.home_meter) = (first.head, first.meter);
-    twin.descriptors.push(other);
+    for (order, out) in HOMES {
+        twin.add_version(&order, out);
+    }
     World::of(twin)
 }
+
+/// Meanings of home beside the first: the order of regions, and members (region, rank) out of home.
+pub(crate) const HOMES: [([usize; REGIONS], &[(usize, u32)]); 4] = [
+    ([2, 1, 0], &[]),
+    ([0, 1, 2], &[(0, 0)]),
+    ([0, 2, 1], &[(0, 0), (0, 1)]),
+    ([2, 0, 1], &[(2, 1), (0, 1)]),
+];
 
 /// By address, clients of one address would all be in one slot.
 fn client(n: u16) -> Client {
@@ -100,7 +106,7 @@ impl Run {
                 self.world.daemon();
                 self.cleared += u64::from(open && self.world.is_gate_closed());
             }
-            Act::Home => self.home(),
+            Act::Home(version) => self.home(version),
         }
     }
 
@@ -285,11 +291,12 @@ impl Run {
 
     /// A change of home begins, goes on to its last part, or ends when that lasted for as long as a
     /// connection may be idle.
-    fn home(&mut self) {
+    fn home(&mut self, version: u32) {
         let versions = self.world.twin.pools[0].get().versions();
         let (current, former) = (versions.current(), versions.former());
         let word = match (former, self.adopting) {
-            (0, _) => PoolWord::new(3 - current, current),
+            (0, _) if version == current => return,
+            (0, _) => PoolWord::new(version, current),
             (_, None) => {
                 self.adopting = Some(self.now());
                 versions.adopting()
@@ -300,7 +307,6 @@ impl Run {
                 PoolWord::new(current, 0)
             }
         };
-        let line = &self.world.twin.pools[0];
-        line.set(PoolLine { word: word.0, ..line.get() });
+        self.world.publish(word);
     }
 }

@@ -8,6 +8,7 @@ use lb_common::abi::{
     exception::ExceptionWord,
     member::MemberState::{Dead, Unfit, Up},
     meter::{EXCEPTIONS_V4, LimitWord},
+    pool::PoolWord,
 };
 
 use crate::world::{SECOND, World, client};
@@ -166,4 +167,67 @@ fn an_hour_of_a_dead_region_beyond_the_budget_then_its_return() {
     // 3,599 s of five a second and the first hundred.
     assert!((17_995..=18_100).contains(&inserted), "{inserted} inserted");
     assert_eq!(inserted + events[1].1, 36_000);
+}
+
+/// What the daemon publishes while region 0 is dead from second 0 to 3,600: after a settle time of 60 s
+/// it goes out of home, and at its return it comes back; each time the last third adopts.
+fn versions(second: u64) -> PoolWord {
+    match second {
+        60..100 => PoolWord::new(2, 1),
+        100..120 => PoolWord::new(2, 1).adopting(),
+        120..3_600 => PoolWord::new(2, 0),
+        3_600..3_640 => PoolWord::new(1, 2),
+        3_640..3_660 => PoolWord::new(1, 2).adopting(),
+        _ => PoolWord::new(1, 0),
+    }
+}
+
+#[test]
+fn an_hour_of_a_dead_region_at_any_rate_where_it_goes_out_of_home() {
+    let mut world = World::two_regions();
+    assert_eq!(world.twin.add_version(&[1, 0], &[]), 2);
+    // As above, ten a second against a budget of five; but there is room for two settle times at once.
+    let interval = SECOND * LimitWord::PER_NANOSECOND / 5;
+    world.twin.meters[EXCEPTIONS_V4 as usize].0.set(LimitWord::new(interval, 700));
+    world.set(0, 0, Dead);
+    world.set(0, 1, Dead);
+    let (mut open, mut port, mut at_rest) = (VecDeque::new(), 0_u16, 0);
+    for second in 0..4_500_u64 {
+        if second == 3_600 {
+            world.set(0, 0, Up);
+            world.set(0, 1, Up);
+        }
+        world.publish(versions(second));
+        for _ in 0..if second < 3_800 { 10 } else { 0 } {
+            port = port.wrapping_add(1);
+            let number = (second as u32).wrapping_mul(1_000_000);
+            let to = world.open(client(port), number);
+            assert_eq!(to, if second < 3_600 { 3 } else { 1 }, "second {second}");
+            open.push_back((port, second, to));
+        }
+        while open.front().is_some_and(|&(_, since, _)| since + 100 < second) {
+            open.pop_front();
+        }
+        if second % 10 == 9 {
+            world.daemon();
+            for &(port, since, to) in &open {
+                let sequence = (since as u32).wrapping_mul(1_000_000) + 700_000;
+                assert_eq!(world.ack(client(port), sequence), Ok(to), "second {second}");
+            }
+        }
+        if (200..3_600).contains(&second) {
+            assert!(world.is_gate_closed(), "second {second}: region 1 is home");
+            assert_eq!(world.exceptions(), 0);
+            at_rest += 1;
+        }
+        world.sleep(1);
+    }
+    assert_eq!(at_rest, 3_400);
+    // Ten a second for two settle times, and for one at the return with what was then open.
+    let events = world.events();
+    let count = |event| events.iter().find(|it| it.0 == event).map_or(0, |it| it.1);
+    assert_eq!(count(Event::ExceptionRefused), 0);
+    assert_eq!(count(Event::ExceptionInserted), 10 * (120 + 60));
+    assert!((400..=700).contains(&count(Event::Adopted)), "{events:?}");
+    assert!(world.is_gate_closed() && world.exceptions() == 0);
 }

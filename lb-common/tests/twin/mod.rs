@@ -235,18 +235,49 @@ impl Twin {
         self
     }
 
-    /// Changes one member's state.
+    /// Adds a version of the pool: its regions in an order, without the members (region, rank) in home
+    /// that are out of it. Returns its descriptor's index.
+    pub fn add_version(&mut self, order: &[usize], out: &[(usize, u32)]) -> u32 {
+        let mut version = self.descriptors[1];
+        for (place, &region) in order.iter().enumerate() {
+            let mut group = self.groups[region];
+            let ranks: Vec<_> = out.iter().filter(|it| it.0 == region).map(|it| it.1).collect();
+            version.groups[place] = region as u32;
+            if !ranks.is_empty() {
+                let block = group.head.members..group.head.members + group.head.member_count;
+                group.head.members = self.members.len() as u32;
+                for (rank, at) in block.enumerate() {
+                    let out = ranks.contains(&(rank as u32));
+                    self.members.push(self.members[at as usize].with_out_of_home(out));
+                }
+                version.groups[place] = self.groups.len() as u32;
+                self.groups.push(group);
+                self.standbys.extend([StandbyWord::new(None); 8]);
+            }
+        }
+        let first = self.groups[version.groups[0] as usize];
+        (version.home, version.home_meter) = (first.head, first.meter);
+        self.descriptors.push(version);
+        self.descriptors.len() as u32 - 1
+    }
+
+    /// Changes one member's state, in all versions.
     pub fn set(&mut self, region: usize, rank: u32, state: MemberState) {
-        let at = (self.groups[region].head.members + rank) as usize;
-        let member = self.members[at].with_state(state);
-        self.members[at] = member;
+        self.change(region, rank, |member| member.with_state(state));
+        let member = self.members[(self.groups[region].head.members + rank) as usize];
         let host = HostWord::new(member.incarnation(), state, member.next_hop());
         self.hosts[member.backend() as usize] = host;
     }
 
     /// Changes one member's next hop.
     pub fn set_next_hop(&mut self, region: usize, rank: u32, next_hop: u16) {
-        let at = (self.groups[region].head.members + rank) as usize;
-        self.members[at] = self.members[at].with_next_hop(next_hop);
+        self.change(region, rank, |member| member.with_next_hop(next_hop));
+    }
+
+    fn change(&mut self, region: usize, rank: u32, to: impl Fn(MemberWord) -> MemberWord) {
+        for group in self.groups.iter().filter(|group| group.region == region as u32) {
+            let at = (group.head.members + rank) as usize;
+            self.members[at] = to(self.members[at]);
+        }
     }
 }

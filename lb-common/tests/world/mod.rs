@@ -16,11 +16,11 @@ use lb_common::{
         exception::ExceptionWord,
         member::MemberState,
         meter::{EXCEPTIONS_V4, FIRST_METER, LimitWord},
-        pool::PoolLine,
+        pool::{PoolLine, PoolWord},
         verdict::Verdict,
     },
     flow_hash::FlowTuple,
-    path::{self, Choice, Forward, Kind, Tables},
+    path::{self, Choice, Forward, Kind},
 };
 
 use super::twin::{OWN, Twin};
@@ -182,15 +182,26 @@ impl World {
         }
     }
 
-    /// Home of a flow: the owner of its slot in the first group.
+    /// Publishes versions of the pool.
+    pub fn publish(&self, word: PoolWord) {
+        let line = &self.twin.pools[0];
+        line.set(PoolLine { word: word.0, ..line.get() });
+    }
+
+    /// Home of a flow: the first of its slot's list in the first group that is not out of home, or its
+    /// owner.
     pub fn home(&self, flow: &FlowTuple) -> u32 {
         let current = self.twin.pools[0].get().versions().current();
         let descriptor = &self.twin.descriptors[current as usize];
         let service = self.twin.services.values().find(|s| s.key.port == flow.service_port);
         let hash = path::flow_hash(service.unwrap(), descriptor, flow);
         let head = &descriptor.home;
-        let rank = self.twin.owner(head, hash.slot(head.slots)).unwrap();
-        self.twin.members[head.members as usize + usize::from(rank)].backend()
+        let list = self.twin.tables[head.table as usize][hash.slot(head.slots) as usize];
+        let ranks = (0..4).map(|entry| list.rank(entry)).filter(|rank| *rank != NONE);
+        let members: Vec<_> = ranks
+            .map(|rank| self.twin.members[head.members as usize + usize::from(rank)])
+            .collect();
+        members.iter().find(|member| !member.is_out_of_home()).unwrap_or(&members[0]).backend()
     }
 
     /// The flow of a client's TCP connection.

@@ -2,10 +2,10 @@
 //! kernel verifies each once, whatever the number of ways to it (global functions, kernel 5.6).
 
 use lb_common::{
-    abi::{clock::Coarse, record::Record},
+    abi::{clock::Coarse, group::GroupHead, record::Record},
     flow_hash::FlowHash,
     path::{
-        Choice, Search, Unobserved, admit,
+        Choice, Search, Unobserved, admit, choose,
         records::{self, Line, Segment},
         search::{self, Wanted},
     },
@@ -36,6 +36,11 @@ global! {
     /// [`search::is_full`]; 0: no.
     fn is_full(meter: u32, now: u64) -> u64 {
         u64::from(search::is_full(&Maps, meter, now))
+    }
+    /// [`choose::stand_in`].
+    fn stand_in(table: u32, slot: u32, members: u32, member_count: u32) -> u64 {
+        let head = GroupHead { table, slots: 0, members, member_count };
+        u64::from(choose::stand_in(&Maps, &head, slot))
     }
     /// [`records::repeated`].
     fn repeated(flow: u64, now: u64, number: u32) -> u64 {

@@ -289,6 +289,11 @@ impl Tables for Maps {
     }
 
     #[inline(always)]
+    fn stand_in(&self, head: &GroupHead, slot: u32) -> u32 {
+        apart::stand_in(head.table, slot, head.members, head.member_count) as u32
+    }
+
+    #[inline(always)]
     fn repeated(&self, line: Line, number: u32) -> Found {
         Found(apart::repeated(line.flow, line.now.0, number))
     }
