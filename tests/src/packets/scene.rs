@@ -20,6 +20,10 @@ pub const DEAD: u8 = 0;
 pub const UNFIT: u8 = 1;
 /// Takes all.
 pub const UP: u8 = 2;
+/// Out of home, added to a state.
+pub const OUT: u8 = 0x20;
+/// Index of a version of the pool that asks its regions the other way round.
+pub const FORMER: u32 = 51;
 /// No rank.
 pub const NONE: u16 = 0xffff;
 /// Members of a region: ranks 0 to 8.
@@ -86,7 +90,7 @@ pub struct Member {
     pub backend: u32,
     /// Where its tunnel ends.
     pub address: IpAddr,
-    /// [`DEAD`], [`UNFIT`] or [`UP`].
+    /// [`DEAD`], [`UNFIT`] or [`UP`], with [`OUT`] or without.
     pub state: u8,
     /// 255: all of its share.
     pub ramp: u8,
@@ -266,13 +270,18 @@ impl Scene {
                 add("BACKENDS", backend, &layout::backend(address, incarnation, mtu));
             }
         }
-        let home = heads.first().copied().unwrap_or([0; 16]);
         let (v4, v6) = (self.sources.0.octets(), self.sources.1.octets());
-        let groups = &GROUPS[..heads.len()];
         let limited = self.regions.iter().any(|region| region.room != Room::Unlimited);
-        let limits = (u32::from(limited), METER);
-        let descriptor = layout::descriptor(HASH_KEY, &home, v6, v4, limits, groups);
-        add("DESCRIPTORS", DESCRIPTOR, &descriptor);
+        let mut order: Vec<usize> = (0..heads.len()).collect();
+        for index in [DESCRIPTOR, FORMER] {
+            let first = order.first().copied().unwrap_or(0);
+            let home = heads.get(first).copied().unwrap_or([0; 16]);
+            let limits = (u32::from(limited), METER + first as u32);
+            let groups: Vec<u32> = order.iter().map(|&region| GROUPS[region]).collect();
+            let descriptor = layout::descriptor(HASH_KEY, &home, v6, v4, limits, &groups);
+            add("DESCRIPTORS", index, &descriptor);
+            order.reverse();
+        }
         for (&index, &(mac, interface)) in &self.next_hops {
             add("NEXT_HOPS", index.into(), &layout::next_hop(mac, interface));
         }

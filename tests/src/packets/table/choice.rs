@@ -1,10 +1,10 @@
-//! Who has a packet: states, lists, further slots, standbys, regions, ramps, next hops.
+//! Who has a packet: states, lists, further slots, standbys, regions, homes, ramps, next hops.
 
 use crate::packets::{
     frames::{Flow, Packet},
     mx2,
     row::Row,
-    scene::{DEAD, HASH_KEY, NONE, Room, Scene, TABLES, UNFIT, UP},
+    scene::{DEAD, FORMER, HASH_KEY, NONE, OUT, Room, Scene, TABLES, UNFIT, UP},
 };
 
 use super::flows::{listed, scene, tcp_hash, v4, v4_udp, v6};
@@ -15,6 +15,7 @@ pub(crate) fn rows() -> Vec<Row<Scene>> {
         list_order(),
         further_slots(),
         regions(),
+        homes(),
         ramps(),
         next_hops(),
         affinity(),
@@ -163,17 +164,74 @@ fn regions() -> Vec<Row<Scene>> {
             syn(),
             "no_backend",
         ),
-        Row::sent(
-            "a former descriptor changes nothing yet",
-            scene(4).with(|scene| scene.pool_word.1 = 51),
-            (&v4(), syn()),
-            (0, 0),
-        ),
     ];
     let eight = (1..8).fold(Scene::new(4), |scene, _| scene.and_region(4));
     let eight =
         (0..7).fold(listed(eight, 7), |scene, region| scene.states(region, DEAD, &everybody));
     rows.push(Row::sent("eighth region", eight, (&v4(), syn()), (7, 0)));
+    rows
+}
+
+/// Home is the first of the list that is not out of it, and a former home comes before the current one.
+fn homes() -> Vec<Row<Scene>> {
+    let mut rows = Vec::new();
+    let out = |states: &[u8]| {
+        let ranks = states.iter().zip(0_u16..);
+        ranks.fold(scene(4), |scene, (state, rank)| scene.states(0, *state, &[rank]))
+    };
+    for (name, states, new, open) in [
+        ("the owner, dead", &[DEAD | OUT][..], 1, 1),
+        ("the owner, drained", &[UNFIT | OUT], 1, 1),
+        ("the owner, just back", &[UP | OUT], 1, 1),
+        ("two of the list", &[UNFIT | OUT, UP | OUT], 2, 2),
+        ("the owner, while the next is drained", &[UNFIT | OUT, UNFIT], 2, 1),
+        ("the owner, while the next is dead", &[DEAD | OUT, DEAD], 2, 2),
+        ("all but the last", &[UP | OUT, UP | OUT, UP | OUT], 3, 3),
+        ("all of the list", &[UNFIT | OUT, UP | OUT, UP | OUT, UP | OUT], 1, 0),
+    ] {
+        rows.push(Row::sent(
+            format!("out of home: {name}: SYN"),
+            out(states),
+            (&v4(), syn()),
+            (0, new),
+        ));
+        rows.push(Row::sent(
+            format!("out of home: {name}: ACK"),
+            out(states),
+            (&v4(), ack()),
+            (0, open),
+        ));
+    }
+    let turned = || listed(scene(4).and_region(4), 1).with(|scene| scene.pool_word.1 = FORMER);
+    rows.extend([
+        Row::sent("former home: SYN", turned(), (&v4(), syn()), (0, 0)),
+        Row::sent("former home: ACK", turned(), (&v4(), ack()), (1, 0)),
+        Row::sent(
+            "former home, unfit: ACK",
+            turned().states(1, UNFIT, &[0]),
+            (&v4(), ack()),
+            (1, 0),
+        ),
+        Row::sent("former home, dead: ACK", turned().states(1, DEAD, &[0]), (&v4(), ack()), (0, 0)),
+        Row::sent(
+            "former home, out of the home it was: ACK",
+            turned().states(1, UNFIT | OUT, &[0]),
+            (&v4(), ack()),
+            (1, 1),
+        ),
+        Row::sent(
+            "a former version that is the current one: ACK",
+            turned().with(|scene| scene.pool_word.1 = scene.pool_word.0),
+            (&v4(), ack()),
+            (0, 0),
+        ),
+        Row::sent(
+            "a former version that is not there: ACK",
+            turned().with(|scene| scene.pool_word.1 = FORMER + 1),
+            (&v4(), ack()),
+            (0, 0),
+        ),
+    ]);
     rows
 }
 
