@@ -60,8 +60,11 @@ fn world(play: &Play) -> World {
     World::of(twin)
 }
 
-/// Meanings of home beside the first: the order of regions, and members (region, rank) out of home.
-pub(crate) const HOMES: [([usize; REGIONS], &[(usize, u32)]); 4] = [
+/// A meaning of home: the order of regions, and members (region, rank) out of home.
+type Meaning = ([usize; REGIONS], &'static [(usize, u32)]);
+
+/// Meanings of home beside the first.
+pub(crate) const HOMES: [Meaning; 4] = [
     ([2, 1, 0], &[]),
     ([0, 1, 2], &[(0, 0)]),
     ([0, 2, 1], &[(0, 0), (0, 1)]),
