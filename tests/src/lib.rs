@@ -41,5 +41,6 @@ pub mod report;
 pub mod sandbox;
 pub mod scene;
 pub mod statistics;
+pub mod syns;
 pub mod topology;
 pub mod traffic;

@@ -1,6 +1,6 @@
 //! Reading a capture.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -37,6 +37,11 @@ pub struct Frames {
 impl Frames {
     pub(super) fn new(node: Node, file: PathBuf) -> Self {
         Self { node, file }
+    }
+
+    /// The file they are in (pcap, nanoseconds).
+    pub fn file(&self) -> &Path {
+        &self.file
     }
 
     /// Fields of each frame that matches `filter` (in tshark's language), in order. A field that

@@ -2,6 +2,7 @@
 //! byte is to be checked.
 
 mod counters;
+mod crowd;
 mod curl;
 mod echo;
 mod httperf;
@@ -14,6 +15,7 @@ mod web;
 mod wrk;
 
 pub use counters::ClientCounters;
+pub use crowd::{Connection, Crowd, CrowdServer};
 pub use curl::{Curl, Timed};
 pub use echo::Echo;
 pub use httperf::{Httperf, HttperfReport};

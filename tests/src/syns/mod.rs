@@ -1,0 +1,38 @@
+//! SYNs without connections: sent in good time, taken down where they arrive, and judged by a plain
+//! second idea of what a limit is.
+//!
+//! They come from addresses that nobody has ([`SOURCES`]), which backends drop answers to
+//! ([`forget`]). So each is one packet from the client to a backend, and no other follows it.
+
+mod arrivals;
+mod decision;
+mod limit;
+mod packet;
+mod pcap;
+mod sender;
+
+use std::net::Ipv4Addr;
+
+use anyhow::Result;
+
+pub use arrivals::{Arrival, Arrivals};
+pub use decision::Decision;
+pub use limit::{Judgement, Limit};
+pub use packet::{packet, sources};
+pub use sender::{Sent, send};
+
+use crate::topology::Fabric;
+
+/// Where SYNs come from: addresses for measurements (RFC 2544, appendix C.2.2), and their prefix's
+/// length.
+pub const SOURCES: (Ipv4Addr, u8) = (Ipv4Addr::new(198, 18, 0, 0), 15);
+
+/// Has every backend drop what it would answer to [`SOURCES`].
+///
+/// # Errors
+/// When a backend has such a route already.
+pub fn forget(fabric: &Fabric) -> Result<()> {
+    let (prefix, bits) = SOURCES;
+    let route = format!("route add blackhole {prefix}/{bits}");
+    fabric.backends.iter().try_for_each(|backend| backend.node.ip(&route))
+}

@@ -1,0 +1,49 @@
+//! The packets.
+
+use std::collections::HashSet;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use etherparse::PacketBuilder;
+
+use super::SOURCES;
+use crate::random::Random;
+
+/// So many addresses and ports of [`SOURCES`], none twice.
+pub fn sources(seed: u64, number: usize) -> Vec<SocketAddrV4> {
+    let (prefix, bits) = SOURCES;
+    let mut random = Random::new(seed);
+    let mut seen = HashSet::with_capacity(number);
+    let mut sources = Vec::with_capacity(number);
+    while sources.len() < number {
+        let host = random.below(1 << (32 - bits)) as u32;
+        let port = 1024 + random.below(65536 - 1024) as u16;
+        let source = SocketAddrV4::new(Ipv4Addr::from_bits(prefix.to_bits() | host), port);
+        if seen.insert(source) {
+            sources.push(source);
+        }
+    }
+    sources
+}
+
+/// A SYN from its IP header on.
+#[expect(clippy::expect_used, reason = "writing to a vector cannot fail")]
+pub fn packet(from: SocketAddrV4, to: SocketAddrV4, sequence: u32) -> Vec<u8> {
+    let builder = PacketBuilder::ipv4(from.ip().octets(), to.ip().octets(), 64)
+        .tcp(from.port(), to.port(), sequence, 64_000)
+        .syn();
+    let mut packet = Vec::with_capacity(builder.size(0));
+    builder.write(&mut packet, &[]).expect("a vector takes every byte");
+    packet
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_are_distinct_and_in_their_prefix() {
+        let sources = sources(1, 10_000);
+        assert!(sources.iter().all(|s| s.ip().octets()[..2] == [198, 18 | s.ip().octets()[1] & 1]));
+        assert_eq!(sources.iter().collect::<HashSet<_>>().len(), 10_000);
+    }
+}

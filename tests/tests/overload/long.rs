@@ -1,0 +1,102 @@
+//! Long connections through all that moves new ones.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use lb_common::abi::event::Event;
+use lb_tests::harness;
+use lb_tests::process::{pause, until};
+use lb_tests::sandbox::Sandbox;
+use lb_tests::scene::Health;
+use lb_tests::traffic::Crowd;
+
+use crate::stage::Stage;
+
+/// Connections at home, and about as many as are spilled.
+const AT_HOME: usize = 200;
+const SPILLED: usize = 300;
+/// Quick enough to wait for, patient enough for a busy machine.
+const HEALTH: Health = Health { interval_ms: 400, fall: 4 };
+
+/// Opens so many more; answers how many each region has of them.
+fn open(crowd: &mut Crowd, number: usize) -> Result<(usize, usize)> {
+    let opened = crowd.open(Stage::crowd(), number)?;
+    let near = opened.iter().filter(|connection| connection.backend().starts_with("eu")).count();
+    Ok((near, number - near))
+}
+
+/// Connections open before a spill, a limit that goes up and down, an un-spill, a drain, and a fall and return of backends in both regions: each goes on with the backend it has, but those of the
+/// fallen.
+pub(crate) fn five_hundred(sandbox: &Sandbox) -> Result<()> {
+    let stage = Stage::start(sandbox, "long", HEALTH)?;
+    let crowd = &mut Crowd::new(&stage.scene.fabric.client)?;
+    stage.apply("")?;
+    ensure!(open(crowd, AT_HOME)? == (AT_HOME, 0), "spilled without a limit");
+    ensure!(stage.events()? == BTreeMap::new(), "{:?}", stage.events()?);
+
+    // A spill.
+    stage.apply("capacity = \"1/s\"")?;
+    let (near, far) = open(crowd, SPILLED)?;
+    ensure!(far > SPILLED / 2 && near < SPILLED / 2, "{near} near, {far} far");
+    crowd.all_go_on(&[])?;
+    let away = crowd.connections().iter().filter(|each| each.backend().starts_with("us")).count();
+    ensure!(away == far, "{away} away, {far} spilled");
+    // Each that is away from home has one exception, and nobody else has.
+    ensure!(stage.events()?.get(&Event::ExceptionInserted) == Some(&(far as u64)));
+
+    // The limit raised: the next one is near, and a burst once the kernel's clock has seen it.
+    stage.apply("capacity = \"10000/s\"")?;
+    ensure!(open(crowd, 1)? == (1, 0), "spilled below a raised limit");
+    pause(Duration::from_millis(100));
+    ensure!(open(crowd, 20)? == (20, 0), "spilled below a raised limit");
+    crowd.all_go_on(&[])?;
+    // Lowered: ten at once, and then one every ten seconds.
+    stage.apply("capacity = \"0.1/s\"")?;
+    let (near, far) = open(crowd, 20)?;
+    ensure!(near < 15 && far > 5, "{near} near, {far} far");
+    crowd.all_go_on(&[])?;
+    // Taken away.
+    stage.apply("")?;
+    ensure!(open(crowd, 20)? == (20, 0), "spilled without a limit");
+    crowd.all_go_on(&[])?;
+
+    // Drained and back.
+    stage.apply("scaler = 0")?;
+    ensure!(open(crowd, 20)? == (0, 20), "a drained region had a new connection");
+    crowd.all_go_on(&[])?;
+    stage.apply("")?;
+    ensure!(open(crowd, 20)? == (20, 0), "a region that is back was passed over");
+    crowd.all_go_on(&[])?;
+
+    // A host in each region falls and returns.
+    let fallen = ["eu1", "us1"];
+    let hosts = || fallen.map(|name| stage.scene.number(name));
+    for host in hosts() {
+        stage.scene.fabric.backends[host?].unplug()?;
+    }
+    stage.scene.wait_up(&fallen)?;
+    crowd.all_go_on(&fallen)?;
+    let had = crowd.connections().len();
+    crowd.forget(&fallen);
+    let lost = had - crowd.connections().len();
+    ensure!(lost > 0, "the fallen had no connections");
+    open(crowd, 20)?;
+    ensure!(crowd.connections().iter().all(|each| !fallen.contains(&each.backend())));
+    for host in hosts() {
+        stage.scene.fabric.backends[host?].plug_in()?;
+    }
+    stage.scene.wait_up(&[])?;
+    crowd.all_go_on(&[])?;
+    until("the returned have connections", Duration::from_secs(20), || {
+        open(crowd, 10)?;
+        Ok(crowd.connections().iter().any(|each| each.backend() == "eu1").then_some(()))
+    })?;
+    crowd.all_go_on(&[])?;
+    let exchanges: u64 = crowd.connections().iter().map(|each| each.exchanges()).sum();
+    harness::note(format!(
+        "{} long connections kept, {lost} were on fallen hosts; {exchanges} exchanges of bytes",
+        crowd.connections().len(),
+    ));
+    Ok(())
+}

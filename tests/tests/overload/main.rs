@@ -1,0 +1,22 @@
+//! More new connections than a region takes, as real packets: SYNs from raw sockets, decided by the
+//! program in the driver, counted where they arrive.
+
+mod limit;
+mod long;
+mod stage;
+
+use std::process::ExitCode;
+
+use lb_tests::{harness, sandbox};
+
+fn main() -> ExitCode {
+    let sandbox = sandbox::enter();
+    harness::run(
+        &sandbox,
+        &[
+            ("a_region_takes_its_limit_and_no_more_in_any_window", limit::twice_the_capacity),
+            ("little_spills_at_four_fifths_of_the_capacity", limit::four_fifths),
+            ("five_hundred_connections_outlast_all_that_moves_new_ones", long::five_hundred),
+        ],
+    )
+}

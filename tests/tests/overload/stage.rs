@@ -1,0 +1,147 @@
+//! The scene with a capacity, and runs of SYNs over it.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, SocketAddrV4};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use lb_common::abi::counter::GroupCounter;
+use lb_common::abi::event::Event;
+use lb_daemon::dataplane::PinnedMaps;
+use lb_tests::daemon::Service;
+use lb_tests::process::pause;
+use lb_tests::sandbox::Sandbox;
+use lb_tests::scene::{ECHO, Health, Scene, Tunnel, configuration};
+use lb_tests::syns::{self, Arrivals, Decision, Limit};
+use lb_tests::traffic::CrowdServer;
+use nix::time::{ClockId, clock_getres};
+
+/// The port of the crowd's servers.
+const CROWD: u16 = 4000;
+/// Where no backend is to fall: probes may wait while SYNs have both CPUs.
+pub(crate) const PATIENT: Health = Health { interval_ms: 2000, fall: 20 };
+
+/// A scene whose backends forget the SYNs they get, and serve a crowd.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    _servers: CrowdServer,
+    pub(crate) scene: Scene,
+    health: Health,
+    runs: u64,
+}
+
+/// What became of the SYNs of a run.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// SYNs that were sent.
+    pub(crate) sent: usize,
+    /// Those that arrived, in the order in which they were sent.
+    pub(crate) decisions: Vec<Decision>,
+}
+
+impl Stage {
+    pub(crate) fn start(sandbox: &Sandbox, name: &str, health: Health) -> Result<Self> {
+        let scene = Scene::idle(sandbox, name)?;
+        syns::forget(&scene.fabric)?;
+        let nodes = scene.fabric.backends.iter().map(|backend| &backend.node);
+        Ok(Self { _servers: CrowdServer::start(nodes, CROWD)?, scene, health, runs: 0 })
+    }
+
+    /// Where the crowd connects to.
+    pub(crate) const fn crowd() -> SocketAddr {
+        Tunnel::Ipip.endpoint(CROWD)
+    }
+
+    /// Puts the scene's configuration in force, with more said of the near region of its first pool, and
+    /// waits until all are up.
+    pub(crate) fn apply(&self, group: &str) -> Result<()> {
+        let mut document = configuration(&self.scene.fabric, self.health);
+        document.services.push(Service {
+            name: "crowd".into(),
+            address: Tunnel::Ipip.vip(),
+            port: CROWD,
+            protocol: "tcp",
+            pool: Tunnel::Ipip.pool().into(),
+        });
+        let (text, pool) = (document.text(), "health_checks = [\"page\"]\n");
+        ensure!(text.contains(pool), "{text}");
+        let more = format!("{pool}[[pool.group]]\nregion = \"eu\"\n{group}\n");
+        self.scene.balancer.apply(&text.replacen(pool, &more, 1))?;
+        self.scene.wait_up(&[])
+    }
+
+    /// The near region's limit, once nothing that came before counts for it any more.
+    pub(crate) fn limit(&self, per_second: u32) -> Result<Limit> {
+        self.apply(&format!("capacity = \"{per_second}/s\""))?;
+        let tick = Duration::from(clock_getres(ClockId::CLOCK_REALTIME_COARSE)?).as_secs_f64();
+        let limit = Limit { per_second: per_second.into(), tick };
+        pause(Duration::from_secs_f64(limit.burst() / limit.per_second + 2.0 * tick));
+        Ok(limit)
+    }
+
+    /// Sends a SYN of a new flow at each moment, and looks where they went. What the balancer counted
+    /// is what arrived.
+    pub(crate) fn run(&mut self, moments: &[Duration]) -> Result<Run> {
+        let SocketAddr::V4(to) = Tunnel::Ipip.endpoint(ECHO) else { anyhow::bail!("not IPv4") };
+        self.runs += 1;
+        let sources = syns::sources(self.runs, moments.len());
+        let packet = |from: &SocketAddrV4| syns::packet(*from, to, 1000);
+        let packets: Vec<_> = sources.iter().map(packet).collect();
+        let before = self.counters()?;
+        let arrivals = Arrivals::start(&self.scene.fabric)?;
+        let sent = syns::send(&self.scene.fabric.client, to, &packets, |number| moments[number])?;
+        let arrivals = arrivals.stop()?;
+        let backends = &self.scene.fabric.backends;
+        let near = |backend: usize| backends[backend].region == "eu";
+        let decisions = Decision::all(&sources, &sent, &arrivals, near);
+        ensure!(decisions.len() == arrivals.len(), "more arrived than were sent");
+        ensure_counted(before, self.counters()?, &decisions)?;
+        Ok(Run { sent: sent.len(), decisions })
+    }
+
+    /// Events that have happened.
+    pub(crate) fn events(&self) -> Result<BTreeMap<Event, u64>> {
+        let maps = PinnedMaps::open(&self.scene.balancer.bpffs)?;
+        Ok(maps.events()?.into_iter().filter(|(_, count)| *count > 0).collect())
+    }
+
+    /// Counters of the first pool's groups, near and far.
+    pub(crate) fn counters(&self) -> Result<[GroupCounter; 2]> {
+        let maps = PinnedMaps::open(&self.scene.balancer.bpffs)?;
+        let services = maps.services()?;
+        let service = services.iter().find(|service| service.key.ip() == Tunnel::Ipip.vip());
+        let pool = maps.pool_view(service.context("no service")?.pool)?.context("no pool")?;
+        let counter = |group: usize| -> Result<GroupCounter> {
+            let (_, group) = pool.groups.get(group).context("not two groups")?;
+            Ok(maps.group_connections(group.meter)?)
+        };
+        Ok([counter(0)?, counter(1)?])
+    }
+}
+
+/// The groups counted what arrived, and nothing else.
+fn ensure_counted(
+    before: [GroupCounter; 2],
+    after: [GroupCounter; 2],
+    decisions: &[Decision],
+) -> Result<()> {
+    let all = decisions.len() as u64;
+    let near = decisions.iter().filter(|decision| decision.near).count() as u64;
+    let [eu, us] = before;
+    let expected = [
+        GroupCounter {
+            offered: eu.offered + all,
+            admitted: eu.admitted + near,
+            spilled_out: eu.spilled_out + all - near,
+            ..eu
+        },
+        GroupCounter {
+            offered: us.offered + all - near,
+            admitted: us.admitted + all - near,
+            spilled_in: us.spilled_in + all - near,
+            ..us
+        },
+    ];
+    ensure!(after == expected, "counted: {after:?}\narrived: {expected:?}");
+    Ok(())
+}
