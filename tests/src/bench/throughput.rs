@@ -104,7 +104,7 @@ fn one_round(programs: &mut Programs, near: u32, frames: u32) -> Result<f64> {
 }
 
 /// `struct xdp_md` of a test run: the frame's bounds and the interface it is run on.
-fn context(length: u32, interface: u32) -> [u8; 24] {
+pub fn context(length: u32, interface: u32) -> [u8; 24] {
     let mut context = [0; 24];
     context[4..8].copy_from_slice(&length.to_ne_bytes());
     context[12..16].copy_from_slice(&interface.to_ne_bytes());

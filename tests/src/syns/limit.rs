@@ -30,13 +30,20 @@ pub struct Judgement {
     pub first_spilled: usize,
     /// Admitted from the first that spilled on, as a share of what the limit admits in that time.
     pub utilisation: f64,
+    /// What of that could be: less than the whole where for longer than the burst takes too few came.
+    pub possible: f64,
 }
 
 impl fmt::Display for Judgement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { excess, first_spilled, utilisation } = self;
+        let Self { excess, first_spilled, utilisation, possible } = self;
         write!(f, "at most {excess:.2} above the limit in any window, ")?;
-        write!(f, "the first spilled is number {}, then {utilisation:.4} used", first_spilled + 1)
+        write!(
+            f,
+            "the first spilled is number {}, then {utilisation:.4} used ",
+            first_spilled + 1
+        )?;
+        write!(f, "of {possible:.4}")
     }
 }
 
@@ -64,9 +71,12 @@ impl Limit {
         let first_spilled = first_spilled.unwrap_or(decisions.len());
         let rest = &decisions[first_spilled..];
         let time = rest.last().map_or(0, |last| last.sent - rest[0].sent) as f64 / SECOND;
-        let admitted = rest.iter().filter(|decision| decision.near).count() as f64;
-        let utilisation = admitted / (self.per_second * time);
-        Ok(Judgement { excess, first_spilled, utilisation })
+        let admitted = rest.iter().filter(|decision| decision.near).count();
+        let possible =
+            self.possible(decisions)[first_spilled..].iter().filter(|near| **near).count();
+        let share = |count: usize| count as f64 / (self.per_second * time);
+        let (utilisation, possible) = (share(admitted), share(possible));
+        Ok(Judgement { excess, first_spilled, utilisation, possible })
     }
 
     /// The most that any window has above the limit times its length. A window goes from when its first
@@ -84,6 +94,21 @@ impl Limit {
             most = most.max((before + 1) as f64 - limit_until(decision.arrived as f64) - least);
         }
         most
+    }
+
+    /// What connections that come at those times would be, by a clock without ticks.
+    fn possible(&self, decisions: &[Decision]) -> Vec<bool> {
+        let size = self.burst() - self.per_second * self.tick;
+        let (mut content, mut before) = (size, decisions.first().map_or(0, |first| first.sent));
+        let mut admit = |decision: &Decision| {
+            let since = decision.sent.saturating_sub(before) as f64 / SECOND;
+            content = (content + since * self.per_second).min(size);
+            before = before.max(decision.sent);
+            let near = content >= 1.0;
+            content -= f64::from(u8::from(near));
+            near
+        };
+        decisions.iter().map(&mut admit).collect()
     }
 
     /// Follows the decisions with a bucket that each admitted connection takes one out of, and that
@@ -144,6 +169,7 @@ mod tests {
         assert!((judgement.excess - 9.5).abs() < 1e-9, "{judgement:?}");
         // 19 in the 1.85 s after the first that spilled.
         assert!((judgement.utilisation - 19.0 / 18.5).abs() < 1e-9, "{judgement:?}");
+        assert_eq!(judgement.possible, judgement.utilisation);
     }
 
     #[test]

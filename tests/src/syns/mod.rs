@@ -6,6 +6,7 @@
 
 mod arrivals;
 mod decision;
+mod flood;
 mod limit;
 mod packet;
 mod pcap;
@@ -17,6 +18,7 @@ use anyhow::Result;
 
 pub use arrivals::{Arrival, Arrivals};
 pub use decision::Decision;
+pub use flood::Flood;
 pub use limit::{Judgement, Limit};
 pub use packet::{packet, sources};
 pub use sender::{Sent, send};

@@ -11,6 +11,8 @@ use lb_tests::sandbox::Sandbox;
 use lb_tests::scene::Health;
 use lb_tests::traffic::Crowd;
 
+use serde_json::json;
+
 use crate::stage::Stage;
 
 /// Connections at home, and about as many as are spilled.
@@ -31,9 +33,17 @@ fn open(crowd: &mut Crowd, number: usize) -> Result<(usize, usize)> {
 pub(crate) fn five_hundred(sandbox: &Sandbox) -> Result<()> {
     let stage = Stage::start(sandbox, "long", HEALTH)?;
     let crowd = &mut Crowd::new(&stage.scene.fabric.client)?;
-    stage.apply("")?;
-    ensure!(open(crowd, AT_HOME)? == (AT_HOME, 0), "spilled without a limit");
+    // Under capacity all are at home: the gate is closed, and nobody asks for exceptions.
+    stage.apply("capacity = \"10000/s\"")?;
+    ensure!(open(crowd, AT_HOME)? == (AT_HOME, 0), "spilled below the limit");
+    crowd.all_go_on(&[])?;
     ensure!(stage.events()? == BTreeMap::new(), "{:?}", stage.events()?);
+    let remembered = |stage: &Stage| -> Result<_> {
+        let stats = stage.scene.balancer.ask(&["stats"])?;
+        let all = &stats["remembered"];
+        Ok((all["tables"][0]["held"].clone(), all["open_gates"].clone()))
+    };
+    ensure!(remembered(&stage)? == (json!(0), json!([])), "{:?}", remembered(&stage)?);
 
     // A spill.
     stage.apply("capacity = \"1/s\"")?;
@@ -43,7 +53,10 @@ pub(crate) fn five_hundred(sandbox: &Sandbox) -> Result<()> {
     let away = crowd.connections().iter().filter(|each| each.backend().starts_with("us")).count();
     ensure!(away == far, "{away} away, {far} spilled");
     // Each that is away from home has one exception, and nobody else has.
-    ensure!(stage.events()?.get(&Event::ExceptionInserted) == Some(&(far as u64)));
+    let events = stage.events()?;
+    ensure!(events.get(&Event::ExceptionInserted) == Some(&(far as u64)), "{events:?}");
+    ensure!(events.get(&Event::ExceptionHit) > Some(&(far as u64)), "{events:?}");
+    ensure!(remembered(&stage)? == (json!(far), json!(["v4"])), "{:?}", remembered(&stage)?);
 
     // The limit raised: the next one is near, and a burst once the kernel's clock has seen it.
     stage.apply("capacity = \"10000/s\"")?;

@@ -85,7 +85,9 @@ impl Stage {
         let SocketAddr::V4(to) = Tunnel::Ipip.endpoint(ECHO) else { anyhow::bail!("not IPv4") };
         self.runs += 1;
         let sources = syns::sources(self.runs, moments.len());
-        let packet = |from: &SocketAddrV4| syns::packet(*from, to, 1000);
+        // A flow that comes up in two runs is a new connection in each.
+        let sequence = 100_000 * self.runs as u32;
+        let packet = |from: &SocketAddrV4| syns::packet(*from, to, sequence);
         let packets: Vec<_> = sources.iter().map(packet).collect();
         let before = self.counters()?;
         let arrivals = Arrivals::start(&self.scene.fabric)?;
