@@ -45,7 +45,7 @@ impl Ask<'_> {
     /// Whether every open connection is at home, and home means one thing.
     #[inline(always)]
     pub(super) fn is_settled(&self) -> bool {
-        self.line.is_gate_closed() && self.line.versions().former() == 0
+        self.line().is_gate_closed() && self.line().versions().former() == 0
     }
 
     /// Whether a SYN that goes home leaves no trace.

@@ -109,7 +109,7 @@ fn remember<T: Tables + ?Sized>(
 /// Marks the exception of an earlier connection that was elsewhere.
 #[inline(always)]
 fn mark<T: Tables + ?Sized>(tables: &T, ask: &Ask<'_>, decided: Placed, now: Coarse) {
-    if ask.line.is_gate_closed() {
+    if ask.line().is_gate_closed() {
         return;
     }
     let Some(word) = tables.exception(&ask.flow()) else { return };
@@ -123,7 +123,7 @@ fn mark<T: Tables + ?Sized>(tables: &T, ask: &Ask<'_>, decided: Placed, now: Coa
 /// Stores that a connection is away from home, before its packet leaves.
 #[inline(always)]
 pub(super) fn set_away<T: Tables + ?Sized>(tables: &T, ask: &Ask<'_>, now: Coarse) {
-    if ask.line.last_away != now.0 {
+    if ask.line().last_away != now.0 {
         tables.set_last_away(ask.pool(), now);
     }
 }

@@ -84,8 +84,8 @@ pub fn ask<T: Tables + ?Sized>(tables: &T, parsed: &Parsed) -> Result<Question, 
 }
 
 /// What becomes of a frame whose headers were read, if that can be told at once: in steady state, where
-/// its home has it and nothing is remembered of any connection. `None`: [`ask`] and
-/// [`Question::answer`] must be asked, whose answer is the same otherwise.
+/// its home has it and nothing is remembered of any connection. `None`: `later` was told the question,
+/// which [`Question::answer`] answers; where this told an answer, that one would be the same.
 ///
 /// # Errors
 /// As [`decide`].
@@ -93,10 +93,14 @@ pub fn ask<T: Tables + ?Sized>(tables: &T, parsed: &Parsed) -> Result<Question, 
 pub fn decide_at_once<T: Tables + ?Sized>(
     parsed: Parsed,
     tables: &T,
+    later: impl FnOnce(&Question),
 ) -> Result<Option<Forward<'_>>, Verdict> {
     let question = ask(tables, &parsed)?;
     match at_once::at_once(tables, &question, parsed.kind)? {
-        None => Ok(None),
+        None => {
+            later(&question);
+            Ok(None)
+        }
         Some(choice) => forward_by(tables, &question, &choice, parsed).map(Some),
     }
 }

@@ -45,7 +45,7 @@ fn is_remembered<T: Tables + ?Sized, O: Observe>(
 ) -> bool {
     let now = Coarse::of(tables.now());
     let mut choice = None;
-    if !ask.line.is_gate_closed() {
+    if !ask.line().is_gate_closed() {
         choice = away(tables, ask, now, observer);
     }
     if choice.is_none() {
@@ -147,7 +147,7 @@ fn at_former_home<T: Tables + ?Sized, O: Observe>(
     let home = choose::home(tables, former, hash).ok()?;
     let choice = home.choice(tables, Kind::OpenConnection)?;
     observer.remembered(Memory::FormerHome, choice.placed());
-    if ask.line.versions().is_adopting() {
+    if ask.line().versions().is_adopting() {
         adopt(tables, ask, &home, now);
     }
     Some(choice)

@@ -24,7 +24,8 @@ use crate::{
 /// every store aligned and the compiler merges small ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
-    pub(super) line: PoolLine,
+    /// The words of the pool's line that are of use.
+    line: [u64; 3],
     pub(super) hash: FlowHash,
     flow: FlowKeyV6,
     /// `{kind 8, is IPv4 8, TCP control bits 8, 0 8, sequence number 32}` from the low end.
@@ -35,16 +36,6 @@ pub struct Question {
 }
 
 impl Question {
-    /// Nothing is asked.
-    pub const NOTHING: Self = Self {
-        line: PoolLine { word: 0, cleared: 0, last_away: 0, reserved: 0 },
-        hash: FlowHash(0),
-        flow: [0; 5],
-        packet: 0,
-        indices: 0,
-        service_flags: 0,
-    };
-
     /// What a packet of a service asks.
     ///
     /// # Errors
@@ -65,7 +56,7 @@ impl Question {
         };
         let by_address = service.flags & SERVICE_BY_ADDRESS != 0;
         Ok(Self {
-            line,
+            line: [line.word, line.cleared, line.last_away],
             hash: hash_of(&parsed.flow, by_address, descriptor),
             flow: flow_key_v6(&parsed.flow),
             packet: kind
@@ -100,6 +91,13 @@ impl Question {
         }
     }
 
+    /// The pool's line.
+    #[inline(always)]
+    pub(super) const fn line(&self) -> PoolLine {
+        let [word, cleared, last_away] = self.line;
+        PoolLine { word, cleared, last_away, reserved: 0 }
+    }
+
     #[inline(always)]
     pub(super) const fn kind(&self) -> Kind {
         match self.packet & 0xff {
@@ -112,7 +110,7 @@ impl Question {
     /// Index of the descriptor that decides.
     #[inline(always)]
     pub(super) const fn version(&self) -> u32 {
-        self.line.versions().current()
+        self.line().versions().current()
     }
 
     /// Index of the pool.
@@ -213,7 +211,7 @@ impl<'q> Ask<'q> {
         &self,
         tables: &'t T,
     ) -> Option<(&'t Descriptor, FlowHash)> {
-        let former = self.line.versions().former();
+        let former = self.line().versions().former();
         if former == 0 {
             return None;
         }

@@ -149,7 +149,7 @@ impl World {
     pub fn decide(&self, frame: &[u8]) -> Result<Forward<'_>, Verdict> {
         let before = self.twin.group_counters.borrow().clone();
         let parsed = path::parse::parse(frame)?;
-        let at_once = path::decide_at_once(parsed, &self.twin);
+        let at_once = path::decide_at_once(parsed, &self.twin, |_| ());
         let counted = self.twin.group_counters.replace(before);
         let full = path::decide(frame, &self.twin);
         let choice = |told: &Result<Forward<'_>, Verdict>| -> Result<Choice, Verdict> {

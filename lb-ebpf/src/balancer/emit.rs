@@ -12,19 +12,22 @@ use lb_common::{
 };
 
 use super::maps::{BACKEND_COUNTERS, DEVICES, Maps, SERVICE_COUNTERS};
-use crate::{counters, kernel, kernel::Frame};
+use crate::{
+    counters, kernel,
+    kernel::{Frame, Slot},
+};
 
-/// Decides about a frame at once, rewrites it, counts it, and returns the driver's action; `None`
-/// where more must be asked, with the frame as it was and nothing counted.
+/// Decides about a frame at once, rewrites it, counts it, and returns the driver's action; where more
+/// must be asked the question is left for `later`, with the frame as it was and nothing counted.
 #[inline(always)]
-pub(super) fn emit_at_once(frame: &mut Frame<'_>) -> Option<u32> {
-    emit_by(frame, &AtOnce)
+pub(super) fn emit_at_once(frame: &mut Frame<'_>, later: &mut Slot<Question>) -> u32 {
+    emit_by(frame, &mut AtOnce { later })
 }
 
 /// Rewrites a frame as it was decided, counts it, and returns the driver's action.
 #[inline(always)]
-pub(super) fn emit(frame: &mut Frame<'_>, decision: &Decided<'_>) -> u32 {
-    emit_by(frame, decision).unwrap_or(XDP_DROP)
+pub(super) fn emit(frame: &mut Frame<'_>, decision: &mut Decided<'_>) -> u32 {
+    emit_by(frame, decision)
 }
 
 /// What was decided with more than one look.
@@ -39,22 +42,24 @@ pub(super) struct Decided<'d> {
 
 /// Who says what becomes of a frame. (A closure would be one function for both IP versions.)
 trait Decision {
-    fn of(&self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict>;
+    fn of(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict>;
 }
 
 /// The decision of steady state.
-struct AtOnce;
+struct AtOnce<'l> {
+    later: &'l mut Slot<Question>,
+}
 
-impl Decision for AtOnce {
+impl Decision for AtOnce<'_> {
     #[inline(always)]
-    fn of(&self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict> {
-        path::decide_at_once(parsed, &Maps)
+    fn of(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict> {
+        path::decide_at_once(parsed, &Maps, |question| self.later.fill(question))
     }
 }
 
 impl Decision for Decided<'_> {
     #[inline(always)]
-    fn of(&self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict> {
+    fn of(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict> {
         match self.failure {
             None => path::forward_by(&Maps, self.question, self.choice, parsed).map(Some),
             Some(verdict) => Err(verdict),
@@ -63,30 +68,32 @@ impl Decision for Decided<'_> {
 }
 
 #[inline(always)]
-fn emit_by(frame: &mut Frame<'_>, decision: &impl Decision) -> Option<u32> {
+fn emit_by(frame: &mut Frame<'_>, decision: &mut impl Decision) -> u32 {
     let bytes = frame.length() as u64;
     // Each IP version has the whole way to itself: half of it folds away where the version is known,
     // and what is left fits into registers.
-    let (verdict, action) = match parse::version(frame) {
-        Err(verdict) => (verdict, action_of(verdict)),
+    let done = match parse::version(frame) {
+        Err(verdict) => Some((verdict, action_of(verdict))),
         Ok(Version::V4) => {
             let parsed = parse::parse_ipv4(frame);
-            carry_out(frame, parsed, decision, bytes)?
+            carry_out(frame, parsed, decision, bytes)
         }
         Ok(Version::V6) => {
             let parsed = parse::parse_ipv6(frame);
-            carry_out(frame, parsed, decision, bytes)?
+            carry_out(frame, parsed, decision, bytes)
         }
     };
+    // What is asked later is counted then.
+    let Some((verdict, action)) = done else { return XDP_DROP };
     counters::count(verdict, bytes);
-    Some(action)
+    action
 }
 
 #[inline(always)]
 fn carry_out(
     frame: &mut Frame<'_>,
     parsed: Result<Parsed, Verdict>,
-    decision: &impl Decision,
+    decision: &mut impl Decision,
     bytes: u64,
 ) -> Option<(Verdict, u32)> {
     let decided = match parsed {

@@ -10,23 +10,24 @@ mod maps;
 mod slow;
 
 use aya_ebpf::programs::XdpContext;
+use lb_common::path::Question;
 
-use crate::kernel::Frame;
+use crate::kernel::{Frame, Slot};
 
 /// One packet through the balancer.
 #[inline(always)]
 pub fn run(context: &XdpContext) -> u32 {
-    match at_once(context) {
-        LATER => slow::run(context),
-        action => action,
+    let mut later = Slot::empty();
+    let action = at_once(context, &mut later);
+    match later.get() {
+        None => action,
+        Some(question) => slow::run(context, question),
     }
 }
 
-/// No action of the driver's: more must be asked.
-const LATER: u32 = u32::MAX;
-
-/// The way of a packet in steady state; [`LATER`] with the frame as it was and nothing counted.
+/// The way of a packet in steady state. Of any other the question is left for `later`, with the frame
+/// as it was and nothing counted.
 #[inline(never)]
-fn at_once(context: &XdpContext) -> u32 {
-    emit::emit_at_once(&mut Frame::apart(context)).unwrap_or(LATER)
+fn at_once(context: &XdpContext, later: &mut Slot<Question>) -> u32 {
+    emit::emit_at_once(&mut Frame::apart(context), later)
 }

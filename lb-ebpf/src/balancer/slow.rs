@@ -1,12 +1,12 @@
 //! What is decided with more than one look.
 //!
-//! Asking, answering and sending are functions of their own, one after the other, so that each has
-//! the better half of the 512 bytes of stack to itself.
+//! Answering and sending are functions of their own, one after the other, so that each has the better
+//! half of the 512 bytes of stack to itself.
 
 use aya_ebpf::programs::XdpContext;
 use lb_common::{
     abi::verdict::Verdict,
-    path::{self, Choice, Question, Unobserved, Version, parse},
+    path::{Choice, Question, Unobserved},
 };
 
 use super::{
@@ -16,15 +16,12 @@ use super::{
 };
 use crate::kernel::Frame;
 
-/// Decides about a frame, rewrites it, counts it, and returns the driver's action.
+/// Answers what a frame asks, rewrites it, counts it, and returns the driver's action.
 #[inline(always)]
-pub(super) fn run(context: &XdpContext) -> u32 {
-    let (mut question, mut choice) = (Question::NOTHING, Choice::NOBODY);
-    let mut failure = any(ask(context, &mut question));
-    if failure == NONE {
-        failure = any(answer(&question, &mut choice));
-    }
-    send(context, failure, &question, &choice)
+pub(super) fn run(context: &XdpContext, question: &Question) -> u32 {
+    let mut choice = Choice::NOBODY;
+    let failure = any(answer(question, &mut choice));
+    send(context, failure, question, &choice)
 }
 
 /// The number of no verdict.
@@ -34,24 +31,6 @@ const NONE: u32 = u32::MAX;
 #[inline(always)]
 fn any(number: u32) -> u32 {
     apart::any(u64::from(number)) as u32
-}
-
-/// Answers the number of the verdict on a frame that no service has, or [`NONE`].
-#[inline(never)]
-fn ask(context: &XdpContext, question: &mut Question) -> u32 {
-    let frame = Frame::apart(context);
-    let parsed = match parse::version(&frame) {
-        Err(verdict) => return verdict as u32,
-        Ok(Version::V4) => parse::parse_ipv4(&frame),
-        Ok(Version::V6) => parse::parse_ipv6(&frame),
-    };
-    match parsed.and_then(|parsed| path::ask(&Maps, &parsed)) {
-        Err(verdict) => verdict as u32,
-        Ok(asked) => {
-            *question = asked;
-            NONE
-        }
-    }
 }
 
 /// Answers the number of the verdict on a frame that no backend gets, or [`NONE`].
@@ -69,5 +48,5 @@ fn send(context: &XdpContext, failure: u32, question: &Question, choice: &Choice
         NONE => None,
         number => Some(Verdict::from_number(number).unwrap_or(Verdict::Inconsistent)),
     };
-    emit::emit(&mut Frame::apart(context), &Decided { failure, question, choice })
+    emit::emit(&mut Frame::apart(context), &mut Decided { failure, question, choice })
 }

@@ -6,6 +6,7 @@ mod frame;
 mod global;
 mod map;
 mod repeat;
+mod slot;
 mod tail_call;
 
 pub use clock::now;
@@ -17,6 +18,7 @@ pub use map::{
     per_cpu, shared_word, store, store_words, table_word, word, words,
 };
 pub use repeat::repeat;
+pub use slot::Slot;
 pub use tail_call::tail_call;
 
 /// A program's licence, read by the kernel when it is loaded.
