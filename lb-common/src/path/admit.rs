@@ -105,7 +105,7 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
 
 /// Whether home could be entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Entered {
+pub(super) enum Entered {
     Yes,
     RegionClosed,
     RegionFull,
@@ -114,7 +114,12 @@ enum Entered {
 
 /// Debits home's limits: looks whether the group has room, then debits the member, the group last.
 #[inline(always)]
-fn enter<T: Tables + ?Sized>(tables: &T, ask: &Ask<'_>, home: &Home, now: Nanoseconds) -> Entered {
+pub(super) fn enter<T: Tables + ?Sized>(
+    tables: &T,
+    ask: &Ask<'_>,
+    home: &Home,
+    now: Nanoseconds,
+) -> Entered {
     let group = ask.descriptor.home_meter;
     if tables.meter(group).is_some_and(|(limit, _)| limit.is_closed()) {
         return Entered::RegionClosed;
@@ -130,7 +135,7 @@ fn enter<T: Tables + ?Sized>(tables: &T, ask: &Ask<'_>, home: &Home, now: Nanose
 
 /// Whether no connection more can be remembered away from home for now.
 #[inline(always)]
-fn is_spent<T: Tables + ?Sized>(tables: &T, ask: &Ask<'_>, now: Nanoseconds) -> bool {
+pub(super) fn is_spent<T: Tables + ?Sized>(tables: &T, ask: &Ask<'_>, now: Nanoseconds) -> bool {
     let v4 = ask.is_v4();
     let budget = if v4 { meter::EXCEPTIONS_V4 } else { meter::EXCEPTIONS_V6 };
     tables.is_full(budget, now)
@@ -138,7 +143,7 @@ fn is_spent<T: Tables + ?Sized>(tables: &T, ask: &Ask<'_>, now: Nanoseconds) -> 
 
 /// A region that is full serves all the same, unless the service would rather have it dropped.
 #[inline(always)]
-fn over_the_limit<T: Tables + ?Sized, O: Observe>(
+pub(super) fn over_the_limit<T: Tables + ?Sized, O: Observe>(
     tables: &T,
     ask: &Ask<'_>,
     choice: &Choice,

@@ -7,6 +7,7 @@ use super::{
     parse::Kind,
     question::Ask,
     records::Line,
+    stay,
     tables::Tables,
 };
 use crate::{
@@ -35,7 +36,9 @@ pub(super) fn connect<T: Tables + ?Sized, O: Observe>(
     if !ask.remembers_nothing() && is_repeated(tables, ask, to, observer) {
         return Ok(());
     }
-    admit::admit(tables, ask, (Budget::Exceptions, now), to, observer)?;
+    if !stay::stays(tables, ask, now, to, observer)? {
+        admit::admit(tables, ask, (Budget::Exceptions, now), to, observer)?;
+    }
     remember(tables, ask, to, Coarse::of(now))
 }
 

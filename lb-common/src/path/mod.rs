@@ -18,6 +18,7 @@ pub mod parse;
 mod question;
 pub mod records;
 pub mod search;
+mod stay;
 pub mod tables;
 mod track;
 

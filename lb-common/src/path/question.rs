@@ -205,6 +205,12 @@ impl<'q> Ask<'q> {
         Ok(Self { question, descriptor })
     }
 
+    /// The same question, of another version of the pool.
+    #[inline(always)]
+    pub(super) const fn by(&self, descriptor: &'q Descriptor) -> Self {
+        Self { question: self.question, descriptor }
+    }
+
     /// The former version of the pool with the flow's hash under it, while its home still counts.
     #[inline(always)]
     pub(super) fn former<'t, T: Tables + ?Sized>(

@@ -5,6 +5,8 @@ use lb_common::abi::{
     member::MemberState::{Dead, Unfit, Up},
     meter::{ADOPTIONS_V4, LimitWord},
     pool::PoolWord,
+    service::SERVICE_REJECTS,
+    verdict::Verdict,
 };
 
 use crate::world::{World, client};
@@ -217,4 +219,60 @@ fn a_member_that_is_drained_for_good_keeps_its_connections_over_both_changes() {
     world.sleep(70);
     world.daemon();
     assert_eq!(world.exceptions(), 2, "the two that are at the stand-in");
+}
+
+#[test]
+fn without_budget_a_new_connection_stays_at_its_former_home() {
+    let mut world = turned();
+    world.publish(PoolWord::new(2, 1));
+    world.budget(LimitWord::CLOSED);
+    assert_eq!(world.open(client(1), 100), 1, "not home any more, but who goes there is not lost");
+    assert_eq!(world.events(), [(Event::ExceptionRefused, 1), (Event::HeldAtHome, 1)]);
+    assert_eq!((world.counters(0)[..2].to_vec(), world.counters(1)[0]), (vec![1, 1], 0));
+    world.sleep(100);
+    assert_eq!(world.ack(client(1), 80_000), Ok(1));
+    // Whoever cannot stay goes where it belongs.
+    world.set(0, 0, Unfit);
+    assert_eq!(world.syn(client(2), 100), Ok(3));
+    world.set(0, 0, Up);
+    world.budget(LimitWord::UNLIMITED);
+    assert_eq!(world.open(client(3), 100), 3);
+    assert_eq!(world.exception(client(3)), Some((3, false)));
+    world.publish(PoolWord::new(2, 1).adopting());
+    assert_eq!(world.ack(client(1), 90_000), Ok(1));
+    world.publish(PoolWord::new(2, 0));
+    assert_eq!(world.ack(client(1), 100_000), Ok(1));
+}
+
+#[test]
+fn who_stays_at_a_former_home_keeps_to_its_limits() {
+    let mut world = turned();
+    world.room_at_home(1);
+    world.publish(PoolWord::new(2, 1));
+    world.budget(LimitWord::CLOSED);
+    assert_eq!(world.syn(client(1), 100), Ok(1));
+    assert_eq!(world.counters(0), [1, 1, 0, 0, 0, 0]);
+    assert_eq!(world.syn(client(2), 100), Ok(1), "served over the limit, as at any home");
+    assert_eq!(world.counters(0), [2, 2, 0, 0, 0, 1]);
+    assert_eq!(world.syn(client(2), 100), Ok(1), "repeated");
+    assert_eq!(world.counters(0), [2, 2, 0, 0, 0, 1]);
+    for service in world.twin.services.values_mut() {
+        service.flags |= SERVICE_REJECTS;
+    }
+    assert_eq!(world.syn(client(3), 100), Err(Verdict::RegionsFull));
+    assert_eq!(world.counters(0), [3, 2, 0, 0, 1, 1]);
+    // A region that is drained holds nobody.
+    world.set_limit(0, LimitWord::CLOSED);
+    assert_eq!(world.syn(client(4), 100), Ok(3));
+}
+
+#[test]
+fn without_budget_who_has_one_home_by_both_meanings_goes_there() {
+    let mut world = without_owner();
+    world.publish(PoolWord::new(1, 1));
+    world.budget(LimitWord::CLOSED);
+    world.room_at_home(1);
+    assert_eq!(world.open(client(1), 100), 1);
+    assert_eq!(world.events(), [], "it is at home");
+    assert_eq!(world.exceptions(), 0);
 }
