@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use lb_daemon::{
-    health::{Prober, Target},
+    health::{Health, Prober, Target},
     model::{HealthCheck, Name, Probe},
     watchdog::{Heartbeat, Watchdog},
 };
@@ -60,7 +60,7 @@ async fn without_descriptors_nothing_is_told_and_no_round_is_complete() {
     let heartbeat = Watchdog::new(None, Some(Duration::from_millis(80))).register("health");
     Prober::spawn(targets, told, heartbeat.clone());
     let first = timeout(PATIENCE, changes.recv()).await.expect("no result").unwrap();
-    assert!(first.healthy && first.first);
+    assert!(first.health == Health::Passing && first.first);
 
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     setrlimit(Resource::RLIMIT_NOFILE, 1, hard).unwrap();

@@ -149,7 +149,7 @@ fn died_meanwhile(
     Ok(())
 }
 
-/// A backend that was dead is not raised by a restart, and one that was up is not doubted.
+/// A backend that was unfit is not raised by a restart, and one that was up is not doubted.
 fn pinned_health_stands(sandbox: &Sandbox) -> Result<()> {
     let mut scene = Scene::start(sandbox, "stands", Health::QUICK)?;
     let victim = scene.number("eu1")?;

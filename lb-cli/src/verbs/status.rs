@@ -189,7 +189,7 @@ mod tests {
             }],
             backends: vec![
                 backend("10.0.0.1", "up", "all checks pass", true),
-                backend("10.0.0.2", "dead", "check web-http: connection refused", true),
+                backend("10.0.0.2", "unfit", "check web-http: connection refused", true),
                 backend("2001:db8:0:1::3", "up", "all checks pass", false),
             ],
             uptime: Some(prost_types::Duration { seconds: 200, nanos: 0 }),
@@ -217,7 +217,7 @@ web      192.0.2.1:80  tcp       web   1 of 3
 
 POOL  BACKEND          REGION  STATE  FOR     WHY
 web   10.0.0.1         eu      up     1m 30s  all checks pass
-web   10.0.0.2         eu      dead   1m 30s  check web-http: connection refused
+web   10.0.0.2         eu      unfit  1m 30s  check web-http: connection refused
 web   2001:db8:0:1::3  eu      up     1m 30s  no next hop: no route
 "
         );

@@ -6,14 +6,18 @@ use std::{
     sync::Arc,
 };
 
-use super::{HealthChange, Probed, Target};
+use super::{Health, HealthChange, Probed, Target};
 use crate::model::Name;
 
 /// A target: pool and address.
 type TargetKey = (Name, IpAddr);
 
-/// What a probe says: passes, or the reason why it does not.
-pub(super) type Judgement = Result<(), String>;
+/// What a probe says, and why if it does not pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Judgement {
+    pub(super) health: Health,
+    pub(super) why: String,
+}
 
 /// Probes, targets, and the edges between them. Does no work of its own.
 #[derive(Debug, Default)]
@@ -37,13 +41,8 @@ struct TargetEntry {
     known: bool,
 }
 
-/// What the checks of a target say together.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Verdict {
-    Healthy,
-    /// The first check, in the order given, that does not pass.
-    Failing(Name),
-}
+/// What the checks of a target say together, and why.
+type Verdict = (Health, String);
 
 /// What follows from a new configuration.
 #[derive(Debug, Default)]
@@ -117,35 +116,35 @@ impl Board {
     /// The change to tell of a target, if there is one.
     fn news(&mut self, key: &TargetKey) -> Option<HealthChange> {
         let target = self.targets.get_mut(key)?;
-        let (verdict, reason) = verdict(&target.checks, &self.probes)?;
+        let verdict = verdict(&target.checks, &self.probes)?;
         if target.told.as_ref() == Some(&verdict) {
             return None;
         }
-        let healthy = verdict == Verdict::Healthy;
-        target.told = Some(verdict);
+        let (health, reason) = target.told.insert(verdict).clone();
         let first = !std::mem::replace(&mut target.known, true);
         let (pool, address) = key.clone();
-        Some(HealthChange { pool, address, healthy, reason, first })
+        Some(HealthChange { pool, address, health, reason, first })
     }
 }
 
-/// One failing check decides; for health, every check must have spoken.
+/// One failing check decides, the first in the order given; for health every check must have spoken,
+/// and for silence every one must say so: one that does not is proof of the host's life.
 fn verdict(
     checks: &[(Name, Arc<Probed>)],
     probes: &HashMap<Arc<Probed>, ProbeEntry>,
-) -> Option<(Verdict, String)> {
-    let mut all_spoke = true;
-    for (name, probed) in checks {
-        match probes.get(probed).and_then(|probe| probe.says.as_ref()) {
-            Some(Ok(())) => {}
-            Some(Err(why)) => {
-                return Some((Verdict::Failing(name.clone()), format!("check {name}: {why}")));
-            }
-            None => all_spoke = false,
-        }
+) -> Option<Verdict> {
+    let says = |probed| probes.get(probed).and_then(|probe: &ProbeEntry| probe.says.as_ref());
+    let mut healths = checks.iter().map(|(_, probed)| Some(says(probed)?.health));
+    let failing = checks.iter().find_map(|(name, probed)| {
+        let says = says(probed).filter(|says| says.health != Health::Passing)?;
+        Some(format!("check {name}: {}", says.why))
+    });
+    if let Some(reason) = failing {
+        let silent = healths.all(|health| health == Some(Health::Silent));
+        return Some((if silent { Health::Silent } else { Health::Failing }, reason));
     }
     let reason = if checks.is_empty() { "no checks" } else { "all checks pass" };
-    all_spoke.then(|| (Verdict::Healthy, reason.to_owned()))
+    healths.all(|health| health.is_some()).then(|| (Health::Passing, reason.to_owned()))
 }
 
 #[cfg(test)]

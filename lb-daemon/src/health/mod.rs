@@ -9,6 +9,9 @@
 //!   known before a restart of the daemon stays as it was.
 //! - A target that has not passed yet is up at its first success. From then on it goes down after
 //!   `fall` failures in a row and comes up after `rise` successes in a row (`streak`).
+//! - A check that gets no connection, not even a refusal, asks the host itself (`host`), in the time
+//!   that the check has. A probe whose last `fall` results show no sign of the host calls it silent,
+//!   and takes that back at the first sign. A target is silent when all its checks call it so.
 //! - A configuration that leaves a probe's definition as it was leaves the probe running, with its
 //!   streak.
 //! - A change is told as soon as the check that brought it about has ended.
@@ -16,6 +19,7 @@
 mod board;
 mod check;
 mod descriptors;
+mod host;
 mod pace;
 mod probe_loop;
 mod prober;
@@ -39,18 +43,30 @@ pub struct Target {
     pub checks: Vec<(Name, HealthCheck)>,
 }
 
+/// What checks say of a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// It serves.
+    Passing,
+    /// It does not, but its host is there, or has been until a moment ago.
+    Failing,
+    /// It does not, and nothing at all has come from its host for as many checks in a row as `fall`
+    /// says.
+    Silent,
+}
+
 /// What a target's checks say from now on.
 ///
-/// Told when health changes, while a target is down when another of its checks becomes the one to
-/// name, and again after each configuration.
+/// Told when health changes, while it is bad when the reason does, and again after each
+/// configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthChange {
     /// The pool.
     pub pool: Name,
     /// The backend.
     pub address: IpAddr,
-    /// Whether all its checks pass.
-    pub healthy: bool,
+    /// What they say together.
+    pub health: Health,
     /// Why: `check web-http: connection refused`.
     pub reason: String,
     /// Whether nothing was told of this target before.

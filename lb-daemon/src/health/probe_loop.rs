@@ -10,9 +10,10 @@ use tokio::{
 use tracing::{debug, warn};
 
 use super::{
-    Probed,
+    Health, Probed,
     board::Judgement,
     check::{Outcome, check},
+    host::Asker,
     pace::Pace,
     progress::Progress,
     streak::Streak,
@@ -36,13 +37,39 @@ pub(super) struct ProbeLoop {
     pub(super) room: Arc<Semaphore>,
     pub(super) reports: mpsc::Sender<Report>,
     pub(super) progress: Arc<Progress>,
+    pub(super) asker: Asker,
+}
+
+/// What a probe has said, and what becomes of it.
+#[derive(Debug)]
+struct Said {
+    streak: Streak,
+    last: Option<Judgement>,
+}
+
+impl Said {
+    /// Takes the next result; what is to be said now, if it is news: another health, or while that
+    /// is bad another reason for it.
+    fn after(&mut self, result: Judgement) -> Option<Judgement> {
+        let Judgement { health, why } = result;
+        let failed = health != Health::Passing;
+        let news = match (self.streak.record(health), &self.last) {
+            (Some(health), _) => health,
+            (None, Some(last)) if failed && last.health != Health::Passing && last.why != why => {
+                last.health
+            }
+            _ => return None,
+        };
+        self.last.replace(Judgement { health: news, why });
+        self.last.clone()
+    }
 }
 
 impl ProbeLoop {
     /// Checks until nobody listens.
     pub(super) async fn run(self) {
         let definition = &self.probed.check;
-        let mut streak = Streak::new(definition.rise, definition.fall);
+        let mut said = Said { streak: Streak::new(definition.rise, definition.fall), last: None };
         let mut pace = Pace::new(definition.interval, definition.jitter_percent, Rng::new());
         // A check that could not be made keeps its promise open until one is made.
         let mut made = true;
@@ -55,12 +82,14 @@ impl ProbeLoop {
             if made {
                 self.progress.expect_by(started + definition.timeout);
             }
-            let (outcome, leftover) = check(self.probed.address, definition).await;
+            let (outcome, leftover) = check(self.probed.address, definition, &self.asker).await;
             let wake = pace.next(started);
-            let says = self.judge(outcome);
-            made = says.is_some();
-            if let Some(says) = says {
-                if streak.record(says.is_ok()) && self.report(says).await.is_err() {
+            let result = self.judge(outcome);
+            made = result.is_some();
+            if let Some(result) = result {
+                if let Some(says) = said.after(result)
+                    && self.report(says).await.is_err()
+                {
                     return;
                 }
                 self.progress.expect_by(wake);
@@ -78,10 +107,10 @@ impl ProbeLoop {
     fn judge(&self, outcome: Outcome) -> Option<Judgement> {
         let Probed { address, check } = &*self.probed;
         match outcome {
-            Outcome::Passed => Some(Ok(())),
+            Outcome::Passed => Some(Judgement { health: Health::Passing, why: String::new() }),
             Outcome::Failed(failure) => {
                 debug!("health: {address} port {}: {failure}", check.port);
-                Some(Err(failure.to_string()))
+                Some(Judgement { health: failure.health(), why: failure.to_string() })
             }
             Outcome::NotMade(error) => {
                 warn!("health: {address} port {}: check not made: {error}", check.port);

@@ -10,6 +10,7 @@ use super::{
     HealthChange, Probed, Target,
     board::Board,
     descriptors::checks_at_once,
+    host::Asker,
     probe_loop::{ProbeLoop, Report},
     progress::Progress,
 };
@@ -26,6 +27,7 @@ pub struct Prober {
     /// Starts so far: tells a report of a probe from one of its namesake before a restart.
     starts: u64,
     room: Arc<Semaphore>,
+    asker: Asker,
     reports: mpsc::Sender<Report>,
     changes: mpsc::Sender<HealthChange>,
 }
@@ -48,7 +50,8 @@ struct Unheard;
 
 impl Prober {
     /// Probes `targets`, as they are and as they become, and tells `changes`. Beats when a round is
-    /// complete: every check that was due has been made, and every change been told.
+    /// complete: every check that was due has been made, and every change been told. Sockets belong
+    /// to the network namespace of the threads that run it.
     ///
     /// Ends when the sender of `targets` or the receiver of `changes` is gone.
     pub fn spawn(
@@ -72,6 +75,7 @@ impl Prober {
             running: HashMap::new(),
             starts: 0,
             room: Arc::new(Semaphore::new(room)),
+            asker: Asker::open(),
             reports,
             changes,
         };
@@ -136,6 +140,7 @@ impl Prober {
             room: self.room.clone(),
             reports: self.reports.clone(),
             progress: progress.clone(),
+            asker: self.asker.clone(),
         };
         let task = tokio::spawn(probe.run()).abort_handle();
         Running { generation: self.starts, progress, task }

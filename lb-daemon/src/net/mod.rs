@@ -26,6 +26,7 @@ mod link;
 mod lookup;
 mod neighbour;
 mod next_hops;
+mod presence;
 mod route;
 mod unresolved;
 
@@ -35,6 +36,7 @@ pub use addresses::source_addresses;
 pub use error::NetError;
 pub use link::{Interface, interface_by_name};
 pub use next_hops::NextHops;
+pub use presence::Presence;
 pub use unresolved::Unresolved;
 
 use crate::next_hop::NextHop;

@@ -12,13 +12,10 @@ impl Standing {
     /// A new member's.
     pub(super) const NEW: Self = Self { state: MemberState::Dead, last_resort: false };
 
-    /// What a word says of its member.
+    /// What a word says of its member. A last resort that is dead says that it is unfit, and is
+    /// taken at its word: its checks soon know better, and nothing breaks until then.
     pub(super) fn of(word: MemberWord) -> Self {
-        let last_resort = word.is_last_resort();
-        match word.state() {
-            MemberState::Unfit if last_resort => Self { state: MemberState::Dead, last_resort },
-            state => Self { state, last_resort },
-        }
+        Self { state: word.state(), last_resort: word.is_last_resort() }
     }
 
     /// The state that words say: a last resort keeps the connections that it was given.

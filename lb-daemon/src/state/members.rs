@@ -11,7 +11,7 @@ use lb_common::abi::member::MemberState;
 
 use super::PacketPath;
 use crate::{
-    health::HealthChange,
+    health::{Health, HealthChange},
     model::{Configuration, Name, Pool, WantedState},
 };
 
@@ -29,6 +29,8 @@ pub(super) struct Member {
     pub(super) judged: bool,
     /// What is known of it, whether it is drained or not, and why.
     known: (MemberState, String),
+    /// Whether it has had connections, as far as is known: who never passed has none to keep.
+    has_served: bool,
     /// Whether the operator wants no new connections there.
     pub(super) drained: bool,
     /// What the packet path was told of its being a last resort.
@@ -117,9 +119,8 @@ impl Members {
         let key = (change.pool.clone(), change.address);
         // A word on what was removed or disabled meanwhile is void.
         let member = self.members.get_mut(&key).filter(|member| member.judge == Judge::Checks)?;
-        let state = if change.healthy { MemberState::Up } else { MemberState::Dead };
         member.judged = true;
-        member.known = (state, change.reason.clone());
+        member.hear(change);
         member.settle(now).then_some(member.state)
     }
 }
@@ -148,6 +149,7 @@ impl Member {
             judge: Judge::Checks,
             judged: false,
             known: (MemberState::Dead, String::new()),
+            has_served: false,
             drained: false,
             last_resort: None,
         };
@@ -160,7 +162,22 @@ impl Member {
             MemberState::Dead => "not checked yet",
             _ => "as before the daemon's start, not checked yet",
         };
+        self.has_served = state != MemberState::Dead;
         self.known = (state, reason.into());
+    }
+
+    /// Takes what its checks say. Where the host lives its connections stay, if it can have any.
+    fn hear(&mut self, change: &HealthChange) {
+        let reason = change.reason.clone();
+        self.has_served |= change.health == Health::Passing;
+        self.known = match change.health {
+            Health::Passing => (MemberState::Up, reason),
+            Health::Failing if self.has_served => (MemberState::Unfit, reason),
+            Health::Failing => {
+                (MemberState::Dead, format!("{reason} (takes nothing until it passes)"))
+            }
+            Health::Silent => (MemberState::Dead, reason),
+        };
     }
 
     fn judged_by(&mut self, judge: Judge) {
@@ -174,6 +191,8 @@ impl Member {
             Judge::Nobody => (MemberState::Up, "no checks"),
             Judge::Checks => (self.known.0, "not checked yet"),
         };
+        // Who was disabled comes back as a new one: its connections have moved.
+        self.has_served = state != MemberState::Dead;
         self.known = (state, reason.into());
     }
 

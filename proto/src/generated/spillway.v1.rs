@@ -54,7 +54,8 @@ pub struct HealthCheck {
     /// success of a backend suffices alone.
     #[prost(uint32, tag = "7")]
     pub rise: u32,
-    /// Failures in a row that take a backend out, 1 to 100. Unset: 3.
+    /// Failures in a row that take a backend out, 1 to 100. Its open connections stay, unless nothing at
+    /// all came from its host in as many checks in a row. Unset: 3.
     #[prost(uint32, tag = "8")]
     pub fall: u32,
     /// How far each interval may be shortened or lengthened at random, in percent, 0 to 50. Unset: 10.
@@ -598,7 +599,9 @@ pub struct BackendStatus {
     /// Region.
     #[prost(string, tag = "3")]
     pub region: ::prost::alloc::string::String,
-    /// State in the packet path: "up", "unfit" or "dead".
+    /// State in the packet path. "up": takes new connections. "unfit": a check fails but the host is
+    /// there, or it is drained; keeps its open connections. "dead": nothing comes from the host, or it is
+    /// disabled, or has not passed yet; takes nothing.
     #[prost(string, tag = "4")]
     pub state: ::prost::alloc::string::String,
     /// Why: "all checks pass", "check web-http: connection refused", "disabled", "drained", "not checked

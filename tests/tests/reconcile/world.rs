@@ -205,11 +205,11 @@ impl World {
             self.states.insert(member.clone(), self.host(member.1));
             self.last_resorts.remove(&member);
         }
-        // Whoever is a last resort was dead, as far as words say.
+        // Words say of no last resort that it is dead.
         for member in &self.last_resorts {
             let state = self.states.get_mut(member).unwrap();
-            if *state == MemberState::Unfit {
-                *state = MemberState::Dead;
+            if *state == MemberState::Dead {
+                *state = MemberState::Unfit;
             }
         }
         self.running = None;

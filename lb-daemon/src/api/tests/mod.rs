@@ -19,7 +19,7 @@ use super::*;
 use crate::{
     command::Commands,
     document::Document,
-    health::{HealthChange, Target},
+    health::{Health, HealthChange, Target},
     model::Name,
     net::NextHopChange,
     state::{Ended, Inbox, Sensors, Settings, State, twin::Twin},
@@ -82,8 +82,11 @@ impl Daemon {
 
     async fn judge(&self, address: &str, healthy: bool) {
         let (pool, address) = (Name::new("web").unwrap(), address.parse::<IpAddr>().unwrap());
-        let reason = if healthy { "all checks pass" } else { "check tcp: timed out" }.into();
-        let change = HealthChange { pool, address, healthy, reason, first: false };
+        let (health, reason) = match healthy {
+            true => (Health::Passing, "all checks pass".into()),
+            false => (Health::Silent, "check tcp: timed out".into()),
+        };
+        let change = HealthChange { pool, address, health, reason, first: false };
         self.health.send(change).await.unwrap();
     }
 }

@@ -33,18 +33,30 @@ fn probed(last: u8, port: u16) -> Probed {
     Probed { address: address(last), check: check(port) }
 }
 
-/// `web .1 up: reason`, with `first` where it is.
+/// `web .1 up: reason`, with `first` where it is; a silent host's is `gone`.
 fn lines(changes: Vec<HealthChange>) -> Vec<String> {
     let line = |change: HealthChange| {
-        let state = if change.healthy { "up" } else { "down" };
+        let state = match change.health {
+            Health::Passing => "up",
+            Health::Failing => "down",
+            Health::Silent => "gone",
+        };
         let first = if change.first { " first" } else { "" };
         format!("{} {}{first} {state}: {}", change.pool, change.address, change.reason)
     };
     changes.into_iter().map(line).collect()
 }
 
+fn passes() -> Judgement {
+    Judgement { health: Health::Passing, why: String::new() }
+}
+
 fn failed(why: &str) -> Judgement {
-    Err(why.to_owned())
+    Judgement { health: Health::Failing, why: why.to_owned() }
+}
+
+fn silent() -> Judgement {
+    Judgement { health: Health::Silent, why: "silent".to_owned() }
 }
 
 #[test]
@@ -59,7 +71,7 @@ fn pools_share_a_probe_by_address_and_definition() {
     let start: Vec<_> = configured.start.iter().map(|probed| (**probed).clone()).collect();
     assert_eq!(start, [probed(1, 80), probed(1, 81), probed(2, 80)]);
     assert_eq!(
-        lines(board.record(&probed(1, 80), Ok(()))),
+        lines(board.record(&probed(1, 80), passes())),
         ["a 192.0.2.1 first up: all checks pass", "b 192.0.2.1 first up: all checks pass"]
     );
 }
@@ -68,7 +80,7 @@ fn pools_share_a_probe_by_address_and_definition() {
 fn one_failing_check_decides_and_health_waits_for_all() {
     let mut board = Board::default();
     board.configure(&[target("web", 1, &[80, 81])]);
-    assert_eq!(lines(board.record(&probed(1, 80), Ok(()))), [""; 0]);
+    assert_eq!(lines(board.record(&probed(1, 80), passes())), [""; 0]);
     assert_eq!(
         lines(board.record(&probed(1, 81), failed("connection refused"))),
         ["web 192.0.2.1 first down: check on-81: connection refused"]
@@ -78,8 +90,11 @@ fn one_failing_check_decides_and_health_waits_for_all() {
         ["web 192.0.2.1 down: check on-80: no answer"],
         "the first in the order given is named"
     );
-    assert_eq!(lines(board.record(&probed(1, 81), Ok(()))), [""; 0]);
-    assert_eq!(lines(board.record(&probed(1, 80), Ok(()))), ["web 192.0.2.1 up: all checks pass"]);
+    assert_eq!(lines(board.record(&probed(1, 81), passes())), [""; 0]);
+    assert_eq!(
+        lines(board.record(&probed(1, 80), passes())),
+        ["web 192.0.2.1 up: all checks pass"]
+    );
 }
 
 #[test]
@@ -93,8 +108,8 @@ fn a_target_without_checks_is_healthy_at_once() {
 fn what_stays_keeps_its_probe_and_what_was_told() {
     let mut board = Board::default();
     board.configure(&[target("a", 1, &[80]), target("a", 2, &[80])]);
-    board.record(&probed(1, 80), Ok(()));
-    board.record(&probed(2, 80), Ok(()));
+    board.record(&probed(1, 80), passes());
+    board.record(&probed(2, 80), passes());
 
     let configured = board.configure(&[target("a", 1, &[80]), target("b", 1, &[80])]);
     assert_eq!(configured.start, []);
@@ -108,7 +123,7 @@ fn what_stays_keeps_its_probe_and_what_was_told() {
     let back = board.configure(&[target("a", 1, &[80]), target("a", 2, &[80])]);
     assert_eq!(back.start, [Arc::new(probed(2, 80))]);
     assert_eq!(
-        lines(board.record(&probed(2, 80), Ok(()))),
+        lines(board.record(&probed(2, 80), passes())),
         ["a 192.0.2.2 first up: all checks pass"]
     );
 }
@@ -117,11 +132,11 @@ fn what_stays_keeps_its_probe_and_what_was_told() {
 fn another_definition_says_nothing_until_its_first_result() {
     let mut board = Board::default();
     board.configure(&[target("web", 1, &[80])]);
-    board.record(&probed(1, 80), Ok(()));
+    board.record(&probed(1, 80), passes());
     for (port, says, told) in [
-        (81, Ok(()), vec!["web 192.0.2.1 up: all checks pass"]),
+        (81, passes(), vec!["web 192.0.2.1 up: all checks pass"]),
         (82, failed("refused"), vec!["web 192.0.2.1 down: check on-82: refused"]),
-        (83, Ok(()), vec!["web 192.0.2.1 up: all checks pass"]),
+        (83, passes(), vec!["web 192.0.2.1 up: all checks pass"]),
     ] {
         let configured = board.configure(&[target("web", 1, &[port])]);
         assert_eq!(lines(configured.changes), [""; 0]);
@@ -133,20 +148,57 @@ fn another_definition_says_nothing_until_its_first_result() {
 fn a_target_that_came_back_unseen_is_told_again() {
     let mut board = Board::default();
     board.configure(&[target("web", 1, &[80])]);
-    board.record(&probed(1, 80), Ok(()));
+    board.record(&probed(1, 80), passes());
     // Between these two it was not there, but nobody looked.
     let configured = board.configure(&[target("web", 1, &[80])]);
     assert_eq!((&configured.start[..], &configured.stop[..]), (&[][..], &[][..]));
     assert_eq!(lines(configured.changes), ["web 192.0.2.1 up: all checks pass"]);
-    assert_eq!(lines(board.record(&probed(1, 80), Ok(()))), [""; 0]);
+    assert_eq!(lines(board.record(&probed(1, 80), passes())), [""; 0]);
 }
 
 #[test]
 fn dropping_the_failing_check_brings_a_target_up_at_once() {
     let mut board = Board::default();
     board.configure(&[target("web", 1, &[80, 81])]);
-    board.record(&probed(1, 80), Ok(()));
+    board.record(&probed(1, 80), passes());
     board.record(&probed(1, 81), failed("refused"));
     let configured = board.configure(&[target("web", 1, &[80])]);
     assert_eq!(lines(configured.changes), ["web 192.0.2.1 up: all checks pass"]);
+}
+
+#[test]
+fn a_host_is_silent_when_all_its_checks_say_so_and_no_sooner() {
+    let mut board = Board::default();
+    board.configure(&[target("web", 1, &[80, 81]), target("api", 1, &[80])]);
+    board.record(&probed(1, 80), passes());
+    board.record(&probed(1, 81), passes());
+    assert_eq!(
+        lines(board.record(&probed(1, 80), silent())),
+        ["web 192.0.2.1 down: check on-80: silent", "api 192.0.2.1 gone: check on-80: silent"],
+        "the other check passes"
+    );
+    assert_eq!(lines(board.record(&probed(1, 81), failed("refused"))), [""; 0]);
+    assert_eq!(
+        lines(board.record(&probed(1, 81), silent())),
+        ["web 192.0.2.1 gone: check on-80: silent"]
+    );
+    assert_eq!(
+        lines(board.record(&probed(1, 81), passes())),
+        ["web 192.0.2.1 down: check on-80: silent"],
+        "one that passes proves that it lives"
+    );
+}
+
+#[test]
+fn a_check_that_has_not_spoken_is_no_proof_of_death() {
+    let mut board = Board::default();
+    board.configure(&[target("web", 1, &[80, 81])]);
+    assert_eq!(
+        lines(board.record(&probed(1, 81), silent())),
+        ["web 192.0.2.1 first down: check on-81: silent"]
+    );
+    assert_eq!(
+        lines(board.record(&probed(1, 80), silent())),
+        ["web 192.0.2.1 gone: check on-80: silent"]
+    );
 }

@@ -2,12 +2,21 @@ use std::{fmt, io, time::Duration};
 
 use nix::errno::Errno;
 
+use crate::health::{Health, host::Sign};
+
 /// Why a check failed.
 #[derive(Debug)]
 pub(in crate::health) enum Failure {
-    /// It was not over in time.
+    /// No connection was made, and the host did not say why.
+    NoConnection {
+        /// What came instead.
+        why: NoConnection,
+        /// What the host showed of itself otherwise.
+        sign: Option<Sign>,
+    },
+    /// The connection was made, but the rest was not over in time.
     NoAnswer(Duration),
-    /// The connection was not made, or broke.
+    /// The host refused the connection, or it broke.
     Io(io::Error),
     /// The backend closed the connection before it had answered.
     Closed,
@@ -19,6 +28,25 @@ pub(in crate::health) enum Failure {
     Status { status: u16, min: u16, max: u16 },
 }
 
+/// What came instead of a connection.
+#[derive(Debug)]
+pub(in crate::health) enum NoConnection {
+    /// Nothing, for so long.
+    InTime(Duration),
+    /// Word of this host or of a router that there is no way.
+    Failed(io::Error),
+}
+
+impl Failure {
+    /// What it says of the backend.
+    pub(in crate::health) fn health(&self) -> Health {
+        match self {
+            Self::NoConnection { sign: None, .. } => Health::Silent,
+            _ => Health::Failing,
+        }
+    }
+}
+
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
@@ -28,6 +56,8 @@ impl From<io::Error> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NoConnection { why, sign: Some(sign) } => write!(f, "{why}, but the host {sign}"),
+            Self::NoConnection { why, sign: None } => write!(f, "{why}, and the host is silent"),
             Self::NoAnswer(timeout) => write!(f, "no answer within {} ms", timeout.as_millis()),
             Self::Io(error) => f.write_str(&in_words(error)),
             Self::Closed => f.write_str("connection closed before the answer"),
@@ -39,6 +69,15 @@ impl fmt::Display for Failure {
             Self::Status { status, min, max } => {
                 write!(f, "status {status}, expected {min} to {max}")
             }
+        }
+    }
+}
+
+impl fmt::Display for NoConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InTime(time) => write!(f, "no connection within {} ms", time.as_millis()),
+            Self::Failed(error) => f.write_str(&in_words(error)),
         }
     }
 }

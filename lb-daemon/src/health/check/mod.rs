@@ -1,9 +1,10 @@
 //! One check: one connection, one question, one result.
 
+mod connection;
 mod failure;
 mod http;
 mod response;
-mod tcp;
+pub(super) mod tcp;
 
 use std::{
     io,
@@ -15,11 +16,12 @@ use nix::errno::Errno;
 use tokio::{
     io::{AsyncReadExt, copy, sink},
     net::TcpStream,
-    time::{Instant, timeout, timeout_at},
+    time::{Instant, timeout_at},
 };
 
-pub(super) use failure::Failure;
+pub(super) use failure::{Failure, NoConnection};
 
+use super::host::Asker;
 use crate::model::{HealthCheck, Probe};
 
 /// Most of an answer that is read after the verdict, bytes.
@@ -42,27 +44,29 @@ pub(super) enum Outcome {
 pub(super) struct Leftover(TcpStream);
 
 /// Checks once, within the check's timeout.
-pub(super) async fn check(address: IpAddr, check: &HealthCheck) -> (Outcome, Option<Leftover>) {
+pub(super) async fn check(
+    address: IpAddr,
+    check: &HealthCheck,
+    asker: &Asker,
+) -> (Outcome, Option<Leftover>) {
     let server = SocketAddr::new(address, check.port);
-    let asked = async {
-        let mut stream = tcp::connect(server).await?;
-        match &check.probe {
-            Probe::Tcp => Ok((Ok(()), None)),
-            Probe::Http(probe) => {
-                let answer = http::ask(&mut stream, server, probe).await;
-                Ok((answer, Some(Leftover(stream))))
-            }
+    let end = Instant::now() + check.timeout;
+    let mut stream = match connection::made(server, check.timeout, asker).await {
+        Ok(stream) => stream,
+        Err(failure) => return (Outcome::of(failure), None),
+    };
+    let Probe::Http(probe) = &check.probe else { return (Outcome::Passed, None) };
+    let answer = timeout_at(end, http::ask(&mut stream, server, probe)).await;
+    let answer = answer.unwrap_or(Err(Failure::NoAnswer(check.timeout)));
+    (answer.map_or_else(Outcome::of, |()| Outcome::Passed), Some(Leftover(stream)))
+}
+
+impl Outcome {
+    fn of(failure: Failure) -> Self {
+        match failure {
+            Failure::Io(error) if is_shortage(&error) => Self::NotMade(error),
+            failure => Self::Failed(failure),
         }
-    };
-    let (answer, leftover) = match timeout(check.timeout, asked).await {
-        Ok(Ok((answer, leftover))) => (answer, leftover),
-        Ok(Err(failure)) => (Err(failure), None),
-        Err(_) => (Err(Failure::NoAnswer(check.timeout)), None),
-    };
-    match answer {
-        Ok(()) => (Outcome::Passed, leftover),
-        Err(Failure::Io(error)) if is_shortage(&error) => (Outcome::NotMade(error), leftover),
-        Err(failure) => (Outcome::Failed(failure), leftover),
     }
 }
 
@@ -78,7 +82,7 @@ impl Leftover {
 }
 
 /// Whether this host, not the backend, is the reason.
-fn is_shortage(error: &io::Error) -> bool {
+pub(super) fn is_shortage(error: &io::Error) -> bool {
     let short = [Errno::EMFILE, Errno::ENFILE, Errno::ENOBUFS, Errno::ENOMEM];
     error.raw_os_error().is_some_and(|code| short.contains(&Errno::from_raw(code)))
 }

@@ -11,7 +11,7 @@ async fn first_change<F: Future<Output = ()>>(
     address: &str,
     adapt: impl Fn(&mut HealthCheck),
     behave: impl FnOnce(server::Held) -> F,
-) -> (bool, String) {
+) -> (Health, String) {
     let mut server = Server::start(address).await;
     let mut check = http(server.address);
     check.interval = Duration::from_secs(3600);
@@ -24,7 +24,7 @@ async fn first_change<F: Future<Output = ()>>(
 }
 
 /// The first change when the answer is `text`, then nothing more, the connection staying open.
-async fn after(text: &str) -> (bool, String) {
+async fn after(text: &str) -> (Health, String) {
     let hold = |mut held: server::Held| async move {
         held.request().await;
         held.send(text).await;
@@ -33,12 +33,12 @@ async fn after(text: &str) -> (bool, String) {
     first_change("127.0.0.1:0", |check| check.timeout = Duration::from_millis(200), hold).await
 }
 
-fn passes() -> (bool, String) {
-    (true, PASSES.to_owned())
+fn passes() -> (Health, String) {
+    (Passing, PASSES.to_owned())
 }
 
-fn fails(why: &str) -> (bool, String) {
-    (false, format!("check web-http: {why}"))
+fn fails(why: &str) -> (Health, String) {
+    (Failing, format!("check web-http: {why}"))
 }
 
 #[tokio::test]
@@ -149,7 +149,7 @@ async fn a_short_body_is_heard_out_after_the_verdict() {
     let mut held = server.next().await;
     held.request().await;
     held.send("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n").await;
-    assert_eq!(probing.next().await, web(true, true, PASSES));
+    assert_eq!(probing.next().await, web(Passing, true, PASSES));
     held.send("ok\n").await;
     // On a connection that was broken off before this fails.
     held.shut().await;
@@ -163,8 +163,8 @@ async fn nobody_listening_is_refused() {
     let address = socket.local_addr().unwrap();
     for check in [http(address), tcp(address)] {
         let mut probing = Probing::start(vec![target("web", address, &[("web-http", &check)])]);
-        let (_, healthy, first, reason) = probing.next().await;
-        assert_eq!(((healthy, reason), first), (fails("connection refused"), true));
+        let (_, health, first, reason) = probing.next().await;
+        assert_eq!(((health, reason), first), (fails("connection refused"), true));
     }
 }
 

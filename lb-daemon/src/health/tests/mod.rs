@@ -1,6 +1,7 @@
 //! Probers over real sockets on loopback.
 
 mod answers;
+mod hosts;
 mod rounds;
 mod server;
 mod targets;
@@ -14,7 +15,10 @@ use tokio::{
     time::timeout,
 };
 
-use super::{HealthChange, Prober, Target};
+use super::{
+    Health::{self, Failing, Passing},
+    HealthChange, Prober, Target,
+};
 use crate::{
     model::{HealthCheck, HttpProbe, Name, Probe},
     watchdog::{Heartbeat, Watchdog},
@@ -76,10 +80,10 @@ impl Probing {
         self.targets.send(Arc::new(targets)).unwrap();
     }
 
-    /// The next change: pool, whether healthy, whether first, reason.
-    async fn next(&mut self) -> (String, bool, bool, String) {
+    /// The next change: pool, health, whether first, reason.
+    async fn next(&mut self) -> (String, Health, bool, String) {
         let change = timeout(PATIENCE, self.changes.recv()).await.expect("no change came").unwrap();
-        (change.pool.to_string(), change.healthy, change.first, change.reason)
+        (change.pool.to_string(), change.health, change.first, change.reason)
     }
 
     fn is_silent(&self) -> bool {
@@ -88,8 +92,8 @@ impl Probing {
 }
 
 /// What [`Probing::next`] gives for pool `web`.
-fn web(healthy: bool, first: bool, reason: &str) -> (String, bool, bool, String) {
-    ("web".to_owned(), healthy, first, reason.to_owned())
+fn web(health: Health, first: bool, reason: &str) -> (String, Health, bool, String) {
+    ("web".to_owned(), health, first, reason.to_owned())
 }
 
 const PASSES: &str = "all checks pass";

@@ -14,7 +14,7 @@ async fn play(server: &mut Server, probing: &mut Probing, answers: &str) -> Stri
         // The next connection comes only when the check before it is over and told.
         held = server.next().await;
         changes.push(match probing.changes.try_recv() {
-            Ok(change) if change.healthy => '+',
+            Ok(change) if change.health == Passing => '+',
             Ok(_) => '-',
             Err(_) => ' ',
         });
@@ -45,13 +45,34 @@ async fn the_first_result_is_told_at_once_and_later_ones_are_not_first() {
     let mut probing = Probing::start(vec![target("web", server.address, &[("up", &check)])]);
     let down = "check up: status 503, expected 200 to 299";
     server.next().await.answer(503).await;
-    assert_eq!(probing.next().await, web(false, true, down));
+    assert_eq!(probing.next().await, web(Failing, true, down));
     server.next().await.answer(200).await;
-    assert_eq!(probing.next().await, web(true, false, PASSES));
+    assert_eq!(probing.next().await, web(Passing, false, PASSES));
     for _ in 0..3 {
         server.next().await.answer(503).await;
     }
-    assert_eq!(probing.next().await, web(false, false, down));
+    assert_eq!(probing.next().await, web(Failing, false, down));
+}
+
+#[tokio::test]
+async fn while_it_fails_another_reason_is_told_and_the_same_is_not() {
+    let mut server = Server::start("127.0.0.1:0").await;
+    let check = http(server.address);
+    let mut probing = Probing::start(vec![target("web", server.address, &[("up", &check)])]);
+    for status in [500, 500, 503, 503, 500, 200] {
+        server.next().await.answer(status).await;
+    }
+    let failed = |status| format!("check up: status {status}, expected 200 to 299");
+    assert_eq!(probing.next().await, web(Failing, true, &failed(500)));
+    assert_eq!(probing.next().await, web(Failing, false, &failed(503)));
+    assert_eq!(probing.next().await, web(Failing, false, &failed(500)));
+    assert_eq!(probing.next().await, web(Passing, false, PASSES));
+    // Failures that change nothing are told with none of their reasons.
+    for status in [500, 503, 200] {
+        server.next().await.answer(status).await;
+    }
+    server.next().await;
+    assert!(probing.is_silent());
 }
 
 #[tokio::test]
@@ -64,9 +85,9 @@ async fn the_deciding_answer_is_told_within_ten_milliseconds() {
         let held = server.next().await;
         let began = Instant::now();
         held.answer(if round % 2 == 0 { 200 } else { 503 }).await;
-        let (_, healthy, ..) = probing.next().await;
+        let (_, health, ..) = probing.next().await;
         delays.push(began.elapsed());
-        assert_eq!(healthy, round % 2 == 0);
+        assert_eq!(health, if round % 2 == 0 { Passing } else { Failing });
     }
     // The middle one: a busy machine may hold up a few.
     delays.sort();
@@ -105,8 +126,8 @@ async fn rounds_are_complete_only_while_changes_are_heard() {
     server.next().await.answer(503).await;
     let waiting = server.next().await;
     let beats = settled_beats(&probing.heartbeat).await;
-    assert!(probing.next().await.1);
-    assert!(!probing.next().await.1);
+    assert_eq!(probing.next().await.1, Passing);
+    assert_eq!(probing.next().await.1, Failing);
     wait_for_beats(&probing.heartbeat, beats + 3).await;
     drop(waiting);
 }

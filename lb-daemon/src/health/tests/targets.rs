@@ -13,7 +13,7 @@ async fn pools_share_one_connection() {
     let mut probing = Probing::start(targets.collect());
     server.next().await.answer(200).await;
     for pool in &pools {
-        assert_eq!(probing.next().await, (pool.clone(), true, true, PASSES.to_owned()));
+        assert_eq!(probing.next().await, (pool.clone(), Passing, true, PASSES.to_owned()));
     }
     assert_eq!(server.waiting(), 0);
 }
@@ -49,19 +49,19 @@ async fn a_probe_that_stays_keeps_its_streak_and_speaks_for_newcomers() {
     let third = server.next().await;
 
     probing.configure(vec![new.clone(), old]);
-    assert_eq!(probing.next().await, ("new".to_owned(), true, true, PASSES.to_owned()));
-    assert_eq!(probing.next().await, ("old".to_owned(), true, false, PASSES.to_owned()));
+    assert_eq!(probing.next().await, ("new".to_owned(), Passing, true, PASSES.to_owned()));
+    assert_eq!(probing.next().await, ("old".to_owned(), Passing, false, PASSES.to_owned()));
     assert_eq!(server.waiting(), 0, "no second probe");
     third.answer(503).await;
     let down = "check up: status 503, expected 200 to 299".to_owned();
-    assert_eq!(probing.next().await, ("new".to_owned(), false, false, down.clone()));
-    assert_eq!(probing.next().await, ("old".to_owned(), false, false, down.clone()));
+    assert_eq!(probing.next().await, ("new".to_owned(), Failing, false, down.clone()));
+    assert_eq!(probing.next().await, ("old".to_owned(), Failing, false, down.clone()));
 
     probing.configure(vec![new]);
-    assert_eq!(probing.next().await, ("new".to_owned(), false, false, down));
+    assert_eq!(probing.next().await, ("new".to_owned(), Failing, false, down));
     server.next().await.answer(200).await;
     server.next().await.answer(200).await;
-    assert_eq!(probing.next().await, ("new".to_owned(), true, false, PASSES.to_owned()));
+    assert_eq!(probing.next().await, ("new".to_owned(), Passing, false, PASSES.to_owned()));
     server.next().await;
     assert!(probing.is_silent());
 }
@@ -86,13 +86,13 @@ async fn another_definition_starts_at_once_and_what_was_told_stands_until_its_re
     let (before, after) = (with(&check), with(&HealthCheck { fall: 9, ..check.clone() }));
     let mut probing = Probing::start(before);
     server.next().await.answer(200).await;
-    assert_eq!(probing.next().await, web(true, true, PASSES));
+    assert_eq!(probing.next().await, web(Passing, true, PASSES));
     probing.configure(after);
     let held = server.next().await;
     assert!(probing.is_silent());
     held.answer(404).await;
     let down = "check up: status 404, expected 200 to 299";
-    assert_eq!(probing.next().await, web(false, false, down));
+    assert_eq!(probing.next().await, web(Failing, false, down));
 }
 
 #[tokio::test]
@@ -105,13 +105,13 @@ async fn all_checks_of_a_target_must_pass() {
     let held = server.next().await;
     assert!(probing.is_silent());
     held.answer(200).await;
-    assert_eq!(probing.next().await, web(true, true, PASSES));
+    assert_eq!(probing.next().await, web(Passing, true, PASSES));
     let address = other.address;
     drop(other);
-    let (_, healthy, first, reason) = probing.next().await;
-    assert_eq!((healthy, first, &*reason), (false, false, "check port: connection refused"));
+    let (_, health, first, reason) = probing.next().await;
+    assert_eq!((health, first, &*reason), (Failing, false, "check port: connection refused"));
     let _back = Server::start(&address.to_string()).await;
-    assert_eq!(probing.next().await, web(true, false, PASSES));
+    assert_eq!(probing.next().await, web(Passing, false, PASSES));
 }
 
 #[tokio::test]

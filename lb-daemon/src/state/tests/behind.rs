@@ -24,7 +24,7 @@ async fn it_is_said_and_tried_again_until_done() {
     assert_eq!(daemon.running.commands.list().await.unwrap().generation, 1);
     assert!(matches!(subscription.events.try_recv(), Ok(Event::Generation(_))));
     // A check may speak meanwhile.
-    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
 
     while daemon.status().await.behind.is_some() {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
@@ -50,7 +50,7 @@ async fn the_next_apply_may_bring_it_along() {
 async fn at_a_start_pinned_states_stand_until_it_is_done() {
     let mut daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
-    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     daemon.restart_after(|path| path.content().failures = 1).await;
     while daemon.status().await.behind.is_some() {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;

@@ -14,22 +14,73 @@ async fn a_new_backend_is_dead_until_its_checks_pass() {
     assert_eq!(daemon.state("web", "10.0.0.1"), Dead);
     assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "not checked yet");
 
-    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Up);
     let status = daemon.backend("web", "10.0.0.1").await;
     assert_eq!((status.state, &*status.reason), (Up, "all checks pass"));
     assert_eq!(daemon.state("web", "10.0.0.2"), Dead);
 
-    daemon.judge("web", "10.0.0.1", false, "check tcp: connection refused").await;
+    daemon.judge("web", "10.0.0.1", Silent, "check tcp: timed out").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Dead);
     let down = daemon.backend("web", "10.0.0.1").await;
-    assert_eq!((down.state, &*down.reason), (Dead, "check tcp: connection refused"));
+    assert_eq!((down.state, &*down.reason), (Dead, "check tcp: timed out"));
     assert!(down.since >= status.since);
 
-    daemon.judge("web", "10.0.0.1", false, "check tcp: timed out").await;
+    daemon.judge("web", "10.0.0.1", Silent, "check tcp: no route to host").await;
     let still = daemon.backend("web", "10.0.0.1").await;
-    assert_eq!(still.reason, "check tcp: timed out");
+    assert_eq!(still.reason, "check tcp: no route to host");
     assert_eq!(still.since, down.since, "another reason is no other state");
+}
+
+#[tokio::test]
+async fn who_fails_on_a_host_that_lives_is_unfit_and_who_never_passed_takes_nothing() {
+    let mut daemon = Daemon::new();
+    let refused = "check tcp: connection refused";
+    daemon.apply(WEB).await.unwrap();
+    daemon.judge("web", "10.0.0.1", Failing, refused).await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), Dead);
+    let reason = daemon.backend("web", "10.0.0.1").await.reason;
+    assert_eq!(reason, "check tcp: connection refused (takes nothing until it passes)");
+
+    let steps = [
+        (Passing, "all checks pass", Up),
+        (Failing, refused, Unfit),
+        (Silent, "check tcp: timed out", Dead),
+        (Failing, refused, Unfit),
+        (Passing, "all checks pass", Up),
+        (Silent, "check tcp: timed out", Dead),
+        (Passing, "all checks pass", Up),
+        (Failing, refused, Unfit),
+    ];
+    for (health, reason, state) in steps {
+        daemon.judge("web", "10.0.0.1", health, reason).await;
+        assert_eq!(daemon.state("web", "10.0.0.1"), state);
+        let status = daemon.backend("web", "10.0.0.1").await;
+        assert_eq!((status.state, &*status.reason), (state, reason));
+    }
+
+    // What the packet path has stands, and says that there may be connections.
+    daemon.restart().await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), Unfit);
+    daemon.judge("web", "10.0.0.1", Failing, refused).await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), Unfit);
+    daemon.judge("web", "10.0.0.1", Silent, "check tcp: timed out").await;
+    daemon.restart().await;
+    daemon.judge("web", "10.0.0.1", Failing, refused).await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), Dead, "its connections have moved");
+}
+
+#[tokio::test]
+async fn a_drained_backend_whose_check_fails_keeps_its_connections_and_says_why_it_is_unfit() {
+    let daemon = Daemon::new();
+    daemon.apply(&drained()).await.unwrap();
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.judge("web", "10.0.0.1", Failing, "check tcp: connection refused").await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), Unfit);
+    let status = daemon.backend("web", "10.0.0.1").await;
+    assert_eq!((status.state, &*status.reason), (Unfit, "check tcp: connection refused"));
+    daemon.apply(WEB).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), Unfit, "undrained, its check still fails");
 }
 
 #[tokio::test]
@@ -38,7 +89,7 @@ async fn the_same_address_is_judged_in_each_pool_alone() {
     let other = WEB.split("[[pool]]").nth(1).unwrap().split("[[service]]").next().unwrap();
     let text = format!("{WEB}\n[[pool]]{}", other.replace("\"web\"", "\"other\""));
     daemon.apply(&text).await.unwrap();
-    daemon.judge("other", "10.0.0.1", true, "all checks pass").await;
+    daemon.judge("other", "10.0.0.1", Passing, "all checks pass").await;
     assert_eq!(daemon.state("other", "10.0.0.1"), Up);
     assert_eq!(daemon.state("web", "10.0.0.1"), Dead);
 }
@@ -47,7 +98,7 @@ async fn the_same_address_is_judged_in_each_pool_alone() {
 async fn other_changes_leave_a_state_alone() {
     let daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
-    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     let before = daemon.backend("web", "10.0.0.1").await;
     daemon.apply(&web("slots = 31", "slots = 37")).await.unwrap();
     daemon.apply(&web("tcp = {}", "http = {}")).await.unwrap();
@@ -59,19 +110,21 @@ async fn other_changes_leave_a_state_alone() {
 async fn what_is_disabled_takes_nothing_whatever_checks_say() {
     let daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
-    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     daemon.apply(&web(DISABLED.0, DISABLED.1)).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), Dead);
     assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "disabled");
     // A check that was under way.
-    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Dead);
     assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "disabled");
 
     daemon.apply(WEB).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), Dead);
     assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "not checked yet");
-    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    daemon.judge("web", "10.0.0.1", Failing, "check tcp: connection refused").await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), Dead, "its connections have moved");
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Up);
 }
 
@@ -87,7 +140,7 @@ async fn without_checks_active_is_up() {
     daemon.apply(WEB).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), Up);
     assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "not checked yet");
-    daemon.judge("web", "10.0.0.1", false, "check tcp: timed out").await;
+    daemon.judge("web", "10.0.0.1", Silent, "check tcp: timed out").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Dead);
 
     daemon.apply(&unchecked).await.unwrap();
@@ -100,10 +153,10 @@ async fn without_checks_active_is_up() {
 async fn a_backend_that_was_removed_comes_back_as_a_new_one() {
     let daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
-    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     daemon.apply(&web("10.0.0.1", "10.0.0.3")).await.unwrap();
     // A check of the removed one that was under way.
-    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     daemon.apply(WEB).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), Dead);
     assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "not checked yet");
@@ -118,7 +171,7 @@ fn drained() -> String {
 async fn what_is_drained_keeps_its_connections_while_it_lives() {
     let mut daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
-    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     let up = daemon.backend("web", "10.0.0.1").await;
     daemon.apply(&drained()).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), Unfit);
@@ -127,17 +180,17 @@ async fn what_is_drained_keeps_its_connections_while_it_lives() {
     assert!(status.since >= up.since);
     assert_eq!(daemon.running.targets.borrow().len(), 2, "it is still asked");
 
-    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     assert_eq!(daemon.backend("web", "10.0.0.1").await, status, "that is no news");
-    daemon.judge("web", "10.0.0.1", false, "check tcp: timed out").await;
+    daemon.judge("web", "10.0.0.1", Silent, "check tcp: timed out").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Dead);
     assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "check tcp: timed out");
-    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Unfit);
 
     daemon.restart().await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Unfit);
-    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "drained");
 
     daemon.apply(WEB).await.unwrap();
@@ -149,7 +202,7 @@ async fn what_is_drained_keeps_its_connections_while_it_lives() {
 async fn a_drain_that_the_packet_path_missed_is_made_up_for() {
     let mut daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
-    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     daemon.apply(&drained()).await.unwrap();
     // Killed between disk and maps: the maps still have it up.
     let key = (name("web"), ip("10.0.0.1"));

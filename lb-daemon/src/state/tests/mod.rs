@@ -22,7 +22,10 @@ use crate::{
     causes,
     command::{Applied, Apply, BackendStatus, Commands, Refusal, Status},
     document::Document,
-    health::{HealthChange, Target},
+    health::{
+        Health::{self, Failing, Passing, Silent},
+        HealthChange, Target,
+    },
     net::NextHopChange,
     watchdog::{Heartbeat, Watchdog},
 };
@@ -97,9 +100,9 @@ impl Daemon {
     }
 
     /// Says what a check says, and waits until it is taken in.
-    async fn judge(&self, pool: &str, address: &str, healthy: bool, reason: &str) {
+    async fn judge(&self, pool: &str, address: &str, health: Health, reason: &str) {
         let (pool, address, reason) = (name(pool), ip(address), reason.into());
-        let change = HealthChange { pool, address, healthy, reason, first: false };
+        let change = HealthChange { pool, address, health, reason, first: false };
         self.running.health.send(change).await.unwrap();
         // News is taken in before any command.
         self.running.commands.list().await.unwrap();

@@ -62,7 +62,7 @@ async fn services_count_who_can_have_connections() {
     };
     assert_eq!(up().await, (0, 2));
     for address in ["10.0.0.1", "10.0.0.2"] {
-        daemon.judge("web", address, true, "all checks pass").await;
+        daemon.judge("web", address, Passing, "all checks pass").await;
         assert_eq!(up().await, (0, 2), "no next hop");
     }
     for address in ["10.0.0.2", "10.0.0.1"] {
@@ -71,6 +71,6 @@ async fn services_count_who_can_have_connections() {
     assert_eq!(up().await, (1, 2), "one of them has no weight");
     daemon.apply(WEB).await.unwrap();
     assert_eq!(up().await, (2, 2));
-    daemon.judge("web", "10.0.0.1", false, "check tcp: timed out").await;
+    daemon.judge("web", "10.0.0.1", Silent, "check tcp: timed out").await;
     assert_eq!(up().await, (1, 2));
 }

@@ -22,8 +22,9 @@ fn resorts(path: &Twin) -> Vec<u8> {
 }
 
 async fn judge(daemon: &Daemon, last: u8, healthy: bool) {
-    let reason = if healthy { "all checks pass" } else { "check tcp: timed out" };
-    daemon.judge("web", &format!("10.0.0.{last}"), healthy, reason).await;
+    let (health, reason) =
+        if healthy { (Passing, "all checks pass") } else { (Silent, "check tcp: timed out") };
+    daemon.judge("web", &format!("10.0.0.{last}"), health, reason).await;
 }
 
 #[tokio::test]
@@ -90,4 +91,24 @@ async fn a_restart_leaves_the_last_resort_until_checks_say_otherwise() {
     assert_eq!(resorts(&daemon.path), [2, 3, 4]);
     judge(&daemon, 3, true).await;
     assert_eq!(resorts(&daemon.path), [0; 0]);
+}
+
+#[tokio::test]
+async fn who_is_unfit_by_its_checks_is_raised_too_and_who_is_drained_besides_is_not() {
+    let daemon = Daemon::new();
+    daemon.apply(&text()).await.unwrap();
+    for last in 1..=4 {
+        judge(&daemon, last, true).await;
+    }
+    for last in 2..=4 {
+        let address = format!("10.0.0.{last}");
+        daemon.judge("web", &address, Failing, "check tcp: connection refused").await;
+        assert_eq!(daemon.state("web", &address), MemberState::Unfit, "states keep the truth");
+    }
+    assert_eq!(resorts(&daemon.path), [2, 3, 4]);
+    let drained =
+        text().replace("address = \"10.0.0.4\"\n", "address = \"10.0.0.4\"\nwanted = \"drain\"\n");
+    daemon.apply(&drained).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.4"), MemberState::Unfit);
+    assert_eq!(resorts(&daemon.path), [2, 3]);
 }

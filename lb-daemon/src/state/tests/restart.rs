@@ -7,7 +7,7 @@ use crate::plan::Plan;
 async fn everything_is_as_before_and_pinned_states_stand_until_checks_speak() {
     let mut daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
-    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     let (before, plan) = (daemon.status().await, daemon.path.content().plan.clone());
 
     daemon.restart().await;
@@ -23,7 +23,7 @@ async fn everything_is_as_before_and_pinned_states_stand_until_checks_speak() {
     assert_eq!(daemon.state("web", "10.0.0.2"), Dead);
     assert_eq!(daemon.backend("web", "10.0.0.2").await.reason, "not checked yet");
 
-    daemon.judge("web", "10.0.0.1", false, "check tcp: timed out").await;
+    daemon.judge("web", "10.0.0.1", Silent, "check tcp: timed out").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Dead);
 }
 
@@ -41,7 +41,7 @@ async fn what_the_store_has_comes_into_the_packet_path() {
 async fn a_reboot_loses_states_and_nothing_else() {
     let mut daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
-    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     let plan = daemon.path.content().plan.clone();
     daemon.restart_after(|path| *path.content() = twin::Content::default()).await;
     assert_eq!(daemon.path.content().plan, plan);
@@ -72,7 +72,7 @@ async fn an_empty_store_leaves_the_packet_path_alone_and_its_numbers_reserved() 
 async fn a_state_that_stops_leaves_the_packet_path_as_it_is() {
     let mut daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
-    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     let told = daemon.path.content().told.clone();
     daemon.stop().await;
     assert_eq!(daemon.path.content().told, told);

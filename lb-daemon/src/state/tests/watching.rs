@@ -21,13 +21,13 @@ async fn a_watcher_gets_a_snapshot_and_then_every_change_in_order() {
     let mut late = daemon.running.commands.watch().await.unwrap().unwrap();
     assert_eq!(late.snapshot.backends, daemon.status().await.backends);
 
-    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     let expected = Event::Backend(daemon.backend("web", "10.0.0.1").await);
     assert_eq!(next(&mut early), expected);
     assert_eq!(next(&mut late), expected);
 
     // No news is no event.
-    daemon.judge("web", "10.0.0.1", true, "all checks pass").await;
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     daemon.apply(WEB).await.unwrap();
     assert_eq!(early.events.try_recv(), Err(TryRecvError::Empty));
 }

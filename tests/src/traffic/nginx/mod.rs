@@ -15,6 +15,9 @@ pub use proxy::NginxProxy;
 use crate::process::{Running, until};
 use crate::topology::Node;
 
+/// A file that says that checks are to fail.
+const SICK: &str = "sick";
+
 /// nginx in a node, on port 80 of all its addresses.
 ///
 /// `/` answers with the node's name, `/healthz` with 204 (not logged), `/files/NAME` is a file of
@@ -72,6 +75,19 @@ impl Nginx {
     /// When waiting for its end fails.
     pub fn kill(&mut self) -> Result<()> {
         self.running.take().map_or(Ok(()), |mut running| running.kill())
+    }
+
+    /// Has `/healthz` answer with 500 from now on, or with 204 again; all else goes on.
+    ///
+    /// # Errors
+    /// When a file cannot be made or removed.
+    pub fn be_sick(&self, sick: bool) -> Result<()> {
+        let path = self.directory.join(SICK);
+        match sick {
+            true => fs::write(&path, ""),
+            false => fs::remove_file(&path),
+        }
+        .with_context(|| path.display().to_string())
     }
 
     /// Where downloads come from and uploads go.
@@ -143,7 +159,11 @@ fn configuration(name: &str, directory: &Path) -> String {
         listen 80 backlog=4096;
         listen [::]:80 backlog=4096;
         location = / {{ default_type text/plain; return 200 \"{name}\\n\"; }}
-        location = /healthz {{ access_log off; return 204; }}
+        location = /healthz {{
+            access_log off;
+            if (-f {directory}/{SICK}) {{ return 500; }}
+            return 204;
+        }}
         location /files/ {{ alias {directory}/files/; dav_methods PUT; }}
     }}
 }}

@@ -1,0 +1,98 @@
+use proptest::prelude::*;
+
+use super::*;
+use Health::{Failing, Passing, Silent};
+
+/// What is said after each result, from the rules as the documents word them: looks for whole rows
+/// in the history instead of counting.
+fn naive(rise: usize, fall: usize, history: &[Health]) -> Vec<Health> {
+    let mut said: Vec<Health> = Vec::new();
+    for end in 1..=history.len() {
+        let last = |row: usize| history[..end].iter().rev().take(row).copied();
+        let row_of = |row: usize, is: fn(Health) -> bool| end >= row && last(row).all(is);
+        let passed_before = history[..end - 1].contains(&Passing);
+        let before = said.last().copied();
+        let up = before == Some(Passing);
+        let next = match (up, history[end - 1]) {
+            (false, Passing) if !passed_before => Passing,
+            (false, _) if row_of(rise, |result| result == Passing) => Passing,
+            (true, _) if !row_of(fall, |result| result != Passing) => Passing,
+            _ if row_of(fall, |result| result == Silent) => Silent,
+            _ => Failing,
+        };
+        said.push(next);
+    }
+    said
+}
+
+/// What a streak says after each result.
+fn said(rise: u32, fall: u32, history: &[Health]) -> Vec<Health> {
+    let mut streak = Streak::new(rise, fall);
+    let mut said: Vec<Health> = Vec::new();
+    for result in history {
+        let news = streak.record(*result);
+        assert!(news.is_none() || news != said.last().copied(), "told twice");
+        said.push(news.or(said.last().copied()).expect("the first result says something"));
+    }
+    said
+}
+
+proptest! {
+    #[test]
+    fn streaks_say_what_the_rules_say(
+        rise in 1usize..6,
+        fall in 1usize..6,
+        history in prop::collection::vec(
+            prop_oneof![Just(Passing), Just(Failing), Just(Silent), Just(Silent)],
+            0..200,
+        ),
+    ) {
+        prop_assert_eq!(said(rise as u32, fall as u32, &history), naive(rise, fall, &history));
+    }
+}
+
+/// `.` passes, `x` fails though the host is there, `o` shows no sign of the host; below stands what is
+/// said after each: `+` up, `-` unfit, `0` dead.
+#[test]
+fn rows_of_results_by_hand() {
+    for (rise, fall, history, expected) in [
+        // The first success suffices, and so does the first failure; for death it takes a row.
+        (2, 3, ".", "+"),
+        (2, 3, "xxxx.", "----+"),
+        (2, 3, "oooo.", "--00+"),
+        (2, 1, "o.", "0+"),
+        // An application that fails and recovers.
+        (2, 3, ".xx.xxx..", "++++++--+"),
+        (2, 3, ".xxx.x..xxx", "+++----+++-"),
+        // A host that is gone: three silences in a row, no sooner and no later.
+        (2, 3, ".oo.ooo", "++++++0"),
+        (2, 3, ".ooo..", "+++0-+"),
+        // One sign of it among them, and it is not dead.
+        (2, 3, ".xoo", "+++-"),
+        (2, 3, ".oxo", "+++-"),
+        (2, 3, ".oox", "+++-"),
+        // Unfit first, gone later: the row counts from the first silence.
+        (2, 3, ".xxxxooo", "+++----0"),
+        (2, 3, ".xooo", "+++-0"),
+        (2, 3, ".xxxooxoooo", "+++------00"),
+        // Dead, and there again: the first sign is enough, whichever.
+        (2, 3, ".oooox", "+++00-"),
+        (3, 3, ".ooo.ooo", "+++0---0"),
+        (2, 3, ".ooox..", "+++0--+"),
+    ] {
+        let results: Vec<_> = history
+            .chars()
+            .map(|c| match c {
+                '.' => Passing,
+                'x' => Failing,
+                _ => Silent,
+            })
+            .collect();
+        let said = said(rise, fall, &results).into_iter().map(|health| match health {
+            Passing => '+',
+            Failing => '-',
+            Silent => '0',
+        });
+        assert_eq!(said.collect::<String>(), expected, "{history}, rise {rise}, fall {fall}");
+    }
+}

@@ -1,0 +1,99 @@
+//! The host is there, and whatever its check asks fails.
+
+use std::net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use lb_tests::sandbox::Sandbox;
+use lb_tests::scene::{ECHO, HTTP, Health, Scene, Tunnel};
+use lb_tests::topology::Node;
+use lb_tests::traffic::{Requests, Stream, StreamReport, ensure_answered};
+use socket2::{Domain, Socket, Type};
+
+use super::{all_go_on, wait_for};
+
+const VICTIM: &str = "eu2";
+
+/// Long connections, byte-checked, through three ways of failing and a restart of the daemon.
+pub(crate) fn fails_and_recovers(sandbox: &Sandbox) -> Result<()> {
+    let health = Health { interval_ms: 500, fall: 3 };
+    let mut scene = Scene::start(sandbox, "living", health)?;
+    let client = scene.fabric.client.clone();
+    let victim = scene.number(VICTIM)?;
+    let mut streams = Vec::new();
+    for (seed, tunnel) in (0..).zip([Tunnel::Ipip, Tunnel::Ip6Ip6].into_iter().cycle().take(48)) {
+        streams.push(Stream::open(&client, tunnel.endpoint(ECHO), seed)?);
+    }
+    let on_victim = streams.iter().filter(|stream| stream.backend() == VICTIM).count();
+    ensure!((6..=40).contains(&on_victim), "{on_victim} of 48 streams are on {VICTIM}");
+    let requests =
+        Requests::start(&client, Tunnel::Ipip.endpoint(HTTP), 4, Duration::from_millis(5));
+
+    let mut stretches = Vec::new();
+    let mut stretch = |scene: &Scene, words: &str| -> Result<()> {
+        wait_for(scene, VICTIM, "unfit", words)?;
+        let from = Instant::now();
+        requests.wait_for(100)?;
+        all_go_on(streams.iter())?;
+        stretches.push((words.to_owned(), from, Instant::now()));
+        Ok(())
+    };
+
+    scene.servers[victim].be_sick(true)?;
+    stretch(&scene, "status 500")?;
+    scene.servers[victim].be_sick(false)?;
+    scene.wait_up(&[])?;
+
+    scene.servers[victim].kill()?;
+    stretch(&scene, "connection refused")?;
+    scene.balancer.kill()?;
+    scene.balancer.start()?;
+    stretch(&scene, "connection refused")?;
+
+    let full = FullQueue::new(&scene.fabric.backends[victim].node, HTTP)?;
+    stretch(&scene, "no connection within 500 ms, but the host answers on another port")?;
+    drop(full);
+    scene.servers[victim].restart()?;
+    scene.wait_up(&[])?;
+    let back = Instant::now();
+    requests.wait_for(200)?;
+    all_go_on(streams.iter())?;
+
+    let attempts = requests.finish()?;
+    for (words, from, to) in stretches {
+        ensure_answered(&attempts, from, to, &[VICTIM]).context(words)?;
+    }
+    ensure_answered(&attempts, back, Instant::now(), &[]).context("it is back")?;
+    let after = attempts.iter().filter(|attempt| attempt.at >= back);
+    let by_victim = after.filter(|a| a.answer.as_deref().is_ok_and(|name| name == VICTIM)).count();
+    ensure!(by_victim > 0, "{VICTIM} answers nothing after its return");
+    for StreamReport { backend, bytes, lost } in streams.into_iter().map(Stream::finish) {
+        ensure!(lost.is_none(), "a stream on {backend} was lost after {bytes} bytes: {lost:?}");
+    }
+    Ok(())
+}
+
+/// A listener that nobody accepts from, and what fills its queue: further SYNs are dropped.
+struct FullQueue {
+    _listener: TcpListener,
+    _queued: Vec<TcpStream>,
+}
+
+impl FullQueue {
+    fn new(node: &Node, port: u16) -> Result<Self> {
+        node.enter(|| {
+            let socket = Socket::new(Domain::IPV6, Type::STREAM, None)?;
+            socket.set_reuse_address(true)?;
+            socket.bind(&SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)).into())?;
+            socket.listen(1)?;
+            let to = SocketAddr::from((Ipv6Addr::LOCALHOST, port));
+            let mut queued = Vec::new();
+            // On loopback there is an answer at once, or none.
+            while let Ok(stream) = TcpStream::connect_timeout(&to, Duration::from_millis(500)) {
+                queued.push(stream);
+                ensure!(queued.len() < 10, "the queue has no end");
+            }
+            Ok(Self { _listener: socket.into(), _queued: queued })
+        })?
+    }
+}

@@ -1,0 +1,61 @@
+//! An application that fails is not a host that is gone: its connections stay.
+
+mod living;
+mod vanishing;
+mod ways;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use lb_tests::harness;
+use lb_tests::process::until;
+use lb_tests::sandbox;
+use lb_tests::scene::Scene;
+use lb_tests::traffic::Stream;
+
+fn main() -> ExitCode {
+    let sandbox = sandbox::enter();
+    harness::run(
+        &sandbox,
+        &[
+            ("a_check_that_fails_and_recovers_moves_no_connection", living::fails_and_recovers),
+            (
+                "an_unfit_host_that_vanishes_is_dead_and_its_connections_move",
+                vanishing::unfit_first,
+            ),
+            ("a_host_that_answers_in_any_way_is_not_dead", ways::each_alone),
+        ],
+    )
+}
+
+/// Waits until both addresses of a backend are in a state, for a reason with these words.
+fn wait_for(scene: &Scene, name: &str, state: &str, words: &str) -> Result<()> {
+    let backend = &scene.fabric.backends[scene.number(name)?];
+    let addresses = [backend.v4.to_string(), backend.v6.to_string()];
+    let waited = until(&format!("{name} is {state}"), Duration::from_secs(20), || {
+        let status = scene.balancer.ask(&["status"])?;
+        let backends = status["backends"].as_array().context("status: no backends")?;
+        let so = |address: &String| {
+            backends.iter().any(|backend| {
+                let text = |field: &str| backend[field].as_str().unwrap_or_default();
+                text("address") == address
+                    && text("state") == state
+                    && text("reason").contains(words)
+            })
+        };
+        Ok(addresses.iter().all(so).then_some(()))
+    });
+    waited.with_context(|| scene.balancer.cli(&["status"]).unwrap_or_else(|e| e.to_string()))
+}
+
+/// Waits until every stream has exchanged something since, so that each packet was decided anew.
+fn all_go_on<'a>(streams: impl Iterator<Item = &'a Stream> + Clone) -> Result<()> {
+    let before: Vec<u64> = streams.clone().map(Stream::exchanged).collect();
+    until("every stream goes on", Duration::from_secs(20), || {
+        let mut all = streams.clone().zip(&before);
+        let lost = streams.clone().find(|stream| stream.is_lost()).map(Stream::backend);
+        ensure!(lost.is_none(), "a stream on {lost:?} is lost");
+        Ok(all.all(|(stream, before)| stream.exchanged() > before + 20_000).then_some(()))
+    })
+}
