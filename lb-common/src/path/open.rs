@@ -1,7 +1,7 @@
 //! A packet of an open connection: where the connection is.
 
 use super::{
-    choose::{self, Choice, Home, Memory, Observe, placed},
+    choose::{self, Choice, Home, Memory, Observe, REMEMBERED, placed},
     connect::set_away,
     hosts,
     parse::Kind,
@@ -146,6 +146,7 @@ fn at_former_home<T: Tables + ?Sized, O: Observe>(
     let (former, hash) = ask.former(tables)?;
     let home = choose::home(tables, former, hash).ok()?;
     let choice = home.choice(tables, Kind::OpenConnection)?;
+    let choice = Choice { region: REMEMBERED, ..choice };
     observer.remembered(Memory::FormerHome, choice.placed());
     if ask.line().versions().is_adopting() {
         adopt(tables, ask, &home, now);

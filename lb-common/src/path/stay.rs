@@ -5,7 +5,7 @@
 
 use super::{
     admit::{self, Entered},
-    choose::{self, Choice, Observe, placed},
+    choose::{self, Choice, Memory, Observe, REMEMBERED, placed},
     parse::Kind,
     question::Ask,
     tables::Tables,
@@ -41,11 +41,13 @@ pub(super) fn stays<T: Tables + ?Sized, O: Observe>(
         return Ok(false);
     }
     tables.count(Event::HeldAtHome);
+    observer.remembered(Memory::FormerHome, choice.placed());
     *to = choice;
     if entered == Entered::Yes {
-        home.tell(observer);
         admit::count(tables, ask, to, false);
-        return Ok(true);
+    } else {
+        admit::over_the_limit(tables, ask, to, observer)?;
     }
-    admit::over_the_limit(tables, ask, to, observer).map(|()| true)
+    to.region = REMEMBERED;
+    Ok(true)
 }
