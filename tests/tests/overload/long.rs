@@ -28,8 +28,8 @@ fn open(crowd: &mut Crowd, number: usize) -> Result<(usize, usize)> {
     Ok((near, number - near))
 }
 
-/// Connections open before a spill, a limit that goes up and down, an un-spill, a drain, and a fall and return of backends in both regions: each goes on with the backend it has, but those of the
-/// fallen.
+/// Connections open before a spill, a limit that goes up and down, an un-spill, a drain, and a fall and
+/// return of backends in both regions: each goes on with the backend it has, but those of the fallen.
 pub(crate) fn five_hundred(sandbox: &Sandbox) -> Result<()> {
     let stage = Stage::start(sandbox, "long", HEALTH)?;
     let crowd = &mut Crowd::new(&stage.scene.fabric.client)?;
