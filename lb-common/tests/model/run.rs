@@ -137,10 +137,7 @@ impl Run {
         }
         self.ports[port as usize].recent.rotate_right(1);
         self.ports[port as usize].recent[0] = self.now();
-        let line = self.world.twin.pools[0].get();
-        let untraced = self.world.twin.descriptors[1].flags & LIMITED == 0
-            && line.is_gate_closed()
-            && line.versions().former() == 0;
+        let untraced = self.leaves_no_trace();
         let Ok(host) = self.world.syn(client(port), number) else { return };
         let (next, used) = (number.wrapping_add(1), self.now());
         let (open, lost) = (false, false);
@@ -153,6 +150,7 @@ impl Run {
         if connection.open {
             return;
         }
+        let untraced = self.leaves_no_trace();
         let went = self.world.syn(client(port), connection.number);
         if connection.binds(self.now()) && !connection.untraced {
             assert_eq!(went, Ok(connection.host), "a repeated SYN of {port} {connection:?}");
@@ -160,8 +158,18 @@ impl Run {
         let Ok(host) = went else { return };
         // Without a trace of the first decision nobody knows whose answer comes first.
         let lost = connection.untraced && host != connection.host;
-        connection = Connection { host, lost, used: self.now(), ..connection };
+        // What left a trace may have been too old for this one, and this one makes none young.
+        let untraced = connection.untraced || untraced;
+        connection = Connection { host, lost, untraced, used: self.now(), ..connection };
         self.ports[port as usize].now = Some(connection);
+    }
+
+    /// Whether a SYN leaves no trace if it goes home.
+    fn leaves_no_trace(&self) -> bool {
+        let line = self.world.twin.pools[0].get();
+        self.world.twin.descriptors[1].flags & LIMITED == 0
+            && line.is_gate_closed()
+            && line.versions().former() == 0
     }
 
     /// The packet that ends the handshake, `beyond` bytes into the stream: those before it are lost.
