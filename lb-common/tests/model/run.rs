@@ -216,7 +216,8 @@ impl Run {
             self.checked += 1;
         }
         let lost = connection.lost || idle || self.refused() != refused;
-        let used = now;
+        // Whoever resets a connection needs it no more, and nothing is remembered for his sake.
+        let used = if flags == RST { connection.used } else { now };
         self.ports[port as usize].now = Some(Connection { lost, used, ..connection });
     }
 
