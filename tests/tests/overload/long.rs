@@ -31,7 +31,7 @@ fn open(crowd: &mut Crowd, number: usize) -> Result<(usize, usize)> {
 /// Connections open before a spill, a limit that goes up and down, an un-spill, a drain, and a fall and
 /// return of backends in both regions: each goes on with the backend it has, but those of the fallen.
 pub(crate) fn five_hundred(sandbox: &Sandbox) -> Result<()> {
-    let stage = Stage::start(sandbox, "long", HEALTH)?;
+    let mut stage = Stage::start(sandbox, "long", HEALTH)?;
     let crowd = &mut Crowd::new(&stage.scene.fabric.client)?;
     // Under capacity all are at home: the gate is closed, and nobody asks for exceptions.
     stage.apply("capacity = \"10000/s\"")?;
@@ -80,6 +80,21 @@ pub(crate) fn five_hundred(sandbox: &Sandbox) -> Result<()> {
     crowd.all_go_on(&[])?;
     stage.apply("")?;
     ensure!(open(crowd, 20)? == (20, 0), "a region that is back was passed over");
+    crowd.all_go_on(&[])?;
+
+    // Checks that fail while the hosts live: no new connections there, and the open ones stay.
+    let unfit = ["eu2", "us2"];
+    let [sick, closed] = unfit.map(|name| stage.scene.number(name));
+    let (sick, closed) = (sick?, closed?);
+    stage.scene.servers[sick].be_sick(true)?;
+    stage.scene.servers[closed].kill()?;
+    stage.scene.wait_up(&unfit)?;
+    let opened = crowd.open(Stage::crowd(), 20)?;
+    ensure!(opened.iter().all(|each| !unfit.contains(&each.backend())), "new ones on {unfit:?}");
+    crowd.all_go_on(&[])?;
+    stage.scene.servers[sick].be_sick(false)?;
+    stage.scene.servers[closed].restart()?;
+    stage.scene.wait_up(&[])?;
     crowd.all_go_on(&[])?;
 
     // A host in each region falls and returns.
