@@ -10,6 +10,7 @@ pub mod diff;
 pub mod directory;
 pub mod document;
 pub mod health;
+pub mod homes;
 pub mod ids;
 pub mod maglev;
 pub mod model;

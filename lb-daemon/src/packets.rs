@@ -1,6 +1,9 @@
 //! The packet path of this host as the state sees it.
 
-use std::net::IpAddr;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
 use lb_common::abi::member::MemberState;
 
@@ -12,7 +15,7 @@ use crate::{
     model::Name,
     next_hop::NextHop,
     plan::Plan,
-    reconcile::{Applied, ReconcileError, Reconciler},
+    reconcile::{Applied, Homes, ReconcileError, Reconciler},
     state::PacketPath,
 };
 
@@ -69,6 +72,26 @@ impl PacketPath for Packets {
 
     fn readings(&self) -> Result<Vec<Reading>, ReconcileError> {
         Ok(self.reconciler.readings()?)
+    }
+
+    fn homes(&self) -> BTreeMap<u32, Homes> {
+        self.reconciler.homes()
+    }
+
+    fn set_adopting(&mut self, pool: u32, adopting: bool) {
+        self.reconciler.set_adopting(pool, adopting);
+    }
+
+    fn forget_formers(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {
+        self.reconciler.forget_formers(pools)
+    }
+
+    fn leaving(&self) -> BTreeSet<IpAddr> {
+        self.reconciler.leaving()
+    }
+
+    fn adoptions_refused(&self) -> Result<u64, ReconcileError> {
+        self.reconciler.adoptions_refused()
     }
 
     fn interfaces(&self) -> Vec<InterfaceStatus> {

@@ -9,7 +9,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 
 pub use refusal::Refusal;
 pub use regions::{RegionStatus, Regions};
-pub use status::{BackendStatus, InterfaceStatus, ServiceStatus, Status};
+pub use status::{BackendStatus, InterfaceStatus, ServiceStatus, SettlingStatus, Status};
 
 use crate::{diff::Change, model::Configuration};
 

@@ -25,6 +25,8 @@ pub struct RegionStatus {
     pub region: Name,
     /// How the packet path has it.
     pub reading: Reading,
+    /// Whether it was out of service for longer than the settle time, and so is asked last.
+    pub out_of_home: bool,
     /// What was counted in the window, a second; `None`: the group is newer than that.
     pub rates: Option<Rates>,
 }

@@ -28,6 +28,8 @@ pub struct Status {
     pub backends: Vec<BackendStatus>,
     /// Services by name.
     pub services: Vec<ServiceStatus>,
+    /// Pools in a change of home, by name.
+    pub settling: Vec<SettlingStatus>,
     /// Time since the daemon started.
     pub uptime: Duration,
 }
@@ -58,6 +60,21 @@ pub struct ServiceStatus {
     pub backends: usize,
 }
 
+/// A pool in a change of home: its open connections stay where they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettlingStatus {
+    /// Pool.
+    pub pool: Name,
+    /// When the first change was, as far as this daemon knows.
+    pub since: SystemTime,
+    /// When those that would be elsewhere otherwise begin to be remembered one by one.
+    pub adopts_at: SystemTime,
+    /// When what home meant before is forgotten.
+    pub ends_at: SystemTime,
+    /// Whether they are remembered one by one now.
+    pub adopting: bool,
+}
+
 /// A backend in a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendStatus {
@@ -75,4 +92,7 @@ pub struct BackendStatus {
     pub next_hop: Result<String, String>,
     /// Since when the state holds, as far as this daemon knows.
     pub since: SystemTime,
+    /// Whether it was out of service for longer than the settle time, and so is home to no connection
+    /// where its region has somebody else.
+    pub out_of_home: bool,
 }

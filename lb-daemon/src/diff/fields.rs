@@ -47,6 +47,7 @@ pub(super) fn pool(old: &Pool, new: &Pool) -> Vec<String> {
     fields.compare("preferred_regions", preferred.0, preferred.1);
     let panic = (old.panic_threshold_percent, new.panic_threshold_percent);
     fields.compare("panic_threshold_percent", panic.0, panic.1);
+    fields.compare("settle_time", Shown(old.settle_time), Shown(new.settle_time));
     for region in old.groups.keys().chain(new.groups.keys()).collect::<BTreeSet<_>>() {
         let (old, new) = (old.group(region), new.group(region));
         let capacity = format!("capacity in {region}");

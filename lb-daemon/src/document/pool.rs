@@ -1,8 +1,8 @@
-use std::num::NonZeroU32;
+use std::{num::NonZeroU32, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use super::{PoolRegion, rate};
+use super::{PoolRegion, duration, rate};
 
 /// `[[pool]]`: a named set of backends with its health checks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,9 @@ pub struct Pool {
     /// Share of healthy backends below which the others are the last resort, percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub panic_threshold_percent: Option<NonZeroU32>,
+    /// How long open connections stay where they are after a change of home.
+    #[serde(default, with = "duration", skip_serializing_if = "Option::is_none")]
+    pub settle_time: Option<Duration>,
     /// `[[pool.group]]`
     #[serde(default, rename = "group", skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<PoolRegion>,

@@ -38,6 +38,7 @@ slots = 251
 isolation = "on_failure"
 preferred_regions = ["us"]
 panic_threshold_percent = 40
+settle_time = "90s"
 
 [[pool.group]]
 region = "eu"
@@ -132,6 +133,7 @@ fn a_file_says_what_the_message_says() {
             isolation: v1::Isolation::OnFailure.into(),
             preferred_regions: vec!["us".into()],
             panic_threshold_percent: 40,
+            settle_time: Some(prost_types::Duration { seconds: 90, nanos: 0 }),
         }],
         services: vec![
             v1::Service {
@@ -310,12 +312,14 @@ prop_compose! {
             Just(Isolation::None), Just(Isolation::OnFailure), Just(Isolation::Strict),
         ]),
         preferred_regions in vec(".{0,8}", 0..3), panic_threshold_percent in number(),
+        settle_time in time(),
         groups in vec((".{0,8}", float(), float()), 0..3),
         backends in vec(backend(), 0..3),
     ) -> Pool {
         let group = |(region, capacity, scaler)| PoolRegion { region, capacity, scaler };
         Pool {
             name, health_checks, slots, isolation, preferred_regions, panic_threshold_percent,
+            settle_time,
             groups: groups.into_iter().map(group).collect(),
             backends,
         }

@@ -117,16 +117,23 @@ fn pool(checks: Vec<Name>) -> impl Strategy<Value = Pool> {
         isolation,
         subsequence(names("region", 3), 0..=2).prop_shuffle(),
         prop_oneof![Just(0), 1u32..=100],
+        (1_000u64..86_400_000).prop_map(Duration::from_millis),
     );
     (backends, rest).prop_map(
-        |((backends, groups), (health_checks, slots, isolation, preferred_regions, panic))| Pool {
-            backends,
-            health_checks,
-            slots,
-            groups,
-            isolation,
-            preferred_regions,
-            panic_threshold_percent: panic,
+        |(
+            (backends, groups),
+            (health_checks, slots, isolation, preferred_regions, panic, settle),
+        )| {
+            Pool {
+                backends,
+                health_checks,
+                slots,
+                groups,
+                isolation,
+                preferred_regions,
+                panic_threshold_percent: panic,
+                settle_time: settle,
+            }
         },
     )
 }

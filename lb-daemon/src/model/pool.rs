@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
 use lb_common::abi::limits::DEFAULT_SLOTS;
 
@@ -22,6 +22,9 @@ pub struct Pool {
     /// Share of its active backends, percent: while fewer are healthy, the others are the last
     /// resort. 0: never.
     pub panic_threshold_percent: u32,
+    /// How long open connections stay where they are after a change of home, and after which whatever
+    /// is out of service is taken out of home.
+    pub settle_time: Duration,
 }
 
 /// When new connections may leave the first region of a pool's order.
@@ -58,11 +61,16 @@ impl Default for Pool {
             isolation: Isolation::None,
             preferred_regions: Vec::new(),
             panic_threshold_percent: 0,
+            settle_time: Self::DEFAULT_SETTLE_TIME,
         }
     }
 }
 
 impl Pool {
+    /// Settle time where the configuration says none: within ten minutes a connection that is in use
+    /// sends something.
+    pub const DEFAULT_SETTLE_TIME: Duration = Duration::from_secs(600);
+
     /// What is set of its group in a region.
     pub fn group(&self, region: &Name) -> GroupSettings {
         self.groups.get(region).copied().unwrap_or_default()

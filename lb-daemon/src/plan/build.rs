@@ -7,8 +7,8 @@ use std::{
 use lb_common::abi::{limits::MAX_REGIONS_PER_POOL, service::ServiceKey};
 
 use super::{
-    Plan, PlannedBackend, PlannedGroup, PlannedMember, PlannedPool, PlannedService, Sources,
-    order::of_regions,
+    OutOfHome, Plan, PlannedBackend, PlannedGroup, PlannedMember, PlannedPool, PlannedService,
+    Sources, order::of_regions,
 };
 use crate::{
     ids::{BackendId, Ids},
@@ -44,8 +44,17 @@ pub enum PlanError {
     },
 }
 
+/// The regions of a pool in the order in which its packets ask them while none is out of home.
+pub fn regions<'a>(
+    configuration: &'a Configuration,
+    own: Option<&'a Name>,
+    pool: &'a Pool,
+) -> Vec<&'a Name> {
+    of_regions(configuration, own, pool, Regions::of(pool).weighted())
+}
+
 /// The plan of a configuration for a daemon in region `own`. `hash_key` serves where the
-/// configuration has none.
+/// configuration has none; `out` says for pools what of them is out of home.
 ///
 /// # Errors
 /// [`PlanError`].
@@ -55,7 +64,9 @@ pub fn build(
     ids: &Ids,
     hash_key: [u64; 2],
     sources: Sources,
+    out: &BTreeMap<Name, OutOfHome>,
 ) -> Result<Plan, PlanError> {
+    let nothing = OutOfHome::default();
     let hash_key = configuration.hash_key.unwrap_or(hash_key);
     let mut plan = Plan::default();
     for (name, pool) in &configuration.pools {
@@ -66,9 +77,13 @@ pub fn build(
         let index = ids.pool(name).ok_or_else(|| no_id("pool", name))?;
         let regions = Regions::of(pool);
         let mut groups = Vec::new();
-        let order = of_regions(configuration, own, pool, regions.weighted());
+        let mut order = of_regions(configuration, own, pool, regions.weighted());
+        let out = out.get(name).unwrap_or(&nothing);
+        order.sort_by_key(|region| out.regions.contains(*region));
         for region in &order {
-            groups.push(group(&mut plan, ids, (name, pool), region, &regions.0[region])?);
+            // Where nobody is at home anyway, who is out of it makes no difference.
+            let out = if groups.is_empty() { &out.members } else { &nothing.members };
+            groups.push(group(&mut plan, ids, (name, pool), (region, out), &regions.0[region])?);
         }
         if groups.len() > MAX_REGIONS_PER_POOL {
             let (pool, regions) = (name.clone(), groups.len());
@@ -125,7 +140,7 @@ fn group(
     plan: &mut Plan,
     ids: &Ids,
     (name, pool): (&Name, &Pool),
-    region: &Name,
+    (region, out): (&Name, &BTreeSet<IpAddr>),
     backends: &[(IpAddr, &Backend)],
 ) -> Result<PlannedGroup, PlanError> {
     let members: Vec<_> = backends
@@ -147,6 +162,7 @@ fn group(
             id: backend_id(ids, &address)?,
             weighted: backend.weight > 0,
             rate: backend.max_connection_rate,
+            out: out.contains(&address),
         });
     }
     let table = spec.id();

@@ -16,13 +16,22 @@ use std::{
 
 use lb_common::abi::service::ServiceKey;
 
-pub use build::{PlanError, build};
+pub use build::{PlanError, build, regions};
 
 use crate::{
     ids::BackendId,
     maglev::{TableId, TableSpec},
     model::{GroupSettings, Name, Rate},
 };
+
+/// What of a pool was out of service for so long that it is nobody's home.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OutOfHome {
+    /// Members: home is the next of a slot's list that is not.
+    pub members: BTreeSet<IpAddr>,
+    /// Regions: they are asked last.
+    pub regions: BTreeSet<Name>,
+}
 
 /// Source addresses of tunnels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,6 +130,8 @@ pub struct PlannedMember {
     pub weighted: bool,
     /// Limit of its own, over all balancers.
     pub rate: Option<Rate>,
+    /// Whether it is out of home.
+    pub out: bool,
 }
 
 /// A backend.

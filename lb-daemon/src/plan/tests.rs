@@ -27,7 +27,8 @@ fn ids(configuration: &Configuration) -> Ids {
 
 fn plan(configuration: &Configuration, own: Option<&str>) -> Plan {
     let own = own.map(name);
-    build(configuration, own.as_ref(), &ids(configuration), KEY, Sources::default()).unwrap()
+    let ids = ids(configuration);
+    build(configuration, own.as_ref(), &ids, KEY, Sources::default(), &BTreeMap::new()).unwrap()
 }
 
 /// One pool `web` of `(address, region, weight)`; `overflow` is what region `b` overflows to.
@@ -188,7 +189,8 @@ fn the_configured_hash_key_goes_before_the_daemons_own() {
 #[test]
 fn ids_of_another_configuration_are_refused() {
     let configuration = configuration(&[("10.0.0.1", "b", 1)], &[]);
-    let refused = build(&configuration, None, &Ids::default(), KEY, Sources::default());
+    let refused =
+        build(&configuration, None, &Ids::default(), KEY, Sources::default(), &BTreeMap::new());
     assert_eq!(refused.unwrap_err().to_string(), "backend 10.0.0.1: has no id");
 }
 

@@ -100,29 +100,28 @@ impl Reconciler {
         self.write_backends(plan)?;
         self.reset_services(&change)?;
         self.build_tables(&change.tables)?;
-        self.states = self.states.planned(plan);
+        self.states = self.states.planned(plan, change.published.leaving());
         self.backends = plan.backends.clone();
-        self.raise_hosts();
+        self.raise_hosts(&change.published);
         let lowered = self.lower_limits(&change)?;
         for at in &change.groups {
             self.write_group(*at, &change.published.groups[at]);
         }
         for index in &change.pools {
-            let pool = &change.published.pools[index];
-            self.maps.write_descriptor(pool.at, &pool.descriptor);
+            let current = &change.published.pools[index].current;
+            self.maps.write_descriptor(current.at, &current.descriptor);
         }
         // From here on packets see it.
         for index in &change.pools {
-            let pool = &change.published.pools[index];
-            self.maps.set_pool(*index, PoolWord::new(pool.at, 0));
+            self.maps.set_pool(*index, change.published.pools[index].word());
         }
         self.publish_services(&change)?;
-        Ok(lowered + self.settle(plan, change)?)
+        Ok(lowered + self.settle(change)?)
     }
 
     /// Everything is published: what was replaced is given back, once nobody reads it. How many
     /// limits it changed.
-    fn settle(&mut self, plan: &Plan, change: Change) -> Result<usize, MapsError> {
+    fn settle(&mut self, change: Change) -> Result<usize, MapsError> {
         let left = change.left(&self.published);
         let unknown =
             self.published.groups.iter().filter(|(at, group)| {
@@ -132,7 +131,7 @@ impl Reconciler {
         self.published = change.published;
         self.room = change.room;
         self.places = Places::of(&self.published);
-        self.hops.retain(|address| plan.backends.contains_key(address));
+        self.retain_hops();
         let raised = self.raise_limits();
         // No service leads to pools that go; the next hops of hosts that go are free after the wait.
         self.settle_hosts();
@@ -223,6 +222,7 @@ impl Reconciler {
             let (index, incarnation) = (member.id.index, member.id.incarnation);
             let word = MemberWord::new(index, incarnation, known.state, FULL_RAMP, hop);
             let at = group.group.head.members + rank as u32;
+            let word = word.with_out_of_home(member.out);
             let word = self.metered(at, member, known.put_in(word));
             self.maps.set_member(at, word);
         }

@@ -21,7 +21,7 @@ use lb_common::abi::{
 
 use super::{
     ReconcileError,
-    published::{Published, PublishedGroup, PublishedMember, PublishedPool, Terms},
+    published::{Published, PublishedGroup, PublishedMember, PublishedPool, Terms, Version},
     room::Room,
 };
 use crate::{
@@ -108,8 +108,9 @@ impl Change {
         let before = old.pools.get(&index);
         let mut groups = Vec::with_capacity(pool.groups.len());
         for group in &pool.groups {
-            let there = before.into_iter().flat_map(PublishedPool::groups);
-            let same = there.copied().find(|at| is_same(old.groups.get(at), index, group));
+            let versions = before.into_iter().flat_map(PublishedPool::versions);
+            let mut there = versions.flat_map(Version::groups).copied();
+            let same = there.find(|at| is_same(old.groups.get(at), index, group));
             groups.push(match same {
                 Some(at) => {
                     self.keep(old, (index, pool), (at, group))?;
@@ -119,15 +120,30 @@ impl Change {
             });
         }
         let descriptor = self.descriptor(pool, &groups);
-        let published = match before.filter(|before| before.descriptor == descriptor) {
+        let published = match before.filter(|before| before.current.descriptor == descriptor) {
             Some(before) => *before,
             None => {
                 self.pools.push(index);
-                PublishedPool { at: self.room.descriptors.allocate()?, descriptor }
+                let current = Version { at: self.room.descriptors.allocate()?, descriptor };
+                after(before, current)
             }
         };
+        if let Some(former) = &published.former {
+            self.keep_former(old, former);
+        }
         self.published.pools.insert(index, published);
         Ok(())
+    }
+
+    /// Keeps the groups of a former version as they are. Nothing new goes by them, so their limits are
+    /// nobody's.
+    fn keep_former(&mut self, old: &Published, former: &Version) {
+        for at in former.groups() {
+            if let (None, Some(group)) = (self.published.groups.get(at), old.groups.get(at)) {
+                let group = PublishedGroup { terms: None, ..group.clone() };
+                self.published.groups.insert(*at, group);
+            }
+        }
     }
 
     fn keep(
@@ -171,7 +187,9 @@ impl Change {
             member_count: words.length,
         };
         let at = self.room.groups.allocate()?;
-        let before = of_pool(old, index).find(|group| group.group.region == planned.region);
+        let versions = old.pools.get(&index).into_iter().flat_map(PublishedPool::versions);
+        let mut before = versions.flat_map(|version| groups_of(old, version));
+        let before = before.find(|group| group.group.region == planned.region);
         let meter = self.meter(before.map_or(NO_METER, |group| group.group.meter))?;
         let group = Group { head, region: planned.region, meter, reserved: [0; 2] };
         let members = self.members(old, index, planned)?;
@@ -190,18 +208,22 @@ impl Change {
         planned: &PlannedGroup,
     ) -> Result<Vec<PublishedMember>, ReconcileError> {
         let limited = planned.members.iter().any(|member| member.rate.is_some());
-        let meters: HashMap<BackendId, u32> = of_pool(old, pool)
+        let meters: HashMap<BackendId, u32> = old
+            .pools
+            .get(&pool)
             .filter(|_| limited)
+            .into_iter()
+            .flat_map(|pool| groups_of(old, &pool.current))
             .flat_map(|group| &group.members)
             .map(|member| (member.id, member.meter))
             .collect();
         let member = |planned: &PlannedMember| {
-            let PlannedMember { address, id, weighted, rate } = *planned;
+            let PlannedMember { address, id, weighted, rate, out } = *planned;
             let meter = match rate {
                 None => NO_METER,
                 Some(_) => self.meter(meters.get(&id).copied().unwrap_or(NO_METER))?,
             };
-            Ok(PublishedMember { address, id, weighted: Some(weighted), rate, meter })
+            Ok(PublishedMember { address, id, weighted: Some(weighted), rate, meter, out })
         };
         planned.members.iter().map(member).collect()
     }
@@ -249,17 +271,19 @@ impl Change {
     /// What the change leaves: nobody reads it any more once it is published and a grace period
     /// passed.
     pub(super) fn left(&self, old: &Published) -> Left {
-        let kept = &self.published;
-        let groups = old.groups.iter().filter(|(at, _)| !kept.groups.contains_key(at));
-        let replaced = |index: &u32| kept.pools.get(index).map(|pool| pool.at);
-        let pools = old.pools.iter().filter(|(index, pool)| replaced(index) != Some(pool.at));
-        Left {
-            groups: groups.map(|(at, group)| (*at, group.clone())).collect(),
-            descriptors: pools.map(|(_, pool)| pool.at).collect(),
-            tables: old.table_refs().difference(&kept.table_refs()).copied().collect(),
-            meters: old.meters().difference(&kept.meters()).copied().collect(),
-        }
+        Left::between(old, &self.published)
     }
+}
+
+/// A pool's versions after its current one was replaced. Open connections go on by what home meant
+/// before the first of several changes, unless home means that again.
+fn after(before: Option<&PublishedPool>, current: Version) -> PublishedPool {
+    let alone = PublishedPool { current, former: None, adopting: false };
+    let Some(before) = before else { return alone };
+    let moved = before.current.home() != current.home();
+    let former = before.former.or_else(|| Some(before.current).filter(|_| moved));
+    let former = former.filter(|f| f.home().is_some() && f.home() != current.home());
+    PublishedPool { former, adopting: former.is_some() && before.adopting && !moved, ..alone }
 }
 
 /// What a change leaves unused.
@@ -272,6 +296,17 @@ pub(super) struct Left {
 }
 
 impl Left {
+    /// What is in one and not in the other.
+    pub(super) fn between(old: &Published, kept: &Published) -> Self {
+        let groups = old.groups.iter().filter(|(at, _)| !kept.groups.contains_key(at));
+        Self {
+            groups: groups.map(|(at, group)| (*at, group.clone())).collect(),
+            descriptors: old.descriptors().difference(&kept.descriptors()).copied().collect(),
+            tables: old.table_refs().difference(&kept.table_refs()).copied().collect(),
+            meters: old.meters().difference(&kept.meters()).copied().collect(),
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.groups.is_empty()
             && self.descriptors.is_empty()
@@ -298,20 +333,23 @@ impl Left {
 
 fn is_same(there: Option<&PublishedGroup>, pool: u32, planned: &PlannedGroup) -> bool {
     there.is_some_and(|there| {
-        let members = there.members.iter().map(|member| (member.address, member.id));
+        let members = there.members.iter().map(|member| (member.address, member.id, member.out));
         there.pool == pool
             && there.group.meter != NO_METER
             && there.group.region == planned.region
             && there.group.head.slots == planned.slots
             && there.table == Some(TableName::of(planned.table))
-            && members.eq(planned.members.iter().map(|member| (member.address, member.id)))
+            && members
+                .eq(planned.members.iter().map(|member| (member.address, member.id, member.out)))
     })
 }
 
-/// Groups of a pool that are published.
-fn of_pool(published: &Published, index: u32) -> impl Iterator<Item = &PublishedGroup> {
-    let groups = published.pools.get(&index).into_iter().flat_map(PublishedPool::groups);
-    groups.filter_map(|at| published.groups.get(at))
+/// Groups of a version that is published.
+fn groups_of<'p>(
+    published: &'p Published,
+    version: &'p Version,
+) -> impl Iterator<Item = &'p PublishedGroup> {
+    version.groups().iter().filter_map(|at| published.groups.get(at))
 }
 
 fn terms(pool: &PlannedPool, group: &PlannedGroup) -> Terms {

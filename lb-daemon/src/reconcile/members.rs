@@ -16,7 +16,7 @@ use crate::model::Name;
 impl Reconciler {
     /// A member's state; `None` where the last plan has no such member.
     pub fn state(&self, pool: &Name, address: IpAddr) -> Option<MemberState> {
-        Some(self.states.get(self.states.pool(pool)?, &address)?.state)
+        Some(self.states.of_plan(self.states.pool(pool)?, &address)?.state)
     }
 
     /// Changes a member's state: one store, whatever the size of the pool, and one each for its host
@@ -39,7 +39,7 @@ impl Reconciler {
         change: impl FnOnce(Standing) -> Standing,
     ) -> bool {
         let Some(pool) = self.states.pool(pool) else { return false };
-        let Some(before) = self.states.get(pool, &address) else { return false };
+        let Some(before) = self.states.of_plan(pool, &address) else { return false };
         let after = change(before);
         self.states.set(pool, &address, after);
         let places: Vec<_> =

@@ -11,6 +11,7 @@ mod change;
 mod checksum;
 mod directory;
 mod error;
+mod formers;
 mod gates;
 mod hops;
 mod hosts;
@@ -33,7 +34,9 @@ pub use apply::Applied;
 pub use checksum::{TableChecksums, checksum};
 pub use directory::directory;
 pub use error::ReconcileError;
+pub use formers::Homes;
 pub use gates::{GateKeeper, Round};
+pub use published::Home;
 
 use lb_common::abi::clock::{Nanoseconds, USUAL_TICK};
 

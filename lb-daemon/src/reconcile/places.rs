@@ -35,7 +35,12 @@ impl Places {
         Self(places)
     }
 
-    /// Those of a backend, in all pools.
+    /// Whether some version of some pool has an address.
+    pub(super) fn has(&self, address: &IpAddr) -> bool {
+        self.0.contains_key(address)
+    }
+
+    /// Those of a backend, in all versions of all pools.
     pub(super) fn of_backend(&self, address: &IpAddr) -> &[Place] {
         self.0.get(address).map_or(&[], Vec::as_slice)
     }

@@ -10,6 +10,7 @@ use lb_common::abi::{
     descriptor::Descriptor,
     group::Group,
     meter::NO_METER,
+    pool::PoolWord,
     service::{Service, ServiceKey},
     table_ref::TableRef,
 };
@@ -34,12 +35,31 @@ pub(super) struct Published {
     pub(super) tables: HashMap<TableName, TableRef>,
 }
 
-/// A pool's current version.
+/// A pool's versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PublishedPool {
+    /// What new connections go by.
+    pub(super) current: Version,
+    /// What open ones go by first, during a change of home.
+    pub(super) former: Option<Version>,
+    /// Whether those at their former home are adopted.
+    pub(super) adopting: bool,
+}
+
+/// One version of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Version {
     /// Index of its descriptor.
     pub(super) at: u32,
     pub(super) descriptor: Descriptor,
+}
+
+/// What decides where a connection is at home: two versions with the same have the same homes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Home {
+    hash_key: [u64; 2],
+    /// Index of the group.
+    group: u32,
 }
 
 /// A group.
@@ -67,6 +87,8 @@ pub(super) struct PublishedMember {
     pub(super) rate: Option<Rate>,
     /// Meter of that limit; [`NO_METER`]: it has none.
     pub(super) meter: u32,
+    /// Whether it is out of home.
+    pub(super) out: bool,
 }
 
 /// What a group's limit is worked out from, beside its members.
@@ -74,6 +96,13 @@ pub(super) struct PublishedMember {
 pub(super) struct Terms {
     pub(super) settings: GroupSettings,
     pub(super) balancers: NonZeroU32,
+}
+
+impl Home {
+    /// By the key of the hash and the index of the group.
+    pub(crate) const fn new(hash_key: [u64; 2], group: u32) -> Self {
+        Self { hash_key, group }
+    }
 }
 
 impl Published {
@@ -85,6 +114,32 @@ impl Published {
     /// The tables that groups name.
     pub(super) fn table_refs(&self) -> BTreeSet<TableRef> {
         self.groups.values().map(|group| TableRef(group.group.head.table)).collect()
+    }
+}
+
+impl Published {
+    /// The descriptors that pools name.
+    pub(super) fn descriptors(&self) -> BTreeSet<u32> {
+        let versions = self.pools.values().flat_map(PublishedPool::versions);
+        versions.map(|version| version.at).collect()
+    }
+
+    /// Members that are in their pool's former version alone.
+    pub(super) fn leaving(&self) -> BTreeSet<(u32, IpAddr)> {
+        let mut leaving = BTreeSet::new();
+        for (&index, pool) in &self.pools {
+            let Some(former) = &pool.former else { continue };
+            leaving.extend(self.addresses(former).map(|address| (index, address)));
+            for address in self.addresses(&pool.current) {
+                leaving.remove(&(index, address));
+            }
+        }
+        leaving
+    }
+
+    fn addresses(&self, version: &Version) -> impl Iterator<Item = IpAddr> {
+        let groups = version.groups().iter().filter_map(|at| self.groups.get(at));
+        groups.flat_map(|group| group.members.iter().map(|member| member.address))
     }
 }
 
@@ -107,6 +162,26 @@ impl PublishedGroup {
 }
 
 impl PublishedPool {
+    /// Its versions, the current one first.
+    pub(super) fn versions(&self) -> impl Iterator<Item = &Version> {
+        [&self.current].into_iter().chain(&self.former)
+    }
+
+    /// The word that publishes them.
+    pub(super) fn word(&self) -> PoolWord {
+        let former = self.former.map_or(0, |former| former.at);
+        let word = PoolWord::new(self.current.at, former);
+        if self.adopting { word.adopting() } else { word }
+    }
+}
+
+impl Version {
+    /// Its home; `None` where it has no members.
+    pub(super) fn home(&self) -> Option<Home> {
+        let group = *self.groups().first()?;
+        Some(Home::new(self.descriptor.hash_key, group))
+    }
+
     /// Indices of its groups, nearest first.
     pub(super) fn groups(&self) -> &[u32] {
         let count = self.descriptor.group_count as usize;

@@ -12,7 +12,8 @@ impl Reconciler {
     pub fn readings(&self) -> Result<Vec<Reading>, MapsError> {
         let mut readings = Vec::new();
         for (&pool, published) in &self.published.pools {
-            let groups = published.groups().iter().filter_map(|at| self.published.groups.get(at));
+            let groups =
+                published.current.groups().iter().filter_map(|at| self.published.groups.get(at));
             for group in groups.filter(|group| group.group.meter != NO_METER) {
                 let Some(terms) = group.terms else { continue };
                 readings.push(Reading {

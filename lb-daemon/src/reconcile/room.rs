@@ -39,8 +39,8 @@ impl Room {
     /// What is left beside what is published.
     pub(super) fn beside(published: &Published) -> Self {
         let mut room = Self::new();
-        for pool in published.pools.values() {
-            room.descriptors.reserve(pool.at);
+        for descriptor in published.descriptors() {
+            room.descriptors.reserve(descriptor);
         }
         for (index, group) in &published.groups {
             room.groups.reserve(*index);

@@ -12,7 +12,7 @@ use super::{
     Reconciler,
     hops::Hops,
     places::Places,
-    published::{Published, PublishedGroup, PublishedMember, PublishedPool},
+    published::{Published, PublishedGroup, PublishedMember, PublishedPool, Version},
     room::Room,
     standing::Standing,
     states::States,
@@ -78,10 +78,15 @@ fn read(
     }
     let names: HashMap<TableRef, Option<TableName>> = present.iter().copied().collect();
     for index in 0..maps.pool_count() {
-        let at = maps.pool(index).current();
-        let Some(descriptor) = maps.descriptor(at).filter(|_| at != 0) else { continue };
-        let pool = PublishedPool { at, descriptor };
-        for &group in pool.groups() {
+        let word = maps.pool(index);
+        let version = |at| {
+            let descriptor = maps.descriptor(at).filter(|_| at != 0)?;
+            Some(Version { at, descriptor })
+        };
+        let Some(current) = version(word.current()) else { continue };
+        let former = version(word.former());
+        let pool = PublishedPool { current, former, adopting: word.is_adopting() };
+        for &group in pool.versions().flat_map(Version::groups) {
             if let Some(read) = read_group(maps, index, group, &names) {
                 let table = TableRef(read.group.head.table);
                 published.tables.extend(read.table.map(|name| (name, table)));
@@ -108,7 +113,8 @@ fn read_group(
         let address = address_of(&backend.address, backend.version);
         let at = group.head.members + rank;
         let meter = if word.is_limited() { maps.member_meter(at) } else { NO_METER };
-        Some(PublishedMember { address, id, weighted: None, rate: None, meter })
+        let out = word.is_out_of_home();
+        Some(PublishedMember { address, id, weighted: None, rate: None, meter, out })
     };
     let members = ranks.map(member).collect::<Option<Vec<_>>>()?;
     let table = tables.get(&TableRef(group.head.table)).copied().flatten();

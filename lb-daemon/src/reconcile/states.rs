@@ -17,6 +17,8 @@ pub(super) struct States {
     pools: BTreeMap<u32, HashMap<IpAddr, Standing>>,
     /// Pools of the last plan that have an address.
     pools_of: HashMap<IpAddr, Vec<u32>>,
+    /// Members that only a pool's former version has: they stay as they were last known.
+    leaving: BTreeSet<(u32, IpAddr)>,
     /// States of hosts as an earlier daemon left them, for members that have no word; until the
     /// first plan.
     hosts: HashMap<IpAddr, (BackendId, MemberState)>,
@@ -48,7 +50,25 @@ impl States {
         }
     }
 
-    /// The best of a host's states in the pools of the last plan.
+    /// The same for a member of the last plan, which one of a former version alone is not.
+    pub(super) fn of_plan(&self, pool: u32, address: &IpAddr) -> Option<Standing> {
+        self.get(pool, address).filter(|_| !self.leaving.contains(&(pool, *address)))
+    }
+
+    /// Forgets members of former versions that are gone.
+    pub(super) fn forget(&mut self, leaving: BTreeSet<(u32, IpAddr)>) {
+        for (pool, address) in self.leaving.difference(&leaving) {
+            if let Some(members) = self.pools.get_mut(pool) {
+                members.remove(address);
+            }
+            if let Some(pools) = self.pools_of.get_mut(address) {
+                pools.retain(|of| of != pool);
+            }
+        }
+        self.leaving = leaving;
+    }
+
+    /// The best of a host's states in its pools.
     pub(super) fn best(&self, address: &IpAddr) -> MemberState {
         let pools = self.pools_of.get(address).into_iter().flatten();
         let known = pools.filter_map(|pool| self.get(*pool, address));
@@ -56,8 +76,9 @@ impl States {
         states.max_by_key(|state| *state as u8).unwrap_or(MemberState::Dead)
     }
 
-    /// Those of a plan's members, dead where they are new.
-    pub(super) fn planned(&self, plan: &Plan) -> Self {
+    /// Those of a plan's members, dead where they are new, and of those that only a former version
+    /// will have.
+    pub(super) fn planned(&self, plan: &Plan, mut leaving: BTreeSet<(u32, IpAddr)>) -> Self {
         let mut next = Self::default();
         for (&index, pool) in &plan.pools {
             next.names.insert(pool.name.clone(), index);
@@ -79,6 +100,12 @@ impl States {
             let standings = addresses.into_iter().map(|address| (address, standing(address)));
             next.pools.insert(index, standings.collect());
         }
-        next
+        leaving.retain(|(pool, address)| next.get(*pool, address).is_none());
+        for (pool, address) in &leaving {
+            let standing = self.get(*pool, address).unwrap_or(Standing::NEW);
+            next.found(*pool, *address, standing);
+            next.pools_of.entry(*address).or_default().push(*pool);
+        }
+        Self { leaving, ..next }
     }
 }

@@ -1,6 +1,6 @@
-use std::time::Instant;
+use std::{net::IpAddr, time::Instant};
 
-use super::{PacketPath, State, now};
+use super::{PacketPath, State, homes::clock, now};
 use crate::{
     causes,
     command::{Applied, Apply, Event, Refusal},
@@ -24,7 +24,8 @@ impl<P: PacketPath> State<P> {
             return Ok(Applied { generation: current, changes });
         }
         let ids = self.ids.next(&configuration, &self.rests, Instant::now())?;
-        let plan = self.plan_of(&configuration, &ids)?;
+        let absences = self.absences_in(&configuration, clock());
+        let plan = self.plan_of(&configuration, &ids, &absences)?;
         self.path.check(&plan).map_err(Refusal::Room)?;
         if dry_run {
             return Ok(Applied { generation: current, changes });
@@ -40,6 +41,7 @@ impl<P: PacketPath> State<P> {
         })?;
         // From here on it is in force, whatever comes.
         self.ids = ids;
+        self.homes.absences = absences;
         self.rests.adopt(&self.ids);
         self.plan = Some(plan);
         self.write_directory();
@@ -64,6 +66,7 @@ impl<P: PacketPath> State<P> {
                 self.rests.settle(&self.ids, &self.path.named(), Instant::now());
                 self.members.agree(&mut self.path, now());
                 self.members.resort_all(configuration, &mut self.path);
+                self.homes.see(&self.path.homes(), clock());
                 self.behind = None;
                 Ok(())
             }
@@ -79,9 +82,7 @@ impl<P: PacketPath> State<P> {
         let changed = self.members.configure(configuration, &self.path, now());
         self.members.agree(&mut self.path, now());
         self.members.resort_all(configuration, &mut self.path);
-        let members = &self.members;
-        self.hops.retain(|address, _| !members.pools_of(address).is_empty());
-        self.sensors.point_at(configuration);
+        self.point_sensors();
         if let Some(region) = &self.settings.region
             && !configuration.regions.contains_key(region)
         {
@@ -90,6 +91,16 @@ impl<P: PacketPath> State<P> {
         for key in &changed {
             self.announce_backend(key);
         }
+    }
+
+    /// Turns the sensors to the configuration in force, and to backends that only a former version of
+    /// a pool has: their connections go on.
+    pub(super) fn point_sensors(&mut self) {
+        let (members, leaving) = (&self.members, self.path.leaving());
+        let needed =
+            |address: &IpAddr| !members.pools_of(address).is_empty() || leaving.contains(address);
+        self.hops.retain(|address, _| needed(address));
+        self.sensors.point_at(Self::in_force(&self.store), leaving);
     }
 
     /// Writes the names of the numbers for the command line; without them it shows numbers.

@@ -47,6 +47,7 @@ impl<P: PacketPath> State<P> {
             interfaces: self.path.interfaces(),
             services: services.collect(),
             backends,
+            settling: self.settling(),
             uptime: self.started.elapsed(),
         })
     }
@@ -77,6 +78,7 @@ impl<P: PacketPath> State<P> {
                 None => Err("not looked up yet".into()),
             },
             since: member.since,
+            out_of_home: self.homes.absences.is_out(&key.0, &key.1),
         })
     }
 }

@@ -11,6 +11,7 @@
 
 mod apply;
 mod demand;
+mod homes;
 mod listing;
 mod members;
 mod packet_path;
@@ -46,6 +47,7 @@ use crate::{
     store::Store,
 };
 use demand::Demand;
+use homes::HomeKeeper;
 use members::Members;
 
 /// Events that a watcher may be behind before it must ask anew.
@@ -79,6 +81,7 @@ pub struct State<P> {
     members: Members,
     hops: BTreeMap<IpAddr, Result<NextHop, String>>,
     demand: Demand,
+    homes: HomeKeeper,
     events: broadcast::Sender<Event>,
     started: Instant,
 }

@@ -1,4 +1,7 @@
-use std::net::IpAddr;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
 use lb_common::abi::member::MemberState;
 
@@ -9,7 +12,7 @@ use crate::{
     model::Name,
     next_hop::NextHop,
     plan::Plan,
-    reconcile::{Applied, ReconcileError},
+    reconcile::{Applied, Homes, ReconcileError},
 };
 
 /// What the state needs of the packet path; [`crate::reconcile::Reconciler`] has the contracts.
@@ -57,6 +60,27 @@ pub trait PacketPath: Send {
     /// # Errors
     /// They cannot be read.
     fn readings(&self) -> Result<Vec<Reading>, ReconcileError>;
+
+    /// What home means in each pool, by index.
+    fn homes(&self) -> BTreeMap<u32, Homes>;
+
+    /// Says whether connections of a pool at their former home are remembered one by one.
+    fn set_adopting(&mut self, pool: u32, adopting: bool);
+
+    /// Forgets what home meant before in some pools.
+    ///
+    /// # Errors
+    /// It is forgotten, but what it needed is not free yet.
+    fn forget_formers(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError>;
+
+    /// Backends that are in no pool any more but in what home meant before.
+    fn leaving(&self) -> BTreeSet<IpAddr>;
+
+    /// Connections at their former home that could not be remembered, so far.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    fn adoptions_refused(&self) -> Result<u64, ReconcileError>;
 
     /// Interfaces with the packet program, as they are now.
     fn interfaces(&self) -> Vec<InterfaceStatus>;

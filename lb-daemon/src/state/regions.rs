@@ -42,6 +42,7 @@ impl<P: PacketPath> State<P> {
                 pool: name.clone(),
                 region: region.clone(),
                 reading,
+                out_of_home: self.homes.absences.is_region_out(name, region),
                 rates,
             })
         });

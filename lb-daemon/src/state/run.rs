@@ -70,7 +70,10 @@ impl<P: PacketPath> State<P> {
                     None => return Ended::Stopped,
                 },
                 _ = again.tick(), if self.behind.is_some() => self.try_again(),
-                _ = look.tick() => self.look(),
+                _ = look.tick() => {
+                    self.look();
+                    self.keep_homes();
+                }
                 _ = idle.tick() => {}
             }
         }
@@ -130,7 +133,10 @@ impl<P: PacketPath> State<P> {
 
     fn try_again(&mut self) {
         match self.bring_along() {
-            Ok(()) => tracing::info!(generation = self.generation(), "the packet path is there"),
+            Ok(()) => {
+                tracing::info!(generation = self.generation(), "the packet path is there");
+                self.point_sensors();
+            }
             Err(error) => {
                 tracing::error!(error = causes::of(&error), "the packet path is still behind");
             }

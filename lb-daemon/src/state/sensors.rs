@@ -15,10 +15,10 @@ pub struct Sensors {
 }
 
 impl Sensors {
-    /// Turns the sensors to a configuration.
-    pub(super) fn point_at(&self, configuration: &Configuration) {
+    /// Turns the sensors to a configuration, and to others whose next hop is to be known.
+    pub(super) fn point_at(&self, configuration: &Configuration, others: BTreeSet<IpAddr>) {
         let mut targets = Vec::new();
-        let mut addresses = BTreeSet::new();
+        let mut addresses = others;
         for (name, pool) in &configuration.pools {
             let checks: Vec<_> = pool
                 .health_checks

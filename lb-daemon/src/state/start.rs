@@ -2,9 +2,10 @@ use std::time::Instant;
 
 use tokio::sync::broadcast;
 
-use super::{Demand, EVENTS, Members, PacketPath, Sensors, Settings, State};
+use super::{Demand, EVENTS, HomeKeeper, Members, PacketPath, Sensors, Settings, State};
 use crate::{
     command::Refusal,
+    homes::Absences,
     ids::{Ids, Named, Rests},
     plan,
     store::Store,
@@ -41,6 +42,7 @@ impl<P: PacketPath> State<P> {
             members: Members::default(),
             hops: Default::default(),
             demand: Demand::default(),
+            homes: HomeKeeper::default(),
             events,
             started: Instant::now(),
         };
@@ -54,7 +56,9 @@ impl<P: PacketPath> State<P> {
             return Ok(state);
         }
         let configuration = state.configuration().clone();
-        state.plan = Some(state.plan_of(&configuration, &state.ids)?);
+        let own = state.settings.region.as_ref();
+        state.homes = HomeKeeper::found(&configuration, own, &state.ids, &state.path.homes());
+        state.plan = Some(state.plan_of(&configuration, &state.ids, &state.homes.absences)?);
         tracing::info!(generation = state.generation(), "taking up the stored configuration");
         state.write_directory();
         if let Err(error) = state.bring_along() {
@@ -68,8 +72,10 @@ impl<P: PacketPath> State<P> {
         &self,
         configuration: &crate::model::Configuration,
         ids: &Ids,
+        absences: &Absences,
     ) -> Result<plan::Plan, plan::PlanError> {
         let Settings { region, sources, .. } = &self.settings;
-        plan::build(configuration, region.as_ref(), ids, self.store.hash_key(), *sources)
+        let (region, hash_key, out) = (region.as_ref(), self.store.hash_key(), absences.out());
+        plan::build(configuration, region, ids, hash_key, *sources, &out)
     }
 }

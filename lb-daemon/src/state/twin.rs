@@ -18,8 +18,8 @@ use crate::{
     ids::Named,
     model::Name,
     next_hop::NextHop,
-    plan::Plan,
-    reconcile::{Applied, Full, ReconcileError},
+    plan::{Plan, PlannedMember, PlannedPool},
+    reconcile::{Applied, Full, Home, Homes, ReconcileError},
 };
 
 /// What the packet path holds; tests look at it and set its moods through [`Twin::content`].
@@ -31,6 +31,12 @@ pub(crate) struct Content {
     pub(crate) hops: BTreeMap<IpAddr, NextHop>,
     /// Every state that was told, in order.
     pub(crate) told: Vec<(Name, IpAddr, MemberState)>,
+    /// What home meant before, in pools that have not forgotten it.
+    pub(crate) formers: BTreeMap<u32, PlannedPool>,
+    /// Pools whose connections are adopted.
+    pub(crate) adopting: BTreeSet<u32>,
+    /// Adoptions that were refused.
+    pub(crate) refused: u64,
     /// Plans that were applied.
     pub(crate) applied: usize,
     /// What was counted in each region.
@@ -51,6 +57,39 @@ impl Twin {
     pub(crate) fn content(&self) -> MutexGuard<'_, Content> {
         self.0.lock().unwrap()
     }
+}
+
+impl Content {
+    /// The meaning of home before the first of several changes counts on.
+    fn change_homes(&mut self, plan: &Plan) {
+        for (index, pool) in &plan.pools {
+            let Some(before) = self.plan.pools.get(index) else { continue };
+            if home(before) != home(pool) {
+                self.adopting.remove(index);
+                self.formers.entry(*index).or_insert_with(|| before.clone());
+            }
+        }
+        let settled = |index: &u32, former: &PlannedPool| {
+            plan.pools.get(index).is_none_or(|pool| home(pool) == home(former))
+        };
+        self.formers.retain(|index, former| home(former).is_some() && !settled(index, former));
+        let Self { adopting, formers, .. } = self;
+        adopting.retain(|pool| formers.contains_key(pool));
+    }
+}
+
+/// What home means in a pool.
+fn home(pool: &PlannedPool) -> Option<Home> {
+    let group = pool.groups.first()?;
+    let mut hasher = DefaultHasher::new();
+    (group.region, group.table, group.slots).hash(&mut hasher);
+    let members = group.members.iter().map(|member| (member.address, member.id, member.out));
+    members.collect::<Vec<_>>().hash(&mut hasher);
+    Some(Home::new(pool.hash_key, hasher.finish() as u32))
+}
+
+fn members(pool: &PlannedPool) -> impl Iterator<Item = &PlannedMember> {
+    pool.groups.iter().flat_map(|group| &group.members)
 }
 
 fn refused() -> ReconcileError {
@@ -82,15 +121,19 @@ impl PacketPath for Twin {
                 content.states.insert(key, state);
             }
         }
+        content.change_homes(plan);
         content.plan = plan.clone();
         content.applied += 1;
         Ok(Applied::default())
     }
 
     fn named(&self) -> Named {
-        let plan = &self.content().plan;
+        let content = self.content();
+        let plan = &content.plan;
+        let formers = content.formers.values().flat_map(members);
+        let ids = plan.backends.values().map(|backend| backend.id).chain(formers.map(|m| m.id));
         Named {
-            backends: plan.backends.values().map(|b| (b.id.index, b.id.incarnation)).collect(),
+            backends: ids.map(|id| (id.index, id.incarnation)).collect(),
             services: plan.services.values().map(|service| service.index).collect(),
             pools: plan.pools.keys().copied().collect(),
             regions: plan.pools.values().flat_map(|p| &p.groups).map(|g| g.region).collect(),
@@ -182,6 +225,48 @@ impl PacketPath for Twin {
             }
         }
         Ok(readings)
+    }
+
+    fn homes(&self) -> BTreeMap<u32, Homes> {
+        let content = self.content();
+        let homes = content.plan.pools.iter().map(|(index, pool)| {
+            let out = pool.groups.first().into_iter().flat_map(|group| &group.members);
+            let homes = Homes {
+                current: home(pool),
+                has_former: content.formers.contains_key(index),
+                adopting: content.adopting.contains(index),
+                regions: pool.groups.iter().map(|group| group.region).collect(),
+                out: out.filter(|member| member.out).map(|member| member.address).collect(),
+            };
+            (*index, homes)
+        });
+        homes.collect()
+    }
+
+    fn set_adopting(&mut self, pool: u32, adopting: bool) {
+        let mut content = self.content();
+        if adopting && content.formers.contains_key(&pool) {
+            content.adopting.insert(pool);
+        } else {
+            content.adopting.remove(&pool);
+        }
+    }
+
+    fn forget_formers(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {
+        let mut content = self.content();
+        content.formers.retain(|pool, _| !pools.contains(pool));
+        content.adopting.retain(|pool| !pools.contains(pool));
+        Ok(())
+    }
+
+    fn leaving(&self) -> BTreeSet<IpAddr> {
+        let content = self.content();
+        let members = content.formers.values().flat_map(members).map(|member| member.address);
+        members.filter(|address| !content.plan.backends.contains_key(address)).collect()
+    }
+
+    fn adoptions_refused(&self) -> Result<u64, ReconcileError> {
+        Ok(self.content().refused)
     }
 
     fn interfaces(&self) -> Vec<InterfaceStatus> {

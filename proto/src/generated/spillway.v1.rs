@@ -130,6 +130,13 @@ pub struct Pool {
     /// to 100. Unset: never.
     #[prost(uint32, tag = "8")]
     pub panic_threshold_percent: u32,
+    /// How long open connections stay where they are after a change of what their home is (backends,
+    /// weights, order of regions, slots, hash key), 1 s to 24 h; a later change begins it anew, up to
+    /// three times as long in all. In its last third those that are in use are remembered one by one; one
+    /// that sends nothing in that third may be reset if its slot changed. Also how long a backend or a
+    /// region must be out of service until it is taken out of home. Unset: 10 min.
+    #[prost(message, optional, tag = "9")]
+    pub settle_time: ::core::option::Option<::prost_types::Duration>,
 }
 /// A group: a pool's backends in one region.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -136,7 +136,7 @@ pub(crate) fn taken_number(sandbox: &Sandbox) -> Result<()> {
     // A store that forgot the numbers gives them out again.
     let other = many(1, 2, 7, 50);
     let forgot = Ids::default().next(&other, &Default::default(), Instant::now())?;
-    let plan = plan::build(&other, None, &forgot, OWN_KEY, Sources::default())?;
+    let plan = plan::build(&other, None, &forgot, OWN_KEY, Sources::default(), &BTreeMap::new())?;
     let refused = world.reconciler().apply(&plan).unwrap_err().to_string();
     ensure!(
         refused == "backend 10.1.0.50: its number 1 belongs to 10.1.0.0, which the maps still name",

@@ -104,7 +104,14 @@ impl World {
         self.ids = self.ids.next(&self.configuration, &self.rests, self.now)?;
         self.rests.adopt(&self.ids);
         let sources = Sources { v4: Some(SOURCE), v6: None };
-        Ok(plan::build(&self.configuration, self.own.as_ref(), &self.ids, OWN_KEY, sources)?)
+        Ok(plan::build(
+            &self.configuration,
+            self.own.as_ref(),
+            &self.ids,
+            OWN_KEY,
+            sources,
+            &self.out,
+        )?)
     }
 
     pub(crate) fn apply(&mut self) -> Result<Applied> {

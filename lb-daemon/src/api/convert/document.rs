@@ -129,6 +129,7 @@ impl From<Pool> for v1::Pool {
             isolation: isolation.into(),
             preferred_regions: pool.preferred_regions,
             panic_threshold_percent: number(pool.panic_threshold_percent),
+            settle_time: pool.settle_time.map(saturating_duration),
         }
     }
 }
@@ -147,10 +148,16 @@ impl TryFrom<v1::Pool> for Pool {
                 return Err(UnknownValue { object: "pool", name, field: "isolation" });
             }
         };
+        let settle_time = duration(message.settle_time);
+        let Some(settle_time) = settle_time else {
+            let name = message.name;
+            return Err(UnknownValue { object: "pool", name, field: "settle_time" });
+        };
         Ok(Self {
             name: message.name,
             health_checks: message.health_checks,
             slots: NonZeroU32::new(message.slots),
+            settle_time,
             isolation,
             preferred_regions: message.preferred_regions,
             panic_threshold_percent: NonZeroU32::new(message.panic_threshold_percent),

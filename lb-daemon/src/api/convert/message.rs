@@ -67,6 +67,7 @@ fn pool((name, pool): (&Name, &Pool)) -> v1::Pool {
         .into(),
         preferred_regions: names(&pool.preferred_regions),
         panic_threshold_percent: pool.panic_threshold_percent,
+        settle_time: Some(duration(pool.settle_time)),
     }
 }
 

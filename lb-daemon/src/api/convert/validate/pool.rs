@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     net::IpAddr,
+    time::Duration,
 };
 
 use lb_common::abi::limits::{DEFAULT_SLOTS, MAX_REGIONS_PER_POOL};
@@ -14,6 +15,9 @@ use super::{
 };
 use crate::model::{Backend, Configuration, Isolation, Name, Pool, WantedState};
 
+/// Shortest and longest settle time.
+const SETTLE_TIMES: (Duration, Duration) =
+    (Duration::from_secs(1), Duration::from_secs(24 * 60 * 60));
 const FEWEST_SLOTS: u32 = 7;
 const MOST_SLOTS: u32 = 16_777_213;
 const HIGHEST_WEIGHT: u32 = 1_000_000;
@@ -54,6 +58,7 @@ pub(super) fn pool(
             message.panic_threshold_percent,
             0..=100,
         )?,
+        settle_time: settle_time(at, message.settle_time)?,
         backends,
         health_checks,
     };
@@ -97,6 +102,14 @@ fn isolation(at: &Place, number: i32) -> Result<Isolation, Invalid> {
             let cause = format!("{number} is no isolation that this version knows");
             Err(at.wrong("isolation", cause))
         }
+    }
+}
+
+fn settle_time(at: &Place, time: Option<prost_types::Duration>) -> Result<Duration, Invalid> {
+    let (shortest, longest) = SETTLE_TIMES;
+    match time {
+        None => Ok(Pool::DEFAULT_SETTLE_TIME),
+        Some(time) => number::duration(at, "settle_time", time, shortest, longest, "24h"),
     }
 }
 

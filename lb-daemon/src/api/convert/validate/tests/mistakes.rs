@@ -352,6 +352,16 @@ pub(super) const MISTAKES: &[(Mistake, &str, &str)] = &[
         "pools[0].panic_threshold_percent",
     ),
     (
+        |m| m.pools[0].settle_time = Some(Duration { seconds: 0, nanos: 999_999_999 }),
+        r#"pools[0] "web": settle_time: 999.999999ms is not within 1s to 24h"#,
+        "pools[0].settle_time",
+    ),
+    (
+        |m| m.pools[0].settle_time = Some(Duration { seconds: 86_401, nanos: 0 }),
+        r#"pools[0] "web": settle_time: 86401s is not within 1s to 24h"#,
+        "pools[0].settle_time",
+    ),
+    (
         |m| m.pools[0].backends[1].max_connection_rate_per_second = Some(-0.5),
         r#"pools[0] "web": backends[1] "10.0.0.2": max_connection_rate_per_second: -0.5 is not within 0.1 to 10000000 new connections a second"#,
         "pools[0].backends[1].max_connection_rate_per_second",
