@@ -62,7 +62,7 @@ impl Reconciler {
         if self.stale {
             self.rescan()?;
         }
-        let change = change::change(&self.published, &self.room, plan)?;
+        let change = self.change_to(plan)?;
         let mut applied = Applied {
             pools: change.pools.len(),
             pools_removed: change.removed_pools.len(),
@@ -92,7 +92,17 @@ impl Reconciler {
     /// # Errors
     /// As [`Self::apply`] would, but for what only the kernel knows.
     pub fn check(&self, plan: &Plan) -> Result<(), ReconcileError> {
-        change::change(&self.published, &self.room, plan).map(drop)
+        self.change_to(plan).map(drop)
+    }
+
+    fn change_to(&self, plan: &Plan) -> Result<Change, ReconcileError> {
+        change::change(&self.published, &self.room, plan).map_err(|error| {
+            let pools = self.published.pools.values().filter(|pool| pool.former.is_some()).count();
+            match error {
+                ReconcileError::Full(full) if pools > 0 => ReconcileError::Settling { full, pools },
+                error => error,
+            }
+        })
     }
 
     /// How many limits it changed.

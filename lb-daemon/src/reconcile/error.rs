@@ -12,6 +12,17 @@ pub enum ReconcileError {
     /// A map has no room; nothing was changed.
     #[error(transparent)]
     Full(#[from] Full),
+    /// A map has no room while changes of home settle; nothing was changed.
+    #[error(
+        "{full}; {pools} pools are still settling after a change of home, and give back what they \
+         needed before when their settle time is over"
+    )]
+    Settling {
+        /// What there is no room for.
+        full: Full,
+        /// Pools that have two versions.
+        pools: usize,
+    },
     /// A number is another's: the ids do not go with these maps. Nothing was changed.
     #[error("backend {address}: its number {index} belongs to {owner}, which the maps still name")]
     NumberTaken {

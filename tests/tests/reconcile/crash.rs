@@ -53,7 +53,13 @@ fn change_for_ever(bpffs: &Path) -> Result<()> {
         for _ in 0..rng.u8(1..6) {
             generate::mutate(&mut rng, &mut world.configuration);
         }
-        world.apply()?;
+        if rng.bool() {
+            world.forget()?;
+        }
+        world.change()?;
+        for pool in world.reconciler().homes().into_keys() {
+            world.reconciler().set_adopting(pool, rng.bool());
+        }
         for (pool, address) in world.states.keys().cloned().collect::<Vec<_>>() {
             world.set_state(&pool, address, *rng.choice(&generate::STATES).unwrap());
         }
@@ -154,7 +160,13 @@ fn whole(maps: &PinnedMaps) -> Result<()> {
         ensure!(pool.groups.len() == pool.descriptor.group_count as usize);
         let home = pool.groups.first().map_or(NO_METER, |(_, home)| home.meter);
         ensure!(pool.descriptor.home_meter == home, "pool {index}: not the meter of its home");
-        for (at, group) in &pool.groups {
+        let formers = pool
+            .former
+            .iter()
+            .flat_map(|former| former.groups.iter().take(former.group_count as usize).copied());
+        let formers = formers.map(|at| Some((at, maps.group(at)?)));
+        let formers: Vec<_> = formers.collect::<Option<_>>().context("no former group")?;
+        for (at, group) in pool.groups.iter().chain(&formers) {
             let head = &group.head;
             for rank in 0..head.member_count {
                 let member = maps.member(head.members + rank).context("no word")?;

@@ -5,6 +5,7 @@
 mod bulk;
 mod capacity;
 mod crash;
+mod formers;
 mod generate;
 mod histories;
 mod limits;
@@ -32,6 +33,12 @@ fn main() -> ExitCode {
             ("meters_stay_where_they_are", capacity::meters_stay),
             ("a_killed_process_leaves_whole_maps", crash::a_killed_process_leaves_whole_maps),
             ("a_killed_process_leaves_no_limit_too_high", crash::no_limit_too_high),
+            ("open_connections_stay_through_changes_of_home", formers::connections_stay),
+            ("the_first_of_several_changes_counts", formers::first_of_several),
+            ("a_restart_finds_former_versions", formers::found_again),
+            ("who_is_out_of_home_has_no_connections", formers::out_of_home),
+            ("former_versions_leak_nothing", formers::churn),
+            ("no_room_for_three_versions_is_said", formers::full),
             ("churn_leaks_nothing", bulk::churn_leaks_nothing),
             ("a_thousand_pools_pay_few_grace_periods", bulk::few_grace_periods),
             ("what_does_not_fit_changes_nothing", bulk::what_does_not_fit),

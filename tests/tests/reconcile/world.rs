@@ -16,7 +16,7 @@ use lb_daemon::{
     ids::{Ids, Rests},
     model::{Configuration, Name},
     next_hop::NextHop,
-    plan::{self, Plan, Sources},
+    plan::{self, OutOfHome, Plan, Sources},
     reconcile::{Applied, Reconciler},
 };
 use lb_tests::sandbox::Sandbox;
@@ -29,6 +29,8 @@ pub(crate) const SOURCE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 250);
 pub(crate) struct World {
     options: Options,
     pub(crate) own: Option<Name>,
+    /// What of pools is out of home.
+    pub(crate) out: BTreeMap<Name, OutOfHome>,
     pub(crate) configuration: Configuration,
     pub(crate) ids: Ids,
     rests: Rests,
@@ -66,6 +68,7 @@ impl World {
         let mut world = Self {
             options,
             own: None,
+            out: BTreeMap::new(),
             configuration: Configuration::default(),
             ids: Ids::default(),
             rests: Rests::default(),
@@ -114,7 +117,25 @@ impl World {
         )?)
     }
 
+    /// Applies the configuration, and forgets what home meant before.
     pub(crate) fn apply(&mut self) -> Result<Applied> {
+        let applied = self.change()?;
+        self.forget()?;
+        Ok(applied)
+    }
+
+    /// Forgets what home meant before, in all pools.
+    pub(crate) fn forget(&mut self) -> Result<()> {
+        let homes = self.reconciler().homes();
+        let pools = homes.iter().filter(|(_, homes)| homes.has_former).map(|(pool, _)| *pool);
+        self.reconciler().forget_formers(&pools.collect())?;
+        let named = self.reconciler().named();
+        self.rests.settle(&self.ids, &named, self.now);
+        Ok(())
+    }
+
+    /// Applies the configuration; open connections go by what home meant before.
+    pub(crate) fn change(&mut self) -> Result<Applied> {
         let plan = self.plan()?;
         let applied = self.reconciler().apply(&plan)?;
         let named = self.reconciler().named();
@@ -221,7 +242,7 @@ impl World {
         }
         self.running = None;
         self.start()?;
-        let applied = self.apply()?;
+        let applied = self.change()?;
         ensure!(applied == Applied::default(), "the same plan after a restart wrote {applied:?}");
         Ok(())
     }
