@@ -38,8 +38,11 @@ fn phases(settling: &Settling, start: Instant) -> Vec<(Phase, Duration)> {
 fn it_settles_then_adopts_in_the_last_third() {
     let start = Instant::now();
     let settling = Settling::begin(start);
-    let expected =
-        [(Phase::Settling, Duration::ZERO), (Phase::Adopting, 4Duration::ZERO), (Phase::Over, 6Duration::ZERO)];
+    let expected = [
+        (Phase::Settling, Duration::ZERO),
+        (Phase::Adopting, 40 * SECOND),
+        (Phase::Over, 60 * SECOND),
+    ];
     assert_eq!(phases(&settling, start), expected);
     assert_eq!(settling.since(), start);
 }
@@ -48,11 +51,11 @@ fn it_settles_then_adopts_in_the_last_third() {
 fn another_change_begins_the_settle_time_anew() {
     let start = Instant::now();
     let mut settling = Settling::begin(start);
-    settling.change(start + 5Duration::ZERO);
+    settling.change(start + 50 * SECOND);
     let expected = [
         (Phase::Settling, Duration::ZERO),
-        (Phase::Adopting, 9Duration::ZERO),
-        (Phase::Over, 11Duration::ZERO),
+        (Phase::Adopting, 90 * SECOND),
+        (Phase::Over, 110 * SECOND),
     ];
     assert_eq!(phases(&settling, start), expected);
 }
@@ -66,8 +69,8 @@ fn after_three_settle_times_it_is_over_though_changes_continue() {
     }
     let expected = [
         (Phase::Settling, Duration::ZERO),
-        (Phase::Adopting, 16Duration::ZERO),
-        (Phase::Over, 18Duration::ZERO),
+        (Phase::Adopting, 160 * SECOND),
+        (Phase::Over, 180 * SECOND),
     ];
     assert_eq!(phases(&settling, start), expected);
 }
@@ -78,13 +81,13 @@ fn a_refused_adoption_gives_it_time_to_try_again_but_not_for_ever() {
     let mut settling = Settling::begin(start);
     // Refusals of other pools, before this one adopts.
     settling.refuse(start + 39 * SECOND);
-    assert_eq!(phases(&settling, start).last(), Some(&(Phase::Over, 6Duration::ZERO)));
+    assert_eq!(phases(&settling, start).last(), Some(&(Phase::Over, 60 * SECOND)));
     settling.refuse(start + 55 * SECOND);
     assert_eq!(phases(&settling, start).last(), Some(&(Phase::Over, 75 * SECOND)));
     for second in 56..120 {
         settling.refuse(start + second * SECOND);
     }
-    assert_eq!(phases(&settling, start).last(), Some(&(Phase::Over, 12Duration::ZERO)));
+    assert_eq!(phases(&settling, start).last(), Some(&(Phase::Over, 120 * SECOND)));
     settling.change(start + 119 * SECOND);
     assert_eq!(phases(&settling, start).last(), Some(&(Phase::Over, 179 * SECOND)));
 }
