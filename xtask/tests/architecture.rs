@@ -86,6 +86,12 @@ const RULES: &[Rule] = &[
         because: "a limit is a pure function of configuration and health",
     },
     Rule {
+        within: "lb-daemon/src/homes",
+        words: &["crate::dataplane", "crate::reconcile", "crate::state", "tokio", "Instant::now()"],
+        except: &["tests.rs"],
+        because: "phases follow from moments that are handed in",
+    },
+    Rule {
         within: "xtask/src",
         words: &["lb_common::", "lb_daemon::", "spillway_proto::"],
         except: &[],

@@ -18,6 +18,8 @@ pub(crate) struct Backend {
     pub(crate) next_hop_resolved: bool,
     pub(crate) next_hop: String,
     pub(crate) since: Option<String>,
+    /// It was out of service for so long that no connection is at home there.
+    pub(crate) out_of_home: bool,
     #[serde(skip)]
     held: Option<Duration>,
 }
@@ -38,6 +40,7 @@ impl Backend {
             next_hop_resolved: backend.next_hop_resolved,
             next_hop: backend.next_hop,
             since: backend.since.map(|since| since.to_string()),
+            out_of_home: backend.out_of_home,
             held,
         }
     }
@@ -49,10 +52,11 @@ impl Backend {
 
     /// What decides whether it has packets: a missing next hop before its health.
     pub(crate) fn why(&self) -> String {
-        if self.next_hop_resolved || self.state == "dead" {
+        let why = if self.next_hop_resolved || self.state == "dead" {
             self.reason.clone()
         } else {
             format!("no next hop: {}", self.next_hop)
-        }
+        };
+        if self.out_of_home { why + "; out of home" } else { why }
     }
 }

@@ -27,6 +27,21 @@ pub(crate) struct Status {
     interfaces: Vec<Interface>,
     services: Vec<Service>,
     backends: Vec<Backend>,
+    /// Pools in a change of home.
+    settling: Vec<Settling>,
+}
+
+#[derive(Serialize)]
+struct Settling {
+    pool: String,
+    adopting: bool,
+    since: Option<String>,
+    adopts_at: Option<String>,
+    ends_at: Option<String>,
+    #[serde(skip)]
+    held: Duration,
+    #[serde(skip)]
+    left: Duration,
 }
 
 #[derive(Serialize)]
@@ -73,6 +88,7 @@ impl Status {
                 .collect(),
             services: status.services.into_iter().map(Service::new).collect(),
             backends: status.backends.into_iter().map(|b| Backend::new(b, now)).collect(),
+            settling: status.settling.into_iter().map(|s| Settling::new(s, now)).collect(),
         }
     }
 
@@ -107,6 +123,25 @@ impl Status {
     }
 }
 
+impl Settling {
+    fn new(settling: v1::SettlingPool, now: SystemTime) -> Self {
+        let time = |at: Option<prost_types::Timestamp>| at.and_then(|at| at.try_into().ok());
+        let (since, ends) = (time(settling.since), time(settling.ends_at));
+        let between =
+            |from: SystemTime, to: SystemTime| to.duration_since(from).unwrap_or_default();
+        let spell = |at: Option<prost_types::Timestamp>| at.map(|at| at.to_string());
+        Self {
+            pool: settling.pool,
+            adopting: settling.adopting,
+            since: spell(settling.since),
+            adopts_at: spell(settling.adopts_at),
+            ends_at: spell(settling.ends_at),
+            held: since.map_or(Duration::ZERO, |since| between(since, now)),
+            left: ends.map_or(Duration::ZERO, |ends| between(now, ends)),
+        }
+    }
+}
+
 impl Service {
     fn new(service: v1::ServiceStatus) -> Self {
         Self {
@@ -133,6 +168,15 @@ impl Report for Status {
                     s.pool.clone(),
                     format!("{} of {}", s.backends_up, s.backends),
                 ]);
+            }
+            text += "\n";
+            text += &grid.lines();
+        }
+        if !self.settling.is_empty() {
+            let mut grid = Grid::new(["POOL", "CHANGE OF HOME", "FOR", "ENDS IN"]);
+            for s in &self.settling {
+                let phase = if s.adopting { "adopting" } else { "settling" };
+                grid.row([s.pool.clone(), phase.into(), age(s.held), age(s.left)]);
             }
             text += "\n";
             text += &grid.lines();
@@ -171,6 +215,7 @@ mod tests {
             next_hop_resolved: resolved,
             next_hop: if resolved { "02:00:00:00:00:01 on eth0" } else { "no route" }.into(),
             since: at(1_000_000),
+            out_of_home: false,
         };
         v1::StatusResponse {
             version: "0.1.0".into(),
@@ -194,6 +239,13 @@ mod tests {
             ],
             uptime: Some(prost_types::Duration { seconds: 200, nanos: 0 }),
             behind: String::new(),
+            settling: vec![v1::SettlingPool {
+                pool: "web".into(),
+                since: at(1_000_000),
+                adopts_at: at(1_000_080),
+                ends_at: at(1_000_120),
+                adopting: true,
+            }],
         }
     }
 
@@ -214,6 +266,9 @@ interfaces  eth0 (native)
 
 SERVICE  ENDPOINT      PROTOCOL  POOL  BACKENDS UP
 web      192.0.2.1:80  tcp       web   1 of 3
+
+POOL  CHANGE OF HOME  FOR     ENDS IN
+web   adopting        1m 30s  30s
 
 POOL  BACKEND          REGION  STATE  FOR     WHY
 web   10.0.0.1         eu      up     1m 30s  all checks pass
@@ -243,12 +298,14 @@ interfaces  none
         let mut status = example();
         status.behind = "map SERVICES: no space left".into();
         status.interfaces[0].mode.clear();
+        status.backends[1].out_of_home = true;
         let table = Status::new(status, now()).table();
         // A long cause goes over several lines.
         let words: Vec<_> = table.split_whitespace().collect();
         let said = "the packet path is not there yet: map SERVICES: no space left checksum";
         assert!(words.join(" ").contains(said), "{table}");
         assert!(table.contains("interfaces  eth0 (no program)\n"), "{table}");
+        assert!(words.join(" ").contains("refused; out of home"), "{table}");
     }
 
     #[test]
@@ -259,5 +316,7 @@ interfaces  none
         assert_eq!(json["backends"][1]["since"], "1970-01-12T13:46:40Z");
         assert_eq!(json["applied_at"], "1970-01-12T13:46:40.220176147Z");
         assert_eq!(json["uptime_seconds"], 200);
+        assert_eq!(json["settling"][0]["ends_at"], "1970-01-12T13:48:40Z");
+        assert_eq!(json["backends"][1]["out_of_home"], false);
     }
 }

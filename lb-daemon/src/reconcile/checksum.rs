@@ -37,7 +37,7 @@ impl TableChecksums {
 /// It does not depend on indices, so it is the same for the same configuration whatever came
 /// before, and the same on all balancers with that configuration, own region and hash key. What is a
 /// balancer's own (source addresses, next hops, MTU) and what changes by itself (health, and limits
-/// with it) is no part of it.
+/// with it) is no part of it; but a region that is out of home comes last in the order.
 ///
 /// # Errors
 /// What the kernel answers.

@@ -81,11 +81,14 @@ fn displaced(wanted: &[u32], found: &Homes) -> BTreeSet<u32> {
 impl<P: PacketPath> State<P> {
     /// Looks after changes of home: once a second.
     pub(super) fn keep_homes(&mut self) {
-        if self.behind.is_some() || self.plan.is_none() {
+        if self.plan.is_none() {
             return;
         }
+        // Also where the packet path is behind: it may be for want of what this gives back.
         self.settle_homes(clock());
-        self.take_out_of_home(clock());
+        if self.behind.is_none() {
+            self.take_out_of_home(clock());
+        }
     }
 
     /// Lets changes of home go on.

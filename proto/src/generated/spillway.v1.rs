@@ -561,6 +561,29 @@ pub struct StatusResponse {
     /// is there.
     #[prost(string, tag = "10")]
     pub behind: ::prost::alloc::string::String,
+    /// Pools in a change of home, by name: their open connections stay where they are.
+    #[prost(message, repeated, tag = "11")]
+    pub settling: ::prost::alloc::vec::Vec<SettlingPool>,
+}
+/// A pool in a change of home.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SettlingPool {
+    /// Pool.
+    #[prost(string, tag = "1")]
+    pub pool: ::prost::alloc::string::String,
+    /// When the first of the changes was, as far as this daemon knows.
+    #[prost(message, optional, tag = "2")]
+    pub since: ::core::option::Option<::prost_types::Timestamp>,
+    /// When open connections that would be elsewhere otherwise begin to be remembered one by one.
+    #[prost(message, optional, tag = "3")]
+    pub adopts_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// When what home meant before is forgotten, unless there is another change, or one of them could not
+    /// be remembered yet.
+    #[prost(message, optional, tag = "4")]
+    pub ends_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// Whether they are remembered one by one now.
+    #[prost(bool, tag = "5")]
+    pub adopting: bool,
 }
 /// An interface that packets come in by.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -624,6 +647,10 @@ pub struct BackendStatus {
     /// Since when the state holds.
     #[prost(message, optional, tag = "8")]
     pub since: ::core::option::Option<::prost_types::Timestamp>,
+    /// Whether it was out of service for longer than the settle time of the pool: then no connection is at
+    /// home there as long as its region has somebody else.
+    #[prost(bool, tag = "9")]
+    pub out_of_home: bool,
 }
 /// Which regions.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -695,6 +722,10 @@ pub struct RegionStatus {
     /// max_connection_rate, or the scaler is 0.
     #[prost(uint32, optional, tag = "13")]
     pub missing_backends: ::core::option::Option<u32>,
+    /// Whether all of it was out of service for longer than the settle time of the pool: then it is asked
+    /// last.
+    #[prost(bool, tag = "14")]
+    pub out_of_home: bool,
 }
 /// New connections of a region.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

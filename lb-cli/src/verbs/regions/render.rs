@@ -87,6 +87,9 @@ impl Region {
             if capacity.backends_up < capacity.backends {
                 words.push(format!("{} of {} up", capacity.backends_up, capacity.backends));
             }
+            if capacity.out_of_home {
+                words.push("out of home".into());
+            }
         }
         match self.missing_backends {
             Some(0) => {}

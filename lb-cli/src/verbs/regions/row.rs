@@ -39,6 +39,8 @@ pub(super) struct Capacity {
     pub(super) backends: u32,
     /// Mean max_connection_rate of its backends; `null`: none has one.
     pub(super) backend_rate_per_second: Option<f64>,
+    /// All of it was out of service for so long that it is asked last.
+    pub(super) out_of_home: bool,
 }
 
 /// New connections.
@@ -102,6 +104,7 @@ impl Capacity {
             backends_up: told.backends_up,
             backends: told.backends,
             backend_rate_per_second: told.backend_rate_per_second,
+            out_of_home: told.out_of_home,
         }
     }
 }

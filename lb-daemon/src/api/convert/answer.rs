@@ -6,7 +6,10 @@ use spillway_proto::v1;
 
 use super::message::duration;
 use crate::{
-    command::{Applied, BackendStatus, Event, InterfaceStatus, Listing, ServiceStatus, Status},
+    command::{
+        Applied, BackendStatus, Event, InterfaceStatus, Listing, ServiceStatus, SettlingStatus,
+        Status,
+    },
     diff::{Change, Kind},
 };
 
@@ -36,6 +39,7 @@ impl From<&Status> for v1::StatusResponse {
             services: status.services.iter().map(Into::into).collect(),
             uptime: Some(duration(status.uptime)),
             behind: status.behind.clone().unwrap_or_default(),
+            settling: status.settling.iter().map(Into::into).collect(),
         }
     }
 }
@@ -72,6 +76,19 @@ impl From<&BackendStatus> for v1::BackendStatus {
             next_hop_resolved: backend.next_hop.is_ok(),
             next_hop: next_hop.clone(),
             since: Some(timestamp(backend.since)),
+            out_of_home: backend.out_of_home,
+        }
+    }
+}
+
+impl From<&SettlingStatus> for v1::SettlingPool {
+    fn from(settling: &SettlingStatus) -> Self {
+        Self {
+            pool: settling.pool.to_string(),
+            since: Some(timestamp(settling.since)),
+            adopts_at: Some(timestamp(settling.adopts_at)),
+            ends_at: Some(timestamp(settling.ends_at)),
+            adopting: settling.adopting,
         }
     }
 }

@@ -38,6 +38,7 @@ impl From<&RegionStatus> for v1::RegionStatus {
             rates: status.rates.as_ref().map(rates),
             utilisation: status.utilisation(),
             missing_backends: status.missing_backends(),
+            out_of_home: status.out_of_home,
         }
     }
 }

@@ -70,6 +70,7 @@ async fn a_configuration_is_applied_listed_and_described() {
         next_hop_resolved: false,
         next_hop: "not looked up yet".into(),
         since: None,
+        out_of_home: false,
     };
     let backends: Vec<_> =
         status.backends.into_iter().map(|b| v1::BackendStatus { since: None, ..b }).collect();

@@ -29,10 +29,12 @@ pub(super) fn goes(word: ExceptionWord, now: Coarse, about: Circumstances) -> bo
     about.gone || at_home || idle(word, now) > EXCEPTION_LIFE
 }
 
-/// Whether a pool's gate can be closed if none of its connections has an exception: it is open, and no
-/// record says of any that it is away.
+/// Whether a pool's gate can be closed if none of its connections has an exception: it is open, no
+/// record says of any that it is away, and home means one thing only.
 pub(super) const fn is_ripe(line: &PoolLine, now: Coarse) -> bool {
-    !line.is_gate_closed() && now.0.saturating_sub(line.last_away) > RECORD_LIFE + AHEAD
+    !line.is_gate_closed()
+        && line.versions().former() == 0
+        && now.0.saturating_sub(line.last_away) > RECORD_LIFE + AHEAD
 }
 
 /// Coarse units since its last packet, none if that is in our future.
@@ -49,7 +51,7 @@ const fn may_be_marked(word: ExceptionWord, now: Coarse) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lb_common::abi::record::Placed;
+    use lb_common::abi::{pool::PoolWord, record::Placed};
 
     const NOW: Coarse = Coarse(10_000_000);
     const AWAY: Circumstances = Circumstances { gone: false, at_home: false, ripe: true };
@@ -101,6 +103,9 @@ mod tests {
         assert!(!is_ripe(&away(0), NOW));
         assert!(!is_ripe(&away(62), NOW));
         assert!(is_ripe(&away(63), NOW));
+        let settling = PoolLine { word: PoolWord::new(4, 3).0, ..away(63) };
+        assert!(!is_ripe(&settling, NOW));
+        assert!(is_ripe(&PoolLine { word: PoolWord::new(4, 0).0, ..away(63) }, NOW));
         let ahead = PoolLine { last_away: NOW.0 + 1, ..PoolLine::default() };
         assert!(!is_ripe(&ahead, NOW));
         let closed = PoolLine { cleared: NOW.0 - 500, ..away(500) };

@@ -1,6 +1,7 @@
 mod applying;
 mod behind;
 mod health;
+mod homes;
 mod next_hops;
 mod panic;
 mod restart;

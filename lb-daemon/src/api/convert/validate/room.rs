@@ -1,7 +1,9 @@
 //! Whether the packet path has room for a configuration.
 //!
 //! Tables, groups and members of a new generation are written beside those of the old one, so each
-//! generation may have half of those maps: then an acknowledged generation can always be published.
+//! generation may have half of those maps: then an acknowledged generation can always be published. While
+//! a change of home settles there is a third version, so then less may fit: the packet path is asked
+//! before anything is acknowledged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
