@@ -42,7 +42,8 @@ events! {
     ExceptionMarked = 5, "exception_marked";
     /// A repeated SYN went where the first one had gone.
     SynRepeated = 6, "syn_repeated";
-    /// A new connection stayed at its full home, because there was no budget for an exception.
+    /// A new connection stayed at its full home, or at its former one, because there was no budget for an
+    /// exception.
     HeldAtHome = 7, "held_at_home";
     /// A limit could not be debited because too many CPUs were at it; the connection was refused there.
     LimitContended = 8, "limit_contended";
