@@ -64,7 +64,7 @@ impl FlowHash {
             let hash = step(hash, pair(flow.client[2], flow.client[3]) ^ k1);
             let hash = step(hash, pair(flow.vip[0], flow.vip[1]) ^ k0);
             let hash = step(hash, pair(flow.vip[2], flow.vip[3]) ^ k1);
-            step(hash, pair(ports, flow.protocol as u32) ^ k0)
+            step(hash, pair(flow.protocol as u32, ports) ^ k0)
         };
         Self(finish(hash))
     }
@@ -182,6 +182,21 @@ mod tests {
             ..flow("192.0.2.1", "198.51.100.1", 1000)
         });
         assert_even(&spread(hosts, slot), 60_000);
+    }
+
+    /// The low half too: it picks the standby, the flow label, and the line of records.
+    #[test]
+    fn every_bit_that_decides_something_depends_on_the_whole_port() {
+        for (client, vip) in [("192.0.2.1", "198.51.100.1"), ("2001:db8::1", "2001:db8:1::1")] {
+            for shift in [0, 8, 16, 24, 32, 40, 48, 56] {
+                let flows = (0..60_000_u16).map(|port| flow(client, vip, port));
+                let mut counts = vec![0; 256];
+                for tuple in flows {
+                    counts[(FlowHash::of(&tuple, &[7, 9]).0 >> shift) as usize & 0xff] += 1;
+                }
+                assert_even(&counts, 60_000);
+            }
+        }
     }
 
     #[test]

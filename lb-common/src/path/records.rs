@@ -17,9 +17,6 @@ pub const WINDOW: u32 = 16_384;
 /// nears it can jump. The number itself is that of a keep-alive (RFC 9293, 3.8.4), and says nothing.
 pub const APPROACH: u32 = 1 << 20;
 
-/// Multiplier that carries every bit of a hash to the top (2^64 divided by the golden ratio, odd).
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-
 /// A flow's line of records, at a time. In two words: a packet program makes functions of what takes
 /// it, which can be given nothing but numbers.
 #[derive(Clone, Copy, Debug)]
@@ -37,12 +34,10 @@ impl Line {
         Self { flow: identity.0, now }
     }
 
-    /// By all bits of the hash: the low ones alone say next to nothing of an IPv6 client's port.
     #[inline(always)]
     const fn index(self) -> u32 {
-        const BITS: u32 = RECORD_LINES.trailing_zeros();
         const { assert!(RECORD_LINES.is_power_of_two()) };
-        (self.flow.wrapping_mul(SPREAD) >> (64 - BITS)) as u32
+        self.flow as u32 % RECORD_LINES
     }
 
     #[inline(always)]

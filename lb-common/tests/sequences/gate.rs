@@ -92,8 +92,7 @@ fn a_repeated_syn_holds_the_gate_open_for_its_handshake() {
 /// Clients whose records lie in one line.
 fn of_one_line(world: &World, count: usize) -> Vec<Client> {
     let hash = |client| FlowHash::of(&world.flow(client), &world.twin.descriptors[1].hash_key);
-    let spread = |client| u128::from(hash(client).0) * 0x9e37_79b9_7f4a_7c15 % (1 << 64);
-    let line = |client| (spread(client) * u128::from(RECORD_LINES)) >> 64;
+    let line = |client| hash(client).0 % u64::from(RECORD_LINES);
     let wanted = line(Client([192, 0, 2, 0], 0));
     let all =
         (0..200_u8).flat_map(|host| (0..=u16::MAX).map(move |p| Client([192, 0, 2, host], p)));

@@ -25,7 +25,7 @@ pub fn hash(flow: &Flow, protocol: u8, by_address: bool, key: [u64; 2]) -> Hash 
             client[2] << 32 | client[3],
             vip[0] << 32 | vip[1],
             vip[2] << 32 | vip[3],
-            ports << 32 | protocol,
+            protocol << 32 | ports,
         ]
     };
     for (word, key) in folded.iter_mut().zip(key.into_iter().cycle()) {
