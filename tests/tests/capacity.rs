@@ -98,19 +98,6 @@ fn counters(scene: &Scene) -> Result<Vec<GroupCounter>> {
     pool.groups.iter().map(|(_, group)| Ok(maps.group_connections(group.meter)?)).collect()
 }
 
-/// Waits until every stream has exchanged something since, so that each packet was decided anew.
-fn all_go_on(streams: &[Stream]) -> Result<()> {
-    let before: Vec<u64> = streams.iter().map(Stream::exchanged).collect();
-    until("every stream goes on", Duration::from_secs(10), || {
-        ensure!(streams.iter().all(|stream| !stream.is_lost()), "a stream is lost");
-        let on = streams
-            .iter()
-            .zip(&before)
-            .all(|(stream, before)| stream.exchanged() > before + 20_000);
-        Ok(on.then_some(()))
-    })
-}
-
 fn connections(sandbox: &Sandbox) -> Result<()> {
     let limited = group("capacity = \"10/s\"");
     let mut scene = start(sandbox, "spill", &limited, "")?;
@@ -131,7 +118,7 @@ fn connections(sandbox: &Sandbox) -> Result<()> {
     };
     ensure!(eu == expected, "{eu:?}, expected {expected:?}");
     ensure!((us.admitted, us.spilled_in) == (spilled, spilled), "{us:?}");
-    all_go_on(&streams)?;
+    Stream::all_go_on(&streams)?;
 
     // A limit that is raised is felt with the next tick of the kernel's clock, and those that were
     // spilled stay where they are.
@@ -140,13 +127,13 @@ fn connections(sandbox: &Sandbox) -> Result<()> {
         let names = open(&scene, &mut streams, 10)?;
         Ok((in_region(&names, "eu") == 10).then_some(()))
     })?;
-    all_go_on(&streams)?;
+    Stream::all_go_on(&streams)?;
 
     // Drained by scaler: new ones go, open ones stay.
     apply(&scene, &group("scaler = 0"), "")?;
     let names = open(&scene, &mut streams, 10)?;
     ensure!(in_region(&names, "us") == 10, "{names:?}");
-    all_go_on(&streams)?;
+    Stream::all_go_on(&streams)?;
 
     // The daemon dead: the limit holds, and so do connections.
     apply(&scene, &limited, "")?;
@@ -154,15 +141,11 @@ fn connections(sandbox: &Sandbox) -> Result<()> {
     let begun = Instant::now();
     let names = open(&scene, &mut streams, 30)?;
     ensure_within(in_region(&names, "eu"), begun.elapsed())?;
-    all_go_on(&streams)?;
+    Stream::all_go_on(&streams)?;
     scene.balancer.start()?;
     scene.wait_up(&[])?;
-    all_go_on(&streams)?;
-    for report in streams.into_iter().map(Stream::finish) {
-        let (backend, bytes) = (report.backend, report.bytes);
-        ensure!(report.lost.is_none(), "{backend}: {:?} after {bytes} bytes", report.lost);
-    }
-    Ok(())
+    Stream::all_go_on(&streams)?;
+    Stream::finish_all(streams)
 }
 
 fn tracked_flows(sandbox: &Sandbox) -> Result<()> {
@@ -201,14 +184,14 @@ fn members(sandbox: &Sandbox) -> Result<()> {
     let names = open(&scene, &mut streams, 90)?;
     ensure_within(in_region(&names, "eu1"), begun.elapsed())?;
     ensure!(in_region(&names, "eu") == 90, "the region is not full: {names:?}");
-    all_go_on(&streams)?;
+    Stream::all_go_on(&streams)?;
 
     // Drained: its connections stay, new ones go to the others.
     let drained = format!("{address}wanted = \"drain\"\n");
     scene.balancer.apply(&text.replacen(&address, &drained, 1))?;
     let names = open(&scene, &mut streams, 30)?;
     ensure!(in_region(&names, "eu1") == 0, "{names:?}");
-    all_go_on(&streams)
+    Stream::all_go_on(&streams)
 }
 
 fn isolation(sandbox: &Sandbox) -> Result<()> {
@@ -244,7 +227,7 @@ fn preference(sandbox: &Sandbox) -> Result<()> {
     let mut streams = Vec::new();
     let names = open(&scene, &mut streams, 10)?;
     ensure!(in_region(&names, "us") == 10, "{names:?}");
-    all_go_on(&streams)
+    Stream::all_go_on(&streams)
 }
 
 /// The checks of all fail, though what they serve is there.
@@ -262,12 +245,12 @@ fn last_resort(sandbox: &Sandbox) -> Result<()> {
     let mut streams = Vec::new();
     let names = open(&scene, &mut streams, 10)?;
     ensure!(in_region(&names, "eu") == 10, "{names:?}");
-    all_go_on(&streams)?;
+    Stream::all_go_on(&streams)?;
 
     (0..6).try_for_each(|number| scene.servers[number].restart())?;
     scene.wait_up(&[])?;
     let mut streams = Vec::new();
     let names = open(&scene, &mut streams, 10)?;
     ensure!(in_region(&names, "eu") == 10, "{names:?}");
-    all_go_on(&streams)
+    Stream::all_go_on(&streams)
 }

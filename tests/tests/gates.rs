@@ -16,7 +16,6 @@ use lb_common::flow_hash::FlowTuple;
 use lb_daemon::dataplane::{FlowTables, PinnedMaps, clock};
 use lb_daemon::reconcile::{GateKeeper, Round};
 use lb_tests::harness;
-use lb_tests::process::until;
 use lb_tests::random::Random;
 use lb_tests::sandbox::{self, Sandbox};
 use lb_tests::scene::{ECHO, Health, Scene, Tunnel, configuration};
@@ -70,23 +69,6 @@ fn open(scene: &Scene, number: u64) -> Result<Vec<Stream>> {
     (0..number).map(|seed| Stream::open(&scene.fabric.client, to, seed)).collect()
 }
 
-fn all_go_on(streams: &[Stream]) -> Result<()> {
-    let before: Vec<u64> = streams.iter().map(Stream::exchanged).collect();
-    until("every stream goes on", Duration::from_secs(10), || {
-        ensure!(streams.iter().all(|stream| !stream.is_lost()), "a stream is lost");
-        let mut pairs = streams.iter().zip(&before);
-        Ok(pairs.all(|(stream, before)| stream.exchanged() > before + 20_000).then_some(()))
-    })
-}
-
-fn finish(streams: Vec<Stream>) -> Result<()> {
-    for report in streams.into_iter().map(Stream::finish) {
-        let (backend, bytes) = (report.backend, report.bytes);
-        ensure!(report.lost.is_none(), "{backend}: {:?} after {bytes} bytes", report.lost);
-    }
-    Ok(())
-}
-
 /// Streams opened while a backend was drained, which takes new connections again now; some of them are
 /// not at home.
 fn away(scene: &Scene, number: u64) -> Result<Vec<Stream>> {
@@ -105,12 +87,12 @@ fn away(scene: &Scene, number: u64) -> Result<Vec<Stream>> {
 fn gate_closes(sandbox: &Sandbox) -> Result<()> {
     let mut scene = Scene::start(sandbox, "gate", Health::QUICK)?;
     let at_home = open(&scene, 20)?;
-    all_go_on(&at_home)?;
+    Stream::all_go_on(&at_home)?;
     ensure!(remembered(&scene)? == (0, vec![]), "{:?}", remembered(&scene)?);
     ensure!(count(&scene, Event::ExceptionLookup)? == 0, "a closed gate was asked");
 
     let streams = away(&scene, 40)?;
-    all_go_on(&streams)?;
+    Stream::all_go_on(&streams)?;
     let (held, gates) = remembered(&scene)?;
     // One in three has its home at eu1: of 40 at least one, at most 39, whatever the hash.
     ensure!((1..40).contains(&held) && gates == ["v4"], "{held} exceptions, {gates:?}");
@@ -118,11 +100,11 @@ fn gate_closes(sandbox: &Sandbox) -> Result<()> {
 
     // Without daemon they stay, and with the next one.
     scene.balancer.kill()?;
-    all_go_on(&streams)?;
+    Stream::all_go_on(&streams)?;
     scene.balancer.start()?;
     scene.wait_up(&[])?;
-    all_go_on(&streams)?;
-    all_go_on(&at_home)?;
+    Stream::all_go_on(&streams)?;
+    Stream::all_go_on(&at_home)?;
     ensure!(remembered(&scene)? == (held, vec!["v4".into()]), "{:?}", remembered(&scene)?);
 
     // The keeper by itself, with a clock of ours. Connections in use are kept, and after their end too
@@ -132,8 +114,8 @@ fn gate_closes(sandbox: &Sandbox) -> Result<()> {
     let nothing = Round::Done { purged: 0, closed: 0 };
     ensure!(pass(&mut keeper, in_seconds(0)?)? == nothing);
     ensure!(pass(&mut keeper, in_seconds(70)?)? == nothing);
-    all_go_on(&streams)?;
-    finish(streams)?;
+    Stream::all_go_on(&streams)?;
+    Stream::finish_all(streams)?;
     ensure!(pass(&mut keeper, in_seconds(590)?)? == nothing);
     ensure!(remembered(&scene)? == (held, vec!["v4".into()]), "{:?}", remembered(&scene)?);
     let closed = pass(&mut keeper, in_seconds(610)?)?;
@@ -144,20 +126,20 @@ fn gate_closes(sandbox: &Sandbox) -> Result<()> {
     ensure!(remembered(&scene)? == (0, vec![]), "{:?}", remembered(&scene)?);
     let asked = count(&scene, Event::ExceptionLookup)?;
     let later = open(&scene, 20)?;
-    all_go_on(&later)?;
-    all_go_on(&at_home)?;
+    Stream::all_go_on(&later)?;
+    Stream::all_go_on(&at_home)?;
     ensure!(count(&scene, Event::ExceptionLookup)? == asked, "asked with the gate closed");
 
     // It opens again.
     scene.balancer.start()?;
     scene.wait_up(&[])?;
     let streams = away(&scene, 40)?;
-    all_go_on(&streams)?;
+    Stream::all_go_on(&streams)?;
     let (held, gates) = remembered(&scene)?;
     ensure!((1..40).contains(&held) && gates == ["v4"], "{held} exceptions, {gates:?}");
-    finish(streams)?;
-    finish(later)?;
-    finish(at_home)
+    Stream::finish_all(streams)?;
+    Stream::finish_all(later)?;
+    Stream::finish_all(at_home)
 }
 
 /// A flow to the service of echoes from a client's address.
@@ -191,7 +173,7 @@ fn home(scene: &Scene, from: SocketAddr) -> Result<Placed> {
 fn who_goes(sandbox: &Sandbox) -> Result<()> {
     let mut scene = Scene::start(sandbox, "goes", Health::QUICK)?;
     let streams = away(&scene, 20)?;
-    finish(streams)?;
+    Stream::finish_all(streams)?;
     scene.balancer.kill()?;
     let vip = Tunnel::Ipip.vip();
     let mut random = Random::new(7);
@@ -257,7 +239,7 @@ fn many(sandbox: &Sandbox) -> Result<()> {
     const MANY: u64 = 400_000;
     let mut scene = Scene::start(sandbox, "many", Health::QUICK)?;
     let streams = away(&scene, 20)?;
-    finish(streams)?;
+    Stream::finish_all(streams)?;
     scene.balancer.kill()?;
     let mut tables = FlowTables::open(&scene.balancer.bpffs)?;
     let vip = Tunnel::Ipip.vip();

@@ -71,26 +71,6 @@ fn open(scene: &Scene, streams: &mut Vec<Stream>, number: u64) -> Result<()> {
     Ok(())
 }
 
-/// Waits until every stream has exchanged something since, so that each packet was decided anew.
-fn all_go_on(streams: &[Stream]) -> Result<()> {
-    let before: Vec<u64> = streams.iter().map(Stream::exchanged).collect();
-    until("every stream goes on", PATIENCE, || {
-        for stream in streams {
-            ensure!(!stream.is_lost(), "a stream on {} is lost", stream.backend());
-        }
-        let mut pairs = streams.iter().zip(&before);
-        Ok(pairs.all(|(stream, before)| stream.exchanged() > before + 20_000).then_some(()))
-    })
-}
-
-fn finish(streams: Vec<Stream>) -> Result<()> {
-    for report in streams.into_iter().map(Stream::finish) {
-        let (backend, bytes) = (report.backend, report.bytes);
-        ensure!(report.lost.is_none(), "{backend}: {:?} after {bytes} bytes", report.lost);
-    }
-    Ok(())
-}
-
 fn count(scene: &Scene, event: Event) -> Result<u64> {
     let events = PinnedMaps::open(&scene.balancer.bpffs)?.events()?;
     let found = events.iter().find(|(each, _)| *each == event);
@@ -128,7 +108,7 @@ fn changes(sandbox: &Sandbox) -> Result<()> {
     let scene = start(sandbox, "changes", &["eu3", "us3"], "12s")?;
     let mut streams = Vec::new();
     open(&scene, &mut streams, 30)?;
-    all_go_on(&streams)?;
+    Stream::all_go_on(&streams)?;
     ensure!(settling(&scene)?.is_empty());
 
     // Two backends more, other weights, another order of regions: each while the one before settles.
@@ -152,7 +132,7 @@ fn changes(sandbox: &Sandbox) -> Result<()> {
         new.iter().all(|stream| stream.backend().starts_with("us")),
         "the order is not in force"
     );
-    all_go_on(&streams)?;
+    Stream::all_go_on(&streams)?;
 
     settled(&scene)?;
     ensure!(settling(&scene)?.is_empty());
@@ -160,8 +140,8 @@ fn changes(sandbox: &Sandbox) -> Result<()> {
     let (adopted, refused) =
         (count(&scene, Event::Adopted)?, count(&scene, Event::AdoptionRefused)?);
     ensure!(adopted >= 30 && refused == 0, "{adopted} adopted, {refused} not");
-    all_go_on(&streams)?;
-    finish(streams)
+    Stream::all_go_on(&streams)?;
+    Stream::finish_all(streams)
 }
 
 fn removed(sandbox: &Sandbox) -> Result<()> {
@@ -171,7 +151,7 @@ fn removed(sandbox: &Sandbox) -> Result<()> {
     let on = |streams: &[Stream], name| streams.iter().filter(|s| s.backend() == name).count();
     ensure!(on(&streams, "eu2") > 0 && on(&streams, "eu2") < 30, "the streams are badly spread");
     scene.balancer.apply(&text(&without(&scene, &["eu2"]), "20s", "")?)?;
-    all_go_on(&streams)?;
+    Stream::all_go_on(&streams)?;
     let from = streams.len();
     open(&scene, &mut streams, 20)?;
     ensure!(on(&streams[from..], "eu2") == 0, "who is removed takes new ones");
@@ -185,8 +165,8 @@ fn removed(sandbox: &Sandbox) -> Result<()> {
         Ok(gone.iter().all(Stream::is_lost).then_some(()))
     })?;
     gone.into_iter().for_each(|stream| drop(stream.finish()));
-    all_go_on(&stay)?;
-    finish(stay)
+    Stream::all_go_on(&stay)?;
+    Stream::finish_all(stay)
 }
 
 fn region(sandbox: &Sandbox) -> Result<()> {
@@ -211,7 +191,7 @@ fn region(sandbox: &Sandbox) -> Result<()> {
     let inserted = count(&scene, Event::ExceptionInserted)?;
     let from = streams.len();
     open(&scene, &mut streams, 20)?;
-    all_go_on(&streams)?;
+    Stream::all_go_on(&streams)?;
     ensure!(streams[from..].iter().all(|stream| stream.backend().starts_with("us")));
     ensure!(count(&scene, Event::ExceptionInserted)? == inserted, "home is where it was");
 
@@ -225,10 +205,10 @@ fn region(sandbox: &Sandbox) -> Result<()> {
     open(&scene, &mut streams, 20)?;
     ensure!(streams[from..].iter().all(|stream| stream.backend().starts_with("eu")));
     settled(&scene)?;
-    all_go_on(&streams)?;
+    Stream::all_go_on(&streams)?;
     ensure!(count(&scene, Event::ExceptionRefused)? == 0);
     ensure!(count(&scene, Event::AdoptionRefused)? == 0);
-    finish(streams)?;
+    Stream::finish_all(streams)?;
 
     // When they have ended nothing is left of it, by a clock that is eleven minutes ahead.
     scene.balancer.kill()?;
@@ -252,18 +232,18 @@ fn killed(sandbox: &Sandbox) -> Result<()> {
     for _ in 0..3 {
         ensure!(versions(&scene)?.0, "it settled before the daemon could be killed");
         scene.balancer.kill()?;
-        all_go_on(&streams)?;
+        Stream::all_go_on(&streams)?;
         scene.balancer.start()?;
-        all_go_on(&streams)?;
+        Stream::all_go_on(&streams)?;
         open(&scene, &mut streams, 10)?;
     }
     until("connections are adopted", PATIENCE, || {
         Ok(settling(&scene)?.iter().any(|pool| pool["adopting"] == true).then_some(()))
     })?;
     scene.balancer.kill()?;
-    all_go_on(&streams)?;
+    Stream::all_go_on(&streams)?;
     scene.balancer.start()?;
     settled(&scene)?;
-    all_go_on(&streams)?;
-    finish(streams)
+    Stream::all_go_on(&streams)?;
+    Stream::finish_all(streams)
 }

@@ -72,14 +72,7 @@ fn through(sandbox: &Sandbox, name: &str, end: fn(&mut Scene) -> Result<()>) -> 
     ensure_answered(&attempts, begun, Instant::now(), &[])?;
     // Each attempt was one connection, none was repeated, and each was counted once.
     ensure!(connections(&scene)? == attempts.len() as u64, "{} attempts", attempts.len());
-    for report in streams.into_iter().map(Stream::finish) {
-        ensure!(
-            report.lost.is_none(),
-            "a stream on {} was lost: {:?}",
-            report.backend,
-            report.lost
-        );
-    }
+    Stream::finish_all(streams)?;
     Ok(())
 }
 

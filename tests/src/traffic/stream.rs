@@ -9,11 +9,14 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 
+use crate::process::until;
 use crate::random::Random;
 use crate::topology::Node;
 
 /// No answer for so long: the connection is lost.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Time in which streams that are not lost go on, however busy the machine is.
+const GOING_ON: Duration = Duration::from_secs(60);
 /// Time between two exchanges.
 const PACE: Duration = Duration::from_millis(5);
 
@@ -84,6 +87,32 @@ impl Stream {
         };
         let bytes = self.exchanged.load(Ordering::Relaxed);
         StreamReport { backend: self.backend, bytes, lost }
+    }
+
+    /// Waits until each has exchanged so much since that each packet of it was decided anew.
+    ///
+    /// # Errors
+    /// One of them is lost, or has not gone on in time.
+    pub fn all_go_on<'a>(streams: impl IntoIterator<Item = &'a Self>) -> Result<()> {
+        let begun: Vec<_> = streams.into_iter().map(|each| (each, each.exchanged())).collect();
+        until("every stream goes on", GOING_ON, || {
+            for (stream, _) in &begun {
+                ensure!(!stream.is_lost(), "a stream on {} is lost", stream.backend());
+            }
+            let mut all = begun.iter();
+            Ok(all.all(|(stream, before)| stream.exchanged() > before + 20_000).then_some(()))
+        })
+    }
+
+    /// Ends all of them.
+    ///
+    /// # Errors
+    /// One of them was lost before.
+    pub fn finish_all(streams: impl IntoIterator<Item = Self>) -> Result<()> {
+        for StreamReport { backend, bytes, lost } in streams.into_iter().map(Self::finish) {
+            ensure!(lost.is_none(), "a stream on {backend} was lost after {bytes} bytes: {lost:?}");
+        }
+        Ok(())
     }
 }
 

@@ -7,10 +7,10 @@ use anyhow::{Context as _, Result, ensure};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::scene::{ECHO, HTTP, Health, Scene, Tunnel};
 use lb_tests::topology::Node;
-use lb_tests::traffic::{Requests, Stream, StreamReport, ensure_answered};
+use lb_tests::traffic::{Requests, Stream, ensure_answered};
 use socket2::{Domain, Socket, Type};
 
-use super::{all_go_on, wait_for};
+use super::wait_for;
 
 const VICTIM: &str = "eu2";
 
@@ -34,7 +34,7 @@ pub(crate) fn fails_and_recovers(sandbox: &Sandbox) -> Result<()> {
         wait_for(scene, VICTIM, "unfit", words)?;
         let from = Instant::now();
         requests.wait_for(100)?;
-        all_go_on(streams.iter())?;
+        Stream::all_go_on(&streams)?;
         stretches.push((words.to_owned(), from, Instant::now()));
         Ok(())
     };
@@ -57,7 +57,7 @@ pub(crate) fn fails_and_recovers(sandbox: &Sandbox) -> Result<()> {
     scene.wait_up(&[])?;
     let back = Instant::now();
     requests.wait_for(200)?;
-    all_go_on(streams.iter())?;
+    Stream::all_go_on(&streams)?;
 
     let attempts = requests.finish()?;
     for (words, from, to) in stretches {
@@ -67,10 +67,7 @@ pub(crate) fn fails_and_recovers(sandbox: &Sandbox) -> Result<()> {
     let after = attempts.iter().filter(|attempt| attempt.at >= back);
     let by_victim = after.filter(|a| a.answer.as_deref().is_ok_and(|name| name == VICTIM)).count();
     ensure!(by_victim > 0, "{VICTIM} answers nothing after its return");
-    for StreamReport { backend, bytes, lost } in streams.into_iter().map(Stream::finish) {
-        ensure!(lost.is_none(), "a stream on {backend} was lost after {bytes} bytes: {lost:?}");
-    }
-    Ok(())
+    Stream::finish_all(streams)
 }
 
 /// A listener that nobody accepts from, and what fills its queue: further SYNs are dropped.

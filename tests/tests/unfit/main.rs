@@ -7,12 +7,11 @@ mod ways;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use lb_tests::harness;
 use lb_tests::process::until;
 use lb_tests::sandbox;
 use lb_tests::scene::Scene;
-use lb_tests::traffic::Stream;
 
 fn main() -> ExitCode {
     let sandbox = sandbox::enter();
@@ -47,15 +46,4 @@ fn wait_for(scene: &Scene, name: &str, state: &str, words: &str) -> Result<()> {
         Ok(addresses.iter().all(so).then_some(()))
     });
     waited.with_context(|| scene.balancer.cli(&["status"]).unwrap_or_else(|e| e.to_string()))
-}
-
-/// Waits until every stream has exchanged something since, so that each packet was decided anew.
-fn all_go_on<'a>(streams: impl Iterator<Item = &'a Stream> + Clone) -> Result<()> {
-    let before: Vec<u64> = streams.clone().map(Stream::exchanged).collect();
-    until("every stream goes on", Duration::from_secs(20), || {
-        let mut all = streams.clone().zip(&before);
-        let lost = streams.clone().find(|stream| stream.is_lost()).map(Stream::backend);
-        ensure!(lost.is_none(), "a stream on {lost:?} is lost");
-        Ok(all.all(|(stream, before)| stream.exchanged() > before + 20_000).then_some(()))
-    })
 }

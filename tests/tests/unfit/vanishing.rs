@@ -8,9 +8,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 use lb_tests::process::until;
 use lb_tests::sandbox::Sandbox;
 use lb_tests::scene::{ECHO, Health, Scene, Tunnel};
-use lb_tests::traffic::{Stream, StreamReport};
+use lb_tests::traffic::Stream;
 
-use super::{all_go_on, wait_for};
+use super::wait_for;
 
 /// Longest wait for an answer of any kind.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -36,7 +36,7 @@ pub(crate) fn unfit_first(sandbox: &Sandbox) -> Result<()> {
     let number = scene.number(unfit)?;
     scene.servers[number].kill()?;
     wait_for(&scene, unfit, "unfit", "connection refused")?;
-    all_go_on(streams.iter())?;
+    Stream::all_go_on(&streams)?;
     exchange(&mut on_unfit)?;
     ensure!(owner(&scene, &on_unfit, true)? == unfit, "an open connection left an unfit host");
     ensure!(owner(&scene, &on_unfit, false)? != unfit, "a new connection goes to an unfit host");
@@ -53,7 +53,7 @@ pub(crate) fn unfit_first(sandbox: &Sandbox) -> Result<()> {
         let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
         ensure!(kind == Some(ErrorKind::ConnectionReset), "{name}: {error:#}");
     }
-    all_go_on(streams.iter().filter(|stream| ![unfit, up].contains(&stream.backend())))?;
+    Stream::all_go_on(streams.iter().filter(|stream| ![unfit, up].contains(&stream.backend())))?;
 
     // There again, its application not yet: unfit first.
     scene.fabric.backends[number].plug_in()?;
@@ -61,13 +61,9 @@ pub(crate) fn unfit_first(sandbox: &Sandbox) -> Result<()> {
     scene.fabric.backends[other].plug_in()?;
     scene.servers[number].restart()?;
     scene.wait_up(&[])?;
-    all_go_on(streams.iter().filter(|stream| ![unfit, up].contains(&stream.backend())))?;
-    for StreamReport { backend, bytes, lost } in streams.into_iter().map(Stream::finish) {
-        if ![unfit, up].contains(&backend.as_str()) {
-            ensure!(lost.is_none(), "a stream on {backend} was lost after {bytes} bytes: {lost:?}");
-        }
-    }
-    Ok(())
+    Stream::all_go_on(streams.iter().filter(|stream| ![unfit, up].contains(&stream.backend())))?;
+    streams.retain(|stream| ![unfit, up].contains(&stream.backend()));
+    Stream::finish_all(streams)
 }
 
 /// A connection to a backend on which nothing is said unasked.
