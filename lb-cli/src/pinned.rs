@@ -1,14 +1,12 @@
 //! The balancer's maps and the names of what is in them, read without the daemon.
 
-use lb_common::abi::{
-    backend::Backend,
-    service::{ServiceKey, address_of},
-};
 use lb_daemon::{
     causes,
     dataplane::{MapsError, PinnedMaps, Pins, Role},
     directory::{Directory, DirectoryError},
 };
+
+pub(crate) use lb_daemon::names::address;
 
 use crate::{arguments::Options, exit::Exit, failure::Failure, names::Names};
 
@@ -71,29 +69,7 @@ pub(crate) fn failure(error: &MapsError) -> Failure {
     }
 }
 
-/// A backend's address as text.
-pub(crate) fn address(backend: &Backend) -> String {
-    address_of(&backend.address, backend.version).to_string()
-}
-
-/// A service's address and port as text.
-pub(crate) fn endpoint(key: &ServiceKey) -> String {
-    std::net::SocketAddr::new(key.ip(), u16::from_be(key.port)).to_string()
-}
-
-/// A service's protocol as text.
-pub(crate) fn protocol(key: &ServiceKey) -> String {
-    match key.protocol {
-        6 => "tcp".into(),
-        17 => "udp".into(),
-        other => other.to_string(),
-    }
-}
-
 /// Indices of the published pools, in order of their names.
 pub(crate) fn pools(maps: &PinnedMaps, names: &Names) -> Vec<u32> {
-    let mut published: Vec<_> =
-        (0..maps.pool_count()).filter(|&pool| maps.pool(pool).current() != 0).collect();
-    published.sort_by_key(|&pool| names.pool(pool));
-    published
+    names.pools(maps)
 }

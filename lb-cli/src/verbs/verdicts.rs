@@ -1,6 +1,7 @@
 //! `spillway verdicts`: what can become of a packet. `docs/verdicts.md` is this answer.
 
-use lb_common::abi::verdict::{Action, Verdict};
+use lb_common::abi::verdict::Verdict;
+use lb_daemon::stats::{action_word, sentence};
 use serde::Serialize;
 
 use crate::{
@@ -30,23 +31,13 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     print(&Verdicts::all(), options.output)
 }
 
-/// What the driver does, in a word.
-pub(crate) fn action_word(action: Action) -> &'static str {
-    match action {
-        Action::Pass => "pass",
-        Action::Drop => "drop",
-        Action::Transmit => "transmit",
-        Action::Redirect => "redirect",
-    }
-}
-
 impl Verdicts {
     fn all() -> Self {
         let row = |verdict: &Verdict| Row {
             number: *verdict as u32,
             name: verdict.name(),
             action: action_word(verdict.action()),
-            meaning: verdict.meaning().split_whitespace().collect::<Vec<_>>().join(" "),
+            meaning: sentence(verdict.meaning()),
         };
         Self(Verdict::ALL.iter().map(row).collect())
     }

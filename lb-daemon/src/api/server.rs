@@ -6,7 +6,7 @@ use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
 
 use super::service::Api;
-use crate::{command::Commands, stop::Stop};
+use crate::{command::Commands, stats, stop::Stop};
 
 /// Largest request and answer, bytes: a configuration with every backend there is room for.
 const LARGEST: usize = 64 << 20;
@@ -26,9 +26,10 @@ pub struct ServeError(#[from] tonic::transport::Error);
 pub async fn serve(
     listener: UnixListener,
     commands: Commands,
+    counters: stats::Source,
     stop: Stop,
 ) -> Result<(), ServeError> {
-    let service = SpillwayServer::new(Api::new(commands, stop.clone()))
+    let service = SpillwayServer::new(Api::new(commands, counters, stop.clone()))
         .max_decoding_message_size(LARGEST)
         .max_encoding_message_size(LARGEST);
     let calls = Server::builder()

@@ -2,7 +2,8 @@
 
 use spillway_proto::v1::{
     ApplyRequest, ApplyResponse, ListRequest, ListResponse, RegionsRequest, RegionsResponse,
-    StatusRequest, StatusResponse, WatchRequest, spillway_server::Spillway,
+    StatsRequest, StatsResponse, StatusRequest, StatusResponse, WatchRequest,
+    spillway_server::Spillway,
 };
 use tonic::{Request, Response, Status};
 
@@ -11,7 +12,9 @@ use super::{
     watch::{self, WatchStream},
 };
 use crate::{
+    causes,
     command::{Apply, Commands},
+    stats,
     stop::Stop,
 };
 
@@ -19,12 +22,13 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Api {
     commands: Commands,
+    counters: stats::Source,
     stop: Stop,
 }
 
 impl Api {
-    pub(super) fn new(commands: Commands, stop: Stop) -> Self {
-        Self { commands, stop }
+    pub(super) fn new(commands: Commands, counters: stats::Source, stop: Stop) -> Self {
+        Self { commands, counters, stop }
     }
 }
 
@@ -63,5 +67,17 @@ impl Spillway for Api {
         let subscription = self.commands.watch().await??;
         let stream = watch::stream(self.commands.clone(), subscription, self.stop.clone());
         Ok(Response::new(stream))
+    }
+
+    async fn stats(&self, _: Request<StatsRequest>) -> Result<Response<StatsResponse>, Status> {
+        let counters = self.counters.clone();
+        let read = tokio::task::spawn_blocking(move || counters.read()).await;
+        match read {
+            Ok(Ok(stats)) => Ok(Response::new(stats.into())),
+            Ok(Err(error)) => {
+                Err(Status::unavailable(format!("the counters: {}", causes::of(&error))))
+            }
+            Err(error) => Err(Status::internal(format!("the counters: {error}"))),
+        }
     }
 }

@@ -1,6 +1,12 @@
 //! What reconciling asks of limits and hosts.
 
-use lb_common::abi::{host::HostWord, limits::MAX_BACKENDS, meter::LimitWord};
+use lb_common::abi::{
+    clock::Coarse,
+    host::HostWord,
+    limits::MAX_BACKENDS,
+    meter::LimitWord,
+    record::{CELLS_PER_LINE, Record},
+};
 
 use super::{WritableMaps, maps::Maps, raw::Mapping};
 
@@ -22,6 +28,19 @@ impl<M: AsRef<Mapping>> Maps<M> {
     /// A meter's limit; a meter out of range has none.
     pub fn limit(&self, meter: u32) -> LimitWord {
         self.meter(meter).map_or(LimitWord::UNLIMITED, |meter| LimitWord(meter.limit))
+    }
+
+    /// Cells of records that are young enough to count at `now`, and cells in all. Reads the whole
+    /// table of lines, 8 MiB.
+    pub fn records_held(&self, now: Coarse) -> (u64, u64) {
+        let lines = self.records.entries();
+        let cells = (0..lines).filter_map(|line| self.records.get(line)).flat_map(|line| {
+            let cell =
+                move |at: usize| Record { who: line.words[2 * at], what: line.words[2 * at + 1] };
+            (0..CELLS_PER_LINE as usize).map(cell)
+        });
+        let held = cells.filter(|record| !record.is_expired(now)).count();
+        (held as u64, u64::from(lines) * u64::from(CELLS_PER_LINE))
     }
 
     /// The hosts that are not gone, by backend index.

@@ -46,5 +46,5 @@ pub use raw::{Mapping, MappingMut};
 pub use receiver::{AllowLists, Prefix, PrefixError, Receiver, ReceiverMaps};
 pub use rooms::Rooms;
 pub use tables::{NewTable, TableName};
-pub use view::{PoolView, ServiceView};
+pub use view::{PoolMembers, PoolView, ServiceView};
 pub use writable::WritableMaps;

@@ -41,6 +41,15 @@ pub struct ServiceView<'m, M = Mapping> {
     pool: PoolView,
 }
 
+/// Who is in a pool at one moment: what reading counters needs, and no table.
+#[derive(Clone, Debug, Default)]
+pub struct PoolMembers {
+    /// The current descriptor's groups in their order, each with its index.
+    pub groups: Vec<(u32, Group)>,
+    /// The backends of their members, and of those of the former descriptor's, by index.
+    pub backends: HashMap<u32, Backend>,
+}
+
 /// What a pool's word named at one moment.
 #[derive(Debug)]
 pub struct PoolView {
@@ -75,17 +84,56 @@ impl<M: AsRef<Mapping>> Maps<M> {
     /// # Errors
     /// [`MapsError::Changing`] where the pool changed each time it was read, or as [`Maps::table`].
     pub fn pool_view(&self, index: u32) -> Result<Option<PoolView>, MapsError> {
+        self.settled(index, |line| self.read_pool(line))
+    }
+
+    /// Who is in a pool; `None` where its word names nothing. Opens no table, so it costs no system
+    /// call.
+    ///
+    /// # Errors
+    /// [`MapsError::Changing`] where the pool changed each time it was read.
+    pub fn pool_members(&self, index: u32) -> Result<Option<PoolMembers>, MapsError> {
+        self.settled(index, |line| Ok(self.read_members(line)))
+    }
+
+    /// What is read of a pool while its word stays the same.
+    fn settled<T>(
+        &self,
+        index: u32,
+        read: impl Fn(PoolLine) -> Result<Option<T>, MapsError>,
+    ) -> Result<Option<T>, MapsError> {
         for _ in 0..ATTEMPTS {
             let line = self.pool_line(index);
             if line.versions().current() == 0 {
                 return Ok(None);
             }
-            let read = self.read_pool(line);
+            let read = read(line);
             if self.pool(index) == line.versions() {
                 return read;
             }
         }
         Err(MapsError::Changing { pool: index })
+    }
+
+    fn read_members(&self, line: PoolLine) -> Option<PoolMembers> {
+        let word = line.versions();
+        let groups = self.groups_of(&self.descriptor(word.current())?);
+        let former = Some(word.former()).filter(|former| *former != 0);
+        let former = former.and_then(|former| self.descriptor(former));
+        let formers = former.map(|former| self.groups_of(&former)).unwrap_or_default();
+        let mut backends = HashMap::new();
+        for (_, group) in groups.iter().chain(&formers) {
+            self.add_backends(group, &mut backends);
+        }
+        Some(PoolMembers { groups, backends })
+    }
+
+    fn add_backends(&self, group: &Group, backends: &mut HashMap<u32, Backend>) {
+        for rank in 0..group.head.member_count {
+            let member = self.member(group.head.members.saturating_add(rank));
+            let index = member.map_or(0, MemberWord::backend);
+            backends.extend(self.backend(index).map(|backend| (index, backend)));
+        }
     }
 
     fn read_pool(&self, line: PoolLine) -> Result<Option<PoolView>, MapsError> {
@@ -102,11 +150,7 @@ impl<M: AsRef<Mapping>> Maps<M> {
             if let Entry::Vacant(entry) = tables.entry(table) {
                 entry.insert(self.table(table, group.head.slots)?);
             }
-            for rank in 0..group.head.member_count {
-                let member = self.member(group.head.members.saturating_add(rank));
-                let index = member.map_or(0, MemberWord::backend);
-                backends.extend(self.backend(index).map(|backend| (index, backend)));
-            }
+            self.add_backends(group, &mut backends);
         }
         Ok(Some(PoolView { line, descriptor, former, groups, tables, backends }))
     }

@@ -16,6 +16,7 @@ use crate::{
     plan::Sources,
     reconcile::{GateKeeper, Reconciler},
     state::{Ended, Inbox, Sensors, Settings, State},
+    stats,
     stop::Stopper,
     watchdog::Watchdog,
 };
@@ -45,6 +46,10 @@ pub(super) async fn run(arguments: BalancerArguments) -> Result<(), Failure> {
     let (resolved, next_hops) = mpsc::channel(NEWS);
     let sensors = Sensors::default();
     let (targets, addresses) = (sensors.targets.subscribe(), sensors.next_hops.subscribe());
+    let counters = stats::Source {
+        bpffs: options.bpffs.clone(),
+        state_directory: arguments.state_dir.clone(),
+    };
     let settings =
         Settings { region: arguments.region, sources, state_directory: arguments.state_dir };
     let state = State::start(settings, store, Packets::new(reconciler, attached), sensors)
@@ -58,7 +63,7 @@ pub(super) async fn run(arguments: BalancerArguments) -> Result<(), Failure> {
     let (mut state, thread) = on_own_thread("state", state)?;
     let keeper = GateKeeper::open(&options.bpffs).map_err(|error| Failure::of("gates", &error))?;
     let (mut gates, gate_thread) = on_own_thread("gates", keeper.run(rounds, stop.clone().wait()))?;
-    let mut server = tokio::spawn(api::serve(listener, commands, stop.clone()));
+    let mut server = tokio::spawn(api::serve(listener, commands, counters, stop.clone()));
     let feeding = tokio::spawn(watchdog.run(first, stop.wait()));
 
     let end = tokio::select! {

@@ -807,6 +807,153 @@ pub struct GenerationChange {
     #[prost(message, repeated, tag = "2")]
     pub changes: ::prost::alloc::vec::Vec<Change>,
 }
+/// Nothing to say.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StatsRequest {}
+/// What this balancer's packet path counted. Each counter counts from when its object was made, and
+/// stays over restarts of the daemon.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StatsResponse {
+    /// Packets by verdict, all verdicts, by number. docs/verdicts.md has their meanings.
+    #[prost(message, repeated, tag = "1")]
+    pub verdicts: ::prost::alloc::vec::Vec<VerdictStats>,
+    /// Traffic by service, by address and port.
+    #[prost(message, repeated, tag = "2")]
+    pub services: ::prost::alloc::vec::Vec<ServiceStats>,
+    /// Traffic by backend address, over all pools that have it.
+    #[prost(message, repeated, tag = "3")]
+    pub backends: ::prost::alloc::vec::Vec<BackendStats>,
+    /// New connections by pool, and within a pool in the order in which this balancer asks its regions.
+    #[prost(message, repeated, tag = "4")]
+    pub groups: ::prost::alloc::vec::Vec<GroupStats>,
+    /// Tables of what is remembered of connections.
+    #[prost(message, repeated, tag = "5")]
+    pub tables: ::prost::alloc::vec::Vec<TableStats>,
+    /// How fast exceptions may be added.
+    #[prost(message, repeated, tag = "6")]
+    pub budgets: ::prost::alloc::vec::Vec<BudgetStats>,
+    /// Events, all of them, by number. docs/operations.md has their meanings.
+    #[prost(message, repeated, tag = "7")]
+    pub events: ::prost::alloc::vec::Vec<EventStats>,
+    /// Pools some of whose connections may be away from home, by name. Empty: none.
+    #[prost(string, repeated, tag = "8")]
+    pub open_gates: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// Packets under one verdict.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct VerdictStats {
+    /// The verdict, as in docs/verdicts.md.
+    #[prost(string, tag = "1")]
+    pub verdict: ::prost::alloc::string::String,
+    /// "pass", "drop", "transmit" or "redirect".
+    #[prost(string, tag = "2")]
+    pub action: ::prost::alloc::string::String,
+    /// Packets.
+    #[prost(uint64, tag = "3")]
+    pub packets: u64,
+    /// Bytes of the frames as they came in.
+    #[prost(uint64, tag = "4")]
+    pub bytes: u64,
+}
+/// Packets that were forwarded.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Traffic {
+    /// Packets.
+    #[prost(uint64, tag = "1")]
+    pub packets: u64,
+    /// Bytes of the frames as they came in.
+    #[prost(uint64, tag = "2")]
+    pub bytes: u64,
+    /// SYNs among them, repeated ones included.
+    #[prost(uint64, tag = "3")]
+    pub connections: u64,
+}
+/// Traffic of a service.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ServiceStats {
+    /// Name.
+    #[prost(string, tag = "1")]
+    pub service: ::prost::alloc::string::String,
+    /// Address and port, "192.0.2.1:80" or "\[2001:db8::1\]:80".
+    #[prost(string, tag = "2")]
+    pub endpoint: ::prost::alloc::string::String,
+    /// "tcp" or "udp".
+    #[prost(string, tag = "3")]
+    pub protocol: ::prost::alloc::string::String,
+    /// Pool.
+    #[prost(string, tag = "4")]
+    pub pool: ::prost::alloc::string::String,
+    /// What was counted. Always set.
+    #[prost(message, optional, tag = "5")]
+    pub traffic: ::core::option::Option<Traffic>,
+}
+/// Traffic of a backend.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BackendStats {
+    /// Address.
+    #[prost(string, tag = "1")]
+    pub backend: ::prost::alloc::string::String,
+    /// Names of the pools that have it.
+    #[prost(string, repeated, tag = "2")]
+    pub pools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What was counted, over all of these. Always set.
+    #[prost(message, optional, tag = "3")]
+    pub traffic: ::core::option::Option<Traffic>,
+}
+/// New connections of a group: a pool's backends in one region.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GroupStats {
+    /// Pool.
+    #[prost(string, tag = "1")]
+    pub pool: ::prost::alloc::string::String,
+    /// Region.
+    #[prost(string, tag = "2")]
+    pub region: ::prost::alloc::string::String,
+    /// What was counted. Always set.
+    #[prost(message, optional, tag = "3")]
+    pub counters: ::core::option::Option<RegionCounters>,
+}
+/// A table of what is remembered of connections.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TableStats {
+    /// "exceptions": open connections away from home. "udp_flows": flows of tracked UDP services.
+    /// "records": what SYNs of the last 64 s decided.
+    #[prost(string, tag = "1")]
+    pub table: ::prost::alloc::string::String,
+    /// "ipv4", "ipv6", or "both".
+    #[prost(string, tag = "2")]
+    pub ip: ::prost::alloc::string::String,
+    /// Entries that are there.
+    #[prost(uint64, tag = "3")]
+    pub held: u64,
+    /// Entries there is room for.
+    #[prost(uint64, tag = "4")]
+    pub room: u64,
+}
+/// How fast a table of exceptions may be filled.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BudgetStats {
+    /// "exceptions": by connections that are placed away from home. "adoptions": by those that a change of
+    /// home finds open.
+    #[prost(string, tag = "1")]
+    pub budget: ::prost::alloc::string::String,
+    /// "ipv4" or "ipv6".
+    #[prost(string, tag = "2")]
+    pub ip: ::prost::alloc::string::String,
+    /// Insertions a second. Unset: as many as come. 0: none.
+    #[prost(double, optional, tag = "3")]
+    pub per_second: ::core::option::Option<f64>,
+}
+/// How often something happened.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EventStats {
+    /// What, as in docs/operations.md.
+    #[prost(string, tag = "1")]
+    pub event: ::prost::alloc::string::String,
+    /// How often.
+    #[prost(uint64, tag = "2")]
+    pub count: u64,
+}
 /// Generated client implementations.
 pub mod spillway_client {
     #![allow(
@@ -1021,6 +1168,28 @@ pub mod spillway_client {
                 .insert(GrpcMethod::new("spillway.v1.Spillway", "Watch"));
             self.inner.server_streaming(req, path, codec).await
         }
+        /// What the packet path counted. UNAVAILABLE: its maps cannot be read.
+        pub async fn stats(
+            &mut self,
+            request: impl tonic::IntoRequest<super::StatsRequest>,
+        ) -> std::result::Result<tonic::Response<super::StatsResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Spillway/Stats",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Spillway", "Stats"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -1074,6 +1243,11 @@ pub mod spillway_server {
             &self,
             request: tonic::Request<super::WatchRequest>,
         ) -> std::result::Result<tonic::Response<Self::WatchStream>, tonic::Status>;
+        /// What the packet path counted. UNAVAILABLE: its maps cannot be read.
+        async fn stats(
+            &self,
+            request: tonic::Request<super::StatsRequest>,
+        ) -> std::result::Result<tonic::Response<super::StatsResponse>, tonic::Status>;
     }
     /// The balancer's daemon.
     #[derive(Debug)]
@@ -1366,6 +1540,49 @@ pub mod spillway_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Spillway/Stats" => {
+                    #[allow(non_camel_case_types)]
+                    struct StatsSvc<T: Spillway>(pub Arc<T>);
+                    impl<T: Spillway> tonic::server::UnaryService<super::StatsRequest>
+                    for StatsSvc<T> {
+                        type Response = super::StatsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::StatsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Spillway>::stats(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = StatsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

@@ -1,9 +1,11 @@
 //! What a receiver did, and what it lets through.
 
-use lb_daemon::dataplane::{AllowLists, MapsError, ReceiverMaps, Role};
-use serde::Serialize;
+use lb_daemon::{
+    dataplane::{MapsError, Role},
+    stats::ReceiverStats,
+};
 
-use super::verdict::Verdicts;
+use super::verdict;
 use crate::{
     arguments::Options,
     failure::Failure,
@@ -11,41 +13,18 @@ use crate::{
     pinned,
 };
 
-/// The answer of a backend.
-#[derive(Serialize)]
-pub(super) struct Receiver {
-    verdicts: Verdicts,
-    /// Prefixes that tunnel packets may come from.
-    sources: Vec<String>,
-    /// VIPs that they may be for.
-    vips: Vec<String>,
+/// Reads the receiver's maps.
+pub(super) fn read(options: &Options) -> Result<ReceiverStats, Failure> {
+    ReceiverStats::read(&options.bpffs).map_err(|error| match error {
+        MapsError::Missing { .. } => pinned::nothing_pinned(options, Role::Receiver),
+        error => pinned::failure(&error),
+    })
 }
 
-impl Receiver {
-    /// Reads the receiver's maps.
-    pub(super) fn read(options: &Options) -> Result<Self, Failure> {
-        let maps = ReceiverMaps::open(&options.bpffs).map_err(|error| match error {
-            MapsError::Missing { .. } => pinned::nothing_pinned(options, Role::Receiver),
-            error => pinned::failure(&error),
-        })?;
-        let read = || Ok((maps.verdicts()?, maps.allowed()?));
-        let (verdicts, allowed) = read().map_err(|error| pinned::failure(&error))?;
-        Ok(Self::new(verdicts.into_iter().collect(), &allowed))
-    }
-
-    fn new(verdicts: Verdicts, allowed: &AllowLists) -> Self {
-        Self {
-            verdicts,
-            sources: allowed.sources.iter().map(ToString::to_string).collect(),
-            vips: allowed.vips.iter().map(ToString::to_string).collect(),
-        }
-    }
-}
-
-impl Report for Receiver {
+impl Report for ReceiverStats {
     fn table(&self) -> String {
         let allowed = [("sources", self.sources.join(", ")), ("vips", self.vips.join(", "))];
-        format!("{}\n{}", fields(&allowed), self.verdicts.table())
+        format!("{}\n{}", fields(&allowed), verdict::table(&self.verdicts))
     }
 }
 
@@ -58,12 +37,13 @@ mod tests {
     #[test]
     fn a_receiver_shows_what_it_lets_through_and_what_became_of_it() {
         let counter = VerdictCounter { packets: 7, bytes: 700 };
-        let allowed = AllowLists {
-            sources: ["10.0.0.2/32", "fd00::/64"].map(|p| p.parse().unwrap()).into(),
-            vips: ["203.0.113.1", "2001:db8:f::1"].map(|p| p.parse().unwrap()).into(),
+        let receiver = ReceiverStats {
+            verdicts: [(Verdict::Decapsulated, counter), (Verdict::NotTunnel, counter)]
+                .map(Into::into)
+                .into(),
+            sources: ["10.0.0.2/32", "fd00::/64"].map(Into::into).into(),
+            vips: ["203.0.113.1", "2001:db8:f::1"].map(Into::into).into(),
         };
-        let verdicts = [(Verdict::Decapsulated, counter), (Verdict::NotTunnel, counter)];
-        let receiver = Receiver::new(verdicts.into_iter().collect(), &allowed);
         assert_eq!(
             receiver.table(),
             "\

@@ -1,6 +1,7 @@
 //! Between protobuf messages and our own types. Nothing else in the daemon sees protobuf.
 
 mod answer;
+mod counted;
 mod demand;
 mod document;
 mod invalid;

@@ -157,3 +157,12 @@ async fn large_configurations_pass_both_ways() {
     assert_eq!(status.backends.len(), 60_000);
     assert!(prost::Message::encoded_len(&status) > USUAL);
 }
+
+#[tokio::test]
+async fn counters_that_cannot_be_read_are_named() {
+    let daemon = Daemon::start();
+    let status = daemon.client().await.stats(v1::StatsRequest {}).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable);
+    let message = status.message();
+    assert!(message.starts_with("the counters: ") && message.contains("/bpf/"), "{message}");
+}

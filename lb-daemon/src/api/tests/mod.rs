@@ -23,6 +23,7 @@ use crate::{
     model::Name,
     net::NextHopChange,
     state::{Ended, Inbox, Sensors, Settings, State, twin::Twin},
+    stats,
     stop::{Stop, Stopper},
     store::Store,
     watchdog::Watchdog,
@@ -97,9 +98,12 @@ fn serving(
     stop: Stop,
 ) -> JoinHandle<Result<(), ServeError>> {
     let (socket, listener) = Socket::bind(path).unwrap();
+    // No packet path is pinned there.
+    let nowhere = path.with_file_name("bpf");
+    let counters = stats::Source { bpffs: nowhere.clone(), state_directory: nowhere };
     tokio::spawn(async move {
         let _socket = socket;
-        serve(listener, commands, stop).await
+        serve(listener, commands, counters, stop).await
     })
 }
 
