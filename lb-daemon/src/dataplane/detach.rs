@@ -9,7 +9,7 @@ use super::{BpffsError, Pins, Role, attach::remove_link, bpffs::PinsLock, pins::
 pub struct Detached {
     /// Interfaces that had the role's program, by name.
     pub interfaces: Vec<String>,
-    /// Maps, counters among them.
+    /// Maps, counters among them; tables are not counted.
     pub maps: u32,
 }
 
@@ -35,10 +35,19 @@ pub fn detach(bpffs: &Path, role: Role) -> Result<Detached, BpffsError> {
         remove(&pin, fs::remove_file(&pin))?;
         detached.maps += 1;
     }
+    let inner = pins.all_inner();
+    for array in files(&inner)? {
+        let array = inner.join(array);
+        for index in files(&array)? {
+            let pin = array.join(index);
+            remove(&pin, fs::remove_file(&pin))?;
+        }
+        remove(&array, fs::remove_dir(&array))?;
+    }
     for program in [pins.program(), pins.next_program()] {
         remove(&program, fs::remove_file(&program))?;
     }
-    for directory in [&pins.maps(), &pins.links(), pins.root()] {
+    for directory in [&inner, &pins.maps(), &pins.links(), pins.root()] {
         remove(directory, fs::remove_dir(directory))?;
     }
     drop(lock);

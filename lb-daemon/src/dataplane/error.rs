@@ -63,13 +63,21 @@ pub enum MapsError {
         /// What the kernel answered.
         source: io::Error,
     },
-    /// A group names a slot table that is not there.
+    /// A group names a slot table that is not there, or that has lost its pin.
     #[error("map {map}: no table at index {index}")]
     NoTable {
         /// Name of the map.
         map: &'static str,
         /// Index in it.
         index: u32,
+    },
+    /// A table's pin cannot be made or removed.
+    #[error("{}", .path.display())]
+    Pin {
+        /// The pin.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
     },
     /// A reader was overtaken by changes every time.
     #[error("pool {pool}: changed each time it was read")]

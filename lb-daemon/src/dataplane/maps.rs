@@ -2,7 +2,7 @@
 
 use std::{fmt, io, path::Path};
 
-use aya::maps::{ArrayOfMaps, DevMapHash, HashMap, MapData, MapError, PerCpuArray};
+use aya::maps::{DevMapHash, HashMap, MapData, MapError, PerCpuArray};
 use lb_common::abi::{
     backend::Backend,
     counter::{GroupCounter, TrafficCounter, VerdictCounter},
@@ -30,6 +30,7 @@ use lb_common::flow_hash::FlowTuple;
 
 use super::{
     ArrayView, MapsError, Role,
+    inner::InnerMaps,
     opener::{Access, Opener},
     raw::Mapping,
 };
@@ -66,8 +67,8 @@ pub struct Maps<M> {
     pub(super) backends: ArrayView<Backend, M>,
     pub(super) next_hops: ArrayView<u64, M>,
     pub(super) interfaces: ArrayView<u64, M>,
-    pub(super) tables: ArrayOfMaps<MapData>,
-    pub(super) sized_tables: ArrayOfMaps<MapData>,
+    pub(super) tables: InnerMaps,
+    pub(super) sized_tables: InnerMaps,
     pub(super) devices: DevMapHash<MapData>,
     pub(super) verdict_counters: PerCpuArray<MapData, [u64; VERDICT]>,
     pub(super) service_counters: PerCpuArray<MapData, [u64; TRAFFIC]>,
@@ -113,8 +114,8 @@ impl<M: Access> Maps<M> {
             backends: pins.array(names::BACKENDS)?,
             next_hops: pins.array(names::NEXT_HOPS)?,
             interfaces: pins.array(names::INTERFACES)?,
-            tables: pins.typed(names::TABLES)?,
-            sized_tables: pins.typed(names::SIZED_TABLES)?,
+            tables: pins.inner(names::TABLES)?,
+            sized_tables: pins.inner(names::SIZED_TABLES)?,
             devices: pins.typed(names::DEVICES)?,
             verdict_counters: pins.typed(names::VERDICT_COUNTERS)?,
             service_counters: pins.typed(names::SERVICE_COUNTERS)?,
@@ -278,14 +279,9 @@ impl<M: AsRef<Mapping>> Maps<M> {
     /// # Errors
     /// [`MapsError::NoTable`], or what the kernel answers.
     pub fn table(&self, table: TableRef, slots: u32) -> Result<SlotTable, MapsError> {
-        let (outer, map) = match table.is_sized() {
-            false => (&self.tables, names::TABLES),
-            true => (&self.sized_tables, names::SIZED_TABLES),
-        };
-        let inner = outer.get(&table.index(), 0).map_err(|source| match source {
-            MapError::KeyNotFound => MapsError::NoTable { map, index: table.index() },
-            source => of(map)(source),
-        })?;
+        let outer = if table.is_sized() { &self.sized_tables } else { &self.tables };
+        let (map, index) = (outer.name(), table.index());
+        let inner = outer.get(index)?.ok_or(MapsError::NoTable { map, index })?;
         SlotTable::open(&inner, slots).map_err(|source| MapsError::Call { map, source })
     }
 

@@ -12,6 +12,7 @@ mod detach;
 mod error;
 mod flow_table;
 mod gates;
+mod inner;
 mod layout;
 mod link_state;
 mod loader;

@@ -12,7 +12,9 @@ use aya::{
 use lb_common::abi::pod::Pod;
 
 use super::{
-    ArrayView, MapsError, Pins, Role, layout,
+    ArrayView, MapsError, Pins, Role,
+    inner::InnerMaps,
+    layout,
     raw::{Mapping, MappingMut},
 };
 
@@ -69,6 +71,11 @@ impl Opener {
         self.open(name).map(|(map, _, _)| map)
     }
 
+    /// An array of maps with what stands in it.
+    pub(super) fn inner(&self, name: &'static str) -> Result<InnerMaps, MapsError> {
+        Ok(InnerMaps::new(name, self.data(name)?, self.pins.inner(name)))
+    }
+
     /// An array map in memory. The map may be closed then: the mapping keeps it.
     pub(super) fn array<T: Pod, M: Access>(
         &self,
@@ -94,7 +101,7 @@ impl Opener {
     }
 }
 
-fn why(path: PathBuf, error: MapError) -> MapsError {
+pub(super) fn why(path: PathBuf, error: MapError) -> MapsError {
     let kind = match &error {
         MapError::SyscallError(SyscallError { io_error, .. }) => io_error.kind(),
         _ => io::ErrorKind::Other,

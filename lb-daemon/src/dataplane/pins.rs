@@ -38,7 +38,8 @@ impl fmt::Display for Role {
     }
 }
 
-/// The pins of one role: `BPFFS/spillway/ROLE-vLAYOUT/{maps/NAME, links/INTERFACE, program}`.
+/// The pins of one role: `BPFFS/spillway/ROLE-vLAYOUT/{maps/NAME, links/INTERFACE, program}`, and of
+/// a balancer `inner/NAME/INDEX`, what stands at an index of an array of maps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pins {
     root: PathBuf,
@@ -68,6 +69,16 @@ impl Pins {
     /// A map's pin.
     pub fn map(&self, name: &str) -> PathBuf {
         self.maps().join(name)
+    }
+
+    /// The directory of what stands in arrays of maps.
+    pub(super) fn all_inner(&self) -> PathBuf {
+        self.root.join("inner")
+    }
+
+    /// The directory of what stands in one array of maps, by index.
+    pub(super) fn inner(&self, name: &str) -> PathBuf {
+        self.all_inner().join(name)
     }
 
     /// The directory of the links.

@@ -15,6 +15,7 @@ use lb_common::abi::{
 
 use super::{
     MapsError,
+    inner::InnerMaps,
     layout::{INNER_MAP, MMAPABLE},
     maps::of,
     opener::Opener,
@@ -80,8 +81,7 @@ pub struct NewTable {
 pub(super) struct TableMap {
     name: &'static str,
     outer: ArrayOfMaps<MapData>,
-    /// The same map: aya hides the descriptor of the typed one.
-    fd: MapData,
+    inner: InnerMaps,
     spare: MapData,
     flags: u32,
 }
@@ -104,26 +104,34 @@ impl TableMap {
     }
 
     fn open(pins: &Opener, name: &'static str, slots: u32, flags: u32) -> Result<Self, MapsError> {
-        let (mut outer, fd): (ArrayOfMaps<MapData>, _) = (pins.typed(name)?, pins.data(name)?);
-        let spare = match outer.get(&SPARE, 0) {
-            Err(MapError::KeyNotFound) => create("spare", slots, flags)
-                .and_then(|inner| outer.set(SPARE, &inner, 0).map(|()| inner)),
-            there => there,
+        let (mut outer, inner): (ArrayOfMaps<MapData>, _) = (pins.typed(name)?, pins.inner(name)?);
+        inner.make_directory()?;
+        let spare = match inner.get(SPARE)? {
+            Some(spare) => spare,
+            None => {
+                let spare = create("spare", slots, flags).map_err(of(name))?;
+                inner.pin(SPARE, &spare)?;
+                outer.set(SPARE, &spare, 0).map_err(of(name))?;
+                spare
+            }
         };
-        Ok(Self { name, outer, fd, spare: spare.map_err(of(name))?, flags })
+        Ok(Self { name, outer, inner, spare, flags })
     }
 
-    /// The tables that are there, published or not, by index.
+    /// The tables that are there, published or not, by index; one that lost its pin has no name.
+    /// Pins of tables that are not there are removed: a daemon was killed between the two.
     pub(super) fn present(&self) -> Result<Vec<(u32, Option<TableName>)>, MapsError> {
         let spare = self.spare.info().map_err(of(self.name))?.id();
         let mut present = Vec::new();
         for index in 1..MAX_TABLES {
-            let info = match self.outer.get(&index, 0) {
-                Err(MapError::KeyNotFound) => continue,
-                inner => inner.and_then(|inner| inner.info()).map_err(of(self.name))?,
-            };
-            if info.id() != spare {
-                present.push((index, info.name_as_str().and_then(TableName::read)));
+            match self.inner.id(index)? {
+                Some(id) if id != spare => {
+                    let info = self.inner.get(index)?.map(|inner| inner.info()).transpose();
+                    let info = info.map_err(of(self.name))?;
+                    let name = info.and_then(|info| TableName::read(info.name_as_str()?));
+                    present.push((index, name));
+                }
+                _ => self.inner.unpin(index)?,
             }
         }
         Ok(present)
@@ -134,7 +142,9 @@ impl TableMap {
         for batch in tables.chunks(BATCH) {
             let mut made = Vec::with_capacity(batch.len());
             for table in batch {
-                made.push((table.at.index(), self.write(table)?));
+                let (at, inner) = (table.at.index(), self.write(table)?);
+                self.inner.pin(at, &inner)?;
+                made.push((at, inner));
             }
             let elements: Vec<_> = made.iter().map(|(at, map)| (*at, map.fd().as_fd())).collect();
             self.update(&elements)?;
@@ -160,6 +170,7 @@ impl TableMap {
             let spare = self.spare.fd().as_fd();
             let elements: Vec<_> = batch.iter().map(|index| (*index, spare)).collect();
             self.update(&elements)?;
+            batch.iter().try_for_each(|index| self.inner.unpin(*index))?;
         }
         Ok(())
     }
@@ -171,7 +182,7 @@ impl TableMap {
     }
 
     fn update(&self, elements: &[(u32, BorrowedFd<'_>)]) -> Result<(), MapsError> {
-        update_batch(self.fd.fd(), elements).map_err(|source| self.failed(source))
+        update_batch(&self.inner, elements).map_err(|source| self.failed(source))
     }
 
     fn failed(&self, source: io::Error) -> MapsError {

@@ -184,11 +184,11 @@ impl WritableMaps {
     /// What the kernel answers.
     pub fn present_tables(&self) -> Result<Vec<(TableRef, Option<TableName>)>, MapsError> {
         let mut present = Vec::new();
-        for (index, id) in self.tables.present()? {
-            present.push((TableRef::default_size(index), id));
+        for (index, name) in self.tables.present()? {
+            present.push((TableRef::default_size(index), name));
         }
-        for (index, id) in self.sized_tables.present()? {
-            present.push((TableRef::sized(index), id));
+        for (index, name) in self.sized_tables.present()? {
+            present.push((TableRef::sized(index), name));
         }
         Ok(present)
     }

@@ -4,5 +4,5 @@
 mod bpf;
 mod mapping;
 
-pub(super) use bpf::{Elements, detach_link, lookup_batch, open_link, update_batch};
+pub(super) use bpf::{Elements, detach_link, inner_id, lookup_batch, open_link, update_batch};
 pub use mapping::{Mapping, MappingMut};

@@ -1,0 +1,91 @@
+//! What stands in an array of maps, by the pins that stand beside it.
+//!
+//! The kernel says only the id of what stands at an index, and opens a map by its id for nobody
+//! without CAP_SYS_ADMIN, which the daemon has no other use for. So each has a pin named by its index,
+//! made before it is published and removed after it is retired; a pin counts if its map has the id
+//! that stands in the array.
+
+use std::{
+    fs,
+    io::{self, ErrorKind},
+    os::fd::{AsFd, BorrowedFd},
+    path::PathBuf,
+};
+
+use aya::maps::MapData;
+
+use super::{MapsError, maps::of, opener::why, raw::inner_id};
+
+/// An array of maps.
+pub(super) struct InnerMaps {
+    name: &'static str,
+    outer: MapData,
+    directory: PathBuf,
+}
+
+impl InnerMaps {
+    pub(super) fn new(name: &'static str, outer: MapData, directory: PathBuf) -> Self {
+        Self { name, outer, directory }
+    }
+
+    /// Name of the array.
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The id of the map at an index.
+    pub(super) fn id(&self, index: u32) -> Result<Option<u32>, MapsError> {
+        match inner_id(self, index) {
+            Ok(id) => Ok(Some(id)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(MapsError::Call { map: self.name, source }),
+        }
+    }
+
+    /// The map at an index, if there is one with a pin.
+    pub(super) fn get(&self, index: u32) -> Result<Option<MapData>, MapsError> {
+        let Some(id) = self.id(index)? else { return Ok(None) };
+        let path = self.pin_of(index);
+        let inner = match MapData::from_pin(&path).map_err(|error| why(path, error)) {
+            Err(MapsError::Missing { .. }) => return Ok(None),
+            opened => opened?,
+        };
+        let is_it = inner.info().map_err(of(self.name))?.id() == id;
+        Ok(is_it.then_some(inner))
+    }
+
+    /// Makes the directory of the pins.
+    pub(super) fn make_directory(&self) -> Result<(), MapsError> {
+        let pin_error = |source| MapsError::Pin { path: self.directory.clone(), source };
+        fs::create_dir_all(&self.directory).map_err(pin_error)
+    }
+
+    /// Pins what is to stand at an index, in the place of what a killed daemon left there.
+    pub(super) fn pin(&self, index: u32, inner: &MapData) -> Result<(), MapsError> {
+        self.unpin(index)?;
+        let path = self.pin_of(index);
+        let pinned = inner.pin(&path);
+        pinned.map_err(|error| MapsError::Pin { path, source: io::Error::other(error) })
+    }
+
+    /// Removes the pin of an index, if there is one.
+    pub(super) fn unpin(&self, index: u32) -> Result<(), MapsError> {
+        let path = self.pin_of(index);
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != ErrorKind::NotFound => {
+                Err(MapsError::Pin { path, source })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn pin_of(&self, index: u32) -> PathBuf {
+        self.directory.join(index.to_string())
+    }
+}
+
+impl AsFd for InnerMaps {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.outer.fd().as_fd()
+    }
+}
