@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use serde::Serialize;
 use spillway_proto::v1::{self, watch_response};
 
-use super::{backend::Backend, change::Change, status::Status};
+use super::{backend::Backend, change::Change, regions::Capacity, status::Status};
 use crate::{
     arguments::Options,
     daemon::{Daemon, converse},
@@ -23,6 +23,15 @@ enum Event {
     Generation { at: String, generation: u64, changes: Vec<Change> },
     /// A backend's state or next hop changed.
     Backend { at: String, backend: Backend },
+    /// What a region can take changed.
+    Region {
+        at: String,
+        pool: String,
+        region: String,
+        capacity: Capacity,
+        /// This balancer's share of it; `null`: no limit.
+        limit_per_second: Option<f64>,
+    },
 }
 
 /// Prints events until the user stops it or nobody reads any more.
@@ -60,6 +69,13 @@ impl Event {
             watch_response::Event::Backend(backend) => {
                 Self::Backend { at, backend: Backend::new(backend, now) }
             }
+            watch_response::Event::Region(region) => Self::Region {
+                at,
+                capacity: Capacity::new(&region),
+                limit_per_second: region.limit_per_second,
+                pool: region.pool,
+                region: region.region,
+            },
         })
     }
 }
@@ -74,6 +90,9 @@ impl Report for Event {
             }
             Self::Backend { at, backend: b } => {
                 format!("{at} pool {}: backend {} is {}: {}\n", b.pool, b.address, b.state, b.why())
+            }
+            Self::Region { at, pool, region, capacity, .. } => {
+                format!("{at} pool {pool}: region {region}: {}\n", capacity.words())
             }
         }
     }
@@ -107,6 +126,27 @@ mod tests {
         );
         assert_eq!(json["event"], "backend");
         assert_eq!(json["backend"]["state"], "dead");
+
+        let (text, json) = line(watch_response::Event::Region(v1::RegionStatus {
+            pool: "web".into(),
+            region: "eu".into(),
+            configured_per_second: Some(15.0),
+            scaler: 1.0,
+            capacity_per_second: Some(10.0),
+            limit_per_second: Some(5.0),
+            backends_up: 2,
+            backends: 3,
+            ..Default::default()
+        }));
+        assert_eq!(
+            text,
+            "1970-01-12T13:46:40Z pool web: region eu: capacity 10/s of 15/s; 2 of 3 up\n"
+        );
+        assert_eq!((&json["event"], &json["region"]), (&"region".into(), &"eu".into()));
+        assert_eq!(
+            (&json["limit_per_second"], &json["capacity"]["backends_up"]),
+            (&5.0.into(), &2.into())
+        );
 
         let change = v1::GenerationChange { generation: 7, changes: vec![v1::Change::default()] };
         let (text, json) = line(watch_response::Event::Generation(change));

@@ -8,7 +8,7 @@ mod status;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 pub use refusal::Refusal;
-pub use regions::{RegionStatus, Regions};
+pub use regions::{Offer, RegionStatus, Regions};
 pub use status::{BackendStatus, InterfaceStatus, ServiceStatus, SettlingStatus, Status};
 
 use crate::{diff::Change, model::Configuration};
@@ -71,12 +71,14 @@ pub struct Subscription {
 }
 
 /// Something changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A generation came into force.
     Generation(Applied),
     /// A backend's state, the reason for it, or its next hop.
     Backend(BackendStatus),
+    /// What a region can take.
+    Region(RegionStatus),
 }
 
 /// The asking end.

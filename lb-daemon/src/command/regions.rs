@@ -1,7 +1,9 @@
 use std::{num::NonZeroU32, time::Duration};
 
+use lb_common::abi::meter::LimitWord;
+
 use crate::{
-    capacity::{self, Rates, Reading},
+    capacity::{self, Capacity, Rates, Reading},
     model::Name,
 };
 
@@ -31,7 +33,35 @@ pub struct RegionStatus {
     pub rates: Option<Rates>,
 }
 
+/// What a region can take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Offer {
+    /// Its capacity, over all balancers.
+    pub capacity: Capacity,
+    /// This balancer's limit.
+    pub limit: LimitWord,
+    /// Backends that can have new connections.
+    pub backends_up: usize,
+    /// Whether it is asked last.
+    pub out_of_home: bool,
+}
+
 impl RegionStatus {
+    /// What it can take now.
+    pub fn offer(&self) -> Offer {
+        Offer {
+            capacity: self.reading.capacity(),
+            limit: self.reading.limit,
+            backends_up: self.backends_up(),
+            out_of_home: self.out_of_home,
+        }
+    }
+
+    /// Backends that can have new connections: healthy, of some weight.
+    pub fn backends_up(&self) -> usize {
+        self.reading.members.iter().filter(|member| member.weighted && member.healthy).count()
+    }
+
     /// Share of the limit that was used in the window; `None`: that is not known, or no number.
     pub fn utilisation(&self) -> Option<f64> {
         capacity::utilisation(&self.rates?, self.reading.limit)

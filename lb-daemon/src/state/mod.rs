@@ -39,7 +39,7 @@ pub use run::{Ended, Inbox};
 pub use sensors::Sensors;
 
 use crate::{
-    command::Event,
+    command::{Event, Offer},
     ids::{Ids, Rests},
     model::{Configuration, Name},
     next_hop::NextHop,
@@ -81,6 +81,8 @@ pub struct State<P> {
     members: Members,
     hops: BTreeMap<IpAddr, Result<NextHop, String>>,
     demand: Demand,
+    /// What each region of each pool could take at the last look; `None` before the first.
+    offers: Option<BTreeMap<(Name, Name), Offer>>,
     homes: HomeKeeper,
     events: broadcast::Sender<Event>,
     started: Instant,

@@ -4,8 +4,9 @@ use std::{collections::HashMap, time::Instant};
 
 use super::{PacketPath, State};
 use crate::{
+    capacity::Reading,
     causes,
-    command::{Refusal, RegionStatus, Regions},
+    command::{Event, Refusal, RegionStatus, Regions},
     model::Name,
 };
 
@@ -13,7 +14,10 @@ impl<P: PacketPath> State<P> {
     /// Looks at the counters: once a second.
     pub(super) fn look(&mut self) {
         match self.path.readings() {
-            Ok(readings) => self.demand.look(&readings, Instant::now()),
+            Ok(readings) => {
+                self.demand.look(&readings, Instant::now());
+                self.announce_regions(readings);
+            }
             Err(error) => {
                 tracing::warn!(error = causes::of(&error), "the counters of groups");
                 self.demand.lose();
@@ -29,26 +33,44 @@ impl<P: PacketPath> State<P> {
         {
             return Err(Refusal::NoPool(pool.to_owned()));
         }
-        let pools: HashMap<u32, &Name> = self.ids.pools().map(|(name, at)| (at, name)).collect();
-        let regions: HashMap<u32, &Name> =
-            self.ids.regions().map(|(name, at)| (at, name)).collect();
         let readings = self.path.readings().map_err(Refusal::Unreadable)?;
-        let named = readings.into_iter().filter_map(|reading| {
-            let name = *pools.get(&reading.pool)?;
-            let wanted = pool.is_none_or(|pool| name.as_str() == pool);
-            let region = *regions.get(&reading.region)?;
-            let rates = self.demand.rates(&reading);
-            wanted.then(|| RegionStatus {
-                pool: name.clone(),
-                region: region.clone(),
-                reading,
-                out_of_home: self.homes.absences.is_region_out(name, region),
-                rates,
-            })
-        });
-        let mut regions: Vec<_> = named.collect();
+        let mut regions = self.named(readings);
+        regions.retain(|region| pool.is_none_or(|pool| region.pool.as_str() == pool));
         // Numbers are given out in any order; within a pool the order of its regions stays.
         regions.sort_by(|one, other| one.pool.cmp(&other.pool));
         Ok(Regions { window: self.demand.window(), balancers: configuration.balancers, regions })
+    }
+
+    /// Tells watchers of regions that are new or can take more or less than at the last look.
+    fn announce_regions(&mut self, readings: Vec<Reading>) {
+        let regions = self.named(readings);
+        let offers =
+            regions.iter().map(|each| ((each.pool.clone(), each.region.clone()), each.offer()));
+        let former = self.offers.replace(offers.collect());
+        let Some(former) = former else { return };
+        for region in regions {
+            let key = (region.pool.clone(), region.region.clone());
+            if former.get(&key) != Some(&region.offer()) {
+                self.announce(Event::Region(region));
+            }
+        }
+    }
+
+    /// Readings with the names of what they are of; those of what nobody names any more are left out.
+    fn named(&self, readings: Vec<Reading>) -> Vec<RegionStatus> {
+        let pools: HashMap<u32, &Name> = self.ids.pools().map(|(name, at)| (at, name)).collect();
+        let regions: HashMap<u32, &Name> =
+            self.ids.regions().map(|(name, at)| (at, name)).collect();
+        let named = readings.into_iter().filter_map(|reading| {
+            let (pool, region) = (*pools.get(&reading.pool)?, *regions.get(&reading.region)?);
+            Some(RegionStatus {
+                pool: pool.clone(),
+                region: region.clone(),
+                out_of_home: self.homes.absences.is_region_out(pool, region),
+                rates: self.demand.rates(&reading),
+                reading,
+            })
+        });
+        named.collect()
     }
 }

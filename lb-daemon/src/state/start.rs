@@ -42,6 +42,7 @@ impl<P: PacketPath> State<P> {
             members: Members::default(),
             hops: Default::default(),
             demand: Demand::default(),
+            offers: None,
             homes: HomeKeeper::default(),
             events,
             started: Instant::now(),

@@ -778,7 +778,7 @@ pub struct WatchRequest {}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WatchResponse {
     /// What happened.
-    #[prost(oneof = "watch_response::Event", tags = "1, 2, 3")]
+    #[prost(oneof = "watch_response::Event", tags = "1, 2, 3, 4")]
     pub event: ::core::option::Option<watch_response::Event>,
 }
 /// Nested message and enum types in `WatchResponse`.
@@ -795,6 +795,10 @@ pub mod watch_response {
         /// A backend's state or next hop changed.
         #[prost(message, tag = "3")]
         Backend(super::BackendStatus),
+        /// What a region can take changed: its capacity or limit, its backends that can have new
+        /// connections, or whether it is out of home. Within a second of the change.
+        #[prost(message, tag = "4")]
+        Region(super::RegionStatus),
     }
 }
 /// A generation came into force.
@@ -1142,8 +1146,8 @@ pub mod spillway_client {
                 .insert(GrpcMethod::new("spillway.v1.Spillway", "Regions"));
             self.inner.unary(req, path, codec).await
         }
-        /// A snapshot first, then every change of generation, health or next hop until the caller stops. A
-        /// caller who lags far behind gets a snapshot again. UNAVAILABLE at the end: the daemon stops.
+        /// A snapshot first, then every change of generation, health, next hop or capacity until the caller
+        /// stops. A caller who lags far behind gets a snapshot again. UNAVAILABLE at the end: the daemon stops.
         pub async fn watch(
             &mut self,
             request: impl tonic::IntoRequest<super::WatchRequest>,
@@ -1237,8 +1241,8 @@ pub mod spillway_server {
             >
             + std::marker::Send
             + 'static;
-        /// A snapshot first, then every change of generation, health or next hop until the caller stops. A
-        /// caller who lags far behind gets a snapshot again. UNAVAILABLE at the end: the daemon stops.
+        /// A snapshot first, then every change of generation, health, next hop or capacity until the caller
+        /// stops. A caller who lags far behind gets a snapshot again. UNAVAILABLE at the end: the daemon stops.
         async fn watch(
             &self,
             request: tonic::Request<super::WatchRequest>,

@@ -3,7 +3,7 @@
 use super::{
     Pool, Regions,
     bar::{self, LEGEND, bar},
-    row::Region,
+    row::{Capacity, Region},
 };
 use crate::output::{Grid, Report, count, fields};
 
@@ -69,28 +69,7 @@ impl Region {
 
     /// Its capacity and what is missing.
     fn words(&self) -> String {
-        let mut words = Vec::new();
-        if let Some(capacity) = &self.capacity {
-            let mut text = match capacity.per_second {
-                None => "no limit".to_owned(),
-                now => format!("capacity {}", limit(now)),
-            };
-            if capacity.per_second != capacity.configured_per_second {
-                text += &format!(" of {}", limit(capacity.configured_per_second));
-            }
-            if capacity.scaler == 0.0 {
-                text += ", drained";
-            } else if capacity.scaler < 1.0 {
-                text += &format!(", scaler {}", capacity.scaler);
-            }
-            words.push(text);
-            if capacity.backends_up < capacity.backends {
-                words.push(format!("{} of {} up", capacity.backends_up, capacity.backends));
-            }
-            if capacity.out_of_home {
-                words.push("out of home".into());
-            }
-        }
+        let mut words: Vec<_> = self.capacity.iter().map(Capacity::words).collect();
         match self.missing_backends {
             Some(0) => {}
             Some(missing) => words.push(count(u64::from(missing), "backend") + " missing"),
@@ -98,6 +77,31 @@ impl Region {
             None => {}
         }
         words.join("; ")
+    }
+}
+
+impl Capacity {
+    /// What it takes, who is up, and whether it is out of home.
+    pub(in crate::verbs) fn words(&self) -> String {
+        let mut text = match self.per_second {
+            None => "no limit".to_owned(),
+            now => format!("capacity {}", limit(now)),
+        };
+        if self.per_second != self.configured_per_second {
+            text += &format!(" of {}", limit(self.configured_per_second));
+        }
+        if self.scaler == 0.0 {
+            text += ", drained";
+        } else if self.scaler < 1.0 {
+            text += &format!(", scaler {}", self.scaler);
+        }
+        if self.backends_up < self.backends {
+            text += &format!("; {} of {} up", self.backends_up, self.backends);
+        }
+        if self.out_of_home {
+            text += "; out of home";
+        }
+        text
     }
 }
 

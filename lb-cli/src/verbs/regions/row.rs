@@ -29,7 +29,7 @@ pub(super) struct Region {
 
 /// What a region can take, over all balancers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Capacity {
+pub(in crate::verbs) struct Capacity {
     /// With everybody healthy and the scaler at 1; `null`: unlimited.
     pub(super) configured_per_second: Option<f64>,
     pub(super) scaler: f64,
@@ -96,7 +96,7 @@ impl Region {
 }
 
 impl Capacity {
-    fn new(told: &v1::RegionStatus) -> Self {
+    pub(in crate::verbs) fn new(told: &v1::RegionStatus) -> Self {
         Self {
             configured_per_second: told.configured_per_second,
             scaler: told.scaler,

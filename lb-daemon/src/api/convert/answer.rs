@@ -107,6 +107,7 @@ impl From<&Event> for v1::WatchResponse {
                 v1::watch_response::Event::Generation(v1::GenerationChange { generation, changes })
             }
             Event::Backend(status) => v1::watch_response::Event::Backend(status.into()),
+            Event::Region(status) => v1::watch_response::Event::Region(status.into()),
         };
         Self { event: Some(event) }
     }

@@ -22,7 +22,6 @@ impl From<&Regions> for v1::RegionsResponse {
 impl From<&RegionStatus> for v1::RegionStatus {
     fn from(status: &RegionStatus) -> Self {
         let reading = &status.reading;
-        let up = reading.members.iter().filter(|member| member.weighted && member.healthy);
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         Self {
             pool: status.pool.to_string(),
@@ -31,7 +30,7 @@ impl From<&RegionStatus> for v1::RegionStatus {
             scaler: reading.settings.scaler.share(),
             capacity_per_second: per_second(reading.capacity()),
             limit_per_second: capacity::per_second(reading.limit),
-            backends_up: count(up.count()),
+            backends_up: count(status.backends_up()),
             backends: count(reading.members.len()),
             backend_rate_per_second: reading.backend_rate(),
             counters: Some(counters(&reading.counters)),
