@@ -57,7 +57,7 @@ pub(crate) enum Verb {
     /// Put a configuration in force, whole, as one generation
     Apply(crate::verbs::apply::Arguments),
     /// Print the configuration in force
-    List,
+    Export,
     /// Print what the daemon is, its services and its backends
     Status,
     /// Print each change of generation, health or next hop as it comes

@@ -5,7 +5,7 @@ use std::{error::Error as _, io, path::PathBuf, time::Duration};
 use hyper_util::rt::TokioIo;
 use lb_daemon::api::convert::FIELD_TRAILER;
 use spillway_proto::v1::{
-    ApplyRequest, ApplyResponse, ListRequest, ListResponse, RegionsRequest, RegionsResponse,
+    ApplyRequest, ApplyResponse, ExportRequest, ExportResponse, RegionsRequest, RegionsResponse,
     StatusRequest, StatusResponse, WatchRequest, WatchResponse, spillway_client::SpillwayClient,
 };
 use tokio::{net::UnixStream, time::timeout};
@@ -61,8 +61,8 @@ impl Daemon {
     }
 
     /// The configuration in force.
-    pub(crate) async fn list(&mut self) -> Result<ListResponse, Failure> {
-        let answer = timeout(PROMPT, self.client.list(ListRequest {})).await;
+    pub(crate) async fn export(&mut self) -> Result<ExportResponse, Failure> {
+        let answer = timeout(PROMPT, self.client.export(ExportRequest {})).await;
         self.answer(answer)
     }
 
@@ -101,7 +101,7 @@ impl Daemon {
                 Failure { field: field.map(str::to_owned), ..failure }
             }
             Code::Aborted => Failure::new(Exit::Conflict, message).hint(
-                "nothing was changed; see `spillway list` for what is in force, then apply with its generation",
+                "nothing was changed; see `spillway export` for what is in force, then apply with its generation",
             ),
             Code::PermissionDenied => Failure::new(Exit::Permission, message),
             Code::NotFound => Failure::new(Exit::NotFound, message),

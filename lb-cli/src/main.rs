@@ -1,6 +1,6 @@
 //! `spillway`: the command line of the Spillway load balancer.
 //!
-//! Answers go to stdout, everything else to stderr. `apply`, `list`, `status` and `watch` ask the
+//! Answers go to stdout, everything else to stderr. `apply`, `export`, `status` and `watch` ask the
 //! daemon over its socket; `stats`, `table` and `explain` read the pinned maps and need no daemon;
 //! `regions` does both.
 
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
 fn run(Arguments { options, verb }: Arguments) -> Result<(), Failure> {
     match verb {
         Verb::Apply(arguments) => verbs::apply::run(options, arguments),
-        Verb::List => verbs::list::run(options),
+        Verb::Export => verbs::export::run(options),
         Verb::Status => verbs::status::run(options),
         Verb::Watch => verbs::watch::run(options),
         Verb::Regions(arguments) => verbs::regions::run(&options, &arguments),

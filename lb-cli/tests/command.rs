@@ -36,7 +36,7 @@ fn path(directory: &tempfile::TempDir, name: &str) -> String {
 fn no_daemon_is_told_with_what_to_do() {
     let directory = tempfile::tempdir().unwrap();
     let socket = path(&directory, "none.sock");
-    for verb in ["list", "status", "watch"] {
+    for verb in ["export", "status", "watch"] {
         assert_eq!(
             failed(&spillway(&[verb, "--socket", &socket])),
             (

@@ -9,3 +9,6 @@
 pub mod v1 {
     include!("generated/spillway.v1.rs");
 }
+
+/// The descriptors of all of it, an encoded `google.protobuf.FileDescriptorSet`.
+pub const DESCRIPTORS: &[u8] = include_bytes!("generated/spillway.v1.binpb");

@@ -10,12 +10,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-fn files(folder: &Path) -> BTreeMap<PathBuf, String> {
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     fs::read_dir(folder)
         .unwrap()
         .map(|entry| {
             let path = entry.unwrap().path();
-            (path.file_name().unwrap().into(), fs::read_to_string(&path).unwrap())
+            (path.file_name().unwrap().into(), fs::read(&path).unwrap())
         })
         .collect()
 }
@@ -30,9 +30,9 @@ fn the_generated_code_is_current() {
     let expected = files(&folder);
     let kept = files(&generate::checked_in());
     assert_eq!(kept.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
-    for (name, text) in expected {
+    for (name, content) in expected {
         assert!(
-            kept[&name] == text,
+            kept[&name] == content,
             "{} is out of date: run `cargo run -p spillway-proto --example regenerate`",
             name.display()
         );

@@ -5,7 +5,8 @@ mod backend;
 mod change;
 pub(crate) mod detach;
 pub(crate) mod explain;
-pub(crate) mod list;
+pub(crate) mod export;
+
 pub(crate) mod regions;
 pub(crate) mod stats;
 pub(crate) mod status;

@@ -1,6 +1,7 @@
 //! The door: gRPC over a unix socket in, [`crate::command`] out.
 
 pub mod convert;
+mod objects;
 mod server;
 mod service;
 mod socket;

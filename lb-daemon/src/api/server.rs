@@ -1,11 +1,11 @@
 use std::time::Duration;
 
-use spillway_proto::v1::spillway_server::SpillwayServer;
+use spillway_proto::v1::{objects_server::ObjectsServer, spillway_server::SpillwayServer};
 use tokio::{net::UnixListener, time::sleep};
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
 
-use super::service::Api;
+use super::{objects::Objects, service::Api};
 use crate::{command::Commands, stats, stop::Stop};
 
 /// Largest request and answer, bytes: a configuration with every backend there is room for.
@@ -29,11 +29,15 @@ pub async fn serve(
     counters: stats::Source,
     stop: Stop,
 ) -> Result<(), ServeError> {
+    let objects = ObjectsServer::new(Objects::new(commands.clone()))
+        .max_decoding_message_size(LARGEST)
+        .max_encoding_message_size(LARGEST);
     let service = SpillwayServer::new(Api::new(commands, counters, stop.clone()))
         .max_decoding_message_size(LARGEST)
         .max_encoding_message_size(LARGEST);
     let calls = Server::builder()
         .add_service(service)
+        .add_service(objects)
         .serve_with_incoming_shutdown(UnixListenerStream::new(listener), stop.clone().wait());
     let deadline = async {
         stop.wait().await;

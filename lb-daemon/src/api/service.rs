@@ -1,7 +1,7 @@
 //! The calls of `spillway.v1.Spillway`, each a command.
 
 use spillway_proto::v1::{
-    ApplyRequest, ApplyResponse, ListRequest, ListResponse, RegionsRequest, RegionsResponse,
+    ApplyRequest, ApplyResponse, ExportRequest, ExportResponse, RegionsRequest, RegionsResponse,
     StatsRequest, StatsResponse, StatusRequest, StatusResponse, WatchRequest,
     spillway_server::Spillway,
 };
@@ -47,8 +47,8 @@ impl Spillway for Api {
         Ok(Response::new((&applied).into()))
     }
 
-    async fn list(&self, _: Request<ListRequest>) -> Result<Response<ListResponse>, Status> {
-        Ok(Response::new((&self.commands.list().await?).into()))
+    async fn export(&self, _: Request<ExportRequest>) -> Result<Response<ExportResponse>, Status> {
+        Ok(Response::new((&self.commands.export().await?).into()))
     }
 
     async fn status(&self, _: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {

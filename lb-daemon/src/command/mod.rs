@@ -23,7 +23,7 @@ pub enum Command {
     /// Put a configuration in force, or say what that would change.
     Apply(Apply, oneshot::Sender<Result<Applied, Refusal>>),
     /// Say which configuration is in force.
-    List(oneshot::Sender<Listing>),
+    Export(oneshot::Sender<Exported>),
     /// Say how everything is.
     Status(oneshot::Sender<Result<Status, Refusal>>),
     /// Say how much is asked of the regions of a pool, or of all pools, and how much they take.
@@ -54,7 +54,7 @@ pub struct Applied {
 
 /// The configuration in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listing {
+pub struct Exported {
     /// Its generation; 0 before the first apply.
     pub generation: u64,
     /// The configuration, with the hash key in use.
@@ -105,12 +105,12 @@ impl Commands {
         self.ask(|reply| Command::Apply(apply, reply)).await
     }
 
-    /// See [`Command::List`].
+    /// See [`Command::Export`].
     ///
     /// # Errors
     /// Nobody answers.
-    pub async fn list(&self) -> Result<Listing, Stopping> {
-        self.ask(Command::List).await
+    pub async fn export(&self) -> Result<Exported, Stopping> {
+        self.ask(Command::Export).await
     }
 
     /// See [`Command::Status`].

@@ -7,16 +7,16 @@ use nix::net::if_::if_indextoname;
 
 use super::{PacketPath, State, members::Key};
 use crate::{
-    command::{BackendStatus, Event, Listing, Refusal, ServiceStatus, Status, Subscription},
+    command::{BackendStatus, Event, Exported, Refusal, ServiceStatus, Status, Subscription},
     model::Pool,
     next_hop::NextHop,
 };
 
 impl<P: PacketPath> State<P> {
-    pub(super) fn list(&self) -> Listing {
+    pub(super) fn export(&self) -> Exported {
         let mut configuration = self.configuration().clone();
         configuration.hash_key.get_or_insert(self.store.hash_key());
-        Listing { generation: self.generation(), configuration }
+        Exported { generation: self.generation(), configuration }
     }
 
     pub(super) fn status(&mut self) -> Result<Status, Refusal> {

@@ -124,7 +124,7 @@ impl<P: PacketPath> State<P> {
         // Whoever asked may have gone; then the answer is for nobody.
         match command {
             Command::Apply(apply, reply) => drop(reply.send(self.apply(apply))),
-            Command::List(reply) => drop(reply.send(self.list())),
+            Command::Export(reply) => drop(reply.send(self.export())),
             Command::Status(reply) => drop(reply.send(self.status())),
             Command::Regions(pool, reply) => drop(reply.send(self.regions(pool.as_deref()))),
             Command::Watch(reply) => drop(reply.send(self.watch())),

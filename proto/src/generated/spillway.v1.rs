@@ -512,10 +512,10 @@ pub mod change {
 }
 /// Nothing to say.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ListRequest {}
+pub struct ExportRequest {}
 /// The configuration in force.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ListResponse {
+pub struct ExportResponse {
     /// The generation.
     #[prost(uint64, tag = "1")]
     pub generation: u64,
@@ -1078,10 +1078,10 @@ pub mod spillway_client {
             self.inner.unary(req, path, codec).await
         }
         /// The configuration in force.
-        pub async fn list(
+        pub async fn export(
             &mut self,
-            request: impl tonic::IntoRequest<super::ListRequest>,
-        ) -> std::result::Result<tonic::Response<super::ListResponse>, tonic::Status> {
+            request: impl tonic::IntoRequest<super::ExportRequest>,
+        ) -> std::result::Result<tonic::Response<super::ExportResponse>, tonic::Status> {
             self.inner
                 .ready()
                 .await
@@ -1092,10 +1092,11 @@ pub mod spillway_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Spillway/List",
+                "/spillway.v1.Spillway/Export",
             );
             let mut req = request.into_request();
-            req.extensions_mut().insert(GrpcMethod::new("spillway.v1.Spillway", "List"));
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Spillway", "Export"));
             self.inner.unary(req, path, codec).await
         }
         /// What the daemon is and how its backends are.
@@ -1220,10 +1221,10 @@ pub mod spillway_server {
             request: tonic::Request<super::ApplyRequest>,
         ) -> std::result::Result<tonic::Response<super::ApplyResponse>, tonic::Status>;
         /// The configuration in force.
-        async fn list(
+        async fn export(
             &self,
-            request: tonic::Request<super::ListRequest>,
-        ) -> std::result::Result<tonic::Response<super::ListResponse>, tonic::Status>;
+            request: tonic::Request<super::ExportRequest>,
+        ) -> std::result::Result<tonic::Response<super::ExportResponse>, tonic::Status>;
         /// What the daemon is and how its backends are.
         async fn status(
             &self,
@@ -1373,23 +1374,23 @@ pub mod spillway_server {
                     };
                     Box::pin(fut)
                 }
-                "/spillway.v1.Spillway/List" => {
+                "/spillway.v1.Spillway/Export" => {
                     #[allow(non_camel_case_types)]
-                    struct ListSvc<T: Spillway>(pub Arc<T>);
-                    impl<T: Spillway> tonic::server::UnaryService<super::ListRequest>
-                    for ListSvc<T> {
-                        type Response = super::ListResponse;
+                    struct ExportSvc<T: Spillway>(pub Arc<T>);
+                    impl<T: Spillway> tonic::server::UnaryService<super::ExportRequest>
+                    for ExportSvc<T> {
+                        type Response = super::ExportResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,
                         >;
                         fn call(
                             &mut self,
-                            request: tonic::Request<super::ListRequest>,
+                            request: tonic::Request<super::ExportRequest>,
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as Spillway>::list(&inner, request).await
+                                <T as Spillway>::export(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -1400,7 +1401,7 @@ pub mod spillway_server {
                     let max_encoding_message_size = self.max_encoding_message_size;
                     let inner = self.inner.clone();
                     let fut = async move {
-                        let method = ListSvc(inner);
+                        let method = ExportSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -1628,6 +1629,2612 @@ pub mod spillway_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "spillway.v1.Spillway";
     impl<T> tonic::server::NamedService for SpillwayServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// A region as it is in force.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RegionObject {
+    /// The region, every default spelt out. Under dry_run as it would be. Always set.
+    #[prost(message, optional, tag = "1")]
+    pub region: ::core::option::Option<Region>,
+    /// Digest of the above, 16 hexadecimal digits. Always set.
+    #[prost(string, tag = "2")]
+    pub etag: ::prost::alloc::string::String,
+    /// Generation in force; under dry_run the one that is in force unchanged.
+    #[prost(uint64, tag = "3")]
+    pub generation: u64,
+    /// What the call changed, or would. Empty: nothing, or the call was Get or List.
+    #[prost(message, repeated, tag = "4")]
+    pub changes: ::prost::alloc::vec::Vec<Change>,
+}
+/// What is added.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateRegionRequest {
+    /// The region. Must be set.
+    #[prost(message, optional, tag = "1")]
+    pub region: ::core::option::Option<Region>,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "2")]
+    pub dry_run: bool,
+}
+/// Which one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetRegionRequest {
+    /// Its name. Must be set.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// Nothing to say.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListRegionsRequest {}
+/// Regions.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListRegionsResponse {
+    /// By name. Empty: there are none.
+    #[prost(message, repeated, tag = "1")]
+    pub regions: ::prost::alloc::vec::Vec<RegionObject>,
+    /// The generation that they are of.
+    #[prost(uint64, tag = "2")]
+    pub generation: u64,
+}
+/// What is changed.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UpdateRegionRequest {
+    /// The region; its name says which one. Must be set.
+    #[prost(message, optional, tag = "1")]
+    pub region: ::core::option::Option<Region>,
+    /// Paths of the fields that are taken over, as "overflow_to". One that is unset in region
+    /// becomes unset; a list is taken over whole. "\*": all. Unset: the fields that are set in region.
+    #[prost(message, optional, tag = "2")]
+    pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
+    /// Change it only while it has this etag. Unset: whatever it has.
+    #[prost(string, tag = "3")]
+    pub etag: ::prost::alloc::string::String,
+    /// Add it, with all that is set in it, where it is missing and no etag is given. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub allow_missing: bool,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "5")]
+    pub dry_run: bool,
+}
+/// What is taken away.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteRegionRequest {
+    /// Its name. Must be set.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Take it away only while it has this etag. Unset: whatever it has.
+    #[prost(string, tag = "2")]
+    pub etag: ::prost::alloc::string::String,
+    /// Answer OK where there is none. Unset: false.
+    #[prost(bool, tag = "3")]
+    pub allow_missing: bool,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub dry_run: bool,
+}
+/// What is in force without it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DeleteRegionResponse {
+    /// Generation in force; under dry_run the one that is in force unchanged.
+    #[prost(uint64, tag = "1")]
+    pub generation: u64,
+    /// What the call changed, or would. Empty: nothing, it was not there.
+    #[prost(message, repeated, tag = "2")]
+    pub changes: ::prost::alloc::vec::Vec<Change>,
+}
+/// A health check as it is in force.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct HealthCheckObject {
+    /// The health check, every default spelt out. Under dry_run as it would be. Always set.
+    #[prost(message, optional, tag = "1")]
+    pub health_check: ::core::option::Option<HealthCheck>,
+    /// Digest of the above, 16 hexadecimal digits. Always set.
+    #[prost(string, tag = "2")]
+    pub etag: ::prost::alloc::string::String,
+    /// Generation in force; under dry_run the one that is in force unchanged.
+    #[prost(uint64, tag = "3")]
+    pub generation: u64,
+    /// What the call changed, or would. Empty: nothing, or the call was Get or List.
+    #[prost(message, repeated, tag = "4")]
+    pub changes: ::prost::alloc::vec::Vec<Change>,
+}
+/// What is added.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateHealthCheckRequest {
+    /// The health check. Must be set.
+    #[prost(message, optional, tag = "1")]
+    pub health_check: ::core::option::Option<HealthCheck>,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "2")]
+    pub dry_run: bool,
+}
+/// Which one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetHealthCheckRequest {
+    /// Its name. Must be set.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// Nothing to say.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListHealthChecksRequest {}
+/// Health checks.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListHealthChecksResponse {
+    /// By name. Empty: there are none.
+    #[prost(message, repeated, tag = "1")]
+    pub health_checks: ::prost::alloc::vec::Vec<HealthCheckObject>,
+    /// The generation that they are of.
+    #[prost(uint64, tag = "2")]
+    pub generation: u64,
+}
+/// What is changed.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UpdateHealthCheckRequest {
+    /// The health check; its name says which one. Must be set.
+    #[prost(message, optional, tag = "1")]
+    pub health_check: ::core::option::Option<HealthCheck>,
+    /// Paths of the fields that are taken over, as "http.path". One that is unset in health_check
+    /// becomes unset; a list is taken over whole. "\*": all. Unset: the fields that are set in health_check.
+    #[prost(message, optional, tag = "2")]
+    pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
+    /// Change it only while it has this etag. Unset: whatever it has.
+    #[prost(string, tag = "3")]
+    pub etag: ::prost::alloc::string::String,
+    /// Add it, with all that is set in it, where it is missing and no etag is given. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub allow_missing: bool,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "5")]
+    pub dry_run: bool,
+}
+/// What is taken away.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteHealthCheckRequest {
+    /// Its name. Must be set.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Take it away only while it has this etag. Unset: whatever it has.
+    #[prost(string, tag = "2")]
+    pub etag: ::prost::alloc::string::String,
+    /// Answer OK where there is none. Unset: false.
+    #[prost(bool, tag = "3")]
+    pub allow_missing: bool,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub dry_run: bool,
+}
+/// What is in force without it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DeleteHealthCheckResponse {
+    /// Generation in force; under dry_run the one that is in force unchanged.
+    #[prost(uint64, tag = "1")]
+    pub generation: u64,
+    /// What the call changed, or would. Empty: nothing, it was not there.
+    #[prost(message, repeated, tag = "2")]
+    pub changes: ::prost::alloc::vec::Vec<Change>,
+}
+/// A pool as it is in force.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PoolObject {
+    /// The pool, every default spelt out. Under dry_run as it would be. Always set.
+    #[prost(message, optional, tag = "1")]
+    pub pool: ::core::option::Option<Pool>,
+    /// Digest of the above, 16 hexadecimal digits. Always set.
+    #[prost(string, tag = "2")]
+    pub etag: ::prost::alloc::string::String,
+    /// Generation in force; under dry_run the one that is in force unchanged.
+    #[prost(uint64, tag = "3")]
+    pub generation: u64,
+    /// What the call changed, or would. Empty: nothing, or the call was Get or List.
+    #[prost(message, repeated, tag = "4")]
+    pub changes: ::prost::alloc::vec::Vec<Change>,
+}
+/// What is added.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreatePoolRequest {
+    /// The pool. Must be set.
+    #[prost(message, optional, tag = "1")]
+    pub pool: ::core::option::Option<Pool>,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "2")]
+    pub dry_run: bool,
+}
+/// Which one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetPoolRequest {
+    /// Its name. Must be set.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// Nothing to say.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListPoolsRequest {}
+/// Pools.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListPoolsResponse {
+    /// By name. Empty: there are none.
+    #[prost(message, repeated, tag = "1")]
+    pub pools: ::prost::alloc::vec::Vec<PoolObject>,
+    /// The generation that they are of.
+    #[prost(uint64, tag = "2")]
+    pub generation: u64,
+}
+/// What is changed.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct UpdatePoolRequest {
+    /// The pool; its name says which one. Must be set.
+    #[prost(message, optional, tag = "1")]
+    pub pool: ::core::option::Option<Pool>,
+    /// Paths of the fields that are taken over, as "health_checks". One that is unset in pool
+    /// becomes unset; a list is taken over whole. "\*": all. Unset: the fields that are set in pool.
+    #[prost(message, optional, tag = "2")]
+    pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
+    /// Change it only while it has this etag. Unset: whatever it has.
+    #[prost(string, tag = "3")]
+    pub etag: ::prost::alloc::string::String,
+    /// Add it, with all that is set in it, where it is missing and no etag is given. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub allow_missing: bool,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "5")]
+    pub dry_run: bool,
+}
+/// What is taken away.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeletePoolRequest {
+    /// Its name. Must be set.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Take it away only while it has this etag. Unset: whatever it has.
+    #[prost(string, tag = "2")]
+    pub etag: ::prost::alloc::string::String,
+    /// Answer OK where there is none. Unset: false.
+    #[prost(bool, tag = "3")]
+    pub allow_missing: bool,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub dry_run: bool,
+}
+/// What is in force without it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DeletePoolResponse {
+    /// Generation in force; under dry_run the one that is in force unchanged.
+    #[prost(uint64, tag = "1")]
+    pub generation: u64,
+    /// What the call changed, or would. Empty: nothing, it was not there.
+    #[prost(message, repeated, tag = "2")]
+    pub changes: ::prost::alloc::vec::Vec<Change>,
+}
+/// A backend as it is in force.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BackendObject {
+    /// Name of its pool. Always set.
+    #[prost(string, tag = "1")]
+    pub pool: ::prost::alloc::string::String,
+    /// The backend, every default spelt out. Under dry_run as it would be. Always set.
+    #[prost(message, optional, tag = "2")]
+    pub backend: ::core::option::Option<Backend>,
+    /// Digest of the above, 16 hexadecimal digits. Always set.
+    #[prost(string, tag = "3")]
+    pub etag: ::prost::alloc::string::String,
+    /// Generation in force; under dry_run the one that is in force unchanged.
+    #[prost(uint64, tag = "4")]
+    pub generation: u64,
+    /// What the call changed, or would. Empty: nothing, or the call was Get or List.
+    #[prost(message, repeated, tag = "5")]
+    pub changes: ::prost::alloc::vec::Vec<Change>,
+}
+/// What is added.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateBackendRequest {
+    /// Name of its pool. Must be set.
+    #[prost(string, tag = "1")]
+    pub pool: ::prost::alloc::string::String,
+    /// The backend. Must be set.
+    #[prost(message, optional, tag = "2")]
+    pub backend: ::core::option::Option<Backend>,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "3")]
+    pub dry_run: bool,
+}
+/// Which one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetBackendRequest {
+    /// Name of its pool. Must be set.
+    #[prost(string, tag = "1")]
+    pub pool: ::prost::alloc::string::String,
+    /// Its address. Must be set.
+    #[prost(string, tag = "2")]
+    pub address: ::prost::alloc::string::String,
+}
+/// Which ones.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListBackendsRequest {
+    /// Name of a pool. Unset: those of all pools.
+    #[prost(string, tag = "1")]
+    pub pool: ::prost::alloc::string::String,
+}
+/// Backends.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListBackendsResponse {
+    /// By pool and address. Empty: there are none.
+    #[prost(message, repeated, tag = "1")]
+    pub backends: ::prost::alloc::vec::Vec<BackendObject>,
+    /// The generation that they are of.
+    #[prost(uint64, tag = "2")]
+    pub generation: u64,
+}
+/// What is changed.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct UpdateBackendRequest {
+    /// Name of its pool. Must be set.
+    #[prost(string, tag = "1")]
+    pub pool: ::prost::alloc::string::String,
+    /// The backend; its address says which one. Must be set.
+    #[prost(message, optional, tag = "2")]
+    pub backend: ::core::option::Option<Backend>,
+    /// Paths of the fields that are taken over, as "wanted". One that is unset in backend
+    /// becomes unset; a list is taken over whole. "\*": all. Unset: the fields that are set in backend.
+    #[prost(message, optional, tag = "3")]
+    pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
+    /// Change it only while it has this etag. Unset: whatever it has.
+    #[prost(string, tag = "4")]
+    pub etag: ::prost::alloc::string::String,
+    /// Add it, with all that is set in it, where it is missing and no etag is given. Unset: false.
+    #[prost(bool, tag = "5")]
+    pub allow_missing: bool,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "6")]
+    pub dry_run: bool,
+}
+/// What is taken away.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteBackendRequest {
+    /// Name of its pool. Must be set.
+    #[prost(string, tag = "1")]
+    pub pool: ::prost::alloc::string::String,
+    /// Its address. Must be set.
+    #[prost(string, tag = "2")]
+    pub address: ::prost::alloc::string::String,
+    /// Take it away only while it has this etag. Unset: whatever it has.
+    #[prost(string, tag = "3")]
+    pub etag: ::prost::alloc::string::String,
+    /// Answer OK where there is none. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub allow_missing: bool,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "5")]
+    pub dry_run: bool,
+}
+/// What is in force without it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DeleteBackendResponse {
+    /// Generation in force; under dry_run the one that is in force unchanged.
+    #[prost(uint64, tag = "1")]
+    pub generation: u64,
+    /// What the call changed, or would. Empty: nothing, it was not there.
+    #[prost(message, repeated, tag = "2")]
+    pub changes: ::prost::alloc::vec::Vec<Change>,
+}
+/// A service as it is in force.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ServiceObject {
+    /// The service, every default spelt out. Under dry_run as it would be. Always set.
+    #[prost(message, optional, tag = "1")]
+    pub service: ::core::option::Option<Service>,
+    /// Digest of the above, 16 hexadecimal digits. Always set.
+    #[prost(string, tag = "2")]
+    pub etag: ::prost::alloc::string::String,
+    /// Generation in force; under dry_run the one that is in force unchanged.
+    #[prost(uint64, tag = "3")]
+    pub generation: u64,
+    /// What the call changed, or would. Empty: nothing, or the call was Get or List.
+    #[prost(message, repeated, tag = "4")]
+    pub changes: ::prost::alloc::vec::Vec<Change>,
+}
+/// What is added.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateServiceRequest {
+    /// The service. Must be set.
+    #[prost(message, optional, tag = "1")]
+    pub service: ::core::option::Option<Service>,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "2")]
+    pub dry_run: bool,
+}
+/// Which one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetServiceRequest {
+    /// Its name. Must be set.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// Nothing to say.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListServicesRequest {}
+/// Services.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListServicesResponse {
+    /// By name. Empty: there are none.
+    #[prost(message, repeated, tag = "1")]
+    pub services: ::prost::alloc::vec::Vec<ServiceObject>,
+    /// The generation that they are of.
+    #[prost(uint64, tag = "2")]
+    pub generation: u64,
+}
+/// What is changed.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UpdateServiceRequest {
+    /// The service; its name says which one. Must be set.
+    #[prost(message, optional, tag = "1")]
+    pub service: ::core::option::Option<Service>,
+    /// Paths of the fields that are taken over, as "pool". One that is unset in service
+    /// becomes unset; a list is taken over whole. "\*": all. Unset: the fields that are set in service.
+    #[prost(message, optional, tag = "2")]
+    pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
+    /// Change it only while it has this etag. Unset: whatever it has.
+    #[prost(string, tag = "3")]
+    pub etag: ::prost::alloc::string::String,
+    /// Add it, with all that is set in it, where it is missing and no etag is given. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub allow_missing: bool,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "5")]
+    pub dry_run: bool,
+}
+/// What is taken away.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteServiceRequest {
+    /// Its name. Must be set.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Take it away only while it has this etag. Unset: whatever it has.
+    #[prost(string, tag = "2")]
+    pub etag: ::prost::alloc::string::String,
+    /// Answer OK where there is none. Unset: false.
+    #[prost(bool, tag = "3")]
+    pub allow_missing: bool,
+    /// Only answer what would change. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub dry_run: bool,
+}
+/// What is in force without it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DeleteServiceResponse {
+    /// Generation in force; under dry_run the one that is in force unchanged.
+    #[prost(uint64, tag = "1")]
+    pub generation: u64,
+    /// What the call changed, or would. Empty: nothing, it was not there.
+    #[prost(message, repeated, tag = "2")]
+    pub changes: ::prost::alloc::vec::Vec<Change>,
+}
+/// Generated client implementations.
+pub mod objects_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// The configuration in force, object by object. Names are the ids; a backend's is its pool and its
+    /// address, however that is spelt. Each call that changes something makes a generation of its own,
+    /// whole and checked as Apply does; nothing of what somebody else changes in the meantime is lost.
+    ///
+    /// Every object has an etag, a digest of its content with all defaults spelt out: it stays as long as
+    /// the content does, also over restarts. A pool's content includes its backends.
+    ///
+    /// INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field" has its path, as
+    /// in "pool.backends\[1\].address", or "pools\[0\].groups\[1\].region" where another object than the one that
+    /// was sent does not go with it. NOT_FOUND: there is no such object, or no such pool.
+    /// ALREADY_EXISTS: another object than the one that was sent has the name. FAILED_PRECONDITION: the
+    /// object is in use, or the others do not hold without it; the message names the user. ABORTED: the etag
+    /// is not that of the object in force, or others changed the configuration so often meanwhile that the
+    /// call gave up. RESOURCE_EXHAUSTED and INTERNAL: as for Apply.
+    #[derive(Debug, Clone)]
+    pub struct ObjectsClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl ObjectsClient<tonic::transport::Channel> {
+        /// Attempt to create a new client by connecting to a given endpoint.
+        pub async fn connect<D>(dst: D) -> Result<Self, tonic::transport::Error>
+        where
+            D: TryInto<tonic::transport::Endpoint>,
+            D::Error: Into<StdError>,
+        {
+            let conn = tonic::transport::Endpoint::new(dst)?.connect().await?;
+            Ok(Self::new(conn))
+        }
+    }
+    impl<T> ObjectsClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> ObjectsClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            ObjectsClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Adds a region. One that is there already and is equal: nothing changes.
+        pub async fn create_region(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateRegionRequest>,
+        ) -> std::result::Result<tonic::Response<super::RegionObject>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/CreateRegion",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "CreateRegion"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// The region of this name.
+        pub async fn get_region(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetRegionRequest>,
+        ) -> std::result::Result<tonic::Response<super::RegionObject>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/GetRegion",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "GetRegion"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// All of them, by name.
+        pub async fn list_regions(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListRegionsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListRegionsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/ListRegions",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "ListRegions"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Changes the fields that the mask names.
+        pub async fn update_region(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UpdateRegionRequest>,
+        ) -> std::result::Result<tonic::Response<super::RegionObject>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/UpdateRegion",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "UpdateRegion"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes it away. FAILED_PRECONDITION: a pool has backends or settings there or prefers it, or another
+        /// region overflows to it.
+        pub async fn delete_region(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteRegionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteRegionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/DeleteRegion",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "DeleteRegion"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Adds a health check. One that is there already and is equal: nothing changes.
+        pub async fn create_health_check(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateHealthCheckRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::HealthCheckObject>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/CreateHealthCheck",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "CreateHealthCheck"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// The health check of this name.
+        pub async fn get_health_check(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetHealthCheckRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::HealthCheckObject>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/GetHealthCheck",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "GetHealthCheck"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// All of them, by name.
+        pub async fn list_health_checks(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListHealthChecksRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListHealthChecksResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/ListHealthChecks",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "ListHealthChecks"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Changes the fields that the mask names.
+        pub async fn update_health_check(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UpdateHealthCheckRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::HealthCheckObject>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/UpdateHealthCheck",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "UpdateHealthCheck"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes it away. FAILED_PRECONDITION: a pool is checked by it.
+        pub async fn delete_health_check(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteHealthCheckRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteHealthCheckResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/DeleteHealthCheck",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "DeleteHealthCheck"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Adds a pool with its backends. One that is there already and is equal: nothing changes.
+        pub async fn create_pool(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreatePoolRequest>,
+        ) -> std::result::Result<tonic::Response<super::PoolObject>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/CreatePool",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "CreatePool"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// The pool of this name.
+        pub async fn get_pool(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetPoolRequest>,
+        ) -> std::result::Result<tonic::Response<super::PoolObject>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/GetPool",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "GetPool"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// All of them, by name.
+        pub async fn list_pools(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListPoolsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListPoolsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/ListPools",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "ListPools"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Changes the fields that the mask names.
+        pub async fn update_pool(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UpdatePoolRequest>,
+        ) -> std::result::Result<tonic::Response<super::PoolObject>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/UpdatePool",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "UpdatePool"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes it away. FAILED_PRECONDITION: a service is served by it.
+        pub async fn delete_pool(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeletePoolRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeletePoolResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/DeletePool",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "DeletePool"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Adds a backend of a pool. One that is there already and is equal: nothing changes.
+        pub async fn create_backend(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateBackendRequest>,
+        ) -> std::result::Result<tonic::Response<super::BackendObject>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/CreateBackend",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "CreateBackend"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// The backend of this pool and address.
+        pub async fn get_backend(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetBackendRequest>,
+        ) -> std::result::Result<tonic::Response<super::BackendObject>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/GetBackend",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "GetBackend"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Those of one pool, or of all, by pool and address.
+        pub async fn list_backends(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListBackendsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListBackendsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/ListBackends",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "ListBackends"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Changes the fields that the mask names.
+        pub async fn update_backend(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UpdateBackendRequest>,
+        ) -> std::result::Result<tonic::Response<super::BackendObject>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/UpdateBackend",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "UpdateBackend"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes it away. FAILED_PRECONDITION: the pool does not hold without it, as where it has settings for
+        /// the region of which this is the last backend.
+        pub async fn delete_backend(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteBackendRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteBackendResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/DeleteBackend",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "DeleteBackend"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Adds a service. One that is there already and is equal: nothing changes.
+        pub async fn create_service(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateServiceRequest>,
+        ) -> std::result::Result<tonic::Response<super::ServiceObject>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/CreateService",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "CreateService"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// The service of this name.
+        pub async fn get_service(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetServiceRequest>,
+        ) -> std::result::Result<tonic::Response<super::ServiceObject>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/GetService",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "GetService"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// All of them, by name.
+        pub async fn list_services(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListServicesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListServicesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/ListServices",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "ListServices"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Changes the fields that the mask names.
+        pub async fn update_service(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UpdateServiceRequest>,
+        ) -> std::result::Result<tonic::Response<super::ServiceObject>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/UpdateService",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "UpdateService"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes it away. Its connections are not balanced any more.
+        pub async fn delete_service(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteServiceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteServiceResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Objects/DeleteService",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Objects", "DeleteService"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod objects_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with ObjectsServer.
+    #[async_trait]
+    pub trait Objects: std::marker::Send + std::marker::Sync + 'static {
+        /// Adds a region. One that is there already and is equal: nothing changes.
+        async fn create_region(
+            &self,
+            request: tonic::Request<super::CreateRegionRequest>,
+        ) -> std::result::Result<tonic::Response<super::RegionObject>, tonic::Status>;
+        /// The region of this name.
+        async fn get_region(
+            &self,
+            request: tonic::Request<super::GetRegionRequest>,
+        ) -> std::result::Result<tonic::Response<super::RegionObject>, tonic::Status>;
+        /// All of them, by name.
+        async fn list_regions(
+            &self,
+            request: tonic::Request<super::ListRegionsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListRegionsResponse>,
+            tonic::Status,
+        >;
+        /// Changes the fields that the mask names.
+        async fn update_region(
+            &self,
+            request: tonic::Request<super::UpdateRegionRequest>,
+        ) -> std::result::Result<tonic::Response<super::RegionObject>, tonic::Status>;
+        /// Takes it away. FAILED_PRECONDITION: a pool has backends or settings there or prefers it, or another
+        /// region overflows to it.
+        async fn delete_region(
+            &self,
+            request: tonic::Request<super::DeleteRegionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteRegionResponse>,
+            tonic::Status,
+        >;
+        /// Adds a health check. One that is there already and is equal: nothing changes.
+        async fn create_health_check(
+            &self,
+            request: tonic::Request<super::CreateHealthCheckRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::HealthCheckObject>,
+            tonic::Status,
+        >;
+        /// The health check of this name.
+        async fn get_health_check(
+            &self,
+            request: tonic::Request<super::GetHealthCheckRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::HealthCheckObject>,
+            tonic::Status,
+        >;
+        /// All of them, by name.
+        async fn list_health_checks(
+            &self,
+            request: tonic::Request<super::ListHealthChecksRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListHealthChecksResponse>,
+            tonic::Status,
+        >;
+        /// Changes the fields that the mask names.
+        async fn update_health_check(
+            &self,
+            request: tonic::Request<super::UpdateHealthCheckRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::HealthCheckObject>,
+            tonic::Status,
+        >;
+        /// Takes it away. FAILED_PRECONDITION: a pool is checked by it.
+        async fn delete_health_check(
+            &self,
+            request: tonic::Request<super::DeleteHealthCheckRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteHealthCheckResponse>,
+            tonic::Status,
+        >;
+        /// Adds a pool with its backends. One that is there already and is equal: nothing changes.
+        async fn create_pool(
+            &self,
+            request: tonic::Request<super::CreatePoolRequest>,
+        ) -> std::result::Result<tonic::Response<super::PoolObject>, tonic::Status>;
+        /// The pool of this name.
+        async fn get_pool(
+            &self,
+            request: tonic::Request<super::GetPoolRequest>,
+        ) -> std::result::Result<tonic::Response<super::PoolObject>, tonic::Status>;
+        /// All of them, by name.
+        async fn list_pools(
+            &self,
+            request: tonic::Request<super::ListPoolsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListPoolsResponse>,
+            tonic::Status,
+        >;
+        /// Changes the fields that the mask names.
+        async fn update_pool(
+            &self,
+            request: tonic::Request<super::UpdatePoolRequest>,
+        ) -> std::result::Result<tonic::Response<super::PoolObject>, tonic::Status>;
+        /// Takes it away. FAILED_PRECONDITION: a service is served by it.
+        async fn delete_pool(
+            &self,
+            request: tonic::Request<super::DeletePoolRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeletePoolResponse>,
+            tonic::Status,
+        >;
+        /// Adds a backend of a pool. One that is there already and is equal: nothing changes.
+        async fn create_backend(
+            &self,
+            request: tonic::Request<super::CreateBackendRequest>,
+        ) -> std::result::Result<tonic::Response<super::BackendObject>, tonic::Status>;
+        /// The backend of this pool and address.
+        async fn get_backend(
+            &self,
+            request: tonic::Request<super::GetBackendRequest>,
+        ) -> std::result::Result<tonic::Response<super::BackendObject>, tonic::Status>;
+        /// Those of one pool, or of all, by pool and address.
+        async fn list_backends(
+            &self,
+            request: tonic::Request<super::ListBackendsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListBackendsResponse>,
+            tonic::Status,
+        >;
+        /// Changes the fields that the mask names.
+        async fn update_backend(
+            &self,
+            request: tonic::Request<super::UpdateBackendRequest>,
+        ) -> std::result::Result<tonic::Response<super::BackendObject>, tonic::Status>;
+        /// Takes it away. FAILED_PRECONDITION: the pool does not hold without it, as where it has settings for
+        /// the region of which this is the last backend.
+        async fn delete_backend(
+            &self,
+            request: tonic::Request<super::DeleteBackendRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteBackendResponse>,
+            tonic::Status,
+        >;
+        /// Adds a service. One that is there already and is equal: nothing changes.
+        async fn create_service(
+            &self,
+            request: tonic::Request<super::CreateServiceRequest>,
+        ) -> std::result::Result<tonic::Response<super::ServiceObject>, tonic::Status>;
+        /// The service of this name.
+        async fn get_service(
+            &self,
+            request: tonic::Request<super::GetServiceRequest>,
+        ) -> std::result::Result<tonic::Response<super::ServiceObject>, tonic::Status>;
+        /// All of them, by name.
+        async fn list_services(
+            &self,
+            request: tonic::Request<super::ListServicesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListServicesResponse>,
+            tonic::Status,
+        >;
+        /// Changes the fields that the mask names.
+        async fn update_service(
+            &self,
+            request: tonic::Request<super::UpdateServiceRequest>,
+        ) -> std::result::Result<tonic::Response<super::ServiceObject>, tonic::Status>;
+        /// Takes it away. Its connections are not balanced any more.
+        async fn delete_service(
+            &self,
+            request: tonic::Request<super::DeleteServiceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteServiceResponse>,
+            tonic::Status,
+        >;
+    }
+    /// The configuration in force, object by object. Names are the ids; a backend's is its pool and its
+    /// address, however that is spelt. Each call that changes something makes a generation of its own,
+    /// whole and checked as Apply does; nothing of what somebody else changes in the meantime is lost.
+    ///
+    /// Every object has an etag, a digest of its content with all defaults spelt out: it stays as long as
+    /// the content does, also over restarts. A pool's content includes its backends.
+    ///
+    /// INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field" has its path, as
+    /// in "pool.backends\[1\].address", or "pools\[0\].groups\[1\].region" where another object than the one that
+    /// was sent does not go with it. NOT_FOUND: there is no such object, or no such pool.
+    /// ALREADY_EXISTS: another object than the one that was sent has the name. FAILED_PRECONDITION: the
+    /// object is in use, or the others do not hold without it; the message names the user. ABORTED: the etag
+    /// is not that of the object in force, or others changed the configuration so often meanwhile that the
+    /// call gave up. RESOURCE_EXHAUSTED and INTERNAL: as for Apply.
+    #[derive(Debug)]
+    pub struct ObjectsServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> ObjectsServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for ObjectsServer<T>
+    where
+        T: Objects,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/spillway.v1.Objects/CreateRegion" => {
+                    #[allow(non_camel_case_types)]
+                    struct CreateRegionSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::CreateRegionRequest>
+                    for CreateRegionSvc<T> {
+                        type Response = super::RegionObject;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CreateRegionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::create_region(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CreateRegionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/GetRegion" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetRegionSvc<T: Objects>(pub Arc<T>);
+                    impl<T: Objects> tonic::server::UnaryService<super::GetRegionRequest>
+                    for GetRegionSvc<T> {
+                        type Response = super::RegionObject;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetRegionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::get_region(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetRegionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/ListRegions" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListRegionsSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::ListRegionsRequest>
+                    for ListRegionsSvc<T> {
+                        type Response = super::ListRegionsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListRegionsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::list_regions(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListRegionsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/UpdateRegion" => {
+                    #[allow(non_camel_case_types)]
+                    struct UpdateRegionSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::UpdateRegionRequest>
+                    for UpdateRegionSvc<T> {
+                        type Response = super::RegionObject;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::UpdateRegionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::update_region(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = UpdateRegionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/DeleteRegion" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteRegionSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::DeleteRegionRequest>
+                    for DeleteRegionSvc<T> {
+                        type Response = super::DeleteRegionResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteRegionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::delete_region(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteRegionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/CreateHealthCheck" => {
+                    #[allow(non_camel_case_types)]
+                    struct CreateHealthCheckSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::CreateHealthCheckRequest>
+                    for CreateHealthCheckSvc<T> {
+                        type Response = super::HealthCheckObject;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CreateHealthCheckRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::create_health_check(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CreateHealthCheckSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/GetHealthCheck" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetHealthCheckSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::GetHealthCheckRequest>
+                    for GetHealthCheckSvc<T> {
+                        type Response = super::HealthCheckObject;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetHealthCheckRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::get_health_check(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetHealthCheckSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/ListHealthChecks" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListHealthChecksSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::ListHealthChecksRequest>
+                    for ListHealthChecksSvc<T> {
+                        type Response = super::ListHealthChecksResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListHealthChecksRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::list_health_checks(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListHealthChecksSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/UpdateHealthCheck" => {
+                    #[allow(non_camel_case_types)]
+                    struct UpdateHealthCheckSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::UpdateHealthCheckRequest>
+                    for UpdateHealthCheckSvc<T> {
+                        type Response = super::HealthCheckObject;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::UpdateHealthCheckRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::update_health_check(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = UpdateHealthCheckSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/DeleteHealthCheck" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteHealthCheckSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::DeleteHealthCheckRequest>
+                    for DeleteHealthCheckSvc<T> {
+                        type Response = super::DeleteHealthCheckResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteHealthCheckRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::delete_health_check(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteHealthCheckSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/CreatePool" => {
+                    #[allow(non_camel_case_types)]
+                    struct CreatePoolSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::CreatePoolRequest>
+                    for CreatePoolSvc<T> {
+                        type Response = super::PoolObject;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CreatePoolRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::create_pool(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CreatePoolSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/GetPool" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetPoolSvc<T: Objects>(pub Arc<T>);
+                    impl<T: Objects> tonic::server::UnaryService<super::GetPoolRequest>
+                    for GetPoolSvc<T> {
+                        type Response = super::PoolObject;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetPoolRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::get_pool(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetPoolSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/ListPools" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListPoolsSvc<T: Objects>(pub Arc<T>);
+                    impl<T: Objects> tonic::server::UnaryService<super::ListPoolsRequest>
+                    for ListPoolsSvc<T> {
+                        type Response = super::ListPoolsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListPoolsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::list_pools(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListPoolsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/UpdatePool" => {
+                    #[allow(non_camel_case_types)]
+                    struct UpdatePoolSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::UpdatePoolRequest>
+                    for UpdatePoolSvc<T> {
+                        type Response = super::PoolObject;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::UpdatePoolRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::update_pool(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = UpdatePoolSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/DeletePool" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeletePoolSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::DeletePoolRequest>
+                    for DeletePoolSvc<T> {
+                        type Response = super::DeletePoolResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeletePoolRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::delete_pool(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeletePoolSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/CreateBackend" => {
+                    #[allow(non_camel_case_types)]
+                    struct CreateBackendSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::CreateBackendRequest>
+                    for CreateBackendSvc<T> {
+                        type Response = super::BackendObject;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CreateBackendRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::create_backend(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CreateBackendSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/GetBackend" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetBackendSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::GetBackendRequest>
+                    for GetBackendSvc<T> {
+                        type Response = super::BackendObject;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetBackendRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::get_backend(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetBackendSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/ListBackends" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListBackendsSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::ListBackendsRequest>
+                    for ListBackendsSvc<T> {
+                        type Response = super::ListBackendsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListBackendsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::list_backends(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListBackendsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/UpdateBackend" => {
+                    #[allow(non_camel_case_types)]
+                    struct UpdateBackendSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::UpdateBackendRequest>
+                    for UpdateBackendSvc<T> {
+                        type Response = super::BackendObject;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::UpdateBackendRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::update_backend(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = UpdateBackendSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/DeleteBackend" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteBackendSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::DeleteBackendRequest>
+                    for DeleteBackendSvc<T> {
+                        type Response = super::DeleteBackendResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteBackendRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::delete_backend(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteBackendSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/CreateService" => {
+                    #[allow(non_camel_case_types)]
+                    struct CreateServiceSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::CreateServiceRequest>
+                    for CreateServiceSvc<T> {
+                        type Response = super::ServiceObject;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CreateServiceRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::create_service(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CreateServiceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/GetService" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetServiceSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::GetServiceRequest>
+                    for GetServiceSvc<T> {
+                        type Response = super::ServiceObject;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetServiceRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::get_service(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetServiceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/ListServices" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListServicesSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::ListServicesRequest>
+                    for ListServicesSvc<T> {
+                        type Response = super::ListServicesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListServicesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::list_services(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListServicesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/UpdateService" => {
+                    #[allow(non_camel_case_types)]
+                    struct UpdateServiceSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::UpdateServiceRequest>
+                    for UpdateServiceSvc<T> {
+                        type Response = super::ServiceObject;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::UpdateServiceRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::update_service(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = UpdateServiceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Objects/DeleteService" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteServiceSvc<T: Objects>(pub Arc<T>);
+                    impl<
+                        T: Objects,
+                    > tonic::server::UnaryService<super::DeleteServiceRequest>
+                    for DeleteServiceSvc<T> {
+                        type Response = super::DeleteServiceResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteServiceRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Objects>::delete_service(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteServiceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for ObjectsServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "spillway.v1.Objects";
+    impl<T> tonic::server::NamedService for ObjectsServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }

@@ -7,7 +7,7 @@ use spillway_proto::v1;
 use super::message::duration;
 use crate::{
     command::{
-        Applied, BackendStatus, Event, InterfaceStatus, Listing, ServiceStatus, SettlingStatus,
+        Applied, BackendStatus, Event, Exported, InterfaceStatus, ServiceStatus, SettlingStatus,
         Status,
     },
     diff::{Change, Kind},
@@ -19,10 +19,10 @@ impl From<&Applied> for v1::ApplyResponse {
     }
 }
 
-impl From<&Listing> for v1::ListResponse {
-    fn from(listing: &Listing) -> Self {
-        let configuration = Some((&listing.configuration).into());
-        Self { generation: listing.generation, configuration }
+impl From<&Exported> for v1::ExportResponse {
+    fn from(exported: &Exported) -> Self {
+        let configuration = Some((&exported.configuration).into());
+        Self { generation: exported.generation, configuration }
     }
 }
 
@@ -113,7 +113,8 @@ impl From<&Event> for v1::WatchResponse {
     }
 }
 
-fn changes(changes: &[Change]) -> Vec<v1::Change> {
+/// Differences as messages.
+pub(in crate::api) fn changes(changes: &[Change]) -> Vec<v1::Change> {
     let change = |change: &Change| v1::Change {
         kind: match change.kind {
             Kind::Added => v1::change::Kind::Added,

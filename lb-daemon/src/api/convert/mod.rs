@@ -10,8 +10,10 @@ mod refused;
 mod stored;
 mod validate;
 
+pub(super) use answer::changes;
 pub use document::UnknownValue;
 pub use invalid::Invalid;
+pub(super) use invalid::Quoted;
 pub use refused::FIELD_TRAILER;
 pub use stored::{Undecodable, decode, encode};
 pub use validate::configuration;

@@ -35,7 +35,7 @@ async fn a_configuration_is_applied_listed_and_described() {
         ]
     );
 
-    let listed = client.list(v1::ListRequest {}).await.unwrap().into_inner();
+    let listed = client.export(v1::ExportRequest {}).await.unwrap().into_inner();
     assert_eq!(listed.generation, 1);
     let listed = listed.configuration.unwrap();
     assert_eq!(listed.hash_key, configuration().hash_key);
@@ -123,7 +123,7 @@ async fn refusals_have_their_codes_and_change_nothing() {
     assert!(status.message().starts_with("the packet path cannot take it: groups: "));
     daemon.packets.content().full = false;
 
-    let listed = client.list(v1::ListRequest {}).await.unwrap().into_inner();
+    let listed = client.export(v1::ExportRequest {}).await.unwrap().into_inner();
     assert_eq!(listed.generation, 1);
 
     daemon.packets.content().failures = 1;

@@ -1,4 +1,5 @@
 mod calls;
+mod objects;
 mod regions;
 mod sockets;
 mod watches;
@@ -72,13 +73,17 @@ impl Daemon {
     }
 
     async fn client(&self) -> SpillwayClient<Channel> {
+        SpillwayClient::new(self.channel().await)
+    }
+
+    async fn channel(&self) -> Channel {
         let path = self.path.clone();
         let connector = tower::service_fn(move |_| {
             let path = path.clone();
             async move { UnixStream::connect(path).await.map(TokioIo::new) }
         });
         let endpoint = Endpoint::from_static("http://spillwayd");
-        SpillwayClient::new(endpoint.connect_with_connector(connector).await.unwrap())
+        endpoint.connect_with_connector(connector).await.unwrap()
     }
 
     async fn judge(&self, address: &str, healthy: bool) {

@@ -42,7 +42,7 @@ async fn a_watcher_that_lags_gets_a_snapshot_again() {
     for round in 0..100_000 {
         daemon.judge("10.0.0.1", round % 2 == 0).await;
     }
-    client.list(v1::ListRequest {}).await.unwrap();
+    client.export(v1::ExportRequest {}).await.unwrap();
     loop {
         let message = watch.message().await.unwrap().unwrap();
         if let Some(Event::Snapshot(snapshot)) = message.event {

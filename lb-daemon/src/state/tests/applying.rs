@@ -60,7 +60,7 @@ async fn a_dry_run_says_the_same_and_does_nothing() {
     let apply = Apply { configuration, dry_run: true, expected_generation: None };
     let dry = daemon.running.commands.apply(apply).await.unwrap().unwrap();
     assert_eq!(dry.generation, 0);
-    assert_eq!(daemon.running.commands.list().await.unwrap().generation, 0);
+    assert_eq!(daemon.running.commands.export().await.unwrap().generation, 0);
     assert_eq!(daemon.path.content().applied, 0);
     assert_eq!(daemon.apply(WEB).await.unwrap().changes, dry.changes);
 }
@@ -75,7 +75,7 @@ async fn an_expected_generation_that_is_not_in_force_changes_nothing() {
     };
     let error = apply(0).await.unwrap().unwrap_err();
     assert_eq!(error.to_string(), "generation 1 is in force, not 0");
-    assert_eq!(daemon.running.commands.list().await.unwrap().generation, 1);
+    assert_eq!(daemon.running.commands.export().await.unwrap().generation, 1);
     assert_eq!(apply(1).await.unwrap().unwrap().generation, 2);
 }
 
@@ -89,7 +89,7 @@ async fn what_has_no_room_changes_nothing() {
         "the packet path cannot take it: groups: 1 more are needed in one piece, \
          the largest free one has 0"
     );
-    assert_eq!(daemon.running.commands.list().await.unwrap().generation, 0);
+    assert_eq!(daemon.running.commands.export().await.unwrap().generation, 0);
     assert_eq!(daemon.path.content().applied, 0);
 }
 
@@ -97,7 +97,7 @@ async fn what_has_no_room_changes_nothing() {
 async fn the_key_in_use_is_listed_and_may_be_given_back() {
     let daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
-    let listed = daemon.running.commands.list().await.unwrap();
+    let listed = daemon.running.commands.export().await.unwrap();
     let key = listed.configuration.hash_key.unwrap();
     let planned = daemon.path.content().plan.pools.values().next().unwrap().hash_key;
     assert_eq!(planned, key);
@@ -169,7 +169,7 @@ proptest! {
             fresh.running.commands.apply(apply).await.unwrap().unwrap();
             let (status, expected) = (daemon.status().await, fresh.status().await);
             assert_eq!(status.checksum, expected.checksum);
-            let listed = daemon.running.commands.list().await.unwrap().configuration;
+            let listed = daemon.running.commands.export().await.unwrap().configuration;
             assert_eq!(listed, last);
             let content = daemon.path.content();
             let backends = &content.plan.backends;

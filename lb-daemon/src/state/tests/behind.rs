@@ -21,7 +21,7 @@ async fn it_is_said_and_tried_again_until_done() {
     );
     let status = daemon.status().await;
     assert_eq!((status.generation, status.behind.as_deref()), (1, Some(CAUSE)));
-    assert_eq!(daemon.running.commands.list().await.unwrap().generation, 1);
+    assert_eq!(daemon.running.commands.export().await.unwrap().generation, 1);
     assert!(matches!(subscription.events.try_recv(), Ok(Event::Generation(_))));
     // A check may speak meanwhile.
     daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
@@ -73,6 +73,6 @@ async fn no_round_counts_as_complete_while_behind() {
         assert_eq!(rounds, 0);
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
-    daemon.running.commands.list().await.unwrap();
+    daemon.running.commands.export().await.unwrap();
     assert_ne!(daemon.running.heartbeat.rounds(), 0);
 }

@@ -106,7 +106,7 @@ impl Daemon {
         let change = HealthChange { pool, address, health, reason, first: false };
         self.running.health.send(change).await.unwrap();
         // News is taken in before any command.
-        self.running.commands.list().await.unwrap();
+        self.running.commands.export().await.unwrap();
     }
 
     fn state(&self, pool: &str, address: &str) -> MemberState {

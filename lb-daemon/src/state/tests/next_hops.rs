@@ -15,7 +15,7 @@ impl Daemon {
     async fn resolve(&self, address: &str, hop: Result<NextHop, Unresolved>) {
         let change = NextHopChange { address: ip(address), hop };
         self.running.next_hops.send(change).await.unwrap();
-        self.running.commands.list().await.unwrap();
+        self.running.commands.export().await.unwrap();
     }
 }
 

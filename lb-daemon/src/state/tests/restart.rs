@@ -77,7 +77,7 @@ async fn a_state_that_stops_leaves_the_packet_path_as_it_is() {
     daemon.stop().await;
     assert_eq!(daemon.path.content().told, told);
     assert_eq!(daemon.path.content().applied, 1);
-    assert!(daemon.running.commands.list().await.is_err());
+    assert!(daemon.running.commands.export().await.is_err());
 }
 
 #[tokio::test]

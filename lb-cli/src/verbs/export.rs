@@ -1,4 +1,4 @@
-//! `spillway list`: the configuration in force, in the form that `spillway apply` reads.
+//! `spillway export`: the configuration in force, in the form that `spillway apply` reads.
 
 use lb_daemon::document::Document;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use crate::{
 
 /// The answer.
 #[derive(Serialize)]
-struct Listing {
+struct Exported {
     generation: u64,
     configuration: Document,
     #[serde(skip)]
@@ -26,12 +26,12 @@ struct Listing {
 /// # Errors
 /// The daemon does not answer.
 pub(crate) fn run(options: Options) -> Result<(), Failure> {
-    let answer = converse(async { Daemon::open(options.socket).await?.list().await })?;
-    print(&Listing::new(answer)?, options.output)
+    let answer = converse(async { Daemon::open(options.socket).await?.export().await })?;
+    print(&Exported::new(answer)?, options.output)
 }
 
-impl Listing {
-    fn new(answer: v1::ListResponse) -> Result<Self, Failure> {
+impl Exported {
+    fn new(answer: v1::ExportResponse) -> Result<Self, Failure> {
         let unreadable = |error: &dyn std::fmt::Display| {
             Failure::new(Exit::Failure, format!("the daemon's configuration: {error}"))
                 .hint("spillway and spillwayd should be of one version")
@@ -43,7 +43,7 @@ impl Listing {
     }
 }
 
-impl Report for Listing {
+impl Report for Exported {
     fn table(&self) -> String {
         format!("# generation {}\n{}", self.generation, self.file)
     }
@@ -54,14 +54,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_listed_can_be_applied() {
+    fn what_is_exported_can_be_applied() {
         let configuration = v1::Configuration {
             regions: vec![v1::Region { name: "eu".into(), overflow_to: vec!["us".into()] }],
             hash_key: "000102030405060708090a0b0c0d0e0f".into(),
             ..Default::default()
         };
-        let answer = v1::ListResponse { generation: 3, configuration: Some(configuration.clone()) };
-        let text = Listing::new(answer).unwrap().table();
+        let answer =
+            v1::ExportResponse { generation: 3, configuration: Some(configuration.clone()) };
+        let text = Exported::new(answer).unwrap().table();
         assert!(text.starts_with("# generation 3\nhash_key = \"00010203"), "{text}");
         let again = v1::Configuration::from(Document::parse(&text).unwrap());
         assert_eq!(again, configuration);

@@ -1,0 +1,92 @@
+//! Field masks (`google.protobuf.FieldMask`), by the descriptors of the API: a field that is added
+//! to a message can be named at once.
+
+use std::sync::LazyLock;
+
+use prost_reflect::{
+    DescriptorPool, DynamicMessage, FieldDescriptor, MessageDescriptor, ReflectMessage,
+};
+use prost_types::FieldMask;
+
+use super::{Object, Refused};
+
+/// The descriptors of the API; a test holds that they are sound.
+static DESCRIPTORS: LazyLock<DescriptorPool> =
+    LazyLock::new(|| DescriptorPool::decode(spillway_proto::DESCRIPTORS).unwrap_or_default());
+
+/// The field of requests that holds a mask.
+const MASK: &str = "update_mask";
+
+/// `old` with the fields of `new` that a mask names; without a mask, those that are set in `new`.
+pub(super) fn merge<O: Object>(old: &O, new: &O, mask: Option<&FieldMask>) -> Result<O, Refused> {
+    let paths = mask.map_or(&[][..], |mask| &mask.paths);
+    if paths.iter().any(|path| path == "*") {
+        return match paths {
+            [_] => Ok(new.clone()),
+            _ => Err(Refused::wrong(MASK, "\"*\" is all fields; it stands alone")),
+        };
+    }
+    let mut target = dynamic(old)?;
+    let source = dynamic(new)?;
+    if paths.is_empty() {
+        for (field, value) in source.fields() {
+            target.set_field(&field, value.clone());
+        }
+    }
+    for path in paths {
+        let names: Vec<_> = path.split('.').collect();
+        take(&mut target, &source, &names)
+            .map_err(|cause| Refused::wrong(MASK, format!("{path:?}: {cause}")))?;
+    }
+    target.transcode_to().map_err(|error| Refused::wrong(O::FIELD, error.to_string()))
+}
+
+/// Takes one field over.
+fn take(
+    target: &mut DynamicMessage,
+    source: &DynamicMessage,
+    names: &[&str],
+) -> Result<(), String> {
+    let [name, inner @ ..] = names else { return Ok(()) };
+    let message = target.descriptor();
+    let field = message.get_field_by_name(name).ok_or_else(|| unknown(&message, name))?;
+    if inner.is_empty() {
+        match source.has_field(&field) {
+            true => target.set_field(&field, source.get_field(&field).into_owned()),
+            false => target.clear_field(&field),
+        }
+        return Ok(());
+    }
+    let (mut below, above) = (message_of(target, &field)?, message_of(source, &field)?);
+    take(&mut below, &above, inner)?;
+    // What neither has stays unset: its fields are as they would be in an empty one.
+    if source.has_field(&field) || target.has_field(&field) {
+        target.set_field(&field, prost_reflect::Value::Message(below));
+    }
+    Ok(())
+}
+
+/// The message in a field, an empty one where it is unset.
+fn message_of(of: &DynamicMessage, field: &FieldDescriptor) -> Result<DynamicMessage, String> {
+    if field.is_list() {
+        return Err(format!("{} is a list, which is taken over whole", field.name()));
+    }
+    let value = of.get_field(field);
+    value.as_message().cloned().ok_or_else(|| format!("{} has no fields", field.name()))
+}
+
+fn unknown(message: &MessageDescriptor, name: &str) -> String {
+    let fields: Vec<_> = message.fields().map(|field| field.name().to_owned()).collect();
+    let (what, fields) = (message.name(), fields.join(", "));
+    format!("{name:?} is no field of {what}; it has {fields}")
+}
+
+fn dynamic<O: Object>(object: &O) -> Result<DynamicMessage, Refused> {
+    let error = |cause: String| Refused::wrong(O::FIELD, cause);
+    let descriptor = DESCRIPTORS
+        .get_message_by_name(O::MESSAGE)
+        .ok_or_else(|| error(format!("{} has no descriptor", O::MESSAGE)))?;
+    let mut message = DynamicMessage::new(descriptor);
+    message.transcode_from(object).map_err(|cause| error(cause.to_string()))?;
+    Ok(message)
+}

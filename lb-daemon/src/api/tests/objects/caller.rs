@@ -1,0 +1,110 @@
+//! Calls as people type them: the method's name, the request in protobuf's text format.
+
+use prost_reflect::{
+    DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor,
+    prost::{Message, bytes::Buf},
+};
+use tonic::{
+    Request, Status,
+    client::Grpc,
+    codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
+    transport::Channel,
+};
+
+use super::super::Daemon;
+
+/// A connection that knows the service by its descriptors alone.
+pub(super) struct Caller {
+    grpc: Grpc<Channel>,
+    descriptors: DescriptorPool,
+}
+
+impl Caller {
+    pub(super) async fn of(daemon: &Daemon) -> Self {
+        let descriptors = DescriptorPool::decode(spillway_proto::DESCRIPTORS).unwrap();
+        Self { grpc: Grpc::new(daemon.channel().await), descriptors }
+    }
+
+    /// The answer to a call.
+    pub(super) async fn call(
+        &mut self,
+        method: &str,
+        request: &str,
+    ) -> Result<DynamicMessage, Status> {
+        let method = self.method(method);
+        let request = DynamicMessage::parse_text_format(method.input(), request)
+            .unwrap_or_else(|error| panic!("{request}: {error}"));
+        self.grpc.ready().await.unwrap();
+        let path = format!("/spillway.v1.Objects/{}", method.name());
+        let codec = Dynamic(method.output());
+        let answer = self.grpc.unary(Request::new(request), path.parse().unwrap(), codec).await?;
+        Ok(answer.into_inner())
+    }
+
+    /// An answer of a method from its text.
+    pub(super) fn answer(&self, method: &str, text: &str) -> DynamicMessage {
+        DynamicMessage::parse_text_format(self.method(method).output(), text)
+            .unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    fn method(&self, name: &str) -> MethodDescriptor {
+        let service = self.descriptors.get_service_by_name("spillway.v1.Objects").unwrap();
+        service.methods().find(|method| method.name() == name).unwrap()
+    }
+}
+
+/// The etag of an answer about one object.
+pub(super) fn etag(answer: &DynamicMessage) -> String {
+    answer.get_field_by_name("etag").unwrap().as_str().unwrap().to_owned()
+}
+
+/// An answer without its etags, which are looked at by themselves.
+pub(super) fn without_etags(mut answer: DynamicMessage) -> DynamicMessage {
+    answer.clear_field_by_name("etag");
+    let lists = answer.fields_mut().filter_map(|(_, value)| value.as_list_mut());
+    for object in lists.flatten().filter_map(|value| value.as_message_mut()) {
+        object.clear_field_by_name("etag");
+    }
+    answer
+}
+
+struct Dynamic(MessageDescriptor);
+
+impl Codec for Dynamic {
+    type Encode = DynamicMessage;
+    type Decode = DynamicMessage;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self(self.0.clone())
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl Encoder for Dynamic {
+    type Item = DynamicMessage;
+    type Error = Status;
+
+    fn encode(&mut self, item: DynamicMessage, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        item.encode(to).map_err(|error| Status::internal(error.to_string()))
+    }
+
+    fn buffer_settings(&self) -> BufferSettings {
+        BufferSettings::default()
+    }
+}
+
+impl Decoder for Dynamic {
+    type Item = DynamicMessage;
+    type Error = Status;
+
+    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<DynamicMessage>, Status> {
+        let bytes = from.copy_to_bytes(from.remaining());
+        let message = DynamicMessage::decode(self.0.clone(), bytes);
+        message.map(Some).map_err(|error| Status::internal(error.to_string()))
+    }
+}

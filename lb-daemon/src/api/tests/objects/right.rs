@@ -1,0 +1,379 @@
+use super::*;
+
+/// Method, request, and the answer without its etags; each step goes on from the one before.
+type Step = (&'static str, &'static str, &'static str);
+
+const REGION: &[Step] = &[
+    (
+        "CreateRegion",
+        r#"region { name: "asia" overflow_to: "eu" } dry_run: true"#,
+        r#"region { name: "asia" overflow_to: "eu" } generation: 1
+           changes { kind: KIND_ADDED object: "region asia" }"#,
+    ),
+    (
+        "CreateRegion",
+        r#"region { name: "asia" overflow_to: "eu" }"#,
+        r#"region { name: "asia" overflow_to: "eu" } generation: 2
+           changes { kind: KIND_ADDED object: "region asia" }"#,
+    ),
+    (
+        "CreateRegion",
+        r#"region { name: "asia" overflow_to: "eu" }"#,
+        r#"region { name: "asia" overflow_to: "eu" } generation: 2"#,
+    ),
+    ("GetRegion", r#"name: "asia""#, r#"region { name: "asia" overflow_to: "eu" } generation: 2"#),
+    (
+        "UpdateRegion",
+        r#"region { name: "asia" overflow_to: "us" overflow_to: "eu" } update_mask { paths: "overflow_to" }"#,
+        r#"region { name: "asia" overflow_to: "us" overflow_to: "eu" } generation: 3
+           changes { kind: KIND_CHANGED object: "region asia" details: "overflow_to: eu -> us, eu" }"#,
+    ),
+    // Without a mask what is unset stays.
+    (
+        "UpdateRegion",
+        r#"region { name: "asia" }"#,
+        r#"region { name: "asia" overflow_to: "us" overflow_to: "eu" } generation: 3"#,
+    ),
+    (
+        "UpdateRegion",
+        r#"region { name: "asia" } update_mask { paths: "*" }"#,
+        r#"region { name: "asia" } generation: 4
+           changes { kind: KIND_CHANGED object: "region asia" details: "overflow_to: us, eu -> none" }"#,
+    ),
+    (
+        "ListRegions",
+        "",
+        r#"regions { region { name: "asia" } generation: 4 }
+           regions { region { name: "eu" overflow_to: "us" } generation: 4 }
+           regions { region { name: "us" } generation: 4 }
+           regions { region { name: "void" } generation: 4 }
+           generation: 4"#,
+    ),
+    (
+        "DeleteRegion",
+        r#"name: "asia" dry_run: true"#,
+        r#"generation: 4 changes { kind: KIND_REMOVED object: "region asia" }"#,
+    ),
+    (
+        "DeleteRegion",
+        r#"name: "asia""#,
+        r#"generation: 5 changes { kind: KIND_REMOVED object: "region asia" }"#,
+    ),
+    ("DeleteRegion", r#"name: "asia" allow_missing: true"#, "generation: 5"),
+    (
+        "UpdateRegion",
+        r#"region { name: "asia" overflow_to: "us" } update_mask { paths: "name" } allow_missing: true"#,
+        r#"region { name: "asia" overflow_to: "us" } generation: 6
+           changes { kind: KIND_ADDED object: "region asia" }"#,
+    ),
+];
+
+const HEALTH_CHECK: &[Step] = &[
+    (
+        "CreateHealthCheck",
+        r#"health_check { name: "tls" port: 443 tcp {} }"#,
+        r#"health_check { name: "tls" port: 443 tcp {} interval { seconds: 1 } timeout { seconds: 1 }
+             rise: 2 fall: 3 jitter_percent: 10 } generation: 2
+           changes { kind: KIND_ADDED object: "health check tls" }"#,
+    ),
+    // Equal, with a default spelt out.
+    (
+        "CreateHealthCheck",
+        r#"health_check { name: "tls" port: 443 tcp {} rise: 2 }"#,
+        r#"health_check { name: "tls" port: 443 tcp {} interval { seconds: 1 } timeout { seconds: 1 }
+             rise: 2 fall: 3 jitter_percent: 10 } generation: 2"#,
+    ),
+    // What is named and unset goes back to its default; 0 is a value where the field says so.
+    (
+        "UpdateHealthCheck",
+        r#"health_check { name: "tls" jitter_percent: 0 fall: 5 timeout { nanos: 500000000 } }
+           update_mask { paths: "jitter_percent" paths: "rise" paths: "timeout" }"#,
+        r#"health_check { name: "tls" port: 443 tcp {} interval { seconds: 1 }
+             timeout { nanos: 500000000 } rise: 2 fall: 3 jitter_percent: 0 } generation: 3
+           changes { kind: KIND_CHANGED object: "health check tls"
+             details: "timeout: 1s -> 500ms" details: "jitter_percent: 10 -> 0" }"#,
+    ),
+    // A field of a field, and one that is another of the same choice.
+    (
+        "UpdateHealthCheck",
+        r#"health_check { name: "http" http { path: "/ready" } } update_mask { paths: "http.path" }"#,
+        r#"health_check { name: "http" port: 80
+             http { path: "/ready" host: "web.example" status_min: 200 status_max: 299 }
+             interval { seconds: 1 } timeout { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 }
+           generation: 4
+           changes { kind: KIND_CHANGED object: "health check http" details: "http.path: /alive -> /ready" }"#,
+    ),
+    (
+        "UpdateHealthCheck",
+        r#"health_check { name: "http" } update_mask { paths: "http.host" }"#,
+        r#"health_check { name: "http" port: 80
+             http { path: "/ready" status_min: 200 status_max: 299 }
+             interval { seconds: 1 } timeout { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 }
+           generation: 5
+           changes { kind: KIND_CHANGED object: "health check http" details: "http.host: web.example -> unset" }"#,
+    ),
+    (
+        "UpdateHealthCheck",
+        r#"health_check { name: "http" tcp {} } update_mask { paths: "tcp" }"#,
+        r#"health_check { name: "http" port: 80 tcp {}
+             interval { seconds: 1 } timeout { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 }
+           generation: 6
+           changes { kind: KIND_CHANGED object: "health check http" details: "probe: http -> tcp" }"#,
+    ),
+    // A field of what is set in neither: nothing.
+    (
+        "UpdateHealthCheck",
+        r#"health_check { name: "http" } update_mask { paths: "http.path" }"#,
+        r#"health_check { name: "http" port: 80 tcp {}
+             interval { seconds: 1 } timeout { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 }
+           generation: 6"#,
+    ),
+    (
+        "DeleteHealthCheck",
+        r#"name: "tls""#,
+        r#"generation: 7 changes { kind: KIND_REMOVED object: "health check tls" }"#,
+    ),
+    (
+        "ListHealthChecks",
+        "",
+        r#"health_checks { health_check { name: "http" port: 80 tcp {} interval { seconds: 1 }
+             timeout { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 } generation: 7 }
+           health_checks { health_check { name: "spare" port: 81 tcp {} interval { seconds: 1 }
+             timeout { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 } generation: 7 }
+           generation: 7"#,
+    ),
+];
+
+const POOL: &[Step] = &[
+    (
+        "CreatePool",
+        r#"pool { name: "dns" slots: 31 backends { address: "2001:DB8::0:1" region: "eu" } }"#,
+        r#"pool { name: "dns" slots: 31 isolation: ISOLATION_NONE settle_time { seconds: 600 }
+             backends { address: "2001:db8::1" region: "eu" weight: 1 wanted: WANTED_STATE_ACTIVE } }
+           generation: 2 changes { kind: KIND_ADDED object: "pool dns" }"#,
+    ),
+    // Without a mask only what is set is taken over.
+    (
+        "UpdatePool",
+        r#"pool { name: "dns" settle_time { seconds: 60 } }"#,
+        r#"pool { name: "dns" slots: 31 isolation: ISOLATION_NONE settle_time { seconds: 60 }
+             backends { address: "2001:db8::1" region: "eu" weight: 1 wanted: WANTED_STATE_ACTIVE } }
+           generation: 3
+           changes { kind: KIND_CHANGED object: "pool dns" details: "settle_time: 600s -> 60s" }"#,
+    ),
+    // A list is taken over whole.
+    (
+        "UpdatePool",
+        r#"pool { name: "dns" backends { address: "10.0.0.9" region: "us" } }
+           update_mask { paths: "backends" }"#,
+        r#"pool { name: "dns" slots: 31 isolation: ISOLATION_NONE settle_time { seconds: 60 }
+             backends { address: "10.0.0.9" region: "us" weight: 1 wanted: WANTED_STATE_ACTIVE } }
+           generation: 4
+           changes { kind: KIND_CHANGED object: "pool dns" slots_moved: 31
+             details: "backends in eu: 1 -> 0 (1 gone)" details: "backends in us: 0 -> 1 (1 new)" }
+           changes { kind: KIND_ADDED object: "pool dns: backend 10.0.0.9" }
+           changes { kind: KIND_REMOVED object: "pool dns: backend 2001:db8::1" }"#,
+    ),
+    (
+        "GetPool",
+        r#"name: "spare""#,
+        r#"pool { name: "spare" slots: 31 isolation: ISOLATION_NONE settle_time { seconds: 600 } }
+           generation: 4"#,
+    ),
+    (
+        "DeletePool",
+        r#"name: "spare""#,
+        r#"generation: 5 changes { kind: KIND_REMOVED object: "pool spare" }"#,
+    ),
+    (
+        "DeletePool",
+        r#"name: "dns""#,
+        r#"generation: 6 changes { kind: KIND_REMOVED object: "pool dns" }"#,
+    ),
+    (
+        "ListPools",
+        "",
+        r#"pools { pool { name: "web" slots: 31 health_checks: "http"
+             isolation: ISOLATION_NONE settle_time { seconds: 600 }
+             groups { region: "us" capacity_per_second: 10 scaler: 1 }
+             backends { address: "10.0.0.1" region: "eu" weight: 1 wanted: WANTED_STATE_ACTIVE }
+             backends { address: "2001:db8::2" region: "us" weight: 3 wanted: WANTED_STATE_ACTIVE } }
+             generation: 6 }
+           generation: 6"#,
+    ),
+];
+
+const BACKEND: &[Step] = &[
+    (
+        "CreateBackend",
+        r#"pool: "spare" backend { address: "2001:DB8:0::2" region: "us" }"#,
+        r#"pool: "spare" backend { address: "2001:db8::2" region: "us" weight: 1 wanted: WANTED_STATE_ACTIVE }
+           generation: 2
+           changes { kind: KIND_CHANGED object: "pool spare" details: "backends in us: 0 -> 1 (1 new)" }
+           changes { kind: KIND_ADDED object: "pool spare: backend 2001:db8::2" }"#,
+    ),
+    (
+        "UpdateBackend",
+        r#"pool: "spare" backend { address: "2001:db8:0:0:0:0:0:2" wanted: WANTED_STATE_DRAIN }
+           update_mask { paths: "wanted" }"#,
+        r#"pool: "spare" backend { address: "2001:db8::2" region: "us" weight: 1 wanted: WANTED_STATE_DRAIN }
+           generation: 3
+           changes { kind: KIND_CHANGED object: "pool spare: backend 2001:db8::2" details: "wanted: active -> drain" }"#,
+    ),
+    // The id is one of the fields; it may be spelt in another way.
+    (
+        "UpdateBackend",
+        r#"pool: "spare" backend { address: "2001:DB8::2" } update_mask { paths: "address" paths: "wanted" }"#,
+        r#"pool: "spare" backend { address: "2001:db8::2" region: "us" weight: 1 wanted: WANTED_STATE_ACTIVE }
+           generation: 4
+           changes { kind: KIND_CHANGED object: "pool spare: backend 2001:db8::2" details: "wanted: drain -> active" }"#,
+    ),
+    (
+        "GetBackend",
+        r#"pool: "spare" address: "2001:DB8::2""#,
+        r#"pool: "spare" backend { address: "2001:db8::2" region: "us" weight: 1 wanted: WANTED_STATE_ACTIVE }
+           generation: 4"#,
+    ),
+    (
+        "UpdateBackend",
+        r#"pool: "spare" backend { address: "10.0.0.1" region: "eu" weight: 0 } allow_missing: true"#,
+        r#"pool: "spare" backend { address: "10.0.0.1" region: "eu" weight: 0 wanted: WANTED_STATE_ACTIVE }
+           generation: 5 changes { kind: KIND_ADDED object: "pool spare: backend 10.0.0.1" }"#,
+    ),
+    (
+        "ListBackends",
+        r#"pool: "spare""#,
+        r#"backends { pool: "spare" generation: 5
+             backend { address: "10.0.0.1" region: "eu" weight: 0 wanted: WANTED_STATE_ACTIVE } }
+           backends { pool: "spare" generation: 5
+             backend { address: "2001:db8::2" region: "us" weight: 1 wanted: WANTED_STATE_ACTIVE } }
+           generation: 5"#,
+    ),
+    (
+        "DeleteBackend",
+        r#"pool: "spare" address: "10.0.0.1""#,
+        r#"generation: 6 changes { kind: KIND_REMOVED object: "pool spare: backend 10.0.0.1" }"#,
+    ),
+    (
+        "ListBackends",
+        "",
+        r#"backends { pool: "spare" generation: 6
+             backend { address: "2001:db8::2" region: "us" weight: 1 wanted: WANTED_STATE_ACTIVE } }
+           backends { pool: "web" generation: 6
+             backend { address: "10.0.0.1" region: "eu" weight: 1 wanted: WANTED_STATE_ACTIVE } }
+           backends { pool: "web" generation: 6
+             backend { address: "2001:db8::2" region: "us" weight: 3 wanted: WANTED_STATE_ACTIVE } }
+           generation: 6"#,
+    ),
+    ("DeleteBackend", r#"pool: "none" address: "10.0.0.1" allow_missing: true"#, "generation: 6"),
+];
+
+const SERVICE: &[Step] = &[
+    (
+        "CreateService",
+        r#"service { name: "dns" address: "2001:DB8::53" port: 53 protocol: PROTOCOL_UDP pool: "spare" udp: UDP_MODE_TRACKED }"#,
+        r#"service { name: "dns" address: "2001:db8::53" port: 53 protocol: PROTOCOL_UDP pool: "spare"
+             udp: UDP_MODE_TRACKED idle_timeout { seconds: 60 } affinity: AFFINITY_CONNECTION
+             when_full: WHEN_FULL_NEAREST } generation: 2
+           changes { kind: KIND_ADDED object: "service dns" }"#,
+    ),
+    (
+        "UpdateService",
+        r#"service { name: "dns" pool: "web" when_full: WHEN_FULL_REJECT }"#,
+        r#"service { name: "dns" address: "2001:db8::53" port: 53 protocol: PROTOCOL_UDP pool: "web"
+             udp: UDP_MODE_TRACKED idle_timeout { seconds: 60 } affinity: AFFINITY_CONNECTION
+             when_full: WHEN_FULL_REJECT } generation: 3
+           changes { kind: KIND_CHANGED object: "service dns" details: "pool: spare -> web"
+             details: "when_full: nearest -> reject" }"#,
+    ),
+    (
+        "DeleteService",
+        r#"name: "web""#,
+        r#"generation: 4 changes { kind: KIND_REMOVED object: "service web" }"#,
+    ),
+    (
+        "GetService",
+        r#"name: "dns""#,
+        r#"service { name: "dns" address: "2001:db8::53" port: 53 protocol: PROTOCOL_UDP pool: "web"
+             udp: UDP_MODE_TRACKED idle_timeout { seconds: 60 } affinity: AFFINITY_CONNECTION
+             when_full: WHEN_FULL_REJECT } generation: 4"#,
+    ),
+    (
+        "DeleteService",
+        r#"name: "dns""#,
+        r#"generation: 5 changes { kind: KIND_REMOVED object: "service dns" }"#,
+    ),
+    ("ListServices", "", "generation: 5"),
+];
+
+#[tokio::test]
+async fn every_verb_of_every_kind_does_what_it_says() {
+    for steps in [REGION, HEALTH_CHECK, POOL, BACKEND, SERVICE] {
+        let (daemon, mut caller) = scene().await;
+        for (method, request, answer) in steps {
+            let answered = caller.call(method, request).await;
+            let answered = answered.unwrap_or_else(|status| panic!("{method} {request}: {status}"));
+            let expected = caller.answer(method, answer);
+            let answered = without_etags(answered);
+            let (is, be) = (answered.to_text_format(), expected.to_text_format());
+            assert_eq!(answered, expected, "{method} {request}\n is {is}\nnot {be}");
+        }
+        drop(daemon);
+    }
+}
+
+/// What calls make of the configuration is what the packet path gets.
+#[tokio::test]
+async fn an_object_is_in_the_packet_path_before_the_answer() {
+    let (daemon, mut caller) = scene().await;
+    let request = r#"service { name: "more" address: "192.0.2.9" port: 90 protocol: PROTOCOL_TCP pool: "web" }"#;
+    caller.call("CreateService", &format!("{request} dry_run: true")).await.unwrap();
+    assert_eq!(daemon.packets.content().plan.services.len(), 1);
+    caller.call("CreateService", request).await.unwrap();
+    assert_eq!(daemon.packets.content().plan.services.len(), 2);
+    caller.call("DeleteService", r#"name: "web""#).await.unwrap();
+    assert_eq!(daemon.packets.content().plan.services.len(), 1);
+}
+
+#[tokio::test]
+async fn an_etag_stays_as_long_as_the_content_does() {
+    let (daemon, mut caller) = scene().await;
+    let get = r#"name: "web""#;
+    let first = etag(&caller.call("GetPool", get).await.unwrap());
+    assert!(first.len() == 16 && first.bytes().all(|byte| byte.is_ascii_hexdigit()), "{first}");
+    // Another object changes, another generation comes: the pool's stays.
+    let region = etag(&caller.call("GetRegion", r#"name: "void""#).await.unwrap());
+    caller.call("DeleteRegion", r#"name: "void""#).await.unwrap();
+    assert_eq!(etag(&caller.call("GetPool", get).await.unwrap()), first);
+    // A backend is content of its pool. What it was before has the etag that it had.
+    let backend = |wanted: &str| {
+        format!(r#"pool: "web" backend {{ address: "10.0.0.1" wanted: WANTED_STATE_{wanted} }}"#)
+    };
+    let drained = caller.call("UpdateBackend", &backend("DRAIN")).await.unwrap();
+    let second = etag(&caller.call("GetPool", get).await.unwrap());
+    assert_ne!(second, first);
+    let active = caller.call("UpdateBackend", &backend("ACTIVE")).await.unwrap();
+    assert_ne!(etag(&drained), etag(&active));
+    assert_eq!(etag(&caller.call("GetPool", get).await.unwrap()), first);
+
+    // The same from another daemon with the same content, and from a list.
+    let (other, mut caller) = scene().await;
+    assert_eq!(etag(&caller.call("GetPool", get).await.unwrap()), first);
+    let regions = caller.call("ListRegions", "").await.unwrap();
+    let regions = regions.get_field_by_name("regions").unwrap().into_owned();
+    let void = regions.as_list().unwrap().last().unwrap().as_message().unwrap().clone();
+    assert_eq!(etag(&void), region);
+
+    let with = |etag: &str| format!(r#"pool {{ name: "web" slots: 37 }} etag: "{etag}""#);
+    let status = caller.call("UpdatePool", &with(&second)).await.unwrap_err();
+    assert_eq!(status.code(), tonic::Code::Aborted);
+    let message = format!("pool \"web\": its etag is {first}, not {second}");
+    assert_eq!(status.message(), message);
+    let updated = caller.call("UpdatePool", &with(&first)).await.unwrap();
+    let delete = |etag: &str| format!(r#"name: "spare" etag: "{etag}""#);
+    let status = caller.call("DeletePool", &delete(&etag(&updated))).await.unwrap_err();
+    assert_eq!(status.code(), tonic::Code::Aborted);
+    let spare = etag(&caller.call("GetPool", r#"name: "spare""#).await.unwrap());
+    caller.call("DeletePool", &delete(&spare)).await.unwrap();
+    drop((daemon, other));
+}

@@ -1,0 +1,297 @@
+use tonic::Code::{self, AlreadyExists, FailedPrecondition, InvalidArgument, NotFound};
+
+use super::*;
+
+/// Method, request, and how it is refused: code, message, and the field of the trailer.
+type Refusal = (&'static str, &'static str, Code, &'static str, &'static str);
+
+const REFUSALS: &[Refusal] = &[
+    // Nothing, or nothing that names it.
+    ("CreateRegion", "", InvalidArgument, "region: must be set", "region"),
+    ("UpdateHealthCheck", "", InvalidArgument, "health_check: must be set", "health_check"),
+    ("CreatePool", "pool {}", InvalidArgument, "pool.name: must be set", "pool.name"),
+    ("GetService", "", InvalidArgument, "name: must be set", "name"),
+    ("DeleteRegion", "", InvalidArgument, "name: must be set", "name"),
+    (
+        "CreateBackend",
+        r#"backend { address: "10.0.0.9" }"#,
+        InvalidArgument,
+        "pool: must be set",
+        "pool",
+    ),
+    (
+        "UpdateBackend",
+        r#"pool: "web" backend {}"#,
+        InvalidArgument,
+        "backend.address: must be set",
+        "backend.address",
+    ),
+    (
+        "GetBackend",
+        r#"pool: "web" address: "web""#,
+        InvalidArgument,
+        "address: \"web\" is not an IPv4 or IPv6 address",
+        "address",
+    ),
+    // What is not there.
+    ("GetRegion", r#"name: "mars""#, NotFound, "region \"mars\": there is none of this name", ""),
+    ("GetPool", r#"name: "A B""#, NotFound, "pool \"A B\": there is none of this name", ""),
+    (
+        "UpdateHealthCheck",
+        r#"health_check { name: "none" rise: 3 }"#,
+        NotFound,
+        "health check \"none\": there is none of this name",
+        "",
+    ),
+    (
+        "UpdateService",
+        r#"service { name: "none" } allow_missing: true etag: "0123456789abcdef""#,
+        NotFound,
+        "service \"none\": there is none of this name",
+        "",
+    ),
+    ("DeletePool", r#"name: "none""#, NotFound, "pool \"none\": there is none of this name", ""),
+    (
+        "CreateBackend",
+        r#"pool: "none" backend { address: "10.0.0.9" region: "eu" }"#,
+        NotFound,
+        "pool \"none\": there is none of this name",
+        "",
+    ),
+    ("ListBackends", r#"pool: "none""#, NotFound, "pool \"none\": there is none of this name", ""),
+    (
+        "DeleteBackend",
+        r#"pool: "spare" address: "10.0.0.1""#,
+        NotFound,
+        "pool \"spare\": backend 10.0.0.1: there is none of this name",
+        "",
+    ),
+    // What is there, and is another.
+    (
+        "CreateRegion",
+        r#"region { name: "us" overflow_to: "void" }"#,
+        AlreadyExists,
+        "region \"us\": is there already, and differs from the one that was sent",
+        "",
+    ),
+    (
+        "CreateBackend",
+        r#"pool: "web" backend { address: "10.0.0.1" region: "eu" weight: 2 } dry_run: true"#,
+        AlreadyExists,
+        "pool \"web\": backend 10.0.0.1: is there already, and differs from the one that was sent",
+        "",
+    ),
+    // Fields that are wrong, in the object that was sent.
+    (
+        "CreateRegion",
+        r#"region { name: "A" }"#,
+        InvalidArgument,
+        "region \"A\": name: may hold only a-z, 0-9 and '-', and must begin and end with a letter or digit",
+        "region.name",
+    ),
+    (
+        "UpdateService",
+        r#"service { name: "web" port: 70000 }"#,
+        InvalidArgument,
+        "service \"web\": port: 70000 is not a port; give 1 to 65535",
+        "service.port",
+    ),
+    (
+        "CreateHealthCheck",
+        r#"health_check { name: "odd" port: 80 http { path: "x" } }"#,
+        InvalidArgument,
+        "health check \"odd\": http.path: \"x\" must begin with '/'",
+        "health_check.http.path",
+    ),
+    (
+        "UpdateBackend",
+        r#"pool: "web" backend { address: "10.0.0.1" mtu: 68 } dry_run: true"#,
+        InvalidArgument,
+        "backend \"10.0.0.1\": mtu: 68 is not within 1280 to 65535",
+        "backend.mtu",
+    ),
+    (
+        "UpdatePool",
+        r#"pool { name: "web" backends { address: "10.0.0.1" region: "mars" } }"#,
+        InvalidArgument,
+        "pool \"web\": backends[0] \"10.0.0.1\": region: \"mars\" is not among the regions",
+        "pool.backends[0].region",
+    ),
+    // What is named and unset is unset.
+    (
+        "UpdateService",
+        r#"service { name: "web" } update_mask { paths: "pool" }"#,
+        InvalidArgument,
+        "service \"web\": pool: must be set",
+        "service.pool",
+    ),
+    (
+        "UpdateHealthCheck",
+        r#"health_check { name: "http" } update_mask { paths: "http" }"#,
+        InvalidArgument,
+        "health check \"http\": probe: must be set; give tcp or http",
+        "health_check.probe",
+    ),
+    // What goes wrong elsewhere.
+    (
+        "UpdateRegion",
+        r#"region { name: "us" overflow_to: "eu" }"#,
+        InvalidArgument,
+        "regions[0] \"eu\": overflow_to: leads in a circle: eu -> us -> eu",
+        "regions[0].overflow_to",
+    ),
+    (
+        "CreateBackend",
+        r#"pool: "spare" backend { address: "10.0.0.1" region: "us" }"#,
+        InvalidArgument,
+        "pools[1] \"web\": backends[0] \"10.0.0.1\": region: is \"eu\" here but \"us\" in pool \"spare\"",
+        "pools[1].backends[0].region",
+    ),
+    (
+        "UpdateBackend",
+        r#"pool: "web" backend { address: "2001:db8::2" region: "eu" }"#,
+        InvalidArgument,
+        "pools[1] \"web\": groups[0] \"us\": region: the pool has no backend in \"us\"",
+        "pools[1].groups[0].region",
+    ),
+    // Masks.
+    (
+        "UpdateRegion",
+        r#"region { name: "us" } update_mask { paths: "overflow" }"#,
+        InvalidArgument,
+        "update_mask: \"overflow\": \"overflow\" is no field of Region; it has name, overflow_to",
+        "update_mask",
+    ),
+    (
+        "UpdateHealthCheck",
+        r#"health_check { name: "http" } update_mask { paths: "rise" paths: "interval.second" }"#,
+        InvalidArgument,
+        "update_mask: \"interval.second\": \"second\" is no field of Duration; it has seconds, nanos",
+        "update_mask",
+    ),
+    (
+        "UpdatePool",
+        r#"pool { name: "web" } update_mask { paths: "backends.weight" }"#,
+        InvalidArgument,
+        "update_mask: \"backends.weight\": backends is a list, which is taken over whole",
+        "update_mask",
+    ),
+    (
+        "UpdatePool",
+        r#"pool { name: "web" } update_mask { paths: "slots.high" }"#,
+        InvalidArgument,
+        "update_mask: \"slots.high\": slots has no fields",
+        "update_mask",
+    ),
+    (
+        "UpdatePool",
+        r#"pool { name: "web" } update_mask { paths: "*" paths: "slots" }"#,
+        InvalidArgument,
+        "update_mask: \"*\" is all fields; it stands alone",
+        "update_mask",
+    ),
+    (
+        "UpdatePool",
+        r#"pool { name: "web" } update_mask { paths: "settle_time." }"#,
+        InvalidArgument,
+        "update_mask: \"settle_time.\": \"\" is no field of Duration; it has seconds, nanos",
+        "update_mask",
+    ),
+    // What is in use.
+    (
+        "DeleteRegion",
+        r#"name: "us""#,
+        FailedPrecondition,
+        "region \"us\": is in use: pool \"web\" has a backend there, pool \"web\" has settings for it, \
+         region \"eu\" overflows to it",
+        "",
+    ),
+    (
+        "DeleteRegion",
+        r#"name: "eu" allow_missing: true"#,
+        FailedPrecondition,
+        "region \"eu\": is in use: pool \"web\" has a backend there",
+        "",
+    ),
+    (
+        "DeleteHealthCheck",
+        r#"name: "http""#,
+        FailedPrecondition,
+        "health check \"http\": is in use: pool \"web\" is checked by it",
+        "",
+    ),
+    (
+        "DeletePool",
+        r#"name: "web" dry_run: true"#,
+        FailedPrecondition,
+        "pool \"web\": is in use: service \"web\" is served by it",
+        "",
+    ),
+    (
+        "DeleteBackend",
+        r#"pool: "web" address: "2001:db8::2""#,
+        FailedPrecondition,
+        "pool \"web\": backend 2001:db8::2: the rest would not hold without it: \
+         pools[1] \"web\": groups[0] \"us\": region: the pool has no backend in \"us\"",
+        "",
+    ),
+];
+
+#[tokio::test]
+async fn every_mistake_has_its_code_and_its_field_and_changes_nothing() {
+    let (daemon, mut caller) = scene().await;
+    let before = daemon.client().await.export(v1::ExportRequest {}).await.unwrap().into_inner();
+    for (method, request, code, message, field) in REFUSALS {
+        let Err(status) = caller.call(method, request).await else {
+            panic!("{method} {request}: was not refused")
+        };
+        let trailer = status.metadata().get(convert::FIELD_TRAILER);
+        let trailer = trailer.map_or("", |field| field.to_str().unwrap());
+        assert_eq!(
+            (status.code(), status.message(), trailer),
+            (*code, *message, *field),
+            "{method} {request}"
+        );
+    }
+    let after = daemon.client().await.export(v1::ExportRequest {}).await.unwrap().into_inner();
+    assert_eq!(before, after);
+}
+
+#[tokio::test]
+async fn of_many_users_some_are_named() {
+    let (daemon, mut caller) = scene().await;
+    for port in 1..=7 {
+        let service = format!(
+            r#"service {{ name: "s{port}" address: "192.0.2.7" port: {port} protocol: PROTOCOL_TCP pool: "spare" }}"#
+        );
+        caller.call("CreateService", &service).await.unwrap();
+    }
+    let status = caller.call("DeletePool", r#"name: "spare""#).await.unwrap_err();
+    assert_eq!(
+        status.message(),
+        "pool \"spare\": is in use: service \"s1\" is served by it, service \"s2\" is served by it, \
+         service \"s3\" is served by it, service \"s4\" is served by it, service \"s5\" is served by \
+         it, and 2 more"
+    );
+    drop(daemon);
+}
+
+/// What the packet path says comes through as it does for Apply.
+#[tokio::test]
+async fn refusals_of_the_packet_path_are_those_of_apply() {
+    let (daemon, mut caller) = scene().await;
+    let request = r#"pool { name: "more" slots: 31 }"#;
+    daemon.packets.content().full = true;
+    let status = caller.call("CreatePool", request).await.unwrap_err();
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    assert!(status.message().starts_with("the packet path cannot take it: groups: "));
+    daemon.packets.content().full = false;
+    daemon.packets.content().failures = 1;
+    let status = caller.call("CreatePool", request).await.unwrap_err();
+    assert_eq!(status.code(), Code::Internal);
+    let message = "generation 2 is in force, but the packet path is not there yet";
+    assert!(status.message().starts_with(message), "{}", status.message());
+    // It is in force: the same call again is the same.
+    let again = caller.call("CreatePool", request).await.unwrap();
+    assert_eq!(again.get_field_by_name("generation").unwrap().as_u64(), Some(2));
+}
