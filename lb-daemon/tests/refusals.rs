@@ -5,7 +5,8 @@
 
 use std::{
     fs,
-    os::unix::net::UnixListener,
+    net::TcpListener,
+    os::{fd::OwnedFd, unix::net::UnixListener},
     path::Path,
     process::{Command, Output},
 };
@@ -138,4 +139,47 @@ fn a_wrong_command_line_ends_with_status_2_and_names_the_argument() {
         assert!(text.contains(expected), "{text}");
     }
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_wrong_settings_file_is_refused_with_its_line_and_status_2() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("balancer.toml");
+    fs::write(&file, "# ours\nregoin = \"eu\"\n").unwrap();
+    let expected = format!(
+        "spillwayd: {}: line 2, column 1: regoin: no such setting of the balancer\n\
+         hint: did you mean `region`?\n",
+        file.display()
+    );
+    let more = ["--config", file.to_str().unwrap()];
+    assert_eq!(refusal(&balancer(directory.path(), &more)), (Some(2), expected));
+}
+
+/// Runs the balancer with its standard input handed over as a service manager does, and others.
+fn handed_over(directory: &Path, socket: OwnedFd, number: u32) -> Output {
+    let script = format!(
+        "exec 3<&0 4<&0 </dev/null; export LISTEN_PID=$$ LISTEN_FDS={number}; exec \"$0\" \"$@\""
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_spillwayd")]);
+    command.args(["balancer", "--interface", "spillway-test", "--state-dir"]).arg(directory);
+    command.stdin(socket).env("RUST_LOG", "off").output().unwrap()
+}
+
+#[test]
+fn what_a_service_manager_hands_over_must_be_one_listening_unix_socket() {
+    let directory = tempfile::tempdir().unwrap();
+    let hint = "hint: give the socket unit a single ListenStream=, the path of a unix socket\n";
+    let unix = UnixListener::bind(directory.path().join("s.sock")).unwrap();
+    let output = handed_over(directory.path(), unix.into(), 2);
+    let sentence = "spillwayd: socket activation: 2 sockets were handed over, and one is wanted\n";
+    assert_eq!(refusal(&output), (Some(1), format!("{sentence}{hint}")));
+
+    let tcp = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let output = handed_over(directory.path(), tcp.into(), 1);
+    let (code, text) = refusal(&output);
+    assert_eq!(code, Some(1));
+    let sentence = "spillwayd: socket activation: what was handed over is no listening unix socket";
+    assert!(text.starts_with(sentence) && text.ends_with(hint), "{text}");
+    assert_eq!(text.lines().count(), 2, "{text}");
 }

@@ -29,6 +29,15 @@ pub(crate) struct Status {
     backends: Vec<Backend>,
     /// Pools in a change of home.
     settling: Vec<Settling>,
+    /// What else is wrong.
+    troubles: Vec<Trouble>,
+}
+
+#[derive(Serialize)]
+struct Trouble {
+    subject: String,
+    cause: String,
+    since: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -89,6 +98,7 @@ impl Status {
             services: status.services.into_iter().map(Service::new).collect(),
             backends: status.backends.into_iter().map(|b| Backend::new(b, now)).collect(),
             settling: status.settling.into_iter().map(|s| Settling::new(s, now)).collect(),
+            troubles: status.troubles.into_iter().map(Trouble::new).collect(),
         }
     }
 
@@ -110,7 +120,7 @@ impl Status {
         let interfaces: Vec<_> =
             self.interfaces.iter().map(|i| format!("{} ({})", i.name, mode(&i.mode))).collect();
         let or_none = |text: String| if text.is_empty() { "none".to_owned() } else { text };
-        fields(&[
+        let mut head = vec![
             (
                 "daemon",
                 format!("{}, up {}", self.version, age(Duration::from_secs(self.uptime_seconds))),
@@ -119,7 +129,22 @@ impl Status {
             ("generation", generation),
             ("checksum", self.checksum.clone()),
             ("interfaces", or_none(interfaces.join(", "))),
-        ])
+        ];
+        head.extend(self.troubles.iter().map(|trouble| ("trouble", trouble.line())));
+        fields(&head)
+    }
+}
+
+impl Trouble {
+    fn new(trouble: v1::Trouble) -> Self {
+        let v1::Trouble { subject, cause, since } = trouble;
+        Self { subject, cause, since: since.map(|since| since.to_string()) }
+    }
+
+    /// `FILE: cause (since 2026-01-02T03:04:05Z)`
+    fn line(&self) -> String {
+        let since = self.since.as_deref().map(|at| format!(" (since {})", whole_seconds(at)));
+        format!("{}: {}{}", self.subject, self.cause, since.unwrap_or_default())
     }
 }
 
@@ -246,6 +271,7 @@ mod tests {
                 ends_at: at(1_000_120),
                 adopting: true,
             }],
+            troubles: vec![],
         }
     }
 
@@ -299,6 +325,11 @@ interfaces  none
         status.behind = "map SERVICES: no space left".into();
         status.interfaces[0].mode.clear();
         status.backends[1].out_of_home = true;
+        status.troubles.push(v1::Trouble {
+            subject: "/etc/spillway/web.toml".into(),
+            cause: "line 2, column 1: unknown field `regions`".into(),
+            since: Some(prost_types::Timestamp { seconds: 1_000_000, nanos: 0 }),
+        });
         let table = Status::new(status, now()).table();
         // A long cause goes over several lines.
         let words: Vec<_> = table.split_whitespace().collect();
@@ -306,6 +337,9 @@ interfaces  none
         assert!(words.join(" ").contains(said), "{table}");
         assert!(table.contains("interfaces  eth0 (no program)\n"), "{table}");
         assert!(words.join(" ").contains("refused; out of home"), "{table}");
+        let said = "trouble /etc/spillway/web.toml: line 2, column 1: unknown field `regions` \
+                    (since 1970-01-12T13:46:40Z)";
+        assert!(words.join(" ").contains(said), "{table}");
     }
 
     #[test]

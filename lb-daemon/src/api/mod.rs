@@ -1,5 +1,6 @@
 //! The door: gRPC over a unix socket in, [`crate::command`] out.
 
+mod activation;
 pub mod convert;
 mod objects;
 mod server;
@@ -9,5 +10,6 @@ mod socket;
 mod tests;
 mod watch;
 
+pub use activation::{ActivationError, activated};
 pub use server::{ServeError, serve};
 pub use socket::{DEFAULT_SOCKET, Socket, SocketError};

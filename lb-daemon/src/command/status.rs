@@ -5,7 +5,10 @@ use std::{
 
 use lb_common::abi::member::MemberState;
 
-use crate::model::{Name, Protocol};
+use crate::{
+    model::{Name, Protocol},
+    troubles::Trouble,
+};
 
 /// The daemon and all it serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +33,8 @@ pub struct Status {
     pub services: Vec<ServiceStatus>,
     /// Pools in a change of home, by name.
     pub settling: Vec<SettlingStatus>,
+    /// What else is wrong, though the daemon goes on.
+    pub troubles: Vec<Trouble>,
     /// Time since the daemon started.
     pub uptime: Duration,
 }

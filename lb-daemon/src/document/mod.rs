@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use error::DocumentError;
 pub use group::PoolRegion;
 pub use health_check::{HealthCheck, HttpProbe, Probe};
-pub use place::place;
+pub use place::{line_and_column, place};
 pub use pool::{Backend, Isolation, Pool, WantedState};
 pub use region::Region;
 pub use service::{Affinity, Protocol, Service, UdpMode, WhenFull};

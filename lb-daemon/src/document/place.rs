@@ -54,7 +54,7 @@ fn start<'t, 'i>(item: &'t Spanned<DeValue<'i>>) -> (usize, &'t DeValue<'i>) {
 }
 
 /// Line and column of a byte, in characters from 1.
-pub(super) fn line_and_column(text: &str, at: usize) -> Option<(usize, usize)> {
+pub fn line_and_column(text: &str, at: usize) -> Option<(usize, usize)> {
     let before = text.get(..at)?;
     let line = before.rsplit('\n').next().unwrap_or_default();
     Some((before.matches('\n').count() + 1, line.chars().count() + 1))

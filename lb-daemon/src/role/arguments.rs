@@ -6,7 +6,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, error::ErrorKind
 
 use crate::{
     api::DEFAULT_SOCKET,
-    dataplane::{self, DEFAULT_BPFFS, Options, Prefix, Rooms},
+    dataplane::{self, AllowLists, DEFAULT_BPFFS, Options, Prefix, Rooms},
     directory::DEFAULT_STATE_DIRECTORY,
     model::Name,
     plan::Sources,
@@ -28,7 +28,9 @@ RUST_LOG sets what is logged: error, warn, info (the default), debug.
 Exit status:
   0  it was told to stop
   1  it could not start or go on, which it says in one sentence
-  2  the command line is wrong";
+  2  the command line or the settings file is wrong
+
+SIGHUP: the settings file and the file of --apply are read again.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Role {
@@ -62,6 +64,9 @@ pub(super) struct BalancerArguments {
     /// many as the pinned table has]
     #[arg(long, value_name = "NUMBER", value_parser = room())]
     udp_flows: Option<u32>,
+    /// Configuration to put in force at the start and at SIGHUP, a TOML file
+    #[arg(long, value_name = "FILE")]
+    pub(super) apply: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
@@ -70,14 +75,17 @@ pub(super) struct ReceiverArguments {
     pub(super) path: PathArguments,
     /// Where balancers send from: an address, or a prefix as 192.0.2.0/24
     #[arg(long, value_name = "PREFIX", required = true, value_delimiter = ',')]
-    pub(super) allow_source: Vec<Prefix>,
+    allow_source: Vec<Prefix>,
     /// Virtual address that this host serves
     #[arg(long, value_name = "ADDRESS", required = true, value_delimiter = ',')]
-    pub(super) vip: Vec<IpAddr>,
+    vip: Vec<IpAddr>,
 }
 
 #[derive(Args, Debug)]
 pub(super) struct PathArguments {
+    /// File with more of these settings: TOML, the flags' names without their dashes
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Interface that packets come in by; may be given several times
     #[arg(long, value_name = "NAME", required = true, value_delimiter = ',')]
     pub(super) interface: Vec<String>,
@@ -110,6 +118,16 @@ impl PathArguments {
                 XdpMode::Generic => dataplane::XdpMode::Generic,
             },
             rooms: Rooms::default(),
+        }
+    }
+}
+
+impl ReceiverArguments {
+    /// What is let through.
+    pub(super) fn allowed(&self) -> AllowLists {
+        AllowLists {
+            sources: self.allow_source.iter().copied().collect(),
+            vips: self.vip.iter().copied().collect(),
         }
     }
 }

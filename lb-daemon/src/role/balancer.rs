@@ -1,10 +1,12 @@
 //! The balancer: store, packet path, state, sensors and API, put together.
 
-use std::{net::IpAddr, thread};
+use std::{ffi::OsString, net::IpAddr, path::Path, thread};
 
-use tokio::{runtime::Handle, sync::mpsc, sync::oneshot};
+use tokio::{net::UnixListener, runtime::Handle, sync::mpsc, sync::oneshot};
 
-use super::{Failure, arguments::BalancerArguments, end, store};
+use super::{
+    Failure, arguments::BalancerArguments, end, reload::Reload, settings::Told, status_line, store,
+};
 use crate::{
     api::{self, Socket},
     causes,
@@ -18,6 +20,7 @@ use crate::{
     state::{Ended, Inbox, Sensors, Settings, State},
     stats,
     stop::Stopper,
+    troubles::Troubles,
     watchdog::Watchdog,
 };
 
@@ -25,12 +28,16 @@ use crate::{
 const NEWS: usize = 4096;
 
 /// Runs until it is told to stop, or cannot go on.
-pub(super) async fn run(arguments: BalancerArguments) -> Result<(), Failure> {
+pub(super) async fn run(
+    arguments: BalancerArguments,
+    line: Vec<OsString>,
+    told: Told,
+) -> Result<(), Failure> {
+    let hangups = end::hangups()?;
     let given = arguments.sources();
     let options = arguments.options();
     let store = store::open(&arguments.state_dir)?;
-    let (_socket, listener) = Socket::bind(&arguments.socket)
-        .map_err(|error| Failure::new(causes::of(&error)).hint(error.hint()))?;
+    let (_socket, listener) = listener(&arguments.socket)?;
     let Dataplane { attached, maps } = Dataplane::open(&options).map_err(super::path_failure)?;
     super::log_interfaces(&attached);
     let sources = sources(given, &options.interfaces).await?;
@@ -41,6 +48,7 @@ pub(super) async fn run(arguments: BalancerArguments) -> Result<(), Failure> {
     let (reconciles, checks) = (watchdog.register("reconcile"), watchdog.register("check"));
     let rounds = watchdog.register("gates");
     let (stopper, stop) = Stopper::new();
+    let (applied, file_applied) = oneshot::channel();
     let (commands, asked) = Commands::channel();
     let (healthy, health) = mpsc::channel(NEWS);
     let (resolved, next_hops) = mpsc::channel(NEWS);
@@ -50,8 +58,13 @@ pub(super) async fn run(arguments: BalancerArguments) -> Result<(), Failure> {
         bpffs: options.bpffs.clone(),
         state_directory: arguments.state_dir.clone(),
     };
-    let settings =
-        Settings { region: arguments.region, sources, state_directory: arguments.state_dir };
+    let troubles = Troubles::default();
+    let settings = Settings {
+        region: arguments.region,
+        sources,
+        state_directory: arguments.state_dir,
+        troubles: troubles.clone(),
+    };
     let state = State::start(settings, store, Packets::new(reconciler, attached), sensors)
         .map_err(|error| Failure::new(causes::of(&error)))?;
 
@@ -63,8 +76,23 @@ pub(super) async fn run(arguments: BalancerArguments) -> Result<(), Failure> {
     let (mut state, thread) = on_own_thread("state", state)?;
     let keeper = GateKeeper::open(&options.bpffs).map_err(|error| Failure::of("gates", &error))?;
     let (mut gates, gate_thread) = on_own_thread("gates", keeper.run(rounds, stop.clone().wait()))?;
-    let mut server = tokio::spawn(api::serve(listener, commands, counters, stop.clone()));
-    let feeding = tokio::spawn(watchdog.run(first, stop.wait()));
+    let mut server = tokio::spawn(api::serve(listener, commands.clone(), counters, stop.clone()));
+    let manager = watchdog.manager();
+    let said = status_line::run(commands.clone(), troubles.clone(), manager.clone());
+    let reload = Reload { line, told, apply: arguments.apply, commands, troubles };
+    let mut reload = tokio::spawn(async move {
+        reload.apply().await;
+        applied.send(()).ok();
+        reload.run(hangups, manager).await;
+    });
+    // Ready is who serves what its file says.
+    let feeding = tokio::spawn(async move {
+        tokio::select! {
+            _ = file_applied => {}
+            () = stop.clone().wait() => {}
+        }
+        watchdog.run(first, stop.wait()).await;
+    });
 
     let end = tokio::select! {
         told = end::told_to_stop() => told,
@@ -82,7 +110,10 @@ pub(super) async fn run(arguments: BalancerArguments) -> Result<(), Failure> {
         }),
         _ = prober => Err(Failure::new("health checks: ended by themselves")),
         _ = &mut gates => Err(Failure::new("gates: their keeper ended by itself")),
+        _ = &mut reload => Err(Failure::new("reload: ended by itself")),
+        () = said => Err(Failure::new("status line: ended by itself")),
     };
+    reload.abort();
     stopper.stop();
     // Calls under way are answered within their deadline, the store is closed, the service manager
     // told. What is gone already needs no waiting for.
@@ -93,6 +124,20 @@ pub(super) async fn run(arguments: BalancerArguments) -> Result<(), Failure> {
     let _ = gate_thread.join();
     let _ = feeding.await;
     end
+}
+
+/// What to answer on: what the service manager hands over, or a socket of our own, whose file goes
+/// with it.
+fn listener(path: &Path) -> Result<(Option<Socket>, UnixListener), Failure> {
+    let activated =
+        api::activated().map_err(|error| Failure::new(causes::of(&error)).hint(error.hint()))?;
+    if let Some(listener) = activated {
+        tracing::info!("answering on the socket of the service manager");
+        return Ok((None, listener));
+    }
+    let (socket, listener) =
+        Socket::bind(path).map_err(|error| Failure::new(causes::of(&error)).hint(error.hint()))?;
+    Ok((Some(socket), listener))
 }
 
 /// Runs a loop on a thread of its own, which it may block.

@@ -1,6 +1,11 @@
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Failure;
+
+/// Hangups from now on; without this, one ends the program.
+pub(super) fn hangups() -> Result<Signal, Failure> {
+    signal(SignalKind::hangup()).map_err(|error| Failure::of("signals", &error))
+}
 
 /// Ends when the daemon is told to by SIGTERM or SIGINT.
 pub(super) async fn told_to_stop() -> Result<(), Failure> {

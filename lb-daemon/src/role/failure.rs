@@ -19,6 +19,11 @@ impl Failure {
         Self::new(format!("{subject}: {}", causes::of(error)))
     }
 
+    /// What happened, without what to do.
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
     #[must_use]
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -6,11 +6,13 @@ mod end;
 mod failure;
 mod log;
 mod receiver;
+mod reload;
+mod settings;
+mod status_line;
 mod store;
 
-use std::process::ExitCode;
+use std::{env, ffi::OsString, process::ExitCode};
 
-use clap::Parser;
 use nix::unistd::Uid;
 use tokio::runtime::Runtime;
 
@@ -18,15 +20,24 @@ use crate::{
     causes,
     dataplane::{Attached, DataplaneError},
 };
-use arguments::{Arguments, Role};
+use arguments::Role;
 pub use failure::Failure;
+use settings::{Settings, Unusable};
 
 /// Runs the daemon that the command line asks for. 0: it was told to stop; 1: it could not start or
-/// go on, which it says in one sentence; 2: the command line is wrong.
+/// go on, which it says in one sentence; 2: the command line or the settings file is wrong.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let line: Vec<_> = env::args_os().collect();
+    let settings = match Settings::read(&line) {
+        Ok(settings) => settings,
+        Err(Unusable::CommandLine(error)) => error.exit(),
+        Err(Unusable::File(failure)) => {
+            eprintln!("{failure}");
+            return ExitCode::from(2);
+        }
+    };
     log::start();
-    match run(arguments) {
+    match run(line, settings) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("{failure}");
@@ -35,11 +46,12 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: Arguments) -> Result<(), Failure> {
+fn run(line: Vec<OsString>, settings: Settings) -> Result<(), Failure> {
     let runtime = Runtime::new().map_err(|error| Failure::of("runtime", &error))?;
-    match arguments.role {
-        Role::Balancer(arguments) => runtime.block_on(balancer::run(arguments)),
-        Role::Receiver(arguments) => runtime.block_on(receiver::run(arguments)),
+    let told = settings.told;
+    match settings.arguments.role {
+        Role::Balancer(arguments) => runtime.block_on(balancer::run(arguments, line, told)),
+        Role::Receiver(arguments) => runtime.block_on(receiver::run(arguments, line, told)),
     }
 }
 

@@ -2,36 +2,75 @@
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{Failure, arguments::ReceiverArguments, end};
+use std::ffi::OsString;
+
+use super::{
+    Failure,
+    arguments::{ReceiverArguments, Role},
+    end, reload,
+    settings::{Settings, Told},
+};
 use crate::{
     causes,
-    dataplane::{AllowLists, Attached, Receiver},
+    dataplane::{AllowLists, Attached, Receiver, ReceiverMaps},
     stop::Stopper,
     watchdog::{Heartbeat, Watchdog},
 };
 
 /// Runs until it is told to stop.
-pub(super) async fn run(arguments: ReceiverArguments) -> Result<(), Failure> {
-    let allowed = AllowLists {
-        sources: arguments.allow_source.into_iter().collect(),
-        vips: arguments.vip.into_iter().collect(),
-    };
-    let receiver =
-        Receiver::open(&arguments.path.options(), &allowed).map_err(super::path_failure)?;
+pub(super) async fn run(
+    arguments: ReceiverArguments,
+    line: Vec<OsString>,
+    told: Told,
+) -> Result<(), Failure> {
+    let mut hangups = end::hangups()?;
+    let mut receiver = Receiver::open(&arguments.path.options(), &arguments.allowed())
+        .map_err(super::path_failure)?;
     super::log_interfaces(&receiver.attached);
 
     let mut watchdog =
         Watchdog::from_environment().map_err(|error| Failure::new(causes::of(&error)))?;
     let rounds = watchdog.register("interfaces");
+    let manager = watchdog.manager();
     let (stopper, stop) = Stopper::new();
     let feeding = tokio::spawn(watchdog.run(rounds.clone(), stop.wait()));
+    let reloading = async {
+        while hangups.recv().await.is_some() {
+            tracing::info!("SIGHUP: reading settings again");
+            manager.reloading();
+            match read_again(&line, &told, &mut receiver.maps) {
+                Ok(()) => manager.status("letting through what the settings say"),
+                Err(cause) => {
+                    tracing::error!("settings: {cause}");
+                    manager.status(&format!("settings: {cause}"));
+                }
+            }
+            manager.reloaded();
+        }
+    };
     let end = tokio::select! {
         told = end::told_to_stop() => told,
         () = watch(&receiver.attached, rounds) => Ok(()),
+        () = reloading => Ok(()),
     };
     stopper.stop();
     let _ = feeding.await;
     end
+}
+
+/// Settings of the receiver that a reload brings into force.
+const LIVE: [&str; 3] = ["allow-source", "config", "vip"];
+
+/// Brings what is let through to what the settings say now. What is let through before and after is
+/// let through all the time; where they cannot be read, nothing changes.
+fn read_again(line: &[OsString], told: &Told, maps: &mut ReceiverMaps) -> Result<(), String> {
+    let settings = Settings::read(line).map_err(reload::cause)?;
+    reload::say_what_waits(told, &settings.told, &LIVE);
+    let Role::Receiver(arguments) = settings.arguments.role else { return Ok(()) };
+    let allowed: AllowLists = arguments.allowed();
+    maps.fill(&allowed).map_err(|error| causes::of(&error))?;
+    tracing::info!(sources = allowed.sources.len(), vips = allowed.vips.len(), "let through");
+    Ok(())
 }
 
 /// Says when a program is no longer where it was put, and when it is again.

@@ -48,6 +48,7 @@ impl<P: PacketPath> State<P> {
             services: services.collect(),
             backends,
             settling: self.settling(),
+            troubles: self.settings.troubles.now(),
             uptime: self.started.elapsed(),
         })
     }

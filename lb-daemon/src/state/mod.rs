@@ -45,6 +45,7 @@ use crate::{
     next_hop::NextHop,
     plan::{Plan, Sources},
     store::Store,
+    troubles::Troubles,
 };
 use demand::Demand;
 use homes::HomeKeeper;
@@ -62,6 +63,8 @@ pub struct Settings {
     pub sources: Sources,
     /// Where the names of numbers are written for the command line.
     pub state_directory: PathBuf,
+    /// What is wrong elsewhere in the daemon.
+    pub troubles: Troubles,
 }
 
 /// What is wanted, what is known, and the packet path.

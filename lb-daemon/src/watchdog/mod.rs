@@ -4,12 +4,15 @@
 //! - `WATCHDOG=1` at half the time it asks for, but only if every registered loop has completed a
 //!   round since the last one: a daemon whose loops stand still is restarted, whatever else of it
 //!   still runs;
+//! - `RELOADING=1` with the time, and `READY=1` again, around a reload;
+//! - `STATUS=` in a line;
 //! - `STOPPING=1` when the daemon begins to stop.
 //!
 //! A loop shows its rounds through its [`Heartbeat`]. One that has nothing to do completes an empty
 //! round at least every [`Heartbeat::interval`].
 
 mod heartbeat;
+mod manager;
 mod notifier;
 
 use std::{env, ffi::OsString, future::Future, process, time::Duration};
@@ -19,12 +22,13 @@ use tracing::{error, info};
 
 pub use heartbeat::Heartbeat;
 use heartbeat::{Beats, Pulse};
+pub use manager::Manager;
 pub use notifier::{Notifier, NotifyError};
 
 /// Sends `READY=1`, `WATCHDOG=1` and `STOPPING=1`.
 #[derive(Debug)]
 pub struct Watchdog {
-    notifier: Option<Notifier>,
+    manager: Manager,
     period: Option<Duration>,
     pulse: Pulse,
     loops: Vec<Beats>,
@@ -34,7 +38,7 @@ impl Watchdog {
     /// A watchdog that tells `notifier` (`None`: nobody), and feeds it in time for `period`, the
     /// longest silence that the service manager puts up with (`None`: it asks for no feeding).
     pub fn new(notifier: Option<Notifier>, period: Option<Duration>) -> Self {
-        Self { notifier, period, pulse: Pulse::default(), loops: Vec::new() }
+        Self { manager: Manager::new(notifier), period, pulse: Pulse::default(), loops: Vec::new() }
     }
 
     /// The watchdog that `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID` ask for.
@@ -71,14 +75,14 @@ impl Watchdog {
             () = &mut stop => {}
             () = self.feed(&first) => {}
         }
-        self.tell("STOPPING=1");
+        self.manager.tell("STOPPING=1");
     }
 
     async fn feed(&mut self, first: &Heartbeat) {
         while first.rounds() == 0 {
             self.pulse.next_beat().await;
         }
-        self.tell("READY=1");
+        self.manager.tell("READY=1");
         let Some(period) = self.period else { return std::future::pending().await };
         let mut turns = interval_at(Instant::now() + period / 2, period / 2);
         // After a stall the feedings that fell out are not made up for.
@@ -87,7 +91,7 @@ impl Watchdog {
             let fed = Instant::now();
             turns.tick().await;
             self.wait_for_all(fed, period).await;
-            self.tell("WATCHDOG=1");
+            self.manager.tell("WATCHDOG=1");
             self.loops.iter_mut().for_each(Beats::forget);
         }
     }
@@ -112,11 +116,9 @@ impl Watchdog {
         }
     }
 
-    fn tell(&self, state: &str) {
-        let Some(notifier) = &self.notifier else { return };
-        if let Err(error) = notifier.send(state) {
-            error!("watchdog: {error}");
-        }
+    /// Who is told.
+    pub fn manager(&self) -> Manager {
+        self.manager.clone()
     }
 }
 

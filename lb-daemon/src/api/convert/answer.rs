@@ -11,6 +11,7 @@ use crate::{
         Status,
     },
     diff::{Change, Kind},
+    troubles::Trouble,
 };
 
 impl From<&Applied> for v1::ApplyResponse {
@@ -40,6 +41,7 @@ impl From<&Status> for v1::StatusResponse {
             uptime: Some(duration(status.uptime)),
             behind: status.behind.clone().unwrap_or_default(),
             settling: status.settling.iter().map(Into::into).collect(),
+            troubles: status.troubles.iter().map(Into::into).collect(),
         }
     }
 }
@@ -89,6 +91,16 @@ impl From<&SettlingStatus> for v1::SettlingPool {
             adopts_at: Some(timestamp(settling.adopts_at)),
             ends_at: Some(timestamp(settling.ends_at)),
             adopting: settling.adopting,
+        }
+    }
+}
+
+impl From<&Trouble> for v1::Trouble {
+    fn from(trouble: &Trouble) -> Self {
+        Self {
+            subject: trouble.subject.clone(),
+            cause: trouble.cause.clone(),
+            since: Some(timestamp(trouble.since)),
         }
     }
 }

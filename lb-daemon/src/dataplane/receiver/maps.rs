@@ -77,7 +77,10 @@ impl ReceiverMaps {
     }
 
     /// Makes the lists equal others: first what is new comes in, then what is not wanted goes.
-    pub(super) fn fill(&mut self, wanted: &AllowLists) -> Result<(), MapsError> {
+    ///
+    /// # Errors
+    /// What the kernel answers; the lists may then be on the way.
+    pub fn fill(&mut self, wanted: &AllowLists) -> Result<(), MapsError> {
         let there = self.allowed()?;
         for source in wanted.sources.difference(&there.sources) {
             self.sources.insert(&source_key(source), PRESENT, 0).map_err(of(names::SOURCES))?;

@@ -1,0 +1,29 @@
+//! The door for a configuration file: TOML in, [`crate::command`] out.
+
+mod error;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+pub use error::FileError;
+
+use crate::{
+    api::convert,
+    command::{Applied, Apply, Commands},
+    document::{self, Document},
+};
+
+/// Puts the configuration of a file in force, as any other door does.
+///
+/// # Errors
+/// [`FileError`]: what was in force stays in force, but for [`crate::command::Refusal::Behind`].
+pub async fn apply(path: &Path, commands: &Commands) -> Result<Applied, FileError> {
+    let text = tokio::fs::read_to_string(path).await.map_err(FileError::Unreadable)?;
+    let document = Document::parse(&text).map_err(FileError::Document)?;
+    let configuration = convert::configuration(&document.into()).map_err(|invalid| {
+        FileError::Invalid { place: document::place(&text, &invalid.path()), invalid }
+    })?;
+    let apply = Apply { configuration, ..Apply::default() };
+    Ok(commands.apply(apply).await??)
+}

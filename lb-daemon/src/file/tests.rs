@@ -1,0 +1,65 @@
+use std::fs;
+
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::{
+    state::{Inbox, Sensors, Settings, State, twin::Twin},
+    stop::Stopper,
+    store::Store,
+    watchdog::Watchdog,
+};
+
+const GOOD: &str = "\
+[[region]]
+name = \"eu\"
+[[pool]]
+name = \"web\"
+slots = 31
+[[pool.backend]]
+address = \"10.0.0.1\"
+region = \"eu\"
+";
+
+#[tokio::test]
+async fn a_file_comes_into_force_and_a_wrong_one_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let (stopper, stop) = Stopper::new();
+    let (commands, asked) = Commands::channel();
+    let ((_health, health), (_hops, next_hops)) = (mpsc::channel(1), mpsc::channel(1));
+    let settings = Settings { state_directory: directory.path().into(), ..Settings::default() };
+    let store = Store::open(directory.path()).unwrap();
+    let sensors = Sensors::default();
+    let state = State::start(settings, store, Twin::default(), sensors).unwrap();
+    let inbox = Inbox { health, next_hops, commands: asked };
+    let heartbeat = Watchdog::new(None, None).register("state");
+    let state = tokio::spawn(state.run(inbox, heartbeat, stop.wait()));
+
+    let path = directory.path().join("web.toml");
+    let missing = apply(&path, &commands).await.unwrap_err();
+    assert_eq!(missing.to_string(), "cannot be read: No such file or directory (os error 2)");
+
+    fs::write(&path, GOOD).unwrap();
+    assert_eq!(apply(&path, &commands).await.unwrap().generation, 1);
+    let again = apply(&path, &commands).await.unwrap();
+    assert_eq!((again.generation, again.changes.len()), (1, 0));
+
+    for (text, cause) in [
+        ("[[region]\n", "line 1, column 10: "),
+        ("\nregions = 1\n", "line 2, column 1: unknown field `regions`"),
+        (
+            &GOOD.replace("\"eu\"\n[[pool]]", "\"us\"\n[[pool]]"),
+            "line 8, column 1: pools[0] \"web\": backends[0] \"10.0.0.1\": region: ",
+        ),
+    ] {
+        fs::write(&path, text).unwrap();
+        let error = apply(&path, &commands).await.unwrap_err().to_string();
+        assert!(error.starts_with(cause), "{error}");
+        assert_eq!(commands.list().await.unwrap().generation, 1);
+    }
+    stopper.stop();
+    state.await.unwrap();
+    assert!(matches!(apply(&path, &commands).await, Err(FileError::Invalid { .. })));
+    fs::write(&path, GOOD).unwrap();
+    assert!(matches!(apply(&path, &commands).await, Err(FileError::Stopping(_))));
+}

@@ -1,0 +1,103 @@
+//! A settings file: names with values, and where each stands.
+
+use std::{fs, path::Path};
+
+use toml::de::{DeTable, DeValue};
+
+use crate::{document::line_and_column, role::Failure};
+
+/// A file that was read.
+#[derive(Debug)]
+pub(super) struct File {
+    name: String,
+    text: String,
+    pub(super) settings: Vec<Given>,
+}
+
+/// One setting of a file.
+#[derive(Debug)]
+pub(super) struct Given {
+    pub(super) name: String,
+    /// Byte at which it begins.
+    at: usize,
+    pub(super) value: Value,
+}
+
+/// What a setting is set to, in the words that the command line would have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    /// `true` or `false`.
+    Switch(bool),
+    /// A text or a number, several of them, or a table's `name=value`s.
+    Words(Vec<String>),
+}
+
+const HINT: &str =
+    "a settings file is TOML, one `flag = value` a line; docs/settings.md lists them";
+
+impl File {
+    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
+        let name = path.display().to_string();
+        let text = fs::read_to_string(path)
+            .map_err(|e| Failure::of(&name, &e).hint("give a readable file after --config"))?;
+        let mut file = Self { name, text, settings: Vec::new() };
+        let table = match DeTable::parse(&file.text) {
+            Ok(table) => table.into_inner(),
+            Err(error) => {
+                let at = error.span().map(|span| span.start);
+                let cause = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+                return Err(file.wrong(at, &cause).hint(HINT));
+            }
+        };
+        let mut settings = Vec::new();
+        for (key, value) in &table {
+            let (name, at) = (key.get_ref().to_string(), key.span().start);
+            let Some(value) = value_of(value.get_ref()) else {
+                let cause = format!("{name}: neither text, number, true, false, list nor table");
+                return Err(file.wrong(Some(at), &cause).hint(HINT));
+            };
+            settings.push(Given { name, at, value });
+        }
+        settings.sort_by_key(|setting| setting.at);
+        drop(table);
+        file.settings = settings;
+        Ok(file)
+    }
+
+    /// `FILE: line 3, column 1: cause`.
+    pub(super) fn at(&self, setting: &Given, cause: &str) -> Failure {
+        self.wrong(Some(setting.at), &format!("{}: {cause}", setting.name))
+    }
+
+    fn wrong(&self, at: Option<usize>, cause: &str) -> Failure {
+        let place = at.and_then(|at| line_and_column(&self.text, at));
+        let place = place.map(|(line, column)| format!("line {line}, column {column}: "));
+        Failure::new(format!("{}: {}{cause}", self.name, place.unwrap_or_default()))
+    }
+}
+
+fn value_of(value: &DeValue<'_>) -> Option<Value> {
+    match value {
+        DeValue::Boolean(switch) => Some(Value::Switch(*switch)),
+        DeValue::Array(items) => {
+            let words: Option<_> = items.iter().map(|item| word(item.get_ref())).collect();
+            words.map(Value::Words)
+        }
+        DeValue::Table(entries) => {
+            let words = entries
+                .iter()
+                .map(|(key, value)| Some(format!("{}={}", key.get_ref(), word(value.get_ref())?)));
+            words.collect::<Option<_>>().map(Value::Words)
+        }
+        value => word(value).map(|word| Value::Words(vec![word])),
+    }
+}
+
+fn word(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str().to_owned()),
+        DeValue::Float(number) => Some(number.as_str().to_owned()),
+        _ => None,
+    }
+}

@@ -1,0 +1,86 @@
+//! What the daemon is told at its start: the command line, and the settings file it names.
+//!
+//! The file holds the flags of the role by their long names. It is read against the definition of
+//! the command line itself, so a flag is a setting from the moment it is there, with the same rules.
+
+mod file;
+mod merge;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
+
+use clap::{CommandFactory, FromArgMatches, Parser, parser::ValueSource};
+
+use super::{Failure, arguments::Arguments};
+use file::File;
+
+/// What was told, as one.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) arguments: Arguments,
+    pub(super) told: Told,
+}
+
+/// Each setting that has a value, by its long name, as written.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Told(BTreeMap<String, Vec<OsString>>);
+
+/// Why the daemon cannot be told so.
+#[derive(Debug)]
+pub(super) enum Unusable {
+    /// The command line alone is wrong, or asks for help.
+    CommandLine(clap::Error),
+    /// The settings file cannot be read, or what it says is wrong.
+    File(Failure),
+}
+
+impl Settings {
+    /// Reads a command line, the program's name first, and the file it names with `--config`. What
+    /// the command line says goes before what the file says.
+    ///
+    /// # Errors
+    /// [`Unusable`].
+    pub(super) fn read(line: &[OsString]) -> Result<Self, Unusable> {
+        let relaxed = merge::relaxed(Arguments::command());
+        let alone = relaxed.clone().try_get_matches_from(line).map_err(Unusable::CommandLine)?;
+        let Some((role, given)) = alone.subcommand() else {
+            // The definition asks for one, so this is an error that clap words.
+            return Err(Unusable::CommandLine(wrong(line)));
+        };
+        let mut line = line.to_vec();
+        if let Some(path) = given.get_one::<PathBuf>("config") {
+            let file = File::read(path).map_err(Unusable::File)?;
+            for setting in &file.settings {
+                let (id, words) =
+                    merge::words(&relaxed, role, &file, setting).map_err(Unusable::File)?;
+                if given.value_source(&id) != Some(ValueSource::CommandLine) {
+                    line.extend(words);
+                }
+            }
+        }
+        let matches =
+            Arguments::command().try_get_matches_from(&line).map_err(Unusable::CommandLine)?;
+        let arguments = Arguments::from_arg_matches(&matches).map_err(Unusable::CommandLine)?;
+        Ok(Self { arguments, told: Told(merge::told(&matches)) })
+    }
+}
+
+impl Told {
+    /// Names of the settings whose values differ.
+    pub(super) fn differing(&self, other: &Self) -> Vec<String> {
+        let names = self.0.keys().chain(other.0.keys());
+        let mut differing: Vec<_> =
+            names.filter(|name| self.0.get(*name) != other.0.get(*name)).collect();
+        differing.sort();
+        differing.dedup();
+        differing.into_iter().cloned().collect()
+    }
+}
+
+fn wrong(line: &[OsString]) -> clap::Error {
+    match Arguments::try_parse_from(line) {
+        Err(error) => error,
+        Ok(_) => Arguments::command().error(clap::error::ErrorKind::MissingSubcommand, "no role"),
+    }
+}

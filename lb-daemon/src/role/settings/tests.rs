@@ -1,0 +1,165 @@
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::role::arguments::Role;
+
+struct Dir(TempDir);
+
+impl Dir {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn file(&self, text: &str) -> String {
+        let path = self.0.path().join("settings.toml");
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+
+    fn read(&self, text: &str, role: &str, flags: &[&str]) -> Result<Settings, Unusable> {
+        let file = self.file(text);
+        let line = ["spillwayd", role, "--config", &file];
+        let words = line.iter().chain(flags).map(|word| OsString::from(*word));
+        Settings::read(&words.collect::<Vec<_>>())
+    }
+
+    /// The sentence and the hint, without the file's name before them.
+    fn refusal(&self, role: &str, text: &str) -> (String, String) {
+        let Unusable::File(failure) = self.read(text, role, &[]).unwrap_err() else {
+            panic!("refused as a command line: {text}")
+        };
+        let text = failure.to_string();
+        let (sentence, hint) = text.split_once("\nhint: ").unwrap();
+        let before = format!("spillwayd: {}: ", self.0.path().join("settings.toml").display());
+        (sentence.strip_prefix(&before).unwrap().to_owned(), hint.to_owned())
+    }
+}
+
+#[test]
+fn a_file_says_what_flags_say_and_flags_go_before_it() {
+    let text = "\
+interface = [\"eth0\", \"eth1\"]
+region = \"eu\"
+exceptions = 5000
+source = \"10.0.0.1\"
+xdp-mode = \"generic\"
+apply = \"/etc/spillway/web.toml\"
+";
+    let settings = Dir::new().read(text, "balancer", &["--region", "us", "--udp-flows=4096"]);
+    let settings = settings.unwrap();
+    let Role::Balancer(arguments) = settings.arguments.role else { panic!("another role") };
+    assert_eq!(arguments.path.interface, ["eth0", "eth1"]);
+    assert_eq!(arguments.region.unwrap().to_string(), "us");
+    assert_eq!(arguments.apply, Some("/etc/spillway/web.toml".into()));
+    let options = format!("{:?}", arguments.path.options());
+    assert!(options.contains("Generic"), "{options}");
+
+    let text =
+        "interface = \"eth0\"\nallow-source = [\"10.0.0.0/8\"]\nvip = \"192.0.2.1,192.0.2.2\"";
+    let settings = Dir::new().read(text, "receiver", &[]).unwrap();
+    let Role::Receiver(arguments) = settings.arguments.role else { panic!("another role") };
+    let vips: Vec<_> = arguments.allowed().vips.iter().map(ToString::to_string).collect();
+    assert_eq!(vips, ["192.0.2.1", "192.0.2.2"]);
+}
+
+#[test]
+fn each_mistake_is_told_with_its_line_and_what_to_do() {
+    let directory = Dir::new();
+    for (text, sentence, hint) in [
+        (
+            "\nregoin = 1",
+            "line 2, column 1: regoin: no such setting of the balancer",
+            "did you mean `region`?",
+        ),
+        (
+            "state_dir = \"x\"",
+            "line 1, column 1: state_dir: no such setting of the balancer",
+            "did you mean `state-dir`?",
+        ),
+        (
+            "\n\nvip = \"192.0.2.1\"",
+            "line 3, column 1: vip: no such setting of the balancer",
+            "it is one of `spillwayd receiver`",
+        ),
+        (
+            "zzz = 1",
+            "line 1, column 1: zzz: no such setting of the balancer",
+            "`spillwayd balancer --help` lists them, without their dashes",
+        ),
+        (
+            "config = \"other.toml\"",
+            "line 1, column 1: config: no such setting of the balancer",
+            "`spillwayd balancer --help` lists them, without their dashes",
+        ),
+        (
+            "interface = \"eth0\"\nregion = \"EU\"",
+            "line 2, column 1: region: \"EU\": may hold only a-z, 0-9 and '-', and must begin and end with a letter or digit",
+            "--help says of `region`: Region this host stands in: its backends come first",
+        ),
+        (
+            "exceptions = 5",
+            "line 1, column 1: exceptions: \"5\": 5 is not in 4096..=16777216",
+            "--help says of `exceptions`: ",
+        ),
+        (
+            "xdp-mode = \"fast\"",
+            "line 1, column 1: xdp-mode: \"fast\" is none of auto, native, generic",
+            "--help says of `xdp-mode`: ",
+        ),
+        (
+            "region = true",
+            "line 1, column 1: region: takes a value, not true or false",
+            "--help says",
+        ),
+        ("region = [\"a\", \"b\"]", "line 1, column 1: region: takes one value", "--help says"),
+        (
+            "source = [[1]]",
+            "line 1, column 1: source: neither text, number, true, false, list nor table",
+            "a settings file is TOML",
+        ),
+        (
+            "region = \"a\"\nregion = \"b\"",
+            "line 2, column 1: duplicate key",
+            "a settings file is TOML",
+        ),
+        ("region eu", "line 1, column 8: ", "a settings file is TOML"),
+    ] {
+        let (said, what_to_do) = directory.refusal("balancer", text);
+        assert!(said.starts_with(sentence), "{text:?}: {said}");
+        assert!(what_to_do.starts_with(hint), "{text:?}: {what_to_do}");
+        assert_eq!(said.lines().count() + what_to_do.lines().count(), 2, "{said} {what_to_do}");
+    }
+}
+
+#[test]
+fn what_must_be_set_may_be_set_in_either_and_must_in_one() {
+    let directory = Dir::new();
+    let error = directory.read("region = \"eu\"", "balancer", &[]).unwrap_err();
+    let Unusable::CommandLine(error) = error else { panic!("{error:?}") };
+    assert!(error.to_string().contains("--interface <NAME>"), "{error}");
+    directory.read("region = \"eu\"", "balancer", &["--interface", "eth0"]).unwrap();
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let line = ["spillwayd", "balancer", "--config", "/nonexistent/settings.toml"];
+    let error = Settings::read(&line.map(OsString::from)).unwrap_err();
+    let Unusable::File(failure) = error else { panic!("{error:?}") };
+    assert_eq!(
+        failure.to_string(),
+        "spillwayd: /nonexistent/settings.toml: No such file or directory (os error 2)\n\
+         hint: give a readable file after --config"
+    );
+}
+
+#[test]
+fn what_differs_between_two_readings_is_named() {
+    let directory = Dir::new();
+    let first = directory.read("interface = \"eth0\"\nregion = \"eu\"", "balancer", &[]).unwrap();
+    let text = "interface = \"eth0\"\nregion = \"us\"\napply = \"x\"";
+    let second = directory.read(text, "balancer", &[]).unwrap();
+    assert_eq!(first.told.differing(&second.told), ["apply", "region"]);
+    assert_eq!(second.told.differing(&second.told), [""; 0]);
+}

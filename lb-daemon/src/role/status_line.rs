@@ -1,0 +1,77 @@
+//! How the balancer is, in a line for the service manager.
+
+use std::{collections::BTreeMap, future, net::IpAddr, time::Duration};
+
+use lb_common::abi::member::MemberState;
+use tokio::{sync::broadcast::error::RecvError, time::sleep};
+
+use crate::{
+    command::{Commands, Event, Stopping, Subscription},
+    model::Name,
+    troubles::{Trouble, Troubles},
+    watchdog::Manager,
+};
+
+/// Least time between two lines.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Whether each backend is up.
+type Backends = BTreeMap<(Name, IpAddr), bool>;
+
+/// Tells the manager how the balancer is, and again after each change, until the daemon stops.
+/// Without a manager it waits for ever.
+pub(super) async fn run(commands: Commands, troubles: Troubles, manager: Manager) {
+    if manager.listens() {
+        let Err(Stopping) = tell(&commands, &troubles, &manager).await;
+    }
+    future::pending().await
+}
+
+async fn tell(
+    commands: &Commands,
+    troubles: &Troubles,
+    manager: &Manager,
+) -> Result<std::convert::Infallible, Stopping> {
+    let mut changes = troubles.changes();
+    let mut said = String::new();
+    loop {
+        let Ok(Subscription { snapshot, mut events }) = commands.watch().await? else {
+            sleep(PAUSE).await;
+            continue;
+        };
+        let up = |state: MemberState| state == MemberState::Up;
+        let backends = snapshot.backends.into_iter();
+        let mut backends: Backends = backends.map(|b| ((b.pool, b.address), up(b.state))).collect();
+        loop {
+            changes.mark_unchanged();
+            let line = line(snapshot.generation, &backends, &troubles.now());
+            if line != said {
+                manager.status(&line);
+                said = line;
+                sleep(PAUSE).await;
+            }
+            let event = tokio::select! {
+                event = events.recv() => event,
+                _ = changes.changed() => continue,
+            };
+            match event {
+                Ok(Event::Backend(b)) => drop(backends.insert((b.pool, b.address), up(b.state))),
+                Ok(Event::Generation(_)) | Err(RecvError::Lagged(_)) => break,
+                Err(RecvError::Closed) => return Err(Stopping),
+            }
+        }
+    }
+}
+
+/// `generation 7, 12 of 14 backends up; FILE: cause`
+fn line(generation: u64, backends: &Backends, troubles: &[Trouble]) -> String {
+    let up = backends.values().filter(|up| **up).count();
+    let mut line = match generation {
+        0 => "nothing was applied yet".to_owned(),
+        _ => format!("generation {generation}, {up} of {} backends up", backends.len()),
+    };
+    for Trouble { subject, cause, .. } in troubles {
+        line.push_str(&format!("; {subject}: {cause}"));
+    }
+    line
+}

@@ -1,0 +1,23 @@
+//! How the daemon is told things and spoken to: settings, files, signals, the service manager, sockets.
+
+mod activation;
+mod files;
+mod host;
+mod receiver;
+
+use std::process::ExitCode;
+
+use lb_tests::{harness, sandbox};
+
+fn main() -> ExitCode {
+    let sandbox = sandbox::enter();
+    harness::run(
+        &sandbox,
+        &[
+            ("a_file_is_in_force_when_ready_and_again_at_a_hangup", files::in_force),
+            ("settings_are_read_again_at_a_hangup", files::settings_again),
+            ("a_socket_of_the_service_manager_is_answered_on_and_left", activation::handed_over),
+            ("a_receiver_lets_through_what_its_file_says_after_a_hangup", receiver::lists_again),
+        ],
+    )
+}
