@@ -55,7 +55,7 @@ async fn a_file_comes_into_force_and_a_wrong_one_changes_nothing() {
         fs::write(&path, text).unwrap();
         let error = apply(&path, &commands).await.unwrap_err().to_string();
         assert!(error.starts_with(cause), "{error}");
-        assert_eq!(commands.list().await.unwrap().generation, 1);
+        assert_eq!(commands.export().await.unwrap().generation, 1);
     }
     stopper.stop();
     state.await.unwrap();

@@ -56,6 +56,7 @@ async fn tell(
             };
             match event {
                 Ok(Event::Backend(b)) => drop(backends.insert((b.pool, b.address), up(b.state))),
+                Ok(Event::Region(_)) => {}
                 Ok(Event::Generation(_)) | Err(RecvError::Lagged(_)) => break,
                 Err(RecvError::Closed) => return Err(Stopping),
             }
