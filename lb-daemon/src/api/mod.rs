@@ -3,13 +3,16 @@
 mod activation;
 pub mod convert;
 mod objects;
+mod routes;
 mod server;
 mod service;
+mod serving;
 mod socket;
 #[cfg(test)]
 mod tests;
 mod watch;
 
 pub use activation::{ActivationError, activated};
+pub use routes::DescriptorsError;
 pub use server::{ServeError, serve};
 pub use socket::{DEFAULT_SOCKET, Socket, SocketError};

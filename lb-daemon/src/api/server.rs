@@ -1,23 +1,29 @@
 use std::time::Duration;
 
-use spillway_proto::v1::{objects_server::ObjectsServer, spillway_server::SpillwayServer};
 use tokio::{net::UnixListener, time::sleep};
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
+use tonic_health::ServingStatus;
 
-use super::{objects::Objects, service::Api};
+use super::{
+    routes::{DescriptorsError, routes},
+    serving,
+};
 use crate::{command::Commands, stats, stop::Stop};
-
-/// Largest request and answer, bytes: a configuration with every backend there is room for.
-const LARGEST: usize = 64 << 20;
 
 /// How long calls under way may take once the daemon is told to stop.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// The server failed.
 #[derive(Debug, thiserror::Error)]
-#[error("gRPC server")]
-pub struct ServeError(#[from] tonic::transport::Error);
+pub enum ServeError {
+    /// It cannot listen or accept.
+    #[error("gRPC server")]
+    Transport(#[from] tonic::transport::Error),
+    /// It cannot say what it serves.
+    #[error(transparent)]
+    Descriptors(#[from] DescriptorsError),
+}
 
 /// Answers calls until it is told to stop; then calls under way have a deadline to end.
 ///
@@ -29,20 +35,17 @@ pub async fn serve(
     counters: stats::Source,
     stop: Stop,
 ) -> Result<(), ServeError> {
-    let objects = ObjectsServer::new(Objects::new(commands.clone()))
-        .max_decoding_message_size(LARGEST)
-        .max_encoding_message_size(LARGEST);
-    let service = SpillwayServer::new(Api::new(commands, counters, stop.clone()))
-        .max_decoding_message_size(LARGEST)
-        .max_encoding_message_size(LARGEST);
+    let (routes, reporter) = routes(commands.clone(), counters, stop.clone())?;
+    serving::set(&reporter, ServingStatus::NotServing).await;
+    let reports = serving::report(reporter, commands, stop.clone());
     let calls = Server::builder()
-        .add_service(service)
-        .add_service(objects)
+        .add_routes(routes)
         .serve_with_incoming_shutdown(UnixListenerStream::new(listener), stop.clone().wait());
     let deadline = async {
         stop.wait().await;
         sleep(DEADLINE).await;
     };
+    let calls = async { tokio::join!(calls, reports).0 };
     tokio::select! {
         served = calls => Ok(served?),
         () = deadline => {

@@ -26,6 +26,8 @@ pub enum Command {
     Export(oneshot::Sender<Exported>),
     /// Say how everything is.
     Status(oneshot::Sender<Result<Status, Refusal>>),
+    /// Say what keeps the packet path from being as it should; `None`: nothing.
+    Trouble(oneshot::Sender<Option<String>>),
     /// Say how much is asked of the regions of a pool, or of all pools, and how much they take.
     Regions(Option<String>, oneshot::Sender<Result<Regions, Refusal>>),
     /// Say how everything is, and from then on what changes.
@@ -119,6 +121,14 @@ impl Commands {
     /// Nobody answers.
     pub async fn status(&self) -> Result<Result<Status, Refusal>, Stopping> {
         self.ask(Command::Status).await
+    }
+
+    /// See [`Command::Trouble`].
+    ///
+    /// # Errors
+    /// Nobody answers.
+    pub async fn trouble(&self) -> Result<Option<String>, Stopping> {
+        self.ask(Command::Trouble).await
     }
 
     /// See [`Command::Regions`].

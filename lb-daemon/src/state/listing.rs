@@ -53,6 +53,16 @@ impl<P: PacketPath> State<P> {
         })
     }
 
+    /// What keeps the packet path from being as it should.
+    pub(super) fn trouble(&self) -> Option<String> {
+        let behind = self.behind.as_ref().map(|why| format!("the packet path is behind: {why}"));
+        behind.or_else(|| {
+            let interfaces = self.path.interfaces();
+            let gone = interfaces.into_iter().find(|interface| interface.mode.is_none())?;
+            Some(format!("interface {}: the packet program is not attached", gone.name))
+        })
+    }
+
     pub(super) fn watch(&mut self) -> Result<Subscription, Refusal> {
         // Nothing can happen in between: this loop is the only one that announces.
         Ok(Subscription { events: self.events.subscribe(), snapshot: self.status()? })

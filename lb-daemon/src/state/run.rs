@@ -126,6 +126,7 @@ impl<P: PacketPath> State<P> {
             Command::Apply(apply, reply) => drop(reply.send(self.apply(apply))),
             Command::Export(reply) => drop(reply.send(self.export())),
             Command::Status(reply) => drop(reply.send(self.status())),
+            Command::Trouble(reply) => drop(reply.send(self.trouble())),
             Command::Regions(pool, reply) => drop(reply.send(self.regions(pool.as_deref()))),
             Command::Watch(reply) => drop(reply.send(self.watch())),
         }

@@ -41,6 +41,8 @@ pub(crate) struct Content {
     pub(crate) applied: usize,
     /// What was counted in each region.
     pub(crate) counted: BTreeMap<u32, GroupCounter>,
+    /// The program was taken off its interface.
+    pub(crate) detached: bool,
     /// There is no room for anything.
     pub(crate) full: bool,
     /// The next so many applies fail.
@@ -270,6 +272,7 @@ impl PacketPath for Twin {
     }
 
     fn interfaces(&self) -> Vec<InterfaceStatus> {
-        vec![InterfaceStatus { name: "eth0".into(), mode: Some("native".into()) }]
+        let mode = (!self.content().detached).then(|| "native".into());
+        vec![InterfaceStatus { name: "eth0".into(), mode }]
     }
 }

@@ -1,6 +1,8 @@
 mod calls;
 mod objects;
+mod reflection;
 mod regions;
+mod serving;
 mod sockets;
 mod watches;
 
