@@ -9,6 +9,7 @@ pub mod dataplane;
 pub mod diff;
 pub mod directory;
 pub mod document;
+pub mod explain;
 pub mod file;
 pub mod health;
 pub mod homes;

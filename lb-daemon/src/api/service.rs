@@ -1,9 +1,9 @@
 //! The calls of `spillway.v1.Spillway`, each a command.
 
 use spillway_proto::v1::{
-    ApplyRequest, ApplyResponse, ExportRequest, ExportResponse, RegionsRequest, RegionsResponse,
-    StatsRequest, StatsResponse, StatusRequest, StatusResponse, WatchRequest,
-    spillway_server::Spillway,
+    ApplyRequest, ApplyResponse, ExplainRequest, ExplainResponse, ExportRequest, ExportResponse,
+    RegionsRequest, RegionsResponse, StatsRequest, StatsResponse, StatusRequest, StatusResponse,
+    WatchRequest, spillway_server::Spillway,
 };
 use tonic::{Request, Response, Status};
 
@@ -14,7 +14,7 @@ use super::{
 use crate::{
     causes,
     command::{Apply, Commands},
-    stats,
+    explain, stats,
     stop::Stop,
 };
 
@@ -78,6 +78,22 @@ impl Spillway for Api {
                 Err(Status::unavailable(format!("the counters: {}", causes::of(&error))))
             }
             Err(error) => Err(Status::internal(format!("the counters: {error}"))),
+        }
+    }
+
+    async fn explain(
+        &self,
+        request: Request<ExplainRequest>,
+    ) -> Result<Response<ExplainResponse>, Status> {
+        let flow = convert::flow(request.get_ref())?;
+        let stats::Source { bpffs, state_directory } = self.counters.clone();
+        let read = move || explain::of_pins(&bpffs, &state_directory, &flow);
+        match tokio::task::spawn_blocking(read).await {
+            Ok(Ok((generation, explanation))) => {
+                Ok(Response::new(convert::explained(&explanation, generation)))
+            }
+            Ok(Err(error)) => Err(Status::unavailable(format!("the maps: {}", causes::of(&error)))),
+            Err(error) => Err(Status::internal(format!("the maps: {error}"))),
         }
     }
 }

@@ -8,8 +8,12 @@ use std::{
 
 use prost::Message;
 
-const SOURCES: [&str; 3] =
-    ["spillway/v1/configuration.proto", "spillway/v1/objects.proto", "spillway/v1/spillway.proto"];
+const SOURCES: [&str; 4] = [
+    "spillway/v1/configuration.proto",
+    "spillway/v1/explain.proto",
+    "spillway/v1/objects.proto",
+    "spillway/v1/spillway.proto",
+];
 
 /// The file of descriptors, for those who ask the daemon what it speaks.
 const DESCRIPTORS: &str = "spillway.v1.binpb";

@@ -418,6 +418,324 @@ impl Affinity {
         }
     }
 }
+/// A packet.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExplainRequest {
+    /// Where it comes from, address and port: "198.51.100.7:40000", "\[2001:db8::7\]:40000". Must be set.
+    #[prost(string, tag = "1")]
+    pub client: ::prost::alloc::string::String,
+    /// Where it goes to, address and port of a service, of the same IP version. Must be set.
+    #[prost(string, tag = "2")]
+    pub vip: ::prost::alloc::string::String,
+    /// Protocol. Unset: TCP.
+    #[prost(enumeration = "Protocol", tag = "3")]
+    pub protocol: i32,
+    /// A packet of an open connection instead of a SYN. Only for TCP. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub open: bool,
+}
+/// What becomes of it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExplainResponse {
+    /// Generation of the names below; 0: nothing was applied yet. The maps may be on the way from one to
+    /// the next.
+    #[prost(uint64, tag = "1")]
+    pub generation: u64,
+    /// What the packet is.
+    #[prost(enumeration = "ExplainedPacket", tag = "2")]
+    pub packet: i32,
+    /// The service that it is of. Unset: none has this address, port and protocol.
+    #[prost(message, optional, tag = "3")]
+    pub service: ::core::option::Option<ExplainedService>,
+    /// Hash of the flow, 16 hexadecimal digits. Empty: the pool has nobody.
+    #[prost(string, tag = "4")]
+    pub hash: ::prost::alloc::string::String,
+    /// Slot of the flow in the first region. Unset: the pool has nobody.
+    #[prost(message, optional, tag = "5")]
+    pub slot: ::core::option::Option<ExplainedSlot>,
+    /// Every entry that was asked, in order; then the rest of the slot's own list.
+    #[prost(message, repeated, tag = "6")]
+    pub steps: ::prost::alloc::vec::Vec<ExplainedStep>,
+    /// The pool's regions in the order in which they are asked.
+    #[prost(message, repeated, tag = "7")]
+    pub regions: ::prost::alloc::vec::Vec<ExplainedRegion>,
+    /// What the packet goes by instead of being placed anew.
+    #[prost(enumeration = "ExplainedMemory", tag = "8")]
+    pub memory: i32,
+    /// Its verdict, by its name; "forwarded" where a backend has it.
+    #[prost(string, tag = "9")]
+    pub verdict: ::prost::alloc::string::String,
+    /// Who has it. Unset: nobody, or the packet is dropped before.
+    #[prost(message, optional, tag = "10")]
+    pub choice: ::core::option::Option<ExplainedChoice>,
+    /// Why, in a sentence for people.
+    #[prost(string, tag = "11")]
+    pub why: ::prost::alloc::string::String,
+}
+/// A service.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExplainedService {
+    /// Name. Always set.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Its pool. Always set.
+    #[prost(string, tag = "2")]
+    pub pool: ::prost::alloc::string::String,
+    /// What its connections are hashed by. Always set.
+    #[prost(enumeration = "Affinity", tag = "3")]
+    pub affinity: i32,
+}
+/// A slot of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExplainedSlot {
+    /// Its number, from 0.
+    #[prost(uint32, tag = "1")]
+    pub number: u32,
+    /// Slots of the table.
+    #[prost(uint32, tag = "2")]
+    pub of: u32,
+}
+/// One entry of a list, and what was made of it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExplainedStep {
+    /// Region. Always set.
+    #[prost(string, tag = "1")]
+    pub region: ::prost::alloc::string::String,
+    /// Slot whose list it is in. Unset: it is a standby of its region.
+    #[prost(uint32, optional, tag = "2")]
+    pub slot: ::core::option::Option<u32>,
+    /// "owner", "alternate 1" to "alternate 3", "standby 0" to "standby 7".
+    #[prost(string, tag = "3")]
+    pub place: ::prost::alloc::string::String,
+    /// Address. Always set.
+    #[prost(string, tag = "4")]
+    pub backend: ::prost::alloc::string::String,
+    /// "up", "unfit" or "dead".
+    #[prost(string, tag = "5")]
+    pub state: ::prost::alloc::string::String,
+    /// What was made of it.
+    #[prost(enumeration = "ExplainedStepOutcome", tag = "6")]
+    pub outcome: i32,
+    /// The same in words.
+    #[prost(string, tag = "7")]
+    pub words: ::prost::alloc::string::String,
+}
+/// A region of the order, and what was made of it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExplainedRegion {
+    /// Name. Always set.
+    #[prost(string, tag = "1")]
+    pub region: ::prost::alloc::string::String,
+    /// What was made of it.
+    #[prost(enumeration = "ExplainedRegionOutcome", tag = "2")]
+    pub outcome: i32,
+}
+/// Who has a packet.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExplainedChoice {
+    /// Address. Always set.
+    #[prost(string, tag = "1")]
+    pub backend: ::prost::alloc::string::String,
+    /// Region. Empty: it is in none that the pool asks now.
+    #[prost(string, tag = "2")]
+    pub region: ::prost::alloc::string::String,
+    /// "up", "unfit" or "dead".
+    #[prost(string, tag = "3")]
+    pub state: ::prost::alloc::string::String,
+    /// Whether it is where the table alone puts the connection.
+    #[prost(bool, tag = "4")]
+    pub owner: bool,
+    /// MAC of the next hop, "02:00:00:00:00:01".
+    #[prost(string, tag = "5")]
+    pub next_hop: ::prost::alloc::string::String,
+    /// Interface that the packet leaves by. Empty: there is none of this index any more.
+    #[prost(string, tag = "6")]
+    pub interface: ::prost::alloc::string::String,
+}
+/// What a packet is to the packet path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ExplainedPacket {
+    /// Never sent.
+    Unspecified = 0,
+    /// A SYN.
+    NewConnection = 1,
+    /// A packet of an open TCP connection.
+    OpenConnection = 2,
+    /// A UDP datagram.
+    Datagram = 3,
+}
+impl ExplainedPacket {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "EXPLAINED_PACKET_UNSPECIFIED",
+            Self::NewConnection => "EXPLAINED_PACKET_NEW_CONNECTION",
+            Self::OpenConnection => "EXPLAINED_PACKET_OPEN_CONNECTION",
+            Self::Datagram => "EXPLAINED_PACKET_DATAGRAM",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "EXPLAINED_PACKET_UNSPECIFIED" => Some(Self::Unspecified),
+            "EXPLAINED_PACKET_NEW_CONNECTION" => Some(Self::NewConnection),
+            "EXPLAINED_PACKET_OPEN_CONNECTION" => Some(Self::OpenConnection),
+            "EXPLAINED_PACKET_DATAGRAM" => Some(Self::Datagram),
+            _ => None,
+        }
+    }
+}
+/// What was made of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ExplainedStepOutcome {
+    /// Never sent.
+    Unspecified = 0,
+    /// It has the packet.
+    Chosen = 1,
+    /// Its state does not allow it.
+    State = 2,
+    /// Its ramp leaves it this slot later.
+    Ramp = 3,
+    /// Its next hop has no MAC.
+    NextHop = 4,
+    /// It has all the new connections of its own limit.
+    Full = 5,
+    /// It was not asked: another had the packet before.
+    NotAsked = 6,
+}
+impl ExplainedStepOutcome {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "EXPLAINED_STEP_OUTCOME_UNSPECIFIED",
+            Self::Chosen => "EXPLAINED_STEP_OUTCOME_CHOSEN",
+            Self::State => "EXPLAINED_STEP_OUTCOME_STATE",
+            Self::Ramp => "EXPLAINED_STEP_OUTCOME_RAMP",
+            Self::NextHop => "EXPLAINED_STEP_OUTCOME_NEXT_HOP",
+            Self::Full => "EXPLAINED_STEP_OUTCOME_FULL",
+            Self::NotAsked => "EXPLAINED_STEP_OUTCOME_NOT_ASKED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "EXPLAINED_STEP_OUTCOME_UNSPECIFIED" => Some(Self::Unspecified),
+            "EXPLAINED_STEP_OUTCOME_CHOSEN" => Some(Self::Chosen),
+            "EXPLAINED_STEP_OUTCOME_STATE" => Some(Self::State),
+            "EXPLAINED_STEP_OUTCOME_RAMP" => Some(Self::Ramp),
+            "EXPLAINED_STEP_OUTCOME_NEXT_HOP" => Some(Self::NextHop),
+            "EXPLAINED_STEP_OUTCOME_FULL" => Some(Self::Full),
+            "EXPLAINED_STEP_OUTCOME_NOT_ASKED" => Some(Self::NotAsked),
+            _ => None,
+        }
+    }
+}
+/// What was made of a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ExplainedRegionOutcome {
+    /// Never sent.
+    Unspecified = 0,
+    /// It has the packet.
+    Chosen = 1,
+    /// It has the packet though it is full, as every region is.
+    Overrun = 2,
+    /// It has the packet though it is full: there is no budget for connections away from home.
+    Held = 3,
+    /// Its limit is reached.
+    Full = 4,
+    /// Its scaler is 0.
+    Drained = 5,
+    /// It has no capacity, because nobody there is healthy.
+    Closed = 6,
+    /// Nobody who was asked there may have the packet.
+    NobodyUsable = 7,
+    /// It was not asked.
+    NotAsked = 8,
+}
+impl ExplainedRegionOutcome {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "EXPLAINED_REGION_OUTCOME_UNSPECIFIED",
+            Self::Chosen => "EXPLAINED_REGION_OUTCOME_CHOSEN",
+            Self::Overrun => "EXPLAINED_REGION_OUTCOME_OVERRUN",
+            Self::Held => "EXPLAINED_REGION_OUTCOME_HELD",
+            Self::Full => "EXPLAINED_REGION_OUTCOME_FULL",
+            Self::Drained => "EXPLAINED_REGION_OUTCOME_DRAINED",
+            Self::Closed => "EXPLAINED_REGION_OUTCOME_CLOSED",
+            Self::NobodyUsable => "EXPLAINED_REGION_OUTCOME_NOBODY_USABLE",
+            Self::NotAsked => "EXPLAINED_REGION_OUTCOME_NOT_ASKED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "EXPLAINED_REGION_OUTCOME_UNSPECIFIED" => Some(Self::Unspecified),
+            "EXPLAINED_REGION_OUTCOME_CHOSEN" => Some(Self::Chosen),
+            "EXPLAINED_REGION_OUTCOME_OVERRUN" => Some(Self::Overrun),
+            "EXPLAINED_REGION_OUTCOME_HELD" => Some(Self::Held),
+            "EXPLAINED_REGION_OUTCOME_FULL" => Some(Self::Full),
+            "EXPLAINED_REGION_OUTCOME_DRAINED" => Some(Self::Drained),
+            "EXPLAINED_REGION_OUTCOME_CLOSED" => Some(Self::Closed),
+            "EXPLAINED_REGION_OUTCOME_NOBODY_USABLE" => Some(Self::NobodyUsable),
+            "EXPLAINED_REGION_OUTCOME_NOT_ASKED" => Some(Self::NotAsked),
+            _ => None,
+        }
+    }
+}
+/// What a packet goes by instead of being placed anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ExplainedMemory {
+    /// Nothing: it is placed anew, or at home.
+    Unspecified = 0,
+    /// The record of its connection's SYN.
+    Record = 1,
+    /// The exception of a connection away from home.
+    Exception = 2,
+    /// The entry of a tracked UDP flow.
+    Tracked = 3,
+    /// The table of its pool before a change of home.
+    FormerHome = 4,
+}
+impl ExplainedMemory {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "EXPLAINED_MEMORY_UNSPECIFIED",
+            Self::Record => "EXPLAINED_MEMORY_RECORD",
+            Self::Exception => "EXPLAINED_MEMORY_EXCEPTION",
+            Self::Tracked => "EXPLAINED_MEMORY_TRACKED",
+            Self::FormerHome => "EXPLAINED_MEMORY_FORMER_HOME",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "EXPLAINED_MEMORY_UNSPECIFIED" => Some(Self::Unspecified),
+            "EXPLAINED_MEMORY_RECORD" => Some(Self::Record),
+            "EXPLAINED_MEMORY_EXCEPTION" => Some(Self::Exception),
+            "EXPLAINED_MEMORY_TRACKED" => Some(Self::Tracked),
+            "EXPLAINED_MEMORY_FORMER_HOME" => Some(Self::FormerHome),
+            _ => None,
+        }
+    }
+}
 /// What should be in force.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ApplyRequest {
@@ -1211,6 +1529,32 @@ pub mod spillway_client {
                 .insert(GrpcMethod::new("spillway.v1.Spillway", "Stats"));
             self.inner.unary(req, path, codec).await
         }
+        /// Which backend a packet goes to, and why: the packet path's own decision over what it reads now.
+        /// Nothing is sent, nothing counted. UNAVAILABLE: its maps cannot be read.
+        pub async fn explain(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ExplainRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ExplainResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Spillway/Explain",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Spillway", "Explain"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -1269,6 +1613,12 @@ pub mod spillway_server {
             &self,
             request: tonic::Request<super::StatsRequest>,
         ) -> std::result::Result<tonic::Response<super::StatsResponse>, tonic::Status>;
+        /// Which backend a packet goes to, and why: the packet path's own decision over what it reads now.
+        /// Nothing is sent, nothing counted. UNAVAILABLE: its maps cannot be read.
+        async fn explain(
+            &self,
+            request: tonic::Request<super::ExplainRequest>,
+        ) -> std::result::Result<tonic::Response<super::ExplainResponse>, tonic::Status>;
     }
     /// The balancer's daemon.
     #[derive(Debug)]
@@ -1593,6 +1943,49 @@ pub mod spillway_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = StatsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Spillway/Explain" => {
+                    #[allow(non_camel_case_types)]
+                    struct ExplainSvc<T: Spillway>(pub Arc<T>);
+                    impl<T: Spillway> tonic::server::UnaryService<super::ExplainRequest>
+                    for ExplainSvc<T> {
+                        type Response = super::ExplainResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ExplainRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Spillway>::explain(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ExplainSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -1,13 +1,20 @@
 //! An explanation for people.
 
-use super::{Chosen, Explanation, regions::Outcome};
+use lb_daemon::explain::{Chosen, Explanation, RegionOutcome, kind_name};
+
 use crate::output::{Grid, Report, fields};
 
 impl Report for Explanation {
     fn table(&self) -> String {
         let mut head = vec![(
             "packet",
-            format!("{} {} -> {}, {}", self.protocol, self.client, self.vip, self.packet),
+            format!(
+                "{} {} -> {}, {}",
+                self.protocol,
+                self.client,
+                self.vip,
+                kind_name(self.packet)
+            ),
         )];
         if let Some(service) = &self.service {
             head.push((
@@ -28,40 +35,40 @@ impl Report for Explanation {
             head.push(("next hop", format!("{next_hop} on interface {interface}")));
         }
         head.push(("why", self.why.clone()));
-        if let Some(regions) = self.regions() {
+        if let Some(regions) = regions(self) {
             head.push(("regions", regions));
         }
         let mut text = fields(&head);
         if !self.entries.is_empty() {
             text += "\n";
-            text += &self.lists();
+            text += &lists(self);
         }
         text
     }
 }
 
-impl Explanation {
-    /// What was made of each region that was asked, unless the first has the packet like any other.
-    fn regions(&self) -> Option<String> {
-        let asked = self.regions.iter().filter(|region| region.outcome != Outcome::NotAsked);
-        let words: Vec<_> =
-            asked.map(|region| format!("{} {}", region.region, region.outcome.words())).collect();
-        let usual = self.regions.first().is_none_or(|region| region.outcome == Outcome::Chosen);
-        (!usual && !words.is_empty()).then(|| words.join("; "))
-    }
+/// What was made of each region that was asked, unless the first has the packet like any other.
+fn regions(explanation: &Explanation) -> Option<String> {
+    let asked =
+        explanation.regions.iter().filter(|region| region.outcome != RegionOutcome::NotAsked);
+    let words: Vec<_> =
+        asked.map(|region| format!("{} {}", region.region, region.outcome.words())).collect();
+    let usual =
+        explanation.regions.first().is_none_or(|region| region.outcome == RegionOutcome::Chosen);
+    (!usual && !words.is_empty()).then(|| words.join("; "))
+}
 
-    fn lists(&self) -> String {
-        let mut grid = Grid::new(["REGION", "SLOT", "PLACE", "BACKEND", "STATE", "OUTCOME"]);
-        for entry in &self.entries {
-            grid.row([
-                entry.region.clone(),
-                entry.slot.map_or_else(|| "-".into(), |slot| slot.to_string()),
-                entry.place.clone(),
-                entry.backend.clone(),
-                entry.state.into(),
-                entry.outcome.clone(),
-            ]);
-        }
-        grid.lines()
+fn lists(explanation: &Explanation) -> String {
+    let mut grid = Grid::new(["REGION", "SLOT", "PLACE", "BACKEND", "STATE", "OUTCOME"]);
+    for entry in &explanation.entries {
+        grid.row([
+            entry.region.clone(),
+            entry.slot.map_or_else(|| "-".into(), |slot| slot.to_string()),
+            entry.place.clone(),
+            entry.backend.clone(),
+            entry.state.into(),
+            entry.outcome.clone(),
+        ]);
     }
+    grid.lines()
 }

@@ -4,6 +4,7 @@ mod answer;
 mod counted;
 mod demand;
 mod document;
+mod explained;
 mod invalid;
 mod message;
 mod refused;
@@ -12,8 +13,10 @@ mod validate;
 
 pub(super) use answer::changes;
 pub use document::UnknownValue;
+pub(super) use explained::{explained, flow};
 pub use invalid::Invalid;
 pub(super) use invalid::Quoted;
 pub use refused::FIELD_TRAILER;
+pub(super) use refused::WrongField;
 pub use stored::{Undecodable, decode, encode};
 pub use validate::configuration;

@@ -12,14 +12,38 @@ use crate::{
 /// Trailer that holds the path of the field that is wrong.
 pub const FIELD_TRAILER: &str = "spillway-field";
 
+/// A field of a request that is wrong by itself.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {cause}")]
+pub(in crate::api) struct WrongField {
+    field: String,
+    cause: String,
+}
+
+impl WrongField {
+    pub(in crate::api) fn new(field: impl Into<String>, cause: impl Into<String>) -> Self {
+        Self { field: field.into(), cause: cause.into() }
+    }
+}
+
+impl From<WrongField> for Status {
+    fn from(wrong: WrongField) -> Self {
+        invalid_argument(wrong.to_string(), wrong.field)
+    }
+}
+
 impl From<Invalid> for Status {
     fn from(invalid: Invalid) -> Self {
-        let mut status = Self::invalid_argument(invalid.to_string());
-        if let Ok(path) = AsciiMetadataValue::try_from(invalid.path()) {
-            status.metadata_mut().insert(FIELD_TRAILER, path);
-        }
-        status
+        invalid_argument(invalid.to_string(), invalid.path())
     }
+}
+
+fn invalid_argument(message: String, field: String) -> Status {
+    let mut status = Status::invalid_argument(message);
+    if let Ok(path) = AsciiMetadataValue::try_from(field) {
+        status.metadata_mut().insert(FIELD_TRAILER, path);
+    }
+    status
 }
 
 impl From<Refusal> for Status {

@@ -1,10 +1,10 @@
 //! Why a call is refused, and its status of gRPC.
 
-use tonic::{Code, Status, metadata::AsciiMetadataValue};
+use tonic::{Code, Status};
 
 use super::Id;
 use crate::{
-    api::convert::{FIELD_TRAILER, Invalid},
+    api::convert::{Invalid, WrongField},
     command::{Refusal, Stopping},
 };
 
@@ -14,8 +14,8 @@ const NAMED: usize = 5;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refused {
     /// A field of the request is wrong.
-    #[error("{field}: {cause}")]
-    Wrong { field: String, cause: String },
+    #[error(transparent)]
+    Wrong(WrongField),
     /// The configuration would be wrong with it.
     #[error(transparent)]
     Invalid(Box<Invalid>),
@@ -40,7 +40,7 @@ pub(super) enum Refused {
 
 impl Refused {
     pub(super) fn wrong(field: impl Into<String>, cause: impl Into<String>) -> Self {
-        Self::Wrong { field: field.into(), cause: cause.into() }
+        Self::Wrong(WrongField::new(field, cause))
     }
 }
 
@@ -48,13 +48,7 @@ impl From<Refused> for Status {
     fn from(refused: Refused) -> Self {
         let message = refused.to_string();
         match refused {
-            Refused::Wrong { field, .. } => {
-                let mut status = Self::invalid_argument(message);
-                if let Ok(path) = AsciiMetadataValue::try_from(field) {
-                    status.metadata_mut().insert(FIELD_TRAILER, path);
-                }
-                status
-            }
+            Refused::Wrong(wrong) => wrong.into(),
             Refused::Invalid(invalid) => (*invalid).into(),
             Refused::Missing(_) => Self::new(Code::NotFound, message),
             Refused::Exists(_) => Self::new(Code::AlreadyExists, message),

@@ -1,4 +1,5 @@
 mod calls;
+mod explaining;
 mod objects;
 mod reflection;
 mod regions;

@@ -22,10 +22,10 @@ use super::{
     recorder::{Looked, Recorder},
     regions,
 };
-use crate::{names::Names, pinned};
+use crate::names::{self, Names};
 
 /// A packet whose address, port and protocol no service has.
-pub(super) fn no_service(flow: &Flow) -> Explanation {
+pub fn no_service(flow: &Flow) -> Explanation {
     let mut explanation = Explanation::of(flow);
     explanation.verdict = Verdict::NotOurs.name();
     explanation.why = reason::verdict(Verdict::NotOurs);
@@ -33,7 +33,7 @@ pub(super) fn no_service(flow: &Flow) -> Explanation {
 }
 
 /// What becomes of a service's packet, and why.
-pub(super) fn explain<T: Tables>(
+pub fn explain<T: Tables>(
     tables: &T,
     names: &Names,
     service: &Service,
@@ -65,7 +65,7 @@ pub(super) fn explain<T: Tables>(
     if let Some(descriptor) = descriptor {
         explanation.regions = regions::of(tables, names, descriptor, &recorder, choice.as_ref());
     }
-    explanation.remembered = recorder.remembered.map(reason::memory_name);
+    explanation.remembered = recorder.remembered;
     let asked = std::mem::take(&mut recorder.looked);
     let looked = with_unasked(tables, descriptor, slot.map(|s| s.1), asked);
     let region = |place: Place| region_name(tables, names, descriptor, place.region);
@@ -112,6 +112,7 @@ pub(super) fn explain<T: Tables>(
             backend: address_in(tables)(looked.member),
             state: looked.member.state().name(),
             outcome: reason::outcome(looked, flow.kind),
+            asked: looked.outcome,
         })
         .collect();
     explanation
@@ -177,5 +178,5 @@ fn with_sequence<T: Tables>(tables: &T, descriptor: Option<&Descriptor>, parsed:
 }
 
 fn address_in<T: Tables>(tables: &T) -> impl Fn(MemberWord) -> String {
-    |member| tables.backend(member.backend()).map_or_else(|| "?".into(), pinned::address)
+    |member| tables.backend(member.backend()).map_or_else(|| "?".into(), names::address)
 }

@@ -11,15 +11,17 @@ use crate::names::Names;
 
 /// A region of the pool's order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Region {
-    pub(super) region: String,
-    pub(super) outcome: Outcome,
+pub struct Region {
+    /// Its name.
+    pub region: String,
+    /// What was made of it.
+    pub outcome: Outcome,
 }
 
 /// What was made of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Outcome {
+pub enum Outcome {
     /// It has the packet.
     Chosen,
     /// It has the packet though it is full, as every region is.
@@ -40,7 +42,7 @@ pub(super) enum Outcome {
 
 impl Outcome {
     /// Words for it that follow the region's name.
-    pub(super) const fn words(self) -> &'static str {
+    pub const fn words(self) -> &'static str {
         match self {
             Self::Chosen => "has it",
             Self::Overrun => "is full and has it all the same",
