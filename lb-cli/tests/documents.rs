@@ -32,7 +32,7 @@ fn keys(value: &toml::Value, into: &mut BTreeSet<String>) {
 
 #[test]
 fn every_configuration_in_the_documents_parses() {
-    for name in ["README.md", "docs/configuration.md"] {
+    for name in ["README.md", "docs/configuration.md", "docs/health.md"] {
         let blocks = blocks(&document(name), "toml");
         assert!(!blocks.is_empty(), "{name}: no configuration");
         for block in blocks {
@@ -66,6 +66,9 @@ fn fields_of_the_file_form() -> BTreeSet<String> {
         "[[region]]\n?",
         "[[health_check]]\n?",
         "[[health_check]]\nhttp = { ? }",
+        "[[health_check]]\ngrpc = { ? }",
+        "[[health_check]]\nudp = { ? }",
+        "[[health_check]]\ntls = { ? }",
         "[[pool]]\n?",
         "[[pool]]\nname = \"p\"\n[[pool.backend]]\n?",
         "[[pool]]\nname = \"p\"\n[[pool.group]]\n?",

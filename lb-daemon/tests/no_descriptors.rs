@@ -22,8 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 fn target(port: u16) -> Target {
     let check = HealthCheck {
         probe: Probe::Tcp,
+        tls: None,
         port,
         interval: Duration::from_millis(10),
+        fast_interval: Duration::from_millis(10),
         timeout: Duration::from_millis(10),
         rise: 1,
         fall: 1,

@@ -6,36 +6,16 @@ use std::{
 };
 
 use crate::model::{
-    Affinity, Backend, Configuration, HealthCheck, HttpProbe, Name, Pool, Probe, Region, Service,
-    WantedState, WhenFull,
+    Affinity, Backend, Configuration, Name, Pool, Region, Service, WantedState, WhenFull,
 };
+
+mod health_check;
+pub(super) use health_check::health_check;
 
 pub(super) fn region(old: &Region, new: &Region) -> Vec<String> {
     let mut fields = Fields::default();
     fields.compare("overflow_to", Names(&old.overflow_to), Names(&new.overflow_to));
     fields.0
-}
-
-pub(super) fn health_check(old: &HealthCheck, new: &HealthCheck) -> Vec<String> {
-    let mut fields = Fields::default();
-    fields.compare("probe", probe(&old.probe), probe(&new.probe));
-    if let (Probe::Http(old), Probe::Http(new)) = (&old.probe, &new.probe) {
-        http(&mut fields, old, new);
-    }
-    fields.compare("port", old.port, new.port);
-    fields.compare("interval", Shown(old.interval), Shown(new.interval));
-    fields.compare("timeout", Shown(old.timeout), Shown(new.timeout));
-    fields.compare("rise", old.rise, new.rise);
-    fields.compare("fall", old.fall, new.fall);
-    fields.compare("jitter_percent", old.jitter_percent, new.jitter_percent);
-    fields.0
-}
-
-fn http(fields: &mut Fields, old: &HttpProbe, new: &HttpProbe) {
-    fields.compare("http.path", &old.path, &new.path);
-    fields.compare("http.host", Optional(old.host.as_ref()), Optional(new.host.as_ref()));
-    fields.compare("http.status_min", old.status_min, new.status_min);
-    fields.compare("http.status_max", old.status_max, new.status_max);
 }
 
 pub(super) fn pool(old: &Pool, new: &Pool) -> Vec<String> {
@@ -97,13 +77,6 @@ pub(super) fn whole(old: &Configuration, new: &Configuration) -> Vec<String> {
 pub(super) fn hash_key(old: Option<[u64; 2]>, new: Option<[u64; 2]>) -> Vec<String> {
     let spell = |key: Option<_>, given| key.map_or("the daemon's own", |_| given);
     vec![format!("hash_key: {} -> {}", spell(old, "the one given"), spell(new, "another"))]
-}
-
-fn probe(probe: &Probe) -> &'static str {
-    match probe {
-        Probe::Tcp => "tcp",
-        Probe::Http(_) => "http",
-    }
 }
 
 fn wanted(wanted: WantedState) -> &'static str {

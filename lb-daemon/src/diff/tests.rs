@@ -4,8 +4,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::{
-    Affinity, Backend, GroupSettings, HealthCheck, HttpProbe, Isolation, Name, Probe, Protocol,
-    Rate, Region, Scaler, Service, WantedState, WhenFull, arbitrary,
+    Affinity, Backend, GroupSettings, GrpcProbe, HealthCheck, HttpProbe, Isolation, Name, Probe,
+    Protocol, Rate, Region, Scaler, Service, TlsProbe, Trust, UdpProbe, WantedState, WhenFull,
+    arbitrary,
 };
 
 fn name(text: &str) -> Name {
@@ -29,8 +30,10 @@ fn ip(last: u8) -> IpAddr {
 fn configuration() -> Configuration {
     let check = HealthCheck {
         probe: Probe::Tcp,
+        tls: None,
         port: 80,
         interval: Duration::from_secs(1),
+        fast_interval: Duration::from_secs(1),
         timeout: Duration::from_millis(500),
         rise: 2,
         fall: 3,
@@ -95,14 +98,11 @@ fn every_field_is_told_with_both_values() {
         new.regions.get_mut(&name("eu")).unwrap().overflow_to = vec![name("us")];
         let check = new.health_checks.get_mut(&name("tcp")).unwrap();
         *check = HealthCheck {
-            probe: Probe::Http(HttpProbe {
-                path: "/".into(),
-                host: None,
-                status_min: 200,
-                status_max: 299,
-            }),
+            probe: Probe::Http(request("/", None, 200, 299)),
+            tls: Some(TlsProbe { server_name: None, trust: Trust::Anybody }),
             port: 81,
             interval: Duration::from_millis(1500),
+            fast_interval: Duration::from_millis(50),
             timeout: Duration::from_secs(1),
             rise: 1,
             fall: 2,
@@ -135,8 +135,10 @@ fn every_field_is_told_with_both_values() {
                 "health check tcp",
                 &[
                     "probe: tcp -> http",
+                    "tls: off -> on",
                     "port: 80 -> 81",
                     "interval: 1s -> 1.5s",
+                    "fast_interval: 1s -> 50ms",
                     "timeout: 500ms -> 1s",
                     "rise: 2 -> 1",
                     "fall: 3 -> 2",
@@ -178,32 +180,84 @@ fn every_field_is_told_with_both_values() {
     );
 }
 
+fn request(path: &str, host: Option<&str>, min: u16, max: u16) -> HttpProbe {
+    HttpProbe {
+        method: "GET".into(),
+        path: path.into(),
+        host: host.map(Into::into),
+        status_min: min,
+        status_max: max,
+        body_contains: None,
+    }
+}
+
 #[test]
-fn fields_of_a_request_are_told_one_by_one() {
-    let http = |path: &str, host: Option<&str>, min, max| {
+fn fields_of_a_probe_are_told_one_by_one() {
+    let of = |probe: &Probe, tls: Option<TlsProbe>| {
         let mut configuration = configuration();
-        configuration.health_checks.get_mut(&name("tcp")).unwrap().probe = Probe::Http(HttpProbe {
-            path: path.into(),
-            host: host.map(Into::into),
-            status_min: min,
-            status_max: max,
-        });
+        let check = configuration.health_checks.get_mut(&name("tcp")).unwrap();
+        (check.probe, check.tls) = (probe.clone(), tls);
         configuration
     };
-    assert_eq!(
-        between(&http("/", None, 200, 299), &http("/a", Some("b"), 201, 202), &in_turn),
-        [entry(
-            Kind::Changed,
-            "health check tcp",
+    let http = Probe::Http(request("/", None, 200, 299));
+    let posted = Probe::Http(HttpProbe {
+        method: "POST".into(),
+        body_contains: Some("\"ok\"".into()),
+        ..request("/a", Some("b"), 201, 202)
+    });
+    let grpc = |service: &str, authority: Option<&str>| {
+        let (service, authority) = (service.into(), authority.map(Into::into));
+        Probe::Grpc(GrpcProbe { service, authority })
+    };
+    let udp = |request: &[u8], prefix: &[u8], contains: &[u8]| {
+        let (answer_prefix, answer_contains) = (prefix.into(), contains.into());
+        Probe::Udp(UdpProbe { request: request.into(), answer_prefix, answer_contains })
+    };
+    let tls =
+        |name: Option<&str>, trust| Some(TlsProbe { server_name: name.map(Into::into), trust });
+    let (nobody, somebody) =
+        (tls(None, Trust::Anybody), tls(Some("a.b"), Trust::File("/c".into())));
+    for (old, new, expected) in [
+        (
+            of(&http, None),
+            of(&posted, None),
             &[
+                "http.method: GET -> POST",
                 "http.path: / -> /a",
                 "http.host: unset -> b",
                 "http.status_min: 200 -> 201",
                 "http.status_max: 299 -> 202",
+                "http.body_contains: unset -> \"\\\"ok\\\"\"",
+            ][..],
+        ),
+        (
+            of(&grpc("", None), None),
+            of(&grpc("a.B", Some("c")), None),
+            &["grpc.service: \"\" -> \"a.B\"", "grpc.authority: unset -> c"],
+        ),
+        (
+            of(&udp(b"a\n", b"", b"b"), None),
+            of(&udp(b"\x00", b"c", b""), None),
+            &[
+                "udp.request: \"a\\n\" -> \"hex:00\"",
+                "udp.answer_prefix: \"\" -> \"c\"",
+                "udp.answer_contains: \"b\" -> \"\"",
             ],
-            0,
-        )]
-    );
+        ),
+        (
+            of(&http, nobody),
+            of(&http, somebody),
+            &[
+                "tls.server_name: unset -> a.b",
+                "tls.verify: false -> true",
+                "tls.ca_file: unset -> /c",
+            ],
+        ),
+        (of(&http, tls(None, Trust::Host)), of(&http, None), &["tls: on -> off"]),
+    ] {
+        let expected = entry(Kind::Changed, "health check tcp", expected, 0);
+        assert_eq!(between(&old, &new, &in_turn), [expected]);
+    }
 }
 
 #[test]

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 pub use error::DocumentError;
 pub use group::PoolRegion;
-pub use health_check::{HealthCheck, HttpProbe, Probe};
+pub use health_check::{Bytes, GrpcProbe, HealthCheck, HttpProbe, Probe, TlsProbe, UdpProbe};
 pub use place::{line_and_column, place};
 pub use pool::{Backend, Isolation, Pool, WantedState};
 pub use region::Region;

@@ -31,6 +31,24 @@ name = "open"
 port = 80
 tcp = {}
 
+[[health_check]]
+name = "shop"
+port = 443
+fast_interval = "100ms"
+http = { method = "POST", body_contains = '"ok"' }
+tls = { server_name = "shop.example", verify = true, ca_file = "/etc/ca.pem" }
+
+[[health_check]]
+name = "cart"
+port = 50051
+grpc = { service = "shop.Cart", authority = "cart.example" }
+tls = {}
+
+[[health_check]]
+name = "dns"
+port = 53
+udp = { request = "hex:00ff 0a", answer_prefix = "pong\n", answer_contains = "hex:80" }
+
 [[pool]]
 name = "web"
 health_checks = ["web-http", "open"]
@@ -91,6 +109,7 @@ fn a_file_says_what_the_message_says() {
                     host: "web.example".into(),
                     status_min: 200,
                     status_max: 204,
+                    ..Default::default()
                 })),
                 port: 8080,
                 interval: Some(prost_types::Duration { seconds: 0, nanos: 500_000_000 }),
@@ -98,11 +117,48 @@ fn a_file_says_what_the_message_says() {
                 rise: 3,
                 fall: 4,
                 jitter_percent: Some(0),
+                ..Default::default()
             },
             v1::HealthCheck {
                 name: "open".into(),
                 probe: Some(v1::health_check::Probe::Tcp(v1::TcpProbe {})),
                 port: 80,
+                ..Default::default()
+            },
+            v1::HealthCheck {
+                name: "shop".into(),
+                probe: Some(v1::health_check::Probe::Http(v1::HttpProbe {
+                    method: "POST".into(),
+                    body_contains: "\"ok\"".into(),
+                    ..Default::default()
+                })),
+                tls: Some(v1::TlsProbe {
+                    server_name: "shop.example".into(),
+                    verify: Some(true),
+                    ca_file: "/etc/ca.pem".into(),
+                }),
+                port: 443,
+                fast_interval: Some(prost_types::Duration { seconds: 0, nanos: 100_000_000 }),
+                ..Default::default()
+            },
+            v1::HealthCheck {
+                name: "cart".into(),
+                probe: Some(v1::health_check::Probe::Grpc(v1::GrpcProbe {
+                    service: "shop.Cart".into(),
+                    authority: "cart.example".into(),
+                })),
+                tls: Some(v1::TlsProbe::default()),
+                port: 50051,
+                ..Default::default()
+            },
+            v1::HealthCheck {
+                name: "dns".into(),
+                probe: Some(v1::health_check::Probe::Udp(v1::UdpProbe {
+                    request: b"\x00\xff\n".to_vec(),
+                    answer_prefix: b"pong\n".to_vec(),
+                    answer_contains: b"\x80".to_vec(),
+                })),
+                port: 53,
                 ..Default::default()
             },
         ],
@@ -214,10 +270,20 @@ fn a_mistake_is_told_with_its_line() {
             &format!("{check}tcp = {{}}\nrise = 0\n"),
             "line 6, column 8: invalid value: integer `0`, expected a nonzero u32",
         ),
-        (check, "line 2, column 1: health check \"x\": give either tcp = {} or http = {}"),
+        (
+            check,
+            "line 2, column 1: health check \"x\": give one of tcp = {}, http = {}, grpc = {} and \
+             udp = {}",
+        ),
         (
             &format!("{check}tcp = {{}}\nhttp = {{}}\n"),
-            "line 2, column 1: health check \"x\": give tcp or http, not both",
+            "line 2, column 1: health check \"x\": give one of tcp = {}, http = {}, grpc = {} and \
+             udp = {}",
+        ),
+        (
+            &format!("{check}udp = {{ request = \"hex:0\" }}\n"),
+            "line 5, column 19: invalid value: string \"hex:0\", expected a text, or bytes such as \
+             \"hex:0001 00ff\"",
         ),
         ("[[region]]\nname = \"ä\"\nname = \"b\"", "line 3, column 1: duplicate key"),
         ("[[region", "line 1, column 9: unclosed array table, expected `]]`"),
@@ -259,18 +325,46 @@ fn time() -> impl Strategy<Value = Option<Duration>> {
     option::of((0u64..4_000_000_000_000).prop_map(Duration::from_nanos))
 }
 
+fn bytes() -> impl Strategy<Value = Option<Bytes>> {
+    option::of(
+        prop_oneof![vec(any::<u8>(), 1..8), "(hex:)?.{1,8}".prop_map(String::into_bytes),]
+            .prop_map(Bytes),
+    )
+}
+
+fn probe() -> impl Strategy<Value = Probe> {
+    prop_oneof![
+        Just(Probe::Tcp),
+        (text(), text(), text(), number(), number(), text()).prop_map(
+            |(method, path, host, status_min, status_max, body_contains)| {
+                Probe::Http(HttpProbe { method, path, host, status_min, status_max, body_contains })
+            },
+        ),
+        (text(), text())
+            .prop_map(|(service, authority)| { Probe::Grpc(GrpcProbe { service, authority }) }),
+        (bytes(), bytes(), bytes()).prop_map(|(request, answer_prefix, answer_contains)| {
+            Probe::Udp(UdpProbe { request, answer_prefix, answer_contains })
+        }),
+    ]
+}
+
+fn tls() -> impl Strategy<Value = TlsProbe> {
+    (text(), any::<Option<bool>>(), text()).prop_map(|(server_name, verify, ca_file)| TlsProbe {
+        server_name,
+        verify,
+        ca_file,
+    })
+}
+
 prop_compose! {
     fn check()(
-        name in ".{0,8}", port in any::<u32>(), interval in time(), timeout in time(),
-        rise in number(), fall in number(), jitter_percent in any::<Option<u32>>(),
-        probe in prop_oneof![
-            Just(Probe::Tcp),
-            (text(), text(), number(), number()).prop_map(|(path, host, status_min, status_max)| {
-                Probe::Http(HttpProbe { path, host, status_min, status_max })
-            }),
-        ],
+        name in ".{0,8}", port in any::<u32>(), interval in time(), fast_interval in time(),
+        timeout in time(), rise in number(), fall in number(),
+        jitter_percent in any::<Option<u32>>(), probe in probe(), tls in option::of(tls()),
     ) -> HealthCheck {
-        HealthCheck { name, probe, port, interval, timeout, rise, fall, jitter_percent }
+        HealthCheck {
+            name, probe, tls, port, interval, fast_interval, timeout, rise, fall, jitter_percent,
+        }
     }
 }
 

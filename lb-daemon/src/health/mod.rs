@@ -9,9 +9,12 @@
 //!   known before a restart of the daemon stays as it was.
 //! - A target that has not passed yet is up at its first success. From then on it goes down after
 //!   `fall` failures in a row and comes up after `rise` successes in a row (`streak`).
-//! - A check that gets no connection, not even a refusal, asks the host itself (`host`), in the time
-//!   that the check has. A probe whose last `fall` results show no sign of the host calls it silent,
+//! - While a row of results has begun that would change that, checks follow at the fast interval
+//!   (`pace`).
+//! - A check that gets no connection (over UDP no answer), not even a refusal, asks the host itself
+//!   (`host`), in the time that the check has. A probe whose last `fall` results show no sign of the host calls it silent,
 //!   and takes that back at the first sign. A target is silent when all its checks call it so.
+//! - Whatever a backend sends, a check takes its timeout at most, and bounded memory (`check`).
 //! - A configuration that leaves a probe's definition as it was leaves the probe running, with its
 //!   streak.
 //! - A change is told as soon as the check that brought it about has ended.

@@ -12,7 +12,10 @@ use tracing::{debug, warn};
 use super::{
     Health, Probed,
     board::Judgement,
-    check::{Outcome, check},
+    check::{
+        Outcome, check,
+        tls::{Shared, Tls},
+    },
     host::Asker,
     pace::Pace,
     progress::Progress,
@@ -38,6 +41,7 @@ pub(super) struct ProbeLoop {
     pub(super) reports: mpsc::Sender<Report>,
     pub(super) progress: Arc<Progress>,
     pub(super) asker: Asker,
+    pub(super) tls: Arc<Shared>,
 }
 
 /// What a probe has said, and what becomes of it.
@@ -69,8 +73,9 @@ impl ProbeLoop {
     /// Checks until nobody listens.
     pub(super) async fn run(self) {
         let definition = &self.probed.check;
+        let tls = Tls::of(definition, &self.tls);
         let mut said = Said { streak: Streak::new(definition.rise, definition.fall), last: None };
-        let mut pace = Pace::new(definition.interval, definition.jitter_percent, Rng::new());
+        let mut pace = Pace::new(definition, Rng::new());
         // A check that could not be made keeps its promise open until one is made.
         let mut made = true;
         loop {
@@ -82,16 +87,18 @@ impl ProbeLoop {
             if made {
                 self.progress.expect_by(started + definition.timeout);
             }
-            let (outcome, leftover) = check(self.probed.address, definition, &self.asker).await;
-            let wake = pace.next(started);
+            let address = self.probed.address;
+            let (outcome, leftover) = check(address, definition, &self.asker, tls.as_ref()).await;
             let result = self.judge(outcome);
             made = result.is_some();
-            if let Some(result) = result {
-                if let Some(says) = said.after(result)
-                    && self.report(says).await.is_err()
-                {
-                    return;
-                }
+            let news = result.and_then(|result| said.after(result));
+            let wake = pace.next(started, said.streak.is_in_doubt()).max(Instant::now());
+            if let Some(says) = news
+                && self.report(says).await.is_err()
+            {
+                return;
+            }
+            if made {
                 self.progress.expect_by(wake);
             }
             if let Some(leftover) = leftover {

@@ -9,6 +9,7 @@ use tokio::{
 use super::{
     HealthChange, Probed, Target,
     board::Board,
+    check::tls,
     descriptors::checks_at_once,
     host::Asker,
     probe_loop::{ProbeLoop, Report},
@@ -28,6 +29,7 @@ pub struct Prober {
     starts: u64,
     room: Arc<Semaphore>,
     asker: Asker,
+    tls: Arc<tls::Shared>,
     reports: mpsc::Sender<Report>,
     changes: mpsc::Sender<HealthChange>,
 }
@@ -76,6 +78,7 @@ impl Prober {
             starts: 0,
             room: Arc::new(Semaphore::new(room)),
             asker: Asker::open(),
+            tls: Arc::default(),
             reports,
             changes,
         };
@@ -141,6 +144,7 @@ impl Prober {
             reports: self.reports.clone(),
             progress: progress.clone(),
             asker: self.asker.clone(),
+            tls: self.tls.clone(),
         };
         let task = tokio::spawn(probe.run()).abort_handle();
         Running { generation: self.starts, progress, task }

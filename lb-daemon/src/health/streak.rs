@@ -35,6 +35,16 @@ impl Streak {
         (self.says.replace(says) != Some(says)).then_some(says)
     }
 
+    /// Whether a row has begun that would change what the probe says.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        match self.says {
+            None => false,
+            Some(Health::Passing) => self.failed > 0,
+            Some(Health::Failing) => self.passed > 0 || self.silent > 0,
+            Some(Health::Silent) => self.passed > 0,
+        }
+    }
+
     /// What follows from the rows.
     fn after(&self) -> Health {
         let up = if self.has_passed { self.passed >= self.rise } else { self.passed > 0 };

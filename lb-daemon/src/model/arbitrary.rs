@@ -77,22 +77,55 @@ fn groups(
     })
 }
 
+fn http() -> impl Strategy<Value = Probe> {
+    let method = select(vec!["GET", "HEAD", "POST"]);
+    let rest = ("/[!-~]{0,5}", option::of("[!-~]{1,5}"), 100u16..=599, 100u16..=599);
+    (method, option::of(".{1,5}"), rest).prop_map(|(method, body, (path, host, a, b))| {
+        Probe::Http(HttpProbe {
+            method: method.to_owned(),
+            path,
+            host,
+            status_min: a.min(b),
+            status_max: a.max(b),
+            body_contains: body.filter(|_| method != "HEAD"),
+        })
+    })
+}
+
+fn probe() -> impl Strategy<Value = Probe> {
+    let bytes = || vec(any::<u8>(), 0..5);
+    prop_oneof![
+        Just(Probe::Tcp),
+        http(),
+        ("[a-z.]{0,5}", option::of("[a-z]{1,5}"))
+            .prop_map(|(service, authority)| { Probe::Grpc(GrpcProbe { service, authority }) }),
+        (bytes(), bytes(), bytes()).prop_map(|(request, answer_prefix, answer_contains)| {
+            Probe::Udp(UdpProbe { request, answer_prefix, answer_contains })
+        }),
+    ]
+}
+
+fn tls() -> impl Strategy<Value = TlsProbe> {
+    let trust =
+        prop_oneof![Just(Trust::Anybody), Just(Trust::Host), "/[ -~]{0,5}".prop_map(Trust::File),];
+    (option::of("[a-z]{1,5}\\.example"), trust)
+        .prop_map(|(server_name, trust)| TlsProbe { server_name, trust })
+}
+
 prop_compose! {
     fn health_check()(
-        http in option::of((
-            "/[!-~]{0,5}", option::of("[!-~]{1,5}"), 100u16..=599, 100u16..=599,
-        )),
+        probe in probe(), tls in option::of(tls()),
         port in 1u16..,
-        times in (10u64..3_600_000, 1u64..3_600_000),
+        times in (10u64..3_600_000, 10u64..3_600_000, 1u64..3_600_000),
         rise in 1u32..=100, fall in 1u32..=100, jitter_percent in 0u32..=50,
     ) -> HealthCheck {
         HealthCheck {
-            probe: http.map_or(Probe::Tcp, |(path, host, a, b)| {
-                Probe::Http(HttpProbe { path, host, status_min: a.min(b), status_max: a.max(b) })
-            }),
+            tls: tls.filter(|_| !matches!(probe, Probe::Udp(_))),
+            probe,
             port,
             interval: Duration::from_millis(times.0),
-            timeout: Duration::from_millis(times.0.min(times.1)),
+            fast_interval: Duration::from_millis(times.0.min(times.1)),
+            timeout: Duration::from_millis(times.0.min(times.2)),
             rise, fall, jitter_percent,
         }
     }

@@ -5,10 +5,14 @@ use std::time::Duration;
 pub struct HealthCheck {
     /// What is asked.
     pub probe: Probe,
+    /// TLS on the connection before anything is asked; `None`: none, as always over UDP.
+    pub tls: Option<TlsProbe>,
     /// Port on the backend.
     pub port: u16,
     /// From the start of one check to the start of the next.
     pub interval: Duration,
+    /// The same while the backend is between two states.
+    pub fast_interval: Duration,
     /// Time a check may take.
     pub timeout: Duration,
     /// Successes in a row that bring a failed backend back; the very first success suffices alone.
@@ -26,11 +30,17 @@ pub enum Probe {
     Tcp,
     /// An HTTP/1.1 request.
     Http(HttpProbe),
+    /// A call of the standard gRPC health service.
+    Grpc(GrpcProbe),
+    /// A datagram and its answer.
+    Udp(UdpProbe),
 }
 
 /// An HTTP/1.1 request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HttpProbe {
+    /// Method.
+    pub method: String,
     /// Path with its query.
     pub path: String,
     /// Host header; `None`: the backend's address and port.
@@ -39,4 +49,46 @@ pub struct HttpProbe {
     pub status_min: u16,
     /// Highest status that is a success.
     pub status_max: u16,
+    /// What the beginning of the body must have; `None`: it is not looked at.
+    pub body_contains: Option<String>,
+}
+
+/// A call of `grpc.health.v1.Health/Check`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GrpcProbe {
+    /// Service that is asked for; empty: the server as a whole.
+    pub service: String,
+    /// Whom the call is for; `None`: the name that TLS asks for, else the backend's address and port.
+    pub authority: Option<String>,
+}
+
+/// A datagram and its answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct UdpProbe {
+    /// What is sent.
+    pub request: Vec<u8>,
+    /// What the answer must begin with; empty: anything.
+    pub answer_prefix: Vec<u8>,
+    /// What the beginning of the answer must have; empty: anything.
+    pub answer_contains: Vec<u8>,
+}
+
+/// How TLS is spoken.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TlsProbe {
+    /// Name that is asked for; `None`: the host of the request if that is a name.
+    pub server_name: Option<String>,
+    /// Whose certificates will do.
+    pub trust: Trust,
+}
+
+/// Whose certificates will do.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Trust {
+    /// Everybody's.
+    Anybody,
+    /// Those signed by whom the balancer's host trusts.
+    Host,
+    /// Those signed by whom this file holds the certificates of.
+    File(String),
 }

@@ -61,8 +61,17 @@ pub struct HealthCheck {
     /// How far each interval may be shortened or lengthened at random, in percent, 0 to 50. Unset: 10.
     #[prost(uint32, optional, tag = "9")]
     pub jitter_percent: ::core::option::Option<u32>,
+    /// TLS on the connection before anything is asked; of tcp the handshake is then all. Not for udp.
+    /// Unset: none.
+    #[prost(message, optional, tag = "12")]
+    pub tls: ::core::option::Option<TlsProbe>,
+    /// Interval while the backend is between two states: it fails and is not out yet, passes and is not
+    /// back yet, or its host is silent and not dead yet. 10 ms to the interval; a check that takes longer
+    /// is waited for. Unset: the interval.
+    #[prost(message, optional, tag = "13")]
+    pub fast_interval: ::core::option::Option<::prost_types::Duration>,
     /// What is asked. Must be set.
-    #[prost(oneof = "health_check::Probe", tags = "2, 3")]
+    #[prost(oneof = "health_check::Probe", tags = "2, 3, 10, 11")]
     pub probe: ::core::option::Option<health_check::Probe>,
 }
 /// Nested message and enum types in `HealthCheck`.
@@ -76,12 +85,37 @@ pub mod health_check {
         /// An HTTP/1.1 request is sent on a connection of its own.
         #[prost(message, tag = "3")]
         Http(super::HttpProbe),
+        /// The standard gRPC health service is asked, over HTTP/2.
+        #[prost(message, tag = "10")]
+        Grpc(super::GrpcProbe),
+        /// A datagram is sent and an answer awaited.
+        #[prost(message, tag = "11")]
+        Udp(super::UdpProbe),
     }
 }
 /// A TCP connect.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TcpProbe {}
-/// An HTTP/1.1 request; a status in the expected range within the timeout is a success.
+/// TLS, version 1.2 or 1.3.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TlsProbe {
+    /// Name that is asked for (SNI) and that the certificate is verified for: a DNS name. Unset: the host
+    /// of the request where that is a name; else none is asked for, and the certificate is verified for
+    /// the backend's address.
+    #[prost(string, tag = "1")]
+    pub server_name: ::prost::alloc::string::String,
+    /// Whether the certificate is verified; where not, any will do, also one that has expired. Unset:
+    /// true where ca_file is set, else false.
+    #[prost(bool, optional, tag = "2")]
+    pub verify: ::core::option::Option<bool>,
+    /// File on the balancer's own host, an absolute path, with the certificates (PEM) of those who may
+    /// have signed the backend's; a file that changes is read again. Unset: those that the balancer's host
+    /// trusts.
+    #[prost(string, tag = "3")]
+    pub ca_file: ::prost::alloc::string::String,
+}
+/// An HTTP/1.1 request; a status in the expected range within the timeout is a success, where
+/// body_contains is set together with that. Redirects are not followed: they are their status.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HttpProbe {
     /// Path with its query, starting with '/'; printable ASCII without blanks. Unset: "/".
@@ -96,6 +130,40 @@ pub struct HttpProbe {
     /// Highest status that is a success, status_min to 599. Unset: 299, or status_min where that is higher.
     #[prost(uint32, tag = "4")]
     pub status_max: u32,
+    /// Method, 1 to 16 of A-Z and '-', not CONNECT; no body is sent. Unset: GET.
+    #[prost(string, tag = "5")]
+    pub method: ::prost::alloc::string::String,
+    /// Text that the body must have in its first 65536 bytes, 1 to 1024 bytes; not with HEAD. Unset: the
+    /// body is not looked at.
+    #[prost(string, tag = "6")]
+    pub body_contains: ::prost::alloc::string::String,
+}
+/// A call of grpc.health.v1.Health/Check, over TLS or in the clear; the answer SERVING within the
+/// timeout is a success.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GrpcProbe {
+    /// Service that is asked for: at most 255 of printable ASCII without blanks. Unset: the server as a
+    /// whole.
+    #[prost(string, tag = "1")]
+    pub service: ::prost::alloc::string::String,
+    /// Whom the call is for (:authority). Unset: the name that TLS asks for; else the backend's address
+    /// and port.
+    #[prost(string, tag = "2")]
+    pub authority: ::prost::alloc::string::String,
+}
+/// A datagram from a port of its own; the first answer within the timeout decides. A port that is
+/// unreachable is a refusal. One lost on the way is a failed check: it is not sent again.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UdpProbe {
+    /// What is sent, at most 1232 bytes. Unset: an empty datagram.
+    #[prost(bytes = "vec", tag = "1")]
+    pub request: ::prost::alloc::vec::Vec<u8>,
+    /// What the answer must begin with, at most 1024 bytes. Unset: anything.
+    #[prost(bytes = "vec", tag = "2")]
+    pub answer_prefix: ::prost::alloc::vec::Vec<u8>,
+    /// What the answer must have in its first 4096 bytes, at most 1024 bytes. Unset: anything.
+    #[prost(bytes = "vec", tag = "3")]
+    pub answer_contains: ::prost::alloc::vec::Vec<u8>,
 }
 /// A named set of backends with its health checks.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -89,8 +89,10 @@ impl Probing {
     fn start(node: &Node, host: IpAddr) -> Result<Self> {
         let check = HealthCheck {
             probe: Probe::Tcp,
+            tls: None,
             port: 80,
             interval: Duration::from_millis(TIMEOUT_MS),
+            fast_interval: Duration::from_millis(TIMEOUT_MS),
             timeout: Duration::from_millis(TIMEOUT_MS),
             rise: 2,
             fall: 3,

@@ -5,9 +5,11 @@ use std::num::NonZeroU32;
 use spillway_proto::v1;
 
 use crate::document::{
-    Affinity, Backend, Document, HealthCheck, HttpProbe, Isolation, Pool, PoolRegion, Probe,
-    Protocol, Region, Service, UdpMode, WantedState, WhenFull,
+    Affinity, Backend, Document, Isolation, Pool, PoolRegion, Protocol, Region, Service, UdpMode,
+    WantedState, WhenFull,
 };
+
+mod health_check;
 
 /// A message holds what this version has no word for: it comes from a newer daemon.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,58 +59,6 @@ impl From<Region> for v1::Region {
 impl From<v1::Region> for Region {
     fn from(message: v1::Region) -> Self {
         Self { name: message.name, overflow_to: message.overflow_to }
-    }
-}
-
-impl From<HealthCheck> for v1::HealthCheck {
-    fn from(check: HealthCheck) -> Self {
-        Self {
-            name: check.name,
-            probe: Some(match check.probe {
-                Probe::Tcp => v1::health_check::Probe::Tcp(v1::TcpProbe {}),
-                Probe::Http(http) => v1::health_check::Probe::Http(v1::HttpProbe {
-                    path: http.path.unwrap_or_default(),
-                    host: http.host.unwrap_or_default(),
-                    status_min: number(http.status_min),
-                    status_max: number(http.status_max),
-                }),
-            }),
-            port: check.port,
-            interval: check.interval.map(saturating_duration),
-            timeout: check.timeout.map(saturating_duration),
-            rise: number(check.rise),
-            fall: number(check.fall),
-            jitter_percent: check.jitter_percent,
-        }
-    }
-}
-
-impl TryFrom<v1::HealthCheck> for HealthCheck {
-    type Error = UnknownValue;
-
-    fn try_from(message: v1::HealthCheck) -> Result<Self, UnknownValue> {
-        let unknown =
-            |field| UnknownValue { object: "health check", name: message.name.clone(), field };
-        let duration = |field, value| duration(value).ok_or_else(|| unknown(field));
-        Ok(Self {
-            probe: match message.probe.clone() {
-                Some(v1::health_check::Probe::Tcp(v1::TcpProbe {})) => Probe::Tcp,
-                Some(v1::health_check::Probe::Http(http)) => Probe::Http(HttpProbe {
-                    path: text(http.path),
-                    host: text(http.host),
-                    status_min: NonZeroU32::new(http.status_min),
-                    status_max: NonZeroU32::new(http.status_max),
-                }),
-                None => return Err(unknown("probe")),
-            },
-            port: message.port,
-            interval: duration("interval", message.interval)?,
-            timeout: duration("timeout", message.timeout)?,
-            rise: NonZeroU32::new(message.rise),
-            fall: NonZeroU32::new(message.fall),
-            jitter_percent: message.jitter_percent,
-            name: message.name,
-        })
     }
 }
 

@@ -5,15 +5,17 @@ use std::{net::IpAddr, time::Duration};
 use spillway_proto::v1;
 
 use crate::model::{
-    Affinity, Backend, Configuration, GroupSettings, HealthCheck, Isolation, Name, Pool, Probe,
-    Protocol, Rate, Region, Service, WantedState, WhenFull,
+    Affinity, Backend, Configuration, GroupSettings, Isolation, Name, Pool, Protocol, Rate, Region,
+    Service, WantedState, WhenFull,
 };
+
+mod health_check;
 
 impl From<&Configuration> for v1::Configuration {
     fn from(configuration: &Configuration) -> Self {
         Self {
             regions: configuration.regions.iter().map(region).collect(),
-            health_checks: configuration.health_checks.iter().map(health_check).collect(),
+            health_checks: configuration.health_checks.iter().map(health_check::message).collect(),
             pools: configuration.pools.iter().map(pool).collect(),
             services: configuration.services.iter().map(service).collect(),
             hash_key: configuration.hash_key.map(hash_key).unwrap_or_default(),
@@ -29,27 +31,6 @@ fn hash_key([first, second]: [u64; 2]) -> String {
 
 fn region((name, region): (&Name, &Region)) -> v1::Region {
     v1::Region { name: name.to_string(), overflow_to: names(&region.overflow_to) }
-}
-
-fn health_check((name, check): (&Name, &HealthCheck)) -> v1::HealthCheck {
-    v1::HealthCheck {
-        name: name.to_string(),
-        probe: Some(match &check.probe {
-            Probe::Tcp => v1::health_check::Probe::Tcp(v1::TcpProbe {}),
-            Probe::Http(http) => v1::health_check::Probe::Http(v1::HttpProbe {
-                path: http.path.clone(),
-                host: http.host.clone().unwrap_or_default(),
-                status_min: http.status_min.into(),
-                status_max: http.status_max.into(),
-            }),
-        }),
-        port: check.port.into(),
-        interval: Some(duration(check.interval)),
-        timeout: Some(duration(check.timeout)),
-        rise: check.rise,
-        fall: check.fall,
-        jitter_percent: Some(check.jitter_percent),
-    }
 }
 
 fn pool((name, pool): (&Name, &Pool)) -> v1::Pool {

@@ -6,8 +6,10 @@ use crate::model::{HealthCheck, Probe};
 fn check(port: u16) -> HealthCheck {
     HealthCheck {
         probe: Probe::Tcp,
+        tls: None,
         port,
         interval: Duration::from_secs(1),
+        fast_interval: Duration::from_secs(1),
         timeout: Duration::from_secs(1),
         rise: 2,
         fall: 3,

@@ -1,21 +1,23 @@
 //! One check: one connection, one question, one result.
 
+mod bounded;
 mod connection;
 mod failure;
+mod grpc;
 mod http;
-mod response;
 pub(super) mod tcp;
+pub(super) mod tls;
+mod udp;
 
 use std::{
-    io,
+    fmt, io,
     net::{IpAddr, SocketAddr},
     time::Duration,
 };
 
 use nix::errno::Errno;
 use tokio::{
-    io::{AsyncReadExt, copy, sink},
-    net::TcpStream,
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, copy, sink},
     time::{Instant, timeout_at},
 };
 
@@ -23,6 +25,8 @@ pub(super) use failure::{Failure, NoConnection};
 
 use super::host::Asker;
 use crate::model::{HealthCheck, Probe};
+use bounded::Bounded;
+use tls::Tls;
 
 /// Most of an answer that is read after the verdict, bytes.
 const FAREWELL_BYTES: u64 = 16 * 1024;
@@ -40,32 +44,74 @@ pub(super) enum Outcome {
 }
 
 /// A connection whose answer is known, not yet closed.
-#[derive(Debug)]
-pub(super) struct Leftover(TcpStream);
+pub(super) struct Leftover(Box<dyn AsyncRead + Send + Unpin>);
 
-/// Checks once, within the check's timeout.
+/// What a question came to, and the connection if the backend has more to say.
+type Asked = (Result<(), Failure>, Option<Leftover>);
+
+/// Checks once, within the check's timeout; `tls` is what the check's TLS is spoken with.
 pub(super) async fn check(
     address: IpAddr,
     check: &HealthCheck,
     asker: &Asker,
+    tls: Option<&Tls>,
 ) -> (Outcome, Option<Leftover>) {
     let server = SocketAddr::new(address, check.port);
     let end = Instant::now() + check.timeout;
-    let mut stream = match connection::made(server, check.timeout, asker).await {
-        Ok(stream) => stream,
-        Err(failure) => return (Outcome::of(failure), None),
+    if let Probe::Udp(probe) = &check.probe {
+        let answer = udp::ask(server, probe, check.timeout, asker).await;
+        return (Outcome::of(answer), None);
+    }
+    let stream = match connection::made(server, check.timeout, asker).await {
+        Ok(stream) => Bounded::new(stream),
+        Err(failure) => return (Outcome::of(Err(failure)), None),
     };
-    let Probe::Http(probe) = &check.probe else { return (Outcome::Passed, None) };
-    let answer = timeout_at(end, http::ask(&mut stream, server, probe)).await;
-    let answer = answer.unwrap_or(Err(Failure::NoAnswer(check.timeout)));
-    (answer.map_or_else(Outcome::of, |()| Outcome::Passed), Some(Leftover(stream)))
+    let (answer, leftover) = match tls {
+        None => ask(stream, server, check, end).await,
+        // On the heap: ten thousand checks that are none of TLS need not have room for it.
+        Some(tls) => {
+            Box::pin(async {
+                let shaken = timeout_at(end, tls.handshake(stream, server.ip())).await;
+                match shaken.unwrap_or(Err(Failure::NoHandshake(check.timeout))) {
+                    Ok(stream) => ask(stream, server, check, end).await,
+                    Err(failure) => (Err(failure), None),
+                }
+            })
+            .await
+        }
+    };
+    (Outcome::of(answer), leftover)
+}
+
+/// Asks on a connection that is made.
+async fn ask<S>(stream: S, server: SocketAddr, check: &HealthCheck, end: Instant) -> Asked
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let asked = async {
+        match &check.probe {
+            // Over UDP there is no connection, so nobody comes here with it.
+            Probe::Tcp | Probe::Udp(_) => (Ok(()), None),
+            Probe::Http(probe) => {
+                let mut stream = stream;
+                let answer = http::ask(&mut stream, server, probe, check.tls.as_ref()).await;
+                (answer, Some(Leftover(Box::new(stream))))
+            }
+            Probe::Grpc(probe) => {
+                let asking = grpc::ask(stream, server, probe, check.tls.as_ref());
+                (Box::pin(asking).await, None)
+            }
+        }
+    };
+    timeout_at(end, asked).await.unwrap_or((Err(Failure::NoAnswer(check.timeout)), None))
 }
 
 impl Outcome {
-    fn of(failure: Failure) -> Self {
-        match failure {
-            Failure::Io(error) if is_shortage(&error) => Self::NotMade(error),
-            failure => Self::Failed(failure),
+    fn of(answer: Result<(), Failure>) -> Self {
+        match answer {
+            Ok(()) => Self::Passed,
+            Err(Failure::Io(error)) if is_shortage(&error) => Self::NotMade(error),
+            Err(failure) => Self::Failed(failure),
         }
     }
 }
@@ -78,6 +124,12 @@ impl Leftover {
         let mut rest = self.0.take(FAREWELL_BYTES);
         // Whatever comes of it, the verdict stands.
         let _ = timeout_at(end, copy(&mut rest, &mut sink())).await;
+    }
+}
+
+impl fmt::Debug for Leftover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Leftover")
     }
 }
 

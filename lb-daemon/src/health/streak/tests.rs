@@ -96,3 +96,27 @@ fn rows_of_results_by_hand() {
         assert_eq!(said.collect::<String>(), expected, "{history}, rise {rise}, fall {fall}");
     }
 }
+
+/// Below stands where the next result may bring another state nearer.
+#[test]
+fn doubt_is_where_a_row_has_begun() {
+    for (history, expected) in [
+        (".xxx..", " ?? ? "),
+        (".x.xx", " ? ??"),
+        ("xx.", "   "),
+        ("ooo..o", "??   ?"),
+        (".ooo.", " ?? ?"),
+        (".xxxx.x..", " ??  ? ? "),
+    ] {
+        let mut streak = Streak::new(2, 3);
+        let doubts = history.chars().map(|c| {
+            streak.record(match c {
+                '.' => Passing,
+                'x' => Failing,
+                _ => Silent,
+            });
+            if streak.is_in_doubt() { '?' } else { ' ' }
+        });
+        assert_eq!(doubts.collect::<String>(), expected, "{history}");
+    }
+}

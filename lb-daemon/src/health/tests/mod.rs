@@ -1,7 +1,12 @@
 //! Probers over real sockets on loopback.
 
 mod answers;
+mod authority;
+mod bodies;
+mod datagrams;
+mod grpc;
 mod hosts;
+mod https;
 mod rounds;
 mod server;
 mod targets;
@@ -28,13 +33,17 @@ use crate::{
 fn http(server: SocketAddr) -> HealthCheck {
     HealthCheck {
         probe: Probe::Http(HttpProbe {
+            method: "GET".to_owned(),
             path: "/health".to_owned(),
             host: None,
             status_min: 200,
             status_max: 299,
+            body_contains: None,
         }),
+        tls: None,
         port: server.port(),
         interval: Duration::from_millis(1),
+        fast_interval: Duration::from_millis(1),
         timeout: PATIENCE,
         rise: 2,
         fall: 3,

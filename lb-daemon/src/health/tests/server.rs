@@ -76,7 +76,11 @@ impl Held {
     }
 
     pub(super) async fn send(&mut self, text: &str) {
-        self.stream.write_all(text.as_bytes()).await.unwrap();
+        self.send_bytes(text.as_bytes()).await;
+    }
+
+    pub(super) async fn send_bytes(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).await.unwrap();
     }
 
     /// Writes `text` over and over until the other end is gone; says how that showed.

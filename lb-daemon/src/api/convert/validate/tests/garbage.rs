@@ -49,9 +49,15 @@ pub(super) fn garbage() -> impl Strategy<Value = v1::Configuration> {
             }
         },
     );
-    let check = (text(), number(), duration(), duration(), number()).prop_map(
-        |(name, port, interval, timeout, rise)| v1::HealthCheck {
-            probe: Some(v1::health_check::Probe::Tcp(v1::TcpProbe {})),
+    let tls = (text(), any::<Option<bool>>(), text())
+        .prop_map(|(server_name, verify, ca_file)| v1::TlsProbe { server_name, verify, ca_file });
+    let times = (duration(), duration(), duration());
+    let probe = (probe(), prop::option::of(tls));
+    let check = (text(), number(), times, number(), probe).prop_map(
+        |(name, port, (interval, fast_interval, timeout), rise, (probe, tls))| v1::HealthCheck {
+            probe,
+            tls,
+            fast_interval,
             name,
             port,
             interval,
@@ -95,4 +101,21 @@ pub(super) fn garbage() -> impl Strategy<Value = v1::Configuration> {
             hash_key: rest.0,
             balancers: rest.1,
         })
+}
+
+fn probe() -> impl Strategy<Value = Option<v1::health_check::Probe>> {
+    use v1::health_check::Probe;
+    let text = || prop_oneof![Just(String::new()), "[/A-Z]{1,4}", any::<String>()];
+    let bytes = || prop::collection::vec(any::<u8>(), 0..4);
+    let http = (text(), text(), text(), text(), 0u32..700, 0u32..700).prop_map(
+        |(method, path, host, body_contains, status_min, status_max)| {
+            Probe::Http(v1::HttpProbe { path, host, status_min, status_max, method, body_contains })
+        },
+    );
+    let grpc = (text(), text())
+        .prop_map(|(service, authority)| Probe::Grpc(v1::GrpcProbe { service, authority }));
+    let udp = (bytes(), bytes(), bytes()).prop_map(|(request, answer_prefix, answer_contains)| {
+        Probe::Udp(v1::UdpProbe { request, answer_prefix, answer_contains })
+    });
+    prop::option::weighted(0.9, prop_oneof![Just(Probe::Tcp(v1::TcpProbe {})), http, grpc, udp])
 }

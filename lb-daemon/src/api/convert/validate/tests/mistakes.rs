@@ -10,6 +10,29 @@ pub(super) fn http(message: &mut v1::Configuration) -> &mut v1::HttpProbe {
     }
 }
 
+/// Makes the first check one of gRPC.
+fn grpc(message: &mut v1::Configuration) -> &mut v1::GrpcProbe {
+    let probe = &mut message.health_checks[0].probe;
+    match probe.insert(v1::health_check::Probe::Grpc(v1::GrpcProbe::default())) {
+        v1::health_check::Probe::Grpc(grpc) => grpc,
+        _ => unreachable!("it was just made one"),
+    }
+}
+
+/// Makes the first check one of UDP.
+fn udp(message: &mut v1::Configuration) -> &mut v1::UdpProbe {
+    let probe = &mut message.health_checks[0].probe;
+    match probe.insert(v1::health_check::Probe::Udp(v1::UdpProbe::default())) {
+        v1::health_check::Probe::Udp(udp) => udp,
+        _ => unreachable!("it was just made one"),
+    }
+}
+
+/// Gives the first check TLS.
+fn tls(message: &mut v1::Configuration) -> &mut v1::TlsProbe {
+    message.health_checks[0].tls.get_or_insert_default()
+}
+
 /// What is done wrong.
 pub(super) type Mistake = fn(&mut v1::Configuration);
 
@@ -79,7 +102,7 @@ pub(super) const MISTAKES: &[(Mistake, &str, &str)] = &[
     ),
     (
         |m| m.health_checks[0].probe = None,
-        r#"health_checks[0] "http": probe: must be set; give tcp or http"#,
+        r#"health_checks[0] "http": probe: must be set; give tcp, http, grpc or udp"#,
         "health_checks[0].probe",
     ),
     (
@@ -171,6 +194,106 @@ pub(super) const MISTAKES: &[(Mistake, &str, &str)] = &[
         |m| m.pools[0].health_checks = vec!["grpc".into()],
         r#"pools[0] "web": health_checks: "grpc" is not among the health checks"#,
         "pools[0].health_checks",
+    ),
+    (
+        |m| m.health_checks[0].fast_interval = Some(Duration { seconds: 0, nanos: 9_999_999 }),
+        r#"health_checks[0] "http": fast_interval: 9.999999ms is not within 10ms to the interval of 1s"#,
+        "health_checks[0].fast_interval",
+    ),
+    (
+        |m| m.health_checks[0].fast_interval = Some(Duration { seconds: 2, nanos: 0 }),
+        r#"health_checks[0] "http": fast_interval: 2s is not within 10ms to the interval of 1s"#,
+        "health_checks[0].fast_interval",
+    ),
+    (
+        |m| http(m).method = "get".into(),
+        r#"health_checks[0] "http": http.method: "get" may hold only A-Z and '-'"#,
+        "health_checks[0].http.method",
+    ),
+    (
+        |m| http(m).method = "X".repeat(17),
+        r#"health_checks[0] "http": http.method: has 17 bytes; at most 16 are allowed"#,
+        "health_checks[0].http.method",
+    ),
+    (
+        |m| http(m).method = "CONNECT".into(),
+        r#"health_checks[0] "http": http.method: CONNECT asks for a tunnel; give GET or HEAD"#,
+        "health_checks[0].http.method",
+    ),
+    (
+        |m| http(m).body_contains = "x".repeat(1025),
+        r#"health_checks[0] "http": http.body_contains: has 1025 bytes; at most 1024 are allowed"#,
+        "health_checks[0].http.body_contains",
+    ),
+    (
+        |m| (http(m).method, http(m).body_contains) = ("HEAD".into(), "x".into()),
+        r#"health_checks[0] "http": http.body_contains: an answer to HEAD has no body"#,
+        "health_checks[0].http.body_contains",
+    ),
+    (
+        |m| grpc(m).service = "a b".into(),
+        r#"health_checks[0] "http": grpc.service: holds ' '; only printable ASCII without blanks is allowed"#,
+        "health_checks[0].grpc.service",
+    ),
+    (
+        |m| grpc(m).service = "x".repeat(256),
+        r#"health_checks[0] "http": grpc.service: has 256 bytes; at most 255 are allowed"#,
+        "health_checks[0].grpc.service",
+    ),
+    (
+        |m| grpc(m).authority = "a/b".into(),
+        r#"health_checks[0] "http": grpc.authority: is no host, with or without a port"#,
+        "health_checks[0].grpc.authority",
+    ),
+    (
+        |m| udp(m).request = vec![0; 1233],
+        r#"health_checks[0] "http": udp.request: has 1233 bytes; at most 1232 are allowed"#,
+        "health_checks[0].udp.request",
+    ),
+    (
+        |m| udp(m).answer_prefix = vec![0; 1025],
+        r#"health_checks[0] "http": udp.answer_prefix: has 1025 bytes; at most 1024 are allowed"#,
+        "health_checks[0].udp.answer_prefix",
+    ),
+    (
+        |m| udp(m).answer_contains = vec![0; 1025],
+        r#"health_checks[0] "http": udp.answer_contains: has 1025 bytes; at most 1024 are allowed"#,
+        "health_checks[0].udp.answer_contains",
+    ),
+    (
+        |m| (*udp(m), *tls(m)) = Default::default(),
+        r#"health_checks[0] "http": tls: is not for udp"#,
+        "health_checks[0].tls",
+    ),
+    (
+        |m| tls(m).server_name = "a_b c".into(),
+        r#"health_checks[0] "http": tls.server_name: "a_b c" is no DNS name"#,
+        "health_checks[0].tls.server_name",
+    ),
+    (
+        |m| tls(m).server_name = "10.0.0.1".into(),
+        r#"health_checks[0] "http": tls.server_name: "10.0.0.1" is no DNS name"#,
+        "health_checks[0].tls.server_name",
+    ),
+    (
+        |m| (tls(m).ca_file, tls(m).verify) = ("/a".into(), Some(false)),
+        r#"health_checks[0] "http": tls.ca_file: is set, but verify is false; give one of them"#,
+        "health_checks[0].tls.ca_file",
+    ),
+    (
+        |m| tls(m).ca_file = "ca.pem".into(),
+        r#"health_checks[0] "http": tls.ca_file: "ca.pem" must begin with '/'"#,
+        "health_checks[0].tls.ca_file",
+    ),
+    (
+        |m| tls(m).ca_file = "/a\n".into(),
+        r#"health_checks[0] "http": tls.ca_file: holds '\n'"#,
+        "health_checks[0].tls.ca_file",
+    ),
+    (
+        |m| tls(m).ca_file = format!("/{}", "x".repeat(4095)),
+        r#"health_checks[0] "http": tls.ca_file: has 4096 bytes; at most 4095 are allowed"#,
+        "health_checks[0].tls.ca_file",
     ),
     (
         |m| m.pools[0].health_checks.push("http".into()),

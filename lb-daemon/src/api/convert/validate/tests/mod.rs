@@ -120,13 +120,17 @@ fn defaults_are_those_of_the_comments() {
     let second = std::time::Duration::from_secs(1);
     let expected = HealthCheck {
         probe: Probe::Http(HttpProbe {
+            method: "GET".into(),
             path: "/healthz".into(),
             host: None,
             status_min: 200,
             status_max: 299,
+            body_contains: None,
         }),
+        tls: None,
         port: 8080,
         interval: second,
+        fast_interval: second,
         timeout: second,
         rise: 2,
         fall: 3,

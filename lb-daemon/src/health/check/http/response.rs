@@ -2,7 +2,7 @@
 
 use httparse::EMPTY_HEADER;
 
-use super::Failure;
+use super::super::Failure;
 
 /// Longest head that is read, with interim responses, bytes.
 pub(super) const MOST: usize = 16 * 1024;
@@ -24,6 +24,16 @@ impl Response {
     /// Where to append what is read.
     pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
+    }
+
+    /// The head, of which [`Response::status`] gave the status.
+    pub(super) fn head(&self) -> &[u8] {
+        &self.bytes[self.start..self.searched]
+    }
+
+    /// What was read after the head.
+    pub(super) fn rest(&self) -> &[u8] {
+        &self.bytes[self.searched..]
     }
 
     /// The status, once the head is whole. Interim responses (1xx) are passed over.

@@ -1,0 +1,91 @@
+//! Bytes as people write them: a text, or `hex:` and pairs of hexadecimal digits.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+const HEX: &str = "hex:";
+
+/// Some bytes: `"ping\n"`, or `"hex:0001 00ff"`, with blanks between pairs of digits where they help.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bytes(pub Vec<u8>);
+
+impl Bytes {
+    fn parse(text: &str) -> Option<Self> {
+        let Some(digits) = text.strip_prefix(HEX) else {
+            return Some(Self(text.as_bytes().to_vec()));
+        };
+        let mut bytes = Vec::with_capacity(digits.len() / 2);
+        for word in digits.split_ascii_whitespace() {
+            for pair in word.as_bytes().chunks(2) {
+                let digit = |at: usize| char::from(*pair.get(at)?).to_digit(16);
+                bytes.push(u8::try_from(digit(0)? << 4 | digit(1)?).ok()?);
+            }
+        }
+        Some(Self(bytes))
+    }
+}
+
+/// As a text where that can be read, else in hexadecimal digits.
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unreadable = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
+        match std::str::from_utf8(&self.0) {
+            Ok(text) if !text.contains(unreadable) && !text.starts_with(HEX) => f.write_str(text),
+            _ => {
+                f.write_str(HEX)?;
+                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+        }
+    }
+}
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl de::Visitor<'_> for Text {
+            type Value = Bytes;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text, or bytes such as \"hex:0001 00ff\"")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Bytes, E> {
+                Bytes::parse(text).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_stand_for_themselves_and_others_in_pairs_of_digits() {
+        for (text, bytes, again) in [
+            ("", &b""[..], ""),
+            ("ping\r\n", b"ping\r\n", "ping\r\n"),
+            ("größe", "größe".as_bytes(), "größe"),
+            ("hex:", b"", ""),
+            ("hex:70 69", b"pi", "pi"),
+            ("hex:00FF 0a", b"\x00\xff\n", "hex:00ff0a"),
+            ("hex:6865783a", b"hex:", "hex:6865783a"),
+            ("hex:80", b"\x80", "hex:80"),
+        ] {
+            let parsed = Bytes::parse(text).unwrap();
+            assert_eq!(parsed.0, bytes, "{text}");
+            assert_eq!(parsed.to_string(), again);
+        }
+        for bad in ["hex:0", "hex:0 0", "hex:0g", "hex:+1", "hex:ä"] {
+            assert_eq!(Bytes::parse(bad), None, "{bad}");
+        }
+    }
+}
