@@ -73,7 +73,7 @@ const HEALTH_CHECK: &[Step] = &[
         "CreateHealthCheck",
         r#"health_check { name: "tls" port: 443 tcp {} }"#,
         r#"health_check { name: "tls" port: 443 tcp {} interval { seconds: 1 } timeout { seconds: 1 }
-             rise: 2 fall: 3 jitter_percent: 10 } generation: 2
+             fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 } generation: 2
            changes { kind: KIND_ADDED object: "health check tls" }"#,
     ),
     // Equal, with a default spelt out.
@@ -81,7 +81,7 @@ const HEALTH_CHECK: &[Step] = &[
         "CreateHealthCheck",
         r#"health_check { name: "tls" port: 443 tcp {} rise: 2 }"#,
         r#"health_check { name: "tls" port: 443 tcp {} interval { seconds: 1 } timeout { seconds: 1 }
-             rise: 2 fall: 3 jitter_percent: 10 } generation: 2"#,
+             fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 } generation: 2"#,
     ),
     // What is named and unset goes back to its default; 0 is a value where the field says so.
     (
@@ -89,7 +89,7 @@ const HEALTH_CHECK: &[Step] = &[
         r#"health_check { name: "tls" jitter_percent: 0 fall: 5 timeout { nanos: 500000000 } }
            update_mask { paths: "jitter_percent" paths: "rise" paths: "timeout" }"#,
         r#"health_check { name: "tls" port: 443 tcp {} interval { seconds: 1 }
-             timeout { nanos: 500000000 } rise: 2 fall: 3 jitter_percent: 0 } generation: 3
+             timeout { nanos: 500000000 } fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 0 } generation: 3
            changes { kind: KIND_CHANGED object: "health check tls"
              details: "timeout: 1s -> 500ms" details: "jitter_percent: 10 -> 0" }"#,
     ),
@@ -98,8 +98,8 @@ const HEALTH_CHECK: &[Step] = &[
         "UpdateHealthCheck",
         r#"health_check { name: "http" http { path: "/ready" } } update_mask { paths: "http.path" }"#,
         r#"health_check { name: "http" port: 80
-             http { path: "/ready" host: "web.example" status_min: 200 status_max: 299 }
-             interval { seconds: 1 } timeout { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 }
+             http { path: "/ready" host: "web.example" status_min: 200 status_max: 299 method: "GET" }
+             interval { seconds: 1 } timeout { seconds: 1 } fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 }
            generation: 4
            changes { kind: KIND_CHANGED object: "health check http" details: "http.path: /alive -> /ready" }"#,
     ),
@@ -107,8 +107,8 @@ const HEALTH_CHECK: &[Step] = &[
         "UpdateHealthCheck",
         r#"health_check { name: "http" } update_mask { paths: "http.host" }"#,
         r#"health_check { name: "http" port: 80
-             http { path: "/ready" status_min: 200 status_max: 299 }
-             interval { seconds: 1 } timeout { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 }
+             http { path: "/ready" status_min: 200 status_max: 299 method: "GET" }
+             interval { seconds: 1 } timeout { seconds: 1 } fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 }
            generation: 5
            changes { kind: KIND_CHANGED object: "health check http" details: "http.host: web.example -> unset" }"#,
     ),
@@ -116,7 +116,7 @@ const HEALTH_CHECK: &[Step] = &[
         "UpdateHealthCheck",
         r#"health_check { name: "http" tcp {} } update_mask { paths: "tcp" }"#,
         r#"health_check { name: "http" port: 80 tcp {}
-             interval { seconds: 1 } timeout { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 }
+             interval { seconds: 1 } timeout { seconds: 1 } fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 }
            generation: 6
            changes { kind: KIND_CHANGED object: "health check http" details: "probe: http -> tcp" }"#,
     ),
@@ -125,7 +125,7 @@ const HEALTH_CHECK: &[Step] = &[
         "UpdateHealthCheck",
         r#"health_check { name: "http" } update_mask { paths: "http.path" }"#,
         r#"health_check { name: "http" port: 80 tcp {}
-             interval { seconds: 1 } timeout { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 }
+             interval { seconds: 1 } timeout { seconds: 1 } fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 }
            generation: 6"#,
     ),
     (
@@ -137,9 +137,9 @@ const HEALTH_CHECK: &[Step] = &[
         "ListHealthChecks",
         "",
         r#"health_checks { health_check { name: "http" port: 80 tcp {} interval { seconds: 1 }
-             timeout { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 } generation: 7 }
+             timeout { seconds: 1 } fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 } generation: 7 }
            health_checks { health_check { name: "spare" port: 81 tcp {} interval { seconds: 1 }
-             timeout { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 } generation: 7 }
+             timeout { seconds: 1 } fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 } generation: 7 }
            generation: 7"#,
     ),
 ];
