@@ -16,16 +16,27 @@ const SOURCES: [&str; 4] = [
 ];
 
 /// The file of descriptors, for those who ask the daemon what it speaks.
-const DESCRIPTORS: &str = "spillway.v1.binpb";
+pub(crate) const DESCRIPTORS: &str = "spillway.v1.binpb";
 
 /// Where the generated Rust is kept.
 pub(crate) fn checked_in() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/generated")
 }
 
+/// Where the descriptors are that every later version is held to.
+#[allow(dead_code, reason = "not every program that has this module writes it")]
+pub(crate) fn promised() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("compatibility").join(DESCRIPTORS)
+}
+
+/// The descriptors of the sources, with their comments.
+pub(crate) fn descriptors() -> Result<prost_types::FileDescriptorSet, Box<dyn Error>> {
+    Ok(protox::compile(SOURCES, [env!("CARGO_MANIFEST_DIR")])?)
+}
+
 /// Generates into an existing folder.
 pub(crate) fn into(folder: &Path) -> Result<(), Box<dyn Error>> {
-    let mut descriptors = protox::compile(SOURCES, [env!("CARGO_MANIFEST_DIR")])?;
+    let mut descriptors = descriptors()?;
     tonic_prost_build::configure().out_dir(folder).compile_fds(descriptors.clone())?;
     for file in &mut descriptors.file {
         // Comments and places are for those who read the sources.

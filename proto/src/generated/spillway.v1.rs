@@ -1057,7 +1057,7 @@ pub struct BackendStatus {
 /// Which regions.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RegionsRequest {
-    /// Only those of this pool. Empty: those of all pools.
+    /// Only those of this pool. Unset: those of all pools.
     #[prost(string, tag = "1")]
     pub pool: ::prost::alloc::string::String,
 }
