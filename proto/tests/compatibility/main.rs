@@ -98,21 +98,19 @@ const CASES: &[Case] = &[
     ),
     (
         |set| {
-            let weight = &mut message(set, "Backend").field[2];
-            (weight.proto3_optional, weight.oneof_index) = (None, None);
             let backend = message(set, "Backend");
-            backend.oneof_decl.remove(0);
-            let last = backend.field.iter_mut().find(|field| field.oneof_index.is_some());
-            last.unwrap().oneof_index = Some(0);
+            let weight = &mut backend.field[2];
+            weight.proto3_optional = None;
+            let choice = weight.oneof_index.take().unwrap();
+            backend.oneof_decl.remove(usize::try_from(choice).unwrap());
+            let later = backend.field.iter_mut().filter_map(|field| field.oneof_index.as_mut());
+            later.filter(|index| **index > choice).for_each(|index| *index -= 1);
         },
         &["Backend.weight: it is single, was optional"],
     ),
     (
-        |set| message(set, "HealthCheck").oneof_decl[0].name = Some("asked".into()),
-        &[
-            "HealthCheck.tcp: its choice asked, was probe",
-            "HealthCheck.http: its choice asked, was probe",
-        ],
+        |set| message(set, "HealthCheck").field[1].oneof_index = None,
+        &["HealthCheck.tcp: its choice none, was probe"],
     ),
     (
         |set| drop(list(set, "WantedState").value.pop()),
