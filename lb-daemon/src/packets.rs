@@ -10,7 +10,7 @@ use lb_common::abi::member::MemberState;
 use crate::{
     capacity::Reading,
     command::InterfaceStatus,
-    dataplane::Attached,
+    dataplane::{Attached, Interface},
     ids::Named,
     model::Name,
     next_hop::NextHop,
@@ -95,10 +95,12 @@ impl PacketPath for Packets {
     }
 
     fn interfaces(&self) -> Vec<InterfaceStatus> {
-        let status = |interface: crate::dataplane::Interface| InterfaceStatus {
-            name: interface.name,
-            mode: interface.mode.map(|mode| mode.to_string()),
-        };
-        self.attached.interfaces().into_iter().map(status).collect()
+        self.attached.interfaces().into_iter().map(Into::into).collect()
+    }
+}
+
+impl From<Interface> for InterfaceStatus {
+    fn from(interface: Interface) -> Self {
+        Self { name: interface.name, mode: interface.mode.map(|mode| mode.to_string()) }
     }
 }

@@ -7,6 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use lb_daemon::{
     health::{Health, Prober, Target},
+    metrics::Live,
     model::{HealthCheck, Name, Probe},
     watchdog::{Heartbeat, Watchdog},
 };
@@ -60,7 +61,7 @@ async fn without_descriptors_nothing_is_told_and_no_round_is_complete() {
     let (_configure, targets) = watch::channel(targets);
     let (told, mut changes) = mpsc::channel(16);
     let heartbeat = Watchdog::new(None, Some(Duration::from_millis(80))).register("health");
-    Prober::spawn(targets, told, heartbeat.clone());
+    Prober::spawn(targets, told, heartbeat.clone(), Live::default());
     let first = timeout(PATIENCE, changes.recv()).await.expect("no result").unwrap();
     assert!(first.health == Health::Passing && first.first);
 

@@ -31,6 +31,7 @@
 pub mod bench;
 pub mod capture;
 pub mod daemon;
+pub mod exposition;
 pub mod harness;
 pub mod machine;
 pub mod packets;

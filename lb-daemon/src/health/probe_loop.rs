@@ -21,6 +21,7 @@ use super::{
     progress::Progress,
     streak::Streak,
 };
+use crate::metrics::{self, Live};
 
 /// What a probe says from now on.
 #[derive(Debug)]
@@ -42,6 +43,7 @@ pub(super) struct ProbeLoop {
     pub(super) progress: Arc<Progress>,
     pub(super) asker: Asker,
     pub(super) tls: Arc<Shared>,
+    pub(super) live: Live,
 }
 
 /// What a probe has said, and what becomes of it.
@@ -78,12 +80,14 @@ impl ProbeLoop {
         let mut pace = Pace::new(definition, Rng::new());
         // A check that could not be made keeps its promise open until one is made.
         let mut made = true;
+        let mut planned = Instant::now();
         loop {
             if made {
                 self.progress.excuse();
             }
             let Ok(permit) = self.room.acquire().await else { return };
             let started = Instant::now();
+            self.live.late(started.saturating_duration_since(planned));
             if made {
                 self.progress.expect_by(started + definition.timeout);
             }
@@ -106,6 +110,7 @@ impl ProbeLoop {
             }
             drop(permit);
             sleep_until(wake).await;
+            planned = wake;
         }
     }
 
@@ -113,6 +118,11 @@ impl ProbeLoop {
     /// that a daemon that cannot check any more is seen to stand still.
     fn judge(&self, outcome: Outcome) -> Option<Judgement> {
         let Probed { address, check } = &*self.probed;
+        self.live.probed(match &outcome {
+            Outcome::Passed => metrics::Probed::Passed,
+            Outcome::Failed(_) => metrics::Probed::Failed,
+            Outcome::NotMade(_) => metrics::Probed::NotMade,
+        });
         match outcome {
             Outcome::Passed => Some(Judgement { health: Health::Passing, why: String::new() }),
             Outcome::Failed(failure) => {

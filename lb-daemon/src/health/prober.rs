@@ -15,7 +15,7 @@ use super::{
     probe_loop::{ProbeLoop, Report},
     progress::Progress,
 };
-use crate::watchdog::Heartbeat;
+use crate::{metrics::Live, watchdog::Heartbeat};
 
 /// Reports that may wait while changes are being told.
 const REPORTS: usize = 1024;
@@ -32,6 +32,7 @@ pub struct Prober {
     tls: Arc<tls::Shared>,
     reports: mpsc::Sender<Report>,
     changes: mpsc::Sender<HealthChange>,
+    live: Live,
 }
 
 #[derive(Debug)]
@@ -53,15 +54,16 @@ struct Unheard;
 impl Prober {
     /// Probes `targets`, as they are and as they become, and tells `changes`. Beats when a round is
     /// complete: every check that was due has been made, and every change been told. Sockets belong
-    /// to the network namespace of the threads that run it.
+    /// to the network namespace of the threads that run it. Checks are counted in `live`.
     ///
     /// Ends when the sender of `targets` or the receiver of `changes` is gone.
     pub fn spawn(
         targets: watch::Receiver<Arc<Vec<Target>>>,
         changes: mpsc::Sender<HealthChange>,
         heartbeat: Heartbeat,
+        live: Live,
     ) -> JoinHandle<()> {
-        Self::spawn_with_room(targets, changes, heartbeat, checks_at_once())
+        Self::spawn_with_room(targets, changes, heartbeat, live, checks_at_once())
     }
 
     /// The same, with at most `room` checks under way at once.
@@ -69,6 +71,7 @@ impl Prober {
         targets: watch::Receiver<Arc<Vec<Target>>>,
         changes: mpsc::Sender<HealthChange>,
         heartbeat: Heartbeat,
+        live: Live,
         room: usize,
     ) -> JoinHandle<()> {
         let (reports, received) = mpsc::channel(REPORTS);
@@ -81,6 +84,7 @@ impl Prober {
             tls: Arc::default(),
             reports,
             changes,
+            live,
         };
         tokio::spawn(async move {
             // Whoever is unheard has nothing left to do.
@@ -145,6 +149,7 @@ impl Prober {
             progress: progress.clone(),
             asker: self.asker.clone(),
             tls: self.tls.clone(),
+            live: self.live.clone(),
         };
         let task = tokio::spawn(probe.run()).abort_handle();
         Running { generation: self.starts, progress, task }

@@ -1,6 +1,9 @@
 //! The command line.
 
-use std::{net::IpAddr, path::PathBuf};
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+};
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, error::ErrorKind, value_parser};
 
@@ -64,6 +67,9 @@ pub(super) struct BalancerArguments {
     /// many as the pinned table has]
     #[arg(long, value_name = "NUMBER", value_parser = room())]
     udp_flows: Option<u32>,
+    /// Serve a status page for browsers at --http as well, read-only
+    #[arg(long, requires = "http")]
+    pub(super) status_page: bool,
     /// Configuration to put in force at the start and at SIGHUP, a TOML file
     #[arg(long, value_name = "FILE")]
     pub(super) apply: Option<PathBuf>,
@@ -95,6 +101,10 @@ pub(super) struct PathArguments {
     /// Where the BPF file system is mounted
     #[arg(long, value_name = "DIR", default_value = DEFAULT_BPFFS)]
     bpffs: PathBuf,
+    /// Address and port to serve metrics at, as 127.0.0.1:9750; whoever reaches it may read them
+    /// [default: none are served]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) http: Option<SocketAddr>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -13,6 +13,8 @@ use crate::{
     command::Commands,
     dataplane::Dataplane,
     health::Prober,
+    http,
+    metrics::Live,
     net::{self, NextHops},
     packets::Packets,
     plan::Sources,
@@ -38,6 +40,7 @@ pub(super) async fn run(
     let options = arguments.options();
     let store = store::open(&arguments.state_dir)?;
     let (_socket, listener) = listener(&arguments.socket)?;
+    let seen_at = super::listen(arguments.path.http).await?;
     let Dataplane { attached, maps } = Dataplane::open(&options).map_err(super::path_failure)?;
     super::log_interfaces(&attached);
     let sources = sources(given, &options.interfaces).await?;
@@ -58,17 +61,19 @@ pub(super) async fn run(
         bpffs: options.bpffs.clone(),
         state_directory: arguments.state_dir.clone(),
     };
+    let live = Live::default();
     let troubles = Troubles::default();
     let settings = Settings {
         region: arguments.region,
         sources,
         state_directory: arguments.state_dir,
+        live: live.clone(),
         troubles: troubles.clone(),
     };
     let state = State::start(settings, store, Packets::new(reconciler, attached), sensors)
         .map_err(|error| Failure::new(causes::of(&error)))?;
 
-    let prober = Prober::spawn(targets, healthy, checks);
+    let prober = Prober::spawn(targets, healthy, checks, live.clone());
     let hops = NextHops::spawn(addresses, resolved).map_err(|e| Failure::of("next hops", &e))?;
     let inbox = Inbox { health, next_hops, commands: asked };
     let first = reconciles.clone();
@@ -76,6 +81,9 @@ pub(super) async fn run(
     let (mut state, thread) = on_own_thread("state", state)?;
     let keeper = GateKeeper::open(&options.bpffs).map_err(|error| Failure::of("gates", &error))?;
     let (mut gates, gate_thread) = on_own_thread("gates", keeper.run(rounds, stop.clone().wait()))?;
+    let reader = http::Reader::new(commands.clone(), counters.clone(), live);
+    let shown = http::balancer(reader, arguments.status_page);
+    let seeing = tokio::spawn(super::show(seen_at, shown, stop.clone()));
     let mut server = tokio::spawn(api::serve(listener, commands.clone(), counters, stop.clone()));
     let manager = watchdog.manager();
     let said = status_line::run(commands.clone(), troubles.clone(), manager.clone());
@@ -120,6 +128,7 @@ pub(super) async fn run(
     if !server.is_finished() {
         let _ = server.await;
     }
+    let _ = seeing.await;
     let _ = thread.join();
     let _ = gate_thread.join();
     let _ = feeding.await;

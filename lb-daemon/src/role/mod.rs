@@ -11,14 +11,16 @@ mod settings;
 mod status_line;
 mod store;
 
-use std::{env, ffi::OsString, process::ExitCode};
+use std::{env, ffi::OsString, net::SocketAddr, process::ExitCode};
 
 use nix::unistd::Uid;
-use tokio::runtime::Runtime;
+use tokio::{net::TcpListener, runtime::Runtime};
 
 use crate::{
     causes,
     dataplane::{Attached, DataplaneError},
+    http,
+    stop::Stop,
 };
 use arguments::Role;
 pub use failure::Failure;
@@ -69,5 +71,20 @@ fn log_interfaces(attached: &Attached) {
     for interface in attached.interfaces() {
         let mode = interface.mode.map_or("not at all".into(), |mode| mode.to_string());
         tracing::info!(interface = interface.name, mode, "attached");
+    }
+}
+
+/// The listener for those who look, where one is asked for.
+async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Failure> {
+    let Some(address) = address else { return Ok(None) };
+    let bound = http::bind(address).await;
+    bound.map(Some).map_err(|error| Failure::new(causes::of(&error)).hint(error.hint()))
+}
+
+/// Shows something there until it is told to stop.
+async fn show(listener: Option<TcpListener>, what: axum::Router, stop: Stop) {
+    match listener {
+        Some(listener) => http::serve(listener, what, stop).await,
+        None => stop.wait().await,
     }
 }

@@ -1,8 +1,8 @@
 //! The receiver: its program on the interfaces, and an eye on them.
 
-use tokio::time::{MissedTickBehavior, interval};
+use std::{ffi::OsString, sync::Arc, time::SystemTime};
 
-use std::ffi::OsString;
+use tokio::time::{MissedTickBehavior, interval};
 
 use super::{
     Failure,
@@ -12,7 +12,10 @@ use super::{
 };
 use crate::{
     causes,
-    dataplane::{AllowLists, Attached, Receiver, ReceiverMaps},
+    dataplane::{AllowLists, Attached, Options, Receiver, ReceiverMaps},
+    http,
+    metrics::ReceiverFacts,
+    stats::ReceiverStats,
     stop::Stopper,
     watchdog::{Heartbeat, Watchdog},
 };
@@ -24,21 +27,26 @@ pub(super) async fn run(
     told: Told,
 ) -> Result<(), Failure> {
     let mut hangups = end::hangups()?;
-    let mut receiver = Receiver::open(&arguments.path.options(), &arguments.allowed())
-        .map_err(super::path_failure)?;
-    super::log_interfaces(&receiver.attached);
+    let (options, started) = (arguments.path.options(), SystemTime::now());
+    let seen_at = super::listen(arguments.path.http).await?;
+    let Receiver { attached, mut maps } =
+        Receiver::open(&options, &arguments.allowed()).map_err(super::path_failure)?;
+    let attached = Arc::new(attached);
+    super::log_interfaces(&attached);
 
     let mut watchdog =
         Watchdog::from_environment().map_err(|error| Failure::new(causes::of(&error)))?;
     let rounds = watchdog.register("interfaces");
     let manager = watchdog.manager();
     let (stopper, stop) = Stopper::new();
-    let feeding = tokio::spawn(watchdog.run(rounds.clone(), stop.wait()));
+    let feeding = tokio::spawn(watchdog.run(rounds.clone(), stop.clone().wait()));
+    let shown = http::receiver(reading(options, attached.clone(), started));
+    let seeing = tokio::spawn(super::show(seen_at, shown, stop));
     let reloading = async {
         while hangups.recv().await.is_some() {
             tracing::info!("SIGHUP: reading settings again");
             manager.reloading();
-            match read_again(&line, &told, &mut receiver.maps) {
+            match read_again(&line, &told, &mut maps) {
                 Ok(()) => manager.status("letting through what the settings say"),
                 Err(cause) => {
                     tracing::error!("settings: {cause}");
@@ -50,11 +58,12 @@ pub(super) async fn run(
     };
     let end = tokio::select! {
         told = end::told_to_stop() => told,
-        () = watch(&receiver.attached, rounds) => Ok(()),
+        () = watch(&attached, rounds) => Ok(()),
         () = reloading => Ok(()),
     };
     stopper.stop();
     let _ = feeding.await;
+    let _ = seeing.await;
     end
 }
 
@@ -71,6 +80,15 @@ fn read_again(line: &[OsString], told: &Told, maps: &mut ReceiverMaps) -> Result
     maps.fill(&allowed).map_err(|error| causes::of(&error))?;
     tracing::info!(sources = allowed.sources.len(), vips = allowed.vips.len(), "let through");
     Ok(())
+}
+
+/// Reads what a receiver shows.
+fn reading(options: Options, attached: Arc<Attached>, started: SystemTime) -> http::ReadReceiver {
+    Arc::new(move || {
+        let stats = ReceiverStats::read(&options.bpffs).map_err(|error| causes::of(&error))?;
+        let interfaces = attached.interfaces().into_iter().map(Into::into).collect();
+        Ok(ReceiverFacts { stats, interfaces, started })
+    })
 }
 
 /// Says when a program is no longer where it was put, and when it is again.

@@ -60,8 +60,10 @@ impl<P: PacketPath> State<P> {
     pub(super) fn bring_along(&mut self) -> Result<(), ReconcileError> {
         let Some(plan) = &self.plan else { return Ok(()) };
         let configuration = Self::in_force(&self.store);
+        let began = Instant::now();
         match self.path.apply(plan) {
             Ok(written) => {
+                self.settings.live.published(began.elapsed(), now());
                 tracing::debug!(?written, "the packet path is at the generation");
                 self.rests.settle(&self.ids, &self.path.named(), Instant::now());
                 self.members.agree(&mut self.path, now());
@@ -71,6 +73,7 @@ impl<P: PacketPath> State<P> {
                 Ok(())
             }
             Err(error) => {
+                self.settings.live.not_published();
                 self.behind = Some(causes::of(&error));
                 Err(error)
             }

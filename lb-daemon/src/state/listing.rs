@@ -1,6 +1,6 @@
 //! What the state says of itself.
 
-use std::net::SocketAddr;
+use std::{collections::BTreeMap, net::SocketAddr};
 
 use lb_common::abi::member::MemberState;
 use nix::net::if_::if_indextoname;
@@ -8,7 +8,7 @@ use nix::net::if_::if_indextoname;
 use super::{PacketPath, State, members::Key};
 use crate::{
     command::{BackendStatus, Event, Exported, Refusal, ServiceStatus, Status, Subscription},
-    model::Pool,
+    model::{Name, Pool},
     next_hop::NextHop,
 };
 
@@ -25,18 +25,25 @@ impl<P: PacketPath> State<P> {
         let pools = configuration.pools.iter();
         let keys = pools.flat_map(|(name, pool)| pool.backends.keys().map(|a| (name.clone(), *a)));
         let backends: Vec<_> = keys.filter_map(|key| self.backend_status(&key)).collect();
+        // Once a pool, whose services may be many.
+        let mut up: BTreeMap<&Name, usize> = BTreeMap::new();
+        for backend in &backends {
+            let pool = configuration.pools.get(&backend.pool);
+            let serves = pool.is_some_and(|pool| serves(pool, backend));
+            *up.entry(&backend.pool).or_default() += usize::from(serves);
+        }
         let services = configuration.services.iter().filter_map(|(name, service)| {
             let pool = configuration.pools.get(&service.pool)?;
-            let of_pool = backends.iter().filter(|backend| backend.pool == service.pool);
             Some(ServiceStatus {
                 name: name.clone(),
                 endpoint: SocketAddr::new(service.address, service.port),
                 protocol: service.protocol,
                 pool: service.pool.clone(),
-                backends_up: of_pool.filter(|backend| serves(pool, backend)).count(),
+                backends_up: up.get(&service.pool).copied().unwrap_or_default(),
                 backends: pool.backends.len(),
             })
         });
+        let services = services.collect();
         Ok(Status {
             version: env!("CARGO_PKG_VERSION"),
             region: self.settings.region.clone(),
@@ -45,7 +52,7 @@ impl<P: PacketPath> State<P> {
             checksum,
             behind: self.behind.clone(),
             interfaces: self.path.interfaces(),
-            services: services.collect(),
+            services,
             backends,
             settling: self.settling(),
             troubles: self.settings.troubles.now(),

@@ -41,6 +41,7 @@ pub use sensors::Sensors;
 use crate::{
     command::{Event, Offer},
     ids::{Ids, Rests},
+    metrics::Live,
     model::{Configuration, Name},
     next_hop::NextHop,
     plan::{Plan, Sources},
@@ -65,6 +66,8 @@ pub struct Settings {
     pub state_directory: PathBuf,
     /// What is wrong elsewhere in the daemon.
     pub troubles: Troubles,
+    /// Where what it publishes is counted.
+    pub live: Live,
 }
 
 /// What is wanted, what is known, and the packet path.

@@ -29,6 +29,8 @@ pub struct Balancer {
     pub state: PathBuf,
     /// Its socket.
     pub socket: PathBuf,
+    /// More arguments, for the next start.
+    pub more: Vec<String>,
     running: Option<Running>,
 }
 
@@ -48,6 +50,7 @@ impl Balancer {
             bpffs: sandbox.bpffs(node.namespace()).context("balancer: make a directory")?,
             socket: node.directory().join("spillwayd.sock"),
             state,
+            more: Vec::new(),
             running: None,
         })
     }
@@ -99,6 +102,7 @@ impl Balancer {
             "--socket".into(),
             self.socket.display().to_string(),
         ];
+        let arguments = arguments.iter().chain(&self.more);
         self.running = Some(self.node.spawn(&self.binaries.spillwayd, arguments)?);
         Ok(())
     }

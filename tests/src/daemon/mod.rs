@@ -5,9 +5,11 @@ mod binaries;
 mod document;
 mod link;
 mod receiver;
+mod web;
 
 pub use balancer::Balancer;
 pub use binaries::Binaries;
 pub use document::{Check, Document, Member, Pool, Service};
 pub use link::{XdpMode, xdp_mode};
 pub use receiver::Receiver;
+pub use web::{HTTP_ADDRESS, get, scrape};

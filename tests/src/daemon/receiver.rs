@@ -29,6 +29,21 @@ impl Receiver {
         sources: &[IpAddr],
         vips: &[IpAddr],
     ) -> Result<Self> {
+        Self::start_with(sandbox, binaries, node, sources, vips, &[])
+    }
+
+    /// The same with more arguments.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_with(
+        sandbox: &Sandbox,
+        binaries: &Binaries,
+        node: &Node,
+        sources: &[IpAddr],
+        vips: &[IpAddr],
+        more: &[&str],
+    ) -> Result<Self> {
         let bpffs = sandbox.bpffs(node.namespace()).context("receiver: make a directory")?;
         let mut arguments = vec!["receiver".into(), "--interface".into(), "eth0".into()];
         arguments.extend(["--bpffs".into(), bpffs.display().to_string()]);
@@ -39,6 +54,7 @@ impl Receiver {
         for vip in vips {
             arguments.extend(["--vip".into(), vip.to_string()]);
         }
+        arguments.extend(more.iter().map(|&word| word.to_owned()));
         let mut running = node.spawn(&binaries.spillwayd, arguments)?;
         until("receiver is attached", Duration::from_secs(10), || {
             running.check()?;

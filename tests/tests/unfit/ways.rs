@@ -5,6 +5,7 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 use anyhow::{Context as _, Result, ensure};
 use lb_daemon::{
     health::{Health, HealthChange, Prober, Target},
+    metrics::Live,
     model::{HealthCheck, Name, Probe},
     watchdog::Watchdog,
 };
@@ -106,7 +107,12 @@ impl Probing {
         let runtime = node.enter(|| -> Result<_> {
             let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
             let entered = runtime.enter();
-            Prober::spawn(wanted, told, Watchdog::new(None, None).register("check"));
+            Prober::spawn(
+                wanted,
+                told,
+                Watchdog::new(None, None).register("check"),
+                Live::default(),
+            );
             drop(entered);
             Ok(runtime)
         })??;

@@ -31,7 +31,7 @@ const fn wanted(
 }
 
 #[rustfmt::skip]
-const ALL: [Wanted; 15] = [
+const ALL: [Wanted; 16] = [
     wanted("iproute2", &["ip"], "makes the namespaces and their links", &[Demo, Test, Bench]),
     wanted("util-linux", &["unshare", "nsenter", "setpriv"], "keeps what we make out of the system", &[Demo, Test, Bench]),
     wanted("mount", &["mount", "umount"], "a BPF file system of our own", &[Demo, Test, Bench]),
@@ -45,6 +45,7 @@ const ALL: [Wanted; 15] = [
     wanted("tshark", &["tshark"], "a second opinion on every frame that we emit", &[Test]),
     wanted("tcpdump", &["tcpdump"], "captures the frames", &[Test]),
     wanted("bpftool", &["bpftool"], "a second opinion on programs, links and maps", &[Test]),
+    wanted("chromium", &["chromium"], "shows the status page", &[Test]),
     wanted("qemu-system-x86", &["qemu-system-x86_64"], "boots Debian 12's own kernel", &[Test]),
     wanted("busybox-static", &["busybox"], "the system around that kernel", &[Test]),
 ];

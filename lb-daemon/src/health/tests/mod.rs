@@ -25,6 +25,7 @@ use super::{
     HealthChange, Prober, Target,
 };
 use crate::{
+    metrics::Live,
     model::{HealthCheck, HttpProbe, Name, Probe},
     watchdog::{Heartbeat, Watchdog},
 };
@@ -81,7 +82,7 @@ impl Probing {
         let heartbeat = Watchdog::new(None, Some(Duration::from_millis(40))).register("health");
         let (targets, wanted) = watch::channel(Arc::new(targets));
         let (told, changes) = mpsc::channel(unread);
-        let task = Prober::spawn_with_room(wanted, told, heartbeat.clone(), room);
+        let task = Prober::spawn_with_room(wanted, told, heartbeat.clone(), Live::default(), room);
         Self { targets, changes, heartbeat, task }
     }
 

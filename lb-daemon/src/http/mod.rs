@@ -1,0 +1,20 @@
+//! The listener for those who only look: metrics, and a status page where it is asked for. Off by
+//! default. It answers GET, changes nothing, and asks nobody who they are: whoever reaches the address
+//! may read.
+//!
+//! What it may cost is bounded: connections, the time that each may take for a request and live, and
+//! how often the state and the maps are read, however many ask.
+
+mod bind;
+mod headers;
+mod page;
+mod reader;
+mod routes;
+mod server;
+#[cfg(test)]
+mod tests;
+
+pub use bind::{BindError, bind};
+pub use reader::Reader;
+pub use routes::{ReadReceiver, balancer, receiver};
+pub use server::serve;

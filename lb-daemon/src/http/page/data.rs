@@ -1,0 +1,260 @@
+//! What the status page shows, as it asks for it.
+
+use std::{
+    collections::HashMap,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use lb_common::abi::verdict::Verdict;
+use serde::Serialize;
+
+use crate::{
+    capacity::{self, Capacity, Rates},
+    command::{BackendStatus, RegionStatus},
+    metrics::Facts,
+    model::Name,
+    stats::{EventStats, ServiceStats, Table, Traffic, VerdictStats, sentence},
+};
+
+/// Backends that are all told where no pool is asked for.
+const FEW: usize = 500;
+
+/// A balancer at one moment. Times are milliseconds of the Unix epoch.
+#[derive(Clone, Debug, Serialize)]
+pub(in crate::http) struct Data {
+    at: u64,
+    version: &'static str,
+    region: Option<String>,
+    generation: u64,
+    applied_at: Option<u64>,
+    started_at: u64,
+    checksum: String,
+    /// Why the packet path is not at the generation.
+    behind: Option<String>,
+    interfaces: Vec<Interface>,
+    balancers: u32,
+    /// Time that rates are of.
+    window_seconds: Option<f64>,
+    pools: Vec<Pool>,
+    verdicts: Vec<Fate>,
+    tables: Vec<Table>,
+    events: Vec<EventStats>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Interface {
+    name: String,
+    mode: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Pool {
+    pool: String,
+    settling: bool,
+    gate_open: bool,
+    services: Vec<Service>,
+    /// In the order in which they are asked.
+    regions: Vec<Region>,
+    backends: usize,
+    backends_up: usize,
+    /// The backends; `None`: there are many, and nobody asked for those of this pool.
+    members: Option<Vec<Member>>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Service {
+    service: String,
+    endpoint: String,
+    protocol: String,
+    #[serde(flatten)]
+    traffic: Traffic,
+}
+
+/// New connections a second, unless it says otherwise.
+#[derive(Clone, Debug, Serialize)]
+struct Region {
+    region: String,
+    /// This balancer's; `None`: no limit.
+    limit: Option<f64>,
+    /// Over all balancers; `None`: no limit.
+    capacity: Option<f64>,
+    scaler: f64,
+    backends: usize,
+    backends_up: usize,
+    out_of_home: bool,
+    missing_backends: Option<u32>,
+    /// Not known before two looks.
+    rates: Option<Counted<f64>>,
+    totals: Counted<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Counted<N> {
+    offered: N,
+    admitted: N,
+    spilled_in: N,
+    spilled_out: N,
+    refused: N,
+    overrun: N,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Member {
+    address: String,
+    region: String,
+    /// `up`, `unfit` or `dead`.
+    state: &'static str,
+    reason: String,
+    next_hop: String,
+    next_hop_resolved: bool,
+    out_of_home: bool,
+    since: u64,
+    #[serde(flatten)]
+    traffic: Traffic,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Fate {
+    #[serde(flatten)]
+    counted: VerdictStats,
+    meaning: String,
+}
+
+impl Data {
+    /// What of the facts is shown, with the backends of one pool, or of all where they are few.
+    pub(super) fn new(facts: &Facts, wanted: Option<&str>) -> Self {
+        let Facts { stats, status, regions, at, .. } = facts;
+        let traffic: HashMap<&str, Traffic> =
+            stats.backends.iter().map(|b| (b.backend.as_str(), b.traffic)).collect();
+        let mut pools: Vec<Pool> = Vec::new();
+        for region in &regions.regions {
+            match pools.last_mut().filter(|pool| pool.pool == region.pool.as_str()) {
+                Some(pool) => pool.regions.push(region.into()),
+                None => pools.push(Pool::new(region)),
+            }
+        }
+        for pool in &mut pools {
+            pool.backends = pool.regions.iter().map(|region| region.backends).sum();
+            pool.backends_up = pool.regions.iter().map(|region| region.backends_up).sum();
+            let is_it = |name: &Name| name.as_str() == pool.pool;
+            let services = stats.services.iter().filter(|service| service.pool == pool.pool);
+            pool.services = services.map(Into::into).collect();
+            pool.settling = status.settling.iter().any(|settling| is_it(&settling.pool));
+            pool.gate_open = stats.remembered.open_gates.contains(&pool.pool);
+            let all = wanted.is_none() && status.backends.len() <= FEW;
+            let told = all || wanted.is_some_and(|wanted| wanted == pool.pool);
+            let members = status.backends.iter().filter(|backend| is_it(&backend.pool));
+            pool.members = told.then(|| members.map(|b| Member::new(b, &traffic)).collect());
+        }
+        Self {
+            at: milliseconds(*at),
+            version: status.version,
+            region: status.region.as_ref().map(ToString::to_string),
+            generation: status.generation,
+            applied_at: status.applied_at.map(milliseconds),
+            started_at: milliseconds(*at - status.uptime),
+            checksum: format!("{:016x}", status.checksum),
+            behind: status.behind.clone(),
+            interfaces: status
+                .interfaces
+                .iter()
+                .map(|i| Interface { name: i.name.clone(), mode: i.mode.clone() })
+                .collect(),
+            balancers: regions.balancers.get(),
+            window_seconds: regions.window.map(|window| window.as_secs_f64()),
+            pools,
+            verdicts: stats.verdicts.iter().map(Into::into).collect(),
+            tables: stats.remembered.tables.clone(),
+            events: stats.remembered.events.clone(),
+        }
+    }
+}
+
+impl Pool {
+    fn new(region: &RegionStatus) -> Self {
+        Self {
+            pool: region.pool.to_string(),
+            settling: false,
+            gate_open: false,
+            services: Vec::new(),
+            regions: vec![region.into()],
+            backends: 0,
+            backends_up: 0,
+            members: None,
+        }
+    }
+}
+
+impl From<&ServiceStats> for Service {
+    fn from(service: &ServiceStats) -> Self {
+        Self {
+            service: service.service.clone(),
+            endpoint: service.endpoint.clone(),
+            protocol: service.protocol.clone(),
+            traffic: service.traffic,
+        }
+    }
+}
+
+impl From<&RegionStatus> for Region {
+    fn from(status: &RegionStatus) -> Self {
+        let (reading, counted) = (&status.reading, status.reading.counters);
+        let rates = status.rates.map(|rates| {
+            let Rates { offered, admitted, spilled_in, spilled_out, refused, overrun } = rates;
+            Counted { offered, admitted, spilled_in, spilled_out, refused, overrun }
+        });
+        Self {
+            region: status.region.to_string(),
+            limit: capacity::per_second(reading.limit),
+            capacity: match reading.capacity() {
+                Capacity::Unlimited => None,
+                Capacity::PerSecond(rate) => Some(rate),
+                Capacity::Closed => Some(0.0),
+            },
+            scaler: reading.settings.scaler.share(),
+            backends: reading.members.len(),
+            backends_up: status.backends_up(),
+            out_of_home: status.out_of_home,
+            missing_backends: status.missing_backends(),
+            rates,
+            totals: Counted {
+                offered: counted.offered,
+                admitted: counted.admitted,
+                spilled_in: counted.spilled_in,
+                spilled_out: counted.spilled_out,
+                refused: counted.refused,
+                overrun: counted.overrun,
+            },
+        }
+    }
+}
+
+impl Member {
+    fn new(backend: &BackendStatus, traffic: &HashMap<&str, Traffic>) -> Self {
+        let (Ok(next_hop) | Err(next_hop)) = &backend.next_hop;
+        let address = backend.address.to_string();
+        Self {
+            region: backend.region.to_string(),
+            state: backend.state.name(),
+            reason: backend.reason.clone(),
+            next_hop: next_hop.clone(),
+            next_hop_resolved: backend.next_hop.is_ok(),
+            out_of_home: backend.out_of_home,
+            since: milliseconds(backend.since),
+            traffic: traffic.get(address.as_str()).copied().unwrap_or_default(),
+            address,
+        }
+    }
+}
+
+impl From<&VerdictStats> for Fate {
+    fn from(counted: &VerdictStats) -> Self {
+        let verdict = Verdict::ALL.iter().find(|verdict| verdict.name() == counted.verdict);
+        let meaning = verdict.map(|verdict| sentence(verdict.meaning())).unwrap_or_default();
+        Self { counted: *counted, meaning }
+    }
+}
+
+fn milliseconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}

@@ -1,0 +1,332 @@
+"use strict";
+// Everything that is shown goes in as text, never as markup: reasons are what backends provoke.
+const PERIOD = 1000, HOLD = 3;
+const $ = (id) => document.getElementById(id);
+const number = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+let before = null, now = null, paused = false, wanted = null, failures = 0;
+
+function make(tag, kind, text) {
+  const node = document.createElement(tag);
+  if (kind) node.className = kind;
+  if (text !== undefined) node.textContent = text;
+  return node;
+}
+function put(node, text) { if (node.textContent !== text) node.textContent = text; }
+
+// Keeps one child for each item, in their order, so that focus and open details stay.
+function keep(parent, items, key, create, update) {
+  const there = new Map([...parent.children].map((child) => [child.dataset.key, child]));
+  let at = parent.firstElementChild;
+  for (const item of items) {
+    const name = String(key(item));
+    let child = there.get(name);
+    if (child) there.delete(name);
+    else { child = create(item); child.dataset.key = name; }
+    if (child === at) at = at.nextElementSibling;
+    else parent.insertBefore(child, at);
+    update(child, item);
+  }
+  for (const child of there.values()) child.remove();
+}
+
+function rate(value) {
+  if (value === null || value === undefined) return "–";
+  if (value >= 1e6) return (value / 1e6).toPrecision(3) + " M/s";
+  if (value >= 1e4) return (value / 1e3).toPrecision(3) + " k/s";
+  if (value >= 100 || value === 0) return value.toFixed(0) + "/s";
+  return value.toFixed(1) + "/s";
+}
+function bits(bytes) {
+  if (bytes === null) return "–";
+  const units = ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"];
+  let value = bytes * 8, unit = 0;
+  while (value >= 1000 && unit < 4) { value /= 1000; unit += 1; }
+  return (value >= 100 || value === 0 ? value.toFixed(0) : value.toPrecision(3)) + " " + units[unit];
+}
+function age(milliseconds) {
+  const s = Math.max(0, Math.floor(milliseconds / 1000));
+  if (s < 60) return s + " s";
+  if (s < 3600) return Math.floor(s / 60) + " min";
+  if (s < 172800) return Math.floor(s / 3600) + " h";
+  return Math.floor(s / 86400) + " d";
+}
+function percent(part) { return part === null ? "–" : (100 * part).toFixed(part < 0.0995 ? 1 : 0) + "%"; }
+
+// How fast a counter rises between two readings; null: there are not two, or it began anew.
+function speed(index, name, field) {
+  if (!before || now.at <= before.at) return null;
+  const a = before[index].get(name), b = now[index].get(name);
+  if (!a || !b || b[field] < a[field]) return null;
+  return (b[field] - a[field]) * 1000 / (now.at - before.at);
+}
+function index(data) {
+  const by = (list, name) => new Map(list.map((item) => [item[name], item]));
+  const backends = data.pools.flatMap((pool) => pool.members || []);
+  return Object.assign(data, {
+    ofService: by(data.pools.flatMap((pool) => pool.services), "service"),
+    ofBackend: by(backends, "address"), ofVerdict: by(data.verdicts, "verdict"),
+  });
+}
+function sum(values) { return values.some((v) => v === null) ? null : values.reduce((a, b) => a + b, 0); }
+
+function head() {
+  const backends = now.pools.reduce((a, pool) => a + pool.backends, 0);
+  const up = now.pools.reduce((a, pool) => a + pool.backends_up, 0);
+  const services = [...now.ofService.keys()];
+  const of = (list, kind, field) => before ? sum(list.map((name) => speed(kind, name, field))) : null;
+  const drops = now.verdicts.filter((v) => v.action === "drop").map((v) => v.verdict);
+  const dropped = of(drops, "ofVerdict", "packets");
+  const figures = [
+    ["New connections", rate(of(services, "ofService", "connections")), "", ""],
+    ["Forwarded", rate(of(services, "ofService", "packets")), bits(of(services, "ofService", "bytes")), ""],
+    ["Backends up", up + " of " + backends, "", up < backends ? "bad" : ""],
+    ["Dropped", rate(dropped), "", dropped > 0 ? "bad" : ""],
+  ];
+  keep($("figures"), figures, (f) => f[0], (f) => {
+    const cell = make("div");
+    const value = make("dd");
+    value.append(make("span"), " ", make("small"));
+    cell.append(make("dt", "", f[0]), value);
+    return cell;
+  }, (cell, [, value, more, kind]) => {
+    cell.className = kind;
+    put(cell.querySelector("span"), value);
+    put(cell.querySelector("small"), more);
+  });
+  put($("where"), (now.region ? "balancer in " + now.region : "balancer") + " · generation " + now.generation);
+  $("behind").hidden = !now.behind;
+  put($("behind"), now.behind ? "The packet path is behind the configuration, and is tried again every second: " + now.behind : "");
+  const links = now.interfaces.map((i) => i.name + (i.mode ? " (" + i.mode + ")" : " (not attached!)")).join(", ");
+  put($("foot"), "spillwayd " + now.version + " · up " + age(now.at - now.started_at) + " · on " + links +
+    " · checksum " + now.checksum + (now.balancers > 1 ? " · capacity shared by " + now.balancers : ""));
+}
+
+// The waterfall. Across: new connections a second. Each region begins where those before it ended, so
+// what one leaves falls on to the next; the pale part is its limit, what nobody takes ends in red.
+function waterfall(lanes, pool) {
+  const shown = pool.regions.map((r) => ({ r, got: r.rates || null }));
+  let from = 0;
+  for (const row of shown) {
+    row.from = from;
+    row.took = row.got ? row.got.admitted : 0;
+    from += row.took;
+  }
+  const refused = shown.reduce((a, row) => a + (row.got ? row.got.refused : 0), 0);
+  const ends = shown.map((row) => row.from + Math.max(row.took, row.r.limit === null ? 0 : row.r.limit));
+  const most = Math.max(1, from + refused, ...ends) * 1.04;
+  const at = (value) => (100 * value / most).toFixed(3) + "%";
+  shown.forEach((row, i) => { row.next = shown[i + 1]; row.last = i === shown.length - 1; });
+  keep(lanes, shown, (row) => row.r.region, (row) => {
+    const line = make("div", "region"), name = make("div", "name"), lane = make("div", "lane");
+    name.append(make("strong", "", row.r.region), make("small"));
+    for (const kind of ["room", "took", "over", "gone", "edge", "drop"]) lane.append(make("div", kind));
+    lane.setAttribute("role", "img");
+    line.append(name, lane, make("div", "said"));
+    return line;
+  }, (line, row) => {
+    const { r, got } = row, lane = line.children[1], said = line.children[2];
+    const [room, took, over, gone, edge, drop] = lane.children;
+    const place = (node, left, width, is = true) => {
+      node.hidden = !is;
+      node.style.left = at(left);
+      node.style.width = at(width);
+    };
+    const excess = got ? Math.min(got.overrun, row.took) : 0;
+    const unlimited = r.limit === null, end = unlimited ? most : row.from + r.limit;
+    place(room, row.from, Math.max(0, end - row.from), unlimited || r.limit > 0);
+    room.className = unlimited ? "room open" : "room";
+    place(took, row.from, row.took - excess, row.took > 0);
+    place(over, row.from + row.took - excess, excess, excess > 0);
+    place(gone, row.from + row.took, refused, row.last && refused > 0);
+    place(edge, end, 0, !unlimited);
+    const falls = got ? got.spilled_out : 0;
+    place(drop, row.from + row.took, 0, falls > 0 && !row.last);
+    const up = r.backends_up + " of " + r.backends + " up";
+    put(line.querySelector("small"), up + (r.out_of_home ? ", asked last" : ""));
+    const parts = [["b", "", rate(got ? got.admitted : null)]];
+    parts.push(["span", "", unlimited ? " no limit" : r.limit === 0 ? " closed" : " of " + rate(r.limit)]);
+    if (got && falls > 0) parts.push(["div", "spills", rate(falls) + " spills on" + (row.next ? " to " + row.next.r.region : "")]);
+    if (got && got.refused > 0) parts.push(["div", "lost", rate(got.refused) + " refused"]);
+    if (got && got.overrun > 0) parts.push(["div", "spills", rate(got.overrun) + " over the limit"]);
+    if (r.missing_backends > 0) parts.push(["div", "", r.missing_backends + " more backends would do"]);
+    const text = parts.map((p) => p[2]).join("\n");
+    if (said.dataset.text !== text) {
+      said.dataset.text = text;
+      said.replaceChildren(...parts.map((p) => make(...p)));
+    }
+    lane.setAttribute("aria-label", r.region + ": " + parts.map((p) => p[2].trim()).join(", "));
+  });
+}
+
+function services(list, pool) {
+  const speeds = new Map(pool.services.map((s) => [s.service, speed("ofService", s.service, "packets")]));
+  const total = sum([...now.ofService.keys()].map((name) => speed("ofService", name, "packets")));
+  keep(list, pool.services, (s) => s.service, (s) => {
+    const line = make("li"), share = make("div", "share");
+    share.append(make("i"), make("span"));
+    share.title = "share of all packets";
+    line.append(make("strong", "", s.service), make("span", "quiet", s.endpoint + " " + s.protocol), make("span", "number"), make("span", "number quiet"), share);
+    return line;
+  }, (line, s) => {
+    const mine = speeds.get(s.service), part = total && mine !== null ? mine / total : null;
+    put(line.children[2], rate(speed("ofService", s.service, "connections")));
+    line.children[2].title = "new connections, repeated SYNs included";
+    put(line.children[3], mine === null ? "–" : rate(mine).replace("/s", " packets/s"));
+    line.children[4].style.setProperty("--part", 100 * (part || 0) + "%");
+    put(line.children[4].lastChild, percent(part));
+  });
+}
+
+const RANK = { dead: 0, unfit: 1, up: 2 };
+function members(card, pool) {
+  const fold = card.querySelector("details"), body = fold.querySelector("tbody");
+  const down = pool.backends - pool.backends_up;
+  put(fold.firstChild, pool.backends + " backends" + (down ? ", " + down + " not taking new connections" : ", all up"));
+  fold.querySelector("table").hidden = !pool.members;
+  if (!pool.members) return;
+  const rates = new Map(pool.members.map((m) => [m.address, speed("ofBackend", m.address, "packets")]));
+  const total = sum([...rates.values()]);
+  const list = pool.members.filter((m) => matches(m.address, m.region, m.state, m.reason) || matches(pool.pool));
+  list.sort((a, b) => RANK[a.state] - RANK[b.state] || (a.region < b.region ? -1 : a.region > b.region ? 1 : 0));
+  keep(body, list, (m) => m.address, (m) => {
+    const line = make("tr"), health = make("td"), why = make("td", "wide"), share = make("td", "wide");
+    const bar = make("div", "share");
+    health.append(make("span", "state"), make("span", "quiet"));
+    why.append(make("span"), make("ul", "history"), make("span", "quiet"));
+    bar.append(make("i"), make("span"));
+    share.append(bar);
+    line.append(make("td", "address", m.address), make("td", "", m.region), health, why, share);
+    return line;
+  }, (line, m) => {
+    const [state, since] = line.children[2].children, [reason, past, hop] = line.children[3].children;
+    state.className = "state " + m.state;
+    put(state, m.state);
+    put(since, "for " + age(now.at - m.since));
+    put(reason, m.reason + (m.out_of_home ? " (out of home)" : ""));
+    const changes = m.history || [];
+    keep(past, changes, (c) => c.at + c.state, () => make("li"), (item, c) => put(item, age(now.at - c.at) + " ago " + c.state + ": " + c.reason));
+    put(hop, m.next_hop_resolved ? "via " + m.next_hop : "no next hop: " + m.next_hop);
+    const mine = rates.get(m.address), part = total && mine !== null ? mine / total : null;
+    const bar = line.children[4].firstChild;
+    bar.style.setProperty("--part", 100 * (part || 0) + "%");
+    bar.title = mine === null ? "" : rate(mine).replace("/s", " packets/s");
+    put(bar.lastChild, percent(part));
+  });
+}
+
+function pools() {
+  const list = now.pools.filter((pool) => matches(pool.pool) || pool.services.some((s) => matches(s.service, s.endpoint)) ||
+    pool.regions.some((r) => matches(r.region)) || (pool.members || []).some((m) => matches(m.address, m.region, m.state, m.reason)));
+  const shown = list.slice(0, 100);
+  keep($("pools"), shown, (pool) => pool.pool, (pool) => {
+    const card = make("article", "card"), top = make("div", "top"), served = make("div", "services"), fold = make("details");
+    top.append(make("h2", "", pool.pool), make("span", "quiet"), make("span", "tag"));
+    served.append(make("h3", "", "Services"), make("ul"));
+    const table = make("table"), titles = make("tr"), body = make("tbody"), thead = make("thead");
+    for (const title of ["Backend", "Region", "State", "Why, and next hop", "Share of packets"]) {
+      const cell = make("th", "", title);
+      cell.scope = "col";
+      titles.append(cell);
+    }
+    thead.append(titles);
+    table.append(thead, body);
+    fold.append(make("summary"), table);
+    fold.open = now.pools.length <= 3 && pool.backends <= 24;
+    fold.addEventListener("toggle", () => { if (fold.open && table.hidden) { wanted = pool.pool; read(); } });
+    card.append(top, make("div", "fall"), served, fold);
+    return card;
+  }, (card, pool) => {
+    const [, about, tag] = card.firstChild.children;
+    const ways = pool.regions.length === 1 ? "1 region" : pool.regions.length + " regions in the order they are asked";
+    put(about, ways);
+    tag.hidden = !pool.settling && !pool.gate_open;
+    put(tag, pool.settling ? "change of home" : "some away from home");
+    tag.title = pool.settling ? "open connections stay where they were" : "some connections may be remembered one by one";
+    waterfall(card.children[1], pool);
+    card.children[2].hidden = pool.services.length === 0;
+    services(card.children[2].lastChild, pool);
+    members(card, pool);
+  });
+  const words = !now.pools.length ? "No pool yet: put a configuration in force with “spillway apply”."
+    : !list.length ? "Nothing here matches the filter."
+    : list.length > shown.length ? "and " + (list.length - shown.length) + " more pools: filter by name" : "";
+  const said = $("pools").nextElementSibling.matches(".empty") ? $("pools").nextElementSibling : make("p", "empty");
+  put(said, words);
+  said.hidden = !words;
+  $("pools").after(said);
+}
+
+function below() {
+  const drops = now.verdicts.filter((v) => v.action === "drop" && v.packets > 0).sort((a, b) => b.packets - a.packets);
+  if (!drops.length) drops.push({ verdict: "none", packets: 0, meaning: "No packet was dropped since the program was loaded." });
+  keep($("drops"), drops, (v) => v.verdict, (v) => {
+    const row = make("div", "row");
+    row.append(make("code", "", v.verdict), make("span", "number"), make("p", "", v.meaning));
+    return row;
+  }, (row, v) => {
+    const quick = speed("ofVerdict", v.verdict, "packets");
+    put(row.children[1], v.packets ? number.format(v.packets) + (quick ? ", now " + rate(quick) : "") : "");
+  });
+  const names = { exceptions: "Away from home", udp_flows: "UDP flows", records: "Recent SYNs" };
+  keep($("memory"), now.tables, (t) => t.table + t.ip, (t) => {
+    const row = make("div", "row"), bar = make("div", "share meter");
+    bar.append(make("i"), make("span"));
+    row.append(make("span", "", names[t.table] + (t.ip === "both" ? "" : ", " + t.ip.replace("ipv", "IPv"))), make("span", "number quiet"), bar);
+    return row;
+  }, (row, t) => {
+    put(row.children[1], number.format(t.held) + " of " + number.format(t.room));
+    row.children[2].style.setProperty("--part", 100 * t.held / t.room + "%");
+    put(row.children[2].lastChild, percent(t.held / t.room));
+  });
+}
+
+function matches(...words) {
+  const sought = $("filter").value.trim().toLowerCase();
+  return !sought || words.some((word) => word.toLowerCase().includes(sought));
+}
+function draw() {
+  if (!now) return;
+  head();
+  pools();
+  below();
+  document.body.dataset.drawn = before ? "twice" : "once";
+}
+function live(kind, text) {
+  $("live").className = "pill " + kind;
+  put($("live"), text);
+}
+
+async function read() {
+  try {
+    const answer = await fetch("data.json" + (wanted ? "?pool=" + encodeURIComponent(wanted) : ""), { cache: "no-store" });
+    if (!answer.ok) throw new Error((await answer.text()).trim());
+    const data = index(await answer.json());
+    // What was read a moment ago is given again to those who ask soon: it is no second reading.
+    if (!now || data.at !== now.at) { before = now; now = data; }
+    else if (wanted) { now = data; }
+    failures = 0;
+    live("good", "live");
+    draw();
+  } catch (error) {
+    failures += 1;
+    live("bad", "no answer" + (now ? " for " + age(Date.now() - now.at) : ""));
+    $("live").title = String(error.message || error);
+  }
+}
+async function turn() {
+  if (!paused && !document.hidden) await read();
+  setTimeout(turn, PERIOD * (failures ? HOLD : 1));
+}
+$("filter").addEventListener("input", draw);
+$("pause").addEventListener("click", () => {
+  paused = !paused;
+  $("pause").setAttribute("aria-pressed", String(paused));
+  live(paused ? "warn" : "good", paused ? "paused" : "live");
+});
+addEventListener("keydown", (event) => {
+  const typing = event.target instanceof HTMLInputElement;
+  if (event.key === "/" && !typing) { event.preventDefault(); $("filter").focus(); }
+  else if (event.key === "Escape" && typing) { $("filter").value = ""; draw(); $("filter").blur(); }
+  else if (event.key === "p" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) $("pause").click();
+});
+turn();

@@ -1,0 +1,149 @@
+//! The listener over real connections.
+
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
+
+use lb_common::abi::{counter::VerdictCounter, verdict::Verdict};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    task::JoinHandle,
+    time::timeout,
+};
+
+use super::*;
+use crate::{
+    metrics::ReceiverFacts,
+    stats::ReceiverStats,
+    stop::{Stop, Stopper},
+};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Listening {
+    address: SocketAddr,
+    stopper: Stopper,
+    served: JoinHandle<()>,
+}
+
+impl Listening {
+    async fn start() -> Self {
+        let counter = VerdictCounter { packets: 7, bytes: 700 };
+        let facts = ReceiverFacts {
+            stats: ReceiverStats {
+                verdicts: vec![(Verdict::Decapsulated, counter).into()],
+                sources: Vec::new(),
+                vips: Vec::new(),
+            },
+            interfaces: Vec::new(),
+            started: SystemTime::UNIX_EPOCH + Duration::from_millis(1_500),
+        };
+        let routes = receiver(Arc::new(move || Ok(facts.clone())));
+        let listener = bind(([127, 0, 0, 1], 0).into()).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stopper, stop): (_, Stop) = Stopper::new();
+        Self { address, stopper, served: tokio::spawn(serve(listener, routes, stop)) }
+    }
+
+    /// What comes back until the end of a connection on which this was sent.
+    async fn answer(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap().unwrap();
+        String::from_utf8(answer).unwrap()
+    }
+
+    /// A connection that has had an answer and is still open.
+    async fn guest(&self) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        let mut answer = [0; 8];
+        timeout(PATIENCE, stream.read_exact(&mut answer)).await.unwrap().unwrap();
+        assert_eq!(&answer, b"HTTP/1.1");
+        stream
+    }
+}
+
+fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+}
+
+#[tokio::test]
+async fn metrics_are_open_metrics_text() {
+    let listening = Listening::start().await;
+    let answer = listening.answer(&get("/metrics")).await;
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    for line in [
+        "content-type: application/openmetrics-text; version=1.0.0; charset=utf-8",
+        "cache-control: no-store",
+        "x-content-type-options: nosniff",
+        "content-security-policy: default-src 'none'; frame-ancestors 'none'",
+    ] {
+        assert!(head.contains(line), "{head}");
+    }
+    let packets = "spillway_verdict_packets_total\
+                   {role=\"receiver\",verdict=\"decapsulated\",action=\"pass\"} 7\n";
+    assert!(body.contains(packets), "{body}");
+    assert!(body.contains("spillway_start_timestamp_seconds{role=\"receiver\"} 1.5\n"), "{body}");
+    assert!(body.ends_with("# EOF\n"), "{body}");
+}
+
+#[tokio::test]
+async fn nothing_but_looking_is_answered() {
+    let listening = Listening::start().await;
+    let post =
+        "POST /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    assert!(listening.answer(post).await.starts_with("HTTP/1.1 405 "));
+    for path in ["/", "/data.json", "/metrics/", "/../etc/passwd", "/%2e%2e/"] {
+        assert!(listening.answer(&get(path)).await.starts_with("HTTP/1.1 404 "), "{path}");
+    }
+    assert!(listening.answer("nonsense\r\n\r\n").await.starts_with("HTTP/1.1 400 "));
+    let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(20_000));
+    let answer = listening.answer(&long).await;
+    assert!(answer.starts_with("HTTP/1.1 414 ") || answer.starts_with("HTTP/1.1 431 "), "{answer}");
+}
+
+#[tokio::test]
+async fn who_does_not_ask_in_time_is_cut_off() {
+    let listening = Listening::start().await;
+    let began = Instant::now();
+    assert_eq!(listening.answer("GET /metrics HTTP/1.1\r\nHost").await, "");
+    assert!(began.elapsed() >= Duration::from_secs(4), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_crowd_waits_for_its_turn() {
+    let listening = Listening::start().await;
+    let mut guests = Vec::new();
+    for _ in 0..32 {
+        guests.push(listening.guest().await);
+    }
+    let mut next = Box::pin(listening.guest());
+    assert!(timeout(Duration::from_millis(300), &mut next).await.is_err(), "33 at once");
+    guests.pop();
+    timeout(PATIENCE, next).await.unwrap();
+}
+
+#[tokio::test]
+async fn told_to_stop_it_stops_with_connections_open() {
+    let listening = Listening::start().await;
+    let mut guest = listening.guest().await;
+    listening.stopper.stop();
+    timeout(PATIENCE, listening.served).await.unwrap().unwrap();
+    let mut rest = Vec::new();
+    timeout(PATIENCE, guest.read_to_end(&mut rest)).await.unwrap().unwrap();
+    assert!(TcpStream::connect(listening.address).await.is_err());
+}
+
+#[tokio::test]
+async fn an_address_that_is_taken_is_said_to_be() {
+    let listening = Listening::start().await;
+    let error = bind(listening.address).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("http {}", listening.address));
+    assert!(error.hint().contains("another port"), "{}", error.hint());
+}

@@ -1,0 +1,148 @@
+//! A balancer's exposition.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+    time::SystemTime,
+};
+
+use lb_common::abi::member::MemberState;
+use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
+
+use super::{
+    Live, build,
+    catalogue::*,
+    live::seconds,
+    sheet::{Sheet, Value},
+    verdicts,
+};
+use crate::{
+    command::{Regions, Status},
+    dataplane::Role,
+    stats::Stats,
+};
+
+/// All that is known of a balancer at one moment.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// What the packet path counted.
+    pub stats: Stats,
+    /// How everything is.
+    pub status: Status,
+    /// Demand against capacity.
+    pub regions: Regions,
+    /// What the daemon counted.
+    pub live: Live,
+    /// When it was read.
+    pub at: SystemTime,
+}
+
+/// Facts as a collector has them.
+#[derive(Debug)]
+pub(super) struct Balancer(pub(super) Arc<Facts>);
+
+impl Collector for Balancer {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let (mut sheet, facts) = (Sheet::new(encoder), &*self.0);
+        let role = Role::Balancer.to_string();
+        verdicts(&mut sheet, &role, &facts.stats.verdicts)?;
+        services(&mut sheet, facts)?;
+        backends(&mut sheet, facts)?;
+        super::groups::groups(&mut sheet, facts)?;
+        pools(&mut sheet, facts)?;
+        remembered(&mut sheet, facts)?;
+        generation(&mut sheet, &facts.status, &facts.live)?;
+        let modes = facts.status.interfaces.iter();
+        let attached =
+            modes.map(|it| ([role.as_str(), it.name.as_str()], it.mode.is_some().into()));
+        sheet.family(&INTERFACE_ATTACHED, attached)?;
+        daemon(&mut sheet, &facts.live)?;
+        let region = facts.status.region.as_ref().map(ToString::to_string).unwrap_or_default();
+        build(&mut sheet, Role::Balancer, &region, facts.at - facts.status.uptime)
+    }
+}
+
+fn services(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
+    let services = || facts.stats.services.iter();
+    let info = services().map(|s| {
+        let labels = [&s.service, &s.endpoint, &s.protocol, &s.pool];
+        (labels.map(String::as_str), Value::Info)
+    });
+    sheet.family(&SERVICE, info)?;
+    let of = |value: fn(&crate::stats::Traffic) -> u64| {
+        services().map(move |s| ([s.service.as_str()], value(&s.traffic).into()))
+    };
+    sheet.family(&SERVICE_PACKETS, of(|t| t.packets))?;
+    sheet.family(&SERVICE_BYTES, of(|t| t.bytes))?;
+    sheet.family(&SERVICE_CONNECTIONS, of(|t| t.connections))?;
+    let known = || facts.status.services.iter();
+    sheet.family(&SERVICE_BACKENDS, known().map(|s| ([s.name.as_str()], s.backends.into())))?;
+    let up = known().map(|s| ([s.name.as_str()], s.backends_up.into()));
+    sheet.family(&SERVICE_BACKENDS_UP, up)
+}
+
+fn backends(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
+    let of = |value: fn(&crate::stats::Traffic) -> u64| {
+        let backends = facts.stats.backends.iter();
+        backends.map(move |b| ([b.backend.as_str()], value(&b.traffic).into()))
+    };
+    sheet.family(&BACKEND_PACKETS, of(|t| t.packets))?;
+    sheet.family(&BACKEND_BYTES, of(|t| t.bytes))?;
+    sheet.family(&BACKEND_CONNECTIONS, of(|t| t.connections))?;
+    let known = &facts.status.backends;
+    let hops: BTreeMap<_, _> = known.iter().map(|b| (b.address, b.next_hop.is_ok())).collect();
+    let hops: Vec<_> = hops.into_iter().map(|(at, has)| (at.to_string(), has)).collect();
+    let resolved = hops.iter().map(|(at, has)| ([at.as_str()], (*has).into()));
+    sheet.family(&BACKEND_NEXT_HOP_RESOLVED, resolved)?;
+    let addresses: Vec<_> = known.iter().map(|b| b.address.to_string()).collect();
+    let state = |is: MemberState| {
+        known.iter().zip(&addresses).map(move |(b, address)| {
+            ([b.pool.as_str(), address.as_str(), b.region.as_str()], (b.state == is).into())
+        })
+    };
+    sheet.family(&BACKEND_UP, state(MemberState::Up))?;
+    sheet.family(&BACKEND_DEAD, state(MemberState::Dead))
+}
+
+fn pools(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
+    sheet.one(&BALANCERS, u64::from(facts.regions.balancers.get()).into())?;
+    let services = facts.stats.services.iter().map(|service| service.pool.as_str());
+    let groups = facts.stats.groups.iter().map(|group| group.pool.as_str());
+    let pools: BTreeSet<&str> = services.chain(groups).collect();
+    let open: BTreeSet<&str> =
+        facts.stats.remembered.open_gates.iter().map(String::as_str).collect();
+    let settling: BTreeSet<&str> = facts.status.settling.iter().map(|s| s.pool.as_str()).collect();
+    sheet.family(&POOL_GATE_OPEN, pools.iter().map(|p| ([*p], open.contains(p).into())))?;
+    sheet.family(&POOL_SETTLING, pools.iter().map(|p| ([*p], settling.contains(p).into())))
+}
+
+fn remembered(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
+    let known = &facts.stats.remembered;
+    let tables = || known.tables.iter();
+    sheet.family(&TABLE_ENTRIES, tables().map(|t| ([t.table, t.ip], t.held.into())))?;
+    sheet.family(&TABLE_ROOM, tables().map(|t| ([t.table, t.ip], t.room.into())))?;
+    let budgets =
+        known.budgets.iter().filter_map(|b| Some(([b.budget, b.ip], b.per_second?.into())));
+    sheet.family(&BUDGET, budgets)?;
+    sheet.family(&EVENTS, known.events.iter().map(|e| ([e.event], e.count.into())))
+}
+
+fn generation(sheet: &mut Sheet<'_>, status: &Status, live: &Live) -> fmt::Result {
+    sheet.one(&GENERATION, status.generation.into())?;
+    let applied = status.applied_at.map(|at| ([], seconds(at).into()));
+    sheet.family(&APPLIED_AT, applied)?;
+    sheet.one(&BEHIND, status.behind.is_some().into())?;
+    sheet.kept(&PUBLISHED_AT, &live.published_at)?;
+    let checksum = format!("{:016x}", status.checksum);
+    sheet.family(&CHECKSUM, [([checksum.as_str()], Value::Info)])
+}
+
+fn daemon(sheet: &mut Sheet<'_>, live: &Live) -> fmt::Result {
+    sheet.kept(&PUBLISH, &live.publish)?;
+    sheet.kept(&PUBLISH_FAILURES, &live.publish_failures)?;
+    let results =
+        [("passed", &live.passed), ("failed", &live.failed), ("not_made", &live.not_made)];
+    sheet.family(&PROBES, results.map(|(result, count)| ([result], count.get().into())))?;
+    sheet.kept(&PROBE_LATENESS, &live.lateness)
+}

@@ -1,0 +1,126 @@
+//! All metrics there are. docs/metrics.md is made of this list.
+
+use super::definition::{Base, Definition, Kind};
+
+macro_rules! metrics {
+    ($($id:ident: $kind:ident $name:literal $unit:ident [$($label:literal),*] $help:literal;)+) => {
+        $(
+            #[doc = $help]
+            pub(super) const $id: Definition = Definition {
+                name: $name,
+                kind: Kind::$kind,
+                unit: Base::$unit,
+                labels: &[$($label),*],
+                help: $help,
+            };
+        )+
+
+        /// All of them, in the order of the exposition.
+        pub const ALL: &[&Definition] = &[$(&$id),+];
+    };
+}
+
+metrics! {
+    VERDICT_PACKETS: Counter "verdict_packets" None ["role", "verdict", "action"]
+        "Packets by what became of them; docs/verdicts.md has the verdicts";
+    VERDICT_BYTES: Counter "verdict" Bytes ["role", "verdict", "action"]
+        "Bytes of frames as they came in, by what became of them";
+
+    SERVICE: Info "service" None ["service", "endpoint", "protocol", "pool"]
+        "A service, its address and port, and its pool";
+    SERVICE_PACKETS: Counter "service_packets" None ["service"]
+        "Packets of a service that were forwarded";
+    SERVICE_BYTES: Counter "service" Bytes ["service"]
+        "Bytes of frames of a service that were forwarded";
+    SERVICE_CONNECTIONS: Counter "service_connections" None ["service"]
+        "SYNs of a service that were forwarded, repeated ones included";
+    SERVICE_BACKENDS: Gauge "service_backends" None ["service"]
+        "Backends of a service's pool";
+    SERVICE_BACKENDS_UP: Gauge "service_backends_up" None ["service"]
+        "Backends of a service's pool that can have new connections: up, of some weight, next hop resolved";
+
+    BACKEND_PACKETS: Counter "backend_packets" None ["backend"]
+        "Packets that were forwarded to a backend address, over all pools that have it";
+    BACKEND_BYTES: Counter "backend" Bytes ["backend"]
+        "Bytes of frames that were forwarded to a backend address, over all pools that have it";
+    BACKEND_CONNECTIONS: Counter "backend_connections" None ["backend"]
+        "SYNs that were forwarded to a backend address, repeated ones included, over all pools that have it";
+    BACKEND_NEXT_HOP_RESOLVED: Gauge "backend_next_hop_resolved" None ["backend"]
+        "1: the next hop towards a backend address has a MAC; 0: it has none, and the backend takes nothing";
+    BACKEND_UP: Gauge "backend_up" None ["pool", "backend", "region"]
+        "1: a backend is up in a pool and takes new connections; 0: it is unfit or dead";
+    BACKEND_DEAD: Gauge "backend_dead" None ["pool", "backend", "region"]
+        "1: a backend is dead in a pool and holds no connections; 0: it keeps those it has";
+
+    GROUP_OFFERED: Counter "group_connections_offered" None ["pool", "region"]
+        "New connections that a pool's backends in a region were asked to take: the sum of admitted, spilled out and refused";
+    GROUP_ADMITTED: Counter "group_connections_admitted" None ["pool", "region"]
+        "New connections that a group took";
+    GROUP_SPILLED_IN: Counter "group_connections_spilled_in" None ["pool", "region"]
+        "New connections that a group took after a nearer one was asked first";
+    GROUP_SPILLED_OUT: Counter "group_connections_spilled_out" None ["pool", "region"]
+        "New connections that another group took, because this one was full or had nobody for them";
+    GROUP_REFUSED: Counter "group_connections_refused" None ["pool", "region"]
+        "New connections that were dropped because every group was full, counted at the first one asked";
+    GROUP_OVERRUN: Counter "group_connections_overrun" None ["pool", "region"]
+        "New connections that a group took beyond its limit, because every group was full";
+    GROUP_LIMIT: Gauge "group_limit_connections_per_second" None ["pool", "region"]
+        "New connections a second that this balancer admits to a group; 0: none. Absent: no limit";
+    GROUP_CAPACITY: Gauge "group_capacity_connections_per_second" None ["pool", "region"]
+        "New connections a second that a group takes now, over all balancers; 0: none. Absent: no limit";
+    GROUP_CONFIGURED: Gauge "group_configured_connections_per_second" None ["pool", "region"]
+        "New connections a second that a group takes with all backends healthy and the scaler at 1, over all balancers. Absent: no limit";
+    GROUP_SCALER: Gauge "group_scaler" Ratio ["pool", "region"]
+        "Share of a group's capacity that is in use; 0: it is drained";
+    GROUP_BACKENDS: Gauge "group_backends" None ["pool", "region"]
+        "Backends of a group";
+    GROUP_BACKENDS_UP: Gauge "group_backends_up" None ["pool", "region"]
+        "Backends of a group that can have new connections: up, of some weight, next hop resolved";
+    GROUP_MISSING_BACKENDS: Gauge "group_missing_backends" None ["pool", "region"]
+        "How many more backends of the mean max_connection_rate a group needs for what it was offered in the last second. Absent: not known";
+    GROUP_OUT_OF_HOME: Gauge "group_out_of_home" None ["pool", "region"]
+        "1: all of a group was out of service for longer than the settle time, and is asked last; 0: it is asked in its place";
+
+    BALANCERS: Gauge "balancers" None []
+        "Balancers that share the capacities, as configured";
+    POOL_GATE_OPEN: Gauge "pool_gate_open" None ["pool"]
+        "1: some connections of a pool may be away from home; 0: all are at home, and no exception is looked up";
+    POOL_SETTLING: Gauge "pool_settling" None ["pool"]
+        "1: a pool is in a change of home; 0: it is not";
+
+    TABLE_ENTRIES: Gauge "flow_table_entries" None ["table", "ip"]
+        "Entries of a table of what is remembered of connections: exceptions, udp_flows, records";
+    TABLE_ROOM: Gauge "flow_table_room_entries" None ["table", "ip"]
+        "Entries that such a table has room for";
+    BUDGET: Gauge "exception_budget_insertions_per_second" None ["budget", "ip"]
+        "Exceptions that may be added a second; 0: none. Absent: no limit";
+    EVENTS: Counter "events" None ["event"]
+        "What happened beside the verdicts; docs/operations.md has the events";
+
+    GENERATION: Gauge "generation" None []
+        "Generation of the configuration in force; 0: none was applied yet";
+    APPLIED_AT: Gauge "generation_applied_timestamp" Seconds []
+        "When the generation in force was applied, seconds of the Unix epoch. Absent: none was";
+    BEHIND: Gauge "packet_path_behind" None []
+        "1: the packet path is not at the generation in force, and is tried again every second; 0: it is there";
+    PUBLISHED_AT: Gauge "packet_path_published_timestamp" Seconds []
+        "When this daemon last brought the packet path to a plan, seconds of the Unix epoch; 0: it has not yet";
+    CHECKSUM: Info "packet_path_checksum" None ["checksum"]
+        "Digest over what packets are decided by, read back from the maps: equal on all balancers of one configuration and region";
+    INTERFACE_ATTACHED: Gauge "interface_attached" None ["role", "interface"]
+        "1: the packet program is attached to an interface; 0: it is not there any more";
+
+    PUBLISH: Histogram "publish_duration" Seconds []
+        "Time that it took to bring the packet path to a plan";
+    PUBLISH_FAILURES: Counter "publish_failures" None []
+        "Times that the packet path could not be brought to a plan";
+    PROBES: Counter "probes" None ["result"]
+        "Health checks made: passed, failed, or not_made for want of sockets of this host";
+    PROBE_LATENESS: Histogram "probe_lateness" Seconds []
+        "How much later than planned health checks began";
+
+    STARTED_AT: Gauge "start_timestamp" Seconds ["role"]
+        "When the daemon started, seconds of the Unix epoch";
+    BUILD: Info "build" None ["role", "version", "region", "program"]
+        "The daemon's version, its region, and the digest of its packet program";
+}

@@ -1,0 +1,84 @@
+use std::{
+    sync::atomic::AtomicU64,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use prometheus_client::metrics::{
+    counter::Counter,
+    gauge::Gauge,
+    histogram::{Histogram, exponential_buckets},
+};
+
+/// What the daemon itself counts while it lives; clones count together.
+#[derive(Clone, Debug)]
+pub struct Live {
+    pub(super) publish: Histogram,
+    pub(super) publish_failures: Counter,
+    pub(super) published_at: Gauge<f64, AtomicU64>,
+    pub(super) passed: Counter,
+    pub(super) failed: Counter,
+    pub(super) not_made: Counter,
+    pub(super) lateness: Histogram,
+}
+
+/// What came of a health check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Probed {
+    /// It passed.
+    Passed,
+    /// It failed.
+    Failed,
+    /// This host had no room for it.
+    NotMade,
+}
+
+/// Bounds of the buckets of durations: 1 ms, doubled up to 16 s.
+const SHORTEST: f64 = 0.001;
+const BUCKETS: u16 = 15;
+
+impl Default for Live {
+    fn default() -> Self {
+        let durations = || Histogram::new(exponential_buckets(SHORTEST, 2.0, BUCKETS));
+        Self {
+            publish: durations(),
+            publish_failures: Counter::default(),
+            published_at: Gauge::default(),
+            passed: Counter::default(),
+            failed: Counter::default(),
+            not_made: Counter::default(),
+            lateness: durations(),
+        }
+    }
+}
+
+impl Live {
+    /// The packet path was brought to a plan, in this time.
+    pub fn published(&self, took: Duration, now: SystemTime) {
+        self.publish.observe(took.as_secs_f64());
+        self.published_at.set(seconds(now));
+    }
+
+    /// It could not be.
+    pub fn not_published(&self) {
+        self.publish_failures.inc();
+    }
+
+    /// A health check began so much later than planned.
+    pub fn late(&self, by: Duration) {
+        self.lateness.observe(by.as_secs_f64());
+    }
+
+    /// A health check is over.
+    pub fn probed(&self, result: Probed) {
+        match result {
+            Probed::Passed => self.passed.inc(),
+            Probed::Failed => self.failed.inc(),
+            Probed::NotMade => self.not_made.inc(),
+        };
+    }
+}
+
+/// Seconds of the Unix epoch.
+pub(super) fn seconds(time: SystemTime) -> f64 {
+    time.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+}

@@ -1,0 +1,74 @@
+//! Metrics: what is counted and known, in the OpenMetrics text format.
+//!
+//! Everything that the packet path counts is read when somebody asks ([`crate::stats`]); what only
+//! this process knows is counted in [`Live`]. The names are defined once, in `catalogue`, which the
+//! exposition, docs/metrics.md, the dashboard and the alert rules are held against.
+
+mod balancer;
+mod catalogue;
+mod definition;
+mod groups;
+mod live;
+mod receiver;
+mod sheet;
+#[cfg(test)]
+mod tests;
+
+use std::{fmt, sync::Arc, time::SystemTime};
+
+use prometheus_client::{collector::Collector, encoding::text, registry::Registry};
+
+pub use balancer::Facts;
+pub use catalogue::ALL;
+pub use definition::{Base, Definition, Kind, PREFIX};
+pub use live::{Live, Probed};
+pub use receiver::ReceiverFacts;
+
+use crate::{
+    dataplane::{self, Role},
+    stats::VerdictStats,
+};
+use catalogue::{BUILD, STARTED_AT, VERDICT_BYTES, VERDICT_PACKETS};
+use sheet::{Sheet, Value};
+
+/// Media type of the exposition.
+pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// A balancer's exposition.
+///
+/// # Errors
+/// Never: text is written to memory.
+pub fn of_balancer(facts: Arc<Facts>) -> Result<String, fmt::Error> {
+    exposition(balancer::Balancer(facts))
+}
+
+/// A receiver's exposition.
+///
+/// # Errors
+/// Never: text is written to memory.
+pub fn of_receiver(facts: ReceiverFacts) -> Result<String, fmt::Error> {
+    exposition(facts)
+}
+
+fn exposition(collector: impl Collector) -> Result<String, fmt::Error> {
+    let mut registry = Registry::with_prefix(PREFIX);
+    registry.register_collector(Box::new(collector));
+    let mut exposition = String::new();
+    text::encode(&mut exposition, &registry)?;
+    Ok(exposition)
+}
+
+fn verdicts(sheet: &mut Sheet<'_>, role: &str, verdicts: &[VerdictStats]) -> fmt::Result {
+    let packets = verdicts.iter().map(|v| ([role, v.verdict, v.action], v.packets.into()));
+    sheet.family(&VERDICT_PACKETS, packets)?;
+    let bytes = verdicts.iter().map(|v| ([role, v.verdict, v.action], v.bytes.into()));
+    sheet.family(&VERDICT_BYTES, bytes)
+}
+
+fn build(sheet: &mut Sheet<'_>, role: Role, region: &str, started: SystemTime) -> fmt::Result {
+    let name = role.to_string();
+    sheet.family(&STARTED_AT, [([name.as_str()], live::seconds(started).into())])?;
+    let program = dataplane::digest(role).map_or("none".into(), |digest| format!("{digest:016x}"));
+    let labels = [&name, env!("CARGO_PKG_VERSION"), region, &program];
+    sheet.family(&BUILD, [(labels, Value::Info)])
+}
