@@ -4,7 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::output::Form;
+use spillway_proto::v1;
+
+use crate::{
+    output::Form,
+    verbs::objects::{self, BackendVerb, PoolVerb, RegionVerb},
+};
 
 /// Control and look into the Spillway load balancer.
 #[derive(Debug, Parser)]
@@ -25,15 +30,18 @@ Exit status:
   2  the command line is wrong
   3  the daemon does not answer, or no program is pinned
   4  not permitted
-  5  a file, pool or pin that was named does not exist
+  5  a file, object or pin that was named does not exist
   6  the configuration is wrong; nothing was changed
-  7  the state does not allow it now: other generation, or the daemon runs";
+  7  the state does not allow it now: another generation or etag, an object that
+     is there already or in use, or the daemon runs
+  8  `diff`: they differ";
 
 /// Options of every command.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Options {
-    /// How to print the answer: `table`, or `json` (when watching, one value a line)
+    /// How to print the answer: `table`, `wide` (more columns), `json` or `yaml` (when
+    /// watching, one value a line or document)
     #[arg(long, short, global = true, value_enum, default_value_t, value_name = "FORM")]
     #[arg(env = "SPILLWAY_OUTPUT", hide_possible_values = true)]
     pub(crate) output: Form,
@@ -51,13 +59,35 @@ pub(crate) struct Options {
     pub(crate) state_dir: PathBuf,
 }
 
+/// What to do with objects of a kind.
+#[derive(Args, Debug)]
+pub(crate) struct Objects<V: Subcommand> {
+    /// What to do with them.
+    #[command(subcommand)]
+    pub(crate) verb: V,
+}
+
 /// What to do; each verb is documented by its own module.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Put a configuration in force, whole, as one generation
     Apply(crate::verbs::apply::Arguments),
+    /// Print what a configuration file would change; exit status 8 where anything
+    Diff(crate::verbs::diff::Arguments),
     /// Print the configuration in force
     Export,
+    /// Edit the configuration in force with $VISUAL or $EDITOR, then apply it
+    Edit(crate::verbs::edit::Arguments),
+    /// Regions, one by one
+    Region(Objects<RegionVerb>),
+    /// Pools, one by one
+    Pool(Objects<PoolVerb>),
+    /// Backends, one by one
+    Backend(Objects<BackendVerb>),
+    /// Health checks, one by one
+    Health(Objects<objects::Verb<v1::HealthCheck>>),
+    /// Services, one by one
+    Service(Objects<objects::Verb<v1::Service>>),
     /// Print what the daemon is, its services and its backends
     Status,
     /// Print each change of generation, health or next hop as it comes
@@ -74,4 +104,36 @@ pub(crate) enum Verb {
     Detach(crate::verbs::detach::Arguments),
     /// Print every verdict a packet can get, with its meaning
     Verdicts,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::{Arguments, EXIT_STATUS};
+    use crate::exit::Exit;
+
+    /// Flags that stand twice, groups that are not there: the parser itself finds them.
+    #[test]
+    fn every_command_holds_together() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_exit_status_is_documented() {
+        for exit in [
+            Exit::Success,
+            Exit::Failure,
+            Exit::Usage,
+            Exit::Unavailable,
+            Exit::Permission,
+            Exit::NotFound,
+            Exit::Invalid,
+            Exit::Conflict,
+            Exit::Different,
+        ] {
+            let line = format!("\n  {}  ", exit as u8);
+            assert!(EXIT_STATUS.contains(&line), "{exit:?}");
+        }
+    }
 }

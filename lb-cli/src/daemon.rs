@@ -6,7 +6,8 @@ use hyper_util::rt::TokioIo;
 use lb_daemon::api::convert::FIELD_TRAILER;
 use spillway_proto::v1::{
     ApplyRequest, ApplyResponse, ExportRequest, ExportResponse, RegionsRequest, RegionsResponse,
-    StatusRequest, StatusResponse, WatchRequest, WatchResponse, spillway_client::SpillwayClient,
+    StatusRequest, StatusResponse, WatchRequest, WatchResponse, objects_client::ObjectsClient,
+    spillway_client::SpillwayClient,
 };
 use tokio::{net::UnixStream, time::timeout};
 use tonic::{
@@ -30,6 +31,7 @@ const LARGEST: usize = 64 << 20;
 /// A connection to the daemon.
 pub(crate) struct Daemon {
     client: SpillwayClient<Channel>,
+    objects: ObjectsClient<Channel>,
     socket: PathBuf,
 }
 
@@ -50,8 +52,9 @@ impl Daemon {
             .connect_with_connector(connector)
             .await
             .map_err(|_| not_ours(&socket))?;
+        let objects = ObjectsClient::new(channel.clone()).max_decoding_message_size(LARGEST);
         let client = SpillwayClient::new(channel).max_decoding_message_size(LARGEST);
-        Ok(Self { client, socket })
+        Ok(Self { client, objects, socket })
     }
 
     /// Puts a configuration in force, or answers what it would change.
@@ -81,6 +84,15 @@ impl Daemon {
         self.answer(answer)
     }
 
+    /// A call of the API object by object.
+    pub(crate) async fn objects<T>(
+        &mut self,
+        call: impl AsyncFnOnce(&mut ObjectsClient<Channel>) -> Result<T, Status>,
+    ) -> Result<T, Failure> {
+        let answer = timeout(PATIENT, call(&mut self.objects)).await;
+        self.answer(answer.map(|answer| answer.map(Response::new)))
+    }
+
     /// A snapshot, then changes as they come.
     pub(crate) async fn watch(&mut self) -> Result<Streaming<WatchResponse>, Failure> {
         let answer = timeout(PROMPT, self.client.watch(WatchRequest {})).await;
@@ -103,6 +115,9 @@ impl Daemon {
             Code::Aborted => Failure::new(Exit::Conflict, message).hint(
                 "nothing was changed; see `spillway export` for what is in force, then apply with its generation",
             ),
+            Code::AlreadyExists | Code::FailedPrecondition => {
+                Failure::new(Exit::Conflict, message)
+            }
             Code::PermissionDenied => Failure::new(Exit::Permission, message),
             Code::NotFound => Failure::new(Exit::NotFound, message),
             Code::Unimplemented => Failure::new(
@@ -127,7 +142,7 @@ impl Daemon {
     ) -> Result<T, Failure> {
         match answer {
             Ok(Ok(response)) => Ok(response.into_inner()),
-            Ok(Err(status)) => Err(self.failure(&status)),
+            Ok(Err(status)) => Err(Failure { code: Some(status.code()), ..self.failure(&status) }),
             Err(_) => Err(self.broken("it took the connection but does not answer")),
         }
     }

@@ -16,12 +16,15 @@ pub(crate) enum Exit {
     Unavailable = 3,
     /// The user may not do this.
     Permission = 4,
-    /// A file, pool or pin that was named does not exist.
+    /// A file, object or pin that was named does not exist.
     NotFound = 5,
     /// The configuration is wrong; nothing was changed.
     Invalid = 6,
-    /// The state does not allow it now: another generation is in force, or the daemon runs.
+    /// The state does not allow it now: another generation or etag is in force, an object is there
+    /// already or in use, or the daemon runs.
     Conflict = 7,
+    /// What was compared differs.
+    Different = 8,
 }
 
 impl From<Exit> for ExitCode {

@@ -15,12 +15,14 @@ pub(crate) struct Failure {
     pub(crate) hint: Option<String>,
     /// The field of a configuration that it is about, as the daemon names it.
     pub(crate) field: Option<String>,
+    /// How the daemon calls its refusal.
+    pub(crate) code: Option<tonic::Code>,
 }
 
 impl Failure {
     /// A failure without advice.
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), hint: None, field: None }
+        Self { exit, message: message.into(), hint: None, field: None, code: None }
     }
 
     /// The same failure with advice.

@@ -13,6 +13,7 @@ mod names;
 mod output;
 mod pinned;
 mod role;
+mod source;
 mod verbs;
 
 use std::process::ExitCode;
@@ -20,14 +21,14 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::{
-    arguments::{Arguments, Verb},
+    arguments::{Arguments, Objects, Verb},
     exit::Exit,
     failure::Failure,
 };
 
 fn main() -> ExitCode {
     match run(Arguments::parse()) {
-        Ok(()) => Exit::Success.into(),
+        Ok(exit) => exit.into(),
         Err(failure) => {
             eprintln!("{failure}");
             failure.exit.into()
@@ -35,10 +36,17 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(Arguments { options, verb }: Arguments) -> Result<(), Failure> {
-    match verb {
+fn run(Arguments { options, verb }: Arguments) -> Result<Exit, Failure> {
+    let done = match verb {
+        Verb::Diff(arguments) => return verbs::diff::run(options, &arguments),
+        Verb::Edit(arguments) => verbs::edit::run(options, &arguments),
         Verb::Apply(arguments) => verbs::apply::run(options, arguments),
         Verb::Export => verbs::export::run(options),
+        Verb::Region(Objects { verb }) => verb.run(options),
+        Verb::Pool(Objects { verb }) => verb.run(options),
+        Verb::Backend(Objects { verb }) => verb.run(options),
+        Verb::Health(Objects { verb }) => verb.run(options),
+        Verb::Service(Objects { verb }) => verb.run(options),
         Verb::Status => verbs::status::run(options),
         Verb::Watch => verbs::watch::run(options),
         Verb::Regions(arguments) => verbs::regions::run(&options, &arguments),
@@ -47,5 +55,6 @@ fn run(Arguments { options, verb }: Arguments) -> Result<(), Failure> {
         Verb::Explain(arguments) => verbs::explain::run(&options, &arguments),
         Verb::Detach(arguments) => verbs::detach::run(&options, &arguments),
         Verb::Verdicts => verbs::verdicts::run(&options),
-    }
+    };
+    done.map(|()| Exit::Success)
 }

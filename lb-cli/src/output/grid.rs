@@ -12,7 +12,7 @@ pub(crate) struct Grid {
 
 impl Grid {
     /// A table with these headings.
-    pub(crate) fn new<const N: usize>(headings: [&str; N]) -> Self {
+    pub(crate) fn new<'a>(headings: impl IntoIterator<Item = &'a str>) -> Self {
         let mut grid = Self::bare();
         grid.table.set_header(headings);
         grid
@@ -33,8 +33,15 @@ impl Grid {
         self
     }
 
+    /// The same table as wide as its words are; nothing is wrapped.
+    #[must_use]
+    pub(crate) fn wide(mut self) -> Self {
+        self.table.set_content_arrangement(ContentArrangement::Disabled);
+        self
+    }
+
     /// One more row.
-    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.table.add_row(cells);
     }
 

@@ -25,14 +25,23 @@ pub(crate) enum Form {
     /// Aligned columns for people, at most 80 wide where the words allow it.
     #[default]
     Table,
+    /// The same with more columns, as wide as they are.
+    Wide,
     /// One JSON value; of `watch`, one a line.
     Json,
+    /// One YAML document; of `watch`, one each, after a line `---`.
+    Yaml,
 }
 
 /// An answer.
 pub(crate) trait Report: serde::Serialize {
     /// The answer for people; every line ends with a line feed.
     fn table(&self) -> String;
+
+    /// The same with all there is to say, however wide.
+    fn wide(&self) -> String {
+        self.table()
+    }
 }
 
 /// Prints an answer on stdout.
@@ -42,7 +51,9 @@ pub(crate) trait Report: serde::Serialize {
 pub(crate) fn print(report: &impl Report, form: Form) -> Result<(), Failure> {
     let text = match form {
         Form::Table => report.table(),
+        Form::Wide => report.wide(),
         Form::Json => json(report, true)?,
+        Form::Yaml => yaml(report)?,
     };
     write(&text).map(|_| ())
 }
@@ -54,7 +65,9 @@ pub(crate) fn print(report: &impl Report, form: Form) -> Result<(), Failure> {
 pub(crate) fn print_line(report: &impl Report, form: Form) -> Result<ControlFlow<()>, Failure> {
     let text = match form {
         Form::Table => report.table(),
+        Form::Wide => report.wide(),
         Form::Json => json(report, false)?,
+        Form::Yaml => format!("---\n{}", yaml(report)?),
     };
     write(&text)
 }
@@ -64,6 +77,11 @@ fn json(report: &impl Report, pretty: bool) -> Result<String, Failure> {
         if pretty { serde_json::to_string_pretty(report) } else { serde_json::to_string(report) };
     text.map(|t| t + "\n")
         .map_err(|error| Failure::new(Exit::Failure, format!("answer as json: {error}")))
+}
+
+fn yaml(report: &impl Report) -> Result<String, Failure> {
+    serde_saphyr::to_string(report)
+        .map_err(|error| Failure::new(Exit::Failure, format!("answer as yaml: {error}")))
 }
 
 fn write(text: &str) -> Result<ControlFlow<()>, Failure> {

@@ -1,21 +1,18 @@
 //! `spillway apply`: a configuration file becomes the configuration in force.
 
-use std::{
-    io::Read,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use lb_daemon::document::{self, Document};
-use serde::Serialize;
 use spillway_proto::v1;
 
-use super::change::Change;
+use super::change::Changes;
 use crate::{
     arguments::Options,
     daemon::{Daemon, converse},
     exit::Exit,
     failure::Failure,
-    output::{Report, count, print},
+    output::print,
+    source::{name_of, read},
 };
 
 /// Options of `apply`.
@@ -32,33 +29,63 @@ pub(crate) struct Arguments {
     expect_generation: Option<u64>,
 }
 
-/// The answer.
-#[derive(Serialize)]
-struct Applied {
-    generation: u64,
-    dry_run: bool,
-    changes: Vec<Change>,
-}
-
 /// Reads the file, asks the daemon and prints what changed.
 ///
 /// # Errors
 /// The file cannot be read or is no configuration, or the daemon refuses or does not answer.
 pub(crate) fn run(options: Options, arguments: Arguments) -> Result<(), Failure> {
-    let source = name_of(&arguments.file);
-    let text = read(&arguments.file)?;
-    let document = Document::parse(&text).map_err(|error| {
-        Failure::new(Exit::Invalid, format!("{source}: {error}"))
-            .hint("nothing was sent; docs/configuration.md lists the fields")
+    let Arguments { file, dry_run, expect_generation } = arguments;
+    let file = File::read(&file)?;
+    let changes = converse(async {
+        file.apply(&mut Daemon::open(options.socket).await?, dry_run, expect_generation).await
     })?;
-    let request = v1::ApplyRequest {
-        configuration: Some(document.into()),
-        dry_run: arguments.dry_run,
-        expected_generation: arguments.expect_generation,
-    };
-    let answer = converse(async { Daemon::open(options.socket).await?.apply(request).await })
-        .map_err(|failure| located(failure, &source, &text))?;
-    print(&Applied::new(answer, arguments.dry_run), options.output)
+    print(&changes, options.output)
+}
+
+/// A configuration file.
+pub(super) struct File {
+    pub(super) name: String,
+    text: String,
+    configuration: v1::Configuration,
+}
+
+impl File {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no configuration.
+    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
+        Self::new(name_of(path), read(path)?)
+    }
+
+    /// A file of this text.
+    ///
+    /// # Errors
+    /// It is no configuration.
+    pub(super) fn new(name: String, text: String) -> Result<Self, Failure> {
+        let document = Document::parse(&text).map_err(|error| {
+            Failure::new(Exit::Invalid, format!("{name}: {error}"))
+                .hint("nothing was sent; docs/configuration.md lists the fields")
+        })?;
+        Ok(Self { name, text, configuration: document.into() })
+    }
+
+    /// Puts it in force, or tells what it would change.
+    ///
+    /// # Errors
+    /// The daemon refuses or does not answer.
+    pub(super) async fn apply(
+        &self,
+        daemon: &mut Daemon,
+        dry_run: bool,
+        expected_generation: Option<u64>,
+    ) -> Result<Changes, Failure> {
+        let configuration = Some(self.configuration.clone());
+        let request = v1::ApplyRequest { configuration, dry_run, expected_generation };
+        let answer = daemon.apply(request).await;
+        let answer = answer.map_err(|failure| located(failure, &self.name, &self.text))?;
+        Ok(Changes::new(answer.generation, dry_run, answer.changes))
+    }
 }
 
 /// Adds to what the daemon found fault with where it stands in the file.
@@ -69,52 +96,14 @@ fn located(failure: Failure, source: &str, text: &str) -> Failure {
     Failure { message, ..failure }
 }
 
-fn name_of(file: &Path) -> String {
-    if file == Path::new("-") { "standard input".into() } else { file.display().to_string() }
-}
-
-fn read(file: &Path) -> Result<String, Failure> {
-    let bytes = if file == Path::new("-") {
-        let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
-    } else {
-        std::fs::read(file)
-    };
-    let bytes = bytes.map_err(|error| {
-        Failure::path(file, &error).hint("give a readable file after -f, or - for standard input")
-    })?;
-    String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        Failure::new(Exit::Invalid, format!("{}: byte {at} is not UTF-8", name_of(file)))
-            .hint("a configuration is a TOML text")
-    })
-}
-
-impl Applied {
-    fn new(answer: v1::ApplyResponse, dry_run: bool) -> Self {
-        let changes = answer.changes.into_iter().map(Change::from).collect();
-        Self { generation: answer.generation, dry_run, changes }
-    }
-}
-
-impl Report for Applied {
-    fn table(&self) -> String {
-        let generation = self.generation;
-        let changes = count(self.changes.len() as u64, "change");
-        let head = match (self.changes.is_empty(), self.dry_run) {
-            (true, _) => format!("generation {generation} stays in force: nothing differs\n"),
-            (false, true) => {
-                format!("dry run: generation {generation} stays in force; it would be {changes}\n")
-            }
-            (false, false) => format!("generation {generation} is in force: {changes}\n"),
-        };
-        head + &self.changes.iter().map(Change::lines).collect::<String>()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::Report as _;
+
+    fn applied(answer: v1::ApplyResponse, dry_run: bool) -> Changes {
+        Changes::new(answer.generation, dry_run, answer.changes)
+    }
 
     fn answer() -> v1::ApplyResponse {
         use v1::change::Kind;
@@ -137,7 +126,7 @@ mod tests {
     #[test]
     fn the_table_lists_the_changes_under_the_generation() {
         assert_eq!(
-            Applied::new(answer(), false).table(),
+            applied(answer(), false).table(),
             "\
 generation 5 is in force: 3 changes
 + service shop
@@ -150,13 +139,10 @@ generation 5 is in force: 3 changes
 
     #[test]
     fn a_dry_run_and_an_equal_configuration_say_that_nothing_was_changed() {
-        let dry = Applied::new(answer(), true).table();
+        let dry = applied(answer(), true).table();
         assert!(dry.starts_with("dry run: generation 5 stays in force; it would be 3 changes\n"));
         let same = v1::ApplyResponse { generation: 5, changes: Vec::new() };
-        assert_eq!(
-            Applied::new(same, false).table(),
-            "generation 5 stays in force: nothing differs\n"
-        );
+        assert_eq!(applied(same, false).table(), "generation 5 stays in force: nothing differs\n");
     }
 
     #[test]
@@ -176,7 +162,7 @@ generation 5 is in force: 3 changes
     #[test]
     fn json_has_the_same_changes() {
         assert_eq!(
-            serde_json::to_value(Applied::new(answer(), true)).unwrap(),
+            serde_json::to_value(applied(answer(), true)).unwrap(),
             serde_json::json!({"generation": 5, "dry_run": true, "changes": [
                 {"kind": "added", "object": "service shop", "details": [], "slots_moved": 0},
                 {"kind": "removed", "object": "region us", "details": [], "slots_moved": 0},

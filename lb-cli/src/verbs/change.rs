@@ -1,9 +1,9 @@
-//! What a generation changed, as `apply` and `watch` print it.
+//! What a generation changed, as everything that changes something prints it, and `watch`.
 
 use serde::Serialize;
 use spillway_proto::v1::{self, change::Kind};
 
-use crate::output::count;
+use crate::output::{Report, count};
 
 /// One object that differs.
 #[derive(Serialize)]
@@ -44,5 +44,35 @@ impl Change {
         };
         let details: String = self.details.iter().map(|detail| format!("    {detail}\n")).collect();
         format!("{sign} {}{moved}\n{details}", self.object)
+    }
+}
+
+/// What a call changed, or would.
+#[derive(Serialize)]
+pub(crate) struct Changes {
+    pub(super) generation: u64,
+    dry_run: bool,
+    pub(super) changes: Vec<Change>,
+}
+
+impl Changes {
+    /// The answer's generation and changes.
+    pub(crate) fn new(generation: u64, dry_run: bool, changes: Vec<v1::Change>) -> Self {
+        Self { generation, dry_run, changes: changes.into_iter().map(Change::from).collect() }
+    }
+}
+
+impl Report for Changes {
+    fn table(&self) -> String {
+        let generation = self.generation;
+        let changes = count(self.changes.len() as u64, "change");
+        let head = match (self.changes.is_empty(), self.dry_run) {
+            (true, _) => format!("generation {generation} stays in force: nothing differs\n"),
+            (false, true) => {
+                format!("dry run: generation {generation} stays in force; it would be {changes}\n")
+            }
+            (false, false) => format!("generation {generation} is in force: {changes}\n"),
+        };
+        head + &self.changes.iter().map(Change::lines).collect::<String>()
     }
 }

@@ -14,8 +14,8 @@ use crate::{
 
 /// The answer.
 #[derive(Serialize)]
-struct Exported {
-    generation: u64,
+pub(super) struct Exported {
+    pub(super) generation: u64,
     configuration: Document,
     #[serde(skip)]
     file: String,
@@ -31,7 +31,9 @@ pub(crate) fn run(options: Options) -> Result<(), Failure> {
 }
 
 impl Exported {
-    fn new(answer: v1::ExportResponse) -> Result<Self, Failure> {
+    /// # Errors
+    /// It holds what this version has no word for.
+    pub(super) fn new(answer: v1::ExportResponse) -> Result<Self, Failure> {
         let unreadable = |error: &dyn std::fmt::Display| {
             Failure::new(Exit::Failure, format!("the daemon's configuration: {error}"))
                 .hint("spillway and spillwayd should be of one version")

@@ -4,9 +4,11 @@ pub(crate) mod apply;
 mod backend;
 mod change;
 pub(crate) mod detach;
+pub(crate) mod diff;
+pub(crate) mod edit;
 pub(crate) mod explain;
 pub(crate) mod export;
-
+pub(crate) mod objects;
 pub(crate) mod regions;
 pub(crate) mod stats;
 pub(crate) mod status;

@@ -14,8 +14,8 @@ const UNITS: [(&str, u128); 6] = [
     ("ns", 1),
 ];
 
-/// The duration that a text spells.
-pub(super) fn parse(text: &str) -> Option<Duration> {
+/// The duration that a text spells, as `500ms`.
+pub fn parse(text: &str) -> Option<Duration> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
     let (_, nanoseconds) = UNITS.iter().find(|(name, _)| *name == unit)?;

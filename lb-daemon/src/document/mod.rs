@@ -16,8 +16,10 @@ mod service;
 
 use std::num::NonZeroU32;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+pub use crate::model::rate::parse as parse_rate;
+pub use duration::parse as parse_duration;
 pub use error::DocumentError;
 pub use group::PoolRegion;
 pub use health_check::{Bytes, GrpcProbe, HealthCheck, HttpProbe, Probe, TlsProbe, UdpProbe};
@@ -67,6 +69,22 @@ impl Document {
     pub fn to_toml(&self) -> Result<String, DocumentError> {
         toml::to_string(self).map_err(|error| DocumentError::unwritable(&error))
     }
+}
+
+/// Reads the text of one object alone, as `[[service]]` has it in a file, without that line.
+///
+/// # Errors
+/// As [`Document::parse`].
+pub fn parse_object<T: DeserializeOwned>(text: &str) -> Result<T, DocumentError> {
+    toml::from_str(text).map_err(|error| DocumentError::new(text, &error))
+}
+
+/// The text of one object alone.
+///
+/// # Errors
+/// [`DocumentError`] where a value has no TOML form.
+pub fn object_to_toml<T: Serialize>(object: &T) -> Result<String, DocumentError> {
+    toml::to_string(object).map_err(|error| DocumentError::unwritable(&error))
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ pub(crate) fn spell(per_second: f64) -> String {
 
 /// What a text such as `10/s` or `600/m` means, a second; `None`: it has no unit, or no number before
 /// it.
-pub(crate) fn parse(text: &str) -> Option<f64> {
+pub fn parse(text: &str) -> Option<f64> {
     let (number, unit) = text.split_once('/')?;
     let number: f64 = number.parse().ok()?;
     match unit {

@@ -1,0 +1,169 @@
+//! The calls of `spillway.v1.Objects`, alike for every kind.
+
+use std::fmt::Debug;
+
+use prost_types::FieldMask;
+use spillway_proto::v1::{self, objects_client::ObjectsClient};
+use tonic::{Status, transport::Channel};
+
+/// The API, object by object.
+pub(crate) type Client = ObjectsClient<Channel>;
+
+/// Which object: a backend's pool, and its name.
+#[derive(Clone, Debug)]
+pub(crate) struct Id {
+    pub(crate) pool: String,
+    pub(crate) name: String,
+}
+
+/// An object as the daemon answers with it.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer<K> {
+    /// The pool of a backend; of others empty.
+    pub(crate) pool: String,
+    pub(crate) object: K,
+    pub(crate) etag: String,
+    pub(crate) generation: u64,
+    pub(crate) changes: Vec<v1::Change>,
+}
+
+/// What an update says besides the object.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Update {
+    pub(crate) paths: Vec<String>,
+    pub(crate) etag: String,
+    pub(crate) allow_missing: bool,
+    pub(crate) dry_run: bool,
+}
+
+/// What a removal says besides the name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Delete {
+    pub(crate) etag: String,
+    pub(crate) allow_missing: bool,
+    pub(crate) dry_run: bool,
+}
+
+/// A generation, and what made it.
+pub(crate) type Gone = (u64, Vec<v1::Change>);
+
+/// The five calls of a kind.
+pub(crate) trait Calls: Clone + Default + Debug {
+    /// The generation and all of them; of backends those of a pool, or of all where it is empty.
+    async fn list(client: &mut Client, pool: String) -> Result<(u64, Vec<Answer<Self>>), Status>;
+    async fn get(client: &mut Client, id: Id) -> Result<Answer<Self>, Status>;
+    async fn create(
+        client: &mut Client,
+        pool: String,
+        object: Self,
+        dry_run: bool,
+    ) -> Result<Answer<Self>, Status>;
+    async fn update(
+        client: &mut Client,
+        pool: String,
+        object: Self,
+        how: Update,
+    ) -> Result<Answer<Self>, Status>;
+    async fn delete(client: &mut Client, id: Id, how: Delete) -> Result<Gone, Status>;
+}
+
+/// The calls of a kind. Of backends all but the answers' own field for it name the pool.
+macro_rules! calls {
+    ($($kind:ident $field:ident $list:ident $answer:ident [$($pool:ident)?] $name:ident
+       $list_call:ident $list_request:ident $get_call:ident $get_request:ident
+       $create_call:ident $create_request:ident $update_call:ident $update_request:ident
+       $delete_call:ident $delete_request:ident;)*) => {$(
+        impl From<v1::$answer> for Answer<v1::$kind> {
+            fn from(message: v1::$answer) -> Self {
+                Self {
+                    pool: [$(message.$pool,)?].into_iter().next().unwrap_or_default(),
+                    object: message.$field.unwrap_or_default(),
+                    etag: message.etag,
+                    generation: message.generation,
+                    changes: message.changes,
+                }
+            }
+        }
+
+        impl Calls for v1::$kind {
+            async fn list(
+                client: &mut Client,
+                pool: String,
+            ) -> Result<(u64, Vec<Answer<Self>>), Status> {
+                let _ = &pool;
+                let request = v1::$list_request { $($pool: pool,)? };
+                let answer = client.$list_call(request).await?.into_inner();
+                Ok((answer.generation, answer.$list.into_iter().map(Into::into).collect()))
+            }
+
+            async fn get(client: &mut Client, id: Id) -> Result<Answer<Self>, Status> {
+                let request = v1::$get_request { $($pool: id.pool,)? $name: id.name };
+                Ok(client.$get_call(request).await?.into_inner().into())
+            }
+
+            async fn create(
+                client: &mut Client,
+                pool: String,
+                object: Self,
+                dry_run: bool,
+            ) -> Result<Answer<Self>, Status> {
+                let _ = &pool;
+                let request = v1::$create_request { $($pool: pool,)? $field: Some(object), dry_run };
+                Ok(client.$create_call(request).await?.into_inner().into())
+            }
+
+            async fn update(
+                client: &mut Client,
+                pool: String,
+                object: Self,
+                how: Update,
+            ) -> Result<Answer<Self>, Status> {
+                let _ = &pool;
+                let request = v1::$update_request {
+                    $($pool: pool,)?
+                    $field: Some(object),
+                    update_mask: Some(FieldMask { paths: how.paths }),
+                    etag: how.etag,
+                    allow_missing: how.allow_missing,
+                    dry_run: how.dry_run,
+                };
+                Ok(client.$update_call(request).await?.into_inner().into())
+            }
+
+            async fn delete(client: &mut Client, id: Id, how: Delete) -> Result<Gone, Status> {
+                let request = v1::$delete_request {
+                    $($pool: id.pool,)?
+                    $name: id.name,
+                    etag: how.etag,
+                    allow_missing: how.allow_missing,
+                    dry_run: how.dry_run,
+                };
+                let answer = client.$delete_call(request).await?.into_inner();
+                Ok((answer.generation, answer.changes))
+            }
+        }
+    )*};
+}
+
+calls! {
+    Region region regions RegionObject [] name
+        list_regions ListRegionsRequest get_region GetRegionRequest
+        create_region CreateRegionRequest update_region UpdateRegionRequest
+        delete_region DeleteRegionRequest;
+    HealthCheck health_check health_checks HealthCheckObject [] name
+        list_health_checks ListHealthChecksRequest get_health_check GetHealthCheckRequest
+        create_health_check CreateHealthCheckRequest update_health_check UpdateHealthCheckRequest
+        delete_health_check DeleteHealthCheckRequest;
+    Pool pool pools PoolObject [] name
+        list_pools ListPoolsRequest get_pool GetPoolRequest
+        create_pool CreatePoolRequest update_pool UpdatePoolRequest
+        delete_pool DeletePoolRequest;
+    Backend backend backends BackendObject [pool] address
+        list_backends ListBackendsRequest get_backend GetBackendRequest
+        create_backend CreateBackendRequest update_backend UpdateBackendRequest
+        delete_backend DeleteBackendRequest;
+    Service service services ServiceObject [] name
+        list_services ListServicesRequest get_service GetServiceRequest
+        create_service CreateServiceRequest update_service UpdateServiceRequest
+        delete_service DeleteServiceRequest;
+}

@@ -1,0 +1,183 @@
+use clap::{Args, ValueEnum};
+use lb_daemon::document;
+use prost_types::Duration;
+use serde_json::Value;
+use spillway_proto::v1;
+
+use super::{duration, rate};
+use crate::{
+    failure::Failure,
+    verbs::objects::{
+        edit::Edit,
+        kind::{All, Column, Fields, Kind, Name, NameOrFile, cell},
+    },
+};
+
+/// Fields of a pool. Its backends have a verb of their own.
+#[derive(Args, Debug)]
+#[group(id = "fields")]
+pub(crate) struct PoolFields {
+    /// Health checks that must all pass; "" for none
+    #[arg(long, value_name = "CHECK,…", value_delimiter = ',')]
+    health_checks: Vec<String>,
+    /// Slots of its tables, a prime [left out: 65537]
+    #[arg(long)]
+    slots: Option<u32>,
+    /// When new connections may leave the first region of the order [left out: none]
+    #[arg(long)]
+    isolation: Option<Isolation>,
+    /// Regions that are asked first; "" for none
+    #[arg(long, value_name = "REGION,…", value_delimiter = ',')]
+    preferred_regions: Vec<String>,
+    /// Share of healthy backends below which the others are the last resort [left out: never]
+    #[arg(long, value_name = "PERCENT")]
+    panic_threshold_percent: Option<u32>,
+    /// How long open connections stay after a change of home [left out: 10m]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    settle_time: Option<Duration>,
+    /// New connections that a region takes, over all balancers, as eu=10000/s; eu= for unset
+    #[arg(long, value_name = "REGION=RATE,…", value_delimiter = ',', value_parser = capacity)]
+    capacity: Vec<OfRegion>,
+    /// Share of a region's capacity in use, 0 or 0.1 to 1, as eu=0.5; eu= for unset
+    #[arg(long, value_name = "REGION=SHARE,…", value_delimiter = ',', value_parser = scaler)]
+    scaler: Vec<OfRegion>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Isolation {
+    /// When it is full, and when nobody there can have them
+    None,
+    /// When nobody there can have them, not when it is full
+    #[value(name = "on_failure", alias = "on-failure")]
+    OnFailure,
+    /// Never
+    Strict,
+}
+
+/// What is set of a pool in one region.
+#[derive(Clone, Debug)]
+struct OfRegion {
+    region: String,
+    value: Option<f64>,
+}
+
+fn capacity(text: &str) -> Result<OfRegion, String> {
+    of_region(text, "eu=10000/s", rate)
+}
+
+fn scaler(text: &str) -> Result<OfRegion, String> {
+    let share = |share: &str| share.parse().map_err(|_| "give a number from 0 to 1".to_owned());
+    of_region(text, "eu=0.5", share)
+}
+
+fn of_region(
+    text: &str,
+    example: &str,
+    parse: impl FnOnce(&str) -> Result<f64, String>,
+) -> Result<OfRegion, String> {
+    let (region, value) =
+        text.split_once('=').ok_or_else(|| format!("give a region and its value, as {example}"))?;
+    let value = if value.is_empty() { None } else { Some(parse(value)?) };
+    Ok(OfRegion { region: region.into(), value })
+}
+
+impl PoolFields {
+    /// The groups of a pool with what the flags say of them.
+    fn groups(&self, mut groups: Vec<v1::PoolRegion>) -> Vec<v1::PoolRegion> {
+        for OfRegion { region, value } in &self.capacity {
+            of(&mut groups, region).capacity_per_second = *value;
+        }
+        for OfRegion { region, value } in &self.scaler {
+            of(&mut groups, region).scaler = *value;
+        }
+        groups.retain(|group| group.capacity_per_second.is_some() || group.scaler.is_some());
+        groups
+    }
+}
+
+/// What is set of a pool in a region, which is added where there is nothing.
+fn of<'a>(groups: &'a mut Vec<v1::PoolRegion>, region: &str) -> &'a mut v1::PoolRegion {
+    let at = groups.iter().position(|group| group.region == region).unwrap_or_else(|| {
+        groups.push(v1::PoolRegion { region: region.into(), ..Default::default() });
+        groups.len() - 1
+    });
+    &mut groups[at]
+}
+
+impl Fields<v1::Pool> for PoolFields {
+    fn wants_current(&self) -> bool {
+        !self.capacity.is_empty() || !self.scaler.is_empty()
+    }
+
+    fn write(&self, edit: &mut Edit<v1::Pool>, current: Option<&v1::Pool>) -> Result<(), Failure> {
+        edit.list("health_checks", &self.health_checks, |pool, checks| pool.health_checks = checks);
+        edit.set("slots", self.slots.as_ref(), |pool, slots| pool.slots = slots);
+        edit.set("isolation", self.isolation.as_ref(), |pool, isolation| {
+            pool.set_isolation(match isolation {
+                Isolation::None => v1::Isolation::None,
+                Isolation::OnFailure => v1::Isolation::OnFailure,
+                Isolation::Strict => v1::Isolation::Strict,
+            });
+        });
+        edit.list("preferred_regions", &self.preferred_regions, |pool, regions| {
+            pool.preferred_regions = regions;
+        });
+        let percent = self.panic_threshold_percent.as_ref();
+        edit.set("panic_threshold_percent", percent, |pool, percent| {
+            pool.panic_threshold_percent = percent;
+        });
+        edit.set("settle_time", self.settle_time.as_ref(), |p, time| p.settle_time = Some(time));
+        if self.wants_current() {
+            let groups = current.map(|pool| pool.groups.clone()).unwrap_or_default();
+            edit.set("groups", Some(&self.groups(groups)), |pool, groups| pool.groups = groups);
+        }
+        Ok(())
+    }
+}
+
+/// How many backends a pool has.
+fn backends(pool: &Value) -> String {
+    pool["backend"].as_array().map_or(0, Vec::len).to_string()
+}
+
+/// Regions that a pool has backends in.
+fn regions(pool: &Value) -> String {
+    let backends = pool["backend"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut regions: Vec<_> = backends.iter().map(|backend| cell(&backend["region"])).collect();
+    regions.sort();
+    regions.dedup();
+    if regions.is_empty() { "-".into() } else { regions.join(", ") }
+}
+
+impl Kind for v1::Pool {
+    const WORD: &'static str = "pool";
+    const WORDS: &'static str = "pools";
+    const VERB: &'static str = "pool";
+    const KEYS: (&'static str, &'static str) = ("pool", "pools");
+    const COLUMNS: &'static [Column] = &[
+        ("NAME", |p| cell(&p["name"])),
+        ("BACKENDS", backends),
+        ("REGIONS", regions),
+        ("HEALTH CHECKS", |p| cell(&p["health_checks"])),
+    ];
+    const MORE: &'static [Column] = &[
+        ("SLOTS", |p| cell(&p["slots"])),
+        ("ISOLATION", |p| cell(&p["isolation"])),
+        ("PREFERRED", |p| cell(&p["preferred_regions"])),
+        ("PANIC %", |p| cell(&p["panic_threshold_percent"])),
+        ("SETTLE TIME", |p| cell(&p["settle_time"])),
+    ];
+    type Filter = All;
+    type One = Name;
+    type Named = NameOrFile;
+    type Fields = PoolFields;
+    type File = document::Pool;
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn rename(&mut self, name: &str) {
+        self.name = name.into();
+    }
+}

@@ -1,0 +1,140 @@
+use clap::{Args, ValueEnum};
+use lb_daemon::document;
+use prost_types::Duration;
+use spillway_proto::v1;
+
+use super::duration;
+use crate::{
+    failure::Failure,
+    verbs::objects::{
+        edit::Edit,
+        kind::{All, Column, Fields, Kind, Name, NameOrFile, cell},
+    },
+};
+
+/// Fields of a service.
+#[derive(Args, Debug)]
+#[group(id = "fields")]
+pub(crate) struct ServiceFields {
+    /// The VIP: an IPv4 or IPv6 address
+    #[arg(long, value_name = "ADDRESS")]
+    address: Option<String>,
+    /// Port, 1 to 65535
+    #[arg(long)]
+    port: Option<u32>,
+    /// Protocol
+    #[arg(long)]
+    protocol: Option<Protocol>,
+    /// Pool that serves it
+    #[arg(long)]
+    pool: Option<String>,
+    /// What a connection is hashed by [left out: connection]
+    #[arg(long)]
+    affinity: Option<Affinity>,
+    /// What becomes of a new connection when every region is full [left out: nearest]
+    #[arg(long)]
+    when_full: Option<WhenFull>,
+    /// How packets of a UDP service find their backend [left out: stateless]
+    #[arg(long)]
+    udp: Option<Udp>,
+    /// How long a tracked UDP flow without packets is remembered [left out: 60s]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    idle_timeout: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Protocol {
+    Tcp,
+    Udp,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Affinity {
+    /// The client's address and port
+    Connection,
+    /// The client's address: all its connections at one backend
+    Client,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum WhenFull {
+    /// The nearest region serves it, over its capacity
+    Nearest,
+    /// It is dropped and counted
+    Reject,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Udp {
+    /// Every packet goes by its slot
+    Stateless,
+    /// Each flow is remembered
+    Tracked,
+}
+
+impl Fields<v1::Service> for ServiceFields {
+    fn write(&self, edit: &mut Edit<v1::Service>, _: Option<&v1::Service>) -> Result<(), Failure> {
+        edit.set("address", self.address.as_ref(), |s, address| s.address = address);
+        edit.set("port", self.port.as_ref(), |s, port| s.port = port);
+        edit.set("protocol", self.protocol.as_ref(), |s, protocol| {
+            s.set_protocol(match protocol {
+                Protocol::Tcp => v1::Protocol::Tcp,
+                Protocol::Udp => v1::Protocol::Udp,
+            });
+        });
+        edit.set("pool", self.pool.as_ref(), |s, pool| s.pool = pool);
+        edit.set("affinity", self.affinity.as_ref(), |s, affinity| {
+            s.set_affinity(match affinity {
+                Affinity::Connection => v1::Affinity::Connection,
+                Affinity::Client => v1::Affinity::Client,
+            });
+        });
+        edit.set("when_full", self.when_full.as_ref(), |s, when_full| {
+            s.set_when_full(match when_full {
+                WhenFull::Nearest => v1::WhenFull::Nearest,
+                WhenFull::Reject => v1::WhenFull::Reject,
+            });
+        });
+        edit.set("udp", self.udp.as_ref(), |s, udp| {
+            s.set_udp(match udp {
+                Udp::Stateless => v1::UdpMode::Stateless,
+                Udp::Tracked => v1::UdpMode::Tracked,
+            });
+        });
+        edit.set("idle_timeout", self.idle_timeout.as_ref(), |s, time| s.idle_timeout = Some(time));
+        Ok(())
+    }
+}
+
+impl Kind for v1::Service {
+    const WORD: &'static str = "service";
+    const WORDS: &'static str = "services";
+    const VERB: &'static str = "service";
+    const KEYS: (&'static str, &'static str) = ("service", "services");
+    const COLUMNS: &'static [Column] = &[
+        ("NAME", |s| cell(&s["name"])),
+        ("ADDRESS", |s| cell(&s["address"])),
+        ("PORT", |s| cell(&s["port"])),
+        ("PROTOCOL", |s| cell(&s["protocol"])),
+        ("POOL", |s| cell(&s["pool"])),
+    ];
+    const MORE: &'static [Column] = &[
+        ("AFFINITY", |s| cell(&s["affinity"])),
+        ("WHEN FULL", |s| cell(&s["when_full"])),
+        ("UDP", |s| cell(&s["udp"])),
+        ("IDLE TIMEOUT", |s| cell(&s["idle_timeout"])),
+    ];
+    type Filter = All;
+    type One = Name;
+    type Named = NameOrFile;
+    type Fields = ServiceFields;
+    type File = document::Service;
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn rename(&mut self, name: &str) {
+        self.name = name.into();
+    }
+}

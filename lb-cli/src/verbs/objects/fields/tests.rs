@@ -1,0 +1,127 @@
+use clap::{Args as _, Command, FromArgMatches as _};
+use prost_types::Duration;
+use spillway_proto::v1::{self, health_check::Probe};
+
+use super::super::{
+    edit::Edit,
+    kind::{Fields as _, Kind},
+};
+
+/// What flags make of an object, and the paths that they name.
+fn of<K: Kind>(flags: &[&str], current: Option<&K>) -> Result<Edit<K>, String> {
+    let command = K::Fields::augment_args(Command::new("fields"));
+    let matches = command
+        .try_get_matches_from([&["fields"], flags].concat())
+        .map_err(|error| error.to_string())?;
+    let fields = K::Fields::from_arg_matches(&matches).map_err(|error| error.to_string())?;
+    let mut edit = Edit::default();
+    fields.write(&mut edit, current).map_err(|failure| failure.to_string())?;
+    Ok(edit)
+}
+
+#[test]
+fn no_flag_names_no_field() {
+    assert!(of::<v1::Region>(&[], None).unwrap().paths.is_empty());
+    assert!(of::<v1::HealthCheck>(&[], None).unwrap().paths.is_empty());
+    assert!(of::<v1::Pool>(&[], None).unwrap().paths.is_empty());
+    assert!(of::<v1::Backend>(&[], None).unwrap().paths.is_empty());
+    assert!(of::<v1::Service>(&[], None).unwrap().paths.is_empty());
+}
+
+#[test]
+fn flags_of_a_service_are_its_fields() {
+    let flags = "--address 192.0.2.1 --port 53 --protocol udp --pool dns --affinity client \
+                 --when-full reject --udp tracked --idle-timeout 1500ms";
+    let edit = of::<v1::Service>(&flags.split_whitespace().collect::<Vec<_>>(), None).unwrap();
+    let wanted = v1::Service {
+        name: String::new(),
+        address: "192.0.2.1".into(),
+        port: 53,
+        protocol: v1::Protocol::Udp.into(),
+        pool: "dns".into(),
+        affinity: v1::Affinity::Client.into(),
+        when_full: v1::WhenFull::Reject.into(),
+        udp: v1::UdpMode::Tracked.into(),
+        idle_timeout: Some(Duration { seconds: 1, nanos: 500_000_000 }),
+    };
+    assert_eq!(edit.object, wanted);
+    assert_eq!(
+        edit.paths,
+        ["address", "port", "protocol", "pool", "affinity", "when_full", "udp", "idle_timeout"]
+    );
+}
+
+#[test]
+fn a_weight_of_nothing_is_a_weight_that_is_given() {
+    let edit = of::<v1::Backend>(&["--weight", "0", "--max-connection-rate", "600/m"], None);
+    let edit = edit.unwrap();
+    assert_eq!(
+        (edit.object.weight, edit.object.max_connection_rate_per_second),
+        (Some(0), Some(10.0))
+    );
+    assert_eq!(edit.paths, ["weight", "max_connection_rate_per_second"]);
+}
+
+#[test]
+fn a_list_is_given_whole_and_can_be_emptied() {
+    let edit = of::<v1::Region>(&["--overflow-to", "us,asia"], None).unwrap();
+    assert_eq!(edit.object.overflow_to, ["us", "asia"]);
+    let none = of::<v1::Region>(&["--overflow-to", ""], None).unwrap();
+    assert!(none.object.overflow_to.is_empty());
+    assert_eq!(none.paths, ["overflow_to"]);
+}
+
+#[test]
+fn options_of_http_make_a_check_one_of_http_and_leave_its_others() {
+    let edit = of::<v1::HealthCheck>(&["--http-host", "web.example"], None).unwrap();
+    assert_eq!(
+        edit.object.probe,
+        Some(Probe::Http(v1::HttpProbe { host: "web.example".into(), ..Default::default() }))
+    );
+    assert_eq!(edit.paths, ["http.host"], "the path that it asks for stays");
+    let both = of::<v1::HealthCheck>(&["--tcp", "--http-path", "/"], None).unwrap_err();
+    assert!(both.contains("cannot be used with"), "{both}");
+}
+
+#[test]
+fn capacities_change_in_the_groups_that_are_there() {
+    let group = |region: &str, capacity, scaler| v1::PoolRegion {
+        region: region.into(),
+        capacity_per_second: capacity,
+        scaler,
+    };
+    let current = v1::Pool {
+        groups: vec![group("eu", Some(10.0), Some(0.5)), group("us", None, Some(0.0))],
+        ..v1::Pool::default()
+    };
+    let flags = ["--capacity", "eu=20/s,asia=60/m", "--scaler", "us="];
+    let edit = of::<v1::Pool>(&flags, Some(&current)).unwrap();
+    assert_eq!(
+        edit.object.groups,
+        [group("eu", Some(20.0), Some(0.5)), group("asia", Some(1.0), None)],
+        "of what is unset in a region nothing is left"
+    );
+    assert_eq!(edit.paths, ["groups"]);
+}
+
+#[test]
+fn a_value_without_its_unit_is_told_how_it_is_written() {
+    for (flags, how) in [
+        (["--settle-time", "10"], "as 500ms, 2s or 10m"),
+        (["--capacity", "10/s"], "as eu=10000/s"),
+        (["--capacity", "eu=10"], "as 10/s or 600/m"),
+        (["--scaler", "eu=half"], "a number from 0 to 1"),
+    ] {
+        let error = of::<v1::Pool>(&flags, None).unwrap_err();
+        assert!(error.contains(how), "{flags:?}: {error}");
+    }
+}
+
+#[test]
+fn what_is_unset_is_named_as_the_api_names_it() {
+    let mut edit = of::<v1::Backend>(&["--weight", "2"], None).unwrap();
+    edit.unset(&["max-connection-rate".into(), "mtu".into()]).unwrap();
+    assert_eq!(edit.paths, ["weight", "max_connection_rate_per_second", "mtu"]);
+    let twice = edit.unset(&["weight".into()]).unwrap_err();
+    assert_eq!(twice.message, "weight: is both set and unset");
+}
