@@ -11,7 +11,8 @@ const HEX: &str = "hex:";
 pub struct Bytes(pub Vec<u8>);
 
 impl Bytes {
-    fn parse(text: &str) -> Option<Self> {
+    /// The bytes that a text stands for; `None`: digits that are no pairs of hexadecimal ones.
+    pub fn parse(text: &str) -> Option<Self> {
         let Some(digits) = text.strip_prefix(HEX) else {
             return Some(Self(text.as_bytes().to_vec()));
         };

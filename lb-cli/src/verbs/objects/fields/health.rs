@@ -4,8 +4,12 @@ use prost_types::Duration;
 use serde_json::Value;
 use spillway_proto::v1::{self, health_check::Probe};
 
-use super::duration;
+use super::{
+    duration,
+    probe::{GrpcFields, HttpFields, TlsFields, UdpFields},
+};
 use crate::{
+    exit::Exit,
     failure::Failure,
     verbs::objects::{
         edit::Edit,
@@ -20,27 +24,23 @@ pub(crate) struct HealthFields {
     /// Port on the backend's own address, 1 to 65535
     #[arg(long)]
     port: Option<u32>,
-    /// A connect that is answered is a success
-    #[arg(long, conflicts_with_all = HTTP)]
-    tcp: bool,
-    /// An HTTP request is sent; its options imply it
+    /// A connect that is answered is a success; with TLS, its handshake
     #[arg(long)]
-    http: bool,
-    /// Path with its query [left out: /]
-    #[arg(long, value_name = "PATH")]
-    http_path: Option<String>,
-    /// Host header [left out: the backend's address and port]
-    #[arg(long, value_name = "HOST")]
-    http_host: Option<String>,
-    /// Lowest status that is a success [left out: 200]
-    #[arg(long, value_name = "STATUS")]
-    http_status_min: Option<u32>,
-    /// Highest status that is a success [left out: 299]
-    #[arg(long, value_name = "STATUS")]
-    http_status_max: Option<u32>,
+    tcp: bool,
+    #[command(flatten)]
+    http: HttpFields,
+    #[command(flatten)]
+    grpc: GrpcFields,
+    #[command(flatten)]
+    udp: UdpFields,
+    #[command(flatten)]
+    tls: TlsFields,
     /// From the start of one check to the start of the next [left out: 1s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     interval: Option<Duration>,
+    /// The same while a backend is between two states [left out: the interval]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    fast_interval: Option<Duration>,
     /// Time a check may take [left out: the interval, at most 1s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     timeout: Option<Duration>,
@@ -55,21 +55,6 @@ pub(crate) struct HealthFields {
     jitter_percent: Option<u32>,
 }
 
-/// Flags of an HTTP check.
-const HTTP: [&str; 5] = ["http", "http_path", "http_host", "http_status_min", "http_status_max"];
-
-/// The HTTP probe of a check, which it becomes.
-fn http(check: &mut v1::HealthCheck) -> &mut v1::HttpProbe {
-    let probe = check.probe.get_or_insert_with(|| Probe::Http(v1::HttpProbe::default()));
-    if !matches!(probe, Probe::Http(_)) {
-        *probe = Probe::Http(v1::HttpProbe::default());
-    }
-    match probe {
-        Probe::Http(http) => http,
-        _ => unreachable!("it was just made one"),
-    }
-}
-
 impl Fields<v1::HealthCheck> for HealthFields {
     fn write(
         &self,
@@ -77,18 +62,11 @@ impl Fields<v1::HealthCheck> for HealthFields {
         _: Option<&v1::HealthCheck>,
     ) -> Result<(), Failure> {
         edit.set("port", self.port.as_ref(), |check, port| check.port = port);
-        edit.set("tcp", self.tcp.then_some(&()), |check, ()| {
-            check.probe = Some(Probe::Tcp(v1::TcpProbe {}));
-        });
-        edit.set("http", self.http.then_some(&()), |check, ()| {
-            http(check);
-        });
-        edit.set("http.path", self.http_path.as_ref(), |c, path| http(c).path = path);
-        edit.set("http.host", self.http_host.as_ref(), |c, host| http(c).host = host);
-        let (min, max) = (self.http_status_min.as_ref(), self.http_status_max.as_ref());
-        edit.set("http.status_min", min, |c, status| http(c).status_min = status);
-        edit.set("http.status_max", max, |c, status| http(c).status_max = status);
+        self.probe(edit)?;
+        self.tls.write(edit);
         edit.set("interval", self.interval.as_ref(), |c, time| c.interval = Some(time));
+        let fast = self.fast_interval.as_ref();
+        edit.set("fast_interval", fast, |c, time| c.fast_interval = Some(time));
         edit.set("timeout", self.timeout.as_ref(), |c, time| c.timeout = Some(time));
         edit.set("rise", self.rise.as_ref(), |check, rise| check.rise = rise);
         edit.set("fall", self.fall.as_ref(), |check, fall| check.fall = fall);
@@ -98,7 +76,33 @@ impl Fields<v1::HealthCheck> for HealthFields {
     }
 }
 
-/// What is asked, in a word or two: `tcp`, `http /healthz`.
+impl HealthFields {
+    /// What is asked, which is one of four.
+    fn probe(&self, edit: &mut Edit<v1::HealthCheck>) -> Result<(), Failure> {
+        let before = edit.paths.len();
+        edit.set("tcp", self.tcp.then_some(&()), |check, ()| {
+            check.probe = Some(Probe::Tcp(v1::TcpProbe {}));
+        });
+        self.http.write(edit);
+        self.grpc.write(edit);
+        self.udp.write(edit);
+        let kind = |path: &String| path.split('.').next().unwrap_or_default().to_owned();
+        let mut kinds: Vec<_> = edit.paths[before..].iter().map(kind).collect();
+        kinds.dedup();
+        match &*kinds {
+            [] | [_] => Ok(()),
+            kinds => Err(Failure::new(
+                Exit::Usage,
+                format!("health check: asks for one thing, not for {}", kinds.join(" and ")),
+            )
+            .hint(
+                "give the flags of one of tcp, http, grpc and udp; a pool may have several checks",
+            )),
+        }
+    }
+}
+
+/// What is asked, in a word or two: `tcp`, `http /healthz`, `grpc over tls`.
 fn probe(check: &Value) -> String {
     for kind in ["http", "grpc", "udp", "tcp"] {
         let probe = &check[kind];

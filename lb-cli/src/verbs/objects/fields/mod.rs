@@ -3,6 +3,7 @@
 mod backend;
 mod health;
 mod pool;
+mod probe;
 mod region;
 mod service;
 

@@ -79,8 +79,27 @@ fn options_of_http_make_a_check_one_of_http_and_leave_its_others() {
         Some(Probe::Http(v1::HttpProbe { host: "web.example".into(), ..Default::default() }))
     );
     assert_eq!(edit.paths, ["http.host"], "the path that it asks for stays");
+}
+
+#[test]
+fn a_check_asks_for_one_thing() {
     let both = of::<v1::HealthCheck>(&["--tcp", "--http-path", "/"], None).unwrap_err();
-    assert!(both.contains("cannot be used with"), "{both}");
+    assert!(both.starts_with("error: health check: asks for one thing, not for tcp and http\n"));
+    let edit = of::<v1::HealthCheck>(
+        &["--udp-request", "hex:00ff", "--udp-answer-prefix", "pong", "--tls-verify", "false"],
+        None,
+    );
+    let edit = edit.unwrap();
+    assert_eq!(
+        edit.object.probe,
+        Some(Probe::Udp(v1::UdpProbe {
+            request: vec![0, 0xff],
+            answer_prefix: b"pong".to_vec(),
+            answer_contains: Vec::new(),
+        }))
+    );
+    assert_eq!(edit.object.tls.unwrap().verify, Some(false));
+    assert_eq!(edit.paths, ["udp.request", "udp.answer_prefix", "tls.verify"]);
 }
 
 #[test]
@@ -124,4 +143,39 @@ fn what_is_unset_is_named_as_the_api_names_it() {
     assert_eq!(edit.paths, ["weight", "max_connection_rate_per_second", "mtu"]);
     let twice = edit.unset(&["weight".into()]).unwrap_err();
     assert_eq!(twice.message, "weight: is both set and unset");
+}
+
+/// Fields of the API, as its descriptors have them, and the flags that there are.
+fn fields_and_flags<K: Kind>(message: &str) -> (Vec<String>, Vec<String>) {
+    let pool = prost_reflect::DescriptorPool::decode(spillway_proto::DESCRIPTORS).unwrap();
+    let message = pool.get_message_by_name(message).unwrap();
+    let mut fields = Vec::new();
+    for field in message.fields() {
+        let name = field.name().trim_end_matches("_per_second").replace('_', "-");
+        fields.push(name.clone());
+        let inner = field.kind().as_message().filter(|_| !field.is_list()).cloned();
+        let own = inner.filter(|inner| inner.full_name().starts_with("spillway."));
+        let inner = own.iter().flat_map(|inner| inner.fields().collect::<Vec<_>>());
+        fields.extend(inner.map(|field| format!("{name}-{}", field.name().replace('_', "-"))));
+    }
+    let command = K::Fields::augment_args(Command::new("fields"));
+    let flags = command.get_arguments().filter_map(|flag| flag.get_long().map(Into::into));
+    (fields, flags.collect())
+}
+
+#[test]
+fn every_field_of_the_api_has_its_flag() {
+    let without = |of: (Vec<String>, Vec<String>)| {
+        let (fields, flags) = of;
+        fields.into_iter().filter(|field| !flags.contains(field)).collect::<Vec<_>>()
+    };
+    // Names are said without a flag; backends are objects of their own, groups have two flags.
+    assert_eq!(without(fields_and_flags::<v1::Region>("spillway.v1.Region")), ["name"]);
+    assert_eq!(without(fields_and_flags::<v1::HealthCheck>("spillway.v1.HealthCheck")), ["name"]);
+    assert_eq!(
+        without(fields_and_flags::<v1::Pool>("spillway.v1.Pool")),
+        ["name", "backends", "groups"]
+    );
+    assert_eq!(without(fields_and_flags::<v1::Backend>("spillway.v1.Backend")), ["address"]);
+    assert_eq!(without(fields_and_flags::<v1::Service>("spillway.v1.Service")), ["name"]);
 }
