@@ -25,6 +25,7 @@ pub mod packets;
 pub mod plan;
 pub mod reconcile;
 pub mod role;
+pub mod shares;
 pub mod state;
 pub mod stats;
 pub mod stop;

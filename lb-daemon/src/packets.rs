@@ -58,6 +58,10 @@ impl PacketPath for Packets {
         self.reconciler.set_last_resort(pool, address, last_resort)
     }
 
+    fn set_ramp(&mut self, pool: &Name, address: IpAddr, ramp: u8) -> bool {
+        self.reconciler.set_ramp(pool, address, ramp)
+    }
+
     fn set_next_hop(
         &mut self,
         backend: IpAddr,

@@ -124,6 +124,12 @@ impl MemberWord {
         (self.0 >> 40) as u8
     }
 
+    /// The same member with another share of new connections.
+    #[must_use]
+    pub const fn with_ramp(self, ramp: u8) -> Self {
+        Self(self.0 & !(0xff << 40) | (ramp as u64) << 40)
+    }
+
     /// Index of its next hop; 0: none.
     #[inline(always)]
     pub const fn next_hop(self) -> u16 {

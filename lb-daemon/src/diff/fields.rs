@@ -28,6 +28,7 @@ pub(super) fn pool(old: &Pool, new: &Pool) -> Vec<String> {
     let panic = (old.panic_threshold_percent, new.panic_threshold_percent);
     fields.compare("panic_threshold_percent", panic.0, panic.1);
     fields.compare("settle_time", Shown(old.settle_time), Shown(new.settle_time));
+    fields.compare("slow_start", Shown(old.slow_start), Shown(new.slow_start));
     for region in old.groups.keys().chain(new.groups.keys()).collect::<BTreeSet<_>>() {
         let (old, new) = (old.group(region), new.group(region));
         let capacity = format!("capacity in {region}");

@@ -114,6 +114,7 @@ fn every_field_is_told_with_both_values() {
         pool.preferred_regions = vec![name("us"), name("eu")];
         pool.panic_threshold_percent = 40;
         pool.settle_time = Duration::from_secs(90);
+        pool.slow_start = Duration::from_secs(30);
         let group = GroupSettings { capacity: Rate::new(10.0), scaler: Scaler::NONE };
         pool.groups = [(name("us"), group)].into();
         let service = new.services.get_mut(&name("web")).unwrap();
@@ -155,6 +156,7 @@ fn every_field_is_told_with_both_values() {
                     "preferred_regions: none -> us, eu",
                     "panic_threshold_percent: 0 -> 40",
                     "settle_time: 600s -> 90s",
+                    "slow_start: 0ns -> 30s",
                     "capacity in us: unset -> 10/s",
                     "scaler in us: 1 -> 0",
                 ],

@@ -28,6 +28,9 @@ pub struct Pool {
     /// How long open connections stay where they are after a change of home.
     #[serde(default, with = "duration", skip_serializing_if = "Option::is_none")]
     pub settle_time: Option<Duration>,
+    /// How long a backend that comes up takes until it has its whole share of new connections.
+    #[serde(default, with = "duration", skip_serializing_if = "Option::is_none")]
+    pub slow_start: Option<Duration>,
     /// `[[pool.group]]`
     #[serde(default, rename = "group", skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<PoolRegion>,

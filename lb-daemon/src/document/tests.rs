@@ -57,6 +57,7 @@ isolation = "on_failure"
 preferred_regions = ["us"]
 panic_threshold_percent = 40
 settle_time = "90s"
+slow_start = "30s"
 
 [[pool.group]]
 region = "eu"
@@ -190,6 +191,7 @@ fn a_file_says_what_the_message_says() {
             preferred_regions: vec!["us".into()],
             panic_threshold_percent: 40,
             settle_time: Some(prost_types::Duration { seconds: 90, nanos: 0 }),
+            slow_start: Some(prost_types::Duration { seconds: 30, nanos: 0 }),
         }],
         services: vec![
             v1::Service {
@@ -406,14 +408,14 @@ prop_compose! {
             Just(Isolation::None), Just(Isolation::OnFailure), Just(Isolation::Strict),
         ]),
         preferred_regions in vec(".{0,8}", 0..3), panic_threshold_percent in number(),
-        settle_time in time(),
+        settle_time in time(), slow_start in time(),
         groups in vec((".{0,8}", float(), float()), 0..3),
         backends in vec(backend(), 0..3),
     ) -> Pool {
         let group = |(region, capacity, scaler)| PoolRegion { region, capacity, scaler };
         Pool {
             name, health_checks, slots, isolation, preferred_regions, panic_threshold_percent,
-            settle_time,
+            settle_time, slow_start,
             groups: groups.into_iter().map(group).collect(),
             backends,
         }

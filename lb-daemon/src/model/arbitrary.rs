@@ -151,11 +151,12 @@ fn pool(checks: Vec<Name>) -> impl Strategy<Value = Pool> {
         subsequence(names("region", 3), 0..=2).prop_shuffle(),
         prop_oneof![Just(0), 1u32..=100],
         (1_000u64..86_400_000).prop_map(Duration::from_millis),
+        prop_oneof![Just(0), 1_000u64..=3_600_000].prop_map(Duration::from_millis),
     );
     (backends, rest).prop_map(
         |(
             (backends, groups),
-            (health_checks, slots, isolation, preferred_regions, panic, settle),
+            (health_checks, slots, isolation, preferred_regions, panic, settle, slow_start),
         )| {
             Pool {
                 backends,
@@ -166,6 +167,7 @@ fn pool(checks: Vec<Name>) -> impl Strategy<Value = Pool> {
                 preferred_regions,
                 panic_threshold_percent: panic,
                 settle_time: settle,
+                slow_start,
             }
         },
     )

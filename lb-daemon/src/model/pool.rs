@@ -25,6 +25,9 @@ pub struct Pool {
     /// How long open connections stay where they are after a change of home, and after which whatever
     /// is out of service is taken out of home.
     pub settle_time: Duration,
+    /// How long a backend that comes up takes until it has its whole share of new connections; zero: it
+    /// has it at once.
+    pub slow_start: Duration,
 }
 
 /// When new connections may leave the first region of a pool's order.
@@ -62,6 +65,7 @@ impl Default for Pool {
             preferred_regions: Vec::new(),
             panic_threshold_percent: 0,
             settle_time: Self::DEFAULT_SETTLE_TIME,
+            slow_start: Duration::ZERO,
         }
     }
 }

@@ -32,6 +32,12 @@ impl Reconciler {
         self.change(pool, address, |standing| Standing { last_resort, ..standing })
     }
 
+    /// Changes which share of its slots' new connections a member takes: one store. False where the
+    /// last plan has no such member.
+    pub fn set_ramp(&mut self, pool: &Name, address: IpAddr, ramp: u8) -> bool {
+        self.change(pool, address, |standing| Standing { ramp, ..standing })
+    }
+
     fn change(
         &mut self,
         pool: &Name,

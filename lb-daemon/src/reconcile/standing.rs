@@ -1,4 +1,4 @@
-use lb_common::abi::member::{MemberState, MemberWord};
+use lb_common::abi::member::{FULL_RAMP, MemberState, MemberWord};
 
 /// What is known of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -6,16 +6,19 @@ pub(super) struct Standing {
     pub(super) state: MemberState,
     /// Whether it may have what nobody else may.
     pub(super) last_resort: bool,
+    /// Share of its slots' new connections that it takes, [`FULL_RAMP`] for all.
+    pub(super) ramp: u8,
 }
 
 impl Standing {
     /// A new member's.
-    pub(super) const NEW: Self = Self { state: MemberState::Dead, last_resort: false };
+    pub(super) const NEW: Self =
+        Self { state: MemberState::Dead, last_resort: false, ramp: FULL_RAMP };
 
     /// What a word says of its member. A last resort that is dead says that it is unfit, and is
     /// taken at its word: its checks soon know better, and nothing breaks until then.
     pub(super) fn of(word: MemberWord) -> Self {
-        Self { state: word.state(), last_resort: word.is_last_resort() }
+        Self { state: word.state(), last_resort: word.is_last_resort(), ramp: word.ramp() }
     }
 
     /// The state that words say: a last resort keeps the connections that it was given.
@@ -28,6 +31,7 @@ impl Standing {
 
     /// The same word with what is known now.
     pub(super) fn put_in(self, word: MemberWord) -> MemberWord {
-        word.with_state(self.in_words()).with_last_resort(self.last_resort)
+        let word = word.with_state(self.in_words()).with_last_resort(self.last_resort);
+        word.with_ramp(self.ramp)
     }
 }

@@ -66,6 +66,7 @@ impl<P: PacketPath> State<P> {
                 self.settings.live.published(began.elapsed(), now());
                 tracing::debug!(?written, "the packet path is at the generation");
                 self.rests.settle(&self.ids, &self.path.named(), Instant::now());
+                self.members.share_all(configuration, &mut self.path, clock());
                 self.members.agree(&mut self.path, now());
                 self.members.resort_all(configuration, &mut self.path);
                 self.homes.see(&self.path.homes(), clock());
@@ -83,6 +84,7 @@ impl<P: PacketPath> State<P> {
     /// Tells everybody else of the configuration in force.
     pub(super) fn configured(&mut self, configuration: &Configuration) {
         let changed = self.members.configure(configuration, &self.path, now());
+        self.members.share_all(configuration, &mut self.path, clock());
         self.members.agree(&mut self.path, now());
         self.members.resort_all(configuration, &mut self.path);
         self.point_sensors();

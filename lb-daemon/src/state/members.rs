@@ -4,12 +4,12 @@ use std::{
     collections::{BTreeMap, HashMap},
     mem,
     net::IpAddr,
-    time::SystemTime,
+    time::{Instant, SystemTime},
 };
 
 use lb_common::abi::member::MemberState;
 
-use super::PacketPath;
+use super::{PacketPath, homes::clock};
 use crate::{
     health::{Health, HealthChange},
     model::{Configuration, Name, Pool, WantedState},
@@ -35,6 +35,10 @@ pub(super) struct Member {
     pub(super) drained: bool,
     /// What the packet path was told of its being a last resort.
     pub(super) last_resort: Option<bool>,
+    /// When it came up, if this daemon saw it.
+    pub(super) up_since: Option<Instant>,
+    /// What the packet path was told of its share of new connections.
+    pub(super) ramp: Option<u8>,
 }
 
 /// Whose word a state is.
@@ -107,6 +111,7 @@ impl Members {
             if state != member.state && !member.judged {
                 member.find(state);
                 member.settle(now);
+                member.up_since = None;
             }
             if state != member.state {
                 path.set_state(pool, *address, member.state);
@@ -143,7 +148,7 @@ impl Member {
     /// A backend of which this daemon knows nothing but its state in the packet path.
     fn new(there: Option<MemberState>, now: SystemTime) -> Self {
         let mut member = Self {
-            state: MemberState::Dead,
+            state: there.unwrap_or(MemberState::Dead),
             reason: String::new(),
             since: now,
             judge: Judge::Checks,
@@ -152,6 +157,8 @@ impl Member {
             has_served: false,
             drained: false,
             last_resort: None,
+            up_since: None,
+            ramp: None,
         };
         member.find(there.unwrap_or(MemberState::Dead));
         member
@@ -205,6 +212,7 @@ impl Member {
         let news = self.state != state || self.reason != reason;
         if self.state != state {
             self.since = now;
+            self.up_since = (state == MemberState::Up).then(clock);
         }
         (self.state, self.reason) = (state, reason.into());
         news

@@ -19,6 +19,7 @@ mod panic;
 mod regions;
 mod run;
 mod sensors;
+mod shares;
 mod start;
 #[cfg(test)]
 mod tests;

@@ -42,6 +42,10 @@ pub trait PacketPath: Send {
     /// plan has no such member.
     fn set_last_resort(&mut self, pool: &Name, address: IpAddr, last_resort: bool) -> bool;
 
+    /// Changes which share of its slots' new connections a member takes, 255 for all; false: the last
+    /// plan has no such member.
+    fn set_ramp(&mut self, pool: &Name, address: IpAddr, ramp: u8) -> bool;
+
     /// Changes a backend's next hop.
     ///
     /// # Errors

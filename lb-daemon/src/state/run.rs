@@ -5,7 +5,7 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::{PacketPath, State, demand::SECOND, now};
+use super::{PacketPath, State, demand::SECOND, homes::clock, now};
 use crate::{
     causes, command::Command, health::HealthChange, net::NextHopChange, watchdog::Heartbeat,
 };
@@ -73,6 +73,7 @@ impl<P: PacketPath> State<P> {
                 _ = look.tick() => {
                     self.look();
                     self.keep_homes();
+                    self.keep_shares();
                 }
                 _ = idle.tick() => {}
             }
@@ -83,9 +84,13 @@ impl<P: PacketPath> State<P> {
         let key = (change.pool.clone(), change.address);
         let before = self.members.get(&key).map(|member| member.state);
         let Some(state) = self.members.judged(change, now()) else { return };
-        // Packets first, words later.
+        // Packets first, words later; and who comes up slowly never has more than it should.
+        let pool = Self::in_force(&self.store).pools.get(&change.pool);
+        if let Some(pool) = pool {
+            self.members.share(&change.pool, pool, &mut self.path, clock());
+        }
         self.path.set_state(&change.pool, change.address, state);
-        if let Some(pool) = Self::in_force(&self.store).pools.get(&change.pool) {
+        if let Some(pool) = pool {
             self.members.resort(&change.pool, pool, &mut self.path);
         }
         let HealthChange { pool, address, reason, .. } = change;

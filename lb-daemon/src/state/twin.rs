@@ -28,6 +28,8 @@ pub(crate) struct Content {
     pub(crate) plan: Plan,
     pub(crate) states: BTreeMap<(Name, IpAddr), MemberState>,
     pub(crate) last_resorts: BTreeSet<(Name, IpAddr)>,
+    /// Ramps that were told.
+    pub(crate) ramps: BTreeMap<(Name, IpAddr), u8>,
     pub(crate) hops: BTreeMap<IpAddr, NextHop>,
     /// Every state that was told, in order.
     pub(crate) told: Vec<(Name, IpAddr, MemberState)>,
@@ -161,6 +163,13 @@ impl PacketPath for Twin {
         } else {
             content.last_resorts.remove(&key);
         }
+        content.states.contains_key(&key)
+    }
+
+    fn set_ramp(&mut self, pool: &Name, address: IpAddr, ramp: u8) -> bool {
+        let key = (pool.clone(), address);
+        let mut content = self.content();
+        content.ramps.insert(key.clone(), ramp);
         content.states.contains_key(&key)
     }
 

@@ -205,6 +205,12 @@ pub struct Pool {
     /// region must be out of service until it is taken out of home. Unset: 10 min.
     #[prost(message, optional, tag = "9")]
     pub settle_time: ::core::option::Option<::prost_types::Duration>,
+    /// How long a backend that comes up takes until it has its whole share of new connections, 1 s to 1 h:
+    /// its share grows evenly from a twentieth, and the others of its region take the rest. Those that come
+    /// up together share as ever; at most half of a region's connections are moved. Unset: no time, its
+    /// whole share at once.
+    #[prost(message, optional, tag = "10")]
+    pub slow_start: ::core::option::Option<::prost_types::Duration>,
 }
 /// A group: a pool's backends in one region.
 #[derive(Clone, PartialEq, ::prost::Message)]

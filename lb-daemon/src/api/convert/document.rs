@@ -80,6 +80,7 @@ impl From<Pool> for v1::Pool {
             preferred_regions: pool.preferred_regions,
             panic_threshold_percent: number(pool.panic_threshold_percent),
             settle_time: pool.settle_time.map(saturating_duration),
+            slow_start: pool.slow_start.map(saturating_duration),
         }
     }
 }
@@ -98,16 +99,15 @@ impl TryFrom<v1::Pool> for Pool {
                 return Err(UnknownValue { object: "pool", name, field: "isolation" });
             }
         };
-        let settle_time = duration(message.settle_time);
-        let Some(settle_time) = settle_time else {
-            let name = message.name;
-            return Err(UnknownValue { object: "pool", name, field: "settle_time" });
-        };
+        let unknown = |field| UnknownValue { object: "pool", name: message.name.clone(), field };
+        let settle_time = duration(message.settle_time).ok_or_else(|| unknown("settle_time"))?;
+        let slow_start = duration(message.slow_start).ok_or_else(|| unknown("slow_start"))?;
         Ok(Self {
             name: message.name,
             health_checks: message.health_checks,
             slots: NonZeroU32::new(message.slots),
             settle_time,
+            slow_start,
             isolation,
             preferred_regions: message.preferred_regions,
             panic_threshold_percent: NonZeroU32::new(message.panic_threshold_percent),

@@ -49,6 +49,7 @@ fn pool((name, pool): (&Name, &Pool)) -> v1::Pool {
         preferred_regions: names(&pool.preferred_regions),
         panic_threshold_percent: pool.panic_threshold_percent,
         settle_time: Some(duration(pool.settle_time)),
+        slow_start: (!pool.slow_start.is_zero()).then(|| duration(pool.slow_start)),
     }
 }
 

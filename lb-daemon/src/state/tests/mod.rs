@@ -5,6 +5,7 @@ mod homes;
 mod next_hops;
 mod panic;
 mod restart;
+mod shares;
 mod stalled;
 mod watching;
 

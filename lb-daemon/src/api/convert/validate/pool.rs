@@ -18,6 +18,8 @@ use crate::model::{Backend, Configuration, Isolation, Name, Pool, WantedState};
 /// Shortest and longest settle time.
 const SETTLE_TIMES: (Duration, Duration) =
     (Duration::from_secs(1), Duration::from_secs(24 * 60 * 60));
+/// Shortest and longest slow start.
+const SLOW_STARTS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60 * 60));
 const FEWEST_SLOTS: u32 = 7;
 const MOST_SLOTS: u32 = 16_777_213;
 const HIGHEST_WEIGHT: u32 = 1_000_000;
@@ -59,6 +61,7 @@ pub(super) fn pool(
             0..=100,
         )?,
         settle_time: settle_time(at, message.settle_time)?,
+        slow_start: slow_start(at, message.slow_start)?,
         backends,
         health_checks,
     };
@@ -111,6 +114,12 @@ fn settle_time(at: &Place, time: Option<prost_types::Duration>) -> Result<Durati
         None => Ok(Pool::DEFAULT_SETTLE_TIME),
         Some(time) => number::duration(at, "settle_time", time, shortest, longest, "24h"),
     }
+}
+
+fn slow_start(at: &Place, time: Option<prost_types::Duration>) -> Result<Duration, Invalid> {
+    let (shortest, longest) = SLOW_STARTS;
+    let Some(time) = time else { return Ok(Duration::ZERO) };
+    number::duration(at, "slow_start", time, shortest, longest, "1h")
 }
 
 fn slots(at: &Place, slots: u32) -> Result<u32, Invalid> {

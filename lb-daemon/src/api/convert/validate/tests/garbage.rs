@@ -33,9 +33,20 @@ pub(super) fn garbage() -> impl Strategy<Value = v1::Configuration> {
         v1::PoolRegion { region, capacity_per_second, scaler }
     });
     let regions = || prop::collection::vec(text(), 0..3);
-    let rest = (prop::collection::vec(group, 0..3), -1i32..5, regions(), number(), duration());
+    let rest = (
+        prop::collection::vec(group, 0..3),
+        -1i32..5,
+        regions(),
+        number(),
+        [duration(), duration()],
+    );
     let pool = (text(), prop::collection::vec(backend, 0..4), number(), rest).prop_map(
-        |(name, backends, slots, (groups, isolation, preferred_regions, panic, settle_time))| {
+        |(
+            name,
+            backends,
+            slots,
+            (groups, isolation, preferred_regions, panic, [settle_time, slow_start]),
+        )| {
             v1::Pool {
                 name,
                 backends,
@@ -46,6 +57,7 @@ pub(super) fn garbage() -> impl Strategy<Value = v1::Configuration> {
                 preferred_regions,
                 panic_threshold_percent: panic,
                 settle_time,
+                slow_start,
             }
         },
     );

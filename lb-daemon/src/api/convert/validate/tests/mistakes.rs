@@ -485,6 +485,16 @@ pub(super) const MISTAKES: &[(Mistake, &str, &str)] = &[
         "pools[0].settle_time",
     ),
     (
+        |m| m.pools[0].slow_start = Some(Duration { seconds: 0, nanos: 1 }),
+        r#"pools[0] "web": slow_start: 1ns is not within 1s to 1h"#,
+        "pools[0].slow_start",
+    ),
+    (
+        |m| m.pools[0].slow_start = Some(Duration { seconds: 3600, nanos: 1 }),
+        r#"pools[0] "web": slow_start: 3600.000000001s is not within 1s to 1h"#,
+        "pools[0].slow_start",
+    ),
+    (
         |m| m.pools[0].backends[1].max_connection_rate_per_second = Some(-0.5),
         r#"pools[0] "web": backends[1] "10.0.0.2": max_connection_rate_per_second: -0.5 is not within 0.1 to 10000000 new connections a second"#,
         "pools[0].backends[1].max_connection_rate_per_second",

@@ -1,0 +1,69 @@
+//! Which share of its slots' new connections each member of a group takes. Pure.
+//!
+//! A member's table says which slots are its own; its ramp says which of them it gives away for a while,
+//! to the next of their lists. Only the shares' relation counts: members that all take little take
+//! everything. And a group never gives away more than half of its slots, weights counted: a packet looks
+//! at twenty entries of lists before it leaves a region, and each of them should have an even chance.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use lb_common::abi::member::FULL_RAMP;
+
+/// What a member takes at least, as a share of the whole, while it is in slow start.
+const FIRST: f64 = 0.05;
+/// What the members of a group take at least of their own slots, together.
+const KEPT: f64 = 0.5;
+
+/// A member that can have new connections.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sharer {
+    /// Its weight, above 0.
+    pub weight: u32,
+    /// Share that it should have of what its weight gives it, above 0 and at most 1.
+    pub share: f64,
+}
+
+/// The share of a member that came up so long ago, in a pool with this slow start.
+pub fn started(up: Duration, slow_start: Duration) -> f64 {
+    if up >= slow_start {
+        return 1.0;
+    }
+    (up.as_secs_f64() / slow_start.as_secs_f64()).max(FIRST)
+}
+
+/// The ramps of the members of one group that can have new connections, in their order.
+pub fn ramps(sharers: &[Sharer]) -> Vec<u8> {
+    let factor = factor(sharers);
+    let ramp = |sharer: &Sharer| {
+        let share = (sharer.share * factor).clamp(0.0, 1.0);
+        // The conversion saturates; who has a share has at least the least there is.
+        ((share * f64::from(FULL_RAMP)).round() as u8).max(1)
+    };
+    sharers.iter().map(ramp).collect()
+}
+
+/// What all shares are multiplied by: the least that leaves one of them whole and keeps enough.
+fn factor(sharers: &[Sharer]) -> f64 {
+    let largest = sharers.iter().map(|sharer| sharer.share).fold(0.0, f64::max);
+    if largest <= 0.0 {
+        return 1.0;
+    }
+    let whole: f64 = sharers.iter().map(|sharer| f64::from(sharer.weight)).sum();
+    let mut sorted = sharers.to_vec();
+    sorted.sort_by(|one, other| other.share.total_cmp(&one.share));
+    // With the first `n` of them whole, the others' parts are in proportion; the fewest that keep enough.
+    let mut kept = 0.0;
+    let mut rest: f64 = sorted.iter().map(|s| f64::from(s.weight) * s.share).sum();
+    for sharer in &sorted {
+        let factor = (KEPT * whole - kept) / rest;
+        if factor <= 1.0 / sharer.share {
+            return factor.max(1.0 / largest);
+        }
+        kept += f64::from(sharer.weight);
+        rest -= f64::from(sharer.weight) * sharer.share;
+    }
+    1.0 / sorted.last().map_or(1.0, |least| least.share)
+}
