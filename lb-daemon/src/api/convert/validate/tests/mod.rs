@@ -155,7 +155,7 @@ fn defaults_are_those_of_the_comments() {
     assert_eq!(pool.groups, [(name("eu"), group)].into(), "the other says nothing");
     let rest = (pool.isolation, &*pool.preferred_regions, pool.panic_threshold_percent);
     assert_eq!(rest, (Isolation::None, &[][..], 0));
-    assert_eq!((pool.settle_time, pool.slow_start), (600 * second, Duration::ZERO));
+    assert_eq!((pool.settle_time, pool.slow_start), (600 * second, std::time::Duration::ZERO));
     let how = |text| {
         let service = &configuration.services[&name(text)];
         (service.when_full, service.idle_timeout)
