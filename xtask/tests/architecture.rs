@@ -92,6 +92,24 @@ const RULES: &[Rule] = &[
         because: "phases follow from moments that are handed in",
     },
     Rule {
+        within: "lb-daemon/src",
+        words: &["axum::", "hyper::server"],
+        except: &["http"],
+        because: "one folder shows things to browsers and scrapers",
+    },
+    Rule {
+        within: "lb-daemon/src",
+        words: &["prometheus_client"],
+        except: &["metrics"],
+        because: "metrics are defined, and written, in one place",
+    },
+    Rule {
+        within: "lb-daemon/src/http",
+        words: &["commands.apply", "Command::", "WritableMaps"],
+        except: &[],
+        because: "who looks changes nothing",
+    },
+    Rule {
         within: "xtask/src",
         words: &["lb_common::", "lb_daemon::", "spillway_proto::"],
         except: &[],

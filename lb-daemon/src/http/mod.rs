@@ -16,5 +16,5 @@ mod tests;
 
 pub use bind::{BindError, bind};
 pub use reader::Reader;
-pub use routes::{ReadReceiver, balancer, receiver};
+pub use routes::{ReadReceiver, Shown, balancer, receiver};
 pub use server::serve;

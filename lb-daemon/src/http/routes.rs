@@ -19,8 +19,11 @@ use crate::{
 /// Reads what a receiver counted and knows, or says in words why it cannot.
 pub type ReadReceiver = Arc<dyn Fn() -> Result<ReceiverFacts, String> + Send + Sync>;
 
+/// What is shown, by path.
+pub type Shown = Router;
+
 /// What a balancer shows: its metrics, and where it is asked for its status page.
-pub fn balancer(reader: Reader, status_page: bool) -> Router {
+pub fn balancer(reader: Reader, status_page: bool) -> Shown {
     let mut routes = Router::new().route("/metrics", get(of_balancer));
     if status_page {
         routes = routes.route("/", get(page::document)).route("/data.json", get(page::data));
@@ -29,7 +32,7 @@ pub fn balancer(reader: Reader, status_page: bool) -> Router {
 }
 
 /// What a receiver shows: its metrics.
-pub fn receiver(read: ReadReceiver) -> Router {
+pub fn receiver(read: ReadReceiver) -> Shown {
     finished(Router::new().route("/metrics", get(of_receiver)).with_state(read))
 }
 

@@ -147,3 +147,22 @@ async fn an_address_that_is_taken_is_said_to_be() {
     assert_eq!(error.to_string(), format!("http {}", listening.address));
     assert!(error.hint().contains("another port"), "{}", error.hint());
 }
+
+/// Reasons are what backends provoke: they are shown as text, and nothing is made of them.
+#[test]
+fn the_page_makes_no_markup_of_what_it_is_told() {
+    let script = include_str!("page/script.js");
+    for word in [
+        "innerHTML",
+        "outerHTML",
+        "AdjacentHTML",
+        "document.write",
+        "eval(",
+        "Function(",
+        "setAttribute(\"on",
+        ".src",
+        ".href",
+    ] {
+        assert!(!script.contains(word), "{word}");
+    }
+}

@@ -133,6 +133,7 @@ fn generation(sheet: &mut Sheet<'_>, status: &Status, live: &Live) -> fmt::Resul
     let applied = status.applied_at.map(|at| ([], seconds(at).into()));
     sheet.family(&APPLIED_AT, applied)?;
     sheet.one(&BEHIND, status.behind.is_some().into())?;
+    sheet.one(&TROUBLES, status.troubles.len().into())?;
     sheet.kept(&PUBLISHED_AT, &live.published_at)?;
     let checksum = format!("{:016x}", status.checksum);
     sheet.family(&CHECKSUM, [([checksum.as_str()], Value::Info)])

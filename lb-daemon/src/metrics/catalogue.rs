@@ -103,6 +103,8 @@ metrics! {
         "When the generation in force was applied, seconds of the Unix epoch. Absent: none was";
     BEHIND: Gauge "packet_path_behind" None []
         "1: the packet path is not at the generation in force, and is tried again every second; 0: it is there";
+    TROUBLES: Gauge "troubles" None []
+        "Things that are wrong though the daemon goes on, such as a configuration file that cannot be read; spillway status names them";
     PUBLISHED_AT: Gauge "packet_path_published_timestamp" Seconds []
         "When this daemon last brought the packet path to a plan, seconds of the Unix epoch; 0: it has not yet";
     CHECKSUM: Info "packet_path_checksum" None ["checksum"]

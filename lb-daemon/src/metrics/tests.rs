@@ -101,3 +101,76 @@ fn names_are_those_of_convention() {
         assert!(definition.labels.iter().all(|label| !kept.contains(label)), "{family}");
     }
 }
+
+/// What the dashboard and the alert rules ask for, as they name it.
+const ASKED: [(&str, &str); 2] = [
+    ("alerts.yaml", include_str!("../../../packaging/observability/alerts.yaml")),
+    (
+        "grafana-dashboard.json",
+        include_str!("../../../packaging/observability/grafana-dashboard.json"),
+    ),
+];
+
+#[test]
+fn dashboard_and_alerts_ask_for_metrics_that_there_are() {
+    let mut known: BTreeSet<String> = ALL.iter().map(|definition| definition.sample()).collect();
+    for histogram in ALL.iter().filter(|definition| definition.kind == Kind::Histogram) {
+        let parts = ["bucket", "sum", "count"].map(|it| format!("{}_{it}", histogram.sample()));
+        known.extend(parts);
+    }
+    for (file, text) in ASKED {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let words: Vec<&str> = text.split(|c: char| !is_part(c)).collect();
+        let named: Vec<_> = words.iter().filter(|word| word.starts_with("spillway_")).collect();
+        assert!(named.len() > 10, "{file} asks for {} only", named.len());
+        for name in named {
+            assert!(known.contains(*name), "{file}: there is no {name}");
+        }
+    }
+}
+
+#[test]
+fn dashboard_and_alerts_ask_for_labels_that_there_are() {
+    let verdicts = Verdict::ALL.iter().map(|verdict| verdict.name());
+    let events = lb_common::abi::event::Event::ALL.iter().map(|event| event.name());
+    let values: BTreeMap<&str, BTreeSet<&str>> = [
+        ("verdict", verdicts.collect()),
+        ("event", events.collect()),
+        ("action", ["pass", "drop", "transmit", "redirect"].into()),
+        ("result", ["passed", "failed", "not_made"].into()),
+        ("table", ["exceptions", "udp_flows", "records"].into()),
+        ("role", ["balancer", "receiver"].into()),
+    ]
+    .into();
+    let mut seen = BTreeSet::new();
+    for (file, text) in ASKED {
+        let text = text.replace("\\\"", "\"");
+        for (label, there) in &values {
+            for sign in ["=\"", "!=\""] {
+                for rest in text.split(&format!("{label}{sign}")).skip(1) {
+                    let value = rest.split('"').next().unwrap_or_default();
+                    assert!(there.contains(value), "{file}: {label} is never {value}");
+                    seen.insert(*label);
+                }
+            }
+        }
+    }
+    assert!(seen.is_superset(&["verdict", "event", "action", "result"].into()), "{seen:?}");
+}
+
+#[test]
+fn the_dashboard_is_json_with_its_panels_side_by_side() {
+    let dashboard: serde_json::Value = serde_json::from_str(ASKED[1].1).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let mut cells = BTreeSet::new();
+    for panel in panels {
+        let at = |name: &str| panel["gridPos"][name].as_u64().unwrap();
+        for (x, y) in (0..at("w")).flat_map(|x| (0..at("h")).map(move |y| (x, y))) {
+            let cell = (at("x") + x, at("y") + y);
+            assert!(cell.0 < 24 && cells.insert(cell), "{} covers another", panel["title"]);
+        }
+        let plain = panel["type"] == "row" || panel["targets"][0]["expr"].is_string();
+        assert!(plain, "{} asks for nothing", panel["title"]);
+    }
+    assert!(panels.len() > 15, "{}", panels.len());
+}

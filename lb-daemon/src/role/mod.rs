@@ -82,7 +82,7 @@ async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Fail
 }
 
 /// Shows something there until it is told to stop.
-async fn show(listener: Option<TcpListener>, what: axum::Router, stop: Stop) {
+async fn show(listener: Option<TcpListener>, what: http::Shown, stop: Stop) {
     match listener {
         Some(listener) => http::serve(listener, what, stop).await,
         None => stop.wait().await,

@@ -29,7 +29,7 @@ const MEASURE: &str = "addEventListener('securitypolicyviolation',e=>document.bo
 /// A window as narrow as a phone's: a browser's own is 500 wide at least. What the page inside says of
 /// itself is said outside as well.
 const PHONE: &str = "<!doctype html><body style=\"margin:0\"><iframe id=\"inside\" src=\"/\" \
-    width=\"390\" height=\"6000\" style=\"border:0\"></iframe><script>setInterval(()=>Object.assign(\
+    width=\"390\" height=\"2600\" style=\"border:0\"></iframe><script>setInterval(()=>Object.assign(\
     document.body.dataset,inside.contentDocument.body.dataset),50)</script></body>";
 
 /// Stands between daemon and browser until it goes.

@@ -99,7 +99,12 @@ impl Farm {
         text
     }
 
-    fn pool(&self, name: &str, more: &str, of: impl Fn(&Backend) -> &'static str) -> String {
+    pub(crate) fn pool(
+        &self,
+        name: &str,
+        more: &str,
+        of: impl Fn(&Backend) -> &'static str,
+    ) -> String {
         self.some(name, more, |_| true, of)
     }
 

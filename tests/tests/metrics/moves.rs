@@ -76,8 +76,8 @@ const MOVES: &[(&str, &[&str])] = &[
     ("a listener closes", &["backend_up"]),
     ("another configuration is applied", &["backend_dead", "pool_settling", "group_out_of_home"]),
     (
-        "the daemon starts anew",
-        &["start_timestamp_seconds", "exception_budget_insertions_per_second"],
+        "the daemon starts anew, with a file that is not there",
+        &["start_timestamp_seconds", "exception_budget_insertions_per_second", "troubles"],
     ),
     ("the kernel refuses a write", &["packet_path_behind", "publish_failures"]),
     ("the program is taken off", &["interface_attached"]),
@@ -122,6 +122,7 @@ pub(crate) fn every_metric(sandbox: &Sandbox) -> Result<()> {
     let before = watch.before;
 
     farm.balancer.stop()?;
+    farm.balancer.more.extend(["--apply".into(), "/nowhere.toml".into()]);
     farm.balancer.start()?;
     let mut watch = Watch { farm: &farm, before, moved: BTreeSet::new() };
     let started = |of: &Exposition| of.value("spillway_start_timestamp_seconds", &[]);
@@ -131,7 +132,9 @@ pub(crate) fn every_metric(sandbox: &Sandbox) -> Result<()> {
     };
     let (was, had) = (started(&watch.before), budget(&watch.before));
     let packets = total(&watch.before, "spillway_service_packets_total");
-    watch.until("the daemon starts anew", |now| started(now) > was && budget(now) < had)?;
+    watch.until("the daemon starts anew, with a file that is not there", |now| {
+        started(now) > was && budget(now) < had && now.value("spillway_troubles", &[]) == Some(1.0)
+    })?;
     ensure!(total(&watch.before, "spillway_service_packets_total") >= packets, "they count on");
     refused(&mut watch)?;
     taken_off(&mut watch)?;

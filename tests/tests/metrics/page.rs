@@ -15,16 +15,17 @@ use serde_json::Value;
 use crate::browser::{Between, Look};
 use crate::farm::{FAR, Farm, OVER, STRICT};
 
+const SHOP: u16 = 7005;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-const DESKTOP: Look = Look { name: "desktop", width: 1280, height: 2800, dark: false, path: "/" };
+const DESKTOP: Look = Look { name: "desktop", width: 1280, height: 2000, dark: false, path: "/" };
 const DARK: Look = Look { name: "dark", dark: true, ..DESKTOP };
-const PHONE: Look = Look { name: "phone", width: 500, height: 6000, path: "/phone", ..DESKTOP };
+const PHONE: Look = Look { name: "phone", width: 500, height: 2600, path: "/phone", ..DESKTOP };
 
 pub(crate) fn browser(sandbox: &Sandbox) -> Result<()> {
     let mut farm = Farm::start(sandbox, "page")?;
     guarded(&farm)?;
-    farm.balancer.apply(&farm.configuration(false))?;
+    farm.balancer.apply(&(farm.configuration(false) + &shop(&farm)))?;
     farm.echoes[0] = None;
     let labels = [("pool", "even"), ("backend", "10.1.0.11")];
     until("a listener closes", PATIENCE, || {
@@ -42,6 +43,18 @@ pub(crate) fn browser(sandbox: &Sandbox) -> Result<()> {
     })
 }
 
+/// A pool whose near region takes a part of what comes, the far one another, and nobody the rest.
+fn shop(farm: &Farm) -> String {
+    let groups = "group = [{ region = \"eu\", capacity = \"160/s\" }, \
+                  { region = \"us\", capacity = \"100/s\" }]\n";
+    let vip = Fabric::VIP_V4;
+    farm.pool("shop", groups, |_| "")
+        + &format!(
+            "[[service]]\nname = \"shop\"\naddress = \"{vip}\"\nport = {SHOP}\nprotocol = \"tcp\"\n\
+             pool = \"shop\"\nwhen_full = \"reject\"\n"
+        )
+}
+
 /// Some of everything, all the time.
 fn traffic(farm: &Farm, going: &AtomicBool) -> Result<()> {
     for seed in 0.. {
@@ -50,6 +63,7 @@ fn traffic(farm: &Farm, going: &AtomicBool) -> Result<()> {
         }
         farm.syns(SocketAddrV4::new(FAR, ECHO), seed, 12)?;
         farm.syns(SocketAddrV4::new(Fabric::VIP_V4, ECHO), seed + 10_000, 20)?;
+        farm.syns(SocketAddrV4::new(Fabric::VIP_V4, SHOP), seed + 40_000, 20)?;
         farm.syns(SocketAddrV4::new(Fabric::VIP_V4, OVER), seed + 20_000, 3)?;
         farm.syns(SocketAddrV4::new(Fabric::VIP_V4, STRICT), seed + 30_000, 2)?;
         farm.fabric.client.enter(|| -> Result<()> {
@@ -68,7 +82,7 @@ fn data(farm: &Farm) -> Result<()> {
     let data: Value = serde_json::from_str(&text)?;
     let pools = data["pools"].as_array().context("no pools")?;
     let names: Vec<_> = pools.iter().filter_map(|pool| pool["pool"].as_str()).collect();
-    ensure!(names == ["away", "even", "far", "over", "strict"], "{names:?}");
+    ensure!(names == ["away", "even", "far", "over", "shop", "strict"], "{names:?}");
     let even = &pools[1];
     let members = even["members"].as_array().context("no members")?;
     let refused = members.iter().find(|it| it["address"] == "10.1.0.11").context("no eu1")?;

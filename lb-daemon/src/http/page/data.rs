@@ -31,6 +31,8 @@ pub(in crate::http) struct Data {
     checksum: String,
     /// Why the packet path is not at the generation.
     behind: Option<String>,
+    /// What else is wrong, a line each.
+    troubles: Vec<String>,
     interfaces: Vec<Interface>,
     balancers: u32,
     /// Time that rates are of.
@@ -155,6 +157,11 @@ impl Data {
             started_at: milliseconds(*at - status.uptime),
             checksum: format!("{:016x}", status.checksum),
             behind: status.behind.clone(),
+            troubles: status
+                .troubles
+                .iter()
+                .map(|trouble| format!("{}: {}", trouble.subject, trouble.cause))
+                .collect(),
             interfaces: status
                 .interfaces
                 .iter()

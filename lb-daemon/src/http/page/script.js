@@ -94,8 +94,10 @@ function head() {
     put(cell.querySelector("small"), more);
   });
   put($("where"), (now.region ? "balancer in " + now.region : "balancer") + " · generation " + now.generation);
-  $("behind").hidden = !now.behind;
-  put($("behind"), now.behind ? "The packet path is behind the configuration, and is tried again every second: " + now.behind : "");
+  const wrong = now.troubles.slice();
+  if (now.behind) wrong.unshift("The packet path is behind the configuration, and is tried again every second: " + now.behind);
+  $("behind").hidden = !wrong.length;
+  put($("behind"), wrong.join("\n"));
   const links = now.interfaces.map((i) => i.name + (i.mode ? " (" + i.mode + ")" : " (not attached!)")).join(", ");
   put($("foot"), "spillwayd " + now.version + " · up " + age(now.at - now.started_at) + " · on " + links +
     " · checksum " + now.checksum + (now.balancers > 1 ? " · capacity shared by " + now.balancers : ""));
@@ -113,7 +115,8 @@ function waterfall(lanes, pool) {
   }
   const refused = shown.reduce((a, row) => a + (row.got ? row.got.refused : 0), 0);
   const ends = shown.map((row) => row.from + Math.max(row.took, row.r.limit === null ? 0 : row.r.limit));
-  const most = Math.max(1, from + refused, ...ends) * 1.04;
+  const open = pool.regions.some((r) => r.limit === null);
+  const most = Math.max(1, (from + refused) * (open ? 1.2 : 1), ...ends) * 1.04;
   const at = (value) => (100 * value / most).toFixed(3) + "%";
   shown.forEach((row, i) => { row.next = shown[i + 1]; row.last = i === shown.length - 1; });
   keep(lanes, shown, (row) => row.r.region, (row) => {
@@ -223,7 +226,7 @@ function pools() {
     top.append(make("h2", "", pool.pool), make("span", "quiet"), make("span", "tag"));
     served.append(make("h3", "", "Services"), make("ul"));
     const table = make("table"), titles = make("tr"), body = make("tbody"), thead = make("thead");
-    for (const title of ["Backend", "Region", "State", "Why, and next hop", "Share of packets"]) {
+    for (const title of ["Backend", "Region", "State", "Why, and next hop", "Share of packets, over all pools"]) {
       const cell = make("th", "", title);
       cell.scope = "col";
       titles.append(cell);
@@ -231,7 +234,8 @@ function pools() {
     thead.append(titles);
     table.append(thead, body);
     fold.append(make("summary"), table);
-    fold.open = now.pools.length <= 3 && pool.backends <= 24;
+    // Open at once where it is short, or where something is wrong.
+    fold.open = pool.backends <= 24 && (now.pools.length <= 2 || pool.backends_up < pool.backends);
     fold.addEventListener("toggle", () => { if (fold.open && table.hidden) { wanted = pool.pool; read(); } });
     card.append(top, make("div", "fall"), served, fold);
     return card;
