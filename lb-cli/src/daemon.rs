@@ -5,9 +5,9 @@ use std::{error::Error as _, io, path::PathBuf, time::Duration};
 use hyper_util::rt::TokioIo;
 use lb_daemon::api::convert::FIELD_TRAILER;
 use spillway_proto::v1::{
-    ApplyRequest, ApplyResponse, ExportRequest, ExportResponse, RegionsRequest, RegionsResponse,
-    StatusRequest, StatusResponse, WatchRequest, WatchResponse, objects_client::ObjectsClient,
-    spillway_client::SpillwayClient,
+    ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, ExportRequest,
+    ExportResponse, RegionsRequest, RegionsResponse, StatusRequest, StatusResponse, WatchRequest,
+    WatchResponse, objects_client::ObjectsClient, spillway_client::SpillwayClient,
 };
 use tokio::{net::UnixStream, time::timeout};
 use tonic::{
@@ -81,6 +81,15 @@ impl Daemon {
         request: RegionsRequest,
     ) -> Result<RegionsResponse, Failure> {
         let answer = timeout(PROMPT, self.client.regions(request)).await;
+        self.answer(answer)
+    }
+
+    /// What has become of backends.
+    pub(crate) async fn history(
+        &mut self,
+        request: BackendHistoryRequest,
+    ) -> Result<BackendHistoryResponse, Failure> {
+        let answer = timeout(PROMPT, self.client.backend_history(request)).await;
         self.answer(answer)
     }
 

@@ -1,9 +1,9 @@
 //! The calls of `spillway.v1.Spillway`, each a command.
 
 use spillway_proto::v1::{
-    ApplyRequest, ApplyResponse, ExplainRequest, ExplainResponse, ExportRequest, ExportResponse,
-    RegionsRequest, RegionsResponse, StatsRequest, StatsResponse, StatusRequest, StatusResponse,
-    WatchRequest, spillway_server::Spillway,
+    ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, ExplainRequest,
+    ExplainResponse, ExportRequest, ExportResponse, RegionsRequest, RegionsResponse, StatsRequest,
+    StatsResponse, StatusRequest, StatusResponse, WatchRequest, spillway_server::Spillway,
 };
 use tonic::{Request, Response, Status};
 
@@ -61,6 +61,17 @@ impl Spillway for Api {
     ) -> Result<Response<RegionsResponse>, Status> {
         let pool = Some(request.into_inner().pool).filter(|pool| !pool.is_empty());
         Ok(Response::new((&self.commands.regions(pool).await??).into()))
+    }
+
+    async fn backend_history(
+        &self,
+        request: Request<BackendHistoryRequest>,
+    ) -> Result<Response<BackendHistoryResponse>, Status> {
+        let BackendHistoryRequest { pool, address } = request.into_inner();
+        let address = Some(address).filter(|address| !address.is_empty());
+        let histories = self.commands.history(pool, address).await??;
+        let backends = histories.iter().map(Into::into).collect();
+        Ok(Response::new(BackendHistoryResponse { backends }))
     }
 
     async fn watch(&self, _: Request<WatchRequest>) -> Result<Response<WatchStream>, Status> {

@@ -1,12 +1,14 @@
 //! Everything that can be asked of the daemon. The gRPC API, and every other door there may be,
 //! translates into [`Command`]; [`crate::state`] alone answers.
 
+mod history;
 mod refusal;
 mod regions;
 mod status;
 
 use tokio::sync::{broadcast, mpsc, oneshot};
 
+pub use history::{BackendHistory, StateChange};
 pub use refusal::Refusal;
 pub use regions::{Offer, RegionStatus, Regions};
 pub use status::{BackendStatus, InterfaceStatus, ServiceStatus, SettlingStatus, Status};
@@ -30,6 +32,15 @@ pub enum Command {
     Trouble(oneshot::Sender<Option<String>>),
     /// Say how much is asked of the regions of a pool, or of all pools, and how much they take.
     Regions(Option<String>, oneshot::Sender<Result<Regions, Refusal>>),
+    /// Say what has become of a pool's backends, or of one of them.
+    History {
+        /// Name of the pool.
+        pool: String,
+        /// Address of the backend; `None`: all.
+        address: Option<String>,
+        /// Where the answer goes.
+        reply: oneshot::Sender<Result<Vec<BackendHistory>, Refusal>>,
+    },
     /// Say how everything is, and from then on what changes.
     Watch(oneshot::Sender<Result<Subscription, Refusal>>),
 }
@@ -140,6 +151,18 @@ impl Commands {
         pool: Option<String>,
     ) -> Result<Result<Regions, Refusal>, Stopping> {
         self.ask(|reply| Command::Regions(pool, reply)).await
+    }
+
+    /// See [`Command::History`].
+    ///
+    /// # Errors
+    /// Nobody answers.
+    pub async fn history(
+        &self,
+        pool: String,
+        address: Option<String>,
+    ) -> Result<Result<Vec<BackendHistory>, Refusal>, Stopping> {
+        self.ask(|reply| Command::History { pool, address, reply }).await
     }
 
     /// See [`Command::Watch`].

@@ -37,6 +37,9 @@ pub enum Refusal {
     /// No pool has the name.
     #[error("pool {0}: there is none of this name")]
     NoPool(String),
+    /// The pool has no such backend.
+    #[error("pool {0}: it has no backend {1}")]
+    NoBackend(String, String),
     /// The maps cannot be read.
     #[error("the packet path cannot be read")]
     Unreadable(#[source] ReconcileError),

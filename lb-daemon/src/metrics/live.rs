@@ -1,5 +1,5 @@
 use std::{
-    sync::atomic::AtomicU64,
+    sync::{Arc, atomic::AtomicU64},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -8,6 +8,8 @@ use prometheus_client::metrics::{
     gauge::Gauge,
     histogram::{Histogram, exponential_buckets},
 };
+
+use super::Lateness;
 
 /// What the daemon itself counts while it lives; clones count together.
 #[derive(Clone, Debug)]
@@ -19,6 +21,7 @@ pub struct Live {
     pub(super) failed: Counter,
     pub(super) not_made: Counter,
     pub(super) lateness: Histogram,
+    fine: Arc<Lateness>,
 }
 
 /// What came of a health check.
@@ -47,6 +50,7 @@ impl Default for Live {
             failed: Counter::default(),
             not_made: Counter::default(),
             lateness: durations(),
+            fine: Arc::default(),
         }
     }
 }
@@ -66,6 +70,12 @@ impl Live {
     /// A health check began so much later than planned.
     pub fn late(&self, by: Duration) {
         self.lateness.observe(by.as_secs_f64());
+        self.fine.record(by);
+    }
+
+    /// How late checks began, finer than the metric has it.
+    pub fn lateness(&self) -> &Lateness {
+        &self.fine
     }
 
     /// A health check is over.

@@ -8,6 +8,7 @@ mod balancer;
 mod catalogue;
 mod definition;
 mod groups;
+mod lateness;
 mod live;
 mod receiver;
 mod sheet;
@@ -21,6 +22,7 @@ use prometheus_client::{collector::Collector, encoding::text, registry::Registry
 pub use balancer::Facts;
 pub use catalogue::ALL;
 pub use definition::{Base, Definition, Kind, PREFIX};
+pub use lateness::Lateness;
 pub use live::{Live, Probed};
 pub use receiver::ReceiverFacts;
 

@@ -9,7 +9,7 @@ use std::{
 
 use lb_common::abi::member::MemberState;
 
-use super::{PacketPath, homes::clock};
+use super::{PacketPath, history::History, homes::clock};
 use crate::{
     health::{Health, HealthChange},
     model::{Configuration, Name, Pool, WantedState},
@@ -39,6 +39,8 @@ pub(super) struct Member {
     pub(super) up_since: Option<Instant>,
     /// What the packet path was told of its share of new connections.
     pub(super) ramp: Option<u8>,
+    /// What has become of it.
+    pub(super) history: History,
 }
 
 /// Whose word a state is.
@@ -159,6 +161,7 @@ impl Member {
             last_resort: None,
             up_since: None,
             ramp: None,
+            history: History::default(),
         };
         member.find(there.unwrap_or(MemberState::Dead));
         member
@@ -214,6 +217,7 @@ impl Member {
             self.since = now;
             self.up_since = (state == MemberState::Up).then(clock);
         }
+        self.history.take(now, state, reason, self.judged);
         (self.state, self.reason) = (state, reason.into());
         news
     }

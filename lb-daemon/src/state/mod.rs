@@ -11,6 +11,7 @@
 
 mod apply;
 mod demand;
+mod history;
 mod homes;
 mod listing;
 mod members;

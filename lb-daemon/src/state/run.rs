@@ -133,6 +133,9 @@ impl<P: PacketPath> State<P> {
             Command::Status(reply) => drop(reply.send(self.status())),
             Command::Trouble(reply) => drop(reply.send(self.trouble())),
             Command::Regions(pool, reply) => drop(reply.send(self.regions(pool.as_deref()))),
+            Command::History { pool, address, reply } => {
+                drop(reply.send(self.history(&pool, address.as_deref())));
+            }
             Command::Watch(reply) => drop(reply.send(self.watch())),
         }
     }

@@ -810,6 +810,51 @@ impl ExplainedMemory {
         }
     }
 }
+/// Which backends.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BackendHistoryRequest {
+    /// Name of the pool. Must be set.
+    #[prost(string, tag = "1")]
+    pub pool: ::prost::alloc::string::String,
+    /// Address of the backend. Unset: every backend of the pool.
+    #[prost(string, tag = "2")]
+    pub address: ::prost::alloc::string::String,
+}
+/// What has become of backends.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BackendHistoryResponse {
+    /// By address.
+    #[prost(message, repeated, tag = "1")]
+    pub backends: ::prost::alloc::vec::Vec<BackendHistory>,
+}
+/// What has become of a backend in its pool.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BackendHistory {
+    /// Pool.
+    #[prost(string, tag = "1")]
+    pub pool: ::prost::alloc::string::String,
+    /// Address.
+    #[prost(string, tag = "2")]
+    pub address: ::prost::alloc::string::String,
+    /// Its last changes, at most 16, the newest first: the state it has now. They are kept as long as the
+    /// daemon runs and the pool has the backend.
+    #[prost(message, repeated, tag = "3")]
+    pub changes: ::prost::alloc::vec::Vec<StateChange>,
+}
+/// A state from a moment on.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StateChange {
+    /// When it came.
+    #[prost(message, optional, tag = "1")]
+    pub at: ::core::option::Option<::prost_types::Timestamp>,
+    /// State, as in BackendStatus.
+    #[prost(string, tag = "2")]
+    pub state: ::prost::alloc::string::String,
+    /// Why it came, as in BackendStatus; it names the check that failed. One that stands for other reasons
+    /// later is listed once.
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
+}
 /// What should be in force.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ApplyRequest {
@@ -1629,6 +1674,32 @@ pub mod spillway_client {
                 .insert(GrpcMethod::new("spillway.v1.Spillway", "Explain"));
             self.inner.unary(req, path, codec).await
         }
+        /// The last changes of state of backends, with their reasons. NOT_FOUND: no pool has the name, or it
+        /// has no such backend.
+        pub async fn backend_history(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BackendHistoryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BackendHistoryResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Spillway/BackendHistory",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Spillway", "BackendHistory"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -1693,6 +1764,15 @@ pub mod spillway_server {
             &self,
             request: tonic::Request<super::ExplainRequest>,
         ) -> std::result::Result<tonic::Response<super::ExplainResponse>, tonic::Status>;
+        /// The last changes of state of backends, with their reasons. NOT_FOUND: no pool has the name, or it
+        /// has no such backend.
+        async fn backend_history(
+            &self,
+            request: tonic::Request<super::BackendHistoryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BackendHistoryResponse>,
+            tonic::Status,
+        >;
     }
     /// The balancer's daemon.
     #[derive(Debug)]
@@ -2060,6 +2140,51 @@ pub mod spillway_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ExplainSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Spillway/BackendHistory" => {
+                    #[allow(non_camel_case_types)]
+                    struct BackendHistorySvc<T: Spillway>(pub Arc<T>);
+                    impl<
+                        T: Spillway,
+                    > tonic::server::UnaryService<super::BackendHistoryRequest>
+                    for BackendHistorySvc<T> {
+                        type Response = super::BackendHistoryResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::BackendHistoryRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Spillway>::backend_history(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = BackendHistorySvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

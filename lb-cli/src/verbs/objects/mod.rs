@@ -21,6 +21,7 @@ mod wanted;
 use clap::Subcommand;
 use spillway_proto::v1;
 
+use super::history;
 use crate::{arguments::Options, failure::Failure};
 use kind::Kind;
 
@@ -50,6 +51,8 @@ pub(crate) enum BackendVerb {
     Enable(wanted::Arguments),
     /// Nothing at all; its open connections move
     Disable(wanted::Arguments),
+    /// Print the last changes of state of a pool's backends, and why they came
+    History(history::Arguments),
 }
 
 /// What can be done with a pool.
@@ -98,6 +101,7 @@ impl BackendVerb {
             Self::Drain(arguments) => wanted::run(options, &arguments, v1::WantedState::Drain),
             Self::Enable(arguments) => wanted::run(options, &arguments, v1::WantedState::Active),
             Self::Disable(arguments) => wanted::run(options, &arguments, v1::WantedState::Disabled),
+            Self::History(arguments) => history::run(options, arguments),
         }
     }
 }

@@ -7,8 +7,8 @@ use spillway_proto::v1;
 use super::message::duration;
 use crate::{
     command::{
-        Applied, BackendStatus, Event, Exported, InterfaceStatus, ServiceStatus, SettlingStatus,
-        Status,
+        Applied, BackendHistory, BackendStatus, Event, Exported, InterfaceStatus, ServiceStatus,
+        SettlingStatus, StateChange, Status,
     },
     diff::{Change, Kind},
     troubles::Trouble,
@@ -79,6 +79,21 @@ impl From<&BackendStatus> for v1::BackendStatus {
             next_hop: next_hop.clone(),
             since: Some(timestamp(backend.since)),
             out_of_home: backend.out_of_home,
+        }
+    }
+}
+
+impl From<&BackendHistory> for v1::BackendHistory {
+    fn from(history: &BackendHistory) -> Self {
+        let change = |change: &StateChange| v1::StateChange {
+            at: Some(timestamp(change.at)),
+            state: change.state.name().into(),
+            reason: change.reason.to_string(),
+        };
+        Self {
+            pool: history.pool.to_string(),
+            address: history.address.to_string(),
+            changes: history.changes.iter().map(change).collect(),
         }
     }
 }

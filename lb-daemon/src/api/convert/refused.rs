@@ -53,7 +53,7 @@ impl From<Refusal> for Status {
             Refusal::Exhausted(_) | Refusal::Room(ReconcileError::Full(_)) => {
                 Code::ResourceExhausted
             }
-            Refusal::NoPool(_) => Code::NotFound,
+            Refusal::NoPool(_) | Refusal::NoBackend(..) => Code::NotFound,
             Refusal::Plan(_)
             | Refusal::Room(_)
             | Refusal::Store(_)

@@ -166,3 +166,24 @@ async fn counters_that_cannot_be_read_are_named() {
     let message = status.message();
     assert!(message.starts_with("the counters: ") && message.contains("/bpf/"), "{message}");
 }
+
+#[tokio::test]
+async fn the_history_of_a_backend_says_what_became_of_it_and_when() {
+    let daemon = Daemon::start();
+    let mut client = daemon.client().await;
+    client.apply(apply(configuration())).await.unwrap();
+    daemon.judge("10.0.0.1", true).await;
+    let (pool, address) = ("web".to_owned(), "10.0.0.1".to_owned());
+    let asked = v1::BackendHistoryRequest { pool, address };
+    let told = client.backend_history(asked.clone()).await.unwrap().into_inner().backends;
+    let [history] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((&*history.pool, &*history.address), ("web", "10.0.0.1"));
+    let states: Vec<_> = history.changes.iter().map(|change| &*change.state).collect();
+    assert_eq!(states, ["up", "dead"]);
+    let at: Vec<_> = history.changes.iter().map(|change| change.at.unwrap()).collect();
+    assert!(at[0].seconds >= at[1].seconds && at[1].seconds > 1_700_000_000, "{at:?}");
+    let nowhere = v1::BackendHistoryRequest { address: "10.9.9.9".into(), ..asked };
+    let status = client.backend_history(nowhere).await.unwrap_err();
+    let message = "pool web: it has no backend 10.9.9.9";
+    assert_eq!((status.code(), status.message()), (Code::NotFound, message));
+}

@@ -222,3 +222,54 @@ async fn without_checks_what_is_drained_is_unfit_and_comes_back_at_once() {
     daemon.apply(&unchecked(WEB)).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), Up);
 }
+
+#[tokio::test]
+async fn the_last_changes_are_kept_with_their_reasons() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    let history = async |address: Option<&str>| {
+        let asked = daemon.running.commands.history("web".into(), address.map(Into::into));
+        let told = asked.await.unwrap().unwrap();
+        let of = |each: &crate::command::BackendHistory| -> Vec<_> {
+            each.changes.iter().map(|c| (c.state, c.reason.to_string())).collect()
+        };
+        told.iter().map(|each| (each.address.to_string(), of(each))).collect::<Vec<_>>()
+    };
+    let said = |state, reason: &str| (state, reason.to_owned());
+    let (one, two) = ("10.0.0.1", "10.0.0.2");
+    assert_eq!(
+        history(None).await,
+        [one, two].map(|each| (each.to_owned(), vec![said(Dead, "not checked yet")]))
+    );
+    // Its first word says why it is dead; another reason later is no other state.
+    daemon.judge("web", one, Failing, "check tcp: timed out").await;
+    daemon.judge("web", one, Failing, "check tcp: connection refused").await;
+    daemon.judge("web", one, Passing, "all checks pass").await;
+    daemon.judge("web", one, Failing, "check tcp: connection refused").await;
+    daemon.judge("web", one, Failing, "check tcp: timed out").await;
+    let expected = vec![
+        said(Unfit, "check tcp: connection refused"),
+        said(Up, "all checks pass"),
+        said(Dead, "check tcp: timed out (takes nothing until it passes)"),
+    ];
+    assert_eq!(history(Some(one)).await, [(one.to_owned(), expected)]);
+    // A configuration that keeps the backend keeps them; there are 16 at most.
+    daemon.apply(&drained()).await.unwrap();
+    for _ in 0..20 {
+        daemon.judge("web", one, Passing, "all checks pass").await;
+        daemon.judge("web", one, Silent, "check tcp: timed out").await;
+    }
+    let [(_, changes)] = &history(Some(one)).await[..] else { panic!("it is one") };
+    let turns = [said(Dead, "check tcp: timed out"), said(Unfit, "drained")];
+    assert_eq!(*changes, turns.into_iter().cycle().take(16).collect::<Vec<_>>());
+
+    let refused = async |pool: &str, address: &str| {
+        let asked = daemon.running.commands.history(pool.into(), Some(address.into()));
+        asked.await.unwrap().unwrap_err().to_string()
+    };
+    assert_eq!(refused("none", one).await, "pool none: there is none of this name");
+    for address in ["10.0.0.9", "x"] {
+        let expected = format!("pool web: it has no backend {address}");
+        assert_eq!(refused("web", address).await, expected);
+    }
+}

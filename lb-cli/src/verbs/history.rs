@@ -1,0 +1,133 @@
+//! `spillway backend history`: what has become of backends, and why.
+
+use std::time::{Duration, SystemTime};
+
+use clap::Args;
+use serde::Serialize;
+use spillway_proto::v1;
+
+use crate::{
+    arguments::Options,
+    daemon::{Daemon, converse},
+    failure::Failure,
+    output::{Grid, Report, age, print, whole_seconds},
+};
+
+/// Which backends.
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    /// Pool
+    pool: String,
+    /// Backend; without it all of the pool
+    address: Option<String>,
+}
+
+/// The answer.
+#[derive(Serialize)]
+struct History {
+    backends: Vec<Backend>,
+}
+
+#[derive(Serialize)]
+struct Backend {
+    pool: String,
+    address: String,
+    changes: Vec<Change>,
+}
+
+#[derive(Serialize)]
+struct Change {
+    at: Option<String>,
+    state: String,
+    reason: String,
+    /// How long the state held, or has held.
+    #[serde(skip)]
+    held: Option<Duration>,
+}
+
+/// Asks the daemon and prints.
+///
+/// # Errors
+/// The daemon does not answer, or knows no such pool or backend.
+pub(crate) fn run(options: Options, arguments: Arguments) -> Result<(), Failure> {
+    let Arguments { pool, address } = arguments;
+    let request = v1::BackendHistoryRequest { pool, address: address.unwrap_or_default() };
+    let answer = converse(async { Daemon::open(options.socket).await?.history(request).await })?;
+    print(&History::new(answer, SystemTime::now()), options.output)
+}
+
+impl History {
+    /// The answer as of `now`.
+    fn new(answer: v1::BackendHistoryResponse, now: SystemTime) -> Self {
+        let backends = answer.backends.into_iter().map(|backend| Backend::new(backend, now));
+        Self { backends: backends.collect() }
+    }
+}
+
+impl Backend {
+    fn new(backend: v1::BackendHistory, now: SystemTime) -> Self {
+        let mut until = now;
+        let change = |change: v1::StateChange| {
+            let came = change.at.and_then(|at| SystemTime::try_from(at).ok());
+            let held = came.map(|came| until.duration_since(came).unwrap_or_default());
+            until = came.unwrap_or(until);
+            let at = change.at.map(|at| at.to_string());
+            Change { at, state: change.state, reason: change.reason, held }
+        };
+        let changes = backend.changes.into_iter().map(change).collect();
+        Self { pool: backend.pool, address: backend.address, changes }
+    }
+}
+
+impl Report for History {
+    fn table(&self) -> String {
+        let mut grid = Grid::new(["BACKEND", "SINCE", "FOR", "STATE", "WHY"]);
+        for backend in &self.backends {
+            for change in &backend.changes {
+                grid.row([
+                    backend.address.clone(),
+                    change.at.as_deref().map_or_else(|| "-".into(), whole_seconds),
+                    change.held.map_or_else(|| "-".into(), age),
+                    change.state.clone(),
+                    change.reason.clone(),
+                ]);
+            }
+        }
+        grid.lines()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> History {
+        let change = |seconds, state: &str, reason: &str| v1::StateChange {
+            at: Some(prost_types::Timestamp { seconds, nanos: 250_000_000 }),
+            state: state.into(),
+            reason: reason.into(),
+        };
+        let changes = vec![
+            change(1_000_090, "up", "all checks pass"),
+            change(1_000_000, "unfit", "check web: connection refused"),
+        ];
+        let backend =
+            v1::BackendHistory { pool: "web".into(), address: "10.0.0.1".into(), changes };
+        let now = SystemTime::UNIX_EPOCH + Duration::from_millis(1_000_095_250);
+        History::new(v1::BackendHistoryResponse { backends: vec![backend] }, now)
+    }
+
+    #[test]
+    fn each_change_says_since_when_for_how_long_and_why() {
+        assert_eq!(
+            example().table(),
+            "\
+BACKEND   SINCE                 FOR     STATE  WHY
+10.0.0.1  1970-01-12T13:48:10Z  5s      up     all checks pass
+10.0.0.1  1970-01-12T13:46:40Z  1m 30s  unfit  check web: connection refused
+"
+        );
+        let json = serde_json::to_value(example()).unwrap();
+        assert_eq!(json["backends"][0]["changes"][1]["at"], "1970-01-12T13:46:40.250Z");
+    }
+}
