@@ -17,6 +17,7 @@ use tonic::{
 use tower::service_fn;
 
 use crate::{
+    arguments::Options,
     exit::Exit,
     failure::{Failure, describe},
 };
@@ -40,7 +41,8 @@ impl Daemon {
     ///
     /// # Errors
     /// Nothing answers there, or the user may not ask.
-    pub(crate) async fn open(socket: PathBuf) -> Result<Self, Failure> {
+    pub(crate) async fn open(options: &Options) -> Result<Self, Failure> {
+        let socket = options.socket.clone();
         let stream =
             UnixStream::connect(&socket).await.map_err(|error| unreachable(&socket, &error))?;
         let mut stream = Some(TokioIo::new(stream));

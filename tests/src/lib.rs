@@ -45,3 +45,4 @@ pub mod statistics;
 pub mod syns;
 pub mod topology;
 pub mod traffic;
+pub mod transcript;

@@ -37,7 +37,7 @@ pub(crate) fn run(options: Options, arguments: Arguments) -> Result<(), Failure>
     let Arguments { file, dry_run, expect_generation } = arguments;
     let file = File::read(&file)?;
     let changes = converse(async {
-        file.apply(&mut Daemon::open(options.socket).await?, dry_run, expect_generation).await
+        file.apply(&mut Daemon::open(&options).await?, dry_run, expect_generation).await
     })?;
     print(&changes, options.output)
 }

@@ -38,7 +38,7 @@ struct Differences {
 pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<Exit, Failure> {
     let file = File::read(&arguments.file)?;
     let Changes { generation, changes, .. } =
-        converse(async { file.apply(&mut Daemon::open(options.socket).await?, true, None).await })?;
+        converse(async { file.apply(&mut Daemon::open(&options).await?, true, None).await })?;
     let different = !changes.is_empty();
     print(&Differences { generation, different, changes, file: file.name }, options.output)?;
     Ok(if different { Exit::Different } else { Exit::Success })

@@ -40,8 +40,8 @@ struct Draft {
 /// The editor fails, what it leaves is no configuration, or the daemon refuses or does not answer.
 /// What was written is then kept, and the failure names the file.
 pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure> {
-    let Options { output, socket, .. } = options;
-    let answer = converse(async { Daemon::open(socket.clone()).await?.export().await })?;
+    let output = options.output;
+    let answer = converse(async { Daemon::open(&options).await?.export().await })?;
     let exported = Exported::new(answer)?;
     let before = exported.table();
     let draft = Draft::new(&before, exported.generation)?;
@@ -55,7 +55,7 @@ pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure
     }
     let applied = File::new(draft.path.display().to_string(), after).and_then(|file| {
         converse(async {
-            let mut daemon = Daemon::open(socket).await?;
+            let mut daemon = Daemon::open(&options).await?;
             file.apply(&mut daemon, arguments.dry_run, Some(draft.generation)).await
         })
     });

@@ -26,7 +26,7 @@ pub(super) struct Exported {
 /// # Errors
 /// The daemon does not answer.
 pub(crate) fn run(options: Options) -> Result<(), Failure> {
-    let answer = converse(async { Daemon::open(options.socket).await?.export().await })?;
+    let answer = converse(async { Daemon::open(&options).await?.export().await })?;
     print(&Exported::new(answer)?, options.output)
 }
 

@@ -74,7 +74,7 @@ struct Service {
 /// # Errors
 /// The daemon does not answer.
 pub(crate) fn run(options: Options) -> Result<(), Failure> {
-    let status = converse(async { Daemon::open(options.socket).await?.status().await })?;
+    let status = converse(async { Daemon::open(&options).await?.status().await })?;
     print(&Status::new(status, SystemTime::now()), options.output)
 }
 

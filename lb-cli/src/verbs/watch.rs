@@ -40,7 +40,7 @@ enum Event {
 /// The daemon does not answer, or went away.
 pub(crate) fn run(options: Options) -> Result<(), Failure> {
     converse(async {
-        let mut daemon = Daemon::open(options.socket).await?;
+        let mut daemon = Daemon::open(&options).await?;
         let mut events = daemon.watch().await?;
         loop {
             let message = events.message().await.map_err(|status| daemon.failure(&status))?;

@@ -209,6 +209,18 @@ impl Balancer {
         Ok(out)
     }
 
+    /// A shell that runs a script, in which `spillway` is ours and asks this daemon.
+    pub fn shell(&self, script: &str) -> Command {
+        let mut command = self.node.command("sh");
+        let programs = self.binaries.spillway.parent().map(|path| path.display().to_string());
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}:{path}", programs.unwrap_or_default()));
+        command.env("SPILLWAY_SOCKET", &self.socket).env("SPILLWAY_BPFFS", &self.bpffs);
+        command.env("SPILLWAY_STATE_DIR", &self.state).env("TMPDIR", self.node.directory());
+        command.env_remove("VISUAL").args(["-c", script]);
+        command
+    }
+
     /// `spillway` with these arguments, to be run.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.node.command(&self.binaries.spillway);

@@ -32,7 +32,7 @@ pub(super) fn run<K: Kind>(options: Options, arguments: &Arguments<K>) -> Result
     let pool = pool_of_new(source)?;
     let sent = source.read(None)?;
     let done = converse(async {
-        let mut daemon = Daemon::open(options.socket).await?;
+        let mut daemon = Daemon::open(&options).await?;
         let id = sent.id(pool);
         let object = sent.edit.object.clone();
         let create =

@@ -37,7 +37,7 @@ pub(super) fn run<K: Kind>(options: Options, arguments: &Arguments<K>) -> Result
         dry_run: *dry_run,
     };
     let changes = converse(async {
-        let mut daemon = Daemon::open(options.socket).await?;
+        let mut daemon = Daemon::open(&options).await?;
         let id = find(&mut daemon, which).await?;
         let deleted = daemon.objects(async |client| K::delete(client, id.clone(), how).await).await;
         let (generation, changes) = advise::<K, _>(&mut daemon, &id, deleted).await?;

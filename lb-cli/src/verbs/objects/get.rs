@@ -21,7 +21,7 @@ pub(crate) struct Arguments<K: Kind> {
 /// There is none of the name, or the daemon does not answer.
 pub(super) fn run<K: Kind>(options: Options, arguments: &Arguments<K>) -> Result<(), Failure> {
     let got = converse(async {
-        let mut daemon = Daemon::open(options.socket).await?;
+        let mut daemon = Daemon::open(&options).await?;
         let id = find(&mut daemon, &arguments.which).await?;
         let got = daemon.objects(async |client| K::get(client, id.clone()).await).await;
         Got::new(advise::<K, _>(&mut daemon, &id, got).await?)

@@ -30,7 +30,7 @@ pub(super) fn run<K: Kind>(options: Options, arguments: &Arguments<K>) -> Result
         InPool::Unsaid | InPool::Never => String::new(),
     };
     let listed = converse(async {
-        let mut daemon = Daemon::open(options.socket).await?;
+        let mut daemon = Daemon::open(&options).await?;
         let id = Id { pool: pool.clone(), name: String::new() };
         let listed = daemon.objects(async |client| K::list(client, pool).await).await;
         let (generation, answers) = advise::<K, _>(&mut daemon, &id, listed).await?;

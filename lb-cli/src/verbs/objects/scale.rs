@@ -78,7 +78,7 @@ impl Which for OfRegion {
 pub(super) fn run(options: Options, which: &impl Which, scaler: f64) -> Result<(), Failure> {
     let groups = which.groups();
     let changes = converse(async {
-        let mut daemon = Daemon::open(options.socket).await?;
+        let mut daemon = Daemon::open(&options).await?;
         let mut tries = 1;
         loop {
             match once(&mut daemon, &groups, scaler).await {

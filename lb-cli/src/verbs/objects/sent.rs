@@ -80,7 +80,8 @@ impl<K: Kind> Sent<K> {
         let place = field.and_then(|(_, field)| document::place(text, field));
         let Some((line, column)) = place else { return failure };
         let message = format!("{file}: line {line}, column {column}: {}", failure.message);
-        Failure { message, ..failure }
+        // It is no flag that is to be corrected.
+        Failure { message, field: None, ..failure }
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) fn run<K: Kind>(options: Options, arguments: &Arguments<K>) -> Result
         false => Some(given(arguments, None)?),
     };
     let done = converse(async {
-        let mut daemon = Daemon::open(options.socket).await?;
+        let mut daemon = Daemon::open(&options).await?;
         let again = early.is_none() && arguments.etag.is_none();
         let mut tries = 1;
         loop {

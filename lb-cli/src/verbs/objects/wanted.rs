@@ -40,7 +40,7 @@ pub(super) fn run(
 ) -> Result<(), Failure> {
     let Arguments { which, etag, dry_run } = arguments;
     let done = converse(async {
-        let mut daemon = Daemon::open(options.socket).await?;
+        let mut daemon = Daemon::open(&options).await?;
         let id = find(&mut daemon, which).await?;
         let backend = v1::Backend {
             address: id.name.clone(),

@@ -103,8 +103,7 @@ fn look(options: &Options, arguments: &Arguments) -> Result<Look, Failure> {
 
 fn ask(options: &Options, arguments: &Arguments) -> Told {
     let pool = arguments.pool.clone().unwrap_or_default();
-    let socket = options.socket.clone();
-    converse(async { Daemon::open(socket).await?.regions(v1::RegionsRequest { pool }).await })
+    converse(async { Daemon::open(options).await?.regions(v1::RegionsRequest { pool }).await })
         .map_err(|failure| failure.message)
 }
 
