@@ -24,8 +24,8 @@ pub fn of_document(text: &str) -> Vec<Step> {
     blocks.flat_map(|block| steps(block.split("```").next().unwrap_or_default())).collect()
 }
 
-/// The steps of a text.
-pub fn steps(text: &str) -> Vec<Step> {
+/// The steps of a block.
+fn steps(text: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for line in text.lines() {
         if let Some(command) = line.strip_prefix("$ ") {

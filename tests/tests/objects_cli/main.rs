@@ -14,7 +14,7 @@ use lb_tests::transcript;
 use serde_json::{Value, json};
 
 const DOCUMENT: &str = include_str!("../../../docs/cli.md");
-const MISTAKES: &str = include_str!("mistakes.txt");
+const MISTAKES: &str = include_str!("mistakes.md");
 
 /// What the mistakes are made with.
 const CONFIGURATION: &str = r#"
@@ -111,7 +111,10 @@ fn document(sandbox: &Sandbox) -> Result<()> {
     let wanted =
         [(Some("10.1.0.11"), Some(1)), (Some("10.1.0.12"), Some(4)), (Some("10.2.0.11"), Some(1))];
     ensure!(weights == wanted, "{exported}");
-    ensure!(pool["group"] == json!([{"region": "eu", "capacity": "10000/s"}]), "{exported}");
+    ensure!(
+        pool["group"] == json!([{"region": "eu", "capacity": "10000/s", "scaler": 1.0}]),
+        "{exported}"
+    );
     Ok(())
 }
 
@@ -119,7 +122,7 @@ fn mistakes(sandbox: &Sandbox) -> Result<()> {
     let (_fabric, balancer) = balancer(sandbox, "mistakes")?;
     balancer.apply(CONFIGURATION)?;
     let before = balancer.ask(&["export"])?;
-    let steps = transcript::steps(MISTAKES);
+    let steps = transcript::of_document(MISTAKES);
     for step in &steps {
         ensure!(step.status != 0 && step.stdout.is_empty(), "{step:?} is no mistake");
     }
