@@ -35,6 +35,9 @@ pub(crate) struct PoolFields {
     /// How long open connections stay after a change of home [left out: 10m]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     settle_time: Option<Duration>,
+    /// How long a backend that comes up takes to its whole share [left out: no time]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    slow_start: Option<Duration>,
     /// New connections that a region takes, over all balancers, as eu=10000/s; eu= for unset
     #[arg(long, value_name = "REGION=RATE,…", value_delimiter = ',', value_parser = capacity)]
     capacity: Vec<OfRegion>,
@@ -127,6 +130,7 @@ impl Fields<v1::Pool> for PoolFields {
             pool.panic_threshold_percent = percent;
         });
         edit.set("settle_time", self.settle_time.as_ref(), |p, time| p.settle_time = Some(time));
+        edit.set("slow_start", self.slow_start.as_ref(), |p, time| p.slow_start = Some(time));
         if self.wants_current() {
             let groups = current.map(|pool| pool.groups.clone()).unwrap_or_default();
             edit.set("groups", Some(&self.groups(groups)), |pool, groups| pool.groups = groups);
@@ -166,6 +170,7 @@ impl Kind for v1::Pool {
         ("PREFERRED", |p| cell(&p["preferred_regions"])),
         ("PANIC %", |p| cell(&p["panic_threshold_percent"])),
         ("SETTLE TIME", |p| cell(&p["settle_time"])),
+        ("SLOW START", |p| cell(&p["slow_start"])),
     ];
     type Filter = All;
     type One = Name;
