@@ -52,7 +52,7 @@ struct Change {
 pub(crate) fn run(options: Options, arguments: Arguments) -> Result<(), Failure> {
     let Arguments { pool, address } = arguments;
     let request = v1::BackendHistoryRequest { pool, address: address.unwrap_or_default() };
-    let answer = converse(async { Daemon::open(options.socket).await?.history(request).await })?;
+    let answer = converse(async { Daemon::open(&options).await?.history(request).await })?;
     print(&History::new(answer, SystemTime::now()), options.output)
 }
 
