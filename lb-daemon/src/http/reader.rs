@@ -1,4 +1,5 @@
 use std::{
+    collections::HashMap,
     fmt,
     sync::{Arc, OnceLock},
     time::{Duration, Instant, SystemTime},
@@ -13,9 +14,10 @@ use tokio::{
 
 use crate::{
     causes,
-    command::{Commands, Refusal, Stopping},
+    command::{BackendHistory, Commands, Refusal, Stopping},
     dataplane::MapsError,
     metrics::{self, Facts, Live},
+    model::Name,
     stats::Source,
 };
 
@@ -47,6 +49,8 @@ struct Last {
 pub(super) struct Seen {
     pub(super) facts: Arc<Facts>,
     metrics: OnceLock<Bytes>,
+    /// What has become of the backends of pools that somebody asked for.
+    histories: Mutex<HashMap<Name, Arc<Vec<BackendHistory>>>>,
 }
 
 /// Why nothing can be shown.
@@ -86,10 +90,28 @@ impl Reader {
         }
         let began = Instant::now();
         let facts = timeout(PATIENCE, self.read()).await.map_err(|_| Unseen::Busy)??;
-        let seen = Arc::new(Seen { facts: Arc::new(facts), metrics: OnceLock::new() });
+        let (metrics, histories) = (OnceLock::new(), Mutex::default());
+        let seen = Arc::new(Seen { facts: Arc::new(facts), metrics, histories });
         let stands = (began.elapsed() * STANDS).min(LONGEST);
         *last = Some(Last { seen: seen.clone(), until: Instant::now() + stands });
         Ok(seen)
+    }
+
+    /// What has become of a pool's backends, asked once for all who see the same. Of a pool that went
+    /// meanwhile: nothing.
+    pub(super) async fn history(
+        &self,
+        seen: &Seen,
+        pool: &Name,
+    ) -> Result<Arc<Vec<BackendHistory>>, Stopping> {
+        let mut histories = seen.histories.lock().await;
+        if let Some(there) = histories.get(pool) {
+            return Ok(there.clone());
+        }
+        let asked = self.commands.history(pool.to_string(), None).await?;
+        let history = Arc::new(asked.unwrap_or_default());
+        histories.insert(pool.clone(), history.clone());
+        Ok(history)
     }
 
     async fn read(&self) -> Result<Facts, Unseen> {

@@ -26,12 +26,9 @@ pub(crate) fn browser(sandbox: &Sandbox) -> Result<()> {
     let mut farm = Farm::start(sandbox, "page")?;
     guarded(&farm)?;
     farm.balancer.apply(&(farm.configuration(false) + &shop(&farm)))?;
+    up(&farm, 1.0)?;
     farm.echoes[0] = None;
-    let labels = [("pool", "even"), ("backend", "10.1.0.11")];
-    until("a listener closes", PATIENCE, || {
-        let now = scrape(&farm.fabric.balancer)?;
-        Ok((now.value("spillway_backend_up", &labels) == Some(0.0)).then_some(()))
-    })?;
+    up(&farm, 0.0)?;
     data(&farm)?;
     let going = AtomicBool::new(true);
     std::thread::scope(|scope| {
@@ -40,6 +37,15 @@ pub(crate) fn browser(sandbox: &Sandbox) -> Result<()> {
         going.store(false, Ordering::Relaxed);
         traffic.join().ok().context("traffic")??;
         looked
+    })
+}
+
+/// Waits until the first backend is up, or is not.
+fn up(farm: &Farm, wanted: f64) -> Result<()> {
+    let labels = [("pool", "even"), ("backend", "10.1.0.11")];
+    until("the first backend is as wanted", PATIENCE, || {
+        let now = scrape(&farm.fabric.balancer)?;
+        Ok((now.value("spillway_backend_up", &labels) == Some(wanted)).then_some(()))
     })
 }
 
@@ -88,6 +94,9 @@ fn data(farm: &Farm) -> Result<()> {
     let refused = members.iter().find(|it| it["address"] == "10.1.0.11").context("no eu1")?;
     ensure!(refused["state"] == "unfit", "{refused}");
     ensure!(refused["reason"] == "check open: connection refused", "{refused}");
+    let states: Vec<_> = refused["history"].as_array().context("no history")?.iter().collect();
+    ensure!(states[0]["state"] == "unfit" && states[0]["reason"] == refused["reason"], "{refused}");
+    ensure!(states[1]["state"] == "up" && states[1]["reason"] == "all checks pass", "{refused}");
     ensure!((&even["backends"], &even["backends_up"]) == (&6.into(), &5.into()), "{even}");
     let regions: Vec<_> = even["regions"].as_array().context("no regions")?.iter().collect();
     ensure!(regions[0]["region"] == "eu" && regions[1]["region"] == "us", "{even}");
@@ -142,6 +151,7 @@ fn look(farm: &Farm) -> Result<()> {
         // What a backend provoked is text, and did nothing.
         has("check open: &lt;img src=x onerror=")?;
         lacks("<img")?;
+        has(" ago up: all checks pass</li>")?;
         has("<title>Spillway</title>")?;
         lacks("data-refused")?;
         lacks("data-error")?;

@@ -37,11 +37,14 @@ pub(crate) fn scrape_thousand(sandbox: &Sandbox) -> Result<()> {
     let scraped = begun.elapsed();
     ensure!(head.starts_with("HTTP/1.1 200 "), "{head}\n{body}");
     let begun = Instant::now();
+    get(&fabric.balancer, "/metrics")?;
+    let again = begun.elapsed();
+    let begun = Instant::now();
     let (_, page) = get(&fabric.balancer, "/data.json")?;
     let shown = begun.elapsed();
     harness::note(format!(
         "{SERVICES} services x {BACKENDS} backends: applied in {applied:.2?}; /metrics {} KiB in \
-         {scraped:.2?}; /data.json without backends {} KiB in {shown:.2?}",
+         {scraped:.2?}, then in {again:.2?}; /data.json without backends {} KiB in {shown:.2?}",
         body.len() / 1024,
         page.len() / 1024
     ));

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::{
     capacity::{self, Capacity, Rates},
-    command::{BackendStatus, RegionStatus},
+    command::{BackendHistory, BackendStatus, RegionStatus, StateChange},
     metrics::Facts,
     model::Name,
     stats::{EventStats, ServiceStats, Table, Traffic, VerdictStats, sentence},
@@ -111,8 +111,17 @@ struct Member {
     next_hop_resolved: bool,
     out_of_home: bool,
     since: u64,
+    /// Its last changes, the newest first, which is what holds now.
+    history: Vec<Change>,
     #[serde(flatten)]
     traffic: Traffic,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Change {
+    at: u64,
+    state: &'static str,
+    reason: String,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -174,6 +183,34 @@ impl Data {
             tables: stats.remembered.tables.clone(),
             events: stats.remembered.events.clone(),
         }
+    }
+}
+
+impl Data {
+    /// Pools whose backends are told.
+    pub(super) fn told(&self) -> Vec<Name> {
+        let told = self.pools.iter().filter(|pool| pool.members.is_some());
+        told.filter_map(|pool| Name::new(&pool.pool).ok()).collect()
+    }
+
+    /// Adds what has become of a pool's backends.
+    pub(super) fn remember(&mut self, histories: &[BackendHistory]) {
+        let Some(first) = histories.first() else { return };
+        let mut pools = self.pools.iter_mut().filter(|pool| pool.pool == first.pool.as_str());
+        let Some(members) = pools.find_map(|pool| pool.members.as_mut()) else { return };
+        let of: HashMap<String, &[StateChange]> =
+            histories.iter().map(|it| (it.address.to_string(), &*it.changes)).collect();
+        for member in members {
+            let changes = of.get(&member.address).copied().unwrap_or_default();
+            member.history = changes.iter().map(Into::into).collect();
+        }
+    }
+}
+
+impl From<&StateChange> for Change {
+    fn from(change: &StateChange) -> Self {
+        let (at, state) = (milliseconds(change.at), change.state.name());
+        Self { at, state, reason: change.reason.to_string() }
     }
 }
 
@@ -248,6 +285,7 @@ impl Member {
             next_hop_resolved: backend.next_hop.is_ok(),
             out_of_home: backend.out_of_home,
             since: milliseconds(backend.since),
+            history: Vec::new(),
             traffic: traffic.get(address.as_str()).copied().unwrap_or_default(),
             address,
         }

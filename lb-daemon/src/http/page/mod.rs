@@ -53,5 +53,9 @@ pub(super) async fn data(
     Query(wanted): Query<Wanted>,
 ) -> Result<Json<Data>, Unseen> {
     let seen = reader.seen().await?;
-    Ok(Json(Data::new(&seen.facts, wanted.pool.as_deref())))
+    let mut data = Data::new(&seen.facts, wanted.pool.as_deref());
+    for pool in data.told() {
+        data.remember(&reader.history(&seen, &pool).await?);
+    }
+    Ok(Json(data))
 }

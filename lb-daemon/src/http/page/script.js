@@ -206,8 +206,8 @@ function members(card, pool) {
     put(state, m.state);
     put(since, "for " + age(now.at - m.since));
     put(reason, m.reason + (m.out_of_home ? " (out of home)" : ""));
-    const changes = m.history || [];
-    keep(past, changes, (c) => c.at + c.state, () => make("li"), (item, c) => put(item, age(now.at - c.at) + " ago " + c.state + ": " + c.reason));
+    // The newest is what is said above.
+    keep(past, m.history.slice(1, 6), (c) => c.at + c.state, () => make("li"), (item, c) => put(item, age(now.at - c.at) + " ago " + c.state + ": " + c.reason));
     put(hop, m.next_hop_resolved ? "via " + m.next_hop : "no next hop: " + m.next_hop);
     const mine = rates.get(m.address), part = total && mine !== null ? mine / total : null;
     const bar = line.children[4].firstChild;
