@@ -12,6 +12,7 @@ use crate::{
     command::InterfaceStatus,
     dataplane::{Attached, Interface},
     ids::Named,
+    memory::TableMemory,
     model::Name,
     next_hop::NextHop,
     plan::Plan,
@@ -34,7 +35,7 @@ impl Packets {
 }
 
 impl PacketPath for Packets {
-    fn check(&self, plan: &Plan) -> Result<(), ReconcileError> {
+    fn check(&self, plan: &Plan) -> Result<TableMemory, ReconcileError> {
         self.reconciler.check(plan)
     }
 

@@ -84,7 +84,7 @@ impl File {
         let request = v1::ApplyRequest { configuration, dry_run, expected_generation };
         let answer = daemon.apply(request).await;
         let answer = answer.map_err(|failure| located(failure, &self.name, &self.text))?;
-        Ok(Changes::new(answer.generation, dry_run, answer.changes))
+        Ok(Changes::new(answer.generation, dry_run, answer.changes).with(answer.memory))
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
     use crate::output::Report as _;
 
     fn applied(answer: v1::ApplyResponse, dry_run: bool) -> Changes {
-        Changes::new(answer.generation, dry_run, answer.changes)
+        Changes::new(answer.generation, dry_run, answer.changes).with(answer.memory)
     }
 
     fn answer() -> v1::ApplyResponse {
@@ -115,6 +115,7 @@ mod tests {
         };
         v1::ApplyResponse {
             generation: 5,
+            memory: None,
             changes: vec![
                 change(Kind::Added, "service shop", &[], 0),
                 change(Kind::Removed, "region us", &[], 0),
@@ -141,7 +142,18 @@ generation 5 is in force: 3 changes
     fn a_dry_run_and_an_equal_configuration_say_that_nothing_was_changed() {
         let dry = applied(answer(), true).table();
         assert!(dry.starts_with("dry run: generation 5 stays in force; it would be 3 changes\n"));
-        let same = v1::ApplyResponse { generation: 5, changes: Vec::new() };
+        let mut with_memory = answer();
+        with_memory.memory = Some(v1::MapMemory {
+            needed_bytes: 3 << 19,
+            peak_bytes: 2 << 20,
+            limit_bytes: Some(1 << 30),
+            maps: Vec::new(),
+        });
+        let dry = applied(with_memory, true).table();
+        let line = "\nthe maps would take 1.5 MiB of kernel memory, 2 MiB until it has settled; \
+                    limit 1 GiB\n+ service shop\n";
+        assert!(dry.contains(line), "{dry}");
+        let same = v1::ApplyResponse { generation: 5, ..Default::default() };
         assert_eq!(applied(same, false).table(), "generation 5 stays in force: nothing differs\n");
     }
 

@@ -1,5 +1,6 @@
 //! What a generation changed, as everything that changes something prints it, and `watch`.
 
+use lb_daemon::memory::Bytes;
 use serde::Serialize;
 use spillway_proto::v1::{self, change::Kind};
 
@@ -53,12 +54,36 @@ pub(crate) struct Changes {
     pub(super) generation: u64,
     dry_run: bool,
     pub(super) changes: Vec<Change>,
+    /// Kernel memory of the maps, where the daemon says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<Memory>,
+}
+
+/// Bytes.
+#[derive(Serialize)]
+struct Memory {
+    needed: u64,
+    /// While tables from before the change are there.
+    peak: u64,
+    /// `null`: none.
+    limit: Option<u64>,
 }
 
 impl Changes {
     /// The answer's generation and changes.
     pub(crate) fn new(generation: u64, dry_run: bool, changes: Vec<v1::Change>) -> Self {
-        Self { generation, dry_run, changes: changes.into_iter().map(Change::from).collect() }
+        let changes = changes.into_iter().map(Change::from).collect();
+        Self { generation, dry_run, changes, memory: None }
+    }
+
+    /// The same with what the maps take.
+    pub(crate) fn with(self, memory: Option<v1::MapMemory>) -> Self {
+        let memory = memory.map(|memory| Memory {
+            needed: memory.needed_bytes,
+            peak: memory.peak_bytes,
+            limit: memory.limit_bytes,
+        });
+        Self { memory, ..self }
     }
 }
 
@@ -73,6 +98,20 @@ impl Report for Changes {
             }
             (false, false) => format!("generation {generation} is in force: {changes}\n"),
         };
-        head + &self.changes.iter().map(Change::lines).collect::<String>()
+        let memory = self.memory.as_ref().filter(|_| self.dry_run).map(Memory::line);
+        let changes = self.changes.iter().map(Change::lines);
+        [head].into_iter().chain(memory).chain(changes).collect()
+    }
+}
+
+impl Memory {
+    /// `the maps would take 72.5 MiB of kernel memory, 73.1 MiB until it has settled; limit 1 GiB`
+    fn line(&self) -> String {
+        let until = match self.peak {
+            peak if peak > self.needed => format!(", {} until it has settled", Bytes(peak)),
+            _ => String::new(),
+        };
+        let limit = self.limit.map(|limit| format!("; limit {}", Bytes(limit))).unwrap_or_default();
+        format!("the maps would take {} of kernel memory{until}{limit}\n", Bytes(self.needed))
     }
 }

@@ -13,7 +13,7 @@ pub use refusal::Refusal;
 pub use regions::{Offer, RegionStatus, Regions};
 pub use status::{BackendStatus, InterfaceStatus, ServiceStatus, SettlingStatus, Status};
 
-use crate::{diff::Change, model::Configuration};
+use crate::{diff::Change, memory::Memory, model::Configuration};
 
 /// Commands that may wait while one is carried out.
 const WAITING: usize = 64;
@@ -63,6 +63,8 @@ pub struct Applied {
     pub generation: u64,
     /// What changed, or would.
     pub changes: Vec<Change>,
+    /// What its maps take; `None`: nothing changes.
+    pub memory: Option<Memory>,
 }
 
 /// The configuration in force.

@@ -1,4 +1,6 @@
-use crate::{ids::Exhausted, plan::PlanError, reconcile::ReconcileError, store::StoreError};
+use crate::{
+    ids::Exhausted, memory::Memory, plan::PlanError, reconcile::ReconcileError, store::StoreError,
+};
 
 /// Why a valid command was not, or not wholly, carried out.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +22,10 @@ pub enum Refusal {
     /// The packet path has no room. Nothing changed.
     #[error("the packet path cannot take it")]
     Room(#[source] ReconcileError),
+    /// The maps would take more memory than they may. Nothing changed.
+    #[error("the maps would take {} bytes, more than the {} of --map-memory-limit{}",
+        .0.peak, .0.limit.unwrap_or_default(), settled(.0))]
+    Memory(Box<Memory>),
     /// The store cannot be written. Nothing changed.
     #[error("nothing was changed, for the store cannot take it")]
     Store(#[from] StoreError),
@@ -43,4 +49,12 @@ pub enum Refusal {
     /// The maps cannot be read.
     #[error("the packet path cannot be read")]
     Unreadable(#[source] ReconcileError),
+}
+
+fn settled(memory: &Memory) -> String {
+    let fits = memory.limit.is_some_and(|limit| memory.needed <= limit);
+    match fits {
+        true => format!("; {} once earlier tables are gone", memory.needed),
+        false => String::new(),
+    }
 }

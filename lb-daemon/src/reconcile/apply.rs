@@ -1,6 +1,12 @@
 //! Bringing the maps to a plan, in the order that never lets a packet see half of it.
 
-use std::{collections::HashSet, net::IpAddr, num::NonZero, sync::Arc, thread};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    net::IpAddr,
+    num::NonZero,
+    sync::Arc,
+    thread,
+};
 
 use lb_common::abi::{
     backend::Backend,
@@ -22,6 +28,7 @@ use crate::{
     causes,
     dataplane::{MapsError, NewTable, TableName},
     maglev::TableSpec,
+    memory::TableMemory,
     plan::{Plan, PlannedBackend},
 };
 
@@ -87,12 +94,21 @@ impl Reconciler {
         Ok(applied)
     }
 
-    /// Whether there is room for a plan, and its numbers are free: changes nothing.
+    /// Whether there is room for a plan, and its numbers are free, and what its tables take beside
+    /// those that are there: changes nothing.
     ///
     /// # Errors
     /// As [`Self::apply`] would, but for what only the kernel knows.
-    pub fn check(&self, plan: &Plan) -> Result<(), ReconcileError> {
-        self.change_to(plan).map(drop)
+    pub fn check(&self, plan: &Plan) -> Result<TableMemory, ReconcileError> {
+        self.change_to(plan)?;
+        // A table that is there and is of the plan keeps its place; what is of no group of the plan
+        // goes, now or when what home meant before is forgotten.
+        let planned: BTreeSet<_> = plan.tables.keys().map(|id| TableName::of(*id)).collect();
+        let there: BTreeMap<_, _> = (self.published.groups.values())
+            .filter(|group| group.table.is_none_or(|name| !planned.contains(&name)))
+            .map(|group| (group.group.head.table, group.group.head.slots))
+            .collect();
+        Ok(TableMemory::of(plan.tables.values().map(|table| table.slots()), there.into_values()))
     }
 
     fn change_to(&self, plan: &Plan) -> Result<Change, ReconcileError> {

@@ -11,6 +11,7 @@ use crate::{
     api::DEFAULT_SOCKET,
     dataplane::{self, AllowLists, DEFAULT_BPFFS, Options, Prefix, Rooms},
     directory::DEFAULT_STATE_DIRECTORY,
+    memory::Bytes,
     model::Name,
     plan::Sources,
 };
@@ -70,6 +71,10 @@ pub(super) struct BalancerArguments {
     /// Serve a status page for browsers at --http as well, read-only
     #[arg(long, requires = "http")]
     pub(super) status_page: bool,
+    /// Most kernel memory that all maps may take, as 512MiB or 2GiB; a configuration that needs more
+    /// is refused [default: no limit]
+    #[arg(long, value_name = "BYTES")]
+    pub(super) map_memory_limit: Option<Bytes>,
     /// Configuration to put in force at the start and at SIGHUP, a TOML file
     #[arg(long, value_name = "FILE")]
     pub(super) apply: Option<PathBuf>,

@@ -11,9 +11,10 @@ use crate::{
     api::{self, Socket},
     causes,
     command::Commands,
-    dataplane::Dataplane,
+    dataplane::{self, Dataplane},
     health::Prober,
     http,
+    memory::{Budget, Bytes},
     metrics::Live,
     net::{self, NextHops},
     packets::Packets,
@@ -63,7 +64,9 @@ pub(super) async fn run(
     };
     let live = Live::default();
     let troubles = Troubles::default();
+    let map_memory = map_memory(&options.bpffs, arguments.map_memory_limit)?;
     let settings = Settings {
+        map_memory,
         region: arguments.region,
         sources,
         state_directory: arguments.state_dir,
@@ -133,6 +136,22 @@ pub(super) async fn run(
     let _ = gate_thread.join();
     let _ = feeding.await;
     end
+}
+
+/// What the maps take as they are, within the limit.
+fn map_memory(bpffs: &Path, limit: Option<Bytes>) -> Result<Budget, Failure> {
+    let made = dataplane::map_memory(bpffs).map_err(|error| Failure::of("maps", &error))?;
+    let all = made.iter().map(|(_, bytes)| bytes).sum();
+    match limit {
+        Some(limit) if all > limit.0 => {
+            let (all, message) = (Bytes(all), "more than --map-memory-limit");
+            Err(Failure::new(format!(
+                "maps: take {all} without any configuration, {message} {limit}"
+            ))
+            .hint("raise the limit; or detach, and give fewer --exceptions and --udp-flows"))
+        }
+        limit => Ok(Budget { made, limit: limit.map(|limit| limit.0) }),
+    }
 }
 
 /// What to answer on: what the service manager hands over, or a socket of our own, whose file goes

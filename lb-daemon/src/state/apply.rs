@@ -21,14 +21,19 @@ impl<P: PacketPath> State<P> {
         configuration.hash_key = configuration.hash_key.filter(|key| *key != self.store.hash_key());
         let changes = diff::between(self.configuration(), &configuration, &diff::owners);
         if changes.is_empty() {
-            return Ok(Applied { generation: current, changes });
+            return Ok(Applied { generation: current, changes, memory: None });
         }
         let ids = self.ids.next(&configuration, &self.rests, Instant::now())?;
         let absences = self.absences_in(&configuration, clock());
         let plan = self.plan_of(&configuration, &ids, &absences)?;
-        self.path.check(&plan).map_err(Refusal::Room)?;
+        let tables = self.path.check(&plan).map_err(Refusal::Room)?;
+        let memory = self.settings.map_memory.with(&tables);
+        if memory.exceeds() {
+            return Err(Refusal::Memory(memory.into()));
+        }
+        let memory = Some(memory);
         if dry_run {
-            return Ok(Applied { generation: current, changes });
+            return Ok(Applied { generation: current, changes, memory });
         }
 
         let number = current + 1;
@@ -46,7 +51,7 @@ impl<P: PacketPath> State<P> {
         self.plan = Some(plan);
         self.write_directory();
         let brought = self.bring_along();
-        let applied = Applied { generation: number, changes };
+        let applied = Applied { generation: number, changes, memory };
         self.announce(Event::Generation(applied.clone()));
         self.configured(&configuration);
         tracing::info!(generation = number, changes = applied.changes.len(), "applied");

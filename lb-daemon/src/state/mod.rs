@@ -43,6 +43,7 @@ pub use sensors::Sensors;
 use crate::{
     command::{Event, Offer},
     ids::{Ids, Rests},
+    memory::Budget,
     metrics::Live,
     model::{Configuration, Name},
     next_hop::NextHop,
@@ -66,6 +67,8 @@ pub struct Settings {
     pub sources: Sources,
     /// Where the names of numbers are written for the command line.
     pub state_directory: PathBuf,
+    /// What the maps take and may take.
+    pub map_memory: Budget,
     /// What is wrong elsewhere in the daemon.
     pub troubles: Troubles,
     /// Where what it publishes is counted.

@@ -9,6 +9,7 @@ use crate::{
     capacity::Reading,
     command::InterfaceStatus,
     ids::Named,
+    memory::TableMemory,
     model::Name,
     next_hop::NextHop,
     plan::Plan,
@@ -17,11 +18,11 @@ use crate::{
 
 /// What the state needs of the packet path; [`crate::reconcile::Reconciler`] has the contracts.
 pub trait PacketPath: Send {
-    /// Whether a plan could be applied; changes nothing.
+    /// Whether a plan could be applied, and what its tables take; changes nothing.
     ///
     /// # Errors
     /// It could not.
-    fn check(&self, plan: &Plan) -> Result<(), ReconcileError>;
+    fn check(&self, plan: &Plan) -> Result<TableMemory, ReconcileError>;
 
     /// Brings packets to a plan.
     ///

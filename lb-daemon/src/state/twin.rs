@@ -16,6 +16,7 @@ use crate::{
     capacity::{Member, Reading, Share},
     command::InterfaceStatus,
     ids::Named,
+    memory::TableMemory,
     model::Name,
     next_hop::NextHop,
     plan::{Plan, PlannedMember, PlannedPool},
@@ -101,8 +102,17 @@ fn refused() -> ReconcileError {
 }
 
 impl PacketPath for Twin {
-    fn check(&self, _: &Plan) -> Result<(), ReconcileError> {
-        if self.content().full { Err(refused()) } else { Ok(()) }
+    fn check(&self, plan: &Plan) -> Result<TableMemory, ReconcileError> {
+        let content = self.content();
+        let slots =
+            |plan: &Plan| plan.tables.values().map(|table| table.slots()).collect::<Vec<_>>();
+        let gone = content.plan.tables.iter().filter(|(id, _)| !plan.tables.contains_key(id));
+        let gone = gone.map(|(_, table)| table.slots());
+        if content.full {
+            Err(refused())
+        } else {
+            Ok(TableMemory::of(slots(plan).into_iter(), gone))
+        }
     }
 
     fn apply(&mut self, plan: &Plan) -> Result<Applied, ReconcileError> {

@@ -877,6 +877,36 @@ pub struct ApplyResponse {
     /// What changed, or would change; empty when nothing does (the generation then stays).
     #[prost(message, repeated, tag = "2")]
     pub changes: ::prost::alloc::vec::Vec<Change>,
+    /// Kernel memory that the maps take with it, or would. Unset: nothing changes.
+    #[prost(message, optional, tag = "3")]
+    pub memory: ::core::option::Option<MapMemory>,
+}
+/// Kernel memory of the packet path's maps, bytes. All but the tables is as it was made at the daemon's
+/// first start, whatever is configured.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct MapMemory {
+    /// All maps, once what was before has gone.
+    #[prost(uint64, tag = "1")]
+    pub needed_bytes: u64,
+    /// All maps until then: tables from before the change are there as well, as long as it settles.
+    #[prost(uint64, tag = "2")]
+    pub peak_bytes: u64,
+    /// Most that they may take; more is refused with RESOURCE_EXHAUSTED. Unset: no limit.
+    #[prost(uint64, optional, tag = "3")]
+    pub limit_bytes: ::core::option::Option<u64>,
+    /// Each map, with the tables of the configuration.
+    #[prost(message, repeated, tag = "4")]
+    pub maps: ::prost::alloc::vec::Vec<MapBytes>,
+}
+/// A map's memory.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MapBytes {
+    /// Name.
+    #[prost(string, tag = "1")]
+    pub map: ::prost::alloc::string::String,
+    /// Its bytes.
+    #[prost(uint64, tag = "2")]
+    pub bytes: u64,
 }
 /// One object that differs.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1506,8 +1536,8 @@ pub mod spillway_client {
         /// Replaces the whole configuration as one generation. It is on disk and in the packet path before
         /// the answer. INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field"
         /// has its path, as in "services\[2\].port". ABORTED: expected_generation is not the current one.
-        /// RESOURCE_EXHAUSTED: the packet path has no room for it, or too many numbers are at rest after
-        /// other changes; nothing changed. INTERNAL: the message says what failed, and whether the
+        /// RESOURCE_EXHAUSTED: the packet path has no room for it, its maps would take more memory than they
+        /// may, or too many numbers are at rest after other changes; nothing changed. INTERNAL: the message says what failed, and whether the
         /// generation is in force all the same.
         pub async fn apply(
             &mut self,
@@ -1718,8 +1748,8 @@ pub mod spillway_server {
         /// Replaces the whole configuration as one generation. It is on disk and in the packet path before
         /// the answer. INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field"
         /// has its path, as in "services\[2\].port". ABORTED: expected_generation is not the current one.
-        /// RESOURCE_EXHAUSTED: the packet path has no room for it, or too many numbers are at rest after
-        /// other changes; nothing changed. INTERNAL: the message says what failed, and whether the
+        /// RESOURCE_EXHAUSTED: the packet path has no room for it, its maps would take more memory than they
+        /// may, or too many numbers are at rest after other changes; nothing changed. INTERNAL: the message says what failed, and whether the
         /// generation is in force all the same.
         async fn apply(
             &self,

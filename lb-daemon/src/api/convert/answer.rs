@@ -11,12 +11,17 @@ use crate::{
         SettlingStatus, StateChange, Status,
     },
     diff::{Change, Kind},
+    memory::Memory,
     troubles::Trouble,
 };
 
 impl From<&Applied> for v1::ApplyResponse {
     fn from(applied: &Applied) -> Self {
-        Self { generation: applied.generation, changes: changes(&applied.changes) }
+        Self {
+            generation: applied.generation,
+            changes: changes(&applied.changes),
+            memory: applied.memory.as_ref().map(memory),
+        }
     }
 }
 
@@ -129,7 +134,7 @@ impl From<&Status> for v1::WatchResponse {
 impl From<&Event> for v1::WatchResponse {
     fn from(event: &Event) -> Self {
         let event = match event {
-            Event::Generation(Applied { generation, changes: list }) => {
+            Event::Generation(Applied { generation, changes: list, memory: _ }) => {
                 let (generation, changes) = (*generation, changes(list));
                 v1::watch_response::Event::Generation(v1::GenerationChange { generation, changes })
             }
@@ -137,6 +142,16 @@ impl From<&Event> for v1::WatchResponse {
             Event::Region(status) => v1::watch_response::Event::Region(status.into()),
         };
         Self { event: Some(event) }
+    }
+}
+
+fn memory(memory: &Memory) -> v1::MapMemory {
+    let bytes = |(map, bytes): &(String, u64)| v1::MapBytes { map: map.clone(), bytes: *bytes };
+    v1::MapMemory {
+        needed_bytes: memory.needed,
+        peak_bytes: memory.peak,
+        limit_bytes: memory.limit,
+        maps: memory.maps.iter().map(bytes).collect(),
     }
 }
 

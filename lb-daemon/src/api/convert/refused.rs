@@ -50,7 +50,7 @@ impl From<Refusal> for Status {
     fn from(refusal: Refusal) -> Self {
         let code = match &refusal {
             Refusal::Conflict { .. } => Code::Aborted,
-            Refusal::Exhausted(_) | Refusal::Room(ReconcileError::Full(_)) => {
+            Refusal::Exhausted(_) | Refusal::Memory(_) | Refusal::Room(ReconcileError::Full(_)) => {
                 Code::ResourceExhausted
             }
             Refusal::NoPool(_) | Refusal::NoBackend(..) => Code::NotFound,

@@ -1,5 +1,6 @@
 mod calls;
 mod explaining;
+mod memory;
 mod objects;
 mod reflection;
 mod regions;
@@ -24,6 +25,7 @@ use crate::{
     command::Commands,
     document::Document,
     health::{Health, HealthChange, Target},
+    memory::Budget,
     model::Name,
     net::NextHopChange,
     state::{Ended, Inbox, Sensors, Settings, State, twin::Twin},
@@ -48,6 +50,10 @@ struct Daemon {
 
 impl Daemon {
     fn start() -> Self {
+        Self::with(Budget::default())
+    }
+
+    fn with(map_memory: Budget) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run/spillwayd.sock");
         let packets = Twin::default();
@@ -57,7 +63,8 @@ impl Daemon {
         let (next_hops, resolved) = mpsc::channel(16);
         let sensors = Sensors::default();
         let targets = sensors.targets.subscribe();
-        let settings = Settings { state_directory: directory.path().into(), ..Settings::default() };
+        let state_directory = directory.path().into();
+        let settings = Settings { state_directory, map_memory, ..Settings::default() };
         let store = Store::open(directory.path()).unwrap();
         let state = State::start(settings, store, packets.clone(), sensors).unwrap();
         let inbox = Inbox { health: heard, next_hops: resolved, commands: asked };
