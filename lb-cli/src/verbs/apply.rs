@@ -116,6 +116,7 @@ mod tests {
         v1::ApplyResponse {
             generation: 5,
             memory: None,
+            movements: Vec::new(),
             changes: vec![
                 change(Kind::Added, "service shop", &[], 0),
                 change(Kind::Removed, "region us", &[], 0),

@@ -13,7 +13,11 @@ pub use refusal::Refusal;
 pub use regions::{Offer, RegionStatus, Regions};
 pub use status::{BackendStatus, InterfaceStatus, ServiceStatus, SettlingStatus, Status};
 
-use crate::{diff::Change, memory::Memory, model::Configuration};
+use crate::{
+    diff::{Change, Movement},
+    memory::Memory,
+    model::Configuration,
+};
 
 /// Commands that may wait while one is carried out.
 const WAITING: usize = 64;
@@ -57,12 +61,14 @@ pub struct Apply {
 }
 
 /// What is in force now.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Applied {
     /// The generation in force; under a dry run the one before.
     pub generation: u64,
     /// What changed, or would.
     pub changes: Vec<Change>,
+    /// What becomes of open connections that do not just stay.
+    pub movements: Vec<Movement>,
     /// What its maps take; `None`: nothing changes.
     pub memory: Option<Memory>,
 }

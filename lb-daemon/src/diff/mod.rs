@@ -1,6 +1,7 @@
 //! What changes from one configuration to the next, as people ask it.
 
 mod fields;
+mod movement;
 mod tables;
 
 use std::{
@@ -9,6 +10,7 @@ use std::{
 };
 
 use crate::model::{Configuration, Pool};
+pub use movement::{Effect, Movement, movements};
 pub use tables::{Owners, owners};
 
 /// One object that differs.

@@ -21,7 +21,8 @@ impl<P: PacketPath> State<P> {
         configuration.hash_key = configuration.hash_key.filter(|key| *key != self.store.hash_key());
         let changes = diff::between(self.configuration(), &configuration, &diff::owners);
         if changes.is_empty() {
-            return Ok(Applied { generation: current, changes, memory: None });
+            let (movements, memory) = (Vec::new(), None);
+            return Ok(Applied { generation: current, changes, movements, memory });
         }
         let ids = self.ids.next(&configuration, &self.rests, Instant::now())?;
         let absences = self.absences_in(&configuration, clock());
@@ -32,8 +33,10 @@ impl<P: PacketPath> State<P> {
             return Err(Refusal::Memory(memory.into()));
         }
         let memory = Some(memory);
+        let own = self.settings.region.as_ref();
+        let movements = diff::movements(self.configuration(), &configuration, own, &diff::owners);
         if dry_run {
-            return Ok(Applied { generation: current, changes, memory });
+            return Ok(Applied { generation: current, changes, movements, memory });
         }
 
         let number = current + 1;
@@ -51,7 +54,7 @@ impl<P: PacketPath> State<P> {
         self.plan = Some(plan);
         self.write_directory();
         let brought = self.bring_along();
-        let applied = Applied { generation: number, changes, memory };
+        let applied = Applied { generation: number, changes, movements, memory };
         self.announce(Event::Generation(applied.clone()));
         self.configured(&configuration);
         tracing::info!(generation = number, changes = applied.changes.len(), "applied");

@@ -880,6 +880,75 @@ pub struct ApplyResponse {
     /// Kernel memory that the maps take with it, or would. Unset: nothing changes.
     #[prost(message, optional, tag = "3")]
     pub memory: ::core::option::Option<MapMemory>,
+    /// What becomes of open connections, or would. Objects whose connections all stay are left out; empty:
+    /// no open connection moves.
+    #[prost(message, repeated, tag = "4")]
+    pub movements: ::prost::alloc::vec::Vec<Movement>,
+}
+/// What becomes of open connections, by the tables alone: health is ignored. How many are open is not
+/// known, as the packet path keeps nothing of those at home.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Movement {
+    /// Whose: "service web", "pool web", "pool web: backend 10.0.0.1".
+    #[prost(string, tag = "1")]
+    pub object: ::prost::alloc::string::String,
+    /// What becomes of them.
+    #[prost(enumeration = "movement::Effect", tag = "2")]
+    pub effect: i32,
+    /// Share of its open connections at home that it is, 0 to 1.
+    #[prost(double, tag = "3")]
+    pub share: f64,
+}
+/// Nested message and enum types in `Movement`.
+pub mod movement {
+    /// What becomes of them.
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum Effect {
+        /// Never sent.
+        Unspecified = 0,
+        /// They stay for the settle time of the pool; those that send nothing in its last third may be reset
+        /// then.
+        Settle = 1,
+        /// They go to another backend at once, which resets TCP.
+        AtOnce = 2,
+        /// They are not balanced any more.
+        End = 3,
+    }
+    impl Effect {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Unspecified => "EFFECT_UNSPECIFIED",
+                Self::Settle => "EFFECT_SETTLE",
+                Self::AtOnce => "EFFECT_AT_ONCE",
+                Self::End => "EFFECT_END",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "EFFECT_UNSPECIFIED" => Some(Self::Unspecified),
+                "EFFECT_SETTLE" => Some(Self::Settle),
+                "EFFECT_AT_ONCE" => Some(Self::AtOnce),
+                "EFFECT_END" => Some(Self::End),
+                _ => None,
+            }
+        }
+    }
 }
 /// Kernel memory of the packet path's maps, bytes. All but the tables is as it was made at the daemon's
 /// first start, whatever is configured.

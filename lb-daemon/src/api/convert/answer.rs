@@ -10,7 +10,7 @@ use crate::{
         Applied, BackendHistory, BackendStatus, Event, Exported, InterfaceStatus, ServiceStatus,
         SettlingStatus, StateChange, Status,
     },
-    diff::{Change, Kind},
+    diff::{Change, Effect, Kind, Movement},
     memory::Memory,
     troubles::Trouble,
 };
@@ -21,6 +21,7 @@ impl From<&Applied> for v1::ApplyResponse {
             generation: applied.generation,
             changes: changes(&applied.changes),
             memory: applied.memory.as_ref().map(memory),
+            movements: applied.movements.iter().map(movement).collect(),
         }
     }
 }
@@ -134,7 +135,7 @@ impl From<&Status> for v1::WatchResponse {
 impl From<&Event> for v1::WatchResponse {
     fn from(event: &Event) -> Self {
         let event = match event {
-            Event::Generation(Applied { generation, changes: list, memory: _ }) => {
+            Event::Generation(Applied { generation, changes: list, .. }) => {
                 let (generation, changes) = (*generation, changes(list));
                 v1::watch_response::Event::Generation(v1::GenerationChange { generation, changes })
             }
@@ -143,6 +144,15 @@ impl From<&Event> for v1::WatchResponse {
         };
         Self { event: Some(event) }
     }
+}
+
+fn movement(movement: &Movement) -> v1::Movement {
+    let effect = match movement.effect {
+        Effect::Settle => v1::movement::Effect::Settle,
+        Effect::AtOnce => v1::movement::Effect::AtOnce,
+        Effect::End => v1::movement::Effect::End,
+    };
+    v1::Movement { object: movement.object.clone(), effect: effect.into(), share: movement.share }
 }
 
 fn memory(memory: &Memory) -> v1::MapMemory {
