@@ -10,7 +10,11 @@ mod tests;
 
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
 
-use clap::{CommandFactory, FromArgMatches, Parser, parser::ValueSource};
+use clap::{
+    CommandFactory, FromArgMatches, Parser,
+    error::{ContextKind, ContextValue, ErrorKind},
+    parser::ValueSource,
+};
 
 use super::{Failure, arguments::Arguments};
 use file::File;
@@ -59,8 +63,9 @@ impl Settings {
                 }
             }
         }
-        let matches =
-            Arguments::command().try_get_matches_from(&line).map_err(Unusable::CommandLine)?;
+        let file = given.get_one::<PathBuf>("config");
+        let matches = Arguments::command().try_get_matches_from(&line);
+        let matches = matches.map_err(|error| unset(error, file))?;
         let arguments = Arguments::from_arg_matches(&matches).map_err(Unusable::CommandLine)?;
         Ok(Self { arguments, told: Told(merge::told(&matches)) })
     }
@@ -78,9 +83,30 @@ impl Told {
     }
 }
 
+/// What must be set and is not, said of the file that it is to be set in.
+fn unset(error: clap::Error, file: Option<&PathBuf>) -> Unusable {
+    let missing = match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::MissingRequiredArgument, Some(ContextValue::Strings(flags))) => flags,
+        _ => return Unusable::CommandLine(error),
+    };
+    let Some(file) = file else { return Unusable::CommandLine(error) };
+    let name = |flag: &String| {
+        let name = flag.split(' ').next().unwrap_or_default();
+        name.trim_start_matches('-').to_owned()
+    };
+    let names: Vec<_> = missing.iter().map(name).collect();
+    let (file, is_are) = (file.display(), if names.len() == 1 { "is" } else { "are" });
+    let failure = Failure::new(format!("{file}: {} {is_are} not set", names.join(", ")));
+    let first = names.first().map(String::as_str).unwrap_or_default();
+    Unusable::File(failure.hint(format!(
+        "set {} in {file}, as `{first} = [\"…\"]`",
+        if names.len() == 1 { "it" } else { "them" }
+    )))
+}
+
 fn wrong(line: &[OsString]) -> clap::Error {
     match Arguments::try_parse_from(line) {
         Err(error) => error,
-        Ok(_) => Arguments::command().error(clap::error::ErrorKind::MissingSubcommand, "no role"),
+        Ok(_) => Arguments::command().error(ErrorKind::MissingSubcommand, "no role"),
     }
 }
