@@ -104,6 +104,11 @@ pub(crate) enum Verb {
     Detach(crate::verbs::detach::Arguments),
     /// Print every verdict a packet can get, with its meaning
     Verdicts,
+    /// Print a shell's completions of this command line
+    Completions(crate::verbs::manual::Completions),
+    /// Write the manual, a page for each command
+    #[command(hide = true)]
+    Man(crate::verbs::manual::Man),
 }
 
 #[cfg(test)]

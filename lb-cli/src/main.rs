@@ -55,6 +55,8 @@ fn run(Arguments { options, verb }: Arguments) -> Result<Exit, Failure> {
         Verb::Explain(arguments) => verbs::explain::run(&options, &arguments),
         Verb::Detach(arguments) => verbs::detach::run(&options, &arguments),
         Verb::Verdicts => verbs::verdicts::run(&options),
+        Verb::Completions(arguments) => verbs::manual::completions(&arguments),
+        Verb::Man(arguments) => verbs::manual::man(&arguments),
     };
     done.map(|()| Exit::Success)
 }

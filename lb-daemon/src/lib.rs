@@ -16,6 +16,7 @@ pub mod homes;
 pub mod http;
 pub mod ids;
 pub mod maglev;
+pub mod manual;
 pub mod memory;
 pub mod metrics;
 pub mod model;

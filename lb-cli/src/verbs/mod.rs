@@ -9,6 +9,7 @@ pub(crate) mod edit;
 pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod history;
+pub(crate) mod manual;
 pub(crate) mod objects;
 pub(crate) mod regions;
 pub(crate) mod stats;

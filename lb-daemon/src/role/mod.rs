@@ -2,6 +2,7 @@
 
 mod arguments;
 mod balancer;
+mod documents;
 mod end;
 mod failure;
 mod log;
@@ -30,6 +31,9 @@ use settings::{Settings, Unusable};
 /// go on, which it says in one sentence; 2: the command line or the settings file is wrong.
 pub fn main() -> ExitCode {
     let line: Vec<_> = env::args_os().collect();
+    if let Some(written) = documents::run(&line) {
+        return ended(written);
+    }
     let settings = match Settings::read(&line) {
         Ok(settings) => settings,
         Err(Unusable::CommandLine(error)) => error.exit(),
@@ -39,7 +43,11 @@ pub fn main() -> ExitCode {
         }
     };
     log::start();
-    match run(line, settings) {
+    ended(run(line, settings))
+}
+
+fn ended(end: Result<(), Failure>) -> ExitCode {
+    match end {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("{failure}");
