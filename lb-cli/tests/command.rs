@@ -226,3 +226,26 @@ fn the_help_fits_eighty_columns() {
     }
     assert!(Path::new(env!("CARGO_BIN_EXE_spillway")).ends_with("spillway"));
 }
+
+#[test]
+fn every_command_that_help_shows_has_a_page_and_completions() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = || Command::new(env!("CARGO_BIN_EXE_spillway"));
+    assert!(program().arg("man").arg(directory.path()).status().unwrap().success());
+    let help = program().arg("--help").output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let verbs = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let verbs = verbs.take_while(|line| !line.is_empty()).filter(|line| !line.starts_with("    "));
+    let verbs: Vec<_> = verbs.filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(verbs.contains(&"apply") && verbs.len() > 5, "{help}");
+    let bash = program().args(["completions", "bash"]).output().unwrap();
+    let bash = String::from_utf8(bash.stdout).unwrap();
+    for verb in verbs.iter().filter(|verb| **verb != "help") {
+        let page = directory.path().join(format!("spillway-{verb}.1"));
+        let text = std::fs::read_to_string(&page).unwrap_or_else(|e| panic!("{verb}: {e}"));
+        assert!(text.contains(&format!("spillway\\-{verb}")), "{verb}: {text}");
+        assert!(bash.contains(&format!("spillway__subcmd__{verb})")), "{verb} is not completed");
+    }
+    // What help hides has none.
+    assert!(!directory.path().join("spillway-man.1").exists());
+}

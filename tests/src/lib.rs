@@ -30,6 +30,7 @@
 
 pub mod bench;
 pub mod capture;
+pub mod container;
 pub mod daemon;
 pub mod exposition;
 pub mod harness;

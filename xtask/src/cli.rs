@@ -18,6 +18,8 @@ pub(crate) enum Verb {
     Setup(SetupArgs),
     /// Build the packet programs and the host programs
     Build(BuildArgs),
+    /// A Debian package and a tarball, in target/package
+    Package(PackageArgs),
     /// Real daemon, real CLI, real HTTP traffic through namespaces on this machine
     Demo(DemoArgs),
     /// Everything that proves the project
@@ -46,6 +48,13 @@ pub(crate) struct BuildArgs {
 }
 
 #[derive(Args)]
+pub(crate) struct PackageArgs {
+    /// Version of the packages [default: the tree's]
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) version: Option<String>,
+}
+
+#[derive(Args)]
 pub(crate) struct DemoArgs {
     /// Only list what is missing, install nothing
     #[arg(long)]
@@ -64,8 +73,8 @@ pub(crate) struct TestArgs {
     /// Series of Debian's kernel that the packet programs are tried on in QEMU
     #[arg(long, default_value = "6.1", value_name = "SERIES")]
     pub(crate) kernel: String,
-    /// Names of steps (fmt, clippy, clippy-bpf, deny, build, unit, root, mutants), or parts of names
-    /// of tests; nothing runs everything
+    /// Names of steps (fmt, clippy, clippy-bpf, deny, build, unit, root, mutants, package), or parts
+    /// of names of tests; nothing runs everything
     pub(crate) filter: Vec<String>,
 }
 

@@ -10,6 +10,7 @@ mod cargo;
 mod cli;
 mod demo;
 mod hold;
+mod package;
 mod process;
 mod programs;
 mod proto;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     let outcome = match verb {
         Verb::Setup(args) => setup::run(&args),
         Verb::Build(args) => build::run(&args),
+        Verb::Package(args) => package::run(&args),
         Verb::Demo(args) => demo::run(&args),
         Verb::Test(args) => test::run(&args),
         Verb::Bench(args) => bench::run(&args),

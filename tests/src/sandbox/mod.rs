@@ -12,7 +12,8 @@ mod supervisor;
 
 use std::path::{Path, PathBuf};
 
-/// Says to a started program that it is to be the inside; only process 1 heeds it.
+/// Says to a started program that it is to be the inside, by the process id of the outside; only
+/// process 1 heeds it.
 const MARK: &str = "SPILLWAY_SANDBOX";
 
 /// Where a sandbox keeps its files: a tmpfs that nobody outside sees.
@@ -29,8 +30,7 @@ pub struct Sandbox {
 /// Returns inside. Outside it does not return: it waits for the inside and exits as that did.
 /// Without the rights to make namespaces it says so and exits with code 1.
 pub fn enter() -> Sandbox {
-    let inside = std::env::var_os(MARK).is_some() && std::process::id() == 1;
-    let failure = if inside {
+    let failure = if outside().is_some() {
         match inside::set_up(Path::new(ROOT)) {
             Ok(()) => return Sandbox { root: ROOT.into() },
             Err(error) => error,
@@ -46,6 +46,12 @@ pub fn enter() -> Sandbox {
         eprintln!("sandbox: {failure:#}");
     }
     std::process::exit(1);
+}
+
+/// Process id of the outside, as its own namespace has it; `None`: this is not the inside.
+pub fn outside() -> Option<u32> {
+    let mark = std::env::var(MARK).ok().filter(|_| std::process::id() == 1)?;
+    mark.parse().ok()
 }
 
 impl Sandbox {

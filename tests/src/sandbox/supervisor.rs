@@ -29,7 +29,7 @@ pub(super) fn run() -> Result<i32> {
     let program = std::env::current_exe().context("find our own program")?;
     let mut child = Command::new(&program)
         .args(std::env::args_os().skip(1))
-        .env(MARK, "1")
+        .env(MARK, std::process::id().to_string())
         .stdin(lifeline)
         .spawn()
         .with_context(|| format!("start {} again", program.display()))?;

@@ -2,6 +2,7 @@
 
 mod apt;
 mod cache;
+mod debian;
 mod deny;
 mod install;
 mod kernel;
@@ -102,6 +103,11 @@ pub(crate) fn cargo_deny() -> Result<PathBuf> {
     deny::ensure()
 }
 
+/// The tar file of a Debian to try the package in; made first if it is missing.
+pub(crate) fn debian() -> Result<PathBuf> {
+    debian::ensure()
+}
+
 struct Missing {
     /// Whether packages were asked for at all.
     wants_packages: bool,
@@ -110,6 +116,7 @@ struct Missing {
     toolchain: Option<toolchain::Missing>,
     kernel: Option<kernel::Missing>,
     deny: bool,
+    debian: bool,
 }
 
 impl Missing {
@@ -123,10 +130,11 @@ impl Missing {
         };
         let kernel = wants.kernel.map(Self::kernel).transpose()?.flatten();
         let deny = wants.kernel.is_some() && deny::is_missing()?;
+        let debian = wants.kernel.is_some() && debian::is_missing()?;
         let needs_apt = !packages.is_empty();
         let lists = (needs_apt && apt::is_here()).then(Lists::open).transpose()?;
         let wants_packages = wants.everything || wants.purpose.is_some();
-        let missing = Self { wants_packages, packages, lists, toolchain, kernel, deny };
+        let missing = Self { wants_packages, packages, lists, toolchain, kernel, deny, debian };
         missing.print()?;
         Ok(missing)
     }
@@ -143,7 +151,8 @@ impl Missing {
     }
 
     fn is_nothing(&self) -> bool {
-        self.packages.is_empty() && self.toolchain.is_none() && self.kernel.is_none() && !self.deny
+        let nothing_to_make = self.toolchain.is_none() && self.kernel.is_none();
+        self.packages.is_empty() && nothing_to_make && !self.deny && !self.debian
     }
 
     fn print(&self) -> Result<()> {
@@ -160,6 +169,9 @@ impl Missing {
         }
         if self.deny {
             deny::print();
+        }
+        if self.debian {
+            debian::print();
         }
         Ok(())
     }
@@ -224,6 +236,9 @@ impl Missing {
         }
         if self.deny {
             deny::ensure()?;
+        }
+        if self.debian {
+            debian::ensure()?;
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 mod filter;
 mod mutants;
+mod package;
 mod skips;
 mod steps;
 mod tally;
@@ -84,11 +85,12 @@ impl Run<'_> {
                 let command = steps::unit(self.filter.tests());
                 self.tests(step.name(), || Ok(command.into()))
             }
-            Step::Root | Step::Mutants if !self.is_built => {
+            Step::Root | Step::Package | Step::Mutants if !self.is_built => {
                 let start = heading(step.name());
                 self.conclude_call(start, &Err::<(), _>(anyhow!("not run: the build failed")))
             }
             Step::Root => self.root_tests(ready),
+            Step::Package => self.package(ready),
             Step::Mutants => self.mutants(ready),
         }
     }
@@ -123,7 +125,8 @@ impl Run<'_> {
             Ok(programs) => programs,
             failed => return self.conclude_call(start, &failed),
         };
-        let mut programs: Vec<_> = programs.into_iter().filter(|it| it.is_test).collect();
+        let is_for_root = |it: &Program| it.is_test && it.name != package::PROGRAM;
+        let mut programs: Vec<_> = programs.into_iter().filter(is_for_root).collect();
         programs.sort_by(|a, b| a.name.cmp(&b.name));
         for Program { name, executable, .. } in programs {
             let what_for = "tests in network namespaces, BPF programs";
@@ -132,6 +135,19 @@ impl Run<'_> {
             self.tests(&name, || root::job(what_for, &variables, executable.as_os_str(), &args))?;
         }
         Ok(())
+    }
+
+    /// The package, in a Debian.
+    fn package(&mut self, ready: &Ready) -> Result<()> {
+        let start = heading("packages of two versions");
+        let (program, mut variables) = match package::prepare() {
+            Ok(prepared) => prepared,
+            failed => return self.conclude_call(start, &failed),
+        };
+        variables.extend(self.variables(ready));
+        let what_for = "the package in containers: namespaces, BPF programs";
+        let args: [&str; 0] = [];
+        self.tests(package::PROGRAM, || root::job(what_for, &variables, program.as_os_str(), &args))
     }
 
     /// The packet table on each mutant: a test that passes if the table fails.

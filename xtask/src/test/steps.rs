@@ -28,10 +28,13 @@ pub(crate) enum Step {
     Root,
     /// The packet table on programs with a mistake in them.
     Mutants,
+    /// The Debian package in a Debian with systemd. Last, since it leaves a daemon without packet
+    /// programs among the debug builds.
+    Package,
 }
 
 impl Step {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Fmt,
         Self::ClippyBpf,
         Self::Deny,
@@ -40,6 +43,7 @@ impl Step {
         Self::Unit,
         Self::Root,
         Self::Mutants,
+        Self::Package,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -51,6 +55,7 @@ impl Step {
             Self::Build => "build",
             Self::Unit => "unit",
             Self::Root => "root",
+            Self::Package => "package",
             Self::Mutants => "mutants",
         }
     }
@@ -61,7 +66,7 @@ impl Step {
 
     /// Whether it takes what the build made: the daemon embeds the objects.
     pub(crate) fn takes_built(self) -> bool {
-        matches!(self, Self::Clippy | Self::Unit | Self::Root | Self::Mutants)
+        matches!(self, Self::Clippy | Self::Unit | Self::Root | Self::Package | Self::Mutants)
     }
 
     pub(crate) fn runs_tests(self) -> bool {
@@ -107,6 +112,15 @@ pub(super) fn unit(filter: &[String]) -> Command {
     command.args(["test", "--no-fail-fast"]);
     with_objects(&mut command);
     command.arg("--").args(filter);
+    command
+}
+
+/// The daemon as plain cargo builds it, without packet programs. In the same place as the other, which
+/// the next build that needs it puts there again.
+pub(super) fn stub() -> Command {
+    let mut command = cargo();
+    command.env_remove(build::OBJECTS_VARIABLE);
+    command.args(["build", "--package", "lb-daemon"]);
     command
 }
 

@@ -1,0 +1,68 @@
+//! What the test of the package needs: packages of two versions, a build that must not be packaged,
+//! and a Debian.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::artifacts;
+use crate::package;
+use crate::setup;
+use crate::ui;
+use crate::workspace;
+
+use super::steps;
+
+/// The test program; it is no program of the root step.
+pub(super) const PROGRAM: &str = "package";
+
+/// The version that the other one is an upgrade of.
+const BEFORE: &str = "0~before";
+const AFTER: &str = "0";
+
+/// The test program, and what it is told.
+pub(super) fn prepare() -> Result<(PathBuf, Vec<(String, OsString)>)> {
+    let debian = setup::debian()?;
+    let out = workspace::target().join("package/test");
+    let again = out.join("again");
+    fs::create_dir_all(&again).with_context(|| again.display().to_string())?;
+    let before = package::debian(BEFORE, &out)?;
+    let after = package::debian(AFTER, &out)?;
+    let same = package::debian(AFTER, &again)?;
+    ensure!(fs::read(&after)? == fs::read(&same)?, "{}: packed twice, and differs", same.display());
+    ui::note(&format!("{}: {}", after.display(), ui::megabytes(fs::metadata(&after)?.len())));
+
+    let programs = artifacts::build(&mut steps::root_programs())?;
+    let program = programs.into_iter().find(|program| program.is_test && program.name == PROGRAM);
+    let program = program.context("lb-tests: has no test program of the package")?.executable;
+    let stub = stub()?;
+    refuse(&stub)?;
+    let variables = [
+        ("SPILLWAY_DEBIAN", debian),
+        ("SPILLWAY_DEB_BEFORE", before),
+        ("SPILLWAY_DEB", after),
+        ("SPILLWAY_STUB", stub),
+    ];
+    Ok((program, variables.map(|(name, path)| (name.to_owned(), path.into())).to_vec()))
+}
+
+/// A daemon without packet programs.
+fn stub() -> Result<PathBuf> {
+    let built = artifacts::build(&mut steps::stub())?;
+    let daemon = built.into_iter().find(|program| program.name == "spillwayd");
+    Ok(daemon.context("lb-daemon: has no program spillwayd")?.executable)
+}
+
+/// Packaging must refuse a daemon without packet programs.
+fn refuse(stub: &Path) -> Result<()> {
+    match package::check_daemon(stub) {
+        Ok(()) => bail!("a build without packet programs was not refused"),
+        Err(error) => {
+            let said = error.to_string();
+            ensure!(said.contains("balancer program: none in this build"), "refused, but: {said}");
+            Ok(())
+        }
+    }
+}
