@@ -110,6 +110,12 @@ const RULES: &[Rule] = &[
         because: "who looks changes nothing",
     },
     Rule {
+        within: "lb-daemon/src/shares",
+        words: &["crate::", "tokio", "Instant"],
+        except: &["tests.rs"],
+        because: "a share follows from times and weights that are handed in",
+    },
+    Rule {
         within: "xtask/src",
         words: &["lb_common::", "lb_daemon::", "spillway_proto::"],
         except: &[],
