@@ -26,8 +26,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// What was read stands for this many times the time that reading took, so that no more than a share of
 /// the state's time goes to those who look.
 const STANDS: u32 = 4;
-/// What was read stands no longer than this.
-const LONGEST: Duration = Duration::from_secs(2);
 
 /// Reads what is to be shown: one reading at a time, for all who wait for it.
 #[derive(Debug)]
@@ -92,7 +90,7 @@ impl Reader {
         let facts = timeout(PATIENCE, self.read()).await.map_err(|_| Unseen::Busy)??;
         let (metrics, histories) = (OnceLock::new(), Mutex::default());
         let seen = Arc::new(Seen { facts: Arc::new(facts), metrics, histories });
-        let stands = (began.elapsed() * STANDS).min(LONGEST);
+        let stands = began.elapsed() * STANDS;
         *last = Some(Last { seen: seen.clone(), until: Instant::now() + stands });
         Ok(seen)
     }
