@@ -33,7 +33,9 @@ fn keys(value: &toml::Value, into: &mut BTreeSet<String>) {
 #[test]
 fn every_configuration_in_the_documents_parses() {
     for name in ["README.md", "docs/configuration.md", "docs/health.md"] {
-        let blocks = blocks(&document(name), "toml");
+        // Others are settings, which a test of the daemon reads.
+        let mut blocks = blocks(&document(name), "toml");
+        blocks.retain(|block| block.contains("[["));
         assert!(!blocks.is_empty(), "{name}: no configuration");
         for block in blocks {
             assert!(Document::parse(&block).is_ok(), "{name}: {:?}", Document::parse(&block));
