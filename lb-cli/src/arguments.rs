@@ -34,7 +34,8 @@ Exit status:
   6  the configuration is wrong; nothing was changed
   7  the state does not allow it now: another generation or etag, an object that
      is there already or in use, or the daemon runs
-  8  `diff`: they differ";
+  8  `diff`: they differ
+  9  `doctor` found problems";
 
 /// Options of every command.
 #[derive(Args, Debug)]
@@ -94,12 +95,16 @@ pub(crate) enum Verb {
     Watch,
     /// Print demand against capacity, region by region (without the daemon: but for capacities)
     Regions(crate::verbs::regions::Arguments),
+    /// Show regions, services, backends and drops, live
+    Top(crate::verbs::top::Arguments),
     /// Print the packet counters (without the daemon)
     Stats(crate::verbs::stats::Arguments),
     /// Print who owns the slots of a pool's tables (without the daemon)
     Table(crate::verbs::table::Arguments),
     /// Explain which backend a packet goes to and why (without the daemon)
     Explain(crate::verbs::explain::Arguments),
+    /// Look at this host, and print what is wrong with the command that mends it
+    Doctor(crate::verbs::doctor::Arguments),
     /// Take programs and pins away; packets are then no longer balanced
     Detach(crate::verbs::detach::Arguments),
     /// Print every verdict a packet can get, with its meaning

@@ -6,8 +6,9 @@ use hyper_util::rt::TokioIo;
 use lb_daemon::api::convert::FIELD_TRAILER;
 use spillway_proto::v1::{
     ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, ExportRequest,
-    ExportResponse, RegionsRequest, RegionsResponse, StatusRequest, StatusResponse, WatchRequest,
-    WatchResponse, objects_client::ObjectsClient, spillway_client::SpillwayClient,
+    ExportResponse, RegionsRequest, RegionsResponse, StatsRequest, StatsResponse, StatusRequest,
+    StatusResponse, WatchRequest, WatchResponse, objects_client::ObjectsClient,
+    spillway_client::SpillwayClient,
 };
 use tokio::{net::UnixStream, time::timeout};
 use tonic::{
@@ -102,6 +103,12 @@ impl Daemon {
     ) -> Result<T, Failure> {
         let answer = timeout(PATIENT, call(&mut self.objects)).await;
         self.answer(answer.map(|answer| answer.map(Response::new)))
+    }
+
+    /// What the packet path counted.
+    pub(crate) async fn stats(&mut self) -> Result<StatsResponse, Failure> {
+        let answer = timeout(PROMPT, self.client.stats(StatsRequest {})).await;
+        self.answer(answer)
     }
 
     /// A snapshot, then changes as they come.

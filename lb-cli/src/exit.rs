@@ -25,6 +25,8 @@ pub(crate) enum Exit {
     Conflict = 7,
     /// What was compared differs.
     Different = 8,
+    /// `doctor` found problems, and has printed them.
+    Unwell = 9,
 }
 
 impl From<Exit> for ExitCode {

@@ -19,6 +19,7 @@
 
 mod addresses;
 mod asks;
+pub mod device;
 mod error;
 mod events;
 mod hops;
@@ -28,6 +29,7 @@ mod neighbour;
 mod next_hops;
 mod presence;
 mod route;
+pub mod survey;
 mod unresolved;
 
 use std::net::IpAddr;

@@ -20,6 +20,8 @@ pub(super) struct Route {
     pub(super) neighbour: NeighbourKey,
     /// The route's own MTU, bytes.
     pub(super) mtu: Option<u32>,
+    /// Largest TCP segment that the route has peers told of, bytes.
+    pub(super) advmss: Option<u32>,
 }
 
 /// Asks the kernel which way it would take.
@@ -70,7 +72,8 @@ fn parse(address: IpAddr, message: RouteMessage) -> Result<Route, Unresolved> {
         }
         _ => return Err(Unresolved::NotUnicast(address)),
     }
-    let (mut interface, mut gateway, mut mtu) = (None, address, None);
+    let (mut interface, mut gateway) = (None, address);
+    let (mut mtu, mut advmss) = (None, None);
     for attribute in message.attributes {
         match attribute {
             RouteAttribute::Oif(index) => interface = Some(index),
@@ -80,10 +83,13 @@ fn parse(address: IpAddr, message: RouteMessage) -> Result<Route, Unresolved> {
             RouteAttribute::Gateway(RouteAddress::Inet6(v6))
             | RouteAttribute::Via(RouteVia::Inet6(v6)) => gateway = v6.into(),
             RouteAttribute::Metrics(metrics) => {
-                mtu = metrics.iter().find_map(|metric| match metric {
-                    RouteMetric::Mtu(mtu) => Some(*mtu),
-                    _ => None,
-                });
+                for metric in metrics {
+                    match metric {
+                        RouteMetric::Mtu(bytes) => mtu = Some(bytes),
+                        RouteMetric::Advmss(bytes) => advmss = Some(bytes),
+                        _ => {}
+                    }
+                }
             }
             RouteAttribute::Encap(_) | RouteAttribute::EncapType(_) => {
                 return Err(Unresolved::Encapsulated);
@@ -92,5 +98,5 @@ fn parse(address: IpAddr, message: RouteMessage) -> Result<Route, Unresolved> {
         }
     }
     let interface = interface.ok_or(Unresolved::NoRoute)?;
-    Ok(Route { neighbour: NeighbourKey { interface, address: gateway }, mtu })
+    Ok(Route { neighbour: NeighbourKey { interface, address: gateway }, mtu, advmss })
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use spillway_proto::v1;
 
+pub(in crate::verbs) use self::bar::{LEGEND, Parts};
 pub(super) use self::row::Capacity;
 use self::{look::Look, row::Region};
 use crate::{

@@ -34,7 +34,7 @@ fn neighbour(interface: u32, address: &str) -> NeighbourKey {
 }
 
 fn route(interface: u32, gateway: &str) -> Result<Route, Unresolved> {
-    Ok(Route { neighbour: neighbour(interface, gateway), mtu: None })
+    Ok(Route { neighbour: neighbour(interface, gateway), mtu: None, advmss: None })
 }
 
 fn hop(interface: u32, gateway: &str, mac: Mac) -> NextHop {
@@ -256,7 +256,8 @@ async fn mtu_and_own_mac_follow_the_interface_and_the_route() {
         (None, 9000, 9000),
         (None, 65536, 65535),
     ] {
-        book.hops.routed(ip("198.51.100.1"), Ok(Route { neighbour: key, mtu: route_mtu }));
+        book.hops
+            .routed(ip("198.51.100.1"), Ok(Route { neighbour: key, mtu: route_mtu, advmss: None }));
         book.observe(Event::Link(Interface { mtu: interface_mtu, ..interface(ETH0) }));
         let expected = NextHop { mtu, ..hop(ETH0, GATEWAY, A) };
         assert_eq!(

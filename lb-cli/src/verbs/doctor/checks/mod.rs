@@ -1,0 +1,48 @@
+//! One file a check. A check judges facts and reads nothing.
+
+mod allow_lists;
+mod arp;
+mod capabilities;
+mod daemon;
+mod forwarding;
+mod kernel;
+mod mode;
+mod mtu;
+mod neighbours;
+mod offloads;
+mod pins;
+mod return_path;
+mod rp_filter;
+mod served_vips;
+#[cfg(test)]
+mod tests;
+mod vip_routes;
+
+use super::{commands, facts::Facts, finding::Finding};
+
+/// A check: what it finds, nothing where it has nothing to look at.
+type Check = fn(&Facts) -> Vec<Finding>;
+
+/// In the order in which they are printed: what others stand on comes first.
+const CHECKS: &[Check] = &[
+    kernel::judge,
+    capabilities::judge,
+    pins::judge,
+    daemon::judge,
+    mode::judge,
+    offloads::judge,
+    vip_routes::judge,
+    neighbours::judge,
+    mtu::judge,
+    forwarding::judge,
+    allow_lists::judge,
+    served_vips::judge,
+    arp::judge,
+    rp_filter::judge,
+    return_path::judge,
+];
+
+/// What all checks find.
+pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
+    CHECKS.iter().flat_map(|check| check(facts)).collect()
+}

@@ -1,0 +1,49 @@
+//! Where the programs run: in the driver, in the stack, or not at all.
+
+use lb_daemon::dataplane::{AttachedMode, Linked};
+
+use super::{Facts, Finding, commands};
+use crate::verbs::doctor::facts::Installed;
+
+pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
+    let all = facts.roles.iter();
+    all.flat_map(|installed| installed.links.iter().map(|link| mode(facts, installed, link)))
+        .collect()
+}
+
+fn mode(facts: &Facts, installed: &Installed, link: &Linked) -> Finding {
+    let card = link.index.and_then(|index| facts.network.cards.get(&index));
+    let driver = match card.and_then(|card| card.driver.as_ref()) {
+        Some(driver) => format!("driver {driver}"),
+        None => "its driver".into(),
+    };
+    let native = card.and_then(|card| card.xdp).map(|xdp| xdp.native);
+    let (role, name) = (installed.role, link.name.clone());
+    let start = |change| commands::start(facts, role, change);
+    match (link.index, link.mode) {
+        (None, _) => Finding::problem("mode", name, "there is no such interface any more")
+            .why(format!("the {role}'s program was on it"))
+            .mend("ip -brief link  # then start the daemon with the interfaces that there are"),
+        (Some(_), None) => Finding::problem("mode", name, format!("the {role} is not attached"))
+            .why("packets pass it by; somebody took the program off")
+            .mend(start(None)),
+        (Some(_), Some(AttachedMode::Native)) => {
+            Finding::ok("mode", name, format!("native, in {driver}"))
+        }
+        (Some(_), Some(AttachedMode::Generic)) => match native {
+            Some(false) => Finding::warning("mode", name, format!("generic; {driver} cannot do better"))
+                .why("each packet is made an skb first, at several times the cost; another card would do"),
+            able => {
+                let can = if able.is_some() { "can" } else { "may be able to" };
+                Finding::warning("mode", name, format!("generic, though {driver} {can} do native"))
+                    .why("each packet is made an skb first, at several times the cost")
+                    .mend(start(Some(("xdp-mode", "native"))))
+            }
+        },
+        (Some(_), Some(AttachedMode::Other)) => {
+            Finding::warning("mode", name, "on the card, or several programs at once")
+                .why("that is not how spillwayd attaches")
+                .mend(start(None))
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Room for a client's packet and the tunnel's header, backend by backend.
+
+use std::{collections::BTreeMap, net::IpAddr};
+
+use lb_daemon::dataplane::Role;
+
+use super::{Facts, Finding, commands};
+
+/// What a tunnel adds, bytes: an IPv4 or an IPv6 header.
+pub(super) const fn overhead(outer: IpAddr) -> u32 {
+    if outer.is_ipv4() { 20 } else { 40 }
+}
+
+/// What keeps packets to some backends small.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Narrow {
+    /// The interface.
+    Interface { name: String, mtu: u32 },
+    /// The route to the backend.
+    Route { to: IpAddr, mtu: u32 },
+    /// What the daemon wrote down before the route was widened.
+    Maps { mtu: u32 },
+}
+
+pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
+    let Some(balancer) = &facts.balancer else { return Vec::new() };
+    let mut narrow: BTreeMap<Narrow, (u32, Vec<IpAddr>)> = BTreeMap::new();
+    let mut wide = 0_u64;
+    for backend in &balancer.backends {
+        let needed = facts.places.client_mtu + overhead(backend.address);
+        match limit(facts, backend.address, backend.mtu, needed) {
+            Some(limit) => {
+                let (most, backends) = narrow.entry(limit).or_default();
+                *most = needed.max(*most);
+                backends.push(backend.address);
+            }
+            None => wide += 1,
+        }
+    }
+    let mut findings: Vec<_> = narrow
+        .into_iter()
+        .map(|(limit, (needed, backends))| {
+            finding(facts, &limit, needed, &backends, balancer.too_large)
+        })
+        .collect();
+    if wide > 0 {
+        let subject = crate::output::count(wide, "backend");
+        let found = format!("packets of {} bytes fit", facts.places.client_mtu);
+        findings.push(Finding::ok("mtu", subject, found));
+    }
+    findings
+}
+
+fn limit(facts: &Facts, to: IpAddr, pinned: u32, needed: u32) -> Option<Narrow> {
+    // Where there is no way at all, that is another check's.
+    let way = facts.network.way(to)?;
+    let device = facts.network.device(way.interface)?;
+    let (name, mtu) = (device.interface.name.clone(), device.interface.mtu);
+    if mtu < needed {
+        return Some(Narrow::Interface { name, mtu });
+    }
+    if let Some(mtu) = way.mtu.filter(|mtu| *mtu < needed) {
+        return Some(Narrow::Route { to, mtu });
+    }
+    (pinned < needed).then_some(Narrow::Maps { mtu: pinned })
+}
+
+fn finding(
+    facts: &Facts,
+    limit: &Narrow,
+    needed: u32,
+    backends: &[IpAddr],
+    dropped: u64,
+) -> Finding {
+    let (who, mtu, mend) = match limit {
+        Narrow::Interface { name, mtu } => {
+            // One for both families, as the README has it.
+            let enough = needed.max(facts.places.client_mtu + 40);
+            (name.clone(), *mtu, format!("ip link set dev {name} mtu {enough}"))
+        }
+        Narrow::Route { to, mtu } => {
+            let six = if to.is_ipv6() { " -6" } else { "" };
+            let change =
+                format!("ip{six} route change $(ip{six} route get fibmatch {to}) mtu {needed}");
+            (format!("route to {to}"), *mtu, change)
+        }
+        Narrow::Maps { mtu } => {
+            ("pinned maps".into(), *mtu, commands::start(facts, Role::Balancer, None))
+        }
+    };
+    let first = backends.first().map(ToString::to_string).unwrap_or_default();
+    let others = match backends.len() {
+        0 | 1 => first,
+        number => format!("{first} and {} more", number - 1),
+    };
+    let found = format!("packets of {mtu} bytes to {others}, {needed} are needed");
+    let client = facts.places.client_mtu;
+    let why = format!(
+        "a client's packet of {client} bytes does not fit once it is in the tunnel; unless backends \
+         ask clients for smaller segments it is dropped as too_large"
+    );
+    match dropped {
+        0 => Finding::warning("mtu", who, found).why(why),
+        _ => Finding::problem("mtu", who, found).why(format!("{why}, as {dropped} were")),
+    }
+    .mend(mend)
+}

@@ -1,0 +1,77 @@
+//! Offloads that change frames before the program sees them, or leave them unfinished.
+
+use std::collections::BTreeSet;
+
+use lb_daemon::dataplane::Linked;
+
+use super::{Facts, Finding};
+
+/// `features.rs` of ethtool: the kernel's name, the option of `ethtool -K`, and why it hurts.
+struct Harm {
+    feature: &'static str,
+    option: &'static str,
+    why: &'static str,
+}
+
+const MERGES: [Harm; 2] = [
+    Harm {
+        feature: "rx-lro",
+        option: "lro",
+        why: "the card merges segments: the program sees frames that nobody sent, too large for any tunnel",
+    },
+    Harm {
+        feature: "rx-gro-hw",
+        option: "rx-gro-hw",
+        why: "the card merges segments: the program sees frames that nobody sent, too large for any tunnel",
+    },
+];
+
+const VLAN: Harm = Harm {
+    feature: "rx-vlan-hw-parse",
+    option: "rxvlan",
+    why: "the card takes the tag off first: a frame of any VLAN looks like one of the interface's own",
+};
+
+const CHECKSUMS: Harm = Harm {
+    feature: "tx-checksum-ip-generic",
+    option: "tx",
+    why: "no hardware follows: what this host sends enters a packet program at the other end with unfinished checksums, health checks too",
+};
+
+pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
+    let links = facts.roles.iter().flat_map(|installed| &installed.links);
+    links.flat_map(|link| of(facts, link)).collect()
+}
+
+fn of(facts: &Facts, link: &Linked) -> Vec<Finding> {
+    let Some(index) = link.index else { return Vec::new() };
+    let name = &link.name;
+    let card = facts.network.cards.get(&index);
+    let Some(on) = card.and_then(|card| card.offloads.as_ref()) else {
+        let unknown = Finding::warning("offloads", name, "the kernel does not say which are on")
+            .why("LRO and hardware GRO must be off")
+            .mend(format!("ethtool -K {name} lro off rx-gro-hw off"));
+        return vec![unknown];
+    };
+    let trunk = facts
+        .network
+        .devices()
+        .any(|device| device.kind.as_deref() == Some("vlan") && device.lower == Some(index));
+    let is_veth = card.and_then(|card| card.driver.as_deref()) == Some("veth");
+    let vlan = trunk.then_some((&VLAN, "is on, and this is a trunk"));
+    let checksums = is_veth.then_some((&CHECKSUMS, "is on"));
+    let harms = MERGES.iter().map(|harm| (harm, "is on")).chain(vlan).chain(checksums);
+    let found: Vec<_> = harms.filter_map(|(harm, how)| hurts(name, on, harm, how)).collect();
+    if found.is_empty() {
+        return vec![Finding::ok("offloads", name, "none that hurts is on")];
+    }
+    found
+}
+
+fn hurts(name: &str, on: &BTreeSet<String>, harm: &Harm, how: &str) -> Option<Finding> {
+    on.contains(harm.feature).then(|| {
+        Finding::problem("offloads", name, format!("{} {how}", harm.feature))
+            .why(harm.why)
+            .mend(format!("ethtool -K {name} {} off", harm.option))
+    })
+}

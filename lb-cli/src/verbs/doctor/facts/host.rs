@@ -1,0 +1,41 @@
+use std::{fs, path::Path};
+
+use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
+
+use super::Places;
+
+/// The kernel, and what this program may do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Host {
+    /// Release, `6.1.0-30-amd64`.
+    pub(in super::super) release: String,
+    /// Whether the kernel tells its types (`/sys/kernel/btf/vmlinux`).
+    pub(in super::super) btf: bool,
+    /// Whether a BPF file system is where it should be.
+    pub(in super::super) bpffs: bool,
+    /// `net.core.bpf_jit_enable`; `None`: not to be seen from here.
+    pub(in super::super) jit: Option<u32>,
+    /// Effective capabilities of this program, as bits.
+    pub(in super::super) capabilities: u64,
+}
+
+impl Host {
+    pub(super) fn read(places: &Places) -> Self {
+        let text = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+        let kind = statfs(&places.bpffs).map(|status| status.filesystem_type());
+        Self {
+            release: text("/proc/sys/kernel/osrelease").unwrap_or_default(),
+            btf: Path::new("/sys/kernel/btf/vmlinux").exists(),
+            bpffs: kind == Ok(BPF_FS_MAGIC),
+            jit: text("/proc/sys/net/core/bpf_jit_enable").and_then(|value| value.parse().ok()),
+            capabilities: capabilities("self").unwrap_or(0),
+        }
+    }
+}
+
+/// Effective capabilities of a process, proc_pid_status(5).
+pub(super) fn capabilities(process: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
+    u64::from_str_radix(line.trim(), 16).ok()
+}

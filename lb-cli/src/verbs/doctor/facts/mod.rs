@@ -1,0 +1,121 @@
+//! What the checks judge: read once, from `/proc`, netlink, the pins and the daemon. Reading judges
+//! nothing, and what cannot be read is missing.
+
+mod balancer;
+mod daemon;
+mod holder;
+mod host;
+mod network;
+mod role;
+mod sysctls;
+
+use std::{net::IpAddr, path::PathBuf};
+
+pub(super) use balancer::{Backend, Balancer};
+pub(super) use daemon::Daemon;
+pub(super) use holder::Holder;
+pub(super) use host::Host;
+#[cfg(test)]
+pub(super) use network::Card;
+pub(super) use network::Network;
+pub(super) use role::{Installed, Receiver};
+pub(super) use sysctls::Sysctls;
+
+use crate::{arguments::Options, failure::Failure};
+use lb_daemon::dataplane::{Pins, Role};
+
+/// All that is known of this host.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Facts {
+    /// The kernel and this program's rights.
+    pub(super) host: Host,
+    /// Where things are, as the command line says.
+    pub(super) places: Places,
+    /// The roles that have pins here.
+    pub(super) roles: Vec<Installed>,
+    /// Directories of pins that another version made.
+    pub(super) other_pins: Vec<PathBuf>,
+    /// What the balancer's maps say; `None`: no balancer is pinned, or it cannot be read.
+    pub(super) balancer: Option<Balancer>,
+    /// What the receiver's maps say; `None`: no receiver is pinned, or it cannot be read.
+    pub(super) receiver: Option<Receiver>,
+    /// What the balancer's daemon says; `None`: there is no balancer.
+    pub(super) daemon: Option<Daemon>,
+    /// Interfaces, addresses, routes, neighbours.
+    pub(super) network: Network,
+    /// Kernel parameters of this network namespace.
+    pub(super) sysctls: Sysctls,
+}
+
+/// Where things are.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Places {
+    pub(super) bpffs: PathBuf,
+    pub(super) state_directory: PathBuf,
+    pub(super) socket: PathBuf,
+    /// The daemon's program: beside this one, or else by its name.
+    pub(super) spillwayd: String,
+    /// Largest IP packet that clients send, bytes.
+    pub(super) client_mtu: u32,
+}
+
+impl Facts {
+    /// Reads it all.
+    ///
+    /// # Errors
+    /// Netlink fails. Everything else that cannot be read is a fact.
+    pub(super) fn gather(options: &Options, client_mtu: u32) -> Result<Self, Failure> {
+        let places = Places {
+            bpffs: options.bpffs.clone(),
+            state_directory: options.state_dir.clone(),
+            socket: options.socket.clone(),
+            spillwayd: spillwayd(),
+            client_mtu,
+        };
+        let roles: Vec<_> =
+            Role::ALL.into_iter().filter_map(|role| Installed::read(&places, role)).collect();
+        let has = |role| roles.iter().any(|installed: &Installed| installed.role == role);
+        let balancer = has(Role::Balancer).then(|| Balancer::read(&places)).flatten();
+        let receiver = has(Role::Receiver).then(|| Receiver::read(&places)).flatten();
+        let daemon = has(Role::Balancer).then(|| Daemon::ask(options)).transpose()?;
+        let network = Network::look(asked_ways(balancer.as_ref(), receiver.as_ref()), &roles)?;
+        let sysctls = Sysctls::read(network.devices().map(|device| &device.interface.name));
+        Ok(Self {
+            host: Host::read(&places),
+            other_pins: role::others(&places),
+            sysctls,
+            network,
+            balancer,
+            receiver,
+            daemon,
+            roles,
+            places,
+        })
+    }
+
+    /// The pins of a role.
+    pub(super) fn role(&self, role: Role) -> Option<&Installed> {
+        self.roles.iter().find(|installed| installed.role == role)
+    }
+
+    /// The directory of a role's pins.
+    pub(super) fn pins(&self, role: Role) -> PathBuf {
+        Pins::new(&self.places.bpffs, role).root().to_owned()
+    }
+}
+
+/// The addresses whose ways matter.
+fn asked_ways(balancer: Option<&Balancer>, receiver: Option<&Receiver>) -> Vec<IpAddr> {
+    let backends = balancer.into_iter().flat_map(|b| b.backends.iter().map(|b| b.address));
+    let vips = balancer.into_iter().flat_map(|b| b.vips.iter().copied());
+    let served = receiver.into_iter().flat_map(|r| r.vips.iter().copied());
+    backends.chain(vips).chain(served).chain(network::CLIENTS).collect()
+}
+
+fn spillwayd() -> String {
+    let beside = std::env::current_exe().ok().map(|own| own.with_file_name("spillwayd"));
+    match beside.filter(|path| path.is_file()) {
+        Some(path) => path.display().to_string(),
+        None => "spillwayd".into(),
+    }
+}

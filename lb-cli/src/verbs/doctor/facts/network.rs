@@ -1,0 +1,143 @@
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
+
+use lb_daemon::{
+    causes,
+    net::{
+        device::{XdpFeatures, offloads, xdp_features},
+        survey::{Address, Device, Survey, Way, survey},
+    },
+};
+
+use super::Installed;
+use crate::{daemon::converse, exit::Exit, failure::Failure};
+
+/// Two addresses of the internet, in place of clients: only their routes are looked up.
+pub(super) const CLIENTS: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::new(1, 0, 0, 1)), IpAddr::V6(Ipv6Addr::new(0x2600, 0, 0, 0, 0, 0, 0, 1))];
+
+/// Interfaces, addresses, routes and neighbours of this network namespace.
+#[derive(Clone, Debug, Default)]
+pub(in super::super) struct Network {
+    pub(in super::super) survey: Survey,
+    /// What is known of the devices with a program, by index.
+    pub(in super::super) cards: BTreeMap<u32, Card>,
+}
+
+/// A device with a program of ours.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Card {
+    /// Names of its offloads that are on; `None`: the kernel does not say.
+    pub(in super::super) offloads: Option<BTreeSet<String>>,
+    /// What its driver can do; `None`: the kernel does not say.
+    pub(in super::super) xdp: Option<XdpFeatures>,
+    /// Its driver, or the kind of a device of software.
+    pub(in super::super) driver: Option<String>,
+}
+
+impl Network {
+    /// Looks at it all, and at the routes to these.
+    ///
+    /// # Errors
+    /// Netlink fails.
+    pub(super) fn look(to: Vec<IpAddr>, roles: &[Installed]) -> Result<Self, Failure> {
+        let to = to.into_iter().collect();
+        let failed = |error| Failure::new(Exit::Failure, causes::of(&error));
+        let survey = converse(async { survey(to).await.map_err(failed) })?;
+        let indices = roles.iter().flat_map(|role| &role.links).filter_map(|link| link.index);
+        let cards = indices.map(|index| (index, card(&survey, index))).collect();
+        Ok(Self { survey, cards })
+    }
+
+    /// All interfaces.
+    pub(in super::super) fn devices(&self) -> impl Iterator<Item = &Device> {
+        self.survey.devices.iter()
+    }
+
+    /// An interface.
+    pub(in super::super) fn device(&self, index: u32) -> Option<&Device> {
+        self.devices().find(|device| device.interface.index == index)
+    }
+
+    /// Name of an interface, or its number.
+    pub(in super::super) fn name(&self, index: u32) -> String {
+        match self.device(index) {
+            Some(device) => device.interface.name.clone(),
+            None => format!("interface {index}"),
+        }
+    }
+
+    /// Where this host has an address.
+    pub(in super::super) fn own(&self, address: IpAddr) -> Vec<&Address> {
+        self.survey.addresses.iter().filter(|own| own.address == address).collect()
+    }
+
+    /// The way to an address, where there is one.
+    pub(in super::super) fn way(&self, to: IpAddr) -> Option<&Way> {
+        self.survey.ways.get(&to).and_then(|way| way.as_ref().ok())
+    }
+
+    /// The way back to clients of a family.
+    pub(in super::super) fn way_to_clients(&self, v4: bool) -> Option<&Way> {
+        self.way(CLIENTS[usize::from(!v4)])
+    }
+
+    /// Whether an address is in a subnet of an interface.
+    pub(in super::super) fn is_on_link(&self, index: u32, address: IpAddr) -> bool {
+        let mut own = self.survey.addresses.iter().filter(|own| own.interface == index);
+        own.any(|own| own.address != address && same_subnet(own.address, address, own.prefix))
+    }
+}
+
+/// Whether two addresses have their first bits in common.
+fn same_subnet(a: IpAddr, b: IpAddr, prefix: u8) -> bool {
+    let (a, b, width) = match (a, b) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => (u128::from(a.to_bits()), u128::from(b.to_bits()), 32),
+        (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits(), b.to_bits(), 128),
+        _ => return false,
+    };
+    let rest = u32::from(width - prefix.min(width));
+    (a ^ b).checked_shr(rest).unwrap_or(0) == 0
+}
+
+fn card(survey: &Survey, index: u32) -> Card {
+    let device = survey.devices.iter().find(|device| device.interface.index == index);
+    let name = device.map(|device| device.interface.name.as_str()).unwrap_or_default();
+    let kind = device.and_then(|device| device.kind.clone());
+    Card {
+        offloads: offloads(index).ok(),
+        xdp: xdp_features(index).ok(),
+        driver: kind.or_else(|| driver(name, index)),
+    }
+}
+
+/// The driver of a card. `/sys` may be another network namespace's, whose interface of this name is
+/// another one.
+fn driver(name: &str, index: u32) -> Option<String> {
+    let place = format!("/sys/class/net/{name}");
+    let there: u32 = fs::read_to_string(format!("{place}/ifindex")).ok()?.trim().parse().ok()?;
+    let driver = fs::read_link(format!("{place}/device/driver")).ok().filter(|_| there == index)?;
+    Some(driver.file_name()?.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subnet_is_the_bits_of_its_prefix() {
+        let same =
+            |a: &str, b: &str, prefix| same_subnet(a.parse().unwrap(), b.parse().unwrap(), prefix);
+        assert!(same("10.0.0.2", "10.0.0.255", 24));
+        assert!(!same("10.0.0.2", "10.0.1.2", 24));
+        assert!(same("10.0.0.2", "192.0.2.1", 0));
+        assert!(!same("10.0.0.2", "10.0.0.3", 32));
+        assert!(same("fd00::1", "fd00::ffff", 64));
+        assert!(!same("fd00::1", "fd00:0:0:1::1", 64));
+        assert!(same("fd00::1", "2001:db8::1", 0));
+        assert!(!same("10.0.0.2", "fd00::1", 0));
+    }
+}

@@ -1,0 +1,51 @@
+use spillway_proto::v1;
+
+use super::{Cell, Column, Row, Sheet, Tone};
+use crate::verbs::top::rates::Now;
+
+/// Each backend of each pool: its state, and its share of the pool's packets.
+pub(super) fn sheet(now: &Now) -> Sheet {
+    let columns = vec![
+        Column::text("POOL", 12),
+        Column::text("BACKEND", 20),
+        Column::text("REGION", 8),
+        Column::text("STATE", 6),
+        Column::number("SHARE"),
+        Column::number("CONN/S"),
+        Column::number("PKT/S"),
+        Column::text("WHY", 0),
+    ];
+    let backends = &now.reading.status.backends;
+    let rows = backends.iter().map(|backend| row(now, backend, total(now, &backend.pool)));
+    Sheet { columns, rows: rows.collect(), named_by: Some(1), empty: "there is no backend yet" }
+}
+
+/// Packets a second to all backends of a pool. Those of a backend in several pools count in each.
+fn total(now: &Now, pool: &str) -> f64 {
+    let backends = now.reading.status.backends.iter().filter(|backend| backend.pool == pool);
+    backends.filter_map(|b| now.backends.get(&b.address)).map(|speed| speed.packets).sum()
+}
+
+fn row(now: &Now, backend: &v1::BackendStatus, total: f64) -> Row {
+    let speed = now.backends.get(&backend.address);
+    let tone = match backend.state.as_str() {
+        "up" if backend.next_hop_resolved => Tone::Good,
+        "up" | "dead" => Tone::Bad,
+        _ => Tone::Doubtful,
+    };
+    let why = match backend.next_hop_resolved || backend.state == "dead" {
+        true => backend.reason.clone(),
+        false => format!("no next hop: {}", backend.next_hop),
+    };
+    let cells = vec![
+        Cell::text(&backend.pool),
+        Cell::text(&backend.address),
+        Cell::text(&backend.region),
+        Cell::text(&backend.state),
+        Cell::percent(speed.filter(|_| total > 0.0).map(|speed| speed.packets / total)),
+        Cell::rate(speed.map(|speed| speed.connections)),
+        Cell::rate(speed.map(|speed| speed.packets)),
+        Cell::text(why),
+    ];
+    Row { cells, tone }
+}

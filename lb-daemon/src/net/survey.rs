@@ -1,0 +1,182 @@
+//! One look at the network of this host, for people: nothing is watched and nothing is asked of
+//! neighbours.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
+
+use futures::TryStreamExt;
+use netlink_packet_route::{
+    address::{AddressAttribute, AddressHeaderFlags, AddressMessage},
+    link::{InfoKind, LinkAttribute, LinkInfo, LinkMessage},
+    neighbour::NeighbourState,
+};
+
+use super::{Interface, Mac, NetError, Unresolved, lookup, neighbour, neighbour::Sighting};
+
+/// What there is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// Interfaces.
+    pub devices: Vec<Device>,
+    /// Addresses of this host.
+    pub addresses: Vec<Address>,
+    /// The way to each address that was asked for; one that the kernel did not answer for is missing.
+    pub ways: BTreeMap<IpAddr, Result<Way, Unresolved>>,
+    /// Neighbours on links.
+    pub neighbours: Vec<Neighbour>,
+}
+
+/// An interface with what it is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// The interface.
+    pub interface: Interface,
+    /// Kind of a device that is made by software: `veth`, `vlan`, `bond`. `None`: hardware, or `lo`.
+    pub kind: Option<String>,
+    /// Index of the interface that it stands on; of a veth, of its other end.
+    pub lower: Option<u32>,
+}
+
+/// An address of this host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// Index of the interface that has it.
+    pub interface: u32,
+    /// The address.
+    pub address: IpAddr,
+    /// Length of its subnet's prefix.
+    pub prefix: u8,
+    /// Whether new connections of this host avoid it as their source.
+    pub deprecated: bool,
+}
+
+/// The way that the kernel would take to an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Index of the interface.
+    pub interface: u32,
+    /// The gateway, or the address itself where it is on the link.
+    pub gateway: IpAddr,
+    /// The route's own MTU, bytes; `None`: the interface's counts.
+    pub mtu: Option<u32>,
+    /// Largest TCP segment that peers are told of, bytes; `None`: it follows from the MTU.
+    pub advmss: Option<u32>,
+}
+
+/// A neighbour as the kernel has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// Index of the interface that it is on.
+    pub interface: u32,
+    /// Its address.
+    pub address: IpAddr,
+    /// Its MAC; `None`: not known.
+    pub mac: Option<Mac>,
+    /// Whether it was asked for and did not answer.
+    pub failed: bool,
+}
+
+/// Looks at everything, and at the ways to these addresses; in the network namespace of the calling
+/// thread.
+///
+/// # Errors
+/// Netlink fails.
+pub async fn survey(addresses: BTreeSet<IpAddr>) -> Result<Survey, NetError> {
+    let (handle, _) = lookup::connect()?;
+    let links: Vec<_> = handle
+        .link()
+        .get()
+        .execute()
+        .try_collect()
+        .await
+        .map_err(NetError::request("list interfaces"))?;
+    let own: Vec<_> = handle
+        .address()
+        .get()
+        .execute()
+        .try_collect()
+        .await
+        .map_err(NetError::request("list addresses"))?;
+    let neighbours = neighbour::neighbours(&handle).await?;
+    let ways = lookup::routes(handle, addresses).await;
+    Ok(Survey {
+        devices: links.into_iter().filter_map(device).collect(),
+        addresses: own.into_iter().filter_map(address).collect(),
+        ways: ways.into_iter().filter_map(|(to, way)| Some((to, way?.map(Into::into)))).collect(),
+        neighbours: neighbours.into_iter().map(Into::into).collect(),
+    })
+}
+
+impl From<super::route::Route> for Way {
+    fn from(route: super::route::Route) -> Self {
+        let super::route::Route { neighbour, mtu, advmss } = route;
+        Self { interface: neighbour.interface, gateway: neighbour.address, mtu, advmss }
+    }
+}
+
+impl From<Sighting> for Neighbour {
+    fn from(Sighting { key, state, mac }: Sighting) -> Self {
+        use NeighbourState::{Failed, Incomplete, Noarp};
+        let failed = state == Failed;
+        // On an interface without neighbours the kernel enters what suits itself.
+        let known = mac.filter(|_| !matches!(state, Failed | Incomplete | Noarp));
+        Self { interface: key.interface, address: key.address, mac: known, failed }
+    }
+}
+
+fn device(message: LinkMessage) -> Option<Device> {
+    let (mut kind, mut lower) = (None, None);
+    for attribute in &message.attributes {
+        match attribute {
+            LinkAttribute::Link(index) => lower = Some(*index),
+            LinkAttribute::LinkInfo(infos) => {
+                kind = infos.iter().find_map(|info| match info {
+                    LinkInfo::Kind(InfoKind::Other(other)) => Some(other.clone()),
+                    LinkInfo::Kind(kind) => Some(kind.to_string()),
+                    _ => None,
+                });
+            }
+            _ => {}
+        }
+    }
+    Some(Device { interface: Interface::parse(message)?, kind, lower })
+}
+
+fn address(message: AddressMessage) -> Option<Address> {
+    let mut found = None;
+    for attribute in &message.attributes {
+        match attribute {
+            // On a point-to-point interface ADDRESS is the other end's.
+            AddressAttribute::Local(local) => found = Some(*local),
+            AddressAttribute::Address(address) => found = found.or(Some(*address)),
+            _ => {}
+        }
+    }
+    let flags = message.header.flags;
+    Some(Address {
+        interface: message.header.index,
+        address: found?,
+        prefix: message.header.prefix_len,
+        deprecated: flags.contains(AddressHeaderFlags::Deprecated),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn loopback_is_there_with_its_address_and_is_no_way_for_packets() {
+        let home = IpAddr::from(Ipv4Addr::LOCALHOST);
+        let survey = survey(BTreeSet::from([home])).await.unwrap();
+        let lo = survey.devices.iter().find(|d| d.interface.name == "lo").unwrap();
+        let index = lo.interface.index;
+        assert!(survey.addresses.iter().any(|a| (a.address, a.prefix) == (home, 8)));
+        assert_eq!(survey.ways[&home], Err(Unresolved::Own(home)));
+        assert_eq!((lo.kind.as_deref(), index), (None, 1));
+    }
+}
