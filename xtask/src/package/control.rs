@@ -41,7 +41,7 @@ Description: L4 load balancer in the network driver
  daemon keeps the tables true to health checks, neighbours and a configuration.
  .
  One package for balancers and backends. Linux 6.1 or later. Nothing is started
- by the installation: see /usr/share/doc/spillway/install.md.
+ by the installation: see /usr/share/doc/spillway/README.md.
 ";
 
 #[cfg(test)]
