@@ -63,12 +63,14 @@ impl Members {
         }
     }
 
-    /// Whether some member of a pool has, or should have, less than its whole share.
+    /// Whether some member of a pool that is up has, or may have to have, less than its whole share.
     fn shares_differ(&self, name: &Name, pool: &Pool) -> bool {
         !pool.slow_start.is_zero()
             || pool.backends.keys().any(|address| {
                 let member = self.get(&(name.clone(), *address));
-                member.is_some_and(|member| member.ramp != Some(FULL_RAMP))
+                member.is_some_and(|member| {
+                    member.state == MemberState::Up && member.ramp != Some(FULL_RAMP)
+                })
             })
     }
 }
