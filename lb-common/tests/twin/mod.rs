@@ -24,7 +24,7 @@ use lb_common::{
         pool::{PoolLine, PoolWord},
         record::{CELLS_PER_LINE, Record},
         service::{IPV4, IPV6, Service, ServiceKey, address_words},
-        slot::{SlotWord, StandbyWord},
+        slot::{NO_RANK, SlotWord, StandbyWord},
         table_ref::TableRef,
     },
     flow_hash::FlowTuple,
@@ -226,6 +226,13 @@ impl Twin {
         let line = PoolLine { word: PoolWord::new(1, 0).0, ..PoolLine::default() };
         twin.pools = vec![Cell::new(line)];
         twin
+    }
+
+    /// Three members in the first region and one in the next, one slot each: every flow is in slot 0.
+    /// A service at 192.0.2.1:80.
+    pub fn one_slot() -> Self {
+        let regions = [(vec![[0, 1, 2, NO_RANK]], 3), (vec![[0, NO_RANK, NO_RANK, NO_RANK]], 1)];
+        Self::new(&regions, 4).with_service("192.0.2.1", 80, 6, 0)
     }
 
     /// Adds a service on the pool.

@@ -19,12 +19,6 @@ mod twin;
 
 use twin::Twin;
 
-/// One slot a region, so that every flow is in slot 0.
-fn one_slot() -> Twin {
-    Twin::new(&[(vec![[0, 1, 2, NO_RANK]], 3), (vec![[0, NO_RANK, NO_RANK, NO_RANK]], 1)], 4)
-        .with_service("192.0.2.1", 80, 6, 0)
-}
-
 fn names() -> Names {
     Names(Directory {
         regions: [(0, "eu".into()), (1, "us".into())].into(),
@@ -60,7 +54,7 @@ fn forget(twin: &Twin) {
 
 #[test]
 fn the_next_region_has_it_when_nobody_of_the_first_may() {
-    let mut twin = one_slot();
+    let mut twin = Twin::one_slot();
     for rank in 0..3 {
         twin.set(0, rank, MemberState::Dead);
     }
@@ -78,7 +72,7 @@ fn the_next_region_has_it_when_nobody_of_the_first_may() {
 
 #[test]
 fn nobody_at_all_is_a_verdict_with_its_meaning() {
-    let mut twin = one_slot();
+    let mut twin = Twin::one_slot();
     for (region, rank) in [(0, 0), (0, 1), (0, 2), (1, 0)] {
         twin.set(region, rank, MemberState::Dead);
     }
@@ -91,7 +85,7 @@ fn nobody_at_all_is_a_verdict_with_its_meaning() {
 
 #[test]
 fn without_a_source_address_the_choice_stands_but_the_packet_is_dropped() {
-    let mut twin = one_slot();
+    let mut twin = Twin::one_slot();
     twin.descriptors[1].source_v4 = 0;
     let explanation = explain(&twin, false);
     assert_eq!(explanation.verdict, "no_source_address");
@@ -141,7 +135,7 @@ fn outcomes(explanation: &Explanation) -> Vec<(&str, RegionOutcome)> {
 
 #[test]
 fn where_all_is_full_the_nearest_serves_or_nobody() {
-    let mut twin = one_slot();
+    let mut twin = Twin::one_slot();
     full(&mut twin, 0);
     full(&mut twin, 1);
     let nearest = explain(&twin, false);
@@ -163,7 +157,7 @@ fn where_all_is_full_the_nearest_serves_or_nobody() {
 
 #[test]
 fn a_drained_region_is_told_from_one_with_nobody_healthy() {
-    let mut twin = one_slot();
+    let mut twin = Twin::one_slot();
     twin.meters[twin.groups[0].meter as usize].0.set(LimitWord::CLOSED);
     twin.descriptors[1].flags |= LIMITED;
     assert_eq!(
@@ -182,7 +176,7 @@ fn a_drained_region_is_told_from_one_with_nobody_healthy() {
 
 #[test]
 fn without_budget_a_full_region_keeps_it() {
-    let mut twin = one_slot();
+    let mut twin = Twin::one_slot();
     full(&mut twin, 0);
     twin.meters[EXCEPTIONS_V4 as usize].0.set(LimitWord::CLOSED);
     let explanation = explain(&twin, false);
@@ -199,7 +193,7 @@ fn without_budget_a_full_region_keeps_it() {
 
 #[test]
 fn a_member_that_has_its_fill_is_passed_over() {
-    let mut twin = one_slot();
+    let mut twin = Twin::one_slot();
     full(&mut twin, 1);
     // The second region's meter serves as the member's own.
     let meter = twin.groups[1].meter;
@@ -218,7 +212,7 @@ fn a_member_that_has_its_fill_is_passed_over() {
 /// The connection went to the second region while the first was full.
 #[test]
 fn what_is_remembered_of_a_connection_is_told() {
-    let mut twin = one_slot();
+    let mut twin = Twin::one_slot();
     full(&mut twin, 0);
     let mut frame = syn(40_000);
     frame[38..42].copy_from_slice(&1_000_u32.to_be_bytes());
@@ -247,7 +241,7 @@ fn what_is_remembered_of_a_connection_is_told() {
 
 #[test]
 fn a_tracked_flow_is_where_it_was() {
-    let mut twin = one_slot().with_service("192.0.2.1", 53, 17, SERVICE_TRACKED | 60 << 16);
+    let mut twin = Twin::one_slot().with_service("192.0.2.1", 53, 17, SERVICE_TRACKED | 60 << 16);
     full(&mut twin, 0);
     let flow = flow("198.51.100.7:40000", "192.0.2.1:53", Protocol::Udp, false);
     let service = twin.services[&flow.service()];
@@ -261,7 +255,7 @@ fn a_tracked_flow_is_where_it_was() {
 
 #[test]
 fn the_former_home_keeps_what_it_has() {
-    let mut twin = one_slot();
+    let mut twin = Twin::one_slot();
     let mut former = twin.descriptors[1];
     former.groups.swap(0, 1);
     former.home = twin.groups[1].head;
@@ -278,7 +272,7 @@ fn the_former_home_keeps_what_it_has() {
 
 #[test]
 fn the_last_resort_is_called_so() {
-    let mut twin = one_slot();
+    let mut twin = Twin::one_slot();
     twin.descriptors[1].flags |= PANIC;
     for (region, rank) in [(0, 0), (0, 1), (0, 2), (1, 0)] {
         twin.set(region, rank, MemberState::Unfit);

@@ -1,4 +1,4 @@
-use lb_common::abi::{descriptor::LIMITED, member::MemberState, meter::LimitWord, slot::NO_RANK};
+use lb_common::abi::{descriptor::LIMITED, member::MemberState, meter::LimitWord};
 use lb_daemon::{
     directory::Directory,
     explain::{Explanation, Flow, explain as explained, kind_name, no_service},
@@ -11,12 +11,6 @@ use crate::{names::Names, output::Report};
 mod twin;
 
 use twin::Twin;
-
-/// One slot a region, so that every flow is in slot 0.
-fn one_slot() -> Twin {
-    Twin::new(&[(vec![[0, 1, 2, NO_RANK]], 3), (vec![[0, NO_RANK, NO_RANK, NO_RANK]], 1)], 4)
-        .with_service("192.0.2.1", 80, 6, 0)
-}
 
 fn names() -> Names {
     Names(Directory {
@@ -56,7 +50,7 @@ fn table(explanation: &Explanation) -> String {
 #[test]
 fn the_owner_has_the_packet() {
     assert_eq!(
-        table(&explain(&one_slot(), false)),
+        table(&explain(&Twin::one_slot(), false)),
         "\
 packet    tcp 198.51.100.7:40000 -> 192.0.2.1:80, new connection
 service   shop, pool web, affinity connection
@@ -76,7 +70,7 @@ eu      0     alternate 2  10.0.0.2  up     not asked
 
 #[test]
 fn an_alternate_has_it_when_the_owner_may_not() {
-    let mut twin = one_slot();
+    let mut twin = Twin::one_slot();
     twin.set(0, 0, MemberState::Unfit);
     twin.set_next_hop(0, 1, 0);
     assert_eq!(
@@ -136,7 +130,7 @@ why      No service has this address, port and protocol.
 
 #[test]
 fn a_full_region_is_named_and_the_next_has_it() {
-    let mut twin = one_slot();
+    let mut twin = Twin::one_slot();
     full(&mut twin, 0);
     let explanation = explain(&twin, false);
     assert_eq!(
