@@ -2,26 +2,14 @@ use std::time::Duration;
 
 use lb_common::abi::{counter::GroupCounter, meter::LimitWord};
 
+use super::Connections;
+
 const NANOSECONDS: f64 = 1e9;
 /// What is less of a backend than this is none: floating-point numbers are not exact.
 const CRUMB: f64 = 1e-6;
 
 /// New connections of a group a second.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Rates {
-    /// Those it was asked for.
-    pub offered: f64,
-    /// Those it took.
-    pub admitted: f64,
-    /// Of those it took, the ones that a nearer group was asked for first.
-    pub spilled_in: f64,
-    /// Those that another group took.
-    pub spilled_out: f64,
-    /// Those that were dropped.
-    pub refused: f64,
-    /// Of those it took, the ones beyond its limit.
-    pub overrun: f64,
-}
+pub type Rates = Connections<f64>;
 
 impl Rates {
     /// What was counted between two looks, a second; `None`: no time has passed, or the counters have

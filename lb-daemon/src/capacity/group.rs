@@ -25,6 +25,15 @@ pub struct Member {
 }
 
 impl Capacity {
+    /// New connections a second, 0 where it takes none; `None`: as many as come.
+    pub fn per_second(self) -> Option<f64> {
+        match self {
+            Self::Unlimited => None,
+            Self::PerSecond(rate) => Some(rate),
+            Self::Closed => Some(0.0),
+        }
+    }
+
     /// The capacity of a group with these settings and members: what is set, or else the sum over
     /// its healthy members where every one with a weight has a limit of its own, times the scaler.
     pub fn of(settings: GroupSettings, members: impl IntoIterator<Item = Member>) -> Self {

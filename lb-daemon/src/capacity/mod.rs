@@ -2,6 +2,7 @@
 //! what it counted to what is missing. Pure: no map is read or written here.
 
 mod budget;
+mod connections;
 mod demand;
 mod group;
 mod limit;
@@ -10,6 +11,7 @@ mod reading;
 mod tests;
 
 pub use budget::{budget, shares};
+pub use connections::Connections;
 pub use demand::{Rates, missing_backends, per_second, utilisation};
 pub use group::{Capacity, Member};
 pub use limit::{Share, is_lower};

@@ -8,15 +8,15 @@ use super::{
     sheet::{Sheet, Value},
 };
 use crate::{
-    capacity::{self, Capacity},
+    capacity::{self, Connections},
     command::RegionStatus,
-    stats::GroupStats,
 };
 
 pub(super) fn groups(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
     for (definition, count) in COUNTERS {
         let groups = facts.stats.groups.iter();
-        let counted = groups.map(|g| ([g.pool.as_str(), g.region.as_str()], count(g).into()));
+        let counted =
+            groups.map(|g| ([g.pool.as_str(), g.region.as_str()], count(&g.connections).into()));
         sheet.family(definition, counted)?;
     }
     for (definition, value) in LEVELS {
@@ -27,33 +27,25 @@ pub(super) fn groups(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
     Ok(())
 }
 
-type Counted = (&'static super::Definition, fn(&GroupStats) -> u64);
+type Counter = (&'static super::Definition, fn(&Connections<u64>) -> u64);
 type Level = (&'static super::Definition, fn(&RegionStatus) -> Option<Value>);
 
-const COUNTERS: [Counted; 6] = [
-    (&GROUP_OFFERED, |group| group.offered),
-    (&GROUP_ADMITTED, |group| group.admitted),
-    (&GROUP_SPILLED_IN, |group| group.spilled_in),
-    (&GROUP_SPILLED_OUT, |group| group.spilled_out),
-    (&GROUP_REFUSED, |group| group.refused),
-    (&GROUP_OVERRUN, |group| group.overrun),
+const COUNTERS: [Counter; 6] = [
+    (&GROUP_OFFERED, |counted| counted.offered),
+    (&GROUP_ADMITTED, |counted| counted.admitted),
+    (&GROUP_SPILLED_IN, |counted| counted.spilled_in),
+    (&GROUP_SPILLED_OUT, |counted| counted.spilled_out),
+    (&GROUP_REFUSED, |counted| counted.refused),
+    (&GROUP_OVERRUN, |counted| counted.overrun),
 ];
 
 const LEVELS: [Level; 8] = [
     (&GROUP_LIMIT, |region| capacity::per_second(region.reading.limit).map(Into::into)),
-    (&GROUP_CAPACITY, |region| per_second(region.reading.capacity())),
-    (&GROUP_CONFIGURED, |region| per_second(region.reading.configured())),
+    (&GROUP_CAPACITY, |region| region.reading.capacity().per_second().map(Into::into)),
+    (&GROUP_CONFIGURED, |region| region.reading.configured().per_second().map(Into::into)),
     (&GROUP_SCALER, |region| Some(region.reading.settings.scaler.share().into())),
     (&GROUP_BACKENDS, |region| Some(region.reading.members.len().into())),
     (&GROUP_BACKENDS_UP, |region| Some(region.backends_up().into())),
     (&GROUP_MISSING_BACKENDS, |region| region.missing_backends().map(|n| u64::from(n).into())),
     (&GROUP_OUT_OF_HOME, |region| Some(region.out_of_home.into())),
 ];
-
-fn per_second(capacity: Capacity) -> Option<Value> {
-    match capacity {
-        Capacity::Unlimited => None,
-        Capacity::PerSecond(rate) => Some(rate.into()),
-        Capacity::Closed => Some(0.0.into()),
-    }
-}

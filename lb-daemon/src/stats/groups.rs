@@ -1,7 +1,7 @@
-use lb_common::abi::counter::GroupCounter;
 use serde::Serialize;
 
 use crate::{
+    capacity::Connections,
     dataplane::{MapsError, PinnedMaps},
     names::Names,
 };
@@ -13,18 +13,9 @@ pub struct GroupStats {
     pub pool: String,
     /// Region.
     pub region: String,
-    /// Those it was asked for: the sum of admitted, spilled out and refused.
-    pub offered: u64,
-    /// Those it took.
-    pub admitted: u64,
-    /// Of those it took, the ones that a nearer group was asked for first.
-    pub spilled_in: u64,
-    /// Those that another group took.
-    pub spilled_out: u64,
-    /// Those that were dropped because every group was full, counted at the first one asked.
-    pub refused: u64,
-    /// Of those it took, the ones beyond its limit.
-    pub overrun: u64,
+    /// What was counted since the group was made.
+    #[serde(flatten)]
+    pub connections: Connections<u64>,
 }
 
 pub(super) fn groups(maps: &PinnedMaps, names: &Names) -> Result<Vec<GroupStats>, MapsError> {
@@ -32,18 +23,10 @@ pub(super) fn groups(maps: &PinnedMaps, names: &Names) -> Result<Vec<GroupStats>
     for pool in names.pools(maps) {
         let name = names.pool(pool);
         for (_, group) in maps.pool_members(pool)?.unwrap_or_default().groups {
-            let GroupCounter { offered, admitted, spilled_in, spilled_out, refused, overrun } =
-                maps.group_connections(group.meter)?;
-            let (pool, region) = (name.clone(), names.region(group.region));
             groups.push(GroupStats {
-                pool,
-                region,
-                offered,
-                admitted,
-                spilled_in,
-                spilled_out,
-                refused,
-                overrun,
+                pool: name.clone(),
+                region: names.region(group.region),
+                connections: maps.group_connections(group.meter)?.into(),
             });
         }
     }

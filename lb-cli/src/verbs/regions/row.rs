@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use lb_common::abi::counter::GroupCounter;
-use lb_daemon::capacity::{self, Rates};
+use lb_daemon::capacity::{self, Connections, Rates};
 use serde::Serialize;
 use spillway_proto::v1;
 
@@ -18,9 +17,9 @@ pub(super) struct Region {
     /// This balancer's share of the capacity; `null`: no limit.
     pub(super) limit_per_second: Option<f64>,
     /// Since the region was made.
-    pub(super) totals: Counted<u64>,
+    pub(super) totals: Connections<u64>,
     /// Between two looks; `null`: this is the first.
-    pub(super) per_second: Option<Counted<f64>>,
+    pub(super) per_second: Option<Rates>,
     /// Admitted as a share of the limit; `null`: no rates, or no limit above 0.
     pub(super) utilisation: Option<f64>,
     /// Backends of the mean max_connection_rate that are missing; `null`: unknown.
@@ -41,17 +40,6 @@ pub(in crate::verbs) struct Capacity {
     pub(super) backend_rate_per_second: Option<f64>,
     /// All of it was out of service for so long that it is asked last.
     pub(super) out_of_home: bool,
-}
-
-/// New connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Counted<N> {
-    pub(super) offered: N,
-    pub(super) admitted: N,
-    pub(super) spilled_in: N,
-    pub(super) spilled_out: N,
-    pub(super) refused: N,
-    pub(super) overrun: N,
 }
 
 impl Region {
@@ -77,21 +65,13 @@ impl Region {
             utilisation: rates.and_then(|rates| capacity::utilisation(&rates, now.limit)),
             missing_backends: rates
                 .and_then(|rates| capacity::missing_backends(&rates, now.limit, gain)),
-            per_second: rates.map(Into::into),
+            per_second: rates,
         }
     }
 
     /// What is shown: rates, or the totals where there are none yet.
-    pub(super) fn shown(&self) -> Counted<f64> {
-        let totals = &self.totals;
-        self.per_second.unwrap_or(Counted {
-            offered: totals.offered as f64,
-            admitted: totals.admitted as f64,
-            spilled_in: totals.spilled_in as f64,
-            spilled_out: totals.spilled_out as f64,
-            refused: totals.refused as f64,
-            overrun: totals.overrun as f64,
-        })
+    pub(super) fn shown(&self) -> Rates {
+        self.per_second.unwrap_or_else(|| self.totals.map(|count| count as f64))
     }
 }
 
@@ -106,19 +86,5 @@ impl Capacity {
             backend_rate_per_second: told.backend_rate_per_second,
             out_of_home: told.out_of_home,
         }
-    }
-}
-
-impl From<GroupCounter> for Counted<u64> {
-    fn from(counter: GroupCounter) -> Self {
-        let GroupCounter { offered, admitted, spilled_in, spilled_out, refused, overrun } = counter;
-        Self { offered, admitted, spilled_in, spilled_out, refused, overrun }
-    }
-}
-
-impl From<Rates> for Counted<f64> {
-    fn from(rates: Rates) -> Self {
-        let Rates { offered, admitted, spilled_in, spilled_out, refused, overrun } = rates;
-        Self { offered, admitted, spilled_in, spilled_out, refused, overrun }
     }
 }

@@ -46,20 +46,8 @@ impl From<BackendStats> for v1::BackendStats {
 }
 
 impl From<GroupStats> for v1::GroupStats {
-    fn from(group: GroupStats) -> Self {
-        let GroupStats {
-            pool,
-            region,
-            offered,
-            admitted,
-            spilled_in,
-            spilled_out,
-            refused,
-            overrun,
-        } = group;
-        let counters =
-            v1::RegionCounters { offered, admitted, spilled_in, spilled_out, refused, overrun };
-        Self { pool, region, counters: Some(counters) }
+    fn from(GroupStats { pool, region, connections }: GroupStats) -> Self {
+        Self { pool, region, counters: Some(connections.into()) }
     }
 }
 

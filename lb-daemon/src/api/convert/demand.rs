@@ -1,11 +1,10 @@
 //! Regions, with what is asked of them and what they take, as messages.
 
-use lb_common::abi::counter::GroupCounter;
 use spillway_proto::v1;
 
 use super::message::duration;
 use crate::{
-    capacity::{self, Capacity, Rates},
+    capacity::{self, Connections, Rates},
     command::{RegionStatus, Regions},
 };
 
@@ -26,15 +25,15 @@ impl From<&RegionStatus> for v1::RegionStatus {
         Self {
             pool: status.pool.to_string(),
             region: status.region.to_string(),
-            configured_per_second: per_second(reading.configured()),
+            configured_per_second: reading.configured().per_second(),
             scaler: reading.settings.scaler.share(),
-            capacity_per_second: per_second(reading.capacity()),
+            capacity_per_second: reading.capacity().per_second(),
             limit_per_second: capacity::per_second(reading.limit),
             backends_up: count(status.backends_up()),
             backends: count(reading.members.len()),
             backend_rate_per_second: reading.backend_rate(),
-            counters: Some(counters(&reading.counters)),
-            rates: status.rates.as_ref().map(rates),
+            counters: Some(Connections::from(reading.counters).into()),
+            rates: status.rates.map(Into::into),
             utilisation: status.utilisation(),
             missing_backends: status.missing_backends(),
             out_of_home: status.out_of_home,
@@ -42,21 +41,16 @@ impl From<&RegionStatus> for v1::RegionStatus {
     }
 }
 
-/// `None` where it is unlimited.
-fn per_second(capacity: Capacity) -> Option<f64> {
-    match capacity {
-        Capacity::Unlimited => None,
-        Capacity::PerSecond(per_second) => Some(per_second),
-        Capacity::Closed => Some(0.0),
+impl From<Connections<u64>> for v1::RegionCounters {
+    fn from(counted: Connections<u64>) -> Self {
+        let Connections { offered, admitted, spilled_in, spilled_out, refused, overrun } = counted;
+        Self { offered, admitted, spilled_in, spilled_out, refused, overrun }
     }
 }
 
-fn counters(counted: &GroupCounter) -> v1::RegionCounters {
-    let GroupCounter { offered, admitted, spilled_in, spilled_out, refused, overrun } = *counted;
-    v1::RegionCounters { offered, admitted, spilled_in, spilled_out, refused, overrun }
-}
-
-fn rates(rates: &Rates) -> v1::RegionRates {
-    let Rates { offered, admitted, spilled_in, spilled_out, refused, overrun } = *rates;
-    v1::RegionRates { offered, admitted, spilled_in, spilled_out, refused, overrun }
+impl From<Rates> for v1::RegionRates {
+    fn from(rates: Rates) -> Self {
+        let Rates { offered, admitted, spilled_in, spilled_out, refused, overrun } = rates;
+        Self { offered, admitted, spilled_in, spilled_out, refused, overrun }
+    }
 }

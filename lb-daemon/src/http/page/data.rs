@@ -9,7 +9,7 @@ use lb_common::abi::verdict::Verdict;
 use serde::Serialize;
 
 use crate::{
-    capacity::{self, Capacity, Rates},
+    capacity::{self, Connections, Rates},
     command::{BackendHistory, BackendStatus, RegionStatus, StateChange},
     metrics::Facts,
     model::Name,
@@ -86,18 +86,8 @@ struct Region {
     out_of_home: bool,
     missing_backends: Option<u32>,
     /// Not known before two looks.
-    rates: Option<Counted<f64>>,
-    totals: Counted<u64>,
-}
-
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Counted<N> {
-    offered: N,
-    admitted: N,
-    spilled_in: N,
-    spilled_out: N,
-    refused: N,
-    overrun: N,
+    rates: Option<Rates>,
+    totals: Connections<u64>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -242,33 +232,18 @@ impl From<&ServiceStats> for Service {
 
 impl From<&RegionStatus> for Region {
     fn from(status: &RegionStatus) -> Self {
-        let (reading, counted) = (&status.reading, status.reading.counters);
-        let rates = status.rates.map(|rates| {
-            let Rates { offered, admitted, spilled_in, spilled_out, refused, overrun } = rates;
-            Counted { offered, admitted, spilled_in, spilled_out, refused, overrun }
-        });
+        let reading = &status.reading;
         Self {
             region: status.region.to_string(),
             limit: capacity::per_second(reading.limit),
-            capacity: match reading.capacity() {
-                Capacity::Unlimited => None,
-                Capacity::PerSecond(rate) => Some(rate),
-                Capacity::Closed => Some(0.0),
-            },
+            capacity: reading.capacity().per_second(),
             scaler: reading.settings.scaler.share(),
             backends: reading.members.len(),
             backends_up: status.backends_up(),
             out_of_home: status.out_of_home,
             missing_backends: status.missing_backends(),
-            rates,
-            totals: Counted {
-                offered: counted.offered,
-                admitted: counted.admitted,
-                spilled_in: counted.spilled_in,
-                spilled_out: counted.spilled_out,
-                refused: counted.refused,
-                overrun: counted.overrun,
-            },
+            rates: status.rates,
+            totals: reading.counters.into(),
         }
     }
 }
