@@ -2836,6 +2836,9 @@ pub mod objects_client {
     /// Every object has an etag, a digest of its content with all defaults spelt out: it stays as long as
     /// the content does, also over restarts. A pool's content includes its backends.
     ///
+    /// An update takes over what its mask names. A field that is not named and stands as it would be unset,
+    /// whoever set it, follows the others: a check's timeout goes with its interval. A switch that is on stays.
+    ///
     /// INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field" has its path, as
     /// in "pool.backends\[1\].address", or "pools\[0\].groups\[1\].region" where another object than the one that
     /// was sent does not go with it. NOT_FOUND: there is no such object, or no such pool.
@@ -3702,6 +3705,9 @@ pub mod objects_server {
     ///
     /// Every object has an etag, a digest of its content with all defaults spelt out: it stays as long as
     /// the content does, also over restarts. A pool's content includes its backends.
+    ///
+    /// An update takes over what its mask names. A field that is not named and stands as it would be unset,
+    /// whoever set it, follows the others: a check's timeout goes with its interval. A switch that is on stays.
     ///
     /// INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field" has its path, as
     /// in "pool.backends\[1\].address", or "pools\[0\].groups\[1\].region" where another object than the one that

@@ -8,7 +8,7 @@ use prost_reflect::{
 };
 use prost_types::FieldMask;
 
-use super::{Object, Refused};
+use super::{Object, Refused, following};
 
 /// The descriptors of the API; a test holds that they are sound.
 static DESCRIPTORS: LazyLock<DescriptorPool> =
@@ -17,7 +17,8 @@ static DESCRIPTORS: LazyLock<DescriptorPool> =
 /// The field of requests that holds a mask.
 const MASK: &str = "update_mask";
 
-/// `old` with the fields of `new` that a mask names; without a mask, those that are set in `new`.
+/// `old` with the fields of `new` that a mask names; without a mask, those that are set in `new`. What
+/// follows them and is not among them is left out.
 pub(super) fn merge<O: Object>(old: &O, new: &O, mask: Option<&FieldMask>) -> Result<O, Refused> {
     let paths = mask.map_or(&[][..], |mask| &mask.paths);
     if paths.iter().any(|path| path == "*") {
@@ -26,7 +27,7 @@ pub(super) fn merge<O: Object>(old: &O, new: &O, mask: Option<&FieldMask>) -> Re
             _ => Err(Refused::wrong(MASK, "\"*\" is all fields; it stands alone")),
         };
     }
-    let mut target = dynamic(old)?;
+    let mut target = following::let_go(old, dynamic(old)?);
     let source = dynamic(new)?;
     if paths.is_empty() {
         for (field, value) in source.fields() {

@@ -5,6 +5,7 @@
 //! Calls take turns; where somebody else applies in between, the call reads again.
 
 mod answer;
+mod following;
 mod mask;
 mod object;
 mod refused;

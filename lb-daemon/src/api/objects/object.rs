@@ -34,6 +34,10 @@ pub(super) trait Object: Message + Default + Clone + PartialEq {
     /// Who needs it, each with what for.
     fn users(configuration: &v1::Configuration, name: &str) -> Vec<String>;
 
+    /// The smallest configuration that is valid with this object, which tells what its fields are
+    /// where they are left out. `None`: none of them follows another of its fields.
+    fn alone(&self) -> Option<v1::Configuration>;
+
     /// The id of an object in a pool, or in none. `of` is where the request has its name.
     fn id(pool: Option<&str>, name: &str, of: &str) -> Result<Id, Refused> {
         debug_assert!(pool.is_none());
@@ -83,7 +87,7 @@ pub(super) fn etag<O: Object>(object: &O) -> String {
 
 /// A list of the configuration itself.
 macro_rules! top_level {
-    ($message:ident, $kind:literal, $field:literal, $list:ident, $users:path) => {
+    ($message:ident, $kind:literal, $field:literal, $list:ident, $users:path, $alone:expr) => {
         impl Object for v1::$message {
             const KIND: &'static str = $kind;
             const FIELD: &'static str = $field;
@@ -108,14 +112,32 @@ macro_rules! top_level {
             fn users(configuration: &v1::Configuration, name: &str) -> Vec<String> {
                 $users(configuration, name)
             }
+
+            fn alone(&self) -> Option<v1::Configuration> {
+                $alone(self)
+            }
         }
     };
 }
 
-top_level!(Region, "region", "region", regions, users::of_region);
-top_level!(HealthCheck, "health check", "health_check", health_checks, users::of_health_check);
-top_level!(Pool, "pool", "pool", pools, users::of_pool);
-top_level!(Service, "service", "service", services, users::of_service);
+top_level!(Region, "region", "region", regions, users::of_region, |_| None);
+top_level!(
+    HealthCheck,
+    "health check",
+    "health_check",
+    health_checks,
+    users::of_health_check,
+    |check: &v1::HealthCheck| {
+        let health_checks = vec![check.clone()];
+        Some(v1::Configuration { health_checks, ..v1::Configuration::default() })
+    }
+);
+top_level!(Pool, "pool", "pool", pools, users::of_pool, |_| None);
+top_level!(Service, "service", "service", services, users::of_service, |service: &v1::Service| {
+    let pools = vec![v1::Pool { name: service.pool.clone(), ..v1::Pool::default() }];
+    let services = vec![service.clone()];
+    Some(v1::Configuration { pools, services, ..v1::Configuration::default() })
+});
 
 impl Object for v1::Backend {
     const KIND: &'static str = "backend";
@@ -143,6 +165,10 @@ impl Object for v1::Backend {
 
     fn users(_: &v1::Configuration, _: &str) -> Vec<String> {
         Vec::new()
+    }
+
+    fn alone(&self) -> Option<v1::Configuration> {
+        None
     }
 
     fn id(pool: Option<&str>, name: &str, of: &str) -> Result<Id, Refused> {

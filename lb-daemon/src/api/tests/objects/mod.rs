@@ -1,6 +1,7 @@
 //! The configuration object by object, over a real socket.
 
 mod caller;
+mod following;
 mod right;
 mod writers;
 mod wrong;

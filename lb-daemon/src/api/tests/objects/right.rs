@@ -1,7 +1,7 @@
-use super::*;
+use super::{following::FOLLOWING, *};
 
 /// Method, request, and the answer without its etags; each step goes on from the one before.
-type Step = (&'static str, &'static str, &'static str);
+pub(super) type Step = (&'static str, &'static str, &'static str);
 
 const REGION: &[Step] = &[
     (
@@ -308,7 +308,7 @@ const SERVICE: &[Step] = &[
 
 #[tokio::test]
 async fn every_verb_of_every_kind_does_what_it_says() {
-    for steps in [REGION, HEALTH_CHECK, POOL, BACKEND, SERVICE] {
+    for steps in [REGION, HEALTH_CHECK, POOL, BACKEND, SERVICE, FOLLOWING] {
         let (daemon, mut caller) = scene().await;
         for (method, request, answer) in steps {
             let answered = caller.call(method, request).await;
