@@ -50,6 +50,18 @@ pub(crate) struct Options {
     #[arg(long, global = true, value_name = "PATH", env = "SPILLWAY_SOCKET")]
     #[arg(default_value = "/run/spillway/spillwayd.sock")]
     pub(crate) socket: PathBuf,
+    /// Daemon to ask over TLS instead, https://HOST:PORT
+    #[arg(long, global = true, value_name = "URL", env = "SPILLWAY_SERVER")]
+    pub(crate) server: Option<String>,
+    /// Certificate to show there, PEM; its names decide what you may do
+    #[arg(long, global = true, value_name = "FILE", env = "SPILLWAY_TLS_CERT")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Its key, PEM
+    #[arg(long, global = true, value_name = "FILE", env = "SPILLWAY_TLS_KEY")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Authorities that the daemon's certificate is from, PEM
+    #[arg(long, global = true, value_name = "FILE", env = "SPILLWAY_TLS_CA")]
+    pub(crate) tls_ca: Option<PathBuf>,
     /// Where the BPF file system is mounted
     #[arg(long, global = true, value_name = "DIR", env = "SPILLWAY_BPFFS")]
     #[arg(default_value = "/sys/fs/bpf")]

@@ -1,6 +1,6 @@
 //! The daemon, as seen through its socket.
 
-use std::{error::Error as _, io, path::PathBuf, time::Duration};
+use std::{error::Error as _, io, path::Path, time::Duration};
 
 use hyper_util::rt::TokioIo;
 use lb_daemon::api::convert::FIELD_TRAILER;
@@ -10,7 +10,11 @@ use spillway_proto::v1::{
     StatusResponse, WatchRequest, WatchResponse, objects_client::ObjectsClient,
     spillway_client::SpillwayClient,
 };
-use tokio::{net::UnixStream, time::timeout};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::UnixStream,
+    time::timeout,
+};
 use tonic::{
     Code, Response, Status, Streaming,
     transport::{Channel, Endpoint},
@@ -21,6 +25,7 @@ use crate::{
     arguments::Options,
     exit::Exit,
     failure::{Failure, describe},
+    tls::{self, Alert},
 };
 
 /// How long the daemon may take for an answer that changes nothing.
@@ -34,18 +39,33 @@ const LARGEST: usize = 64 << 20;
 pub(crate) struct Daemon {
     client: SpillwayClient<Channel>,
     objects: ObjectsClient<Channel>,
-    socket: PathBuf,
+    /// Socket or address, as told.
+    place: String,
+    /// What the other end said of our certificate.
+    alert: Alert,
 }
 
 impl Daemon {
-    /// Connects to the daemon's socket.
+    /// Connects to the daemon: over TLS where an address is given, else to its socket.
     ///
     /// # Errors
     /// Nothing answers there, or the user may not ask.
     pub(crate) async fn open(options: &Options) -> Result<Self, Failure> {
-        let socket = options.socket.clone();
+        let Some(server) = &options.server else { return Self::local(&options.socket).await };
+        let (stream, alert) = tls::connect(server, options).await?;
+        Self::over(stream, server.clone(), alert).await
+    }
+
+    async fn local(socket: &Path) -> Result<Self, Failure> {
         let stream =
-            UnixStream::connect(&socket).await.map_err(|error| unreachable(&socket, &error))?;
+            UnixStream::connect(socket).await.map_err(|error| unreachable(socket, &error))?;
+        Self::over(stream, socket.display().to_string(), Alert::default()).await
+    }
+
+    async fn over<S>(stream: S, place: String, alert: Alert) -> Result<Self, Failure>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
         let mut stream = Some(TokioIo::new(stream));
         let connector = service_fn(move |_| {
             let stream = stream.take();
@@ -54,10 +74,10 @@ impl Daemon {
         let channel = Endpoint::from_static("http://spillwayd")
             .connect_with_connector(connector)
             .await
-            .map_err(|_| not_ours(&socket))?;
+            .map_err(|_| alert.failure(&place).unwrap_or_else(|| not_ours(&place)))?;
         let objects = ObjectsClient::new(channel.clone()).max_decoding_message_size(LARGEST);
         let client = SpillwayClient::new(channel).max_decoding_message_size(LARGEST);
-        Ok(Self { client, objects, socket })
+        Ok(Self { client, objects, place, alert })
     }
 
     /// Puts a configuration in force, or answers what it would change.
@@ -120,6 +140,9 @@ impl Daemon {
     /// What a status of the daemon, or of the way to it, means to a person.
     pub(crate) fn failure(&self, status: &Status) -> Failure {
         if status.source().is_some() {
+            if let Some(failure) = self.alert.failure(&self.place) {
+                return failure;
+            }
             return self.broken("the connection broke before the answer was complete");
         }
         let message = status.message().to_owned();
@@ -140,7 +163,7 @@ impl Daemon {
             Code::NotFound => Failure::new(Exit::NotFound, message),
             Code::Unimplemented => Failure::new(
                 Exit::Failure,
-                format!("spillwayd at {}: it does not know this call", self.socket.display()),
+                format!("spillwayd at {}: it does not know this call", self.place),
             )
             .hint("spillway and spillwayd should be of one version"),
             _ => Failure::new(Exit::Failure, format!("spillwayd: {message}"))
@@ -150,7 +173,7 @@ impl Daemon {
 
     /// The failure of a conversation that ended early.
     pub(crate) fn broken(&self, how: &str) -> Failure {
-        Failure::new(Exit::Unavailable, format!("spillwayd at {}: {how}", self.socket.display()))
+        Failure::new(Exit::Unavailable, format!("spillwayd at {}: {how}", self.place))
             .hint("see whether it still runs with `spillway status`; its log says why")
     }
 
@@ -181,7 +204,7 @@ pub(crate) fn converse<T>(
 }
 
 /// Why the socket could not be connected to.
-fn unreachable(socket: &std::path::Path, error: &io::Error) -> Failure {
+fn unreachable(socket: &Path, error: &io::Error) -> Failure {
     let (exit, cause, hint) = match error.kind() {
         io::ErrorKind::NotFound => (
             Exit::Unavailable,
@@ -208,10 +231,10 @@ fn unreachable(socket: &std::path::Path, error: &io::Error) -> Failure {
 }
 
 /// Something listens, but it does not speak the protocol.
-fn not_ours(socket: &std::path::Path) -> Failure {
+fn not_ours(place: &str) -> Failure {
     Failure::new(
         Exit::Unavailable,
-        format!("spillwayd at {}: what listens there speaks another protocol", socket.display()),
+        format!("spillwayd at {}: what listens there speaks another protocol", place),
     )
     .hint("name the daemon's socket with --socket or SPILLWAY_SOCKET")
 }

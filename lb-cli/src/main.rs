@@ -14,6 +14,7 @@ mod output;
 mod pinned;
 mod role;
 mod source;
+mod tls;
 mod verbs;
 
 use std::process::ExitCode;

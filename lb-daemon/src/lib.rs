@@ -1,7 +1,9 @@
 //! The daemon of Spillway as a library: `spillwayd` is a thin program over it, and `spillway` reads
 //! the pinned maps through it.
 
+pub mod access;
 pub mod api;
+pub mod audit;
 pub mod capacity;
 pub mod causes;
 pub mod command;
@@ -27,10 +29,12 @@ pub mod packets;
 pub mod plan;
 pub mod reconcile;
 pub mod role;
+pub mod seldom;
 pub mod shares;
 pub mod state;
 pub mod stats;
 pub mod stop;
 pub mod store;
+pub mod tls;
 pub mod troubles;
 pub mod watchdog;

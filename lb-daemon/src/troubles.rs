@@ -23,6 +23,10 @@ pub struct Troubles(watch::Sender<BTreeMap<String, Trouble>>);
 impl Troubles {
     /// Something is wrong with `subject`: it takes the place of what was.
     pub fn begin(&self, subject: &str, cause: &str) {
+        let same = |was: &Trouble| was.cause == cause;
+        if self.0.borrow().get(subject).is_some_and(same) {
+            return;
+        }
         tracing::error!(subject, "{cause}");
         self.0.send_modify(|troubles| {
             let since = troubles.get(subject).map_or_else(SystemTime::now, |was| was.since);

@@ -110,6 +110,9 @@ fn a_wrong_command_line_ends_with_status_2_and_names_the_argument() {
         (&["--source", "10.0.0.256"], "invalid value '10.0.0.256' for '--source <ADDRESS>'"),
         (&["--source", "10.0.0.1,10.0.0.2"], "--source: 10.0.0.1 and 10.0.0.2 are of one family"),
         (&["--xdp-mode", "fast"], "invalid value 'fast' for '--xdp-mode <MODE>'"),
+        (&["--socket-mode", "888"], "must be permission bits in octal, as 660"),
+        (&["--socket-owner", "no-such-user"], "no such user"),
+        (&["--tls-client", "a=root"], "\"root\" is no role; one of viewer, operator, admin is"),
         (&["--vip", "192.0.2.1"], "unexpected argument '--vip' found"),
     ] {
         let (code, text) = refusal(&balancer(directory.path(), arguments));
@@ -139,6 +142,37 @@ fn a_wrong_command_line_ends_with_status_2_and_names_the_argument() {
         assert!(text.contains(expected), "{text}");
     }
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn tcp_without_certificates_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let expected = "spillwayd: --listen 127.0.0.1:7443: --tls-cert is missing\n\
+        hint: over TCP there is only TLS with certificates on both ends: give --tls-cert, --tls-key \
+        and --tls-ca\n";
+    let output = balancer(directory.path(), &["--listen", "127.0.0.1:7443"]);
+    assert_eq!(refusal(&output), (Some(1), expected.into()));
+
+    let missing = directory.path().join("nothing").display().to_string();
+    let files = ["--tls-cert", &missing, "--tls-key", &missing, "--tls-ca", &missing];
+    let more = [&["--listen", "127.0.0.1:0"][..], &files].concat();
+    let (code, text) = refusal(&balancer(directory.path(), &more));
+    assert_eq!(code, Some(1));
+    let sentence = format!("spillwayd: {missing}: No such file or directory (os error 2)\nhint: ");
+    assert!(text.starts_with(&sentence), "{text}");
+    assert_eq!(text.lines().count(), 2, "{text}");
+}
+
+#[test]
+fn an_audit_file_that_cannot_be_written_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().display().to_string();
+    let expected = format!(
+        "spillwayd: {path}: Is a directory (os error 21)\n\
+         hint: give --audit-file a file in a directory that may be written\n"
+    );
+    let output = balancer(directory.path(), &["--audit-file", &path]);
+    assert_eq!(refusal(&output), (Some(1), expected));
 }
 
 #[test]

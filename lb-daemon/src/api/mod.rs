@@ -1,5 +1,6 @@
 //! The door: gRPC over a unix socket in, [`crate::command`] out.
 
+mod access;
 mod activation;
 pub mod convert;
 mod objects;
@@ -15,4 +16,4 @@ mod watch;
 pub use activation::{ActivationError, activated};
 pub use routes::DescriptorsError;
 pub use server::{ServeError, serve};
-pub use socket::{DEFAULT_SOCKET, Socket, SocketError};
+pub use socket::{DEFAULT_SOCKET, Rights, Socket, SocketError};

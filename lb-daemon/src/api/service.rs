@@ -8,6 +8,7 @@ use spillway_proto::v1::{
 use tonic::{Request, Response, Status};
 
 use super::{
+    access::caller,
     convert,
     watch::{self, WatchStream},
 };
@@ -42,7 +43,8 @@ impl Spillway for Api {
     ) -> Result<Response<ApplyResponse>, Status> {
         let ApplyRequest { configuration, dry_run, expected_generation } = request.into_inner();
         let configuration = convert::configuration(&configuration.unwrap_or_default())?;
-        let apply = Apply { configuration, dry_run, expected_generation };
+        let actor = caller().actor;
+        let apply = Apply { configuration, dry_run, expected_generation, actor };
         let applied = self.commands.apply(apply).await??;
         Ok(Response::new((&applied).into()))
     }

@@ -3,7 +3,7 @@
 use std::{
     fs, io,
     os::unix::{
-        fs::{FileTypeExt, MetadataExt, PermissionsExt},
+        fs::{FileTypeExt, MetadataExt, PermissionsExt, lchown},
         net::UnixStream,
     },
     path::{Path, PathBuf},
@@ -14,8 +14,22 @@ use tokio::net::UnixListener;
 /// Where the daemon listens, unless said otherwise.
 pub const DEFAULT_SOCKET: &str = "/run/spillway/spillwayd.sock";
 
-/// Owner and group may talk to the daemon, and so change everything.
-const MODE: u32 = 0o660;
+/// Who may talk to the daemon, and so change everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rights {
+    /// Owner; `None`: the daemon's user.
+    pub owner: Option<u32>,
+    /// Group; `None`: the daemon's.
+    pub group: Option<u32>,
+    /// Permission bits.
+    pub mode: u32,
+}
+
+impl Default for Rights {
+    fn default() -> Self {
+        Self { owner: None, group: None, mode: 0o660 }
+    }
+}
 
 /// A socket that is listened on; its file goes when it is dropped.
 #[derive(Debug)]
@@ -59,7 +73,7 @@ impl Socket {
     ///
     /// # Errors
     /// [`SocketError`]; what is there stays.
-    pub fn bind(path: &Path) -> Result<(Self, UnixListener), SocketError> {
+    pub fn bind(path: &Path, rights: Rights) -> Result<(Self, UnixListener), SocketError> {
         let file = |source| SocketError::File { path: path.into(), source };
         if let Some(directory) = path.parent() {
             fs::create_dir_all(directory).map_err(file)?;
@@ -73,14 +87,14 @@ impl Socket {
             }
             _ => {}
         }
-        let (inode, listener) = listen(path).map_err(file)?;
+        let (inode, listener) = listen(path, rights).map_err(file)?;
         Ok((Self { path: path.into(), inode }, listener))
     }
 }
 
 /// Binds beside the path and moves the socket there, so that it never has other rights and never is
 /// missing.
-fn listen(path: &Path) -> io::Result<(u64, UnixListener)> {
+fn listen(path: &Path, rights: Rights) -> io::Result<(u64, UnixListener)> {
     let mut next = path.as_os_str().to_owned();
     next.push(".next");
     match fs::remove_file(&next) {
@@ -88,7 +102,12 @@ fn listen(path: &Path) -> io::Result<(u64, UnixListener)> {
         _ => {}
     }
     let listener = UnixListener::bind(&next)?;
-    fs::set_permissions(&next, fs::Permissions::from_mode(MODE))?;
+    // Nobody may connect before owner and mode are as they should be.
+    fs::set_permissions(&next, fs::Permissions::from_mode(0o000))?;
+    if rights.owner.is_some() || rights.group.is_some() {
+        lchown(&next, rights.owner, rights.group)?;
+    }
+    fs::set_permissions(&next, fs::Permissions::from_mode(rights.mode))?;
     let inode = fs::symlink_metadata(&next)?.ino();
     fs::rename(&next, path)?;
     Ok((inode, listener))

@@ -14,6 +14,7 @@ pub use regions::{Offer, RegionStatus, Regions};
 pub use status::{BackendStatus, InterfaceStatus, ServiceStatus, SettlingStatus, Status};
 
 use crate::{
+    access::Actor,
     diff::{Change, Movement},
     memory::Memory,
     model::Configuration,
@@ -58,6 +59,8 @@ pub struct Apply {
     pub dry_run: bool,
     /// Only while this generation is in force.
     pub expected_generation: Option<u64>,
+    /// Who wants it.
+    pub actor: Actor,
 }
 
 /// What is in force now.

@@ -9,6 +9,7 @@ use std::path::Path;
 pub use error::FileError;
 
 use crate::{
+    access::Actor,
     api::convert,
     command::{Applied, Apply, Commands},
     document::{self, Document},
@@ -24,6 +25,7 @@ pub async fn apply(path: &Path, commands: &Commands) -> Result<Applied, FileErro
     let configuration = convert::configuration(&document.into()).map_err(|invalid| {
         FileError::Invalid { place: document::place(&text, &invalid.path()), invalid }
     })?;
-    let apply = Apply { configuration, ..Apply::default() };
+    let actor = Actor::File(path.into());
+    let apply = Apply { configuration, dry_run: false, expected_generation: None, actor };
     Ok(commands.apply(apply).await??)
 }

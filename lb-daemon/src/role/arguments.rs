@@ -6,14 +6,18 @@ use std::{
 };
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, error::ErrorKind, value_parser};
+use nix::unistd::{Group, User};
 
+use super::Failure;
 use crate::{
-    api::DEFAULT_SOCKET,
+    access::{Client, Clients},
+    api::{DEFAULT_SOCKET, Rights},
     dataplane::{self, AllowLists, DEFAULT_BPFFS, Options, Prefix, Rooms},
     directory::DEFAULT_STATE_DIRECTORY,
     memory::Bytes,
     model::Name,
     plan::Sources,
+    tls::TlsFiles,
 };
 
 /// The daemon of the Spillway load balancer.
@@ -39,7 +43,7 @@ SIGHUP: the settings file and the file of --apply are read again.";
 #[derive(Debug, Subcommand)]
 pub(super) enum Role {
     /// Spread connections to virtual addresses over backends
-    Balancer(BalancerArguments),
+    Balancer(Box<BalancerArguments>),
     /// Unwrap what balancers send, on a backend
     Receiver(ReceiverArguments),
 }
@@ -75,6 +79,34 @@ pub(super) struct BalancerArguments {
     /// is refused [default: no limit]
     #[arg(long, value_name = "BYTES")]
     pub(super) map_memory_limit: Option<Bytes>,
+    /// User that the unix socket belongs to, a name or number [default: the daemon's own]
+    #[arg(long, value_name = "USER", value_parser = user)]
+    socket_owner: Option<u32>,
+    /// Group that the unix socket belongs to, a name or number [default: the daemon's own]
+    #[arg(long, value_name = "GROUP", value_parser = group)]
+    socket_group: Option<u32>,
+    /// Who may use the unix socket, and so change everything: permission bits in octal
+    #[arg(long, value_name = "MODE", value_parser = mode, default_value = "660")]
+    socket_mode: u32,
+    /// Address and port to answer on over TLS too; clients need a certificate and a role
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// Certificate to show there, PEM, with those between it and its authority
+    #[arg(long, value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+    /// Its key, PEM
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<PathBuf>,
+    /// Authorities that clients' certificates are from, PEM
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+    /// A DNS name or URI of a client's certificate, and its role: viewer, operator or admin; may be
+    /// given several times
+    #[arg(long, value_name = "NAME=ROLE")]
+    tls_client: Vec<Client>,
+    /// File to note each change of the configuration in, a line of JSON each
+    #[arg(long, value_name = "FILE")]
+    pub(super) audit_file: Option<PathBuf>,
     /// Configuration to put in force at the start and at SIGHUP, a TOML file
     #[arg(long, value_name = "FILE")]
     pub(super) apply: Option<PathBuf>,
@@ -153,6 +185,37 @@ impl BalancerArguments {
         Options { rooms, ..self.path.options() }
     }
 
+    /// Who may use the unix socket.
+    pub(super) fn rights(&self) -> Rights {
+        Rights { owner: self.socket_owner, group: self.socket_group, mode: self.socket_mode }
+    }
+
+    /// Who is let in over TLS.
+    pub(super) fn clients(&self) -> Clients {
+        self.tls_client.iter().cloned().collect()
+    }
+
+    /// Where to answer over TLS, and by what.
+    ///
+    /// # Errors
+    /// Some of it is missing.
+    pub(super) fn remote(&self) -> Result<Option<(SocketAddr, TlsFiles)>, Failure> {
+        let Some(listen) = self.listen else { return Ok(None) };
+        let file = |name: &str, file: &Option<PathBuf>| {
+            file.clone().ok_or_else(|| {
+                let sentence = format!("--listen {listen}: --{name} is missing");
+                Failure::new(sentence).hint(
+                    "over TCP there is only TLS with certificates on both ends: give --tls-cert, \
+                     --tls-key and --tls-ca",
+                )
+            })
+        };
+        let (certificate, key) =
+            (file("tls-cert", &self.tls_cert)?, file("tls-key", &self.tls_key)?);
+        let authorities = file("tls-ca", &self.tls_ca)?;
+        Ok(Some((listen, TlsFiles { certificate, key, authorities })))
+    }
+
     /// The sources that were given. A second one of a family ends the program as a wrong command
     /// line.
     pub(super) fn sources(&self) -> Sources {
@@ -169,6 +232,24 @@ impl BalancerArguments {
         }
         sources
     }
+}
+
+/// A user's number.
+fn user(text: &str) -> Result<u32, String> {
+    let found = || User::from_name(text).ok().flatten().map(|user| user.uid.as_raw());
+    text.parse().ok().or_else(found).ok_or_else(|| "no such user".into())
+}
+
+/// A group's number.
+fn group(text: &str) -> Result<u32, String> {
+    let found = || Group::from_name(text).ok().flatten().map(|group| group.gid.as_raw());
+    text.parse().ok().or_else(found).ok_or_else(|| "no such group".into())
+}
+
+/// Permission bits.
+fn mode(text: &str) -> Result<u32, String> {
+    let bits = u32::from_str_radix(text, 8).ok().filter(|bits| *bits <= 0o777);
+    bits.ok_or_else(|| "must be permission bits in octal, as 660".into())
 }
 
 fn room() -> clap::builder::RangedI64ValueParser<u32> {

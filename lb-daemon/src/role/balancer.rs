@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     api::{self, Socket},
+    audit::Audit,
     causes,
     command::Commands,
     dataplane::{self, Dataplane},
@@ -23,6 +24,7 @@ use crate::{
     state::{Ended, Inbox, Sensors, Settings, State},
     stats,
     stop::Stopper,
+    tls::{self, Connection, Credentials, TlsError},
     troubles::Troubles,
     watchdog::Watchdog,
 };
@@ -40,9 +42,12 @@ pub(super) async fn run(
     let given = arguments.sources();
     let options = arguments.options();
     let store = store::open(&arguments.state_dir)?;
-    let (_socket, listener) = listener(&arguments.socket)?;
+    let troubles = Troubles::default();
+    let (credentials, remote) = remote(&arguments, &troubles).await?;
+    let audit = audit(&arguments, &troubles)?;
+    let (_socket, listener) = listener(&arguments)?;
     let seen_at = super::listen(arguments.path.http).await?;
-    let Dataplane { attached, maps } = Dataplane::open(&options).map_err(super::path_failure)?;
+    let Dataplane { attached, maps } = Dataplane::open(&options).map_err(super::path::failure)?;
     super::log_interfaces(&attached);
     let sources = sources(given, &options.interfaces).await?;
     let reconciler = Reconciler::new(maps).map_err(|error| Failure::of("maps", &error))?;
@@ -63,7 +68,6 @@ pub(super) async fn run(
         state_directory: arguments.state_dir.clone(),
     };
     let live = Live::default();
-    let troubles = Troubles::default();
     let map_memory = map_memory(&options.bpffs, arguments.map_memory_limit)?;
     let settings = Settings {
         map_memory,
@@ -72,6 +76,7 @@ pub(super) async fn run(
         state_directory: arguments.state_dir,
         live: live.clone(),
         troubles: troubles.clone(),
+        audit: audit.clone(),
     };
     let state = State::start(settings, store, Packets::new(reconciler, attached), sensors)
         .map_err(|error| Failure::new(causes::of(&error)))?;
@@ -87,14 +92,27 @@ pub(super) async fn run(
     let reader = http::Reader::new(commands.clone(), counters.clone(), live);
     let shown = http::balancer(reader, arguments.status_page);
     let seeing = tokio::spawn(super::show(seen_at, shown, stop.clone()));
-    let mut server = tokio::spawn(api::serve(listener, commands.clone(), counters, stop.clone()));
+    let mut server = tokio::spawn(api::serve(
+        listener,
+        remote,
+        audit.clone(),
+        commands.clone(),
+        counters,
+        stop.clone(),
+    ));
     let manager = watchdog.manager();
     let said = status_line::run(commands.clone(), troubles.clone(), manager.clone());
-    let reload = Reload { line, told, apply: arguments.apply, commands, troubles };
+    let reload =
+        Reload { line, told, apply: arguments.apply, commands, troubles, credentials, audit };
     let mut reload = tokio::spawn(async move {
         reload.apply().await;
         applied.send(()).ok();
-        reload.run(hangups, manager).await;
+        let credentials = reload.credentials.clone();
+        tokio::join!(reload.run(hangups, manager), async {
+            if let Some(credentials) = credentials {
+                credentials.follow().await;
+            }
+        });
     });
     // Ready is who serves what its file says.
     let feeding = tokio::spawn(async move {
@@ -156,16 +174,40 @@ fn map_memory(bpffs: &Path, limit: Option<Bytes>) -> Result<Budget, Failure> {
 
 /// What to answer on: what the service manager hands over, or a socket of our own, whose file goes
 /// with it.
-fn listener(path: &Path) -> Result<(Option<Socket>, UnixListener), Failure> {
+fn listener(arguments: &BalancerArguments) -> Result<(Option<Socket>, UnixListener), Failure> {
     let activated =
         api::activated().map_err(|error| Failure::new(causes::of(&error)).hint(error.hint()))?;
     if let Some(listener) = activated {
         tracing::info!("answering on the socket of the service manager");
         return Ok((None, listener));
     }
-    let (socket, listener) =
-        Socket::bind(path).map_err(|error| Failure::new(causes::of(&error)).hint(error.hint()))?;
+    let (socket, listener) = Socket::bind(&arguments.socket, arguments.rights())
+        .map_err(|error| Failure::new(causes::of(&error)).hint(error.hint()))?;
     Ok((Some(socket), listener))
+}
+
+/// The door over TLS, if there is to be one.
+async fn remote(
+    arguments: &BalancerArguments,
+    troubles: &Troubles,
+) -> Result<(Option<Credentials>, Option<mpsc::Receiver<Connection>>), Failure> {
+    let Some((address, files)) = arguments.remote()? else { return Ok((None, None)) };
+    let failed = |error: TlsError| Failure::new(causes::of(&error)).hint(error.hint());
+    let credentials =
+        Credentials::open(files, arguments.clients(), troubles.clone()).map_err(failed)?;
+    let (address, connections) = tls::listen(address, credentials.clone()).await.map_err(failed)?;
+    tracing::info!(%address, "answering over TLS");
+    Ok((Some(credentials), Some(connections)))
+}
+
+/// The log of changes.
+fn audit(arguments: &BalancerArguments, troubles: &Troubles) -> Result<Audit, Failure> {
+    let path = arguments.audit_file.as_deref();
+    Audit::open(path, troubles.clone()).map_err(|error| {
+        let path = path.map(|path| path.display().to_string()).unwrap_or_default();
+        Failure::of(&path, &error)
+            .hint("give --audit-file a file in a directory that may be written")
+    })
 }
 
 /// Runs a loop on a thread of its own, which it may block.

@@ -5,7 +5,9 @@ mod balancer;
 mod documents;
 mod end;
 mod failure;
+mod kernel;
 mod log;
+mod path;
 mod receiver;
 mod reload;
 mod settings;
@@ -14,15 +16,9 @@ mod store;
 
 use std::{env, ffi::OsString, net::SocketAddr, process::ExitCode};
 
-use nix::unistd::Uid;
 use tokio::{net::TcpListener, runtime::Runtime};
 
-use crate::{
-    causes,
-    dataplane::{Attached, DataplaneError},
-    http,
-    stop::Stop,
-};
+use crate::{causes, dataplane::Attached, http, stop::Stop};
 use arguments::Role;
 pub use failure::Failure;
 use settings::{Settings, Unusable};
@@ -57,21 +53,12 @@ fn ended(end: Result<(), Failure>) -> ExitCode {
 }
 
 fn run(line: Vec<OsString>, settings: Settings) -> Result<(), Failure> {
+    kernel::fits()?;
     let runtime = Runtime::new().map_err(|error| Failure::of("runtime", &error))?;
     let told = settings.told;
     match settings.arguments.role {
-        Role::Balancer(arguments) => runtime.block_on(balancer::run(arguments, line, told)),
+        Role::Balancer(arguments) => runtime.block_on(balancer::run(*arguments, line, told)),
         Role::Receiver(arguments) => runtime.block_on(receiver::run(arguments, line, told)),
-    }
-}
-
-/// The packet path cannot be set up.
-fn path_failure(error: DataplaneError) -> Failure {
-    let failure = Failure::new(causes::of(&error));
-    if Uid::effective().is_root() {
-        failure
-    } else {
-        failure.hint("run as root: packet programs need CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON")
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) async fn run(
     let (options, started) = (arguments.path.options(), SystemTime::now());
     let seen_at = super::listen(arguments.path.http).await?;
     let Receiver { attached, mut maps } =
-        Receiver::open(&options, &arguments.allowed()).map_err(super::path_failure)?;
+        Receiver::open(&options, &arguments.allowed()).map_err(super::path::failure)?;
     let attached = Arc::new(attached);
     super::log_interfaces(&attached);
 

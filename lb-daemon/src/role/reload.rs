@@ -9,14 +9,16 @@ use super::{
     settings::{Settings, Told, Unusable},
 };
 use crate::{
+    audit::Audit,
     command::{Commands, Refusal},
     file::{self, FileError},
+    tls::Credentials,
     troubles::Troubles,
     watchdog::Manager,
 };
 
 /// Settings of the balancer that a reload brings into force; others wait for the next start.
-const LIVE: [&str; 2] = ["apply", "config"];
+const LIVE: [&str; 3] = ["apply", "config", "tls-client"];
 
 /// What the settings are called among the troubles.
 pub(super) const SETTINGS: &str = "settings";
@@ -32,6 +34,9 @@ pub(super) struct Reload {
     pub(super) apply: Option<PathBuf>,
     pub(super) commands: Commands,
     pub(super) troubles: Troubles,
+    /// Certificates and clients of the door over TLS.
+    pub(super) credentials: Option<Credentials>,
+    pub(super) audit: Audit,
 }
 
 impl Reload {
@@ -54,7 +59,11 @@ impl Reload {
         while hangups.recv().await.is_some() {
             tracing::info!("SIGHUP: reading settings and configuration again");
             manager.reloading();
+            self.audit.reopen();
             self.settings();
+            if let Some(credentials) = &self.credentials {
+                credentials.refresh();
+            }
             self.apply().await;
             manager.reloaded();
         }
@@ -68,6 +77,9 @@ impl Reload {
         self.troubles.end(SETTINGS);
         say_what_waits(&self.told, &settings.told, &LIVE);
         let Role::Balancer(arguments) = settings.arguments.role else { return };
+        if let Some(credentials) = &self.credentials {
+            credentials.set_clients(arguments.clients());
+        }
         if arguments.apply != self.apply {
             if let Some(former) = &self.apply {
                 self.troubles.end(&former.display().to_string());

@@ -12,7 +12,7 @@ use crate::{
 
 impl<P: PacketPath> State<P> {
     pub(super) fn apply(&mut self, apply: Apply) -> Result<Applied, Refusal> {
-        let Apply { mut configuration, dry_run, expected_generation } = apply;
+        let Apply { mut configuration, dry_run, expected_generation, actor } = apply;
         let current = self.generation();
         if let Some(expected) = expected_generation.filter(|expected| *expected != current) {
             return Err(Refusal::Conflict { expected, current });
@@ -55,6 +55,7 @@ impl<P: PacketPath> State<P> {
         self.write_directory();
         let brought = self.bring_along();
         let applied = Applied { generation: number, changes, movements, memory };
+        self.settings.audit.changed(&actor, current, &applied);
         self.announce(Event::Generation(applied.clone()));
         self.configured(&configuration);
         tracing::info!(generation = number, changes = applied.changes.len(), "applied");

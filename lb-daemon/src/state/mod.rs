@@ -41,6 +41,7 @@ pub use run::{Ended, Inbox};
 pub use sensors::Sensors;
 
 use crate::{
+    audit::Audit,
     command::{Event, Offer},
     ids::{Ids, Rests},
     memory::Budget,
@@ -73,6 +74,8 @@ pub struct Settings {
     pub troubles: Troubles,
     /// Where what it publishes is counted.
     pub live: Live,
+    /// Where changes are noted.
+    pub audit: Audit,
 }
 
 /// What is wanted, what is known, and the packet path.

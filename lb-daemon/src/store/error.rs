@@ -21,6 +21,9 @@ impl StoreError {
             Cause::Foreign(_) | Cause::Damaged(_) | Cause::Refused(_) => {
                 "put a good copy in its place, or move it away to begin without configuration"
             }
+            Cause::Inaccessible(error) if error.kind() == io::ErrorKind::StorageFull => {
+                "make room on the disk, or give another --state-dir"
+            }
             Cause::Inaccessible(_) => {
                 "run as a user who may write there, or give another --state-dir"
             }

@@ -16,7 +16,10 @@ use prost_types::FieldMask;
 use spillway_proto::v1;
 use tokio::sync::Mutex;
 
-use super::convert::{self, Invalid};
+use super::{
+    access::{caller, within},
+    convert::{self, Invalid},
+};
 use crate::command::{Apply, Commands, Exported, Refusal};
 use answer::Answer;
 use object::{Id, Object, etag};
@@ -154,7 +157,9 @@ impl Objects {
             let after = v1::Configuration::from(&configuration);
             judge(&before, &after)?;
             let expected_generation = Some(generation);
-            let apply = Apply { configuration, dry_run, expected_generation };
+            within(&before, &after).map_err(Refused::NotPermitted)?;
+            let actor = caller().actor;
+            let apply = Apply { configuration, dry_run, expected_generation, actor };
             match self.commands.apply(apply).await? {
                 Ok(applied) => {
                     let changes = convert::changes(&applied.changes);

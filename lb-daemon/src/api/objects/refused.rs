@@ -32,6 +32,8 @@ pub(super) enum Refused {
     Needed(Id, Box<Invalid>),
     #[error("{0}: the configuration was changed by others {1} times meanwhile; nothing was done")]
     Busy(Id, usize),
+    #[error("{0}")]
+    NotPermitted(String),
     #[error(transparent)]
     Refusal(Box<Refusal>),
     #[error(transparent)]
@@ -50,6 +52,7 @@ impl From<Refused> for Status {
         match refused {
             Refused::Wrong(wrong) => wrong.into(),
             Refused::Invalid(invalid) => (*invalid).into(),
+            Refused::NotPermitted(_) => Self::permission_denied(message),
             Refused::Missing(_) => Self::new(Code::NotFound, message),
             Refused::Exists(_) => Self::new(Code::AlreadyExists, message),
             Refused::Changed { .. } | Refused::Busy(..) => Self::new(Code::Aborted, message),

@@ -6,6 +6,7 @@ mod reflection;
 mod regions;
 mod serving;
 mod sockets;
+mod tls;
 mod watches;
 
 use std::{net::IpAddr, path::PathBuf, sync::Arc};
@@ -22,6 +23,7 @@ use tonic::transport::{Channel, Endpoint};
 
 use super::*;
 use crate::{
+    audit::Audit,
     command::Commands,
     document::Document,
     health::{Health, HealthChange, Target},
@@ -32,6 +34,7 @@ use crate::{
     stats,
     stop::{Stop, Stopper},
     store::Store,
+    tls::Connection,
     watchdog::Watchdog,
 };
 
@@ -50,10 +53,23 @@ struct Daemon {
 
 impl Daemon {
     fn start() -> Self {
-        Self::with(Budget::default())
+        Self::made(Budget::default(), None, Audit::default())
     }
 
     fn with(map_memory: Budget) -> Self {
+        Self::made(map_memory, None, Audit::default())
+    }
+
+    /// One that also takes connections from elsewhere, and notes changes.
+    fn with_remote(remote: mpsc::Receiver<Connection>, audit: Audit) -> Self {
+        Self::made(Budget::default(), Some(remote), audit)
+    }
+
+    fn made(
+        map_memory: Budget,
+        remote: Option<mpsc::Receiver<Connection>>,
+        audit: Audit,
+    ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run/spillwayd.sock");
         let packets = Twin::default();
@@ -63,14 +79,18 @@ impl Daemon {
         let (next_hops, resolved) = mpsc::channel(16);
         let sensors = Sensors::default();
         let targets = sensors.targets.subscribe();
-        let state_directory = directory.path().into();
-        let settings = Settings { state_directory, map_memory, ..Settings::default() };
+        let settings = Settings {
+            state_directory: directory.path().into(),
+            map_memory,
+            audit: audit.clone(),
+            ..Settings::default()
+        };
         let store = Store::open(directory.path()).unwrap();
         let state = State::start(settings, store, packets.clone(), sensors).unwrap();
         let inbox = Inbox { health: heard, next_hops: resolved, commands: asked };
         let heartbeat = Watchdog::new(None, None).register("state");
         Self {
-            server: serving(&path, commands, stop.clone()),
+            server: serving(&path, remote, audit, commands, stop.clone()),
             state: tokio::spawn(state.run(inbox, heartbeat, stop.wait())),
             _directory: directory,
             path,
@@ -109,16 +129,18 @@ impl Daemon {
 
 fn serving(
     path: &std::path::Path,
+    remote: Option<mpsc::Receiver<Connection>>,
+    audit: Audit,
     commands: Commands,
     stop: Stop,
 ) -> JoinHandle<Result<(), ServeError>> {
-    let (socket, listener) = Socket::bind(path).unwrap();
+    let (socket, listener) = Socket::bind(path, Rights::default()).unwrap();
     // No packet path is pinned there.
     let nowhere = path.with_file_name("bpf");
     let counters = stats::Source { bpffs: nowhere.clone(), state_directory: nowhere };
     tokio::spawn(async move {
         let _socket = socket;
-        serve(listener, commands, counters, stop).await
+        serve(listener, remote, audit, commands, counters, stop).await
     })
 }
 

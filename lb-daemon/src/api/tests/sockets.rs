@@ -8,7 +8,7 @@ use super::*;
 async fn only_owner_and_group_may_talk_and_the_file_goes_at_the_end() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a/b/spillwayd.sock");
-    let (socket, listener) = Socket::bind(&path).unwrap();
+    let (socket, listener) = Socket::bind(&path, Rights::default()).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
     assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
     drop((socket, listener));
@@ -19,14 +19,14 @@ async fn only_owner_and_group_may_talk_and_the_file_goes_at_the_end() {
 async fn a_socket_in_use_is_not_taken_and_a_stale_one_is() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("spillwayd.sock");
-    let (first, listener) = Socket::bind(&path).unwrap();
-    let error = Socket::bind(&path).unwrap_err();
+    let (first, listener) = Socket::bind(&path, Rights::default()).unwrap();
+    let error = Socket::bind(&path, Rights::default()).unwrap_err();
     assert_eq!(error.to_string(), format!("{}: another spillwayd listens there", path.display()));
 
     // As after a kill: the file is there, nobody listens.
     drop(listener);
     assert!(path.exists());
-    let (_second, listener) = Socket::bind(&path).unwrap();
+    let (_second, listener) = Socket::bind(&path, Rights::default()).unwrap();
     drop(first);
     assert!(path.exists(), "the first one's end leaves the second one's socket alone");
     let (connected, accepted) = tokio::join!(UnixStream::connect(&path), listener.accept());
@@ -39,11 +39,11 @@ async fn what_is_no_socket_stays() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("spillwayd.sock");
     fs::write(&path, "mine").unwrap();
-    let error = Socket::bind(&path).unwrap_err();
+    let error = Socket::bind(&path, Rights::default()).unwrap_err();
     assert_eq!(error.to_string(), format!("{}: is there and is not a socket", path.display()));
     assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
 
-    let error = Socket::bind(&path.join("below")).unwrap_err();
+    let error = Socket::bind(&path.join("below"), Rights::default()).unwrap_err();
     assert!(matches!(&error, SocketError::File { .. }), "{error}");
 }
 

@@ -193,3 +193,21 @@ fn the_settings_in_the_documents_are_accepted() {
         }
     }
 }
+
+#[test]
+fn the_documents_list_each_setting_of_each_role() {
+    let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/settings.md");
+    let document = fs::read_to_string(document).unwrap();
+    for role in Arguments::command().get_subcommands() {
+        let (_, section) = document.split_once(&format!("\n### {}\n", role.get_name())).unwrap();
+        let section = section.split("\n#").next().unwrap();
+        let row = |line: &str| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_owned());
+        let mut listed: Vec<_> = section.lines().filter_map(row).collect();
+        let flags = role.get_arguments().filter_map(|argument| argument.get_long());
+        let flags = flags.filter(|name| !["config", "help", "version"].contains(name));
+        let mut flags: Vec<_> = flags.map(str::to_owned).collect();
+        listed.sort();
+        flags.sort();
+        assert_eq!(listed, flags, "{}", role.get_name());
+    }
+}

@@ -58,7 +58,7 @@ async fn the_answer_comes_after_disk_and_packet_path() {
 async fn a_dry_run_says_the_same_and_does_nothing() {
     let daemon = Daemon::new();
     let configuration = parse(WEB);
-    let apply = Apply { configuration, dry_run: true, expected_generation: None };
+    let apply = Apply { configuration, dry_run: true, ..Apply::default() };
     let dry = daemon.running.commands.apply(apply).await.unwrap().unwrap();
     assert_eq!(dry.generation, 0);
     assert_eq!(daemon.running.commands.export().await.unwrap().generation, 0);

@@ -98,7 +98,7 @@ async fn a_call_that_is_always_too_late_gives_up() {
     daemon.path = directory.path().join("other.sock");
     let (commands, mut asked) = Commands::channel();
     let (_stopper, stop) = Stopper::new();
-    let _server = serving(&daemon.path, commands, stop);
+    let _server = serving(&daemon.path, None, Audit::default(), commands, stop);
     let others = tokio::spawn(async move {
         let mut applies = 0;
         while let Some(command) = asked.recv().await {

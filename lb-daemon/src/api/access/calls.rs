@@ -1,0 +1,49 @@
+//! The table of calls.
+
+use crate::access::Role::{self, Admin, Operator, Viewer};
+
+/// The least role for each call. `UpdateBackend` is looked at once more, see [`super::within`].
+pub(super) const CALLS: &[(&str, Role)] = &[
+    ("/grpc.health.v1.Health/Check", Viewer),
+    ("/grpc.health.v1.Health/Watch", Viewer),
+    ("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", Viewer),
+    ("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", Viewer),
+    ("/spillway.v1.Objects/CreateBackend", Admin),
+    ("/spillway.v1.Objects/CreateHealthCheck", Admin),
+    ("/spillway.v1.Objects/CreatePool", Admin),
+    ("/spillway.v1.Objects/CreateRegion", Admin),
+    ("/spillway.v1.Objects/CreateService", Admin),
+    ("/spillway.v1.Objects/DeleteBackend", Admin),
+    ("/spillway.v1.Objects/DeleteHealthCheck", Admin),
+    ("/spillway.v1.Objects/DeletePool", Admin),
+    ("/spillway.v1.Objects/DeleteRegion", Admin),
+    ("/spillway.v1.Objects/DeleteService", Admin),
+    ("/spillway.v1.Objects/GetBackend", Viewer),
+    ("/spillway.v1.Objects/GetHealthCheck", Viewer),
+    ("/spillway.v1.Objects/GetPool", Viewer),
+    ("/spillway.v1.Objects/GetRegion", Viewer),
+    ("/spillway.v1.Objects/GetService", Viewer),
+    ("/spillway.v1.Objects/ListBackends", Viewer),
+    ("/spillway.v1.Objects/ListHealthChecks", Viewer),
+    ("/spillway.v1.Objects/ListPools", Viewer),
+    ("/spillway.v1.Objects/ListRegions", Viewer),
+    ("/spillway.v1.Objects/ListServices", Viewer),
+    ("/spillway.v1.Objects/UpdateBackend", Operator),
+    ("/spillway.v1.Objects/UpdateHealthCheck", Admin),
+    ("/spillway.v1.Objects/UpdatePool", Admin),
+    ("/spillway.v1.Objects/UpdateRegion", Admin),
+    ("/spillway.v1.Objects/UpdateService", Admin),
+    ("/spillway.v1.Spillway/Apply", Admin),
+    ("/spillway.v1.Spillway/BackendHistory", Viewer),
+    ("/spillway.v1.Spillway/Explain", Viewer),
+    ("/spillway.v1.Spillway/Export", Viewer),
+    ("/spillway.v1.Spillway/Regions", Viewer),
+    ("/spillway.v1.Spillway/Stats", Viewer),
+    ("/spillway.v1.Spillway/Status", Viewer),
+    ("/spillway.v1.Spillway/Watch", Viewer),
+];
+
+/// The least role for a call; `None`: the table does not name it.
+pub(super) fn least(call: &str) -> Option<Role> {
+    CALLS.iter().find(|(name, _)| *name == call).map(|(_, role)| *role)
+}

@@ -1,0 +1,11 @@
+//! Who may call what. Each call is looked up in one table before anything of it is read; what the
+//! table does not name nobody over TLS may call.
+
+mod calls;
+mod guard;
+mod within;
+
+pub(super) use guard::{Guard, caller};
+pub(super) use within::within;
+#[cfg(test)]
+mod tests;

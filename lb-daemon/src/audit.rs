@@ -1,0 +1,116 @@
+//! Who changed what: a line of the log under the target `audit`, and a line of JSON in a file where
+//! one is set.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
+};
+
+use serde_json::{Value, json};
+
+use crate::{access::Actor, command::Applied, seldom::Seldom, troubles::Troubles};
+
+/// The log of changes. Clones write to the same one.
+#[derive(Clone, Debug, Default)]
+pub struct Audit {
+    file: Option<Arc<Named>>,
+    troubles: Troubles,
+    denials: Arc<Seldom>,
+}
+
+#[derive(Debug)]
+struct Named {
+    path: PathBuf,
+    open: Mutex<File>,
+}
+
+impl Audit {
+    /// A log that is also written to a file, at its end; readable for its owner alone where it is
+    /// made. Where it cannot be written later, that is a trouble.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn open(path: Option<&Path>, troubles: Troubles) -> io::Result<Self> {
+        let named = |path: &Path| {
+            Ok::<_, io::Error>(Named { path: path.into(), open: Mutex::new(append(path)?) })
+        };
+        let file = path.map(named).transpose()?.map(Arc::new);
+        Ok(Self { file, troubles, denials: Arc::default() })
+    }
+
+    /// Opens the file anew, as after it was moved away. Where that fails the former one is written on.
+    pub fn reopen(&self) {
+        let Some(named) = &self.file else { return };
+        match append(&named.path) {
+            Ok(file) => {
+                *named.open.lock().unwrap_or_else(PoisonError::into_inner) = file;
+                self.troubles.end(&named.path.display().to_string());
+            }
+            Err(error) => self.trouble(&named.path, &error),
+        }
+    }
+
+    /// Somebody changed the configuration.
+    pub fn changed(&self, actor: &Actor, before: u64, applied: &Applied) {
+        let after = applied.generation;
+        let objects: Vec<_> = applied.changes.iter().map(|change| &*change.object).collect();
+        tracing::info!(
+            target: "audit",
+            actor = %actor, before, after, changes = objects.join(", "),
+            "configuration changed"
+        );
+        let changes = applied.changes.iter().map(|change| {
+            let kind = format!("{:?}", change.kind).to_lowercase();
+            json!({"kind": kind, "object": change.object, "details": change.details})
+        });
+        self.line(
+            "apply",
+            actor,
+            &json!({
+                "before": before, "after": after, "changes": changes.collect::<Vec<_>>(),
+            }),
+        );
+    }
+
+    /// Somebody called what they may not. Ten such lines a second are kept, the others counted.
+    pub fn denied(&self, actor: &Actor, call: &str, cause: &str) {
+        let Some(left_out) = self.denials.now(10) else { return };
+        tracing::warn!(target: "audit", actor = %actor, call, left_out, "denied: {cause}");
+        self.line("denied", actor, &json!({"call": call, "left_out": left_out}));
+    }
+
+    fn line(&self, what: &str, actor: &Actor, more: &Value) {
+        let Some(named) = &self.file else { return };
+        let time = prost_types::Timestamp::from(SystemTime::now()).to_string();
+        let mut entry = json!({"time": time, "what": what, "who": who(actor)});
+        if let (Some(entry), Some(more)) = (entry.as_object_mut(), more.as_object()) {
+            entry.extend(more.clone());
+        }
+        let mut file = named.open.lock().unwrap_or_else(PoisonError::into_inner);
+        // One write a line: others may append to the file, too.
+        if let Err(error) = file.write_all(format!("{entry}\n").as_bytes()) {
+            self.trouble(&named.path, &error);
+        }
+    }
+
+    fn trouble(&self, path: &Path, error: &io::Error) {
+        self.troubles.begin(&path.display().to_string(), &format!("audit: not written: {error}"));
+    }
+}
+
+fn append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+}
+
+fn who(actor: &Actor) -> Value {
+    match actor {
+        Actor::Unknown => json!({}),
+        Actor::File(path) => json!({"file": path}),
+        Actor::User(uid) => json!({"uid": uid}),
+        Actor::Certificate(name) => json!({"certificate": name}),
+    }
+}

@@ -1,0 +1,37 @@
+//! What to do where the packet path cannot be set up.
+
+use std::{error::Error, io};
+
+use super::Failure;
+use crate::{
+    causes,
+    dataplane::{BpffsError, DataplaneError},
+};
+
+/// The packet path cannot be set up.
+pub(super) fn failure(error: DataplaneError) -> Failure {
+    match &error {
+        DataplaneError::Bpffs(BpffsError::InUse { path }) => {
+            Failure::new(format!("{}: in use by another spillwayd", path.display()))
+                .hint("stop the other one, or give each its own --bpffs")
+        }
+        error if denied(error) => Failure::new(causes::of(error)).hint(
+            "run it as root, or as its unit does: packet programs need CAP_BPF, CAP_NET_ADMIN and \
+             CAP_PERFMON",
+        ),
+        error => Failure::new(causes::of(error)),
+    }
+}
+
+/// Whether the kernel said that we may not.
+fn denied(error: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        let io = error.downcast_ref::<io::Error>();
+        if io.is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
