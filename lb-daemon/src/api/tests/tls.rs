@@ -184,7 +184,8 @@ async fn who_has_no_good_certificate_gets_no_answer() {
         ("no certificate", None, "CertificateRequired"),
         ("another authority", Some(&other), "UnknownCA"),
         ("an expired one", Some(&past), "CertificateExpired"),
-        ("one of later", Some(&future), "BadCertificate"),
+        // "Has expired or is not currently valid", RFC 8446, 6.2.
+        ("one of later", Some(&future), "CertificateExpired"),
         ("one for servers", Some(&server), ""),
     ] {
         let error = remote.status(own).await.expect_err(what);
