@@ -9,10 +9,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tokio::net::UnixListener;
+use tokio::net::{UnixListener, UnixSocket};
 
 /// Where the daemon listens, unless said otherwise.
 pub const DEFAULT_SOCKET: &str = "/run/spillway/spillwayd.sock";
+
+/// Connections that may wait to be accepted.
+const WAITING: u32 = 1024;
 
 /// Who may talk to the daemon, and so change everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,14 +104,15 @@ fn listen(path: &Path, rights: Rights) -> io::Result<(u64, UnixListener)> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let listener = UnixListener::bind(&next)?;
-    // Nobody may connect before owner and mode are as they should be.
-    fs::set_permissions(&next, fs::Permissions::from_mode(0o000))?;
+    let socket = UnixSocket::new_stream()?;
+    socket.bind(&next)?;
+    // Nobody can connect until it listens, and then owner and mode are as they should be.
     if rights.owner.is_some() || rights.group.is_some() {
         lchown(&next, rights.owner, rights.group)?;
     }
     fs::set_permissions(&next, fs::Permissions::from_mode(rights.mode))?;
     let inode = fs::symlink_metadata(&next)?.ino();
+    let listener = socket.listen(WAITING)?;
     fs::rename(&next, path)?;
     Ok((inode, listener))
 }

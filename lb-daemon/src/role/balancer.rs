@@ -5,7 +5,12 @@ use std::{ffi::OsString, net::IpAddr, path::Path, thread};
 use tokio::{net::UnixListener, runtime::Handle, sync::mpsc, sync::oneshot};
 
 use super::{
-    Failure, arguments::BalancerArguments, end, reload::Reload, settings::Told, status_line, store,
+    Failure,
+    arguments::BalancerArguments,
+    end::{self, Ends},
+    reload::Reload,
+    settings::Told,
+    status_line, store,
 };
 use crate::{
     api::{self, Socket},
@@ -114,6 +119,7 @@ pub(super) async fn run(
             }
         });
     });
+    let ends = Ends::listen()?;
     // Ready is who serves what its file says.
     let feeding = tokio::spawn(async move {
         tokio::select! {
@@ -124,7 +130,7 @@ pub(super) async fn run(
     });
 
     let end = tokio::select! {
-        told = end::told_to_stop() => told,
+        () = ends.told_to_stop() => Ok(()),
         ended = &mut state => Err(Failure::new(match ended {
             Ok(Ended::Blind) => "sensors: one of them ended",
             Ok(Ended::Stopped) | Err(_) => "state: ended by itself",

@@ -7,7 +7,8 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::{
     Failure,
     arguments::{ReceiverArguments, Role},
-    end, reload,
+    end::{self, Ends},
+    reload,
     settings::{Settings, Told},
 };
 use crate::{
@@ -39,6 +40,7 @@ pub(super) async fn run(
     let rounds = watchdog.register("interfaces");
     let manager = watchdog.manager();
     let (stopper, stop) = Stopper::new();
+    let ends = Ends::listen()?;
     let feeding = tokio::spawn(watchdog.run(rounds.clone(), stop.clone().wait()));
     let shown = http::receiver(reading(options, attached.clone(), started));
     let seeing = tokio::spawn(super::show(seen_at, shown, stop));
@@ -57,7 +59,7 @@ pub(super) async fn run(
         }
     };
     let end = tokio::select! {
-        told = end::told_to_stop() => told,
+        () = ends.told_to_stop() => Ok(()),
         () = watch(&attached, rounds) => Ok(()),
         () = reloading => Ok(()),
     };

@@ -65,11 +65,7 @@ impl Daemon {
         Self::made(Budget::default(), Some(remote), audit)
     }
 
-    fn made(
-        map_memory: Budget,
-        remote: Option<mpsc::Receiver<Connection>>,
-        audit: Audit,
-    ) -> Self {
+    fn made(map_memory: Budget, remote: Option<mpsc::Receiver<Connection>>, audit: Audit) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run/spillwayd.sock");
         let packets = Twin::default();
