@@ -13,6 +13,7 @@ use lb_tests::random::Random;
 use lb_tests::sandbox::{self, Sandbox};
 use lb_tests::scene::{ECHO, Health, Scene, Tunnel};
 use lb_tests::statistics::ensure_even;
+use lb_tests::topology::Fabric;
 use lb_tests::traffic::{ClientCounters, Curl, Siege, Wrk, name_over_udp};
 
 /// Ten megabytes and a little, so that no packet size divides it.
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
             ("two_hundred_connections_are_answered_and_spread", two_hundred_connections),
             ("a_flood_of_connections_is_answered", a_flood_of_connections_is_answered),
             ("ten_megabytes_arrive_whole_both_ways", ten_megabytes_arrive_whole_both_ways),
+            ("a_backend_hears_of_a_narrow_path", a_backend_hears_of_a_narrow_path),
             ("datagrams_are_answered_from_the_vip", datagrams_are_answered_from_the_vip),
             ("every_connection_is_counted_once", every_connection_is_counted_once),
         ],
@@ -124,6 +126,43 @@ fn ten_megabytes_arrive_whole_both_ways(sandbox: &Sandbox) -> Result<()> {
         }
         curl.download(&url, &back)?;
         ensure!(fs::read(&back)? == content, "{tunnel:?}: the download differs");
+    }
+    Ok(())
+}
+
+/// The way to the client takes less than either end knows of. The router says so to the VIP; the backend
+/// that has the connection hears of it, and nobody else, and sends smaller packets.
+fn a_backend_hears_of_a_narrow_path(sandbox: &Sandbox) -> Result<()> {
+    let scene = Scene::start(sandbox, "narrow", Health::QUICK)?;
+    scene.fabric.router.ip("link set client mtu 1300")?;
+    let back = scene.fabric.client.directory().join("back");
+    let curl = Curl::new(&scene.fabric.client);
+    let content = Random::new(13).bytes(LARGE);
+    for nginx in &scene.servers {
+        fs::write(nginx.files().join("narrow.bin"), &content)?;
+    }
+    for tunnel in Tunnel::ALL {
+        let before = scene.logged(tunnel.vip())?;
+        curl.download(&format!("http://{}/files/narrow.bin", tunnel.endpoint(80)), &back)
+            .with_context(|| format!("{tunnel:?}"))?;
+        ensure!(fs::read(&back)? == content, "{tunnel:?}: the download differs");
+        let total = before.iter().sum::<u64>() + 1;
+        let after = settled_log(&scene, tunnel, total)?;
+        for ((backend, before), after) in scene.fabric.backends.iter().zip(before).zip(after) {
+            let route = |to: &str| {
+                let from = tunnel.vip().to_string();
+                backend.node.run("ip", ["route", "get", to, "from", &from])
+            };
+            let route = match tunnel.vip().is_ipv4() {
+                true => route(&Fabric::CLIENT_V4.to_string())?,
+                false => route(&Fabric::CLIENT_V6.to_string())?,
+            };
+            let knows = route.contains("mtu 1300");
+            ensure!(knows == (after > before), "{tunnel:?}: {}: {route}", backend.name());
+            // Each tunnel's backend learns it anew.
+            backend.node.run("ip", ["-4", "route", "flush", "cache"])?;
+            backend.node.run("ip", ["-6", "route", "flush", "cache"])?;
+        }
     }
     Ok(())
 }

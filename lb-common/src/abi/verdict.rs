@@ -56,7 +56,7 @@ verdicts! {
     NotIp = 0, "not_ip", Pass;
     /// No service has this address, port and protocol.
     NotOurs = 1, "not_ours", Pass;
-    /// IP, but neither TCP nor UDP (ICMP and IPv6 extension headers included).
+    /// IP, but neither TCP nor UDP, nor an ICMP error about what a backend sent by one of them.
     OtherProtocol = 2, "other_protocol", Pass;
     /// Encapsulated and sent back out of the interface it came in on.
     Transmitted = 3, "transmitted", Transmit;

@@ -8,6 +8,7 @@
 //! [`mod@choose`] and [`search`] (tables and states).
 
 pub mod admit;
+pub mod aside;
 mod at_once;
 pub mod choose;
 mod connect;
@@ -66,7 +67,10 @@ pub fn decide<'t, P: Packet + ?Sized, T: Tables + ?Sized>(
     packet: &P,
     tables: &'t T,
 ) -> Result<Forward<'t>, Verdict> {
-    let parsed = parse::parse(packet)?;
+    let parsed = match parse::parse(packet) {
+        Err(Verdict::OtherProtocol) => aside::parse(packet)?,
+        parsed => parsed?,
+    };
     let question = ask(tables, &parsed)?;
     let mut choice = Choice::NOBODY;
     question.answer(tables, &mut choice, &mut Unobserved)?;

@@ -69,11 +69,19 @@ fn away<T: Tables + ?Sized, O: Observe>(
     let flow = ask.flow();
     let line = Line::of(ask.identity(), now);
     if let Some(word) = tables.exception(&flow) {
-        let placed = by_exception(tables, ask, word, line);
+        let placed = if ask.is_quoted() {
+            ExceptionWord(word.load()).placed()
+        } else {
+            by_exception(tables, ask, word, line)
+        };
         let choice = hosts::choice(tables, placed)?;
         tables.count(Event::ExceptionHit);
         observer.remembered(Memory::Exception, placed);
         return Some(choice);
+    }
+    // What is quoted has another direction's number, by which no record is found.
+    if ask.is_quoted() {
+        return None;
     }
     let found = handshake(tables, ask, line);
     if !found.is_handshake() || found.is_home() {

@@ -45,6 +45,8 @@ pub struct Parsed {
     pub tcp_flags: u8,
     /// TCP sequence number; 0 for UDP.
     pub sequence: u32,
+    /// Whether it is an ICMP error, and its flow that of the packet that it quotes.
+    pub is_quoted: bool,
 }
 
 /// Reads a frame's headers.
@@ -88,6 +90,16 @@ pub fn version<P: Packet + ?Sized>(packet: &P) -> Result<Version, Verdict> {
 /// As [`parse`].
 #[inline(always)]
 pub fn parse_ipv4<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
+    let (parsed, header_length) = ipv4_header(packet)?;
+    parse_transport(packet, parsed, header_length)
+}
+
+/// Reads an IPv4 header, and no more; its length, 20 to 60 bytes, is the second answer.
+///
+/// # Errors
+/// [`Verdict::Malformed`], [`Verdict::LaterFragment`].
+#[inline(always)]
+pub fn ipv4_header<P: Packet + ?Sized>(packet: &P) -> Result<(Parsed, usize), Verdict> {
     let header = packet.bytes(ethernet::LENGTH).ok_or(Verdict::Malformed)?;
     let ip = Ipv4(header);
     let (header_length, length) = (ip.header_length(), usize::from(ip.total_length()));
@@ -116,8 +128,9 @@ pub fn parse_ipv4<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
         is_fragment: ip.is_fragment(),
         tcp_flags: 0,
         sequence: 0,
+        is_quoted: false,
     };
-    parse_transport(packet, parsed, header_length)
+    Ok((parsed, header_length))
 }
 
 /// Reads the headers of a frame whose EtherType is IPv6's.
@@ -126,6 +139,15 @@ pub fn parse_ipv4<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
 /// As [`parse`].
 #[inline(always)]
 pub fn parse_ipv6<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
+    parse_transport(packet, ipv6_header(packet)?, ipv6::LENGTH)
+}
+
+/// Reads an IPv6 header, and no more.
+///
+/// # Errors
+/// [`Verdict::Malformed`].
+#[inline(always)]
+pub fn ipv6_header<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     let header = packet.bytes(ethernet::LENGTH).ok_or(Verdict::Malformed)?;
     let ip = Ipv6(header);
     let length = usize::from(ip.payload_length()) + ipv6::LENGTH;
@@ -148,13 +170,14 @@ pub fn parse_ipv6<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
         is_fragment: false,
         tcp_flags: 0,
         sequence: 0,
+        is_quoted: false,
     };
-    parse_transport(packet, parsed, ipv6::LENGTH)
+    Ok(parsed)
 }
 
-/// Fills in what TCP or UDP says; `ip_header` is the length of the IP header, 20 to 60 bytes.
+/// Fills in what TCP or UDP says; `ip_header` is the length of all IP headers, at most that of the packet.
 #[inline(always)]
-fn parse_transport<P: Packet + ?Sized>(
+pub(super) fn parse_transport<P: Packet + ?Sized>(
     packet: &P,
     mut parsed: Parsed,
     ip_header: usize,

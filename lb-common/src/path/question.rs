@@ -28,7 +28,7 @@ pub struct Question {
     line: [u64; 3],
     pub(super) hash: FlowHash,
     flow: FlowKeyV6,
-    /// `{kind 8, is IPv4 8, TCP control bits 8, 0 8, sequence number 32}` from the low end.
+    /// `{kind 8, is IPv4 8, TCP control bits 8, is quoted 8, sequence number 32}` from the low end.
     packet: u64,
     /// `{pool 32, service 32}` from the low end.
     indices: u64,
@@ -62,6 +62,7 @@ impl Question {
             packet: kind
                 | u64::from(parsed.flow.version == IPV4) << 8
                 | u64::from(parsed.tcp_flags) << 16
+                | u64::from(parsed.is_quoted) << 24
                 | u64::from(parsed.sequence) << 32,
             indices: u64::from(service.pool) | u64::from(service.index) << 32,
             service_flags: u64::from(service.flags),
@@ -98,8 +99,9 @@ impl Question {
         PoolLine { word, cleared, last_away, reserved: 0 }
     }
 
+    /// What the packet asks for.
     #[inline(always)]
-    pub(super) const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> Kind {
         match self.packet & 0xff {
             NEW => Kind::NewConnection,
             OPEN => Kind::OpenConnection,
@@ -146,6 +148,12 @@ impl Question {
     #[inline(always)]
     pub(super) const fn is_v4(&self) -> bool {
         self.packet >> 8 & 1 != 0
+    }
+
+    /// Whether the packet quotes one of the flow, and is none of it.
+    #[inline(always)]
+    pub(super) const fn is_quoted(&self) -> bool {
+        self.packet >> 24 & 1 != 0
     }
 
     /// The TCP sequence number.

@@ -2,7 +2,7 @@
 
 use super::{
     admit::{self, Budget},
-    choose::{Choice, Memory, Observe},
+    choose::{self, Choice, Memory, Observe},
     hosts,
     question::Ask,
     tables::Tables,
@@ -25,6 +25,9 @@ pub(super) fn track<T: Tables + ?Sized, O: Observe>(
 ) -> Result<(), Verdict> {
     if is_known(tables, ask, to, observer) {
         return Ok(());
+    }
+    if ask.is_quoted() {
+        return choose::choose_apart(tables, ask, to, observer);
     }
     let now = tables.now();
     admit::admit(tables, ask, (Budget::None, now), to, observer)?;

@@ -3,12 +3,18 @@
 //! A view never judges: it names fields. What is wrong with them is said in [`crate::path`].
 
 pub mod ethernet;
+pub mod extension;
+pub mod icmp;
 pub mod ipv4;
 pub mod ipv6;
 pub mod packet;
 pub mod tcp;
 pub mod udp;
 
+/// IP protocol number of ICMP (RFC 792).
+pub const ICMP: u8 = 1;
+/// IP protocol number of ICMPv6 (RFC 4443).
+pub const ICMPV6: u8 = 58;
 /// IP protocol number of TCP (RFC 9293).
 pub const TCP: u8 = 6;
 /// IP protocol number of UDP (RFC 768).

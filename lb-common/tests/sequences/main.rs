@@ -9,6 +9,7 @@ mod twin;
 mod world;
 
 mod by_address;
+mod errors;
 mod forged;
 mod gate;
 mod homes;

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use etherparse::PacketBuilder;
+use etherparse::{IpNumber, Ipv4Header, PacketBuilder};
 use lb_common::{
     abi::{
         clock::{Coarse, EXCEPTION_LIFE, RECORD_LIFE},
@@ -144,6 +144,21 @@ impl World {
     pub fn datagram(&self, client: Client) -> Went {
         let frame = self.frame(&self.udp, client);
         self.decide(&frame).map(|forward| forward.choice.member.backend())
+    }
+
+    /// An ICMP error about a packet of a protocol from the VIP's port to a client.
+    pub fn error(&self, client: Client, (protocol, port): (u8, u16)) -> Went {
+        let mut quoted = Vec::new();
+        let header = Ipv4Header::new(8, 63, IpNumber(protocol), [198, 51, 100, 1], client.0);
+        header.unwrap().write(&mut quoted).unwrap();
+        quoted.extend([port.to_be_bytes(), client.1.to_be_bytes(), [0; 2], [0; 2]].concat());
+        let mut frame = Vec::new();
+        PacketBuilder::ethernet2([2, 0, 0, 0, 0, 0x0c], OWN)
+            .ipv4([203, 0, 113, 77], [198, 51, 100, 1], 64)
+            .icmpv4_raw(3, 4, [0, 0, 5, 0])
+            .write(&mut frame, &quoted)
+            .unwrap();
+        path::decide(&frame[..], &self.twin).map(|forward| forward.choice.member.backend())
     }
 
     pub fn decide(&self, frame: &[u8]) -> Result<Forward<'_>, Verdict> {

@@ -97,6 +97,7 @@ impl Flow {
             is_fragment: false,
             tcp_flags,
             sequence: 0,
+            is_quoted: false,
         }
     }
 }

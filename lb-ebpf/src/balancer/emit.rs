@@ -7,7 +7,9 @@ use lb_common::{
         service::IPV4,
         verdict::{Action, Verdict},
     },
-    path::{self, Choice, Forward, Head, Kind, Parsed, Question, Version, encapsulate, parse},
+    path::{
+        self, Choice, Forward, Head, Kind, Parsed, Question, Version, aside, encapsulate, parse,
+    },
     wire::{ethernet, ipv4, ipv6, packet::Packet},
 };
 
@@ -22,6 +24,13 @@ use crate::{
 #[inline(always)]
 pub(super) fn emit_at_once(frame: &mut Frame<'_>, later: &mut Slot<Question>) -> u32 {
     emit_by(frame, &mut AtOnce { later })
+}
+
+/// Reads a frame that was set aside; the question is left for `later`, with the frame as it was and nothing
+/// counted. Where there is none the frame is counted, and the driver's action returned.
+#[inline(always)]
+pub(super) fn read_aside(frame: &mut Frame<'_>, later: &mut Slot<Question>) -> u32 {
+    emit_by(frame, &mut Aside { later })
 }
 
 /// Rewrites a frame as it was decided, counts it, and returns the driver's action.
@@ -40,9 +49,23 @@ pub(super) struct Decided<'d> {
     pub(super) choice: &'d Choice,
 }
 
-/// Who says what becomes of a frame. (A closure would be one function for both IP versions.)
+/// Who reads a frame and says what becomes of it. (A closure would be one function for both IP versions.)
 trait Decision {
+    #[inline(always)]
+    fn ipv4(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
+        parse::parse_ipv4(frame)
+    }
+    #[inline(always)]
+    fn ipv6(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
+        parse::parse_ipv6(frame)
+    }
+    /// What becomes of a frame that was read, if that can be told.
     fn of(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict>;
+    /// Whether a frame that cannot be read is looked at once more, aside.
+    #[inline(always)]
+    fn sets_aside(&self, _: Verdict) -> bool {
+        false
+    }
 }
 
 /// The decision of steady state.
@@ -55,9 +78,49 @@ impl Decision for AtOnce<'_> {
     fn of(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict> {
         path::decide_at_once(parsed, &Maps, |question| self.later.fill(question))
     }
+
+    #[inline(always)]
+    fn sets_aside(&self, verdict: Verdict) -> bool {
+        matches!(verdict, Verdict::OtherProtocol)
+    }
 }
 
+/// The question of a frame that was set aside.
+struct Aside<'l> {
+    later: &'l mut Slot<Question>,
+}
+
+impl Decision for Aside<'_> {
+    #[inline(always)]
+    fn ipv4(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
+        aside::parse_ipv4(frame)
+    }
+
+    #[inline(always)]
+    fn ipv6(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
+        aside::parse_ipv6(frame)
+    }
+
+    #[inline(always)]
+    fn of(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict> {
+        self.later.fill(&path::ask(&Maps, &parsed)?);
+        Ok(None)
+    }
+}
+
+/// What it was asked for is known: of the frame no more is read than goes into the outer header.
 impl Decision for Decided<'_> {
+    #[inline(always)]
+    fn ipv4(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
+        let (parsed, _) = parse::ipv4_header(frame)?;
+        Ok(Parsed { kind: self.question.kind(), ..parsed })
+    }
+
+    #[inline(always)]
+    fn ipv6(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
+        Ok(Parsed { kind: self.question.kind(), ..parse::ipv6_header(frame)? })
+    }
+
     #[inline(always)]
     fn of(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict> {
         match self.failure {
@@ -73,20 +136,46 @@ fn emit_by(frame: &mut Frame<'_>, decision: &mut impl Decision) -> u32 {
     // Each IP version has the whole way to itself: half of it folds away where the version is known,
     // and what is left fits into registers.
     let done = match parse::version(frame) {
-        Err(verdict) => Some((verdict, action_of(verdict))),
+        Err(verdict) => Done::as_it_is(verdict),
         Ok(Version::V4) => {
-            let parsed = parse::parse_ipv4(frame);
+            let parsed = decision.ipv4(frame);
             carry_out(frame, parsed, decision, bytes)
         }
         Ok(Version::V6) => {
-            let parsed = parse::parse_ipv6(frame);
+            let parsed = decision.ipv6(frame);
             carry_out(frame, parsed, decision, bytes)
         }
     };
-    // What is asked later is counted then.
-    let Some((verdict, action)) = done else { return XDP_DROP };
-    counters::count(verdict, bytes);
-    action
+    match done {
+        Done::Now(verdict, action) => {
+            counters::count(verdict, bytes);
+            action
+        }
+        // What is asked later is counted then.
+        Done::Later => XDP_DROP,
+        Done::Aside => SET_ASIDE,
+    }
+}
+
+/// No action: the frame is as it was, and is to be read aside.
+pub(super) const SET_ASIDE: u32 = u32::MAX;
+
+/// What has become of a frame.
+enum Done {
+    /// This, for which the driver does that.
+    Now(Verdict, u32),
+    /// Nothing yet: the question was told.
+    Later,
+    /// Nothing yet: it has not been read.
+    Aside,
+}
+
+impl Done {
+    /// A frame that no backend gets.
+    #[inline(always)]
+    const fn as_it_is(verdict: Verdict) -> Self {
+        Self::Now(verdict, action_of(verdict))
+    }
 }
 
 #[inline(always)]
@@ -95,19 +184,24 @@ fn carry_out(
     parsed: Result<Parsed, Verdict>,
     decision: &mut impl Decision,
     bytes: u64,
-) -> Option<(Verdict, u32)> {
+) -> Done {
     let decided = match parsed {
+        Err(verdict) if decision.sets_aside(verdict) => return Done::Aside,
         Err(verdict) => Err(verdict),
         Ok(parsed) => decision.of(parsed),
     };
     let forward = match decided {
-        Err(verdict) => return Some((verdict, action_of(verdict))),
-        Ok(forward) => forward?,
+        Err(verdict) => return Done::as_it_is(verdict),
+        Ok(None) => return Done::Later,
+        Ok(Some(forward)) => forward,
     };
-    Some(match rewrite(frame, &forward) {
-        Err(verdict) => (verdict, action_of(verdict)),
-        Ok(()) => send(frame, &forward, bytes),
-    })
+    match rewrite(frame, &forward) {
+        Err(verdict) => Done::as_it_is(verdict),
+        Ok(()) => {
+            let (verdict, action) = send(frame, &forward, bytes);
+            Done::Now(verdict, action)
+        }
+    }
 }
 
 #[inline(always)]

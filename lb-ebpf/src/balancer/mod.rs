@@ -18,7 +18,10 @@ use crate::kernel::{Frame, Slot};
 #[inline(always)]
 pub fn run(context: &XdpContext) -> u32 {
     let mut later = Slot::empty();
-    let action = at_once(context, &mut later);
+    let mut action = at_once(context, &mut later);
+    if action == emit::SET_ASIDE {
+        action = read_aside(context, &mut later);
+    }
     match later.get() {
         None => action,
         Some(question) => slow::run(context, question),
@@ -30,4 +33,11 @@ pub fn run(context: &XdpContext) -> u32 {
 #[inline(never)]
 fn at_once(context: &XdpContext, later: &mut Slot<Question>) -> u32 {
     emit::emit_at_once(&mut Frame::apart(context), later)
+}
+
+/// The question of a frame that steady state cannot read: an ICMP error, or one with IPv6 extension
+/// headers.
+#[inline(never)]
+fn read_aside(context: &XdpContext, later: &mut Slot<Question>) -> u32 {
+    emit::read_aside(&mut Frame::apart(context), later)
 }

@@ -32,6 +32,12 @@ impl Flow {
         let parse = |text: &str| text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
         Self { client: parse(client), vip: parse(vip) }
     }
+
+    /// The other direction.
+    #[must_use]
+    pub fn answered(&self) -> Self {
+        Self { client: self.vip, vip: self.client }
+    }
 }
 
 /// A packet to be: what is not said has the value that [`Packet::new`] gives it.
@@ -122,6 +128,19 @@ impl Packet {
             self.ip().write(&mut frame, EXPERIMENT, &self.payload).expect("write to memory");
             frame[ETHERNET + 6] = protocol;
         }
+        frame
+    }
+
+    /// The frame of an ICMP or ICMPv6 error of a type and code, with `quoted`, an IP packet, and what stands
+    /// between header and quote.
+    pub fn error(&self, kind: u8, code: u8, rest: [u8; 4], quoted: &[u8]) -> Vec<u8> {
+        let mut frame = Vec::new();
+        let done = if self.flow.vip.is_ipv4() {
+            self.ip().icmpv4_raw(kind, code, rest).write(&mut frame, quoted)
+        } else {
+            self.ip().icmpv6_raw(kind, code, rest).write(&mut frame, quoted)
+        };
+        done.expect("write to memory");
         frame
     }
 
@@ -224,6 +243,29 @@ fn ipv6(
 fn ip_length(frame: &[u8]) -> usize {
     let at = |offset| usize::from(u16::from_be_bytes([frame[offset], frame[offset + 1]]));
     if frame[ETHERNET] >> 4 == 4 { at(16) } else { at(18) + 40 }
+}
+
+/// The IPv6 frame with extension headers in front of what it carries: each is its kind and its bytes, whose
+/// first is made to say what follows.
+///
+/// # Panics
+/// When it is longer than any IPv6 packet.
+pub fn extended(frame: &[u8], headers: &[(u8, &str)]) -> Vec<u8> {
+    const NEXT: usize = ETHERNET + 6;
+    let mut inserted = Vec::new();
+    let followed_by = headers.iter().skip(1).map(|(kind, _)| *kind).chain([frame[NEXT]]);
+    for ((_, text), next) in headers.iter().zip(followed_by) {
+        let header = hex(text);
+        inserted.extend([&[next], &header[1..]].concat());
+    }
+    let (head, rest) = frame.split_at(ETHERNET + 40);
+    let mut out = [head, &inserted, rest].concat();
+    let length = u16::try_from(ip_length(frame) - 40 + inserted.len()).expect("an IPv6 length");
+    out[ETHERNET + 4..NEXT].copy_from_slice(&length.to_be_bytes());
+    if let Some((kind, _)) = headers.first() {
+        out[NEXT] = *kind;
+    }
+    out
 }
 
 /// The frame after one hop: TTL or hop limit less by one, header checksum computed anew.

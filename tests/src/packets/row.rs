@@ -85,10 +85,25 @@ impl Row<Scene> {
         what: impl Into<String>,
         scene: Scene,
         (flow, frame): (&Flow, Vec<u8>),
+        member: (usize, u16),
+    ) -> Self {
+        let (protocol, connections) = transport(&frame);
+        Self::sent_as(what, scene, (flow, protocol, connections), frame, member)
+    }
+
+    /// As [`Self::sent`], where the frame does not show at its first headers what flow it is of, by which
+    /// protocol, and how many connections it asks for.
+    ///
+    /// # Panics
+    /// When the scene has no such service or member.
+    pub fn sent_as(
+        what: impl Into<String>,
+        scene: Scene,
+        (flow, protocol, connections): (&Flow, u8, u64),
+        frame: Vec<u8>,
         (region, rank): (usize, u16),
     ) -> Self {
         let what = what.into();
-        let (protocol, connections) = transport(&frame);
         let service = scene.service(flow, protocol).unwrap_or_else(|| panic!("{what}: no service"));
         let member = scene.regions[region].members[usize::from(rank)];
         let (gateway, interface) = scene.next_hops[&member.next_hop];

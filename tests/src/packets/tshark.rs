@@ -16,11 +16,11 @@ const PREFERENCES: [&str; 5] = [
 /// Payloads are bytes of no meaning, whatever the port.
 const PAYLOADS: [&str; 2] = ["dns", "http"];
 
-/// Decodes frames; gives the stack of protocols of each.
+/// Decodes frames, each with a name; gives the stack of protocols of each.
 ///
 /// # Errors
 /// When `tshark` is missing, finds fault with a frame, or tells of another number of frames.
-pub fn decode(frames: &[Vec<u8>], file: &Path) -> Result<Vec<String>> {
+pub fn decode(frames: &[Vec<u8>], names: &[String], file: &Path) -> Result<Vec<String>> {
     fs::write(file, pcap(frames)).with_context(|| file.display().to_string())?;
     let mut command = Command::new("tshark");
     command.arg("-n").arg("-r").arg(file);
@@ -38,8 +38,7 @@ pub fn decode(frames: &[Vec<u8>], file: &Path) -> Result<Vec<String>> {
     let said = String::from_utf8_lossy(&output.stdout);
     ensure!(output.status.success(), "tshark: {}", String::from_utf8_lossy(&output.stderr));
     ensure!(said.lines().count() == frames.len(), "tshark: tells of other frames:\n{said}");
-    let read = |(number, line)| judge(line).with_context(|| format!("frame {}", number + 1));
-    said.lines().enumerate().map(read).collect()
+    said.lines().zip(names).map(|(line, name)| judge(line).with_context(|| name.clone())).collect()
 }
 
 /// The protocols of a line of fields, if it tells of no fault.

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use crate::packets::{
     balancer::Ran,
     counters::Counters,
-    frames::{Flow, Packet, Tunnel},
+    frames::{ETHERNET, Flow, Packet, Tunnel, extended},
     row::Expected,
     scene::{GATEWAY, MEMBERS, NONE, Scene, TABLES},
     twin::{Lists, Twin},
@@ -140,7 +140,35 @@ fn random_frame(random: &mut Rng, scene: &Scene) -> Vec<u8> {
         6 => packet.tcp(one_of(random, ["S", "S", "SA", "A", "PA", "FA", "R", "SF"])),
         _ => packet.udp(),
     };
+    let frame = match random.u8(..) {
+        0..60 => error(random, &flow, service.protocol),
+        60..120 if flow.vip.is_ipv6() => {
+            let all = [
+                (0, "00 00 0502 0000 0100"),
+                (43, "00 02 04 00 00000000 fd000000000000000000000000000009"),
+                (44, "00 00 0000 0000002a"),
+                (44, "00 00 0001 0000002a"),
+                (51, "00 02 0000 00000001 00000001 00010203"),
+                (60, "00 01 01 0c 000000000000000000000000"),
+            ];
+            let headers: Vec<_> = (0..random.usize(1..6)).map(|_| one_of(random, all)).collect();
+            extended(&frame, &headers)
+        }
+        _ => frame,
+    };
     mutated(random, frame)
+}
+
+/// An ICMP message, most often an error about a packet that a backend of the flow sent.
+fn error(random: &mut Rng, flow: &Flow, protocol: u8) -> Vec<u8> {
+    let quoted = Packet::new(if random.u8(..) < 240 { flow.answered() } else { *flow });
+    let quoted = if protocol == 6 { quoted.tcp("A") } else { quoted.udp() };
+    let end = random.usize(ETHERNET + 20..=quoted.len());
+    let end = if random.bool() { end } else { quoted.len() };
+    let kinds = if flow.vip.is_ipv4() { [3, 3, 11, 12, 5, 8] } else { [1, 2, 3, 4, 128, 136] };
+    let (kind, rest) = (one_of(random, kinds), random.u32(..).to_be_bytes());
+    let packet = Packet::new(*flow).hop_limit(random.u8(1..)).traffic_class(random.u8(..));
+    packet.error(kind, random.u8(0..5), rest, &quoted[ETHERNET..end])
 }
 
 /// A packet in a tunnel, most often an allowed one, and often with something wrong about it.
@@ -176,7 +204,7 @@ fn mutated(random: &mut Rng, mut frame: Vec<u8>) -> Vec<u8> {
         return frame;
     }
     for _ in 0..random.usize(1..4) {
-        let at = random.usize(12..frame.len().min(90));
+        let at = random.usize(12..frame.len().min(120));
         frame[at] = if random.bool() { random.u8(..) } else { frame[at] ^ 1 << random.u8(0..8) };
     }
     match random.u8(0..6) {

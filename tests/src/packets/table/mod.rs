@@ -8,6 +8,8 @@
 mod by_hand;
 mod choice;
 mod differential;
+mod errors;
+mod extended;
 mod flows;
 mod forwarding;
 mod limits;
@@ -28,6 +30,8 @@ fn balancer_rows() -> Vec<Row<Scene>> {
     [
         by_hand::rows(),
         forwarding::rows(),
+        extended::rows(),
+        errors::rows(),
         choice::rows(),
         limits::rows(),
         not_ours::rows(),

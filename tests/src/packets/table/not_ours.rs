@@ -6,7 +6,7 @@ use crate::packets::{
     scene::Scene,
 };
 
-use super::flows::{scene, v4, v4_udp, v6, v6_udp};
+use super::flows::{scene, v4, v4_udp, v6};
 
 pub(crate) fn rows() -> Vec<Row<Scene>> {
     [other_services(), other_protocols(), other_frames()].concat()
@@ -48,11 +48,6 @@ fn other_protocols() -> Vec<Row<Scene>> {
     let (v4, v6) = (Packet::new(v4()), Packet::new(v6()));
     let echo = hex("0800 f7fe 0000 0001");
     let echo6 = hex("8000 ffff 0000 0001");
-    let datagram = &Packet::new(v6_udp()).udp()[54..];
-    let mut hop_by_hop = hex("11 00 0502 0000 0100");
-    hop_by_hop.extend(datagram);
-    let mut fragment = hex("11 00 0001 0000 0001");
-    fragment.extend(datagram);
     let inner = &Packet::new(v4_udp()).udp()[14..];
     let rows = [
         ("ICMP echo to the VIP", v4.clone().payload(&echo).other(1)),
@@ -61,8 +56,6 @@ fn other_protocols() -> Vec<Row<Scene>> {
         ("GRE to the VIP", v4.clone().payload(&[0; 40]).other(47)),
         ("SCTP to the VIP's port", v4.clone().payload(&[0, 1, 0, 80, 0, 0, 0, 0]).other(132)),
         ("IPIP to the VIP", v4.clone().payload(inner).other(4)),
-        ("IPv6 with hop-by-hop options", v6.clone().payload(&hop_by_hop).other(0)),
-        ("IPv6 fragment", v6.clone().payload(&fragment).other(44)),
         ("IPv6 without anything after it", v6.payload(&[]).other(59)),
         ("IPv4 without anything after it", v4.payload(&[]).other(255)),
     ];

@@ -72,7 +72,7 @@ pub(crate) fn tshark_finds_no_fault(directory: &Path) -> Result<()> {
         names.push(row.what);
     }
     ensure!(frames.len() > 100, "only {} frames", frames.len());
-    let protocols = tshark::decode(&frames, &directory.join("sent.pcap"))?;
+    let protocols = tshark::decode(&frames, &names, &directory.join("sent.pcap"))?;
     for ((frame, name), protocols) in frames.iter().zip(names).zip(protocols) {
         let version = |byte: u8| if byte >> 4 == 4 { "ip" } else { "ipv6" };
         let (outer, length) = if frame[14] >> 4 == 4 { (frame[14], 20) } else { (frame[14], 40) };

@@ -1,0 +1,146 @@
+//! Parse, of packets that are seldom: their flow does not stand right behind the IP header.
+//!
+//! An ICMP error belongs to the flow of the packet that it quotes: one that a backend sent, with the VIP
+//! as its source. The backend that has that flow gets the error, for its socket is the one that must hear
+//! of it (RFC 1122, 4.2.3.9; RFC 8201). It is forwarded as it is.
+
+use super::parse::{self, Kind, Parsed, Version};
+use crate::{
+    abi::{
+        service::{AddressWords, IPV4, IPV6, V4_MAPPED},
+        verdict::Verdict,
+    },
+    flow_hash::FlowTuple,
+    wire::{
+        self, ethernet, extension, icmp,
+        icmp::Icmp,
+        ipv4::{self, Ipv4},
+        ipv6::{self, Ipv6},
+        packet::Packet,
+        tcp, udp,
+    },
+};
+
+/// Reads the headers of a frame that [`parse::parse`] found to be of another protocol.
+///
+/// # Errors
+/// The verdict of a frame that no service can have.
+#[inline(always)]
+pub fn parse<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
+    match parse::version(packet)? {
+        Version::V4 => parse_ipv4(packet),
+        Version::V6 => parse_ipv6(packet),
+    }
+}
+
+/// As [`parse`], of a frame whose EtherType is IPv4's.
+///
+/// # Errors
+/// As [`parse`].
+#[inline(always)]
+pub fn parse_ipv4<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
+    let (parsed, header_length) = parse::ipv4_header(packet)?;
+    if parsed.flow.protocol != wire::ICMP || parsed.is_fragment {
+        return Err(Verdict::OtherProtocol);
+    }
+    let at = ethernet::LENGTH + header_length;
+    let error = Icmp(packet.bytes(at).ok_or(Verdict::OtherProtocol)?);
+    if !error.is_error_v4() {
+        return Err(Verdict::OtherProtocol);
+    }
+    let at = at + icmp::LENGTH;
+    let ip = Ipv4(packet.bytes(at).ok_or(Verdict::OtherProtocol)?);
+    let header_length = ip.header_length();
+    if ip.version() != IPV4 || header_length < ipv4::LENGTH || ip.is_later_fragment() {
+        return Err(Verdict::OtherProtocol);
+    }
+    let quoted = Quoted {
+        source: [0, 0, V4_MAPPED, ip.source()],
+        destination: [0, 0, V4_MAPPED, ip.destination()],
+        protocol: ip.protocol(),
+        at: at + header_length,
+    };
+    of_the_quoted(packet, parsed, &quoted)
+}
+
+/// As [`parse`], of a frame whose EtherType is IPv6's.
+///
+/// # Errors
+/// As [`parse`].
+#[inline(always)]
+pub fn parse_ipv6<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
+    let mut parsed = parse::ipv6_header(packet)?;
+    let first = ethernet::LENGTH + ipv6::LENGTH;
+    let end = extension::walk(packet, parsed.flow.protocol, first);
+    let end = end.ok_or(Verdict::OtherProtocol)?;
+    if end.is_later_fragment {
+        return Err(Verdict::LaterFragment);
+    }
+    let headers = end.at - ethernet::LENGTH;
+    if headers > parsed.ip_length as usize {
+        return Err(Verdict::Malformed);
+    }
+    parsed.flow.protocol = end.protocol;
+    parsed.is_fragment = end.is_fragment;
+    if end.protocol != wire::ICMPV6 {
+        return parse::parse_transport(packet, parsed, headers);
+    }
+    let error = Icmp(packet.bytes(end.at).ok_or(Verdict::OtherProtocol)?);
+    if parsed.is_fragment || !error.is_error_v6() {
+        return Err(Verdict::OtherProtocol);
+    }
+    let at = end.at + icmp::LENGTH;
+    let ip = Ipv6(packet.bytes(at).ok_or(Verdict::OtherProtocol)?);
+    let end = extension::walk(packet, ip.next_header(), at + ipv6::LENGTH);
+    let end = end.ok_or(Verdict::OtherProtocol)?;
+    if ip.version() != IPV6 || end.is_later_fragment {
+        return Err(Verdict::OtherProtocol);
+    }
+    let quoted = Quoted {
+        source: ip.source(),
+        destination: ip.destination(),
+        protocol: end.protocol,
+        at: end.at,
+    };
+    of_the_quoted(packet, parsed, &quoted)
+}
+
+/// What an error quotes: a packet from a VIP to a client.
+struct Quoted {
+    source: AddressWords,
+    destination: AddressWords,
+    protocol: u8,
+    /// Where its TCP or UDP header begins, of which eight bytes are quoted at least.
+    at: usize,
+}
+
+/// An error, as a packet of the flow that the quoted packet belongs to, in the client's direction.
+#[inline(always)]
+fn of_the_quoted<P: Packet + ?Sized>(
+    packet: &P,
+    error: Parsed,
+    quoted: &Quoted,
+) -> Result<Parsed, Verdict> {
+    let (kind, tcp_flags) = match quoted.protocol {
+        // It changes nothing in what is remembered of the connection, as a RST.
+        wire::TCP => (Kind::OpenConnection, tcp::RST),
+        wire::UDP => (Kind::Datagram, 0),
+        _ => return Err(Verdict::OtherProtocol),
+    };
+    let header = packet.bytes::<{ udp::LENGTH }>(quoted.at).ok_or(Verdict::OtherProtocol)?;
+    let end = ethernet::LENGTH + error.ip_length as usize;
+    // An error goes to whom the quoted packet came from; any other is made up.
+    if quoted.at + udp::LENGTH > end || quoted.source != error.flow.vip {
+        return Err(Verdict::OtherProtocol);
+    }
+    let (service_port, client_port) = udp::ports(header);
+    let flow = FlowTuple {
+        client: quoted.destination,
+        vip: quoted.source,
+        client_port,
+        service_port,
+        protocol: quoted.protocol,
+        version: error.flow.version,
+    };
+    Ok(Parsed { flow, kind, tcp_flags, is_quoted: true, ..error })
+}

@@ -1,0 +1,50 @@
+//! ICMP (RFC 792) and ICMPv6 (RFC 4443).
+
+/// Length of the header that errors and echoes share, bytes: behind an error's stands what it quotes.
+pub const LENGTH: usize = 8;
+
+/// Types of ICMP.
+pub mod v4 {
+    /// The destination cannot be reached, or the packet needs fragmentation (code 4).
+    pub const UNREACHABLE: u8 = 3;
+    /// The TTL ran out, or fragments did not all come.
+    pub const TIME_EXCEEDED: u8 = 11;
+    /// A header field is wrong.
+    pub const PARAMETER_PROBLEM: u8 = 12;
+}
+
+/// Types of ICMPv6.
+pub mod v6 {
+    /// The destination cannot be reached.
+    pub const UNREACHABLE: u8 = 1;
+    /// The packet does not fit.
+    pub const TOO_BIG: u8 = 2;
+    /// The hop limit ran out, or fragments did not all come.
+    pub const TIME_EXCEEDED: u8 = 3;
+    /// A header field is wrong.
+    pub const PARAMETER_PROBLEM: u8 = 4;
+}
+
+/// A view of a header.
+#[derive(Clone, Copy)]
+pub struct Icmp<'a>(pub &'a [u8; LENGTH]);
+
+impl Icmp<'_> {
+    /// Type: its meaning depends on the IP version.
+    #[inline(always)]
+    pub const fn kind(&self) -> u8 {
+        self.0[0]
+    }
+
+    /// Whether ICMP quotes a packet that went wrong.
+    #[inline(always)]
+    pub const fn is_error_v4(&self) -> bool {
+        matches!(self.kind(), v4::UNREACHABLE | v4::TIME_EXCEEDED | v4::PARAMETER_PROBLEM)
+    }
+
+    /// Whether ICMPv6 quotes a packet that went wrong.
+    #[inline(always)]
+    pub const fn is_error_v6(&self) -> bool {
+        matches!(self.kind(), v6::UNREACHABLE..=v6::PARAMETER_PROBLEM)
+    }
+}
