@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 pub struct Step {
     /// The command, for a shell.
     pub command: String,
-    /// What it prints on standard output; digests stand as `#`.
+    /// What it prints on standard output; digests, and sizes in MiB, stand as `#`.
     pub stdout: String,
     /// What it prints on standard error: all from the first line that begins with `error: `.
     pub stderr: String,
@@ -44,8 +44,8 @@ fn steps(text: &str) -> Vec<Step> {
         }
     }
     for step in &mut steps {
-        step.stdout = without_digests(&step.stdout);
-        step.stderr = without_digests(&step.stderr);
+        step.stdout = without_accidents(&step.stdout);
+        step.stderr = without_accidents(&step.stderr);
     }
     steps
 }
@@ -57,7 +57,7 @@ impl Step {
     /// It cannot be run, or something else comes of it.
     pub fn run(&self, command: &mut Command) -> Result<()> {
         let output = command.output().with_context(|| format!("run {}", self.command))?;
-        let text = |bytes: &[u8]| without_digests(&String::from_utf8_lossy(bytes));
+        let text = |bytes: &[u8]| without_accidents(&String::from_utf8_lossy(bytes));
         let seen = Self {
             command: self.command.clone(),
             stdout: text(&output.stdout),
@@ -69,15 +69,21 @@ impl Step {
     }
 }
 
-/// The text with `#` for each word of 16 hexadecimal digits.
-fn without_digests(text: &str) -> String {
+/// The text with `#` for each word of 16 hexadecimal digits, and for each number of MiB: what maps take
+/// depends on the machine.
+fn without_accidents(text: &str) -> String {
     let is_digest = |word: &str| word.len() == 16 && word.bytes().all(|b| b.is_ascii_hexdigit());
-    let between = |c: char| !c.is_ascii_alphanumeric();
+    let is_number = |word: &str| word.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let between = |c: char| !c.is_ascii_alphanumeric() && c != '.';
     let mut out = String::with_capacity(text.len());
-    for part in text.split_inclusive(between) {
+    let mut rest = text;
+    while let Some(part) = rest.split_inclusive(between).next() {
+        rest = &rest[part.len()..];
         let word = part.trim_end_matches(between);
-        match is_digest(word) {
-            true => out += &format!("#{}", &part[word.len()..]),
+        let (bare, dots) = word.split_at(word.trim_end_matches('.').len());
+        let is_size = !bare.is_empty() && is_number(bare) && rest.starts_with("MiB");
+        match is_digest(bare) || is_size {
+            true => out += &format!("#{dots}{}", &part[word.len()..]),
             false => out += part,
         }
     }
@@ -94,9 +100,9 @@ mod tests {
 words
 ```console
 $ a --b
-out 0123456789abcdef, 0123456789abcde.
+out 0123456789abcdef, 0123456789abcde. 0123456789abcdef.
 
-more
+more than 72.5 MiB of 10.0.0.1 or 7 GiB
 error: it failed
 hint: do it
 [exit status 7]
@@ -115,7 +121,7 @@ $ not this
             [
                 step(
                     "a --b",
-                    "out #, 0123456789abcde.\n\nmore\n",
+                    "out #, 0123456789abcde. #.\n\nmore than # MiB of 10.0.0.1 or 7 GiB\n",
                     "error: it failed\nhint: do it\n",
                     7
                 ),

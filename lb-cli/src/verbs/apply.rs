@@ -84,7 +84,7 @@ impl File {
         let request = v1::ApplyRequest { configuration, dry_run, expected_generation };
         let answer = daemon.apply(request).await;
         let answer = answer.map_err(|failure| located(failure, &self.name, &self.text))?;
-        Ok(Changes::new(answer.generation, dry_run, answer.changes).with(answer.memory))
+        Ok(Changes::new(answer, dry_run))
     }
 }
 
@@ -100,10 +100,6 @@ fn located(failure: Failure, source: &str, text: &str) -> Failure {
 mod tests {
     use super::*;
     use crate::output::Report as _;
-
-    fn applied(answer: v1::ApplyResponse, dry_run: bool) -> Changes {
-        Changes::new(answer.generation, dry_run, answer.changes).with(answer.memory)
-    }
 
     fn answer() -> v1::ApplyResponse {
         use v1::change::Kind;
@@ -128,7 +124,7 @@ mod tests {
     #[test]
     fn the_table_lists_the_changes_under_the_generation() {
         assert_eq!(
-            applied(answer(), false).table(),
+            Changes::new(answer(), false).table(),
             "\
 generation 5 is in force: 3 changes
 + service shop
@@ -141,21 +137,32 @@ generation 5 is in force: 3 changes
 
     #[test]
     fn a_dry_run_and_an_equal_configuration_say_that_nothing_was_changed() {
-        let dry = applied(answer(), true).table();
-        assert!(dry.starts_with("dry run: generation 5 stays in force; it would be 3 changes\n"));
-        let mut with_memory = answer();
-        with_memory.memory = Some(v1::MapMemory {
+        let mut answer = answer();
+        answer.memory = Some(v1::MapMemory {
             needed_bytes: 3 << 19,
-            peak_bytes: 2 << 20,
-            limit_bytes: Some(1 << 30),
-            maps: Vec::new(),
+            peak_bytes: 3 << 19,
+            limit_bytes: None,
+            maps: vec![v1::MapBytes { map: "TABLES".into(), bytes: 3 << 19 }],
         });
-        let dry = applied(with_memory, true).table();
-        let line = "\nthe maps would take 1.5 MiB of kernel memory, 2 MiB until it has settled; \
-                    limit 1 GiB\n+ service shop\n";
-        assert!(dry.contains(line), "{dry}");
+        let dry = Changes::new(answer.clone(), true);
+        let table = "\
+dry run: generation 5 stays in force; it would be 3 changes
++ service shop
+- region us
+~ pool web: backend 10.0.0.1 (21845 slots moved)
+    weight: 1 -> 2
+open connections: none moves
+kernel memory: the maps would take 1.5 MiB
+";
+        assert_eq!(dry.table(), table);
+        assert_eq!(dry.wide(), format!("{table}  TABLES  1.5 MiB\n"));
+        let done = Changes::new(answer, false).wide();
+        assert!(!done.contains("kernel memory") && !done.contains("connections"), "{done}");
         let same = v1::ApplyResponse { generation: 5, ..Default::default() };
-        assert_eq!(applied(same, false).table(), "generation 5 stays in force: nothing differs\n");
+        assert_eq!(
+            Changes::new(same, false).table(),
+            "generation 5 stays in force: nothing differs\n"
+        );
     }
 
     #[test]
@@ -175,8 +182,9 @@ generation 5 is in force: 3 changes
     #[test]
     fn json_has_the_same_changes() {
         assert_eq!(
-            serde_json::to_value(applied(answer(), true)).unwrap(),
-            serde_json::json!({"generation": 5, "dry_run": true, "changes": [
+            serde_json::to_value(Changes::new(answer(), true)).unwrap(),
+            serde_json::json!({"generation": 5, "dry_run": true, "movements": [], "memory": null,
+            "changes": [
                 {"kind": "added", "object": "service shop", "details": [], "slots_moved": 0},
                 {"kind": "removed", "object": "region us", "details": [], "slots_moved": 0},
                 {"kind": "changed", "object": "pool web: backend 10.0.0.1",

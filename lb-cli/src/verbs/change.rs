@@ -1,9 +1,9 @@
 //! What a generation changed, as everything that changes something prints it, and `watch`.
 
-use lb_daemon::memory::Bytes;
 use serde::Serialize;
 use spillway_proto::v1::{self, change::Kind};
 
+use super::outcome::{Memory, Movement, movements};
 use crate::output::{Report, count};
 
 /// One object that differs.
@@ -54,41 +54,40 @@ pub(crate) struct Changes {
     pub(super) generation: u64,
     dry_run: bool,
     pub(super) changes: Vec<Change>,
-    /// Kernel memory of the maps, where the daemon says so.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Open connections that do not just stay.
+    movements: Vec<Movement>,
+    /// `null`: nothing changes.
     memory: Option<Memory>,
 }
 
-/// Bytes.
-#[derive(Serialize)]
-struct Memory {
-    needed: u64,
-    /// While tables from before the change are there.
-    peak: u64,
-    /// `null`: none.
-    limit: Option<u64>,
-}
-
 impl Changes {
-    /// The answer's generation and changes.
-    pub(crate) fn new(generation: u64, dry_run: bool, changes: Vec<v1::Change>) -> Self {
-        let changes = changes.into_iter().map(Change::from).collect();
-        Self { generation, dry_run, changes, memory: None }
+    /// What the daemon answers.
+    pub(crate) fn new(applied: v1::ApplyResponse, dry_run: bool) -> Self {
+        let v1::ApplyResponse { generation, changes, memory, movements } = applied;
+        Self {
+            generation,
+            dry_run,
+            changes: changes.into_iter().map(Change::from).collect(),
+            movements: movements.into_iter().map(Movement::from).collect(),
+            memory: memory.map(Memory::from),
+        }
     }
 
-    /// The same with what the maps take.
-    pub(crate) fn with(self, memory: Option<v1::MapMemory>) -> Self {
-        let memory = memory.map(|memory| Memory {
-            needed: memory.needed_bytes,
-            peak: memory.peak_bytes,
-            limit: memory.limit_bytes,
-        });
-        Self { memory, ..self }
+    /// Nothing, in this generation.
+    pub(crate) fn none(generation: u64, dry_run: bool) -> Self {
+        Self::new(v1::ApplyResponse { generation, ..v1::ApplyResponse::default() }, dry_run)
     }
-}
 
-impl Report for Changes {
-    fn table(&self) -> String {
+    /// Of a dry run what would become of connections and memory.
+    fn outcome(&self, maps: impl FnOnce(&Memory) -> String) -> String {
+        if !self.dry_run || self.changes.is_empty() {
+            return String::new();
+        }
+        let memory = self.memory.as_ref().map(|memory| memory.line() + &maps(memory));
+        movements(&self.movements) + &memory.unwrap_or_default()
+    }
+
+    fn lines(&self) -> String {
         let generation = self.generation;
         let changes = count(self.changes.len() as u64, "change");
         let head = match (self.changes.is_empty(), self.dry_run) {
@@ -98,20 +97,16 @@ impl Report for Changes {
             }
             (false, false) => format!("generation {generation} is in force: {changes}\n"),
         };
-        let memory = self.memory.as_ref().filter(|_| self.dry_run).map(Memory::line);
-        let changes = self.changes.iter().map(Change::lines);
-        [head].into_iter().chain(memory).chain(changes).collect()
+        [head].into_iter().chain(self.changes.iter().map(Change::lines)).collect()
     }
 }
 
-impl Memory {
-    /// `the maps would take 72.5 MiB of kernel memory, 73.1 MiB until it has settled; limit 1 GiB`
-    fn line(&self) -> String {
-        let until = match self.peak {
-            peak if peak > self.needed => format!(", {} until it has settled", Bytes(peak)),
-            _ => String::new(),
-        };
-        let limit = self.limit.map(|limit| format!("; limit {}", Bytes(limit))).unwrap_or_default();
-        format!("the maps would take {} of kernel memory{until}{limit}\n", Bytes(self.needed))
+impl Report for Changes {
+    fn table(&self) -> String {
+        self.lines() + &self.outcome(|_| String::new())
+    }
+
+    fn wide(&self) -> String {
+        self.lines() + &self.outcome(Memory::maps)
     }
 }

@@ -51,7 +51,7 @@ pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure
     let after = read(&draft.path)?;
     if after == before {
         draft.remove();
-        return print(&Changes::new(draft.generation, arguments.dry_run, Vec::new()), output);
+        return print(&Changes::none(draft.generation, arguments.dry_run), output);
     }
     let applied = File::new(draft.path.display().to_string(), after).and_then(|file| {
         converse(async {

@@ -12,6 +12,7 @@ pub(crate) mod export;
 pub(crate) mod history;
 pub(crate) mod manual;
 pub(crate) mod objects;
+mod outcome;
 pub(crate) mod regions;
 pub(crate) mod stats;
 pub(crate) mod status;

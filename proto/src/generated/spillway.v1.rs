@@ -2354,6 +2354,13 @@ pub struct RegionObject {
     /// What the call changed, or would. Empty: nothing, or the call was Get or List.
     #[prost(message, repeated, tag = "4")]
     pub changes: ::prost::alloc::vec::Vec<Change>,
+    /// What becomes of open connections, or would, as in ApplyResponse. Empty: none moves, or the call was
+    /// Get or List.
+    #[prost(message, repeated, tag = "5")]
+    pub movements: ::prost::alloc::vec::Vec<Movement>,
+    /// Kernel memory that the maps take then, or would. Unset: nothing changes, or the call was Get or List.
+    #[prost(message, optional, tag = "6")]
+    pub memory: ::core::option::Option<MapMemory>,
 }
 /// What is added.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2430,6 +2437,12 @@ pub struct DeleteRegionResponse {
     /// What the call changed, or would. Empty: nothing, it was not there.
     #[prost(message, repeated, tag = "2")]
     pub changes: ::prost::alloc::vec::Vec<Change>,
+    /// What becomes of open connections, or would, as in ApplyResponse. Empty: none moves.
+    #[prost(message, repeated, tag = "3")]
+    pub movements: ::prost::alloc::vec::Vec<Movement>,
+    /// Kernel memory that the maps take then, or would. Unset: nothing changes.
+    #[prost(message, optional, tag = "4")]
+    pub memory: ::core::option::Option<MapMemory>,
 }
 /// A health check as it is in force.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2446,6 +2459,13 @@ pub struct HealthCheckObject {
     /// What the call changed, or would. Empty: nothing, or the call was Get or List.
     #[prost(message, repeated, tag = "4")]
     pub changes: ::prost::alloc::vec::Vec<Change>,
+    /// What becomes of open connections, or would, as in ApplyResponse. Empty: none moves, or the call was
+    /// Get or List.
+    #[prost(message, repeated, tag = "5")]
+    pub movements: ::prost::alloc::vec::Vec<Movement>,
+    /// Kernel memory that the maps take then, or would. Unset: nothing changes, or the call was Get or List.
+    #[prost(message, optional, tag = "6")]
+    pub memory: ::core::option::Option<MapMemory>,
 }
 /// What is added.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2522,6 +2542,12 @@ pub struct DeleteHealthCheckResponse {
     /// What the call changed, or would. Empty: nothing, it was not there.
     #[prost(message, repeated, tag = "2")]
     pub changes: ::prost::alloc::vec::Vec<Change>,
+    /// What becomes of open connections, or would, as in ApplyResponse. Empty: none moves.
+    #[prost(message, repeated, tag = "3")]
+    pub movements: ::prost::alloc::vec::Vec<Movement>,
+    /// Kernel memory that the maps take then, or would. Unset: nothing changes.
+    #[prost(message, optional, tag = "4")]
+    pub memory: ::core::option::Option<MapMemory>,
 }
 /// A pool as it is in force.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2538,6 +2564,13 @@ pub struct PoolObject {
     /// What the call changed, or would. Empty: nothing, or the call was Get or List.
     #[prost(message, repeated, tag = "4")]
     pub changes: ::prost::alloc::vec::Vec<Change>,
+    /// What becomes of open connections, or would, as in ApplyResponse. Empty: none moves, or the call was
+    /// Get or List.
+    #[prost(message, repeated, tag = "5")]
+    pub movements: ::prost::alloc::vec::Vec<Movement>,
+    /// Kernel memory that the maps take then, or would. Unset: nothing changes, or the call was Get or List.
+    #[prost(message, optional, tag = "6")]
+    pub memory: ::core::option::Option<MapMemory>,
 }
 /// What is added.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2614,6 +2647,12 @@ pub struct DeletePoolResponse {
     /// What the call changed, or would. Empty: nothing, it was not there.
     #[prost(message, repeated, tag = "2")]
     pub changes: ::prost::alloc::vec::Vec<Change>,
+    /// What becomes of open connections, or would, as in ApplyResponse. Empty: none moves.
+    #[prost(message, repeated, tag = "3")]
+    pub movements: ::prost::alloc::vec::Vec<Movement>,
+    /// Kernel memory that the maps take then, or would. Unset: nothing changes.
+    #[prost(message, optional, tag = "4")]
+    pub memory: ::core::option::Option<MapMemory>,
 }
 /// A backend as it is in force.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2633,6 +2672,13 @@ pub struct BackendObject {
     /// What the call changed, or would. Empty: nothing, or the call was Get or List.
     #[prost(message, repeated, tag = "5")]
     pub changes: ::prost::alloc::vec::Vec<Change>,
+    /// What becomes of open connections, or would, as in ApplyResponse. Empty: none moves, or the call was
+    /// Get or List.
+    #[prost(message, repeated, tag = "6")]
+    pub movements: ::prost::alloc::vec::Vec<Movement>,
+    /// Kernel memory that the maps take then, or would. Unset: nothing changes, or the call was Get or List.
+    #[prost(message, optional, tag = "7")]
+    pub memory: ::core::option::Option<MapMemory>,
 }
 /// What is added.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2725,6 +2771,12 @@ pub struct DeleteBackendResponse {
     /// What the call changed, or would. Empty: nothing, it was not there.
     #[prost(message, repeated, tag = "2")]
     pub changes: ::prost::alloc::vec::Vec<Change>,
+    /// What becomes of open connections, or would, as in ApplyResponse. Empty: none moves.
+    #[prost(message, repeated, tag = "3")]
+    pub movements: ::prost::alloc::vec::Vec<Movement>,
+    /// Kernel memory that the maps take then, or would. Unset: nothing changes.
+    #[prost(message, optional, tag = "4")]
+    pub memory: ::core::option::Option<MapMemory>,
 }
 /// A service as it is in force.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2741,6 +2793,13 @@ pub struct ServiceObject {
     /// What the call changed, or would. Empty: nothing, or the call was Get or List.
     #[prost(message, repeated, tag = "4")]
     pub changes: ::prost::alloc::vec::Vec<Change>,
+    /// What becomes of open connections, or would, as in ApplyResponse. Empty: none moves, or the call was
+    /// Get or List.
+    #[prost(message, repeated, tag = "5")]
+    pub movements: ::prost::alloc::vec::Vec<Movement>,
+    /// Kernel memory that the maps take then, or would. Unset: nothing changes, or the call was Get or List.
+    #[prost(message, optional, tag = "6")]
+    pub memory: ::core::option::Option<MapMemory>,
 }
 /// What is added.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2817,6 +2876,12 @@ pub struct DeleteServiceResponse {
     /// What the call changed, or would. Empty: nothing, it was not there.
     #[prost(message, repeated, tag = "2")]
     pub changes: ::prost::alloc::vec::Vec<Change>,
+    /// What becomes of open connections, or would, as in ApplyResponse. Empty: none moves.
+    #[prost(message, repeated, tag = "3")]
+    pub movements: ::prost::alloc::vec::Vec<Movement>,
+    /// Kernel memory that the maps take then, or would. Unset: nothing changes.
+    #[prost(message, optional, tag = "4")]
+    pub memory: ::core::option::Option<MapMemory>,
 }
 /// Generated client implementations.
 pub mod objects_client {

@@ -99,7 +99,7 @@ pub(super) struct Got<F> {
 
 impl<F: Serialize> Got<F> {
     pub(super) fn new<K: Kind<File = F>>(answer: calls::Answer<K>) -> Result<Self, Failure> {
-        let generation = answer.generation;
+        let generation = answer.applied.generation;
         let object = shown(answer)?;
         let of = match &*object.pool {
             "" => String::new(),
@@ -125,8 +125,7 @@ pub(super) struct Done<K: Kind> {
 
 impl<K: Kind> Done<K> {
     pub(super) fn new(mut answer: calls::Answer<K>, dry_run: bool) -> Result<Self, Failure> {
-        let changes = std::mem::take(&mut answer.changes);
-        let changes = Changes::new(answer.generation, dry_run, changes);
+        let changes = Changes::new(std::mem::take(&mut answer.applied), dry_run);
         Ok(Self { changes, object: shown(answer)? })
     }
 }
@@ -148,5 +147,9 @@ impl<K: Kind> Serialize for Done<K> {
 impl<K: Kind> Report for Done<K> {
     fn table(&self) -> String {
         self.changes.table()
+    }
+
+    fn wide(&self) -> String {
+        self.changes.wide()
     }
 }

@@ -23,8 +23,8 @@ pub(crate) struct Answer<K> {
     pub(crate) pool: String,
     pub(crate) object: K,
     pub(crate) etag: String,
-    pub(crate) generation: u64,
-    pub(crate) changes: Vec<v1::Change>,
+    /// The generation, and what the call changed.
+    pub(crate) applied: v1::ApplyResponse,
 }
 
 /// What an update says besides the object.
@@ -44,9 +44,6 @@ pub(crate) struct Delete {
     pub(crate) dry_run: bool,
 }
 
-/// A generation, and what made it.
-pub(crate) type Gone = (u64, Vec<v1::Change>);
-
 /// The five calls of a kind.
 pub(crate) trait Calls: Clone + Default + Debug {
     /// The generation and all of them; of backends those of a pool, or of all where it is empty.
@@ -64,7 +61,7 @@ pub(crate) trait Calls: Clone + Default + Debug {
         object: Self,
         how: Update,
     ) -> Result<Answer<Self>, Status>;
-    async fn delete(client: &mut Client, id: Id, how: Delete) -> Result<Gone, Status>;
+    async fn delete(client: &mut Client, id: Id, how: Delete) -> Result<v1::ApplyResponse, Status>;
 }
 
 /// The calls of a kind. Of backends all but the answers' own field for it name the pool.
@@ -79,8 +76,12 @@ macro_rules! calls {
                     pool: [$(message.$pool,)?].into_iter().next().unwrap_or_default(),
                     object: message.$field.unwrap_or_default(),
                     etag: message.etag,
-                    generation: message.generation,
-                    changes: message.changes,
+                    applied: v1::ApplyResponse {
+                        generation: message.generation,
+                        changes: message.changes,
+                        memory: message.memory,
+                        movements: message.movements,
+                    },
                 }
             }
         }
@@ -130,7 +131,7 @@ macro_rules! calls {
                 Ok(client.$update_call(request).await?.into_inner().into())
             }
 
-            async fn delete(client: &mut Client, id: Id, how: Delete) -> Result<Gone, Status> {
+            async fn delete(client: &mut Client, id: Id, how: Delete) -> Result<v1::ApplyResponse, Status> {
                 let request = v1::$delete_request {
                     $($pool: id.pool,)?
                     $name: id.name,
@@ -139,7 +140,12 @@ macro_rules! calls {
                     dry_run: how.dry_run,
                 };
                 let answer = client.$delete_call(request).await?.into_inner();
-                Ok((answer.generation, answer.changes))
+                Ok(v1::ApplyResponse {
+                    generation: answer.generation,
+                    changes: answer.changes,
+                    memory: answer.memory,
+                    movements: answer.movements,
+                })
             }
         }
     )*};

@@ -40,8 +40,7 @@ pub(super) fn run<K: Kind>(options: Options, arguments: &Arguments<K>) -> Result
         let mut daemon = Daemon::open(&options).await?;
         let id = find(&mut daemon, which).await?;
         let deleted = daemon.objects(async |client| K::delete(client, id.clone(), how).await).await;
-        let (generation, changes) = advise::<K, _>(&mut daemon, &id, deleted).await?;
-        Ok(Changes::new(generation, *dry_run, changes))
+        Ok(Changes::new(advise::<K, _>(&mut daemon, &id, deleted).await?, *dry_run))
     })?;
     print(&changes, options.output)
 }

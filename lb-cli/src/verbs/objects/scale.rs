@@ -103,8 +103,7 @@ async fn once(daemon: &mut Daemon, groups: &Groups<'_>, scaler: f64) -> Result<C
         dry_run: groups.dry_run,
         expected_generation: Some(exported.generation),
     };
-    let applied = daemon.apply(request).await?;
-    Ok(Changes::new(applied.generation, groups.dry_run, applied.changes))
+    Ok(Changes::new(daemon.apply(request).await?, groups.dry_run))
 }
 
 /// Fails where there is no object of a name that was given.

@@ -8,6 +8,10 @@ use super::{
 };
 use crate::output::Report as _;
 
+fn applied() -> v1::ApplyResponse {
+    v1::ApplyResponse { generation: 7, ..v1::ApplyResponse::default() }
+}
+
 fn backend(address: &str) -> Answer<v1::Backend> {
     let backend = v1::Backend {
         address: address.into(),
@@ -18,7 +22,7 @@ fn backend(address: &str) -> Answer<v1::Backend> {
         ..v1::Backend::default()
     };
     let (pool, etag) = ("web".into(), "00000000000012e4".into());
-    Answer { pool, object: backend, etag, generation: 7, changes: Vec::new() }
+    Answer { pool, object: backend, etag, applied: applied() }
 }
 
 #[test]
@@ -54,7 +58,7 @@ fn the_longest_names_of_a_service_fit_in_eighty_columns() {
         ..v1::Service::default()
     };
     let (pool, etag) = (String::new(), String::new());
-    let answer = Answer { pool, object: service, etag, generation: 7, changes: Vec::new() };
+    let answer = Answer { pool, object: service, etag, applied: applied() };
     let table = Listed::new(7, vec![answer]).unwrap().table();
     assert!(table.lines().all(|line| line.len() <= 80), "{table}");
     assert!(table.contains(&name), "{table}");
@@ -112,7 +116,8 @@ fn a_change_is_told_with_the_object_as_it_is_then() {
         details: vec!["wanted: active -> drain".into()],
         slots_moved: 0,
     };
-    let answer = Answer { changes: vec![change], ..backend("10.0.0.1") };
+    let applied = v1::ApplyResponse { changes: vec![change], ..applied() };
+    let answer = Answer { applied, ..backend("10.0.0.1") };
     let done = Done::new(answer, false).unwrap();
     assert_eq!(
         done.table(),

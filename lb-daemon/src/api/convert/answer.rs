@@ -165,8 +165,7 @@ fn memory(memory: &Memory) -> v1::MapMemory {
     }
 }
 
-/// Differences as messages.
-pub(in crate::api) fn changes(changes: &[Change]) -> Vec<v1::Change> {
+fn changes(changes: &[Change]) -> Vec<v1::Change> {
     let change = |change: &Change| v1::Change {
         kind: match change.kind {
             Kind::Added => v1::change::Kind::Added,

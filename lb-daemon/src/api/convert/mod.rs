@@ -11,7 +11,6 @@ mod refused;
 mod stored;
 mod validate;
 
-pub(super) use answer::changes;
 pub use document::UnknownValue;
 pub(super) use explained::{explained, flow};
 pub use invalid::Invalid;

@@ -9,20 +9,20 @@ pub(super) struct Answer<O> {
     pool: Option<String>,
     object: O,
     etag: String,
-    generation: u64,
-    changes: Vec<v1::Change>,
+    applied: v1::ApplyResponse,
 }
 
 impl<O: Object> Answer<O> {
     /// An object of a generation.
     pub(super) fn of(object: &O, id: &Id, generation: u64) -> Self {
         let (pool, object, etag) = (id.pool.clone(), object.clone(), etag(object));
-        Self { pool, object, etag, generation, changes: Vec::new() }
+        let applied = v1::ApplyResponse { generation, ..v1::ApplyResponse::default() };
+        Self { pool, object, etag, applied }
     }
 
     /// The same of a call that changed something.
-    pub(super) fn with(self, changes: Vec<v1::Change>) -> Self {
-        Self { changes, ..self }
+    pub(super) fn with(self, applied: v1::ApplyResponse) -> Self {
+        Self { applied, ..self }
     }
 }
 
@@ -30,8 +30,9 @@ macro_rules! answers {
     ($($message:ident, $answer:ident, $field:ident);* $(;)?) => {$(
         impl From<Answer<v1::$message>> for v1::$answer {
             fn from(answer: Answer<v1::$message>) -> Self {
-                let Answer { pool: _, object, etag, generation, changes } = answer;
-                Self { $field: Some(object), etag, generation, changes }
+                let Answer { pool: _, object, etag, applied } = answer;
+                let v1::ApplyResponse { generation, changes, memory, movements } = applied;
+                Self { $field: Some(object), etag, generation, changes, movements, memory }
             }
         }
     )*};
@@ -46,8 +47,31 @@ answers! {
 
 impl From<Answer<v1::Backend>> for v1::BackendObject {
     fn from(answer: Answer<v1::Backend>) -> Self {
-        let Answer { pool, object, etag, generation, changes } = answer;
+        let Answer { pool, object, etag, applied } = answer;
+        let v1::ApplyResponse { generation, changes, memory, movements } = applied;
         let pool = pool.unwrap_or_default();
-        Self { pool, backend: Some(object), etag, generation, changes }
+        Self { pool, backend: Some(object), etag, generation, changes, movements, memory }
     }
+}
+
+/// What came of a removal, whatever went.
+pub(super) struct Removed(pub(super) v1::ApplyResponse);
+
+macro_rules! removals {
+    ($($answer:ident),* $(,)?) => {$(
+        impl From<Removed> for v1::$answer {
+            fn from(Removed(applied): Removed) -> Self {
+                let v1::ApplyResponse { generation, changes, memory, movements } = applied;
+                Self { generation, changes, movements, memory }
+            }
+        }
+    )*};
+}
+
+removals! {
+    DeleteRegionResponse,
+    DeleteHealthCheckResponse,
+    DeletePoolResponse,
+    DeleteBackendResponse,
+    DeleteServiceResponse,
 }

@@ -21,7 +21,7 @@ use super::{
     convert::{self, Invalid},
 };
 use crate::command::{Apply, Commands, Exported, Refusal};
-use answer::Answer;
+use answer::{Answer, Removed};
 use object::{Id, Object, etag};
 use refused::Refused;
 
@@ -91,14 +91,14 @@ impl Objects {
         self.change(id, dry_run, edit, Refused::Invalid, |_, _| Ok(())).await
     }
 
-    /// The generation in force then, and what changed.
+    /// What changed.
     async fn delete<O: Object>(
         &self,
         id: &Id,
         etag: &str,
         allow_missing: bool,
         dry_run: bool,
-    ) -> Result<(u64, Vec<v1::Change>), Refused> {
+    ) -> Result<Removed, Refused> {
         let edit = |configuration: &mut v1::Configuration| {
             let Some(old) = find::<O>(configuration, id)? else {
                 return Err(Refused::Missing(id.clone()));
@@ -117,9 +117,9 @@ impl Objects {
         match self.apply::<O>(id, dry_run, edit, needed, |_, _| Ok(())).await {
             Err(Refused::Missing(_)) if allow_missing => {
                 let (generation, _) = self.read().await?;
-                Ok((generation, Vec::new()))
+                Ok(Removed(v1::ApplyResponse { generation, ..v1::ApplyResponse::default() }))
             }
-            applied => applied.map(|(generation, changes, _)| (generation, changes)),
+            applied => applied.map(|(applied, _)| Removed(applied)),
         }
     }
 
@@ -131,14 +131,13 @@ impl Objects {
         invalid: impl Fn(Box<Invalid>) -> Refused,
         judge: impl Fn(&v1::Configuration, &v1::Configuration) -> Result<(), Refused>,
     ) -> Result<Answer<O>, Refused> {
-        let (generation, changes, after) =
-            self.apply::<O>(id, dry_run, edit, invalid, judge).await?;
+        let (applied, after) = self.apply::<O>(id, dry_run, edit, invalid, judge).await?;
         let object = find::<O>(&after, id)?.ok_or_else(|| Refused::Missing(id.clone()))?;
-        Ok(Answer::of(object, id, generation).with(changes))
+        Ok(Answer::of(object, id, applied.generation).with(applied))
     }
 
-    /// Puts the configuration in force as `edit` leaves it, and answers with the generation, what
-    /// changed, and all that is in force then. `judge` sees it before and after.
+    /// Puts the configuration in force as `edit` leaves it, and answers with what came of it and all
+    /// that is in force then. `judge` sees it before and after.
     async fn apply<O: Object>(
         &self,
         id: &Id,
@@ -146,7 +145,7 @@ impl Objects {
         edit: impl Fn(&mut v1::Configuration) -> Result<Place, Refused>,
         invalid: impl Fn(Box<Invalid>) -> Refused,
         judge: impl Fn(&v1::Configuration, &v1::Configuration) -> Result<(), Refused>,
-    ) -> Result<(u64, Vec<v1::Change>, v1::Configuration), Refused> {
+    ) -> Result<(v1::ApplyResponse, v1::Configuration), Refused> {
         let _turn = self.turn.lock().await;
         for _ in 0..TRIES {
             let (generation, before) = self.read().await?;
@@ -161,10 +160,7 @@ impl Objects {
             let actor = caller().actor;
             let apply = Apply { configuration, dry_run, expected_generation, actor };
             match self.commands.apply(apply).await? {
-                Ok(applied) => {
-                    let changes = convert::changes(&applied.changes);
-                    return Ok((applied.generation, changes, after));
-                }
+                Ok(applied) => return Ok(((&applied).into(), after)),
                 Err(Refusal::Conflict { .. }) => {}
                 Err(refusal) => return Err(Refused::Refusal(refusal.into())),
             }

@@ -69,9 +69,8 @@ impl objects_server::Objects for Objects {
     ) -> Answered<v1::DeleteRegionResponse> {
         let r = request.into_inner();
         let id = v1::Region::id(None, &r.name, "")?;
-        let deleted = self.delete::<v1::Region>(&id, &r.etag, r.allow_missing, r.dry_run).await?;
-        let (generation, changes) = deleted;
-        Ok(Response::new(v1::DeleteRegionResponse { generation, changes }))
+        let gone = self.delete::<v1::Region>(&id, &r.etag, r.allow_missing, r.dry_run).await?;
+        Ok(Response::new(gone.into()))
     }
 
     async fn create_health_check(
@@ -118,10 +117,8 @@ impl objects_server::Objects for Objects {
     ) -> Answered<v1::DeleteHealthCheckResponse> {
         let r = request.into_inner();
         let id = v1::HealthCheck::id(None, &r.name, "")?;
-        let deleted =
-            self.delete::<v1::HealthCheck>(&id, &r.etag, r.allow_missing, r.dry_run).await?;
-        let (generation, changes) = deleted;
-        Ok(Response::new(v1::DeleteHealthCheckResponse { generation, changes }))
+        let gone = self.delete::<v1::HealthCheck>(&id, &r.etag, r.allow_missing, r.dry_run).await?;
+        Ok(Response::new(gone.into()))
     }
 
     async fn create_pool(
@@ -165,9 +162,8 @@ impl objects_server::Objects for Objects {
     ) -> Answered<v1::DeletePoolResponse> {
         let r = request.into_inner();
         let id = v1::Pool::id(None, &r.name, "")?;
-        let deleted = self.delete::<v1::Pool>(&id, &r.etag, r.allow_missing, r.dry_run).await?;
-        let (generation, changes) = deleted;
-        Ok(Response::new(v1::DeletePoolResponse { generation, changes }))
+        let gone = self.delete::<v1::Pool>(&id, &r.etag, r.allow_missing, r.dry_run).await?;
+        Ok(Response::new(gone.into()))
     }
 
     async fn create_backend(
@@ -224,9 +220,8 @@ impl objects_server::Objects for Objects {
     ) -> Answered<v1::DeleteBackendResponse> {
         let r = request.into_inner();
         let id = v1::Backend::id(Some(&*r.pool), &r.address, "")?;
-        let deleted = self.delete::<v1::Backend>(&id, &r.etag, r.allow_missing, r.dry_run).await?;
-        let (generation, changes) = deleted;
-        Ok(Response::new(v1::DeleteBackendResponse { generation, changes }))
+        let gone = self.delete::<v1::Backend>(&id, &r.etag, r.allow_missing, r.dry_run).await?;
+        Ok(Response::new(gone.into()))
     }
 
     async fn create_service(
@@ -273,8 +268,7 @@ impl objects_server::Objects for Objects {
     ) -> Answered<v1::DeleteServiceResponse> {
         let r = request.into_inner();
         let id = v1::Service::id(None, &r.name, "")?;
-        let deleted = self.delete::<v1::Service>(&id, &r.etag, r.allow_missing, r.dry_run).await?;
-        let (generation, changes) = deleted;
-        Ok(Response::new(v1::DeleteServiceResponse { generation, changes }))
+        let gone = self.delete::<v1::Service>(&id, &r.etag, r.allow_missing, r.dry_run).await?;
+        Ok(Response::new(gone.into()))
     }
 }

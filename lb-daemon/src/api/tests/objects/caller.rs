@@ -58,9 +58,10 @@ pub(super) fn etag(answer: &DynamicMessage) -> String {
     answer.get_field_by_name("etag").unwrap().as_str().unwrap().to_owned()
 }
 
-/// An answer without its etags, which are looked at by themselves.
-pub(super) fn without_etags(mut answer: DynamicMessage) -> DynamicMessage {
+/// An answer without its etags and what maps take, which are looked at by themselves.
+pub(super) fn essence(mut answer: DynamicMessage) -> DynamicMessage {
     answer.clear_field_by_name("etag");
+    answer.clear_field_by_name("memory");
     let lists = answer.fields_mut().filter_map(|(_, value)| value.as_list_mut());
     for object in lists.flatten().filter_map(|value| value.as_message_mut()) {
         object.clear_field_by_name("etag");

@@ -98,6 +98,7 @@ pub(super) const FOLLOWING: &[Step] = &[
         r#"service { name: "dns" protocol: PROTOCOL_TCP }"#,
         r#"service { name: "dns" address: "192.0.2.53" port: 53 protocol: PROTOCOL_TCP pool: "spare"
              affinity: AFFINITY_CONNECTION when_full: WHEN_FULL_NEAREST } generation: 12
-           changes { kind: KIND_CHANGED object: "service dns" details: "protocol: udp -> tcp" }"#,
+           changes { kind: KIND_CHANGED object: "service dns" details: "protocol: udp -> tcp" }
+           movements { object: "service dns" effect: EFFECT_END share: 1 }"#,
     ),
 ];

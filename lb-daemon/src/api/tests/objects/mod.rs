@@ -2,12 +2,13 @@
 
 mod caller;
 mod following;
+mod outcome;
 mod right;
 mod writers;
 mod wrong;
 
 use super::*;
-use caller::{Caller, etag, without_etags};
+use caller::{Caller, essence, etag};
 
 /// What stands before the tables begin.
 const SCENE: &str = r#"
