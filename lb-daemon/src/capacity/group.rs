@@ -37,7 +37,7 @@ impl Capacity {
     /// The capacity of a group with these settings and members: what is set, or else the sum over
     /// its healthy members where every one with a weight has a limit of its own, times the scaler.
     pub fn of(settings: GroupSettings, members: impl IntoIterator<Item = Member>) -> Self {
-        if settings.scaler == Scaler::NONE {
+        if settings.in_use() == Scaler::NONE {
             return Self::Closed;
         }
         let whole = match settings.capacity {
@@ -48,7 +48,7 @@ impl Capacity {
                 None => return Self::Unlimited,
             },
         };
-        Self::PerSecond(whole * settings.scaler.share())
+        Self::PerSecond(whole * settings.in_use().share())
     }
 
     /// Whether the health of members makes a difference.
@@ -56,7 +56,7 @@ impl Capacity {
         settings: GroupSettings,
         members: impl IntoIterator<Item = Member>,
     ) -> bool {
-        settings.capacity.is_none() && settings.scaler != Scaler::NONE && sum(members).is_some()
+        settings.capacity.is_none() && settings.in_use() != Scaler::NONE && sum(members).is_some()
     }
 }
 

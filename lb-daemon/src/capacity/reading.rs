@@ -3,7 +3,7 @@ use std::num::NonZeroU32;
 use lb_common::abi::{counter::GroupCounter, meter::LimitWord};
 
 use super::{Capacity, Member};
-use crate::model::{GroupSettings, Scaler};
+use crate::model::GroupSettings;
 
 /// A group as the packet path has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,8 @@ impl Reading {
 
     /// Its capacity with everybody healthy and the scaler at 1; never closed.
     pub fn configured(&self) -> Capacity {
-        let settings = GroupSettings { scaler: Scaler::WHOLE, ..self.settings };
+        let settings =
+            GroupSettings { capacity: self.settings.capacity, ..GroupSettings::default() };
         let healthy = |member: &Member| Member { healthy: true, ..*member };
         Capacity::of(settings, self.members.iter().map(healthy))
     }
@@ -46,7 +47,7 @@ impl Reading {
 
     /// How much one more such member would raise this balancer's limit, a second.
     pub fn gain(&self) -> Option<f64> {
-        let share = self.settings.scaler.share() / f64::from(self.balancers.get());
+        let share = self.settings.in_use().share() / f64::from(self.balancers.get());
         self.backend_rate().map(|rate| rate * share)
     }
 }

@@ -14,7 +14,7 @@ const TICK: Nanoseconds = 4_000_000;
 
 fn settings(capacity: Option<f64>, scaler: f64) -> GroupSettings {
     let capacity = capacity.map(|per_second| Rate::new(per_second).unwrap());
-    GroupSettings { capacity, scaler: Scaler::new(scaler).unwrap() }
+    GroupSettings { capacity, scaler: Scaler::new(scaler).unwrap(), drained: false }
 }
 
 fn member(rate: Option<f64>, healthy: bool) -> Member {
@@ -33,6 +33,8 @@ fn what_is_set_outright_counts_whoever_is_healthy() {
         assert_eq!(capacity(1.0), Capacity::PerSecond(10.0));
         assert_eq!(capacity(0.5), Capacity::PerSecond(5.0));
         assert_eq!(capacity(0.0), Capacity::Closed);
+        let drained = GroupSettings { drained: true, ..settings(Some(10.0), 0.5) };
+        assert_eq!(Capacity::of(drained, members.clone()), Capacity::Closed);
         assert!(!Capacity::follows_health(settings(Some(10.0), 1.0), members));
     }
 }
@@ -55,6 +57,9 @@ fn what_is_not_set_is_the_sum_over_the_healthy() {
     assert_eq!(of(&[up, idle(Some(5.0)), idle(None)], 1.0), Capacity::PerSecond(5.0));
     assert!(Capacity::follows_health(settings(None, 1.0), [up, down]));
     assert!(!Capacity::follows_health(settings(None, 0.0), [up, down]));
+    let drained = GroupSettings { drained: true, ..settings(None, 1.0) };
+    assert_eq!(Capacity::of(drained, [up, up]), Capacity::Closed);
+    assert!(!Capacity::follows_health(drained, [up, down]));
     assert!(!Capacity::follows_health(settings(None, 1.0), [up, member(None, true)]));
 }
 

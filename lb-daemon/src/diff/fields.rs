@@ -6,7 +6,8 @@ use std::{
 };
 
 use crate::model::{
-    Affinity, Backend, Configuration, Name, Pool, Region, Service, WantedState, WhenFull,
+    Affinity, Backend, Configuration, GroupSettings, Name, Pool, Region, Service, WantedState,
+    WhenFull,
 };
 
 mod health_check;
@@ -34,6 +35,8 @@ pub(super) fn pool(old: &Pool, new: &Pool) -> Vec<String> {
         let capacity = format!("capacity in {region}");
         fields.compare(&capacity, Optional(old.capacity.as_ref()), Optional(new.capacity.as_ref()));
         fields.compare(&format!("scaler in {region}"), old.scaler, new.scaler);
+        let drained = |group: GroupSettings| if group.drained { "yes" } else { "no" };
+        fields.compare(&format!("drained in {region}"), drained(old), drained(new));
     }
     fields.0
 }

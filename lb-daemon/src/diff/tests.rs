@@ -115,7 +115,8 @@ fn every_field_is_told_with_both_values() {
         pool.panic_threshold_percent = 40;
         pool.settle_time = Duration::from_secs(90);
         pool.slow_start = Duration::from_secs(30);
-        let group = GroupSettings { capacity: Rate::new(10.0), scaler: Scaler::NONE };
+        let group =
+            GroupSettings { capacity: Rate::new(10.0), scaler: Scaler::NONE, drained: true };
         pool.groups = [(name("us"), group)].into();
         let service = new.services.get_mut(&name("web")).unwrap();
         service.address = [192, 0, 2, 2].into();
@@ -159,6 +160,7 @@ fn every_field_is_told_with_both_values() {
                     "slow_start: 0ns -> 30s",
                     "capacity in us: unset -> 10/s",
                     "scaler in us: 1 -> 0",
+                    "drained in us: no -> yes",
                 ],
                 0,
             ),

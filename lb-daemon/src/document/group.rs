@@ -14,4 +14,7 @@ pub struct PoolRegion {
     /// Share of that capacity in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaler: Option<f64>,
+    /// Whether it takes no new connections, whatever the scaler.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drained: bool,
 }

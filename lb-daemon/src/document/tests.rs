@@ -63,6 +63,7 @@ slow_start = "30s"
 region = "eu"
 capacity = "600/m"
 scaler = 1
+drained = true
 
 [[pool.backend]]
 address = "10.0.0.1"
@@ -186,6 +187,7 @@ fn a_file_says_what_the_message_says() {
                 region: "eu".into(),
                 capacity_per_second: Some(10.0),
                 scaler: Some(1.0),
+                drained: true,
             }],
             isolation: v1::Isolation::OnFailure.into(),
             preferred_regions: vec!["us".into()],
@@ -409,10 +411,12 @@ prop_compose! {
         ]),
         preferred_regions in vec(".{0,8}", 0..3), panic_threshold_percent in number(),
         settle_time in time(), slow_start in time(),
-        groups in vec((".{0,8}", float(), float()), 0..3),
+        groups in vec((".{0,8}", float(), float(), any::<bool>()), 0..3),
         backends in vec(backend(), 0..3),
     ) -> Pool {
-        let group = |(region, capacity, scaler)| PoolRegion { region, capacity, scaler };
+        let group = |(region, capacity, scaler, drained)| PoolRegion {
+            region, capacity, scaler, drained,
+        };
         Pool {
             name, health_checks, slots, isolation, preferred_regions, panic_threshold_percent,
             settle_time, slow_start,

@@ -65,11 +65,11 @@ fn groups(
     }
     let group = |(region, limited): (Name, bool)| {
         let scaler = prop_oneof![Just(0.0), Just(1.0), 0.1f64..1.0];
-        (option::of(rate()), scaler).prop_map(move |(capacity, scaler)| {
+        (option::of(rate()), scaler, any::<bool>()).prop_map(move |(capacity, scaler, drained)| {
             let fixed = !limited && capacity.is_none();
             let scaler = if fixed { scaler.round() } else { scaler };
             let scaler = Scaler::new(scaler).unwrap();
-            (region.clone(), GroupSettings { capacity, scaler })
+            (region.clone(), GroupSettings { capacity, scaler, drained })
         })
     };
     limited.into_iter().map(group).collect::<Vec<_>>().prop_map(|groups| {

@@ -8,8 +8,17 @@ pub struct GroupSettings {
     /// New connections a second over all balancers; `None`: the sum over its healthy backends, where
     /// each has a limit of its own, else no limit.
     pub capacity: Option<Rate>,
-    /// Share of the capacity in use.
+    /// Share of the capacity in use, unless it is drained.
     pub scaler: Scaler,
+    /// Whether it takes no new connections, whatever the scaler.
+    pub drained: bool,
+}
+
+impl GroupSettings {
+    /// Share of the capacity in use now.
+    pub fn in_use(&self) -> Scaler {
+        if self.drained { Scaler::NONE } else { self.scaler }
+    }
 }
 
 /// A share: 0, or 0.1 to 1.

@@ -140,7 +140,7 @@ fn a_pool_is_limited_by_a_capacity_a_scaler_or_a_members_rate() {
         only(&plan(&configuration, None)).is_limited()
     };
     let group = |pool: &mut Pool, capacity, scaler| {
-        pool.groups.insert(name("b"), GroupSettings { capacity, scaler });
+        pool.groups.insert(name("b"), GroupSettings { capacity, scaler, drained: false });
     };
     assert!(!limited(|_| {}));
     assert!(limited(|pool| {

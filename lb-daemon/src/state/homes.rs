@@ -187,7 +187,7 @@ impl<P: PacketPath> State<P> {
         for (name, pool) in &configuration.pools {
             let order = plan::regions(configuration, self.settings.region.as_ref(), pool);
             let region = |name: &Name| {
-                let closed = pool.group(name).scaler == Scaler::NONE;
+                let closed = pool.group(name).in_use() == Scaler::NONE;
                 (name.clone(), RegionPresence { closed, members: BTreeMap::new() })
             };
             let mut regions: BTreeMap<Name, _> = order.into_iter().map(region).collect();

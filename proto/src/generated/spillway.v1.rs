@@ -227,6 +227,9 @@ pub struct PoolRegion {
     /// to 1. One between 0 and 1 wants a capacity. Unset: 1.
     #[prost(double, optional, tag = "3")]
     pub scaler: ::core::option::Option<f64>,
+    /// Whether it is drained whatever its scaler, which then is what it has when this ends. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub drained: bool,
 }
 /// One real server. Pools may share an address: it is one host, so region and mtu must then agree.
 /// No service may have it as its VIP.
@@ -3440,8 +3443,8 @@ pub mod objects_client {
                 .insert(GrpcMethod::new("spillway.v1.Objects", "UpdateBackend"));
             self.inner.unary(req, path, codec).await
         }
-        /// Takes it away. FAILED_PRECONDITION: the pool does not hold without it, as where it has settings for
-        /// the region of which this is the last backend.
+        /// Takes it away. FAILED_PRECONDITION: the pool has a capacity or a scaler for the region of which this
+        /// is the last backend. That the region is drained ends with it.
         pub async fn delete_backend(
             &mut self,
             request: impl tonic::IntoRequest<super::DeleteBackendRequest>,
@@ -3723,8 +3726,8 @@ pub mod objects_server {
             &self,
             request: tonic::Request<super::UpdateBackendRequest>,
         ) -> std::result::Result<tonic::Response<super::BackendObject>, tonic::Status>;
-        /// Takes it away. FAILED_PRECONDITION: the pool does not hold without it, as where it has settings for
-        /// the region of which this is the last backend.
+        /// Takes it away. FAILED_PRECONDITION: the pool has a capacity or a scaler for the region of which this
+        /// is the last backend. That the region is drained ends with it.
         async fn delete_backend(
             &self,
             request: tonic::Request<super::DeleteBackendRequest>,

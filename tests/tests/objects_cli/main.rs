@@ -112,7 +112,7 @@ fn document(sandbox: &Sandbox) -> Result<()> {
         [(Some("10.1.0.11"), Some(1)), (Some("10.1.0.12"), Some(4)), (Some("10.2.0.11"), Some(1))];
     ensure!(weights == wanted, "{exported}");
     ensure!(
-        pool["group"] == json!([{"region": "eu", "capacity": "10000/s", "scaler": 1.0}]),
+        pool["group"] == json!([{"region": "eu", "capacity": "10000/s", "scaler": 0.5}]),
         "{exported}"
     );
     Ok(())

@@ -68,7 +68,8 @@ pub(crate) fn a_limit_alone(sandbox: &Sandbox) -> Result<()> {
         [(Some(5.0), 1.0), (Some(500.0), 1.0), (Some(500.0), 0.5), (None, 0.0)]
     {
         let capacity = capacity.and_then(Rate::new);
-        let settings = GroupSettings { capacity, scaler: Scaler::new(scaler).unwrap() };
+        let scaler = Scaler::new(scaler).unwrap();
+        let settings = GroupSettings { capacity, scaler, drained: false };
         let pool = world.configuration.pools.get_mut(&name("pool1")).unwrap();
         pool.groups.insert(name("eu"), settings);
         let applied = world.apply()?;

@@ -85,7 +85,7 @@ pub(crate) fn limit(rng: &mut Rng, pool: &mut Pool) {
     }
     let capacity = rng.bool().then(|| rate(rng));
     let scaler = Scaler::new(*rng.choice(&[0.0, 0.5, 1.0, 1.0]).unwrap()).unwrap();
-    let settings = GroupSettings { capacity, scaler };
+    let settings = GroupSettings { capacity, scaler, drained: rng.u8(..5) == 0 };
     let region = region(rng.u8(..4));
     pool.groups.remove(&region);
     if settings != GroupSettings::default() {

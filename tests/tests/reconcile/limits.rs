@@ -71,9 +71,9 @@ pub(crate) fn group(
         }
     }
     let sum = if healthy == 0.0 { last_resort } else { healthy };
-    let GroupSettings { capacity, scaler } = settings;
+    let GroupSettings { capacity, scaler, drained } = settings;
     let expected = match capacity {
-        _ if scaler.share() == 0.0 => LimitWord::CLOSED,
+        _ if drained || scaler.share() == 0.0 => LimitWord::CLOSED,
         Some(capacity) => share(world, capacity.per_second() * scaler.share()),
         None if unlimited => LimitWord::UNLIMITED,
         None if sum == 0.0 => LimitWord::CLOSED,

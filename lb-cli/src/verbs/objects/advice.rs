@@ -8,6 +8,7 @@ use super::{
     calls::{Calls, Id},
     kind::Kind,
     nearest::nearest,
+    ways,
 };
 use crate::{daemon::Daemon, failure::Failure};
 
@@ -34,9 +35,7 @@ pub(super) async fn advise<K: Kind, T>(
             let (get, update) = (command::<K>("get", id), command::<K>("update", id));
             Some(format!("`{get}` shows it, `{update}` changes it"))
         }
-        Some(Code::FailedPrecondition) => {
-            Some("nothing was changed; first change or delete what needs it".into())
-        }
+        Some(Code::FailedPrecondition) => Some(in_use::<K>(daemon, id).await),
         Some(Code::Aborted) => {
             let get = command::<K>("get", id);
             Some(format!("nothing was changed; see `{get}`, then try again with its etag"))
@@ -47,6 +46,14 @@ pub(super) async fn advise<K: Kind, T>(
         Some(hint) => failure.hint(hint),
         None => failure,
     })
+}
+
+/// What to do where others need the object.
+async fn in_use<K: Kind>(daemon: &mut Daemon, id: &Id) -> String {
+    let configuration = daemon.export().await.ok().and_then(|exported| exported.configuration);
+    configuration
+        .and_then(|configuration| ways::first(K::VERB, id, &configuration))
+        .unwrap_or_else(|| "nothing was changed; first change or delete what needs it".into())
 }
 
 /// A command about one object.

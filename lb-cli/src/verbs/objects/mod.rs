@@ -17,6 +17,7 @@ mod scale;
 mod sent;
 mod update;
 mod wanted;
+mod ways;
 
 use clap::Subcommand;
 use spillway_proto::v1;
@@ -60,9 +61,9 @@ pub(crate) enum BackendVerb {
 pub(crate) enum PoolVerb {
     #[command(flatten)]
     Any(Verb<v1::Pool>),
-    /// No new connections, in one region or in all: their scaler becomes 0; open ones stay
+    /// No new connections, in one region or in all; open ones stay
     Drain(scale::OfPool),
-    /// New connections again, in one region or in all: their scaler becomes 1
+    /// New connections again, in one region or in all, as many as before the drain
     Enable(scale::OfPool),
 }
 
@@ -71,9 +72,9 @@ pub(crate) enum PoolVerb {
 pub(crate) enum RegionVerb {
     #[command(flatten)]
     Any(Verb<v1::Region>),
-    /// No new connections there, in any pool: the scaler there becomes 0; open ones stay
+    /// No new connections there, in any pool; open ones stay
     Drain(scale::OfRegion),
-    /// New connections there again, in every pool: the scaler there becomes 1
+    /// New connections there again, in every pool, as many as before the drain
     Enable(scale::OfRegion),
 }
 
@@ -111,8 +112,8 @@ impl PoolVerb {
     pub(crate) fn run(self, options: Options) -> Result<(), Failure> {
         match self {
             Self::Any(verb) => verb.run(options),
-            Self::Drain(arguments) => scale::run(options, &arguments, scale::DRAINED),
-            Self::Enable(arguments) => scale::run(options, &arguments, scale::WHOLE),
+            Self::Drain(arguments) => scale::run(options, &arguments, scale::Wish::Drain),
+            Self::Enable(arguments) => scale::run(options, &arguments, scale::Wish::Enable),
         }
     }
 }
@@ -122,8 +123,8 @@ impl RegionVerb {
     pub(crate) fn run(self, options: Options) -> Result<(), Failure> {
         match self {
             Self::Any(verb) => verb.run(options),
-            Self::Drain(arguments) => scale::run(options, &arguments, scale::DRAINED),
-            Self::Enable(arguments) => scale::run(options, &arguments, scale::WHOLE),
+            Self::Drain(arguments) => scale::run(options, &arguments, scale::Wish::Drain),
+            Self::Enable(arguments) => scale::run(options, &arguments, scale::Wish::Enable),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `spillway pool drain`, `spillway region drain` and their counterparts: the scaler of groups.
+//! `spillway pool drain`, `spillway region drain` and their counterparts: whether groups are drained.
 //!
 //! A region's groups are in several pools, so they change together, as one generation: the
 //! configuration in force is read, changed and applied on top of the generation that was read.
@@ -15,10 +15,14 @@ use crate::{
     verbs::change::Changes,
 };
 
-/// Takes no new connections.
-pub(super) const DRAINED: f64 = 0.0;
-/// Takes what it has capacity for.
-pub(super) const WHOLE: f64 = 1.0;
+/// What becomes of groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// They take no new connections.
+    Drain,
+    /// They take what they took before they were drained.
+    Enable,
+}
 
 /// How often the configuration is read again because somebody else changed it meanwhile.
 const TRIES: usize = 10;
@@ -75,13 +79,13 @@ impl Which for OfRegion {
 ///
 /// # Errors
 /// There is no such pool, region or group, or the daemon refuses or does not answer.
-pub(super) fn run(options: Options, which: &impl Which, scaler: f64) -> Result<(), Failure> {
+pub(super) fn run(options: Options, which: &impl Which, wish: Wish) -> Result<(), Failure> {
     let groups = which.groups();
     let changes = converse(async {
         let mut daemon = Daemon::open(&options).await?;
         let mut tries = 1;
         loop {
-            match once(&mut daemon, &groups, scaler).await {
+            match once(&mut daemon, &groups, wish).await {
                 Err(failure) if failure.exit == Exit::Conflict && tries < TRIES => tries += 1,
                 other => break other,
             }
@@ -90,12 +94,12 @@ pub(super) fn run(options: Options, which: &impl Which, scaler: f64) -> Result<(
     print(&changes, options.output)
 }
 
-async fn once(daemon: &mut Daemon, groups: &Groups<'_>, scaler: f64) -> Result<Changes, Failure> {
+async fn once(daemon: &mut Daemon, groups: &Groups<'_>, wish: Wish) -> Result<Changes, Failure> {
     exists::<v1::Pool>(daemon, groups.pool).await?;
     exists::<v1::Region>(daemon, groups.region).await?;
     let exported = daemon.export().await?;
     let mut configuration = exported.configuration.unwrap_or_default();
-    if scale(&mut configuration, groups, scaler) == 0 {
+    if change(&mut configuration, groups, wish) == 0 {
         return Err(nobody(groups));
     }
     let request = v1::ApplyRequest {
@@ -114,8 +118,8 @@ async fn exists<K: Kind>(daemon: &mut Daemon, name: Option<&str>) -> Result<(), 
     advise::<K, _>(daemon, &id, got).await.map(drop)
 }
 
-/// Sets the scaler of groups, and says how many there are.
-fn scale(configuration: &mut v1::Configuration, which: &Groups<'_>, scaler: f64) -> usize {
+/// Drains or enables groups, and says how many there are.
+fn change(configuration: &mut v1::Configuration, which: &Groups<'_>, wish: Wish) -> usize {
     let pools = configuration.pools.iter_mut();
     pools
         .filter(|pool| which.pool.is_none_or(|name| pool.name == name))
@@ -126,18 +130,23 @@ fn scale(configuration: &mut v1::Configuration, which: &Groups<'_>, scaler: f64)
             regions.sort();
             regions.dedup();
             for region in &regions {
-                match pool.groups.iter_mut().find(|group| group.region == *region) {
-                    Some(group) => group.scaler = Some(scaler),
-                    None => pool.groups.push(v1::PoolRegion {
-                        region: region.clone(),
-                        scaler: Some(scaler),
-                        ..v1::PoolRegion::default()
-                    }),
-                }
+                let group = group_of(pool, region);
+                group.drained = wish == Wish::Drain;
+                // A scaler of 0 drains it as well.
+                group.scaler = group.scaler.filter(|scaler| wish == Wish::Drain || *scaler > 0.0);
             }
             regions.len()
         })
         .sum()
+}
+
+/// What is set of a pool in a region, which is added where there is nothing.
+pub(super) fn group_of<'a>(pool: &'a mut v1::Pool, region: &str) -> &'a mut v1::PoolRegion {
+    let at = pool.groups.iter().position(|group| group.region == region).unwrap_or_else(|| {
+        pool.groups.push(v1::PoolRegion { region: region.into(), ..Default::default() });
+        pool.groups.len() - 1
+    });
+    &mut pool.groups[at]
 }
 
 /// No backend is where somebody meant some.
@@ -170,10 +179,11 @@ mod tests {
         v1::Pool { name: name.into(), backends, ..v1::Pool::default() }
     }
 
-    fn scalers(configuration: &v1::Configuration) -> Vec<(&str, &str, Option<f64>)> {
+    /// Pool, region, scaler, and whether it is drained.
+    fn groups(configuration: &v1::Configuration) -> Vec<(&str, &str, Option<f64>, bool)> {
         let pools = configuration.pools.iter();
         let groups = pools.flat_map(|pool| pool.groups.iter().map(move |group| (pool, group)));
-        groups.map(|(pool, group)| (&*pool.name, &*group.region, group.scaler)).collect()
+        groups.map(|(p, group)| (&*p.name, &*group.region, group.scaler, group.drained)).collect()
     }
 
     fn scene() -> v1::Configuration {
@@ -182,6 +192,7 @@ mod tests {
             region: "eu".into(),
             capacity_per_second: Some(5.0),
             scaler: Some(0.5),
+            drained: false,
         }];
         v1::Configuration { pools: vec![web, pool("dns", &["eu"])], ..Default::default() }
     }
@@ -190,21 +201,35 @@ mod tests {
     fn a_region_is_drained_in_every_pool_and_only_there() {
         let mut configuration = scene();
         let eu = Groups { pool: None, region: Some("eu"), dry_run: false };
-        assert_eq!(scale(&mut configuration, &eu, DRAINED), 2);
-        assert_eq!(scalers(&configuration), [("web", "eu", Some(0.0)), ("dns", "eu", Some(0.0))]);
+        assert_eq!(change(&mut configuration, &eu, Wish::Drain), 2);
+        let drained = [("web", "eu", Some(0.5), true), ("dns", "eu", None, true)];
+        assert_eq!(groups(&configuration), drained);
         assert_eq!(configuration.pools[0].groups[0].capacity_per_second, Some(5.0));
     }
 
     #[test]
-    fn a_pool_is_drained_in_all_its_regions_or_in_one() {
+    fn a_pool_is_drained_in_all_its_regions_or_in_one_and_comes_back_as_it_was() {
         let mut configuration = scene();
         let web = Groups { pool: Some("web"), region: None, dry_run: false };
-        assert_eq!(scale(&mut configuration, &web, DRAINED), 2);
-        assert_eq!(scalers(&configuration), [("web", "eu", Some(0.0)), ("web", "us", Some(0.0))]);
+        assert_eq!(change(&mut configuration, &web, Wish::Drain), 2);
+        let drained = [("web", "eu", Some(0.5), true), ("web", "us", None, true)];
+        assert_eq!(groups(&configuration), drained);
         let us = Groups { pool: Some("web"), region: Some("us"), dry_run: false };
-        assert_eq!(scale(&mut configuration, &us, WHOLE), 1);
-        assert_eq!(scalers(&configuration), [("web", "eu", Some(0.0)), ("web", "us", Some(1.0))]);
+        assert_eq!(change(&mut configuration, &us, Wish::Enable), 1);
+        let one = [("web", "eu", Some(0.5), true), ("web", "us", None, false)];
+        assert_eq!(groups(&configuration), one);
+        assert_eq!(change(&mut configuration, &web, Wish::Enable), 2);
+        assert_eq!(groups(&configuration)[0], ("web", "eu", Some(0.5), false));
         let none = Groups { pool: Some("dns"), region: Some("us"), dry_run: false };
-        assert_eq!(scale(&mut configuration, &none, DRAINED), 0);
+        assert_eq!(change(&mut configuration, &none, Wish::Drain), 0);
+    }
+
+    #[test]
+    fn a_scaler_of_0_is_a_drain_too() {
+        let mut configuration = scene();
+        configuration.pools[0].groups[0].scaler = Some(0.0);
+        let eu = Groups { pool: Some("web"), region: Some("eu"), dry_run: false };
+        assert_eq!(change(&mut configuration, &eu, Wish::Enable), 1);
+        assert_eq!(groups(&configuration), [("web", "eu", None, false)]);
     }
 }

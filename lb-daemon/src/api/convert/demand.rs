@@ -26,7 +26,7 @@ impl From<&RegionStatus> for v1::RegionStatus {
             pool: status.pool.to_string(),
             region: status.region.to_string(),
             configured_per_second: reading.configured().per_second(),
-            scaler: reading.settings.scaler.share(),
+            scaler: reading.settings.in_use().share(),
             capacity_per_second: reading.capacity().per_second(),
             limit_per_second: capacity::per_second(reading.limit),
             backends_up: count(status.backends_up()),

@@ -119,15 +119,15 @@ impl TryFrom<v1::Pool> for Pool {
 
 impl From<PoolRegion> for v1::PoolRegion {
     fn from(group: PoolRegion) -> Self {
-        let PoolRegion { region, capacity, scaler } = group;
-        Self { region, capacity_per_second: capacity, scaler }
+        let PoolRegion { region, capacity, scaler, drained } = group;
+        Self { region, capacity_per_second: capacity, scaler, drained }
     }
 }
 
 impl From<v1::PoolRegion> for PoolRegion {
     fn from(message: v1::PoolRegion) -> Self {
-        let v1::PoolRegion { region, capacity_per_second, scaler } = message;
-        Self { region, capacity: capacity_per_second, scaler }
+        let v1::PoolRegion { region, capacity_per_second, scaler, drained } = message;
+        Self { region, capacity: capacity_per_second, scaler, drained }
     }
 }
 

@@ -58,6 +58,7 @@ fn group((region, group): (&Name, &GroupSettings)) -> v1::PoolRegion {
         region: region.to_string(),
         capacity_per_second: group.capacity.map(Rate::per_second),
         scaler: Some(group.scaler.share()),
+        drained: group.drained,
     }
 }
 

@@ -104,13 +104,14 @@ impl Objects {
                 return Err(Refused::Missing(id.clone()));
             };
             unchanged(old, id, etag)?;
-            match O::users(configuration, &id.name) {
+            match O::users(configuration, id) {
                 users if users.is_empty() => {}
                 users => return Err(Refused::InUse(id.clone(), users)),
             }
             if let Some(list) = O::list_mut(configuration, id) {
                 list.retain(|object| object.name() != id.name);
             }
+            O::tidy(configuration, id);
             Ok(Vec::new())
         };
         let needed = |invalid| Refused::Needed(id.clone(), invalid);

@@ -32,7 +32,10 @@ pub(super) trait Object: Message + Default + Clone + PartialEq {
     -> Option<&'a mut Vec<Self>>;
 
     /// Who needs it, each with what for.
-    fn users(configuration: &v1::Configuration, name: &str) -> Vec<String>;
+    fn users(configuration: &v1::Configuration, id: &Id) -> Vec<String>;
+
+    /// Takes away what means nothing any more once it has gone.
+    fn tidy(_: &mut v1::Configuration, _: &Id) {}
 
     /// The smallest configuration that is valid with this object, which tells what its fields are
     /// where they are left out. `None`: none of them follows another of its fields.
@@ -109,8 +112,8 @@ macro_rules! top_level {
                 Some(&mut configuration.$list)
             }
 
-            fn users(configuration: &v1::Configuration, name: &str) -> Vec<String> {
-                $users(configuration, name)
+            fn users(configuration: &v1::Configuration, id: &Id) -> Vec<String> {
+                $users(configuration, &id.name)
             }
 
             fn alone(&self) -> Option<v1::Configuration> {
@@ -163,8 +166,17 @@ impl Object for v1::Backend {
         Some(&mut pools.find(|pool| Some(&pool.name) == id.pool.as_ref())?.backends)
     }
 
-    fn users(_: &v1::Configuration, _: &str) -> Vec<String> {
-        Vec::new()
+    fn users(configuration: &v1::Configuration, id: &Id) -> Vec<String> {
+        let pool = configuration.pools.iter().find(|pool| Some(&pool.name) == id.pool.as_ref());
+        pool.map(|pool| users::of_backend(pool, &id.name)).unwrap_or_default()
+    }
+
+    /// That a region is drained ends with the last backend there.
+    fn tidy(configuration: &mut v1::Configuration, id: &Id) {
+        let mut pools = configuration.pools.iter_mut();
+        let Some(pool) = pools.find(|pool| Some(&pool.name) == id.pool.as_ref()) else { return };
+        let v1::Pool { backends, groups, .. } = pool;
+        groups.retain(|group| backends.iter().any(|backend| backend.region == group.region));
     }
 
     fn alone(&self) -> Option<v1::Configuration> {

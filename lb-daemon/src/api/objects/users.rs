@@ -1,6 +1,6 @@
 //! Who names an object, and so needs it.
 
-use spillway_proto::v1::{Configuration, Pool};
+use spillway_proto::v1::{Configuration, Pool, PoolRegion};
 
 use crate::api::convert::Quoted;
 
@@ -33,6 +33,27 @@ pub(super) fn of_health_check(configuration: &Configuration, name: &str) -> Vec<
 pub(super) fn of_pool(configuration: &Configuration, name: &str) -> Vec<String> {
     let services = configuration.services.iter().filter(|service| service.pool == name);
     services.map(|service| format!("service {} is served by it", Quoted(&service.name))).collect()
+}
+
+/// The pool of a backend, where it has settings for the region of which this is the last one. That the
+/// region is drained is none: it goes with the backend.
+pub(super) fn of_backend(pool: &Pool, address: &str) -> Vec<String> {
+    let Some(gone) = pool.backends.iter().find(|backend| backend.address == address) else {
+        return Vec::new();
+    };
+    let there = pool.backends.iter().filter(|backend| backend.region == gone.region).count();
+    let sets = |group: &&PoolRegion| {
+        let scaled = group.scaler.is_some_and(|scaler| scaler != 1.0);
+        group.region == gone.region && (group.capacity_per_second.is_some() || scaled)
+    };
+    let settings = pool.groups.iter().filter(|group| there == 1 && sets(group));
+    let of = |group: &PoolRegion| {
+        let (pool, region) = (Quoted(&pool.name), Quoted(&group.region));
+        format!(
+            "pool {pool} has a capacity or scaler for region {region}, and no other backend there"
+        )
+    };
+    settings.map(of).collect()
 }
 
 /// Nobody names a service.

@@ -237,7 +237,7 @@ impl From<&RegionStatus> for Region {
             region: status.region.to_string(),
             limit: capacity::per_second(reading.limit),
             capacity: reading.capacity().per_second(),
-            scaler: reading.settings.scaler.share(),
+            scaler: reading.settings.in_use().share(),
             backends: reading.members.len(),
             backends_up: status.backends_up(),
             out_of_home: status.out_of_home,

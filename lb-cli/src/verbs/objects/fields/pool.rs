@@ -10,6 +10,7 @@ use crate::{
     verbs::objects::{
         edit::Edit,
         kind::{All, Column, Fields, Kind, Name, NameOrFile, cell},
+        scale::group_of,
     },
 };
 
@@ -86,25 +87,21 @@ fn of_region(
 
 impl PoolFields {
     /// The groups of a pool with what the flags say of them.
-    fn groups(&self, mut groups: Vec<v1::PoolRegion>) -> Vec<v1::PoolRegion> {
+    fn groups(&self, mut pool: v1::Pool) -> Vec<v1::PoolRegion> {
         for OfRegion { region, value } in &self.capacity {
-            of(&mut groups, region).capacity_per_second = *value;
+            group_of(&mut pool, region).capacity_per_second = *value;
         }
         for OfRegion { region, value } in &self.scaler {
-            of(&mut groups, region).scaler = *value;
+            group_of(&mut pool, region).scaler = *value;
         }
-        groups.retain(|group| group.capacity_per_second.is_some() || group.scaler.is_some());
-        groups
+        pool.groups.retain(|group| *group != empty(&group.region));
+        pool.groups
     }
 }
 
-/// What is set of a pool in a region, which is added where there is nothing.
-fn of<'a>(groups: &'a mut Vec<v1::PoolRegion>, region: &str) -> &'a mut v1::PoolRegion {
-    let at = groups.iter().position(|group| group.region == region).unwrap_or_else(|| {
-        groups.push(v1::PoolRegion { region: region.into(), ..Default::default() });
-        groups.len() - 1
-    });
-    &mut groups[at]
+/// A group of which nothing is set.
+fn empty(region: &str) -> v1::PoolRegion {
+    v1::PoolRegion { region: region.into(), ..v1::PoolRegion::default() }
 }
 
 impl Fields<v1::Pool> for PoolFields {
@@ -132,8 +129,8 @@ impl Fields<v1::Pool> for PoolFields {
         edit.set("settle_time", self.settle_time.as_ref(), |p, time| p.settle_time = Some(time));
         edit.set("slow_start", self.slow_start.as_ref(), |p, time| p.slow_start = Some(time));
         if self.wants_current() {
-            let groups = current.map(|pool| pool.groups.clone()).unwrap_or_default();
-            edit.set("groups", Some(&self.groups(groups)), |pool, groups| pool.groups = groups);
+            let groups = self.groups(current.cloned().unwrap_or_default());
+            edit.set("groups", Some(&groups), |pool, groups| pool.groups = groups);
         }
         Ok(())
     }

@@ -108,17 +108,26 @@ fn capacities_change_in_the_groups_that_are_there() {
         region: region.into(),
         capacity_per_second: capacity,
         scaler,
+        drained: region == "sa",
     };
     let current = v1::Pool {
-        groups: vec![group("eu", Some(10.0), Some(0.5)), group("us", None, Some(0.0))],
+        groups: vec![
+            group("eu", Some(10.0), Some(0.5)),
+            group("us", None, Some(0.0)),
+            group("sa", None, Some(1.0)),
+        ],
         ..v1::Pool::default()
     };
-    let flags = ["--capacity", "eu=20/s,asia=60/m", "--scaler", "us="];
+    let flags = ["--capacity", "eu=20/s,asia=60/m", "--scaler", "us=,sa="];
     let edit = of::<v1::Pool>(&flags, Some(&current)).unwrap();
     assert_eq!(
         edit.object.groups,
-        [group("eu", Some(20.0), Some(0.5)), group("asia", Some(1.0), None)],
-        "of what is unset in a region nothing is left"
+        [
+            group("eu", Some(20.0), Some(0.5)),
+            group("sa", None, None),
+            group("asia", Some(1.0), None),
+        ],
+        "of what is unset in a region nothing is left, but that it is drained"
     );
     assert_eq!(edit.paths, ["groups"]);
 }

@@ -56,5 +56,5 @@ fn group(at: &Place, message: &v1::PoolRegion, unlimited: bool) -> Result<GroupS
         );
         return Err(at.wrong("scaler", cause));
     }
-    Ok(GroupSettings { capacity, scaler })
+    Ok(GroupSettings { capacity, scaler, drained: message.drained })
 }

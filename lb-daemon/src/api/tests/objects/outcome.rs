@@ -3,7 +3,7 @@ use prost_reflect::DynamicMessage;
 use super::*;
 
 /// Changes with what becomes of connections, and of tables of 31 slots: how many there are then, and
-/// until it has settled. The scene has two, for `web` has backends in two regions.
+/// until it has settled. The scene has two, for `web` has backends in two regions; services have none.
 const CHANGES: &[(&str, &str, &str, [u64; 2])] = &[
     (
         "UpdateBackend",
@@ -21,7 +21,7 @@ const CHANGES: &[(&str, &str, &str, [u64; 2])] = &[
         "DeleteService",
         r#"name: "web""#,
         r#"movements { object: "service web" effect: EFFECT_END share: 1 }"#,
-        [0, 2],
+        [2, 2],
     ),
     ("CreateRegion", r#"region { name: "asia" }"#, "", [2, 2]),
 ];

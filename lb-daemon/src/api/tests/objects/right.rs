@@ -302,7 +302,8 @@ const SERVICE: &[Step] = &[
     (
         "DeleteService",
         r#"name: "dns""#,
-        r#"generation: 5 changes { kind: KIND_REMOVED object: "service dns" }"#,
+        r#"generation: 5 changes { kind: KIND_REMOVED object: "service dns" }
+           movements { object: "service dns" effect: EFFECT_END share: 1 }"#,
     ),
     ("ListServices", "", "generation: 5"),
 ];
@@ -377,4 +378,25 @@ async fn an_etag_stays_as_long_as_the_content_does() {
     let spare = etag(&caller.call("GetPool", r#"name: "spare""#).await.unwrap());
     caller.call("DeletePool", &delete(&spare)).await.unwrap();
     drop((daemon, other));
+}
+
+/// A drain goes with the last backend of its region, and ends as it began.
+#[tokio::test]
+async fn a_drain_is_no_setting_that_keeps_the_last_backend() {
+    let (daemon, mut caller) = scene().await;
+    let groups = |groups: &str| {
+        format!(r#"pool {{ name: "web" {groups} }} update_mask {{ paths: "groups" }}"#)
+    };
+    let drained = groups(r#"groups { region: "us" drained: true }"#);
+    caller.call("UpdatePool", &drained).await.unwrap();
+    let gone = caller.call("DeleteBackend", r#"pool: "web" address: "2001:db8::2""#).await.unwrap();
+    let expected = caller.answer(
+        "DeleteBackend",
+        r#"generation: 3
+           changes { kind: KIND_CHANGED object: "pool web" slots_moved: 31
+             details: "drained in us: yes -> no" details: "backends in us: 1 -> 0 (1 gone)" }
+           changes { kind: KIND_REMOVED object: "pool web: backend 2001:db8::2" }"#,
+    );
+    assert_eq!(essence(gone), expected);
+    drop(daemon);
 }

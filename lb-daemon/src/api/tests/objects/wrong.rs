@@ -231,8 +231,8 @@ const REFUSALS: &[Refusal] = &[
         "DeleteBackend",
         r#"pool: "web" address: "2001:db8::2""#,
         FailedPrecondition,
-        "pool \"web\": backend 2001:db8::2: the rest would not hold without it: \
-         pools[1] \"web\": groups[0] \"us\": region: the pool has no backend in \"us\"",
+        "pool \"web\": backend 2001:db8::2: is in use: \
+         pool \"web\" has a capacity or scaler for region \"us\", and no other backend there",
         "",
     ),
 ];

@@ -30,7 +30,7 @@ pub(super) fn garbage() -> impl Strategy<Value = v1::Configuration> {
         },
     );
     let group = (text(), float(), float()).prop_map(|(region, capacity_per_second, scaler)| {
-        v1::PoolRegion { region, capacity_per_second, scaler }
+        v1::PoolRegion { region, capacity_per_second, scaler, drained: false }
     });
     let regions = || prop::collection::vec(text(), 0..3);
     let rest = (

@@ -151,7 +151,8 @@ fn defaults_are_those_of_the_comments() {
     assert_eq!(configuration.services[&name("web")].affinity, Affinity::Connection);
     assert_eq!(configuration.hash_key, None);
     assert_eq!(configuration.balancers.get(), 1);
-    let group = GroupSettings { capacity: Rate::new(10.0), scaler: Scaler::new(0.5).unwrap() };
+    let scaler = Scaler::new(0.5).unwrap();
+    let group = GroupSettings { capacity: Rate::new(10.0), scaler, drained: false };
     assert_eq!(pool.groups, [(name("eu"), group)].into(), "the other says nothing");
     let rest = (pool.isolation, &*pool.preferred_regions, pool.panic_threshold_percent);
     assert_eq!(rest, (Isolation::None, &[][..], 0));
