@@ -1,0 +1,108 @@
+//! Judgements by tables: how a host that is in order changes, and what is found then. One table a check.
+
+mod allow_lists;
+mod arp;
+mod capabilities;
+mod daemon;
+mod forwarding;
+mod kernel;
+mod mode;
+mod mtu;
+mod neighbours;
+mod offloads;
+mod pins;
+mod rp_filter;
+mod scene;
+mod served_vips;
+mod vip_routes;
+
+use std::net::IpAddr;
+
+use super::judge;
+use crate::verbs::doctor::{
+    facts::{Backend, Facts},
+    finding::Level::{self, Ok},
+};
+use scene::{backend, balancer, silent, way};
+
+/// A host that is in order, what happens to it, and what is found then: check, level, subject, and the
+/// first command that mends it.
+type Row = (fn() -> Facts, fn(&mut Facts), &'static str, Level, &'static str, &'static str);
+
+/// What starts the daemon of the scene anew.
+const RESTART: &str = "kill 7; tail --pid=7 -f /dev/null; setsid -f /d balancer";
+
+const TABLES: &[&[Row]] = &[
+    kernel::ROWS,
+    capabilities::ROWS,
+    pins::ROWS,
+    daemon::ROWS,
+    mode::ROWS,
+    offloads::ROWS,
+    vip_routes::ROWS,
+    neighbours::ROWS,
+    mtu::ROWS,
+    forwarding::ROWS,
+    allow_lists::ROWS,
+    served_vips::ROWS,
+    arp::ROWS,
+    rp_filter::ROWS,
+];
+
+#[test]
+fn a_host_that_is_in_order_has_no_finding() {
+    for facts in [balancer(), backend()] {
+        let wrong: Vec<_> = judge(&facts).into_iter().filter(|f| f.level != Ok).collect();
+        assert_eq!(wrong, []);
+    }
+}
+
+/// Each thing that can be wrong is found once, and nothing else with it.
+#[test]
+fn each_fault_is_found_and_no_other() {
+    for (facts, change, check, level, subject, mend) in TABLES.iter().copied().flatten() {
+        let mut facts = facts();
+        change(&mut facts);
+        let wrong: Vec<_> = judge(&facts).into_iter().filter(|f| f.level != Ok).collect();
+        if *level == Ok {
+            assert_eq!(wrong, []);
+            continue;
+        }
+        assert_eq!(wrong.len(), 1, "{check} {subject}: {wrong:#?}");
+        let found = (wrong[0].check, wrong[0].level, wrong[0].subject.as_str());
+        assert_eq!(found, (*check, *level, *subject));
+        let first = wrong[0].mend.first().map(String::as_str).unwrap_or_default();
+        assert_eq!(first, *mend, "{check} {subject}");
+        assert!(!wrong[0].why.is_empty(), "{check} {subject}: why?");
+    }
+}
+
+#[test]
+fn where_no_program_is_pinned_that_is_the_finding() {
+    let mut facts = balancer();
+    (facts.roles, facts.balancer, facts.daemon) = (Vec::new(), None, None);
+    let wrong: Vec<_> = judge(&facts).into_iter().filter(|f| f.level != Ok).collect();
+    assert_eq!(wrong.len(), 1, "{wrong:#?}");
+    assert_eq!(wrong[0].mend[0], "setsid -f spillwayd balancer --interface INTERFACE");
+    assert_eq!(
+        wrong[0].mend[1],
+        "setsid -f spillwayd receiver --interface INTERFACE --allow-source BALANCER_ADDRESS --vip VIP"
+    );
+}
+
+/// Backends behind one gateway are one finding.
+#[test]
+fn a_thousand_backends_behind_one_gateway_are_one_finding() {
+    let mut facts = balancer();
+    silent(&mut facts);
+    let backends = &mut facts.balancer.as_mut().unwrap().backends;
+    let one = backends[0].clone();
+    for number in 0..999_u32 {
+        let address = IpAddr::from((0x0a02_0000 + number).to_be_bytes());
+        backends.push(Backend { address, ..one.clone() });
+        facts.network.survey.ways.insert(address, way("10.0.0.1"));
+    }
+    let wrong: Vec<_> = judge(&facts).into_iter().filter(|f| f.level != Ok).collect();
+    assert_eq!(wrong.len(), 1, "{wrong:#?}");
+    assert_eq!(wrong[0].found, "does not answer (1000 backends behind it)");
+}

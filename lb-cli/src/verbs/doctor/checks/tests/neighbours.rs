@@ -1,0 +1,51 @@
+use lb_daemon::net::Unresolved;
+
+use super::{
+    RESTART, Row,
+    scene::{balancer, eth0, ip, silent},
+};
+use crate::verbs::doctor::{facts::Facts, finding::Level::Problem};
+
+pub(super) const ROWS: &[Row] = &[
+    (
+        balancer,
+        no_route,
+        "neighbours",
+        Problem,
+        "10.1.0.11",
+        "ip route replace 10.1.0.11/32 via GATEWAY",
+    ),
+    (
+        balancer,
+        silent,
+        "neighbours",
+        Problem,
+        "10.0.0.1 on eth0",
+        "ip neighbour flush to 10.0.0.1 dev eth0; ping -c 3 -I eth0 10.0.0.1",
+    ),
+    (balancer, noarp, "neighbours", Problem, "10.0.0.1 on eth0", "ip link set dev eth0 arp on"),
+    (
+        balancer,
+        |f| eth0(f).interface.up = false,
+        "neighbours",
+        Problem,
+        "10.0.0.1 on eth0",
+        "ip link set dev eth0 up",
+    ),
+    (balancer, moved, "neighbours", Problem, "10.0.0.1 on eth0", RESTART),
+];
+
+fn no_route(facts: &mut Facts) {
+    facts.network.survey.ways.insert(ip("10.1.0.11"), Err(Unresolved::NoRoute));
+}
+
+fn noarp(facts: &mut Facts) {
+    facts.balancer.as_mut().unwrap().backends[0].hop = None;
+    facts.network.survey.neighbours.clear();
+    eth0(facts).interface.noarp = true;
+}
+
+/// Its gateway has another MAC than the packet path goes by.
+fn moved(facts: &mut Facts) {
+    facts.network.survey.neighbours[0].mac = Some([2, 0, 0, 0, 0, 9]);
+}

@@ -1,0 +1,163 @@
+//! Hosts that are in order, and what happens to them.
+
+use std::net::IpAddr;
+
+use lb_daemon::{
+    dataplane::{AttachedMode, Linked, Role},
+    net::{
+        Interface, Unresolved,
+        device::XdpFeatures,
+        survey::{Address, Device, Neighbour, Survey, Way},
+    },
+};
+
+use crate::verbs::doctor::facts::{
+    Backend, Balancer, Card, Daemon, Facts, Holder, Host, Installed, Network, Places, Receiver,
+    Sysctls,
+};
+
+pub(super) const LO: u32 = 1;
+pub(super) const ETH0: u32 = 2;
+pub(super) const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+pub(super) const ALL_CAPABILITIES: u64 = 1 << 12 | 1 << 38 | 1 << 39;
+
+pub(super) fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+pub(super) fn device(index: u32, name: &str, mtu: u32) -> Device {
+    let ethernet = index != LO;
+    let interface = Interface {
+        index,
+        name: name.into(),
+        mac: ethernet.then_some(MAC),
+        mtu,
+        up: true,
+        carrier: true,
+        noarp: false,
+    };
+    Device { interface, kind: None, lower: None }
+}
+
+pub(super) fn address(interface: u32, address: &str, prefix: u8) -> Address {
+    Address { interface, address: ip(address), prefix, deprecated: false }
+}
+
+pub(super) fn way(gateway: &str) -> Result<Way, Unresolved> {
+    Ok(Way { interface: ETH0, gateway: ip(gateway), mtu: None, advmss: None })
+}
+
+/// What both roles have in common, with a role on `eth0`.
+pub(super) fn host(role: Role) -> Facts {
+    let card = Card {
+        offloads: Some(["rx-gro".to_owned()].into()),
+        xdp: Some(XdpFeatures { native: true, transmits: true }),
+        driver: Some("ixgbe".into()),
+    };
+    let neighbour =
+        Neighbour { interface: ETH0, address: ip("10.0.0.1"), mac: Some(MAC), failed: false };
+    let sysctls = [
+        ("net.ipv4.ip_forward", 0),
+        ("net.ipv6.conf.all.forwarding", 0),
+        ("net.ipv4.conf.all.rp_filter", 2),
+        ("net.ipv4.conf.all.arp_ignore", 1),
+        ("net.ipv4.conf.all.arp_announce", 2),
+    ];
+    Facts {
+        host: Host {
+            release: "6.1.0-30-amd64".into(),
+            btf: true,
+            bpffs: true,
+            jit: Some(1),
+            capabilities: ALL_CAPABILITIES,
+        },
+        places: Places {
+            bpffs: "/sys/fs/bpf".into(),
+            state_directory: "/var/lib/spillway".into(),
+            socket: "/run/spillway/spillwayd.sock".into(),
+            spillwayd: "spillwayd".into(),
+            client_mtu: 1500,
+        },
+        roles: vec![Installed {
+            role,
+            links: vec![Linked {
+                name: "eth0".into(),
+                index: Some(ETH0),
+                mode: Some(AttachedMode::Native),
+            }],
+            holder: Some(Holder {
+                pid: 7,
+                command: vec!["/d".into(), role.name().into()],
+                capabilities: Some(ALL_CAPABILITIES),
+                unit: None,
+            }),
+            broken: None,
+        }],
+        network: Network {
+            survey: Survey {
+                devices: vec![device(LO, "lo", 65536), device(ETH0, "eth0", 1540)],
+                addresses: vec![address(LO, "127.0.0.1", 8), address(ETH0, "10.0.0.2", 24)],
+                ways: [(ip("1.0.0.1"), way("10.0.0.1")), (ip("2600::1"), way("fd00::1"))].into(),
+                neighbours: vec![neighbour],
+            },
+            cards: [(ETH0, card)].into(),
+        },
+        sysctls: Sysctls(sysctls.map(|(name, value)| (name.to_owned(), value)).into()),
+        ..Facts::default()
+    }
+}
+
+pub(super) fn balancer() -> Facts {
+    let mut facts = host(Role::Balancer);
+    facts.balancer = Some(Balancer {
+        region: Some("eu".into()),
+        vips: [ip("203.0.113.1")].into(),
+        backends: vec![Backend { address: ip("10.1.0.11"), mtu: 1540, hop: Some((MAC, ETH0)) }],
+        sources: [ip("10.0.0.2")].into(),
+        too_large: 0,
+    });
+    facts.daemon = Some(Daemon::Answers {
+        version: env!("CARGO_PKG_VERSION").into(),
+        generation: 3,
+        behind: String::new(),
+        troubles: Vec::new(),
+    });
+    let ways = &mut facts.network.survey.ways;
+    ways.insert(ip("10.1.0.11"), way("10.0.0.1"));
+    ways.insert(ip("203.0.113.1"), way("10.0.0.1"));
+    facts
+}
+
+pub(super) fn backend() -> Facts {
+    let mut facts = host(Role::Receiver);
+    let sources = vec!["10.0.0.2/32".into()];
+    facts.receiver = Some(Receiver { sources, vips: vec![ip("203.0.113.1")] });
+    facts.network.survey.addresses.push(address(LO, "203.0.113.1", 32));
+    facts
+}
+
+pub(super) fn holder(facts: &mut Facts) -> &mut Holder {
+    facts.roles[0].holder.as_mut().unwrap()
+}
+
+pub(super) fn eth0(facts: &mut Facts) -> &mut Device {
+    &mut facts.network.survey.devices[1]
+}
+
+pub(super) fn card(facts: &mut Facts) -> &mut Card {
+    facts.network.cards.get_mut(&ETH0).unwrap()
+}
+
+pub(super) fn set(facts: &mut Facts, name: &str, value: i64) {
+    facts.sysctls.0.insert(name.into(), value);
+}
+
+pub(super) fn offload(facts: &mut Facts, name: &str) {
+    card(facts).offloads.as_mut().unwrap().insert(name.into());
+}
+
+pub(super) fn silent(facts: &mut Facts) {
+    facts.balancer.as_mut().unwrap().backends[0].hop = None;
+    let neighbour = &mut facts.network.survey.neighbours[0];
+    (neighbour.mac, neighbour.failed) = (None, true);
+}

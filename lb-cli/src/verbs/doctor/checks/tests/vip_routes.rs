@@ -1,0 +1,44 @@
+use super::{
+    Row,
+    scene::{ETH0, address, balancer, device, ip, way},
+};
+use crate::verbs::doctor::{
+    facts::Facts,
+    finding::Level::{Ok, Problem},
+};
+
+pub(super) const ROWS: &[Row] = &[
+    (
+        balancer,
+        |f| f.network.survey.addresses.push(address(ETH0, "203.0.113.9", 24)),
+        "nothing",
+        Ok,
+        "",
+        "",
+    ),
+    (
+        balancer,
+        on_link,
+        "vip_routes",
+        Problem,
+        "203.0.113.1",
+        "ip address add 203.0.113.1/32 dev eth0",
+    ),
+    (
+        balancer,
+        elsewhere,
+        "vip_routes",
+        Problem,
+        "203.0.113.1",
+        "ip address delete 203.0.113.1/32 dev eth1",
+    ),
+];
+
+fn on_link(facts: &mut Facts) {
+    facts.network.survey.ways.insert(ip("203.0.113.1"), way("203.0.113.1"));
+}
+
+fn elsewhere(facts: &mut Facts) {
+    facts.network.survey.devices.push(device(3, "eth1", 1540));
+    facts.network.survey.addresses.push(address(3, "203.0.113.1", 32));
+}
