@@ -4,6 +4,8 @@
 //! the machine reads the words in (RFC 1071, 2.B), as long as loads and the final store agree. All
 //! functions here read and write words in host order, straight from and to packet bytes.
 
+use crate::abi::service::AddressWords;
+
 /// Folds carries into 16 bits.
 #[inline(always)]
 const fn fold(sum: u32) -> u16 {
@@ -19,6 +21,27 @@ pub const fn ipv4_header(first: u64, second: u64, third: u32) -> [u8; 2] {
     let sum = (first & LOW) + (first >> 32) + (second & LOW) + (second >> 32) + third as u64;
     let sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
     (!fold(sum as u32)).to_ne_bytes()
+}
+
+/// Checksum of what sums up to this: words of two or four bytes, whatever number of them.
+#[inline(always)]
+pub const fn of_sum(sum: u64) -> [u8; 2] {
+    let sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
+    (!fold(sum as u32)).to_ne_bytes()
+}
+
+/// Sum of the pseudo-header of IPv6 (RFC 8200, 8.1), for [`of_sum`]; addresses as in the packet.
+#[inline(always)]
+pub fn pseudo_header_v6(
+    source: &AddressWords,
+    destination: &AddressWords,
+    (length, protocol): (u16, u8),
+) -> u64 {
+    let mut sum = u64::from(length.to_be()) + u64::from(u16::from(protocol).to_be());
+    for word in 0..4 {
+        sum += u64::from(source[word]) + u64::from(destination[word]);
+    }
+    sum
 }
 
 /// A checksum after one 16-bit word under it changed from `old` to `new` (RFC 1624, equation 3).

@@ -23,6 +23,8 @@ pub const EXCEPTIONS_V6: u32 = 2;
 pub const ADOPTIONS_V4: u32 = 3;
 /// Adoptions by the exceptions of IPv6 connections.
 pub const ADOPTIONS_V6: u32 = 4;
+/// ICMP messages that the packet path makes itself.
+pub const ANSWERS: u32 = 5;
 /// The first meter that groups and members can have.
 pub const FIRST_METER: u32 = 8;
 

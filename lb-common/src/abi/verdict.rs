@@ -76,7 +76,8 @@ verdicts! {
     NoBackend = 10, "no_backend", Drop;
     /// Members that may have the packet exist, but none has a resolved next hop.
     NextHopUnresolved = 11, "next_hop_unresolved", Drop;
-    /// The packet does not fit the backend's MTU after encapsulation.
+    /// The packet does not fit the backend's MTU after encapsulation, and its sender cannot be told: the
+    /// packet lets itself be fragmented, is an ICMP message, or too many were told just now.
     TooLarge = 12, "too_large", Drop;
     /// The balancer has no source address of the tunnel's IP version.
     NoSourceAddress = 13, "no_source_address", Drop;
@@ -98,6 +99,8 @@ verdicts! {
     InnerMalformed = 21, "inner_malformed", Drop;
     /// A new connection to a service that rejects when full, and every region is.
     RegionsFull = 22, "regions_full", Drop;
+    /// The packet does not fit the backend's MTU after encapsulation; its sender was told how much does.
+    AnsweredTooLarge = 23, "answered_too_large", Transmit;
 }
 
 /// Entries of the verdict counter map: room for later verdicts without a new layout.

@@ -3,6 +3,7 @@
 use super::{Forward, tables::Tables};
 use crate::{
     abi::{
+        backend::Backend,
         service::{AddressWords, IPV4},
         verdict::Verdict,
     },
@@ -29,8 +30,7 @@ pub fn head<T: Tables + ?Sized>(tables: &T, forward: &Forward<'_>) -> Result<Hea
     let own = tables.interface(interface).filter(|own| own.is_known());
     let own = own.ok_or(Verdict::NextHopUnresolved)?;
     let (is_v4, payload) = (backend.version == IPV4, parsed.ip_length);
-    let overhead = if is_v4 { ipv4::LENGTH } else { ipv6::LENGTH } as u32;
-    if payload + overhead > u32::from(backend.mtu) {
+    if payload > u32::from(room(backend)) {
         return Err(Verdict::TooLarge);
     }
     let protocol = if parsed.flow.version == IPV4 { wire::IP_IN_IP } else { wire::IPV6_IN_IP };
@@ -63,6 +63,13 @@ pub fn head<T: Tables + ?Sized>(tables: &T, forward: &Forward<'_>) -> Result<Hea
         };
         Ok(Head::V6(framed(macs, ethernet::IPV6, outer.emit())))
     }
+}
+
+/// Largest packet that fits into the tunnel to a backend, bytes.
+#[inline(always)]
+pub const fn room(backend: &Backend) -> u16 {
+    let outer = if backend.version == IPV4 { ipv4::LENGTH } else { ipv6::LENGTH };
+    backend.mtu.saturating_sub(outer as u16)
 }
 
 #[inline(always)]

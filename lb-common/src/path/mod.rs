@@ -8,6 +8,7 @@
 //! [`mod@choose`] and [`search`] (tables and states).
 
 pub mod admit;
+pub mod answer;
 pub mod aside;
 mod at_once;
 pub mod choose;

@@ -13,6 +13,20 @@ pub const fn ether_type(header: &[u8; LENGTH]) -> [u8; 2] {
     [header[12], header[13]]
 }
 
+/// MAC of who the frame is for, in the low 48 bits, its first byte lowest.
+#[inline(always)]
+pub const fn destination(header: &[u8; LENGTH]) -> u64 {
+    let [a, b, c, d, e, f, ..] = *header;
+    u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
+}
+
+/// MAC of who sent the frame, as [`destination`].
+#[inline(always)]
+pub const fn source(header: &[u8; LENGTH]) -> u64 {
+    let [_, _, _, _, _, _, a, b, c, d, e, f, ..] = *header;
+    u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
+}
+
 /// A header's bytes. MACs stand in the low 48 bits, their first byte lowest.
 #[inline(always)]
 pub fn header(destination: u64, source: u64, ether_type: [u8; 2]) -> [u8; LENGTH] {

@@ -1,5 +1,7 @@
 //! ICMP (RFC 792) and ICMPv6 (RFC 4443).
 
+use crate::checksum;
+
 /// Length of the header that errors and echoes share, bytes: behind an error's stands what it quotes.
 pub const LENGTH: usize = 8;
 
@@ -11,6 +13,13 @@ pub mod v4 {
     pub const TIME_EXCEEDED: u8 = 11;
     /// A header field is wrong.
     pub const PARAMETER_PROBLEM: u8 = 12;
+
+    /// "Fragmentation needed and DF set", where packets of `mtu` bytes fit (RFC 1191, 4); not sealed.
+    #[inline(always)]
+    pub const fn fragmentation_needed(mtu: u16) -> [u8; super::LENGTH] {
+        let [high, low] = mtu.to_be_bytes();
+        [UNREACHABLE, 4, 0, 0, 0, 0, high, low]
+    }
 }
 
 /// Types of ICMPv6.
@@ -23,6 +32,21 @@ pub mod v6 {
     pub const TIME_EXCEEDED: u8 = 3;
     /// A header field is wrong.
     pub const PARAMETER_PROBLEM: u8 = 4;
+
+    /// "Packet too big", where packets of `mtu` bytes fit (RFC 4443, 3.2); not sealed.
+    #[inline(always)]
+    pub const fn packet_too_big(mtu: u16) -> [u8; super::LENGTH] {
+        let [high, low] = mtu.to_be_bytes();
+        [TOO_BIG, 0, 0, 0, 0, 0, high, low]
+    }
+}
+
+/// Writes the checksum of a header whose own is zero; `rest` is the sum of all else under it.
+#[inline(always)]
+pub fn seal(header: &mut [u8; LENGTH], rest: u64) {
+    let own = u64::from_ne_bytes(*header);
+    let sum = rest + (own & 0xffff_ffff) + (own >> 32);
+    header[2..4].copy_from_slice(&checksum::of_sum(sum));
 }
 
 /// A view of a header.

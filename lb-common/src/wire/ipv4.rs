@@ -75,6 +75,12 @@ impl Ipv4<'_> {
         self.u16(field::FRAGMENT) & (OFFSET | MORE_FRAGMENTS) != 0
     }
 
+    /// Whether DF is set.
+    #[inline(always)]
+    pub fn may_not_be_fragmented(&self) -> bool {
+        self.u16(field::FRAGMENT) & DONT_FRAGMENT != 0
+    }
+
     /// Time to live.
     #[inline(always)]
     pub fn ttl(&self) -> u8 {

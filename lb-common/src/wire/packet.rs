@@ -7,6 +7,10 @@ pub trait Packet {
 
     /// Length of the frame, bytes.
     fn length(&self) -> usize;
+
+    /// Sum of `N` bytes from `offset`, as [`crate::checksum::of_sum`] wants it; `N` is at most 512 and a
+    /// multiple of 4. `None` where the frame ends before.
+    fn sum<const N: usize>(&self, offset: usize) -> Option<u32>;
 }
 
 impl Packet for [u8] {
@@ -16,5 +20,10 @@ impl Packet for [u8] {
 
     fn length(&self) -> usize {
         self.len()
+    }
+
+    fn sum<const N: usize>(&self, offset: usize) -> Option<u32> {
+        let words = self.bytes::<N>(offset)?.chunks_exact(2);
+        Some(words.map(|word| u32::from(u16::from_ne_bytes([word[0], word[1]]))).sum())
     }
 }

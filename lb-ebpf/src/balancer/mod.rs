@@ -18,18 +18,23 @@ use crate::kernel::{Frame, Slot};
 #[inline(always)]
 pub fn run(context: &XdpContext) -> u32 {
     let mut later = Slot::empty();
-    let mut action = at_once(context, &mut later);
-    if action == emit::SET_ASIDE {
-        action = read_aside(context, &mut later);
+    let mut done = at_once(context, &mut later);
+    if emit::is_action(done) {
+        return done;
     }
-    match later.get() {
-        None => action,
-        Some(question) => slow::run(context, question),
+    if done == emit::SET_ASIDE {
+        done = read_aside(context, &mut later);
     }
+    if let Some(question) = later.get() {
+        done = slow::run(context, question);
+    }
+    if done & emit::TOO_LARGE != 0 {
+        done = answer_too_large(context, done);
+    }
+    done
 }
 
-/// The way of a packet in steady state. Of any other the question is left for `later`, with the frame
-/// as it was and nothing counted.
+/// The way of a packet in steady state.
 #[inline(never)]
 fn at_once(context: &XdpContext, later: &mut Slot<Question>) -> u32 {
     emit::emit_at_once(&mut Frame::apart(context), later)
@@ -40,4 +45,10 @@ fn at_once(context: &XdpContext, later: &mut Slot<Question>) -> u32 {
 #[inline(never)]
 fn read_aside(context: &XdpContext, later: &mut Slot<Question>) -> u32 {
     emit::read_aside(&mut Frame::apart(context), later)
+}
+
+/// The answer to a frame that does not fit; the low 16 bits of `room` say how much does.
+#[inline(never)]
+fn answer_too_large(context: &XdpContext, room: u32) -> u32 {
+    emit::too_large(&mut Frame::apart(context), room as u16)
 }

@@ -1,6 +1,9 @@
 //! The only pointer arithmetic on packets.
 
-use aya_ebpf::{helpers::bpf_xdp_adjust_head, programs::XdpContext};
+use aya_ebpf::{
+    helpers::generated::{bpf_csum_diff, bpf_xdp_adjust_head, bpf_xdp_adjust_tail},
+    programs::XdpContext,
+};
 use lb_common::wire::packet::Packet;
 
 use super::opaque;
@@ -54,6 +57,15 @@ impl<'c> Frame<'c> {
         self.adjust(-(by as i32))
     }
 
+    /// Takes all but `length` bytes off the end; false where the frame is shorter.
+    #[inline(always)]
+    #[must_use]
+    pub fn truncate(&mut self, length: usize) -> bool {
+        let beyond = self.length().wrapping_sub(length) as i32;
+        // SAFETY: the context is the kernel's; no view of the packet is alive.
+        beyond >= 0 && unsafe { bpf_xdp_adjust_tail(self.context.ctx, -beyond) == 0 }
+    }
+
     /// Takes `by` bytes off the front; false where the frame is shorter.
     #[inline(always)]
     #[must_use]
@@ -83,5 +95,13 @@ impl Packet for Frame<'_> {
     #[inline(always)]
     fn length(&self) -> usize {
         self.context.data_end() - self.context.data()
+    }
+
+    #[inline(always)]
+    fn sum<const N: usize>(&self, offset: usize) -> Option<u32> {
+        const { assert!(N <= 512 && N.is_multiple_of(4)) };
+        let bytes = core::ptr::from_ref(self.bytes::<N>(offset)?).cast_mut().cast();
+        // SAFETY: the kernel reads `N` bytes from there, and nothing from where there are none.
+        Some(unsafe { bpf_csum_diff(core::ptr::null_mut(), 0, bytes, N as u32, 0) } as u32)
     }
 }

@@ -4,27 +4,35 @@ use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 
-/// Validate every checksum; follow no conversations, since rows have nothing to do with each other.
-const PREFERENCES: [&str; 5] = [
-    "ip.check_checksum:TRUE",
-    "tcp.check_checksum:TRUE",
-    "udp.check_checksum:TRUE",
-    "tcp.analyze_sequence_numbers:FALSE",
-    "ip.defragment:FALSE",
-];
+/// Validate every checksum of IP and ICMP; follow no conversations, since rows have nothing to do with each
+/// other.
+const PREFERENCES: [&str; 3] =
+    ["ip.check_checksum:TRUE", "tcp.analyze_sequence_numbers:FALSE", "ip.defragment:FALSE"];
+
+/// What TCP and UDP say of themselves can be validated where all of the packet is there; `tshark` tries it
+/// where a part of it is quoted, too.
+const WHOLE: [&str; 2] = ["tcp.check_checksum:TRUE", "udp.check_checksum:TRUE"];
+const IN_PART: [&str; 2] = ["tcp.check_checksum:FALSE", "udp.check_checksum:FALSE"];
 
 /// Payloads are bytes of no meaning, whatever the port.
 const PAYLOADS: [&str; 2] = ["dns", "http"];
 
-/// Decodes frames, each with a name; gives the stack of protocols of each.
+/// Decodes frames, each with a name; gives the stack of protocols of each. What is quoted in them is there
+/// whole, or else in part.
 ///
 /// # Errors
 /// When `tshark` is missing, finds fault with a frame, or tells of another number of frames.
-pub fn decode(frames: &[Vec<u8>], names: &[String], file: &Path) -> Result<Vec<String>> {
+pub fn decode(
+    frames: &[Vec<u8>],
+    names: &[String],
+    is_whole: bool,
+    file: &Path,
+) -> Result<Vec<String>> {
     fs::write(file, pcap(frames)).with_context(|| file.display().to_string())?;
     let mut command = Command::new("tshark");
     command.arg("-n").arg("-r").arg(file);
-    for preference in PREFERENCES {
+    let transport = if is_whole { WHOLE } else { IN_PART };
+    for preference in PREFERENCES.into_iter().chain(transport) {
         command.args(["-o", preference]);
     }
     for protocol in PAYLOADS {

@@ -24,7 +24,11 @@ use lb_common::{
         verdict::Verdict,
     },
     flow_hash::FlowTuple,
-    path::{self, Head, Kind, Tables, encapsulate},
+    path::{
+        self, Head, Kind, Tables,
+        answer::{self, Answer, QUOTE_V4, QUOTE_V6},
+        encapsulate,
+    },
     receive::{self, Allowed},
     word::Snapshot,
 };
@@ -92,6 +96,7 @@ impl Twin {
         };
         let head = match encapsulate::head(self, &forward) {
             Ok(head) => head,
+            Err(Verdict::TooLarge) => return too_large(frame, encapsulate::room(forward.backend)),
             Err(verdict) => return refused(verdict, frame),
         };
         let interface = u32::from(forward.choice.next_hop.interface());
@@ -129,6 +134,21 @@ fn hopped(frame: &[u8]) -> Vec<u8> {
         frame[21] -= 1;
     }
     frame
+}
+
+/// What becomes of a frame that does not fit.
+fn too_large(frame: &[u8], room: u16) -> Expected {
+    let (head, quote) = match answer::too_large(frame, room) {
+        Some(Answer::V4(head)) => (head.to_vec(), QUOTE_V4),
+        Some(Answer::V6(head)) => (head.to_vec(), QUOTE_V6),
+        None => return refused(Verdict::TooLarge, frame),
+    };
+    let quote = &frame[frames::ETHERNET..][..quote];
+    Expected {
+        verdict: Verdict::AnsweredTooLarge.name(),
+        frame: Some([&head, quote].concat()),
+        traffic: None,
+    }
 }
 
 /// What becomes of a frame that stays as it is.

@@ -17,6 +17,7 @@ mod malformed;
 mod not_ours;
 mod receiver;
 mod subject;
+mod too_large;
 mod whole;
 
 use std::path::PathBuf;
@@ -34,6 +35,7 @@ fn balancer_rows() -> Vec<Row<Scene>> {
         errors::rows(),
         choice::rows(),
         limits::rows(),
+        too_large::rows(),
         not_ours::rows(),
         malformed::rows(),
     ]

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, path::Path};
 use crate::packets::{
     balancer::Balancer, counters::Counters, receiver::Receiver, tshark, verdicts,
 };
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use super::{balancer_rows, receiver as receiver_rows};
 
@@ -65,22 +65,41 @@ fn compare(counters: &Counters, expected: &Counters) -> Result<()> {
 /// They are written to a file in `directory`.
 pub(crate) fn tshark_finds_no_fault(directory: &Path) -> Result<()> {
     let mut balancer = Balancer::load()?;
-    let (mut frames, mut names) = (Vec::new(), Vec::new());
-    for row in balancer_rows().into_iter().filter(|row| row.expected.is_sent()) {
-        balancer.show(&row.scene)?;
-        frames.push(balancer.run(&row.frame)?.frame);
-        names.push(row.what);
-    }
-    ensure!(frames.len() > 100, "only {} frames", frames.len());
-    let protocols = tshark::decode(&frames, &names, &directory.join("sent.pcap"))?;
-    for ((frame, name), protocols) in frames.iter().zip(names).zip(protocols) {
-        let version = |byte: u8| if byte >> 4 == 4 { "ip" } else { "ipv6" };
-        let (outer, length) = if frame[14] >> 4 == 4 { (frame[14], 20) } else { (frame[14], 40) };
-        let inner = frame[14 + length];
-        let stack = format!("eth:ethertype:{}:{}:", version(outer), version(inner));
-        if !protocols.starts_with(&stack) {
-            bail!("{name}: tshark sees {protocols}, expected {stack}…");
+    let sent: Vec<_> = balancer_rows().into_iter().filter(|row| row.expected.is_sent()).collect();
+    ensure!(sent.len() > 100, "only {} frames", sent.len());
+    // Of what is too large the answer quotes a part.
+    let (forwarded, answers): (Vec<_>, Vec<_>) =
+        sent.into_iter().partition(|row| row.expected.traffic.is_some());
+    for (rows, is_whole, file) in
+        [(forwarded, true, "forwarded.pcap"), (answers, false, "answers.pcap")]
+    {
+        let (mut frames, mut names) = (Vec::new(), Vec::new());
+        for row in rows {
+            balancer.show(&row.scene)?;
+            frames.push(balancer.run(&row.frame)?.frame);
+            names.push(row.what);
+        }
+        let protocols = tshark::decode(&frames, &names, is_whole, &directory.join(file))?;
+        for ((frame, name), protocols) in frames.iter().zip(names).zip(protocols) {
+            let stack = stack(frame).with_context(|| name.clone())?;
+            ensure!(protocols.starts_with(&stack), "{name}: tshark sees {protocols}, not {stack}…");
         }
     }
     Ok(())
+}
+
+/// The protocols that a frame must begin with, by its outer header.
+fn stack(frame: &[u8]) -> Result<String> {
+    let (outer, protocol) = match frame[14] >> 4 {
+        4 => ("ip", frame[23]),
+        _ => ("ipv6", frame[20]),
+    };
+    let inner = match protocol {
+        1 => "icmp",
+        4 => "ip",
+        41 => "ipv6",
+        58 => "icmpv6",
+        other => bail!("protocol {other}"),
+    };
+    Ok(format!("eth:ethertype:{outer}:{inner}:"))
 }

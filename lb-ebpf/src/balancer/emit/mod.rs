@@ -1,5 +1,7 @@
 //! Emit: the one exit. Every packet is counted here under one verdict, and nowhere else.
 
+mod answer;
+
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS, XDP_TX};
 use lb_common::{
     abi::{
@@ -13,6 +15,8 @@ use lb_common::{
     wire::{ethernet, ipv4, ipv6, packet::Packet},
 };
 
+pub(super) use answer::too_large;
+
 use super::maps::{BACKEND_COUNTERS, DEVICES, Maps, SERVICE_COUNTERS};
 use crate::{
     counters, kernel,
@@ -20,14 +24,13 @@ use crate::{
 };
 
 /// Decides about a frame at once, rewrites it, counts it, and returns the driver's action; where more
-/// must be asked the question is left for `later`, with the frame as it was and nothing counted.
+/// must be done it says what, with the frame as it was and nothing counted. A question is left for `later`.
 #[inline(always)]
 pub(super) fn emit_at_once(frame: &mut Frame<'_>, later: &mut Slot<Question>) -> u32 {
     emit_by(frame, &mut AtOnce { later })
 }
 
-/// Reads a frame that was set aside; the question is left for `later`, with the frame as it was and nothing
-/// counted. Where there is none the frame is counted, and the driver's action returned.
+/// As [`emit_at_once`], of a frame that was set aside.
 #[inline(always)]
 pub(super) fn read_aside(frame: &mut Frame<'_>, later: &mut Slot<Question>) -> u32 {
     emit_by(frame, &mut Aside { later })
@@ -151,14 +154,25 @@ fn emit_by(frame: &mut Frame<'_>, decision: &mut impl Decision) -> u32 {
             counters::count(verdict, bytes);
             action
         }
-        // What is asked later is counted then.
-        Done::Later => XDP_DROP,
+        // What is left to do is counted then.
+        Done::Later => ASKED,
         Done::Aside => SET_ASIDE,
+        Done::TooLarge(room) => TOO_LARGE | u32::from(room),
     }
 }
 
-/// No action: the frame is as it was, and is to be read aside.
-pub(super) const SET_ASIDE: u32 = u32::MAX;
+/// No action: the question was told.
+pub(super) const ASKED: u32 = 1 << 16;
+/// No action: the frame has not been read.
+pub(super) const SET_ASIDE: u32 = 1 << 17;
+/// No action: the sender is to be told how much fits, as the low 16 bits say.
+pub(super) const TOO_LARGE: u32 = 1 << 18;
+
+/// Whether it is an action, and nothing is left to do.
+#[inline(always)]
+pub(super) const fn is_action(number: u32) -> bool {
+    number < ASKED
+}
 
 /// What has become of a frame.
 enum Done {
@@ -168,6 +182,8 @@ enum Done {
     Later,
     /// Nothing yet: it has not been read.
     Aside,
+    /// Nothing yet: packets of so many bytes fit, which it is beyond.
+    TooLarge(u16),
 }
 
 impl Done {
@@ -196,6 +212,7 @@ fn carry_out(
         Ok(Some(forward)) => forward,
     };
     match rewrite(frame, &forward) {
+        Err(Verdict::TooLarge) => Done::TooLarge(encapsulate::room(forward.backend)),
         Err(verdict) => Done::as_it_is(verdict),
         Ok(()) => {
             let (verdict, action) = send(frame, &forward, bytes);
