@@ -28,6 +28,7 @@ fn main() -> ExitCode {
             ("two_hundred_connections_are_answered_and_spread", two_hundred_connections),
             ("a_flood_of_connections_is_answered", a_flood_of_connections_is_answered),
             ("ten_megabytes_arrive_whole_both_ways", ten_megabytes_arrive_whole_both_ways),
+            ("an_upload_fits_itself_to_the_tunnel", an_upload_fits_itself_to_the_tunnel),
             ("a_backend_hears_of_a_narrow_path", a_backend_hears_of_a_narrow_path),
             ("datagrams_are_answered_from_the_vip", datagrams_are_answered_from_the_vip),
             ("every_connection_is_counted_once", every_connection_is_counted_once),
@@ -128,6 +129,53 @@ fn ten_megabytes_arrive_whole_both_ways(sandbox: &Sandbox) -> Result<()> {
         ensure!(fs::read(&back)? == content, "{tunnel:?}: the download differs");
     }
     Ok(())
+}
+
+/// With an outer header a client's packets do not fit the balancer's link. The client is told so, and sends
+/// smaller ones.
+fn an_upload_fits_itself_to_the_tunnel(sandbox: &Sandbox) -> Result<()> {
+    let scene = Scene::start(sandbox, "upload", Health::QUICK)?;
+    scene.fabric.balancer.ip("link set eth0 mtu 1500")?;
+    let client = &scene.fabric.client;
+    let curl = Curl::new(client);
+    for (number, tunnel) in Tunnel::ALL.into_iter().enumerate() {
+        let content = Random::new(100 + number as u64).bytes(LARGE);
+        let name = format!("{}.bin", tunnel.name());
+        let (here, url) = (
+            client.directory().join(&name),
+            format!("http://{}/files/{name}", tunnel.endpoint(80)),
+        );
+        fs::write(&here, &content)?;
+        let room = if tunnel.is_outer_v4() { 1480 } else { 1460 };
+        let (vip, before) = (tunnel.vip().to_string(), answered_too_large(&scene)?);
+        // The first one may come before the daemon has heard of the link.
+        until(&format!("{tunnel:?}: the client learns"), Duration::from_secs(10), || {
+            curl.upload(&here, &url)?;
+            let route = client.run("ip", ["route", "get", &vip])?;
+            Ok(route.contains(&format!("mtu {room} ")).then_some(()))
+        })?;
+        ensure!(answered_too_large(&scene)? > before, "{tunnel:?}: by whom?");
+
+        let capture = Capture::start(&scene.fabric.router, "balancer", "")?;
+        curl.upload(&here, &url)?;
+        let frames = capture.stop()?;
+        frames.assert_faultless().with_context(|| format!("{tunnel:?}"))?;
+        let largest = frames.fields(&tunnel.filter(), ["frame.len"])?;
+        let largest = largest.iter().filter_map(|[length]| length.parse::<usize>().ok()).max();
+        ensure!(largest == Some(14 + 1500), "{tunnel:?}: largest frame {largest:?}");
+        let copies =
+            scene.servers.iter().filter_map(|nginx| fs::read(nginx.files().join(&name)).ok());
+        ensure!(copies.into_iter().all(|copy| copy == content), "{tunnel:?}: the upload differs");
+    }
+    Ok(())
+}
+
+/// How many senders were told that their packet is too large.
+fn answered_too_large(scene: &Scene) -> Result<u64> {
+    let stats = scene.balancer.ask(&["stats"])?;
+    let rows = stats["verdicts"].as_array().context("verdicts")?;
+    let row = rows.iter().find(|row| row["verdict"] == "answered_too_large");
+    row.and_then(|row| row["packets"].as_u64()).context("answered_too_large")
 }
 
 /// The way to the client takes less than either end knows of. The router says so to the VIP; the backend

@@ -2,7 +2,7 @@
 
 use lb_common::abi::{
     member::{MemberState, MemberWord},
-    meter::{LimitWord, NO_METER},
+    meter::{ANSWERS, LimitWord, NO_METER},
 };
 
 use super::{
@@ -16,13 +16,19 @@ use crate::{
     dataplane::MapsError,
 };
 
+/// ICMP messages that the packet path makes: 10,000 a second, a tenth of them at once. Each is at most 1,280
+/// bytes, so what a flood of packets that are too large can have sent is 100 Mbit/s.
+const ANSWERED: LimitWord =
+    LimitWord::new(1_000_000_000 / 10_000 * LimitWord::PER_NANOSECOND, 1_000);
+
 impl Reconciler {
     /// Says how fast exceptions may be added to empty tables; the keeper of the gates makes it less
-    /// while there are some.
+    /// while there are some. And how many ICMP messages the packet path may make.
     pub(super) fn write_budgets(&self) {
         for (meter, limit) in budgets(self.maps.exception_room()) {
             self.maps.set_limit(meter, limit);
         }
+        self.maps.set_limit(ANSWERS, ANSWERED);
     }
 
     /// Writes the limits of a change that may come before packets see it: those of meters that
