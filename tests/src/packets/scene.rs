@@ -65,6 +65,8 @@ pub const TABLES: [Table; 5] = [
     Table { reference: 1 << 31 | 6, slots: 131_071 },
 ];
 
+/// Meter of the balancer's own ICMP messages.
+const ANSWERS: u32 = 5;
 /// Meter of the first region; the others' follow.
 const METER: u32 = 20;
 
@@ -145,6 +147,8 @@ pub struct Scene {
     pub devices: BTreeSet<u32>,
     /// The word of the pool: current and former descriptor.
     pub pool_word: (u32, u32),
+    /// How much room there is for ICMP messages of the balancer's own.
+    pub answers: Room,
 }
 
 impl Scene {
@@ -171,6 +175,7 @@ impl Scene {
             interfaces: [(INGRESS, frames::HOST)].into(),
             devices: BTreeSet::new(),
             pool_word: (DESCRIPTOR, 0),
+            answers: Room::Unlimited,
         }
     }
 
@@ -251,6 +256,7 @@ impl Scene {
         let mut elements: Vec<(&'static str, u32, Vec<u8>)> = Vec::new();
         let mut add = |map, index, value: &[u8]| elements.push((map, index, value.to_vec()));
         add("POOLS", POOL, &layout::pool(self.pool_word.0, self.pool_word.1));
+        add("METERS", ANSWERS, &self.answers.meter());
         let mut heads = Vec::new();
         for (number, region) in self.regions.iter().enumerate() {
             let first = FIRST_MEMBER + 100 * number as u32;

@@ -13,7 +13,7 @@ use lb_common::{
         group::Group,
         host::HostWord,
         member::MemberWord,
-        meter::{LimitWord, Meter},
+        meter::{ANSWERS, LimitWord, Meter},
         next_hop::{InterfaceWord, NextHopWord},
         pod::{Pod, from_bytes},
         pool::PoolLine,
@@ -96,7 +96,9 @@ impl Twin {
         };
         let head = match encapsulate::head(self, &forward) {
             Ok(head) => head,
-            Err(Verdict::TooLarge) => return too_large(frame, encapsulate::room(forward.backend)),
+            Err(Verdict::TooLarge) => {
+                return self.too_large(frame, encapsulate::room(forward.backend));
+            }
             Err(verdict) => return refused(verdict, frame),
         };
         let interface = u32::from(forward.choice.next_hop.interface());
@@ -117,6 +119,22 @@ impl Twin {
             traffic: Some((forward.service, forward.choice.member.backend(), connections)),
         }
     }
+
+    /// What becomes of a frame that does not fit.
+    fn too_large(&self, frame: &[u8], room: u16) -> Expected {
+        let (head, quote) = match answer::too_large(frame, room) {
+            _ if self.is_full(ANSWERS, self.now()) => return refused(Verdict::TooLarge, frame),
+            Some(Answer::V4(head)) => (head.to_vec(), QUOTE_V4),
+            Some(Answer::V6(head)) => (head.to_vec(), QUOTE_V6),
+            None => return refused(Verdict::TooLarge, frame),
+        };
+        let quote = &frame[frames::ETHERNET..][..quote];
+        Expected {
+            verdict: Verdict::AnsweredTooLarge.name(),
+            frame: Some([&head, quote].concat()),
+            traffic: None,
+        }
+    }
 }
 
 /// The frame after one hop. A header checksum that was wrong stays as wrong as it was, so it is not
@@ -134,21 +152,6 @@ fn hopped(frame: &[u8]) -> Vec<u8> {
         frame[21] -= 1;
     }
     frame
-}
-
-/// What becomes of a frame that does not fit.
-fn too_large(frame: &[u8], room: u16) -> Expected {
-    let (head, quote) = match answer::too_large(frame, room) {
-        Some(Answer::V4(head)) => (head.to_vec(), QUOTE_V4),
-        Some(Answer::V6(head)) => (head.to_vec(), QUOTE_V6),
-        None => return refused(Verdict::TooLarge, frame),
-    };
-    let quote = &frame[frames::ETHERNET..][..quote];
-    Expected {
-        verdict: Verdict::AnsweredTooLarge.name(),
-        frame: Some([&head, quote].concat()),
-        traffic: None,
-    }
 }
 
 /// What becomes of a frame that stays as it is.

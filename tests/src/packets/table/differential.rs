@@ -7,7 +7,7 @@ use crate::packets::{
     counters::Counters,
     frames::{ETHERNET, Flow, Packet, Tunnel, extended},
     row::Expected,
-    scene::{GATEWAY, MEMBERS, NONE, Scene, TABLES},
+    scene::{GATEWAY, MEMBERS, NONE, Room, Scene, TABLES},
     twin::{Lists, Twin},
 };
 use anyhow::{Context as _, Result, ensure};
@@ -111,6 +111,7 @@ fn random_scene(random: &mut Rng) -> Scene {
     if random.bool() {
         scene.devices.insert(5);
     }
+    scene.answers = one_of(random, [Room::Unlimited, Room::Unlimited, Room::Full, Room::Closed]);
     if random.u8(..) < 8 {
         scene.sources = ([0; 4].into(), [0; 16].into());
     }

@@ -5,7 +5,7 @@ use etherparse::{IpDscp, IpNumber, Ipv4Header, Ipv6Header, PacketBuilder};
 use crate::packets::{
     frames::{ETHERNET, Flow, HOST, Packet, SENDER, extended, hex},
     row::Row,
-    scene::Scene,
+    scene::{Room, Scene},
 };
 
 use super::flows::{scene, v4, v4_udp, v6, v6_udp};
@@ -133,6 +133,13 @@ fn by_hand() -> Vec<Row<Scene>> {
 /// Nobody is told, and the packet is dropped.
 fn untold() -> Vec<Row<Scene>> {
     let mut rows = Vec::new();
+    for (what, room) in
+        [("when enough were told", Room::Full), ("when nobody may be", Room::Closed)]
+    {
+        let scene = scene(6).with(|scene| scene.answers = room);
+        let frame = Packet::new(v6()).payload(&[0; 1_500]).tcp("A");
+        rows.push(Row::dropped(format!("too large, {what}"), scene, frame, "too_large"));
+    }
     let mut row = |what: &str, frame: Vec<u8>| {
         rows.push(Row::dropped(format!("too large, {what}"), scene(4), frame, "too_large"));
     };

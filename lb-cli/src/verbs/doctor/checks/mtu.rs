@@ -97,11 +97,11 @@ fn finding(
     let client = facts.places.client_mtu;
     let why = format!(
         "a client's packet of {client} bytes does not fit once it is in the tunnel; unless backends \
-         ask clients for smaller segments it is dropped as too_large"
+         ask clients for smaller segments, each client has to be told so first, or loses it"
     );
     match dropped {
         0 => Finding::warning("mtu", who, found).why(why),
-        _ => Finding::problem("mtu", who, found).why(format!("{why}, as {dropped} were")),
+        _ => Finding::problem("mtu", who, found).why(format!("{why}, as {dropped} were lost")),
     }
     .mend(mend)
 }
