@@ -12,7 +12,7 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     let mut findings = vec![match missing(facts.host.capabilities) {
         None => Finding::ok("capabilities", "spillway doctor", "has all it needs"),
         Some(missing) => Finding::problem("capabilities", "spillway doctor", missing)
-            .why("without them pins and offloads cannot be read, and the rest here is guesswork")
+            .why("without them neither pins nor offloads can be read, so nothing else is judged")
             .mend("sudo spillway doctor"),
     }];
     for installed in &facts.roles {
@@ -29,6 +29,11 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
         });
     }
     findings
+}
+
+/// Whether this program can read what the other checks judge.
+pub(super) fn suffice(facts: &Facts) -> bool {
+    missing(facts.host.capabilities).is_none()
 }
 
 /// CAP_SYS_ADMIN stands for CAP_BPF and CAP_PERFMON, capabilities(7).

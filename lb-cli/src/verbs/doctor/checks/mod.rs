@@ -23,10 +23,11 @@ use super::{commands, facts::Facts, finding::Finding};
 /// A check: what it finds, nothing where it has nothing to look at.
 type Check = fn(&Facts) -> Vec<Finding>;
 
-/// In the order in which they are printed: what others stand on comes first.
-const CHECKS: &[Check] = &[
-    kernel::judge,
-    capabilities::judge,
+/// What anybody can read.
+const OPEN: &[Check] = &[kernel::judge, capabilities::judge];
+
+/// What takes rights to read. In the order in which they are printed: what others stand on comes first.
+const CLOSED: &[Check] = &[
     pins::judge,
     daemon::judge,
     mode::judge,
@@ -42,7 +43,9 @@ const CHECKS: &[Check] = &[
     return_path::judge,
 ];
 
-/// What all checks find.
+/// What all checks find; without rights, those that need none. A daemon that may not be asked would look
+/// like a dead one, and be restarted for nothing.
 pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
-    CHECKS.iter().flat_map(|check| check(facts)).collect()
+    let closed = if capabilities::suffice(facts) { CLOSED } else { &[] };
+    OPEN.iter().chain(closed).flat_map(|check| check(facts)).collect()
 }

@@ -20,7 +20,7 @@ use std::net::IpAddr;
 
 use super::judge;
 use crate::verbs::doctor::{
-    facts::{Backend, Facts},
+    facts::{Backend, Daemon, Facts},
     finding::Level::{self, Ok},
 };
 use scene::{backend, balancer, silent, way};
@@ -75,6 +75,18 @@ fn each_fault_is_found_and_no_other() {
         assert_eq!(first, *mend, "{check} {subject}");
         assert!(!wrong[0].why.is_empty(), "{check} {subject}: why?");
     }
+}
+
+/// What cannot be read is not judged: the command that mends it would break what is in order.
+#[test]
+fn without_rights_nothing_is_found_but_that() {
+    let mut facts = balancer();
+    facts.host.capabilities = 0;
+    (facts.daemon, facts.roles[0].links[0].mode) = (Some(Daemon::Silent("denied".into())), None);
+    facts.roles[0].broken = Some("/p: permission denied".into());
+    let wrong: Vec<_> = judge(&facts).into_iter().filter(|f| f.level != Ok).collect();
+    assert_eq!(wrong.len(), 1, "{wrong:#?}");
+    assert_eq!(wrong[0].mend, ["sudo spillway doctor"]);
 }
 
 #[test]
