@@ -153,6 +153,7 @@ mod tests {
             Exit::Invalid,
             Exit::Conflict,
             Exit::Different,
+            Exit::Unwell,
         ] {
             let line = format!("\n  {}  ", exit as u8);
             assert!(EXIT_STATUS.contains(&line), "{exit:?}");

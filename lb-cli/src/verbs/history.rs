@@ -51,8 +51,17 @@ struct Change {
 /// The daemon does not answer, or knows no such pool or backend.
 pub(crate) fn run(options: Options, arguments: Arguments) -> Result<(), Failure> {
     let Arguments { pool, address } = arguments;
+    let list = format!("`spillway backend list --pool {pool}` shows the backends that there are");
+    let hint =
+        if address.is_some() { list } else { "`spillway pool list` shows those there are".into() };
     let request = v1::BackendHistoryRequest { pool, address: address.unwrap_or_default() };
-    let answer = converse(async { Daemon::open(&options).await?.history(request).await })?;
+    let answer = converse(async {
+        let answer = Daemon::open(&options).await?.history(request).await;
+        answer.map_err(|failure| match failure.code {
+            Some(tonic::Code::NotFound) => failure.hint(hint),
+            _ => failure,
+        })
+    })?;
     print(&History::new(answer, SystemTime::now()), options.output)
 }
 

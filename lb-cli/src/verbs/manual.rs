@@ -47,5 +47,5 @@ pub(crate) fn completions(arguments: &Completions) -> Result<(), Failure> {
 pub(crate) fn man(arguments: &Man) -> Result<(), Failure> {
     let directory = &arguments.directory;
     manual::pages(crate::arguments::Arguments::command(), "1", directory)
-        .map_err(|error| Failure::path(directory, &error))
+        .map_err(|error| Failure::path(directory, &error).hint("name a directory that is there"))
 }

@@ -13,6 +13,9 @@ use super::{
 };
 use crate::{daemon::Daemon, exit::Exit, failure::Failure, source};
 
+/// Letters of a wrong name that are repeated.
+const NAME_SHOWN: usize = 70;
+
 /// Options of `create` and `update`.
 #[derive(Args, Debug)]
 #[group(skip)]
@@ -118,6 +121,14 @@ async fn only_pool(daemon: &mut Daemon, name: &str) -> Result<String, Failure> {
     let (_, backends) = daemon.objects(all).await?;
     let mut pools = pools_with(name, &backends);
     match pools.len() {
+        0 if name.parse::<std::net::IpAddr>().is_err() => {
+            let short: String = name.chars().take(NAME_SHOWN).collect();
+            Err(Failure::new(
+                Exit::Usage,
+                format!("backend {short}: is not an IPv4 or IPv6 address"),
+            )
+            .hint("`spillway backend list` shows those there are"))
+        }
         0 => Err(Failure::new(Exit::NotFound, format!("backend {name}: no pool has it"))
             .hint("`spillway backend list` shows those there are")),
         1 => Ok(pools.remove(0)),
