@@ -118,6 +118,7 @@ fn targets(backends: u32, port: u16, http: bool) -> Vec<Target> {
         status_min: 200,
         status_max: 299,
         body_contains: None,
+        agent_header: None,
     };
     let check = HealthCheck {
         probe: if http { Probe::Http(request) } else { Probe::Tcp },

@@ -6,12 +6,13 @@ use std::{
 use lb_common::abi::member::MemberState;
 
 use crate::{
+    health::Said,
     model::{Name, Protocol},
     troubles::Trouble,
 };
 
 /// The daemon and all it serves.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Status {
     /// Version of the daemon.
     pub version: &'static str,
@@ -81,7 +82,7 @@ pub struct SettlingStatus {
 }
 
 /// A backend in a pool.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BackendStatus {
     /// Pool.
     pub pool: Name,
@@ -97,6 +98,10 @@ pub struct BackendStatus {
     pub next_hop: Result<String, String>,
     /// Since when the state holds, as far as this daemon knows.
     pub since: SystemTime,
+    /// Share of its own slots' new connections that it takes now, 0 to 1.
+    pub share: f64,
+    /// What it says of itself.
+    pub said: Said,
     /// Whether it was out of service for longer than the settle time, and so is home to no connection
     /// where its region has somebody else.
     pub out_of_home: bool,

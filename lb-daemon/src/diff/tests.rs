@@ -4,9 +4,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::{
-    Affinity, Backend, GroupSettings, GrpcProbe, HealthCheck, HttpProbe, Isolation, Name, Probe,
-    Protocol, Rate, Region, Scaler, Service, TlsProbe, Trust, UdpProbe, WantedState, WhenFull,
-    arbitrary,
+    Affinity, AgentProbe, Backend, GroupSettings, GrpcProbe, HealthCheck, HttpProbe, Isolation,
+    Name, Probe, Protocol, Rate, Region, Scaler, Service, TlsProbe, Trust, UdpProbe, WantedState,
+    WhenFull, arbitrary,
 };
 
 fn name(text: &str) -> Name {
@@ -192,6 +192,7 @@ fn request(path: &str, host: Option<&str>, min: u16, max: u16) -> HttpProbe {
         status_min: min,
         status_max: max,
         body_contains: None,
+        agent_header: None,
     }
 }
 
@@ -207,6 +208,7 @@ fn fields_of_a_probe_are_told_one_by_one() {
     let posted = Probe::Http(HttpProbe {
         method: "POST".into(),
         body_contains: Some("\"ok\"".into()),
+        agent_header: Some("x-load".into()),
         ..request("/a", Some("b"), 201, 202)
     });
     let grpc = |service: &str, authority: Option<&str>| {
@@ -217,6 +219,7 @@ fn fields_of_a_probe_are_told_one_by_one() {
         let (answer_prefix, answer_contains) = (prefix.into(), contains.into());
         Probe::Udp(UdpProbe { request: request.into(), answer_prefix, answer_contains })
     };
+    let agent = |send: &[u8]| Probe::Agent(AgentProbe { send: send.into() });
     let tls =
         |name: Option<&str>, trust| Some(TlsProbe { server_name: name.map(Into::into), trust });
     let (nobody, somebody) =
@@ -232,6 +235,7 @@ fn fields_of_a_probe_are_told_one_by_one() {
                 "http.status_min: 200 -> 201",
                 "http.status_max: 299 -> 202",
                 "http.body_contains: unset -> \"\\\"ok\\\"\"",
+                "http.agent_header: unset -> x-load",
             ][..],
         ),
         (
@@ -248,6 +252,7 @@ fn fields_of_a_probe_are_told_one_by_one() {
                 "udp.answer_contains: \"b\" -> \"\"",
             ],
         ),
+        (of(&agent(b""), None), of(&agent(b"?\n"), None), &["agent.send: \"\" -> \"?\\n\""]),
         (
             of(&http, nobody),
             of(&http, somebody),

@@ -22,7 +22,9 @@ pub use crate::model::rate::parse as parse_rate;
 pub use duration::parse as parse_duration;
 pub use error::DocumentError;
 pub use group::PoolRegion;
-pub use health_check::{Bytes, GrpcProbe, HealthCheck, HttpProbe, Probe, TlsProbe, UdpProbe};
+pub use health_check::{
+    AgentProbe, Bytes, GrpcProbe, HealthCheck, HttpProbe, Probe, TlsProbe, UdpProbe,
+};
 pub use place::{line_and_column, place};
 pub use pool::{Backend, Isolation, Pool, WantedState};
 pub use region::Region;

@@ -35,7 +35,7 @@ tcp = {}
 name = "shop"
 port = 443
 fast_interval = "100ms"
-http = { method = "POST", body_contains = '"ok"' }
+http = { method = "POST", body_contains = '"ok"', agent_header = "endpoint-load-metrics" }
 tls = { server_name = "shop.example", verify = true, ca_file = "/etc/ca.pem" }
 
 [[health_check]]
@@ -48,6 +48,10 @@ tls = {}
 name = "dns"
 port = 53
 udp = { request = "hex:00ff 0a", answer_prefix = "pong\n", answer_contains = "hex:80" }
+[[health_check]]
+name = "load"
+port = 9707
+agent = { send = "status\n" }
 
 [[pool]]
 name = "web"
@@ -132,6 +136,7 @@ fn a_file_says_what_the_message_says() {
                 probe: Some(v1::health_check::Probe::Http(v1::HttpProbe {
                     method: "POST".into(),
                     body_contains: "\"ok\"".into(),
+                    agent_header: "endpoint-load-metrics".into(),
                     ..Default::default()
                 })),
                 tls: Some(v1::TlsProbe {
@@ -161,6 +166,14 @@ fn a_file_says_what_the_message_says() {
                     answer_contains: b"\x80".to_vec(),
                 })),
                 port: 53,
+                ..Default::default()
+            },
+            v1::HealthCheck {
+                name: "load".into(),
+                probe: Some(v1::health_check::Probe::Agent(v1::AgentProbe {
+                    send: b"status\n".to_vec(),
+                })),
+                port: 9707,
                 ..Default::default()
             },
         ],
@@ -339,9 +352,17 @@ fn bytes() -> impl Strategy<Value = Option<Bytes>> {
 fn probe() -> impl Strategy<Value = Probe> {
     prop_oneof![
         Just(Probe::Tcp),
-        (text(), text(), text(), number(), number(), text()).prop_map(
-            |(method, path, host, status_min, status_max, body_contains)| {
-                Probe::Http(HttpProbe { method, path, host, status_min, status_max, body_contains })
+        (text(), text(), text(), number(), number(), text(), text()).prop_map(
+            |(method, path, host, status_min, status_max, body_contains, agent_header)| {
+                Probe::Http(HttpProbe {
+                    method,
+                    path,
+                    host,
+                    status_min,
+                    status_max,
+                    body_contains,
+                    agent_header,
+                })
             },
         ),
         (text(), text())
@@ -349,6 +370,7 @@ fn probe() -> impl Strategy<Value = Probe> {
         (bytes(), bytes(), bytes()).prop_map(|(request, answer_prefix, answer_contains)| {
             Probe::Udp(UdpProbe { request, answer_prefix, answer_contains })
         }),
+        bytes().prop_map(|send| Probe::Agent(AgentProbe { send })),
     ]
 }
 

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Health, HealthChange, Probed, Target};
+use super::{Health, HealthChange, Probed, Said, Target};
 use crate::model::Name;
 
 /// A target: pool and address.
@@ -17,6 +17,16 @@ type TargetKey = (Name, IpAddr);
 pub(super) struct Judgement {
     pub(super) health: Health,
     pub(super) why: String,
+    /// Whether nothing comes of the host, where `health` is not about that.
+    pub(super) silent: bool,
+    /// What the backend said of itself, as far as it stands.
+    pub(super) said: Said,
+}
+
+impl Judgement {
+    fn is_silent(&self) -> bool {
+        self.silent || self.health == Health::Silent
+    }
 }
 
 /// Probes, targets, and the edges between them. Does no work of its own.
@@ -41,8 +51,8 @@ struct TargetEntry {
     known: bool,
 }
 
-/// What the checks of a target say together, and why.
-type Verdict = (Health, String);
+/// What the checks of a target say together, why, and what it says of itself.
+type Verdict = (Health, String, Said);
 
 /// What follows from a new configuration.
 #[derive(Debug, Default)]
@@ -120,10 +130,10 @@ impl Board {
         if target.told.as_ref() == Some(&verdict) {
             return None;
         }
-        let (health, reason) = target.told.insert(verdict).clone();
+        let (health, reason, said) = target.told.insert(verdict).clone();
         let first = !std::mem::replace(&mut target.known, true);
         let (pool, address) = key.clone();
-        Some(HealthChange { pool, address, health, reason, first })
+        Some(HealthChange { pool, address, health, reason, first, said })
     }
 }
 
@@ -134,17 +144,23 @@ fn verdict(
     probes: &HashMap<Arc<Probed>, ProbeEntry>,
 ) -> Option<Verdict> {
     let says = |probed| probes.get(probed).and_then(|probe: &ProbeEntry| probe.says.as_ref());
-    let mut healths = checks.iter().map(|(_, probed)| Some(says(probed)?.health));
+    let mut said = Said::default();
+    for (name, judgement) in checks.iter().filter_map(|(name, probed)| Some((name, says(probed)?)))
+    {
+        said.join(name.as_str(), &judgement.said);
+    }
     let failing = checks.iter().find_map(|(name, probed)| {
         let says = says(probed).filter(|says| says.health != Health::Passing)?;
         Some(format!("check {name}: {}", says.why))
     });
     if let Some(reason) = failing {
-        let silent = healths.all(|health| health == Some(Health::Silent));
-        return Some((if silent { Health::Silent } else { Health::Failing }, reason));
+        let silent =
+            checks.iter().all(|(_, probed)| says(probed).is_some_and(Judgement::is_silent));
+        return Some((if silent { Health::Silent } else { Health::Failing }, reason, said));
     }
     let reason = if checks.is_empty() { "no checks" } else { "all checks pass" };
-    healths.all(|health| health.is_some()).then(|| (Health::Passing, reason.to_owned()))
+    let spoken = checks.iter().all(|(_, probed)| says(probed).is_some());
+    spoken.then(|| (Health::Passing, reason.to_owned(), said))
 }
 
 #[cfg(test)]

@@ -14,6 +14,10 @@
 //! - A check that gets no connection (over UDP no answer), not even a refusal, asks the host itself
 //!   (`host`), in the time that the check has. A probe whose last `fall` results show no sign of the host calls it silent,
 //!   and takes that back at the first sign. A target is silent when all its checks call it so.
+//! - A check may hear what the backend says of itself (`word`), as an agent or in a header. That it is
+//!   down fails an agent's check as any failure does. An agent that cannot be had or read fails
+//!   nothing: what it said stands until `fall` such results in a row. Nor does it speak for the host's
+//!   silence against other checks, but for as many without a sign of the host.
 //! - Whatever a backend sends, a check takes its timeout at most, and bounded memory (`check`).
 //! - A configuration that leaves a probe's definition as it was leaves the probe running, with its
 //!   streak.
@@ -22,16 +26,19 @@
 mod board;
 mod check;
 mod descriptors;
+mod hearing;
 mod host;
 mod pace;
 mod probe_loop;
 mod prober;
 mod progress;
 mod streak;
+mod word;
 
 use std::net::IpAddr;
 
 pub use prober::Prober;
+pub use word::{Said, Utilisation};
 
 use crate::model::{HealthCheck, Name};
 
@@ -60,8 +67,8 @@ pub enum Health {
 
 /// What a target's checks say from now on.
 ///
-/// Told when health changes, while it is bad when the reason does, and again after each
-/// configuration.
+/// Told when health changes, while it is bad when the reason does, when what the backend says of itself
+/// changes by as much as matters, and again after each configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthChange {
     /// The pool.
@@ -74,6 +81,8 @@ pub struct HealthChange {
     pub reason: String,
     /// Whether nothing was told of this target before.
     pub first: bool,
+    /// What it says of itself.
+    pub said: Said,
 }
 
 /// What one loop probes: pools that agree on both share it.

@@ -10,16 +10,16 @@ use tokio::{
 use tracing::{debug, warn};
 
 use super::{
-    Health, Probed,
+    Probed,
     board::Judgement,
     check::{
-        Outcome, check,
+        Checked, Failure, Outcome, check,
         tls::{Shared, Tls},
     },
+    hearing::Hearing,
     host::Asker,
     pace::Pace,
     progress::Progress,
-    streak::Streak,
 };
 use crate::metrics::{self, Live};
 
@@ -46,37 +46,12 @@ pub(super) struct ProbeLoop {
     pub(super) live: Live,
 }
 
-/// What a probe has said, and what becomes of it.
-#[derive(Debug)]
-struct Said {
-    streak: Streak,
-    last: Option<Judgement>,
-}
-
-impl Said {
-    /// Takes the next result; what is to be said now, if it is news: another health, or while that
-    /// is bad another reason for it.
-    fn after(&mut self, result: Judgement) -> Option<Judgement> {
-        let Judgement { health, why } = result;
-        let failed = health != Health::Passing;
-        let news = match (self.streak.record(health), &self.last) {
-            (Some(health), _) => health,
-            (None, Some(last)) if failed && last.health != Health::Passing && last.why != why => {
-                last.health
-            }
-            _ => return None,
-        };
-        self.last.replace(Judgement { health: news, why });
-        self.last.clone()
-    }
-}
-
 impl ProbeLoop {
     /// Checks until nobody listens.
     pub(super) async fn run(self) {
         let definition = &self.probed.check;
         let tls = Tls::of(definition, &self.tls);
-        let mut said = Said { streak: Streak::new(definition.rise, definition.fall), last: None };
+        let mut hearing = Hearing::new(definition);
         let mut pace = Pace::new(definition, Rng::new());
         // A check that could not be made keeps its promise open until one is made.
         let mut made = true;
@@ -92,11 +67,12 @@ impl ProbeLoop {
                 self.progress.expect_by(started + definition.timeout);
             }
             let address = self.probed.address;
-            let (outcome, leftover) = check(address, definition, &self.asker, tls.as_ref()).await;
-            let result = self.judge(outcome);
-            made = result.is_some();
-            let news = result.and_then(|result| said.after(result));
-            let wake = pace.next(started, said.streak.is_in_doubt()).max(Instant::now());
+            let checked = check(address, definition, &self.asker, tls.as_ref()).await;
+            let Checked { outcome, heard, leftover } = checked;
+            let answer = self.answer(outcome);
+            made = answer.is_some();
+            let news = answer.and_then(|answer| hearing.after(answer, heard));
+            let wake = pace.next(started, hearing.is_in_doubt()).max(Instant::now());
             if let Some(says) = news
                 && self.report(says).await.is_err()
             {
@@ -116,7 +92,7 @@ impl ProbeLoop {
 
     /// What the outcome says of the backend; one that says nothing is no completed check either, so
     /// that a daemon that cannot check any more is seen to stand still.
-    fn judge(&self, outcome: Outcome) -> Option<Judgement> {
+    fn answer(&self, outcome: Outcome) -> Option<Result<(), Failure>> {
         let Probed { address, check } = &*self.probed;
         self.live.probed(match &outcome {
             Outcome::Passed => metrics::Probed::Passed,
@@ -124,10 +100,10 @@ impl ProbeLoop {
             Outcome::NotMade(_) => metrics::Probed::NotMade,
         });
         match outcome {
-            Outcome::Passed => Some(Judgement { health: Health::Passing, why: String::new() }),
+            Outcome::Passed => Some(Ok(())),
             Outcome::Failed(failure) => {
                 debug!("health: {address} port {}: {failure}", check.port);
-                Some(Judgement { health: failure.health(), why: failure.to_string() })
+                Some(Err(failure))
             }
             Outcome::NotMade(error) => {
                 warn!("health: {address} port {}: check not made: {error}", check.port);

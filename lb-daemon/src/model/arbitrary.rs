@@ -80,16 +80,19 @@ fn groups(
 fn http() -> impl Strategy<Value = Probe> {
     let method = select(vec!["GET", "HEAD", "POST"]);
     let rest = ("/[!-~]{0,5}", option::of("[!-~]{1,5}"), 100u16..=599, 100u16..=599);
-    (method, option::of(".{1,5}"), rest).prop_map(|(method, body, (path, host, a, b))| {
-        Probe::Http(HttpProbe {
-            method: method.to_owned(),
-            path,
-            host,
-            status_min: a.min(b),
-            status_max: a.max(b),
-            body_contains: body.filter(|_| method != "HEAD"),
-        })
-    })
+    (method, option::of(".{1,5}"), option::of("[a-z-]{1,5}"), rest).prop_map(
+        |(method, body, agent_header, (path, host, a, b))| {
+            Probe::Http(HttpProbe {
+                method: method.to_owned(),
+                path,
+                host,
+                status_min: a.min(b),
+                status_max: a.max(b),
+                body_contains: body.filter(|_| method != "HEAD"),
+                agent_header,
+            })
+        },
+    )
 }
 
 fn probe() -> impl Strategy<Value = Probe> {
@@ -102,6 +105,7 @@ fn probe() -> impl Strategy<Value = Probe> {
         (bytes(), bytes(), bytes()).prop_map(|(request, answer_prefix, answer_contains)| {
             Probe::Udp(UdpProbe { request, answer_prefix, answer_contains })
         }),
+        bytes().prop_map(|send| Probe::Agent(AgentProbe { send })),
     ]
 }
 

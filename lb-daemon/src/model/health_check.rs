@@ -34,6 +34,8 @@ pub enum Probe {
     Grpc(GrpcProbe),
     /// A datagram and its answer.
     Udp(UdpProbe),
+    /// A line of what the backend says of itself.
+    Agent(AgentProbe),
 }
 
 /// An HTTP/1.1 request.
@@ -51,6 +53,8 @@ pub struct HttpProbe {
     pub status_max: u16,
     /// What the beginning of the body must have; `None`: it is not looked at.
     pub body_contains: Option<String>,
+    /// Header of the answer in which the backend says how it is; `None`: none is read.
+    pub agent_header: Option<String>,
 }
 
 /// A call of `grpc.health.v1.Health/Check`.
@@ -71,6 +75,13 @@ pub struct UdpProbe {
     pub answer_prefix: Vec<u8>,
     /// What the beginning of the answer must have; empty: anything.
     pub answer_contains: Vec<u8>,
+}
+
+/// A line of what a backend says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AgentProbe {
+    /// What is sent first; empty: nothing.
+    pub send: Vec<u8>,
 }
 
 /// How TLS is spoken.

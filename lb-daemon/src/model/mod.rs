@@ -16,7 +16,9 @@ use std::{collections::BTreeMap, num::NonZeroU32};
 
 pub use backend::{Backend, WantedState};
 pub use group::{GroupSettings, Scaler};
-pub use health_check::{GrpcProbe, HealthCheck, HttpProbe, Probe, TlsProbe, Trust, UdpProbe};
+pub use health_check::{
+    AgentProbe, GrpcProbe, HealthCheck, HttpProbe, Probe, TlsProbe, Trust, UdpProbe,
+};
 pub use name::{Name, NameError};
 pub use pool::{Isolation, Pool};
 pub use rate::Rate;

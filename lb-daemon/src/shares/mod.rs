@@ -5,12 +5,15 @@
 //! everything. And a group never gives away more than half of its slots, weights counted: a packet looks
 //! at twenty entries of lists before it leaves a region, and each of them should have an even chance.
 
+mod balance;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
 use lb_common::abi::member::FULL_RAMP;
+
+pub use balance::{Balanced, balance};
 
 /// What a member takes at least, as a share of the whole, while it is in slow start.
 const FIRST: f64 = 0.05;

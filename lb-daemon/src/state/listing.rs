@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
-use lb_common::abi::member::MemberState;
+use lb_common::abi::member::{FULL_RAMP, MemberState};
 use nix::net::if_::if_indextoname;
 
 use super::{PacketPath, State, members::Key};
@@ -96,6 +96,11 @@ impl<P: PacketPath> State<P> {
                 None => Err("not looked up yet".into()),
             },
             since: member.since,
+            share: match member.state {
+                MemberState::Up if backend.weight > 0 => ramp_share(member.ramp),
+                _ => 0.0,
+            },
+            said: member.said.clone(),
             out_of_home: self.homes.absences.is_out(&key.0, &key.1),
         })
     }
@@ -105,6 +110,11 @@ impl<P: PacketPath> State<P> {
 fn serves(pool: &Pool, status: &BackendStatus) -> bool {
     let weight = pool.backends.get(&status.address).map_or(0, |backend| backend.weight);
     status.state == MemberState::Up && weight > 0 && status.next_hop.is_ok()
+}
+
+/// The share that a ramp gives; who was told of none has all.
+fn ramp_share(ramp: Option<u8>) -> f64 {
+    ramp.map_or(1.0, |ramp| f64::from(ramp) / f64::from(FULL_RAMP))
 }
 
 /// `02:00:00:00:00:01 on eth0`

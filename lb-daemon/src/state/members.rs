@@ -1,7 +1,7 @@
 //! What is known of each backend in each pool: its state, why, and since when.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     mem,
     net::IpAddr,
     time::{Instant, SystemTime},
@@ -11,7 +11,7 @@ use lb_common::abi::member::MemberState;
 
 use super::{PacketPath, history::History, homes::clock};
 use crate::{
-    health::{Health, HealthChange},
+    health::{Health, HealthChange, Said},
     model::{Configuration, Name, Pool, WantedState},
 };
 
@@ -19,7 +19,7 @@ use crate::{
 pub(super) type Key = (Name, IpAddr);
 
 /// Its state.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Member {
     pub(super) state: MemberState,
     pub(super) reason: String,
@@ -32,7 +32,11 @@ pub(super) struct Member {
     /// Whether it has had connections, as far as is known: who never passed has none to keep.
     has_served: bool,
     /// Whether the operator wants no new connections there.
-    pub(super) drained: bool,
+    drained: bool,
+    /// What it says of itself, as far as its checks hear it.
+    pub(super) said: Said,
+    /// What its utilisation makes its share; `None`: nobody of its group has said one.
+    pub(super) balance: Option<f64>,
     /// What the packet path was told of its being a last resort.
     pub(super) last_resort: Option<bool>,
     /// When it came up, if this daemon saw it.
@@ -59,6 +63,10 @@ pub(super) enum Judge {
 pub(super) struct Members {
     members: BTreeMap<Key, Member>,
     pools: HashMap<IpAddr, Vec<Name>>,
+    /// Pools some of whose backends say something of themselves, or whose shares still show it.
+    pub(super) saying: BTreeSet<Name>,
+    /// When shares were last made to follow utilisation.
+    pub(super) balanced_at: Option<Instant>,
 }
 
 impl Members {
@@ -83,7 +91,9 @@ impl Members {
         path: &impl PacketPath,
         now: SystemTime,
     ) -> Vec<Key> {
-        let mut former = mem::take(self).members;
+        let former = mem::take(self);
+        self.balanced_at = former.balanced_at;
+        let mut former = former.members;
         let mut changed = Vec::new();
         for (name, pool) in &configuration.pools {
             for (address, backend) in &pool.backends {
@@ -98,6 +108,9 @@ impl Members {
                 member.settle(now);
                 if before.as_ref() != Some(&member) {
                     changed.push(key.clone());
+                }
+                if !member.said.is_nothing() || member.balance.is_some() {
+                    self.saying.insert(name.clone());
                 }
                 self.members.insert(key, member);
                 self.pools.entry(*address).or_default().push(name.clone());
@@ -128,6 +141,9 @@ impl Members {
         let member = self.members.get_mut(&key).filter(|member| member.judge == Judge::Checks)?;
         member.judged = true;
         member.hear(change);
+        if !member.said.is_nothing() && !self.saying.contains(&change.pool) {
+            self.saying.insert(change.pool.clone());
+        }
         member.settle(now).then_some(member.state)
     }
 }
@@ -158,6 +174,8 @@ impl Member {
             known: (MemberState::Dead, String::new()),
             has_served: false,
             drained: false,
+            said: Said::default(),
+            balance: None,
             last_resort: None,
             up_since: None,
             ramp: None,
@@ -179,6 +197,7 @@ impl Member {
     /// Takes what its checks say. Where the host lives its connections stay, if it can have any.
     fn hear(&mut self, change: &HealthChange) {
         let reason = change.reason.clone();
+        self.said = change.said.clone();
         self.has_served |= change.health == Health::Passing;
         self.known = match change.health {
             Health::Passing => (MemberState::Up, reason),
@@ -195,6 +214,7 @@ impl Member {
             return;
         }
         self.judge = judge;
+        self.said = Said::default();
         self.judged = judge != Judge::Checks;
         let (state, reason) = match judge {
             Judge::Operator => (MemberState::Dead, "disabled"),
@@ -206,12 +226,19 @@ impl Member {
         self.known = (state, reason.into());
     }
 
+    /// Whether the operator, or it itself, wants no new connections there.
+    pub(super) fn is_drained(&self) -> bool {
+        self.drained || self.said.drain.is_some()
+    }
+
     /// Makes the state what follows from what is known; whether that is news.
     fn settle(&mut self, now: SystemTime) -> bool {
-        let (state, reason) = match &self.known {
-            (MemberState::Up, _) if self.drained => (MemberState::Unfit, "drained"),
-            (state, reason) => (*state, reason.as_str()),
+        let (state, reason) = match (&self.known, &self.said.drain) {
+            ((MemberState::Up, _), _) if self.drained => (MemberState::Unfit, "drained".into()),
+            ((MemberState::Up, _), Some(why)) => (MemberState::Unfit, format!("drained: {why}")),
+            ((state, reason), _) => (*state, reason.clone()),
         };
+        let reason = reason.as_str();
         let news = self.state != state || self.reason != reason;
         if self.state != state {
             self.since = now;

@@ -22,7 +22,8 @@ impl Members {
         let panics = self.panics(name, pool);
         for (address, backend) in &pool.backends {
             let Some(member) = self.get_mut(&(name.clone(), *address)) else { continue };
-            let eligible = member.judge == Judge::Checks && !member.drained && backend.weight > 0;
+            let eligible =
+                member.judge == Judge::Checks && !member.is_drained() && backend.weight > 0;
             let last_resort = panics && eligible && member.state != MemberState::Up;
             let open = last_resort && !member.judged;
             if !open
@@ -40,7 +41,7 @@ impl Members {
         let key = |address| -> Key { (name.clone(), address) };
         let (mut all, mut healthy) = (0_u64, 0_u64);
         for member in active.filter_map(|(address, _)| self.get(&key(*address))) {
-            if member.judge != Judge::Operator && !member.drained {
+            if member.judge != Judge::Operator && !member.is_drained() {
                 all += 1;
                 healthy += u64::from(member.state == MemberState::Up);
             }

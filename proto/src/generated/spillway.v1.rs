@@ -71,7 +71,7 @@ pub struct HealthCheck {
     #[prost(message, optional, tag = "13")]
     pub fast_interval: ::core::option::Option<::prost_types::Duration>,
     /// What is asked. Must be set.
-    #[prost(oneof = "health_check::Probe", tags = "2, 3, 10, 11")]
+    #[prost(oneof = "health_check::Probe", tags = "2, 3, 10, 11, 14")]
     pub probe: ::core::option::Option<health_check::Probe>,
 }
 /// Nested message and enum types in `HealthCheck`.
@@ -91,6 +91,9 @@ pub mod health_check {
         /// A datagram is sent and an answer awaited.
         #[prost(message, tag = "11")]
         Udp(super::UdpProbe),
+        /// A connection is opened, and one line read of what the backend says of itself.
+        #[prost(message, tag = "14")]
+        Agent(super::AgentProbe),
     }
 }
 /// A TCP connect.
@@ -137,6 +140,25 @@ pub struct HttpProbe {
     /// body is not looked at.
     #[prost(string, tag = "6")]
     pub body_contains: ::prost::alloc::string::String,
+    /// Name of a header of the answer in which the backend says how it is, in the words of AgentProbe, as
+    /// in "endpoint-load-metrics": a token of RFC 9110, at most 64 bytes. The status decides health as
+    /// ever. Unset: none is read.
+    #[prost(string, tag = "7")]
+    pub agent_header: ::prost::alloc::string::String,
+}
+/// One line of what a backend says of itself, up to its line feed or the end of the connection, at most
+/// 1024 bytes: words of HAProxy's agent protocol, separated by blanks or commas, upper or lower case.
+/// "up" or "ready"; "drain" or "maint": no new connections; "down", "failed" or "stopped": the check has
+/// failed; "75%": its share of its weight. "#" begins a reason up to the end of the line. Also metrics of
+/// ORCA as text, "cpu_utilization=0.62" and "application_utilization=0.8": new connections are spread so
+/// that utilisation becomes even in its region. What a line leaves out stands as it was said before. A
+/// line that cannot be had or read fails nothing; after as many in a row as fall says, all that was said
+/// is forgotten.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AgentProbe {
+    /// What is sent when the connection is made, at most 1024 bytes. Unset: nothing.
+    #[prost(bytes = "vec", tag = "1")]
+    pub send: ::prost::alloc::vec::Vec<u8>,
 }
 /// A call of grpc.health.v1.Health/Check, over TLS or in the clear; the answer SERVING within the
 /// timeout is a success.

@@ -26,7 +26,7 @@ use crate::{
     audit::Audit,
     command::Commands,
     document::Document,
-    health::{Health, HealthChange, Target},
+    health::{Health, HealthChange, Said, Target},
     memory::Budget,
     model::Name,
     net::NextHopChange,
@@ -118,7 +118,8 @@ impl Daemon {
             true => (Health::Passing, "all checks pass".into()),
             false => (Health::Silent, "check tcp: timed out".into()),
         };
-        let change = HealthChange { pool, address, health, reason, first: false };
+        let said = Said::default();
+        let change = HealthChange { pool, address, health, reason, first: false, said };
         self.health.send(change).await.unwrap();
     }
 }

@@ -11,6 +11,9 @@ pub(in crate::diff) fn health_check(old: &HealthCheck, new: &HealthCheck) -> Vec
         (Probe::Http(old), Probe::Http(new)) => http(&mut fields, old, new),
         (Probe::Grpc(old), Probe::Grpc(new)) => grpc(&mut fields, old, new),
         (Probe::Udp(old), Probe::Udp(new)) => udp(&mut fields, old, new),
+        (Probe::Agent(old), Probe::Agent(new)) => {
+            bytes(&mut fields, "agent.send", &old.send, &new.send)
+        }
         _ => {}
     }
     match (&old.tls, &new.tls) {
@@ -35,6 +38,8 @@ fn http(fields: &mut Fields, old: &HttpProbe, new: &HttpProbe) {
     fields.compare("http.status_max", old.status_max, new.status_max);
     let body = (old.body_contains.as_ref().map(Shown), new.body_contains.as_ref().map(Shown));
     fields.compare("http.body_contains", Optional(body.0), Optional(body.1));
+    let header = (old.agent_header.as_ref(), new.agent_header.as_ref());
+    fields.compare("http.agent_header", Optional(header.0), Optional(header.1));
 }
 
 fn grpc(fields: &mut Fields, old: &GrpcProbe, new: &GrpcProbe) {
@@ -44,13 +49,14 @@ fn grpc(fields: &mut Fields, old: &GrpcProbe, new: &GrpcProbe) {
 }
 
 fn udp(fields: &mut Fields, old: &UdpProbe, new: &UdpProbe) {
-    let mut compare = |field, old: &[u8], new: &[u8]| {
-        let spell = |bytes: &[u8]| format!("{:?}", Bytes(bytes.to_vec()).to_string());
-        fields.compare(field, spell(old), spell(new));
-    };
-    compare("udp.request", &old.request, &new.request);
-    compare("udp.answer_prefix", &old.answer_prefix, &new.answer_prefix);
-    compare("udp.answer_contains", &old.answer_contains, &new.answer_contains);
+    bytes(fields, "udp.request", &old.request, &new.request);
+    bytes(fields, "udp.answer_prefix", &old.answer_prefix, &new.answer_prefix);
+    bytes(fields, "udp.answer_contains", &old.answer_contains, &new.answer_contains);
+}
+
+fn bytes(fields: &mut Fields, field: &'static str, old: &[u8], new: &[u8]) {
+    let spell = |bytes: &[u8]| format!("{:?}", Bytes(bytes.to_vec()).to_string());
+    fields.compare(field, spell(old), spell(new));
 }
 
 fn tls(fields: &mut Fields, old: &TlsProbe, new: &TlsProbe) {
@@ -71,6 +77,7 @@ fn probe(probe: &Probe) -> &'static str {
         Probe::Http(_) => "http",
         Probe::Grpc(_) => "grpc",
         Probe::Udp(_) => "udp",
+        Probe::Agent(_) => "agent",
     }
 }
 

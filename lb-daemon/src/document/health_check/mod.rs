@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::duration;
 pub use bytes::Bytes;
 use probe::TcpProbe;
-pub use probe::{GrpcProbe, HttpProbe, Probe, TlsProbe, UdpProbe};
+pub use probe::{AgentProbe, GrpcProbe, HttpProbe, Probe, TlsProbe, UdpProbe};
 
 /// `[[health_check]]`: how a backend's health is asked for, with one of `tcp = {}`, `http = { … }`,
-/// `grpc = { … }` and `udp = { … }`.
+/// `grpc = { … }`, `udp = { … }` and `agent = { … }`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Fields", into = "Fields")]
 pub struct HealthCheck {
@@ -64,6 +64,8 @@ struct Fields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     udp: Option<UdpProbe>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    agent: Option<AgentProbe>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     tls: Option<TlsProbe>,
 }
 
@@ -76,12 +78,14 @@ impl TryFrom<Fields> for HealthCheck {
             fields.http.map(Probe::Http),
             fields.grpc.map(Probe::Grpc),
             fields.udp.map(Probe::Udp),
+            fields.agent.map(Probe::Agent),
         ];
         let mut probes = probes.into_iter().flatten();
         let (Some(probe), None) = (probes.next(), probes.next()) else {
             let name = fields.name;
             return Err(format!(
-                "health check {name:?}: give one of tcp = {{}}, http = {{}}, grpc = {{}} and udp = {{}}"
+                "health check {name:?}: give one of tcp = {{}}, http = {{}}, grpc = {{}}, udp = {{}} \
+                 and agent = {{}}"
             ));
         };
         Ok(Self {
@@ -114,6 +118,7 @@ impl From<HealthCheck> for Fields {
             http: None,
             grpc: None,
             udp: None,
+            agent: None,
             tls: check.tls,
         };
         match check.probe {
@@ -121,6 +126,7 @@ impl From<HealthCheck> for Fields {
             Probe::Http(http) => fields.http = Some(http),
             Probe::Grpc(grpc) => fields.grpc = Some(grpc),
             Probe::Udp(udp) => fields.udp = Some(udp),
+            Probe::Agent(agent) => fields.agent = Some(agent),
         }
         fields
     }

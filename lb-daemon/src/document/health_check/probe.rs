@@ -15,6 +15,8 @@ pub enum Probe {
     Grpc(GrpcProbe),
     /// `udp = { … }`: a datagram and its answer.
     Udp(UdpProbe),
+    /// `agent = { … }`: a line of what the backend says of itself.
+    Agent(AgentProbe),
 }
 
 /// `tcp = {}`
@@ -44,6 +46,9 @@ pub struct HttpProbe {
     /// What the body must have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_contains: Option<String>,
+    /// Header in which the backend says how it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_header: Option<String>,
 }
 
 /// `grpc = { service = "shop.Cart" }`
@@ -71,6 +76,15 @@ pub struct UdpProbe {
     /// What the answer must have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_contains: Option<Bytes>,
+}
+
+/// `agent = { send = "status\n" }`
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentProbe {
+    /// What is sent first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send: Option<Bytes>,
 }
 
 /// `tls = { server_name = "shop.example", verify = true }`

@@ -49,16 +49,20 @@ fn lines(changes: Vec<HealthChange>) -> Vec<String> {
     changes.into_iter().map(line).collect()
 }
 
+fn judgement(health: Health, why: &str) -> Judgement {
+    Judgement { health, why: why.to_owned(), silent: false, said: Said::default() }
+}
+
 fn passes() -> Judgement {
-    Judgement { health: Health::Passing, why: String::new() }
+    judgement(Health::Passing, "")
 }
 
 fn failed(why: &str) -> Judgement {
-    Judgement { health: Health::Failing, why: why.to_owned() }
+    judgement(Health::Failing, why)
 }
 
 fn silent() -> Judgement {
-    Judgement { health: Health::Silent, why: "silent".to_owned() }
+    judgement(Health::Silent, "silent")
 }
 
 #[test]
@@ -203,4 +207,28 @@ fn a_check_that_has_not_spoken_is_no_proof_of_death() {
         lines(board.record(&probed(1, 80), silent())),
         ["web 192.0.2.1 gone: check on-80: silent"]
     );
+}
+
+#[test]
+fn an_agent_that_nothing_comes_of_does_not_speak_against_silence() {
+    let mut board = Board::default();
+    board.configure(&[target("a", 1, &[80, 90])]);
+    let mute = Judgement { silent: true, ..passes() };
+    board.record(&probed(1, 80), silent());
+    let changes = board.record(&probed(1, 90), passes());
+    assert!(changes.is_empty(), "the host lives by it: {changes:?}");
+    let changes = board.record(&probed(1, 90), mute);
+    assert_eq!(lines(changes), ["a 192.0.2.1 gone: check on-80: silent"]);
+}
+
+#[test]
+fn what_a_backend_says_is_told_of_all_its_checks_together() {
+    let mut board = Board::default();
+    board.configure(&[target("a", 1, &[80, 90])]);
+    let said = |percent| Said { percent: Some(percent), ..Said::default() };
+    let says = |percent| Judgement { said: said(percent), ..passes() };
+    assert!(board.record(&probed(1, 80), says(50)).is_empty(), "the other has not spoken");
+    assert_eq!(board.record(&probed(1, 90), passes())[0].said, said(50));
+    assert!(board.record(&probed(1, 90), says(60)).is_empty(), "the least counts");
+    assert_eq!(board.record(&probed(1, 90), says(20))[0].said, said(20));
 }

@@ -1,5 +1,6 @@
 //! One check: one connection, one question, one result.
 
+mod agent;
 mod bounded;
 mod connection;
 mod failure;
@@ -23,7 +24,7 @@ use tokio::{
 
 pub(super) use failure::{Failure, NoConnection};
 
-use super::host::Asker;
+use super::{host::Asker, word::Word};
 use crate::model::{HealthCheck, Probe};
 use bounded::Bounded;
 use tls::Tls;
@@ -46,8 +47,26 @@ pub(super) enum Outcome {
 /// A connection whose answer is known, not yet closed.
 pub(super) struct Leftover(Box<dyn AsyncRead + Send + Unpin>);
 
-/// What a question came to, and the connection if the backend has more to say.
-type Asked = (Result<(), Failure>, Option<Leftover>);
+/// What a backend said of itself, or why that cannot be read.
+pub(super) type Heard = Result<Word, String>;
+
+/// All that came of a check.
+#[derive(Debug)]
+pub(super) struct Checked {
+    pub(super) outcome: Outcome,
+    /// What the backend said of itself; `None`: it was not asked, or nothing came.
+    pub(super) heard: Option<Heard>,
+    /// The connection if the backend has more to say.
+    pub(super) leftover: Option<Leftover>,
+}
+
+/// The same of a question.
+#[derive(Debug)]
+struct Asked {
+    answer: Result<(), Failure>,
+    heard: Option<Heard>,
+    leftover: Option<Leftover>,
+}
 
 /// Checks once, within the check's timeout; `tls` is what the check's TLS is spoken with.
 pub(super) async fn check(
@@ -55,18 +74,18 @@ pub(super) async fn check(
     check: &HealthCheck,
     asker: &Asker,
     tls: Option<&Tls>,
-) -> (Outcome, Option<Leftover>) {
+) -> Checked {
     let server = SocketAddr::new(address, check.port);
     let end = Instant::now() + check.timeout;
     if let Probe::Udp(probe) = &check.probe {
         let answer = udp::ask(server, probe, check.timeout, asker).await;
-        return (Outcome::of(answer), None);
+        return Asked::only(answer).into();
     }
     let stream = match connection::made(server, check.timeout, asker).await {
         Ok(stream) => Bounded::new(stream),
-        Err(failure) => return (Outcome::of(Err(failure)), None),
+        Err(failure) => return Asked::only(Err(failure)).into(),
     };
-    let (answer, leftover) = match tls {
+    let asked = match tls {
         None => ask(stream, server, check, end).await,
         // On the heap: ten thousand checks that are none of TLS need not have room for it.
         Some(tls) => {
@@ -74,13 +93,13 @@ pub(super) async fn check(
                 let shaken = timeout_at(end, tls.handshake(stream, server.ip())).await;
                 match shaken.unwrap_or(Err(Failure::NoHandshake(check.timeout))) {
                     Ok(stream) => ask(stream, server, check, end).await,
-                    Err(failure) => (Err(failure), None),
+                    Err(failure) => Asked::only(Err(failure)),
                 }
             })
             .await
         }
     };
-    (Outcome::of(answer), leftover)
+    asked.into()
 }
 
 /// Asks on a connection that is made.
@@ -91,19 +110,41 @@ where
     let asked = async {
         match &check.probe {
             // Over UDP there is no connection, so nobody comes here with it.
-            Probe::Tcp | Probe::Udp(_) => (Ok(()), None),
+            Probe::Tcp | Probe::Udp(_) => Asked::only(Ok(())),
             Probe::Http(probe) => {
                 let mut stream = stream;
-                let answer = http::ask(&mut stream, server, probe, check.tls.as_ref()).await;
-                (answer, Some(Leftover(Box::new(stream))))
+                let mut heard = None;
+                let tls = check.tls.as_ref();
+                let answer = http::ask(&mut stream, server, probe, tls, &mut heard).await;
+                Asked { answer, heard, leftover: Some(Leftover(Box::new(stream))) }
             }
             Probe::Grpc(probe) => {
                 let asking = grpc::ask(stream, server, probe, check.tls.as_ref());
-                (Box::pin(asking).await, None)
+                Asked::only(Box::pin(asking).await)
+            }
+            Probe::Agent(probe) => {
+                let mut stream = stream;
+                match agent::ask(&mut stream, probe).await {
+                    Ok(word) => Asked { heard: Some(Ok(word)), ..Asked::only(Ok(())) },
+                    Err(failure) => Asked::only(Err(failure)),
+                }
             }
         }
     };
-    timeout_at(end, asked).await.unwrap_or((Err(Failure::NoAnswer(check.timeout)), None))
+    let late = |_| Asked::only(Err(Failure::NoAnswer(check.timeout)));
+    timeout_at(end, asked).await.unwrap_or_else(late)
+}
+
+impl Asked {
+    fn only(answer: Result<(), Failure>) -> Self {
+        Self { answer, heard: None, leftover: None }
+    }
+}
+
+impl From<Asked> for Checked {
+    fn from(Asked { answer, heard, leftover }: Asked) -> Self {
+        Self { outcome: Outcome::of(answer), heard, leftover }
+    }
 }
 
 impl Outcome {

@@ -1,5 +1,6 @@
 //! Probers over real sockets on loopback.
 
+mod agents;
 mod answers;
 mod authority;
 mod bodies;
@@ -40,6 +41,7 @@ fn http(server: SocketAddr) -> HealthCheck {
             status_min: 200,
             status_max: 299,
             body_contains: None,
+            agent_header: None,
         }),
         tls: None,
         port: server.port(),

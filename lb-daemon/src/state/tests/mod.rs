@@ -5,6 +5,7 @@ mod homes;
 mod next_hops;
 mod panic;
 mod restart;
+mod saying;
 mod shares;
 mod stalled;
 mod watching;
@@ -26,7 +27,7 @@ use crate::{
     document::Document,
     health::{
         Health::{self, Failing, Passing, Silent},
-        HealthChange, Target,
+        HealthChange, Said, Target,
     },
     net::NextHopChange,
     watchdog::{Heartbeat, Watchdog},
@@ -104,9 +105,18 @@ impl Daemon {
     /// Says what a check says, and waits until it is taken in.
     async fn judge(&self, pool: &str, address: &str, health: Health, reason: &str) {
         let (pool, address, reason) = (name(pool), ip(address), reason.into());
-        let change = HealthChange { pool, address, health, reason, first: false };
+        let said = Said::default();
+        let change = HealthChange { pool, address, health, reason, first: false, said };
         self.running.health.send(change).await.unwrap();
         // News is taken in before any command.
+        self.running.commands.export().await.unwrap();
+    }
+
+    /// Says that its checks pass and what a backend says of itself, and waits until it is taken in.
+    async fn say(&self, pool: &str, address: &str, said: Said) {
+        let (pool, address, reason) = (name(pool), ip(address), "all checks pass".into());
+        let change = HealthChange { pool, address, health: Passing, reason, first: false, said };
+        self.running.health.send(change).await.unwrap();
         self.running.commands.export().await.unwrap();
     }
 

@@ -6,7 +6,7 @@ use spillway_proto::v1::{self, health_check::Probe};
 
 use super::{
     duration,
-    probe::{GrpcFields, HttpFields, TlsFields, UdpFields},
+    probe::{AgentFields, GrpcFields, HttpFields, TlsFields, UdpFields},
 };
 use crate::{
     exit::Exit,
@@ -33,6 +33,8 @@ pub(crate) struct HealthFields {
     grpc: GrpcFields,
     #[command(flatten)]
     udp: UdpFields,
+    #[command(flatten)]
+    agent: AgentFields,
     #[command(flatten)]
     tls: TlsFields,
     /// From the start of one check to the start of the next [left out: 1s]
@@ -77,7 +79,7 @@ impl Fields<v1::HealthCheck> for HealthFields {
 }
 
 impl HealthFields {
-    /// What is asked, which is one of four.
+    /// What is asked, which is one of five.
     fn probe(&self, edit: &mut Edit<v1::HealthCheck>) -> Result<(), Failure> {
         let before = edit.paths.len();
         edit.set("tcp", self.tcp.then_some(&()), |check, ()| {
@@ -86,6 +88,7 @@ impl HealthFields {
         self.http.write(edit);
         self.grpc.write(edit);
         self.udp.write(edit);
+        self.agent.write(edit);
         let kind = |path: &String| path.split('.').next().unwrap_or_default().to_owned();
         let mut kinds: Vec<_> = edit.paths[before..].iter().map(kind).collect();
         kinds.dedup();
@@ -96,7 +99,8 @@ impl HealthFields {
                 format!("health check: asks for one thing, not for {}", kinds.join(" and ")),
             )
             .hint(
-                "give the flags of one of tcp, http, grpc and udp; a pool may have several checks",
+                "give the flags of one of tcp, http, grpc, udp and agent; a pool may have several \
+                 checks",
             )),
         }
     }
@@ -104,7 +108,7 @@ impl HealthFields {
 
 /// What is asked, in a word or two: `tcp`, `http /healthz`, `grpc over tls`.
 fn probe(check: &Value) -> String {
-    for kind in ["http", "grpc", "udp", "tcp"] {
+    for kind in ["http", "grpc", "udp", "agent", "tcp"] {
         let probe = &check[kind];
         if probe.is_object() {
             let path = probe["path"].as_str().map(|path| format!(" {path}"));

@@ -23,6 +23,7 @@ macro_rules! made {
 made!(http, Http, HttpProbe);
 made!(grpc, Grpc, GrpcProbe);
 made!(udp, Udp, UdpProbe);
+made!(agent, Agent, AgentProbe);
 
 /// Fields of an HTTP check.
 #[derive(Args, Debug)]
@@ -49,6 +50,9 @@ pub(super) struct HttpFields {
     /// Text that the body must have [left out: it is not looked at]
     #[arg(long, value_name = "TEXT", group = "fields")]
     http_body_contains: Option<String>,
+    /// Header in which the backend says how it is [left out: none is read]
+    #[arg(long, value_name = "NAME", group = "fields")]
+    http_agent_header: Option<String>,
 }
 
 /// Fields of a gRPC check.
@@ -82,6 +86,18 @@ pub(super) struct UdpFields {
     /// What the answer must have
     #[arg(long, value_name = "BYTES", value_parser = bytes, group = "fields")]
     udp_answer_contains: Option<Bytes>,
+}
+
+/// Fields of an agent check.
+#[derive(Args, Debug)]
+#[group(skip)]
+pub(super) struct AgentFields {
+    /// A line is read of what the backend says of itself; its option implies it
+    #[arg(long, group = "fields")]
+    agent: bool,
+    /// What is sent first, a text or hex:0001 [left out: nothing]
+    #[arg(long, value_name = "BYTES", value_parser = bytes, group = "fields")]
+    agent_send: Option<Bytes>,
 }
 
 /// Fields of the TLS below a check.
@@ -119,6 +135,8 @@ impl HttpFields {
         edit.set("http.status_max", max, |c, v| http(c, |h| h.status_max = v));
         let text = self.http_body_contains.as_ref();
         edit.set("http.body_contains", text, |c, v| http(c, |h| h.body_contains = v));
+        let header = self.http_agent_header.as_ref();
+        edit.set("http.agent_header", header, |c, v| http(c, |h| h.agent_header = v));
     }
 }
 
@@ -139,6 +157,13 @@ impl UdpFields {
         edit.set("udp.answer_prefix", prefix, |c, v| udp(c, |u| u.answer_prefix = v.0));
         let part = self.udp_answer_contains.as_ref();
         edit.set("udp.answer_contains", part, |c, v| udp(c, |u| u.answer_contains = v.0));
+    }
+}
+
+impl AgentFields {
+    pub(super) fn write(&self, edit: &mut Check) {
+        edit.set("agent", self.agent.then_some(&()), |c, ()| agent(c, |_| {}));
+        edit.set("agent.send", self.agent_send.as_ref(), |c, v| agent(c, |a| a.send = v.0));
     }
 }
 

@@ -100,6 +100,14 @@ fn a_check_asks_for_one_thing() {
     );
     assert_eq!(edit.object.tls.unwrap().verify, Some(false));
     assert_eq!(edit.paths, ["udp.request", "udp.answer_prefix", "tls.verify"]);
+    let edit = of::<v1::HealthCheck>(&["--agent-send", "status", "--port", "9707"], None).unwrap();
+    let agent = v1::AgentProbe { send: b"status".to_vec() };
+    assert_eq!(edit.object.probe, Some(Probe::Agent(agent)));
+    assert_eq!(edit.paths, ["port", "agent.send"]);
+    let both = of::<v1::HealthCheck>(&["--agent", "--udp"], None).unwrap_err();
+    assert!(both.starts_with("error: health check: asks for one thing, not for udp and agent\n"));
+    let edit = of::<v1::HealthCheck>(&["--http-agent-header", "x-load"], None).unwrap();
+    assert_eq!(edit.paths, ["http.agent_header"]);
 }
 
 #[test]

@@ -3,7 +3,9 @@ use std::num::NonZeroU32;
 use spillway_proto::v1;
 
 use super::{UnknownValue, duration, number, saturating_duration, text};
-use crate::document::{Bytes, GrpcProbe, HealthCheck, HttpProbe, Probe, TlsProbe, UdpProbe};
+use crate::document::{
+    AgentProbe, Bytes, GrpcProbe, HealthCheck, HttpProbe, Probe, TlsProbe, UdpProbe,
+};
 
 impl From<HealthCheck> for v1::HealthCheck {
     fn from(check: HealthCheck) -> Self {
@@ -55,6 +57,7 @@ impl From<Probe> for v1::health_check::Probe {
                 status_min: number(http.status_min),
                 status_max: number(http.status_max),
                 body_contains: http.body_contains.unwrap_or_default(),
+                agent_header: http.agent_header.unwrap_or_default(),
             }),
             Probe::Grpc(grpc) => Self::Grpc(v1::GrpcProbe {
                 service: grpc.service.unwrap_or_default(),
@@ -65,6 +68,9 @@ impl From<Probe> for v1::health_check::Probe {
                 answer_prefix: udp.answer_prefix.unwrap_or_default().0,
                 answer_contains: udp.answer_contains.unwrap_or_default().0,
             }),
+            Probe::Agent(agent) => {
+                Self::Agent(v1::AgentProbe { send: agent.send.unwrap_or_default().0 })
+            }
         }
     }
 }
@@ -80,6 +86,7 @@ impl From<v1::health_check::Probe> for Probe {
                 status_min: NonZeroU32::new(http.status_min),
                 status_max: NonZeroU32::new(http.status_max),
                 body_contains: text(http.body_contains),
+                agent_header: text(http.agent_header),
             }),
             v1::health_check::Probe::Grpc(grpc) => Self::Grpc(GrpcProbe {
                 service: text(grpc.service),
@@ -90,6 +97,9 @@ impl From<v1::health_check::Probe> for Probe {
                 answer_prefix: bytes(udp.answer_prefix),
                 answer_contains: bytes(udp.answer_contains),
             }),
+            v1::health_check::Probe::Agent(agent) => {
+                Self::Agent(AgentProbe { send: bytes(agent.send) })
+            }
         }
     }
 }

@@ -28,6 +28,7 @@ fn probe(probe: &Probe) -> v1::health_check::Probe {
             status_min: http.status_min.into(),
             status_max: http.status_max.into(),
             body_contains: http.body_contains.clone().unwrap_or_default(),
+            agent_header: http.agent_header.clone().unwrap_or_default(),
         }),
         Probe::Grpc(grpc) => v1::health_check::Probe::Grpc(v1::GrpcProbe {
             service: grpc.service.clone(),
@@ -38,6 +39,9 @@ fn probe(probe: &Probe) -> v1::health_check::Probe {
             answer_prefix: udp.answer_prefix.clone(),
             answer_contains: udp.answer_contains.clone(),
         }),
+        Probe::Agent(agent) => {
+            v1::health_check::Probe::Agent(v1::AgentProbe { send: agent.send.clone() })
+        }
     }
 }
 

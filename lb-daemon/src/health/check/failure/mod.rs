@@ -10,7 +10,7 @@ use super::{
 };
 pub(super) use serving::ServingStatus;
 
-use crate::health::{Health, host::Sign};
+use crate::health::{Health, host::Sign, word::Unreadable};
 
 /// Why a check failed.
 #[derive(Debug)]
@@ -60,6 +60,8 @@ pub(in crate::health) enum Failure {
     Prefix(Vec<u8>),
     /// The datagram does not have this.
     AnswerLacks(Vec<u8>),
+    /// The line is none of an agent.
+    Line(Unreadable),
 }
 
 /// What came instead of a connection.
@@ -94,6 +96,12 @@ impl Failure {
 /// What a layer above the connection wrapped.
 fn inner<E: std::error::Error + 'static>(error: &io::Error) -> Option<&E> {
     error.get_ref().and_then(|inner| inner.downcast_ref())
+}
+
+impl From<Unreadable> for Failure {
+    fn from(why: Unreadable) -> Self {
+        Self::Line(why)
+    }
 }
 
 impl From<io::Error> for Failure {
@@ -167,6 +175,7 @@ impl fmt::Display for Failure {
             Self::Prefix(prefix) => {
                 write!(f, "the answer does not begin with {:?}", words::bytes(prefix))
             }
+            Self::Line(why) => why.fmt(f),
             Self::AnswerLacks(bytes) => {
                 write!(
                     f,

@@ -31,6 +31,19 @@ pub(super) enum Chunk {
     Last,
 }
 
+/// Names and values of a head; its first line has no colon that matters.
+fn headers(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    head.split(|byte| *byte == b'\n').filter_map(|line| {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        Some((&line[..colon], line[colon + 1..].trim_ascii()))
+    })
+}
+
+/// What the headers of that name say, in their order.
+pub(super) fn values<'h>(head: &'h [u8], name: &[u8]) -> impl Iterator<Item = &'h [u8]> {
+    headers(head).filter(move |(each, _)| each.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+}
+
 impl Framing {
     /// That of the response to `method` with this status and head.
     pub(super) fn of(method: &str, status: u16, head: &[u8]) -> Self {
@@ -38,9 +51,7 @@ impl Framing {
             return Self::Length(0);
         }
         let mut length = None;
-        for line in head.split(|byte| *byte == b'\n') {
-            let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
-            let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
+        for (name, value) in headers(head) {
             if name.eq_ignore_ascii_case(b"transfer-encoding")
                 && value.to_ascii_lowercase().ends_with(b"chunked")
             {

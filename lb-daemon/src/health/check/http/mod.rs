@@ -9,8 +9,11 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use self::{framing::Framing, response::Response};
-use super::Failure;
-use crate::model::{HttpProbe, TlsProbe};
+use super::{Failure, Heard};
+use crate::{
+    health::word::Word,
+    model::{HttpProbe, TlsProbe},
+};
 
 pub(super) use body::MOST as BODY_MOST;
 
@@ -18,12 +21,13 @@ pub(super) use body::MOST as BODY_MOST;
 const READ: usize = 1024;
 
 /// Sends the request and reads the answer's head, and its body where that is asked for, each no
-/// further than a bound.
+/// further than a bound. What the head says of the backend is `heard`, whatever its status.
 pub(super) async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
     server: SocketAddr,
     probe: &HttpProbe,
     tls: Option<&TlsProbe>,
+    heard: &mut Option<Heard>,
 ) -> Result<(), Failure> {
     stream.write_all(request(server, probe, tls).as_bytes()).await?;
     stream.flush().await?;
@@ -38,6 +42,7 @@ pub(super) async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
             break status;
         }
     };
+    *heard = probe.agent_header.as_deref().map(|name| word_in(response.head(), name));
     let (min, max) = (probe.status_min, probe.status_max);
     if !(min..=max).contains(&status) {
         return Err(Failure::Status { status, min, max });
@@ -45,6 +50,13 @@ pub(super) async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
     let Some(text) = &probe.body_contains else { return Ok(()) };
     let framing = Framing::of(&probe.method, status, response.head());
     body::contains(stream, framing, response.rest(), text).await
+}
+
+/// What the first header of that name says.
+fn word_in(head: &[u8], name: &str) -> Heard {
+    let value = framing::values(head, name.as_bytes()).next();
+    let value = value.ok_or_else(|| format!("the answer has no header {name}"))?;
+    Word::parse(value).map_err(|why| format!("header {name}: {why}"))
 }
 
 /// The request, RFC 9112.
@@ -74,6 +86,7 @@ mod tests {
             status_min: 200,
             status_max: 299,
             body_contains: None,
+            agent_header: None,
         }
     }
 

@@ -36,7 +36,7 @@ impl Tls {
     pub(in crate::health) fn of(check: &HealthCheck, shared: &Shared) -> Option<Self> {
         let tls = check.tls.as_ref()?;
         let (protocol, host) = match &check.probe {
-            Probe::Tcp | Probe::Udp(_) => (Protocol::None, None),
+            Probe::Tcp | Probe::Udp(_) | Probe::Agent(_) => (Protocol::None, None),
             Probe::Http(http) => (Protocol::Http1, http.host.as_deref()),
             Probe::Grpc(grpc) => (Protocol::Http2, grpc.authority.as_deref()),
         };

@@ -5,6 +5,7 @@ use super::{
         super::invalid::{Invalid, Place, Quoted},
         number,
     },
+    agent,
     plain::{at_most, plain},
 };
 use crate::model::HttpProbe;
@@ -46,6 +47,7 @@ pub(super) fn probe(at: &Place, message: &v1::HttpProbe) -> Result<HttpProbe, In
         status_min,
         status_max,
         body_contains: Some(text.clone()).filter(|text| !text.is_empty()),
+        agent_header: agent::header(at, &message.agent_header)?,
     })
 }
 

@@ -1,3 +1,4 @@
+mod agent;
 mod grpc;
 mod http;
 mod plain;
@@ -23,11 +24,12 @@ const SECOND: Duration = Duration::from_secs(1);
 /// A check with its defaults.
 pub(super) fn health_check(at: &Place, message: &v1::HealthCheck) -> Result<HealthCheck, Invalid> {
     let probe = match &message.probe {
-        None => return Err(at.wrong("probe", "must be set; give tcp, http, grpc or udp")),
+        None => return Err(at.wrong("probe", "must be set; give tcp, http, grpc, udp or agent")),
         Some(v1::health_check::Probe::Tcp(v1::TcpProbe {})) => Probe::Tcp,
         Some(v1::health_check::Probe::Http(http)) => Probe::Http(http::probe(at, http)?),
         Some(v1::health_check::Probe::Grpc(grpc)) => Probe::Grpc(grpc::probe(at, grpc)?),
         Some(v1::health_check::Probe::Udp(udp)) => Probe::Udp(udp::probe(at, udp)?),
+        Some(v1::health_check::Probe::Agent(agent)) => Probe::Agent(agent::probe(at, agent)?),
     };
     let tls = match (&message.tls, &probe) {
         (None, _) => None,

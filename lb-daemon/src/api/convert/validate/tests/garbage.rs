@@ -119,9 +119,17 @@ fn probe() -> impl Strategy<Value = Option<v1::health_check::Probe>> {
     use v1::health_check::Probe;
     let text = || prop_oneof![Just(String::new()), "[/A-Z]{1,4}", any::<String>()];
     let bytes = || prop::collection::vec(any::<u8>(), 0..4);
-    let http = (text(), text(), text(), text(), 0u32..700, 0u32..700).prop_map(
-        |(method, path, host, body_contains, status_min, status_max)| {
-            Probe::Http(v1::HttpProbe { path, host, status_min, status_max, method, body_contains })
+    let http = (text(), text(), text(), (text(), text()), 0u32..700, 0u32..700).prop_map(
+        |(method, path, host, (body_contains, agent_header), status_min, status_max)| {
+            Probe::Http(v1::HttpProbe {
+                path,
+                host,
+                status_min,
+                status_max,
+                method,
+                body_contains,
+                agent_header,
+            })
         },
     );
     let grpc = (text(), text())
@@ -129,5 +137,7 @@ fn probe() -> impl Strategy<Value = Option<v1::health_check::Probe>> {
     let udp = (bytes(), bytes(), bytes()).prop_map(|(request, answer_prefix, answer_contains)| {
         Probe::Udp(v1::UdpProbe { request, answer_prefix, answer_contains })
     });
-    prop::option::weighted(0.9, prop_oneof![Just(Probe::Tcp(v1::TcpProbe {})), http, grpc, udp])
+    let agent = bytes().prop_map(|send| Probe::Agent(v1::AgentProbe { send }));
+    let tcp = Just(Probe::Tcp(v1::TcpProbe {}));
+    prop::option::weighted(0.9, prop_oneof![tcp, http, grpc, udp, agent])
 }

@@ -28,6 +28,15 @@ fn udp(message: &mut v1::Configuration) -> &mut v1::UdpProbe {
     }
 }
 
+/// Makes the first check one that asks an agent.
+fn agent(message: &mut v1::Configuration) -> &mut v1::AgentProbe {
+    let probe = &mut message.health_checks[0].probe;
+    match probe.insert(v1::health_check::Probe::Agent(v1::AgentProbe::default())) {
+        v1::health_check::Probe::Agent(agent) => agent,
+        _ => unreachable!("it was just made one"),
+    }
+}
+
 /// Gives the first check TLS.
 fn tls(message: &mut v1::Configuration) -> &mut v1::TlsProbe {
     message.health_checks[0].tls.get_or_insert_default()
@@ -102,7 +111,7 @@ pub(super) const MISTAKES: &[(Mistake, &str, &str)] = &[
     ),
     (
         |m| m.health_checks[0].probe = None,
-        r#"health_checks[0] "http": probe: must be set; give tcp, http, grpc or udp"#,
+        r#"health_checks[0] "http": probe: must be set; give tcp, http, grpc, udp or agent"#,
         "health_checks[0].probe",
     ),
     (
@@ -224,6 +233,21 @@ pub(super) const MISTAKES: &[(Mistake, &str, &str)] = &[
         |m| http(m).body_contains = "x".repeat(1025),
         r#"health_checks[0] "http": http.body_contains: has 1025 bytes; at most 1024 are allowed"#,
         "health_checks[0].http.body_contains",
+    ),
+    (
+        |m| http(m).agent_header = "x-load: y".into(),
+        r#"health_checks[0] "http": http.agent_header: "x-load: y" is no name of a header"#,
+        "health_checks[0].http.agent_header",
+    ),
+    (
+        |m| http(m).agent_header = "x".repeat(65),
+        r#"health_checks[0] "http": http.agent_header: has 65 bytes; at most 64 are allowed"#,
+        "health_checks[0].http.agent_header",
+    ),
+    (
+        |m| agent(m).send = vec![0; 1025],
+        r#"health_checks[0] "http": agent.send: has 1025 bytes; at most 1024 are allowed"#,
+        "health_checks[0].agent.send",
     ),
     (
         |m| (http(m).method, http(m).body_contains) = ("HEAD".into(), "x".into()),

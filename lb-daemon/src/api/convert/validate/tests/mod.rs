@@ -126,6 +126,7 @@ fn defaults_are_those_of_the_comments() {
             status_min: 200,
             status_max: 299,
             body_contains: None,
+            agent_header: None,
         }),
         tls: None,
         port: 8080,

@@ -1,0 +1,113 @@
+//! What a probe makes of what came of its checks.
+
+use super::{
+    Health,
+    board::Judgement,
+    check::{Failure, Heard},
+    streak::Streak,
+    word::{Said, Standing},
+};
+use crate::model::{HealthCheck, Probe};
+
+/// Who is asked what it says of itself, and whether that decides.
+#[derive(Debug)]
+enum Listening {
+    /// Nobody.
+    No,
+    /// A header beside the status, which decides.
+    Header(Standing),
+    /// An agent: only what it says counts, and not whether it is there.
+    Agent(Standing),
+}
+
+/// What a probe has said, and what becomes of it.
+#[derive(Debug)]
+pub(super) struct Hearing {
+    streak: Streak,
+    listening: Listening,
+    last: Option<Judgement>,
+}
+
+impl Hearing {
+    pub(super) fn new(check: &HealthCheck) -> Self {
+        let standing = || Standing::new(check.fall);
+        let listening = match &check.probe {
+            Probe::Agent(_) => Listening::Agent(standing()),
+            Probe::Http(http) if http.agent_header.is_some() => Listening::Header(standing()),
+            _ => Listening::No,
+        };
+        Self { streak: Streak::new(check.rise, check.fall), listening, last: None }
+    }
+
+    /// Whether a row has begun that would change what the probe says.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        let standing = match &self.listening {
+            Listening::Agent(standing) => standing.is_in_doubt(),
+            // Its row is the status's own, or a header that is not there.
+            Listening::Header(_) | Listening::No => false,
+        };
+        standing || self.streak.is_in_doubt()
+    }
+
+    /// Takes what came of a check; what is to be said now, if it is news: another health, or while that
+    /// is bad another reason for it, or another word of the backend.
+    pub(super) fn after(
+        &mut self,
+        answer: Result<(), Failure>,
+        heard: Option<Heard>,
+    ) -> Option<Judgement> {
+        let (result, why) = match &answer {
+            Ok(()) => (Health::Passing, String::new()),
+            Err(failure) => (failure.health(), failure.to_string()),
+        };
+        let (result, why) = match &mut self.listening {
+            Listening::No => (result, why),
+            Listening::Header(standing) => {
+                standing.take(heard, &why, false);
+                (result, why)
+            }
+            Listening::Agent(standing) => {
+                standing.take(heard, &why, result == Health::Silent);
+                match standing.down() {
+                    Some(down) => (Health::Failing, format!("the backend says {down}")),
+                    None => (Health::Passing, String::new()),
+                }
+            }
+        };
+        self.news(result, why)
+    }
+
+    fn news(&mut self, result: Health, why: String) -> Option<Judgement> {
+        let failed = result != Health::Passing;
+        let (said, silent) = match &self.listening {
+            Listening::No => (Said::default(), false),
+            Listening::Header(standing) => (standing.said(), false),
+            Listening::Agent(standing) => (standing.said(), standing.is_silent()),
+        };
+        let changed = self.streak.record(result);
+        let (health, why) = match (changed, &self.last) {
+            (Some(health), _) => (health, why),
+            (None, None) => return None,
+            (None, Some(last)) => {
+                let another = failed && last.health != Health::Passing && last.why != why;
+                if !another && last.silent == silent && !last.said.is_news(&said) {
+                    return None;
+                }
+                (last.health, if another { why } else { last.why.clone() })
+            }
+        };
+        self.last.replace(Judgement { health, why, silent, said });
+        self.last.clone()
+    }
+}
+
+impl Standing {
+    /// Takes what came, or why nothing did.
+    fn take(&mut self, heard: Option<Heard>, why: &str, silent: bool) {
+        match heard {
+            Some(Ok(word)) => self.hear(word),
+            Some(Err(unreadable)) => self.miss(&unreadable, silent),
+            None => self.miss(why, silent),
+        }
+    }
+}

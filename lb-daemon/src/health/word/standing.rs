@@ -1,0 +1,74 @@
+use super::{Said, Utilisation, Word};
+
+/// What stands of all that a backend has said to one check.
+#[derive(Debug)]
+pub(in crate::health) struct Standing {
+    /// Misses in a row after which nothing stands any more.
+    fall: u32,
+    down: Option<String>,
+    drain: Option<String>,
+    percent: Option<u8>,
+    utilisation: Option<Utilisation>,
+    /// Misses in a row, up to now.
+    missed: u32,
+    /// Misses in a row without a sign of the host, up to now.
+    silent: u32,
+    /// Why nothing stands.
+    unheard: Option<String>,
+}
+
+impl Standing {
+    pub(in crate::health) fn new(fall: u32) -> Self {
+        let (down, drain, percent, utilisation, unheard) = (None, None, None, None, None);
+        Self { fall, down, drain, percent, utilisation, missed: 0, silent: 0, unheard }
+    }
+
+    /// Takes a line.
+    pub(in crate::health) fn hear(&mut self, word: Word) {
+        (self.missed, self.silent, self.unheard) = (0, 0, None);
+        if word.ready {
+            (self.down, self.drain) = (None, None);
+        }
+        self.down = word.down.or_else(|| self.down.take());
+        self.drain = word.drain.or_else(|| self.drain.take());
+        self.percent = word.percent.or(self.percent);
+        self.utilisation = word.utilisation.or(self.utilisation);
+    }
+
+    /// There was none, or none that can be read; `silent`: nor any sign of the host.
+    pub(in crate::health) fn miss(&mut self, why: &str, silent: bool) {
+        self.missed = self.missed.saturating_add(1);
+        self.silent = if silent { self.silent.saturating_add(1) } else { 0 };
+        if self.missed >= self.fall {
+            let (missed, silent) = (self.missed, self.silent);
+            let unheard = Some(format!("nothing heard: {why}"));
+            *self = Self { missed, silent, unheard, ..Self::new(self.fall) };
+        }
+    }
+
+    /// That it is down, and why.
+    pub(in crate::health) fn down(&self) -> Option<&str> {
+        self.down.as_deref()
+    }
+
+    /// Whether nothing has come of its host for as many in a row as `fall` says.
+    pub(in crate::health) fn is_silent(&self) -> bool {
+        self.silent >= self.fall
+    }
+
+    /// Whether a row of misses has begun that would end with nothing that stands.
+    pub(in crate::health) fn is_in_doubt(&self) -> bool {
+        (1..self.fall).contains(&self.missed)
+    }
+
+    pub(in crate::health) fn said(&self) -> Said {
+        let says = |what: &str| format!("the backend says {what}");
+        let none = (self.percent == Some(0)).then(|| says("0%"));
+        Said {
+            drain: self.drain.as_deref().map(says).or(none),
+            percent: self.percent.filter(|percent| *percent > 0),
+            utilisation: self.utilisation,
+            unheard: self.unheard.clone(),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Shares that follow utilisation: who is utilised more than its group takes less new connections.
+//!
+//! An integral controller in the logarithms of shares. Of a backend that serves what it gets, the
+//! utilisation is in proportion to its share, so the difference of logarithms from the mean shrinks
+//! like exp(-t / [`TIME`]); with a loop of that kind, reports may lag by half that time before shares
+//! begin to swing for longer than one turn. What the mean is makes no difference to what shares come
+//! to, since only their relation counts; it keeps steps small.
+
+use std::time::Duration;
+
+use super::{Sharer, factor};
+
+/// Time in which a difference shrinks to a third.
+const TIME: f64 = 10.0;
+/// Utilisation below this counts as this: where nobody has anything to do, nothing is moved.
+const IDLE: f64 = 0.1;
+/// Most by which the logarithm of a share changes in a second.
+const STEP: f64 = 0.2;
+/// Longest time that one step makes up for, seconds.
+const LONGEST: f64 = 2.0;
+/// The least share, of the largest.
+const LEAST: f64 = 0.05;
+
+/// A member that can have new connections.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Balanced {
+    /// Its weight, above 0.
+    pub weight: u32,
+    /// Share that it has for other reasons, above 0 and at most 1.
+    pub own: f64,
+    /// Share that its utilisation gives it; `None`: nobody of its group has said one.
+    pub share: Option<f64>,
+    /// What it says, 1 for all that it can do.
+    pub utilisation: Option<f64>,
+}
+
+/// Lets the shares of a group's members follow their utilisation for so long. One that does not say
+/// its own has the mean share of those that do; where nobody does there are no shares.
+pub fn balance(members: &mut [Balanced], elapsed: Duration) {
+    let start = mean(members, |member| member.share).unwrap_or(1.0);
+    for member in members.iter_mut() {
+        let share = member.share.unwrap_or(start);
+        member.share = member.utilisation.map(|_| share);
+    }
+    let taken = |member: &Balanced| Some(member.share? * member.own);
+    let Some(utilised) = mean_by(members, taken, |m| m.utilisation.map(|u| u.max(IDLE))) else {
+        return;
+    };
+    let seconds = elapsed.as_secs_f64().min(LONGEST);
+    for member in members.iter_mut() {
+        let Some((share, utilisation)) = member.share.zip(member.utilisation) else { continue };
+        let step = (utilised / utilisation.max(IDLE)).ln() * seconds / TIME;
+        let most = STEP * seconds;
+        member.share = Some(share * step.clamp(-most, most).exp());
+    }
+    let others = mean(members, |member| member.share);
+    let shares = members.iter().filter_map(|m| Some((m.weight, m.share.or(others)?)));
+    let sharers: Vec<_> = shares.map(|(weight, share)| Sharer { weight, share }).collect();
+    // As they can be given, so that none runs away from what has an effect.
+    let factor = factor(&sharers);
+    for (member, sharer) in members.iter_mut().zip(sharers) {
+        member.share = Some((sharer.share * factor).clamp(LEAST, 1.0));
+    }
+}
+
+/// The mean by weight of what some members have.
+fn mean(members: &[Balanced], of: impl Fn(&Balanced) -> Option<f64>) -> Option<f64> {
+    mean_by(members, |_| Some(1.0), of)
+}
+
+/// The same, by weight times `part`.
+fn mean_by(
+    members: &[Balanced],
+    part: impl Fn(&Balanced) -> Option<f64>,
+    of: impl Fn(&Balanced) -> Option<f64>,
+) -> Option<f64> {
+    let (mut sum, mut whole) = (0.0, 0.0);
+    for (part, value) in
+        members.iter().filter_map(|m| Some((f64::from(m.weight) * part(m)?, of(m)?)))
+    {
+        sum += part * value;
+        whole += part;
+    }
+    (whole > 0.0).then(|| sum / whole)
+}
+
+#[cfg(test)]
+mod tests;
