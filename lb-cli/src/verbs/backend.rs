@@ -20,6 +20,16 @@ pub(crate) struct Backend {
     pub(crate) since: Option<String>,
     /// It was out of service for so long that no connection is at home there.
     pub(crate) out_of_home: bool,
+    /// Share that it takes of its own new connections; none: it takes none.
+    pub(crate) share: Option<f64>,
+    /// What it says it is utilised.
+    pub(crate) utilisation: Option<f64>,
+    /// Share of its weight that it asks for.
+    pub(crate) wanted_percent: Option<u32>,
+    /// Why it wants no new connections of itself.
+    pub(crate) drain: Option<String>,
+    /// Why what it says of itself cannot be had.
+    pub(crate) unheard: Option<String>,
     #[serde(skip)]
     held: Option<Duration>,
 }
@@ -41,6 +51,11 @@ impl Backend {
             next_hop: backend.next_hop,
             since: backend.since.map(|since| since.to_string()),
             out_of_home: backend.out_of_home,
+            share: backend.share,
+            utilisation: backend.utilisation,
+            wanted_percent: backend.wanted_percent,
+            drain: Some(backend.drain).filter(|why| !why.is_empty()),
+            unheard: Some(backend.unheard).filter(|why| !why.is_empty()),
             held,
         }
     }
@@ -57,6 +72,12 @@ impl Backend {
         } else {
             format!("no next hop: {}", self.next_hop)
         };
-        if self.out_of_home { why + "; out of home" } else { why }
+        let percent = |part: f64| format!("{:.0}%", part * 100.0);
+        let utilised = self.utilisation.map(|part| format!("{} utilised", percent(part)));
+        let share = self.share.filter(|share| *share < 1.0);
+        let share = share.map(|share| format!("takes {} of its share", percent(share)));
+        let home = self.out_of_home.then(|| "out of home".to_owned());
+        let more = [utilised, share, self.unheard.clone(), home].into_iter().flatten();
+        std::iter::once(why).chain(more).collect::<Vec<_>>().join("; ")
     }
 }

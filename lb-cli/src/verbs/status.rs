@@ -241,6 +241,7 @@ mod tests {
             next_hop: if resolved { "02:00:00:00:00:01 on eth0" } else { "no route" }.into(),
             since: at(1_000_000),
             out_of_home: false,
+            ..Default::default()
         };
         v1::StatusResponse {
             version: "0.1.0".into(),
@@ -325,6 +326,9 @@ interfaces  none
         status.behind = "map SERVICES: no space left".into();
         status.interfaces[0].mode.clear();
         status.backends[1].out_of_home = true;
+        status.backends[0].share = Some(0.4);
+        status.backends[0].utilisation = Some(0.625);
+        status.backends[2].unheard = "check load: nothing heard: connection refused".into();
         status.troubles.push(v1::Trouble {
             subject: "/etc/spillway/web.toml".into(),
             cause: "line 2, column 1: unknown field `regions`".into(),
@@ -337,6 +341,10 @@ interfaces  none
         assert!(words.join(" ").contains(said), "{table}");
         assert!(table.contains("interfaces  eth0 (no program)\n"), "{table}");
         assert!(words.join(" ").contains("refused; out of home"), "{table}");
+        let said = "all checks pass; 62% utilised; takes 40% of its share";
+        assert!(words.join(" ").contains(said), "{table}");
+        let said = "no next hop: no route; check load: nothing heard: connection refused";
+        assert!(words.join(" ").contains(said), "{table}");
         let said = "trouble /etc/spillway/web.toml: line 2, column 1: unknown field `regions` \
                     (since 1970-01-12T13:46:40Z)";
         assert!(words.join(" ").contains(said), "{table}");

@@ -96,13 +96,19 @@ fn backends(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
     let resolved = hops.iter().map(|(at, has)| ([at.as_str()], (*has).into()));
     sheet.family(&BACKEND_NEXT_HOP_RESOLVED, resolved)?;
     let addresses: Vec<_> = known.iter().map(|b| b.address.to_string()).collect();
-    let state = |is: MemberState| {
-        known.iter().zip(&addresses).map(move |(b, address)| {
-            ([b.pool.as_str(), address.as_str(), b.region.as_str()], (b.state == is).into())
-        })
+    let each = || {
+        known
+            .iter()
+            .zip(&addresses)
+            .map(|(b, address)| (b, [b.pool.as_str(), address.as_str(), b.region.as_str()]))
     };
+    let state = |is: MemberState| each().map(move |(b, labels)| (labels, (b.state == is).into()));
     sheet.family(&BACKEND_UP, state(MemberState::Up))?;
-    sheet.family(&BACKEND_DEAD, state(MemberState::Dead))
+    sheet.family(&BACKEND_DEAD, state(MemberState::Dead))?;
+    sheet.family(&BACKEND_SHARE, each().map(|(b, labels)| (labels, b.share.into())))?;
+    let utilised =
+        each().filter_map(|(b, labels)| Some((labels, b.said.utilisation?.share().into())));
+    sheet.family(&BACKEND_UTILISATION, utilised)
 }
 
 fn pools(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {

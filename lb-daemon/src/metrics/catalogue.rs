@@ -51,6 +51,10 @@ metrics! {
         "1: a backend is up in a pool and takes new connections; 0: it is unfit or dead";
     BACKEND_DEAD: Gauge "backend_dead" None ["pool", "backend", "region"]
         "1: a backend is dead in a pool and holds no connections; 0: it keeps those it has";
+    BACKEND_SHARE: Gauge "backend_share" Ratio ["pool", "backend", "region"]
+        "Share of the new connections of its own slots that a backend takes in a pool now; 0: it takes none";
+    BACKEND_UTILISATION: Gauge "backend_utilisation" Ratio ["pool", "backend", "region"]
+        "What a backend says it is utilised, 1 for all that it can do. Absent: it does not say";
 
     GROUP_OFFERED: Counter "group_connections_offered" None ["pool", "region"]
         "New connections that a pool's backends in a region were asked to take: the sum of admitted, spilled out and refused";

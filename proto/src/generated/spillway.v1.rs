@@ -1195,7 +1195,7 @@ pub struct ServiceStatus {
     pub backends: u32,
 }
 /// A backend of a pool as the packet path sees it.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct BackendStatus {
     /// Pool.
     #[prost(string, tag = "1")]
@@ -1211,8 +1211,8 @@ pub struct BackendStatus {
     /// disabled, or has not passed yet; takes nothing.
     #[prost(string, tag = "4")]
     pub state: ::prost::alloc::string::String,
-    /// Why: "all checks pass", "check web-http: connection refused", "disabled", "drained", "not checked
-    /// yet".
+    /// Why: "all checks pass", "check web-http: connection refused", "disabled", "drained", "drained: check
+    /// load: the backend says maint (update)", "not checked yet".
     #[prost(string, tag = "5")]
     pub reason: ::prost::alloc::string::String,
     /// Whether its next hop has a MAC; where not, it takes nothing whatever its state.
@@ -1228,6 +1228,26 @@ pub struct BackendStatus {
     /// home there as long as its region has somebody else.
     #[prost(bool, tag = "9")]
     pub out_of_home: bool,
+    /// Share that it takes now of the new connections of its own slots, above 0 and at most 1; the others go
+    /// to the others of its region. Only the relation of shares in a region counts. Less than 1 in slow
+    /// start, where it says so of itself, or where it is utilised more than the others. Unset: it takes
+    /// none, as it is not up or has no weight.
+    #[prost(double, optional, tag = "10")]
+    pub share: ::core::option::Option<f64>,
+    /// What it says it is utilised, 1 for all that it can do. Unset: it does not say.
+    #[prost(double, optional, tag = "11")]
+    pub utilisation: ::core::option::Option<f64>,
+    /// Share of its weight that it asks for, percent, 1 to 100. Unset: it does not say.
+    #[prost(uint32, optional, tag = "12")]
+    pub wanted_percent: ::core::option::Option<u32>,
+    /// Why it wants no new connections of itself: "check load: the backend says drain". Empty: it does not
+    /// say so.
+    #[prost(string, tag = "13")]
+    pub drain: ::prost::alloc::string::String,
+    /// Why what it says of itself cannot be had, so that nothing of it stands: "check load: nothing heard:
+    /// connection refused". Empty: it is heard, or no check of it listens.
+    #[prost(string, tag = "14")]
+    pub unheard: ::prost::alloc::string::String,
 }
 /// Which regions.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

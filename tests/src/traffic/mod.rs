@@ -1,6 +1,7 @@
 //! Servers for the backends and clients for the client: real ones where they do, our own where every
 //! byte is to be checked.
 
+mod agent;
 mod counters;
 mod crowd;
 mod curl;
@@ -14,6 +15,7 @@ mod stream;
 mod web;
 mod wrk;
 
+pub use agent::Agent;
 pub use counters::ClientCounters;
 pub use crowd::{Connection, Crowd, CrowdServer};
 pub use curl::{Curl, Timed};

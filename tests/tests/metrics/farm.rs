@@ -8,7 +8,7 @@ use lb_tests::sandbox::Sandbox;
 use lb_tests::scene::{ECHO, HASH_KEY};
 use lb_tests::syns;
 use lb_tests::topology::{Backend, Fabric, REGIONS};
-use lb_tests::traffic::Echo;
+use lb_tests::traffic::{Agent, Echo};
 
 /// A second VIP.
 pub(crate) const FAR: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 2);
@@ -17,11 +17,16 @@ pub(crate) const STRICT: u16 = 7002;
 /// Port of the service that goes over its limit.
 pub(crate) const OVER: u16 = 7003;
 
+/// Port of the agents.
+const AGENT: u16 = 9707;
+
 /// The network at work.
 #[derive(Debug)]
 pub(crate) struct Farm {
     /// One for each backend.
     pub(crate) echoes: Vec<Option<Echo>>,
+    /// One for each backend.
+    pub(crate) agents: Vec<Agent>,
     _receivers: Vec<Receiver>,
     pub(crate) balancer: Balancer,
     pub(crate) fabric: Fabric,
@@ -34,10 +39,11 @@ impl Farm {
         fabric.route_vip(FAR.into())?;
         syns::forget(&fabric)?;
         let vips: [IpAddr; 2] = [Fabric::VIP_V4.into(), FAR.into()];
-        let (mut echoes, mut receivers) = (Vec::new(), Vec::new());
+        let (mut echoes, mut agents, mut receivers) = (Vec::new(), Vec::new(), Vec::new());
         let http = HTTP_ADDRESS.to_string();
         for backend in &fabric.backends {
             backend.add_vip(FAR.into())?;
+            agents.push(Agent::start(&backend.node, AGENT)?);
             echoes.push(Some(Echo::start(&backend.node, &vips, ECHO)?));
             let sources = [Fabric::BALANCER_V4.into()];
             let (node, more) = (&backend.node, ["--http", &http]);
@@ -46,7 +52,7 @@ impl Farm {
         let mut balancer = Balancer::new(sandbox, &binaries, &fabric.balancer, REGIONS[0])?;
         balancer.more = vec!["--http".into(), http, "--status-page".into()];
         balancer.start()?;
-        Ok(Self { echoes, _receivers: receivers, balancer, fabric })
+        Ok(Self { echoes, agents, _receivers: receivers, balancer, fabric })
     }
 
     /// Sends so many SYNs, each of another client, to a port of a VIP.
@@ -62,13 +68,18 @@ impl Farm {
         let mut text = format!(
             "hash_key = \"{HASH_KEY}\"\nbalancers = 2\n\
              [[region]]\nname = \"eu\"\noverflow_to = [\"us\"]\n[[region]]\nname = \"us\"\n\
-             [[health_check]]\nname = \"open\"\nport = {ECHO}\ninterval = \"300ms\"\nfall = 3\ntcp = {{}}\n"
+             [[health_check]]\nname = \"open\"\nport = {ECHO}\ninterval = \"300ms\"\nfall = 3\ntcp = {{}}\n\
+             [[health_check]]\nname = \"load\"\nport = {AGENT}\ninterval = \"300ms\"\nagent = {{}}\n"
         );
         let weight = |backend: &Backend| match (changed, backend.name()) {
             (true, "eu2") => "weight = 3\n",
             _ => "",
         };
-        text += &self.pool("even", "health_checks = [\"open\"]\nsettle_time = \"1h\"\n", weight);
+        text += &self.pool(
+            "even",
+            "health_checks = [\"open\", \"load\"]\nsettle_time = \"1h\"\n",
+            weight,
+        );
         text += &self.pool("far", "group = [{ region = \"eu\", scaler = 0 }]\n", |_| "");
         let near = |backend: &Backend| backend.region == "eu";
         text += &self.some(

@@ -30,6 +30,7 @@ const MOVES: &[(&str, &[&str])] = &[
             "service_backends",
             "service_backends_up",
             "backend_next_hop_resolved",
+            "backend_share_ratio",
             "group_limit_connections_per_second",
             "group_capacity_connections_per_second",
             "group_configured_connections_per_second",
@@ -46,6 +47,7 @@ const MOVES: &[(&str, &[&str])] = &[
             "probe_lateness_seconds",
         ],
     ),
+    ("backends say how they are", &["backend_share_ratio", "backend_utilisation_ratio"]),
     (
         "datagrams come",
         &[
@@ -106,6 +108,7 @@ pub(crate) fn every_metric(sandbox: &Sandbox) -> Result<()> {
 
     let mut watch = Watch { farm: &farm, before: first, moved: BTreeSet::new() };
     configured(&mut watch)?;
+    said(&mut watch)?;
     datagrams(&mut watch)?;
     syns(&mut watch)?;
     away_from_home(&mut watch)?;
@@ -237,6 +240,31 @@ fn configured(watch: &mut Watch<'_>) -> Result<()> {
     let unlimited = now.value("spillway_group_limit_connections_per_second", &of("even", "eu"));
     ensure!(unlimited.is_none(), "there is no limit to show");
     Ok(())
+}
+
+/// What backends say is shown, and a share that one asks for is its own.
+fn said(watch: &mut Watch<'_>) -> Result<()> {
+    let of = |backend| [("pool", "even"), ("backend", backend), ("region", "eu")];
+    let (share, utilisation) =
+        ("spillway_backend_share_ratio", "spillway_backend_utilisation_ratio");
+    ensure!(watch.before.value(utilisation, &[]).is_none(), "nobody has said one");
+    ensure!(
+        watch.before.value(share, &of("10.1.0.11")) == Some(1.0),
+        "it takes all that is its own"
+    );
+    // Too little to do for shares to follow it.
+    watch.farm.agents[0].say("60% cpu_utilization=0.05");
+    watch.until("backends say how they are", |now| {
+        // 153 of 255.
+        now.value(share, &of("10.1.0.11")) == Some(0.6)
+            && now.value(utilisation, &of("10.1.0.11")) == Some(0.05)
+    })?;
+    ensure!(watch.before.value(share, &of("10.1.0.12")) == Some(1.0), "another's is not touched");
+    watch.farm.agents[0].say("100%");
+    until("it has its whole share again", PATIENCE, || {
+        let now = scrape(&watch.farm.fabric.balancer)?;
+        Ok((now.value(share, &of("10.1.0.11")) == Some(1.0)).then_some(()))
+    })
 }
 
 /// Forty datagrams of a known size are forty packets of a known size everywhere.

@@ -11,6 +11,7 @@ use crate::{
         SettlingStatus, StateChange, Status,
     },
     diff::{Change, Effect, Kind, Movement},
+    health::Utilisation,
     memory::Memory,
     troubles::Trouble,
 };
@@ -84,6 +85,11 @@ impl From<&BackendStatus> for v1::BackendStatus {
             next_hop_resolved: backend.next_hop.is_ok(),
             next_hop: next_hop.clone(),
             since: Some(timestamp(backend.since)),
+            share: (backend.share > 0.0).then_some(backend.share),
+            utilisation: backend.said.utilisation.map(Utilisation::share),
+            wanted_percent: backend.said.percent.map(Into::into),
+            drain: backend.said.drain.clone().unwrap_or_default(),
+            unheard: backend.said.unheard.clone().unwrap_or_default(),
             out_of_home: backend.out_of_home,
         }
     }

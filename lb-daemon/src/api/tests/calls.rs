@@ -71,6 +71,8 @@ async fn a_configuration_is_applied_listed_and_described() {
         next_hop: "not looked up yet".into(),
         since: None,
         out_of_home: false,
+        share: (state == "up").then_some(1.0),
+        ..Default::default()
     };
     let backends: Vec<_> =
         status.backends.into_iter().map(|b| v1::BackendStatus { since: None, ..b }).collect();

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::{
     capacity::{self, Connections, Rates},
     command::{BackendHistory, BackendStatus, RegionStatus, StateChange},
+    health::Utilisation,
     metrics::Facts,
     model::Name,
     stats::{EventStats, ServiceStats, Table, Traffic, VerdictStats, sentence},
@@ -100,6 +101,11 @@ struct Member {
     next_hop: String,
     next_hop_resolved: bool,
     out_of_home: bool,
+    /// Of its own new connections; 0: it takes none.
+    share: f64,
+    utilisation: Option<f64>,
+    /// Why what it says of itself cannot be had.
+    unheard: Option<String>,
     since: u64,
     /// Its last changes, the newest first, which is what holds now.
     history: Vec<Change>,
@@ -259,6 +265,9 @@ impl Member {
             next_hop: next_hop.clone(),
             next_hop_resolved: backend.next_hop.is_ok(),
             out_of_home: backend.out_of_home,
+            share: backend.share,
+            utilisation: backend.said.utilisation.map(Utilisation::share),
+            unheard: backend.said.unheard.clone(),
             since: milliseconds(backend.since),
             history: Vec::new(),
             traffic: traffic.get(address.as_str()).copied().unwrap_or_default(),

@@ -205,7 +205,11 @@ function members(card, pool) {
     state.className = "state " + m.state;
     put(state, m.state);
     put(since, "for " + age(now.at - m.since));
-    put(reason, m.reason + (m.out_of_home ? " (out of home)" : ""));
+    const more = [m.reason + (m.out_of_home ? " (out of home)" : "")];
+    if (m.utilisation !== null) more.push(percent(m.utilisation) + " utilised");
+    if (m.state === "up" && m.share > 0 && m.share < 1) more.push("takes " + percent(m.share) + " of its share");
+    if (m.unheard) more.push(m.unheard);
+    put(reason, more.join("; "));
     // The newest is what is said above.
     keep(past, m.history.slice(1, 6), (c) => c.at + c.state, () => make("li"), (item, c) => put(item, age(now.at - c.at) + " ago " + c.state + ": " + c.reason));
     put(hop, m.next_hop_resolved ? "via " + m.next_hop : "no next hop: " + m.next_hop);

@@ -129,7 +129,7 @@ const REFUSALS: &[Refusal] = &[
         "UpdateHealthCheck",
         r#"health_check { name: "http" } update_mask { paths: "http" }"#,
         InvalidArgument,
-        "health check \"http\": probe: must be set; give tcp, http, grpc or udp",
+        "health check \"http\": probe: must be set; give tcp, http, grpc, udp or agent",
         "health_check.probe",
     ),
     // What goes wrong elsewhere.
