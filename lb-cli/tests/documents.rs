@@ -70,6 +70,7 @@ fn fields_of_the_file_form() -> BTreeSet<String> {
         "[[health_check]]\nhttp = { ? }",
         "[[health_check]]\ngrpc = { ? }",
         "[[health_check]]\nudp = { ? }",
+        "[[health_check]]\nagent = { ? }",
         "[[health_check]]\ntls = { ? }",
         "[[pool]]\n?",
         "[[pool]]\nname = \"p\"\n[[pool.backend]]\n?",

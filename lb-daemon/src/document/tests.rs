@@ -289,13 +289,13 @@ fn a_mistake_is_told_with_its_line() {
         ),
         (
             check,
-            "line 2, column 1: health check \"x\": give one of tcp = {}, http = {}, grpc = {} and \
-             udp = {}",
+            "line 2, column 1: health check \"x\": give one of tcp = {}, http = {}, grpc = {}, \
+             udp = {} and agent = {}",
         ),
         (
             &format!("{check}tcp = {{}}\nhttp = {{}}\n"),
-            "line 2, column 1: health check \"x\": give one of tcp = {}, http = {}, grpc = {} and \
-             udp = {}",
+            "line 2, column 1: health check \"x\": give one of tcp = {}, http = {}, grpc = {}, \
+             udp = {} and agent = {}",
         ),
         (
             &format!("{check}udp = {{ request = \"hex:0\" }}\n"),
