@@ -398,6 +398,11 @@ fn missing(watch: &mut Watch<'_>) -> Result<()> {
     let labels = [("pool", "over"), ("region", "eu")];
     let farm = watch.farm;
     let seed = std::cell::Cell::new(100);
+    // What was asked before has left the window.
+    watch.before = until("no more than it takes is asked", PATIENCE, || {
+        let now = scrape(&farm.fabric.balancer)?;
+        Ok((now.value("spillway_group_missing_backends", &labels) == Some(0.0)).then_some(now))
+    })?;
     watch.until("a group is asked for more than it takes", |now| {
         seed.set(seed.get() + 1);
         let sent = farm.syns(SocketAddrV4::new(Fabric::VIP_V4, OVER), seed.get(), 20);
