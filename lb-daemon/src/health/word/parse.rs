@@ -4,7 +4,7 @@ use super::{MOST, REASON, Utilisation, Word};
 
 /// Why a line cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::health) enum Unreadable {
+pub(in super::super) enum Unreadable {
     /// It is longer than [`MOST`].
     TooLong,
     /// There is no word in it that means anything here.
@@ -18,7 +18,7 @@ impl Word {
     ///
     /// # Errors
     /// It says nothing that can be read.
-    pub(in crate::health) fn parse(line: &[u8]) -> Result<Self, Unreadable> {
+    pub(in super::super) fn parse(line: &[u8]) -> Result<Self, Unreadable> {
         if line.len() > MOST {
             return Err(Unreadable::TooLong);
         }

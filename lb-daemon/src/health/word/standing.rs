@@ -2,7 +2,7 @@ use super::{Said, Utilisation, Word};
 
 /// What stands of all that a backend has said to one check.
 #[derive(Debug)]
-pub(in crate::health) struct Standing {
+pub(in super::super) struct Standing {
     /// Misses in a row after which nothing stands any more.
     fall: u32,
     down: Option<String>,
@@ -18,13 +18,13 @@ pub(in crate::health) struct Standing {
 }
 
 impl Standing {
-    pub(in crate::health) fn new(fall: u32) -> Self {
+    pub(in super::super) fn new(fall: u32) -> Self {
         let (down, drain, percent, utilisation, unheard) = (None, None, None, None, None);
         Self { fall, down, drain, percent, utilisation, missed: 0, silent: 0, unheard }
     }
 
     /// Takes a line.
-    pub(in crate::health) fn hear(&mut self, word: Word) {
+    pub(in super::super) fn hear(&mut self, word: Word) {
         (self.missed, self.silent, self.unheard) = (0, 0, None);
         if word.ready {
             (self.down, self.drain) = (None, None);
@@ -36,7 +36,7 @@ impl Standing {
     }
 
     /// There was none, or none that can be read; `silent`: nor any sign of the host.
-    pub(in crate::health) fn miss(&mut self, why: &str, silent: bool) {
+    pub(in super::super) fn miss(&mut self, why: &str, silent: bool) {
         self.missed = self.missed.saturating_add(1);
         self.silent = if silent { self.silent.saturating_add(1) } else { 0 };
         if self.missed >= self.fall {
@@ -47,21 +47,21 @@ impl Standing {
     }
 
     /// That it is down, and why.
-    pub(in crate::health) fn down(&self) -> Option<&str> {
+    pub(in super::super) fn down(&self) -> Option<&str> {
         self.down.as_deref()
     }
 
     /// Whether nothing has come of its host for as many in a row as `fall` says.
-    pub(in crate::health) fn is_silent(&self) -> bool {
+    pub(in super::super) fn is_silent(&self) -> bool {
         self.silent >= self.fall
     }
 
     /// Whether a row of misses has begun that would end with nothing that stands.
-    pub(in crate::health) fn is_in_doubt(&self) -> bool {
+    pub(in super::super) fn is_in_doubt(&self) -> bool {
         (1..self.fall).contains(&self.missed)
     }
 
-    pub(in crate::health) fn said(&self) -> Said {
+    pub(in super::super) fn said(&self) -> Said {
         let says = |what: &str| format!("the backend says {what}");
         let none = (self.percent == Some(0)).then(|| says("0%"));
         Said {

@@ -2,8 +2,8 @@ use std::collections::VecDeque;
 
 use proptest::{collection::vec, prelude::*};
 
+use super::super::ramps;
 use super::*;
-use crate::shares::ramps;
 
 const SECOND: Duration = Duration::from_secs(1);
 
