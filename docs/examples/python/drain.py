@@ -7,7 +7,7 @@
 A client made from the .proto files as they are. It needs grpcio, and the modules that its compiler
 writes from Spillway's proto directory:
 
-    python3 -m pip install grpcio grpcio-tools
+    python3 -m pip install -r docs/examples/python/requirements.txt
     python3 -m grpc_tools.protoc -I proto --python_out=OUT --grpc_python_out=OUT \
         proto/spillway/v1/*.proto
     PYTHONPATH=OUT python3 docs/examples/python/drain.py web 10.1.0.11

@@ -7,6 +7,7 @@ mod deny;
 mod install;
 mod kernel;
 mod packages;
+mod python;
 mod services;
 mod sockets;
 pub(crate) mod toolchain;
@@ -63,7 +64,7 @@ impl<'a> Wants<'a> {
         Self { everything: false, purpose: Some(purpose), kernel: None }
     }
 
-    /// For the tests, cargo-deny and a kernel among it.
+    /// For the tests; cargo-deny, modules of Python and a kernel among it.
     pub(crate) fn tests(series: &'a str) -> Self {
         Self { kernel: Some(series), ..Self::purpose(Purpose::Test) }
     }
@@ -82,6 +83,8 @@ pub(crate) struct Ready {
     pub(crate) toolchain: Toolchain,
     /// Folder of the kernel that was asked for; none if apt offers none of that series.
     pub(crate) kernel: Option<PathBuf>,
+    /// The interpreter that has the modules of the example in Python; none unless for the tests.
+    pub(crate) python: Option<PathBuf>,
 }
 
 /// Prints what is missing and gets it; with `no_install` refuses to go on instead.
@@ -95,7 +98,8 @@ pub(crate) fn ensure(wants: &Wants<'_>, no_install: bool) -> Result<Ready> {
         bail!("BPF toolchain: not there, though made")
     };
     let kernel = wants.kernel.map(kernel::find).transpose()?.flatten();
-    Ok(Ready { toolchain, kernel })
+    let python = wants.kernel.map(|_| python::ensure()).transpose()?;
+    Ok(Ready { toolchain, kernel, python })
 }
 
 /// cargo-deny's program; built first if it is missing.
@@ -117,6 +121,7 @@ struct Missing {
     kernel: Option<kernel::Missing>,
     deny: bool,
     debian: bool,
+    python: bool,
 }
 
 impl Missing {
@@ -131,10 +136,12 @@ impl Missing {
         let kernel = wants.kernel.map(Self::kernel).transpose()?.flatten();
         let deny = wants.kernel.is_some() && deny::is_missing()?;
         let debian = wants.kernel.is_some() && debian::is_missing()?;
+        let python = wants.kernel.is_some() && python::is_missing()?;
         let needs_apt = !packages.is_empty();
         let lists = (needs_apt && apt::is_here()).then(Lists::open).transpose()?;
         let wants_packages = wants.everything || wants.purpose.is_some();
-        let missing = Self { wants_packages, packages, lists, toolchain, kernel, deny, debian };
+        let missing =
+            Self { wants_packages, packages, lists, toolchain, kernel, deny, debian, python };
         missing.print()?;
         Ok(missing)
     }
@@ -152,7 +159,7 @@ impl Missing {
 
     fn is_nothing(&self) -> bool {
         let nothing_to_make = self.toolchain.is_none() && self.kernel.is_none();
-        self.packages.is_empty() && nothing_to_make && !self.deny && !self.debian
+        self.packages.is_empty() && nothing_to_make && !self.deny && !self.debian && !self.python
     }
 
     fn print(&self) -> Result<()> {
@@ -172,6 +179,9 @@ impl Missing {
         }
         if self.debian {
             debian::print();
+        }
+        if self.python {
+            python::print();
         }
         Ok(())
     }
@@ -239,6 +249,9 @@ impl Missing {
         }
         if self.debian {
             debian::ensure()?;
+        }
+        if self.python {
+            python::ensure()?;
         }
         Ok(())
     }

@@ -31,7 +31,7 @@ const fn wanted(
 }
 
 #[rustfmt::skip]
-const ALL: [Wanted; 17] = [
+const ALL: [Wanted; 18] = [
     wanted("iproute2", &["ip"], "makes the namespaces and their links", &[Demo, Test, Bench]),
     wanted("util-linux", &["unshare", "nsenter", "setpriv"], "keeps what we make out of the system", &[Demo, Test, Bench]),
     wanted("mount", &["mount", "umount"], "a BPF file system of our own", &[Demo, Test, Bench]),
@@ -48,6 +48,7 @@ const ALL: [Wanted; 17] = [
     wanted("chromium", &["chromium"], "shows the status page", &[Test]),
     wanted("qemu-system-x86", &["qemu-system-x86_64"], "boots Debian 12's own kernel", &[Test]),
     wanted("busybox-static", &["busybox"], "the system around that kernel", &[Test]),
+    wanted("python3-pip", &["python3", "pip3"], "a client of the API in another language", &[Test]),
     wanted("debootstrap", &["debootstrap"], "makes the Debian that the package is tried in", &[Test]),
 ];
 

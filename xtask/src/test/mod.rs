@@ -181,6 +181,9 @@ impl Run<'_> {
         if self.args.quick {
             variables.push(("SPILLWAY_TEST_QUICK".to_owned(), "1".into()));
         }
+        if let Some(python) = &ready.python {
+            variables.push(("SPILLWAY_PYTHON".to_owned(), python.into()));
+        }
         if let Some(kernel) = &ready.kernel {
             let series = self.args.kernel.replace('.', "_");
             variables.push((format!("SPILLWAY_KERNEL_{series}"), kernel.into()));
