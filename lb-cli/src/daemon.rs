@@ -209,17 +209,19 @@ fn unreachable(socket: &Path, error: &io::Error) -> Failure {
         io::ErrorKind::NotFound => (
             Exit::Unavailable,
             "there is no such socket".into(),
-            "start the daemon with `spillwayd balancer`, or name its socket with --socket",
+            "start the daemon (`systemctl start spillway-balancer`), or name its socket with --socket",
         ),
         io::ErrorKind::ConnectionRefused => (
             Exit::Unavailable,
             "nothing listens there".into(),
-            "the daemon has ended; start it again, or name its socket with --socket",
+            "the daemon has ended: start it (`systemctl start spillway-balancer`), or name its \
+             socket with --socket",
         ),
         io::ErrorKind::PermissionDenied => (
             Exit::Permission,
             "permission denied".into(),
-            "run it as root, or as a user who may write to the socket",
+            "run it as root, or as a member of the socket's group (`usermod -a -G spillway USER`, from \
+             the next login)",
         ),
         _ => (
             Exit::Unavailable,

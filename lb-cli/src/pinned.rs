@@ -44,7 +44,7 @@ fn unnamed(error: &DirectoryError) -> String {
 pub(crate) fn nothing_pinned(options: &Options, role: Role) -> Failure {
     let root = Pins::new(&options.bpffs, role).root().display().to_string();
     Failure::new(Exit::Unavailable, format!("{root}: no {role} is pinned there")).hint(format!(
-        "start one with `spillwayd {role}`, or name its BPF file system with --bpffs"
+        "start it (`systemctl start spillway-{role}`), or name its BPF file system with --bpffs"
     ))
 }
 

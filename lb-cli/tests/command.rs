@@ -43,8 +43,8 @@ fn no_daemon_is_told_with_what_to_do() {
                 3,
                 format!(
                     "error: spillwayd at {socket}: there is no such socket\n\
-                     hint: start the daemon with `spillwayd balancer`, or name its socket with \
-                     --socket\n"
+                     hint: start the daemon (`systemctl start spillway-balancer`), or name its \
+                     socket with --socket\n"
                 )
             )
         );
@@ -63,7 +63,8 @@ fn a_socket_that_nobody_listens_at_is_told_from_none() {
         text,
         format!(
             "error: spillwayd at {socket}: nothing listens there\n\
-             hint: the daemon has ended; start it again, or name its socket with --socket\n"
+             hint: the daemon has ended: start it (`systemctl start spillway-balancer`), or name \
+             its socket with --socket\n"
         )
     );
 }
@@ -161,8 +162,8 @@ fn without_pins_the_verbs_that_read_them_say_what_to_start() {
                 3,
                 format!(
                     "error: {bpffs}/spillway/balancer-v1: no balancer is pinned there\n\
-                     hint: start one with `spillwayd balancer`, or name its BPF file system with \
-                     --bpffs\n"
+                     hint: start it (`systemctl start spillway-balancer`), or name its BPF file \
+                     system with --bpffs\n"
                 )
             )
         );
