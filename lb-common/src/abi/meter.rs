@@ -23,8 +23,10 @@ pub const EXCEPTIONS_V6: u32 = 2;
 pub const ADOPTIONS_V4: u32 = 3;
 /// Adoptions by the exceptions of IPv6 connections.
 pub const ADOPTIONS_V6: u32 = 4;
-/// ICMP messages that the packet path makes itself.
-pub const ANSWERS: u32 = 5;
+/// ICMP errors that the packet path makes itself.
+pub const ERRORS: u32 = 5;
+/// Echo requests that the packet path answers.
+pub const ECHOES: u32 = 6;
 /// The first meter that groups and members can have.
 pub const FIRST_METER: u32 = 8;
 

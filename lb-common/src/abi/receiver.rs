@@ -12,9 +12,9 @@ pub struct SourcePrefix {
     pub address: AddressWords,
 }
 
-/// Key of the VIP set.
+/// Key of the VIP sets of receiver and balancer.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VipKey {
     /// The address, as in the packet, IPv4 v4-mapped.
     pub address: AddressWords,

@@ -56,7 +56,7 @@ verdicts! {
     NotIp = 0, "not_ip", Pass;
     /// No service has this address, port and protocol.
     NotOurs = 1, "not_ours", Pass;
-    /// IP, but neither TCP nor UDP, nor an ICMP error about what a backend sent by one of them.
+    /// IP, but neither TCP nor UDP, nor an ICMP error about what a backend sent by one of them, nor a ping.
     OtherProtocol = 2, "other_protocol", Pass;
     /// Encapsulated and sent back out of the interface it came in on.
     Transmitted = 3, "transmitted", Transmit;
@@ -101,6 +101,10 @@ verdicts! {
     RegionsFull = 22, "regions_full", Drop;
     /// The packet does not fit the backend's MTU after encapsulation; its sender was told how much does.
     AnsweredTooLarge = 23, "answered_too_large", Transmit;
+    /// An echo request (ping) for a VIP, answered.
+    AnsweredEcho = 24, "answered_echo", Transmit;
+    /// An echo request for a VIP, when too many were answered just now.
+    EchoLimited = 25, "echo_limited", Drop;
 }
 
 /// Entries of the verdict counter map: room for later verdicts without a new layout.

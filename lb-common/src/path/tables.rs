@@ -21,7 +21,7 @@ use crate::{
         next_hop::{InterfaceWord, NextHopWord},
         pool::PoolLine,
         record::Record,
-        service::{Service, ServiceKey},
+        service::{AddressWords, Service, ServiceKey},
         slot::{SlotWord, StandbyWord},
         table_ref::TableRef,
     },
@@ -41,6 +41,8 @@ pub trait Tables {
     /// The service with a key: a copy whose own key was read last. A hash element may be reused for
     /// another service under the reader; read in this order, a copy with the right key is whole.
     fn service(&self, key: &ServiceKey) -> Option<Service>;
+    /// Whether some service has an address; `version` is 4 or 6.
+    fn is_vip(&self, address: &AddressWords, version: u8) -> bool;
     /// A pool's line.
     fn pool(&self, index: u32) -> Option<PoolLine>;
     /// A pool's descriptor.

@@ -27,6 +27,14 @@ pub const fn source(header: &[u8; LENGTH]) -> u64 {
     u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
 }
 
+/// Sends the frame back to who sent it.
+#[inline(always)]
+pub fn turn(header: &mut [u8; LENGTH]) {
+    for at in 0..6 {
+        header.swap(at, at + 6);
+    }
+}
+
 /// A header's bytes. MACs stand in the low 48 bits, their first byte lowest.
 #[inline(always)]
 pub fn header(destination: u64, source: u64, ether_type: [u8; 2]) -> [u8; LENGTH] {

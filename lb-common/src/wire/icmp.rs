@@ -7,6 +7,10 @@ pub const LENGTH: usize = 8;
 
 /// Types of ICMP.
 pub mod v4 {
+    /// The answer to an echo request.
+    pub const ECHO_REPLY: u8 = 0;
+    /// A host asks whether another one is there.
+    pub const ECHO_REQUEST: u8 = 8;
     /// The destination cannot be reached, or the packet needs fragmentation (code 4).
     pub const UNREACHABLE: u8 = 3;
     /// The TTL ran out, or fragments did not all come.
@@ -24,6 +28,10 @@ pub mod v4 {
 
 /// Types of ICMPv6.
 pub mod v6 {
+    /// A host asks whether another one is there.
+    pub const ECHO_REQUEST: u8 = 128;
+    /// The answer to an echo request.
+    pub const ECHO_REPLY: u8 = 129;
     /// The destination cannot be reached.
     pub const UNREACHABLE: u8 = 1;
     /// The packet does not fit.
@@ -60,6 +68,12 @@ impl Icmp<'_> {
         self.0[0]
     }
 
+    /// Code: its meaning depends on the type.
+    #[inline(always)]
+    pub const fn code(&self) -> u8 {
+        self.0[1]
+    }
+
     /// Whether ICMP quotes a packet that went wrong.
     #[inline(always)]
     pub const fn is_error_v4(&self) -> bool {
@@ -71,4 +85,13 @@ impl Icmp<'_> {
     pub const fn is_error_v6(&self) -> bool {
         matches!(self.kind(), v6::UNREACHABLE..=v6::PARAMETER_PROBLEM)
     }
+}
+
+/// Gives a header another type, and keeps the checksum as true as it was.
+#[inline(always)]
+pub const fn set_kind(header: &mut [u8; LENGTH], kind: u8) {
+    let old = [header[0], header[1]];
+    header[0] = kind;
+    let sum = checksum::updated([header[2], header[3]], old, [kind, header[1]]);
+    [header[2], header[3]] = sum;
 }

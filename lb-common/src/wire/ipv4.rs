@@ -110,10 +110,26 @@ impl Ipv4<'_> {
 /// encapsulator forwards).
 #[inline(always)]
 pub fn decrement_ttl(header: &mut [u8; LENGTH]) {
-    let at = field::CHECKSUM.start;
     let old = [header[field::TTL], header[field::PROTOCOL]];
     // The TTL comes first in the packet, and thus is the low byte.
-    let new = u16::from_le_bytes(old).wrapping_sub(1).to_le_bytes();
+    replace_ttl(header, old, u16::from_le_bytes(old).wrapping_sub(1).to_le_bytes());
+}
+
+/// Sends the packet back to who sent it, with a TTL of its own.
+#[inline(always)]
+pub fn turn(header: &mut [u8; LENGTH]) {
+    // The checksum stays: it is a sum.
+    for at in field::SOURCE {
+        header.swap(at, at + 4);
+    }
+    let old = [header[field::TTL], header[field::PROTOCOL]];
+    replace_ttl(header, old, [OUTER_HOP_LIMIT, header[field::PROTOCOL]]);
+}
+
+/// Replaces TTL and protocol, which stand together, and keeps the checksum true.
+#[inline(always)]
+fn replace_ttl(header: &mut [u8; LENGTH], old: [u8; 2], new: [u8; 2]) {
+    let at = field::CHECKSUM.start;
     let sum = checksum::updated([header[at], header[at + 1]], old, new);
     header[field::TTL..at].copy_from_slice(&new);
     header[field::CHECKSUM].copy_from_slice(&sum);

@@ -77,6 +77,15 @@ pub fn decrement_hop_limit(header: &mut [u8; LENGTH]) {
     header[field::HOP_LIMIT] = header[field::HOP_LIMIT].wrapping_sub(1);
 }
 
+/// Sends the packet back to who sent it, with a hop limit of its own.
+#[inline(always)]
+pub fn turn(header: &mut [u8; LENGTH]) {
+    for at in field::SOURCE..field::DESTINATION {
+        header.swap(at, at + 16);
+    }
+    header[field::HOP_LIMIT] = OUTER_HOP_LIMIT;
+}
+
 /// What an outer header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outer {

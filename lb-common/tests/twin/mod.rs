@@ -23,7 +23,7 @@ use lb_common::{
         next_hop::{InterfaceWord, NextHopWord},
         pool::{PoolLine, PoolWord},
         record::{CELLS_PER_LINE, Record},
-        service::{IPV4, IPV6, Service, ServiceKey, address_words},
+        service::{AddressWords, IPV4, IPV6, Service, ServiceKey, address_words},
         slot::{NO_RANK, SlotWord, StandbyWord},
         table_ref::TableRef,
     },
@@ -70,6 +70,9 @@ fn lasting(word: u64) -> &'static Cell<u64> {
 impl Tables for Twin {
     type Word<'t> = &'t Cell<u64>;
 
+    fn is_vip(&self, address: &AddressWords, version: u8) -> bool {
+        self.services.keys().any(|key| (key.address, key.version) == (*address, version))
+    }
     fn now(&self) -> u64 {
         self.now.get()
     }

@@ -94,9 +94,13 @@ impl Shape {
     }
 }
 
-const BALANCER: [Shape; 26] = [
+const BALANCER: [Shape; 27] = [
     Shape::services(names::SERVICES_V4, size_of::<u64>()),
     Shape::services(names::SERVICES_V6, size_of::<ServiceKey>()),
+    Shape {
+        entries: Some(limits::MAX_SERVICES),
+        ..Shape::new(names::ADDRESSES, MapType::Hash, size_of::<VipKey>(), 4)
+    },
     Shape::mapped::<PoolLine>(names::POOLS, limits::MAX_POOLS),
     Shape::mapped::<Descriptor>(names::DESCRIPTORS, limits::MAX_DESCRIPTORS),
     Shape::mapped::<Group>(names::GROUPS, limits::MAX_GROUPS),

@@ -1,6 +1,6 @@
 //! The balancer's maps, opened by their pins.
 
-use std::{fmt, io, path::Path};
+use std::{collections::BTreeSet, fmt, io, path::Path};
 
 use aya::maps::{DevMapHash, HashMap, MapData, MapError, PerCpuArray};
 use lb_common::abi::{
@@ -19,6 +19,7 @@ use lb_common::abi::{
     next_hop::{InterfaceWord, NextHopWord},
     pod::{bytes_of, from_bytes},
     pool::{PoolLine, PoolWord},
+    receiver::VipKey,
     record::{Record, RecordLine},
     service::{IPV4, Service, ServiceKey},
     slot::{OwnersWord, SlotWord, StandbyWord, table_words},
@@ -37,6 +38,7 @@ use super::{
 
 const KEY: usize = size_of::<ServiceKey>();
 const SERVICE: usize = size_of::<Service>();
+const VIP: usize = size_of::<VipKey>();
 const TRAFFIC: usize = size_of::<TrafficCounter>() / 8;
 const VERDICT: usize = size_of::<VerdictCounter>() / 8;
 const GROUP: usize = size_of::<GroupCounter>() / 8;
@@ -51,6 +53,7 @@ pub type PinnedMaps = Maps<Mapping>;
 pub struct Maps<M> {
     pub(super) services_v4: HashMap<MapData, u64, [u8; SERVICE]>,
     pub(super) services_v6: HashMap<MapData, [u8; KEY], [u8; SERVICE]>,
+    pub(super) vips: HashMap<MapData, [u8; VIP], u32>,
     pub(super) pools: ArrayView<PoolLine, M>,
     pub(super) descriptors: ArrayView<Descriptor, M>,
     pub(super) groups: ArrayView<Group, M>,
@@ -98,6 +101,7 @@ impl<M: Access> Maps<M> {
         Ok(Self {
             services_v4: pins.typed(names::SERVICES_V4)?,
             services_v6: pins.typed(names::SERVICES_V6)?,
+            vips: pins.typed(names::ADDRESSES)?,
             pools: pins.array(names::POOLS)?,
             descriptors: pins.array(names::DESCRIPTORS)?,
             groups: pins.array(names::GROUPS)?,
@@ -143,6 +147,16 @@ impl<M: AsRef<Mapping>> Maps<M> {
         }
         services.sort_by_key(|service| service.key);
         Ok(services)
+    }
+
+    /// Addresses of services.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn vips(&self) -> Result<BTreeSet<VipKey>, MapsError> {
+        let keys: Result<Vec<_>, _> = self.vips.keys().collect();
+        let keys = keys.map_err(of(names::ADDRESSES))?;
+        Ok(keys.iter().filter_map(|key| from_bytes(key)).collect())
     }
 
     /// The service of a key.

@@ -19,7 +19,7 @@ use lb_common::{
         next_hop::{InterfaceWord, NextHopWord},
         pool::{PoolLine, PoolWord},
         record::Record,
-        service::{Service, ServiceKey},
+        service::{AddressWords, Service, ServiceKey},
         slot::{SlotWord, StandbyWord},
         table_ref::TableRef,
     },
@@ -238,6 +238,11 @@ impl<M: AsRef<Mapping>> Tables for ServiceView<'_, M> {
 
     fn service(&self, key: &ServiceKey) -> Option<Service> {
         (self.service.key == *key).then_some(self.service)
+    }
+
+    /// Of a flow to be explained nobody asks it.
+    fn is_vip(&self, address: &AddressWords, version: u8) -> bool {
+        (self.service.key.address, self.service.key.version) == (*address, version)
     }
 
     fn pool(&self, index: u32) -> Option<PoolLine> {

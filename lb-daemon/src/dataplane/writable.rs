@@ -17,6 +17,7 @@ use lb_common::abi::{
     next_hop::{InterfaceWord, NextHopWord},
     pod::bytes_of,
     pool::{PoolLine, PoolWord},
+    receiver::VipKey,
     service::{IPV4, Service, ServiceKey},
     slot::StandbyWord,
     table_ref::TableRef,
@@ -30,6 +31,8 @@ use super::{
     tables::TableMap,
 };
 
+/// A value of a set: only the key counts.
+const PRESENT: u32 = 1;
 /// Word of a [`Backend`] that holds version, incarnation and MTU, and may change in place.
 const BACKEND_MTU_WORD: usize = 2;
 
@@ -170,12 +173,23 @@ impl WritableMaps {
         } else {
             (names::SERVICES_V6, self.maps.services_v6.remove(&array(bytes_of(key))))
         };
-        match result {
-            Err(MapError::SyscallError(error)) if error.io_error.kind() == ErrorKind::NotFound => {
-                Ok(())
-            }
-            result => result.map_err(of(map)),
-        }
+        gone(result).map_err(of(map))
+    }
+
+    /// Names an address of a service.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn add_vip(&mut self, vip: &VipKey) -> Result<(), MapsError> {
+        self.maps.vips.insert(array(bytes_of(vip)), PRESENT, 0).map_err(of(names::ADDRESSES))
+    }
+
+    /// Forgets an address that no service has any more.
+    ///
+    /// # Errors
+    /// What the kernel answers; one that is not there is no error.
+    pub fn remove_vip(&mut self, vip: &VipKey) -> Result<(), MapsError> {
+        gone(self.maps.vips.remove(&array(bytes_of(vip)))).map_err(of(names::ADDRESSES))
     }
 
     /// The tables that are there, named by a group or not.
@@ -246,6 +260,16 @@ impl WritableMaps {
     /// What the kernel answers.
     pub fn reset_backend_traffic(&mut self, index: u32) -> Result<(), MapsError> {
         reset(&mut self.maps.backend_counters, index).map_err(of(names::BACKEND_COUNTERS))
+    }
+}
+
+/// What was not there is gone, too.
+fn gone(removed: Result<(), MapError>) -> Result<(), MapError> {
+    match removed {
+        Err(MapError::SyscallError(error)) if error.io_error.kind() == ErrorKind::NotFound => {
+            Ok(())
+        }
+        removed => removed,
     }
 }
 

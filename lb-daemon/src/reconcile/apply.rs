@@ -271,7 +271,9 @@ impl Reconciler {
         if !full {
             self.remove_services(change)?;
         }
-        Ok(())
+        // Those that go first, so that there is room.
+        change.removed_vips.iter().try_for_each(|vip| self.maps.remove_vip(vip))?;
+        change.vips.iter().try_for_each(|vip| self.maps.add_vip(vip))
     }
 
     fn remove_services(&mut self, change: &Change) -> Result<(), MapsError> {

@@ -13,6 +13,7 @@ use lb_common::abi::{
     group::{Group, GroupHead},
     limits::MAX_REGIONS_PER_POOL,
     meter::NO_METER,
+    receiver::VipKey,
     service::{
         SERVICE_BY_ADDRESS, SERVICE_REJECTS, SERVICE_TRACKED, Service, ServiceKey, address_words,
     },
@@ -48,6 +49,10 @@ pub(super) struct Change {
     pub(super) services: Vec<Service>,
     /// Services that go.
     pub(super) removed_services: Vec<ServiceKey>,
+    /// Addresses of services that are new.
+    pub(super) vips: Vec<VipKey>,
+    /// Addresses that no service has any more.
+    pub(super) removed_vips: Vec<VipKey>,
     /// All that is published then.
     pub(super) published: Published,
     /// What is free then, with what the change leaves still taken.
@@ -68,6 +73,8 @@ pub(super) fn change(old: &Published, room: &Room, plan: &Plan) -> Result<Change
         removed_pools: old.pools.keys().filter(|p| !plan.pools.contains_key(p)).copied().collect(),
         services: Vec::new(),
         removed_services: Vec::new(),
+        vips: Vec::new(),
+        removed_vips: Vec::new(),
         published: Published { tables: old.tables.clone(), ..Published::default() },
         room: room.clone(),
     };
@@ -266,6 +273,9 @@ impl Change {
         }
         let gone = old.services.keys().filter(|key| !plan.services.contains_key(key));
         self.removed_services.extend(gone.copied());
+        self.published.vips = plan.services.keys().map(vip).collect();
+        self.vips.extend(self.published.vips.difference(&old.vips));
+        self.removed_vips.extend(old.vips.difference(&self.published.vips));
     }
 
     /// What the change leaves: nobody reads it any more once it is published and a grace period
@@ -273,6 +283,11 @@ impl Change {
     pub(super) fn left(&self, old: &Published) -> Left {
         Left::between(old, &self.published)
     }
+}
+
+/// The address of a service.
+fn vip(key: &ServiceKey) -> VipKey {
+    VipKey { address: key.address, version: key.version.into() }
 }
 
 /// A pool's versions after its current one was replaced. Open connections go on by what home meant

@@ -2,7 +2,7 @@
 
 use lb_common::abi::{
     member::{MemberState, MemberWord},
-    meter::{ANSWERS, LimitWord, NO_METER},
+    meter::{ECHOES, ERRORS, LimitWord, NO_METER},
 };
 
 use super::{
@@ -16,10 +16,15 @@ use crate::{
     dataplane::MapsError,
 };
 
-/// ICMP messages that the packet path makes: 10,000 a second, a tenth of them at once. Each is at most 1,280
+/// ICMP errors that the packet path makes: 10,000 a second, a tenth of them at once. Each is at most 1,280
 /// bytes, so what a flood of packets that are too large can have sent is 100 Mbit/s.
-const ANSWERED: LimitWord =
-    LimitWord::new(1_000_000_000 / 10_000 * LimitWord::PER_NANOSECOND, 1_000);
+const ERRORS_MADE: LimitWord = per_second(10_000);
+/// Echo requests that are answered: 1,000 a second, a tenth of them at once.
+const ECHOES_ANSWERED: LimitWord = per_second(1_000);
+
+const fn per_second(number: u64) -> LimitWord {
+    LimitWord::new(1_000_000_000 / number * LimitWord::PER_NANOSECOND, number as u32 / 10)
+}
 
 impl Reconciler {
     /// Says how fast exceptions may be added to empty tables; the keeper of the gates makes it less
@@ -28,7 +33,8 @@ impl Reconciler {
         for (meter, limit) in budgets(self.maps.exception_room()) {
             self.maps.set_limit(meter, limit);
         }
-        self.maps.set_limit(ANSWERS, ANSWERED);
+        self.maps.set_limit(ERRORS, ERRORS_MADE);
+        self.maps.set_limit(ECHOES, ECHOES_ANSWERED);
     }
 
     /// Writes the limits of a change that may come before packets see it: those of meters that

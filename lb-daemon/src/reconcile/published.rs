@@ -11,6 +11,7 @@ use lb_common::abi::{
     group::Group,
     meter::NO_METER,
     pool::PoolWord,
+    receiver::VipKey,
     service::{Service, ServiceKey},
     table_ref::TableRef,
 };
@@ -27,6 +28,8 @@ use crate::{
 pub(super) struct Published {
     /// Services by key.
     pub(super) services: BTreeMap<ServiceKey, Service>,
+    /// Addresses of services.
+    pub(super) vips: BTreeSet<VipKey>,
     /// Pools by index.
     pub(super) pools: BTreeMap<u32, PublishedPool>,
     /// Groups by index.

@@ -76,6 +76,7 @@ fn read(
     for service in maps.services()? {
         published.services.insert(service.key, service);
     }
+    published.vips = maps.vips()?;
     let names: HashMap<TableRef, Option<TableName>> = present.iter().copied().collect();
     for index in 0..maps.pool_count() {
         let word = maps.pool(index);

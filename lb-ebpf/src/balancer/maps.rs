@@ -28,8 +28,9 @@ use lb_common::{
         meter::{LimitWord, Meter},
         next_hop::{InterfaceWord, NextHopWord},
         pool::PoolLine,
+        receiver::VipKey,
         record::{CELLS_PER_LINE, Record, RecordLine},
-        service::{IPV4, Service, ServiceKey},
+        service::{AddressWords, IPV4, Service, ServiceKey},
         slot::{OwnersWord, SlotWord, StandbyWord, table_words},
         table_ref::TableRef,
     },
@@ -60,6 +61,9 @@ const WORD_OF_ARRIVAL: usize = offset_of!(Meter, arrival) / 8;
 static SERVICES_V4: HashMap<u64, Service, { MAX_SERVICES as usize }> = HashMap::new();
 #[btf_map]
 static SERVICES_V6: HashMap<ServiceKey, Service, { MAX_SERVICES as usize }> = HashMap::new();
+/// Addresses of services: who may be pinged.
+#[btf_map]
+static ADDRESSES: HashMap<VipKey, u32, { MAX_SERVICES as usize }> = HashMap::new();
 #[btf_map]
 static POOLS: Array<PoolLine, { MAX_POOLS as usize }, MMAP> = Array::new();
 #[btf_map]
@@ -131,6 +135,11 @@ impl Tables for Maps {
             kernel::lookup_copy(&SERVICES_V6, key)?
         };
         Some(kernel::copy_backwards(service))
+    }
+
+    #[inline(always)]
+    fn is_vip(&self, address: &AddressWords, version: u8) -> bool {
+        kernel::contains(&ADDRESSES, &VipKey { address: *address, version: u32::from(version) })
     }
 
     #[inline(always)]

@@ -25,6 +25,9 @@ pub fn run(context: &XdpContext) -> u32 {
     if done == emit::SET_ASIDE {
         done = read_aside(context, &mut later);
     }
+    if done == emit::SET_ASIDE {
+        return answer_echo(context);
+    }
     if let Some(question) = later.get() {
         done = slow::run(context, question);
     }
@@ -51,4 +54,10 @@ fn read_aside(context: &XdpContext, later: &mut Slot<Question>) -> u32 {
 #[inline(never)]
 fn answer_too_large(context: &XdpContext, room: u32) -> u32 {
     emit::too_large(&mut Frame::apart(context), room as u16)
+}
+
+/// The answer to a frame of no flow, if it asks for one.
+#[inline(never)]
+fn answer_echo(context: &XdpContext) -> u32 {
+    emit::echo(&mut Frame::apart(context))
 }

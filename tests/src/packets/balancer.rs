@@ -128,6 +128,10 @@ impl Balancer {
         for (key, value) in scene.service_entries() {
             self.service(&key, value, erase)?;
         }
+        let mut addresses: HashMap<_, [u8; 20], u32> = map_mut(&mut self.bpf, "ADDRESSES")?;
+        for key in scene.address_entries() {
+            if erase { addresses.remove(&key) } else { addresses.insert(key, 1, 0) }?;
+        }
         for (map, index, mut value) in scene.elements() {
             if erase {
                 value.fill(0);

@@ -57,6 +57,13 @@ impl Packet {
         Self { flow, hop_limit: 64, traffic_class: 0, options: Vec::new(), payload }
     }
 
+    /// The same in the other direction.
+    #[must_use]
+    pub fn turned(mut self) -> Self {
+        self.flow = self.flow.answered();
+        self
+    }
+
     /// Sets TTL or hop limit.
     #[must_use]
     pub fn hop_limit(mut self, hop_limit: u8) -> Self {

@@ -65,8 +65,10 @@ pub const TABLES: [Table; 5] = [
     Table { reference: 1 << 31 | 6, slots: 131_071 },
 ];
 
-/// Meter of the balancer's own ICMP messages.
-const ANSWERS: u32 = 5;
+/// Meter of the balancer's own ICMP errors.
+const ERRORS: u32 = 5;
+/// Meter of its answers to pings.
+const ECHOES: u32 = 6;
 /// Meter of the first region; the others' follow.
 const METER: u32 = 20;
 
@@ -147,8 +149,10 @@ pub struct Scene {
     pub devices: BTreeSet<u32>,
     /// The word of the pool: current and former descriptor.
     pub pool_word: (u32, u32),
-    /// How much room there is for ICMP messages of the balancer's own.
-    pub answers: Room,
+    /// How much room there is for ICMP errors of the balancer's own.
+    pub errors: Room,
+    /// How much room there is for answers to pings.
+    pub echoes: Room,
 }
 
 impl Scene {
@@ -175,7 +179,8 @@ impl Scene {
             interfaces: [(INGRESS, frames::HOST)].into(),
             devices: BTreeSet::new(),
             pool_word: (DESCRIPTOR, 0),
-            answers: Room::Unlimited,
+            errors: Room::Unlimited,
+            echoes: Room::Unlimited,
         }
     }
 
@@ -251,12 +256,18 @@ impl Scene {
         self.services.iter().map(entry).collect()
     }
 
+    /// Keys of the set of addresses.
+    pub fn address_entries(&self) -> BTreeSet<[u8; 20]> {
+        self.services.iter().map(|service| layout::vip_key(service.vip)).collect()
+    }
+
     /// Elements of the arrays: map, index, value.
     pub fn elements(&self) -> Vec<(&'static str, u32, Vec<u8>)> {
         let mut elements: Vec<(&'static str, u32, Vec<u8>)> = Vec::new();
         let mut add = |map, index, value: &[u8]| elements.push((map, index, value.to_vec()));
         add("POOLS", POOL, &layout::pool(self.pool_word.0, self.pool_word.1));
-        add("METERS", ANSWERS, &self.answers.meter());
+        add("METERS", ERRORS, &self.errors.meter());
+        add("METERS", ECHOES, &self.echoes.meter());
         let mut heads = Vec::new();
         for (number, region) in self.regions.iter().enumerate() {
             let first = FIRST_MEMBER + 100 * number as u32;

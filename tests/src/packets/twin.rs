@@ -13,7 +13,7 @@ use lb_common::{
         group::Group,
         host::HostWord,
         member::MemberWord,
-        meter::{ANSWERS, LimitWord, Meter},
+        meter::{ECHOES, ERRORS, LimitWord, Meter},
         next_hop::{InterfaceWord, NextHopWord},
         pod::{Pod, from_bytes},
         pool::PoolLine,
@@ -26,7 +26,7 @@ use lb_common::{
     flow_hash::FlowTuple,
     path::{
         self, Head, Kind, Tables,
-        answer::{self, Answer, QUOTE_V4, QUOTE_V6},
+        answer::{self, QUOTE_V4, QUOTE_V6},
         encapsulate,
     },
     receive::{self, Allowed},
@@ -92,6 +92,7 @@ impl Twin {
     pub fn expects(&self, frame: &[u8]) -> Expected {
         let forward = match path::decide(frame, self) {
             Ok(forward) => forward,
+            Err(Verdict::OtherProtocol) => return self.other_protocol(frame),
             Err(verdict) => return refused(verdict, frame),
         };
         let head = match encapsulate::head(self, &forward) {
@@ -120,12 +121,30 @@ impl Twin {
         }
     }
 
+    /// What becomes of a frame that is of no flow.
+    fn other_protocol(&self, frame: &[u8]) -> Expected {
+        let Some(echo) = answer::echo(frame) else { return refused(Verdict::OtherProtocol, frame) };
+        if !self.is_vip(&echo.vip, echo.version) {
+            return refused(Verdict::OtherProtocol, frame);
+        }
+        if self.is_full(ECHOES, self.now()) {
+            return refused(Verdict::EchoLimited, frame);
+        }
+        let mut turned = frame.to_vec();
+        match echo.version {
+            4 => answer::turn_v4(turned.first_chunk_mut().expect("a head")),
+            _ => answer::turn_v6(turned.first_chunk_mut().expect("a head")),
+        }
+        .expect("a head");
+        Expected { verdict: Verdict::AnsweredEcho.name(), frame: Some(turned), traffic: None }
+    }
+
     /// What becomes of a frame that does not fit.
     fn too_large(&self, frame: &[u8], room: u16) -> Expected {
         let (head, quote) = match answer::too_large(frame, room) {
-            _ if self.is_full(ANSWERS, self.now()) => return refused(Verdict::TooLarge, frame),
-            Some(Answer::V4(head)) => (head.to_vec(), QUOTE_V4),
-            Some(Answer::V6(head)) => (head.to_vec(), QUOTE_V6),
+            _ if self.is_full(ERRORS, self.now()) => return refused(Verdict::TooLarge, frame),
+            Some(answer::Head::V4(head)) => (head.to_vec(), QUOTE_V4),
+            Some(answer::Head::V6(head)) => (head.to_vec(), QUOTE_V6),
             None => return refused(Verdict::TooLarge, frame),
         };
         let quote = &frame[frames::ETHERNET..][..quote];
@@ -165,6 +184,9 @@ fn refused(verdict: Verdict, frame: &[u8]) -> Expected {
 impl Tables for Twin {
     type Word<'t> = Snapshot;
 
+    fn is_vip(&self, address: &AddressWords, version: u8) -> bool {
+        self.services.keys().any(|key| (key.address, key.version) == (*address, version))
+    }
     fn now(&self) -> u64 {
         clock::now().expect("a clock")
     }

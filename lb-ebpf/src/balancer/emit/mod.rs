@@ -15,7 +15,7 @@ use lb_common::{
     wire::{ethernet, ipv4, ipv6, packet::Packet},
 };
 
-pub(super) use answer::too_large;
+pub(super) use answer::{echo, too_large};
 
 use super::maps::{BACKEND_COUNTERS, DEVICES, Maps, SERVICE_COUNTERS};
 use crate::{
@@ -30,7 +30,7 @@ pub(super) fn emit_at_once(frame: &mut Frame<'_>, later: &mut Slot<Question>) ->
     emit_by(frame, &mut AtOnce { later })
 }
 
-/// As [`emit_at_once`], of a frame that was set aside.
+/// As [`emit_at_once`], of a frame that was set aside; set aside again it belongs to no flow.
 #[inline(always)]
 pub(super) fn read_aside(frame: &mut Frame<'_>, later: &mut Slot<Question>) -> u32 {
     emit_by(frame, &mut Aside { later })
@@ -108,6 +108,11 @@ impl Decision for Aside<'_> {
     fn of(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict> {
         self.later.fill(&path::ask(&Maps, &parsed)?);
         Ok(None)
+    }
+
+    #[inline(always)]
+    fn sets_aside(&self, verdict: Verdict) -> bool {
+        matches!(verdict, Verdict::OtherProtocol)
     }
 }
 

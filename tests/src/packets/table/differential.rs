@@ -111,7 +111,8 @@ fn random_scene(random: &mut Rng) -> Scene {
     if random.bool() {
         scene.devices.insert(5);
     }
-    scene.answers = one_of(random, [Room::Unlimited, Room::Unlimited, Room::Full, Room::Closed]);
+    let rooms = [Room::Unlimited, Room::Unlimited, Room::Full, Room::Closed];
+    (scene.errors, scene.echoes) = (one_of(random, rooms), one_of(random, rooms));
     if random.u8(..) < 8 {
         scene.sources = ([0; 4].into(), [0; 16].into());
     }
@@ -168,8 +169,9 @@ fn error(random: &mut Rng, flow: &Flow, protocol: u8) -> Vec<u8> {
     let end = if random.bool() { end } else { quoted.len() };
     let kinds = if flow.vip.is_ipv4() { [3, 3, 11, 12, 5, 8] } else { [1, 2, 3, 4, 128, 136] };
     let (kind, rest) = (one_of(random, kinds), random.u32(..).to_be_bytes());
+    let code = if random.bool() { 0 } else { random.u8(0..5) };
     let packet = Packet::new(*flow).hop_limit(random.u8(1..)).traffic_class(random.u8(..));
-    packet.error(kind, random.u8(0..5), rest, &quoted[ETHERNET..end])
+    packet.error(kind, code, rest, &quoted[ETHERNET..end])
 }
 
 /// A packet in a tunnel, most often an allowed one, and often with something wrong about it.

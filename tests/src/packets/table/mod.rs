@@ -8,6 +8,7 @@
 mod by_hand;
 mod choice;
 mod differential;
+mod echoes;
 mod errors;
 mod extended;
 mod flows;
@@ -33,6 +34,7 @@ fn balancer_rows() -> Vec<Row<Scene>> {
         forwarding::rows(),
         extended::rows(),
         errors::rows(),
+        echoes::rows(),
         choice::rows(),
         limits::rows(),
         too_large::rows(),

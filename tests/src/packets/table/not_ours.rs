@@ -46,12 +46,8 @@ fn other_services() -> Vec<Row<Scene>> {
 
 fn other_protocols() -> Vec<Row<Scene>> {
     let (v4, v6) = (Packet::new(v4()), Packet::new(v6()));
-    let echo = hex("0800 f7fe 0000 0001");
-    let echo6 = hex("8000 ffff 0000 0001");
     let inner = &Packet::new(v4_udp()).udp()[14..];
     let rows = [
-        ("ICMP echo to the VIP", v4.clone().payload(&echo).other(1)),
-        ("ICMPv6 echo to the VIP", v6.clone().payload(&echo6).other(58)),
         ("IGMP", v4.clone().payload(&[0x16, 0, 0, 0, 0, 0, 0, 0]).other(2)),
         ("GRE to the VIP", v4.clone().payload(&[0; 40]).other(47)),
         ("SCTP to the VIP's port", v4.clone().payload(&[0, 1, 0, 80, 0, 0, 0, 0]).other(132)),

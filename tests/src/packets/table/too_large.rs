@@ -136,7 +136,7 @@ fn untold() -> Vec<Row<Scene>> {
     for (what, room) in
         [("when enough were told", Room::Full), ("when nobody may be", Room::Closed)]
     {
-        let scene = scene(6).with(|scene| scene.answers = room);
+        let scene = scene(6).with(|scene| scene.errors = room);
         let frame = Packet::new(v6()).payload(&[0; 1_500]).tcp("A");
         rows.push(Row::dropped(format!("too large, {what}"), scene, frame, "too_large"));
     }
