@@ -28,6 +28,7 @@ fn main() -> ExitCode {
             ("two_hundred_connections_are_answered_and_spread", two_hundred_connections),
             ("a_flood_of_connections_is_answered", a_flood_of_connections_is_answered),
             ("ten_megabytes_arrive_whole_both_ways", ten_megabytes_arrive_whole_both_ways),
+            ("a_vip_answers_pings_by_itself", a_vip_answers_pings_by_itself),
             ("an_upload_fits_itself_to_the_tunnel", an_upload_fits_itself_to_the_tunnel),
             ("a_backend_hears_of_a_narrow_path", a_backend_hears_of_a_narrow_path),
             ("datagrams_are_answered_from_the_vip", datagrams_are_answered_from_the_vip),
@@ -131,6 +132,35 @@ fn ten_megabytes_arrive_whole_both_ways(sandbox: &Sandbox) -> Result<()> {
     Ok(())
 }
 
+/// No backend is there to answer, and the balancer's own kernel does not have the VIPs.
+fn a_vip_answers_pings_by_itself(sandbox: &Sandbox) -> Result<()> {
+    let scene = Scene::start(sandbox, "ping", Health::QUICK)?;
+    let client = &scene.fabric.client;
+    for backend in &scene.fabric.backends {
+        backend.unplug()?;
+    }
+    for tunnel in Tunnel::ALL {
+        let vip = tunnel.vip().to_string();
+        for size in ["0", "56", "1400"] {
+            let said =
+                client.run("ping", ["-n", "-c", "3", "-i", "0.01", "-W", "2", "-s", size, &vip])?;
+            ensure!(said.contains(" 3 received"), "{vip}: {said}");
+        }
+    }
+    ensure!(verdicts(&scene, "answered_echo")? == 4 * 3 * 3, "not by the packet program");
+
+    // Of a thousand at once not all are answered; and what becomes of a VIP becomes of its pings.
+    let vip = Tunnel::Ipip.vip().to_string();
+    let flood =
+        client.run("ping", ["-n", "-q", "-c", "1000", "-i", "0", "-l", "1000", "-W", "1", &vip])?;
+    ensure!(!flood.contains(" 1000 received"), "{flood}");
+    ensure!(verdicts(&scene, "echo_limited")? > 0, "{flood}");
+    scene.balancer.apply("[[region]]\nname = \"eu\"\n")?;
+    let gone = client.command("ping").args(["-n", "-c", "1", "-W", "1", &vip]).output()?;
+    ensure!(!gone.status.success(), "a VIP without a service answers");
+    Ok(())
+}
+
 /// With an outer header a client's packets do not fit the balancer's link. The client is told so, and sends
 /// smaller ones.
 fn an_upload_fits_itself_to_the_tunnel(sandbox: &Sandbox) -> Result<()> {
@@ -147,14 +177,14 @@ fn an_upload_fits_itself_to_the_tunnel(sandbox: &Sandbox) -> Result<()> {
         );
         fs::write(&here, &content)?;
         let room = if tunnel.is_outer_v4() { 1480 } else { 1460 };
-        let (vip, before) = (tunnel.vip().to_string(), answered_too_large(&scene)?);
+        let (vip, before) = (tunnel.vip().to_string(), verdicts(&scene, "answered_too_large")?);
         // The first one may come before the daemon has heard of the link.
         until(&format!("{tunnel:?}: the client learns"), Duration::from_secs(10), || {
             curl.upload(&here, &url)?;
             let route = client.run("ip", ["route", "get", &vip])?;
             Ok(route.contains(&format!("mtu {room} ")).then_some(()))
         })?;
-        ensure!(answered_too_large(&scene)? > before, "{tunnel:?}: by whom?");
+        ensure!(verdicts(&scene, "answered_too_large")? > before, "{tunnel:?}: by whom?");
 
         let capture = Capture::start(&scene.fabric.router, "balancer", "")?;
         curl.upload(&here, &url)?;
@@ -170,12 +200,12 @@ fn an_upload_fits_itself_to_the_tunnel(sandbox: &Sandbox) -> Result<()> {
     Ok(())
 }
 
-/// How many senders were told that their packet is too large.
-fn answered_too_large(scene: &Scene) -> Result<u64> {
+/// Packets that had a verdict.
+fn verdicts(scene: &Scene, name: &str) -> Result<u64> {
     let stats = scene.balancer.ask(&["stats"])?;
     let rows = stats["verdicts"].as_array().context("verdicts")?;
-    let row = rows.iter().find(|row| row["verdict"] == "answered_too_large");
-    row.and_then(|row| row["packets"].as_u64()).context("answered_too_large")
+    let row = rows.iter().find(|row| row["verdict"] == name);
+    row.and_then(|row| row["packets"].as_u64()).with_context(|| name.to_owned())
 }
 
 /// The way to the client takes less than either end knows of. The router says so to the VIP; the backend

@@ -101,5 +101,5 @@ fn stack(frame: &[u8]) -> Result<String> {
         58 => "icmpv6",
         other => bail!("protocol {other}"),
     };
-    Ok(format!("eth:ethertype:{outer}:{inner}:"))
+    Ok(format!("eth:ethertype:{outer}:{inner}"))
 }
