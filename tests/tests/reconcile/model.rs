@@ -1,6 +1,9 @@
 //! What the maps must say, said naively.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_common::abi::{
@@ -55,6 +58,12 @@ fn services(world: &World, maps: &PinnedMaps) -> Result<()> {
         ensure!(Some(found.pool) == world.ids.pool(&service.pool), "service {name}");
         ensure!(found.flags == flags(service), "service {name}: {:x}", found.flags);
     }
+    let addresses: BTreeSet<IpAddr> =
+        world.configuration.services.values().map(|service| service.address).collect();
+    let vips = maps.vips()?;
+    let found: BTreeSet<_> =
+        vips.iter().map(|vip| address_of(&vip.address, vip.version as u8)).collect();
+    ensure!(found == addresses && vips.len() == addresses.len(), "addresses: {found:?}");
     Ok(())
 }
 
