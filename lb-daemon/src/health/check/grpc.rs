@@ -8,7 +8,7 @@ use http::{HeaderMap, Method, Request, Uri, Version, header, uri::Scheme};
 use prost::Message;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{Failure, failure::ServingStatus};
+use super::{Failure, failure::ServingStatus, noted::Noted};
 use crate::model::{GrpcProbe, TlsProbe};
 
 const PATH: &str = "/grpc.health.v1.Health/Check";
@@ -38,6 +38,22 @@ struct HealthCheckResponse {
 
 /// Calls and hears the answer.
 pub(super) async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    server: SocketAddr,
+    probe: &GrpcProbe,
+    tls: Option<&TlsProbe>,
+) -> Result<(), Failure> {
+    let stream = Noted::new(stream);
+    let broken = stream.broken();
+    ask_on(stream, server, probe, tls).await.map_err(|failure| match failure {
+        Failure::Io(_) | Failure::Http2(_) | Failure::Closed => {
+            broken.take().map_or(failure, Failure::from)
+        }
+        failure => failure,
+    })
+}
+
+async fn ask_on<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     server: SocketAddr,
     probe: &GrpcProbe,

@@ -6,6 +6,7 @@ mod connection;
 mod failure;
 mod grpc;
 mod http;
+mod noted;
 pub(super) mod tcp;
 pub(super) mod tls;
 mod udp;

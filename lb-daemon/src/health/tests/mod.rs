@@ -6,6 +6,7 @@ mod authority;
 mod bodies;
 mod datagrams;
 mod grpc;
+mod hostile;
 mod hosts;
 mod https;
 mod rounds;

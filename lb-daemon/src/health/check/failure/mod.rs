@@ -121,22 +121,10 @@ impl From<io::Error> for Failure {
 impl From<h2::Error> for Failure {
     fn from(error: h2::Error) -> Self {
         match error.get_io() {
-            // Broken off, or closed amid a frame; the error itself cannot be taken out.
-            Some(io) => Self::from(copy(io)),
+            // Broken off, which `Noted` knows more of, or closed amid a frame.
+            Some(io) => Self::from(io::Error::from(io.kind())),
             None => Self::Http2(error),
         }
-    }
-}
-
-/// The same error once more.
-fn copy(error: &io::Error) -> io::Error {
-    match (error.raw_os_error(), inner::<TooMuch>(error)) {
-        (Some(code), _) => io::Error::from_raw_os_error(code),
-        (None, Some(_)) => io::Error::other(TooMuch),
-        (None, None) => match inner::<rustls::Error>(error) {
-            Some(error) => io::Error::other(error.clone()),
-            None => error.kind().into(),
-        },
     }
 }
 

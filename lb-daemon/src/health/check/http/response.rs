@@ -53,6 +53,10 @@ impl Response {
                     false => Ok(None),
                 };
             };
+            // However much came at once.
+            if end > MOST {
+                return Err(Failure::HeadTooLong(MOST));
+            }
             match parse(&self.bytes[self.start..end])? {
                 100 | 102..=199 => self.start = end,
                 status => return Ok(Some(status)),
