@@ -1,6 +1,8 @@
 mod garbage;
 mod mistakes;
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use prost_types::Duration;
 use spillway_proto::v1;
@@ -14,7 +16,7 @@ use crate::{
     },
 };
 use garbage::garbage;
-use mistakes::{MISTAKES, http};
+use mistakes::http;
 
 /// A correct message with one of everything twice; the mistakes below are made in it.
 fn correct() -> v1::Configuration {
@@ -73,13 +75,30 @@ const CORRECT: &str = r#"
 #[test]
 fn every_mistake_is_named() {
     configuration(&correct()).unwrap();
-    for (mistake, expected, path) in MISTAKES {
+    for (mistake, expected, path) in mistakes::all() {
         let mut message = correct();
         mistake(&mut message);
         let error = configuration(&message).unwrap_err();
         assert_eq!(error.to_string(), *expected);
         assert_eq!(error.path(), *path);
     }
+}
+
+/// Kinds of mistakes: the field, whichever object has it, and what is said of it whatever the values.
+#[test]
+fn each_of_many_kinds_of_mistakes_names_its_field() {
+    let no_values = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
+    let mut kinds = BTreeSet::new();
+    for (_, said, path) in mistakes::all() {
+        let field = path.rsplit("].").next().unwrap_or(path);
+        let (_, cause) = format!(": {said}")
+            .split_once(&format!(": {field}: "))
+            .map(|(before, cause)| (before.to_owned(), cause.to_owned()))
+            .unwrap_or_else(|| panic!("{said} does not name {field}"));
+        let words: String = cause.split('"').step_by(2).collect();
+        kinds.insert((no_values(path), no_values(&words)));
+    }
+    assert!(kinds.len() >= 50, "{} kinds: {kinds:#?}", kinds.len());
 }
 
 #[test]

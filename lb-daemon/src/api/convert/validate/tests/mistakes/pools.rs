@@ -1,0 +1,106 @@
+//! Pools, but for what stands in them.
+
+use prost_types::Duration;
+use spillway_proto::v1;
+
+use super::Row;
+
+pub(super) const POOLS: &[Row] = &[
+    (
+        |m| m.pools[0].health_checks = vec!["grpc".into()],
+        r#"pools[0] "web": health_checks: "grpc" is not among the health checks"#,
+        "pools[0].health_checks",
+    ),
+    (
+        |m| m.pools[0].health_checks.push("http".into()),
+        r#"pools[0] "web": health_checks: "http" is named twice"#,
+        "pools[0].health_checks",
+    ),
+    (
+        |m| m.pools[0].slots = 5,
+        r#"pools[0] "web": slots: 5 is not within 7 to 16777213"#,
+        "pools[0].slots",
+    ),
+    (
+        |m| m.pools[0].slots = 16_777_214,
+        r#"pools[0] "web": slots: 16777214 is not within 7 to 16777213"#,
+        "pools[0].slots",
+    ),
+    (
+        |m| m.pools[0].slots = 65_536,
+        r#"pools[0] "web": slots: 65536 is not a prime: 2 divides it"#,
+        "pools[0].slots",
+    ),
+    (
+        |m| m.pools[0].slots = 251 * 257,
+        r#"pools[0] "web": slots: 64507 is not a prime: 251 divides it"#,
+        "pools[0].slots",
+    ),
+    (
+        |m| {
+            m.pools[0].slots = 7;
+            for n in 0..6 {
+                let (address, region) = (format!("10.0.1.{n}"), "eu".into());
+                m.pools[0].backends.push(v1::Backend { address, region, ..Default::default() });
+            }
+        },
+        r#"pools[0] "web": slots: 7 must be more than the 7 backends in region "eu""#,
+        "pools[0].slots",
+    ),
+    (
+        |m| {
+            for n in 0..7 {
+                let (address, region) = (format!("10.0.1.{n}"), format!("r{n}"));
+                m.regions.push(v1::Region { name: region.clone(), overflow_to: vec![] });
+                m.pools[0].backends.push(v1::Backend { address, region, ..Default::default() });
+            }
+        },
+        r#"pools[0] "web": backends: stand in 9 regions; at most 8 are allowed"#,
+        "pools[0].backends",
+    ),
+    (
+        |m| m.pools[0].backends.iter_mut().for_each(|backend| backend.weight = Some(0)),
+        r#"pools[0] "web": backends: all weights are 0, so nobody would be served; give one of them a weight"#,
+        "pools[0].backends",
+    ),
+    (
+        |m| m.pools[0].isolation = 4,
+        r#"pools[0] "web": isolation: 4 is no isolation that this version knows"#,
+        "pools[0].isolation",
+    ),
+    (
+        |m| m.pools[0].preferred_regions = vec!["asia".into()],
+        r#"pools[0] "web": preferred_regions: "asia" is not among the regions"#,
+        "pools[0].preferred_regions",
+    ),
+    (
+        |m| m.pools[0].preferred_regions = vec!["us".into(), "us".into()],
+        r#"pools[0] "web": preferred_regions: "us" is named twice"#,
+        "pools[0].preferred_regions",
+    ),
+    (
+        |m| m.pools[0].panic_threshold_percent = 101,
+        r#"pools[0] "web": panic_threshold_percent: 101 is not within 0 to 100"#,
+        "pools[0].panic_threshold_percent",
+    ),
+    (
+        |m| m.pools[0].settle_time = Some(Duration { seconds: 0, nanos: 999_999_999 }),
+        r#"pools[0] "web": settle_time: 999.999999ms is not within 1s to 24h"#,
+        "pools[0].settle_time",
+    ),
+    (
+        |m| m.pools[0].settle_time = Some(Duration { seconds: 86_401, nanos: 0 }),
+        r#"pools[0] "web": settle_time: 86401s is not within 1s to 24h"#,
+        "pools[0].settle_time",
+    ),
+    (
+        |m| m.pools[0].slow_start = Some(Duration { seconds: 0, nanos: 1 }),
+        r#"pools[0] "web": slow_start: 1ns is not within 1s to 1h"#,
+        "pools[0].slow_start",
+    ),
+    (
+        |m| m.pools[0].slow_start = Some(Duration { seconds: 3600, nanos: 1 }),
+        r#"pools[0] "web": slow_start: 3600.000000001s is not within 1s to 1h"#,
+        "pools[0].slow_start",
+    ),
+];
