@@ -4,9 +4,10 @@ use std::{fs, io, os::fd::AsRawFd as _, path::Path};
 
 use aya::maps::MapData;
 
-use super::{MapsError, Pins, Role, opener::why};
+use super::{MapsError, Pins, Role, opener::why, tables::SPARE};
 
-/// Bytes of each of a balancer's maps, by name; arrays of maps without what stands in them.
+/// Bytes of each of a balancer's maps, by name; arrays of maps with the spare that stands where no
+/// table is, and without tables.
 ///
 /// # Errors
 /// [`MapsError`] says which pin cannot be opened or read.
@@ -18,9 +19,15 @@ pub fn map_memory(bpffs: &Path) -> Result<Vec<(String, u64)>, MapsError> {
     for entry in entries {
         let path = entry.map_err(|error| unreadable(&pins.maps(), error))?.path();
         let map = MapData::from_pin(&path).map_err(|error| why(path.clone(), error))?;
-        let bytes = locked(&map).map_err(|error| unreadable(&path, error))?;
+        let mut bytes = locked(&map).map_err(|error| unreadable(&path, error))?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        maps.push((name.unwrap_or_default(), bytes));
+        let name = name.unwrap_or_default();
+        let spare = pins.inner(&name).join(SPARE.to_string());
+        if spare.exists() {
+            let map = MapData::from_pin(&spare).map_err(|error| why(spare.clone(), error))?;
+            bytes += locked(&map).map_err(|error| unreadable(&spare, error))?;
+        }
+        maps.push((name, bytes));
     }
     maps.sort();
     Ok(maps)

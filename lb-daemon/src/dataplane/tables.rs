@@ -26,7 +26,7 @@ use super::{
 const BATCH: usize = 128;
 
 /// Index of the spare in each map of tables; no group names it.
-const SPARE: u32 = 0;
+pub(super) const SPARE: u32 = 0;
 
 /// Longest name of a map, bytes (`BPF_OBJ_NAME_LEN` less the end).
 const NAME_LENGTH: usize = 15;
