@@ -1,5 +1,7 @@
 //! Who is judged by which probe, and what was told of whom.
 
+mod checks;
+
 use std::{
     collections::{HashMap, hash_map::Entry},
     net::IpAddr,

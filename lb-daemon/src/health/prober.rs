@@ -7,7 +7,7 @@ use tokio::{
 };
 
 use super::{
-    HealthChange, Probed, Target,
+    Health, HealthChange, Probed, Target,
     board::Board,
     check::tls,
     descriptors::checks_at_once,
@@ -122,12 +122,15 @@ impl Prober {
         if current != Some(report.generation) {
             return Ok(());
         }
+        let fails = report.says.health != Health::Passing;
+        self.live.failing(self.board.known_as(&report.probed), fails);
         let changes = self.board.record(&report.probed, report.says);
         self.tell(changes).await
     }
 
     async fn configure(&mut self, targets: &[Target]) -> Result<(), Unheard> {
         let configured = self.board.configure(targets);
+        self.live.failing_are(self.board.failing());
         for probed in &configured.stop {
             self.running.remove(probed);
         }

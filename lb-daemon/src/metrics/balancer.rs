@@ -151,5 +151,9 @@ fn daemon(sheet: &mut Sheet<'_>, live: &Live) -> fmt::Result {
     let results =
         [("passed", &live.passed), ("failed", &live.failed), ("not_made", &live.not_made)];
     sheet.family(&PROBES, results.map(|(result, count)| ([result], count.get().into())))?;
+    let failing: Vec<_> =
+        live.failing.now().iter().map(|(p, a, c)| (p.clone(), a.to_string(), c.clone())).collect();
+    let failing = failing.iter().map(|(p, a, c)| ([p.as_str(), a, c.as_str()], true.into()));
+    sheet.family(&CHECK_FAILING, failing)?;
     sheet.kept(&PROBE_LATENESS, &live.lateness)
 }

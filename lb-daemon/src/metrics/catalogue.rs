@@ -122,6 +122,8 @@ metrics! {
         "Times that the packet path could not be brought to a plan";
     PROBES: Counter "probes" None ["result"]
         "Health checks made: passed, failed, or not_made for want of sockets of this host";
+    CHECK_FAILING: Gauge "check_failing" None ["pool", "backend", "check"]
+        "1: a health check of a backend fails in a pool, by its rise and fall. Absent: it passes, or was not made yet";
     PROBE_LATENESS: Histogram "probe_lateness" Seconds []
         "How much later than planned health checks began";
 

@@ -1,5 +1,7 @@
 use std::{
-    sync::{Arc, atomic::AtomicU64},
+    collections::BTreeSet,
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -10,6 +12,7 @@ use prometheus_client::metrics::{
 };
 
 use super::Lateness;
+use crate::model::Name;
 
 /// What the daemon itself counts while it lives; clones count together.
 #[derive(Clone, Debug)]
@@ -21,8 +24,16 @@ pub struct Live {
     pub(super) failed: Counter,
     pub(super) not_made: Counter,
     pub(super) lateness: Histogram,
+    pub(super) failing: Failing,
     fine: Arc<Lateness>,
 }
+
+/// A check of a backend: pool, address, name of the check.
+pub type Check = (Name, IpAddr, Name);
+
+/// Checks that fail now. Only these are kept and shown: of a hundred thousand backends few do.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Failing(Arc<Mutex<BTreeSet<Check>>>);
 
 /// What came of a health check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,12 +61,35 @@ impl Default for Live {
             failed: Counter::default(),
             not_made: Counter::default(),
             lateness: durations(),
+            failing: Failing::default(),
             fine: Arc::default(),
         }
     }
 }
 
+impl Failing {
+    pub(super) fn now(&self) -> MutexGuard<'_, BTreeSet<Check>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Live {
+    /// Takes all checks that fail, in place of those that did.
+    pub fn failing_are(&self, checks: impl Iterator<Item = Check>) {
+        *self.failing.now() = checks.collect();
+    }
+
+    /// Takes whether some checks fail.
+    pub fn failing(&self, checks: impl Iterator<Item = Check>, fail: bool) {
+        let mut failing = self.failing.now();
+        for check in checks {
+            match fail {
+                true => failing.insert(check),
+                false => failing.remove(&check),
+            };
+        }
+    }
+
     /// The packet path was brought to a plan, in this time.
     pub fn published(&self, took: Duration, now: SystemTime) {
         self.publish.observe(took.as_secs_f64());

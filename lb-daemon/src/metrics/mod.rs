@@ -23,7 +23,7 @@ pub use balancer::Facts;
 pub use catalogue::ALL;
 pub use definition::{Base, Definition, Kind, PREFIX};
 pub use lateness::Lateness;
-pub use live::{Live, Probed};
+pub use live::{Check, Live, Probed};
 pub use receiver::ReceiverFacts;
 
 use crate::{

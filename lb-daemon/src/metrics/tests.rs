@@ -19,6 +19,7 @@ fn samples(labels: &[&str]) -> &'static str {
         ["service"] | ["service", "endpoint", "protocol", "pool"] => "a service",
         ["backend"] => "a backend address",
         ["pool", "backend", "region"] => "a backend of a pool",
+        ["pool", "backend", "check"] => "a check that fails",
         ["pool", "region"] => "a region of a pool",
         ["pool"] => "a pool",
         other => panic!("say how many samples there are for {other:?}"),
@@ -54,13 +55,14 @@ fn document() -> String {
     let per = |what: &str| count.get(what).copied().unwrap_or_default();
     text += &format!(
         "{} series a service, {} a region of a pool, {} a backend address, {} a backend of a pool, {} a\n\
-         pool; {} a verdict, of which there are {}, and one an event. Labels hold names and addresses of\n\
+         pool, {} a check of a backend while it fails; {} a verdict, of which there are {}, and one an event. Labels hold names and addresses of\n\
          the configuration, and words of a fixed set: nothing that a client or a backend sends.\n",
         per("a service"),
         per("a region of a pool"),
         per("a backend address"),
         per("a backend of a pool"),
         per("a pool"),
+        per("a check that fails"),
         per("a verdict"),
         Verdict::ALL.len(),
     );

@@ -75,7 +75,7 @@ const MOVES: &[(&str, &[&str])] = &[
     ),
     ("connections are open away from home", &["flow_table_entries", "events"]),
     ("a group is asked for more than it takes", &["group_missing_backends"]),
-    ("a listener closes", &["backend_up"]),
+    ("a listener closes", &["backend_up", "check_failing"]),
     ("another configuration is applied", &["backend_dead", "pool_settling", "group_out_of_home"]),
     (
         "the daemon starts anew, with a file that is not there",
@@ -123,6 +123,9 @@ pub(crate) fn every_metric(sandbox: &Sandbox) -> Result<()> {
         .until("a listener closes", |now| now.value("spillway_backend_up", &labels) == Some(0.0))?;
     let dead = watch.before.value("spillway_backend_dead", &labels);
     ensure!(dead == Some(0.0), "a host that refuses is not dead");
+    let check = [("pool", "even"), ("backend", "10.1.0.11"), ("check", "open")];
+    let failing = watch.before.samples("spillway_check_failing").count();
+    ensure!(watch.before.value("spillway_check_failing", &check) == Some(1.0) && failing == 1);
     let failed = [("result", "failed")];
     ensure!(watch.before.value("spillway_probes_total", &failed) >= Some(3.0), "fall is 3");
     reconfigured(&mut watch)?;
@@ -274,12 +277,14 @@ fn datagrams(watch: &mut Watch<'_>) -> Result<()> {
     const BYTES: f64 = NUMBER * (14 + 20 + 8 + 100) as f64;
     let since = watch.before.clone();
     let received = receivers(watch.farm)?;
-    watch.farm.fabric.client.enter(|| -> Result<()> {
-        for _ in 0..NUMBER as usize {
+    // Open until all is counted: an answer to a closed one brings an error, which is a packet too.
+    let _sockets = watch.farm.fabric.client.enter(|| -> Result<Vec<UdpSocket>> {
+        let send = |_| {
             let socket = UdpSocket::bind((Fabric::CLIENT_V4, 0))?;
             socket.send_to(&[0; 100], (Fabric::VIP_V4, ECHO))?;
-        }
-        Ok(())
+            Ok(socket)
+        };
+        (0..NUMBER as usize).map(send).collect()
     })??;
     let service = [("service", "datagrams")];
     let packets = "spillway_service_packets_total";

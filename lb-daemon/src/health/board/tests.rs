@@ -232,3 +232,31 @@ fn what_a_backend_says_is_told_of_all_its_checks_together() {
     assert!(board.record(&probed(1, 90), says(60)).is_empty(), "the least counts");
     assert_eq!(board.record(&probed(1, 90), says(20))[0].said, said(20));
 }
+
+#[test]
+fn checks_that_fail_are_known_by_all_their_names() {
+    let mut board = Board::default();
+    let both = [target("a", 1, &[80, 81]), target("b", 1, &[80]), target("b", 2, &[80])];
+    board.configure(&both);
+    let spell = |checks: Vec<crate::metrics::Check>| {
+        let spell = |(pool, address, check)| format!("{pool} {address} {check}");
+        let mut spelt: Vec<_> = checks.into_iter().map(spell).collect();
+        spelt.sort();
+        spelt.dedup();
+        spelt
+    };
+    assert!(board.failing().next().is_none(), "nobody has spoken");
+    board.record(&probed(1, 80), failed("refused"));
+    board.record(&probed(1, 81), passes());
+    board.record(&probed(2, 80), passes());
+    let failing = ["a 192.0.2.1 on-80", "b 192.0.2.1 on-80"];
+    assert_eq!(spell(board.failing().collect()), failing);
+    assert_eq!(spell(board.known_as(&probed(1, 80)).collect()), failing);
+    assert_eq!(spell(board.known_as(&probed(1, 81)).collect()), ["a 192.0.2.1 on-81"]);
+    board.configure(&both[1..]);
+    assert_eq!(spell(board.failing().collect()), [failing[1]]);
+    board.record(&probed(1, 80), silent());
+    assert_eq!(spell(board.failing().collect()), [failing[1]]);
+    board.record(&probed(1, 80), passes());
+    assert!(board.failing().next().is_none());
+}
