@@ -19,6 +19,11 @@ impl DocumentError {
         Self { place, cause: one_line(error.message()) }
     }
 
+    pub(super) fn empty() -> Self {
+        let cause = "is empty, by which everything would go; `# nothing` alone means that";
+        Self { place: None, cause: cause.into() }
+    }
+
     pub(super) fn unwritable(error: &toml::ser::Error) -> Self {
         Self { place: None, cause: one_line(&error.to_string()) }
     }

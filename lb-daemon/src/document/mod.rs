@@ -55,12 +55,16 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads a file's text.
+    /// Reads a file's text. One that is empty was cut off rather than written: that nothing is to be
+    /// configured must be said, by a comment at least.
     ///
     /// # Errors
     /// [`DocumentError`] has the line of the first thing that is not TOML, or no field of ours, or of
     /// another type than its field.
     pub fn parse(text: &str) -> Result<Self, DocumentError> {
+        if text.trim().is_empty() {
+            return Err(DocumentError::empty());
+        }
         toml::from_str(text).map_err(|error| DocumentError::new(text, &error))
     }
 
@@ -69,7 +73,10 @@ impl Document {
     /// # Errors
     /// [`DocumentError`] where a value has no TOML form.
     pub fn to_toml(&self) -> Result<String, DocumentError> {
-        toml::to_string(self).map_err(|error| DocumentError::unwritable(&error))
+        match toml::to_string(self) {
+            Ok(text) if text.is_empty() => Ok("# nothing\n".into()),
+            written => written.map_err(|error| DocumentError::unwritable(&error)),
+        }
     }
 }
 

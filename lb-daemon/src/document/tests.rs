@@ -237,9 +237,14 @@ fn a_file_says_what_the_message_says() {
 }
 
 #[test]
-fn an_empty_file_is_an_empty_configuration() {
+fn a_file_that_says_so_is_an_empty_configuration_and_one_that_was_cut_off_is_not() {
     let document = Document::parse("# nothing\n").unwrap();
-    assert_eq!(v1::Configuration::from(document), v1::Configuration::default());
+    assert_eq!(v1::Configuration::from(document.clone()), v1::Configuration::default());
+    assert_eq!(document.to_toml().unwrap(), "# nothing\n");
+    for text in ["", "\n", " \t\r\n\n"] {
+        let error = Document::parse(text).unwrap_err().to_string();
+        assert_eq!(error, "is empty, by which everything would go; `# nothing` alone means that");
+    }
 }
 
 #[test]

@@ -97,7 +97,7 @@ pub(crate) fn as_the_kernel_says(sandbox: &Sandbox) -> Result<()> {
     let (_, one) = client.export()?;
     balancer.apply(&configuration(&[("a", 65_537), ("b", 131_071), ("c", 31), ("d", 65_537)]))?;
     let (_, four) = client.export()?;
-    balancer.apply("")?;
+    balancer.apply("# nothing\n")?;
     settled(&balancer)?;
     let nothing: u64 = kernel(&balancer)?.values().sum();
 

@@ -28,7 +28,7 @@ async fn generations_count_up_and_what_changes_nothing_makes_none() {
     };
     let second = second.unwrap();
     assert_eq!((second.generation, second.changes), (2, vec![change]));
-    assert_eq!(daemon.apply("").await.unwrap().generation, 3);
+    assert_eq!(daemon.apply("# nothing").await.unwrap().generation, 3);
     assert_eq!(daemon.path.content().plan, Plan::default());
 }
 
