@@ -3,7 +3,7 @@
 use std::{error::Error as _, io, path::Path, time::Duration};
 
 use hyper_util::rt::TokioIo;
-use lb_daemon::api::convert::FIELD_TRAILER;
+use lb_daemon::api::convert::{FIELD_TRAILER, HINT_TRAILER};
 use spillway_proto::v1::{
     ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, ExportRequest,
     ExportResponse, RegionsRequest, RegionsResponse, StatsRequest, StatsResponse, StatusRequest,
@@ -159,15 +159,19 @@ impl Daemon {
             Code::AlreadyExists | Code::FailedPrecondition => {
                 Failure::new(Exit::Conflict, message)
             }
-            Code::PermissionDenied => Failure::new(Exit::Permission, message),
+            Code::PermissionDenied => Failure::new(Exit::Permission, message)
+                .hint("show a certificate that may, or have its role changed: `tls-client` of the daemon's settings"),
             Code::NotFound => Failure::new(Exit::NotFound, message),
             Code::Unimplemented => Failure::new(
                 Exit::Failure,
                 format!("spillwayd at {}: it does not know this call", self.place),
             )
             .hint("spillway and spillwayd should be of one version"),
-            _ => Failure::new(Exit::Failure, format!("spillwayd: {message}"))
-                .hint("the daemon's log says more"),
+            _ => {
+                let hint = status.metadata().get(HINT_TRAILER).and_then(|hint| hint.to_str().ok());
+                Failure::new(Exit::Failure, format!("spillwayd: {message}"))
+                    .hint(hint.unwrap_or("the daemon's log says more"))
+            }
         }
     }
 

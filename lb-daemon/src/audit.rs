@@ -57,10 +57,9 @@ impl Audit {
     /// Somebody changed the configuration.
     pub fn changed(&self, actor: &Actor, before: u64, applied: &Applied) {
         let after = applied.generation;
-        let objects: Vec<_> = applied.changes.iter().map(|change| &*change.object).collect();
         tracing::info!(
             target: "audit",
-            actor = %actor, before, after, changes = objects.join(", "),
+            actor = %actor, before, after, changes = applied.changes.len(),
             "configuration changed"
         );
         let changes = applied.changes.iter().map(|change| {

@@ -88,6 +88,7 @@ fn from_installation_to_purge(sandbox: &Sandbox) -> Result<()> {
     story.set_up()?;
     story.confinement()?;
     story.socket()?;
+    story.journal()?;
     story.reload()?;
     story.restart()?;
     story.upgrade()?;
@@ -209,6 +210,38 @@ impl Story {
         ensure!(member.status.success(), "a member: {member:?}");
         let other = ask("nogroup")?;
         ensure!(other.status.code() == Some(4), "somebody else: {other:?}");
+        Ok(())
+    }
+
+    /// What the journal has can be asked by service, pool, backend and region, and reads whole.
+    fn journal(&self) -> Result<()> {
+        let backend = IpAddr::from(self.backend.v4).to_string();
+        let asked = |fields: &[&str]| -> Result<Vec<serde_json::Value>> {
+            let words = ["journalctl", "--output=json", "--no-pager"];
+            let text = self.balancer.run(words.iter().chain(fields))?;
+            text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
+        };
+        let unit = format!("_SYSTEMD_UNIT={BALANCER}");
+        let of_backend = format!("SPILLWAY_BACKEND={backend}");
+        let whole = [&*unit, &*of_backend, "SPILLWAY_SERVICE=web", "SPILLWAY_REGION=eu"];
+        let up = asked(&[&whole[..], &["SPILLWAY_POOL=web", "SPILLWAY_TO=up"]].concat())?;
+        let entry = up.first().context("no entry of the backend that came up")?;
+        let text = entry["MESSAGE"].as_str().context("no text")?;
+        for word in ["service=", "pool=web", &format!("backend={backend}"), "to=\"up\""] {
+            ensure!(text.contains(word), "{word}: {text}");
+        }
+        ensure!(entry["PRIORITY"] == "6" && entry["SYSLOG_IDENTIFIER"] == "spillwayd", "{entry}");
+        for (field, text) in [
+            ("SPILLWAY_SERVICE=web", "added: service web"),
+            ("SPILLWAY_POOL=web", "added: pool web"),
+            ("SPILLWAY_REGION=eu", "added: region eu"),
+        ] {
+            let entries = asked(&[&*unit, field, "SPILLWAY_GENERATION=1"])?;
+            let found = entries.iter().any(|entry| {
+                entry["MESSAGE"].as_str().is_some_and(|message| message.starts_with(text))
+            });
+            ensure!(found, "{field}: {entries:?}");
+        }
         Ok(())
     }
 

@@ -2,6 +2,10 @@ use std::{collections::BTreeMap, str::FromStr};
 
 use super::{Actor, Peer, Role, UnknownRole};
 
+/// Names of a certificate that are shown where none is listed, and characters of each.
+const MOST: usize = 3;
+const LONGEST: usize = 100;
+
 /// A name of a certificate, and the role of who has it: `ops.example=operator`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Client {
@@ -45,7 +49,7 @@ impl Clients {
         let (role, name) = match listed.max_by_key(|(role, _)| **role) {
             Some((role, name)) => (Some(*role), name.clone()),
             None if names.is_empty() => (None, "without a DNS name or URI".into()),
-            None => (None, names.join(", ")),
+            None => (None, unlisted(names)),
         };
         Peer { actor: Actor::Certificate(name), role }
     }
@@ -56,6 +60,17 @@ impl FromIterator<Client> for Clients {
     fn from_iter<I: IntoIterator<Item = Client>>(clients: I) -> Self {
         Self(clients.into_iter().map(|client| (client.name, client.role)).collect())
     }
+}
+
+/// Names that nobody listed, so that they fit a line whatever an authority has signed.
+fn unlisted(names: &[String]) -> String {
+    let short = |name: &String| name.chars().take(LONGEST).collect::<String>();
+    let shown = names.iter().take(MOST).map(|name| short(name).escape_debug().to_string());
+    let mut shown: Vec<_> = shown.collect();
+    if names.len() > MOST {
+        shown.push(format!("{} more", names.len() - MOST));
+    }
+    shown.join(", ")
 }
 
 /// Names of hosts know no case, RFC 4343; URIs do.

@@ -23,6 +23,13 @@ fn a_certificate_has_the_role_of_its_name_and_without_one_none() {
 }
 
 #[test]
+fn names_that_nobody_listed_fit_a_line() {
+    let names = ["a\nb".to_owned(), "x".repeat(4000), "c".into(), "d".into(), "e".into()];
+    let expected = format!("certificate a\\nb, {}, c, 2 more", "x".repeat(100));
+    assert_eq!(clients(&[]).peer(&names).actor.to_string(), expected);
+}
+
+#[test]
 fn what_is_no_client_is_refused() {
     let refusal = |text: &str| text.parse::<Client>().unwrap_err().to_string();
     assert!(refusal("eye.example").starts_with("must be NAME=ROLE"));

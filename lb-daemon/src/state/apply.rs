@@ -1,6 +1,6 @@
 use std::{net::IpAddr, time::Instant};
 
-use super::{PacketPath, State, homes::clock, now};
+use super::{PacketPath, State, homes::clock, lines::log_applied, now};
 use crate::{
     causes,
     command::{Applied, Apply, Event, Refusal},
@@ -58,7 +58,7 @@ impl<P: PacketPath> State<P> {
         self.settings.audit.changed(&actor, current, &applied);
         self.announce(Event::Generation(applied.clone()));
         self.configured(&configuration);
-        tracing::info!(generation = number, changes = applied.changes.len(), "applied");
+        log_applied(number, &applied.changes);
         match brought {
             Ok(()) => Ok(applied),
             Err(source) => Err(Refusal::Behind { generation: number, source }),

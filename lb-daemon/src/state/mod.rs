@@ -13,8 +13,10 @@ mod apply;
 mod demand;
 mod history;
 mod homes;
+mod lines;
 mod listing;
 mod members;
+mod overflows;
 mod packet_path;
 mod panic;
 mod regions;
@@ -55,6 +57,7 @@ use crate::{
 use demand::Demand;
 use homes::HomeKeeper;
 use members::Members;
+use overflows::Overflows;
 
 /// Events that a watcher may be behind before it must ask anew.
 const EVENTS: usize = 4096;
@@ -97,6 +100,7 @@ pub struct State<P> {
     demand: Demand,
     /// What each region of each pool could take at the last look; `None` before the first.
     offers: Option<BTreeMap<(Name, Name), Offer>>,
+    overflows: Overflows,
     homes: HomeKeeper,
     events: broadcast::Sender<Event>,
     started: Instant,

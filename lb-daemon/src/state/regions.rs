@@ -44,6 +44,7 @@ impl<P: PacketPath> State<P> {
     /// Tells watchers of regions that are new or can take more or less than at the last look.
     fn announce_regions(&mut self, readings: Vec<Reading>) {
         let regions = self.named(readings);
+        self.log_overflows(&regions);
         let offers =
             regions.iter().map(|each| ((each.pool.clone(), each.region.clone()), each.offer()));
         let former = self.offers.replace(offers.collect());
@@ -53,6 +54,17 @@ impl<P: PacketPath> State<P> {
             if former.get(&key) != Some(&region.offer()) {
                 self.announce(Event::Region(region));
             }
+        }
+    }
+
+    fn log_overflows(&mut self, regions: &[RegionStatus]) {
+        let sends_on = |region: &&RegionStatus| {
+            region.rates.is_some_and(|rates| rates.spilled_out + rates.refused > 0.0)
+        };
+        let full = regions.iter().filter(sends_on);
+        let full = full.map(|region| (region.pool.clone(), region.region.clone()));
+        for ((pool, region), overflows) in self.overflows.look(Instant::now(), full) {
+            self.log_region(&pool, &region, overflows);
         }
     }
 

@@ -93,10 +93,9 @@ impl<P: PacketPath> State<P> {
         if let Some(pool) = pool {
             self.members.resort(&change.pool, pool, &mut self.path);
         }
-        let HealthChange { pool, address, reason, .. } = change;
         let (from, to) = (before.map_or("unknown", |state| state.name()), state.name());
         if from != to {
-            tracing::info!(%pool, %address, from, to, reason, "backend");
+            self.log_backend((&change.pool, change.address), from, to, &change.reason);
         }
         self.announce_backend(&key);
     }
@@ -112,12 +111,12 @@ impl<P: PacketPath> State<P> {
             hop = Err(causes::of(&error));
             // The former one is not true any more either.
             if let Err(error) = self.path.set_next_hop(address, None) {
-                tracing::error!(%address, error = causes::of(&error), "next hop");
+                tracing::error!(backend = %address, error = causes::of(&error), "next hop");
             }
         }
         match &hop {
-            Ok(hop) => tracing::debug!(%address, ?hop, "next hop"),
-            Err(why) => tracing::warn!(%address, why, "no next hop"),
+            Ok(hop) => tracing::debug!(backend = %address, ?hop, "next hop"),
+            Err(why) => tracing::warn!(backend = %address, why, "no next hop"),
         }
         self.hops.insert(address, hop);
         for pool in self.members.pools_of(&address) {

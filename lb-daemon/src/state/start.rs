@@ -2,7 +2,7 @@ use std::time::Instant;
 
 use tokio::sync::broadcast;
 
-use super::{Demand, EVENTS, HomeKeeper, Members, PacketPath, Sensors, Settings, State};
+use super::{Demand, EVENTS, HomeKeeper, Members, Overflows, PacketPath, Sensors, Settings, State};
 use crate::{
     command::Refusal,
     homes::Absences,
@@ -43,6 +43,7 @@ impl<P: PacketPath> State<P> {
             hops: Default::default(),
             demand: Demand::default(),
             offers: None,
+            overflows: Overflows::default(),
             homes: HomeKeeper::default(),
             events,
             started: Instant::now(),

@@ -27,9 +27,16 @@ impl StoreError {
             Cause::Inaccessible(_) => {
                 "run as a user who may write there, or give another --state-dir"
             }
+            Cause::Write(error) if is_full(error) => {
+                "make room on the disk, then apply again; nothing was changed"
+            }
             Cause::Write(_) => "see to the disk; nothing was changed",
         }
     }
+}
+
+fn is_full(error: &redb::Error) -> bool {
+    matches!(error, redb::Error::Io(error) if error.kind() == io::ErrorKind::StorageFull)
 }
 
 #[derive(Debug, thiserror::Error)]

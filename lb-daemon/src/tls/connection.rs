@@ -2,11 +2,13 @@ use std::{
     fmt, io,
     pin::Pin,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpStream, UnixStream},
+    time::{Sleep, sleep},
 };
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
@@ -14,12 +16,19 @@ use tonic::transport::server::Connected;
 use super::slots::Slot;
 use crate::access::{Actor, Peer, Role};
 
+/// What a client says first, RFC 9113, 3.4, and how long it may take. From there on the server asks
+/// whether it is still there.
+const PREFACE: usize = 24;
+const SPEAKS_WITHIN: Duration = Duration::from_secs(5);
+
 /// A connection of somebody whose name is known.
 pub struct Connection {
     stream: Stream,
     peer: Peer,
     /// Done when it must end.
     over: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Until it has said so many bytes more, when that must be; `None`: it has, or need not.
+    silent: Option<(usize, Pin<Box<Sleep>>)>,
     _slot: Option<Slot>,
 }
 
@@ -41,7 +50,7 @@ impl Connection {
             Ok(user) => Peer { actor: Actor::User(user.uid()), role: Some(Role::Admin) },
             Err(_) => Peer::default(),
         };
-        Self { stream: Stream::Local(stream), peer, over: None, _slot: None }
+        Self { stream: Stream::Local(stream), peer, over: None, silent: None, _slot: None }
     }
 
     /// One over TLS, which ends when `over` is done.
@@ -52,7 +61,8 @@ impl Connection {
         over: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
         let stream = Stream::Remote(Box::new(stream));
-        Self { stream, peer, over: Some(Box::pin(over)), _slot: Some(slot) }
+        let silent = Some((PREFACE, Box::pin(sleep(SPEAKS_WITHIN))));
+        Self { stream, peer, over: Some(Box::pin(over)), silent, _slot: Some(slot) }
     }
 
     /// Fails when it must end; wakes its task when that comes.
@@ -64,6 +74,18 @@ impl Connection {
         // Whoever asks again hears the same.
         self.over = Some(Box::pin(async {}));
         Err(io::ErrorKind::ConnectionReset.into())
+    }
+
+    /// Fails when it has said too little for too long; `read` is what it said now.
+    fn spoke(&mut self, read: usize, context: &mut Context<'_>) -> io::Result<()> {
+        let Some((missing, until)) = &mut self.silent else { return Ok(()) };
+        *missing = missing.saturating_sub(read);
+        if *missing == 0 {
+            self.silent = None;
+        } else if until.as_mut().poll(context).is_ready() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        Ok(())
     }
 }
 
@@ -82,10 +104,13 @@ impl AsyncRead for Connection {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         self.go_on(context)?;
-        match &mut self.stream {
+        let before = buffer.filled().len();
+        let read = match &mut self.stream {
             Stream::Local(stream) => Pin::new(stream).poll_read(context, buffer),
             Stream::Remote(stream) => Pin::new(stream).poll_read(context, buffer),
-        }
+        };
+        self.spoke(buffer.filled().len() - before, context)?;
+        read
     }
 }
 

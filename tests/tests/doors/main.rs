@@ -24,6 +24,7 @@ fn main() -> ExitCode {
             ("the_socket_has_the_owner_and_mode_it_is_given", starts::socket_rights),
             ("what_is_in_use_is_named_at_the_start", starts::in_use),
             ("what_the_machine_lacks_is_named_at_the_start", starts::lacking),
+            ("a_disk_that_fills_up_changes_nothing", starts::full_disk),
             ("without_capabilities_the_start_says_what_to_do", starts::without_capabilities),
         ],
     )

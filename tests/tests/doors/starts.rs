@@ -1,13 +1,18 @@
 use std::{
     fs,
+    io::ErrorKind,
     net::TcpListener,
     os::unix::fs::{MetadataExt, PermissionsExt},
+    path::{Path, PathBuf},
     process::{Command, Output},
 };
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::sandbox::Sandbox;
-use nix::sys::signal::Signal;
+use nix::{
+    mount::{MntFlags, MsFlags, mount, umount2},
+    sys::signal::Signal,
+};
 
 use crate::host::Host;
 
@@ -56,7 +61,7 @@ pub(crate) fn in_use(sandbox: &Sandbox) -> Result<()> {
     running.signal(Signal::SIGTERM)?;
     ensure!(running.wait()?.success(), "{}", running.output());
 
-    // An address that somebody else listens on.
+    // Addresses that somebody else listens on.
     let (cert, key) = (other("cert"), other("key"));
     let own = rcgen::generate_simple_self_signed(vec!["spillwayd.example".into()])?;
     host.write("cert", &own.cert.pem())?;
@@ -68,7 +73,77 @@ pub(crate) fn in_use(sandbox: &Sandbox) -> Result<()> {
         &mut second(&tls),
         &format!("{address}: cannot listen: Address already in use"),
         "`ss -ltnp` names who listens there",
+    )?;
+    refused(
+        &mut second(&["--http", &address]),
+        &format!("http {address}: Address already in use"),
+        "give --http another port",
     )
+}
+
+/// A disk that fills up while the daemon runs: what is in force stays, and is changed when there is
+/// room again.
+pub(crate) fn full_disk(sandbox: &Sandbox) -> Result<()> {
+    let host = Host::new(sandbox, "full")?;
+    host.write("settings.toml", &host.settings(""))?;
+    host.write("web.toml", "[[region]]\nname = \"eu\"\n")?;
+    let many: String = (0..500).map(|n| format!("[[region]]\nname = \"r{n}\"\n")).collect();
+    host.write("many.toml", &many)?;
+    let state = host.path("state");
+    fs::create_dir_all(&state)?;
+    let _disk = Disk::mount(&state)?;
+    let config = host.path("settings.toml").display().to_string();
+    let mut running = host.start(&mut host.daemon(&["balancer", "--config", &config]))?;
+    ensure!(host.told()? == "READY=1", "{}", running.output());
+    let path = |name: &str| host.path(name).display().to_string();
+    let apply = |name: &str| host.cli(&["apply", "-f", &path(name)]);
+    let applied = apply("web.toml")?;
+    ensure!(applied.status.success(), "{applied:?}");
+
+    let filler = state.join("filler");
+    let full = fs::write(&filler, vec![1; Disk::SIZE]).err().context("the disk is not full")?;
+    ensure!(full.kind() == ErrorKind::StorageFull, "{full}");
+    let refused = apply("many.toml")?;
+    let said = String::from_utf8_lossy(&refused.stderr);
+    ensure!(refused.status.code() == Some(1), "{refused:?}");
+    ensure!(said.lines().count() == 2 && said.contains("No space left on device"), "{said}");
+    ensure!(said.contains("\nhint: make room on the disk"), "{said}");
+    let in_force = || -> Result<String> {
+        let output = host.cli(&["export"])?;
+        ensure!(output.status.success(), "{output:?}");
+        Ok(String::from_utf8(output.stdout)?)
+    };
+    let before = in_force()?;
+    ensure!(host.ask("status")?["generation"] == 1 && !before.contains("r499"), "{before}");
+
+    fs::remove_file(&filler)?;
+    let applied = apply("many.toml")?;
+    ensure!(applied.status.success(), "with room again: {applied:?}");
+    ensure!(host.ask("status")?["generation"] == 2 && in_force()?.contains("r499"));
+    running.signal(Signal::SIGTERM)?;
+    ensure!(running.wait()?.success(), "{}", running.output());
+    Ok(())
+}
+
+/// A small disk; it goes with this.
+struct Disk(PathBuf);
+
+impl Disk {
+    /// Bytes.
+    const SIZE: usize = 4 << 20;
+
+    fn mount(at: &Path) -> Result<Self> {
+        let options = format!("size={}", Self::SIZE);
+        mount(Some("none"), at, Some("tmpfs"), MsFlags::empty(), Some(options.as_str()))?;
+        Ok(Self(at.to_owned()))
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // The daemon may still have files there, if the test failed.
+        let _gone_with_the_sandbox = umount2(&self.0, MntFlags::MNT_DETACH);
+    }
 }
 
 pub(crate) fn without_capabilities(sandbox: &Sandbox) -> Result<()> {

@@ -15,7 +15,7 @@ pub use document::UnknownValue;
 pub(super) use explained::{explained, flow};
 pub use invalid::Invalid;
 pub(super) use invalid::Quoted;
-pub use refused::FIELD_TRAILER;
 pub(super) use refused::WrongField;
+pub use refused::{FIELD_TRAILER, HINT_TRAILER};
 pub use stored::{Undecodable, decode, encode};
 pub use validate::configuration;

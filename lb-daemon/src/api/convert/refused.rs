@@ -12,6 +12,9 @@ use crate::{
 /// Trailer that holds the path of the field that is wrong.
 pub const FIELD_TRAILER: &str = "spillway-field";
 
+/// Trailer that says what to do, where the daemon knows it better than whoever asks.
+pub const HINT_TRAILER: &str = "spillway-hint";
+
 /// A field of a request that is wrong by itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {cause}")]
@@ -60,7 +63,12 @@ impl From<Refusal> for Status {
             | Refusal::Behind { .. }
             | Refusal::Unreadable(_) => Code::Internal,
         };
-        Self::new(code, causes::of(&refusal))
+        let mut status = Self::new(code, causes::of(&refusal));
+        if let Refusal::Store(error) = &refusal {
+            let hint = AsciiMetadataValue::from_static(error.hint());
+            status.metadata_mut().insert(HINT_TRAILER, hint);
+        }
+        status
     }
 }
 

@@ -1,5 +1,7 @@
 //! The door over TLS: real certificates, real connections.
 
+mod hostile;
+
 use std::{fs, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use rcgen::{
@@ -10,7 +12,7 @@ use spillway_proto::v1::objects_client::ObjectsClient;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout},
 };
 use tokio_rustls::{
     TlsConnector,
@@ -18,6 +20,7 @@ use tokio_rustls::{
         ClientConfig, RootCertStore,
         crypto::ring,
         pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
+        sign::{CertifiedKey, SingleCertAndKey},
         version::TLS13,
     },
 };
@@ -151,7 +154,10 @@ fn connector(trusted: &Authority, own: Option<&Certificate>) -> TlsConnector {
         Some(own) => {
             let chain = vec![CertificateDer::from_pem_slice(own.pem.as_bytes()).unwrap()];
             let key = PrivateKeyDer::from_pem_slice(own.key.as_bytes()).unwrap();
-            config.with_client_auth_cert(chain, key).unwrap()
+            let key = ring::sign::any_supported_type(&key).unwrap();
+            // Unjudged: what is wrong with it is for the daemon to find.
+            let own = SingleCertAndKey::from(CertifiedKey::new(chain, key));
+            config.with_client_cert_resolver(Arc::new(own))
         }
     };
     config.alpn_protocols = vec![b"h2".to_vec()];

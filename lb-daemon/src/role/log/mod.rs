@@ -1,0 +1,28 @@
+//! The log: text on stderr, or entries with fields where stderr is the journal.
+
+mod entry;
+mod journal;
+
+use std::io::{self, IsTerminal};
+
+use tracing_subscriber::{
+    EnvFilter, Layer as _, filter::LevelFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt,
+};
+
+use journal::Journal;
+
+/// Logs to stderr: data has no place there, and stdout is not for logs.
+pub(super) fn start() {
+    let filter = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into());
+    let text = || {
+        fmt::layer()
+            .with_writer(io::stderr)
+            .with_ansi(io::stderr().is_terminal())
+            .with_target(false)
+    };
+    let log = match Journal::behind_stderr() {
+        Some(journal) => journal.boxed(),
+        None => text().boxed(),
+    };
+    tracing_subscriber::registry().with(filter.from_env_lossy()).with(log).init();
+}
