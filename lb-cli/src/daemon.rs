@@ -240,7 +240,7 @@ fn unreachable(socket: &Path, error: &io::Error) -> Failure {
 fn not_ours(place: &str) -> Failure {
     Failure::new(
         Exit::Unavailable,
-        format!("spillwayd at {}: what listens there speaks another protocol", place),
+        format!("spillwayd at {place}: what listens there speaks another protocol"),
     )
-    .hint("name the daemon's socket with --socket or SPILLWAY_SOCKET")
+    .hint("name the daemon's socket with --socket, or its address with --server")
 }

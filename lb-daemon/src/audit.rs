@@ -25,7 +25,14 @@ pub struct Audit {
 #[derive(Debug)]
 struct Named {
     path: PathBuf,
-    open: Mutex<File>,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    file: File,
+    /// Whether it is the one that has the name, as far as we know.
+    named: bool,
 }
 
 impl Audit {
@@ -36,7 +43,10 @@ impl Audit {
     /// It cannot be opened.
     pub fn open(path: Option<&Path>, troubles: Troubles) -> io::Result<Self> {
         let named = |path: &Path| {
-            Ok::<_, io::Error>(Named { path: path.into(), open: Mutex::new(append(path)?) })
+            Ok::<_, io::Error>(Named {
+                path: path.into(),
+                open: Mutex::new(Open { file: append(path)?, named: true }),
+            })
         };
         let file = path.map(named).transpose()?.map(Arc::new);
         Ok(Self { file, troubles, denials: Arc::default() })
@@ -45,12 +55,16 @@ impl Audit {
     /// Opens the file anew, as after it was moved away. Where that fails the former one is written on.
     pub fn reopen(&self) {
         let Some(named) = &self.file else { return };
+        let mut open = named.open.lock().unwrap_or_else(PoisonError::into_inner);
         match append(&named.path) {
             Ok(file) => {
-                *named.open.lock().unwrap_or_else(PoisonError::into_inner) = file;
+                *open = Open { file, named: true };
                 self.troubles.end(&named.path.display().to_string());
             }
-            Err(error) => self.trouble(&named.path, &error),
+            Err(error) => {
+                open.named = false;
+                self.trouble(&named.path, &error);
+            }
         }
     }
 
@@ -89,10 +103,12 @@ impl Audit {
         if let (Some(entry), Some(more)) = (entry.as_object_mut(), more.as_object()) {
             entry.extend(more.clone());
         }
-        let mut file = named.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = named.open.lock().unwrap_or_else(PoisonError::into_inner);
         // One write a line: others may append to the file, too.
-        if let Err(error) = file.write_all(format!("{entry}\n").as_bytes()) {
-            self.trouble(&named.path, &error);
+        match open.file.write_all(format!("{entry}\n").as_bytes()) {
+            Ok(()) if open.named => self.troubles.end(&named.path.display().to_string()),
+            Ok(()) => {}
+            Err(error) => self.trouble(&named.path, &error),
         }
     }
 

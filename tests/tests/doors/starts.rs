@@ -38,6 +38,21 @@ pub(crate) fn socket_rights(sandbox: &Sandbox) -> Result<()> {
     let socket = fs::symlink_metadata(host.path("s.sock"))?;
     let mode = socket.permissions().mode() & 0o777;
     ensure!((socket.uid(), socket.gid(), mode) == (65534, 7, 0o640), "{socket:?}");
+    let ask = |user: &str, group: &str| {
+        let mut command = host.fabric.balancer.command("setpriv");
+        command.args([&*format!("--reuid={user}"), &format!("--regid={group}"), "--clear-groups"]);
+        command.arg(&host.binaries.spillway).arg("--socket").arg(host.path("s.sock"));
+        command.arg("status").output().context("setpriv")
+    };
+    let owner = ask("65534", "65534")?;
+    ensure!(owner.status.success(), "the owner: {owner:?}");
+    // To talk takes the right to write.
+    for (user, group) in [("4242", "7"), ("4242", "4242")] {
+        let other = ask(user, group)?;
+        let said = String::from_utf8_lossy(&other.stderr);
+        ensure!(other.status.code() == Some(4) && said.lines().count() == 2, "{other:?}");
+        ensure!(said.contains("s.sock") && said.contains("\nhint: "), "{said}");
+    }
     running.signal(Signal::SIGTERM)?;
     ensure!(running.wait()?.success(), "{}", running.output());
     Ok(())
@@ -85,7 +100,7 @@ pub(crate) fn in_use(sandbox: &Sandbox) -> Result<()> {
 /// room again.
 pub(crate) fn full_disk(sandbox: &Sandbox) -> Result<()> {
     let host = Host::new(sandbox, "full")?;
-    host.write("settings.toml", &host.settings(""))?;
+    host.write("settings.toml", &host.settings("audit-file = \"/dev/full\"\n"))?;
     host.write("web.toml", "[[region]]\nname = \"eu\"\n")?;
     let many: String = (0..500).map(|n| format!("[[region]]\nname = \"r{n}\"\n")).collect();
     host.write("many.toml", &many)?;
@@ -99,6 +114,13 @@ pub(crate) fn full_disk(sandbox: &Sandbox) -> Result<()> {
     let apply = |name: &str| host.cli(&["apply", "-f", &path(name)]);
     let applied = apply("web.toml")?;
     ensure!(applied.status.success(), "{applied:?}");
+
+    // The change is in force, and that it was not noted is said.
+    let troubles = host.ask("status")?["troubles"].to_string();
+    ensure!(
+        troubles.contains("/dev/full") && troubles.contains("audit: not written"),
+        "{troubles}"
+    );
 
     let filler = state.join("filler");
     let full = fs::write(&filler, vec![1; Disk::SIZE]).err().context("the disk is not full")?;
