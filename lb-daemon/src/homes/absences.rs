@@ -44,7 +44,8 @@ impl RegionPresence {
     }
 }
 
-/// Who of each pool is away, since when, and who for so long that he was taken out of home.
+/// Who of each pool is away, since when, and who for so long that he was taken out of home. Who is here has
+/// no entry: that is nearly everybody, and it is asked every second.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Absences(BTreeMap<Name, OfPool>);
 
@@ -87,15 +88,21 @@ impl Absences {
         for (name, region) in regions {
             let absent = before.regions.get(name).copied().unwrap_or_default();
             let absent = absent.after(region.whole(), elsewhere, (settle_time, now));
-            after.regions.insert(name.clone(), absent);
+            if absent != Absence::default() {
+                after.regions.insert(name.clone(), absent);
+            }
             let here = region.anybody(Presence::Here);
             for (address, presence) in &region.members {
                 let absent = before.members.get(address).copied().unwrap_or_default();
                 let absent = absent.after(*presence, here, (settle_time, now));
-                after.members.insert(*address, absent);
+                if absent != Absence::default() {
+                    after.members.insert(*address, absent);
+                }
             }
         }
-        next.0.insert(pool.clone(), after);
+        if after != nobody {
+            next.0.insert(pool.clone(), after);
+        }
     }
 
     /// What is out of home, of pools of which anything is.

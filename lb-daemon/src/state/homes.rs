@@ -191,9 +191,10 @@ impl<P: PacketPath> State<P> {
                 (name.clone(), RegionPresence { closed, members: BTreeMap::new() })
             };
             let mut regions: BTreeMap<Name, _> = order.into_iter().map(region).collect();
+            let members = self.members.of_pool(name);
             for (address, backend) in pool.backends.iter().filter(|(_, b)| b.weight > 0) {
                 let Some(region) = regions.get_mut(&backend.region) else { continue };
-                let member = self.members.get(&(name.clone(), *address));
+                let member = members.and_then(|members| members.get(address));
                 let presence = match (member, self.hops.get(address)) {
                     (Some(Member { judged: true, .. }), Some(Err(_))) => Presence::Away,
                     (Some(member), _) => presence(member),

@@ -61,7 +61,8 @@ pub(super) enum Judge {
 /// All backends of all pools.
 #[derive(Debug, Default)]
 pub(super) struct Members {
-    members: BTreeMap<Key, Member>,
+    /// By pool and address.
+    members: BTreeMap<Name, BTreeMap<IpAddr, Member>>,
     pools: HashMap<IpAddr, Vec<Name>>,
     /// Pools some of whose backends say something of themselves, or whose shares still show it.
     pub(super) saying: BTreeSet<Name>,
@@ -70,12 +71,17 @@ pub(super) struct Members {
 }
 
 impl Members {
-    pub(super) fn get(&self, key: &Key) -> Option<&Member> {
-        self.members.get(key)
+    pub(super) fn get(&self, (pool, address): &Key) -> Option<&Member> {
+        self.of_pool(pool)?.get(address)
     }
 
-    pub(super) fn get_mut(&mut self, key: &Key) -> Option<&mut Member> {
-        self.members.get_mut(key)
+    pub(super) fn get_mut(&mut self, (pool, address): &Key) -> Option<&mut Member> {
+        self.members.get_mut(pool)?.get_mut(address)
+    }
+
+    /// The members of a pool, by address.
+    pub(super) fn of_pool(&self, pool: &Name) -> Option<&BTreeMap<IpAddr, Member>> {
+        self.members.get(pool)
     }
 
     /// Pools that have an address, by name.
@@ -96,9 +102,10 @@ impl Members {
         let mut former = former.members;
         let mut changed = Vec::new();
         for (name, pool) in &configuration.pools {
+            let mut former = former.remove(name).unwrap_or_default();
+            let mut members = BTreeMap::new();
             for (address, backend) in &pool.backends {
-                let key = (name.clone(), *address);
-                let before = former.remove(&key);
+                let before = former.remove(address);
                 let mut member = match before.clone() {
                     Some(before) => before,
                     None => Member::new(path.state(name, *address), now),
@@ -107,21 +114,25 @@ impl Members {
                 member.drained = backend.wanted == WantedState::Drain;
                 member.settle(now);
                 if before.as_ref() != Some(&member) {
-                    changed.push(key.clone());
+                    changed.push((name.clone(), *address));
                 }
                 if !member.said.is_nothing() || member.balance.is_some() {
                     self.saying.insert(name.clone());
                 }
-                self.members.insert(key, member);
+                members.insert(*address, member);
                 self.pools.entry(*address).or_default().push(name.clone());
             }
+            self.members.insert(name.clone(), members);
         }
         changed
     }
 
     /// Makes the packet path agree; but what nobody has spoken on is as the packet path has it.
     pub(super) fn agree(&mut self, path: &mut impl PacketPath, now: SystemTime) {
-        for ((pool, address), member) in &mut self.members {
+        let members = self.members.iter_mut();
+        let members =
+            members.flat_map(|(pool, members)| members.iter_mut().map(move |m| (pool, m)));
+        for (pool, (address, member)) in members {
             let Some(state) = path.state(pool, *address) else { continue };
             if state != member.state && !member.judged {
                 member.find(state);
@@ -136,9 +147,12 @@ impl Members {
 
     /// Takes what checks say; the state, if that is news.
     pub(super) fn judged(&mut self, change: &HealthChange, now: SystemTime) -> Option<MemberState> {
-        let key = (change.pool.clone(), change.address);
+        let of_pool = self.members.get_mut(&change.pool)?;
         // A word on what was removed or disabled meanwhile is void.
-        let member = self.members.get_mut(&key).filter(|member| member.judge == Judge::Checks)?;
+        let member = of_pool.get_mut(&change.address)?;
+        if member.judge != Judge::Checks {
+            return None;
+        }
         member.judged = true;
         member.hear(change);
         if !member.said.is_nothing() && !self.saying.contains(&change.pool) {
