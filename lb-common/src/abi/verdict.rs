@@ -77,7 +77,8 @@ verdicts! {
     /// Members that may have the packet exist, but none has a resolved next hop.
     NextHopUnresolved = 11, "next_hop_unresolved", Drop;
     /// The packet does not fit the backend's MTU after encapsulation, and its sender cannot be told: the
-    /// packet lets itself be fragmented, is an ICMP message, or too many were told just now.
+    /// packet lets itself be fragmented, is an ICMP message or comes from no single host, or too many were
+    /// told just now.
     TooLarge = 12, "too_large", Drop;
     /// The balancer has no source address of the tunnel's IP version.
     NoSourceAddress = 13, "no_source_address", Drop;

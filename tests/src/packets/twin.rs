@@ -13,7 +13,7 @@ use lb_common::{
         group::Group,
         host::HostWord,
         member::MemberWord,
-        meter::{ECHOES, ERRORS, LimitWord, Meter},
+        meter::{LimitWord, Meter},
         next_hop::{InterfaceWord, NextHopWord},
         pod::{Pod, from_bytes},
         pool::PoolLine,
@@ -25,7 +25,7 @@ use lb_common::{
     },
     flow_hash::FlowTuple,
     path::{
-        self, Head, Kind, Tables,
+        self, Head, Kind, Tables, Version,
         answer::{self, QUOTE_V4, QUOTE_V6},
         encapsulate,
     },
@@ -123,17 +123,11 @@ impl Twin {
 
     /// What becomes of a frame that is of no flow.
     fn other_protocol(&self, frame: &[u8]) -> Expected {
-        let Some(echo) = answer::echo(frame) else { return refused(Verdict::OtherProtocol, frame) };
-        if !self.is_vip(&echo.vip, echo.version) {
-            return refused(Verdict::OtherProtocol, frame);
-        }
-        if self.is_full(ECHOES, self.now()) {
-            return refused(Verdict::EchoLimited, frame);
-        }
         let mut turned = frame.to_vec();
-        match echo.version {
-            4 => answer::turn_v4(turned.first_chunk_mut().expect("a head")),
-            _ => answer::turn_v6(turned.first_chunk_mut().expect("a head")),
+        match answer::echo(frame, self) {
+            Err(verdict) => return refused(verdict, frame),
+            Ok(Version::V4) => answer::turn_v4(turned.first_chunk_mut().expect("a head")),
+            Ok(Version::V6) => answer::turn_v6(turned.first_chunk_mut().expect("a head")),
         }
         .expect("a head");
         Expected { verdict: Verdict::AnsweredEcho.name(), frame: Some(turned), traffic: None }
@@ -141,11 +135,10 @@ impl Twin {
 
     /// What becomes of a frame that does not fit.
     fn too_large(&self, frame: &[u8], room: u16) -> Expected {
-        let (head, quote) = match answer::too_large(frame, room) {
-            _ if self.is_full(ERRORS, self.now()) => return refused(Verdict::TooLarge, frame),
-            Some(answer::Head::V4(head)) => (head.to_vec(), QUOTE_V4),
-            Some(answer::Head::V6(head)) => (head.to_vec(), QUOTE_V6),
-            None => return refused(Verdict::TooLarge, frame),
+        let (head, quote) = match answer::too_large(frame, self, room) {
+            Err(verdict) => return refused(verdict, frame),
+            Ok(answer::Head::V4(head)) => (head.to_vec(), QUOTE_V4),
+            Ok(answer::Head::V6(head)) => (head.to_vec(), QUOTE_V6),
         };
         let quote = &frame[frames::ETHERNET..][..quote];
         Expected {

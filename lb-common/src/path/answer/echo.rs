@@ -2,8 +2,15 @@
 
 use super::{HEAD_V4, HEAD_V6, is_one_host};
 use crate::{
-    abi::service::AddressWords,
-    path::parse::{self, Version},
+    abi::{
+        meter,
+        service::{AddressWords, IPV4},
+        verdict::Verdict,
+    },
+    path::{
+        Tables,
+        parse::{self, Version},
+    },
     wire::{
         self, ethernet,
         icmp::{self, Icmp},
@@ -12,19 +19,28 @@ use crate::{
     },
 };
 
-/// An echo request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Echo {
-    /// Whom it asks.
-    pub vip: AddressWords,
-    /// 4 or 6.
-    pub version: u8,
+/// Judges a frame of no flow: an echo request for a VIP is answered, by [`turn_v4`] or [`turn_v6`]. The answer
+/// is its IP version.
+///
+/// # Errors
+/// [`Verdict::OtherProtocol`]: it is none, or one that the host's own stack should look at, with IP options or
+/// extension headers, in fragments, or from no single host. [`Verdict::EchoLimited`].
+#[inline(always)]
+pub fn echo<P: Packet + ?Sized, T: Tables + ?Sized>(
+    packet: &P,
+    tables: &T,
+) -> Result<Version, Verdict> {
+    let asked = asked(packet).filter(|(vip, version)| tables.is_vip(vip, *version));
+    let (_, version) = asked.ok_or(Verdict::OtherProtocol)?;
+    if !tables.debit(meter::ECHOES, tables.now()) {
+        return Err(Verdict::EchoLimited);
+    }
+    Ok(if version == IPV4 { Version::V4 } else { Version::V6 })
 }
 
-/// The echo request that a frame is. `None`: it is none, or one that the host's own stack should look at:
-/// with IP options or extension headers, in fragments, or from no single host.
+/// Whom a frame asks that is an echo request, and the IP version.
 #[inline(always)]
-pub fn echo<P: Packet + ?Sized>(packet: &P) -> Option<Echo> {
+fn asked<P: Packet + ?Sized>(packet: &P) -> Option<(AddressWords, u8)> {
     let (parsed, header, protocol, request) = match parse::version(packet).ok()? {
         Version::V4 => {
             let (parsed, header) = parse::ipv4_header(packet).ok()?;
@@ -45,10 +61,10 @@ pub fn echo<P: Packet + ?Sized>(packet: &P) -> Option<Echo> {
     }
     let message = Icmp(packet.bytes(ethernet::LENGTH + header)?);
     let is_request = message.kind() == request && message.code() == 0;
-    is_request.then_some(Echo { vip: parsed.flow.vip, version: parsed.flow.version })
+    is_request.then_some((parsed.flow.vip, parsed.flow.version))
 }
 
-/// Makes the head of an [`Echo`] over IPv4 that of its answer, which goes back to where it came from; what
+/// Makes the head of an echo request over IPv4 that of its answer, which goes back to where it came from; what
 /// follows stays. `None`: it is none.
 #[inline(always)]
 pub fn turn_v4(head: &mut [u8; HEAD_V4]) -> Option<()> {

@@ -3,7 +3,7 @@
 mod echo;
 mod too_large;
 
-pub use echo::{Echo, echo, turn_v4, turn_v6};
+pub use echo::{echo, turn_v4, turn_v6};
 pub use too_large::{QUOTE_V4, QUOTE_V6, too_large};
 
 use crate::{

@@ -6,8 +6,12 @@
 
 use super::{Head, head, is_one_host};
 use crate::{
+    abi::{meter, verdict::Verdict},
     checksum,
-    path::parse::{self, Parsed, Version},
+    path::{
+        Tables,
+        parse::{self, Parsed, Version},
+    },
     wire::{
         self, ethernet, icmp,
         ipv4::{self, Ipv4},
@@ -25,11 +29,23 @@ pub const QUOTE_V6: usize = 1280 - ipv6::LENGTH - icmp::LENGTH;
 const PRECEDENCE: u8 = 0xc0;
 
 /// The head of the answer to a frame, where packets of at most `room` bytes fit. It goes in the place of the
-/// Ethernet header; of the packet [`QUOTE_V4`] or [`QUOTE_V6`] bytes stay after it. `None`: nobody may be told, because
-/// the packet may be fragmented, is an ICMP message itself, or comes from no single host (RFC 1122, 3.2.2;
-/// RFC 4443, 2.4).
+/// Ethernet header; of the packet [`QUOTE_V4`] or [`QUOTE_V6`] bytes stay after it.
+///
+/// # Errors
+/// [`Verdict::TooLarge`]: nobody may be told, because the packet may be fragmented, is an ICMP message itself,
+/// or comes from no single host (RFC 1122, 3.2.2; RFC 4443, 2.4); or too many were told just now.
 #[inline(always)]
-pub fn too_large<P: Packet + ?Sized>(packet: &P, room: u16) -> Option<Head> {
+pub fn too_large<P: Packet + ?Sized, T: Tables + ?Sized>(
+    packet: &P,
+    tables: &T,
+    room: u16,
+) -> Result<Head, Verdict> {
+    let head = answer(packet, room).ok_or(Verdict::TooLarge)?;
+    if tables.debit(meter::ERRORS, tables.now()) { Ok(head) } else { Err(Verdict::TooLarge) }
+}
+
+#[inline(always)]
+fn answer<P: Packet + ?Sized>(packet: &P, room: u16) -> Option<Head> {
     let macs = packet.bytes(0)?;
     match parse::version(packet).ok()? {
         Version::V4 => {

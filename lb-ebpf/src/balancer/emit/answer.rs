@@ -1,16 +1,16 @@
 //! Answers that the packet path gives itself.
 
-use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS, XDP_TX};
+use aya_ebpf::bindings::xdp_action::XDP_TX;
 use lb_common::{
-    abi::{meter, service::IPV4, verdict::Verdict},
+    abi::verdict::Verdict,
     path::{
-        Tables,
+        Version,
         answer::{self, Head, QUOTE_V4, QUOTE_V6},
     },
     wire::{ethernet, packet::Packet},
 };
 
-use super::super::maps::Maps;
+use super::{super::maps::Maps, action_of};
 use crate::{counters, kernel::Frame};
 
 /// Tells the sender of a frame that packets of `room` bytes fit, counts the frame, and returns the
@@ -20,7 +20,7 @@ pub(in crate::balancer) fn too_large(frame: &mut Frame<'_>, room: u16) -> u32 {
     let bytes = frame.length() as u64;
     let (verdict, action) = match tell(frame, room) {
         Ok(()) => (Verdict::AnsweredTooLarge, XDP_TX),
-        Err(verdict) => (verdict, XDP_DROP),
+        Err(verdict) => (verdict, action_of(verdict)),
     };
     counters::count(verdict, bytes);
     action
@@ -28,11 +28,7 @@ pub(in crate::balancer) fn too_large(frame: &mut Frame<'_>, room: u16) -> u32 {
 
 #[inline(always)]
 fn tell(frame: &mut Frame<'_>, room: u16) -> Result<(), Verdict> {
-    let head = answer::too_large(frame, room).ok_or(Verdict::TooLarge)?;
-    if !Maps.debit(meter::ERRORS, Maps.now()) {
-        return Err(Verdict::TooLarge);
-    }
-    match head {
+    match answer::too_large(frame, &Maps, room)? {
         Head::V4(head) => quote(frame, QUOTE_V4, &head),
         Head::V6(head) => quote(frame, QUOTE_V6, &head),
     }
@@ -58,8 +54,7 @@ pub(in crate::balancer) fn echo(frame: &mut Frame<'_>) -> u32 {
     let bytes = frame.length() as u64;
     let (verdict, action) = match reply(frame) {
         Ok(()) => (Verdict::AnsweredEcho, XDP_TX),
-        Err(Verdict::OtherProtocol) => (Verdict::OtherProtocol, XDP_PASS),
-        Err(verdict) => (verdict, XDP_DROP),
+        Err(verdict) => (verdict, action_of(verdict)),
     };
     counters::count(verdict, bytes);
     action
@@ -67,15 +62,9 @@ pub(in crate::balancer) fn echo(frame: &mut Frame<'_>) -> u32 {
 
 #[inline(always)]
 fn reply(frame: &mut Frame<'_>) -> Result<(), Verdict> {
-    let echo = answer::echo(frame).filter(|echo| Maps.is_vip(&echo.vip, echo.version));
-    let echo = echo.ok_or(Verdict::OtherProtocol)?;
-    if !Maps.debit(meter::ECHOES, Maps.now()) {
-        return Err(Verdict::EchoLimited);
-    }
-    let turned = if echo.version == IPV4 {
-        frame.bytes_mut(0).and_then(answer::turn_v4)
-    } else {
-        frame.bytes_mut(0).and_then(answer::turn_v6)
+    let turned = match answer::echo(frame, &Maps)? {
+        Version::V4 => frame.bytes_mut(0).and_then(answer::turn_v4),
+        Version::V6 => frame.bytes_mut(0).and_then(answer::turn_v6),
     };
     turned.ok_or(Verdict::OtherProtocol)
 }

@@ -64,11 +64,6 @@ trait Decision {
     }
     /// What becomes of a frame that was read, if that can be told.
     fn of(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict>;
-    /// Whether a frame that cannot be read is looked at once more, aside.
-    #[inline(always)]
-    fn sets_aside(&self, _: Verdict) -> bool {
-        false
-    }
 }
 
 /// The decision of steady state.
@@ -80,11 +75,6 @@ impl Decision for AtOnce<'_> {
     #[inline(always)]
     fn of(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict> {
         path::decide_at_once(parsed, &Maps, |question| self.later.fill(question))
-    }
-
-    #[inline(always)]
-    fn sets_aside(&self, verdict: Verdict) -> bool {
-        matches!(verdict, Verdict::OtherProtocol)
     }
 }
 
@@ -108,11 +98,6 @@ impl Decision for Aside<'_> {
     fn of(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict> {
         self.later.fill(&path::ask(&Maps, &parsed)?);
         Ok(None)
-    }
-
-    #[inline(always)]
-    fn sets_aside(&self, verdict: Verdict) -> bool {
-        matches!(verdict, Verdict::OtherProtocol)
     }
 }
 
@@ -207,7 +192,7 @@ fn carry_out(
     bytes: u64,
 ) -> Done {
     let decided = match parsed {
-        Err(verdict) if decision.sets_aside(verdict) => return Done::Aside,
+        Err(Verdict::OtherProtocol) => return Done::Aside,
         Err(verdict) => Err(verdict),
         Ok(parsed) => decision.of(parsed),
     };
