@@ -44,7 +44,7 @@ fn one_backend(version: u8) -> Twin {
 }
 
 fn head_of(twin: &Twin, frame: &[u8]) -> Head {
-    encapsulate::head(twin, &path::decide(frame, twin).unwrap()).unwrap()
+    encapsulate::head(twin, &path::decide(frame, twin).unwrap()).unwrap().0
 }
 
 #[test]

@@ -32,7 +32,8 @@ impl NextHopWord {
     }
 }
 
-/// An interface's own MAC (low 48 bits); zero: the programs do not send out of it.
+/// An interface's own MAC (low 48 bits), and the id of the VLAN whose tag goes on what leaves by it (0: none
+/// is set); zero: the programs do not send out of it. Changed in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceWord(pub u64);
 
@@ -42,10 +43,22 @@ impl InterfaceWord {
         Self(mac_word(mac))
     }
 
+    /// The same with a VLAN set: an id of 1 to 4094, or 0 for none.
+    #[must_use]
+    pub const fn with_vlan(self, id: u16) -> Self {
+        Self(self.0 & MAC | (id as u64) << 48)
+    }
+
     /// Whether frames can be sent out of it.
     #[inline(always)]
     pub const fn is_known(self) -> bool {
-        self.0 != 0
+        self.0 & MAC != 0
+    }
+
+    /// Id of the VLAN that is set for what leaves by it; 0: none is.
+    #[inline(always)]
+    pub const fn vlan(self) -> u16 {
+        (self.0 >> 48) as u16
     }
 
     /// Source MAC of frames sent out of it.
@@ -54,6 +67,9 @@ impl InterfaceWord {
         mac_of(self.0)
     }
 }
+
+/// The bits of a MAC.
+const MAC: u64 = 0xffff_ffff_ffff;
 
 const fn mac_word(mac: [u8; 6]) -> u64 {
     u64::from_le_bytes([mac[0], mac[1], mac[2], mac[3], mac[4], mac[5], 0, 0])

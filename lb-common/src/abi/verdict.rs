@@ -52,7 +52,7 @@ macro_rules! verdicts {
 }
 
 verdicts! {
-    /// Not IP, or a kind of Ethernet frame the balancer leaves alone (VLAN tags included).
+    /// Not IP, or a kind of Ethernet frame the balancer leaves alone (one with more than two VLAN tags included).
     NotIp = 0, "not_ip", Pass;
     /// No service has this address, port and protocol.
     NotOurs = 1, "not_ours", Pass;

@@ -4,10 +4,11 @@ use super::{Forward, tables::Tables};
 use crate::{
     abi::{
         backend::Backend,
+        next_hop::InterfaceWord,
         service::{AddressWords, IPV4},
         verdict::Verdict,
     },
-    wire::{self, ethernet, ipv4, ipv6},
+    wire::{self, ethernet, ipv4, ipv6, vlan::Tags},
 };
 
 /// The new head of the frame: Ethernet and outer IP header. The frame grows by the outer header.
@@ -19,12 +20,15 @@ pub enum Head {
     V6([u8; ethernet::LENGTH + ipv6::LENGTH]),
 }
 
-/// The head for a packet on its way to a backend.
+/// The head for a packet on its way to a backend, and the interface that it goes out by.
 ///
 /// # Errors
 /// [`Verdict::TooLarge`], [`Verdict::NoSourceAddress`], [`Verdict::NextHopUnresolved`].
 #[inline(always)]
-pub fn head<T: Tables + ?Sized>(tables: &T, forward: &Forward<'_>) -> Result<Head, Verdict> {
+pub fn head<T: Tables + ?Sized>(
+    tables: &T,
+    forward: &Forward<'_>,
+) -> Result<(Head, InterfaceWord), Verdict> {
     let (backend, parsed) = (forward.backend, &forward.parsed);
     let interface = u32::from(forward.choice.next_hop.interface());
     let own = tables.interface(interface).filter(|own| own.is_known());
@@ -47,7 +51,7 @@ pub fn head<T: Tables + ?Sized>(tables: &T, forward: &Forward<'_>) -> Result<Hea
             protocol,
             payload: payload as u16,
         };
-        Ok(Head::V4(framed(macs, ethernet::IPV4, outer.emit())))
+        Ok((Head::V4(framed(macs, ethernet::IPV4, outer.emit())), own))
     } else {
         let source = forward.descriptor.source_v6;
         if is_unset(&source) {
@@ -61,7 +65,20 @@ pub fn head<T: Tables + ?Sized>(tables: &T, forward: &Forward<'_>) -> Result<Hea
             next_header: protocol,
             payload: payload as u16,
         };
-        Ok(Head::V6(framed(macs, ethernet::IPV6, outer.emit())))
+        Ok((Head::V6(framed(macs, ethernet::IPV6, outer.emit())), own))
+    }
+}
+
+/// The tags of what goes out by an interface: what is set for it, or else those of the packet that came in,
+/// if it came in by the same one.
+#[inline(always)]
+pub const fn tags(own: InterfaceWord, came_in_by_it: bool, came_with: Tags) -> Tags {
+    if own.vlan() != 0 {
+        Tags::customer(own.vlan())
+    } else if came_in_by_it {
+        came_with
+    } else {
+        Tags::NONE
     }
 }
 

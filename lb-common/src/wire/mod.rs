@@ -10,6 +10,7 @@ pub mod ipv6;
 pub mod packet;
 pub mod tcp;
 pub mod udp;
+pub mod vlan;
 
 /// IP protocol number of ICMP (RFC 792).
 pub const ICMP: u8 = 1;

@@ -58,10 +58,7 @@ pub fn explain<T: Tables>(
     let parsed = with_sequence(tables, descriptor, parsed);
     let forward = path::forward(tables, service, parsed, &mut recorder);
     let choice = forward.as_ref().ok().map(|forward| forward.choice);
-    let head = forward.and_then(|forward| {
-        encapsulate::head(tables, &forward)?;
-        Ok(())
-    });
+    let head = forward.and_then(|forward| encapsulate::head(tables, &forward).map(drop));
     if let Some(descriptor) = descriptor {
         explanation.regions = regions::of(tables, names, descriptor, &recorder, choice.as_ref());
     }

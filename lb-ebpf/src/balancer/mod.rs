@@ -10,7 +10,7 @@ mod maps;
 mod slow;
 
 use aya_ebpf::programs::XdpContext;
-use lb_common::path::Question;
+use lb_common::{path::Question, wire::vlan::Tags};
 
 use crate::kernel::{Frame, Slot};
 
@@ -18,46 +18,62 @@ use crate::kernel::{Frame, Slot};
 #[inline(always)]
 pub fn run(context: &XdpContext) -> u32 {
     let mut later = Slot::empty();
-    let mut done = at_once(context, &mut later);
+    let mut tags = 0;
+    let mut done = at_once(context, &mut later, tags);
     if emit::is_action(done) {
         return done;
     }
+    if done == emit::TAGGED {
+        tags = untag(context);
+        done = at_once(context, &mut later, tags);
+        if emit::is_action(done) {
+            return done;
+        }
+    }
+    // Or else the verifier would walk all that follows once for no tags and once for any.
+    let tags = apart::any(tags);
     if done == emit::SET_ASIDE {
-        done = read_aside(context, &mut later);
+        done = read_aside(context, &mut later, tags);
     }
     if done == emit::SET_ASIDE {
-        return answer_echo(context);
+        return answer_echo(context, tags);
     }
     if let Some(question) = later.get() {
-        done = slow::run(context, question);
+        done = slow::run(context, question, tags);
     }
     if done & emit::TOO_LARGE != 0 {
-        done = answer_too_large(context, done);
+        done = answer_too_large(context, done, tags);
     }
     done
 }
 
-/// The way of a packet in steady state.
+/// The way of a packet in steady state. What had VLAN tags comes without, and goes on with them.
 #[inline(never)]
-fn at_once(context: &XdpContext, later: &mut Slot<Question>) -> u32 {
-    emit::emit_at_once(&mut Frame::apart(context), later)
+fn at_once(context: &XdpContext, later: &mut Slot<Question>, tags: u64) -> u32 {
+    emit::emit_at_once(&mut Frame::apart(context), later, Tags(tags))
+}
+
+/// Takes the VLAN tags off a frame, and says what they were.
+#[inline(never)]
+fn untag(context: &XdpContext) -> u64 {
+    Frame::apart(context).untag().0
 }
 
 /// The question of a frame that steady state cannot read: an ICMP error, or one with IPv6 extension
 /// headers.
 #[inline(never)]
-fn read_aside(context: &XdpContext, later: &mut Slot<Question>) -> u32 {
-    emit::read_aside(&mut Frame::apart(context), later)
+fn read_aside(context: &XdpContext, later: &mut Slot<Question>, tags: u64) -> u32 {
+    emit::read_aside(&mut Frame::apart(context), later, Tags(tags))
 }
 
 /// The answer to a frame that does not fit; the low 16 bits of `room` say how much does.
 #[inline(never)]
-fn answer_too_large(context: &XdpContext, room: u32) -> u32 {
-    emit::too_large(&mut Frame::apart(context), room as u16)
+fn answer_too_large(context: &XdpContext, room: u32, tags: u64) -> u32 {
+    emit::too_large(&mut Frame::apart(context), room as u16, Tags(tags))
 }
 
 /// The answer to a frame of no flow, if it asks for one.
 #[inline(never)]
-fn answer_echo(context: &XdpContext) -> u32 {
-    emit::echo(&mut Frame::apart(context))
+fn answer_echo(context: &XdpContext, tags: u64) -> u32 {
+    emit::echo(&mut Frame::apart(context), Tags(tags))
 }

@@ -7,6 +7,7 @@ use aya_ebpf::programs::XdpContext;
 use lb_common::{
     abi::verdict::Verdict,
     path::{Choice, Question, Unobserved},
+    wire::vlan::Tags,
 };
 
 use super::{
@@ -18,10 +19,10 @@ use crate::kernel::Frame;
 
 /// Answers what a frame asks, rewrites it, counts it, and returns the driver's action.
 #[inline(always)]
-pub(super) fn run(context: &XdpContext, question: &Question) -> u32 {
+pub(super) fn run(context: &XdpContext, question: &Question, tags: u64) -> u32 {
     let mut choice = Choice::NOBODY;
     let failure = any(answer(question, &mut choice));
-    send(context, failure, question, &choice)
+    send(context, failure, question, &choice, tags)
 }
 
 /// The number of no verdict.
@@ -43,10 +44,17 @@ fn answer(question: &Question, to: &mut Choice) -> u32 {
 }
 
 #[inline(never)]
-fn send(context: &XdpContext, failure: u32, question: &Question, choice: &Choice) -> u32 {
+fn send(
+    context: &XdpContext,
+    failure: u32,
+    question: &Question,
+    choice: &Choice,
+    tags: u64,
+) -> u32 {
     let failure = match failure {
         NONE => None,
         number => Some(Verdict::from_number(number).unwrap_or(Verdict::Inconsistent)),
     };
-    emit::emit(&mut Frame::apart(context), &mut Decided { failure, question, choice })
+    let mut decided = Decided { failure, question, choice };
+    emit::emit(&mut Frame::apart(context), &mut decided, Tags(tags))
 }

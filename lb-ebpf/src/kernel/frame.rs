@@ -4,7 +4,7 @@ use aya_ebpf::{
     helpers::generated::{bpf_csum_diff, bpf_xdp_adjust_head, bpf_xdp_adjust_tail},
     programs::XdpContext,
 };
-use lb_common::wire::packet::Packet;
+use lb_common::wire::{packet::Packet, vlan::Tags};
 
 use super::opaque;
 
@@ -73,11 +73,63 @@ impl<'c> Frame<'c> {
         self.adjust(by as i32)
     }
 
+    /// Takes the outermost VLAN tags off, two at most, and says what they were. None: there was none.
+    #[inline(always)]
+    pub fn untag(&mut self) -> Tags {
+        let tags = Tags::of(self);
+        let Some(&macs) = self.bytes::<MACS>(0) else { return Tags::NONE };
+        if tags.is_none() {
+            return tags;
+        }
+        let moved =
+            if tags.is_pair() { self.bytes_mut::<MACS>(8) } else { self.bytes_mut::<MACS>(4) };
+        let Some(place) = moved else { return Tags::NONE };
+        *place = macs;
+        let shrunk = if tags.is_pair() { self.shrink(8) } else { self.shrink(4) };
+        if shrunk { tags } else { Tags::NONE }
+    }
+
+    /// Puts VLAN tags on; false where the driver has no room for them. Of no use to steady state, so a
+    /// function of its own.
+    #[must_use]
+    pub fn tag(&mut self, tags: Tags) -> bool {
+        put_tags(self.context, tags.0) != 0
+    }
+
     #[inline(always)]
     fn adjust(&mut self, by: i32) -> bool {
         // SAFETY: the context is the kernel's; no view of the packet is alive.
         unsafe { bpf_xdp_adjust_head(self.context.ctx, by) == 0 }
     }
+}
+
+/// Length of the two MACs of a frame, bytes.
+const MACS: usize = 12;
+
+/// [`Frame::tag`]; 0: no.
+#[inline(never)]
+fn put_tags(context: &XdpContext, tags: u64) -> u32 {
+    let (mut frame, tags) = (Frame::apart(context), Tags(tags));
+    let done = if tags.is_pair() {
+        put::<8, { MACS + 8 }>(&mut frame, tags)
+    } else {
+        put::<4, { MACS + 4 }>(&mut frame, tags)
+    };
+    u32::from(done.is_some())
+}
+
+/// Puts the first `N` bytes of tags behind the MACs.
+#[inline(always)]
+fn put<const N: usize, const ALL: usize>(frame: &mut Frame<'_>, tags: Tags) -> Option<()> {
+    if !frame.grow(N) {
+        return None;
+    }
+    let macs = *frame.bytes::<MACS>(N)?;
+    let bytes = tags.bytes();
+    let head = frame.bytes_mut::<ALL>(0)?;
+    *head.first_chunk_mut()? = macs;
+    *head.last_chunk_mut::<N>()? = *bytes.first_chunk()?;
+    Some(())
 }
 
 impl Packet for Frame<'_> {

@@ -4,7 +4,7 @@ use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
 use lb_common::{
     abi::verdict::{Action, Verdict},
     receive::{self, Decapsulation},
-    wire::{ethernet, ipv4, ipv6, packet::Packet},
+    wire::{ethernet, ipv4, ipv6, packet::Packet, vlan::Tags},
 };
 
 use super::maps::Lists;
@@ -13,11 +13,16 @@ use crate::{counters, kernel::Frame};
 /// Decides about a frame, rewrites it, counts it, and returns the driver's action.
 #[inline(always)]
 pub(super) fn emit(mut frame: Frame<'_>) -> u32 {
-    let bytes = frame.length() as u64;
-    let verdict = match receive::decide(&frame, &Lists) {
+    // VLAN tags are the link's: what is inside the tunnel gets them too.
+    let tags = if Tags::of(&frame).is_none() { Tags::NONE } else { frame.untag() };
+    let bytes = (frame.length() + tags.length()) as u64;
+    let mut verdict = match receive::decide(&frame, &Lists) {
         Err(verdict) => verdict,
         Ok(decapsulation) => unwrap(&mut frame, &decapsulation),
     };
+    if !tags.is_none() && verdict.action() == Action::Pass && !frame.tag(tags) {
+        verdict = Verdict::NoHeadroom;
+    }
     counters::count(verdict, bytes);
     match verdict.action() {
         Action::Pass => XDP_PASS,

@@ -177,6 +177,16 @@ impl Packet {
     }
 }
 
+/// The frame behind VLAN tags, the outermost first: each its EtherType, and its priority and id.
+///
+/// # Panics
+/// When it is shorter than its MACs.
+pub fn tagged(frame: &[u8], tags: &[[u16; 2]]) -> Vec<u8> {
+    let (macs, rest) = frame.split_at(12);
+    let tags: Vec<u8> = tags.iter().flatten().flat_map(|half| half.to_be_bytes()).collect();
+    [macs, &tags, rest].concat()
+}
+
 /// A tunnel's header to be.
 #[derive(Clone, Copy, Debug)]
 pub struct Tunnel {

@@ -99,9 +99,9 @@ pub const fn next_hop(mac: [u8; 6], interface: u16) -> [u8; 8] {
     [a, b, c, d, e, f, i0, i1]
 }
 
-/// Value of `INTERFACES`: `{MAC 6, zero 2}`.
-pub const fn interface(mac: [u8; 6]) -> [u8; 8] {
-    next_hop(mac, 0)
+/// Value of `INTERFACES`: `{MAC 6, VLAN 2}`.
+pub const fn interface(mac: [u8; 6], vlan: u16) -> [u8; 8] {
+    next_hop(mac, vlan)
 }
 
 /// Value of a slot table: four ranks.

@@ -145,6 +145,8 @@ pub struct Scene {
     pub next_hops: BTreeMap<u16, ([u8; 6], u16)>,
     /// MACs of interfaces.
     pub interfaces: BTreeMap<u16, [u8; 6]>,
+    /// VLANs that are set for interfaces.
+    pub vlans: BTreeMap<u16, u16>,
     /// Interfaces that packets can be redirected to.
     pub devices: BTreeSet<u32>,
     /// The word of the pool: current and former descriptor.
@@ -177,6 +179,7 @@ impl Scene {
             sources: (SOURCE_V4, SOURCE_V6),
             next_hops: [(NEXT_HOP, (GATEWAY, INGRESS))].into(),
             interfaces: [(INGRESS, frames::HOST)].into(),
+            vlans: BTreeMap::new(),
             devices: BTreeSet::new(),
             pool_word: (DESCRIPTOR, 0),
             errors: Room::Unlimited,
@@ -303,7 +306,8 @@ impl Scene {
             add("NEXT_HOPS", index.into(), &layout::next_hop(mac, interface));
         }
         for (&index, &mac) in &self.interfaces {
-            add("INTERFACES", index.into(), &layout::interface(mac));
+            let vlan = self.vlans.get(&index).copied().unwrap_or(0);
+            add("INTERFACES", index.into(), &layout::interface(mac, vlan));
         }
         elements
     }

@@ -30,6 +30,7 @@ use lb_common::{
         encapsulate,
     },
     receive::{self, Allowed},
+    wire::vlan::Tags,
     word::Snapshot,
 };
 
@@ -90,23 +91,31 @@ impl Twin {
 
     /// What the pure decision makes of a frame.
     pub fn expects(&self, frame: &[u8]) -> Expected {
+        let came_with = Tags::of(frame);
+        let (expected, tags) = self.untagged(&untagged(frame, came_with), came_with);
+        Expected { frame: expected.frame.map(|frame| with_tags(&frame, tags)), ..expected }
+    }
+
+    /// What it makes of a frame that its tags were taken off, and the tags to put on.
+    fn untagged(&self, frame: &[u8], came_with: Tags) -> (Expected, Tags) {
         let forward = match path::decide(frame, self) {
             Ok(forward) => forward,
-            Err(Verdict::OtherProtocol) => return self.other_protocol(frame),
-            Err(verdict) => return refused(verdict, frame),
+            Err(Verdict::OtherProtocol) => return (self.other_protocol(frame), came_with),
+            Err(verdict) => return (refused(verdict, frame), came_with),
         };
-        let head = match encapsulate::head(self, &forward) {
+        let (head, own) = match encapsulate::head(self, &forward) {
             Ok(head) => head,
             Err(Verdict::TooLarge) => {
-                return self.too_large(frame, encapsulate::room(forward.backend));
+                let room = encapsulate::room(forward.backend);
+                return (self.too_large(frame, room), came_with);
             }
-            Err(verdict) => return refused(verdict, frame),
+            Err(verdict) => return (refused(verdict, frame), came_with),
         };
         let interface = u32::from(forward.choice.next_hop.interface());
         let verdict = match interface {
             1 => Verdict::Transmitted,
             _ if self.devices.contains(&interface) => Verdict::Redirected,
-            _ => return refused(Verdict::RedirectFailed, frame),
+            _ => return (refused(Verdict::RedirectFailed, frame), came_with),
         };
         let head = match &head {
             Head::V4(head) => &head[..],
@@ -114,11 +123,12 @@ impl Twin {
         };
         let inner = hopped(frame);
         let connections = u64::from(forward.parsed.kind == Kind::NewConnection);
-        Expected {
+        let expected = Expected {
             verdict: verdict.name(),
             frame: Some([head, &inner[frames::ETHERNET..]].concat()),
             traffic: Some((forward.service, forward.choice.member.backend(), connections)),
-        }
+        };
+        (expected, encapsulate::tags(own, interface == 1, came_with))
     }
 
     /// What becomes of a frame that is of no flow.
@@ -147,6 +157,18 @@ impl Twin {
             traffic: None,
         }
     }
+}
+
+/// The frame without its tags.
+fn untagged(frame: &[u8], tags: Tags) -> Vec<u8> {
+    let macs = frame.len().min(12);
+    [&frame[..macs], &frame[macs + tags.length()..]].concat()
+}
+
+/// The frame with tags.
+fn with_tags(frame: &[u8], tags: Tags) -> Vec<u8> {
+    let (macs, rest) = frame.split_at(12);
+    [macs, &tags.bytes()[..tags.length()], rest].concat()
 }
 
 /// The frame after one hop. A header checksum that was wrong stays as wrong as it was, so it is not
@@ -256,6 +278,12 @@ pub struct Lists;
 impl Lists {
     /// What the pure decision makes of a frame.
     pub fn expects(self, frame: &[u8]) -> Expected {
+        let tags = Tags::of(frame);
+        let expected = self.untagged(&untagged(frame, tags));
+        Expected { frame: expected.frame.map(|frame| with_tags(&frame, tags)), ..expected }
+    }
+
+    fn untagged(self, frame: &[u8]) -> Expected {
         let decapsulation = match receive::decide(frame, &self) {
             Ok(decapsulation) => decapsulation,
             Err(verdict) => return refused(verdict, frame),

@@ -7,20 +7,28 @@ use lb_common::{
         Version,
         answer::{self, Head, QUOTE_V4, QUOTE_V6},
     },
-    wire::{ethernet, packet::Packet},
+    wire::{ethernet, vlan::Tags},
 };
 
-use super::{super::maps::Maps, action_of};
+use super::{super::maps::Maps, action_of, came, leave};
 use crate::{counters, kernel::Frame};
 
 /// Tells the sender of a frame that packets of `room` bytes fit, counts the frame, and returns the
 /// driver's action.
 #[inline(always)]
-pub(in crate::balancer) fn too_large(frame: &mut Frame<'_>, room: u16) -> u32 {
-    let bytes = frame.length() as u64;
-    let (verdict, action) = match tell(frame, room) {
-        Ok(()) => (Verdict::AnsweredTooLarge, XDP_TX),
-        Err(verdict) => (verdict, action_of(verdict)),
+pub(in crate::balancer) fn too_large(frame: &mut Frame<'_>, room: u16, tags: Tags) -> u32 {
+    let bytes = came(frame, tags);
+    let told = tell(frame, room);
+    answered(frame, told.map(|()| Verdict::AnsweredTooLarge), tags, bytes)
+}
+
+/// Sends a frame back with the tags that it came in with, or leaves it to the host; counts it, and returns the
+/// driver's action.
+#[inline(always)]
+fn answered(frame: &mut Frame<'_>, done: Result<Verdict, Verdict>, tags: Tags, bytes: u64) -> u32 {
+    let (verdict, action) = match done {
+        Ok(verdict) => leave(frame, (verdict, XDP_TX), tags),
+        Err(verdict) => leave(frame, (verdict, action_of(verdict)), tags),
     };
     counters::count(verdict, bytes);
     action
@@ -50,14 +58,10 @@ fn quote<const N: usize>(
 
 /// Answers a frame that no backend can have, if it pings a VIP; counts it, and returns the driver's action.
 #[inline(always)]
-pub(in crate::balancer) fn echo(frame: &mut Frame<'_>) -> u32 {
-    let bytes = frame.length() as u64;
-    let (verdict, action) = match reply(frame) {
-        Ok(()) => (Verdict::AnsweredEcho, XDP_TX),
-        Err(verdict) => (verdict, action_of(verdict)),
-    };
-    counters::count(verdict, bytes);
-    action
+pub(in crate::balancer) fn echo(frame: &mut Frame<'_>, tags: Tags) -> u32 {
+    let bytes = came(frame, tags);
+    let replied = reply(frame);
+    answered(frame, replied.map(|()| Verdict::AnsweredEcho), tags, bytes)
 }
 
 #[inline(always)]

@@ -12,7 +12,7 @@ use lb_common::{
     path::{
         self, Choice, Forward, Head, Kind, Parsed, Question, Version, aside, encapsulate, parse,
     },
-    wire::{ethernet, ipv4, ipv6, packet::Packet},
+    wire::{ethernet, ipv4, ipv6, packet::Packet, vlan::Tags},
 };
 
 pub(super) use answer::{echo, too_large};
@@ -25,21 +25,22 @@ use crate::{
 
 /// Decides about a frame at once, rewrites it, counts it, and returns the driver's action; where more
 /// must be done it says what, with the frame as it was and nothing counted. A question is left for `later`.
+/// `tags` were taken off it, here and below.
 #[inline(always)]
-pub(super) fn emit_at_once(frame: &mut Frame<'_>, later: &mut Slot<Question>) -> u32 {
-    emit_by(frame, &mut AtOnce { later })
+pub(super) fn emit_at_once(frame: &mut Frame<'_>, later: &mut Slot<Question>, tags: Tags) -> u32 {
+    emit_by(frame, &mut AtOnce { later }, tags)
 }
 
 /// As [`emit_at_once`], of a frame that was set aside; set aside again it belongs to no flow.
 #[inline(always)]
-pub(super) fn read_aside(frame: &mut Frame<'_>, later: &mut Slot<Question>) -> u32 {
-    emit_by(frame, &mut Aside { later })
+pub(super) fn read_aside(frame: &mut Frame<'_>, later: &mut Slot<Question>, tags: Tags) -> u32 {
+    emit_by(frame, &mut Aside { later }, tags)
 }
 
 /// Rewrites a frame as it was decided, counts it, and returns the driver's action.
 #[inline(always)]
-pub(super) fn emit(frame: &mut Frame<'_>, decision: &mut Decided<'_>) -> u32 {
-    emit_by(frame, decision)
+pub(super) fn emit(frame: &mut Frame<'_>, decision: &mut Decided<'_>, tags: Tags) -> u32 {
+    emit_by(frame, decision, tags)
 }
 
 /// What was decided with more than one look.
@@ -124,23 +125,29 @@ impl Decision for Decided<'_> {
 }
 
 #[inline(always)]
-fn emit_by(frame: &mut Frame<'_>, decision: &mut impl Decision) -> u32 {
-    let bytes = frame.length() as u64;
+fn emit_by(frame: &mut Frame<'_>, decision: &mut impl Decision, tags: Tags) -> u32 {
+    let bytes = came(frame, tags);
     // Each IP version has the whole way to itself: half of it folds away where the version is known,
     // and what is left fits into registers.
     let done = match parse::version(frame) {
-        Err(verdict) => Done::as_it_is(verdict),
+        Err(_) if tags.is_none() && !Tags::of(frame).is_none() => return TAGGED,
+        Err(verdict) => Done::AsItIs(verdict),
         Ok(Version::V4) => {
             let parsed = decision.ipv4(frame);
-            carry_out(frame, parsed, decision, bytes)
+            carry_out(frame, parsed, decision, (bytes, tags))
         }
         Ok(Version::V6) => {
             let parsed = decision.ipv6(frame);
-            carry_out(frame, parsed, decision, bytes)
+            carry_out(frame, parsed, decision, (bytes, tags))
         }
     };
     match done {
         Done::Now(verdict, action) => {
+            counters::count(verdict, bytes);
+            action
+        }
+        Done::AsItIs(verdict) => {
+            let (verdict, action) = leave(frame, (verdict, action_of(verdict)), tags);
             counters::count(verdict, bytes);
             action
         }
@@ -151,12 +158,21 @@ fn emit_by(frame: &mut Frame<'_>, decision: &mut impl Decision) -> u32 {
     }
 }
 
+/// Length of a frame as it came in, bytes.
+#[inline(always)]
+fn came(frame: &Frame<'_>, tags: Tags) -> u64 {
+    (frame.length() + tags.length()) as u64
+}
+
 /// No action: the question was told.
 pub(super) const ASKED: u32 = 1 << 16;
 /// No action: the frame has not been read.
 pub(super) const SET_ASIDE: u32 = 1 << 17;
 /// No action: the sender is to be told how much fits, as the low 16 bits say.
 pub(super) const TOO_LARGE: u32 = 1 << 18;
+
+/// No action: the frame has VLAN tags, which are to be taken off first.
+pub(super) const TAGGED: u32 = 1 << 19;
 
 /// Whether it is an action, and nothing is left to do.
 #[inline(always)]
@@ -168,6 +184,8 @@ pub(super) const fn is_action(number: u32) -> bool {
 enum Done {
     /// This, for which the driver does that.
     Now(Verdict, u32),
+    /// This: no backend gets it.
+    AsItIs(Verdict),
     /// Nothing yet: the question was told.
     Later,
     /// Nothing yet: it has not been read.
@@ -176,12 +194,13 @@ enum Done {
     TooLarge(u16),
 }
 
-impl Done {
-    /// A frame that no backend gets.
-    #[inline(always)]
-    const fn as_it_is(verdict: Verdict) -> Self {
-        Self::Now(verdict, action_of(verdict))
+/// Puts tags on what leaves as it was decided; where there is no room for them, it does not.
+#[inline(always)]
+fn leave(frame: &mut Frame<'_>, decided: (Verdict, u32), tags: Tags) -> (Verdict, u32) {
+    if tags.is_none() || decided.1 == XDP_DROP || frame.tag(tags) {
+        return decided;
     }
+    (Verdict::NoHeadroom, XDP_DROP)
 }
 
 #[inline(always)]
@@ -189,7 +208,7 @@ fn carry_out(
     frame: &mut Frame<'_>,
     parsed: Result<Parsed, Verdict>,
     decision: &mut impl Decision,
-    bytes: u64,
+    (bytes, tags): (u64, Tags),
 ) -> Done {
     let decided = match parsed {
         Err(Verdict::OtherProtocol) => return Done::Aside,
@@ -197,13 +216,13 @@ fn carry_out(
         Ok(parsed) => decision.of(parsed),
     };
     let forward = match decided {
-        Err(verdict) => return Done::as_it_is(verdict),
+        Err(verdict) => return Done::AsItIs(verdict),
         Ok(None) => return Done::Later,
         Ok(Some(forward)) => forward,
     };
-    match rewrite(frame, &forward) {
+    match rewrite(frame, &forward, tags) {
         Err(Verdict::TooLarge) => Done::TooLarge(encapsulate::room(forward.backend)),
-        Err(verdict) => Done::as_it_is(verdict),
+        Err(verdict) => Done::AsItIs(verdict),
         Ok(()) => {
             let (verdict, action) = send(frame, &forward, bytes);
             Done::Now(verdict, action)
@@ -219,10 +238,10 @@ const fn action_of(verdict: Verdict) -> u32 {
     }
 }
 
-/// Puts the outer header in front and takes one from the inner hop limit.
+/// Puts the outer header in front, with the tags of the way out, and takes one from the inner hop limit.
 #[inline(always)]
-fn rewrite(frame: &mut Frame<'_>, forward: &Forward<'_>) -> Result<(), Verdict> {
-    let head = encapsulate::head(&Maps, forward)?;
+fn rewrite(frame: &mut Frame<'_>, forward: &Forward<'_>, tags: Tags) -> Result<(), Verdict> {
+    let (head, own) = encapsulate::head(&Maps, forward)?;
     if forward.parsed.flow.version == IPV4 {
         let inner = frame.bytes_mut(ethernet::LENGTH).ok_or(Verdict::Malformed)?;
         ipv4::decrement_ttl(inner);
@@ -231,9 +250,15 @@ fn rewrite(frame: &mut Frame<'_>, forward: &Forward<'_>) -> Result<(), Verdict> 
         ipv6::decrement_hop_limit(inner);
     }
     match head {
-        Head::V4(head) => write_head(frame, ipv4::LENGTH, &head),
-        Head::V6(head) => write_head(frame, ipv6::LENGTH, &head),
+        Head::V4(head) => write_head(frame, ipv4::LENGTH, &head)?,
+        Head::V6(head) => write_head(frame, ipv6::LENGTH, &head)?,
     }
+    if tags.is_none() && own.vlan() == 0 {
+        return Ok(());
+    }
+    let came_in_by_it = u32::from(forward.choice.next_hop.interface()) == frame.interface();
+    let tags = encapsulate::tags(own, came_in_by_it, tags);
+    if tags.is_none() || frame.tag(tags) { Ok(()) } else { Err(Verdict::NoHeadroom) }
 }
 
 #[inline(always)]

@@ -5,9 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use crate::packets::{
     balancer::Ran,
     counters::Counters,
-    frames::{ETHERNET, Flow, Packet, Tunnel, extended},
+    frames::{ETHERNET, Flow, Packet, Tunnel, extended, tagged},
     row::Expected,
-    scene::{GATEWAY, MEMBERS, NONE, Room, Scene, TABLES},
+    scene::{GATEWAY, INGRESS, MEMBERS, NONE, Room, Scene, TABLES},
     twin::{Lists, Twin},
 };
 use anyhow::{Context as _, Result, ensure};
@@ -111,6 +111,11 @@ fn random_scene(random: &mut Rng) -> Scene {
     if random.bool() {
         scene.devices.insert(5);
     }
+    for interface in [INGRESS, 5] {
+        if random.u8(..) < 80 {
+            scene.vlans.insert(interface, random.u16(1..4095));
+        }
+    }
     let rooms = [Room::Unlimited, Room::Unlimited, Room::Full, Room::Closed];
     (scene.errors, scene.echoes) = (one_of(random, rooms), one_of(random, rooms));
     if random.u8(..) < 8 {
@@ -201,8 +206,17 @@ fn bytes(random: &mut Rng, limit: usize) -> Vec<u8> {
     (0..random.usize(..limit)).map(|_| random.u8(..)).collect()
 }
 
+/// A frame of three gets one to three VLAN tags.
+fn sometimes_tagged(random: &mut Rng, frame: Vec<u8>) -> Vec<u8> {
+    let count = one_of(random, [0, 0, 0, 0, 0, 0, 1, 1, 2, 2, 3]);
+    let tags: Vec<_> =
+        (0..count).map(|_| [one_of(random, [0x8100, 0x88a8]), random.u16(..)]).collect();
+    tagged(&frame, &tags)
+}
+
 /// Half of the frames get one to three bytes of their headers changed, or an end at another place.
 fn mutated(random: &mut Rng, mut frame: Vec<u8>) -> Vec<u8> {
+    frame = sometimes_tagged(random, frame);
     if random.bool() {
         return frame;
     }

@@ -18,6 +18,7 @@ mod malformed;
 mod not_ours;
 mod receiver;
 mod subject;
+mod tagged;
 mod too_large;
 mod whole;
 
@@ -40,6 +41,7 @@ fn balancer_rows() -> Vec<Row<Scene>> {
         too_large::rows(),
         not_ours::rows(),
         malformed::rows(),
+        tagged::rows(),
     ]
     .concat()
 }
@@ -55,6 +57,8 @@ pub fn trials() -> Vec<Trial> {
     let whole = [
         ("whole: rows have names of their own", whole::names_differ as fn() -> _),
         ("whole: every verdict has a row", whole::every_verdict_has_a_row),
+        ("whole: VLAN tags make no difference", tagged::tags_make_no_difference),
+        ("whole: VLAN tags make no difference to the receiver", tagged::none_to_the_receiver),
         ("whole: no counter moves beyond those of the rows", whole::no_other_counter_moves),
         ("differential: the balancer agrees with the pure decision", differential::balancer),
         ("differential: the receiver agrees with the pure decision", differential::receiver),

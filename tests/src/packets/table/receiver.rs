@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::packets::{
-    frames::{ETHERNET, Flow, HOST, Packet, SENDER, Tunnel, hex},
+    frames::{ETHERNET, Flow, HOST, Packet, SENDER, Tunnel, hex, tagged},
     receiver::{SOURCES, VIPS},
     row::Row,
 };
@@ -137,9 +137,9 @@ fn untouched() -> Vec<Row<()>> {
     let plain = Packet::new(v4());
     let arp = hex("ffffffffffff 02000000000c 0806
                    0001 0800 06 04 0001 02000000000c c0000209 000000000000 c6336401");
-    let tagged = {
+    let too_tagged = {
         let frame = tunnel(4).around(&plain.tcp("S"));
-        [&frame[..12], &[0x81, 0x00, 0x00, 0x2a], &frame[12..]].concat()
+        tagged(&frame, &[[0x88a8, 7], [0x8100, 42], [0x8100, 43]])
     };
     let own = Flow::new("10.0.0.1:1", "10.1.0.1:2");
     let inner = &plain.tcp("S")[ETHERNET..];
@@ -152,7 +152,7 @@ fn untouched() -> Vec<Row<()>> {
         ("ESP from a balancer", Packet::new(own).payload(&[0; 60]).other(50)),
         ("GUE from a balancer, which is for later", Packet::new(own).payload(inner).udp()),
         ("ARP", arp),
-        ("a tagged tunnel", tagged),
+        ("a tunnel with three VLAN tags", too_tagged),
         ("a bare Ethernet header of IPv4", plain.tcp("S")[..14].to_vec()),
     ];
     rows.map(|(what, frame)| passed(what, frame, "not_tunnel")).into()

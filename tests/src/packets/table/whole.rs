@@ -88,11 +88,21 @@ pub(crate) fn tshark_finds_no_fault(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The protocols that a frame must begin with, by its outer header.
+/// The protocols that a frame must begin with, by its tags and its outer header.
 fn stack(frame: &[u8]) -> Result<String> {
-    let (outer, protocol) = match frame[14] >> 4 {
-        4 => ("ip", frame[23]),
-        _ => ("ipv6", frame[20]),
+    let (mut packet, mut below) = (&frame[14..], "eth:ethertype".to_owned());
+    let mut ether_type = &frame[12..14];
+    while let [0x81, 0x00] | [0x88, 0xa8] = ether_type {
+        let tag = if ether_type == [0x81, 0x00] { "vlan" } else { "ieee8021ad" };
+        // Of two providers' tags tshark tells once.
+        if !below.ends_with(&format!("{tag}:ethertype")) || tag == "vlan" {
+            below = format!("{below}:{tag}:ethertype");
+        }
+        (ether_type, packet) = (&packet[2..4], &packet[4..]);
+    }
+    let (outer, protocol) = match packet[0] >> 4 {
+        4 => ("ip", packet[9]),
+        _ => ("ipv6", packet[6]),
     };
     let inner = match protocol {
         1 => "icmp",
@@ -101,5 +111,5 @@ fn stack(frame: &[u8]) -> Result<String> {
         58 => "icmpv6",
         other => bail!("protocol {other}"),
     };
-    Ok(format!("eth:ethertype:{outer}:{inner}"))
+    Ok(format!("{below}:{outer}:{inner}"))
 }
