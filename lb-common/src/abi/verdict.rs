@@ -78,7 +78,7 @@ verdicts! {
     NextHopUnresolved = 11, "next_hop_unresolved", Drop;
     /// The packet does not fit the backend's MTU after encapsulation, and its sender cannot be told: the
     /// packet lets itself be fragmented, is an ICMP message or comes from no single host, or too many were
-    /// told just now.
+    /// told just now, or none are to be.
     TooLarge = 12, "too_large", Drop;
     /// The balancer has no source address of the tunnel's IP version.
     NoSourceAddress = 13, "no_source_address", Drop;
@@ -104,7 +104,7 @@ verdicts! {
     AnsweredTooLarge = 23, "answered_too_large", Transmit;
     /// An echo request (ping) for a VIP, answered.
     AnsweredEcho = 24, "answered_echo", Transmit;
-    /// An echo request for a VIP, when too many were answered just now.
+    /// An echo request for a VIP, when too many were answered just now, or none are to be.
     EchoLimited = 25, "echo_limited", Drop;
 }
 

@@ -10,21 +10,12 @@ use super::{
     change::Change,
     gates::budgets,
     published::{PublishedGroup, PublishedMember, Terms},
+    settings::per_second,
 };
 use crate::{
     capacity::{Capacity, Member, Share, is_lower},
     dataplane::MapsError,
 };
-
-/// ICMP errors that the packet path makes: 10,000 a second, a tenth of them at once. Each is at most 1,280
-/// bytes, so what a flood of packets that are too large can have sent is 100 Mbit/s.
-const ERRORS_MADE: LimitWord = per_second(10_000);
-/// Echo requests that are answered: 1,000 a second, a tenth of them at once.
-const ECHOES_ANSWERED: LimitWord = per_second(1_000);
-
-const fn per_second(number: u64) -> LimitWord {
-    LimitWord::new(1_000_000_000 / number * LimitWord::PER_NANOSECOND, number as u32 / 10)
-}
 
 impl Reconciler {
     /// Says how fast exceptions may be added to empty tables; the keeper of the gates makes it less
@@ -33,8 +24,8 @@ impl Reconciler {
         for (meter, limit) in budgets(self.maps.exception_room()) {
             self.maps.set_limit(meter, limit);
         }
-        self.maps.set_limit(ERRORS, ERRORS_MADE);
-        self.maps.set_limit(ECHOES, ECHOES_ANSWERED);
+        self.maps.set_limit(ERRORS, per_second(self.settings.icmp_errors));
+        self.maps.set_limit(ECHOES, per_second(self.settings.icmp_echoes));
     }
 
     /// Writes the limits of a change that may come before packets see it: those of meters that

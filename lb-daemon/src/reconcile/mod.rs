@@ -23,6 +23,7 @@ mod published;
 mod readings;
 mod room;
 mod scan;
+mod settings;
 mod standby;
 mod standing;
 mod states;
@@ -37,6 +38,7 @@ pub use error::ReconcileError;
 pub use formers::Homes;
 pub use gates::{GateKeeper, Round};
 pub use published::Home;
+pub use settings::{MOST_ANSWERS, Settings};
 
 use lb_common::abi::clock::{Nanoseconds, USUAL_TICK};
 
@@ -72,6 +74,7 @@ pub struct Reconciler {
     checksums: TableChecksums,
     /// Steps that the packet path's clock goes in.
     tick: Nanoseconds,
+    settings: Settings,
 }
 
 impl Reconciler {
@@ -79,7 +82,7 @@ impl Reconciler {
     ///
     /// # Errors
     /// What the kernel answers.
-    pub fn new(maps: WritableMaps) -> Result<Self, ReconcileError> {
+    pub fn new(maps: WritableMaps, settings: Settings) -> Result<Self, ReconcileError> {
         let mut maps = maps;
         let (published, room) = scan::take_stock(&mut maps)?;
         let (states, hops) = scan::members(&maps, &published);
@@ -89,6 +92,7 @@ impl Reconciler {
             stale: false,
             checksums: TableChecksums::default(),
             tick: clock::tick().unwrap_or(USUAL_TICK),
+            settings,
             maps,
             published,
             room,

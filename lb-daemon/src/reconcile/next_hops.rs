@@ -32,7 +32,9 @@ impl Reconciler {
             .ok()
             .filter(|index| u32::from(*index) < MAX_INTERFACES)
             .ok_or(ReconcileError::InterfaceIndex(hop.interface))?;
-        self.let_out(hop.interface, InterfaceWord::new(hop.interface_mac))?;
+        let vlan = self.settings.vlans.get(&hop.interface).copied().unwrap_or(0);
+        let own = InterfaceWord::new(hop.interface_mac).with_vlan(vlan);
+        self.let_out(hop.interface, own)?;
         let word = NextHopWord::new(hop.mac, interface);
         let gateway = Gateway { address: hop.gateway, interface: hop.interface };
         let before = self.hops.of_backend(&backend);

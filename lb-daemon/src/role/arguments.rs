@@ -8,7 +8,7 @@ use std::{
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, error::ErrorKind, value_parser};
 use nix::unistd::{Group, User};
 
-use super::Failure;
+use super::{Failure, vlan::Vlan};
 use crate::{
     access::{Client, Clients},
     api::{DEFAULT_SOCKET, Rights},
@@ -17,6 +17,7 @@ use crate::{
     memory::Bytes,
     model::Name,
     plan::Sources,
+    reconcile,
     tls::TlsFiles,
 };
 
@@ -72,6 +73,18 @@ pub(super) struct BalancerArguments {
     /// many as the pinned table has]
     #[arg(long, value_name = "NUMBER", value_parser = room())]
     udp_flows: Option<u32>,
+    /// Interface, and the id of the VLAN whose tag goes on what is sent to backends by it, 1 to 4094; may be
+    /// given several times [default: the tags that a packet came in with by the same interface, else none]
+    #[arg(long, value_name = "NAME=ID")]
+    pub(super) vlan: Vec<Vlan>,
+    /// Most ICMP errors a second that tell clients of packets that are too large; 0: nobody is told
+    #[arg(long, value_name = "NUMBER", value_parser = answers())]
+    #[arg(default_value_t = reconcile::Settings::default().icmp_errors)]
+    pub(super) icmp_errors: u32,
+    /// Most pings of virtual addresses a second that are answered; 0: none
+    #[arg(long, value_name = "NUMBER", value_parser = answers())]
+    #[arg(default_value_t = reconcile::Settings::default().icmp_echoes)]
+    pub(super) icmp_echoes: u32,
     /// Serve a status page for browsers at --http as well, read-only
     #[arg(long, requires = "http")]
     pub(super) status_page: bool,
@@ -254,6 +267,10 @@ fn mode(text: &str) -> Result<u32, String> {
 
 fn room() -> clap::builder::RangedI64ValueParser<u32> {
     value_parser!(u32).range(i64::from(Rooms::LEAST)..=i64::from(Rooms::MOST))
+}
+
+fn answers() -> clap::builder::RangedI64ValueParser<u32> {
+    value_parser!(u32).range(0..=i64::from(reconcile::MOST_ANSWERS))
 }
 
 /// The version, and which packet programs are inside.

@@ -10,7 +10,7 @@ use super::{
     end::{self, Ends},
     reload::Reload,
     settings::Told,
-    status_line, store,
+    status_line, store, vlan,
 };
 use crate::{
     api::{self, Socket},
@@ -25,7 +25,7 @@ use crate::{
     net::{self, NextHops},
     packets::Packets,
     plan::Sources,
-    reconcile::{GateKeeper, Reconciler},
+    reconcile::{self, GateKeeper, Reconciler},
     state::{Ended, Inbox, Sensors, Settings, State},
     stats,
     stop::Stopper,
@@ -52,10 +52,15 @@ pub(super) async fn run(
     let audit = audit(&arguments, &troubles)?;
     let (_socket, listener) = listener(&arguments)?;
     let seen_at = super::listen(arguments.path.http).await?;
+    let set = reconcile::Settings {
+        vlans: vlan::by_interface(&arguments.vlan).await?,
+        icmp_errors: arguments.icmp_errors,
+        icmp_echoes: arguments.icmp_echoes,
+    };
     let Dataplane { attached, maps } = Dataplane::open(&options).map_err(super::path::failure)?;
     super::log_interfaces(&attached);
     let sources = sources(given, &options.interfaces).await?;
-    let reconciler = Reconciler::new(maps).map_err(|error| Failure::of("maps", &error))?;
+    let reconciler = Reconciler::new(maps, set).map_err(|error| Failure::of("maps", &error))?;
 
     let mut watchdog =
         Watchdog::from_environment().map_err(|error| Failure::new(causes::of(&error)))?;

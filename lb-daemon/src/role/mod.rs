@@ -13,6 +13,7 @@ mod reload;
 mod settings;
 mod status_line;
 mod store;
+mod vlan;
 
 use std::{env, ffi::OsString, net::SocketAddr, process::ExitCode};
 

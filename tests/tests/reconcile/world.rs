@@ -17,7 +17,7 @@ use lb_daemon::{
     model::{Configuration, Name},
     next_hop::NextHop,
     plan::{self, OutOfHome, Plan, Sources},
-    reconcile::{Applied, Reconciler},
+    reconcile::{Applied, Reconciler, Settings},
 };
 use lb_tests::sandbox::Sandbox;
 use nix::net::if_::if_nametoindex;
@@ -85,7 +85,7 @@ impl World {
 
     fn start(&mut self) -> Result<()> {
         let Dataplane { attached, maps } = Dataplane::open(&self.options)?;
-        self.running = Some((attached, Reconciler::new(maps)?));
+        self.running = Some((attached, Reconciler::new(maps, Settings::default())?));
         Ok(())
     }
 

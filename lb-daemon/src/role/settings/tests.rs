@@ -61,6 +61,10 @@ exceptions = 5000
 source = \"10.0.0.1\"
 xdp-mode = \"generic\"
 apply = \"/etc/spillway/web.toml\"
+icmp-errors = 0
+[vlan]
+eth1 = 100
+\"eth2\" = \"7\"
 ";
     let settings = Dir::new().read(text, "balancer", &["--region", "us", "--udp-flows=4096"]);
     let settings = settings.unwrap();
@@ -68,6 +72,10 @@ apply = \"/etc/spillway/web.toml\"
     assert_eq!(arguments.path.interface, ["eth0", "eth1"]);
     assert_eq!(arguments.region.unwrap().to_string(), "us");
     assert_eq!(arguments.apply, Some("/etc/spillway/web.toml".into()));
+    assert_eq!((arguments.icmp_errors, arguments.icmp_echoes), (0, 1_000));
+    let mut vlans = arguments.vlan.clone();
+    vlans.sort_by_key(|vlan| format!("{vlan:?}"));
+    assert_eq!(vlans, ["eth1=100", "eth2=7"].map(|vlan| vlan.parse().unwrap()));
     let options = format!("{:?}", arguments.path.options());
     assert!(options.contains("Generic"), "{options}");
 
@@ -117,6 +125,16 @@ fn each_mistake_is_told_with_its_line_and_what_to_do() {
             "exceptions = 5",
             "line 1, column 1: exceptions: \"5\": 5 is not in 4096..=16777216",
             "--help says of `exceptions`: ",
+        ),
+        (
+            "[vlan]\neth1 = 4095",
+            "line 1, column 2: vlan: \"eth1=4095\": the id of a VLAN is a number from 1 to 4094",
+            "--help says of `vlan`: ",
+        ),
+        (
+            "icmp-echoes = -1",
+            "line 1, column 1: icmp-echoes: \"-1\": -1 is not in 0..=1000000",
+            "--help says of `icmp-echoes`: ",
         ),
         (
             "xdp-mode = \"fast\"",
