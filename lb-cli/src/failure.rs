@@ -2,6 +2,8 @@
 
 use std::{fmt, io, path::Path};
 
+use lb_daemon::causes;
+
 use crate::exit::Exit;
 
 /// One sentence on what happened to what, and one on what to do about it.
@@ -45,8 +47,7 @@ impl Failure {
 
 /// An I/O error in words, without the number of the operating system.
 pub(crate) fn describe(error: &io::Error) -> String {
-    let text = error.to_string();
-    let words = text.split(" (os error").next().unwrap_or_default();
+    let words = causes::without_numbers(&error.to_string());
     let mut letters = words.chars();
     match letters.next() {
         Some(first) => first.to_lowercase().chain(letters).collect(),

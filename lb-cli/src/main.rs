@@ -1,8 +1,8 @@
 //! `spillway`: the command line of the Spillway load balancer.
 //!
-//! Answers go to stdout, everything else to stderr. `apply`, `export`, `status` and `watch` ask the
-//! daemon over its socket; `stats`, `table` and `explain` read the pinned maps and need no daemon;
-//! `regions` does both.
+//! Answers go to stdout, everything else to stderr. `stats`, `table`, `explain` and `detach` open the
+//! pins and need no daemon; `regions` and `doctor` do without it as far as they can; `verdicts` asks
+//! nobody. All others ask the daemon, over its socket or over TLS.
 
 mod arguments;
 mod daemon;

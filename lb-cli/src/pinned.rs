@@ -23,7 +23,7 @@ pub(crate) fn open(options: &Options) -> Result<(PinnedMaps, Names), Failure> {
     let names = Directory::read(&options.state_dir).map(Names).unwrap_or_else(|error| {
         let names = Names::default();
         // Before the first generation there is no directory, and nothing to name.
-        if !pools(&maps, &names).is_empty() {
+        if !names.pools(&maps).is_empty() {
             eprintln!("warning: {}; things are called by their numbers", unnamed(&error));
             eprintln!("hint: name the daemon's state directory with --state-dir");
         }
@@ -69,7 +69,26 @@ pub(crate) fn failure(error: &MapsError) -> Failure {
     }
 }
 
-/// Indices of the published pools, in order of their names.
-pub(crate) fn pools(maps: &PinnedMaps, names: &Names) -> Vec<u32> {
-    names.pools(maps)
+/// Indices of the published pools of a name, or of all in order of their names.
+///
+/// # Errors
+/// No pool has the name.
+pub(crate) fn pools(
+    maps: &PinnedMaps,
+    names: &Names,
+    pool: Option<&str>,
+) -> Result<Vec<u32>, Failure> {
+    let known = names.pools(maps);
+    let Some(pool) = pool else { return Ok(known) };
+    let of_name: Vec<_> = known.iter().copied().filter(|&i| names.pool(i) == pool).collect();
+    if of_name.is_empty() {
+        let all: Vec<_> = known.iter().map(|&index| names.pool(index)).collect();
+        let hint = match all.is_empty() {
+            true => "no pool is published; apply a configuration first".into(),
+            false => format!("the pools are: {}", all.join(", ")),
+        };
+        let message = format!("pool {pool}: there is none of this name");
+        return Err(Failure::new(Exit::NotFound, message).hint(hint));
+    }
+    Ok(of_name)
 }

@@ -21,7 +21,8 @@ pub(crate) fn read(file: &Path) -> Result<String, Failure> {
         std::fs::read(file)
     };
     let bytes = bytes.map_err(|error| {
-        Failure::path(file, &error).hint("give a readable file after -f, or - for standard input")
+        Failure::path(Path::new(&name_of(file)), &error)
+            .hint("give a readable file after -f, or - for standard input")
     })?;
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();

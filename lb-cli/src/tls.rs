@@ -53,25 +53,35 @@ pub(crate) async fn connect(url: &str, options: &Options) -> Result<(Heard, Aler
     let name = ServerName::try_from(host.to_owned())
         .map_err(|_| usage("the host is neither a name nor an address"))?;
     let connector = TlsConnector::from(Arc::new(config(options)?));
-    let stream = TcpStream::connect((host, port)).await.map_err(|error| {
+    let stream = in_time(TcpStream::connect((host, port))).await.map_err(|error| {
         Failure::new(Exit::Unavailable, format!("spillwayd at {url}: {}", describe(&error))).hint(
             "see whether the daemon runs there with --listen, and whether a firewall is between",
         )
     })?;
     let alert = Alert::default();
-    let stream = connector.connect(name, stream).await.map_err(|error| {
+    let stream = in_time(connector.connect(name, stream)).await.map_err(|error| {
         alert.note(&error);
+        let hint = match error.kind() {
+            io::ErrorKind::TimedOut => "see whether it is spillwayd that listens there",
+            _ => {
+                "see whether --tls-ca holds the authority of the daemon's certificate, and whether \
+                 that is for this host"
+            }
+        };
         alert.failure(url).unwrap_or_else(|| {
-            Failure::new(Exit::Unavailable, format!("spillwayd at {url}: {error}")).hint(
-                "see whether --tls-ca holds the authority of the daemon's certificate, and \
-                 whether that is for this host",
-            )
+            let message = format!("spillwayd at {url}: {}", describe(&error));
+            Failure::new(Exit::Unavailable, message).hint(hint)
         })
     })?;
     // In TLS 1.3 the daemon judges our certificate after we are done. It speaks first, so what it has
     // to say is there before we write into a connection that it may have closed.
     let _late = timeout(FIRST_WORD, stream.get_ref().0.peek(&mut [0])).await;
     Ok((Heard { stream, alert: alert.clone() }, alert))
+}
+
+/// What comes of something within the time that the daemon may take to say something.
+async fn in_time<T>(coming: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    timeout(FIRST_WORD, coming).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 /// What the other end of a connection said when it refused our certificate.
@@ -86,7 +96,16 @@ impl Alert {
             AlertDescription::CertificateRequired => "wants a certificate".to_owned(),
             AlertDescription::CertificateExpired => "says our certificate has expired".into(),
             AlertDescription::UnknownCA => "does not know our certificate's authority".into(),
-            other => format!("does not take our certificate: {other:?}"),
+            AlertDescription::BadCertificate
+            | AlertDescription::UnsupportedCertificate
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::AccessDenied
+            | AlertDescription::DecryptError => {
+                format!("does not take our certificate: {alert:?}")
+            }
+            // Of something else, such as the version of TLS.
+            _ => return None,
         };
         let failure = Failure::new(Exit::Permission, format!("spillwayd at {place}: {why}"));
         Some(
@@ -157,14 +176,22 @@ fn config(options: &Options) -> Result<ClientConfig, Failure> {
         return Err(wrong(&file, "certificate"));
     }
     let (file, own) = pem(&options.tls_cert, "tls-cert")?;
+    let own = certificates(&own);
+    if own.is_empty() {
+        return Err(wrong(&file, "certificate"));
+    }
     let (key_file, key) = pem(&options.tls_key, "tls-key")?;
     let key = PrivateKeyDer::from_pem_slice(&key).map_err(|_| wrong(&key_file, "private key"))?;
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_protocol_versions(&[&TLS13])
         .map_err(|error| Failure::new(Exit::Failure, format!("TLS: {error}")))?
         .with_root_certificates(roots)
-        .with_client_auth_cert(certificates(&own), key)
-        .map_err(|_| wrong(&file, "certificate"))?;
+        .with_client_auth_cert(own, key)
+        .map_err(|error| {
+            let (file, key) = (file.display(), key_file.display());
+            Failure::new(Exit::Failure, format!("{file}: cannot be used with {key}: {error}"))
+                .hint("give --tls-key the key of the certificate of --tls-cert")
+        })?;
     config.alpn_protocols = vec![b"h2".to_vec()];
     Ok(config)
 }

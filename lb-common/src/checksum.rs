@@ -18,9 +18,7 @@ const fn fold(sum: u32) -> u16 {
 #[inline(always)]
 pub const fn ipv4_header(first: u64, second: u64, third: u32) -> [u8; 2] {
     const LOW: u64 = 0xffff_ffff;
-    let sum = (first & LOW) + (first >> 32) + (second & LOW) + (second >> 32) + third as u64;
-    let sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
-    (!fold(sum as u32)).to_ne_bytes()
+    of_sum((first & LOW) + (first >> 32) + (second & LOW) + (second >> 32) + third as u64)
 }
 
 /// Checksum of what sums up to this: words of two or four bytes, whatever number of them.

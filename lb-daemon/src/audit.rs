@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{access::Actor, command::Applied, seldom::Seldom, troubles::Troubles};
+use crate::{access::Actor, causes, command::Applied, seldom::Seldom, troubles::Troubles};
 
 /// The log of changes. Clones write to the same one.
 #[derive(Clone, Debug, Default)]
@@ -77,7 +77,7 @@ impl Audit {
             "configuration changed"
         );
         let changes = applied.changes.iter().map(|change| {
-            let kind = format!("{:?}", change.kind).to_lowercase();
+            let kind = change.kind.to_string();
             json!({"kind": kind, "object": change.object, "details": change.details})
         });
         self.line(
@@ -113,7 +113,10 @@ impl Audit {
     }
 
     fn trouble(&self, path: &Path, error: &io::Error) {
-        self.troubles.begin(&path.display().to_string(), &format!("audit: not written: {error}"));
+        self.troubles.begin(
+            &path.display().to_string(),
+            &format!("audit: not written: {}", causes::of(error)),
+        );
     }
 }
 
@@ -124,8 +127,22 @@ fn append(path: &Path) -> io::Result<File> {
 fn who(actor: &Actor) -> Value {
     match actor {
         Actor::Unknown => json!({}),
-        Actor::File(path) => json!({"file": path}),
+        // Not as a path: one that is no UTF-8 has no JSON.
+        Actor::File(path) => json!({"file": path.display().to_string()}),
         Actor::User(uid) => json!({"uid": uid}),
         Actor::Certificate(name) => json!({"certificate": name}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_named_whatever_its_name_is() {
+        let file = Actor::File(OsStr::from_bytes(b"/etc/\xff.toml").into());
+        assert_eq!(who(&file), json!({"file": "/etc/\u{fffd}.toml"}));
     }
 }

@@ -1,4 +1,4 @@
-//! A backend's state, as `status` and `watch` print it.
+//! A backend's state, as `status` and `watch` print it, and why it is so, as `top` does too.
 
 use std::time::{Duration, SystemTime};
 
@@ -30,6 +30,9 @@ pub(crate) struct Backend {
     pub(crate) drain: Option<String>,
     /// Why what it says of itself cannot be had.
     pub(crate) unheard: Option<String>,
+    /// What decides whether it has packets.
+    #[serde(skip)]
+    pub(crate) why: String,
     #[serde(skip)]
     held: Option<Duration>,
 }
@@ -42,6 +45,7 @@ impl Backend {
             .and_then(|since| SystemTime::try_from(since).ok())
             .map(|since| now.duration_since(since).unwrap_or_default());
         Self {
+            why: why(&backend),
             pool: backend.pool,
             address: backend.address,
             region: backend.region,
@@ -64,20 +68,21 @@ impl Backend {
     pub(crate) fn age(&self) -> String {
         self.held.map_or_else(|| "-".into(), age)
     }
+}
 
-    /// What decides whether it has packets: a missing next hop before its health.
-    pub(crate) fn why(&self) -> String {
-        let why = if self.next_hop_resolved || self.state == "dead" {
-            self.reason.clone()
-        } else {
-            format!("no next hop: {}", self.next_hop)
-        };
-        let percent = |part: f64| format!("{:.0}%", part * 100.0);
-        let utilised = self.utilisation.map(|part| format!("{} utilised", percent(part)));
-        let share = self.share.filter(|share| *share < 1.0);
-        let share = share.map(|share| format!("takes {} of its share", percent(share)));
-        let home = self.out_of_home.then(|| "out of home".to_owned());
-        let more = [utilised, share, self.unheard.clone(), home].into_iter().flatten();
-        std::iter::once(why).chain(more).collect::<Vec<_>>().join("; ")
-    }
+/// What decides whether a backend has packets: a missing next hop before its health.
+pub(crate) fn why(backend: &v1::BackendStatus) -> String {
+    let why = if backend.next_hop_resolved || backend.state == "dead" {
+        backend.reason.clone()
+    } else {
+        format!("no next hop: {}", backend.next_hop)
+    };
+    let percent = |part: f64| format!("{:.0}%", part * 100.0);
+    let utilised = backend.utilisation.map(|part| format!("{} utilised", percent(part)));
+    let share = backend.share.filter(|share| *share < 1.0);
+    let share = share.map(|share| format!("takes {} of its share", percent(share)));
+    let unheard = Some(backend.unheard.clone()).filter(|why| !why.is_empty());
+    let home = backend.out_of_home.then(|| "out of home".to_owned());
+    let more = [utilised, share, unheard, home].into_iter().flatten();
+    std::iter::once(why).chain(more).collect::<Vec<_>>().join("; ")
 }

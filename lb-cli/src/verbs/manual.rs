@@ -9,7 +9,10 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 use lb_daemon::manual;
 
-use crate::{exit::Exit, failure::Failure};
+use crate::{
+    exit::Exit,
+    failure::{Failure, describe},
+};
 
 /// Options of `completions`.
 #[derive(clap::Args, Debug)]
@@ -34,7 +37,7 @@ pub(crate) fn completions(arguments: &Completions) -> Result<(), Failure> {
     match io::stdout().lock().write_all(&script) {
         // A reader that has seen enough is no failure.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(Exit::Failure, format!("stdout: {error}")))
+            Err(Failure::new(Exit::Failure, format!("standard output: {}", describe(&error))))
         }
         _ => Ok(()),
     }

@@ -215,7 +215,7 @@ impl Report for Status {
                     b.region.clone(),
                     b.state.clone(),
                     b.age(),
-                    b.why(),
+                    b.why.clone(),
                 ]);
             }
             text += "\n";

@@ -89,7 +89,7 @@ impl Report for Event {
                 format!("{at} generation {generation} is in force: {changes}\n")
             }
             Self::Backend { at, backend: b } => {
-                format!("{at} pool {}: backend {} is {}: {}\n", b.pool, b.address, b.state, b.why())
+                format!("{at} pool {}: backend {} is {}: {}\n", b.pool, b.address, b.state, b.why)
             }
             Self::Region { at, pool, region, capacity, .. } => {
                 format!("{at} pool {pool}: region {region}: {}\n", capacity.words())

@@ -95,17 +95,9 @@ pub struct Service {
     pub flags: u32,
 }
 
-impl Service {
-    /// Time after which a tracked flow without packets is forgotten, in coarse units.
-    #[inline(always)]
-    pub const fn idle(&self) -> u64 {
-        (self.flags >> 16) as u64
-    }
-}
-
 /// The flow hash leaves the client's port out (affinity by client address).
 pub const SERVICE_BY_ADDRESS: u32 = 1;
-/// Each UDP flow is remembered, and stays where it went ([`Service::idle`]).
+/// Each UDP flow is remembered where it went, until it is idle for too long ([`Service::flags`]).
 pub const SERVICE_TRACKED: u32 = 2;
 /// A new connection is dropped where every group is full; otherwise the nearest one serves it.
 pub const SERVICE_REJECTS: u32 = 4;

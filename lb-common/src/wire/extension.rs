@@ -5,9 +5,6 @@ use super::packet::Packet;
 /// Headers that are walked over at most. Packets in the wild have one or two.
 pub const MOST: usize = 4;
 
-/// The next header that says that there is none (RFC 8200, 4.7).
-pub const NONE: u8 = 59;
-
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;

@@ -12,7 +12,6 @@ use nix::net::if_::if_nametoindex;
 
 use super::{
     Pins,
-    error::causes,
     link_state::{self, AttachedMode, Attachment},
     raw,
 };
@@ -214,7 +213,7 @@ impl Attaching<'_> {
                 if let Some(Err(error)) = refused {
                     tracing::warn!(
                         interface = self.interface,
-                        error = causes(&error),
+                        error = crate::causes::of(&error),
                         "no native XDP, falling back to generic: slower, and packets are copied"
                     );
                 }

@@ -1,4 +1,4 @@
-use std::{error::Error, io, path::PathBuf};
+use std::{io, path::PathBuf};
 
 use aya::maps::MapError;
 
@@ -85,15 +85,4 @@ pub enum MapsError {
         /// Index of the pool.
         pool: u32,
     },
-}
-
-/// An error and its causes in one line, for the log.
-pub(super) fn causes(error: &(dyn Error + 'static)) -> String {
-    let mut line = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        line.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    line
 }

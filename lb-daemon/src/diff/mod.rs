@@ -6,7 +6,7 @@ mod tables;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt::Display,
+    fmt::{self, Display},
 };
 
 use crate::model::{Configuration, Pool};
@@ -36,6 +36,16 @@ pub enum Kind {
     Removed,
     /// Some of its fields differ.
     Changed,
+}
+
+impl Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Added => "added",
+            Self::Removed => "removed",
+            Self::Changed => "changed",
+        })
+    }
 }
 
 /// What changes from `old` to `new`, by kind of object and name; nothing if they are equal. A pool

@@ -42,7 +42,7 @@ impl From<Stopping> for FileError {
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unreadable(error) => write!(f, "cannot be read: {error}"),
+            Self::Unreadable(error) => write!(f, "cannot be read: {}", causes::of(error)),
             Self::Document(error) => write!(f, "{error}"),
             Self::Invalid { place: Some((line, column)), invalid } => {
                 write!(f, "line {line}, column {column}: {invalid}")

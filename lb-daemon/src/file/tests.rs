@@ -37,7 +37,7 @@ async fn a_file_comes_into_force_and_a_wrong_one_changes_nothing() {
 
     let path = directory.path().join("web.toml");
     let missing = apply(&path, &commands).await.unwrap_err();
-    assert_eq!(missing.to_string(), "cannot be read: No such file or directory (os error 2)");
+    assert_eq!(missing.to_string(), "cannot be read: No such file or directory");
 
     fs::write(&path, GOOD).unwrap();
     assert_eq!(apply(&path, &commands).await.unwrap().generation, 1);

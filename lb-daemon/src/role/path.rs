@@ -5,7 +5,7 @@ use std::{error::Error, io};
 use super::Failure;
 use crate::{
     causes,
-    dataplane::{BpffsError, DataplaneError},
+    dataplane::{AttachError, BpffsError, DataplaneError},
 };
 
 /// The packet path cannot be set up.
@@ -15,6 +15,8 @@ pub(super) fn failure(error: DataplaneError) -> Failure {
             Failure::new(format!("{}: in use by another spillwayd", path.display()))
                 .hint("stop the other one, or give each its own --bpffs")
         }
+        DataplaneError::Attach(AttachError::NoInterface(_)) => Failure::new(causes::of(&error))
+            .hint("`ip -brief link` shows those there are; name one with --interface"),
         error if denied(error) => Failure::new(causes::of(error)).hint(
             "run it as root, or as its unit does: packet programs need CAP_BPF, CAP_NET_ADMIN and \
              CAP_PERFMON",

@@ -1,7 +1,10 @@
 use std::{panic, path::Path, process};
 
 use super::Failure;
-use crate::store::{FILE, Store};
+use crate::{
+    causes,
+    store::{FILE, Store},
+};
 
 /// Opens the store. The database library under it panics on some damaged files: here that is said
 /// like any other refusal.
@@ -16,7 +19,7 @@ pub(super) fn open(state_directory: &Path) -> Result<Store, Failure> {
     }));
     let store = Store::open(state_directory);
     panic::set_hook(former);
-    store.map_err(|error| Failure::new(error.to_string()).hint(error.hint()))
+    store.map_err(|error| Failure::new(causes::of(&error)).hint(error.hint()))
 }
 
 const DAMAGED: &str =

@@ -58,7 +58,7 @@ impl<P: PacketPath> State<P> {
         self.settings.audit.changed(&actor, current, &applied);
         self.announce(Event::Generation(applied.clone()));
         self.configured(&configuration);
-        log_applied(number, &applied.changes);
+        log_applied(&configuration, number, &applied.changes);
         match brought {
             Ok(()) => Ok(applied),
             Err(source) => Err(Refusal::Behind { generation: number, source }),

@@ -27,7 +27,7 @@ impl<P: PacketPath> State<P> {
     /// A backend's state is another one.
     pub(super) fn log_backend(&self, of: (&Name, IpAddr), from: &str, to: &str, reason: &str) {
         let ((pool, backend), configuration) = (of, self.configuration());
-        let service = services(configuration, pool);
+        let service = services(configuration, pool.as_str());
         let there = configuration.pools.get(pool).and_then(|pool| pool.backends.get(&backend));
         let region = there.map(|backend| backend.region.as_str());
         tracing::info!(service, %pool, %backend, region, from, to, reason, "backend");
@@ -35,7 +35,7 @@ impl<P: PacketPath> State<P> {
 
     /// A region sends new connections on, or no longer does.
     pub(super) fn log_region(&self, pool: &Name, region: &Name, overflows: bool) {
-        let service = services(self.configuration(), pool);
+        let service = services(self.configuration(), pool.as_str());
         if overflows {
             tracing::warn!(service, %pool, %region, "region: does not take all new connections");
         } else {
@@ -45,14 +45,15 @@ impl<P: PacketPath> State<P> {
 }
 
 /// A generation is in force.
-pub(super) fn log_applied(generation: u64, changes: &[Change]) {
+pub(super) fn log_applied(configuration: &Configuration, generation: u64, changes: &[Change]) {
     tracing::info!(generation, changes = changes.len(), "applied");
     for change in changes.iter().take(CHANGES) {
         let Place { service, pool, backend, region } = Place::of(&change.object);
+        let using = pool.and_then(|pool| services(configuration, pool));
+        let service = service.or(using.as_deref());
         let details = change.details.join(", ");
         let details = (!details.is_empty()).then_some(&*details);
-        let kind = format!("{:?}", change.kind).to_lowercase();
-        let object = &*change.object;
+        let (kind, object) = (change.kind, &*change.object);
         tracing::info!(generation, service, pool, backend, region, details, "{kind}: {object}");
     }
     if let Some(more @ 1..) = changes.len().checked_sub(CHANGES) {
@@ -77,8 +78,8 @@ impl<'a> Place<'a> {
 }
 
 /// The services that use a pool, `None` without one.
-fn services(configuration: &Configuration, pool: &Name) -> Option<String> {
-    let using = configuration.services.iter().filter(|(_, service)| service.pool == *pool);
+fn services(configuration: &Configuration, pool: &str) -> Option<String> {
+    let using = configuration.services.iter().filter(|(_, service)| service.pool.as_str() == pool);
     let mut names: Vec<_> = using.map(|(name, _)| name.as_str()).take(SERVICES + 1).collect();
     if names.len() > SERVICES {
         names[SERVICES] = "...";

@@ -1,4 +1,4 @@
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{future, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -81,7 +81,9 @@ async fn shake_hands(
     let peer = clients.peer(&names(stream.get_ref().1.peer_certificates()));
     let over = async move {
         // Without credentials nobody is left to take rights away.
-        let _ = watch.wait_for(|now| now.epoch != epoch).await;
+        if watch.wait_for(|now| now.epoch != epoch).await.is_err() {
+            future::pending().await
+        }
     };
     Ok(Connection::remote(stream, peer, slot, over))
 }

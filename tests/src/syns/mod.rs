@@ -12,7 +12,8 @@ mod packet;
 mod pcap;
 mod sender;
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::Duration;
 
 use anyhow::Result;
 
@@ -23,7 +24,7 @@ pub use limit::{Judgement, Limit};
 pub use packet::{packet, sources};
 pub use sender::{Sent, send};
 
-use crate::topology::Fabric;
+use crate::topology::{Fabric, Node};
 
 /// Where SYNs come from: addresses for measurements (RFC 2544, appendix C.2.2), and their prefix's
 /// length.
@@ -37,4 +38,13 @@ pub fn forget(fabric: &Fabric) -> Result<()> {
     let (prefix, bits) = SOURCES;
     let route = format!("route add blackhole {prefix}/{bits}");
     fabric.backends.iter().try_for_each(|backend| backend.node.ip(&route))
+}
+
+/// Sends so many SYNs from a node to an address, each of another client, one after the other.
+///
+/// # Errors
+/// As [`send`].
+pub fn send_all(node: &Node, to: SocketAddrV4, seed: u64, number: usize) -> Result<()> {
+    let packets: Vec<_> = sources(seed, number).iter().map(|from| packet(*from, to, 7)).collect();
+    send(node, to, &packets, |_| Duration::ZERO).map(drop)
 }

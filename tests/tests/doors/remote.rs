@@ -1,4 +1,8 @@
-use std::{fs, process::Output};
+use std::{
+    fs,
+    net::{SocketAddr, TcpListener},
+    process::Output,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::{sandbox::Sandbox, topology::Fabric};
@@ -29,8 +33,12 @@ fn certificate(host: &Host, of: &Issuer<'_, KeyPair>, file: &str, name: &str) ->
 
 /// Runs `spillway` on the client's host, as who has a certificate.
 fn cli(host: &Host, who: &str, arguments: &[&str]) -> Result<Output> {
+    cli_at(host, (Fabric::BALANCER_V4, 7443).into(), who, arguments)
+}
+
+fn cli_at(host: &Host, server: SocketAddr, who: &str, arguments: &[&str]) -> Result<Output> {
     let mut command = host.fabric.client.command(&host.binaries.spillway);
-    command.args(["--server", &format!("https://{}:7443", Fabric::BALANCER_V4)]);
+    command.args(["--server", &format!("https://{server}")]);
     command.arg("--tls-ca").arg(host.path("ours.ca"));
     command.arg("--tls-cert").arg(host.path(&format!("{who}.cert")));
     command.arg("--tls-key").arg(host.path(&format!("{who}.key")));
@@ -76,6 +84,12 @@ pub(crate) fn roles(sandbox: &Sandbox) -> Result<()> {
     failed(&cli(&host, "eye", &apply)?, 4, said)?;
     failed(&cli(&host, "stranger", &["status"])?, 4, "does not know our certificate's authority")?;
     failed(&cli(&host, "nobody", &["status"])?, 5, "nobody.cert")?;
+    certificate(&host, &ours, "mixed", "eye.example")?;
+    host.write("mixed.key", &fs::read_to_string(host.path("eye.key"))?)?;
+    failed(&cli(&host, "mixed", &["status"])?, 1, "mixed.key: keys may not be consistent")?;
+    // Who takes the connection and says nothing is not waited for.
+    let mute = host.fabric.balancer.enter(|| TcpListener::bind((Fabric::BALANCER_V4, 0)))??;
+    failed(&cli_at(&host, mute.local_addr()?, "eye", &["status"])?, 3, "timed out")?;
 
     // Another role at a hangup, and the log file after it was moved away.
     host.write("settings.toml", &settings("admin"))?;

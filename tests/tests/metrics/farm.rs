@@ -57,10 +57,7 @@ impl Farm {
 
     /// Sends so many SYNs, each of another client, to a port of a VIP.
     pub(crate) fn syns(&self, to: SocketAddrV4, seed: u64, number: usize) -> Result<()> {
-        let sources = syns::sources(seed, number);
-        let packets: Vec<_> = sources.iter().map(|from| syns::packet(*from, to, 7)).collect();
-        syns::send(&self.fabric.client, to, &packets, |_| std::time::Duration::ZERO)?;
-        Ok(())
+        syns::send_all(&self.fabric.client, to, seed, number)
     }
 
     /// The configuration, before and after its change.

@@ -1,4 +1,4 @@
-use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -7,6 +7,7 @@ use lb_tests::sandbox::Sandbox;
 use lb_tests::scene::{ECHO, Health, Scene, Tunnel};
 use lb_tests::syns;
 use lb_tests::topology::Fabric;
+use lb_tests::traffic::datagrams;
 use spillway_proto::v1::{RegionCounters, StatsRequest, StatsResponse, Traffic};
 
 use crate::client::Client;
@@ -30,16 +31,9 @@ pub(crate) fn exactly(sandbox: &Sandbox) -> Result<()> {
     let before = stats()?;
     let to = Tunnel::Ipip.endpoint(ECHO);
     let SocketAddr::V4(to_v4) = to else { anyhow::bail!("{to} is of IPv6") };
-    send_syns(&scene.fabric, to_v4)?;
-    // Open until all is counted: an answer to a closed one brings an error, which is a packet too.
-    let _sockets = scene.fabric.client.enter(|| -> Result<Vec<UdpSocket>> {
-        let send = |_| {
-            let socket = UdpSocket::bind((Fabric::CLIENT_V4, 0))?;
-            socket.send_to(&[0; 100], to)?;
-            Ok(socket)
-        };
-        (0..DATAGRAMS).map(send).collect()
-    })??;
+    syns::send_all(&scene.fabric.client, to_v4, 11, SYNS as usize)?;
+    let from = Fabric::CLIENT_V4.into();
+    let _sockets = datagrams(&scene.fabric.client, from, to, DATAGRAMS as usize, 100)?;
     let of_service = |of: &StatsResponse, name: &str| -> Result<Traffic> {
         let found = of.services.iter().find(|service| service.service == name);
         found.and_then(|service| service.traffic).context("no traffic of it")
@@ -78,13 +72,6 @@ pub(crate) fn exactly(sandbox: &Sandbox) -> Result<()> {
     let again = client.call(async |mut c| c.stats(StatsRequest {}).await)?;
     ensure!(again.services == after.services && again.backends == after.backends, "{again:?}");
     ensure!(again.groups == after.groups, "{:?}", again.groups);
-    Ok(())
-}
-
-fn send_syns(fabric: &Fabric, to: SocketAddrV4) -> Result<()> {
-    let sources = syns::sources(11, SYNS as usize);
-    let packets: Vec<_> = sources.iter().map(|from| syns::packet(*from, to, 7)).collect();
-    syns::send(&fabric.client, to, &packets, |_| Duration::ZERO)?;
     Ok(())
 }
 

@@ -33,10 +33,13 @@ fn configuration(pools: &[(&str, u32)]) -> String {
     text
 }
 
-fn balancer(sandbox: &Sandbox, name: &str) -> Result<(Fabric, Balancer)> {
+/// A balancer with one pool, and its configuration.
+fn one_pool(sandbox: &Sandbox, name: &str) -> Result<(Fabric, Balancer, Configuration)> {
     let fabric = Fabric::new(sandbox, name, 2)?;
-    let balancer = Balancer::new(sandbox, &Binaries::find()?, &fabric.balancer, REGIONS[0])?;
-    Ok((fabric, balancer))
+    let balancer = Balancer::started(sandbox, &Binaries::find()?, &fabric.balancer, REGIONS[0])?;
+    balancer.apply(&configuration(&[("a", 65_537)]))?;
+    let (_, one) = Client::of(&balancer)?.export()?;
+    Ok((fabric, balancer, one))
 }
 
 /// Of each pinned map, with the maps that stand in it, what the kernel has set aside: as bpftool reads
@@ -90,11 +93,8 @@ fn by_name(memory: &MapMemory) -> BTreeMap<String, u64> {
 
 /// A dry run says of each map what the kernel says when it is applied.
 pub(crate) fn as_the_kernel_says(sandbox: &Sandbox) -> Result<()> {
-    let (_fabric, mut balancer) = balancer(sandbox, "memory")?;
-    balancer.start()?;
+    let (_fabric, balancer, one) = one_pool(sandbox, "memory")?;
     let client = Client::of(&balancer)?;
-    balancer.apply(&configuration(&[("a", 65_537)]))?;
-    let (_, one) = client.export()?;
     balancer.apply(&configuration(&[("a", 65_537), ("b", 131_071), ("c", 31), ("d", 65_537)]))?;
     let (_, four) = client.export()?;
     balancer.apply("# nothing\n")?;
@@ -125,11 +125,8 @@ fn settled(balancer: &Balancer) -> Result<()> {
 }
 
 pub(crate) fn limited(sandbox: &Sandbox) -> Result<()> {
-    let (_fabric, mut balancer) = balancer(sandbox, "limited")?;
-    balancer.start()?;
+    let (_fabric, mut balancer, fits) = one_pool(sandbox, "limited")?;
     let client = Client::of(&balancer)?;
-    balancer.apply(&configuration(&[("a", 65_537)]))?;
-    let (_, fits) = client.export()?;
     let memory = client.apply(&Configuration::default(), true)?.memory.context("no memory")?;
     let most = memory.peak_bytes + DEVICE;
     drop(client);

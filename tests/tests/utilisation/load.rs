@@ -67,12 +67,17 @@ fn come(
     let (mut clients, mut next) = (Vec::new(), Instant::now());
     while !stop.load(Ordering::Relaxed) {
         pause(next.saturating_duration_since(Instant::now()));
-        let (at, answers) = (next, answers.clone());
+        let (at, noting) = (next, answers.clone());
         let client = Builder::new().stack_size(STACK).spawn(move || {
             let answer = ask(to).map(|by| Answer { at, took: at.elapsed(), by });
-            answers.lock().unwrap_or_else(PoisonError::into_inner).push(answer);
+            noting.lock().unwrap_or_else(PoisonError::into_inner).push(answer);
         });
-        clients.extend(client);
+        match client.context("load: begin a client") {
+            Ok(client) => clients.push(client),
+            Err(error) => {
+                answers.lock().unwrap_or_else(PoisonError::into_inner).push(Err(error));
+            }
+        }
         next += Duration::from_secs(1) / a_second;
     }
     clients

@@ -112,6 +112,19 @@ pub(crate) fn debian() -> Result<PathBuf> {
     debian::ensure()
 }
 
+/// What is made here once and kept, for the tests.
+struct Made {
+    is_missing: fn() -> Result<bool>,
+    print: fn(),
+    ensure: fn() -> Result<PathBuf>,
+}
+
+static MADE: [Made; 3] = [
+    Made { is_missing: deny::is_missing, print: deny::print, ensure: deny::ensure },
+    Made { is_missing: debian::is_missing, print: debian::print, ensure: debian::ensure },
+    Made { is_missing: python::is_missing, print: python::print, ensure: python::ensure },
+];
+
 struct Missing {
     /// Whether packages were asked for at all.
     wants_packages: bool,
@@ -119,9 +132,7 @@ struct Missing {
     lists: Option<Lists>,
     toolchain: Option<toolchain::Missing>,
     kernel: Option<kernel::Missing>,
-    deny: bool,
-    debian: bool,
-    python: bool,
+    made: Vec<&'static Made>,
 }
 
 impl Missing {
@@ -134,14 +145,16 @@ impl Missing {
             None => Some(toolchain::Missing::look_up()?),
         };
         let kernel = wants.kernel.map(Self::kernel).transpose()?.flatten();
-        let deny = wants.kernel.is_some() && deny::is_missing()?;
-        let debian = wants.kernel.is_some() && debian::is_missing()?;
-        let python = wants.kernel.is_some() && python::is_missing()?;
+        let mut made = Vec::new();
+        for each in MADE.iter().filter(|_| wants.kernel.is_some()) {
+            if (each.is_missing)()? {
+                made.push(each);
+            }
+        }
         let needs_apt = !packages.is_empty();
         let lists = (needs_apt && apt::is_here()).then(Lists::open).transpose()?;
         let wants_packages = wants.everything || wants.purpose.is_some();
-        let missing =
-            Self { wants_packages, packages, lists, toolchain, kernel, deny, debian, python };
+        let missing = Self { wants_packages, packages, lists, toolchain, kernel, made };
         missing.print()?;
         Ok(missing)
     }
@@ -159,7 +172,7 @@ impl Missing {
 
     fn is_nothing(&self) -> bool {
         let nothing_to_make = self.toolchain.is_none() && self.kernel.is_none();
-        self.packages.is_empty() && nothing_to_make && !self.deny && !self.debian && !self.python
+        self.packages.is_empty() && nothing_to_make && self.made.is_empty()
     }
 
     fn print(&self) -> Result<()> {
@@ -174,15 +187,7 @@ impl Missing {
         if let Some(kernel) = &self.kernel {
             kernel.print();
         }
-        if self.deny {
-            deny::print();
-        }
-        if self.debian {
-            debian::print();
-        }
-        if self.python {
-            python::print();
-        }
+        self.made.iter().for_each(|made| (made.print)());
         Ok(())
     }
 
@@ -244,15 +249,6 @@ impl Missing {
         if let Some(kernel) = &self.kernel {
             kernel.get()?;
         }
-        if self.deny {
-            deny::ensure()?;
-        }
-        if self.debian {
-            debian::ensure()?;
-        }
-        if self.python {
-            python::ensure()?;
-        }
-        Ok(())
+        self.made.iter().try_for_each(|made| (made.ensure)().map(drop))
     }
 }

@@ -1,6 +1,6 @@
 //! Commands that start a role's daemon, or start it anew, as they can be pasted.
 
-use lb_daemon::dataplane::{AttachedMode, Role};
+use lb_daemon::dataplane::Role;
 
 use super::facts::{Facts, Holder};
 
@@ -47,7 +47,6 @@ fn changed(mut words: Vec<String>, change: Option<(&str, &str)>) -> Vec<String> 
     let joined = format!("{option}=");
     match words.iter().position(|word| *word == option || word.starts_with(&joined)) {
         Some(at) if words[at] == option => {
-            words.truncate(words.len().max(at + 1));
             words.splice(at + 1..(at + 2).min(words.len()), [value.to_owned()]);
         }
         Some(at) => words[at] = format!("{joined}{value}"),
@@ -61,13 +60,9 @@ fn command_line(facts: &Facts, role: Role) -> Vec<String> {
     let mut words = vec![facts.places.spillwayd.clone(), role.name().to_owned()];
     let mut option = |flag: &str, value: String| words.extend([format!("--{flag}"), value]);
     let installed = facts.role(role);
-    let links = installed.map(|installed| installed.links.as_slice()).unwrap_or_default();
     let names: Vec<_> = installed.map(|installed| installed.names()).unwrap_or_default();
     let interfaces = if names.is_empty() { "INTERFACE".into() } else { names.join(",") };
     option("interface", interfaces);
-    if links.iter().any(|link| link.mode == Some(AttachedMode::Generic)) {
-        option("xdp-mode", "auto".into());
-    }
     let place = |path: &std::path::Path, default: &str| {
         (path != std::path::Path::new(default)).then(|| path.display().to_string())
     };

@@ -47,24 +47,25 @@ impl Parts {
 }
 
 /// What a whole bar stands for: the most that any of these regions was asked for or can take.
-pub(super) fn whole(regions: &[Region]) -> f64 {
-    regions.iter().map(|region| parts(region).long()).fold(0.0, f64::max)
+pub(super) fn whole(regions: &[Region], rates: bool) -> f64 {
+    regions.iter().map(|region| parts(region, rates).long()).fold(0.0, f64::max)
 }
 
 /// The bar of a region.
-pub(super) fn bar(region: &Region, whole: f64) -> String {
-    parts(region).bar(whole, LENGTH)
+pub(super) fn bar(region: &Region, rates: bool, whole: f64) -> String {
+    parts(region, rates).bar(whole, LENGTH)
 }
 
 /// The limit counts where rates are shown: totals have no room beside them.
-fn parts(region: &Region) -> Parts {
-    let shown = region.shown();
+fn parts(region: &Region, rates: bool) -> Parts {
+    let limit = region.limit_per_second.filter(|_| rates).unwrap_or(0.0);
+    let Some(shown) = region.shown(rates) else { return Parts { limit, ..Parts::default() } };
     Parts {
         admitted: shown.admitted,
         overrun: shown.overrun,
         spilled_out: shown.spilled_out,
         refused: shown.refused,
-        limit: region.per_second.and(region.limit_per_second).unwrap_or(0.0),
+        limit,
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 use lb_common::abi::{counter::GroupCounter, meter::LimitWord};
 use lb_daemon::dataplane::PinnedMaps;
 
-use crate::{exit::Exit, failure::Failure, names::Names, pinned};
+use crate::{failure::Failure, names::Names, pinned};
 
 /// What the maps say at one moment.
 #[derive(Clone, Debug)]
@@ -37,19 +37,10 @@ impl Look {
         pool: Option<&str>,
     ) -> Result<Self, Failure> {
         let (at, mut groups) = (Instant::now(), Vec::new());
-        let known = pinned::pools(maps, names);
-        if let Some(pool) = pool
-            && !known.iter().any(|&index| names.pool(index) == pool)
-        {
-            return Err(no_pool(pool, &known.iter().map(|&at| names.pool(at)).collect::<Vec<_>>()));
-        }
-        for index in known {
+        for index in pinned::pools(maps, names, pool)? {
             let name = names.pool(index);
-            if pool.is_some_and(|pool| pool != name) {
-                continue;
-            }
-            let view = maps.pool_view(index).map_err(|error| pinned::failure(&error))?;
-            for (_, group) in view.into_iter().flat_map(|view| view.groups) {
+            let members = maps.pool_members(index).map_err(|error| pinned::failure(&error))?;
+            for (_, group) in members.into_iter().flat_map(|members| members.groups) {
                 let limit = maps.meter(group.meter).map_or(0, |meter| meter.limit);
                 let counters = maps.group_connections(group.meter);
                 groups.push(Group {
@@ -63,13 +54,4 @@ impl Look {
         }
         Ok(Self { at, groups })
     }
-}
-
-/// There is no pool of a name, but there are these.
-fn no_pool(pool: &str, all: &[String]) -> Failure {
-    let hint = match all.is_empty() {
-        true => "no pool is published; apply a configuration first".into(),
-        false => format!("the pools are: {}", all.join(", ")),
-    };
-    Failure::new(Exit::NotFound, format!("pool {pool}: there is none of this name")).hint(hint)
 }

@@ -1,5 +1,7 @@
 //! The waterfall for people.
 
+use lb_daemon::capacity::Rates;
+
 use super::{
     Pool, Regions,
     bar::{self, LEGEND, bar},
@@ -25,44 +27,47 @@ impl Report for Regions {
         }
         for pool in &self.pools {
             text += "\n";
-            text += &pool.table();
+            text += &pool.table(self.interval_seconds.is_some());
         }
         text
     }
 }
 
 impl Pool {
-    fn table(&self) -> String {
+    fn table(&self, rates: bool) -> String {
         let mut numbers = Grid::new([
             "REGION", "LIMIT", "OFFERED", "ADMITTED", "IN", "OUT", "REFUSED", "OVERRUN", "USED",
         ])
         .right(1..9);
         for region in &self.regions {
-            numbers.row(region.numbers());
+            numbers.row(region.numbers(rates));
         }
         let mut bars = Grid::bare();
-        let whole = bar::whole(&self.regions);
+        let whole = bar::whole(&self.regions, rates);
         for region in &self.regions {
-            bars.row([region.region.clone(), bar(region, whole), region.words()]);
+            bars.row([region.region.clone(), bar(region, rates, whole), region.words()]);
         }
         format!("pool {}\n{}{}", self.pool, numbers.lines(), bars.lines())
     }
 }
 
 impl Region {
-    fn numbers(&self) -> [String; 9] {
-        let shown = self.shown();
-        let whole = self.per_second.is_none();
-        let number = |value: f64| if whole { format!("{value}") } else { rate(value) };
+    fn numbers(&self, rates: bool) -> [String; 9] {
+        let shown = self.shown(rates);
+        let number = |of: fn(Rates) -> f64| match shown.map(of) {
+            None => "-".into(),
+            Some(value) if rates => rate(value),
+            Some(value) => format!("{value}"),
+        };
         [
             self.region.clone(),
             limit(self.limit_per_second),
-            number(shown.offered),
-            number(shown.admitted),
-            number(shown.spilled_in),
-            number(shown.spilled_out),
-            number(shown.refused),
-            number(shown.overrun),
+            number(|shown| shown.offered),
+            number(|shown| shown.admitted),
+            number(|shown| shown.spilled_in),
+            number(|shown| shown.spilled_out),
+            number(|shown| shown.refused),
+            number(|shown| shown.overrun),
             self.utilisation.map_or_else(|| "-".into(), |used| format!("{:.0}%", used * 100.0)),
         ]
     }

@@ -69,9 +69,9 @@ impl Region {
         }
     }
 
-    /// What is shown: rates, or the totals where there are none yet.
-    pub(super) fn shown(&self) -> Rates {
-        self.per_second.unwrap_or_else(|| self.totals.map(|count| count as f64))
+    /// What is shown, rates or totals; `None`: it has no rates yet.
+    pub(super) fn shown(&self, rates: bool) -> Option<Rates> {
+        if rates { self.per_second } else { Some(self.totals.map(|count| count as f64)) }
     }
 }
 

@@ -129,6 +129,11 @@ fn a_region_that_was_made_anew_has_no_rates_yet() {
     let regions = Regions::new(&after, Some(&before), &answer(vec![]));
     assert!(regions.pools[0].regions[0].per_second.is_none());
     assert!(regions.pools[0].regions[1].per_second.is_some());
+    // What it counted in all does not stand among rates.
+    let table = regions.table();
+    let eu = table.lines().find(|line| line.starts_with("eu ")).unwrap();
+    let cells: Vec<_> = eu.split_whitespace().collect();
+    assert_eq!(cells, ["eu", "10/s", "-", "-", "-", "-", "-", "-", "-"], "{table}");
 }
 
 #[test]

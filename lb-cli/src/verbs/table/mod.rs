@@ -8,7 +8,6 @@ use serde::Serialize;
 use self::group::{Group, Source};
 use crate::{
     arguments::Options,
-    exit::Exit,
     failure::Failure,
     names::Names,
     output::{Grid, Report, percent, print},
@@ -41,29 +40,12 @@ struct Pool {
 pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failure> {
     let (maps, names) = pinned::open(options)?;
     let mut pools = Vec::new();
-    for index in wanted(&maps, &names, arguments.pool.as_deref())? {
+    for index in pinned::pools(&maps, &names, arguments.pool.as_deref())? {
         let view = maps.pool_view(index).map_err(|error| pinned::failure(&error))?;
         let regions = view.map_or_else(Vec::new, |view| groups(&maps, &names, &view));
         pools.push(Pool { pool: names.pool(index), regions });
     }
     print(&Tables(pools), options.output)
-}
-
-/// Indices of the pools that are asked for, by name.
-fn wanted(maps: &PinnedMaps, names: &Names, pool: Option<&str>) -> Result<Vec<u32>, Failure> {
-    let known = pinned::pools(maps, names);
-    let Some(pool) = pool else { return Ok(known) };
-    let of_name: Vec<_> = known.iter().copied().filter(|&i| names.pool(i) == pool).collect();
-    if of_name.is_empty() {
-        let all: Vec<_> = known.iter().map(|&index| names.pool(index)).collect();
-        let hint = match all.is_empty() {
-            true => "no pool is published; apply a configuration first".into(),
-            false => format!("the pools are: {}", all.join(", ")),
-        };
-        let message = format!("pool {pool}: there is none of this name");
-        return Err(Failure::new(Exit::NotFound, message).hint(hint));
-    }
-    Ok(of_name)
 }
 
 fn groups(maps: &PinnedMaps, names: &Names, view: &PoolView) -> Vec<Group> {

@@ -301,6 +301,14 @@ fn a_filter_is_written_kept_and_dropped() {
 }
 
 #[test]
+fn a_backend_says_why_as_status_does() {
+    let mut now = now();
+    now.reading.status.backends[0].share = Some(0.4);
+    let text = text(&mut Screen { tab: Tab::Backends, ..Screen::default() }, &now);
+    assert!(text.contains("10.1.0.11: all checks pass; takes 40% of its share\n"), "{text}");
+}
+
+#[test]
 fn the_marked_row_stays_in_sight_among_a_thousand() {
     let mut now = now();
     let one = now.reading.status.backends[0].clone();

@@ -11,14 +11,36 @@ use crate::{
     audit::Audit,
 };
 
+/// Most characters of a call's name that are said again; each call that is served has fewer.
+const LONGEST: usize = 100;
+
 tokio::task_local! {
-    /// Who made the call that is being answered.
-    static CALLER: Peer;
+    /// The call that is being answered.
+    static CALL: Call;
+}
+
+/// A call, and who made it.
+#[derive(Clone, Debug)]
+pub(in crate::api) struct Call {
+    peer: Peer,
+    name: String,
+    audit: Audit,
+}
+
+impl Call {
+    fn denied(&self, cause: &str) {
+        self.audit.denied(&self.peer.actor, &self.name, cause);
+    }
 }
 
 /// Who made the call that is being answered; outside of one, somebody unknown who may do nothing.
 pub(in crate::api) fn caller() -> Peer {
-    CALLER.try_with(Clone::clone).unwrap_or_default()
+    CALL.try_with(|call| call.peer.clone()).unwrap_or_default()
+}
+
+/// Notes that the call that is being answered is denied, for what it wants.
+pub(super) fn denied(cause: &str) {
+    let _outside_of_a_call = CALL.try_with(|call| call.denied(cause));
 }
 
 /// Lets through what the caller may call.
@@ -47,7 +69,7 @@ where
 {
     type Response = S::Response;
     type Error = S::Error;
-    type Future = Either<Ready<Result<S::Response, S::Error>>, TaskLocalFuture<Peer, S::Future>>;
+    type Future = Either<Ready<Result<S::Response, S::Error>>, TaskLocalFuture<Call, S::Future>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(context)
@@ -55,11 +77,13 @@ where
 
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
         let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
-        let call = request.uri().path();
-        match permitted(&peer, call) {
-            Ok(()) => Either::Right(CALLER.scope(peer, self.inner.call(request))),
+        // Whoever calls chooses it.
+        let name = request.uri().path().escape_debug().take(LONGEST).collect();
+        let call = Call { peer, name, audit: self.audit.clone() };
+        match permitted(&call.peer, &call.name) {
+            Ok(()) => Either::Right(CALL.scope(call, self.inner.call(request))),
             Err(cause) => {
-                self.audit.denied(&peer.actor, call, &cause);
+                call.denied(&cause);
                 Either::Left(ready(Ok(Status::permission_denied(cause).into_http())))
             }
         }

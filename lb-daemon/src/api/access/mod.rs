@@ -1,5 +1,5 @@
 //! Who may call what. Each call is looked up in one table before anything of it is read; what the
-//! table does not name nobody over TLS may call.
+//! table does not name takes admin.
 
 mod calls;
 mod guard;

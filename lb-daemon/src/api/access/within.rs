@@ -1,6 +1,6 @@
 use spillway_proto::v1;
 
-use super::caller;
+use super::guard::{caller, denied};
 use crate::access::Role;
 
 /// Whether the caller may bring a configuration from one to the other: an operator may change
@@ -21,21 +21,21 @@ pub(in crate::api) fn within(
     if may {
         return Ok(());
     }
-    Err(format!(
+    let cause = format!(
         "{}: may change weight, wanted and max_connection_rate_per_second of backends alone; more \
          takes admin",
         peer.actor
-    ))
+    );
+    denied(&cause);
+    Err(cause)
 }
 
 /// `before` with what an operator may change of it as in `after`.
 pub(super) fn operated(before: &v1::Configuration, after: &v1::Configuration) -> v1::Configuration {
     let mut operated = before.clone();
-    for pool in &mut operated.pools {
-        let Some(new) = after.pools.iter().find(|new| new.name == pool.name) else { continue };
-        for backend in &mut pool.backends {
-            let new = new.backends.iter().find(|new| new.address == backend.address);
-            let Some(new) = new else { continue };
+    // Whoever stands in another place differs by name or address, and goes on to differ.
+    for (pool, new) in operated.pools.iter_mut().zip(&after.pools) {
+        for (backend, new) in pool.backends.iter_mut().zip(&new.backends) {
             backend.weight = new.weight;
             backend.wanted = new.wanted;
             backend.max_connection_rate_per_second = new.max_connection_rate_per_second;

@@ -188,7 +188,7 @@ async fn a_header_says_it_too_and_the_status_decides() {
 
 #[tokio::test]
 async fn an_agent_beside_another_check_leaves_the_host_to_that() {
-    // Nobody is at either port; the host is, so the connect is refused, and nothing is silent.
+    // Nobody is at the port of `open`; the host is, so the connect is refused, and nothing is silent.
     let mut server = Server::start("127.0.0.1:0").await;
     let load = agent(server.address);
     let open = Server::start("127.0.0.1:0").await;

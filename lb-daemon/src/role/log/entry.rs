@@ -29,7 +29,8 @@ impl Entry {
     }
 
     fn put(&mut self, name: &str, value: &str) {
-        let value = &value.as_bytes()[..value.len().min(LONGEST)];
+        // Whole characters: what is no text the journal shows as a number of bytes.
+        let value = &value.as_bytes()[..value.floor_char_boundary(LONGEST)];
         self.0.extend_from_slice(name.as_bytes());
         self.0.push(b'\n');
         self.0.extend_from_slice(&(value.len() as u64).to_le_bytes());
@@ -95,5 +96,8 @@ mod tests {
         let mut entry = Entry(Vec::new());
         entry.put("A", &"x".repeat(LONGEST + 1));
         assert_eq!(entry.bytes().len(), 2 + 8 + LONGEST + 1);
+        let mut entry = Entry(Vec::new());
+        entry.put("A", &format!("x{}", "ä".repeat(LONGEST / 2)));
+        assert_eq!(entry.bytes().len(), 2 + 8 + LONGEST - 1 + 1);
     }
 }

@@ -16,7 +16,10 @@ use clap::{
     parser::ValueSource,
 };
 
-use super::{Failure, arguments::Arguments};
+use super::{
+    Failure,
+    arguments::{Arguments, Role},
+};
 use file::File;
 
 /// What was told, as one.
@@ -67,6 +70,10 @@ impl Settings {
         let matches = Arguments::command().try_get_matches_from(&line);
         let matches = matches.map_err(|error| unset(error, file))?;
         let arguments = Arguments::from_arg_matches(&matches).map_err(Unusable::CommandLine)?;
+        if let Role::Balancer(balancer) = &arguments.role {
+            // A door without its files is told wrong: to start it again mends nothing.
+            balancer.remote().map_err(Unusable::File)?;
+        }
         Ok(Self { arguments, told: Told(merge::told(&matches)) })
     }
 }

@@ -181,7 +181,7 @@ fn a_file_that_is_not_there_is_named() {
     let Unusable::File(failure) = error else { panic!("{error:?}") };
     assert_eq!(
         failure.to_string(),
-        "spillwayd: /nonexistent/settings.toml: No such file or directory (os error 2)\n\
+        "spillwayd: /nonexistent/settings.toml: No such file or directory\n\
          hint: give a readable file after --config"
     );
 }

@@ -13,7 +13,8 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     let Some(receiver) = &facts.receiver else { return Vec::new() };
     let links = facts.role(Role::Receiver).map(|role| role.links.as_slice()).unwrap_or_default();
     let outer_v6 = receiver.sources.iter().any(|source| source.contains(':'));
-    let needed = facts.places.client_mtu + if outer_v6 { 40 } else { 20 };
+    let tunnel = if outer_v6 { 40 } else { 20 };
+    let needed = facts.places.client_mtu + tunnel;
     let mut findings = Vec::new();
     for link in links {
         let Some(device) = link.index.and_then(|index| facts.network.device(index)) else {
@@ -23,10 +24,7 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
         let asks = |v4: bool| {
             let served = receiver.vips.iter().any(|vip| vip.is_ipv4() == v4);
             let advmss = facts.network.way_to_clients(v4).and_then(|way| way.advmss);
-            !served
-                || advmss.is_some_and(|mss| {
-                    mss + headers(v4) + (needed - facts.places.client_mtu) <= mtu
-                })
+            !served || advmss.is_some_and(|mss| mss + headers(v4) + tunnel <= mtu)
         };
         findings.push(if mtu >= needed {
             Finding::ok("mtu", &link.name, format!("takes packets of {mtu} bytes"))

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use lb_daemon::{dataplane::Role, net::Unresolved};
 
-use super::{Facts, Finding};
+use super::{Facts, Finding, commands};
 
 pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     let Some(balancer) = &facts.balancer else { return Vec::new() };
@@ -20,7 +20,7 @@ fn of(facts: &Facts, vip: IpAddr) -> Finding {
     if facts.balancer.as_ref().is_some_and(|balancer| balancer.sources.contains(&vip)) {
         return Finding::problem("vip_routes", vip.to_string(), "is the source of tunnels too")
             .why("receivers allow the balancer's own address, and answers to it come to a service")
-            .mend("setsid -f spillwayd balancer --source OWN_ADDRESS  # and its other options");
+            .mend(commands::start(facts, Role::Balancer, Some(("source", "OWN_ADDRESS"))));
     }
     for address in &own {
         let at = facts.network.name(address.interface);

@@ -1,7 +1,9 @@
+use std::collections::HashMap;
+
 use spillway_proto::v1;
 
 use super::{Cell, Column, Row, Sheet, Tone};
-use crate::verbs::top::rates::Now;
+use crate::verbs::{backend::why, top::rates::Now};
 
 /// Each backend of each pool: its state, and its share of the pool's packets.
 pub(super) fn sheet(now: &Now) -> Sheet {
@@ -16,14 +18,20 @@ pub(super) fn sheet(now: &Now) -> Sheet {
         Column::text("WHY", 0),
     ];
     let backends = &now.reading.status.backends;
-    let rows = backends.iter().map(|backend| row(now, backend, total(now, &backend.pool)));
+    let totals = totals(now);
+    let total = |backend: &v1::BackendStatus| totals.get(backend.pool.as_str()).copied();
+    let rows = backends.iter().map(|backend| row(now, backend, total(backend).unwrap_or(0.0)));
     Sheet { columns, rows: rows.collect(), named_by: Some(1), empty: "there is no backend yet" }
 }
 
-/// Packets a second to all backends of a pool. Those of a backend in several pools count in each.
-fn total(now: &Now, pool: &str) -> f64 {
-    let backends = now.reading.status.backends.iter().filter(|backend| backend.pool == pool);
-    backends.filter_map(|b| now.backends.get(&b.address)).map(|speed| speed.packets).sum()
+/// Packets a second to all backends of each pool. Those of a backend in several pools count in each.
+fn totals(now: &Now) -> HashMap<&str, f64> {
+    let mut totals = HashMap::new();
+    for backend in &now.reading.status.backends {
+        let speed = now.backends.get(&backend.address).map_or(0.0, |speed| speed.packets);
+        *totals.entry(backend.pool.as_str()).or_insert(0.0) += speed;
+    }
+    totals
 }
 
 fn row(now: &Now, backend: &v1::BackendStatus, total: f64) -> Row {
@@ -33,10 +41,6 @@ fn row(now: &Now, backend: &v1::BackendStatus, total: f64) -> Row {
         "up" | "dead" => Tone::Bad,
         _ => Tone::Doubtful,
     };
-    let why = match backend.next_hop_resolved || backend.state == "dead" {
-        true => backend.reason.clone(),
-        false => format!("no next hop: {}", backend.next_hop),
-    };
     let cells = vec![
         Cell::text(&backend.pool),
         Cell::text(&backend.address),
@@ -45,7 +49,7 @@ fn row(now: &Now, backend: &v1::BackendStatus, total: f64) -> Row {
         Cell::percent(speed.filter(|_| total > 0.0).map(|speed| speed.packets / total)),
         Cell::rate(speed.map(|speed| speed.connections)),
         Cell::rate(speed.map(|speed| speed.packets)),
-        Cell::text(why),
+        Cell::text(why(backend)),
     ];
     Row { cells, tone }
 }

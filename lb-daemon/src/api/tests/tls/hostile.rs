@@ -122,3 +122,14 @@ async fn who_is_let_in_and_says_nothing_is_out_after_five_seconds() {
     sleep(Duration::from_secs(6)).await;
     SpillwayClient::new(channel).status(v1::StatusRequest {}).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_call_of_any_length_fits_a_line() {
+    let remote = Remote::start().await;
+    let stranger = remote.ours.client("stranger.example");
+    let channel = remote.channel(Some(&stranger)).await.unwrap();
+    let name = format!("/{}", "x".repeat(4000));
+    let refused = timeout(LIMIT, call(channel, &name)).await.expect("an end").unwrap_err();
+    assert_eq!(refused.code(), Code::PermissionDenied);
+    assert_eq!(remote.audit().last().unwrap()["call"], name[..100]);
+}

@@ -91,15 +91,14 @@ const CLIENTS: [&str; 3] = ["eye.example=viewer", "hand.example=operator", "spif
 impl Remote {
     async fn start() -> Self {
         let (directory, ours) = (tempfile::tempdir().unwrap(), Authority::new("ours"));
-        let file = |name: &str| directory.path().join(name);
-        let files =
-            TlsFiles { certificate: file("cert"), key: file("key"), authorities: file("ca") };
         write(directory.path(), &ours.client("spillwayd.example"), &ours);
         let troubles = Troubles::default();
-        let credentials = Credentials::open(files, clients(&CLIENTS), troubles.clone()).unwrap();
+        let credentials =
+            Credentials::open(files(directory.path()), clients(&CLIENTS), troubles.clone())
+                .unwrap();
         let any = "127.0.0.1:0".parse().unwrap();
         let (address, remote) = listen(any, credentials.clone()).await.unwrap();
-        let audit = Audit::open(Some(&file("audit")), troubles.clone()).unwrap();
+        let audit = Audit::open(Some(&directory.path().join("audit")), troubles.clone()).unwrap();
         let daemon = Daemon::with_remote(remote, audit);
         daemon.client().await.apply(apply(configuration())).await.unwrap();
         Self { daemon, directory, ours, address, credentials, troubles }
@@ -134,6 +133,11 @@ impl Remote {
         let text = fs::read_to_string(self.directory.path().join("audit")).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
+}
+
+fn files(directory: &Path) -> TlsFiles {
+    let [certificate, key, authorities] = ["cert", "key", "ca"].map(|name| directory.join(name));
+    TlsFiles { certificate, key, authorities }
 }
 
 fn write(directory: &Path, own: &Certificate, authority: &Authority) {
@@ -293,7 +297,10 @@ async fn each_role_does_what_it_may_and_the_log_says_who_did() {
 
     let lines = remote.audit();
     let whats: Vec<_> = lines.iter().map(|line| line["what"].as_str().unwrap()).collect();
-    assert_eq!(whats, ["apply", "denied", "denied", "apply", "denied", "apply"]);
+    assert_eq!(
+        whats,
+        ["apply", "denied", "denied", "apply", "denied", "denied", "denied", "apply"]
+    );
     let uid = nix::unistd::Uid::effective().as_raw();
     assert_eq!(lines[0]["who"]["uid"], uid);
     assert_eq!((&lines[0]["before"], &lines[0]["after"]), (&0.into(), &1.into()));
@@ -301,8 +308,14 @@ async fn each_role_does_what_it_may_and_the_log_says_who_did() {
     assert_eq!(lines[1]["who"]["certificate"], "eye.example");
     assert_eq!(lines[3]["who"]["certificate"], "hand.example");
     assert_eq!(lines[3]["changes"][0]["object"], "pool web: backend 10.0.0.1");
-    assert_eq!(lines[5]["who"]["certificate"], "spiffe://x/boss");
-    assert_eq!((&lines[5]["before"], &lines[5]["after"]), (&2.into(), &3.into()));
+    // By its name or by what it wanted: who was denied a call is noted.
+    assert_eq!(lines[4]["call"], "/spillway.v1.Spillway/Apply");
+    for line in &lines[5..7] {
+        assert_eq!(line["call"], "/spillway.v1.Objects/UpdateBackend");
+        assert_eq!(line["who"]["certificate"], "hand.example");
+    }
+    assert_eq!(lines[7]["who"]["certificate"], "spiffe://x/boss");
+    assert_eq!((&lines[7]["before"], &lines[7]["after"]), (&2.into(), &3.into()));
 }
 
 #[tokio::test]
@@ -359,4 +372,35 @@ async fn certificates_and_roles_change_without_a_restart() {
     assert!(error.contains("UnknownCA"), "{error}");
     follow.abort();
     drop(remote.daemon);
+}
+
+/// A daemon that stops lets go of its credentials before calls under way have ended.
+#[tokio::test]
+async fn who_is_let_in_stays_when_nobody_is_left_to_take_rights_away() {
+    let (directory, ours) = (tempfile::tempdir().unwrap(), Authority::new("ours"));
+    write(directory.path(), &ours.client("spillwayd.example"), &ours);
+    let credentials =
+        Credentials::open(files(directory.path()), clients(&CLIENTS), Troubles::default()).unwrap();
+    let any = "127.0.0.1:0".parse().unwrap();
+    let (address, mut connections) = listen(any, credentials).await.unwrap();
+    let eye = ours.client("eye.example");
+    let name = ServerName::try_from("spillwayd.example").unwrap();
+    let stream = TcpStream::connect(address).await.unwrap();
+    let mut client = connector(&ours, Some(&eye)).connect(name, stream).await.unwrap();
+    let mut connection = connections.recv().await.unwrap();
+
+    // Nobody takes connections any more: the listener goes, and the last credentials with it.
+    drop(connections);
+    let gone = async {
+        tokio::task::yield_now().await;
+        while TcpStream::connect(address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LIMIT, gone).await.expect("the listener goes");
+    client.write_all(b"still here").await.unwrap();
+    client.flush().await.unwrap();
+    let mut said = [0; 10];
+    timeout(LIMIT, connection.read_exact(&mut said)).await.expect("an end").unwrap();
+    assert_eq!(&said, b"still here");
 }

@@ -150,6 +150,6 @@ async fn a_byte_now_and_then_is_waited_for_until_the_time_is_up() {
 async fn who_accepts_and_says_nothing_has_no_more_than_the_time() {
     assert_eq!(verdict(&hasty(), silence).await, fails("no answer within 300 ms"));
     // Of tcp the connection is all that is asked for.
-    let tcp = HealthCheck { probe: Probe::Tcp, ..hasty() };
+    let tcp = HealthCheck { probe: Probe::Tcp, ..patient() };
     assert_eq!(verdict(&tcp, silence).await, passes());
 }

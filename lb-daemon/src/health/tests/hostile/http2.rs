@@ -3,12 +3,12 @@
 use super::*;
 use crate::model::GrpcProbe;
 
-const SETTINGS: &[u8] = b"\0\0\0\x04\0\0\0\0\0";
+pub(super) const SETTINGS: &[u8] = b"\0\0\0\x04\0\0\0\0\0";
 
 /// Status 200, and "application/grpc" as content type: static table 8, and literal with name 31.
-const HEAD: &[u8] = b"\0\0\x14\x01\x04\0\0\0\x01\x88\x0f\x10\x10application/grpc";
+pub(super) const HEAD: &[u8] = b"\0\0\x14\x01\x04\0\0\0\x01\x88\x0f\x10\x10application/grpc";
 
-fn grpc(check: HealthCheck) -> HealthCheck {
+pub(super) fn grpc(check: HealthCheck) -> HealthCheck {
     let probe = GrpcProbe { service: String::new(), authority: None };
     HealthCheck { probe: Probe::Grpc(probe), ..check }
 }
@@ -22,18 +22,14 @@ fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
 /// The verdict on who sends `begin` and goes on with `part` without end.
 async fn endless(begin: &[u8], part: &[u8]) -> (Health, String) {
     let endless = |stream: TcpStream| async move {
-        let (mut read, mut write) = stream.into_split();
-        // What the check answers to all that is read, or neither could go on.
-        let hearing = async {
-            let mut heard = [0; 4096];
-            while read.read(&mut heard).await.is_ok_and(|read| read > 0) {}
-        };
+        let (read, mut write) = stream.into_split();
         let flooding = async {
             if write.write_all(begin).await.is_ok() {
                 flood(&mut write, part).await;
             }
         };
-        tokio::join!(hearing, flooding);
+        // What the check answers to all that is read, or neither could go on.
+        tokio::join!(silence(read), flooding);
     };
     verdict(&grpc(patient()), endless).await
 }

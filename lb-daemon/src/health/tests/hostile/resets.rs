@@ -2,8 +2,12 @@
 
 use tokio_rustls::TlsAcceptor;
 
-use super::{super::authority::Authority, *};
-use crate::model::{GrpcProbe, TlsProbe, Trust};
+use super::{
+    super::authority::Authority,
+    http2::{HEAD, SETTINGS, grpc},
+    tls::over_tls,
+    *,
+};
 
 /// Goes without a word of farewell.
 fn reset(stream: TcpStream) {
@@ -41,12 +45,9 @@ async fn at_each_stage_of_http() {
 
 #[tokio::test]
 async fn at_each_stage_of_tls() {
-    let tls = TlsProbe { server_name: Some("shop.example".to_owned()), trust: Trust::Anybody };
     let expected = fails("connection reset by peer");
     let authority = Authority::new();
-    let grpc = Probe::Grpc(GrpcProbe { service: String::new(), authority: None });
-    for probe in [patient().probe, grpc] {
-        let check = HealthCheck { tls: Some(tls.clone()), probe, ..patient() };
+    for check in [patient(), grpc(patient())].map(over_tls) {
         for answer in [&b""[..], b"\x16\x03", b"\x16\x03\x03\x40\x00\x02"] {
             let told = verdict(&check, |stream| after(stream, answer)).await;
             assert_eq!(told, expected, "{answer:?}");
@@ -65,19 +66,15 @@ async fn at_each_stage_of_tls() {
 
 #[tokio::test]
 async fn at_each_stage_of_grpc() {
-    let grpc = Probe::Grpc(GrpcProbe { service: String::new(), authority: None });
-    let check = HealthCheck { probe: grpc, ..patient() };
-    let settings: &[u8] = b"\0\0\0\x04\0\0\0\0\0";
-    let head: &[u8] = b"\0\0\x14\x01\x04\0\0\0\x01\x88\x0f\x10\x10application/grpc";
     for answer in [
         Vec::new(),
         b"\0\0".to_vec(),
-        settings.to_vec(),
-        [settings, &head[..12]].concat(),
-        [settings, head].concat(),
-        [settings, head, b"\0\0\x07\0\0\0\0\0\x01\0\0\0\0"].concat(),
+        SETTINGS.to_vec(),
+        [SETTINGS, &HEAD[..12]].concat(),
+        [SETTINGS, HEAD].concat(),
+        [SETTINGS, HEAD, b"\0\0\x07\0\0\0\0\0\x01\0\0\0\0"].concat(),
     ] {
-        let told = verdict(&check, |stream| after(stream, &answer)).await;
+        let told = verdict(&grpc(patient()), |stream| after(stream, &answer)).await;
         assert_eq!(told, fails("connection reset by peer"), "{answer:?}");
     }
 }

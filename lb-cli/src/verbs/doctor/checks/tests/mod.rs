@@ -11,6 +11,7 @@ mod mtu;
 mod neighbours;
 mod offloads;
 mod pins;
+mod return_path;
 mod rp_filter;
 mod scene;
 mod served_vips;
@@ -47,6 +48,7 @@ const TABLES: &[&[Row]] = &[
     served_vips::ROWS,
     arp::ROWS,
     rp_filter::ROWS,
+    return_path::ROWS,
 ];
 
 #[test]

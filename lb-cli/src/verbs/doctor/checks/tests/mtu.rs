@@ -2,11 +2,11 @@ use lb_daemon::net::survey::Way;
 
 use super::{
     RESTART, Row,
-    scene::{backend, balancer, eth0, ip, way},
+    scene::{balancer, eth0, ip, way},
 };
 use crate::verbs::doctor::{
     facts::Facts,
-    finding::Level::{Ok, Problem, Warning},
+    finding::Level::{Problem, Warning},
 };
 
 pub(super) const ROWS: &[Row] = &[
@@ -35,15 +35,6 @@ pub(super) const ROWS: &[Row] = &[
         "pinned maps",
         RESTART,
     ),
-    (
-        backend,
-        |f| eth0(f).interface.mtu = 1500,
-        "mtu",
-        Warning,
-        "eth0",
-        "ip link set dev eth0 mtu 1520",
-    ),
-    (backend, asked_for_less, "nothing", Ok, "", ""),
 ];
 
 fn dropped(facts: &mut Facts) {
@@ -54,10 +45,4 @@ fn dropped(facts: &mut Facts) {
 fn narrow_route(facts: &mut Facts) {
     let narrow = way("10.0.0.1").map(|way| Way { mtu: Some(1500), ..way });
     facts.network.survey.ways.insert(ip("10.1.0.11"), narrow);
-}
-
-fn asked_for_less(facts: &mut Facts) {
-    eth0(facts).interface.mtu = 1500;
-    let less = way("10.0.0.1").map(|way| Way { advmss: Some(1400), ..way });
-    facts.network.survey.ways.insert(ip("1.0.0.1"), less);
 }

@@ -32,7 +32,20 @@ pub(super) const ROWS: &[Row] = &[
         "203.0.113.1",
         "ip address delete 203.0.113.1/32 dev eth1",
     ),
+    (
+        balancer,
+        source_too,
+        "vip_routes",
+        Problem,
+        "203.0.113.1",
+        "kill 7; tail --pid=7 -f /dev/null; setsid -f /d balancer --source OWN_ADDRESS",
+    ),
 ];
+
+fn source_too(facts: &mut Facts) {
+    facts.network.survey.addresses.push(address(ETH0, "203.0.113.1", 32));
+    facts.balancer.as_mut().unwrap().sources.insert(ip("203.0.113.1"));
+}
 
 fn on_link(facts: &mut Facts) {
     facts.network.survey.ways.insert(ip("203.0.113.1"), way("203.0.113.1"));

@@ -1,0 +1,107 @@
+mod arbitrary;
+mod whole;
+
+use std::time::Duration;
+
+use spillway_proto::v1;
+
+use super::*;
+
+#[test]
+fn a_file_that_says_so_is_an_empty_configuration_and_one_that_was_cut_off_is_not() {
+    let document = Document::parse("# nothing\n").unwrap();
+    assert_eq!(v1::Configuration::from(document.clone()), v1::Configuration::default());
+    assert_eq!(document.to_toml().unwrap(), "# nothing\n");
+    for text in ["", "\n", " \t\r\n\n"] {
+        let error = Document::parse(text).unwrap_err().to_string();
+        assert_eq!(error, "is empty, by which everything would go; `# nothing` alone means that");
+    }
+}
+
+#[test]
+fn a_mistake_is_told_with_its_line() {
+    let service = "[[service]]\nname = \"web\"\naddress = \"192.0.2.1\"\npool = \"web\"\n";
+    let check = "\n[[health_check]]\nname = \"x\"\nport = 1\n";
+    for (text, expected) in [
+        ("hash_key = 5", "line 1, column 12: invalid type: integer `5`, expected a string"),
+        (
+            &format!("{service}port = 80\nprotcol = \"tcp\"\n"),
+            "line 6, column 1: unknown field `protcol`, expected one of \
+             `name`, `address`, `port`, `protocol`, `pool`, `affinity`, `when_full`, `udp`, \
+             `idle_timeout`",
+        ),
+        (&format!("{service}port = 80\n"), "line 1, column 1: missing field `protocol`"),
+        (
+            &format!("{service}protocol = \"tcp\"\nport = -1\n"),
+            "line 6, column 8: invalid value: integer `-1`, expected u32",
+        ),
+        (
+            &format!("{service}port = 80\nprotocol = \"sctp\"\n"),
+            "line 6, column 12: unknown variant `sctp`, expected `tcp` or `udp`",
+        ),
+        (
+            &format!("{check}tcp = {{}}\ninterval = 5\n"),
+            "line 6, column 12: invalid type: integer `5`, expected a duration with its unit, \
+             such as \"500ms\" or \"2s\"",
+        ),
+        (
+            &format!("{check}tcp = {{}}\ninterval = \"5\"\n"),
+            "line 6, column 12: invalid value: string \"5\", expected a duration with its unit, \
+             such as \"500ms\" or \"2s\"",
+        ),
+        (
+            "[[pool]]\nname = \"web\"\n[[pool.group]]\nregion = \"eu\"\ncapacity = \"10\"\n",
+            "line 5, column 12: invalid value: string \"10\", expected a rate with its unit, \
+             such as \"10/s\" or \"600/m\"",
+        ),
+        (
+            "[[pool]]\nname = \"web\"\n[[pool.group]]\nregion = \"eu\"\ncapacity = 10\n",
+            "line 5, column 12: invalid type: integer `10`, expected a rate with its unit, \
+             such as \"10/s\" or \"600/m\"",
+        ),
+        (
+            &format!("{check}tcp = {{}}\nrise = 0\n"),
+            "line 6, column 8: invalid value: integer `0`, expected a nonzero u32",
+        ),
+        (
+            check,
+            "line 2, column 1: health check \"x\": give one of tcp = {}, http = {}, grpc = {}, \
+             udp = {} and agent = {}",
+        ),
+        (
+            &format!("{check}tcp = {{}}\nhttp = {{}}\n"),
+            "line 2, column 1: health check \"x\": give one of tcp = {}, http = {}, grpc = {}, \
+             udp = {} and agent = {}",
+        ),
+        (
+            &format!("{check}udp = {{ request = \"hex:0\" }}\n"),
+            "line 5, column 19: invalid value: string \"hex:0\", expected a text, or bytes such as \
+             \"hex:0001 00ff\"",
+        ),
+        ("[[region]]\nname = \"ä\"\nname = \"b\"", "line 3, column 1: duplicate key"),
+        ("[[region", "line 1, column 9: unclosed array table, expected `]]`"),
+    ] {
+        assert_eq!(Document::parse(text).unwrap_err().to_string(), expected, "{text}");
+    }
+}
+
+#[test]
+fn durations_are_whole_numbers_with_a_unit() {
+    for (text, expected, again) in [
+        ("500ms", Duration::from_millis(500), "500ms"),
+        ("2s", Duration::from_secs(2), "2s"),
+        ("0090s", Duration::from_secs(90), "90s"),
+        ("120s", Duration::from_secs(120), "2m"),
+        ("1h", Duration::from_secs(3600), "1h"),
+        ("0ms", Duration::ZERO, "0s"),
+        ("1500us", Duration::from_micros(1500), "1500us"),
+        ("7ns", Duration::from_nanos(7), "7ns"),
+        ("18446744073709551615s", Duration::from_secs(u64::MAX), "18446744073709551615s"),
+    ] {
+        assert_eq!(duration::parse(text), Some(expected), "{text}");
+        assert_eq!(duration::spell(expected), again);
+    }
+    for bad in ["", "5", "s", "-1s", "1.5s", "1 s", "1S", "1s ", "1d", "18446744073709551615h"] {
+        assert_eq!(duration::parse(bad), None, "{bad}");
+    }
+}
