@@ -2,19 +2,32 @@
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 
-use super::WIDTH;
+use super::{WIDTH, wrap};
 
-/// A table whose last column takes what room is left and is wrapped; no other is ever broken.
+/// Least room of a last column whose words are to be read, characters.
+const READABLE: usize = 24;
+
+/// How far the second line of a row is indented.
+const INDENT: usize = 4;
+
+/// A table whose last column takes what room is left and is wrapped; no other is ever broken. Where
+/// that would leave no readable room, the columns that find none stand on an indented line of their
+/// own under the row, as do their headings.
 pub(crate) struct Grid {
     table: Table,
     right: Vec<usize>,
+    headings: Option<Vec<String>>,
+    rows: Vec<Vec<String>>,
+    is_wide: bool,
 }
 
 impl Grid {
     /// A table with these headings.
     pub(crate) fn new<'a>(headings: impl IntoIterator<Item = &'a str>) -> Self {
         let mut grid = Self::bare();
-        grid.table.set_header(headings);
+        let headings: Vec<_> = headings.into_iter().map(str::to_owned).collect();
+        grid.table.set_header(headings.clone());
+        grid.headings = Some(headings);
         grid
     }
 
@@ -23,7 +36,7 @@ impl Grid {
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
         table.set_width(WIDTH);
-        Self { table, right: Vec::new() }
+        Self { table, right: Vec::new(), headings: None, rows: Vec::new(), is_wide: false }
     }
 
     /// The same table with these columns, counted from 0, aligned to the right: numbers.
@@ -37,16 +50,23 @@ impl Grid {
     #[must_use]
     pub(crate) fn wide(mut self) -> Self {
         self.table.set_content_arrangement(ContentArrangement::Disabled);
+        self.is_wide = true;
         self
     }
 
     /// One more row.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.table.add_row(cells);
+        let cells: Vec<_> = cells.into_iter().collect();
+        self.table.add_row(cells.clone());
+        self.rows.push(cells);
     }
 
     /// The lines, without blanks at their ends.
     pub(crate) fn lines(mut self) -> String {
+        let folds = self.folds();
+        if !self.is_wide && folds.len() > 1 {
+            return self.folded(&folds);
+        }
         let last = self.table.column_count().saturating_sub(1);
         for column in self.table.column_iter_mut() {
             if column.index < last {
@@ -59,6 +79,64 @@ impl Grid {
             }
         }
         self.table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+    }
+
+    /// Width of each column, characters.
+    fn widths(&self) -> Vec<usize> {
+        let rows = || self.headings.iter().chain(&self.rows);
+        let mut widths = vec![0; rows().map(Vec::len).max().unwrap_or(0)];
+        for row in rows() {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        widths
+    }
+
+    /// Where the lines of a row begin, by column: as many columns as each has room for.
+    fn folds(&self) -> Vec<usize> {
+        let widths = self.widths();
+        let (mut folds, mut used) = (vec![0], 0);
+        for (column, width) in widths.iter().enumerate() {
+            let is_last = column + 1 == widths.len();
+            let needed = if is_last { (*width).min(READABLE) } else { *width };
+            if column > 0 && used + needed > usize::from(WIDTH) {
+                folds.push(column);
+                used = INDENT;
+            }
+            used += width + 2;
+        }
+        folds
+    }
+
+    /// The table with each row on lines of its own for these ranges of columns.
+    fn folded(&self, folds: &[usize]) -> String {
+        let widths = self.widths();
+        let rows = self.headings.iter().chain(&self.rows);
+        rows.map(|row| self.folded_row(row, folds, &widths)).collect()
+    }
+
+    fn folded_row(&self, row: &[String], folds: &[usize], widths: &[usize]) -> String {
+        let mut line = String::new();
+        let mut lines = String::new();
+        for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
+            if column > 0 && folds.contains(&column) {
+                lines += line.trim_end();
+                lines += "\n";
+                line = " ".repeat(INDENT);
+            }
+            if column + 1 == widths.len() {
+                let before = line.chars().count();
+                let room = usize::from(WIDTH).saturating_sub(before);
+                let between = format!("\n{}", " ".repeat(before));
+                line += &wrap(cell, room).join(&between);
+            } else if self.right.contains(&column) {
+                line += &format!("{cell:>width$}  ");
+            } else {
+                line += &format!("{cell:<width$}  ");
+            }
+        }
+        lines + line.trim_end() + "\n"
     }
 }
 
@@ -79,6 +157,28 @@ NAME                                     PACKETS  WHY
 2001:db8:1111:2222:3333:4444:5555:6666         5  a reason that is rather long
                                                   for one line
 b                                       12345678  short
+"
+        );
+    }
+
+    #[test]
+    fn columns_without_room_stand_under_the_row_and_nothing_is_broken_letter_by_letter() {
+        let mut grid = Grid::new(["NAME", "PACKETS", "HOST", "WHY"]).right([1]);
+        let host = "a-host-whose-name-takes-a-good-part-of-the-line.example";
+        let why =
+            "a reason of so many words that it has to go over more than one line of this table";
+        grid.row(["web".into(), "5".into(), host.into(), why.into()]);
+        grid.row(["storefront".into(), "12345678".into(), "b".into(), "short".into()]);
+        assert_eq!(
+            grid.lines(),
+            "\
+NAME         PACKETS  HOST
+    WHY
+web                5  a-host-whose-name-takes-a-good-part-of-the-line.example
+    a reason of so many words that it has to go over more than one line of this
+    table
+storefront  12345678  b
+    short
 "
         );
     }

@@ -2,6 +2,7 @@
 
 mod grid;
 mod words;
+mod wrap;
 
 use std::{
     io::{self, Write},
@@ -10,6 +11,7 @@ use std::{
 
 pub(crate) use grid::Grid;
 pub(crate) use words::{age, count, fields, percent, whole_seconds};
+pub(crate) use wrap::wrap;
 
 use crate::{
     exit::Exit,

@@ -48,7 +48,7 @@ pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure
     if let Err(failure) = edit(&draft.path) {
         return Err(draft.kept_if_changed(&before, failure));
     }
-    let after = read(&draft.path)?;
+    let after = read(&draft.path).map_err(|failure| draft.kept(failure))?;
     if after == before {
         draft.remove();
         return print(&Changes::none(draft.generation, arguments.dry_run), output);

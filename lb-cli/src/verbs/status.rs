@@ -306,6 +306,50 @@ web   2001:db8:0:1::3  eu      up     1m 30s  no next hop: no route
     }
 
     #[test]
+    fn ordinary_long_names_leave_every_reason_readable_within_80_columns() {
+        let mut status = example();
+        status.settling.clear();
+        status.services[0] = v1::ServiceStatus {
+            name: "storefront-production".into(),
+            endpoint: "[2001:db8:10::80]:443".into(),
+            pool: "storefront-production".into(),
+            ..status.services[0].clone()
+        };
+        for (index, backend) in status.backends.iter_mut().enumerate() {
+            backend.pool = "storefront-production".into();
+            backend.address = format!("2001:db8:10:20:5054:ff:fe12:345{}", index + 6);
+            backend.region = "europe-west1".into();
+        }
+        status.backends[1].reason =
+            "check storefront-https: status 503, expected 200 to 299".into();
+        status.backends[1].out_of_home = true;
+        assert_eq!(
+            Status::new(status, now()).table(),
+            "\
+daemon      0.1.0, up 3m 20s
+region      eu
+generation  4, applied 1970-01-12T13:46:40Z
+checksum    0123456789abcdef
+interfaces  eth0 (native)
+
+SERVICE                ENDPOINT               PROTOCOL  POOL
+    BACKENDS UP
+storefront-production  [2001:db8:10::80]:443  tcp       storefront-production
+    1 of 3
+
+POOL                   BACKEND                           REGION        STATE
+    FOR     WHY
+storefront-production  2001:db8:10:20:5054:ff:fe12:3456  europe-west1  up
+    1m 30s  all checks pass
+storefront-production  2001:db8:10:20:5054:ff:fe12:3457  europe-west1  unfit
+    1m 30s  check storefront-https: status 503, expected 200 to 299; out of home
+storefront-production  2001:db8:10:20:5054:ff:fe12:3458  europe-west1  up
+    1m 30s  no next hop: no route
+"
+        );
+    }
+
+    #[test]
     fn an_empty_daemon_says_so() {
         let status = v1::StatusResponse { version: "0.1.0".into(), ..Default::default() };
         assert_eq!(

@@ -86,6 +86,10 @@ impl Hearing {
         };
         let changed = self.streak.record(result);
         let (health, why) = match (changed, &self.last) {
+            // A host that is there again and has still to rise: no check failed that gives a reason.
+            (Some(health), _) if health != Health::Passing && !failed => {
+                (health, self.streak.rising())
+            }
             (Some(health), _) => (health, why),
             (None, None) => return None,
             (None, Some(last)) => {
@@ -109,5 +113,48 @@ impl Standing {
             Some(Err(unreadable)) => self.miss(&unreadable, silent),
             None => self.miss(why, silent),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::health::check::NoConnection;
+
+    fn silence() -> Result<(), Failure> {
+        let why = NoConnection::InTime(Duration::from_millis(100));
+        Err(Failure::NoConnection { why, sign: None })
+    }
+
+    #[test]
+    fn a_dead_host_that_answers_again_is_told_with_how_far_it_is() {
+        let check = HealthCheck {
+            probe: Probe::Tcp,
+            tls: None,
+            port: 80,
+            interval: Duration::from_secs(1),
+            fast_interval: Duration::from_secs(1),
+            timeout: Duration::from_secs(1),
+            rise: 2,
+            fall: 1,
+            jitter_percent: 0,
+        };
+        let mut hearing = Hearing::new(&check);
+        let mut said = Vec::new();
+        for answer in [Ok(()), silence(), Ok(()), Ok(())] {
+            said.extend(hearing.after(answer, None).map(|says| (says.health, says.why)));
+        }
+        let gone = "no connection within 100 ms, and the host is silent";
+        assert_eq!(
+            said,
+            [
+                (Health::Passing, String::new()),
+                (Health::Silent, gone.to_owned()),
+                (Health::Failing, "passed 1 of 2".to_owned()),
+                (Health::Passing, String::new()),
+            ]
+        );
     }
 }

@@ -45,6 +45,11 @@ impl Streak {
         }
     }
 
+    /// How far the row of successes is, for a probe that has still to rise.
+    pub(super) fn rising(&self) -> String {
+        format!("passed {} of {}", self.passed, self.rise)
+    }
+
     /// What follows from the rows.
     fn after(&self) -> Health {
         let up = if self.has_passed { self.passed >= self.rise } else { self.passed > 0 };

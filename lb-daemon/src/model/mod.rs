@@ -4,6 +4,7 @@
 #[cfg(test)]
 pub(crate) mod arbitrary;
 mod backend;
+pub mod bounds;
 mod group;
 mod health_check;
 mod name;

@@ -1,8 +1,11 @@
 use clap::{Args, ValueEnum};
-use lb_daemon::document;
+use lb_daemon::{document, model::bounds};
 use spillway_proto::v1;
 
-use super::rate;
+use super::{
+    number::{within, within_or_unset},
+    rate,
+};
 use crate::{
     failure::Failure,
     verbs::objects::{
@@ -19,16 +22,17 @@ pub(crate) struct BackendFields {
     #[arg(long)]
     region: Option<String>,
     /// Share relative to the others of its region; 0 takes none [left out: 1]
-    #[arg(long)]
+    #[arg(long, value_parser = within(bounds::WEIGHTS), allow_negative_numbers = true)]
     weight: Option<u32>,
     /// What is wanted of it [left out: active]
     #[arg(long)]
     wanted: Option<Wanted>,
     /// Largest outer IP packet towards it, bytes [left out: that of the interface]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
+    #[arg(value_parser = within_or_unset(bounds::MTUS))]
     mtu: Option<u32>,
     /// New connections it takes, over all balancers, as 200/s [left out: no limit]
-    #[arg(long, value_name = "RATE", value_parser = rate)]
+    #[arg(long, value_name = "RATE", value_parser = rate, allow_hyphen_values = true)]
     max_connection_rate: Option<f64>,
 }
 

@@ -1,11 +1,12 @@
 use clap::Args;
-use lb_daemon::document;
+use lb_daemon::{document, model::bounds};
 use prost_types::Duration;
 use serde_json::Value;
 use spillway_proto::v1::{self, health_check::Probe};
 
 use super::{
     duration,
+    number::{within, within_or_unset},
     probe::{AgentFields, GrpcFields, HttpFields, TlsFields, UdpFields},
 };
 use crate::{
@@ -22,7 +23,7 @@ use crate::{
 #[group(id = "fields")]
 pub(crate) struct HealthFields {
     /// Port on the backend's own address, 1 to 65535
-    #[arg(long)]
+    #[arg(long, value_parser = within(bounds::PORTS), allow_negative_numbers = true)]
     port: Option<u32>,
     /// A connect that is answered is a success; with TLS, its handshake
     #[arg(long)]
@@ -38,22 +39,23 @@ pub(crate) struct HealthFields {
     #[command(flatten)]
     tls: TlsFields,
     /// From the start of one check to the start of the next [left out: 1s]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration, allow_hyphen_values = true)]
     interval: Option<Duration>,
     /// The same while a backend is between two states [left out: the interval]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration, allow_hyphen_values = true)]
     fast_interval: Option<Duration>,
     /// Time a check may take [left out: the interval, at most 1s]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration, allow_hyphen_values = true)]
     timeout: Option<Duration>,
     /// Successes in a row that bring a failed backend back [left out: 2]
-    #[arg(long)]
+    #[arg(long, value_parser = within_or_unset(bounds::ROUNDS), allow_negative_numbers = true)]
     rise: Option<u32>,
     /// Failures in a row that take a backend out [left out: 3]
-    #[arg(long)]
+    #[arg(long, value_parser = within_or_unset(bounds::ROUNDS), allow_negative_numbers = true)]
     fall: Option<u32>,
     /// How far each interval is shortened or lengthened at random [left out: 10]
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true)]
+    #[arg(value_parser = within(bounds::JITTERS))]
     jitter_percent: Option<u32>,
 }
 

@@ -2,6 +2,7 @@
 
 mod backend;
 mod health;
+mod number;
 mod pool;
 mod probe;
 mod region;

@@ -1,10 +1,10 @@
 use clap::{Args, ValueEnum};
-use lb_daemon::document;
+use lb_daemon::{document, model::bounds};
 use prost_types::Duration;
 use serde_json::Value;
 use spillway_proto::v1;
 
-use super::{duration, rate};
+use super::{duration, number::within_or_unset, rate};
 use crate::{
     failure::Failure,
     verbs::objects::{
@@ -22,7 +22,7 @@ pub(crate) struct PoolFields {
     #[arg(long, value_name = "CHECK,…", value_delimiter = ',')]
     health_checks: Vec<String>,
     /// Slots of its tables, a prime [left out: 65537]
-    #[arg(long)]
+    #[arg(long, value_parser = within_or_unset(bounds::SLOTS), allow_negative_numbers = true)]
     slots: Option<u32>,
     /// When new connections may leave the first region of the order [left out: none]
     #[arg(long)]
@@ -31,13 +31,14 @@ pub(crate) struct PoolFields {
     #[arg(long, value_name = "REGION,…", value_delimiter = ',')]
     preferred_regions: Vec<String>,
     /// Share of healthy backends below which the others are the last resort [left out: never]
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true)]
+    #[arg(value_parser = within_or_unset(bounds::PANIC_THRESHOLDS))]
     panic_threshold_percent: Option<u32>,
     /// How long open connections stay after a change of home [left out: 10m]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration, allow_hyphen_values = true)]
     settle_time: Option<Duration>,
     /// How long a backend that comes up takes to its whole share [left out: no time]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration, allow_hyphen_values = true)]
     slow_start: Option<Duration>,
     /// New connections that a region takes, over all balancers, as eu=10000/s; eu= for unset
     #[arg(long, value_name = "REGION=RATE,…", value_delimiter = ',', value_parser = capacity)]

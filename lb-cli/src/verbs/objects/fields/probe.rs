@@ -1,9 +1,10 @@
 //! What a health check asks, and TLS below it.
 
 use clap::Args;
-use lb_daemon::document::Bytes;
+use lb_daemon::{document::Bytes, model::bounds};
 use spillway_proto::v1::{self, HealthCheck, health_check::Probe};
 
+use super::number::within_or_unset;
 use crate::verbs::objects::edit::Edit;
 
 /// Makes a check one of a kind, and gives what it asks.
@@ -42,10 +43,12 @@ pub(super) struct HttpFields {
     #[arg(long, value_name = "METHOD", group = "fields")]
     http_method: Option<String>,
     /// Lowest status that is a success [left out: 200]
-    #[arg(long, value_name = "STATUS", group = "fields")]
+    #[arg(long, value_name = "STATUS", group = "fields", allow_negative_numbers = true)]
+    #[arg(value_parser = within_or_unset(bounds::STATUSES))]
     http_status_min: Option<u32>,
     /// Highest status that is a success [left out: 299]
-    #[arg(long, value_name = "STATUS", group = "fields")]
+    #[arg(long, value_name = "STATUS", group = "fields", allow_negative_numbers = true)]
+    #[arg(value_parser = within_or_unset(bounds::STATUSES))]
     http_status_max: Option<u32>,
     /// Text that the body must have [left out: it is not looked at]
     #[arg(long, value_name = "TEXT", group = "fields")]

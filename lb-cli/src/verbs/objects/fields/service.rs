@@ -1,9 +1,9 @@
 use clap::{Args, ValueEnum};
-use lb_daemon::document;
+use lb_daemon::{document, model::bounds};
 use prost_types::Duration;
 use spillway_proto::v1;
 
-use super::duration;
+use super::{duration, number::within};
 use crate::{
     failure::Failure,
     verbs::objects::{
@@ -20,7 +20,7 @@ pub(crate) struct ServiceFields {
     #[arg(long, value_name = "ADDRESS")]
     address: Option<String>,
     /// Port, 1 to 65535
-    #[arg(long)]
+    #[arg(long, value_parser = within(bounds::PORTS), allow_negative_numbers = true)]
     port: Option<u32>,
     /// Protocol
     #[arg(long)]
@@ -38,7 +38,7 @@ pub(crate) struct ServiceFields {
     #[arg(long)]
     udp: Option<Udp>,
     /// How long a tracked UDP flow without packets is remembered [left out: 60s]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration, allow_hyphen_values = true)]
     idle_timeout: Option<Duration>,
 }
 

@@ -196,3 +196,76 @@ fn every_field_of_the_api_has_its_flag() {
     assert_eq!(without(fields_and_flags::<v1::Backend>("spillway.v1.Backend")), ["address"]);
     assert_eq!(without(fields_and_flags::<v1::Service>("spillway.v1.Service")), ["name"]);
 }
+
+/// What the parser says of flags: its first line.
+fn refused<K: Kind>(flags: &str) -> String {
+    let error = of::<K>(&flags.split_whitespace().collect::<Vec<_>>(), None).unwrap_err();
+    error.lines().next().unwrap().to_owned()
+}
+
+#[test]
+fn nothing_as_a_number_is_refused_and_never_the_default() {
+    let health = refused::<v1::HealthCheck>;
+    let (pool, backend) = (refused::<v1::Pool>, refused::<v1::Backend>);
+    let unset = "the default is had by leaving it out or by --unset";
+    for (said, flag, range) in [
+        (health("--rise 0"), "--rise <RISE>", "1 to 100"),
+        (health("--fall 0"), "--fall <FALL>", "1 to 100"),
+        (health("--http-status-min 0"), "--http-status-min <STATUS>", "100 to 599"),
+        (health("--http-status-max 0"), "--http-status-max <STATUS>", "100 to 599"),
+        (pool("--slots 0"), "--slots <SLOTS>", "7 to 16777213"),
+        (pool("--panic-threshold-percent 0"), "--panic-threshold-percent <PERCENT>", "1 to 100"),
+        (backend("--mtu 0"), "--mtu <BYTES>", "1280 to 65535"),
+    ] {
+        let expected = format!(
+            "error: invalid value '0' for '{flag}': give a whole number from {range}; {unset}"
+        );
+        assert_eq!(said, expected);
+    }
+    let port = "error: invalid value '0' for '--port <PORT>': give a whole number from 1 to 65535";
+    assert_eq!(health("--port 0"), port);
+    assert_eq!(refused::<v1::Service>("--port 0"), port);
+}
+
+#[test]
+fn what_is_no_number_or_a_negative_one_is_told_what_is_allowed() {
+    for (said, value, flag, allowed) in [
+        (refused::<v1::Service>("--port 90-80"), "90-80", "--port <PORT>", "1 to 65535"),
+        (refused::<v1::Service>("--port 65536"), "65536", "--port <PORT>", "1 to 65535"),
+        (refused::<v1::Pool>("--slots abc"), "abc", "--slots <SLOTS>", "7 to 16777213"),
+        (refused::<v1::Pool>("--slots -3"), "-3", "--slots <SLOTS>", "7 to 16777213"),
+        (refused::<v1::Backend>("--weight -1"), "-1", "--weight <WEIGHT>", "0 to 1000000"),
+        (refused::<v1::Backend>("--mtu -1"), "-1", "--mtu <BYTES>", "1280 to 65535"),
+        (refused::<v1::HealthCheck>("--rise -1"), "-1", "--rise <RISE>", "1 to 100"),
+        (
+            refused::<v1::HealthCheck>("--jitter-percent -1"),
+            "-1",
+            "--jitter-percent <PERCENT>",
+            "0 to 50",
+        ),
+        (
+            refused::<v1::HealthCheck>("--http-status-min -1"),
+            "-1",
+            "--http-status-min <STATUS>",
+            "100 to 599",
+        ),
+    ] {
+        let expected = format!(
+            "error: invalid value '{value}' for '{flag}': give a whole number from {allowed}"
+        );
+        assert_eq!(said, expected);
+    }
+    let duration = "give a whole number and its unit, as 500ms, 2s or 10m";
+    for value in ["-1", "-1s"] {
+        assert_eq!(
+            refused::<v1::HealthCheck>(&format!("--interval {value}")),
+            format!("error: invalid value '{value}' for '--interval <DURATION>': {duration}")
+        );
+        assert_eq!(
+            refused::<v1::Service>(&format!("--idle-timeout {value}")),
+            format!("error: invalid value '{value}' for '--idle-timeout <DURATION>': {duration}")
+        );
+    }
+    let rate = refused::<v1::Backend>("--max-connection-rate -5");
+    assert!(rate.starts_with("error: invalid value '-5' for '--max-connection-rate <RATE>': "));
+}

@@ -1,3 +1,5 @@
+use std::collections::HashMap;
+
 use spillway_proto::v1;
 
 use super::{Cell, Column, Row, Sheet, Tone};
@@ -30,9 +32,13 @@ pub(super) fn sheet(now: &Now, width: u16) -> Sheet {
         })
         .sum();
     let room = usize::from(width.saturating_sub(fixed)).saturating_sub(2);
+    let mut longest: HashMap<&str, f64> = HashMap::new();
+    for region in regions {
+        let longest = longest.entry(&region.pool).or_default();
+        *longest = longest.max(parts(now, region).long());
+    }
     for (region, row) in regions.iter().zip(&mut sheet.rows) {
-        let same = regions.iter().filter(|other| other.pool == region.pool);
-        let whole = same.map(|other| parts(now, other).long()).fold(0.0, f64::max);
+        let whole = longest.get(&*region.pool).copied().unwrap_or_default();
         row.cells.push(Cell::text(parts(now, region).bar(whole, room)));
     }
     sheet

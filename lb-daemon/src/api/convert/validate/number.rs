@@ -3,7 +3,7 @@
 use std::{fmt::Display, num::NonZeroU32, ops::RangeInclusive, time::Duration};
 
 use super::super::invalid::{Invalid, Place};
-use crate::model::Rate;
+use crate::model::{Rate, bounds};
 
 /// A number that must be within a range.
 pub(super) fn within<T: TryFrom<u32> + Copy>(
@@ -39,7 +39,7 @@ pub(super) fn port(at: &Place, number: u32) -> Result<u16, Invalid> {
 
 /// Balancers that share the capacities.
 pub(super) fn balancers(number: u32) -> Result<NonZeroU32, Invalid> {
-    let number = within_or(&Place::default(), "balancers", number, 1..=1000, 1)?;
+    let number = within_or(&Place::default(), "balancers", number, bounds::BALANCERS, 1)?;
     Ok(NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN))
 }
 

@@ -13,18 +13,13 @@ use super::{
     super::invalid::{Invalid, Place},
     Names, address, group, number,
 };
-use crate::model::{Backend, Configuration, Isolation, Name, Pool, WantedState};
+use crate::model::{Backend, Configuration, Isolation, Name, Pool, WantedState, bounds};
 
 /// Shortest and longest settle time.
 const SETTLE_TIMES: (Duration, Duration) =
     (Duration::from_secs(1), Duration::from_secs(24 * 60 * 60));
 /// Shortest and longest slow start.
 const SLOW_STARTS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60 * 60));
-const FEWEST_SLOTS: u32 = 7;
-const MOST_SLOTS: u32 = 16_777_213;
-const HIGHEST_WEIGHT: u32 = 1_000_000;
-/// The least MTU of IPv6 (RFC 8200, 5); a tunnel of IPv4 is held to the same.
-const LEAST_MTU: u32 = 1280;
 
 /// A pool whose references resolve and whose tables can be built.
 pub(super) fn pool(
@@ -54,11 +49,12 @@ pub(super) fn pool(
             "preferred_regions",
             &message.preferred_regions,
         )?,
-        panic_threshold_percent: number::within(
+        panic_threshold_percent: number::within_or(
             at,
             "panic_threshold_percent",
             message.panic_threshold_percent,
-            0..=100,
+            bounds::PANIC_THRESHOLDS,
+            0,
         )?,
         settle_time: settle_time(at, message.settle_time)?,
         slow_start: slow_start(at, message.slow_start)?,
@@ -74,7 +70,7 @@ fn backend(at: &Place, message: &v1::Backend, regions: &Names) -> Result<Backend
         region: regions.resolve(at, "region", &message.region)?,
         weight: match message.weight {
             None => 1,
-            Some(weight) => number::within(at, "weight", weight, 0..=HIGHEST_WEIGHT)?,
+            Some(weight) => number::within(at, "weight", weight, bounds::WEIGHTS)?,
         },
         wanted: match v1::WantedState::try_from(message.wanted) {
             Ok(v1::WantedState::Unspecified | v1::WantedState::Active) => WantedState::Active,
@@ -87,7 +83,7 @@ fn backend(at: &Place, message: &v1::Backend, regions: &Names) -> Result<Backend
         },
         mtu: match message.mtu {
             0 => None,
-            mtu => Some(number::within(at, "mtu", mtu, LEAST_MTU..=65_535)?),
+            mtu => Some(number::within(at, "mtu", mtu, bounds::MTUS)?),
         },
         max_connection_rate: {
             let rate = message.max_connection_rate_per_second;
@@ -123,7 +119,7 @@ fn slow_start(at: &Place, time: Option<prost_types::Duration>) -> Result<Duratio
 }
 
 fn slots(at: &Place, slots: u32) -> Result<u32, Invalid> {
-    let slots = number::within_or(at, "slots", slots, FEWEST_SLOTS..=MOST_SLOTS, DEFAULT_SLOTS)?;
+    let slots = number::within_or(at, "slots", slots, bounds::SLOTS, DEFAULT_SLOTS)?;
     match (2..).take_while(|d| d * d <= slots).find(|d| slots.is_multiple_of(*d)) {
         None => Ok(slots),
         Some(divisor) => {

@@ -8,7 +8,7 @@ use super::{
     agent,
     plain::{at_most, plain},
 };
-use crate::model::HttpProbe;
+use crate::model::{HttpProbe, bounds};
 
 const LONGEST_METHOD: usize = 16;
 const LONGEST_PATH: usize = 2048;
@@ -23,12 +23,13 @@ pub(super) fn probe(at: &Place, message: &v1::HttpProbe) -> Result<HttpProbe, In
     }
     plain(at, "http.path", path, LONGEST_PATH)?;
     plain(at, "http.host", &message.host, LONGEST_HOST)?;
-    let status_min = number::within_or(at, "http.status_min", message.status_min, 100..=599, 200)?;
+    let status_min =
+        number::within_or(at, "http.status_min", message.status_min, bounds::STATUSES, 200)?;
     let status_max = number::within_or(
         at,
         "http.status_max",
         message.status_max,
-        100..=599,
+        bounds::STATUSES,
         status_min.max(299),
     )?;
     if status_max < status_min {

@@ -13,7 +13,7 @@ use super::{
     super::invalid::{Invalid, Place},
     number,
 };
-use crate::model::{HealthCheck, Probe};
+use crate::model::{HealthCheck, Probe, bounds};
 
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(3600);
@@ -57,11 +57,11 @@ pub(super) fn health_check(at: &Place, message: &v1::HealthCheck) -> Result<Heal
         interval,
         fast_interval: within_interval("fast_interval", fast, SHORTEST_INTERVAL, interval)?,
         timeout: within_interval("timeout", timeout, SHORTEST_TIMEOUT, interval.min(SECOND))?,
-        rise: number::within_or(at, "rise", message.rise, 1..=100, 2)?,
-        fall: number::within_or(at, "fall", message.fall, 1..=100, 3)?,
+        rise: number::within_or(at, "rise", message.rise, bounds::ROUNDS, 2)?,
+        fall: number::within_or(at, "fall", message.fall, bounds::ROUNDS, 3)?,
         jitter_percent: match message.jitter_percent {
             None => 10,
-            Some(percent) => number::within(at, "jitter_percent", percent, 0..=50)?,
+            Some(percent) => number::within(at, "jitter_percent", percent, bounds::JITTERS)?,
         },
     })
 }

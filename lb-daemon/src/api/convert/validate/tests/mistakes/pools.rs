@@ -80,7 +80,7 @@ pub(super) const POOLS: &[Row] = &[
     ),
     (
         |m| m.pools[0].panic_threshold_percent = 101,
-        r#"pools[0] "web": panic_threshold_percent: 101 is not within 0 to 100"#,
+        r#"pools[0] "web": panic_threshold_percent: 101 is not within 1 to 100"#,
         "pools[0].panic_threshold_percent",
     ),
     (

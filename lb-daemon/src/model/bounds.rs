@@ -1,0 +1,40 @@
+//! Numbers that a configuration may hold. The judge behind the API goes by them, and so do the doors
+//! that can tell a person at once: the file's form and the command line.
+
+use std::ops::RangeInclusive;
+
+/// Ports.
+pub const PORTS: RangeInclusive<u32> = 1..=65_535;
+/// Slots of a table; primes alone are allowed.
+pub const SLOTS: RangeInclusive<u32> = 7..=16_777_213;
+/// Weights of backends; 0 takes none.
+pub const WEIGHTS: RangeInclusive<u32> = 0..=1_000_000;
+/// Largest outer packets, bytes. The least is that of IPv6 (RFC 8200, 5); a tunnel of IPv4 is held to
+/// the same.
+pub const MTUS: RangeInclusive<u32> = 1280..=65_535;
+/// Panic thresholds, percent.
+pub const PANIC_THRESHOLDS: RangeInclusive<u32> = 1..=100;
+/// Checks in a row that rise or fall waits for.
+pub const ROUNDS: RangeInclusive<u32> = 1..=100;
+/// Jitters of intervals, percent.
+pub const JITTERS: RangeInclusive<u32> = 0..=50;
+/// Statuses of HTTP.
+pub const STATUSES: RangeInclusive<u32> = 100..=599;
+/// Balancers that share the capacities.
+pub const BALANCERS: RangeInclusive<u32> = 1..=1000;
+
+/// The range of a field by its name in a file; `None`: it is no whole number.
+pub fn of_field(name: &str) -> Option<RangeInclusive<u32>> {
+    Some(match name {
+        "port" => PORTS,
+        "slots" => SLOTS,
+        "weight" => WEIGHTS,
+        "mtu" => MTUS,
+        "panic_threshold_percent" => PANIC_THRESHOLDS,
+        "rise" | "fall" => ROUNDS,
+        "jitter_percent" => JITTERS,
+        "status_min" | "status_max" => STATUSES,
+        "balancers" => BALANCERS,
+        _ => return None,
+    })
+}
