@@ -69,6 +69,21 @@ impl FlowHash {
         Self(finish(hash))
     }
 
+    /// Hash of a service's port alone, as it stands in the packet: that of an IPv4 flow of which all else
+    /// is 0. So services of one pool meet the same backend on the same port.
+    #[inline(always)]
+    pub const fn of_port(service_port: u16, key: &[u64; 2]) -> Self {
+        let nothing = FlowTuple {
+            client: [0; 4],
+            vip: [0; 4],
+            client_port: 0,
+            service_port,
+            protocol: 0,
+            version: IPV4,
+        };
+        Self::of(&nothing, key)
+    }
+
     /// The slot among `slots`, by multiply-shift.
     #[inline(always)]
     pub const fn slot(self, slots: u32) -> u32 {

@@ -7,7 +7,7 @@ mod twin;
 use etherparse::PacketBuilder;
 use lb_common::{
     abi::{
-        service::{IPV4, IPV6, SERVICE_BY_ADDRESS},
+        service::{IPV4, IPV6, SERVICE_BY_ADDRESS, SERVICE_BY_PORT},
         verdict::Verdict,
     },
     path::{self, Head, Kind, encapsulate},
@@ -24,6 +24,16 @@ fn v4(source: [u8; 4], port: u16, syn: bool) -> Vec<u8> {
     let builder = if syn { builder.syn() } else { builder.ack(1) };
     let mut frame = Vec::new();
     builder.write(&mut frame, b"hello").unwrap();
+    frame
+}
+
+fn v4_udp(source: [u8; 4], port: u16) -> Vec<u8> {
+    let mut frame = Vec::new();
+    PacketBuilder::ethernet2(CLIENT_MAC, OWN)
+        .ipv4(source, [198, 51, 100, 1], 64)
+        .udp(4711, port)
+        .write(&mut frame, b"hello")
+        .unwrap();
     frame
 }
 
@@ -146,6 +156,62 @@ fn a_by_address_service_forgets_the_port() {
     };
     assert_eq!(backends(80), 1);
     assert!(backends(81) > 50);
+}
+
+/// Both ports: a client meets one backend on all services of an address that go by it.
+#[test]
+fn by_address_the_services_port_is_forgotten_too() {
+    let lists = (0..97).map(|n| [n, 0xffff, 0xffff, 0xffff]).collect();
+    let mut twin = Twin::new(&[(lists, 97)], IPV4);
+    for port in 1..=50 {
+        twin = twin.with_service("198.51.100.1", port, 6, SERVICE_BY_ADDRESS);
+    }
+    let backend = |client, port| {
+        path::decide(&v4(client, port, true)[..], &twin).unwrap().choice.member.backend()
+    };
+    let of = |client: u8| (1..=50).map(|port| backend([192, 0, 2, client], port)).collect();
+    let all: Vec<std::collections::BTreeSet<u32>> = (1..=50).map(of).collect();
+    assert!(all.iter().all(|backends| backends.len() == 1));
+    assert!(all.iter().flatten().collect::<std::collections::BTreeSet<_>>().len() > 20);
+}
+
+/// By port: on any of its ports everybody meets one backend, over either protocol.
+#[test]
+fn a_by_port_service_hashes_the_port_alone() {
+    let lists = (0..97).map(|n| [n, 0xffff, 0xffff, 0xffff]).collect();
+    let twin = Twin::new(&[(lists, 97)], IPV4)
+        .with_service("198.51.100.1", 0, 6, SERVICE_BY_PORT)
+        .with_service("198.51.100.1", 0, 17, SERVICE_BY_PORT);
+    let backend = |client, port, tcp: bool| {
+        let frame = if tcp { v4(client, port, true) } else { v4_udp(client, port) };
+        path::decide(&frame[..], &twin).unwrap().choice.member.backend()
+    };
+    let mut backends = std::collections::BTreeSet::new();
+    for port in 1..=100 {
+        let to = backend([192, 0, 2, 9], port, true);
+        for client in 10..20 {
+            assert_eq!(backend([192, 0, 2, client], port, true), to, "port {port}");
+            assert_eq!(backend([192, 0, 2, client], port, false), to, "port {port}");
+        }
+        backends.insert(to);
+    }
+    assert!(backends.len() > 40, "{}", backends.len());
+}
+
+#[test]
+fn an_exact_port_goes_before_any() {
+    let lists = vec![[0, 0xffff, 0xffff, 0xffff]];
+    let mut twin = Twin::new(&[(lists, 1)], IPV4)
+        .with_service("198.51.100.1", 0, 6, 0)
+        .with_service("198.51.100.1", 443, 6, 0);
+    for service in twin.services.values_mut() {
+        service.index = u32::from(u16::from_be(service.key.port));
+    }
+    let service = |frame: Vec<u8>| path::decide(&frame[..], &twin).map(|forward| forward.service);
+    let client = [192, 0, 2, 9];
+    let of = |port| service(v4(client, port, true));
+    assert_eq!([of(443), of(444), of(1)], [Ok(443), Ok(0), Ok(0)]);
+    assert_eq!(service(v4_udp(client, 443)), Err(Verdict::NotOurs));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Names for the indices of the pinned maps, and spellings of what is in them.
 
-use std::{collections::BTreeMap, net::SocketAddr};
+use std::collections::BTreeMap;
 
 use lb_common::abi::{
     backend::Backend,
@@ -45,11 +45,6 @@ fn of(names: &BTreeMap<u32, String>, index: u32) -> String {
 /// A backend's address as text.
 pub fn address(backend: &Backend) -> String {
     address_of(&backend.address, backend.version).to_string()
-}
-
-/// A service's address and port as text.
-pub fn endpoint(key: &ServiceKey) -> String {
-    SocketAddr::new(key.ip(), u16::from_be(key.port)).to_string()
 }
 
 /// A service's protocol as text.

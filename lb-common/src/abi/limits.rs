@@ -1,7 +1,10 @@
 //! How many entries each map holds. Part of the layout: a change is a new [`super::LAYOUT_VERSION`].
 
-/// Services (address, port, protocol).
+/// Services.
 pub const MAX_SERVICES: u32 = 4_096;
+/// What packets are looked up as, of one IP version: each port of each service, each any-port service,
+/// and each service that fragments go to.
+pub const MAX_SERVICE_KEYS: u32 = 65_536;
 /// Pools that at least one service names.
 pub const MAX_POOLS: u32 = 4_096;
 /// Descriptors: a pool needs its current one, its former one, and room for the next.

@@ -4,6 +4,8 @@
 pub const SERVICES_V4: &str = "SERVICES_V4";
 /// Hash: [`super::service::ServiceKey`] to [`super::service::Service`], IPv6 services.
 pub const SERVICES_V6: &str = "SERVICES_V6";
+/// Array of words of bits: addresses that may have an any-port service ([`super::service::any_port_bit`]).
+pub const ANY_PORTS: &str = "ANY_PORTS";
 /// Hash set of [`super::receiver::VipKey`]: the addresses of all services.
 pub const ADDRESSES: &str = "ADDRESSES";
 /// Array of [`super::pool::PoolLine`].

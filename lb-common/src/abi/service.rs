@@ -2,6 +2,8 @@
 
 use core::net::IpAddr;
 
+use crate::flow_hash::FlowTuple;
+
 /// An address as four words in the byte order of the packet; IPv4 is v4-mapped (RFC 4291, 2.5.5.2).
 pub type AddressWords = [u32; 4];
 
@@ -52,9 +54,9 @@ pub fn address_of(words: &AddressWords, version: u8) -> IpAddr {
 pub struct ServiceKey {
     /// The VIP.
     pub address: AddressWords,
-    /// Destination port in the byte order of the packet; 0 is reserved for any-port services.
+    /// Destination port in the byte order of the packet; 0: any that no other service of the address has.
     pub port: u16,
-    /// IP protocol number: 6 (TCP) or 17 (UDP).
+    /// IP protocol number: 6 (TCP) or 17 (UDP), of the key of fragments with 128 added.
     pub protocol: u8,
     /// [`IPV4`] or [`IPV6`], so that a v4-mapped IPv6 destination never meets an IPv4 service.
     pub version: u8,
@@ -67,6 +69,13 @@ impl ServiceKey {
         Self { address: address_words(address), port: port.to_be(), protocol, version }
     }
 
+    /// The key that a flow is looked up by first.
+    #[inline(always)]
+    pub const fn of(flow: &FlowTuple) -> Self {
+        let FlowTuple { vip, service_port, protocol, version, .. } = *flow;
+        Self { address: vip, port: service_port, protocol, version }
+    }
+
     /// The key of an IPv4 service in eight bytes, `{address 32, port 16, protocol 8, 0}` from the low
     /// end: the kernel hashes and compares it in a third of the time.
     #[inline(always)]
@@ -74,10 +83,47 @@ impl ServiceKey {
         self.address[3] as u64 | (self.port as u64) << 32 | (self.protocol as u64) << 48
     }
 
+    /// The key of the service that has all ports of the address which no other has.
+    #[inline(always)]
+    pub const fn any_port(&self) -> Self {
+        Self { port: 0, ..*self }
+    }
+
+    /// The key of the service that has the fragments of the address which bear no ports.
+    #[inline(always)]
+    pub const fn fragments(&self) -> Self {
+        Self { port: 0, protocol: self.protocol | FRAGMENTS, ..*self }
+    }
+
+    /// Whether it is the key of an any-port service.
+    pub const fn is_any_port(&self) -> bool {
+        self.port == 0 && !self.is_of_fragments()
+    }
+
+    /// Whether it is a key of fragments: its service has another one besides.
+    pub const fn is_of_fragments(&self) -> bool {
+        self.protocol & FRAGMENTS != 0
+    }
+
     /// The VIP's address.
     pub fn ip(&self) -> IpAddr {
         address_of(&self.address, self.version)
     }
+}
+
+/// What is added to the protocol in a key of fragments. No packet is looked up by such a protocol.
+const FRAGMENTS: u8 = 128;
+
+/// Words of the map that says which addresses may have an any-port service.
+pub const ANY_PORT_WORDS: u32 = 64;
+
+/// The word and the bit in it that are set where an address has an any-port service. Others may share
+/// them: they cost a packet of no service one look-up, and mean nothing.
+#[inline(always)]
+pub const fn any_port_bit(address: &AddressWords) -> (u32, u64) {
+    let folded = address[0] ^ address[1] ^ address[2] ^ address[3];
+    let mixed = folded.wrapping_mul(0x9e37_79b9);
+    (mixed >> 26, 1 << (mixed >> 20 & 63))
 }
 
 /// Value of the service map.
@@ -95,9 +141,14 @@ pub struct Service {
     pub flags: u32,
 }
 
-/// The flow hash leaves the client's port out (affinity by client address).
+/// The flow hash leaves both ports out (affinity by client address).
 pub const SERVICE_BY_ADDRESS: u32 = 1;
 /// Each UDP flow is remembered where it went, until it is idle for too long ([`Service::flags`]).
 pub const SERVICE_TRACKED: u32 = 2;
 /// A new connection is dropped where every group is full; otherwise the nearest one serves it.
 pub const SERVICE_REJECTS: u32 = 4;
+/// The flow hash is of the service's port alone, whatever the address and the protocol (affinity by
+/// port).
+pub const SERVICE_BY_PORT: u32 = 8;
+/// Fragments are forwarded, those without ports too; with [`SERVICE_BY_ADDRESS`] alone.
+pub const SERVICE_FRAGMENTS: u32 = 16;

@@ -66,9 +66,10 @@ verdicts! {
     Malformed = 5, "malformed", Drop;
     /// A TCP segment with SYN and FIN, or SYN and RST.
     InvalidTcpFlags = 6, "invalid_tcp_flags", Drop;
-    /// A first fragment for a service; only whole packets are balanced.
+    /// A fragment for a service that takes only whole packets.
     Fragment = 7, "fragment", Drop;
-    /// A later fragment: it has no ports, so no service is found.
+    /// A fragment that bears no ports, or an ICMP error about one, and no service of the address that takes
+    /// fragments.
     LaterFragment = 8, "later_fragment", Pass;
     /// TTL or hop limit would reach zero by forwarding.
     HopLimitExceeded = 9, "hop_limit_exceeded", Drop;

@@ -40,6 +40,9 @@ pub fn parse<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
 #[inline(always)]
 pub fn parse_ipv4<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     let (parsed, header_length) = parse::ipv4_header(packet)?;
+    if parsed.is_without_ports {
+        return without_ports(parsed);
+    }
     if parsed.flow.protocol != wire::ICMP || parsed.is_fragment {
         return Err(Verdict::OtherProtocol);
     }
@@ -51,13 +54,14 @@ pub fn parse_ipv4<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     let at = at + icmp::LENGTH;
     let ip = Ipv4(packet.bytes(at).ok_or(Verdict::OtherProtocol)?);
     let header_length = ip.header_length();
-    if ip.version() != IPV4 || header_length < ipv4::LENGTH || ip.is_later_fragment() {
+    if ip.version() != IPV4 || header_length < ipv4::LENGTH {
         return Err(Verdict::OtherProtocol);
     }
     let quoted = Quoted {
         source: [0, 0, V4_MAPPED, ip.source()],
         destination: [0, 0, V4_MAPPED, ip.destination()],
         protocol: ip.protocol(),
+        is_without_ports: ip.is_later_fragment(),
         at: at + header_length,
     };
     of_the_quoted(packet, parsed, &quoted)
@@ -73,15 +77,16 @@ pub fn parse_ipv6<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     let first = ethernet::LENGTH + ipv6::LENGTH;
     let end = extension::walk(packet, parsed.flow.protocol, first);
     let end = end.ok_or(Verdict::OtherProtocol)?;
-    if end.is_later_fragment {
-        return Err(Verdict::LaterFragment);
-    }
     let headers = end.at - ethernet::LENGTH;
     if headers > parsed.ip_length as usize {
         return Err(Verdict::Malformed);
     }
     parsed.flow.protocol = end.protocol;
     parsed.is_fragment = end.is_fragment;
+    parsed.is_without_ports = end.is_later_fragment;
+    if end.is_later_fragment {
+        return without_ports(parsed);
+    }
     if end.protocol != wire::ICMPV6 {
         return parse::parse_transport(packet, parsed, headers);
     }
@@ -93,13 +98,14 @@ pub fn parse_ipv6<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     let ip = Ipv6(packet.bytes(at).ok_or(Verdict::OtherProtocol)?);
     let end = extension::walk(packet, ip.next_header(), at + ipv6::LENGTH);
     let end = end.ok_or(Verdict::OtherProtocol)?;
-    if ip.version() != IPV6 || end.is_later_fragment {
+    if ip.version() != IPV6 {
         return Err(Verdict::OtherProtocol);
     }
     let quoted = Quoted {
         source: ip.source(),
         destination: ip.destination(),
         protocol: end.protocol,
+        is_without_ports: end.is_later_fragment,
         at: end.at,
     };
     of_the_quoted(packet, parsed, &quoted)
@@ -110,6 +116,8 @@ struct Quoted {
     source: AddressWords,
     destination: AddressWords,
     protocol: u8,
+    /// Whether it is a fragment that bears none.
+    is_without_ports: bool,
     /// Where its TCP or UDP header begins, of which eight bytes are quoted at least.
     at: usize,
 }
@@ -121,19 +129,19 @@ fn of_the_quoted<P: Packet + ?Sized>(
     error: Parsed,
     quoted: &Quoted,
 ) -> Result<Parsed, Verdict> {
-    let (kind, tcp_flags) = match quoted.protocol {
-        // It changes nothing in what is remembered of the connection, as a RST.
-        wire::TCP => (Kind::OpenConnection, tcp::RST),
-        wire::UDP => (Kind::Datagram, 0),
-        _ => return Err(Verdict::OtherProtocol),
-    };
-    let header = packet.bytes::<{ udp::LENGTH }>(quoted.at).ok_or(Verdict::OtherProtocol)?;
+    let (kind, tcp_flags) = quiet(quoted.protocol).ok_or(Verdict::OtherProtocol)?;
+    let header = if quoted.is_without_ports { 0 } else { udp::LENGTH };
     let end = ethernet::LENGTH + error.ip_length as usize;
     // An error goes to whom the quoted packet came from; any other is made up.
-    if quoted.at + udp::LENGTH > end || quoted.source != error.flow.vip {
+    if quoted.at + header > end || quoted.source != error.flow.vip {
         return Err(Verdict::OtherProtocol);
     }
-    let (service_port, client_port) = udp::ports(header);
+    let seen = packet.bytes::<{ udp::LENGTH }>(quoted.at).map(udp::ports);
+    let (service_port, client_port) = match seen {
+        _ if quoted.is_without_ports => (0, 0),
+        Some(ports) => ports,
+        None => return Err(Verdict::OtherProtocol),
+    };
     let flow = FlowTuple {
         client: quoted.destination,
         vip: quoted.source,
@@ -142,5 +150,24 @@ fn of_the_quoted<P: Packet + ?Sized>(
         protocol: quoted.protocol,
         version: error.flow.version,
     };
-    Ok(Parsed { flow, kind, tcp_flags, is_quoted: true, ..error })
+    let is_without_ports = quoted.is_without_ports;
+    Ok(Parsed { flow, kind, tcp_flags, is_without_ports, is_quoted: true, ..error })
+}
+
+/// A fragment that bears no ports.
+#[inline(always)]
+fn without_ports(parsed: Parsed) -> Result<Parsed, Verdict> {
+    let (kind, tcp_flags) = quiet(parsed.flow.protocol).ok_or(Verdict::LaterFragment)?;
+    Ok(Parsed { kind, tcp_flags, ..parsed })
+}
+
+/// What a packet asks whose transport header nobody has seen. It changes nothing in what is remembered
+/// of a connection, as a RST.
+#[inline(always)]
+const fn quiet(protocol: u8) -> Option<(Kind, u8)> {
+    match protocol {
+        wire::TCP => Some((Kind::OpenConnection, tcp::RST)),
+        wire::UDP => Some((Kind::Datagram, 0)),
+        _ => None,
+    }
 }

@@ -35,7 +35,7 @@ use crate::{
     abi::{
         backend::Backend,
         descriptor::Descriptor,
-        service::{SERVICE_BY_ADDRESS, Service, ServiceKey},
+        service::{SERVICE_FRAGMENTS, Service, ServiceKey},
         verdict::Verdict,
     },
     flow_hash::{FlowHash, FlowTuple},
@@ -84,8 +84,8 @@ pub fn decide<'t, P: Packet + ?Sized, T: Tables + ?Sized>(
 /// The verdict of a frame that no service can have.
 #[inline(always)]
 pub fn ask<T: Tables + ?Sized>(tables: &T, parsed: &Parsed) -> Result<Question, Verdict> {
-    let service = find_service(tables, &parsed.flow)?;
-    admissible(parsed)?;
+    let service = find_service(tables, parsed)?;
+    admissible(parsed, &service)?;
     Question::of(tables, &service, parsed)
 }
 
@@ -148,28 +148,30 @@ pub fn forward_by<'t, T: Tables + ?Sized>(
     Ok(Forward { parsed, service, descriptor, hash, choice: *choice, backend })
 }
 
-/// The service a flow is for.
+/// The service a packet is for: that of its port, else that of any port of the address.
 ///
 /// # Errors
-/// [`Verdict::NotOurs`].
+/// [`Verdict::NotOurs`], [`Verdict::LaterFragment`].
 #[inline(always)]
-pub fn find_service<T: Tables + ?Sized>(tables: &T, flow: &FlowTuple) -> Result<Service, Verdict> {
-    let key = ServiceKey {
-        address: flow.vip,
-        port: flow.service_port,
-        protocol: flow.protocol,
-        version: flow.version,
-    };
-    match tables.service(&key) {
-        Some(service) if service.key == key => Ok(service),
+pub fn find_service<T: Tables + ?Sized>(tables: &T, parsed: &Parsed) -> Result<Service, Verdict> {
+    let key = ServiceKey::of(&parsed.flow);
+    if parsed.is_without_ports {
+        let key = key.fragments();
+        return match tables.service(&key) {
+            Some(service) if service.key == key => Ok(service),
+            _ => Err(Verdict::LaterFragment),
+        };
+    }
+    match tables.service_of_port(&key) {
+        Some(service) if service.key == key || service.key == key.any_port() => Ok(service),
         _ => Err(Verdict::NotOurs),
     }
 }
 
 /// Whether a packet of a service is one that may be forwarded at all.
 #[inline(always)]
-fn admissible(parsed: &Parsed) -> Result<(), Verdict> {
-    if parsed.is_fragment {
+fn admissible(parsed: &Parsed, service: &Service) -> Result<(), Verdict> {
+    if parsed.is_fragment && service.flags & SERVICE_FRAGMENTS == 0 {
         return Err(Verdict::Fragment);
     }
     if parsed.tcp_flags & tcp::SYN != 0 && parsed.tcp_flags & (tcp::FIN | tcp::RST) != 0 {
@@ -184,5 +186,5 @@ fn admissible(parsed: &Parsed) -> Result<(), Verdict> {
 /// Hash of a flow as its service wants it.
 #[inline(always)]
 pub fn flow_hash(service: &Service, descriptor: &Descriptor, flow: &FlowTuple) -> FlowHash {
-    question::hash_of(flow, service.flags & SERVICE_BY_ADDRESS != 0, descriptor)
+    question::hash_of(flow, service.flags, descriptor)
 }

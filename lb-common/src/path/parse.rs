@@ -39,8 +39,10 @@ pub struct Parsed {
     pub hop_limit: u8,
     /// Length of the IP packet, bytes.
     pub ip_length: u32,
-    /// Whether it is a first fragment.
+    /// Whether it is a fragment.
     pub is_fragment: bool,
+    /// Whether it is a fragment that bears no ports, or quotes one: those of the flow are 0.
+    pub is_without_ports: bool,
     /// TCP control bits; 0 for UDP.
     pub tcp_flags: u8,
     /// TCP sequence number; 0 for UDP.
@@ -87,17 +89,20 @@ pub fn version<P: Packet + ?Sized>(packet: &P) -> Result<Version, Verdict> {
 /// Reads the headers of a frame whose EtherType is IPv4's.
 ///
 /// # Errors
-/// As [`parse`].
+/// As [`parse`]; a fragment without ports is of another protocol here, as it is of IPv6.
 #[inline(always)]
 pub fn parse_ipv4<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     let (parsed, header_length) = ipv4_header(packet)?;
+    if parsed.is_without_ports {
+        return Err(Verdict::OtherProtocol);
+    }
     parse_transport(packet, parsed, header_length)
 }
 
 /// Reads an IPv4 header, and no more; its length, 20 to 60 bytes, is the second answer.
 ///
 /// # Errors
-/// [`Verdict::Malformed`], [`Verdict::LaterFragment`].
+/// [`Verdict::Malformed`].
 #[inline(always)]
 pub fn ipv4_header<P: Packet + ?Sized>(packet: &P) -> Result<(Parsed, usize), Verdict> {
     let header = packet.bytes(ethernet::LENGTH).ok_or(Verdict::Malformed)?;
@@ -108,9 +113,6 @@ pub fn ipv4_header<P: Packet + ?Sized>(packet: &P) -> Result<(Parsed, usize), Ve
     }
     if length > packet.length() - ethernet::LENGTH {
         return Err(Verdict::Malformed);
-    }
-    if ip.is_later_fragment() {
-        return Err(Verdict::LaterFragment);
     }
     let parsed = Parsed {
         flow: FlowTuple {
@@ -126,6 +128,7 @@ pub fn ipv4_header<P: Packet + ?Sized>(packet: &P) -> Result<(Parsed, usize), Ve
         hop_limit: ip.ttl(),
         ip_length: length as u32,
         is_fragment: ip.is_fragment(),
+        is_without_ports: ip.is_later_fragment(),
         tcp_flags: 0,
         sequence: 0,
         is_quoted: false,
@@ -168,6 +171,7 @@ pub fn ipv6_header<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
         hop_limit: ip.hop_limit(),
         ip_length: length as u32,
         is_fragment: false,
+        is_without_ports: false,
         tcp_flags: 0,
         sequence: 0,
         is_quoted: false,

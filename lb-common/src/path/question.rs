@@ -14,7 +14,10 @@ use crate::{
         descriptor::Descriptor,
         flow_key::{FlowKeyV6, flow_key_v6, flow_of_v6},
         pool::PoolLine,
-        service::{IPV4, IPV6, SERVICE_BY_ADDRESS, SERVICE_TRACKED, Service},
+        service::{
+            IPV4, IPV6, SERVICE_BY_ADDRESS, SERVICE_BY_PORT, SERVICE_FRAGMENTS, SERVICE_TRACKED,
+            Service,
+        },
         verdict::Verdict,
     },
     flow_hash::{FlowHash, FlowTuple},
@@ -54,10 +57,9 @@ impl Question {
             Kind::OpenConnection => OPEN,
             Kind::Datagram => DATAGRAM,
         };
-        let by_address = service.flags & SERVICE_BY_ADDRESS != 0;
         Ok(Self {
             line: [line.word, line.cleared, line.last_away],
-            hash: hash_of(&parsed.flow, by_address, descriptor),
+            hash: hash_of(&parsed.flow, service.flags, descriptor),
             flow: flow_key_v6(&parsed.flow),
             packet: kind
                 | u64::from(parsed.flow.version == IPV4) << 8
@@ -173,7 +175,10 @@ impl Question {
     #[inline(always)]
     pub(super) const fn tracked_flow(&self) -> FlowTuple {
         let flow = self.flow();
-        if self.service_has(SERVICE_BY_ADDRESS) {
+        if self.service_has(SERVICE_FRAGMENTS) {
+            // All of its packets as those that bear no ports.
+            FlowTuple { client_port: 0, service_port: 0, ..flow }
+        } else if self.service_has(SERVICE_BY_ADDRESS) {
             FlowTuple { client_port: 0, ..flow }
         } else {
             flow
@@ -230,14 +235,13 @@ impl<'q> Ask<'q> {
             return None;
         }
         let descriptor = tables.descriptor(former)?;
-        let by_address = self.service_has(SERVICE_BY_ADDRESS);
-        Some((descriptor, hash_of(&self.flow(), by_address, descriptor)))
+        Some((descriptor, hash_of(&self.flow(), self.service_flags as u32, descriptor)))
     }
 
     /// Hash of all of the flow's addresses and ports, whatever the service hashes by.
     #[inline(always)]
     pub(super) fn identity(&self) -> FlowHash {
-        if self.service_has(SERVICE_BY_ADDRESS) {
+        if self.service_has(SERVICE_BY_ADDRESS | SERVICE_BY_PORT) {
             return FlowHash::of(&self.flow(), &self.descriptor.hash_key);
         }
         self.hash
@@ -248,9 +252,17 @@ impl<'q> Ask<'q> {
 #[inline(always)]
 pub(super) const fn hash_of(
     flow: &FlowTuple,
-    by_address: bool,
+    service_flags: u32,
     descriptor: &Descriptor,
 ) -> FlowHash {
-    let client_port = if by_address { 0 } else { flow.client_port };
-    FlowHash::of(&FlowTuple { client_port, ..*flow }, &descriptor.hash_key)
+    let key = &descriptor.hash_key;
+    let mut flow = *flow;
+    // One branch for all that is not usual, which then is few instructions.
+    if service_flags & (SERVICE_BY_ADDRESS | SERVICE_BY_PORT) != 0 {
+        if service_flags & SERVICE_BY_PORT != 0 {
+            return FlowHash::of_port(flow.service_port, key);
+        }
+        (flow.client_port, flow.service_port) = (0, 0);
+    }
+    FlowHash::of(&flow, key)
 }

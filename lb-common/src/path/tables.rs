@@ -41,6 +41,11 @@ pub trait Tables {
     /// The service with a key: a copy whose own key was read last. A hash element may be reused for
     /// another service under the reader; read in this order, a copy with the right key is whole.
     fn service(&self, key: &ServiceKey) -> Option<Service>;
+    /// The service with a key; where there is none, that of any port of its address. As [`Self::service`].
+    #[inline(always)]
+    fn service_of_port(&self, key: &ServiceKey) -> Option<Service> {
+        self.service(key).or_else(|| self.service(&key.any_port()))
+    }
     /// Whether some service has an address; `version` is 4 or 6.
     fn is_vip(&self, address: &AddressWords, version: u8) -> bool;
     /// A pool's line.

@@ -11,6 +11,7 @@ mod world;
 mod by_address;
 mod errors;
 mod forged;
+mod fragments;
 mod gate;
 mod homes;
 mod limits;

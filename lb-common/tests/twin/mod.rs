@@ -23,7 +23,9 @@ use lb_common::{
         next_hop::{InterfaceWord, NextHopWord},
         pool::{PoolLine, PoolWord},
         record::{CELLS_PER_LINE, Record},
-        service::{AddressWords, IPV4, IPV6, Service, ServiceKey, address_words},
+        service::{
+            AddressWords, IPV4, IPV6, SERVICE_FRAGMENTS, Service, ServiceKey, address_words,
+        },
         slot::{NO_RANK, SlotWord, StandbyWord},
         table_ref::TableRef,
     },
@@ -242,6 +244,10 @@ impl Twin {
     pub fn with_service(mut self, vip: &str, port: u16, protocol: u8, flags: u32) -> Self {
         let key = ServiceKey::new(vip.parse().unwrap(), port, protocol);
         self.services.insert(key, Service { key, index: 1, pool: 0, flags });
+        if flags & SERVICE_FRAGMENTS != 0 {
+            let key = key.fragments();
+            self.services.insert(key, Service { key, index: 1, pool: 0, flags });
+        }
         self
     }
 

@@ -146,6 +146,19 @@ impl World {
         self.decide(&frame).map(|forward| forward.choice.member.backend())
     }
 
+    /// A fragment of a datagram or a segment: the first, or one that bears no ports.
+    pub fn fragment(&self, client: Client, protocol: u8, first: bool) -> Went {
+        let template = if protocol == 6 { &self.tcp } else { &self.udp };
+        let mut frame = self.frame(template, client);
+        if first {
+            frame[20] = 0x20;
+        } else {
+            frame[20..22].copy_from_slice(&[0x20, 0xb9]);
+            frame[34..].fill(0x5a);
+        }
+        path::decide(&frame[..], &self.twin).map(|forward| forward.choice.member.backend())
+    }
+
     /// An ICMP error about a packet of a protocol from the VIP's port to a client.
     pub fn error(&self, client: Client, (protocol, port): (u8, u16)) -> Went {
         let mut quoted = Vec::new();

@@ -1,5 +1,5 @@
 use std::{
-    net::{IpAddr, SocketAddr},
+    net::IpAddr,
     time::{Duration, SystemTime},
 };
 
@@ -7,7 +7,7 @@ use lb_common::abi::member::MemberState;
 
 use crate::{
     health::Said,
-    model::{Name, Protocol},
+    model::{Endpoint, Name, Protocol},
     troubles::Trouble,
 };
 
@@ -54,8 +54,8 @@ pub struct InterfaceStatus {
 pub struct ServiceStatus {
     /// Name.
     pub name: Name,
-    /// Address and port.
-    pub endpoint: SocketAddr,
+    /// Address and ports.
+    pub endpoint: Endpoint,
     /// Protocol.
     pub protocol: Protocol,
     /// Pool.

@@ -14,7 +14,7 @@ use lb_common::abi::{
     pool::PoolLine,
     receiver::{SourcePrefix, VipKey},
     record::RecordLine,
-    service::{Service, ServiceKey},
+    service::{ANY_PORT_WORDS, Service, ServiceKey},
     verdict::VERDICT_SLOTS,
 };
 
@@ -54,7 +54,7 @@ impl Shape {
 
     const fn services(name: &'static str, key_size: usize) -> Self {
         Self {
-            entries: Some(limits::MAX_SERVICES),
+            entries: Some(limits::MAX_SERVICE_KEYS),
             ..Self::new(name, MapType::Hash, key_size, size_of::<Service>())
         }
     }
@@ -94,9 +94,10 @@ impl Shape {
     }
 }
 
-const BALANCER: [Shape; 27] = [
+const BALANCER: [Shape; 28] = [
     Shape::services(names::SERVICES_V4, size_of::<u64>()),
     Shape::services(names::SERVICES_V6, size_of::<ServiceKey>()),
+    Shape::mapped::<u64>(names::ANY_PORTS, ANY_PORT_WORDS),
     Shape {
         entries: Some(limits::MAX_SERVICES),
         ..Shape::new(names::ADDRESSES, MapType::Hash, size_of::<VipKey>(), 4)

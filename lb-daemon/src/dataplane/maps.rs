@@ -53,6 +53,7 @@ pub type PinnedMaps = Maps<Mapping>;
 pub struct Maps<M> {
     pub(super) services_v4: HashMap<MapData, u64, [u8; SERVICE]>,
     pub(super) services_v6: HashMap<MapData, [u8; KEY], [u8; SERVICE]>,
+    pub(super) any_ports: ArrayView<u64, M>,
     pub(super) vips: HashMap<MapData, [u8; VIP], u32>,
     pub(super) pools: ArrayView<PoolLine, M>,
     pub(super) descriptors: ArrayView<Descriptor, M>,
@@ -101,6 +102,7 @@ impl<M: Access> Maps<M> {
         Ok(Self {
             services_v4: pins.typed(names::SERVICES_V4)?,
             services_v6: pins.typed(names::SERVICES_V6)?,
+            any_ports: pins.array(names::ANY_PORTS)?,
             vips: pins.typed(names::ADDRESSES)?,
             pools: pins.array(names::POOLS)?,
             descriptors: pins.array(names::DESCRIPTORS)?,
@@ -149,6 +151,11 @@ impl<M: AsRef<Mapping>> Maps<M> {
         Ok(services)
     }
 
+    /// Words of bits of the addresses that may have an any-port service.
+    pub fn any_ports(&self) -> Vec<u64> {
+        (0..self.any_ports.entries()).filter_map(|word| self.any_ports.get(word)).collect()
+    }
+
     /// Addresses of services.
     ///
     /// # Errors
@@ -157,6 +164,24 @@ impl<M: AsRef<Mapping>> Maps<M> {
         let keys: Result<Vec<_>, _> = self.vips.keys().collect();
         let keys = keys.map_err(of(names::ADDRESSES))?;
         Ok(keys.iter().filter_map(|key| from_bytes(key)).collect())
+    }
+
+    /// The service of a flow, as [`lb_common::path::find_service`] finds it: that of its port, else of any
+    /// port. A flow without ports is one of fragments.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn service_of(&self, flow: &FlowTuple) -> Result<Option<Service>, MapsError> {
+        let key = ServiceKey::of(flow);
+        if flow.service_port == 0
+            && let Some(service) = self.service(&key.fragments())?
+        {
+            return Ok(Some(service));
+        }
+        match self.service(&key)? {
+            None => self.service(&key.any_port()),
+            service => Ok(service),
+        }
     }
 
     /// The service of a key.

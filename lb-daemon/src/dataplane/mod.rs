@@ -52,4 +52,4 @@ pub use receiver::{AllowLists, Prefix, PrefixError, Receiver, ReceiverMaps};
 pub use rooms::Rooms;
 pub use tables::{NewTable, TableName};
 pub use view::{PoolMembers, PoolView, ServiceView};
-pub use writable::WritableMaps;
+pub use writable::{AnyPorts, WritableMaps};

@@ -68,13 +68,11 @@ pub struct PoolView {
 }
 
 impl<M: AsRef<Mapping>> Maps<M> {
-    /// The service of a key, with its pool.
+    /// A service with its pool; `None` where that names nothing.
     ///
     /// # Errors
-    /// [`MapsError::Changing`] where the pool changed each time it was read, or as
-    /// [`Maps::service`] and [`Maps::table`].
-    pub fn service_view(&self, key: &ServiceKey) -> Result<Option<ServiceView<'_, M>>, MapsError> {
-        let Some(service) = self.service(key)? else { return Ok(None) };
+    /// [`MapsError::Changing`] where the pool changed each time it was read, or as [`Maps::table`].
+    pub fn service_view(&self, service: Service) -> Result<Option<ServiceView<'_, M>>, MapsError> {
         let pool = self.pool_view(service.pool)?;
         Ok(pool.map(|pool| ServiceView { maps: self, service, pool }))
     }

@@ -18,7 +18,7 @@ use lb_common::abi::{
     pod::bytes_of,
     pool::{PoolLine, PoolWord},
     receiver::VipKey,
-    service::{IPV4, Service, ServiceKey},
+    service::{ANY_PORT_WORDS, IPV4, Service, ServiceKey},
     slot::StandbyWord,
     table_ref::TableRef,
 };
@@ -30,6 +30,9 @@ use super::{
     raw::MappingMut,
     tables::TableMap,
 };
+
+/// The words of [`names::ANY_PORTS`].
+pub type AnyPorts = [u64; ANY_PORT_WORDS as usize];
 
 /// A value of a set: only the key counts.
 const PRESENT: u32 = 1;
@@ -146,6 +149,14 @@ impl WritableMaps {
                 }
             },
         })
+    }
+
+    /// Says which addresses may have an any-port service, a store each word. A packet of one that has not
+    /// been named finds no such service.
+    pub fn set_any_ports(&self, words: &AnyPorts) {
+        for (index, word) in (0..).zip(words) {
+            self.maps.any_ports.set(index, word);
+        }
     }
 
     /// Publishes a service, or puts it in the place of the one with its key.

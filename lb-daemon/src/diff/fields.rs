@@ -6,8 +6,7 @@ use std::{
 };
 
 use crate::model::{
-    Affinity, Backend, Configuration, GroupSettings, Name, Pool, Region, Service, WantedState,
-    WhenFull,
+    Backend, Configuration, GroupSettings, Name, Pool, Region, Service, WantedState, WhenFull,
 };
 
 mod health_check;
@@ -55,10 +54,12 @@ pub(super) fn backend(old: &Backend, new: &Backend) -> Vec<String> {
 pub(super) fn service(old: &Service, new: &Service) -> Vec<String> {
     let mut fields = Fields::default();
     fields.compare("address", old.address, new.address);
-    fields.compare("port", old.port, new.port);
+    let one = old.ports.single().is_some() && new.ports.single().is_some();
+    let field = if one { "port" } else { "ports" };
+    fields.compare(field, old.ports.to_string(), new.ports.to_string());
     fields.compare("protocol", old.protocol.name(), new.protocol.name());
     fields.compare("pool", &old.pool, &new.pool);
-    fields.compare("affinity", affinity(old.affinity), affinity(new.affinity));
+    fields.compare("affinity", old.affinity.name(), new.affinity.name());
     fields.compare("when_full", when_full(old.when_full), when_full(new.when_full));
     let udp = |service: &Service| match service.idle_timeout {
         None => "stateless",
@@ -67,6 +68,7 @@ pub(super) fn service(old: &Service, new: &Service) -> Vec<String> {
     fields.compare("udp", udp(old), udp(new));
     let idle = (old.idle_timeout.map(Shown), new.idle_timeout.map(Shown));
     fields.compare("idle_timeout", Optional(idle.0), Optional(idle.1));
+    fields.compare("fragments", old.fragments.name(), new.fragments.name());
     fields.0
 }
 
@@ -88,13 +90,6 @@ fn wanted(wanted: WantedState) -> &'static str {
         WantedState::Active => "active",
         WantedState::Disabled => "disabled",
         WantedState::Drain => "drain",
-    }
-}
-
-fn affinity(affinity: Affinity) -> &'static str {
-    match affinity {
-        Affinity::Connection => "connection",
-        Affinity::Client => "client",
     }
 }
 

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, net::IpAddr};
 
 use super::{Owners, both};
 use crate::{
-    model::{Configuration, Name, Pool, Protocol, Service, WantedState},
+    model::{Configuration, Name, Pool, PortList, Ports, Protocol, Service, WantedState},
     plan,
 };
 
@@ -69,11 +69,19 @@ pub fn movements(
     for (name, before, after) in both(&old.services, &new.services) {
         let Some(before) = before else { continue };
         let object = format!("service {name}");
-        let key = |service: &Service| (service.address, service.port, service.protocol);
+        let key = |service: &Service| (service.address, service.protocol);
         let Some(after) = after.filter(|after| key(after) == key(before)) else {
             movements.push(Movement { object, effect: Effect::End, share: 1.0 });
             continue;
         };
+        let share = ended(&before.ports, &after.ports);
+        if share > 0.0 {
+            let object = object.clone();
+            movements.push(Movement { object, effect: Effect::End, share });
+        }
+        if share == 1.0 {
+            continue;
+        }
         let home = |configuration: &Configuration, service: &Service| {
             let pool = configuration.pools.get(&service.pool);
             pool.map(|pool| Home::of(configuration, own, pool)).unwrap_or_default()
@@ -88,6 +96,16 @@ pub fn movements(
         }
     }
     movements
+}
+
+/// Share of connections whose port a service has no more, as if each port had as many.
+fn ended(before: &Ports, after: &Ports) -> f64 {
+    let every = PortList::new([(1, u16::MAX)]);
+    let (Some(before), Some(after)) = (before.listed().or(every.as_ref()), after.listed()) else {
+        return 0.0;
+    };
+    let kept = before.each().filter(|port| after.has(*port)).count();
+    1.0 - kept as f64 / before.count() as f64
 }
 
 /// Whether its flows are more than packets by their slot.

@@ -10,6 +10,7 @@ mod group;
 mod health_check;
 mod place;
 mod pool;
+mod ports;
 mod rate;
 mod region;
 mod service;
@@ -27,8 +28,9 @@ pub use health_check::{
 };
 pub use place::{line_and_column, place};
 pub use pool::{Backend, Isolation, Pool, WantedState};
+pub use ports::{PortRange, parse_ports};
 pub use region::Region;
-pub use service::{Affinity, Protocol, Service, UdpMode, WhenFull};
+pub use service::{Affinity, Fragments, Protocol, Service, UdpMode, WhenFull};
 
 /// A configuration as a file says it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

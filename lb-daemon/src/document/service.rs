@@ -1,8 +1,8 @@
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use super::duration;
+use super::{duration, ports::PortRange};
 
 /// `[[service]]`: a virtual address that clients connect to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,8 +12,15 @@ pub struct Service {
     pub name: String,
     /// The VIP.
     pub address: String,
-    /// Port.
-    pub port: u32,
+    /// Its one port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<NonZeroU32>,
+    /// Its ports.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<PortRange>,
+    /// Whether it has all ports that no other service of the address and protocol has.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub any_port: bool,
     /// Protocol.
     pub protocol: Protocol,
     /// Name of the pool that serves it.
@@ -30,6 +37,9 @@ pub struct Service {
     /// How long a tracked flow without packets is remembered.
     #[serde(default, with = "duration", skip_serializing_if = "Option::is_none")]
     pub idle_timeout: Option<Duration>,
+    /// What becomes of fragments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fragments: Option<Fragments>,
 }
 
 /// What becomes of a new connection when every region is full.
@@ -70,4 +80,16 @@ pub enum Affinity {
     Connection,
     /// The client's address.
     Client,
+    /// The service's port.
+    Port,
+}
+
+/// What becomes of fragments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fragments {
+    /// They are dropped.
+    Dropped,
+    /// They go where all packets of their client go.
+    Served,
 }

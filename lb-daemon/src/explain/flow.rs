@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use lb_common::{
-    abi::service::{IPV4, IPV6, ServiceKey, address_words},
+    abi::service::{IPV4, IPV6, address_words},
     flow_hash::FlowTuple,
     path::{Kind, Parsed},
     wire::{ipv4, ipv6, tcp, udp},
@@ -67,9 +67,9 @@ impl Flow {
         Ok(Self { client, vip, protocol, kind })
     }
 
-    /// The service that it would be of.
-    pub fn service(&self) -> ServiceKey {
-        ServiceKey::new(self.vip.ip(), self.vip.port(), self.parsed().flow.protocol)
+    /// What the packet program would look up.
+    pub fn tuple(&self) -> FlowTuple {
+        self.parsed().flow
     }
 
     /// What the packet program would read of the smallest such packet, its sequence number 0.
@@ -95,6 +95,7 @@ impl Flow {
             hop_limit: 64,
             ip_length: (ip_header + header) as u32,
             is_fragment: false,
+            is_without_ports: false,
             tcp_flags,
             sequence: 0,
             is_quoted: false,

@@ -63,7 +63,7 @@ pub struct ServicePart {
     pub name: String,
     /// Pool.
     pub pool: String,
-    /// `connection` or `client`.
+    /// `connection`, `client` or `port`.
     pub affinity: &'static str,
 }
 
@@ -150,7 +150,9 @@ pub fn of_pins(
 /// # Errors
 /// As [`of_pins`].
 pub fn of(maps: &PinnedMaps, names: &Names, flow: &Flow) -> Result<Explanation, MapsError> {
-    Ok(match maps.service_view(&flow.service())? {
+    let service = maps.service_of(&flow.tuple())?;
+    let view = service.map(|service| maps.service_view(service)).transpose()?.flatten();
+    Ok(match view {
         Some(view) => explain(&view, names, view.service(), flow),
         None => no_service(flow),
     })

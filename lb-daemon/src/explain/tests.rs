@@ -4,7 +4,7 @@ use lb_common::{
         member::MemberState,
         meter::{EXCEPTIONS_V4, LimitWord},
         pool::{PoolLine, PoolWord},
-        service::{SERVICE_BY_ADDRESS, SERVICE_REJECTS, SERVICE_TRACKED},
+        service::{SERVICE_BY_ADDRESS, SERVICE_REJECTS, SERVICE_TRACKED, ServiceKey},
         slot::NO_RANK,
     },
     path,
@@ -30,7 +30,7 @@ fn names() -> Names {
 
 fn explain(twin: &Twin, open: bool) -> Explanation {
     let flow = flow("198.51.100.7:40000", "192.0.2.1:80", Protocol::Tcp, open);
-    super::explain(twin, &names(), &twin.services[&flow.service()], &flow)
+    super::explain(twin, &names(), &twin.services[&ServiceKey::of(&flow.tuple())], &flow)
 }
 
 fn flow(client: &str, vip: &str, protocol: Protocol, open: bool) -> Flow {
@@ -107,7 +107,7 @@ fn what_is_explained_is_what_the_packet_path_decides() {
         for port in 1..2_000 {
             let client = format!("198.51.100.7:{port}");
             let flow = flow(&client, "192.0.2.1:80", Protocol::Tcp, false);
-            let key = flow.service();
+            let key = ServiceKey::of(&flow.tuple());
             let explanation = super::explain(&twin, &names(), &twin.services[&key], &flow);
             forget(&twin);
             let decided = path::decide(syn(port).as_slice(), &twin).unwrap();
@@ -244,7 +244,7 @@ fn a_tracked_flow_is_where_it_was() {
     let mut twin = Twin::one_slot().with_service("192.0.2.1", 53, 17, SERVICE_TRACKED | 60 << 16);
     full(&mut twin, 0);
     let flow = flow("198.51.100.7:40000", "192.0.2.1:53", Protocol::Udp, false);
-    let service = twin.services[&flow.service()];
+    let service = twin.services[&ServiceKey::of(&flow.tuple())];
     let explain = |twin: &Twin| super::explain(twin, &names(), &service, &flow);
     path::forward(&twin, &service, flow.parsed(), &mut path::Unobserved).unwrap();
     twin.meters[twin.groups[0].meter as usize].0.set(LimitWord::UNLIMITED);

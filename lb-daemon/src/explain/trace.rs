@@ -6,7 +6,7 @@ use lb_common::{
         descriptor::Descriptor,
         member::{MemberState, MemberWord},
         next_hop::NextHopWord,
-        service::{SERVICE_BY_ADDRESS, Service},
+        service::{SERVICE_BY_ADDRESS, SERVICE_BY_PORT, Service},
         slot::RANKS_PER_SLOT,
         table_ref::TableRef,
         verdict::Verdict,
@@ -22,7 +22,10 @@ use super::{
     recorder::{Looked, Recorder},
     regions,
 };
-use crate::names::{self, Names};
+use crate::{
+    model::Affinity,
+    names::{self, Names},
+};
 
 /// A packet whose address, port and protocol no service has.
 pub fn no_service(flow: &Flow) -> Explanation {
@@ -116,7 +119,12 @@ pub fn explain<T: Tables>(
 }
 
 fn affinity(service: &Service) -> &'static str {
-    if service.flags & SERVICE_BY_ADDRESS != 0 { "client" } else { "connection" }
+    let affinity = match service.flags & (SERVICE_BY_ADDRESS | SERVICE_BY_PORT) {
+        0 => Affinity::Connection,
+        SERVICE_BY_ADDRESS => Affinity::Client,
+        _ => Affinity::Port,
+    };
+    affinity.name()
 }
 
 /// Hash, slot and number of slots of a flow in the first group of the order.

@@ -27,7 +27,7 @@ metrics! {
         "Bytes of frames as they came in, by what became of them";
 
     SERVICE: Info "service" None ["service", "endpoint", "protocol", "pool"]
-        "A service, its address and port, and its pool";
+        "A service, its address and ports, and its pool";
     SERVICE_PACKETS: Counter "service_packets" None ["service"]
         "Packets of a service that were forwarded";
     SERVICE_BYTES: Counter "service" Bytes ["service"]

@@ -182,19 +182,33 @@ fn services(pools: Vec<Name>) -> BoxedStrategy<BTreeMap<Name, Service>> {
         return Just(BTreeMap::new()).boxed();
     }
     let protocol = prop_oneof![Just(Protocol::Tcp), Just(Protocol::Udp)];
-    let endpoint = (0u8..3, 80u16..83, protocol);
+    // The last is any port; none has a port of another.
+    let endpoint = (0u8..3, 80u16..84, protocol);
     let rest = (
         select(names("service", 6)),
         select(pools),
-        prop_oneof![Just(Affinity::Connection), Just(Affinity::Client)],
+        select(vec![Affinity::Connection, Affinity::Client, Affinity::Port]),
         any::<bool>(),
+        any::<[bool; 2]>(),
         option::of((1u64..64_800, 0u32..1_000_000_000)),
     );
     btree_map(endpoint, rest, 0..5)
         .prop_map(|services| {
             services
                 .into_iter()
-                .map(|((host, port, protocol), (name, pool, affinity, reject, idle))| {
+                .map(|((host, port, protocol), rest)| {
+                    let (name, pool, affinity, reject, [several, fragments], idle) = rest;
+                    let ports = match port {
+                        83 => Ports::Any,
+                        _ if several || affinity == Affinity::Port => {
+                            let ranges = [(port, port), (100 * port, 100 * port + 2)];
+                            Ports::Listed(PortList::new(ranges).unwrap())
+                        }
+                        port => Ports::one(port),
+                    };
+                    // One of an address and protocol may have them.
+                    let served = fragments && affinity == Affinity::Client && port == 80;
+                    let fragments = if served { Fragments::Served } else { Fragments::Dropped };
                     let address = match host {
                         0 => IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1]),
                         n => IpAddr::from([192, 0, 2, n]),
@@ -206,12 +220,13 @@ fn services(pools: Vec<Name>) -> BoxedStrategy<BTreeMap<Name, Service>> {
                         if reject && !stateless { WhenFull::Reject } else { WhenFull::Nearest };
                     let service = Service {
                         address,
-                        port,
+                        ports,
                         protocol,
                         pool,
                         affinity,
                         when_full,
                         idle_timeout,
+                        fragments,
                     };
                     (name, service)
                 })

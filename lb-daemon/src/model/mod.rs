@@ -9,6 +9,7 @@ mod group;
 mod health_check;
 mod name;
 mod pool;
+mod ports;
 pub(crate) mod rate;
 mod region;
 mod service;
@@ -22,9 +23,10 @@ pub use health_check::{
 };
 pub use name::{Name, NameError};
 pub use pool::{Isolation, Pool};
+pub use ports::{Endpoint, PortList, Ports};
 pub use rate::Rate;
 pub use region::Region;
-pub use service::{Affinity, Protocol, Service, WhenFull};
+pub use service::{Affinity, Fragments, Protocol, Service, WhenFull};
 
 /// A whole, valid configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 use std::{net::IpAddr, time::Duration};
 
-use super::Name;
+use super::{Endpoint, Name, Ports};
 
 /// A transport protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,6 +37,39 @@ pub enum Affinity {
     Connection,
     /// Address of the client.
     Client,
+    /// Port of the service.
+    Port,
+}
+
+impl Affinity {
+    /// `connection`, `client` or `port`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Connection => "connection",
+            Self::Client => "client",
+            Self::Port => "port",
+        }
+    }
+}
+
+/// What becomes of fragments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fragments {
+    /// They are dropped, or left to the host where they bear no ports.
+    #[default]
+    Dropped,
+    /// They go where all packets of their client go.
+    Served,
+}
+
+impl Fragments {
+    /// `dropped` or `served`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Dropped => "dropped",
+            Self::Served => "served",
+        }
+    }
 }
 
 /// What becomes of a new connection when every region is full.
@@ -54,8 +87,8 @@ pub enum WhenFull {
 pub struct Service {
     /// The VIP.
     pub address: IpAddr,
-    /// Port, not 0.
-    pub port: u16,
+    /// Its ports.
+    pub ports: Ports,
     /// Protocol.
     pub protocol: Protocol,
     /// Pool that serves it.
@@ -68,4 +101,19 @@ pub struct Service {
     /// Of UDP: how long a flow without packets is remembered; `None`: none is, every packet goes by
     /// its slot alone. Of TCP always `None`.
     pub idle_timeout: Option<Duration>,
+    /// What becomes of fragments; served with [`Affinity::Client`] alone.
+    pub fragments: Fragments,
+}
+
+impl Service {
+    /// Its address and ports.
+    pub fn endpoint(&self) -> Endpoint {
+        Endpoint { address: self.address, ports: self.ports.clone() }
+    }
+
+    /// Entries that it takes in the map of services: one a port or one for any, and one for fragments.
+    pub fn keys(&self) -> usize {
+        let fragments = usize::from(self.fragments == Fragments::Served);
+        self.ports.listed().map_or(1, super::PortList::count) + fragments
+    }
 }

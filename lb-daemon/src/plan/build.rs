@@ -13,7 +13,10 @@ use super::{
 use crate::{
     ids::{BackendId, Ids},
     maglev::{BuildError, Member, MemberKey, TableSpec},
-    model::{Affinity, Backend, Configuration, Isolation, Name, Pool, Service, WhenFull},
+    model::{
+        Backend, Configuration, Fragments, Isolation, Name, Pool, PortList, Ports, Service,
+        WhenFull,
+    },
 };
 
 /// Why a configuration cannot be planned. A validated one with its own ids always can.
@@ -102,8 +105,8 @@ pub fn build(
         plan.pools.insert(index, planned);
     }
     for (name, service) in &configuration.services {
-        let (key, planned) = planned_service(ids, name, service)?;
-        plan.services.insert(key, planned);
+        let planned = planned_service(ids, name, service)?;
+        plan.services.extend(keys(service).into_iter().map(|key| (key, planned)));
     }
     Ok(plan)
 }
@@ -176,19 +179,25 @@ fn group(
     })
 }
 
-fn planned_service(
-    ids: &Ids,
-    name: &Name,
-    service: &Service,
-) -> Result<(ServiceKey, PlannedService), PlanError> {
-    let planned = PlannedService {
+fn planned_service(ids: &Ids, name: &Name, service: &Service) -> Result<PlannedService, PlanError> {
+    Ok(PlannedService {
         index: ids.service(name).ok_or_else(|| no_id("service", name))?,
         pool: ids.pool(&service.pool).ok_or_else(|| no_id("pool", &service.pool))?,
-        by_address: service.affinity == Affinity::Client,
+        affinity: service.affinity,
+        fragments: service.fragments == Fragments::Served,
         rejects: service.when_full == WhenFull::Reject,
         tracked: service.idle_timeout,
-    };
-    Ok((ServiceKey::new(service.address, service.port, service.protocol.number()), planned))
+    })
+}
+
+/// What packets of a service are looked up as.
+fn keys(service: &Service) -> Vec<ServiceKey> {
+    let any = ServiceKey::new(service.address, 0, service.protocol.number());
+    let ports = service.ports.listed().into_iter().flat_map(PortList::each);
+    let mut keys: Vec<_> = ports.map(|port| ServiceKey { port: port.to_be(), ..any }).collect();
+    keys.extend((service.ports == Ports::Any).then_some(any));
+    keys.extend((service.fragments == Fragments::Served).then(|| any.fragments()));
+    keys
 }
 
 fn backend_id(ids: &Ids, address: &IpAddr) -> Result<BackendId, PlanError> {

@@ -21,7 +21,7 @@ pub use build::{PlanError, build, regions};
 use crate::{
     ids::BackendId,
     maglev::{TableId, TableSpec},
-    model::{GroupSettings, Name, Rate},
+    model::{Affinity, GroupSettings, Name, Rate},
 };
 
 /// What of a pool was out of service for so long that it is nobody's home.
@@ -45,7 +45,7 @@ pub struct Sources {
 /// What the maps should say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Services by what packets are looked up as.
+    /// Services by what packets are looked up as: a service has an entry for each of its ports.
     pub services: BTreeMap<ServiceKey, PlannedService>,
     /// Pools by index, whether a service names them or not: a pool's health is known before its
     /// first packet.
@@ -63,8 +63,10 @@ pub struct PlannedService {
     pub index: u32,
     /// Index of its pool.
     pub pool: u32,
-    /// Whether the client's port is left out of the hash.
-    pub by_address: bool,
+    /// What packets are hashed by.
+    pub affinity: Affinity,
+    /// Whether fragments are forwarded.
+    pub fragments: bool,
     /// Whether a new connection is dropped where every group is full.
     pub rejects: bool,
     /// How long a flow without packets is remembered; `None`: no flow is.

@@ -6,8 +6,8 @@ use super::*;
 use crate::{
     ids::{Ids, Rests},
     model::{
-        Affinity, Backend, Configuration, GroupSettings, Isolation, Pool, Rate, Region, Scaler,
-        WantedState, WhenFull, arbitrary,
+        Backend, Configuration, Fragments, GroupSettings, Isolation, Pool, Ports, Rate, Region,
+        Scaler, WantedState, WhenFull, arbitrary,
     },
 };
 
@@ -224,16 +224,31 @@ proptest! {
             prop_assert_eq!(planned.isolated, pool.isolation == Isolation::OnFailure);
             prop_assert_eq!(planned.panics, pool.panic_threshold_percent != 0);
         }
-        prop_assert_eq!(plan.services.len(), configuration.services.len());
+        let mut keys = BTreeSet::new();
         for (name, service) in &configuration.services {
             let protocol = service.protocol.number();
-            let planned = &plan.services[&ServiceKey::new(service.address, service.port, protocol)];
-            prop_assert_eq!(Some(planned.index), ids.service(name));
-            prop_assert_eq!(Some(planned.pool), ids.pool(&service.pool));
-            prop_assert_eq!(planned.by_address, service.affinity == Affinity::Client);
-            prop_assert_eq!(planned.rejects, service.when_full == WhenFull::Reject);
-            prop_assert_eq!(planned.tracked, service.idle_timeout);
+            let all = (0..=u16::MAX).filter(|port| match &service.ports {
+                Ports::Any => *port == 0,
+                Ports::Listed(list) => list.each().any(|listed| listed == *port),
+            });
+            let mut own: BTreeSet<_> =
+                all.map(|port| ServiceKey::new(service.address, port, protocol)).collect();
+            if service.fragments == Fragments::Served {
+                own.insert(ServiceKey::new(service.address, 0, protocol + 128));
+            }
+            prop_assert_eq!(own.len(), service.keys());
+            for key in own {
+                prop_assert!(keys.insert(key), "one key of two services: {:?}", key);
+                let planned = &plan.services[&key];
+                prop_assert_eq!(Some(planned.index), ids.service(name));
+                prop_assert_eq!(Some(planned.pool), ids.pool(&service.pool));
+                prop_assert_eq!(planned.affinity, service.affinity);
+                prop_assert_eq!(planned.fragments, service.fragments == Fragments::Served);
+                prop_assert_eq!(planned.rejects, service.when_full == WhenFull::Reject);
+                prop_assert_eq!(planned.tracked, service.idle_timeout);
+            }
         }
+        prop_assert_eq!(plan.services.len(), keys.len());
         let named: BTreeSet<_> =
             plan.pools.values().flat_map(|pool| &pool.groups).map(|group| group.table).collect();
         prop_assert_eq!(named, plan.tables.keys().copied().collect::<BTreeSet<_>>());

@@ -10,7 +10,7 @@ use std::{
 
 use lb_common::abi::{
     backend::Backend,
-    limits::MAX_SERVICES,
+    limits::MAX_SERVICE_KEYS,
     member::{FULL_RAMP, MemberWord},
     pool::PoolWord,
     service::{IPV4, IPV6, address_words},
@@ -49,9 +49,9 @@ pub struct Applied {
     pub groups: usize,
     /// Tables built; the others were there already.
     pub tables: usize,
-    /// Services set.
+    /// Entries of services set: one for each port.
     pub services: usize,
-    /// Services that went.
+    /// Entries of services that went.
     pub services_removed: usize,
     /// Limits that were raised or lowered, with nothing else of their group.
     pub limits: usize,
@@ -220,10 +220,11 @@ impl Reconciler {
 
     /// New services count from zero.
     fn reset_services(&mut self, change: &Change) -> Result<(), MapsError> {
-        let there: HashSet<u32> =
+        let mut there: HashSet<u32> =
             self.published.services.values().map(|service| service.index).collect();
         for service in &change.services {
-            if !there.contains(&service.index) {
+            // Once, however many ports it has.
+            if there.insert(service.index) {
                 self.maps.reset_service_traffic(service.index)?;
             }
         }
@@ -260,7 +261,9 @@ impl Reconciler {
     /// a reader; only a full map makes it the other way round, with a grace period in between.
     fn publish_services(&mut self, change: &Change) -> Result<(), MapsError> {
         let most = self.published.services.len() + change.services.len();
-        let full = most > MAX_SERVICES as usize;
+        let full = most > MAX_SERVICE_KEYS as usize;
+        let (before, after) = (self.published.any_ports(), change.published.any_ports());
+        self.maps.set_any_ports(&std::array::from_fn(|word| before[word] | after[word]));
         if full {
             self.remove_services(change)?;
             self.maps.wait_for_readers()?;
@@ -271,6 +274,7 @@ impl Reconciler {
         if !full {
             self.remove_services(change)?;
         }
+        self.maps.set_any_ports(&after);
         // Those that go first, so that there is room.
         change.removed_vips.iter().try_for_each(|vip| self.maps.remove_vip(vip))?;
         change.vips.iter().try_for_each(|vip| self.maps.add_vip(vip))

@@ -15,7 +15,8 @@ use lb_common::abi::{
     meter::NO_METER,
     receiver::VipKey,
     service::{
-        SERVICE_BY_ADDRESS, SERVICE_REJECTS, SERVICE_TRACKED, Service, ServiceKey, address_words,
+        SERVICE_BY_ADDRESS, SERVICE_BY_PORT, SERVICE_FRAGMENTS, SERVICE_REJECTS, SERVICE_TRACKED,
+        Service, ServiceKey, address_words,
     },
     table_ref::TableRef,
 };
@@ -29,6 +30,7 @@ use crate::{
     dataplane::TableName,
     ids::BackendId,
     maglev::TableSpec,
+    model::Affinity,
     plan::{Plan, PlannedGroup, PlannedMember, PlannedPool, PlannedService},
 };
 
@@ -383,8 +385,14 @@ fn service(key: ServiceKey, planned: &PlannedService) -> Service {
         let seconds = idle.as_secs() + u64::from(idle.subsec_nanos() > 0);
         SERVICE_TRACKED | (Coarse::units(seconds) as u32) << 16
     });
+    let affinity = match planned.affinity {
+        Affinity::Connection => 0,
+        Affinity::Client => SERVICE_BY_ADDRESS,
+        Affinity::Port => SERVICE_BY_PORT,
+    };
     let flags = tracked.unwrap_or(0)
-        | if planned.by_address { SERVICE_BY_ADDRESS } else { 0 }
-        | if planned.rejects { SERVICE_REJECTS } else { 0 };
+        | affinity
+        | if planned.rejects { SERVICE_REJECTS } else { 0 }
+        | if planned.fragments { SERVICE_FRAGMENTS } else { 0 };
     Service { key, index: planned.index, pool: planned.pool, flags }
 }

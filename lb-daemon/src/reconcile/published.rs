@@ -12,13 +12,13 @@ use lb_common::abi::{
     meter::NO_METER,
     pool::PoolWord,
     receiver::VipKey,
-    service::{Service, ServiceKey},
+    service::{ANY_PORT_WORDS, Service, ServiceKey, any_port_bit},
     table_ref::TableRef,
 };
 
 use super::allocate::Extent;
 use crate::{
-    dataplane::TableName,
+    dataplane::{AnyPorts, TableName},
     ids::BackendId,
     model::{GroupSettings, Rate},
 };
@@ -109,6 +109,16 @@ impl Home {
 }
 
 impl Published {
+    /// Which addresses may have an any-port service.
+    pub(super) fn any_ports(&self) -> AnyPorts {
+        let mut words = [0; ANY_PORT_WORDS as usize];
+        for key in self.services.keys().filter(|key| key.is_any_port()) {
+            let (word, bit) = any_port_bit(&key.address);
+            words[word as usize] |= bit;
+        }
+        words
+    }
+
     /// The meters that groups and members name.
     pub(super) fn meters(&self) -> BTreeSet<u32> {
         self.groups.values().flat_map(PublishedGroup::meters).collect()

@@ -1,6 +1,6 @@
 //! What the state says of itself.
 
-use std::{collections::BTreeMap, net::SocketAddr};
+use std::collections::BTreeMap;
 
 use lb_common::abi::member::{FULL_RAMP, MemberState};
 use nix::net::if_::if_indextoname;
@@ -36,7 +36,7 @@ impl<P: PacketPath> State<P> {
             let pool = configuration.pools.get(&service.pool)?;
             Some(ServiceStatus {
                 name: name.clone(),
-                endpoint: SocketAddr::new(service.address, service.port),
+                endpoint: service.endpoint(),
                 protocol: service.protocol,
                 pool: service.pool.clone(),
                 backends_up: up.get(&service.pool).copied().unwrap_or_default(),

@@ -204,7 +204,8 @@ impl PacketPath for Twin {
         let mut hasher = DefaultHasher::new();
         for (key, service) in &content.plan.services {
             key.hash(&mut hasher);
-            (service.by_address, service.rejects, service.tracked).hash(&mut hasher);
+            (service.affinity.name(), service.fragments).hash(&mut hasher);
+            (service.rejects, service.tracked).hash(&mut hasher);
             let pool = &content.plan.pools[&service.pool];
             (pool.hash_key, &pool.idle, pool.isolated, pool.panics).hash(&mut hasher);
             for group in &pool.groups {

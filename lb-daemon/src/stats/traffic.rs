@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::{
     dataplane::{MapsError, PinnedMaps},
+    model::{Endpoint, PortList, Ports},
     names::{self, Names},
 };
 
@@ -16,7 +17,7 @@ use crate::{
 pub struct ServiceStats {
     /// Name.
     pub service: String,
-    /// Address and port.
+    /// Address and ports.
     pub endpoint: String,
     /// `tcp` or `udp`.
     pub protocol: String,
@@ -57,16 +58,44 @@ impl From<TrafficCounter> for Traffic {
 }
 
 pub(super) fn services(maps: &PinnedMaps, names: &Names) -> Result<Vec<ServiceStats>, MapsError> {
-    let row = |service: Service| {
+    let row = |(index, keys): (u32, Keys)| {
         Ok(ServiceStats {
-            service: names.service(service.index),
-            endpoint: names::endpoint(&service.key),
-            protocol: names::protocol(&service.key),
-            pool: names.pool(service.pool),
-            traffic: maps.service_traffic(service.index)?.into(),
+            service: names.service(index),
+            endpoint: keys.endpoint(),
+            protocol: names::protocol(&keys.first.key),
+            pool: names.pool(keys.first.pool),
+            traffic: maps.service_traffic(index)?.into(),
         })
     };
-    maps.services()?.into_iter().map(row).collect()
+    let mut services: Vec<_> = by_index(maps.services()?).into_iter().collect();
+    services.sort_by_key(|(_, keys)| keys.first.key);
+    services.into_iter().map(row).collect()
+}
+
+/// Entries of one service.
+struct Keys {
+    /// The lowest.
+    first: Service,
+    /// Its ports, in order; 0 is any.
+    ports: Vec<u16>,
+}
+
+/// Entries of services, in the order of their keys, by service.
+fn by_index(entries: Vec<Service>) -> BTreeMap<u32, Keys> {
+    let mut services = BTreeMap::new();
+    for entry in entries.into_iter().filter(|entry| !entry.key.is_of_fragments()) {
+        let keys = services.entry(entry.index).or_insert(Keys { first: entry, ports: Vec::new() });
+        keys.ports.push(u16::from_be(entry.key.port));
+    }
+    services
+}
+
+impl Keys {
+    fn endpoint(&self) -> String {
+        let listed = PortList::new(self.ports.iter().map(|port| (*port, *port)));
+        let ports = listed.map_or(Ports::Any, Ports::Listed);
+        Endpoint { address: self.first.key.ip(), ports }.to_string()
+    }
 }
 
 pub(super) fn backends(maps: &PinnedMaps, names: &Names) -> Result<Vec<BackendStats>, MapsError> {

@@ -21,8 +21,8 @@ use lb_common::{
         limits::{
             DEFAULT_EXCEPTIONS_V4, DEFAULT_EXCEPTIONS_V6, DEFAULT_FLOWS_V4, DEFAULT_FLOWS_V6,
             DEFAULT_SLOTS, MAX_BACKENDS, MAX_DESCRIPTORS, MAX_GROUPS, MAX_INTERFACES, MAX_MEMBERS,
-            MAX_METERS, MAX_NEXT_HOPS, MAX_POOLS, MAX_SERVICES, MAX_TABLES, RECORD_LINES,
-            STANDBYS_PER_GROUP,
+            MAX_METERS, MAX_NEXT_HOPS, MAX_POOLS, MAX_SERVICE_KEYS, MAX_SERVICES, MAX_TABLES,
+            RECORD_LINES, STANDBYS_PER_GROUP,
         },
         member::MemberWord,
         meter::{LimitWord, Meter},
@@ -30,7 +30,7 @@ use lb_common::{
         pool::PoolLine,
         receiver::VipKey,
         record::{CELLS_PER_LINE, Record, RecordLine},
-        service::{AddressWords, IPV4, Service, ServiceKey},
+        service::{ANY_PORT_WORDS, AddressWords, IPV4, Service, ServiceKey, any_port_bit},
         slot::{OwnersWord, SlotWord, StandbyWord, table_words},
         table_ref::TableRef,
     },
@@ -58,9 +58,11 @@ const WORD_OF_LIMIT: usize = offset_of!(Meter, limit) / 8;
 const WORD_OF_ARRIVAL: usize = offset_of!(Meter, arrival) / 8;
 
 #[btf_map]
-static SERVICES_V4: HashMap<u64, Service, { MAX_SERVICES as usize }> = HashMap::new();
+static SERVICES_V4: HashMap<u64, Service, { MAX_SERVICE_KEYS as usize }> = HashMap::new();
 #[btf_map]
-static SERVICES_V6: HashMap<ServiceKey, Service, { MAX_SERVICES as usize }> = HashMap::new();
+static SERVICES_V6: HashMap<ServiceKey, Service, { MAX_SERVICE_KEYS as usize }> = HashMap::new();
+#[btf_map]
+static ANY_PORTS: Array<u64, { ANY_PORT_WORDS as usize }, MMAP> = Array::new();
 /// Addresses of services: who may be pinged.
 #[btf_map]
 static ADDRESSES: HashMap<VipKey, u32, { MAX_SERVICES as usize }> = HashMap::new();
@@ -129,12 +131,16 @@ impl Tables for Maps {
 
     #[inline(always)]
     fn service(&self, key: &ServiceKey) -> Option<Service> {
-        let service = if key.version == IPV4 {
-            kernel::lookup_word(&SERVICES_V4, key.short())?
-        } else {
-            kernel::lookup_copy(&SERVICES_V6, key)?
+        service(key).map(kernel::copy_backwards)
+    }
+
+    #[inline(always)]
+    fn service_of_port(&self, key: &ServiceKey) -> Option<Service> {
+        let found = match service(key) {
+            None if may_have_any_port(&key.address) => service(&key.any_port()),
+            found => found,
         };
-        Some(kernel::copy_backwards(service))
+        found.map(kernel::copy_backwards)
     }
 
     #[inline(always)]
@@ -326,6 +332,23 @@ impl Tables for Maps {
     fn search<O: Observe>(&self, wanted: Wanted, choice: &mut Choice, _: &mut O) -> Ended {
         Ended(apart::run_search(wanted.hash.0, wanted.how, wanted.now, choice))
     }
+}
+
+#[inline(always)]
+fn service(key: &ServiceKey) -> Option<&'static Service> {
+    if key.version == IPV4 {
+        kernel::lookup_word(&SERVICES_V4, key.short())
+    } else {
+        kernel::lookup_copy(&SERVICES_V6, key)
+    }
+}
+
+/// No where an address has no any-port service, with few exceptions: so most packets of no service cost
+/// one look-up in a hash map, not two.
+#[inline(always)]
+fn may_have_any_port(address: &AddressWords) -> bool {
+    let (word, bit) = any_port_bit(address);
+    kernel::word(&ANY_PORTS, word).is_some_and(|word| word & bit != 0)
 }
 
 #[inline(always)]

@@ -279,7 +279,7 @@ pub struct Backend {
     pub max_connection_rate_per_second: ::core::option::Option<f64>,
 }
 /// A virtual address that clients connect to.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Service {
     /// Name. Must be set.
     #[prost(string, tag = "1")]
@@ -287,7 +287,8 @@ pub struct Service {
     /// The VIP: an IPv4 or IPv6 address, unicast. Must be set.
     #[prost(string, tag = "2")]
     pub address: ::prost::alloc::string::String,
-    /// Port, 1 to 65535. Must be set; (address, port, protocol) is unique.
+    /// Port, 1 to 65535. Unset: `ports` or `any_port` say which; exactly one of the three must be set. A
+    /// port of an address and protocol is of one service only.
     #[prost(uint32, tag = "3")]
     pub port: u32,
     /// Protocol. Must be set.
@@ -296,7 +297,7 @@ pub struct Service {
     /// Name of the pool that serves it. Must be set.
     #[prost(string, tag = "5")]
     pub pool: ::prost::alloc::string::String,
-    /// What a connection is hashed by. Unset: the client's address and port.
+    /// What a connection is hashed by. Unset: address and port of the client and of the service.
     #[prost(enumeration = "Affinity", tag = "6")]
     pub affinity: i32,
     /// What becomes of a new connection when every region is full. Unset: the nearest serves it.
@@ -308,6 +309,27 @@ pub struct Service {
     /// How long a flow without packets is remembered, 1 s to 18 h. Only for tracked UDP. Unset: 60 s.
     #[prost(message, optional, tag = "9")]
     pub idle_timeout: ::core::option::Option<::prost_types::Duration>,
+    /// Ports, single ones and ranges in any order. Each takes a place in the packet path's map, where there
+    /// are 65536 for all services. Unset: `port` or `any_port` say which.
+    #[prost(message, repeated, tag = "10")]
+    pub ports: ::prost::alloc::vec::Vec<PortRange>,
+    /// All ports that no other service of the address and protocol has; one service of them may have it.
+    /// Unset: false.
+    #[prost(bool, tag = "11")]
+    pub any_port: bool,
+    /// What becomes of packets in fragments. Unset: they are dropped.
+    #[prost(enumeration = "Fragments", tag = "12")]
+    pub fragments: i32,
+}
+/// Ports from one to another.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PortRange {
+    /// The first, 1 to 65535. Must be set.
+    #[prost(uint32, tag = "1")]
+    pub first: u32,
+    /// The last, not below the first. Unset: the first alone.
+    #[prost(uint32, tag = "2")]
+    pub last: u32,
 }
 /// When new connections may leave the first region of a pool's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -379,6 +401,41 @@ impl WantedState {
             "WANTED_STATE_ACTIVE" => Some(Self::Active),
             "WANTED_STATE_DISABLED" => Some(Self::Disabled),
             "WANTED_STATE_DRAIN" => Some(Self::Drain),
+            _ => None,
+        }
+    }
+}
+/// What becomes of packets in fragments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Fragments {
+    /// Dropped.
+    Unspecified = 0,
+    /// The first fragment is dropped and counted. Later ones bear no ports: no service is found for them, and
+    /// the host gets them.
+    Dropped = 1,
+    /// They go to the backend of their client, those without ports too. Only with affinity by client; one
+    /// service of an address and protocol may have it, and it gets all that bear no ports.
+    Served = 2,
+}
+impl Fragments {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "FRAGMENTS_UNSPECIFIED",
+            Self::Dropped => "FRAGMENTS_DROPPED",
+            Self::Served => "FRAGMENTS_SERVED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "FRAGMENTS_UNSPECIFIED" => Some(Self::Unspecified),
+            "FRAGMENTS_DROPPED" => Some(Self::Dropped),
+            "FRAGMENTS_SERVED" => Some(Self::Served),
             _ => None,
         }
     }
@@ -492,8 +549,11 @@ pub enum Affinity {
     Unspecified = 0,
     /// Address and port of the client: each connection on its own.
     Connection = 1,
-    /// Address of the client: all its connections to a service at one backend.
+    /// Address of the client: all its connections to an address at one backend of a pool, whatever the port.
     Client = 2,
+    /// Port of the service, whoever asks, and whatever the address and the protocol: each port has one
+    /// backend of a pool. Not for services of one port.
+    Port = 3,
 }
 impl Affinity {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -505,6 +565,7 @@ impl Affinity {
             Self::Unspecified => "AFFINITY_UNSPECIFIED",
             Self::Connection => "AFFINITY_CONNECTION",
             Self::Client => "AFFINITY_CLIENT",
+            Self::Port => "AFFINITY_PORT",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -513,6 +574,7 @@ impl Affinity {
             "AFFINITY_UNSPECIFIED" => Some(Self::Unspecified),
             "AFFINITY_CONNECTION" => Some(Self::Connection),
             "AFFINITY_CLIENT" => Some(Self::Client),
+            "AFFINITY_PORT" => Some(Self::Port),
             _ => None,
         }
     }
@@ -543,7 +605,7 @@ pub struct ExplainResponse {
     /// What the packet is.
     #[prost(enumeration = "ExplainedPacket", tag = "2")]
     pub packet: i32,
-    /// The service that it is of. Unset: none has this address, port and protocol.
+    /// The service that it is of. Unset: no service has it.
     #[prost(message, optional, tag = "3")]
     pub service: ::core::option::Option<ExplainedService>,
     /// Hash of the flow, 16 hexadecimal digits. Empty: the pool has nobody.
@@ -1178,7 +1240,8 @@ pub struct ServiceStatus {
     /// Name.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// Address and port, "192.0.2.1:80" or "\[2001:db8::1\]:80".
+    /// Address and ports, "192.0.2.1:80", "\[2001:db8::1\]:80,8000-8099" or "192.0.2.1:any"; of more
+    /// than eight ranges the first eight and ",...".
     #[prost(string, tag = "2")]
     pub endpoint: ::prost::alloc::string::String,
     /// "tcp" or "udp".
@@ -1475,7 +1538,8 @@ pub struct ServiceStats {
     /// Name.
     #[prost(string, tag = "1")]
     pub service: ::prost::alloc::string::String,
-    /// Address and port, "192.0.2.1:80" or "\[2001:db8::1\]:80".
+    /// Address and ports, "192.0.2.1:80", "\[2001:db8::1\]:80,8000-8099" or "192.0.2.1:any"; of more
+    /// than eight ranges the first eight and ",...".
     #[prost(string, tag = "2")]
     pub endpoint: ::prost::alloc::string::String,
     /// "tcp" or "udp".
@@ -2847,7 +2911,7 @@ pub struct ServiceObject {
     pub memory: ::core::option::Option<MapMemory>,
 }
 /// What is added.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CreateServiceRequest {
     /// The service. Must be set.
     #[prost(message, optional, tag = "1")]
@@ -2877,7 +2941,7 @@ pub struct ListServicesResponse {
     pub generation: u64,
 }
 /// What is changed.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct UpdateServiceRequest {
     /// The service; its name says which one. Must be set.
     #[prost(message, optional, tag = "1")]

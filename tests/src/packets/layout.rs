@@ -27,6 +27,22 @@ pub fn service(key: &[u8; 20], index: u32, pool: u32, flags: u32) -> [u8; 32] {
     concat(&[key, &index.to_le_bytes(), &pool.to_le_bytes(), &flags.to_le_bytes()])
 }
 
+/// Key of the fragments of an address and protocol: that of port 0, 128 added to the protocol.
+pub fn fragments_key(vip: IpAddr, protocol: u8) -> [u8; 20] {
+    service_key(vip, 0, protocol + 128)
+}
+
+/// Where `ANY_PORTS` has a bit for an address: index and place. The words of the address, little-endian,
+/// by exclusive or, times 2^32 over the golden ratio; the first six bits of that, and the next six.
+pub fn any_port(vip: IpAddr) -> (u32, u32) {
+    let address = address(vip);
+    let words = address.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap()));
+    let product = u64::from(words.fold(0, |all, word| all ^ word)) * 0x9e37_79b9;
+    let bits = format!("{:032b}", product & 0xffff_ffff);
+    let number = |bits: &str| u32::from_str_radix(bits, 2).expect("bits");
+    (number(&bits[..6]), number(&bits[6..12]))
+}
+
 /// Value of `POOLS`: `{current 4, former 4, cleared 8, last away 8, zero 8}`.
 pub fn pool(current: u32, former: u32) -> [u8; 32] {
     concat(&[&current.to_le_bytes(), &former.to_le_bytes(), &[0; 24]])

@@ -11,10 +11,24 @@ const MASK: u128 = u64::MAX as u128;
 #[derive(Clone, Copy, Debug)]
 pub struct Hash(u64);
 
-/// The hash of a flow; without the client's port for a service by address.
+/// The hash of a flow as a service with some flags has it: 1 by addresses, 8 by the service's port.
+pub fn of_service(flow: &Flow, protocol: u8, flags: u32, key: [u64; 2]) -> Hash {
+    match flags & 9 {
+        8 => of_port(flow.vip.port(), key),
+        by_address => hash(flow, protocol, by_address == 1, key),
+    }
+}
+
+/// The hash of a service's port alone.
+pub fn of_port(port: u16, key: [u64; 2]) -> Hash {
+    let first = u128::from(u64::from(port.swap_bytes()) ^ key[0]);
+    Hash(finish(fold(first, key[1])))
+}
+
+/// The hash of a flow; without any port for a service by address.
 pub fn hash(flow: &Flow, protocol: u8, by_address: bool, key: [u64; 2]) -> Hash {
-    let client_port = if by_address { 0 } else { flow.client.port() };
-    let ports = u64::from(client_port.swap_bytes()) << 16 | u64::from(flow.vip.port().swap_bytes());
+    let port = |port: u16| if by_address { 0 } else { u64::from(port.swap_bytes()) };
+    let ports = port(flow.client.port()) << 16 | port(flow.vip.port());
     let (client, vip) = (words(flow.client.ip()), words(flow.vip.ip()));
     let protocol = u64::from(protocol);
     let mut folded = if flow.client.is_ipv4() {

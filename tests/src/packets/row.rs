@@ -114,7 +114,7 @@ impl Row<Scene> {
                 false => scene.sources.1.into(),
             },
             destination: member.address,
-            flow_label: mx2::hash(flow, protocol, service.flags == 1, HASH_KEY).flow_label(),
+            flow_label: mx2::of_service(flow, protocol, service.flags, HASH_KEY).flow_label(),
         };
         let verdict = if interface == super::scene::INGRESS { "transmitted" } else { "redirected" };
         let expected = Expected {

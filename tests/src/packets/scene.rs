@@ -77,13 +77,13 @@ const METER: u32 = 20;
 pub struct Service {
     /// Its VIP.
     pub vip: IpAddr,
-    /// Its port.
+    /// Its port; 0: any.
     pub port: u16,
     /// Its protocol number.
     pub protocol: u8,
     /// Index of its counters.
     pub index: u32,
-    /// 1: by address.
+    /// 1: by address; 4: rejects; 8: by port; 16: fragments.
     pub flags: u32,
 }
 
@@ -159,10 +159,16 @@ pub struct Scene {
 
 impl Scene {
     /// One region of nine members that are up, tunnels of the given IP version, and the usual
-    /// services: TCP 80 and UDP 53 on both VIPs, TCP 81 and UDP 54 by address.
+    /// services: TCP 80 and UDP 53 on both VIPs, TCP 81 and UDP 54 by address. Other VIPs: .3 has any port
+    /// of TCP, by port, but 443 of IPv4; and any of UDP over IPv6. .4 takes fragments, on TCP 81 and UDP 53
+    /// of IPv4 and on any port of UDP over IPv6.
     pub fn new(version: u8) -> Self {
         let v4 = IpAddr::from([198, 51, 100, 1]);
         let v6 = IpAddr::from(Ipv6Addr::new(0x2001, 0xdb8, 0x80, 0, 0, 0, 0, 1));
+        let any_v4 = IpAddr::from([198, 51, 100, 3]);
+        let any_v6 = IpAddr::from(Ipv6Addr::new(0x2001, 0xdb8, 0x80, 0, 0, 0, 0, 3));
+        let fragments_v4 = IpAddr::from([198, 51, 100, 4]);
+        let fragments_v6 = IpAddr::from(Ipv6Addr::new(0x2001, 0xdb8, 0x80, 0, 0, 0, 0, 4));
         let service =
             |vip, port, protocol, index, flags| Service { vip, port, protocol, index, flags };
         Self {
@@ -174,6 +180,13 @@ impl Scene {
                 service(v4, 81, 6, 15, 1),
                 service(v4, 54, 17, 16, 1),
                 service(v6, 81, 6, 17, 1),
+                service(any_v4, 0, 6, 18, 8),
+                service(any_v4, 443, 6, 19, 0),
+                service(any_v6, 0, 6, 21, 8),
+                service(any_v6, 0, 17, 22, 0),
+                service(fragments_v4, 53, 17, 23, 17),
+                service(fragments_v4, 81, 6, 24, 17),
+                service(fragments_v6, 0, 17, 25, 17),
             ],
             regions: vec![Region::new(0, version)],
             sources: (SOURCE_V4, SOURCE_V6),
@@ -241,22 +254,38 @@ impl Scene {
         self
     }
 
-    /// The service of a flow.
+    /// The service of a flow: that of its port, else that of any.
     pub fn service(&self, flow: &Flow, protocol: u8) -> Option<Service> {
-        let is_it = |service: &&Service| {
-            (service.vip, service.port) == (flow.vip.ip(), flow.vip.port())
-                && service.protocol == protocol
+        let of_port = |port| {
+            let is_it = |service: &&Service| {
+                (service.vip, service.port, service.protocol) == (flow.vip.ip(), port, protocol)
+            };
+            self.services.iter().find(is_it).copied()
         };
-        self.services.iter().find(is_it).copied()
+        of_port(flow.vip.port()).or_else(|| of_port(0))
     }
 
     /// Keys and values of the service map.
     pub fn service_entries(&self) -> Vec<([u8; 20], [u8; 32])> {
-        let entry = |service: &Service| {
-            let key = layout::service_key(service.vip, service.port, service.protocol);
-            (key, layout::service(&key, service.index, POOL, service.flags))
+        let entries = |service: &Service| {
+            let &Service { vip, port, protocol, index, flags } = service;
+            let fragments = (flags & 16 != 0).then(|| layout::fragments_key(vip, protocol));
+            let keys = [Some(layout::service_key(vip, port, protocol)), fragments];
+            keys.into_iter()
+                .flatten()
+                .map(move |key| (key, layout::service(&key, index, POOL, flags)))
         };
-        self.services.iter().map(entry).collect()
+        self.services.iter().flat_map(entries).collect()
+    }
+
+    /// Words of the addresses that have a service of any port.
+    fn any_ports(&self) -> BTreeMap<u32, u64> {
+        let mut words = BTreeMap::new();
+        for service in self.services.iter().filter(|service| service.port == 0) {
+            let (word, bit) = layout::any_port(service.vip);
+            *words.entry(word).or_default() |= 1_u64 << bit;
+        }
+        words
     }
 
     /// Keys of the set of addresses.
@@ -269,6 +298,9 @@ impl Scene {
         let mut elements: Vec<(&'static str, u32, Vec<u8>)> = Vec::new();
         let mut add = |map, index, value: &[u8]| elements.push((map, index, value.to_vec()));
         add("POOLS", POOL, &layout::pool(self.pool_word.0, self.pool_word.1));
+        for (index, word) in self.any_ports() {
+            add("ANY_PORTS", index, &word.to_le_bytes());
+        }
         add("METERS", ERRORS, &self.errors.meter());
         add("METERS", ECHOES, &self.echoes.meter());
         let mut heads = Vec::new();

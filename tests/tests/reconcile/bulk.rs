@@ -8,7 +8,8 @@ use lb_common::abi::{limits, member::MemberState};
 use lb_daemon::{
     ids::{Ids, Named},
     model::{
-        Affinity, Backend, Configuration, Pool, Protocol, Region, Service, WantedState, WhenFull,
+        Affinity, Backend, Configuration, Fragments, Pool, Ports, Protocol, Region, Service,
+        WantedState, WhenFull,
     },
     plan::{self, Sources},
     reconcile::{Applied, ReconcileError},
@@ -41,12 +42,13 @@ pub(crate) fn many(pools: u16, members: u16, slots: u32, first: u16) -> Configur
         configuration.pools.insert(name(&format!("pool{n}")), pool);
         let service = Service {
             address: [192, 0, 2, 1].into(),
-            port: 1000 + n,
+            ports: Ports::one(1000 + n),
             protocol: Protocol::Tcp,
             pool: name(&format!("pool{n}")),
             affinity: Affinity::Connection,
             when_full: WhenFull::Nearest,
             idle_timeout: None,
+            fragments: Fragments::Dropped,
         };
         configuration.services.insert(name(&format!("service{n}")), service);
     }

@@ -60,7 +60,8 @@ fn rise(world: &mut World, interface: u32) -> Result<()> {
 fn places(world: &World, flags: &str) -> Result<BTreeMap<u16, (IpAddr, [u8; 6])>> {
     let maps = world.read()?;
     let key = ServiceKey::new("192.0.2.1".parse()?, 1000, 6);
-    let view = maps.service_view(&key)?.context("no service")?;
+    let service = maps.service(&key)?.context("no service")?;
+    let view = maps.service_view(service)?.context("no pool")?;
     let place = |port: u16| {
         let frame = Packet::new(Flow::new(&format!("198.51.100.7:{port}"), VIP)).tcp(flags);
         let forward = path::decide(frame.as_slice(), &view);

@@ -2,11 +2,12 @@
 
 use std::{net::IpAddr, num::NonZeroU32, time::Duration};
 
+use crate::model;
 use fastrand::Rng;
 use lb_common::abi::member::MemberState;
 use lb_daemon::model::{
-    Affinity, Backend, Configuration, GroupSettings, Isolation, Name, Pool, Protocol, Rate, Region,
-    Scaler, Service, WantedState, WhenFull,
+    Affinity, Backend, Configuration, Fragments, GroupSettings, Isolation, Name, Pool, PortList,
+    Ports, Protocol, Rate, Region, Scaler, Service, WantedState, WhenFull,
 };
 
 /// States to choose from, up more often.
@@ -147,6 +148,16 @@ pub(crate) fn mutate(rng: &mut Rng, configuration: &mut Configuration) {
     }
 }
 
+/// One port, a range, or any.
+fn ports(rng: &mut Rng) -> Ports {
+    let first = rng.u16(80..90);
+    match rng.u8(..4) {
+        0 => Ports::Any,
+        1 => Ports::Listed(PortList::new([(first, first + rng.u16(..300))]).unwrap()),
+        _ => Ports::one(first),
+    }
+}
+
 fn service(rng: &mut Rng, configuration: &mut Configuration) {
     let pools: Vec<_> = configuration.pools.keys().cloned().collect();
     let Some(pool) = rng.choice(pools) else { return };
@@ -157,16 +168,20 @@ fn service(rng: &mut Rng, configuration: &mut Configuration) {
     let protocol = if rng.bool() { Protocol::Tcp } else { Protocol::Udp };
     let tracked = protocol == Protocol::Udp && rng.bool();
     let rejects = (protocol == Protocol::Tcp || tracked) && rng.bool();
+    let affinity = *rng.choice(&[Affinity::Connection, Affinity::Client, Affinity::Port]).unwrap();
+    let served = affinity == Affinity::Client && rng.bool();
     let service = Service {
         address,
-        port: rng.u16(80..83),
+        ports: ports(rng),
         protocol,
         pool,
-        affinity: if rng.bool() { Affinity::Connection } else { Affinity::Client },
+        affinity,
         when_full: if rejects { WhenFull::Reject } else { WhenFull::Nearest },
         idle_timeout: tracked.then(|| Duration::from_secs(rng.u64(1..=64_800))),
+        fragments: if served { Fragments::Served } else { Fragments::Dropped },
     };
-    let key = |service: &Service| (service.address, service.port, service.protocol);
-    configuration.services.retain(|_, other| key(other) != key(&service));
+    configuration
+        .services
+        .retain(|_, other| model::keys(other).is_disjoint(&model::keys(&service)));
     configuration.services.insert(name(&format!("service{}", rng.u8(..8))), service);
 }

@@ -1,10 +1,11 @@
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::IpAddr};
 
 use anyhow::{Context as _, Result, ensure};
 use fastrand::Rng;
-use lb_common::abi::member::MemberState;
+use lb_common::abi::{member::MemberState, service::address_of};
 use lb_daemon::{
     dataplane::PinnedMaps,
+    model::Name,
     reconcile::{Applied, TableChecksums, checksum},
 };
 use lb_tests::sandbox::Sandbox;
@@ -193,7 +194,14 @@ pub(crate) fn health_is_one_word(sandbox: &Sandbox) -> Result<()> {
         Ok((0..4096).map_while(|at| maps.member(at)).map(|word| word.0).collect())
     };
     let before = (published(&world)?, members(&world)?);
-    let (pool, address) = world.states.keys().next().unwrap().clone();
+    // One that some region's group has.
+    let maps = world.read()?;
+    let is_grouped = |(pool, address): &&(Name, IpAddr)| {
+        let view = world.ids.pool(pool).and_then(|index| maps.pool_view(index).ok().flatten());
+        let backends = view.map(|view| view.backends).unwrap_or_default();
+        backends.values().any(|there| address_of(&there.address, there.version) == *address)
+    };
+    let (pool, address) = world.states.keys().find(is_grouped).unwrap().clone();
     world.set_state(&pool, address, MemberState::Dead);
     let after = (published(&world)?, members(&world)?);
     ensure!(before.0 == after.0);

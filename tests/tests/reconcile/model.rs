@@ -10,15 +10,19 @@ use lb_common::abi::{
     limits::STANDBYS_PER_GROUP,
     member::{FULL_RAMP, MemberState},
     next_hop::NextHopWord,
-    service::{SERVICE_BY_ADDRESS, SERVICE_REJECTS, SERVICE_TRACKED, ServiceKey, address_of},
+    service::{
+        SERVICE_BY_ADDRESS, SERVICE_BY_PORT, SERVICE_FRAGMENTS, SERVICE_REJECTS, SERVICE_TRACKED,
+        ServiceKey, address_of,
+    },
     slot::SlotWord,
     table_ref::TableRef,
 };
 use lb_daemon::{
     dataplane::{PinnedMaps, PoolView},
     maglev,
-    model::{Affinity, Backend, Isolation, Name, Pool, Service, WhenFull},
+    model::{Affinity, Backend, Fragments, Isolation, Name, Pool, Ports, Service, WhenFull},
 };
+use lb_tests::packets::layout;
 
 use crate::{
     limits,
@@ -49,15 +53,25 @@ pub(crate) fn check(world: &World) -> Result<()> {
 
 fn services(world: &World, maps: &PinnedMaps) -> Result<()> {
     let found = maps.services()?;
-    ensure!(found.len() == world.configuration.services.len(), "{} services", found.len());
+    let mut entries = 0;
     for (name, service) in &world.configuration.services {
-        let key = ServiceKey::new(service.address, service.port, service.protocol.number());
-        let found = maps.service(&key)?.with_context(|| format!("service {name}: missing"))?;
-        ensure!(found.key == key);
-        ensure!(Some(found.index) == world.ids.service(name));
-        ensure!(Some(found.pool) == world.ids.pool(&service.pool), "service {name}");
-        ensure!(found.flags == flags(service), "service {name}: {:x}", found.flags);
+        for key in keys(service) {
+            let found = maps.service(&key)?;
+            let found = found.with_context(|| format!("service {name}, {key:?}: missing"))?;
+            ensure!(found.key == key);
+            ensure!(Some(found.index) == world.ids.service(name));
+            ensure!(Some(found.pool) == world.ids.pool(&service.pool), "service {name}");
+            ensure!(found.flags == flags(service), "service {name}: {:x}", found.flags);
+            entries += 1;
+        }
     }
+    ensure!(found.len() == entries, "{} entries, expected {entries}", found.len());
+    let mut bits = vec![0_u64; 64];
+    let any = world.configuration.services.values().filter(|service| service.ports == Ports::Any);
+    for (word, bit) in any.map(|service| layout::any_port(service.address)) {
+        bits[word as usize] |= 1 << bit;
+    }
+    ensure!(maps.any_ports() == bits, "addresses with any port: {:x?}", maps.any_ports());
     let addresses: BTreeSet<IpAddr> =
         world.configuration.services.values().map(|service| service.address).collect();
     let vips = maps.vips()?;
@@ -67,8 +81,29 @@ fn services(world: &World, maps: &PinnedMaps) -> Result<()> {
     Ok(())
 }
 
+/// What packets of a service are looked up as.
+pub(crate) fn keys(service: &Service) -> BTreeSet<ServiceKey> {
+    let key = |port, protocol| ServiceKey::new(service.address, port, protocol);
+    let protocol = service.protocol.number();
+    let mut keys = BTreeSet::new();
+    match &service.ports {
+        Ports::Any => drop(keys.insert(key(0, protocol))),
+        Ports::Listed(list) => keys.extend(list.each().map(|port| key(port, protocol))),
+    }
+    if service.fragments == Fragments::Served {
+        keys.insert(key(0, protocol + 128));
+    }
+    keys
+}
+
 fn flags(service: &Service) -> u32 {
     let mut flags = 0;
+    if service.affinity == Affinity::Port {
+        flags |= SERVICE_BY_PORT;
+    }
+    if service.fragments == Fragments::Served {
+        flags |= SERVICE_FRAGMENTS;
+    }
     if service.affinity == Affinity::Client {
         flags |= SERVICE_BY_ADDRESS;
     }

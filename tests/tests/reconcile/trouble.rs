@@ -58,7 +58,7 @@ impl Crowd {
         let pin = Pins::new(bpffs, Role::Balancer).map(names::SERVICES_V4);
         let mut services = HashMap::try_from(Map::from_map_data(MapData::from_pin(pin)?)?)?;
         let mut refused = false;
-        for key in 0..u64::from(limits::MAX_SERVICES) {
+        for key in 0..u64::from(limits::MAX_SERVICE_KEYS) {
             refused = services.insert(key, [0; size_of::<Service>()], 0).is_err();
         }
         ensure!(refused, "there is room left");
@@ -66,7 +66,7 @@ impl Crowd {
     }
 
     fn leave(mut self) {
-        for key in 0..u64::from(limits::MAX_SERVICES) {
+        for key in 0..u64::from(limits::MAX_SERVICE_KEYS) {
             let _never_came_in = self.0.remove(&key);
         }
     }

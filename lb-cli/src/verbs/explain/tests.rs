@@ -1,4 +1,6 @@
-use lb_common::abi::{descriptor::LIMITED, member::MemberState, meter::LimitWord};
+use lb_common::abi::{
+    descriptor::LIMITED, member::MemberState, meter::LimitWord, service::ServiceKey,
+};
 use lb_daemon::{
     directory::Directory,
     explain::{Explanation, Flow, explain as explained, kind_name, no_service},
@@ -24,7 +26,7 @@ fn names() -> Names {
 fn explain(twin: &Twin, open: bool) -> Explanation {
     let flow: Flow =
         flow::parse("198.51.100.7:40000", "192.0.2.1:80", Protocol::Tcp, open).unwrap();
-    explained(twin, &names(), &twin.services[&flow.service()], &flow)
+    explained(twin, &names(), &twin.services[&ServiceKey::of(&flow.tuple())], &flow)
 }
 
 /// Explaining changes nothing in pinned maps; in the twin it leaves the record of its SYN.

@@ -70,6 +70,8 @@ fn wrong<K: Kind>(field: Option<&str>) -> String {
     let flags = K::Fields::augment_args(Command::new("fields"));
     let flag = field
         .and_then(|field| field.strip_prefix(K::KEYS.0)?.strip_prefix('.'))
+        // An entry of a list is said by the list's flag.
+        .map(|path| path.split_once('[').map_or(path, |(list, _)| list))
         .map(|path| path.trim_end_matches("_per_second").replace(['_', '.'], "-"))
         .filter(|flag| flags.get_arguments().any(|known| known.get_long() == Some(flag)));
     match (flag, field) {

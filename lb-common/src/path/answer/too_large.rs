@@ -51,7 +51,9 @@ fn answer<P: Packet + ?Sized>(packet: &P, room: u16) -> Option<Head> {
         Version::V4 => {
             let (parsed, _) = parse::ipv4_header(packet).ok()?;
             let header = packet.bytes(ethernet::LENGTH)?;
-            if !may_be_told(&parsed) || !Ipv4(header).may_not_be_fragmented() {
+            // Of a fragment only the first is answered (RFC 1122, 3.2.2).
+            let is_later = parsed.is_without_ports;
+            if is_later || !may_be_told(&parsed) || !Ipv4(header).may_not_be_fragmented() {
                 return None;
             }
             // At most 512 bytes are summed up at once.

@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 use spillway_proto::v1;
 
 use crate::document::{
-    Affinity, Backend, Document, Isolation, Pool, PoolRegion, Protocol, Region, Service, UdpMode,
-    WantedState, WhenFull,
+    Affinity, Backend, Document, Fragments, Isolation, Pool, PoolRegion, PortRange, Protocol,
+    Region, Service, UdpMode, WantedState, WhenFull,
 };
 
 mod health_check;
@@ -185,7 +185,14 @@ impl From<Service> for v1::Service {
             None => v1::Affinity::Unspecified,
             Some(Affinity::Connection) => v1::Affinity::Connection,
             Some(Affinity::Client) => v1::Affinity::Client,
+            Some(Affinity::Port) => v1::Affinity::Port,
         };
+        let fragments = match service.fragments {
+            None => v1::Fragments::Unspecified,
+            Some(Fragments::Dropped) => v1::Fragments::Dropped,
+            Some(Fragments::Served) => v1::Fragments::Served,
+        };
+        let range = |range: PortRange| v1::PortRange { first: range.first, last: range.last };
         let when_full = match service.when_full {
             None => v1::WhenFull::Unspecified,
             Some(WhenFull::Nearest) => v1::WhenFull::Nearest,
@@ -199,13 +206,16 @@ impl From<Service> for v1::Service {
         Self {
             name: service.name,
             address: service.address,
-            port: service.port,
+            port: number(service.port),
             protocol: protocol.into(),
             pool: service.pool,
             affinity: affinity.into(),
             when_full: when_full.into(),
             udp: udp.into(),
             idle_timeout: service.idle_timeout.map(saturating_duration),
+            ports: service.ports.into_iter().map(range).collect(),
+            any_port: service.any_port,
+            fragments: fragments.into(),
         }
     }
 }
@@ -224,6 +234,7 @@ impl TryFrom<v1::Service> for Service {
             Ok(v1::Affinity::Unspecified) => None,
             Ok(v1::Affinity::Connection) => Some(Affinity::Connection),
             Ok(v1::Affinity::Client) => Some(Affinity::Client),
+            Ok(v1::Affinity::Port) => Some(Affinity::Port),
             Err(_) => return Err(unknown("affinity")),
         };
         let when_full = match v1::WhenFull::try_from(message.when_full) {
@@ -239,16 +250,29 @@ impl TryFrom<v1::Service> for Service {
             Err(_) => return Err(unknown("udp")),
         };
         let idle_timeout = duration(message.idle_timeout).ok_or_else(|| unknown("idle_timeout"))?;
+        let fragments = match v1::Fragments::try_from(message.fragments) {
+            Ok(v1::Fragments::Unspecified) => None,
+            Ok(v1::Fragments::Dropped) => Some(Fragments::Dropped),
+            Ok(v1::Fragments::Served) => Some(Fragments::Served),
+            Err(_) => return Err(unknown("fragments")),
+        };
+        let range = |range: v1::PortRange| PortRange {
+            first: range.first,
+            last: if range.last == 0 { range.first } else { range.last },
+        };
         Ok(Self {
             name: message.name,
             address: message.address,
-            port: message.port,
+            port: NonZeroU32::new(message.port),
+            ports: message.ports.into_iter().map(range).collect(),
+            any_port: message.any_port,
             protocol,
             pool: message.pool,
             affinity,
             when_full,
             udp,
             idle_timeout,
+            fragments,
         })
     }
 }

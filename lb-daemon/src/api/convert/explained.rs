@@ -69,6 +69,7 @@ pub(in crate::api) fn explained(explanation: &Explanation, generation: u64) -> v
             pool: service.pool.clone(),
             affinity: match service.affinity {
                 "client" => v1::Affinity::Client,
+                "port" => v1::Affinity::Port,
                 _ => v1::Affinity::Connection,
             }
             .into(),

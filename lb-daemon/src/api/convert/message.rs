@@ -5,8 +5,8 @@ use std::{net::IpAddr, time::Duration};
 use spillway_proto::v1;
 
 use crate::model::{
-    Affinity, Backend, Configuration, GroupSettings, Isolation, Name, Pool, Protocol, Rate, Region,
-    Service, WantedState, WhenFull,
+    Affinity, Backend, Configuration, Fragments, GroupSettings, Isolation, Name, Pool, Ports,
+    Protocol, Rate, Region, Service, WantedState, WhenFull,
 };
 
 mod health_check;
@@ -82,7 +82,7 @@ fn service((name, service): (&Name, &Service)) -> v1::Service {
     v1::Service {
         name: name.to_string(),
         address: service.address.to_string(),
-        port: service.port.into(),
+        port: service.ports.single().map_or(0, u32::from),
         protocol: match service.protocol {
             Protocol::Tcp => v1::Protocol::Tcp,
             Protocol::Udp => v1::Protocol::Udp,
@@ -92,6 +92,7 @@ fn service((name, service): (&Name, &Service)) -> v1::Service {
         affinity: match service.affinity {
             Affinity::Connection => v1::Affinity::Connection,
             Affinity::Client => v1::Affinity::Client,
+            Affinity::Port => v1::Affinity::Port,
         }
         .into(),
         when_full: match service.when_full {
@@ -106,6 +107,19 @@ fn service((name, service): (&Name, &Service)) -> v1::Service {
         }
         .into(),
         idle_timeout: service.idle_timeout.map(duration),
+        ports: match &service.ports {
+            Ports::Listed(list) if service.ports.single().is_none() => list.ranges(),
+            _ => &[],
+        }
+        .iter()
+        .map(|(first, last)| v1::PortRange { first: (*first).into(), last: (*last).into() })
+        .collect(),
+        any_port: service.ports == Ports::Any,
+        fragments: match service.fragments {
+            Fragments::Dropped => v1::Fragments::Dropped,
+            Fragments::Served => v1::Fragments::Served,
+        }
+        .into(),
     }
 }
 

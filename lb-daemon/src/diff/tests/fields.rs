@@ -2,8 +2,8 @@ use std::num::NonZeroU32;
 
 use super::*;
 use crate::model::{
-    AgentProbe, GroupSettings, GrpcProbe, HttpProbe, Isolation, Rate, Scaler, TlsProbe, Trust,
-    UdpProbe,
+    AgentProbe, GroupSettings, GrpcProbe, HttpProbe, Isolation, PortList, Rate, Scaler, TlsProbe,
+    Trust, UdpProbe,
 };
 
 #[test]
@@ -34,11 +34,12 @@ fn every_field_is_told_with_both_values() {
         pool.groups = [(name("us"), group)].into();
         let service = new.services.get_mut(&name("web")).unwrap();
         service.address = [192, 0, 2, 2].into();
-        service.port = 443;
+        service.ports = Ports::Listed(PortList::new([(443, 443), (8000, 8099)]).unwrap());
         service.protocol = Protocol::Udp;
         service.affinity = Affinity::Client;
         service.when_full = WhenFull::Reject;
         service.idle_timeout = Some(Duration::from_secs(90));
+        service.fragments = Fragments::Served;
         new.hash_key = Some([1, 2]);
         new.balancers = NonZeroU32::new(3).unwrap();
     });
@@ -83,12 +84,13 @@ fn every_field_is_told_with_both_values() {
                 "service web",
                 &[
                     "address: 192.0.2.1 -> 192.0.2.2",
-                    "port: 80 -> 443",
+                    "ports: 80 -> 443,8000-8099",
                     "protocol: tcp -> udp",
                     "affinity: connection -> client",
                     "when_full: nearest -> reject",
                     "udp: stateless -> tracked",
                     "idle_timeout: unset -> 90s",
+                    "fragments: dropped -> served",
                 ],
                 0,
             ),

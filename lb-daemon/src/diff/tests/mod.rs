@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::{
-    Affinity, Backend, HealthCheck, Name, Probe, Protocol, Region, Service, WantedState, WhenFull,
-    arbitrary,
+    Affinity, Backend, Fragments, HealthCheck, Name, Ports, Probe, Protocol, Region, Service,
+    WantedState, WhenFull, arbitrary,
 };
 
 fn name(text: &str) -> Name {
@@ -50,12 +50,13 @@ fn configuration() -> Configuration {
     };
     let service = Service {
         address: [192, 0, 2, 1].into(),
-        port: 80,
+        ports: Ports::one(80),
         protocol: Protocol::Tcp,
         pool: name("web"),
         affinity: Affinity::Connection,
         when_full: WhenFull::Nearest,
         idle_timeout: None,
+        fragments: Fragments::Dropped,
     };
     Configuration {
         regions: [(name("eu"), Region::default()), (name("us"), Region::default())].into(),

@@ -1,6 +1,7 @@
 use std::num::NonZeroU32;
 
 use super::*;
+use crate::model::PortList;
 
 /// What becomes of open connections in a daemon that stands in a region.
 fn moved(own: &str, change: impl FnOnce(&mut Configuration)) -> Vec<(String, Effect, f64)> {
@@ -83,7 +84,7 @@ fn what_moves_at_once_or_ends_is_named() {
     assert_eq!(moved("eu", with(|s| s.pool = name("one"))), at_once(3.0 / 7.0));
     assert_eq!(moved("eu", with(|s| s.when_full = WhenFull::Reject)), []);
     let end = expected(&[("service web", Effect::End, 1.0)]);
-    assert_eq!(moved("eu", with(|s| s.port = 81)), end);
+    assert_eq!(moved("eu", with(|s| s.ports = Ports::one(81))), end);
     assert_eq!(moved("eu", |new| new.services.clear()), end);
 }
 
@@ -104,4 +105,21 @@ fn stateless_flows_move_at_once() {
     }
     let settles = expected(&[("pool web", Effect::Settle, 4.0 / 7.0)]);
     assert_eq!(moved_from(&old, &new, "eu"), settles);
+}
+
+/// Connections are taken to be spread evenly over the ports.
+#[test]
+fn of_ports_that_go_the_connections_end() {
+    let with = |ports| {
+        let mut configuration = configuration();
+        configuration.services.get_mut(&name("web")).unwrap().ports = ports;
+        configuration
+    };
+    let two = Ports::Listed(PortList::new([(80, 80), (443, 443)]).unwrap());
+    let (one, two, any) = (with(Ports::one(80)), with(two), with(Ports::Any));
+    let end = |share| expected(&[("service web", Effect::End, share)]);
+    assert_eq!(moved_from(&two, &one, "eu"), end(0.5));
+    assert_eq!(moved_from(&any, &one, "eu"), end(1.0 - 1.0 / 65_535.0));
+    assert_eq!(moved_from(&one, &two, "eu"), []);
+    assert_eq!(moved_from(&two, &any, "eu"), []);
 }

@@ -84,14 +84,28 @@ prop_compose! {
 
 prop_compose! {
     fn service()(
-        name in ".{0,8}", address in ".{0,8}", port in any::<u32>(), pool in ".{0,8}",
+        name in ".{0,8}", address in ".{0,8}", port in number(), pool in ".{0,8}",
+        ports in vec(ports(), 0..3), any_port in any::<bool>(),
         protocol in prop_oneof![Just(Protocol::Tcp), Just(Protocol::Udp)],
-        affinity in option::of(prop_oneof![Just(Affinity::Connection), Just(Affinity::Client)]),
+        affinity in option::of(prop_oneof![
+            Just(Affinity::Connection), Just(Affinity::Client), Just(Affinity::Port),
+        ]),
+        fragments in option::of(prop_oneof![Just(Fragments::Dropped), Just(Fragments::Served)]),
         when_full in option::of(prop_oneof![Just(WhenFull::Nearest), Just(WhenFull::Reject)]),
         udp in option::of(prop_oneof![Just(UdpMode::Stateless), Just(UdpMode::Tracked)]),
         idle_timeout in time(),
     ) -> Service {
-        Service { name, address, port, protocol, pool, affinity, when_full, udp, idle_timeout }
+        Service {
+            name, address, port, ports, any_port, protocol, pool, affinity, when_full, udp,
+            idle_timeout, fragments,
+        }
+    }
+}
+
+prop_compose! {
+    /// A last port of 0 is none.
+    fn ports()(first in any::<u32>(), last in 1u32.., one in any::<bool>()) -> PortRange {
+        PortRange { first, last: if one { first } else { last } }
     }
 }
 

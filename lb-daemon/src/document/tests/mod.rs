@@ -27,13 +27,13 @@ fn a_mistake_is_told_with_its_line() {
         (
             &format!("{service}port = 80\nprotcol = \"tcp\"\n"),
             "line 6, column 1: unknown field `protcol`, expected one of \
-             `name`, `address`, `port`, `protocol`, `pool`, `affinity`, `when_full`, `udp`, \
-             `idle_timeout`",
+             `name`, `address`, `port`, `ports`, `any_port`, `protocol`, `pool`, `affinity`, `when_full`, `udp`, \
+             `idle_timeout`, `fragments`",
         ),
         (&format!("{service}port = 80\n"), "line 1, column 1: missing field `protocol`"),
         (
             &format!("{service}protocol = \"tcp\"\nport = -1\n"),
-            "line 6, column 8: invalid value: integer `-1`, expected u32",
+            "line 6, column 8: invalid value: integer `-1`, expected a nonzero u32",
         ),
         (
             &format!("{service}port = 80\nprotocol = \"sctp\"\n"),

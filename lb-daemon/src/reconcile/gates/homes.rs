@@ -3,10 +3,7 @@
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use lb_common::{
-    abi::{
-        exception::ExceptionWord, host::HostWord, pool::PoolWord, record::Placed,
-        service::ServiceKey,
-    },
+    abi::{exception::ExceptionWord, host::HostWord, pool::PoolWord, record::Placed},
     flow_hash::FlowTuple,
     path::{self, Tables, choose},
 };
@@ -16,7 +13,8 @@ use crate::dataplane::{Mapping, MapsError, PinnedMaps, ServiceView};
 /// Services that were met, as they are.
 pub(super) struct Homes<'m> {
     maps: &'m PinnedMaps,
-    services: BTreeMap<ServiceKey, Option<ServiceView<'m>>>,
+    /// By index.
+    services: BTreeMap<u32, Option<ServiceView<'m>>>,
 }
 
 /// What the maps say about an exception.
@@ -52,9 +50,11 @@ impl<'m> Homes<'m> {
         word: ExceptionWord,
     ) -> Result<Said, MapsError> {
         let maps = self.maps;
-        let service = match self.services.entry(key(flow)) {
+        let Some(service) = maps.service_of(flow)? else { return Ok(Said::NoService) };
+        // Ports of one service are decided alike.
+        let service = match self.services.entry(service.index) {
             Entry::Occupied(there) => there.into_mut(),
-            Entry::Vacant(place) => place.insert(maps.service_view(&key(flow))?),
+            Entry::Vacant(place) => place.insert(maps.service_view(service)?),
         };
         let Some(service) = service else { return Ok(Said::NoService) };
         let placed = word.placed();
@@ -72,18 +72,9 @@ impl<'m> Homes<'m> {
     /// What the kernel answers.
     pub(super) fn holds(&self, flow: &FlowTuple, said: Said) -> Result<bool, MapsError> {
         match said {
-            Said::NoService => Ok(self.maps.service(&key(flow))?.is_none()),
+            Said::NoService => Ok(self.maps.service_of(flow)?.is_none()),
             Said::Service { pool, published, .. } => Ok(self.maps.pool(pool) == published),
         }
-    }
-}
-
-fn key(flow: &FlowTuple) -> ServiceKey {
-    ServiceKey {
-        address: flow.vip,
-        port: flow.service_port,
-        protocol: flow.protocol,
-        version: flow.version,
     }
 }
 

@@ -127,7 +127,8 @@ fn random_scene(random: &mut Rng) -> Scene {
 /// A packet, most often for one of the services, and often with something wrong about it.
 fn random_frame(random: &mut Rng, scene: &Scene) -> Vec<u8> {
     let service = scene.services[random.usize(..scene.services.len())];
-    let port = if random.u8(..) < 16 { random.u16(..) } else { service.port };
+    let any = service.port == 0 || random.u8(..) < 16;
+    let port = if any { random.u16(..) } else { service.port };
     let client: IpAddr = match service.vip {
         IpAddr::V4(_) => random.u32(..).to_be_bytes().into(),
         IpAddr::V6(_) => random.u128(..).to_be_bytes().into(),
@@ -149,7 +150,18 @@ fn random_frame(random: &mut Rng, scene: &Scene) -> Vec<u8> {
     };
     let frame = match random.u8(..) {
         0..60 => error(random, &flow, service.protocol),
-        60..120 if flow.vip.is_ipv6() => {
+        // A first, a later, a last fragment, or one of another's making.
+        60..75 if flow.vip.is_ipv4() => {
+            let mut frame = frame;
+            let word: u16 = one_of(random, [0x2000, 0x2001, 0x0b50, 0x60b9, 0x4000, 0x8000]);
+            frame[20..22].copy_from_slice(&word.to_be_bytes());
+            frame
+        }
+        60..75 => {
+            let header = one_of(random, ["00 00 0001 0000002a", "00 00 0579 0000002a"]);
+            extended(&frame, &[(44, header)])
+        }
+        75..120 if flow.vip.is_ipv6() => {
             let all = [
                 (0, "00 00 0502 0000 0100"),
                 (43, "00 02 04 00 00000000 fd000000000000000000000000000009"),
@@ -169,7 +181,14 @@ fn random_frame(random: &mut Rng, scene: &Scene) -> Vec<u8> {
 /// An ICMP message, most often an error about a packet that a backend of the flow sent.
 fn error(random: &mut Rng, flow: &Flow, protocol: u8) -> Vec<u8> {
     let quoted = Packet::new(if random.u8(..) < 240 { flow.answered() } else { *flow });
-    let quoted = if protocol == 6 { quoted.tcp("A") } else { quoted.udp() };
+    let mut quoted = if protocol == 6 { quoted.tcp("A") } else { quoted.udp() };
+    if flow.vip.is_ipv4() && random.u8(..) < 48 {
+        let word: u16 = one_of(random, [0x2000, 0x20b9, 0x0001]);
+        quoted[20..22].copy_from_slice(&word.to_be_bytes());
+    } else if flow.vip.is_ipv6() && random.u8(..) < 48 {
+        let header = one_of(random, ["00 00 0001 0000002a", "00 00 0579 0000002a"]);
+        quoted = extended(&quoted, &[(44, header)]);
+    }
     let end = random.usize(ETHERNET + 20..=quoted.len());
     let end = if random.bool() { end } else { quoted.len() };
     let kinds = if flow.vip.is_ipv4() { [3, 3, 11, 12, 5, 8] } else { [1, 2, 3, 4, 128, 136] };

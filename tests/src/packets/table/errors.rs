@@ -205,13 +205,13 @@ fn untrue() -> Vec<Row<Scene>> {
     without_header[0] = 0x44;
     let mut later = sent_by_vip(&v4(), b"");
     later[7] = 1;
-    for (what, quoted) in [
-        ("IPv6 in the quote of IPv4", of_other_version),
-        ("a header of 16 bytes quoted", without_header),
-        ("a later fragment quoted", later),
+    for (what, quoted, verdict) in [
+        ("IPv6 in the quote of IPv4", of_other_version, "other_protocol"),
+        ("a header of 16 bytes quoted", without_header, "other_protocol"),
+        ("a later fragment quoted", later, "later_fragment"),
     ] {
         let frame = too_big(&v4(), &quoted);
-        rows.push(Row::passed(format!("too big, {what}"), scene(4), frame, "other_protocol"));
+        rows.push(Row::passed(format!("too big, {what}"), scene(4), frame, verdict));
     }
     let later = extended(&Packet::new(v6().answered()).tcp("A"), &[(44, "00 00 0008 0000002a")]);
     let frame = too_big(&v6(), &later[ETHERNET..]);
@@ -219,7 +219,7 @@ fn untrue() -> Vec<Row<Scene>> {
         "too big, an IPv6 later fragment quoted",
         scene(4),
         frame,
-        "other_protocol",
+        "later_fragment",
     ));
     let mut fragment = too_big(&v4(), &sent_by_vip(&v4(), b""));
     fragment[ETHERNET + 6] = 0x20;

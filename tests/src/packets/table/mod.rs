@@ -13,9 +13,11 @@ mod errors;
 mod extended;
 mod flows;
 mod forwarding;
+mod fragments;
 mod limits;
 mod malformed;
 mod not_ours;
+mod ports;
 mod receiver;
 mod subject;
 mod tagged;
@@ -38,6 +40,8 @@ fn balancer_rows() -> Vec<Row<Scene>> {
         echoes::rows(),
         choice::rows(),
         limits::rows(),
+        ports::rows(),
+        fragments::rows(),
         too_large::rows(),
         not_ours::rows(),
         malformed::rows(),

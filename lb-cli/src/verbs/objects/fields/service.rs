@@ -1,6 +1,7 @@
 use clap::{Args, ValueEnum};
 use lb_daemon::{document, model::bounds};
 use prost_types::Duration;
+use serde_json::Value;
 use spillway_proto::v1;
 
 use super::{duration, number::within};
@@ -22,6 +23,12 @@ pub(crate) struct ServiceFields {
     /// Port, 1 to 65535
     #[arg(long, value_parser = within(bounds::PORTS), allow_negative_numbers = true)]
     port: Option<u32>,
+    /// Ports and ranges of ports, instead of one: 80,443,8000-8099
+    #[arg(long, value_delimiter = ',', value_parser = ports, conflicts_with = "port")]
+    ports: Vec<document::PortRange>,
+    /// All ports that no other service of the address and protocol has, instead of some
+    #[arg(long, conflicts_with_all = ["port", "ports"])]
+    any_port: bool,
     /// Protocol
     #[arg(long)]
     protocol: Option<Protocol>,
@@ -40,6 +47,13 @@ pub(crate) struct ServiceFields {
     /// How long a tracked UDP flow without packets is remembered [left out: 60s]
     #[arg(long, value_name = "DURATION", value_parser = duration, allow_hyphen_values = true)]
     idle_timeout: Option<Duration>,
+    /// What becomes of packets in fragments; served with affinity by client alone [left out: dropped]
+    #[arg(long)]
+    fragments: Option<Fragments>,
+}
+
+fn ports(text: &str) -> Result<document::PortRange, String> {
+    document::parse_ports(text).ok_or_else(|| "give ports and ranges, as 80,443,8000-8099".into())
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -54,6 +68,16 @@ enum Affinity {
     Connection,
     /// The client's address: all its connections at one backend
     Client,
+    /// The service's port: all connections of a port at one backend
+    Port,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Fragments {
+    /// They are dropped
+    Dropped,
+    /// They go where all packets of their client go
+    Served,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -75,7 +99,7 @@ enum Udp {
 impl Fields<v1::Service> for ServiceFields {
     fn write(&self, edit: &mut Edit<v1::Service>, _: Option<&v1::Service>) -> Result<(), Failure> {
         edit.set("address", self.address.as_ref(), |s, address| s.address = address);
-        edit.set("port", self.port.as_ref(), |s, port| s.port = port);
+        self.write_ports(edit);
         edit.set("protocol", self.protocol.as_ref(), |s, protocol| {
             s.set_protocol(match protocol {
                 Protocol::Tcp => v1::Protocol::Tcp,
@@ -87,6 +111,7 @@ impl Fields<v1::Service> for ServiceFields {
             s.set_affinity(match affinity {
                 Affinity::Connection => v1::Affinity::Connection,
                 Affinity::Client => v1::Affinity::Client,
+                Affinity::Port => v1::Affinity::Port,
             });
         });
         edit.set("when_full", self.when_full.as_ref(), |s, when_full| {
@@ -102,7 +127,38 @@ impl Fields<v1::Service> for ServiceFields {
             });
         });
         edit.set("idle_timeout", self.idle_timeout.as_ref(), |s, time| s.idle_timeout = Some(time));
+        edit.set("fragments", self.fragments.as_ref(), |s, fragments| {
+            s.set_fragments(match fragments {
+                Fragments::Dropped => v1::Fragments::Dropped,
+                Fragments::Served => v1::Fragments::Served,
+            });
+        });
         Ok(())
+    }
+}
+
+impl ServiceFields {
+    /// One of three fields says the ports: who sets it means the others to be unset.
+    fn write_ports(&self, edit: &mut Edit<v1::Service>) {
+        if self.port.is_none() && self.ports.is_empty() && !self.any_port {
+            return;
+        }
+        let range =
+            |range: &document::PortRange| v1::PortRange { first: range.first, last: range.last };
+        edit.set("port", Some(&self.port.unwrap_or_default()), |s, port| s.port = port);
+        edit.set("ports", Some(&self.ports), |s, ports| {
+            s.ports = ports.iter().map(range).collect()
+        });
+        edit.set("any_port", Some(&self.any_port), |s, any| s.any_port = any);
+    }
+}
+
+/// The ports of a service, whichever field says them.
+fn ports_of(service: &Value) -> String {
+    match (&service["port"], &service["ports"], &service["any_port"]) {
+        (_, Value::Array(ports), _) => ports.iter().map(cell).collect::<Vec<_>>().join(","),
+        (_, _, Value::Bool(true)) => "any".into(),
+        (port, ..) => cell(port),
     }
 }
 
@@ -114,7 +170,7 @@ impl Kind for v1::Service {
     const COLUMNS: &'static [Column] = &[
         ("NAME", |s| cell(&s["name"])),
         ("ADDRESS", |s| cell(&s["address"])),
-        ("PORT", |s| cell(&s["port"])),
+        ("PORTS", ports_of),
         ("PROTOCOL", |s| cell(&s["protocol"])),
         ("POOL", |s| cell(&s["pool"])),
     ];
@@ -123,6 +179,7 @@ impl Kind for v1::Service {
         ("WHEN FULL", |s| cell(&s["when_full"])),
         ("UDP", |s| cell(&s["udp"])),
         ("IDLE TIMEOUT", |s| cell(&s["idle_timeout"])),
+        ("FRAGMENTS", |s| cell(&s["fragments"])),
     ];
     type Filter = All;
     type One = Name;

@@ -31,7 +31,7 @@ fn no_flag_names_no_field() {
 #[test]
 fn flags_of_a_service_are_its_fields() {
     let flags = "--address 192.0.2.1 --port 53 --protocol udp --pool dns --affinity client \
-                 --when-full reject --udp tracked --idle-timeout 1500ms";
+                 --when-full reject --udp tracked --idle-timeout 1500ms --fragments served";
     let edit = of::<v1::Service>(&flags.split_whitespace().collect::<Vec<_>>(), None).unwrap();
     let wanted = v1::Service {
         name: String::new(),
@@ -43,12 +43,39 @@ fn flags_of_a_service_are_its_fields() {
         when_full: v1::WhenFull::Reject.into(),
         udp: v1::UdpMode::Tracked.into(),
         idle_timeout: Some(Duration { seconds: 1, nanos: 500_000_000 }),
+        ports: Vec::new(),
+        any_port: false,
+        fragments: v1::Fragments::Served.into(),
     };
     assert_eq!(edit.object, wanted);
-    assert_eq!(
-        edit.paths,
-        ["address", "port", "protocol", "pool", "affinity", "when_full", "udp", "idle_timeout"]
-    );
+    let paths =
+        "address port ports any_port protocol pool affinity when_full udp idle_timeout fragments";
+    assert_eq!(edit.paths.join(" "), paths);
+}
+
+/// So a service that had one port can be given others.
+#[test]
+fn whichever_flag_says_the_ports_unsets_what_said_them_before() {
+    let said = |flags: &[&str]| {
+        let edit = of::<v1::Service>(flags, None).unwrap();
+        assert_eq!(edit.paths, ["port", "ports", "any_port"]);
+        (edit.object.port, edit.object.ports, edit.object.any_port)
+    };
+    let range = |first, last| v1::PortRange { first, last };
+    let ranges = vec![range(80, 80), range(443, 443), range(8000, 8099)];
+    assert_eq!(said(&["--ports", "80,443,8000-8099"]), (0, ranges, false));
+    assert_eq!(said(&["--port", "80"]), (80, Vec::new(), false));
+    assert_eq!(said(&["--any-port"]), (0, Vec::new(), true));
+    for flags in [
+        &["--ports", "80-"][..],
+        &["--ports", "http"],
+        &["--ports", "80,"],
+        &["--port", "80", "--ports", "81"],
+        &["--port", "80", "--any-port"],
+        &["--ports", "80", "--any-port"],
+    ] {
+        assert!(of::<v1::Service>(flags, None).is_err(), "{flags:?}");
+    }
 }
 
 #[test]

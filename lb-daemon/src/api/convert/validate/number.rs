@@ -29,11 +29,11 @@ pub(super) fn within_or<T: TryFrom<u32> + Copy>(
 }
 
 /// A port.
-pub(super) fn port(at: &Place, number: u32) -> Result<u16, Invalid> {
+pub(super) fn port(at: &Place, field: &'static str, number: u32) -> Result<u16, Invalid> {
     let fits = u16::try_from(number).ok().filter(|port| *port != 0);
     fits.ok_or_else(|| match number {
-        0 => at.wrong("port", "must be set; give 1 to 65535"),
-        _ => at.wrong("port", format_args!("{number} is not a port; give 1 to 65535")),
+        0 => at.wrong(field, "must be set; give 1 to 65535"),
+        _ => at.wrong(field, format_args!("{number} is not a port; give 1 to 65535")),
     })
 }
 

@@ -10,9 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use lb_common::abi::{limits, meter::FIRST_METER};
 
 use super::super::invalid::{Invalid, Place};
-use crate::model::{Configuration, Name, Pool};
+use crate::model::{Configuration, Name, Pool, Service};
 
 const MOST_SERVICES: usize = limits::MAX_SERVICES as usize;
+const MOST_KEYS: usize = limits::MAX_SERVICE_KEYS as usize;
 const MOST_POOLS: usize = limits::MAX_POOLS as usize;
 /// Index 0 is never given out.
 const MOST_BACKENDS: usize = limits::MAX_BACKENDS as usize - 1;
@@ -31,8 +32,10 @@ pub(super) fn enough(configuration: &Configuration) -> Result<(), Invalid> {
     let limited = pools.flat_map(|pool| pool.backends.values());
     let limited = limited.filter(|backend| backend.max_connection_rate.is_some()).count();
     let meters = groups.len() + limited;
+    let keys = configuration.services.values().map(Service::keys).sum();
     for (field, what, number, most) in [
         ("services", "services", configuration.services.len(), MOST_SERVICES),
+        ("services", "ports of services (any_port and fragments are one each)", keys, MOST_KEYS),
         ("pools", "pools", configuration.pools.len(), MOST_POOLS),
         ("pools", "distinct backend addresses", backends.len(), MOST_BACKENDS),
         ("pools", "backends in all", members, MOST_MEMBERS),

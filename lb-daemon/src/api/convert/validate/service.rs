@@ -1,4 +1,8 @@
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::IpAddr,
+    time::Duration,
+};
 
 use spillway_proto::v1;
 
@@ -6,7 +10,9 @@ use super::{
     super::invalid::{Invalid, Place},
     Names, address, number,
 };
-use crate::model::{Affinity, Configuration, Name, Protocol, Service, WhenFull};
+use crate::model::{
+    Affinity, Configuration, Fragments, Name, PortList, Ports, Protocol, Service, WhenFull,
+};
 
 const SHORTEST_IDLE: Duration = Duration::from_secs(1);
 /// What sixteen bits of seconds hold, rounded down.
@@ -19,26 +25,93 @@ pub(super) fn service(
     message: &v1::Service,
     pools: &Names,
 ) -> Result<Service, Invalid> {
-    let (address, port) =
-        (address::address(at, &message.address)?, number::port(at, message.port)?);
+    let (address, ports) = (address::address(at, &message.address)?, ports(at, message)?);
     let protocol = protocol(at, message.protocol)?;
     let idle_timeout = idle_timeout(at, message, protocol)?;
+    let pool = pools.resolve(at, "pool", &message.pool)?;
+    let affinity = affinity(at, message.affinity, &ports)?;
     Ok(Service {
         address,
-        port,
+        ports,
         protocol,
-        pool: pools.resolve(at, "pool", &message.pool)?,
-        affinity: match v1::Affinity::try_from(message.affinity) {
-            Ok(v1::Affinity::Unspecified | v1::Affinity::Connection) => Affinity::Connection,
-            Ok(v1::Affinity::Client) => Affinity::Client,
-            Err(_) => {
-                let cause = format!("{} is no affinity that this version knows", message.affinity);
-                return Err(at.wrong("affinity", cause));
-            }
-        },
+        pool,
+        affinity,
         when_full: when_full(at, message.when_full, protocol, idle_timeout)?,
         idle_timeout,
+        fragments: fragments(at, message.fragments, affinity)?,
     })
+}
+
+/// What of three fields says the ports, and only that.
+fn ports(at: &Place, message: &v1::Service) -> Result<Ports, Invalid> {
+    match (message.port, &message.ports[..], message.any_port) {
+        (0, [], false) => Err(at.wrong("port", "must be set; give port, ports or any_port")),
+        (port, [], false) => Ok(Ports::one(number::port(at, "port", port)?)),
+        (0, [], true) => Ok(Ports::Any),
+        (0, ranges, false) => {
+            let ranges: Result<Vec<_>, _> = ranges
+                .iter()
+                .enumerate()
+                .map(|(index, range)| ports_from(at, index, range))
+                .collect();
+            // Each range was found to be one.
+            let none = || at.wrong("ports", "must be set; give port, ports or any_port");
+            PortList::new(ranges?).map(Ports::Listed).ok_or_else(none)
+        }
+        (0, _, true) => Err(at.wrong("any_port", "has all ports already; leave ports out")),
+        (_, [], true) => Err(at.wrong("any_port", "has all ports already; leave port out")),
+        (port, ..) => {
+            let cause = format!("leave port out, and put {port} among them");
+            Err(at.wrong("ports", cause))
+        }
+    }
+}
+
+fn ports_from(at: &Place, index: usize, range: &v1::PortRange) -> Result<(u16, u16), Invalid> {
+    let last = if range.last == 0 { range.first } else { range.last };
+    let spelt = match last == range.first {
+        true => last.to_string(),
+        false => format!("{}-{last}", range.first),
+    };
+    let at = at.child("ports", index, &spelt);
+    let (first, last) =
+        (number::port(&at, "first", range.first)?, number::port(&at, "last", last)?);
+    if last < first {
+        return Err(at.wrong("last", format_args!("{last} is below the first, {first}")));
+    }
+    Ok((first, last))
+}
+
+fn affinity(at: &Place, number: i32, ports: &Ports) -> Result<Affinity, Invalid> {
+    match v1::Affinity::try_from(number) {
+        Ok(v1::Affinity::Unspecified | v1::Affinity::Connection) => Ok(Affinity::Connection),
+        Ok(v1::Affinity::Client) => Ok(Affinity::Client),
+        Ok(v1::Affinity::Port) if ports.single().is_some() => {
+            let cause = "port would give all connections of one port to one backend; give ports or \
+                         any_port, or another affinity";
+            Err(at.wrong("affinity", cause))
+        }
+        Ok(v1::Affinity::Port) => Ok(Affinity::Port),
+        Err(_) => {
+            let cause = format!("{number} is no affinity that this version knows");
+            Err(at.wrong("affinity", cause))
+        }
+    }
+}
+
+fn fragments(at: &Place, number: i32, affinity: Affinity) -> Result<Fragments, Invalid> {
+    match v1::Fragments::try_from(number) {
+        Ok(v1::Fragments::Unspecified | v1::Fragments::Dropped) => Ok(Fragments::Dropped),
+        Ok(v1::Fragments::Served) if affinity == Affinity::Client => Ok(Fragments::Served),
+        Ok(v1::Fragments::Served) => {
+            let cause = "served is for affinity by client: but the first, fragments bear no ports";
+            Err(at.wrong("fragments", cause))
+        }
+        Err(_) => {
+            let cause = format!("{number} is no answer that this version knows");
+            Err(at.wrong("fragments", cause))
+        }
+    }
 }
 
 fn protocol(at: &Place, number: i32) -> Result<Protocol, Invalid> {
@@ -102,24 +175,74 @@ fn when_full(
     }
 }
 
-/// No two services have the same address, port and protocol.
+/// No two services of an address and protocol have the same port, nor any port, nor fragments.
 pub(super) fn distinct(
     message: &v1::Configuration,
     configuration: &Configuration,
 ) -> Result<(), Invalid> {
-    let mut first = HashMap::new();
+    let mut all: HashMap<_, Claims<'_>> = HashMap::new();
     for (index, message) in message.services.iter().enumerate() {
         let name = Name::new(&message.name).ok();
         let Some(service) = name.and_then(|name| configuration.services.get(&name)) else {
             continue;
         };
-        let key = (service.address, service.port, service.protocol);
-        if let Some(other) = first.insert(key, &message.name) {
-            let at = Place::default().child("services", index, &message.name);
-            let (address, port, protocol) = (key.0, key.1, key.2.name());
-            let cause = format!("{address}, port {port}, {protocol} is already service {other:?}");
-            return Err(at.wrong("address", cause));
-        }
+        let claims = all.entry((service.address, service.protocol)).or_default();
+        let at = Place::default().child("services", index, &message.name);
+        claims.add(&at, &message.name, service)?;
     }
     Ok(())
+}
+
+/// Who has what of an address and protocol.
+#[derive(Default)]
+struct Claims<'a> {
+    /// Ranges of ports by their first: the last, and whose they are.
+    ranges: BTreeMap<u16, (u16, &'a str)>,
+    any: Option<&'a str>,
+    fragments: Option<&'a str>,
+}
+
+impl<'a> Claims<'a> {
+    fn add(&mut self, at: &Place, name: &'a str, service: &Service) -> Result<(), Invalid> {
+        let (address, protocol) = (service.address, service.protocol);
+        let taken = |field, what: &str, other: &str| {
+            Err(at.wrong(field, taken(address, what, protocol, other)))
+        };
+        match &service.ports {
+            Ports::Any => {
+                if let Some(other) = self.any.replace(name) {
+                    return taken("any_port", "any port", other);
+                }
+            }
+            Ports::Listed(list) => {
+                for (first, last) in list.ranges() {
+                    if let Some((port, other)) = self.owner(*first, *last) {
+                        return taken("address", &format!("port {port}"), other);
+                    }
+                }
+                self.ranges
+                    .extend(list.ranges().iter().map(|(first, last)| (*first, (*last, name))));
+            }
+        }
+        if service.fragments == Fragments::Served
+            && let Some(other) = self.fragments.replace(name)
+        {
+            return taken("fragments", "fragments", other);
+        }
+        Ok(())
+    }
+
+    /// Whose the lowest port of a range is that somebody has.
+    fn owner(&self, first: u16, last: u16) -> Option<(u16, &'a str)> {
+        let before = self.ranges.range(..=first).next_back();
+        let before =
+            before.filter(|(_, (end, _))| *end >= first).map(|(_, (_, name))| (first, *name));
+        let within =
+            || self.ranges.range(first..=last).next().map(|(port, (_, name))| (*port, *name));
+        before.or_else(within)
+    }
+}
+
+fn taken(address: IpAddr, what: &str, protocol: Protocol, other: &str) -> String {
+    format!("{address}, {what}, {} is already service {other:?}", protocol.name())
 }

@@ -83,21 +83,21 @@ pub(super) const FOLLOWING: &[Step] = &[
         r#"service { name: "dns" address: "192.0.2.53" port: 53 protocol: PROTOCOL_UDP pool: "spare" udp: UDP_MODE_TRACKED }"#,
         r#"service { name: "dns" address: "192.0.2.53" port: 53 protocol: PROTOCOL_UDP pool: "spare"
              udp: UDP_MODE_TRACKED idle_timeout { seconds: 60 } affinity: AFFINITY_CONNECTION
-             when_full: WHEN_FULL_NEAREST } generation: 10
+             when_full: WHEN_FULL_NEAREST fragments: FRAGMENTS_DROPPED } generation: 10
            changes { kind: KIND_ADDED object: "service dns" }"#,
     ),
     (
         "UpdateService",
         r#"service { name: "dns" udp: UDP_MODE_STATELESS }"#,
         r#"service { name: "dns" address: "192.0.2.53" port: 53 protocol: PROTOCOL_UDP pool: "spare"
-             udp: UDP_MODE_STATELESS affinity: AFFINITY_CONNECTION when_full: WHEN_FULL_NEAREST } generation: 11
+             udp: UDP_MODE_STATELESS affinity: AFFINITY_CONNECTION when_full: WHEN_FULL_NEAREST fragments: FRAGMENTS_DROPPED } generation: 11
            changes { kind: KIND_CHANGED object: "service dns" details: "udp: tracked -> stateless" details: "idle_timeout: 60s -> unset" }"#,
     ),
     (
         "UpdateService",
         r#"service { name: "dns" protocol: PROTOCOL_TCP }"#,
         r#"service { name: "dns" address: "192.0.2.53" port: 53 protocol: PROTOCOL_TCP pool: "spare"
-             affinity: AFFINITY_CONNECTION when_full: WHEN_FULL_NEAREST } generation: 12
+             affinity: AFFINITY_CONNECTION when_full: WHEN_FULL_NEAREST fragments: FRAGMENTS_DROPPED } generation: 12
            changes { kind: KIND_CHANGED object: "service dns" details: "protocol: udp -> tcp" }
            movements { object: "service dns" effect: EFFECT_END share: 1 }"#,
     ),

@@ -274,7 +274,7 @@ const SERVICE: &[Step] = &[
         r#"service { name: "dns" address: "2001:DB8::53" port: 53 protocol: PROTOCOL_UDP pool: "spare" udp: UDP_MODE_TRACKED }"#,
         r#"service { name: "dns" address: "2001:db8::53" port: 53 protocol: PROTOCOL_UDP pool: "spare"
              udp: UDP_MODE_TRACKED idle_timeout { seconds: 60 } affinity: AFFINITY_CONNECTION
-             when_full: WHEN_FULL_NEAREST } generation: 2
+             when_full: WHEN_FULL_NEAREST fragments: FRAGMENTS_DROPPED } generation: 2
            changes { kind: KIND_ADDED object: "service dns" }"#,
     ),
     (
@@ -282,7 +282,7 @@ const SERVICE: &[Step] = &[
         r#"service { name: "dns" pool: "web" when_full: WHEN_FULL_REJECT }"#,
         r#"service { name: "dns" address: "2001:db8::53" port: 53 protocol: PROTOCOL_UDP pool: "web"
              udp: UDP_MODE_TRACKED idle_timeout { seconds: 60 } affinity: AFFINITY_CONNECTION
-             when_full: WHEN_FULL_REJECT } generation: 3
+             when_full: WHEN_FULL_REJECT fragments: FRAGMENTS_DROPPED } generation: 3
            changes { kind: KIND_CHANGED object: "service dns" details: "pool: spare -> web"
              details: "when_full: nearest -> reject" }"#,
     ),
@@ -297,7 +297,7 @@ const SERVICE: &[Step] = &[
         r#"name: "dns""#,
         r#"service { name: "dns" address: "2001:db8::53" port: 53 protocol: PROTOCOL_UDP pool: "web"
              udp: UDP_MODE_TRACKED idle_timeout { seconds: 60 } affinity: AFFINITY_CONNECTION
-             when_full: WHEN_FULL_REJECT } generation: 4"#,
+             when_full: WHEN_FULL_REJECT fragments: FRAGMENTS_DROPPED } generation: 4"#,
     ),
     (
         "DeleteService",

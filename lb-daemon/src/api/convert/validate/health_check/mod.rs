@@ -36,7 +36,7 @@ pub(super) fn health_check(at: &Place, message: &v1::HealthCheck) -> Result<Heal
         (Some(_), Probe::Udp(_)) => return Err(at.wrong("tls", "is not for udp")),
         (Some(tls), _) => Some(tls::probe(at, tls)?),
     };
-    let port = number::port(at, message.port)?;
+    let port = number::port(at, "port", message.port)?;
     let interval = match message.interval {
         None => SECOND,
         Some(interval) => {

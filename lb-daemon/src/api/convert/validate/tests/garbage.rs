@@ -78,9 +78,12 @@ pub(super) fn garbage() -> impl Strategy<Value = v1::Configuration> {
             ..Default::default()
         },
     );
-    let rest = (-1i32..4, -1i32..4, duration());
-    let service = (text(), text(), number(), -1i32..4, text(), -1i32..4, rest).prop_map(
-        |(name, address, port, protocol, pool, affinity, (when_full, udp, idle_timeout))| {
+    let range = (number(), number()).prop_map(|(first, last)| v1::PortRange { first, last });
+    let ports = (prop::collection::vec(range, 0..3), any::<bool>(), -1i32..4);
+    let rest = (-1i32..4, -1i32..4, duration(), ports);
+    let service = (text(), text(), number(), -1i32..4, text(), -1i32..5, rest).prop_map(
+        |(name, address, port, protocol, pool, affinity, rest)| {
+            let (when_full, udp, idle_timeout, (ports, any_port, fragments)) = rest;
             v1::Service {
                 name,
                 address,
@@ -91,6 +94,9 @@ pub(super) fn garbage() -> impl Strategy<Value = v1::Configuration> {
                 when_full,
                 udp,
                 idle_timeout,
+                ports,
+                any_port,
+                fragments,
             }
         },
     );

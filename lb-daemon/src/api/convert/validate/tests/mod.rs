@@ -132,6 +132,49 @@ fn addresses_are_unicast_addresses_of_one_host() {
     }
 }
 
+/// An exact port is its own service's beside one that has any; other addresses and protocols are apart.
+#[test]
+fn ports_that_do_not_meet_are_no_mistake() {
+    let mut message = correct();
+    let service = |name: &str, change: fn(&mut v1::Service)| {
+        let mut service = v1::Service { name: name.into(), ..correct().services[1].clone() };
+        service.port = 0;
+        change(&mut service);
+        service
+    };
+    let list = |first, last| vec![v1::PortRange { first, last }];
+    message.services.extend([
+        service("any", |s| s.any_port = true),
+        service("below", |s| s.ports = vec![v1::PortRange { first: 1, last: 52 }]),
+        service("above", |s| s.ports = vec![v1::PortRange { first: 54, last: 99 }]),
+        service("six", |s| (s.address, s.any_port) = ("2001:db8::1".into(), true)),
+    ]);
+    message.services.push(v1::Service {
+        protocol: v1::Protocol::Tcp.into(),
+        udp: 0,
+        ports: list(100, 300),
+        ..service("tcp", |_| {})
+    });
+    let configuration = configuration(&message).unwrap();
+    let spelt: Vec<_> = configuration
+        .services
+        .iter()
+        .map(|(name, service)| format!("{name} {}", service.endpoint()))
+        .collect();
+    assert_eq!(
+        spelt,
+        [
+            "above 192.0.2.1:54-99",
+            "any 192.0.2.1:any",
+            "below 192.0.2.1:1-52",
+            "dns 192.0.2.1:53",
+            "six [2001:db8::1]:any",
+            "tcp 192.0.2.1:100-300",
+            "web 192.0.2.1:80",
+        ]
+    );
+}
+
 #[test]
 fn defaults_are_those_of_the_comments() {
     let configuration = configuration(&correct()).unwrap();
