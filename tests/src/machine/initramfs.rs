@@ -15,24 +15,25 @@ use crate::packets::objects;
 /// Where the guest finds them.
 const PROGRAM: &str = "program";
 const OBJECTS: &str = "objects";
-/// Parts of debugging information are of no use in there.
-const STRIPPED: &str = "--strip-debug";
+/// Nobody debugs in there.
+const STRIPPED: &str = "--strip-all";
 
 /// What the guest does: its output and its exit status go to the serial console.
 const INIT: &str = r#"#!/bin/busybox sh
 /bin/busybox mount -t proc proc /proc
 /bin/busybox mount -t sysfs sysfs /sys
+/bin/busybox mount -t devtmpfs devtmpfs /dev
 /bin/busybox mount -t tmpfs tmpfs /tmp
 /bin/busybox ip link set lo up
 echo "guest: kernel $(/bin/busybox uname -r)"
 "#;
 
 /// Makes the archive: the guest runs `program` as root with [`GUEST`] set, and then turns itself off.
-/// `scratch` is a directory for files on the way.
+/// `more` are programs that it may run from `/bin`. `scratch` is a directory for files on the way.
 ///
 /// # Errors
 /// When a part is missing.
-pub fn initramfs(program: &Path, scratch: &Path) -> Result<Vec<u8>> {
+pub fn initramfs(program: &Path, more: &[&Path], scratch: &Path) -> Result<Vec<u8>> {
     let mut archive = Archive::default();
     let mut directories = BTreeSet::new();
     for name in ["bin", "proc", "sys", "tmp", "dev", OBJECTS] {
@@ -44,11 +45,14 @@ pub fn initramfs(program: &Path, scratch: &Path) -> Result<Vec<u8>> {
          echo \"guest: exit $?\"\n/bin/busybox poweroff -f\n"
     );
     archive.file("init", format!("{INIT}{run}").as_bytes());
-    let stripped = scratch.join(PROGRAM);
-    let status = Command::new("strip").args([STRIPPED, "-o"]).arg(&stripped).arg(program).status();
-    ensure!(status.context("start strip")?.success(), "strip {}", program.display());
-    archive.file(PROGRAM, &read(&stripped)?);
-    for library in libraries(program)? {
+    archive.file(PROGRAM, &stripped(program, scratch)?);
+    let mut needed: BTreeSet<_> = libraries(program)?.into_iter().collect();
+    for program in more {
+        let name = program.file_name().context("a program has a name")?;
+        archive.file(&format!("bin/{}", name.display()), &stripped(program, scratch)?);
+        needed.extend(libraries(program)?);
+    }
+    for library in needed {
         let name = library.strip_prefix("/").unwrap_or(&library).to_path_buf();
         if let Some(parent) = name.parent() {
             add_directory(&mut archive, &mut directories, parent);
@@ -59,6 +63,14 @@ pub fn initramfs(program: &Path, scratch: &Path) -> Result<Vec<u8>> {
         archive.file(&format!("{OBJECTS}/{object}"), &read(&objects::directory().join(object))?);
     }
     Ok(archive.finish())
+}
+
+/// A program without what only a debugger reads.
+fn stripped(program: &Path, scratch: &Path) -> Result<Vec<u8>> {
+    let to = scratch.join(PROGRAM);
+    let status = Command::new("strip").args([STRIPPED, "-o"]).arg(&to).arg(program).status();
+    ensure!(status.context("start strip")?.success(), "strip {}", program.display());
+    read(&to)
 }
 
 /// Adds a directory and those above it, each once.

@@ -1,5 +1,8 @@
-//! The packet table on Debian 12's own kernel, booted in QEMU: both objects load there, and every row
-//! passes. The guest runs this very program as its whole system; the host reads its console.
+//! Debian 12's own kernel, booted in QEMU: both objects load there, every row of the packet table
+//! passes, and the daemon runs while the clock is set, which no machine but a guest allows. The guest
+//! runs this very program as its whole system; the host reads its console.
+
+mod clock;
 
 use std::{
     path::PathBuf,
@@ -9,6 +12,7 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use lb_tests::{
+    daemon::Binaries,
     machine::{self, Console},
     packets::table,
     sandbox::{self, Sandbox},
@@ -25,7 +29,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
     if std::env::var_os(machine::GUEST).is_some() {
-        return libtest_mimic::run(&arguments, table::trials()).exit_code();
+        return libtest_mimic::run(&arguments, guest_trials()).exit_code();
     }
     let sandbox = sandbox::enter();
     let guest: Arc<Boot> = Arc::new(LazyLock::new(Box::new(move || {
@@ -36,7 +40,7 @@ fn main() -> ExitCode {
         ensure!(release.starts_with(&format!("{SERIES}.")), "the kernel is {release}");
         Ok(())
     })];
-    for row in table::trials() {
+    for row in guest_trials() {
         let name = row.name().to_owned();
         trials.push(trial(format!("{SERIES}: {name}"), &guest, move |console| {
             let outcome = console.outcome(&name).context("not run by the guest")?;
@@ -54,6 +58,13 @@ fn main() -> ExitCode {
         Ok(())
     }));
     libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// What the guest runs.
+fn guest_trials() -> Vec<Trial> {
+    let mut trials = table::trials();
+    trials.push(clock::trial());
+    trials
 }
 
 /// A trial that looks at the console of the one guest.
@@ -74,7 +85,8 @@ fn boot(sandbox: &Sandbox) -> Result<Console> {
         .with_context(|| format!("{VARIABLE} is not set; `cargo xtask test` sets it"))?;
     let scratch = sandbox.directory("kernel")?;
     let program = std::env::current_exe().context("find our own program")?;
-    let initramfs = machine::initramfs(&program, &scratch)?;
+    let Binaries { spillwayd, spillway } = Binaries::find()?;
+    let initramfs = machine::initramfs(&program, &[&spillwayd, &spillway], &scratch)?;
     machine::boot(&PathBuf::from(kernel), &initramfs, &scratch)
 }
 
