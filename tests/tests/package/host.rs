@@ -24,6 +24,18 @@ pub(crate) fn dpkg(host: &Container, how: &str, deb: &Path) -> Result<()> {
     host.run(["rm", package]).map(drop)
 }
 
+/// What the installed documents link to and is not there; a line each, and where it stands.
+pub(crate) fn broken_links(host: &Container) -> Result<String> {
+    const LOOK: &str = r#"
+        cd /usr/share/doc/spillway && test -s README.md && test -s docs/settings.md || exit 1
+        for from in *.md docs/*.md; do
+            grep -oE '\]\([^)#]+' "$from" | cut -c3- | grep -v '^https\?:' | while read -r to; do
+                test -e "$(dirname "$from")/$to" || echo "$from: $to"
+            done
+        done"#;
+    host.run(["sh", "-c", LOOK])
+}
+
 /// A property of a unit.
 pub(crate) fn show(host: &Container, unit: &str, property: &str) -> Result<String> {
     let text = host.run(["systemctl", "show", "--value", "--property", property, unit])?;

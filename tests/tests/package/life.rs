@@ -11,7 +11,7 @@ use lb_tests::{
 };
 
 use crate::{
-    host::{dpkg, given, show},
+    host::{broken_links, dpkg, given, show},
     story::{BALANCER, LIMIT, RECEIVER, Story},
 };
 
@@ -27,6 +27,8 @@ impl Story {
             host.run(["bash", "-n", "/usr/share/bash-completion/completions/spillway"])?;
             host.run(["test", "-s", "/usr/share/man/man8/spillwayd-balancer.8.gz"])?;
             host.run(["test", "-s", "/usr/share/man/man1/spillway-apply.1.gz"])?;
+            let broken = broken_links(host)?;
+            ensure!(broken.is_empty(), "documents name files that are not there: {broken}");
             for role in ["balancer", "receiver"] {
                 let digest = host.run(["spillwayd", "--version"])?;
                 let prefix = format!("{role} program: ");

@@ -30,7 +30,9 @@ impl fmt::Display for Control<'_> {
         writeln!(
             f,
             "Depends: libc6 (>= {libc}), libgcc-s1, init-system-helpers, passwd, systemd (>= 249)"
-        )
+        )?;
+        // The commands of the README, and those by which the doctor mends.
+        writeln!(f, "Recommends: ethtool, iproute2, procps")
     }
 }
 
@@ -56,6 +58,7 @@ mod tests {
             assert!(text.lines().any(|it| it == line), "{line}:\n{text}");
         }
         assert!(text.contains("\nDepends: libc6 (>= 2.34), libgcc-s1,"), "{text}");
+        assert!(text.contains("\nRecommends: ethtool, iproute2, procps\n"), "{text}");
         assert!(text.contains("\nInstalled-Size: 7000\nDescription: "), "{text}");
         assert!(text.lines().all(|line| line.len() <= 100) && text.ends_with('\n'));
     }

@@ -12,16 +12,17 @@ use crate::process;
 use crate::workspace;
 
 /// Files of the source tree, and where they go; a folder goes with all that is in it.
-const FILES: [(&str, &str); 10] = [
+const FILES: [(&str, &str); 11] = [
     ("packaging/systemd", "usr/lib/systemd/system"),
     ("packaging/sysusers.conf", "usr/lib/sysusers.d/spillway.conf"),
     ("packaging/etc", "etc/spillway"),
     ("packaging/examples", "usr/share/doc/spillway/examples"),
     ("packaging/observability", "usr/share/spillway/observability"),
     ("packaging/copyright", "usr/share/doc/spillway/copyright"),
-    ("docs", "usr/share/doc/spillway"),
+    ("docs", "usr/share/doc/spillway/docs"),
     ("README.md", "usr/share/doc/spillway/README.md"),
     ("ARCHITECTURE.md", "usr/share/doc/spillway/ARCHITECTURE.md"),
+    ("CONTRIBUTING.md", "usr/share/doc/spillway/CONTRIBUTING.md"),
     ("proto/spillway", "usr/share/doc/spillway/proto/spillway"),
 ];
 
