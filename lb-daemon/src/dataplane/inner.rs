@@ -54,6 +54,17 @@ impl InnerMaps {
         Ok(is_it.then_some(inner))
     }
 
+    /// The indices that have a pin.
+    pub(super) fn pinned(&self) -> Result<Vec<u32>, MapsError> {
+        let pin_error = |source| MapsError::Pin { path: self.directory.clone(), source };
+        let mut indices = Vec::new();
+        for entry in fs::read_dir(&self.directory).map_err(pin_error)? {
+            let name = entry.map_err(pin_error)?.file_name();
+            indices.extend(name.to_str().and_then(|name| name.parse::<u32>().ok()));
+        }
+        Ok(indices)
+    }
+
     /// Makes the directory of the pins.
     pub(super) fn make_directory(&self) -> Result<(), MapsError> {
         let pin_error = |source| MapsError::Pin { path: self.directory.clone(), source };

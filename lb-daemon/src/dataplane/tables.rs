@@ -3,11 +3,13 @@
 use std::{
     fmt, io,
     os::fd::{AsFd, BorrowedFd},
+    panic::resume_unwind,
+    thread,
 };
 
 use aya::maps::{ArrayOfMaps, MapData, MapError, MapType};
 use lb_common::abi::{
-    limits::{DEFAULT_SLOTS, MAX_TABLES},
+    limits::DEFAULT_SLOTS,
     names,
     slot::{OwnersWord, table_words},
     table_ref::TableRef,
@@ -24,6 +26,10 @@ use super::{
 
 /// Tables published by one call; each holds a file descriptor until then.
 const BATCH: usize = 128;
+
+/// Look-ups of what stands at an index that are under way at once: before Linux 6.8 each waits for a
+/// grace period (tens of milliseconds), and those that wait together wait for the same one.
+const LOOKERS: usize = 64;
 
 /// Index of the spare in each map of tables; no group names it.
 pub(super) const SPARE: u32 = 0;
@@ -118,23 +124,35 @@ impl TableMap {
         Ok(Self { name, outer, inner, spare, flags })
     }
 
-    /// The tables that are there, published or not, by index; one that lost its pin has no name.
-    /// Pins of tables that are not there are removed: a daemon was killed between the two.
+    /// The tables that are there and have their pin, published or not, by index. Pins of tables that
+    /// are not there are removed: a daemon was killed between the two.
     pub(super) fn present(&self) -> Result<Vec<(u32, Option<TableName>)>, MapsError> {
-        let spare = self.spare.info().map_err(of(self.name))?.id();
-        let mut present = Vec::new();
-        for index in 1..MAX_TABLES {
-            match self.inner.id(index)? {
-                Some(id) if id != spare => {
-                    let info = self.inner.get(index)?.map(|inner| inner.info()).transpose();
-                    let info = info.map_err(of(self.name))?;
-                    let name = info.and_then(|info| TableName::read(info.name_as_str()?));
-                    present.push((index, name));
-                }
-                _ => self.inner.unpin(index)?,
+        let mut pinned = self.inner.pinned()?;
+        pinned.retain(|index| *index != SPARE);
+        let look = |indices: &[u32]| -> Result<Vec<_>, MapsError> {
+            let found = indices.iter().map(|index| Ok(self.table(*index)?.map(|it| (*index, it))));
+            found.filter_map(Result::transpose).collect()
+        };
+        let share = pinned.len().div_ceil(LOOKERS).max(1);
+        thread::scope(|scope| {
+            let lookers: Vec<_> =
+                pinned.chunks(share).map(|indices| scope.spawn(move || look(indices))).collect();
+            let mut present = Vec::with_capacity(pinned.len());
+            for looker in lookers {
+                present.extend(looker.join().unwrap_or_else(|panic| resume_unwind(panic))?);
             }
-        }
-        Ok(present)
+            Ok(present)
+        })
+    }
+
+    /// What the table at an index was built from. Where none has the pin, that goes.
+    fn table(&self, index: u32) -> Result<Option<Option<TableName>>, MapsError> {
+        let Some(inner) = self.inner.get(index)? else {
+            self.inner.unpin(index)?;
+            return Ok(None);
+        };
+        let info = inner.info().map_err(of(self.name))?;
+        Ok(Some(info.name_as_str().and_then(TableName::read)))
     }
 
     /// Publishes tables by index, a batch at a time.

@@ -1,8 +1,10 @@
 //! Debian 12's own kernel, booted in QEMU: both objects load there, every row of the packet table
-//! passes, and the daemon runs while the clock is set, which no machine but a guest allows. The guest
-//! runs this very program as its whole system; the host reads its console.
+//! passes, and the daemon runs there: with many tables, and while the clock is set, which no machine but a
+//! guest allows. The guest runs this very program as its whole system; the host reads its console.
 
 mod clock;
+mod service;
+mod tables;
 
 use std::{
     path::PathBuf,
@@ -63,7 +65,7 @@ fn main() -> ExitCode {
 /// What the guest runs.
 fn guest_trials() -> Vec<Trial> {
     let mut trials = table::trials();
-    trials.push(clock::trial());
+    trials.extend([clock::trial(), tables::trial()]);
     trials
 }
 
