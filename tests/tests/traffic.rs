@@ -31,6 +31,7 @@ fn main() -> ExitCode {
             ("a_vip_answers_pings_by_itself", a_vip_answers_pings_by_itself),
             ("an_upload_fits_itself_to_the_tunnel", an_upload_fits_itself_to_the_tunnel),
             ("a_backend_hears_of_a_narrow_path", a_backend_hears_of_a_narrow_path),
+            ("a_balancer_learns_of_a_narrow_way", a_balancer_learns_of_a_narrow_way),
             ("datagrams_are_answered_from_the_vip", datagrams_are_answered_from_the_vip),
             ("every_connection_is_counted_once", every_connection_is_counted_once),
         ],
@@ -248,6 +249,44 @@ fn a_backend_hears_of_a_narrow_path(sandbox: &Sandbox) -> Result<()> {
             backend.node.run("ip", ["-6", "route", "flush", "cache"])?;
         }
     }
+    Ok(())
+}
+
+/// The way to the backends takes less than the balancer can know of. The router says so to the source of the
+/// tunnels; the client is told, and its upload gets through.
+fn a_balancer_learns_of_a_narrow_way(sandbox: &Sandbox) -> Result<()> {
+    let scene = Scene::start(sandbox, "learn", Health::QUICK)?;
+    scene.fabric.router.ip("link set eu mtu 1400")?;
+    let client = &scene.fabric.client;
+    let curl = Curl::new(client);
+    for (number, tunnel) in Tunnel::ALL.into_iter().enumerate() {
+        let content = Random::new(200 + number as u64).bytes(LARGE);
+        let name = format!("{}.bin", tunnel.name());
+        let (here, url) = (
+            client.directory().join(&name),
+            format!("http://{}/files/{name}", tunnel.endpoint(80)),
+        );
+        fs::write(&here, &content)?;
+        curl.upload(&here, &url).with_context(|| format!("{tunnel:?}"))?;
+        let copies =
+            scene.servers.iter().filter_map(|nginx| fs::read(nginx.files().join(&name)).ok());
+        ensure!(copies.into_iter().all(|copy| copy == content), "{tunnel:?}: the upload differs");
+        let room = if tunnel.is_outer_v4() { 1380 } else { 1360 };
+        let route = client.run("ip", ["route", "get", &tunnel.vip().to_string()])?;
+        ensure!(route.contains(&format!("mtu {room} ")), "{tunnel:?}: {route}");
+    }
+    // Of the backends that had an upload it is known, and of those in the other region it is not.
+    let status = scene.balancer.ask(&["status"])?;
+    let rows = status["backends"].as_array().context("backends")?;
+    let mut known = 0;
+    for row in rows {
+        match (row["mtu"].as_u64(), row["path_mtu"].as_u64()) {
+            (Some(1400), Some(1400)) if row["region"] == "eu" => known += 1,
+            (Some(1600), None) => {}
+            _ => anyhow::bail!("{row}"),
+        }
+    }
+    ensure!((2..=6).contains(&known), "{known} ways are known: {status}");
     Ok(())
 }
 

@@ -17,6 +17,10 @@ pub(crate) struct Backend {
     pub(crate) reason: String,
     pub(crate) next_hop_resolved: bool,
     pub(crate) next_hop: String,
+    /// Largest outer packet towards it, bytes; none: it has no next hop.
+    pub(crate) mtu: Option<u32>,
+    /// What of that ICMP errors taught.
+    pub(crate) path_mtu: Option<u32>,
     pub(crate) since: Option<String>,
     /// It was out of service for so long that no connection is at home there.
     pub(crate) out_of_home: bool,
@@ -53,6 +57,8 @@ impl Backend {
             reason: backend.reason,
             next_hop_resolved: backend.next_hop_resolved,
             next_hop: backend.next_hop,
+            mtu: Some(backend.mtu).filter(|mtu| *mtu != 0),
+            path_mtu: Some(backend.path_mtu).filter(|mtu| *mtu != 0),
             since: backend.since.map(|since| since.to_string()),
             out_of_home: backend.out_of_home,
             share: backend.share,
@@ -83,6 +89,8 @@ pub(crate) fn why(backend: &v1::BackendStatus) -> String {
     let share = share.map(|share| format!("takes {} of its share", percent(share)));
     let unheard = Some(backend.unheard.clone()).filter(|why| !why.is_empty());
     let home = backend.out_of_home.then(|| "out of home".to_owned());
-    let more = [utilised, share, unheard, home].into_iter().flatten();
+    let narrow =
+        (backend.path_mtu != 0).then(|| format!("the way carries {} bytes", backend.path_mtu));
+    let more = [utilised, share, unheard, home, narrow].into_iter().flatten();
     std::iter::once(why).chain(more).collect::<Vec<_>>().join("; ")
 }

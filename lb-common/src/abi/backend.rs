@@ -14,6 +14,8 @@ pub struct Backend {
     pub incarnation: u8,
     /// Largest outer IP packet towards it, bytes.
     pub mtu: u16,
+    /// Largest IP packet of the local link it is reached by, bytes; 0: not known.
+    pub link: u16,
     /// Zero.
-    pub reserved: [u32; 3],
+    pub reserved: [u16; 5],
 }

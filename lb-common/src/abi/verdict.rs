@@ -78,8 +78,8 @@ verdicts! {
     /// Members that may have the packet exist, but none has a resolved next hop.
     NextHopUnresolved = 11, "next_hop_unresolved", Drop;
     /// The packet does not fit the backend's MTU after encapsulation, and its sender cannot be told: the
-    /// packet lets itself be fragmented, is an ICMP message or comes from no single host, or too many were
-    /// told just now, or none are to be.
+    /// packet is an ICMP message or comes from no single host, or too many were told just now, or none are to
+    /// be.
     TooLarge = 12, "too_large", Drop;
     /// The balancer has no source address of the tunnel's IP version.
     NoSourceAddress = 13, "no_source_address", Drop;
@@ -107,6 +107,9 @@ verdicts! {
     AnsweredEcho = 24, "answered_echo", Transmit;
     /// An echo request for a VIP, when too many were answered just now, or none are to be.
     EchoLimited = 25, "echo_limited", Drop;
+    /// An IPv4 packet that lets itself be fragmented does not fit the local link after encapsulation, or its
+    /// tunnel is IPv6: nobody here makes fragments.
+    CannotFragment = 26, "cannot_fragment", Drop;
 }
 
 /// Entries of the verdict counter map: room for later verdicts without a new layout.

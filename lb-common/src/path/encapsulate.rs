@@ -50,6 +50,7 @@ pub fn head<T: Tables + ?Sized>(
             traffic_class: parsed.traffic_class,
             protocol,
             payload: payload as u16,
+            divisible: None,
         };
         Ok((Head::V4(framed(macs, ethernet::IPV4, outer.emit())), own))
     } else {
@@ -96,7 +97,7 @@ const fn is_unset(address: &AddressWords) -> bool {
 
 /// An Ethernet header and what follows it; `macs` are destination and source.
 #[inline(always)]
-fn framed<const IP: usize, const ALL: usize>(
+pub(super) fn framed<const IP: usize, const ALL: usize>(
     (destination, source): (u64, u64),
     ether_type: [u8; 2],
     ip: [u8; IP],

@@ -15,6 +15,7 @@ pub mod choose;
 mod connect;
 pub mod encapsulate;
 mod hosts;
+pub mod large;
 mod open;
 pub mod parse;
 mod question;
@@ -26,6 +27,7 @@ mod track;
 
 pub use choose::{Choice, Left, Memory, Observe, Outcome, Place, Unobserved};
 pub use encapsulate::Head;
+pub use large::Large;
 pub use parse::{Kind, Parsed, Version};
 pub use question::Question;
 pub use search::{FURTHER_SLOTS, Search};

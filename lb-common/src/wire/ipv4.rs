@@ -15,6 +15,7 @@ mod field {
     pub(super) const VERSION_AND_LENGTH: usize = 0;
     pub(super) const TRAFFIC_CLASS: usize = 1;
     pub(super) const TOTAL_LENGTH: Range<usize> = 2..4;
+    pub(super) const IDENTIFICATION: Range<usize> = 4..6;
     pub(super) const FRAGMENT: Range<usize> = 6..8;
     pub(super) const TTL: usize = 8;
     pub(super) const PROTOCOL: usize = 9;
@@ -61,6 +62,12 @@ impl Ipv4<'_> {
     #[inline(always)]
     pub fn total_length(&self) -> u16 {
         self.u16(field::TOTAL_LENGTH)
+    }
+
+    /// What the fragments of one packet have in common.
+    #[inline(always)]
+    pub fn identification(&self) -> u16 {
+        self.u16(field::IDENTIFICATION)
     }
 
     /// Whether it is a fragment that is not the first.
@@ -148,23 +155,29 @@ pub struct Outer {
     pub protocol: u8,
     /// Length of the payload, bytes; at most 65515.
     pub payload: u16,
+    /// The identification of a packet that may be fragmented. `None`: DF is set, so it may be zero (RFC 6864,
+    /// 4.1).
+    pub divisible: Option<u16>,
 }
 
 impl Outer {
-    /// The header's bytes: DF set, so the identification may be zero (RFC 6864, 4.1).
+    /// The header's bytes.
     ///
     /// Made and stored as words: byte by byte it would be half of the work on a packet.
     #[inline(always)]
     pub fn emit(&self) -> [u8; LENGTH] {
         let length = self.payload.wrapping_add(LENGTH as u16).to_be_bytes();
-        let fragment = DONT_FRAGMENT.to_be_bytes();
+        let (identification, fragment) = match self.divisible {
+            Some(identification) => (identification.to_be_bytes(), [0; 2]),
+            None => ([0; 2], DONT_FRAGMENT.to_be_bytes()),
+        };
         let first = u64::from_le_bytes([
             0x45,
             self.traffic_class,
             length[0],
             length[1],
-            0,
-            0,
+            identification[0],
+            identification[1],
             fragment[0],
             fragment[1],
         ]);

@@ -165,7 +165,8 @@ fn backend(address: IpAddr) -> Backend {
         version: if address.is_ipv4() { IPV4 } else { IPV6 },
         incarnation: 5,
         mtu: 1500,
-        reserved: [0; 3],
+        link: 1500,
+        reserved: [0; 5],
     }
 }
 

@@ -36,7 +36,7 @@ pub type AnyPorts = [u64; ANY_PORT_WORDS as usize];
 
 /// A value of a set: only the key counts.
 const PRESENT: u32 = 1;
-/// Word of a [`Backend`] that holds version, incarnation and MTU, and may change in place.
+/// Word of a [`Backend`] that holds version, incarnation and both MTUs, and may change in place.
 const BACKEND_MTU_WORD: usize = 2;
 
 /// The balancer's maps, to read and write. Indices come from allocators that know the limits; one
@@ -121,8 +121,8 @@ impl WritableMaps {
         self.maps.backends.set(index, backend);
     }
 
-    /// Changes a backend's MTU, with its version and incarnation as they are: one store.
-    pub fn set_backend_mtu(&self, index: u32, backend: &Backend) {
+    /// Changes a backend's MTU and its link's, with its version and incarnation as they are: one store.
+    pub fn set_backend_mtus(&self, index: u32, backend: &Backend) {
         let bytes = bytes_of(backend);
         let at = BACKEND_MTU_WORD * size_of::<u64>();
         let word = u64::from_ne_bytes(array(&bytes[at..at + size_of::<u64>()]));

@@ -16,7 +16,7 @@ mod service;
 
 use std::{collections::BTreeMap, num::NonZeroU32};
 
-pub use backend::{Backend, WantedState};
+pub use backend::{Backend, WantedState, least_mtu};
 pub use group::{GroupSettings, Scaler};
 pub use health_check::{
     AgentProbe, GrpcProbe, HealthCheck, HttpProbe, Probe, TlsProbe, Trust, UdpProbe,

@@ -27,6 +27,7 @@ mod link;
 mod lookup;
 mod neighbour;
 mod next_hops;
+mod path_mtu;
 mod presence;
 mod route;
 pub mod survey;

@@ -15,7 +15,9 @@ use super::{
     link::interfaces,
     lookup::{self, Routes, connect},
     neighbour::{self, NeighbourKey, neighbours},
+    path_mtu::{self, PathMtu},
 };
+use crate::plan::Sources;
 
 /// Shortest time between two rounds of route look-ups: a router that takes in a whole table tells of
 /// each of its routes.
@@ -33,6 +35,7 @@ pub struct NextHops {
     connection: JoinHandle<()>,
     hops: Hops,
     changes: mpsc::Sender<NextHopChange>,
+    path_mtus: mpsc::Receiver<PathMtu>,
     work: JoinSet<Done>,
     /// Addresses to look up.
     stale: BTreeSet<IpAddr>,
@@ -61,7 +64,8 @@ impl From<NetError> for End {
 }
 
 impl NextHops {
-    /// Resolves `wanted` as it is and as it becomes, and tells `changes`; in the network namespace of
+    /// Resolves `wanted` as it is and as it becomes, and tells `changes`; what ICMP errors say of packets of
+    /// tunnels from `sources` counts. In the network namespace of
     /// the calling thread.
     ///
     /// Ends well when the sender of `wanted` or the receiver of `changes` is gone, else when netlink
@@ -72,6 +76,7 @@ impl NextHops {
     pub fn spawn(
         wanted: watch::Receiver<Arc<BTreeSet<IpAddr>>>,
         changes: mpsc::Sender<NextHopChange>,
+        sources: Sources,
     ) -> Result<JoinHandle<Result<(), NetError>>, NetError> {
         // Heard from before anything is read: nothing falls between.
         let events = Events::open()?;
@@ -81,6 +86,7 @@ impl NextHops {
             connection,
             hops: Hops::default(),
             changes,
+            path_mtus: path_mtu::listen(sources),
             work: JoinSet::new(),
             stale: BTreeSet::new(),
             looking_up: false,
@@ -126,6 +132,10 @@ impl NextHops {
                     }
                     Err(_) => return End::Unheard,
                 },
+                Some(told) = self.path_mtus.recv() => {
+                    self.hops.carries(told, Instant::now());
+                    continue;
+                }
                 () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => continue,
                 _ = refresh.tick() => Ok(vec![Event::Routing]),
                 _ = &mut self.connection => return NetError::Closed.into(),

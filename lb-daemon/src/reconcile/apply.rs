@@ -188,11 +188,12 @@ impl Reconciler {
                 version: if address.is_ipv4() { IPV4 } else { IPV6 },
                 incarnation: planned.id.incarnation,
                 mtu: self.mtu_of(address, planned.mtu, there.map(|there| there.mtu)),
-                reserved: [0; 3],
+                link: self.hops.link_mtu(address).or(there.map(|there| there.link)).unwrap_or(0),
+                reserved: [0; 5],
             };
             match there {
                 Some(there) if there == backend => {}
-                Some(_) if named.contains(&index) => self.maps.set_backend_mtu(index, &backend),
+                Some(_) if named.contains(&index) => self.maps.set_backend_mtus(index, &backend),
                 Some(_) => self.maps.write_backend(index, &backend),
                 None => {
                     self.maps.reset_backend_traffic(index)?;

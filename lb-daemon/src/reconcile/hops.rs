@@ -36,8 +36,8 @@ pub(super) struct Hops {
     by_backend: HashMap<IpAddr, u32>,
     /// Nobody's any more, but packets under way may still read them.
     leaving: Vec<u32>,
-    /// Largest packet of the route to each backend that was ever resolved.
-    mtus: HashMap<IpAddr, u16>,
+    /// Largest packets of the route and of the link to each backend that was ever resolved.
+    mtus: HashMap<IpAddr, (u16, u16)>,
     /// Interface words that this daemon wrote.
     interfaces: HashMap<u32, InterfaceWord>,
 }
@@ -83,11 +83,16 @@ impl Hops {
 
     /// Largest packet of the route to a backend, as far as it is known.
     pub(super) fn mtu(&self, backend: &IpAddr) -> Option<u16> {
-        self.mtus.get(backend).copied()
+        self.mtus.get(backend).map(|(route, _)| *route)
     }
 
-    pub(super) fn learn_mtu(&mut self, backend: IpAddr, mtu: u16) {
-        self.mtus.insert(backend, mtu);
+    /// Largest packet of the link to a backend, as far as it is known.
+    pub(super) fn link_mtu(&self, backend: &IpAddr) -> Option<u16> {
+        self.mtus.get(backend).map(|(_, link)| *link)
+    }
+
+    pub(super) fn learn_mtus(&mut self, backend: IpAddr, route: u16, link: u16) {
+        self.mtus.insert(backend, (route, link));
     }
 
     /// Whether an interface's word must be written.

@@ -52,7 +52,7 @@ impl Reconciler {
         if to.index != before {
             self.point(&backend, to.index);
         }
-        self.hops.learn_mtu(backend, hop.mtu);
+        self.hops.learn_mtus(backend, hop.mtu, hop.link_mtu);
         self.write_mtu(&backend);
         Ok(())
     }
@@ -91,10 +91,11 @@ impl Reconciler {
     fn write_mtu(&self, address: &IpAddr) {
         let Some(planned) = self.backends.get(address) else { return };
         let Some(mut backend) = self.maps.backend(planned.id.index) else { return };
-        let mtu = self.mtu_of(address, planned.mtu, None);
-        if backend.mtu != mtu {
-            backend.mtu = mtu;
-            self.maps.set_backend_mtu(planned.id.index, &backend);
+        let before = (backend.mtu, backend.link);
+        backend.mtu = self.mtu_of(address, planned.mtu, None);
+        backend.link = self.hops.link_mtu(address).unwrap_or(backend.link);
+        if (backend.mtu, backend.link) != before {
+            self.maps.set_backend_mtus(planned.id.index, &backend);
         }
     }
 }

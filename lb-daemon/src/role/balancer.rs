@@ -92,7 +92,8 @@ pub(super) async fn run(
         .map_err(|error| Failure::new(causes::of(&error)))?;
 
     let prober = Prober::spawn(targets, healthy, checks, live.clone());
-    let hops = NextHops::spawn(addresses, resolved).map_err(|e| Failure::of("next hops", &e))?;
+    let hops =
+        NextHops::spawn(addresses, resolved, sources).map_err(|e| Failure::of("next hops", &e))?;
     let inbox = Inbox { health, next_hops, commands: asked };
     let first = reconciles.clone();
     let state = state.run(inbox, reconciles, stop.clone().wait());

@@ -16,6 +16,7 @@ mod homes;
 mod lines;
 mod listing;
 mod members;
+mod narrow;
 mod overflows;
 mod packet_path;
 mod panic;

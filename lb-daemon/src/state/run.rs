@@ -115,7 +115,11 @@ impl<P: PacketPath> State<P> {
             }
         }
         match &hop {
-            Ok(hop) => tracing::debug!(backend = %address, ?hop, "next hop"),
+            Ok(hop) => {
+                tracing::debug!(backend = %address, ?hop, "next hop");
+                let before = self.hops.get(&address).and_then(|before| before.as_ref().ok());
+                self.log_mtu(address, before, hop);
+            }
             Err(why) => tracing::warn!(backend = %address, why, "no next hop"),
         }
         self.hops.insert(address, hop);

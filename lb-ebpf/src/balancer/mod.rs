@@ -10,14 +10,15 @@ mod maps;
 mod slow;
 
 use aya_ebpf::programs::XdpContext;
-use lb_common::{path::Question, wire::vlan::Tags};
+use emit::Later;
+use lb_common::{path::Large, wire::vlan::Tags};
 
-use crate::kernel::{Frame, Slot};
+use crate::kernel::Frame;
 
 /// One packet through the balancer.
 #[inline(always)]
 pub fn run(context: &XdpContext) -> u32 {
-    let mut later = Slot::empty();
+    let mut later = Later::Nothing;
     let mut tags = 0;
     let mut done = at_once(context, &mut later, tags);
     if emit::is_action(done) {
@@ -38,18 +39,21 @@ pub fn run(context: &XdpContext) -> u32 {
     if done == emit::SET_ASIDE {
         return answer_echo(context, tags);
     }
-    if let Some(question) = later.get() {
-        done = slow::run(context, question, tags);
+    if let Later::Question(question) = &later {
+        match slow::run(context, question, tags) {
+            Ok(done) => return done,
+            Err(large) => later = Later::Large(large),
+        }
     }
-    if done & emit::TOO_LARGE != 0 {
-        done = answer_too_large(context, done, tags);
+    match &later {
+        Later::Large(packet) => too_large(context, packet, tags),
+        _ => done,
     }
-    done
 }
 
 /// The way of a packet in steady state. What had VLAN tags comes without, and goes on with them.
 #[inline(never)]
-fn at_once(context: &XdpContext, later: &mut Slot<Question>, tags: u64) -> u32 {
+fn at_once(context: &XdpContext, later: &mut Later, tags: u64) -> u32 {
     emit::emit_at_once(&mut Frame::apart(context), later, Tags(tags))
 }
 
@@ -62,14 +66,14 @@ fn untag(context: &XdpContext) -> u64 {
 /// The question of a frame that steady state cannot read: an ICMP error, or one with IPv6 extension
 /// headers.
 #[inline(never)]
-fn read_aside(context: &XdpContext, later: &mut Slot<Question>, tags: u64) -> u32 {
+fn read_aside(context: &XdpContext, later: &mut Later, tags: u64) -> u32 {
     emit::read_aside(&mut Frame::apart(context), later, Tags(tags))
 }
 
-/// The answer to a frame that does not fit; the low 16 bits of `room` say how much does.
+/// What becomes of a frame that does not fit.
 #[inline(never)]
-fn answer_too_large(context: &XdpContext, room: u32, tags: u64) -> u32 {
-    emit::too_large(&mut Frame::apart(context), room as u16, Tags(tags))
+fn too_large(context: &XdpContext, packet: &Large, tags: u64) -> u32 {
+    emit::too_large(&mut Frame::apart(context), packet, Tags(tags))
 }
 
 /// The answer to a frame of no flow, if it asks for one.

@@ -6,7 +6,7 @@
 use aya_ebpf::programs::XdpContext;
 use lb_common::{
     abi::verdict::Verdict,
-    path::{Choice, Question, Unobserved},
+    path::{Choice, Large, Question, Unobserved},
     wire::vlan::Tags,
 };
 
@@ -18,11 +18,15 @@ use super::{
 use crate::kernel::Frame;
 
 /// Answers what a frame asks, rewrites it, counts it, and returns the driver's action.
+///
+/// # Errors
+/// The packet is too large for who has it.
 #[inline(always)]
-pub(super) fn run(context: &XdpContext, question: &Question, tags: u64) -> u32 {
+pub(super) fn run(context: &XdpContext, question: &Question, tags: u64) -> Result<u32, Large> {
     let mut choice = Choice::NOBODY;
     let failure = any(answer(question, &mut choice));
-    send(context, failure, question, &choice, tags)
+    let done = send(context, failure, question, &choice, tags);
+    if emit::is_action(done) { Ok(done) } else { Err(Large::answered(&Maps, question, &choice)) }
 }
 
 /// The number of no verdict.

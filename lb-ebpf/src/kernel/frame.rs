@@ -77,14 +77,14 @@ impl<'c> Frame<'c> {
     #[inline(always)]
     pub fn untag(&mut self) -> Tags {
         let tags = Tags::of(self);
-        let Some(&macs) = self.bytes::<MACS>(0) else { return Tags::NONE };
+        let Some(macs) = self.bytes(0).map(Macs::of) else { return Tags::NONE };
         if tags.is_none() {
             return tags;
         }
         let moved =
             if tags.is_pair() { self.bytes_mut::<MACS>(8) } else { self.bytes_mut::<MACS>(4) };
         let Some(place) = moved else { return Tags::NONE };
-        *place = macs;
+        macs.put(place);
         let shrunk = if tags.is_pair() { self.shrink(8) } else { self.shrink(4) };
         if shrunk { tags } else { Tags::NONE }
     }
@@ -106,6 +106,23 @@ impl<'c> Frame<'c> {
 /// Length of the two MACs of a frame, bytes.
 const MACS: usize = 12;
 
+/// The MACs of a frame, as words: bytes that move to where they overlap would be moved one by one.
+struct Macs([u32; 3]);
+
+impl Macs {
+    #[inline(always)]
+    fn of(bytes: &[u8; MACS]) -> Self {
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = *bytes;
+        Self([[a, b, c, d], [e, f, g, h], [i, j, k, l]].map(u32::from_ne_bytes))
+    }
+
+    #[inline(always)]
+    fn put(&self, to: &mut [u8; MACS]) {
+        let [[a, b, c, d], [e, f, g, h], [i, j, k, l]] = self.0.map(u32::to_ne_bytes);
+        *to = [a, b, c, d, e, f, g, h, i, j, k, l];
+    }
+}
+
 /// [`Frame::tag`]; 0: no.
 #[inline(never)]
 fn put_tags(context: &XdpContext, tags: u64) -> u32 {
@@ -124,10 +141,10 @@ fn put<const N: usize, const ALL: usize>(frame: &mut Frame<'_>, tags: Tags) -> O
     if !frame.grow(N) {
         return None;
     }
-    let macs = *frame.bytes::<MACS>(N)?;
+    let macs = Macs::of(frame.bytes(N)?);
     let bytes = tags.bytes();
     let head = frame.bytes_mut::<ALL>(0)?;
-    *head.first_chunk_mut()? = macs;
+    macs.put(head.first_chunk_mut()?);
     *head.last_chunk_mut::<N>()? = *bytes.first_chunk()?;
     Some(())
 }

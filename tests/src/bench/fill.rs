@@ -125,7 +125,8 @@ fn members(balancer: &mut Ebpf, v6: bool) -> Result<()> {
             version: if v6 { 6 } else { 4 },
             incarnation: 0,
             mtu: 1500,
-            reserved: [0; 3],
+            link: 1500,
+            reserved: [0; 5],
         };
         set(balancer, names::BACKENDS, n + 1, bytes::<32>(&backend))?;
         let word = MemberWord::new(n + 1, 0, MemberState::Up, FULL_RAMP, 1);

@@ -102,6 +102,8 @@ pub struct Member {
     pub next_hop: u16,
     /// Largest outer packet.
     pub mtu: u16,
+    /// Largest packet of the link it is reached by.
+    pub link: u16,
     /// Incarnation that the backend has; members say 7.
     pub incarnation: u8,
 }
@@ -316,10 +318,11 @@ impl Scene {
                 add("STANDBYS", place, &layout::standby(standby));
             }
             for (index, member) in (first..).zip(&region.members) {
-                let Member { backend, address, state, ramp, next_hop, mtu, incarnation } = *member;
+                let Member { backend, address, state, ramp, next_hop, mtu, link, incarnation } =
+                    *member;
                 let word = layout::member(backend, MEMBER_INCARNATION, state, ramp, next_hop);
                 add("MEMBERS", index, &word);
-                add("BACKENDS", backend, &layout::backend(address, incarnation, mtu));
+                add("BACKENDS", backend, &layout::backend(address, incarnation, mtu, link));
             }
         }
         let (v4, v6) = (self.sources.0.octets(), self.sources.1.octets());
@@ -378,6 +381,7 @@ impl Region {
             ramp: 255,
             next_hop: NEXT_HOP,
             mtu: 1_500,
+            link: 1_500,
             incarnation: MEMBER_INCARNATION,
         };
         Self {

@@ -25,9 +25,9 @@ use lb_common::{
     },
     flow_hash::FlowTuple,
     path::{
-        self, Head, Kind, Tables, Version,
+        self, Head, Kind, Large, Tables, Version,
         answer::{self, QUOTE_V4, QUOTE_V6},
-        encapsulate,
+        encapsulate, large,
     },
     receive::{self, Allowed},
     wire::vlan::Tags,
@@ -105,10 +105,14 @@ impl Twin {
         };
         let (head, own) = match encapsulate::head(self, &forward) {
             Ok(head) => head,
-            Err(Verdict::TooLarge) => {
-                let room = encapsulate::room(forward.backend);
-                return (self.too_large(frame, room), came_with);
-            }
+            Err(Verdict::TooLarge) => match large::divisible(frame, self, &Large::of(&forward)) {
+                Ok(Some((head, own))) => (Head::V4(head), own),
+                Ok(None) => {
+                    let room = encapsulate::room(forward.backend);
+                    return (self.too_large(frame, room), came_with);
+                }
+                Err(verdict) => return (refused(verdict, frame), came_with),
+            },
             Err(verdict) => return (refused(verdict, frame), came_with),
         };
         let interface = u32::from(forward.choice.next_hop.interface());

@@ -65,7 +65,15 @@ fn mac(text: &str) -> Result<[u8; 6]> {
 /// The next hop out of `a`'s interface to `gateway`, which is at `b`'s.
 fn hop(a: (&Node, &str), gateway: &str, b: (&Node, &str)) -> Result<NextHop> {
     let ((interface, interface_mac), (_, mac)) = (interface(a.0, a.1)?, interface(b.0, b.1)?);
-    Ok(NextHop { gateway: gateway.parse()?, mac, interface, interface_mac, mtu: 1500 })
+    Ok(NextHop {
+        gateway: gateway.parse()?,
+        mac,
+        interface,
+        interface_mac,
+        mtu: 1500,
+        link_mtu: 1500,
+        path_mtu: None,
+    })
 }
 
 fn a_backend_on_the_link(sandbox: &Sandbox) -> Result<()> {
@@ -97,7 +105,7 @@ fn a_backend_behind_a_gateway(sandbox: &Sandbox) -> Result<()> {
     }
     a.ip("link set eth0 mtu 1300")?;
     for (address, hop) in expected {
-        resolving.expect(address, Ok(NextHop { mtu: 1300, ..hop }))?;
+        resolving.expect(address, Ok(NextHop { mtu: 1300, link_mtu: 1300, ..hop }))?;
     }
     Ok(())
 }
@@ -315,7 +323,18 @@ fn ways_that_are_none_say_why(sandbox: &Sandbox) -> Result<()> {
     let (interface, interface_mac) = interface(&a, "quiet")?;
     let gateway = "10.5.0.9".parse()?;
     let mac = [2, 0, 0, 0, 0, 0x55];
-    resolving.expect("10.5.0.9", Ok(NextHop { gateway, mac, interface, interface_mac, mtu: 1500 }))
+    resolving.expect(
+        "10.5.0.9",
+        Ok(NextHop {
+            gateway,
+            mac,
+            interface,
+            interface_mac,
+            mtu: 1500,
+            link_mtu: 1500,
+            path_mtu: None,
+        }),
+    )
 }
 
 fn lost_events_are_made_up_for(sandbox: &Sandbox) -> Result<()> {

@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use lb_daemon::{
     net::{NetError, NextHopChange, NextHops},
     next_hop::NextHop,
+    plan::Sources,
 };
 use lb_tests::{process::until, topology::Node};
 use tokio::{
@@ -52,7 +53,7 @@ impl Resolving {
         let (runtime, task) = node.enter(|| -> Result<_> {
             let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
             let entered = runtime.enter();
-            let task = NextHops::spawn(watched, told)?;
+            let task = NextHops::spawn(watched, told, Sources::default())?;
             drop(entered);
             Ok((runtime, task))
         })??;

@@ -32,8 +32,7 @@ const PRECEDENCE: u8 = 0xc0;
 /// Ethernet header; of the packet [`QUOTE_V4`] or [`QUOTE_V6`] bytes stay after it.
 ///
 /// # Errors
-/// [`Verdict::TooLarge`]: nobody may be told, because the packet may be fragmented, is an ICMP message itself,
-/// or comes from no single host (RFC 1122, 3.2.2; RFC 4443, 2.4); or too many were told just now.
+/// [`Verdict::TooLarge`]: nobody may be told, because the packet is an ICMP message itself, or comes from no single host (RFC 1122, 3.2.2; RFC 4443, 2.4); or too many were told just now.
 #[inline(always)]
 pub fn too_large<P: Packet + ?Sized, T: Tables + ?Sized>(
     packet: &P,
@@ -69,6 +68,7 @@ fn answer<P: Packet + ?Sized>(packet: &P, room: u16) -> Option<Head> {
                 traffic_class: PRECEDENCE,
                 protocol: wire::ICMP,
                 payload: (icmp::LENGTH + QUOTE_V4) as u16,
+                divisible: None,
             };
             Some(Head::V4(head(macs, ethernet::IPV4, &outer.emit(), &error)))
         }

@@ -84,6 +84,8 @@ impl From<&BackendStatus> for v1::BackendStatus {
             reason: backend.reason.clone(),
             next_hop_resolved: backend.next_hop.is_ok(),
             next_hop: next_hop.clone(),
+            mtu: backend.mtu.map_or(0, u32::from),
+            path_mtu: backend.path_mtu.map_or(0, u32::from),
             since: Some(timestamp(backend.since)),
             share: (backend.share > 0.0).then_some(backend.share),
             utilisation: backend.said.utilisation.map(Utilisation::share),

@@ -44,6 +44,8 @@ fn hop(interface: u32, gateway: &str, mac: Mac) -> NextHop {
         interface,
         interface_mac: [2, 0, 0, 0, 1, interface as u8],
         mtu: 1500,
+        link_mtu: 1500,
+        path_mtu: None,
     }
 }
 
@@ -259,7 +261,8 @@ async fn mtu_and_own_mac_follow_the_interface_and_the_route() {
         book.hops
             .routed(ip("198.51.100.1"), Ok(Route { neighbour: key, mtu: route_mtu, advmss: None }));
         book.observe(Event::Link(Interface { mtu: interface_mtu, ..interface(ETH0) }));
-        let expected = NextHop { mtu, ..hop(ETH0, GATEWAY, A) };
+        let link_mtu = interface_mtu.min(65_535) as u16;
+        let expected = NextHop { mtu, link_mtu, ..hop(ETH0, GATEWAY, A) };
         assert_eq!(
             book.settle(),
             [told("198.51.100.1", expected)],
@@ -267,7 +270,8 @@ async fn mtu_and_own_mac_follow_the_interface_and_the_route() {
         );
     }
     book.observe(Event::Link(Interface { mac: Some(B), mtu: 65536, ..interface(ETH0) }));
-    let expected = NextHop { mtu: 65535, interface_mac: B, ..hop(ETH0, GATEWAY, A) };
+    let most = NextHop { mtu: 65535, link_mtu: 65535, ..hop(ETH0, GATEWAY, A) };
+    let expected = NextHop { interface_mac: B, ..most };
     assert_eq!(book.settle(), [told("198.51.100.1", expected)]);
 }
 
@@ -423,4 +427,43 @@ proptest! {
         prop_assert_eq!(last, Some(expected));
         prop_assert_eq!(book.asks().contains(&neighbour(ETH0, GATEWAY)), !answers);
     }
+}
+
+#[tokio::test]
+async fn what_a_router_says_of_a_way_counts_for_ten_minutes() {
+    const TO: &str = "198.51.100.1";
+    let mut book = Book::new(&[TO]);
+    book.see(ETH0, GATEWAY, Reachable, Some(A));
+    let news =
+        |mtu: u16, path_mtu| [(ip(TO), Ok(NextHop { mtu, path_mtu, ..hop(ETH0, GATEWAY, A) }))];
+    assert_eq!(book.settle(), news(1500, None));
+    let begin = book.now;
+    let told = |book: &mut Book, mtu| {
+        book.hops.carries(PathMtu { to: ip(TO), mtu }, book.now);
+        book.settle()
+    };
+    assert_eq!(told(&mut book, 1400), news(1400, Some(1400)));
+    assert_eq!(told(&mut book, 1450), [], "another one knew better");
+    book.now += Duration::from_secs(60);
+    assert_eq!(told(&mut book, 1300), news(1300, Some(1300)));
+    book.now += Duration::from_secs(60);
+    assert_eq!(told(&mut book, 1300), [], "it is as it was, from now on");
+    // Nobody wants to know of it, or it says no news.
+    book.hops.carries(PathMtu { to: ip("198.51.100.9"), mtu: 1300 }, book.now);
+    assert_eq!(book.settle(), []);
+    book.now = begin + Duration::from_secs(719);
+    assert_eq!(book.settle(), []);
+    assert_eq!(book.hops.next_due(), Some(begin + Duration::from_secs(720)));
+    book.now = begin + Duration::from_secs(720);
+    assert_eq!(book.settle(), news(1500, None));
+    assert_eq!(told(&mut book, 1500), [], "the interface carries no more anyway");
+    // What the route says to be less counts.
+    book.hops.routed(ip(TO), Ok(Route { mtu: Some(1350), ..route(ETH0, GATEWAY).unwrap() }));
+    assert_eq!(book.settle(), news(1350, None));
+    assert_eq!(told(&mut book, 1320), news(1320, Some(1320)));
+    // Whoever goes takes it along.
+    book.want(&[]);
+    book.want(&[TO]);
+    book.hops.routed(ip(TO), route(ETH0, GATEWAY));
+    assert_eq!(book.settle(), news(1500, None));
 }

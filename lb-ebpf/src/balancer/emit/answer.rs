@@ -2,24 +2,55 @@
 
 use aya_ebpf::bindings::xdp_action::XDP_TX;
 use lb_common::{
-    abi::verdict::Verdict,
+    abi::{next_hop::InterfaceWord, verdict::Verdict},
     path::{
-        Version,
+        Large, Version,
         answer::{self, Head, QUOTE_V4, QUOTE_V6},
+        large,
     },
-    wire::{ethernet, vlan::Tags},
+    wire::{ethernet, ipv4, vlan::Tags},
 };
 
-use super::{super::maps::Maps, action_of, came, leave};
+use super::{super::maps::Maps, action_of, came, leave, send, tag_out, write_head};
 use crate::{counters, kernel::Frame};
 
-/// Tells the sender of a frame that packets of `room` bytes fit, counts the frame, and returns the
-/// driver's action.
+/// Tells the sender of a frame how much fits, or sends it on so that it may be fragmented; counts the frame, and
+/// returns the driver's action.
 #[inline(always)]
-pub(in crate::balancer) fn too_large(frame: &mut Frame<'_>, room: u16, tags: Tags) -> u32 {
+pub(in crate::balancer) fn too_large(frame: &mut Frame<'_>, packet: &Large, tags: Tags) -> u32 {
     let bytes = came(frame, tags);
-    let told = tell(frame, room);
-    answered(frame, told.map(|()| Verdict::AnsweredTooLarge), tags, bytes)
+    match large::divisible(frame, &Maps, packet) {
+        Ok(None) => {
+            let told = tell(frame, large::room(&Maps, packet));
+            answered(frame, told.map(|()| Verdict::AnsweredTooLarge), tags, bytes)
+        }
+        Ok(Some((head, own))) => {
+            let interface = packet.interface().into();
+            let (verdict, action) = match write_on(frame, &head, (own, interface), tags) {
+                Err(verdict) => (verdict, action_of(verdict)),
+                Ok(()) => {
+                    let to = (interface, packet.service(), packet.backend(), packet.is_new());
+                    send(frame, to, bytes)
+                }
+            };
+            counters::count(verdict, bytes);
+            action
+        }
+        Err(verdict) => answered(frame, Err(verdict), tags, bytes),
+    }
+}
+
+/// Puts the head of a tunnel in front, with the tags of the way out, and takes one from the inner TTL.
+#[inline(always)]
+fn write_on<const N: usize>(
+    frame: &mut Frame<'_>,
+    head: &[u8; N],
+    out: (InterfaceWord, u32),
+    tags: Tags,
+) -> Result<(), Verdict> {
+    ipv4::decrement_ttl(frame.bytes_mut(ethernet::LENGTH).ok_or(Verdict::Malformed)?);
+    write_head(frame, ipv4::LENGTH, head)?;
+    tag_out(frame, out, tags)
 }
 
 /// Sends a frame back with the tags that it came in with, or leaves it to the host; counts it, and returns the

@@ -6,11 +6,13 @@ use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS, XDP_TX};
 use lb_common::{
     abi::{
         counter::TrafficCounter,
+        next_hop::InterfaceWord,
         service::IPV4,
         verdict::{Action, Verdict},
     },
     path::{
-        self, Choice, Forward, Head, Kind, Parsed, Question, Version, aside, encapsulate, parse,
+        self, Choice, Forward, Head, Kind, Large, Parsed, Question, Version, aside, encapsulate,
+        parse,
     },
     wire::{ethernet, ipv4, ipv6, packet::Packet, vlan::Tags},
 };
@@ -18,22 +20,28 @@ use lb_common::{
 pub(super) use answer::{echo, too_large};
 
 use super::maps::{BACKEND_COUNTERS, DEVICES, Maps, SERVICE_COUNTERS};
-use crate::{
-    counters, kernel,
-    kernel::{Frame, Slot},
-};
+use crate::{counters, kernel, kernel::Frame};
 
 /// Decides about a frame at once, rewrites it, counts it, and returns the driver's action; where more
 /// must be done it says what, with the frame as it was and nothing counted. A question is left for `later`.
 /// `tags` were taken off it, here and below.
 #[inline(always)]
-pub(super) fn emit_at_once(frame: &mut Frame<'_>, later: &mut Slot<Question>, tags: Tags) -> u32 {
+pub(super) fn emit_at_once(frame: &mut Frame<'_>, later: &mut Later, tags: Tags) -> u32 {
     emit_by(frame, &mut AtOnce { later }, tags)
+}
+
+/// What is left of a frame that nothing was done with yet.
+pub(super) enum Later {
+    Nothing,
+    /// What it asks.
+    Question(Question),
+    /// Where it was to go, for which it is too large.
+    Large(Large),
 }
 
 /// As [`emit_at_once`], of a frame that was set aside; set aside again it belongs to no flow.
 #[inline(always)]
-pub(super) fn read_aside(frame: &mut Frame<'_>, later: &mut Slot<Question>, tags: Tags) -> u32 {
+pub(super) fn read_aside(frame: &mut Frame<'_>, later: &mut Later, tags: Tags) -> u32 {
     emit_by(frame, &mut Aside { later }, tags)
 }
 
@@ -63,25 +71,33 @@ trait Decision {
     fn ipv6(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
         parse::parse_ipv6(frame)
     }
+    /// Told of a frame that is too large for where it was to go.
+    #[inline(always)]
+    fn too_large(&mut self, _: &Forward<'_>) {}
     /// What becomes of a frame that was read, if that can be told.
     fn of(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict>;
 }
 
 /// The decision of steady state.
 struct AtOnce<'l> {
-    later: &'l mut Slot<Question>,
+    later: &'l mut Later,
 }
 
 impl Decision for AtOnce<'_> {
     #[inline(always)]
+    fn too_large(&mut self, forward: &Forward<'_>) {
+        *self.later = Later::Large(Large::of(forward));
+    }
+
+    #[inline(always)]
     fn of(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict> {
-        path::decide_at_once(parsed, &Maps, |question| self.later.fill(question))
+        path::decide_at_once(parsed, &Maps, |question| *self.later = Later::Question(*question))
     }
 }
 
 /// The question of a frame that was set aside.
 struct Aside<'l> {
-    later: &'l mut Slot<Question>,
+    later: &'l mut Later,
 }
 
 impl Decision for Aside<'_> {
@@ -97,7 +113,7 @@ impl Decision for Aside<'_> {
 
     #[inline(always)]
     fn of(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict> {
-        self.later.fill(&path::ask(&Maps, &parsed)?);
+        *self.later = Later::Question(path::ask(&Maps, &parsed)?);
         Ok(None)
     }
 }
@@ -154,7 +170,7 @@ fn emit_by(frame: &mut Frame<'_>, decision: &mut impl Decision, tags: Tags) -> u
         // What is left to do is counted then.
         Done::Later => ASKED,
         Done::Aside => SET_ASIDE,
-        Done::TooLarge(room) => TOO_LARGE | u32::from(room),
+        Done::TooLarge => TOO_LARGE,
     }
 }
 
@@ -168,7 +184,7 @@ fn came(frame: &Frame<'_>, tags: Tags) -> u64 {
 pub(super) const ASKED: u32 = 1 << 16;
 /// No action: the frame has not been read.
 pub(super) const SET_ASIDE: u32 = 1 << 17;
-/// No action: the sender is to be told how much fits, as the low 16 bits say.
+/// No action: the frame is too large for where it was to go.
 pub(super) const TOO_LARGE: u32 = 1 << 18;
 
 /// No action: the frame has VLAN tags, which are to be taken off first.
@@ -190,8 +206,8 @@ enum Done {
     Later,
     /// Nothing yet: it has not been read.
     Aside,
-    /// Nothing yet: packets of so many bytes fit, which it is beyond.
-    TooLarge(u16),
+    /// Nothing yet: it does not fit.
+    TooLarge,
 }
 
 /// Puts tags on what leaves as it was decided; where there is no room for them, it does not.
@@ -221,10 +237,16 @@ fn carry_out(
         Ok(Some(forward)) => forward,
     };
     match rewrite(frame, &forward, tags) {
-        Err(Verdict::TooLarge) => Done::TooLarge(encapsulate::room(forward.backend)),
+        Err(Verdict::TooLarge) => {
+            decision.too_large(&forward);
+            Done::TooLarge
+        }
         Err(verdict) => Done::AsItIs(verdict),
         Ok(()) => {
-            let (verdict, action) = send(frame, &forward, bytes);
+            let interface = forward.choice.next_hop.interface().into();
+            let (backend, kind) = (forward.choice.member.backend(), forward.parsed.kind);
+            let to = (interface, forward.service, backend, kind == Kind::NewConnection);
+            let (verdict, action) = send(frame, to, bytes);
             Done::Now(verdict, action)
         }
     }
@@ -253,11 +275,20 @@ fn rewrite(frame: &mut Frame<'_>, forward: &Forward<'_>, tags: Tags) -> Result<(
         Head::V4(head) => write_head(frame, ipv4::LENGTH, &head)?,
         Head::V6(head) => write_head(frame, ipv6::LENGTH, &head)?,
     }
+    tag_out(frame, (own, forward.choice.next_hop.interface().into()), tags)
+}
+
+/// Puts on the tags of the way out.
+#[inline(always)]
+fn tag_out(
+    frame: &mut Frame<'_>,
+    (own, interface): (InterfaceWord, u32),
+    tags: Tags,
+) -> Result<(), Verdict> {
     if tags.is_none() && own.vlan() == 0 {
         return Ok(());
     }
-    let came_in_by_it = u32::from(forward.choice.next_hop.interface()) == frame.interface();
-    let tags = encapsulate::tags(own, came_in_by_it, tags);
+    let tags = encapsulate::tags(own, interface == frame.interface(), tags);
     if tags.is_none() || frame.tag(tags) { Ok(()) } else { Err(Verdict::NoHeadroom) }
 }
 
@@ -274,10 +305,14 @@ fn write_head<const N: usize>(
     Ok(())
 }
 
-/// Picks the way out, and counts what goes there by service and by backend.
+/// Picks the way out, and counts what goes there by service and by backend, and whether it asks for a new
+/// connection.
 #[inline(always)]
-fn send(frame: &Frame<'_>, forward: &Forward<'_>, bytes: u64) -> (Verdict, u32) {
-    let interface = u32::from(forward.choice.next_hop.interface());
+fn send(
+    frame: &Frame<'_>,
+    (interface, service, backend, is_new): (u32, u32, u32, bool),
+    bytes: u64,
+) -> (Verdict, u32) {
     let (verdict, action) = if interface == frame.interface() {
         (Verdict::Transmitted, XDP_TX)
     } else {
@@ -289,9 +324,9 @@ fn send(frame: &Frame<'_>, forward: &Forward<'_>, bytes: u64) -> (Verdict, u32) 
     let count = |counter: &mut TrafficCounter| {
         counter.packets += 1;
         counter.bytes += bytes;
-        counter.connections += u64::from(forward.parsed.kind == Kind::NewConnection);
+        counter.connections += u64::from(is_new);
     };
-    kernel::per_cpu(&SERVICE_COUNTERS, forward.service, count);
-    kernel::per_cpu(&BACKEND_COUNTERS, forward.choice.member.backend(), count);
+    kernel::per_cpu(&SERVICE_COUNTERS, service, count);
+    kernel::per_cpu(&BACKEND_COUNTERS, backend, count);
     (verdict, action)
 }

@@ -103,6 +103,7 @@ fn random_scene(random: &mut Rng) -> Scene {
             member.ramp = one_of(random, [0, 40, 128, 254, 255, 255]);
             member.next_hop = one_of(random, [0, 30, 30, 30, 31, 32]);
             member.mtu = one_of(random, [60, 100, 1_280, 1_500, 1_500]);
+            member.link = one_of(random, [0, 80, 120, 1_500, 1_500]);
             member.incarnation = if random.u8(..) < 8 { 6 } else { 7 };
         }
     }
@@ -144,10 +145,13 @@ fn random_frame(random: &mut Rng, scene: &Scene) -> Vec<u8> {
     if random.u8(..) < 60 {
         packet = packet.options(4 * random.u8(1..11));
     }
-    let frame = match service.protocol {
+    let mut frame = match service.protocol {
         6 => packet.tcp(one_of(random, ["S", "S", "SA", "A", "PA", "FA", "R", "SF"])),
         _ => packet.udp(),
     };
+    if flow.vip.is_ipv4() && random.bool() {
+        frame[20] = 0;
+    }
     let frame = match random.u8(..) {
         0..60 => error(random, &flow, service.protocol),
         // A first, a later, a last fragment, or one of another's making.

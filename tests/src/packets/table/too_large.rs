@@ -4,8 +4,8 @@ use etherparse::{IpDscp, IpNumber, Ipv4Header, Ipv6Header, PacketBuilder};
 
 use crate::packets::{
     frames::{ETHERNET, Flow, HOST, Packet, SENDER, extended, hex},
-    row::Row,
-    scene::{Room, Scene},
+    row::{Expected, Row},
+    scene::{GATEWAY, Room, Scene},
 };
 
 use super::flows::{scene, v4, v4_udp, v6, v6_udp};
@@ -13,7 +13,7 @@ use super::flows::{scene, v4, v4_udp, v6, v6_udp};
 const ANSWERED: &str = "answered_too_large";
 
 pub(crate) fn rows() -> Vec<Row<Scene>> {
-    [sizes(), packets(), by_hand(), untold()].concat()
+    [sizes(), packets(), by_hand(), untold(), divisible(), indivisible()].concat()
 }
 
 fn version(flow: &Flow) -> u8 {
@@ -130,6 +130,91 @@ fn by_hand() -> Vec<Row<Scene>> {
     vec![Row::changed(what, scene(4), (frame, after), ANSWERED)]
 }
 
+/// The frame without DF.
+fn without_df(mut frame: Vec<u8>) -> Vec<u8> {
+    frame[20] &= !0x40;
+    with_checksum(frame)
+}
+
+/// The frame with the header checksum that it should have.
+fn with_checksum(mut frame: Vec<u8>) -> Vec<u8> {
+    let (header, _) = Ipv4Header::from_slice(&frame[ETHERNET..]).unwrap();
+    frame[24..26].copy_from_slice(&header.calc_header_checksum().to_be_bytes());
+    frame
+}
+
+/// A row of a packet without DF that goes on: so does the outer one, with the inner identification (0x1234)
+/// plus the upper 16 bits of the addresses' product with 0x9e3779b97f4a7c15.
+fn goes_on(row: Row<Scene>) -> Row<Scene> {
+    let inner = &row.frame[ETHERNET..];
+    let addresses = u128::from(u64::from_be_bytes(inner[12..20].try_into().unwrap()));
+    let product = addresses * 0x9e37_79b9_7f4a_7c15 % (1 << 64);
+    let identification = (0x1234 + (product >> 48)) as u16;
+    let mut frame = row.expected.frame.clone().unwrap();
+    frame[18..20].copy_from_slice(&identification.to_be_bytes());
+    frame[20..22].copy_from_slice(&[0, 0]);
+    let expected = Expected { frame: Some(with_checksum(frame)), ..row.expected };
+    Row { expected, ..row }
+}
+
+/// What lets itself be fragmented goes on whole where the link carries it.
+fn divisible() -> Vec<Row<Scene>> {
+    let owner = (0, 0);
+    let narrow = |mtu, link| scene(4).member(0, 0, |owner| (owner.mtu, owner.link) = (mtu, link));
+    let of = |length: usize| Packet::new(v4()).payload(&vec![0x5a; length - 40]);
+    let mut rows = Vec::new();
+    let mut row = |what: &str, scene, flow: &Flow, frame| {
+        let what = format!("too large and divisible, {what}");
+        rows.push(goes_on(Row::sent(what, scene, (flow, without_df(frame)), owner)));
+    };
+    row("a byte beyond the MTU", narrow(1_400, 1_500), &v4(), of(1_381).tcp("A"));
+    row("all that the link carries", narrow(1_280, 1_500), &v4(), of(1_480).tcp("PA"));
+    row("on a link of 9000 bytes", narrow(1_280, 9_000), &v4(), of(3_300).tcp("A"));
+    row("a SYN with data", narrow(1_280, 1_500), &v4(), of(1_440).tcp("S"));
+    row("with DSCP and CE", narrow(1_280, 1_500), &v4(), of(1_440).traffic_class(0xbb).tcp("A"));
+    row("with hop limit 2", narrow(1_280, 1_500), &v4(), of(1_440).hop_limit(2).tcp("A"));
+    let datagram = Packet::new(v4_udp()).payload(&[7; 1_400]);
+    row("a datagram", narrow(1_280, 1_500), &v4_udp(), datagram.udp());
+    row("with IP options", narrow(1_280, 1_500), &v4(), of(1_400).options(24).tcp("A"));
+    let mut padded = of(1_400).tcp("A");
+    padded.extend([0xee; 9]);
+    row("with padding after it", narrow(1_280, 1_500), &v4(), padded);
+    let elsewhere = narrow(1_280, 1_500).with(|scene| {
+        scene.next_hops.insert(31, (GATEWAY, 5));
+        scene.interfaces.insert(5, [2, 0, 0, 0, 5, 1]);
+        scene.devices.insert(5);
+        scene.regions[0].members[0].next_hop = 31;
+    });
+    row("by another interface", elsewhere, &v4(), of(1_440).tcp("A"));
+    let client = Flow { client: "203.0.113.250:9".parse().unwrap(), ..v4() };
+    let list = |scene: Scene| scene.list(0, super::flows::tcp_hash(&client), [0, 1, 2, 3]);
+    let frame = Packet::new(client).payload(&[1; 1_400]).tcp("A");
+    row("of another client", list(narrow(1_280, 1_500)), &client, frame);
+    rows
+}
+
+/// What lets itself be fragmented does not go on where somebody would have to do it here.
+fn indivisible() -> Vec<Row<Scene>> {
+    let of = |length: usize| Packet::new(v4()).payload(&vec![0x5a; length - 40]);
+    let narrow =
+        |tunnel, link| scene(tunnel).member(0, 0, |owner| (owner.mtu, owner.link) = (1_280, link));
+    let row = |what: &str, scene, frame, verdict| {
+        let what = format!("too large and divisible, {what}");
+        Row::dropped(what, scene, without_df(frame), verdict)
+    };
+    let no_source = narrow(4, 1_500).with(|scene| scene.sources.0 = [0; 4].into());
+    let full = narrow(4, 1_400).with(|scene| scene.errors = Room::Full);
+    let cannot = "cannot_fragment";
+    vec![
+        row("a byte more than the link carries", narrow(4, 1_500), of(1_481).tcp("A"), cannot),
+        row("on a link of unknown size", narrow(4, 0), of(1_300).tcp("A"), cannot),
+        row("in a tunnel of IPv6", narrow(6, 1_500), of(1_300).tcp("A"), cannot),
+        row("a SYN beyond the link", narrow(4, 1_300), of(1_400).tcp("S"), cannot),
+        row("when enough were told", full, of(1_440).tcp("A"), cannot),
+        row("without a source of tunnels", no_source, of(1_300).tcp("A"), "no_source_address"),
+    ]
+}
+
 /// Nobody is told, and the packet is dropped.
 fn untold() -> Vec<Row<Scene>> {
     let mut rows = Vec::new();
@@ -143,9 +228,6 @@ fn untold() -> Vec<Row<Scene>> {
     let mut row = |what: &str, frame: Vec<u8>| {
         rows.push(Row::dropped(format!("too large, {what}"), scene(4), frame, "too_large"));
     };
-    let mut divisible = Packet::new(v4()).payload(&[0; 1_500]).tcp("A");
-    divisible[20] = 0;
-    row("and may be fragmented", divisible);
     for (what, client) in [
         ("from this network", "0.0.0.9:4711"),
         ("from the loopback network", "127.0.0.1:4711"),

@@ -12,6 +12,7 @@ mod region;
 mod room;
 mod service;
 mod share;
+mod tunnel;
 
 use spillway_proto::v1;
 
@@ -40,6 +41,7 @@ pub fn configuration(message: &v1::Configuration) -> Result<Configuration, Inval
     region::no_circle(&regions, &configuration)?;
     service::distinct(message, &configuration)?;
     pool::consistent(message, &configuration)?;
+    tunnel::wide_enough(message, &configuration)?;
     share::enough(message, &configuration)?;
     room::enough(&configuration)?;
     Ok(configuration)

@@ -34,6 +34,15 @@ pub(super) const BACKENDS: &[Row] = &[
         "pools[0].backends[1].mtu",
     ),
     (
+        |m| {
+            m.pools[0].backends[1].mtu = 1299;
+            m.services[0].pool = "web".into();
+            m.services[0].address = "2001:db8::1".into();
+        },
+        r#"pools[0] "web": backends[1] "10.0.0.2": mtu: 1299 leaves less than 1280 bytes in the tunnel, which IPv6 service "web" needs; give at least 1300"#,
+        "pools[0].backends[1].mtu",
+    ),
+    (
         |m| m.pools[0].backends[1].max_connection_rate_per_second = Some(-0.5),
         r#"pools[0] "web": backends[1] "10.0.0.2": max_connection_rate_per_second: -0.5 is not within 0.1 to 10000000 new connections a second"#,
         "pools[0].backends[1].max_connection_rate_per_second",
