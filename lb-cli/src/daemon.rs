@@ -3,7 +3,10 @@
 use std::{error::Error as _, io, path::Path, time::Duration};
 
 use hyper_util::rt::TokioIo;
-use lb_daemon::api::convert::{FIELD_TRAILER, HINT_TRAILER};
+use lb_daemon::{
+    api::convert::{FIELD_TRAILER, HINT_TRAILER},
+    dataplane::Role,
+};
 use spillway_proto::v1::{
     ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, ExportRequest,
     ExportResponse, RegionsRequest, RegionsResponse, StatsRequest, StatsResponse, StatusRequest,
@@ -25,6 +28,7 @@ use crate::{
     arguments::Options,
     exit::Exit,
     failure::{Failure, describe},
+    pinned,
     tls::{self, Alert},
 };
 
@@ -51,14 +55,22 @@ impl Daemon {
     /// # Errors
     /// Nothing answers there, or the user may not ask.
     pub(crate) async fn open(options: &Options) -> Result<Self, Failure> {
-        let Some(server) = &options.server else { return Self::local(&options.socket).await };
+        let Some(server) = &options.server else { return Self::local(options).await };
         let (stream, alert) = tls::connect(server, options).await?;
         Self::over(stream, server.clone(), alert).await
     }
 
-    async fn local(socket: &Path) -> Result<Self, Failure> {
-        let stream =
-            UnixStream::connect(socket).await.map_err(|error| unreachable(socket, &error))?;
+    async fn local(options: &Options) -> Result<Self, Failure> {
+        let socket = &options.socket;
+        let connected = UnixStream::connect(socket).await;
+        let stream = connected.map_err(|error| {
+            let failure = unreachable(socket, &error);
+            // Nothing is to be started where nothing should run.
+            match pinned::other_host(options, Role::Balancer) {
+                Some(hint) if failure.exit == Exit::Unavailable => failure.hint(hint),
+                _ => failure,
+            }
+        })?;
         Self::over(stream, socket.display().to_string(), Alert::default()).await
     }
 

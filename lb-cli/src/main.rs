@@ -12,6 +12,7 @@ mod failure;
 mod names;
 mod output;
 mod pinned;
+mod rights;
 mod role;
 mod source;
 mod tls;

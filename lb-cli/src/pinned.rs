@@ -8,7 +8,13 @@ use lb_daemon::{
 
 pub(crate) use lb_daemon::names::address;
 
-use crate::{arguments::Options, exit::Exit, failure::Failure, names::Names};
+use crate::{
+    arguments::Options,
+    exit::Exit,
+    failure::Failure,
+    names::Names,
+    rights::{self, BPF, Capability, NET_ADMIN},
+};
 
 /// Opens the pinned maps and the directory of names. Without the directory things are called by
 /// their numbers, which stderr is told.
@@ -43,28 +49,57 @@ fn unnamed(error: &DirectoryError) -> String {
 /// There are no pins of a role.
 pub(crate) fn nothing_pinned(options: &Options, role: Role) -> Failure {
     let root = Pins::new(&options.bpffs, role).root().display().to_string();
-    Failure::new(Exit::Unavailable, format!("{root}: no {role} is pinned there")).hint(format!(
-        "start it (`systemctl start spillway-{role}`), or name its BPF file system with --bpffs"
-    ))
+    let hint = other_host(options, role).unwrap_or_else(|| {
+        format!(
+            "start it (`systemctl start spillway-{role}`), or name its BPF file system with --bpffs"
+        )
+    });
+    Failure::new(Exit::Unavailable, format!("{root}: no {role} is pinned there")).hint(hint)
+}
+
+/// What to ask instead, on a host that has the other role alone.
+pub(crate) fn other_host(options: &Options, role: Role) -> Option<String> {
+    let has = |role| Pins::new(&options.bpffs, role).root().is_dir();
+    match role {
+        Role::Balancer if !has(role) && has(Role::Receiver) => {
+            Some("this host is a backend: `spillway stats --role receiver`".into())
+        }
+        Role::Receiver if !has(role) && has(Role::Balancer) => {
+            Some("this host is a balancer: `spillway stats`".into())
+        }
+        _ => None,
+    }
 }
 
 /// Maps that cannot be read.
 pub(crate) fn failure(error: &MapsError) -> Failure {
+    let lacks = rights::effective("self").and_then(|own| rights::missing(own, &TO_READ));
+    of(error, lacks.as_deref())
+}
+
+/// What it takes to read the maps. Without them the kernel's answers mislead.
+const TO_READ: [Capability; 2] = [BPF, NET_ADMIN];
+
+fn of(error: &MapsError, lacks: Option<&str>) -> Failure {
     let failure = |exit| Failure::new(exit, causes::of(error));
-    match error {
-        MapsError::Missing { path } => {
+    match (error, lacks) {
+        (MapsError::Missing { path }, _) => {
             Failure::new(Exit::Unavailable, format!("{}: there is no such pin", path.display()))
                 .hint("start the daemon, which completes its pins")
         }
-        MapsError::Permission { path } => {
+        (MapsError::Changing { .. }, _) => failure(Exit::Conflict).hint("try it again"),
+        (_, Some(lacks)) => {
+            Failure::new(Exit::Permission, format!("pinned maps: cannot be read without {lacks}"))
+                .hint("run it as root, with root's capabilities")
+        }
+        (MapsError::Permission { path }, None) => {
             Failure::new(Exit::Permission, format!("{}: permission denied", path.display()))
                 .hint("run it as root")
         }
-        MapsError::Layout { path, difference } => {
+        (MapsError::Layout { path, difference }, None) => {
             Failure::new(Exit::Failure, format!("{}: has {difference}", path.display()))
                 .hint("another build made it: use its spillway, or start this build's daemon anew")
         }
-        MapsError::Changing { .. } => failure(Exit::Conflict).hint("try it again"),
         _ => failure(Exit::Failure),
     }
 }
@@ -91,4 +126,25 @@ pub(crate) fn pools(
         return Err(Failure::new(Exit::NotFound, message).hint(hint));
     }
     Ok(of_name)
+}
+
+#[cfg(test)]
+mod tests {
+    use lb_daemon::dataplane::DEFAULT_BPFFS;
+
+    use super::*;
+
+    #[test]
+    fn what_looks_like_another_build_is_named_as_what_it_is() {
+        let layout = || MapsError::Layout {
+            path: format!("{DEFAULT_BPFFS}/x/DEVICES").into(),
+            difference: "a value of 4 bytes, expected 8".into(),
+        };
+        let denied = of(&layout(), Some("CAP_BPF"));
+        assert_eq!(denied.exit, Exit::Permission);
+        assert_eq!(denied.message, "pinned maps: cannot be read without CAP_BPF");
+        assert_eq!(of(&layout(), None).exit, Exit::Failure);
+        let changing = MapsError::Changing { pool: 1 };
+        assert_eq!(of(&changing, Some("CAP_BPF")).exit, Exit::Conflict);
+    }
 }

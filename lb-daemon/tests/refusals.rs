@@ -8,7 +8,7 @@ use std::{
     net::TcpListener,
     os::{fd::OwnedFd, unix::net::UnixListener},
     path::Path,
-    process::{Command, Output},
+    process::{self, Command, Output},
 };
 
 use lb_daemon::store::{FILE, Store};
@@ -49,8 +49,9 @@ fn a_store_in_use_is_refused() {
     let file = directory.path().join(FILE);
     let expected = format!(
         "spillwayd: {}: another spillwayd uses it\n\
-         hint: stop the other one, or give each its own --state-dir\n",
-        file.display()
+         hint: stop the other one (process {}), or give each its own --state-dir\n",
+        file.display(),
+        process::id()
     );
     assert_eq!(refusal(&balancer(directory.path(), &[])), (Some(1), expected));
 }
@@ -96,8 +97,9 @@ fn a_socket_in_use_is_refused() {
     let _other = UnixListener::bind(&socket).unwrap();
     let expected = format!(
         "spillwayd: {}: another spillwayd listens there\n\
-         hint: stop the other one, or give each its own --socket\n",
-        socket.display()
+         hint: stop the other one (process {}), or give each its own --socket\n",
+        socket.display(),
+        process::id()
     );
     assert_eq!(refusal(&balancer(directory.path(), &[])), (Some(1), expected));
 }
@@ -169,7 +171,7 @@ fn an_audit_file_that_cannot_be_written_is_refused() {
     let path = directory.path().display().to_string();
     let expected = format!(
         "spillwayd: {path}: Is a directory\n\
-         hint: give --audit-file a file in a directory that may be written\n"
+         hint: give --audit-file a place that may be written\n"
     );
     let output = balancer(directory.path(), &["--audit-file", &path]);
     assert_eq!(refusal(&output), (Some(1), expected));

@@ -176,6 +176,24 @@ fn occupied(sandbox: &Sandbox) -> Result<()> {
     ensure!(xdp("oa")? == Some(before));
     // The way out that it names is one.
     ip("link set dev oa xdp off")?;
+    drop(Dataplane::open(&options(&bpffs, &["oa"], XdpMode::Auto))?);
+
+    // What a link holds only the link lets go.
+    detach(&bpffs, Role::Balancer)?;
+    drop(Dataplane::open(&options(&theirs, &["oa"], XdpMode::Auto))?);
+    let before = xdp("oa")?.context("nothing attached")?;
+    let said = refusal(Dataplane::open(&options(&bpffs, &["oa"], XdpMode::Auto)))?;
+    let start = format!(
+        "oa: XDP program balancer (id {}) of somebody else is attached: remove it with the tool \
+         that put it there, or with `bpftool link detach id ",
+        before.1
+    );
+    let link = said.strip_prefix(&start).and_then(|rest| rest.split_once('`'));
+    let (link, rest) = link.with_context(|| said.clone())?;
+    ensure!(rest == ", since a link holds it", "{said}");
+    ensure!(!Pins::new(&bpffs, Role::Balancer).root().exists(), "a refusal leaves pins");
+    let detached = Command::new("bpftool").args(["link", "detach", "id", link]).output()?;
+    ensure!(detached.status.success() && xdp("oa")?.is_none(), "{detached:?}");
     Dataplane::open(&options(&bpffs, &["oa"], XdpMode::Auto))?;
     Ok(())
 }
@@ -191,6 +209,13 @@ fn one_role(sandbox: &Sandbox) -> Result<()> {
                     that spillwayd and remove its pins with `spillway detach`";
     ensure!(said == expected, "{said}");
     ensure!(xdp("ia")? == before);
+    let receiver = Pins::new(&bpffs, Role::Receiver);
+    ensure!(!receiver.root().exists(), "what was refused looks like a role at work");
+    // Loopback has no driver: this one is refused when all is loaded already.
+    let lo = Options { interfaces: vec!["lo".into()], mode: XdpMode::Native, ..options.clone() };
+    let said = refusal(Receiver::open(&lo, &AllowLists::default()))?;
+    ensure!(said.starts_with("lo: no native XDP"), "{said}");
+    ensure!(!receiver.root().exists(), "what was refused looks like a role at work");
     detach(&bpffs, Role::Balancer)?;
     drop(Receiver::open(&options, &AllowLists::default())?);
     let said = refusal(Dataplane::open(&options))?;

@@ -200,8 +200,30 @@ fn a_balancer(sandbox: &Sandbox) -> Result<()> {
         "ip address add 203.0.113.9/24 dev eth0",
         &[("vip_routes", "problem", "203.0.113.1")],
     )?;
+    // Somebody who knows the path says what it takes: the interface may stay as it is.
+    patient.paste("ip link set dev eth0 mtu 1500")?;
+    let wrong = patient.until_wrong(&[("mtu", "warning", "eth0")])?;
+    let or = wrong[0]["or"].as_str().context("no other way")?;
+    ensure!(or.starts_with("spillway backend update ADDRESS --mtu 1500"), "{or}");
+    for backend in fabric.backends.iter().flat_map(|b| [b.v4.to_string(), b.v6.to_string()]) {
+        balancer.cli(&["backend", "update", &backend, "--mtu", "1500"])?;
+    }
+    patient.until_wrong(&[])?;
     let all = patient.ask()?.0;
     ensure!(all["roles"] == serde_json::json!(["balancer"]), "{all}");
+
+    // Root in name alone.
+    for verb in ["stats", "table"] {
+        let mut command = fabric.balancer.command("setpriv");
+        let less = "-cap_39,-sys_admin";
+        command.args([format!("--bounding-set={less}"), format!("--inh-caps={less}")]);
+        command.arg("--").arg(&patient.spillway).args(&patient.options).arg(verb);
+        let output = command.output().context("run setpriv")?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.code() == Some(4), "{output:?}");
+        let sentence = "error: pinned maps: cannot be read without CAP_BPF\nhint: ";
+        ensure!(said.starts_with(sentence), "{said}");
+    }
     Ok(())
 }
 

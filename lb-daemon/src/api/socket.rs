@@ -11,6 +11,8 @@ use std::{
 
 use tokio::net::{UnixListener, UnixSocket};
 
+use crate::{holder, unwritable};
+
 /// Where the daemon listens, unless said otherwise.
 pub const DEFAULT_SOCKET: &str = "/run/spillway/spillwayd.sock";
 
@@ -45,8 +47,13 @@ pub struct Socket {
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// Another daemon answers there.
-    #[error("{}: another spillwayd listens there", .0.display())]
-    InUse(PathBuf),
+    #[error("{}: another spillwayd listens there", .path.display())]
+    InUse {
+        /// The socket.
+        path: PathBuf,
+        /// Id of the process that listens; 1: the service manager, for a daemon of its own.
+        process: Option<u32>,
+    },
     /// Something else has the name.
     #[error("{}: is there and is not a socket", .0.display())]
     NotASocket(PathBuf),
@@ -62,11 +69,21 @@ pub enum SocketError {
 
 impl SocketError {
     /// What to do about it.
-    pub fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> String {
         match self {
-            Self::InUse(_) => "stop the other one, or give each its own --socket",
-            Self::NotASocket(_) => "move it away, or give another --socket",
-            Self::File { .. } => "run as a user who may write there, or give another --socket",
+            Self::InUse { process: Some(1), .. } => {
+                "the service manager listens there for its unit: start that instead (`systemctl \
+                 start spillway-balancer`), or stop it, or give this one another --socket"
+                    .into()
+            }
+            Self::InUse { process, .. } => {
+                let other = process.map(holder::process).unwrap_or_default();
+                format!("stop the other one{other}, or give each its own --socket")
+            }
+            Self::NotASocket(_) => "move it away, or give another --socket".into(),
+            Self::File { path, source } => {
+                unwritable::hint(source, path.parent().unwrap_or(path), "--socket")
+            }
         }
     }
 }
@@ -85,14 +102,24 @@ impl Socket {
             Ok(there) if !there.file_type().is_socket() => {
                 return Err(SocketError::NotASocket(path.into()));
             }
-            Ok(_) if UnixStream::connect(path).is_ok() => {
-                return Err(SocketError::InUse(path.into()));
+            Ok(_) => {
+                if let Ok(other) = UnixStream::connect(path) {
+                    let process = listener_of(other);
+                    return Err(SocketError::InUse { path: path.into(), process });
+                }
             }
-            _ => {}
+            Err(_) => {}
         }
         let (inode, listener) = listen(path, rights).map_err(file)?;
         Ok((Self { path: path.into(), inode }, listener))
     }
+}
+
+/// Id of the process that listens at the other end; `None`: it is of another namespace.
+fn listener_of(stream: UnixStream) -> Option<u32> {
+    stream.set_nonblocking(true).ok()?;
+    let peer = tokio::net::UnixStream::from_std(stream).ok()?.peer_cred().ok()?;
+    u32::try_from(peer.pid()?).ok().filter(|pid| *pid != 0)
 }
 
 /// Binds beside the path and moves the socket there, so that it never has other rights and never is

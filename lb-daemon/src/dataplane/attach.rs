@@ -5,7 +5,6 @@ use std::{fs, io, path::Path};
 use aya::programs::{
     ProgramError, Xdp,
     links::{FdLink, PinnedLink},
-    loaded_programs,
     xdp::{XdpLink, XdpMode as Flags},
 };
 use nix::net::if_::if_nametoindex;
@@ -13,6 +12,7 @@ use nix::net::if_::if_nametoindex;
 use super::{
     Pins,
     link_state::{self, AttachedMode, Attachment},
+    occupant::{self, Occupant, describe},
     raw,
 };
 
@@ -68,14 +68,14 @@ pub enum AttachError {
     },
     /// Somebody else's program is there.
     #[error(
-        "{interface}: XDP program {program} of somebody else is attached: remove it with the tool \
-         that put it there, or with `ip link set dev {interface} xdp off`"
+        "{interface}: XDP program {occupant} of somebody else is attached: remove it with the tool \
+         that put it there, or with {removal}", removal = .occupant.removal(.interface)
     )]
     Occupied {
         /// The interface.
         interface: String,
-        /// Name and id of the program.
-        program: String,
+        /// The program.
+        occupant: Occupant,
     },
     /// The driver cannot run XDP programs.
     #[error(
@@ -134,21 +134,23 @@ pub(super) fn attach(
     mode: XdpMode,
 ) -> Result<(Interface, bool), AttachError> {
     let attaching = Attaching { pins, interface, mode, index: index_of(interface)? };
-    if let Some(other) = attaching.other_pins() {
-        return Err(AttachError::OtherRole { interface: interface.into(), other });
-    }
+    attaching.is_free()?;
     let own = program.info().map(|info| info.id()).map_err(|source| attaching.refused(source))?;
     if attaching.take_over(program, own)? {
         return Ok((attaching.finish(own)?, false));
     }
-    if let Some(found) = attaching.query()? {
-        return Err(AttachError::Occupied {
-            interface: interface.into(),
-            program: describe(found.program),
-        });
-    }
+    // A pinned link that was of no use is gone, and what else is there shows now.
+    attaching.is_free()?;
     attaching.create(program)?;
     Ok((attaching.finish(own)?, true))
+}
+
+/// Whether a role may have an interface. A refusal comes before anything is made.
+///
+/// # Errors
+/// [`AttachError`]: it is not there, or somebody else has it.
+pub(super) fn may_have(pins: &Pins, interface: &str, mode: XdpMode) -> Result<(), AttachError> {
+    Attaching { pins, interface, mode, index: index_of(interface)? }.is_free()
 }
 
 /// The interface's index.
@@ -164,6 +166,25 @@ struct Attaching<'a> {
 }
 
 impl Attaching<'_> {
+    /// Whether nobody else has the interface: another role, another layout, or a stranger.
+    fn is_free(&self) -> Result<(), AttachError> {
+        let interface = self.interface.to_owned();
+        if let Some(other) = self.other_pins() {
+            return Err(AttachError::OtherRole { interface, other });
+        }
+        // What our own pinned link has there is ours, or is seen to when that is taken over.
+        if self.pins.link(self.interface).exists() {
+            return Ok(());
+        }
+        match self.query()? {
+            Some(found) => {
+                let occupant = occupant::of(found.program);
+                Err(AttachError::Occupied { interface, occupant })
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Pins of the interface under another role or layout.
     fn other_pins(&self) -> Option<String> {
         let own = self.pins.root();
@@ -282,15 +303,6 @@ pub(super) fn remove_link(pin: &Path) -> io::Result<()> {
         Err(error) if error.raw_os_error() != Some(libc::ENOLINK) => Err(error),
         _ => Ok(()),
     }
-}
-
-/// A program's name and id.
-fn describe(id: u32) -> String {
-    let programs = loaded_programs().filter_map(Result::ok);
-    let name = programs.filter(|program| program.id() == id).find_map(|program| {
-        program.name_as_str().filter(|name| !name.is_empty()).map(str::to_owned)
-    });
-    name.map_or_else(|| format!("{id}"), |name| format!("{name} (id {id})"))
 }
 
 /// How an interface's program is attached now, if it is one that `role` pinned.

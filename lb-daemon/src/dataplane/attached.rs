@@ -1,9 +1,6 @@
 //! A role at work: its object loaded, its maps pinned, its program on the interfaces.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{fs, io, path::PathBuf};
 
 use aya::{Ebpf, programs::Xdp};
 
@@ -66,18 +63,35 @@ impl Attached {
     /// the new program sees a packet. Interfaces that are no longer listed are detached.
     ///
     /// # Errors
-    /// [`DataplaneError`]; links that this call made are gone then.
+    /// [`DataplaneError`]; links that this call made are gone then, and all pins where there were none
+    /// before.
     pub(super) fn open<T>(
         role: Role,
         options: &Options,
         fill: impl FnOnce() -> Result<T, MapsError>,
     ) -> Result<(Self, T), DataplaneError> {
         let pins = Pins::new(&options.bpffs, role);
-        let lock = prepare(&pins, &options.bpffs)?;
-        let mut loaded = loader::load(role, &pins, &options.rooms)?;
-        let filled = fill()?;
-        let interfaces = attach_all(&mut loaded, role, &pins, options)?;
-        Ok((Self { pins, interfaces, _lock: lock }, filled))
+        bpffs::prepare(&options.bpffs)?;
+        for interface in &options.interfaces {
+            attach::may_have(&pins, interface, options.mode)?;
+        }
+        let first = !pins.root().exists();
+        let lock = prepare(&pins)?;
+        let make = || -> Result<_, DataplaneError> {
+            let mut loaded = loader::load(role, &pins, &options.rooms)?;
+            let filled = fill()?;
+            Ok((attach_all(&mut loaded, role, &pins, options)?, filled))
+        };
+        match make() {
+            Ok((interfaces, filled)) => Ok((Self { pins, interfaces, _lock: lock }, filled)),
+            Err(error) => {
+                // Maps without a program would look like a role at work.
+                if first {
+                    let _already_failing = detach::clear(&pins);
+                }
+                Err(error)
+            }
+        }
     }
 
     /// The interfaces, each with what the kernel reports now.
@@ -90,8 +104,7 @@ impl Attached {
     }
 }
 
-fn prepare(pins: &Pins, bpffs: &Path) -> Result<PinsLock, BpffsError> {
-    bpffs::prepare(bpffs)?;
+fn prepare(pins: &Pins) -> Result<PinsLock, BpffsError> {
     bpffs::make_directory(&pins.maps())?;
     bpffs::make_directory(&pins.links())?;
     PinsLock::take(pins)

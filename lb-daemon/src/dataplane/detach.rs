@@ -20,12 +20,20 @@ pub struct Detached {
 /// [`BpffsError::InUse`] while a daemon of the role runs, or what cannot be removed.
 pub fn detach(bpffs: &Path, role: Role) -> Result<Detached, BpffsError> {
     let pins = Pins::new(bpffs, role);
-    let mut detached = Detached::default();
     if !pins.root().exists() {
-        return Ok(detached);
+        return Ok(Detached::default());
     }
-    let lock = PinsLock::take(&pins)?;
-    for interface in attached(&pins)? {
+    let _lock = PinsLock::take(&pins)?;
+    clear(&pins)
+}
+
+/// Does so for who has the lock.
+///
+/// # Errors
+/// What cannot be removed.
+pub(super) fn clear(pins: &Pins) -> Result<Detached, BpffsError> {
+    let mut detached = Detached::default();
+    for interface in attached(pins)? {
         let pin = pins.link(&interface);
         remove_link(&pin).map_err(|source| BpffsError::File { path: pin, source })?;
         detached.interfaces.push(interface);
@@ -50,7 +58,6 @@ pub fn detach(bpffs: &Path, role: Role) -> Result<Detached, BpffsError> {
     for directory in [&inner, &pins.maps(), &pins.links(), pins.root()] {
         remove(directory, fs::remove_dir(directory))?;
     }
-    drop(lock);
     // Another role may have its pins there.
     if let Some(all) = pins.root().parent() {
         let _still_used = fs::remove_dir(all);

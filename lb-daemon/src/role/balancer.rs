@@ -31,6 +31,7 @@ use crate::{
     stop::Stopper,
     tls::{self, Connection, Credentials, TlsError},
     troubles::Troubles,
+    unwritable,
     watchdog::Watchdog,
 };
 
@@ -216,9 +217,12 @@ async fn remote(
 fn audit(arguments: &BalancerArguments, troubles: &Troubles) -> Result<Audit, Failure> {
     let path = arguments.audit_file.as_deref();
     Audit::open(path, troubles.clone()).map_err(|error| {
-        let path = path.map(|path| path.display().to_string()).unwrap_or_default();
-        Failure::of(&path, &error)
-            .hint("give --audit-file a file in a directory that may be written")
+        let path = path.unwrap_or(Path::new(""));
+        Failure::of(&path.display().to_string(), &error).hint(unwritable::hint(
+            &error,
+            path.parent().unwrap_or(path),
+            "--audit-file",
+        ))
     })
 }
 

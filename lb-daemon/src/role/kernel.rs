@@ -3,12 +3,9 @@
 use std::{fs, path::Path};
 
 use super::Failure;
+use crate::kernel::{BTF, OLDEST, version};
 
-/// The oldest kernel that the programs are tried on.
-const OLDEST: (u32, u32) = (6, 1);
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
-/// Types of the kernel; without them it takes no program with types of its own.
-const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// Looks at the kernel.
 ///
@@ -31,28 +28,4 @@ pub(super) fn fits() -> Result<(), Failure> {
         ));
     }
     Ok(())
-}
-
-/// `6.1` of `6.1.0-40-cloud-amd64`.
-fn version(release: &str) -> Option<(u32, u32)> {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
-    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn releases_are_told_apart() {
-        for (release, expected) in [
-            ("6.1.0-40-cloud-amd64", Some((6, 1))),
-            ("5.19.17", Some((5, 19))),
-            ("10.0-rc1\n", Some((10, 0))),
-            ("strange", None),
-        ] {
-            assert_eq!(version(release), expected, "{release}");
-        }
-        assert!(version("5.19.17") < Some(OLDEST) && version("10.0") > Some(OLDEST));
-    }
 }

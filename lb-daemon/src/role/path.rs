@@ -6,14 +6,16 @@ use super::Failure;
 use crate::{
     causes,
     dataplane::{AttachError, BpffsError, DataplaneError},
+    holder,
 };
 
 /// The packet path cannot be set up.
 pub(super) fn failure(error: DataplaneError) -> Failure {
     match &error {
         DataplaneError::Bpffs(BpffsError::InUse { path }) => {
+            let other = holder::named(path);
             Failure::new(format!("{}: in use by another spillwayd", path.display()))
-                .hint("stop the other one, or give each its own --bpffs")
+                .hint(format!("stop the other one{other}, or give each its own --bpffs"))
         }
         DataplaneError::Attach(AttachError::NoInterface(_)) => Failure::new(causes::of(&error))
             .hint("`ip -brief link` shows those there are; name one with --interface"),

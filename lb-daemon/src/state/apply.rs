@@ -97,10 +97,15 @@ impl<P: PacketPath> State<P> {
         self.members.agree(&mut self.path, now());
         self.members.resort_all(configuration, &mut self.path);
         self.point_sensors();
-        if let Some(region) = &self.settings.region
-            && !configuration.regions.contains_key(region)
-        {
-            tracing::warn!(%region, "the daemon's own region is not in the configuration");
+        if let Some(region) = &self.settings.region {
+            let subject = format!("region {region}");
+            match configuration.regions.contains_key(region) {
+                true => self.settings.troubles.end(&subject),
+                false => self.settings.troubles.begin(
+                    &subject,
+                    "is this balancer's own and is not in the configuration, so no backend is near",
+                ),
+            }
         }
         for key in &changed {
             self.announce_backend(key);

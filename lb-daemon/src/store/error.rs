@@ -2,7 +2,7 @@ use std::{io, path::PathBuf};
 
 use redb::{DatabaseError, StorageError};
 
-use crate::api::convert::Undecodable;
+use crate::{api::convert::Undecodable, holder, unwritable};
 
 /// Why the store cannot be used: `/var/lib/spillway/spillway.redb: cause`.
 #[derive(Debug, thiserror::Error)]
@@ -14,23 +14,27 @@ pub struct StoreError {
 
 impl StoreError {
     /// What to do about it.
-    pub fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> String {
         match &self.cause {
-            Cause::Locked => "stop the other one, or give each its own --state-dir",
-            Cause::Newer(_) => "run the newer spillwayd, or give this one another --state-dir",
+            Cause::Locked => {
+                let other = holder::named(&self.path);
+                format!("stop the other one{other}, or give each its own --state-dir")
+            }
+            Cause::Newer(_) => {
+                "run the newer spillwayd, or give this one another --state-dir".into()
+            }
             Cause::Foreign(_) | Cause::Damaged(_) | Cause::Refused(_) => {
                 "put a good copy in its place, or move it away to begin without configuration"
+                    .into()
             }
-            Cause::Inaccessible(error) if error.kind() == io::ErrorKind::StorageFull => {
-                "make room on the disk, or give another --state-dir"
-            }
-            Cause::Inaccessible(_) => {
-                "run as a user who may write there, or give another --state-dir"
+            Cause::Inaccessible(error) => {
+                let directory = self.path.parent().unwrap_or(&self.path);
+                unwritable::hint(error, directory, "--state-dir")
             }
             Cause::Write(error) if is_full(error) => {
-                "make room on the disk, then apply again; nothing was changed"
+                "make room on the disk, then apply again; nothing was changed".into()
             }
-            Cause::Write(_) => "see to the disk; nothing was changed",
+            Cause::Write(_) => "see to the disk; nothing was changed".into(),
         }
     }
 }

@@ -32,7 +32,7 @@ fn written(state: &TempDir) -> std::path::PathBuf {
     state.path().join(FILE)
 }
 
-fn refusal(state: &TempDir) -> (String, &'static str) {
+fn refusal(state: &TempDir) -> (String, String) {
     let error = Store::open(state.path()).unwrap_err();
     let path = format!("{}: ", state.path().join(FILE).display());
     let text = error.to_string();
@@ -59,7 +59,8 @@ fn a_new_store_has_a_key_of_its_own_and_nothing_else() {
 fn a_store_that_is_in_use_is_not_opened_twice() {
     let state = directory();
     let _open = Store::open(state.path()).unwrap();
-    let expected = "stop the other one, or give each its own --state-dir";
+    let own = std::process::id();
+    let expected = format!("stop the other one (process {own}), or give each its own --state-dir");
     assert_eq!(refusal(&state), ("another spillwayd uses it".into(), expected));
 }
 

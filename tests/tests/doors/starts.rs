@@ -66,12 +66,13 @@ pub(crate) fn in_use(sandbox: &Sandbox) -> Result<()> {
     ensure!(host.told()? == "READY=1", "{}", running.output());
     let second = |more: &[&str]| host.daemon(&[&["balancer", "--config", &config], more].concat());
     let other = |name: &str| host.path(name).display().to_string();
-    refused(&mut second(&[]), "another spillwayd uses it", "stop the other one")?;
+    let stop = format!("stop the other one (process {})", running.id());
+    refused(&mut second(&[]), "another spillwayd uses it", &stop)?;
     let state = other("other");
-    refused(&mut second(&["--state-dir", &state]), "another spillwayd listens there", "--socket")?;
+    refused(&mut second(&["--state-dir", &state]), "another spillwayd listens there", &stop)?;
     let socket = other("o.sock");
     let apart = ["--state-dir", &*state, "--socket", &*socket];
-    refused(&mut second(&apart), "another spillwayd", "stop the other one")?;
+    refused(&mut second(&apart), "in use by another spillwayd", &stop)?;
     ensure!(host.ask("status")?["interfaces"][0]["mode"] == "native", "the first one goes on");
     running.signal(Signal::SIGTERM)?;
     ensure!(running.wait()?.success(), "{}", running.output());
@@ -212,7 +213,7 @@ pub(crate) fn lacking(sandbox: &Sandbox) -> Result<()> {
         (
             &*format!("mount -t tmpfs -o ro none {state} && exec \"$@\""),
             "Read-only file system",
-            "--state-dir",
+            "`ReadWritePaths=`",
         ),
     ] {
         let mut command = host.fabric.balancer.command("unshare");

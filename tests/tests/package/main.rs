@@ -1,5 +1,6 @@
 //! The Debian package as an operator meets it: in a Debian with systemd as process 1.
 
+mod doctor;
 mod host;
 mod life;
 mod service;
@@ -72,7 +73,9 @@ fn from_installation_to_purge(sandbox: &Sandbox) -> Result<()> {
     let before = [files(balancer)?, files(receiver)?];
 
     story.install()?;
+    story.doctor_of_the_installed()?;
     story.refuse_without_settings()?;
+    story.doctor_of_the_failed()?;
     story.set_up()?;
     story.confinement()?;
     story.socket()?;
@@ -81,6 +84,7 @@ fn from_installation_to_purge(sandbox: &Sandbox) -> Result<()> {
     story.restart()?;
     story.upgrade()?;
     story.stop()?;
+    story.by_hand()?;
     story.remove_and_install_again()?;
     story.purge()?;
 

@@ -165,6 +165,7 @@ impl Story {
         let asked = self.balancer.output(["spillway", "status"])?;
         ensure!(asked.status.code() == Some(3), "{asked:?}");
         ensure!(show(&self.balancer, BALANCER, "ActiveState")? == "inactive", "asking starts it");
+        self.doctor_of_the_stopped()?;
         for (host, unit) in self.services() {
             host.run(["systemctl", "start", unit])?;
         }

@@ -37,11 +37,14 @@ pub(super) struct Finding {
     pub(super) why: String,
     /// Commands that mend it, each to be pasted. CAPITALS in one stand for what nobody here can know.
     pub(super) mend: Vec<String>,
+    /// A command to be pasted instead, where that is what is wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) or: Option<String>,
 }
 
 impl Finding {
     fn new(level: Level, check: &'static str, subject: String, found: String) -> Self {
-        Self { check, level, subject, found, why: String::new(), mend: Vec::new() }
+        Self { check, level, subject, found, why: String::new(), mend: Vec::new(), or: None }
     }
 
     /// Nothing is wrong.
@@ -80,6 +83,12 @@ impl Finding {
     #[must_use]
     pub(super) fn mend(mut self, command: impl Into<String>) -> Self {
         self.mend.push(command.into());
+        self
+    }
+
+    #[must_use]
+    pub(super) fn or(mut self, command: impl Into<String>) -> Self {
+        self.or = Some(command.into());
         self
     }
 }

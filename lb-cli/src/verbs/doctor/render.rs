@@ -36,6 +36,9 @@ impl Report for Diagnosis {
                 // Never broken: it is there to be pasted.
                 let _ = writeln!(text, "{:<9}{command}", "  mend");
             }
+            if let Some(command) = &finding.or {
+                let _ = writeln!(text, "{:<9}{command}", "  or");
+            }
         }
         let (problems, warnings) = (self.problems, self.warnings);
         let well = self.findings.len() - problems - warnings;
@@ -82,7 +85,8 @@ mod tests {
             Finding::ok("kernel", "6.1.0", "is new enough"),
             Finding::problem("mtu", "10.1.0.11 on eth0", "takes 1500 bytes, 1520 are needed")
                 .why(long)
-                .mend("ip link set dev eth0 mtu 1540"),
+                .mend("ip link set dev eth0 mtu 1540")
+                .or("spillway backend update 10.1.0.11 --mtu 1500"),
             Finding::warning("arp", "eth0", "arp_announce is 0"),
         ];
         let diagnosis = Diagnosis::new(vec!["balancer"], findings);
@@ -94,6 +98,7 @@ problem  mtu: 10.1.0.11 on eth0: takes 1500 bytes, 1520 are needed
   why    a client's packet of 1500 bytes becomes one of 1520 in the tunnel, and
          is dropped
   mend   ip link set dev eth0 mtu 1540
+  or     spillway backend update 10.1.0.11 --mtu 1500
 warning  arp: eth0: arp_announce is 0
 
 1 problem, 1 warning, 1 in order

@@ -65,8 +65,10 @@ impl From<Refusal> for Status {
         };
         let mut status = Self::new(code, causes::of(&refusal));
         if let Refusal::Store(error) = &refusal {
-            let hint = AsciiMetadataValue::from_static(error.hint());
-            status.metadata_mut().insert(HINT_TRAILER, hint);
+            // A path may have letters that no trailer takes; the sentence has it too.
+            if let Ok(hint) = AsciiMetadataValue::try_from(error.hint()) {
+                status.metadata_mut().insert(HINT_TRAILER, hint);
+            }
         }
         status
     }

@@ -22,6 +22,11 @@ async fn a_socket_in_use_is_not_taken_and_a_stale_one_is() {
     let (first, listener) = Socket::bind(&path, Rights::default()).unwrap();
     let error = Socket::bind(&path, Rights::default()).unwrap_err();
     assert_eq!(error.to_string(), format!("{}: another spillwayd listens there", path.display()));
+    let own = std::process::id();
+    assert_eq!(
+        error.hint(),
+        format!("stop the other one (process {own}), or give each its own --socket")
+    );
 
     // As after a kill: the file is there, nobody listens.
     drop(listener);

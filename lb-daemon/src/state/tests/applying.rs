@@ -180,3 +180,22 @@ proptest! {
         });
     }
 }
+
+/// A region that was mistyped in the settings is said for as long as the configuration has none of that
+/// name, over a restart too.
+#[tokio::test]
+async fn an_own_region_that_nobody_knows_is_a_trouble() {
+    let mut daemon = Daemon::new();
+    let troubles = async |daemon: &Daemon| -> Vec<_> {
+        daemon.status().await.troubles.into_iter().map(|t| (t.subject, t.cause)).collect()
+    };
+    assert_eq!(troubles(&daemon).await, []);
+    daemon.apply(&WEB.replace("\"eu\"", "\"us\"")).await.unwrap();
+    let cause = "is this balancer's own and is not in the configuration, so no backend is near";
+    let expected = [("region eu".to_owned(), cause.to_owned())];
+    assert_eq!(troubles(&daemon).await, expected);
+    daemon.restart().await;
+    assert_eq!(troubles(&daemon).await, expected);
+    daemon.apply(WEB).await.unwrap();
+    assert_eq!(troubles(&daemon).await, []);
+}

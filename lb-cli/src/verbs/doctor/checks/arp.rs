@@ -8,7 +8,7 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     let Some(receiver) = &facts.receiver else { return Vec::new() };
     let vips: Vec<_> = receiver.vips.iter().copied().filter(|vip| vip.is_ipv4()).collect();
     let links = facts.role(Role::Receiver).map(|role| role.links.as_slice()).unwrap_or_default();
-    if vips.is_empty() || facts.balancer.is_some() {
+    if vips.is_empty() || facts.role(Role::Balancer).is_some() {
         return Vec::new();
     }
     let mut findings = Vec::new();

@@ -1,10 +1,9 @@
 //! The rights of this program, and of the daemons that run.
 
 use super::{Facts, Finding, commands};
+use crate::rights::{self, BPF, Capability, NET_ADMIN, PERFMON};
 
-/// include/uapi/linux/capability.h
-const NEEDED: [(u32, &str); 3] = [(12, "CAP_NET_ADMIN"), (38, "CAP_PERFMON"), (39, "CAP_BPF")];
-const CAP_SYS_ADMIN: u32 = 21;
+const NEEDED: [Capability; 3] = [NET_ADMIN, PERFMON, BPF];
 
 const WHY: &str = "packet programs, their maps and the network's tables are open to nobody else";
 
@@ -36,11 +35,6 @@ pub(super) fn suffice(facts: &Facts) -> bool {
     missing(facts.host.capabilities).is_none()
 }
 
-/// CAP_SYS_ADMIN stands for CAP_BPF and CAP_PERFMON, capabilities(7).
-fn missing(capabilities: u64) -> Option<String> {
-    let has = |bit: u32| capabilities >> bit & 1 != 0;
-    let may = |bit: u32| has(bit) || bit >= 38 && has(CAP_SYS_ADMIN);
-    let lacks = NEEDED.iter().filter(|(bit, _)| !may(*bit));
-    let names: Vec<_> = lacks.map(|(_, name)| *name).collect();
-    (!names.is_empty()).then(|| format!("lacks {}", names.join(", ")))
+fn missing(effective: u64) -> Option<String> {
+    rights::missing(effective, &NEEDED).map(|names| format!("lacks {names}"))
 }

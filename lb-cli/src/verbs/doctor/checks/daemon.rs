@@ -3,7 +3,7 @@
 use lb_daemon::dataplane::Role;
 
 use super::{Facts, Finding, commands};
-use crate::verbs::doctor::facts::{Daemon, Holder};
+use crate::verbs::doctor::facts::{Daemon, Holder, Unit};
 
 pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -12,19 +12,52 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
             Role::Balancer => {
                 let daemon = facts.daemon.as_ref();
                 let own = daemon.map(|daemon| balancer(facts, daemon));
-                own.into_iter().chain(daemon.into_iter().flat_map(|d| troubles(facts, d))).collect()
+                let more = daemon.into_iter().flat_map(|daemon| {
+                    strange_region(facts, daemon).into_iter().chain(troubles(facts, daemon))
+                });
+                own.into_iter().chain(more).collect()
             }
+            // Pins that are of no use are another check's.
+            Role::Receiver if installed.links.is_empty() && installed.holder.is_none() => Vec::new(),
             Role::Receiver => vec![match &installed.holder {
                 Some(holder) => {
                     Finding::ok("daemon", "receiver", format!("runs (process {})", holder.pid))
                 }
-                None => Finding::warning("daemon", "receiver", "does not run")
-                    .why("packets are taken out of tunnels as before, but nobody sees when they no longer are")
-                    .mend(commands::start(facts, Role::Receiver, None)),
+                None => {
+                    let why = "packets are taken out of tunnels as before, but nobody sees when they no longer are";
+                    Finding::warning("daemon", "receiver", "does not run")
+                        .why(because(facts, Role::Receiver, why))
+                        .mend(commands::start(facts, Role::Receiver, None))
+                }
             }],
         });
     }
+    findings.extend(facts.units.iter().filter_map(|unit| unit_alone(facts, unit)));
     findings
+}
+
+/// Why it matters that a daemon does not run, and what its unit said last, if it is to run.
+fn because(facts: &Facts, role: Role, why: &str) -> String {
+    match facts.unit(role).and_then(|unit| Some((&unit.name, unit.failed.as_ref()?))) {
+        Some((name, said)) => format!("{name} ended: {said}; {why}"),
+        None => why.into(),
+    }
+}
+
+/// A unit that fails where nothing is pinned, or beside a daemon that was started by hand.
+fn unit_alone(facts: &Facts, unit: &Unit) -> Option<Finding> {
+    let said = unit.failed.clone()?;
+    let finding = match facts.role(unit.role).map(|installed| &installed.holder) {
+        None => Finding::problem("daemon", unit.role.name(), "does not run, and nothing is pinned")
+            .why(format!("{} ended: {said}", unit.name)),
+        Some(Some(holder)) if holder.unit.is_none() => {
+            let beside = format!("fails beside process {}, which was started by hand", holder.pid);
+            Finding::warning("daemon", &unit.name, beside).why(said)
+        }
+        // It is said of the role.
+        Some(_) => return None,
+    };
+    Some(finding.mend(commands::start(facts, unit.role, None)))
 }
 
 fn balancer(facts: &Facts, daemon: &Daemon) -> Finding {
@@ -33,7 +66,11 @@ fn balancer(facts: &Facts, daemon: &Daemon) -> Finding {
     match daemon {
         Daemon::Silent(why) => match holder {
             None => Finding::problem("daemon", "balancer", "does not run")
-                .why("packets go on, but no health check, neighbour or limit changes any more")
+                .why(because(
+                    facts,
+                    Role::Balancer,
+                    "packets go on, but no health check, neighbour or limit changes any more",
+                ))
                 .mend(start()),
             Some(holder) => {
                 let found = format!("runs (process {}) but does not answer", holder.pid);
@@ -63,9 +100,26 @@ fn balancer(facts: &Facts, daemon: &Daemon) -> Finding {
     }
 }
 
+/// It is told to stand in a region that nobody has heard of.
+fn strange_region(facts: &Facts, daemon: &Daemon) -> Option<Finding> {
+    let Daemon::Answers { told, .. } = daemon else { return None };
+    let region = told.strange_region.as_ref()?;
+    let other = commands::start(facts, Role::Balancer, Some(("region", "REGION")));
+    let finding = Finding::warning("daemon", named(region), "is in no configuration")
+        .why("it is this balancer's own: the backends of no region come first here")
+        .mend(format!("spillway region create {region}"));
+    Some(finding.or(other))
+}
+
+/// As the daemon calls it among its troubles.
+fn named(region: &str) -> String {
+    format!("region {region}")
+}
+
 /// What it could not take at its start, or at a reload.
 fn troubles(facts: &Facts, daemon: &Daemon) -> Vec<Finding> {
-    let Daemon::Answers { troubles, .. } = daemon else { return Vec::new() };
+    let Daemon::Answers { troubles, told, .. } = daemon else { return Vec::new() };
+    let region = told.strange_region.as_deref().map(named);
     let holder = facts.role(Role::Balancer).and_then(|installed| installed.holder.as_ref());
     let reload = match holder {
         Some(Holder { unit: Some(unit), .. }) => format!("systemctl reload {unit}"),
@@ -73,9 +127,9 @@ fn troubles(facts: &Facts, daemon: &Daemon) -> Vec<Finding> {
         None => "systemctl reload UNIT".into(),
     };
     let of = |(subject, cause): &(String, String)| {
-        Finding::warning("daemon", subject, "was not taken, and what was in force stays")
-            .why(cause.clone())
+        Finding::warning("daemon", subject, cause)
+            .why("it goes on with what was in force before")
             .mend(format!("{reload}  # once it is corrected"))
     };
-    troubles.iter().map(of).collect()
+    troubles.iter().filter(|(subject, _)| Some(subject) != region.as_ref()).map(of).collect()
 }

@@ -1,16 +1,15 @@
 //! What the packet programs need of the kernel.
 
-use super::{Facts, Finding};
+use lb_daemon::kernel::{self, BTF, OLDEST};
 
-/// The oldest kernel that the programs are tried on.
-const OLDEST: (u32, u32) = (6, 1);
+use super::{Facts, Finding};
 
 pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     let host = &facts.host;
     let mut findings = vec![version(&host.release)];
     findings.push(match host.btf {
-        true => Finding::ok("btf", "/sys/kernel/btf/vmlinux", "the kernel tells its types"),
-        false => Finding::problem("btf", "/sys/kernel/btf/vmlinux", "is not there")
+        true => Finding::ok("btf", BTF, "the kernel tells its types"),
+        false => Finding::problem("btf", BTF, "is not there")
             .why("the packet programs' maps carry types, which this kernel was built without")
             .mend(NEWER_KERNEL),
     });
@@ -36,17 +35,14 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
 const NEWER_KERNEL: &str = "apt-get install -y linux-image-$(dpkg --print-architecture) && reboot";
 
 fn version(release: &str) -> Finding {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
-    match (numbers.next(), numbers.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) if (major, minor) >= OLDEST => {
-            Finding::ok("kernel", release, "is new enough")
-        }
-        (Some(Ok(_)), Some(Ok(_))) => {
+    match kernel::version(release) {
+        Some(version) if version >= OLDEST => Finding::ok("kernel", release, "is new enough"),
+        Some(_) => {
             Finding::problem("kernel", release, format!("is older than {}.{}", OLDEST.0, OLDEST.1))
                 .why("the verifier of older ones refuses the packet programs")
                 .mend(NEWER_KERNEL)
         }
-        _ => Finding::warning("kernel", release, "is a release without a number")
+        None => Finding::warning("kernel", release, "is a release without a number")
             .why(format!("the programs need {}.{} or later", OLDEST.0, OLDEST.1)),
     }
 }

@@ -1,6 +1,6 @@
 //! Where the programs run: in the driver, in the stack, or not at all.
 
-use lb_daemon::dataplane::{AttachedMode, Linked};
+use lb_daemon::dataplane::{AttachedMode, Linked, Role};
 
 use super::{Facts, Finding, commands};
 use crate::verbs::doctor::facts::Installed;
@@ -24,11 +24,29 @@ fn mode(facts: &Facts, installed: &Installed, link: &Linked) -> Finding {
         (None, _) => Finding::problem("mode", name, "there is no such interface any more")
             .why(format!("the {role}'s program was on it"))
             .mend("ip -brief link  # then start the daemon with the interfaces that there are"),
+        (Some(_), None) if card.is_some_and(|card| card.occupant.is_some()) => {
+            let occupant = card.and_then(|card| card.occupant.as_ref());
+            let (by, removal) = occupant
+                .map(|by| (by.to_string(), by.removal(&name).replace('`', "")))
+                .unwrap_or_default();
+            let (command, note) = removal.split_once(", ").unwrap_or((&removal, ""));
+            let note = if note.is_empty() { String::new() } else { format!("  # {note}") };
+            Finding::problem("mode", name, format!("the {role} is not attached, XDP program {by} of somebody else is"))
+                .why("one interface takes one program, and packets pass ours by")
+                .mend(format!("{command}{note}"))
+                .mend(start(None))
+        }
         (Some(_), None) => Finding::problem("mode", name, format!("the {role} is not attached"))
             .why("packets pass it by; somebody took the program off")
             .mend(start(None)),
         (Some(_), Some(AttachedMode::Native)) => {
-            Finding::ok("mode", name, format!("native, in {driver}"))
+            let veth = card.and_then(|card| card.driver.as_deref()) == Some("veth");
+            // Whether it has one is not to be seen from this end.
+            let note = match veth && role == Role::Balancer {
+                true => "; the other end of the pair needs a packet program too, or nothing that is sent back arrives",
+                false => "",
+            };
+            Finding::ok("mode", name, format!("native, in {driver}{note}"))
         }
         (Some(_), Some(AttachedMode::Generic)) => match native {
             Some(false) => Finding::warning("mode", name, format!("generic; {driver} cannot do better"))

@@ -1,15 +1,34 @@
 //! Room for a client's packet and the tunnel's header, backend by backend.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
 use lb_daemon::dataplane::Role;
 
 use super::{Facts, Finding, commands};
+use crate::verbs::doctor::facts::Daemon;
 
 /// What a tunnel adds, bytes: an IPv4 or an IPv6 header.
 pub(super) const fn overhead(outer: IpAddr) -> u32 {
     if outer.is_ipv4() { 20 } else { 40 }
 }
+
+/// The same on both hosts, so that they ask for one number: room for a tunnel over IPv6 too.
+pub(super) fn enough(facts: &Facts) -> u32 {
+    facts.places.client_mtu + 40
+}
+
+/// A command that lets larger packets out. Where somebody on the way takes less, they vanish.
+pub(super) fn widen(command: &str, enough: u32, end: &str) -> String {
+    format!(
+        "{command} mtu {enough}  # only where every switch and router up to the {end} takes {enough}"
+    )
+}
+
+/// Why not to widen one end alone.
+pub(super) const CAREFUL: &str = "where a switch or router on the way takes less, a wider interface makes it worse: what is too large then vanishes without a word";
 
 /// What keeps packets to some backends small.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,10 +44,16 @@ enum Narrow {
 pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     let Some(balancer) = &facts.balancer else { return Vec::new() };
     let mut narrow: BTreeMap<Narrow, (u32, Vec<IpAddr>)> = BTreeMap::new();
-    let mut wide = 0_u64;
+    let sized = match &facts.daemon {
+        Some(Daemon::Answers { told, .. }) => told.sized.clone(),
+        _ => BTreeSet::new(),
+    };
+    let (mut wide, mut told) = (0_u64, 0_u64);
     for backend in &balancer.backends {
         let needed = facts.places.client_mtu + overhead(backend.address);
         match limit(facts, backend.address, backend.mtu, needed) {
+            // Somebody has looked at the way, and said so.
+            Some(_) if sized.contains(&backend.address) => told += 1,
             Some(limit) => {
                 let (most, backends) = narrow.entry(limit).or_default();
                 *most = needed.max(*most);
@@ -43,6 +68,11 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
             finding(facts, &limit, needed, &backends, balancer.too_large)
         })
         .collect();
+    if told > 0 {
+        let subject = crate::output::count(told, "backend");
+        let found = "the configuration says what fits (`mtu`), and clients are told";
+        findings.push(Finding::ok("mtu", subject, found));
+    }
     if wide > 0 {
         let subject = crate::output::count(wide, "backend");
         let found = format!("packets of {} bytes fit", facts.places.client_mtu);
@@ -74,15 +104,13 @@ fn finding(
 ) -> Finding {
     let (who, mtu, mend) = match limit {
         Narrow::Interface { name, mtu } => {
-            // One for both families, as the README has it.
-            let enough = needed.max(facts.places.client_mtu + 40);
-            (name.clone(), *mtu, format!("ip link set dev {name} mtu {enough}"))
+            let set = format!("ip link set dev {name}");
+            (name.clone(), *mtu, widen(&set, enough(facts), "backend"))
         }
         Narrow::Route { to, mtu } => {
             let six = if to.is_ipv6() { " -6" } else { "" };
-            let change =
-                format!("ip{six} route change $(ip{six} route get fibmatch {to}) mtu {needed}");
-            (format!("route to {to}"), *mtu, change)
+            let change = format!("ip{six} route change $(ip{six} route get fibmatch {to})");
+            (format!("route to {to}"), *mtu, widen(&change, enough(facts), "backend"))
         }
         Narrow::Maps { mtu } => {
             ("pinned maps".into(), *mtu, commands::start(facts, Role::Balancer, None))
@@ -99,9 +127,20 @@ fn finding(
         "a client's packet of {client} bytes does not fit once it is in the tunnel; unless backends \
          ask clients for smaller segments, each client has to be told so first, or loses it"
     );
-    match dropped {
-        0 => Finding::warning("mtu", who, found).why(why),
-        _ => Finding::problem("mtu", who, found).why(format!("{why}, as {dropped} were lost")),
+    let finding = match dropped {
+        0 => Finding::warning("mtu", who, found),
+        _ => Finding::problem("mtu", who, found),
+    };
+    let lost = if dropped == 0 { String::new() } else { format!(", as {dropped} were lost") };
+    if matches!(limit, Narrow::Maps { .. }) {
+        return finding.why(format!("{why}{lost}")).mend(mend);
     }
-    .mend(mend)
+    let backend = match backends {
+        [one] => one.to_string(),
+        _ => "ADDRESS".into(),
+    };
+    finding
+        .why(format!("{why}{lost}; {CAREFUL}"))
+        .mend(mend)
+        .or(format!("spillway backend update {backend} --mtu {mtu}  # else: what the path takes"))
 }

@@ -50,11 +50,11 @@ fn wrong_with(facts: &Facts, backend: &Backend) -> Option<Finding> {
         Ok(way) => by(facts, backend, way),
         Err(Unresolved::Own(_)) => problem(
             "is an address of this host".into(),
-            "spillway apply -f FILE  # without this backend, or with its own address".into(),
+            format!("spillway backend delete {address}"),
         ),
         Err(Unresolved::NotUnicast(_)) => problem(
             "is no single host's address".into(),
-            "spillway apply -f FILE  # with the backend's own address".into(),
+            format!("spillway backend delete {address}"),
         ),
         Err(why) => problem(why.to_string(), route),
     }

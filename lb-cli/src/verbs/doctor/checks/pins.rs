@@ -3,6 +3,7 @@
 use lb_daemon::dataplane::Role;
 
 use super::{Facts, Finding, commands};
+use crate::verbs::doctor::facts::{Broken, Installed, Kind};
 
 pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -10,26 +11,27 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
         let subject = facts.pins(installed.role).display().to_string();
         let start = || commands::start(facts, installed.role, None);
         findings.push(match &installed.broken {
-            None if installed.links.is_empty() => {
-                Finding::problem("pins", subject, "have no interface")
-                    .why("the program sees no packet")
-                    .mend(start())
-            }
+            None if installed.links.is_empty() => without_interface(facts, installed, subject),
             None => Finding::ok("pins", subject, "are there and of this version"),
-            Some(why) if why.contains("permission denied") => {
-                Finding::problem("pins", subject, "cannot be read")
-                    .why(why.clone())
-                    .mend("sudo spillway doctor")
-            }
-            Some(why) if why.contains("no such pin") => {
-                Finding::problem("pins", subject, "are not complete").why(why.clone()).mend(start())
-            }
-            Some(why) => {
-                let detach = format!("spillway{} detach --role {}", at(facts), installed.role);
-                Finding::problem("pins", subject, "cannot be read")
-                    .why(why.clone())
-                    .mend(format!("{detach}  # once the daemon is stopped; then start it anew"))
-            }
+            Some(Broken { kind, why }) => match kind {
+                Kind::Denied => Finding::problem("pins", subject, "cannot be read")
+                    .why(why)
+                    .mend("sudo spillway doctor"),
+                Kind::Incomplete => {
+                    Finding::problem("pins", subject, "are not complete").why(why).mend(start())
+                }
+                Kind::Changing => {
+                    Finding::warning("pins", subject, "change each time they are read")
+                        .why(format!("{why}; what they hold is not judged"))
+                        .mend("spillway doctor  # once more")
+                }
+                Kind::Unreadable => {
+                    Finding::problem("pins", subject, "cannot be read").why(why).mend(format!(
+                        "{}  # once the daemon is stopped; then start it anew",
+                        detach(facts, installed.role)
+                    ))
+                }
+            },
         });
     }
     for other in &facts.other_pins {
@@ -40,16 +42,35 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
                 .mend(format!("rm -r {path}")),
         );
     }
-    if facts.roles.is_empty() {
+    // A unit that was to pin them says why it has not.
+    if facts.roles.is_empty() && facts.units.iter().all(|unit| unit.failed.is_none()) {
         let role = facts.places.bpffs.join("spillway").display().to_string();
         findings.push(
             Finding::problem("pins", role, "no program is pinned here")
                 .why("packets are neither balanced nor taken out of tunnels")
-                .mend(commands::start(facts, Role::Balancer, None))
-                .mend(commands::start(facts, Role::Receiver, None)),
+                .mend(commands::begin(facts, Role::Balancer))
+                .or(commands::begin(facts, Role::Receiver)),
         );
     }
     findings
+}
+
+/// Maps and no link: what is left of a daemon that had its interfaces taken, or never got any.
+fn without_interface(facts: &Facts, installed: &Installed, subject: String) -> Finding {
+    let finding =
+        Finding::problem("pins", subject, "have no interface").why("the program sees no packet");
+    let other = facts.roles.iter().any(|other| !other.links.is_empty());
+    let (start, detach) =
+        (commands::start(facts, installed.role, None), detach(facts, installed.role));
+    // An interface has one role, and this host has the other one.
+    match other && installed.holder.is_none() {
+        true => finding.mend(detach).or(start),
+        false => finding.mend(start).or(detach),
+    }
+}
+
+fn detach(facts: &Facts, role: Role) -> String {
+    format!("spillway{} detach --role {role}", at(facts))
 }
 
 /// The option that says where the pins are, where they are not where they mostly are.

@@ -2,7 +2,10 @@
 
 use lb_daemon::dataplane::Role;
 
-use super::{Facts, Finding};
+use super::{
+    Facts, Finding,
+    mtu::{CAREFUL, enough, widen},
+};
 
 /// Headers of a TCP segment, bytes: IPv4 or IPv6, and TCP.
 const fn headers(v4: bool) -> u32 {
@@ -32,8 +35,9 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
             Finding::ok("mtu", &link.name, "clients are asked for segments that fit")
         } else {
             Finding::warning("mtu", &link.name, format!("takes packets of {mtu} bytes, {needed} are needed"))
-                .why("a client's packet in its tunnel does not fit, unless clients are asked for smaller segments (advmss, see the README)")
-                .mend(format!("ip link set dev {} mtu {needed}", link.name))
+                .why(format!("a client's packet in its tunnel does not fit, unless clients are asked for smaller segments (advmss, see the README), or the balancer knows; {CAREFUL}"))
+                .mend(widen(&format!("ip link set dev {}", link.name), enough(facts), "balancer"))
+                .or(format!("spillway backend update ADDRESS --mtu {mtu}  # else, on the balancer: what the path to ADDRESS, this host, takes"))
         });
     }
     findings

@@ -29,6 +29,10 @@ fn of(facts: &Facts, vip: IpAddr) -> Finding {
                     format!("is on {at}, for the balancer"),
                 );
             }
+            if facts.unread_balancer() {
+                let found = format!("is on {at}, and the balancer here cannot be read");
+                return Finding::ok("served_vips", subject, found);
+            }
             let prefix = address.prefix;
             Finding::problem("served_vips", subject, format!("is on {at}"))
                 .why("this host then answers ARP or NDP for it, and clients come to it past the balancer")

@@ -12,7 +12,7 @@ use lb_daemon::{
     directory::Directory,
 };
 
-use super::Places;
+use super::{Broken, Places};
 
 /// What a balancer's pinned maps say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,10 +40,12 @@ pub(in super::super) struct Backend {
 }
 
 impl Balancer {
-    pub(super) fn read(places: &Places) -> Option<Self> {
-        let maps = PinnedMaps::open(&places.bpffs).ok()?;
+    /// # Errors
+    /// The maps cannot be read.
+    pub(super) fn read(places: &Places) -> Result<Self, Broken> {
         let names = Directory::read(&places.state_directory).unwrap_or_default();
-        Self::of(&maps, names.own_region).ok()
+        let read = || Self::of(&PinnedMaps::open(&places.bpffs)?, names.own_region);
+        read().map_err(|error| Broken::from(&error))
     }
 
     fn of(maps: &PinnedMaps, region: Option<String>) -> Result<Self, MapsError> {

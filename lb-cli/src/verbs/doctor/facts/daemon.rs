@@ -1,3 +1,7 @@
+use std::{collections::BTreeSet, net::IpAddr};
+
+use spillway_proto::v1::Configuration;
+
 use crate::{
     arguments::Options,
     daemon::{Daemon as Connection, converse},
@@ -19,7 +23,30 @@ pub(in super::super) enum Daemon {
         behind: String,
         /// What else is wrong, though it goes on: what, and why.
         troubles: Vec<(String, String)>,
+        /// What it is told to do; boxed, since the other answer is small.
+        told: Box<Told>,
     },
+}
+
+/// What a daemon is told, as far as this host has to fit it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Told {
+    /// Its own region, where the configuration has none of this name.
+    pub(in super::super) strange_region: Option<String>,
+    /// Backends whose largest packet the configuration says, by address.
+    pub(in super::super) sized: BTreeSet<IpAddr>,
+}
+
+impl Told {
+    fn new(region: &str, configuration: &Configuration) -> Self {
+        let known = configuration.regions.iter().any(|known| known.name == region);
+        let backends = configuration.pools.iter().flat_map(|pool| &pool.backends);
+        let sized = backends.filter(|backend| backend.mtu != 0);
+        Self {
+            strange_region: (!region.is_empty() && !known).then(|| region.to_owned()),
+            sized: sized.filter_map(|backend| backend.address.parse().ok()).collect(),
+        }
+    }
 }
 
 impl Daemon {
@@ -29,9 +56,16 @@ impl Daemon {
     /// There can be no conversation at all; that nobody answers is a fact.
     pub(super) fn ask(options: &Options) -> Result<Self, Failure> {
         converse(async {
-            let asked = async { Connection::open(options).await?.status().await }.await;
-            Ok(match asked {
-                Ok(status) => Self::Answers {
+            let asked = async {
+                let mut daemon = Connection::open(options).await?;
+                Ok::<_, Failure>((daemon.status().await?, daemon.export().await?))
+            };
+            Ok(match asked.await {
+                Ok((status, exported)) => Self::Answers {
+                    told: Box::new(match exported.configuration {
+                        Some(told) if exported.generation > 0 => Told::new(&status.region, &told),
+                        _ => Told::default(),
+                    }),
                     version: status.version,
                     generation: status.generation,
                     behind: status.behind,
@@ -40,5 +74,32 @@ impl Daemon {
                 Err(failure) => Self::Silent(failure.message),
             })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spillway_proto::v1::{Backend, Pool, Region};
+
+    use super::*;
+
+    #[test]
+    fn what_it_is_told_is_read_off_its_configuration() {
+        let backend =
+            |address: &str, mtu| Backend { address: address.into(), mtu, ..Backend::default() };
+        let pool = Pool {
+            backends: vec![backend("10.1.0.11", 0), backend("fd00::12", 1500)],
+            ..Pool::default()
+        };
+        let configuration = Configuration {
+            regions: vec![Region { name: "eu".into(), ..Region::default() }],
+            pools: vec![pool],
+            ..Configuration::default()
+        };
+        let sized: BTreeSet<IpAddr> = ["fd00::12".parse().unwrap()].into();
+        for (region, strange) in [("eu", None), ("", None), ("mars", Some("mars".to_owned()))] {
+            let told = Told { strange_region: strange, sized: sized.clone() };
+            assert_eq!(Told::new(region, &configuration), told);
+        }
     }
 }

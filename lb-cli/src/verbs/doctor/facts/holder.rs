@@ -1,8 +1,9 @@
-use std::{fs, os::unix::fs::MetadataExt, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
-use nix::sys::stat::{major, minor};
-
-use super::host::capabilities;
+use crate::rights;
 
 /// The daemon that holds a role's pins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,34 +14,26 @@ pub(in super::super) struct Holder {
     pub(in super::super) command: Vec<String>,
     /// Effective capabilities, as bits; `None`: not to be seen.
     pub(in super::super) capabilities: Option<u64>,
-    /// The systemd unit that it belongs to.
+    /// The systemd unit that it belongs to, `spillway-balancer`.
     pub(in super::super) unit: Option<String>,
 }
 
 impl Holder {
-    /// Who has the lock on a directory of pins, by `/proc/locks`: taking it to find out would be in
-    /// the way of a daemon that starts.
+    /// Who has the lock on a directory of pins.
     pub(super) fn of(pins: &Path) -> Option<Self> {
-        let directory = fs::metadata(pins).ok()?;
-        let device = directory.dev();
-        let key = format!("{:02x}:{:02x}:{}", major(device), minor(device), directory.ino());
-        let locks = fs::read_to_string("/proc/locks").ok()?;
-        let pid = locks.lines().find_map(|line| pid_of(line, &key))?;
+        let pid = lb_daemon::holder::holder(pins)?;
         Some(Self {
             pid,
             command: command(pid),
-            capabilities: capabilities(&pid.to_string()),
+            capabilities: rights::effective(&pid.to_string()),
             unit: fs::read_to_string(format!("/proc/{pid}/cgroup")).ok().and_then(|at| unit(&at)),
         })
     }
-}
 
-/// The holder of a lock, of a line of proc_locks(5).
-fn pid_of(line: &str, key: &str) -> Option<u32> {
-    let words: Vec<_> = line.split_whitespace().collect();
-    match words[..] {
-        [_, "FLOCK", _, "WRITE", pid, file, ..] if file == key => pid.parse().ok(),
-        _ => None,
+    /// The settings file that it was started with.
+    pub(in super::super) fn settings(&self) -> Option<PathBuf> {
+        let at = self.command.iter().position(|word| word == "--config")?;
+        self.command.get(at + 1).map(PathBuf::from)
     }
 }
 
@@ -60,7 +53,7 @@ fn command(pid: u32) -> Vec<String> {
 fn unit(cgroup: &str) -> Option<String> {
     let path = cgroup.lines().find_map(|line| line.strip_prefix("0::"))?;
     let last = path.rsplit('/').next()?;
-    last.strip_suffix(".service").map(|_| last.to_owned())
+    last.strip_suffix(".service").map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -68,18 +61,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_holder_of_a_lock_is_found_by_the_file() {
-        let line = "3: FLOCK  ADVISORY  WRITE 4711 00:2a:1031 0 EOF";
-        assert_eq!(pid_of(line, "00:2a:1031"), Some(4711));
-        assert_eq!(pid_of(line, "00:2a:103"), None);
-        assert_eq!(pid_of("3: POSIX  ADVISORY  WRITE 4711 00:2a:1031 0 EOF", "00:2a:1031"), None);
-        assert_eq!(pid_of("3: -> FLOCK  ADVISORY  WRITE 9 00:2a:1031 0 EOF", "00:2a:1031"), None);
-    }
-
-    #[test]
     fn a_process_belongs_to_the_service_that_its_cgroup_is_named_for() {
         let service = unit("0::/system.slice/spillway-balancer.service\n");
-        assert_eq!(service.as_deref(), Some("spillway-balancer.service"));
+        assert_eq!(service.as_deref(), Some("spillway-balancer"));
         assert_eq!(unit("0::/user.slice/user-0.slice/session-1.scope\n"), None);
         assert_eq!(unit("0::/\n"), None);
     }

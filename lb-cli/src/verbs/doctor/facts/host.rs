@@ -2,7 +2,10 @@ use std::{fs, path::Path};
 
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
+use lb_daemon::kernel::BTF;
+
 use super::Places;
+use crate::rights;
 
 /// The kernel, and what this program may do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,17 +28,10 @@ impl Host {
         let kind = statfs(&places.bpffs).map(|status| status.filesystem_type());
         Self {
             release: text("/proc/sys/kernel/osrelease").unwrap_or_default(),
-            btf: Path::new("/sys/kernel/btf/vmlinux").exists(),
+            btf: Path::new(BTF).exists(),
             bpffs: kind == Ok(BPF_FS_MAGIC),
             jit: text("/proc/sys/net/core/bpf_jit_enable").and_then(|value| value.parse().ok()),
-            capabilities: capabilities("self").unwrap_or(0),
+            capabilities: rights::effective("self").unwrap_or(0),
         }
     }
-}
-
-/// Effective capabilities of a process, proc_pid_status(5).
-pub(super) fn capabilities(process: &str) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
-    u64::from_str_radix(line.trim(), 16).ok()
 }

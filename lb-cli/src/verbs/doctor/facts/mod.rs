@@ -7,9 +7,11 @@ mod holder;
 mod host;
 mod network;
 mod role;
+mod settings;
 mod sysctls;
+mod unit;
 
-use std::{net::IpAddr, path::PathBuf};
+use std::{collections::BTreeMap, net::IpAddr, path::PathBuf};
 
 pub(super) use balancer::{Backend, Balancer};
 pub(super) use daemon::Daemon;
@@ -18,8 +20,9 @@ pub(super) use host::Host;
 #[cfg(test)]
 pub(super) use network::Card;
 pub(super) use network::Network;
-pub(super) use role::{Installed, Receiver};
+pub(super) use role::{Broken, Installed, Kind, Receiver};
 pub(super) use sysctls::Sysctls;
+pub(super) use unit::Unit;
 
 use crate::{arguments::Options, failure::Failure};
 use lb_daemon::dataplane::{Pins, Role};
@@ -33,6 +36,10 @@ pub(super) struct Facts {
     pub(super) places: Places,
     /// The roles that have pins here.
     pub(super) roles: Vec<Installed>,
+    /// The units that are installed for these pins.
+    pub(super) units: Vec<Unit>,
+    /// What the settings files of daemons and units hold.
+    pub(super) settings: BTreeMap<PathBuf, String>,
     /// Directories of pins that another version made.
     pub(super) other_pins: Vec<PathBuf>,
     /// What the balancer's maps say; `None`: no balancer is pinned, or it cannot be read.
@@ -72,15 +79,27 @@ impl Facts {
             spillwayd: spillwayd(),
             client_mtu,
         };
-        let roles: Vec<_> =
+        let mut roles: Vec<_> =
             Role::ALL.into_iter().filter_map(|role| Installed::read(&places, role)).collect();
-        let has = |role| roles.iter().any(|installed: &Installed| installed.role == role);
-        let balancer = has(Role::Balancer).then(|| Balancer::read(&places)).flatten();
-        let receiver = has(Role::Receiver).then(|| Receiver::read(&places)).flatten();
-        let daemon = has(Role::Balancer).then(|| Daemon::ask(options)).transpose()?;
+        let (mut balancer, mut receiver, mut daemon) = (None, None, None);
+        for installed in &mut roles {
+            let read = match installed.role {
+                Role::Balancer => {
+                    daemon = Some(Daemon::ask(options)?);
+                    Balancer::read(&places).map(|read| balancer = Some(read))
+                }
+                Role::Receiver => Receiver::read(&places).map(|read| receiver = Some(read)),
+            };
+            installed.broken = read.err();
+        }
         let network = Network::look(asked_ways(balancer.as_ref(), receiver.as_ref()), &roles)?;
         let sysctls = Sysctls::read(network.devices().map(|device| &device.interface.name));
+        let units: Vec<_> =
+            Role::ALL.into_iter().filter_map(|role| Unit::of(&places, role)).collect();
+        let holders = roles.iter().filter_map(|installed| installed.holder.as_ref());
         Ok(Self {
+            settings: settings::files(holders, &units),
+            units,
             host: Host::read(&places),
             other_pins: role::others(&places),
             sysctls,
@@ -96,6 +115,16 @@ impl Facts {
     /// The pins of a role.
     pub(super) fn role(&self, role: Role) -> Option<&Installed> {
         self.roles.iter().find(|installed| installed.role == role)
+    }
+
+    /// Whether a balancer is here whose VIPs cannot be told.
+    pub(super) fn unread_balancer(&self) -> bool {
+        self.balancer.is_none() && self.role(Role::Balancer).is_some()
+    }
+
+    /// The unit of a role.
+    pub(super) fn unit(&self, role: Role) -> Option<&Unit> {
+        self.units.iter().find(|unit| unit.role == role)
     }
 
     /// The directory of a role's pins.

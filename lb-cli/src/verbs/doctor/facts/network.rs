@@ -6,6 +6,7 @@ use std::{
 
 use lb_daemon::{
     causes,
+    dataplane::{Occupant, occupant},
     net::{
         device::{XdpFeatures, offloads, xdp_features},
         survey::{Address, Device, Survey, Way, survey},
@@ -36,6 +37,8 @@ pub(in super::super) struct Card {
     pub(in super::super) xdp: Option<XdpFeatures>,
     /// Its driver, or the kind of a device of software.
     pub(in super::super) driver: Option<String>,
+    /// The packet program that it has, whoever put it there.
+    pub(in super::super) occupant: Option<Occupant>,
 }
 
 impl Network {
@@ -111,6 +114,7 @@ fn card(survey: &Survey, index: u32) -> Card {
         offloads: offloads(index).ok(),
         xdp: xdp_features(index).ok(),
         driver: kind.or_else(|| driver(name, index)),
+        occupant: occupant(index).ok().flatten(),
     }
 }
 

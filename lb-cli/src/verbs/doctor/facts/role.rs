@@ -2,7 +2,7 @@ use std::{fs, net::IpAddr, path::PathBuf};
 
 use lb_daemon::{
     causes,
-    dataplane::{Linked, PinnedMaps, Pins, ReceiverMaps, Role, links},
+    dataplane::{Linked, MapsError, Pins, ReceiverMaps, Role, links},
 };
 
 use super::{Holder, Places};
@@ -16,7 +16,39 @@ pub(in super::super) struct Installed {
     /// Its daemon; `None`: none runs.
     pub(in super::super) holder: Option<Holder>,
     /// Why its maps cannot be read; `None`: they can.
-    pub(in super::super) broken: Option<String>,
+    pub(in super::super) broken: Option<Broken>,
+}
+
+/// Maps that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) struct Broken {
+    pub(in super::super) kind: Kind,
+    pub(in super::super) why: String,
+}
+
+/// What that comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Kind {
+    /// We may not.
+    Denied,
+    /// One of them is not there.
+    Incomplete,
+    /// They changed each time they were read.
+    Changing,
+    /// They are of another build, or the kernel refuses.
+    Unreadable,
+}
+
+impl From<&MapsError> for Broken {
+    fn from(error: &MapsError) -> Self {
+        let kind = match error {
+            MapsError::Permission { .. } => Kind::Denied,
+            MapsError::Missing { .. } => Kind::Incomplete,
+            MapsError::Changing { .. } => Kind::Changing,
+            _ => Kind::Unreadable,
+        };
+        Self { kind, why: causes::of(error) }
+    }
 }
 
 /// What a receiver lets through.
@@ -36,12 +68,7 @@ impl Installed {
             role,
             links: links(&pins).unwrap_or_default(),
             holder: Holder::of(pins.root()),
-            broken: match role {
-                Role::Balancer => PinnedMaps::open(&places.bpffs).map(drop),
-                Role::Receiver => ReceiverMaps::open(&places.bpffs).map(drop),
-            }
-            .err()
-            .map(|error| causes::of(&error)),
+            broken: None,
         })
     }
 
@@ -52,9 +79,12 @@ impl Installed {
 }
 
 impl Receiver {
-    pub(super) fn read(places: &Places) -> Option<Self> {
-        let allowed = ReceiverMaps::open(&places.bpffs).ok()?.allowed().ok()?;
-        Some(Self {
+    /// # Errors
+    /// The maps cannot be read.
+    pub(super) fn read(places: &Places) -> Result<Self, Broken> {
+        let maps = ReceiverMaps::open(&places.bpffs).map_err(|error| Broken::from(&error))?;
+        let allowed = maps.allowed().map_err(|error| Broken::from(&error))?;
+        Ok(Self {
             sources: allowed.sources.iter().map(ToString::to_string).collect(),
             vips: allowed.vips.into_iter().collect(),
         })

@@ -1,9 +1,11 @@
+use lb_daemon::dataplane::Role;
+
 use super::{
     RESTART, Row,
     scene::{backend, balancer},
 };
 use crate::verbs::doctor::{
-    facts::{Daemon, Facts},
+    facts::{Daemon, Facts, Unit},
     finding::Level::{Problem, Warning},
 };
 
@@ -15,6 +17,31 @@ pub(super) const ROWS: &[Row] = &[
         Problem,
         "balancer",
         "setsid -f spillwayd balancer --interface eth0 --region eu",
+    ),
+    (balancer, dead_service, "daemon", Problem, "balancer", "systemctl start spillway-balancer"),
+    (
+        balancer,
+        failed_service,
+        "daemon",
+        Problem,
+        "balancer",
+        "systemctl start spillway-balancer  # once that is mended; its settings: /etc/b.toml",
+    ),
+    (
+        balancer,
+        |f| service(f, Some("in use by another spillwayd")),
+        "daemon",
+        Warning,
+        "spillway-balancer",
+        "kill 7; tail --pid=7 -f /dev/null; systemctl restart spillway-balancer",
+    ),
+    (
+        balancer,
+        never_started,
+        "daemon",
+        Problem,
+        "balancer",
+        "systemctl start spillway-balancer  # once that is mended; its settings: /etc/b.toml",
     ),
     (
         balancer,
@@ -42,6 +69,7 @@ pub(super) const ROWS: &[Row] = &[
         "spillway apply -f FILE",
     ),
     (balancer, trouble, "daemon", Warning, "/etc/web.toml", "kill -HUP 7  # once it is corrected"),
+    (balancer, strange_region, "daemon", Warning, "region mars", "spillway region create mars"),
     (
         backend,
         |f| f.roles[0].holder = None,
@@ -55,7 +83,8 @@ pub(super) const ROWS: &[Row] = &[
 
 fn answers(facts: &mut Facts, version: &str, generation: u64, behind: &str) {
     let (version, behind) = (version.into(), behind.into());
-    facts.daemon = Some(Daemon::Answers { version, generation, behind, troubles: Vec::new() });
+    let (troubles, told) = (Vec::new(), Box::default());
+    facts.daemon = Some(Daemon::Answers { version, generation, behind, troubles, told });
 }
 
 fn dead(facts: &mut Facts) {
@@ -63,7 +92,40 @@ fn dead(facts: &mut Facts) {
     facts.daemon = Some(Daemon::Silent("nothing listens there".into()));
 }
 
+fn service(facts: &mut Facts, failed: Option<&str>) {
+    facts.units.push(Unit {
+        role: Role::Balancer,
+        name: "spillway-balancer".into(),
+        settings: Some("/etc/b.toml".into()),
+        failed: failed.map(str::to_owned),
+    });
+}
+
+fn dead_service(facts: &mut Facts) {
+    service(facts, None);
+    dead(facts);
+}
+
+fn failed_service(facts: &mut Facts) {
+    service(facts, Some("eth7: no such interface"));
+    dead(facts);
+}
+
+fn never_started(facts: &mut Facts) {
+    service(facts, Some("/etc/b.toml: interface is not set"));
+    (facts.roles, facts.balancer, facts.daemon) = (Vec::new(), None, None);
+}
+
 fn trouble(facts: &mut Facts) {
     let Some(Daemon::Answers { troubles, .. }) = &mut facts.daemon else { panic!("it answers") };
     troubles.push(("/etc/web.toml".into(), "line 3: unknown field".into()));
+}
+
+/// The daemon has it among its troubles as well.
+fn strange_region(facts: &mut Facts) {
+    let Some(Daemon::Answers { troubles, told, .. }) = &mut facts.daemon else {
+        panic!("it answers")
+    };
+    troubles.push(("region mars".into(), "is not in the configuration".into()));
+    told.strange_region = Some("mars".into());
 }

@@ -19,9 +19,11 @@ mod vip_routes;
 
 use std::net::IpAddr;
 
+use lb_daemon::dataplane::Role;
+
 use super::judge;
 use crate::verbs::doctor::{
-    facts::{Backend, Daemon, Facts},
+    facts::{Backend, Broken, Daemon, Facts, Kind, Unit},
     finding::Level::{self, Ok},
 };
 use scene::{backend, balancer, silent, way};
@@ -85,7 +87,8 @@ fn without_rights_nothing_is_found_but_that() {
     let mut facts = balancer();
     facts.host.capabilities = 0;
     (facts.daemon, facts.roles[0].links[0].mode) = (Some(Daemon::Silent("denied".into())), None);
-    facts.roles[0].broken = Some("/p: permission denied".into());
+    facts.roles[0].broken =
+        Some(Broken { kind: Kind::Denied, why: "/p: permission denied".into() });
     let wrong: Vec<_> = judge(&facts).into_iter().filter(|f| f.level != Ok).collect();
     assert_eq!(wrong.len(), 1, "{wrong:#?}");
     assert_eq!(wrong[0].mend, ["sudo spillway doctor"]);
@@ -98,10 +101,51 @@ fn where_no_program_is_pinned_that_is_the_finding() {
     let wrong: Vec<_> = judge(&facts).into_iter().filter(|f| f.level != Ok).collect();
     assert_eq!(wrong.len(), 1, "{wrong:#?}");
     assert_eq!(wrong[0].mend[0], "setsid -f spillwayd balancer --interface INTERFACE");
+    assert_eq!(wrong[0].mend.len(), 1);
     assert_eq!(
-        wrong[0].mend[1],
-        "setsid -f spillwayd receiver --interface INTERFACE --allow-source BALANCER_ADDRESS --vip VIP"
+        wrong[0].or.as_deref(),
+        Some(
+            "setsid -f spillwayd receiver --interface INTERFACE --allow-source BALANCER_ADDRESS --vip VIP"
+        )
     );
+
+    // As the package leaves a host.
+    facts.units = Role::ALL
+        .map(|role| Unit {
+            role,
+            name: format!("spillway-{role}"),
+            settings: Some(format!("/etc/spillway/{role}.toml").into()),
+            failed: None,
+        })
+        .into();
+    let wrong: Vec<_> = judge(&facts).into_iter().filter(|f| f.level != Ok).collect();
+    assert_eq!(wrong.len(), 1, "{wrong:#?}");
+    let begin = |role: &str| {
+        format!(
+            "systemctl enable --now spillway-{role}  # once /etc/spillway/{role}.toml is filled in"
+        )
+    };
+    assert_eq!(wrong[0].mend, [begin("balancer")]);
+    assert_eq!(wrong[0].or, Some(begin("receiver")));
+}
+
+/// A unit that does not come up says why, as its daemon said it.
+#[test]
+fn what_a_unit_said_last_is_the_reason() {
+    let mut facts = balancer();
+    (facts.roles[0].holder, facts.daemon) = (None, Some(Daemon::Silent("nobody".into())));
+    facts.units = vec![Unit {
+        role: Role::Balancer,
+        name: "spillway-balancer".into(),
+        settings: None,
+        failed: Some("eth7: no such interface (name one with --interface)".into()),
+    }];
+    let wrong: Vec<_> = judge(&facts).into_iter().filter(|f| f.level != Ok).collect();
+    assert_eq!(wrong.len(), 1, "{wrong:#?}");
+    let said =
+        "spillway-balancer ended: eth7: no such interface (name one with --interface); packets";
+    assert!(wrong[0].why.starts_with(said), "{wrong:#?}");
+    assert_eq!(wrong[0].mend, ["systemctl start spillway-balancer"]);
 }
 
 /// Backends behind one gateway are one finding.
@@ -119,4 +163,21 @@ fn a_thousand_backends_behind_one_gateway_are_one_finding() {
     let wrong: Vec<_> = judge(&facts).into_iter().filter(|f| f.level != Ok).collect();
     assert_eq!(wrong.len(), 1, "{wrong:#?}");
     assert_eq!(wrong[0].found, "does not answer (1000 backends behind it)");
+}
+
+/// Where the way takes less, what to do instead is said with its number.
+#[test]
+fn a_narrow_way_may_be_said_instead() {
+    let or = |mut facts: Facts| {
+        facts.network.survey.devices[1].interface.mtu = 1500;
+        let wrong: Vec<_> = judge(&facts).into_iter().filter(|f| f.level != Ok).collect();
+        assert_eq!(wrong.len(), 1, "{wrong:#?}");
+        assert!(wrong[0].why.contains("vanishes without a word"), "{wrong:#?}");
+        wrong[0].or.clone().unwrap_or_default()
+    };
+    let said = "spillway backend update 10.1.0.11 --mtu 1500  # else: what the path takes";
+    assert_eq!(or(balancer()), said);
+    assert!(
+        or(backend()).starts_with("spillway backend update ADDRESS --mtu 1500  # else, on the")
+    );
 }

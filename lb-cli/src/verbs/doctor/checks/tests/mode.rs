@@ -1,4 +1,4 @@
-use lb_daemon::dataplane::AttachedMode;
+use lb_daemon::dataplane::{AttachedMode, Hold, Occupant};
 use lb_daemon::net::device::XdpFeatures;
 
 use super::{
@@ -21,9 +21,30 @@ pub(super) const ROWS: &[Row] = &[
     ),
     (balancer, generic_only, "mode", Warning, "eth0", ""),
     (balancer, |f| f.roles[0].links[0].mode = None, "mode", Problem, "eth0", RESTART),
+    (
+        balancer,
+        |f| taken(f, Hold::Interface),
+        "mode",
+        Problem,
+        "eth0",
+        "ip link set dev eth0 xdp off",
+    ),
+    (
+        balancer,
+        |f| taken(f, Hold::Links(vec![3])),
+        "mode",
+        Problem,
+        "eth0",
+        "bpftool link detach id 3  # since a link holds it",
+    ),
 ];
 
 fn generic_only(facts: &mut Facts) {
     facts.roles[0].links[0].mode = Some(AttachedMode::Generic);
     card(facts).xdp = Some(XdpFeatures { native: false, transmits: false });
+}
+
+fn taken(facts: &mut Facts, hold: Hold) {
+    facts.roles[0].links[0].mode = None;
+    card(facts).occupant = Some(Occupant { program: "other (id 7)".into(), hold });
 }

@@ -9,11 +9,19 @@ use crate::verbs::doctor::{facts::Facts, finding::Level::Problem};
 pub(super) const ROWS: &[Row] = &[
     (
         balancer,
-        no_route,
+        |f| away(f, Unresolved::NoRoute),
         "neighbours",
         Problem,
         "10.1.0.11",
         "ip route replace 10.1.0.11/32 via GATEWAY",
+    ),
+    (
+        balancer,
+        |f| away(f, Unresolved::Own(ip("10.1.0.11"))),
+        "neighbours",
+        Problem,
+        "10.1.0.11",
+        "spillway backend delete 10.1.0.11",
     ),
     (
         balancer,
@@ -35,8 +43,8 @@ pub(super) const ROWS: &[Row] = &[
     (balancer, moved, "neighbours", Problem, "10.0.0.1 on eth0", RESTART),
 ];
 
-fn no_route(facts: &mut Facts) {
-    facts.network.survey.ways.insert(ip("10.1.0.11"), Err(Unresolved::NoRoute));
+fn away(facts: &mut Facts, why: Unresolved) {
+    facts.network.survey.ways.insert(ip("10.1.0.11"), Err(why));
 }
 
 fn noarp(facts: &mut Facts) {

@@ -1,10 +1,18 @@
-use super::{RESTART, Row, scene::balancer};
-use crate::verbs::doctor::finding::Level::{Problem, Warning};
+use lb_daemon::dataplane::Role;
+
+use super::{
+    RESTART, Row,
+    scene::{ETH0, address, backend, balancer},
+};
+use crate::verbs::doctor::{
+    facts::{Broken, Facts, Installed, Kind},
+    finding::Level::{Problem, Warning},
+};
 
 pub(super) const ROWS: &[Row] = &[
     (
         balancer,
-        |f| f.roles[0].broken = Some("/p: no such pin: …".into()),
+        |f| broken(f, Kind::Incomplete),
         "pins",
         Problem,
         "/sys/fs/bpf/spillway/balancer-v1",
@@ -12,11 +20,35 @@ pub(super) const ROWS: &[Row] = &[
     ),
     (
         balancer,
-        |f| f.roles[0].broken = Some("/p: has 3 entries, expected 4".into()),
+        |f| broken(f, Kind::Unreadable),
         "pins",
         Problem,
         "/sys/fs/bpf/spillway/balancer-v1",
         "spillway detach --role balancer  # once the daemon is stopped; then start it anew",
+    ),
+    (
+        balancer,
+        |f| broken(f, Kind::Changing),
+        "pins",
+        Warning,
+        "/sys/fs/bpf/spillway/balancer-v1",
+        "spillway doctor  # once more",
+    ),
+    (
+        balancer,
+        refused_beside,
+        "pins",
+        Problem,
+        "/sys/fs/bpf/spillway/receiver-v1",
+        "spillway detach --role receiver",
+    ),
+    (
+        backend,
+        unread_beside,
+        "pins",
+        Warning,
+        "/sys/fs/bpf/spillway/balancer-v1",
+        "spillway doctor  # once more",
     ),
     (
         balancer,
@@ -27,3 +59,23 @@ pub(super) const ROWS: &[Row] = &[
         "rm -r /sys/fs/bpf/spillway/balancer-v0",
     ),
 ];
+
+/// Nothing of it was read.
+fn broken(facts: &mut Facts, kind: Kind) {
+    facts.roles[0].broken = Some(Broken { kind, why: "map X: why".into() });
+    facts.balancer = None;
+}
+
+/// A receiver's maps without a program, beside a balancer at work.
+fn refused_beside(facts: &mut Facts) {
+    let role = Role::Receiver;
+    facts.roles.push(Installed { role, links: Vec::new(), holder: None, broken: None });
+}
+
+/// A balancer that cannot be read has the VIP on its interface: that is no fault of the backend's.
+fn unread_beside(facts: &mut Facts) {
+    let role = Role::Balancer;
+    facts.roles.push(Installed { role, ..facts.roles[0].clone() });
+    facts.roles[1].broken = Some(Broken { kind: Kind::Changing, why: "pool 1: changed".into() });
+    facts.network.survey.addresses.push(address(ETH0, "203.0.113.1", 32));
+}

@@ -53,6 +53,7 @@ pub(super) fn host(role: Role) -> Facts {
         offloads: Some(["rx-gro".to_owned()].into()),
         xdp: Some(XdpFeatures { native: true, transmits: true }),
         driver: Some("ixgbe".into()),
+        occupant: None,
     };
     let neighbour =
         Neighbour { interface: ETH0, address: ip("10.0.0.1"), mac: Some(MAC), failed: false };
@@ -121,6 +122,7 @@ pub(super) fn balancer() -> Facts {
         generation: 3,
         behind: String::new(),
         troubles: Vec::new(),
+        told: Box::default(),
     });
     let ways = &mut facts.network.survey.ways;
     ways.insert(ip("10.1.0.11"), way("10.0.0.1"));

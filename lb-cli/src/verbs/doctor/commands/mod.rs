@@ -1,21 +1,52 @@
 //! Commands that start a role's daemon, or start it anew, as they can be pasted.
 
+mod settings;
+
+use std::path::Path;
+
 use lb_daemon::dataplane::Role;
 
-use super::facts::{Facts, Holder};
+use super::facts::{Facts, Holder, Unit};
 
 /// Starts the daemon of a role, or another one in place of the one that runs; with `--FLAG VALUE` where
-/// it has to do something otherwise.
+/// it has to do something otherwise. Where there is a unit, by the unit.
 pub(super) fn start(facts: &Facts, role: Role, change: Option<(&str, &str)>) -> String {
     let holder = facts.role(role).and_then(|installed| installed.holder.as_ref());
-    match holder {
-        Some(Holder { unit: Some(unit), .. }) => service(unit, holder, change),
-        Some(holder) => {
-            let command = shell(&changed(holder.command.clone(), change));
-            // The pins are free when the process is gone.
-            format!("kill {0}; tail --pid={0} -f /dev/null; {command}", holder.pid)
+    match (holder, facts.unit(role)) {
+        (Some(holder @ Holder { unit: Some(unit), .. }), _) => {
+            service(facts, unit, "restart", holder.settings().as_deref(), change)
         }
-        None => shell(&changed(command_line(facts, role), change)),
+        (Some(holder), unit) => {
+            let next = match unit {
+                Some(unit) => {
+                    service(facts, &unit.name, "restart", unit.settings.as_deref(), change)
+                }
+                None => shell(&changed(holder.command.clone(), change)),
+            };
+            // The pins are free when the process is gone.
+            format!("kill {0}; tail --pid={0} -f /dev/null; {next}", holder.pid)
+        }
+        (None, Some(unit)) => {
+            let start = service(facts, &unit.name, "start", unit.settings.as_deref(), change);
+            match (&unit.failed, &unit.settings) {
+                (Some(_), Some(file)) => {
+                    format!("{start}  # once that is mended; its settings: {}", file.display())
+                }
+                _ => start,
+            }
+        }
+        (None, None) => shell(&changed(command_line(facts, role), change)),
+    }
+}
+
+/// Starts the daemon of a role for the first time, now and at each boot.
+pub(super) fn begin(facts: &Facts, role: Role) -> String {
+    match facts.unit(role) {
+        Some(Unit { name, settings: Some(file), .. }) => {
+            format!("systemctl enable --now {name}  # once {} is filled in", file.display())
+        }
+        Some(Unit { name, .. }) => format!("systemctl enable --now {name}"),
+        None => start(facts, role, None),
     }
 }
 
@@ -25,18 +56,22 @@ fn shell(words: &[String]) -> String {
 }
 
 /// A service is told by its settings file, if it has one, and else by its unit.
-fn service(unit: &str, holder: Option<&Holder>, change: Option<(&str, &str)>) -> String {
-    let restart = format!("systemctl restart {unit}");
-    let Some((flag, value)) = change else { return restart };
-    let words = holder.map(|holder| holder.command.as_slice()).unwrap_or_default();
-    let file = words.iter().position(|word| word == "--config").and_then(|at| words.get(at + 1));
-    match file {
-        // A key that stands twice is refused: the former one goes.
-        Some(file) => {
-            let file = quoted(file);
-            format!("sed -i -e '1i {flag} = \"{value}\"' -e '/^{flag} *=/d' {file} && {restart}")
+fn service(
+    facts: &Facts,
+    unit: &str,
+    verb: &str,
+    file: Option<&Path>,
+    change: Option<(&str, &str)>,
+) -> String {
+    let then = format!("systemctl {verb} {unit}");
+    match (change, file) {
+        (None, _) => then,
+        (Some(change), Some(file)) => {
+            settings::change(file, facts.settings.get(file), change, &then)
         }
-        None => format!("systemctl edit {unit}  # --{flag} {value} in ExecStart; then {restart}"),
+        (Some((flag, value)), None) => {
+            format!("systemctl edit {unit}  # --{flag} {value} in ExecStart; then {then}")
+        }
     }
 }
 
@@ -63,8 +98,8 @@ fn command_line(facts: &Facts, role: Role) -> Vec<String> {
     let names: Vec<_> = installed.map(|installed| installed.names()).unwrap_or_default();
     let interfaces = if names.is_empty() { "INTERFACE".into() } else { names.join(",") };
     option("interface", interfaces);
-    let place = |path: &std::path::Path, default: &str| {
-        (path != std::path::Path::new(default)).then(|| path.display().to_string())
+    let place = |path: &Path, default: &str| {
+        (path != Path::new(default)).then(|| path.display().to_string())
     };
     if let Some(bpffs) = place(&facts.places.bpffs, lb_daemon::dataplane::DEFAULT_BPFFS) {
         option("bpffs", bpffs);
@@ -161,18 +196,62 @@ mod tests {
 
     #[test]
     fn a_service_is_restarted_by_its_manager_with_its_settings_changed() {
-        let unit = Some("spillwayd.service".to_owned());
+        let unit = Some("spillway-balancer".to_owned());
         let holder =
             |line| Holder { pid: 7, command: words(line), unit: unit.clone(), capabilities: None };
         let with = holder("/d balancer --config /etc/s.toml");
+        let mut facts = facts(Some(with));
+        let native = Some(("xdp-mode", "native"));
+        assert_eq!(start(&facts, Role::Balancer, None), "systemctl restart spillway-balancer");
         assert_eq!(
-            start(&facts(Some(with.clone())), Role::Balancer, None),
-            "systemctl restart spillwayd.service"
+            start(&facts, Role::Balancer, native),
+            "${EDITOR:-vi} /etc/s.toml  # xdp-mode = \"native\"; then systemctl restart \
+             spillway-balancer"
         );
+        facts.settings.insert("/etc/s.toml".into(), "xdp-mode = 'auto'\n".into());
         assert_eq!(
-            start(&facts(Some(with)), Role::Balancer, Some(("xdp-mode", "native"))),
+            start(&facts, Role::Balancer, native),
             "sed -i -e '1i xdp-mode = \"native\"' -e '/^xdp-mode *=/d' /etc/s.toml && \
-             systemctl restart spillwayd.service"
+             systemctl restart spillway-balancer"
         );
+        facts.roles[0].holder = Some(holder("/d balancer --interface eth0"));
+        assert_eq!(
+            start(&facts, Role::Balancer, native),
+            "systemctl edit spillway-balancer  # --xdp-mode native in ExecStart; then systemctl \
+             restart spillway-balancer"
+        );
+    }
+
+    /// Whatever runs or ran, by hand or not.
+    #[test]
+    fn where_there_is_a_unit_the_daemon_is_started_by_it() {
+        let unit = |failed: Option<&str>| Unit {
+            role: Role::Balancer,
+            name: "spillway-balancer".into(),
+            settings: Some("/etc/spillway/balancer.toml".into()),
+            failed: failed.map(str::to_owned),
+        };
+        let mut dead = facts(None);
+        dead.units.push(unit(None));
+        assert_eq!(start(&dead, Role::Balancer, None), "systemctl start spillway-balancer");
+        assert_eq!(
+            begin(&dead, Role::Balancer),
+            "systemctl enable --now spillway-balancer  # once /etc/spillway/balancer.toml is \
+             filled in"
+        );
+        dead.units[0] = unit(Some("eth7: no such interface"));
+        assert_eq!(
+            start(&dead, Role::Balancer, None),
+            "systemctl start spillway-balancer  # once that is mended; its settings: \
+             /etc/spillway/balancer.toml"
+        );
+        let by_hand = Holder { pid: 7, command: words("/d balancer"), ..Holder::default() };
+        let mut running = facts(Some(by_hand));
+        running.units.push(unit(None));
+        assert_eq!(
+            start(&running, Role::Balancer, None),
+            "kill 7; tail --pid=7 -f /dev/null; systemctl restart spillway-balancer"
+        );
+        assert!(!start(&running, Role::Balancer, Some(("a", "b"))).contains("setsid"));
     }
 }

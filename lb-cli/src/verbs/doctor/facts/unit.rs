@@ -1,0 +1,171 @@
+//! The units of the daemons, where systemd has them.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use lb_daemon::dataplane::{DEFAULT_BPFFS, Role};
+
+use super::{Places, settings};
+
+/// A unit that is installed for a role, and for the pins that are looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) struct Unit {
+    pub(in super::super) role: Role,
+    /// As `systemctl` takes it, `spillway-balancer`.
+    pub(in super::super) name: String,
+    /// Its settings file.
+    pub(in super::super) settings: Option<PathBuf>,
+    /// Why it does not run though it was started; `None`: it runs, or nobody wants it to.
+    pub(in super::super) failed: Option<String>,
+}
+
+/// What `systemctl show` says.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Shown {
+    /// Command line of its daemon; empty: no such unit is installed.
+    command: Vec<String>,
+    /// What became of its last start, where that is `failed` or is tried again: `exit-code`.
+    failed: Option<String>,
+    /// By what the journal knows its last start.
+    invocation: String,
+    /// What the daemon said of itself last.
+    status: String,
+}
+
+const PROPERTIES: &str =
+    "--property=LoadState,ActiveState,SubState,Result,NRestarts,StatusText,InvocationID,ExecStart";
+
+impl Unit {
+    /// The unit of a role. Where systemd is not process 1, there is none.
+    pub(super) fn of(places: &Places, role: Role) -> Option<Self> {
+        let name = format!("spillway-{role}");
+        if !Path::new("/run/systemd/system").is_dir() {
+            return None;
+        }
+        let shown = Shown::read(&said("systemctl", &["show", PROPERTIES, &name])?);
+        let settings = value(&shown.command, "--config").map(PathBuf::from);
+        // With pins elsewhere it is another spillwayd's.
+        let given = value(&shown.command, "--bpffs").map(str::to_owned);
+        let bpffs = given.or_else(|| settings::text(settings.as_ref()?, "bpffs"));
+        if shown.command.is_empty()
+            || places.bpffs != Path::new(&bpffs.unwrap_or(DEFAULT_BPFFS.into()))
+        {
+            return None;
+        }
+        let failed = shown.failed.map(|result| {
+            let invocation = format!("_SYSTEMD_INVOCATION_ID={}", shown.invocation);
+            let journal = ["--quiet", "--no-pager", "--output=cat", "--lines=100", &invocation];
+            let logged = said("journalctl", &journal).and_then(|journal| sentence(&journal));
+            let last = logged.or((!shown.status.is_empty()).then_some(shown.status));
+            last.unwrap_or_else(|| {
+                format!("it says nothing ({result}): see `journalctl -u {name}`")
+            })
+        });
+        Some(Self { role, name, settings, failed })
+    }
+}
+
+/// What a program prints; `None`: it cannot be run, or fails.
+fn said(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The value of an option of a command line.
+fn value<'w>(words: &'w [String], option: &str) -> Option<&'w str> {
+    let joined = |word: &'w String| word.strip_prefix(option)?.strip_prefix('=');
+    let apart = words.iter().position(|word| word == option).and_then(|at| words.get(at + 1));
+    words.iter().find_map(joined).or(apart.map(String::as_str))
+}
+
+impl Shown {
+    /// Of lines of `Property=value`.
+    fn read(text: &str) -> Self {
+        let of = |name: &str| {
+            let mut lines = text.lines();
+            lines.find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).unwrap_or_default()
+        };
+        if of("LoadState") != "loaded" {
+            return Self::default();
+        }
+        let again = of("SubState").starts_with("auto-restart")
+            || of("ActiveState") == "activating" && of("NRestarts") != "0";
+        let failed = of("ActiveState") == "failed" || again;
+        let line = of("ExecStart").split_once("argv[]=").map(|(_, rest)| rest).unwrap_or_default();
+        let words = line.split(" ; ").next().unwrap_or_default().split_whitespace();
+        Self {
+            command: words.map(str::to_owned).collect(),
+            failed: failed.then(|| of("Result").to_owned()),
+            invocation: of("InvocationID").to_owned(),
+            status: of("StatusText").to_owned(),
+        }
+    }
+}
+
+/// The last sentence of a daemon that ended, with its hint.
+fn sentence(journal: &str) -> Option<String> {
+    let lines: Vec<_> = journal.lines().collect();
+    let at = lines.iter().rposition(|line| line.starts_with("spillwayd: "))?;
+    let said = lines[at].strip_prefix("spillwayd: ")?;
+    let hint = lines.get(at + 1).and_then(|line| line.strip_prefix("hint: "));
+    Some(hint.map_or_else(|| said.to_owned(), |hint| format!("{said} ({hint})")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As systemd 252 prints it.
+    const SHOWN: &str = "\
+Result=exit-code
+NRestarts=0
+ExecStart={ path=/usr/sbin/spillwayd ; argv[]=/usr/sbin/spillwayd balancer --config /etc/spillway/balancer.toml ; ignore_errors=no ; start_time=[n/a] ; stop_time=[n/a] ; pid=0 ; code=(null) ; status=0/0 }
+StatusText=
+LoadState=loaded
+ActiveState=failed
+SubState=failed
+InvocationID=0123456789abcdef0123456789abcdef
+";
+
+    #[test]
+    fn a_unit_says_its_command_and_whether_it_failed() {
+        let failed = Shown::read(SHOWN);
+        assert_eq!(value(&failed.command, "--config"), Some("/etc/spillway/balancer.toml"));
+        assert_eq!(value(&failed.command, "--bpffs"), None);
+        assert_eq!(failed.failed.as_deref(), Some("exit-code"));
+        assert_eq!(failed.invocation, "0123456789abcdef0123456789abcdef");
+        let of = |active: &str, sub: &str, restarts: &str| {
+            let text = SHOWN.replace("State=failed", "State=other").replace(
+                "ActiveState=other\nSubState=other",
+                &format!("ActiveState={active}\nSubState={sub}"),
+            );
+            Shown::read(&text.replace("NRestarts=0", &format!("NRestarts={restarts}"))).failed
+        };
+        let exit = Some("exit-code".to_owned());
+        assert_eq!(of("activating", "auto-restart", "1"), exit);
+        assert_eq!(of("activating", "start", "7"), exit);
+        assert_eq!(of("activating", "start", "0"), None);
+        assert_eq!(of("active", "running", "7"), None);
+        assert_eq!(of("inactive", "dead", "0"), None);
+        let absent = SHOWN.replace("LoadState=loaded", "LoadState=not-found");
+        assert_eq!(Shown::read(&absent), Shown::default());
+    }
+
+    #[test]
+    fn an_option_is_found_in_both_its_forms() {
+        let words = ["d", "--a", "1", "--b=2"].map(str::to_owned);
+        assert_eq!((value(&words, "--a"), value(&words, "--b")), (Some("1"), Some("2")));
+        assert_eq!(value(&words, "--c"), None);
+    }
+
+    #[test]
+    fn the_last_sentence_comes_with_its_hint() {
+        let journal =
+            "reading settings\nspillwayd: a: old\nhint: x\nspillwayd: b: new\nhint: do y\n";
+        assert_eq!(sentence(journal).as_deref(), Some("b: new (do y)"));
+        assert_eq!(sentence("spillwayd: b: new\n").as_deref(), Some("b: new"));
+        assert_eq!(sentence("killed\n"), None);
+    }
+}
