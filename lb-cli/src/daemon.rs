@@ -1,6 +1,6 @@
 //! The daemon, as seen through its socket.
 
-use std::{error::Error as _, io, path::Path, time::Duration};
+use std::{error::Error as _, fs, io, os::unix::fs::FileTypeExt as _, path::Path, time::Duration};
 
 use hyper_util::rt::TokioIo;
 use lb_daemon::{
@@ -227,6 +227,12 @@ fn unreachable(socket: &Path, error: &io::Error) -> Failure {
             "there is no such socket".into(),
             "start the daemon (`systemctl start spillway-balancer`), or name its socket with --socket",
         ),
+        // Connecting to a file of another kind is refused as well.
+        io::ErrorKind::ConnectionRefused if !is_socket(socket) => (
+            Exit::Unavailable,
+            "it is no socket".into(),
+            "name the daemon's socket with --socket or SPILLWAY_SOCKET",
+        ),
         io::ErrorKind::ConnectionRefused => (
             Exit::Unavailable,
             "nothing listens there".into(),
@@ -246,6 +252,10 @@ fn unreachable(socket: &Path, error: &io::Error) -> Failure {
         ),
     };
     Failure::new(exit, format!("spillwayd at {}: {cause}", socket.display())).hint(hint)
+}
+
+fn is_socket(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|file| file.file_type().is_socket())
 }
 
 /// Something listens, but it does not speak the protocol.

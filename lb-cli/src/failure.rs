@@ -4,7 +4,7 @@ use std::{fmt, io, path::Path};
 
 use lb_daemon::causes;
 
-use crate::exit::Exit;
+use crate::{exit::Exit, output::tell};
 
 /// One sentence on what happened to what, and one on what to do about it.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,12 +19,14 @@ pub(crate) struct Failure {
     pub(crate) field: Option<String>,
     /// How the daemon calls its refusal.
     pub(crate) code: Option<tonic::Code>,
+    /// Whether standard error has it already.
+    pub(crate) is_told: bool,
 }
 
 impl Failure {
     /// A failure without advice.
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), hint: None, field: None, code: None }
+        Self { exit, message: message.into(), hint: None, field: None, code: None, is_told: false }
     }
 
     /// The same failure with advice.
@@ -32,6 +34,14 @@ impl Failure {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Says it on standard error, once: as what a command that goes on is to end with.
+    pub(crate) fn told(self) -> Self {
+        if !self.is_told {
+            tell(&self.to_string());
+        }
+        Self { is_told: true, ..self }
     }
 
     /// A path that could not be used.

@@ -31,10 +31,7 @@ use crate::{
 fn main() -> ExitCode {
     match run(Arguments::parse()) {
         Ok(exit) => exit.into(),
-        Err(failure) => {
-            eprintln!("{failure}");
-            failure.exit.into()
-        }
+        Err(failure) => failure.told().exit.into(),
     }
 }
 

@@ -7,6 +7,7 @@ use lb_daemon::{
 };
 
 pub(crate) use lb_daemon::names::address;
+use nix::net::if_::if_indextoname;
 
 use crate::{
     arguments::Options,
@@ -36,6 +37,12 @@ pub(crate) fn open(options: &Options) -> Result<(PinnedMaps, Names), Failure> {
         names
     });
     Ok((maps, names))
+}
+
+/// An interface by its name; `interface 3` where this namespace has none of the number.
+pub(crate) fn interface(index: u16) -> String {
+    let name = if_indextoname(index.into()).ok().and_then(|name| name.into_string().ok());
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| format!("interface {index}"))
 }
 
 /// Why there are no names.
@@ -146,5 +153,12 @@ mod tests {
         assert_eq!(of(&layout(), None).exit, Exit::Failure);
         let changing = MapsError::Changing { pool: 1 };
         assert_eq!(of(&changing, Some("CAP_BPF")).exit, Exit::Conflict);
+    }
+
+    #[test]
+    fn an_interface_is_called_by_its_name_where_it_has_one() {
+        // The first of every namespace.
+        assert_eq!(interface(1), "lo");
+        assert_eq!(interface(u16::MAX), "interface 65535");
     }
 }

@@ -70,6 +70,23 @@ fn a_socket_that_nobody_listens_at_is_told_from_none() {
 }
 
 #[test]
+fn a_file_that_is_no_socket_is_told_from_a_daemon_that_has_ended() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = path(&directory, "passwd");
+    std::fs::write(&file, "root").unwrap();
+    assert_eq!(
+        failed(&spillway(&["status", "--socket", &file])),
+        (
+            3,
+            format!(
+                "error: spillwayd at {file}: it is no socket\n\
+                 hint: name the daemon's socket with --socket or SPILLWAY_SOCKET\n"
+            )
+        )
+    );
+}
+
+#[test]
 fn a_listener_that_speaks_something_else_is_not_taken_for_the_daemon() {
     let directory = tempfile::tempdir().unwrap();
     let socket = path(&directory, "other.sock");

@@ -12,7 +12,8 @@ pub struct Step {
     pub command: String,
     /// What it prints on standard output; digests, and sizes in MiB, stand as `#`.
     pub stdout: String,
-    /// What it prints on standard error: all from the first line that begins with `error: `.
+    /// What it prints on standard error: all from the first line that begins with `error: ` or
+    /// `warning: `.
     pub stderr: String,
     /// Its exit status.
     pub status: i32,
@@ -37,7 +38,10 @@ fn steps(text: &str) -> Vec<Step> {
         let status = line.strip_prefix("[exit status ").and_then(|rest| rest.strip_suffix(']'));
         if let Some(status) = status.and_then(|status| status.parse().ok()) {
             step.status = status;
-        } else if line.starts_with("error: ") || !step.stderr.is_empty() {
+        } else if line.starts_with("error: ")
+            || line.starts_with("warning: ")
+            || !step.stderr.is_empty()
+        {
             step.stderr += &format!("{line}\n");
         } else {
             step.stdout += &format!("{line}\n");

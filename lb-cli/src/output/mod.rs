@@ -5,7 +5,7 @@ mod words;
 mod wrap;
 
 use std::{
-    io::{self, Write},
+    io::{self, IsTerminal as _, Write},
     ops::ControlFlow,
 };
 
@@ -44,9 +44,14 @@ pub(crate) trait Report: serde::Serialize {
     fn wide(&self) -> String {
         self.table()
     }
+
+    /// What goes with it to standard error, a sentence each.
+    fn warnings(&self) -> &[String] {
+        &[]
+    }
 }
 
-/// Prints an answer on stdout.
+/// Prints an answer on stdout, and on stderr what is to be warned of.
 ///
 /// # Errors
 /// Stdout cannot be written; a reader that went away (`| head`) is no error.
@@ -57,7 +62,11 @@ pub(crate) fn print(report: &impl Report, form: Form) -> Result<(), Failure> {
         Form::Json => json(report, true)?,
         Form::Yaml => yaml(report)?,
     };
-    write(&text).map(|_| ())
+    write(&text).map(drop)?;
+    for warning in report.warnings() {
+        tell(&format!("warning: {warning}"));
+    }
+    Ok(())
 }
 
 /// Prints an answer as one of many, on one line; says whether somebody still reads.
@@ -72,6 +81,19 @@ pub(crate) fn print_line(report: &impl Report, form: Form) -> Result<ControlFlow
         Form::Yaml => format!("---\n{}", yaml(report)?),
     };
     write(&text)
+}
+
+/// Prints lines on stderr. On a terminal they are broken between words to its width; anywhere else, as in
+/// pipes and logs, each stays one line.
+pub(crate) fn tell(text: &str) {
+    let is_terminal = io::stderr().is_terminal();
+    let size = is_terminal.then(crossterm::terminal::size).and_then(Result::ok);
+    eprintln!("{}", broken(text, size.map(|(columns, _)| columns.into())));
+}
+
+fn broken(text: &str, width: Option<usize>) -> String {
+    let Some(width) = width else { return text.into() };
+    text.lines().flat_map(|line| wrap(line, width)).collect::<Vec<_>>().join("\n")
 }
 
 fn json(report: &impl Report, pretty: bool) -> Result<String, Failure> {
@@ -94,5 +116,21 @@ fn write(text: &str) -> Result<ControlFlow<()>, Failure> {
         Err(error) => {
             Err(Failure::new(Exit::Failure, format!("standard output: {}", describe(&error))))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::broken;
+
+    #[test]
+    fn lines_are_broken_on_a_terminal_only() {
+        let text =
+            "error: service web: there is none of this name\nhint: see `spillway service list`";
+        assert_eq!(broken(text, None), text);
+        assert_eq!(
+            broken(text, Some(30)),
+            "error: service web: there is\nnone of this name\nhint: see `spillway service\nlist`"
+        );
     }
 }

@@ -113,6 +113,7 @@ mod tests {
             generation: 5,
             memory: None,
             movements: Vec::new(),
+            warnings: Vec::new(),
             changes: vec![
                 change(Kind::Added, "service shop", &[], 0),
                 change(Kind::Removed, "region us", &[], 0),

@@ -58,18 +58,22 @@ pub(crate) struct Changes {
     movements: Vec<Movement>,
     /// `null`: nothing changes.
     memory: Option<Memory>,
+    /// What its author should know, on standard error.
+    #[serde(skip)]
+    warnings: Vec<String>,
 }
 
 impl Changes {
     /// What the daemon answers.
     pub(crate) fn new(applied: v1::ApplyResponse, dry_run: bool) -> Self {
-        let v1::ApplyResponse { generation, changes, memory, movements } = applied;
+        let v1::ApplyResponse { generation, changes, memory, movements, warnings } = applied;
         Self {
             generation,
             dry_run,
             changes: changes.into_iter().map(Change::from).collect(),
             movements: movements.into_iter().map(Movement::from).collect(),
             memory: memory.map(Memory::from),
+            warnings,
         }
     }
 
@@ -108,5 +112,9 @@ impl Report for Changes {
 
     fn wide(&self) -> String {
         self.lines() + &self.outcome(Memory::maps)
+    }
+
+    fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 }

@@ -74,6 +74,8 @@ pub struct Applied {
     pub movements: Vec<Movement>,
     /// What its maps take; `None`: nothing changes.
     pub memory: Option<Memory>,
+    /// What its author should know of it, a sentence each.
+    pub warnings: Vec<String>,
 }
 
 /// The configuration in force.

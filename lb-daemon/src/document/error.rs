@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::place::line_and_column;
+use super::{place::line_and_column, told};
 
 /// `line 3, column 7: cause`, lines and columns counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,8 +15,9 @@ pub struct DocumentError {
 
 impl DocumentError {
     pub(super) fn new(text: &str, error: &toml::de::Error) -> Self {
-        let place = error.span().and_then(|span| line_and_column(text, span.start));
-        Self { place, cause: one_line(error.message()) }
+        let at = error.span().map(|span| span.start);
+        let (at, cause) = told::of(text, at, &one_line(error.message()));
+        Self { place: at.and_then(|at| line_and_column(text, at)), cause }
     }
 
     pub(super) fn empty() -> Self {

@@ -14,6 +14,7 @@ mod ports;
 mod rate;
 mod region;
 mod service;
+mod told;
 
 use std::num::NonZeroU32;
 

@@ -27,7 +27,12 @@ async fn a_file_comes_into_force_and_a_wrong_one_changes_nothing() {
     let (stopper, stop) = Stopper::new();
     let (commands, asked) = Commands::channel();
     let ((_health, health), (_hops, next_hops)) = (mpsc::channel(1), mpsc::channel(1));
-    let settings = Settings { state_directory: directory.path().into(), ..Settings::default() };
+    let path = directory.path().join("web.toml");
+    let settings = Settings {
+        state_directory: directory.path().into(),
+        followed: Followed::new(Some(path.clone())),
+        ..Settings::default()
+    };
     let store = Store::open(directory.path()).unwrap();
     let sensors = Sensors::default();
     let state = State::start(settings, store, Twin::default(), sensors).unwrap();
@@ -35,7 +40,6 @@ async fn a_file_comes_into_force_and_a_wrong_one_changes_nothing() {
     let heartbeat = Watchdog::new(None, None).register("state");
     let state = tokio::spawn(state.run(inbox, heartbeat, stop.wait()));
 
-    let path = directory.path().join("web.toml");
     let missing = apply(&path, &commands).await.unwrap_err();
     assert_eq!(missing.to_string(), "cannot be read: No such file or directory");
 
@@ -43,6 +47,22 @@ async fn a_file_comes_into_force_and_a_wrong_one_changes_nothing() {
     assert_eq!(apply(&path, &commands).await.unwrap().generation, 1);
     let again = apply(&path, &commands).await.unwrap();
     assert_eq!((again.generation, again.changes.len()), (1, 0));
+
+    let warnings = async |text: &str| {
+        let apply = Apply { configuration: configuration(text).unwrap(), ..Apply::default() };
+        commands.apply(apply).await.unwrap().unwrap().warnings
+    };
+    let others = GOOD.replace("31", "37");
+    let taken_back = format!(
+        "the daemon reads {} at its next start or reload, which takes this back: change it there too",
+        path.display()
+    );
+    assert_eq!(warnings(&others).await, [taken_back]);
+    fs::write(&path, GOOD.replace("31", "41")).unwrap();
+    assert_eq!(apply(&path, &commands).await.unwrap().warnings, [""; 0], "it is the file's own");
+    fs::write(&path, GOOD).unwrap();
+    assert_eq!(warnings(GOOD).await, [""; 0], "the file says it already");
+    assert_eq!(commands.export().await.unwrap().generation, 4);
 
     for (text, cause) in [
         ("[[region]\n", "line 1, column 10: "),
@@ -55,7 +75,7 @@ async fn a_file_comes_into_force_and_a_wrong_one_changes_nothing() {
         fs::write(&path, text).unwrap();
         let error = apply(&path, &commands).await.unwrap_err().to_string();
         assert!(error.starts_with(cause), "{error}");
-        assert_eq!(commands.export().await.unwrap().generation, 1);
+        assert_eq!(commands.export().await.unwrap().generation, 4);
     }
     stopper.stop();
     state.await.unwrap();

@@ -18,6 +18,7 @@ use crate::{
     causes,
     command::Commands,
     dataplane::{self, Dataplane},
+    file::Followed,
     health::Prober,
     http,
     memory::{Budget, Bytes},
@@ -80,6 +81,7 @@ pub(super) async fn run(
     };
     let live = Live::default();
     let map_memory = map_memory(&options.bpffs, arguments.map_memory_limit)?;
+    let followed = Followed::new(arguments.apply);
     let settings = Settings {
         map_memory,
         region: arguments.region,
@@ -88,6 +90,7 @@ pub(super) async fn run(
         live: live.clone(),
         troubles: troubles.clone(),
         audit: audit.clone(),
+        followed: followed.clone(),
     };
     let state = State::start(settings, store, Packets::new(reconciler, attached), sensors)
         .map_err(|error| Failure::new(causes::of(&error)))?;
@@ -114,8 +117,7 @@ pub(super) async fn run(
     ));
     let manager = watchdog.manager();
     let said = status_line::run(commands.clone(), troubles.clone(), manager.clone());
-    let reload =
-        Reload { line, told, apply: arguments.apply, commands, troubles, credentials, audit };
+    let reload = Reload { line, told, followed, commands, troubles, credentials, audit };
     let mut reload = tokio::spawn(async move {
         reload.apply().await;
         applied.send(()).ok();
@@ -250,14 +252,6 @@ async fn sources(mut sources: Sources, interfaces: &[String]) -> Result<Sources,
         let found = net::source_addresses(interface.index).await.map_err(failure)?;
         sources.v4 = sources.v4.or(found.v4);
         sources.v6 = sources.v6.or(found.v6);
-    }
-    for (family, missing) in [("IPv4", sources.v4.is_none()), ("IPv6", sources.v6.is_none())] {
-        if missing {
-            tracing::warn!(
-                "no {family} source address: packets to {family} backends are dropped; give the \
-                 interface an address, or one with --source, and start again"
-            );
-        }
     }
     let spell = |address: Option<IpAddr>| address.map_or("none".into(), |a| a.to_string());
     let (v4, v6) = (spell(sources.v4.map(IpAddr::V4)), spell(sources.v6.map(IpAddr::V6)));

@@ -1,6 +1,6 @@
 //! What the balancer reads again at SIGHUP: its settings, and the configuration of `--apply`.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::ffi::OsString;
 
 use tokio::signal::unix::Signal;
 
@@ -11,7 +11,7 @@ use super::{
 use crate::{
     audit::Audit,
     command::{Commands, Refusal},
-    file::{self, FileError},
+    file::{self, FileError, Followed},
     tls::Credentials,
     troubles::Troubles,
     watchdog::Manager,
@@ -31,7 +31,7 @@ pub(super) struct Reload {
     /// What is in force of the settings.
     pub(super) told: Told,
     /// The file of `--apply`.
-    pub(super) apply: Option<PathBuf>,
+    pub(super) followed: Followed,
     pub(super) commands: Commands,
     pub(super) troubles: Troubles,
     /// Certificates and clients of the door over TLS.
@@ -43,9 +43,9 @@ impl Reload {
     /// Applies the file of `--apply`, if there is one. Where that fails, what is in force stays, and
     /// the file is a trouble until it is read and accepted.
     pub(super) async fn apply(&self) {
-        let Some(path) = &self.apply else { return };
+        let Some(path) = self.followed.path() else { return };
         let subject = path.display().to_string();
-        match file::apply(path, &self.commands).await {
+        match file::apply(&path, &self.commands).await {
             // Then nobody is left to be told.
             Err(FileError::Stopping(_)) => {}
             // It is in force, and `status` says what is missing.
@@ -80,11 +80,12 @@ impl Reload {
         if let Some(credentials) = &self.credentials {
             credentials.set_clients(arguments.clients());
         }
-        if arguments.apply != self.apply {
-            if let Some(former) = &self.apply {
+        let former = self.followed.path();
+        if arguments.apply != former {
+            if let Some(former) = former {
                 self.troubles.end(&former.display().to_string());
             }
-            self.apply = arguments.apply;
+            self.followed.set(arguments.apply);
         }
     }
 }

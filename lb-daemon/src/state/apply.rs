@@ -10,6 +10,9 @@ use crate::{
     store::Generation,
 };
 
+/// What the directory of names is called among the troubles.
+const NAMES: &str = "names for the command line";
+
 impl<P: PacketPath> State<P> {
     pub(super) fn apply(&mut self, apply: Apply) -> Result<Applied, Refusal> {
         let Apply { mut configuration, dry_run, expected_generation, actor } = apply;
@@ -21,8 +24,8 @@ impl<P: PacketPath> State<P> {
         configuration.hash_key = configuration.hash_key.filter(|key| *key != self.store.hash_key());
         let changes = diff::between(self.configuration(), &configuration, &diff::owners);
         if changes.is_empty() {
-            let (movements, memory) = (Vec::new(), None);
-            return Ok(Applied { generation: current, changes, movements, memory });
+            let (movements, memory, warnings) = (Vec::new(), None, Vec::new());
+            return Ok(Applied { generation: current, changes, movements, memory, warnings });
         }
         let ids = self.ids.next(&configuration, &self.rests, Instant::now())?;
         let absences = self.absences_in(&configuration, clock());
@@ -35,9 +38,11 @@ impl<P: PacketPath> State<P> {
         let memory = Some(memory);
         let own = self.settings.region.as_ref();
         let movements = diff::movements(self.configuration(), &configuration, own, &diff::owners);
+        let mut warnings = self.emptied(&configuration);
         if dry_run {
-            return Ok(Applied { generation: current, changes, movements, memory });
+            return Ok(Applied { generation: current, changes, movements, memory, warnings });
         }
+        warnings.extend(self.taken_back(&configuration, &actor));
 
         let number = current + 1;
         let (applied_at, kept) = (now(), configuration.clone());
@@ -54,7 +59,7 @@ impl<P: PacketPath> State<P> {
         self.plan = Some(plan);
         self.write_directory();
         let brought = self.bring_along();
-        let applied = Applied { generation: number, changes, movements, memory };
+        let applied = Applied { generation: number, changes, movements, memory, warnings };
         self.settings.audit.changed(&actor, current, &applied);
         self.announce(Event::Generation(applied.clone()));
         self.configured(&configuration);
@@ -97,9 +102,11 @@ impl<P: PacketPath> State<P> {
         self.members.agree(&mut self.path, now());
         self.members.resort_all(configuration, &mut self.path);
         self.point_sensors();
+        self.see_sources(configuration);
         if let Some(region) = &self.settings.region {
             let subject = format!("region {region}");
-            match configuration.regions.contains_key(region) {
+            // Where nothing is configured yet, nothing is missing.
+            match configuration.regions.is_empty() || configuration.regions.contains_key(region) {
                 true => self.settings.troubles.end(&subject),
                 false => self.settings.troubles.begin(
                     &subject,
@@ -126,8 +133,15 @@ impl<P: PacketPath> State<P> {
     pub(super) fn write_directory(&self) {
         let Self { settings, ids, .. } = self;
         let directory = reconcile::directory(self.generation(), settings.region.as_ref(), ids);
-        if let Err(error) = directory.write(&settings.state_directory) {
-            tracing::warn!(error = causes::of(&error), "the names for the command line are stale");
+        match directory.write(&settings.state_directory) {
+            Ok(()) => settings.troubles.end(NAMES),
+            Err(error) => {
+                let cause = format!(
+                    "are stale, and its tables may show wrong ones: {}",
+                    causes::of(&error)
+                );
+                settings.troubles.begin(NAMES, &cause);
+            }
         }
     }
 }

@@ -245,6 +245,13 @@ impl Member {
         self.drained || self.said.drain.is_some()
     }
 
+    /// Whether it may have new connections as soon as the operator wants it to. Of one that was
+    /// disabled nothing is known: it may.
+    pub(super) fn may_serve(&self) -> bool {
+        let healthy = self.known.0 == MemberState::Up && self.said.drain.is_none();
+        healthy || self.judge == Judge::Operator
+    }
+
     /// Makes the state what follows from what is known; whether that is news.
     fn settle(&mut self, now: SystemTime) -> bool {
         let (state, reason) = match (&self.known, &self.said.drain) {

@@ -24,11 +24,13 @@ mod regions;
 mod run;
 mod sensors;
 mod shares;
+mod sources;
 mod start;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 pub(crate) mod twin;
+mod warnings;
 
 use std::{
     collections::BTreeMap,
@@ -46,6 +48,7 @@ pub use sensors::Sensors;
 use crate::{
     audit::Audit,
     command::{Event, Offer},
+    file::Followed,
     ids::{Ids, Rests},
     memory::Budget,
     metrics::Live,
@@ -80,6 +83,8 @@ pub struct Settings {
     pub live: Live,
     /// Where changes are noted.
     pub audit: Audit,
+    /// The file that the configuration is read from again.
+    pub followed: Followed,
 }
 
 /// What is wanted, what is known, and the packet path.

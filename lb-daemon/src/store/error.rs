@@ -32,9 +32,9 @@ impl StoreError {
                 unwritable::hint(error, directory, "--state-dir")
             }
             Cause::Write(error) if is_full(error) => {
-                "make room on the disk, then apply again; nothing was changed".into()
+                "make room on the disk, then apply again".into()
             }
-            Cause::Write(_) => "see to the disk; nothing was changed".into(),
+            Cause::Write(_) => "see to the disk, then apply again".into(),
         }
     }
 }

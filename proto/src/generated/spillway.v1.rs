@@ -971,6 +971,10 @@ pub struct ApplyResponse {
     /// no open connection moves.
     #[prost(message, repeated, tag = "4")]
     pub movements: ::prost::alloc::vec::Vec<Movement>,
+    /// What whoever called should know of it, or of what it would be: a sentence each, for people, as
+    /// "pool web has nobody left for new connections". Empty: nothing.
+    #[prost(string, repeated, tag = "5")]
+    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// What becomes of open connections, by the tables alone: health is ignored. How many are open is not
 /// known, as the packet path keeps nothing of those at home.
@@ -2478,6 +2482,9 @@ pub struct RegionObject {
     /// Kernel memory that the maps take then, or would. Unset: nothing changes, or the call was Get or List.
     #[prost(message, optional, tag = "6")]
     pub memory: ::core::option::Option<MapMemory>,
+    /// What whoever called should know of it, as in ApplyResponse. Empty: nothing, or the call was Get or List.
+    #[prost(string, repeated, tag = "7")]
+    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// What is added.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2560,6 +2567,9 @@ pub struct DeleteRegionResponse {
     /// Kernel memory that the maps take then, or would. Unset: nothing changes.
     #[prost(message, optional, tag = "4")]
     pub memory: ::core::option::Option<MapMemory>,
+    /// What whoever called should know of it, as in ApplyResponse. Empty: nothing.
+    #[prost(string, repeated, tag = "5")]
+    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// A health check as it is in force.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2583,6 +2593,9 @@ pub struct HealthCheckObject {
     /// Kernel memory that the maps take then, or would. Unset: nothing changes, or the call was Get or List.
     #[prost(message, optional, tag = "6")]
     pub memory: ::core::option::Option<MapMemory>,
+    /// What whoever called should know of it, as in ApplyResponse. Empty: nothing, or the call was Get or List.
+    #[prost(string, repeated, tag = "7")]
+    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// What is added.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2665,6 +2678,9 @@ pub struct DeleteHealthCheckResponse {
     /// Kernel memory that the maps take then, or would. Unset: nothing changes.
     #[prost(message, optional, tag = "4")]
     pub memory: ::core::option::Option<MapMemory>,
+    /// What whoever called should know of it, as in ApplyResponse. Empty: nothing.
+    #[prost(string, repeated, tag = "5")]
+    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// A pool as it is in force.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2688,6 +2704,9 @@ pub struct PoolObject {
     /// Kernel memory that the maps take then, or would. Unset: nothing changes, or the call was Get or List.
     #[prost(message, optional, tag = "6")]
     pub memory: ::core::option::Option<MapMemory>,
+    /// What whoever called should know of it, as in ApplyResponse. Empty: nothing, or the call was Get or List.
+    #[prost(string, repeated, tag = "7")]
+    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// What is added.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2770,6 +2789,9 @@ pub struct DeletePoolResponse {
     /// Kernel memory that the maps take then, or would. Unset: nothing changes.
     #[prost(message, optional, tag = "4")]
     pub memory: ::core::option::Option<MapMemory>,
+    /// What whoever called should know of it, as in ApplyResponse. Empty: nothing.
+    #[prost(string, repeated, tag = "5")]
+    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// A backend as it is in force.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2796,6 +2818,9 @@ pub struct BackendObject {
     /// Kernel memory that the maps take then, or would. Unset: nothing changes, or the call was Get or List.
     #[prost(message, optional, tag = "7")]
     pub memory: ::core::option::Option<MapMemory>,
+    /// What whoever called should know of it, as in ApplyResponse. Empty: nothing, or the call was Get or List.
+    #[prost(string, repeated, tag = "8")]
+    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// What is added.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2894,6 +2919,9 @@ pub struct DeleteBackendResponse {
     /// Kernel memory that the maps take then, or would. Unset: nothing changes.
     #[prost(message, optional, tag = "4")]
     pub memory: ::core::option::Option<MapMemory>,
+    /// What whoever called should know of it, as in ApplyResponse. Empty: nothing.
+    #[prost(string, repeated, tag = "5")]
+    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// A service as it is in force.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2917,6 +2945,9 @@ pub struct ServiceObject {
     /// Kernel memory that the maps take then, or would. Unset: nothing changes, or the call was Get or List.
     #[prost(message, optional, tag = "6")]
     pub memory: ::core::option::Option<MapMemory>,
+    /// What whoever called should know of it, as in ApplyResponse. Empty: nothing, or the call was Get or List.
+    #[prost(string, repeated, tag = "7")]
+    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// What is added.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2999,6 +3030,9 @@ pub struct DeleteServiceResponse {
     /// Kernel memory that the maps take then, or would. Unset: nothing changes.
     #[prost(message, optional, tag = "4")]
     pub memory: ::core::option::Option<MapMemory>,
+    /// What whoever called should know of it, as in ApplyResponse. Empty: nothing.
+    #[prost(string, repeated, tag = "5")]
+    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Generated client implementations.
 pub mod objects_client {

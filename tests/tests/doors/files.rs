@@ -65,6 +65,14 @@ pub(crate) fn in_force(sandbox: &Sandbox) -> Result<()> {
     ensure!(status["generation"] == 2 && status["troubles"] == json!([]), "{status}");
     ensure!(status["backends"][0]["address"] == "10.1.0.12", "{status}");
 
+    // A change by command lasts until then, which is said at once.
+    let changed = host.cli(&["region", "create", "us"])?;
+    let warning = String::from_utf8(changed.stderr)?;
+    let taken_back = "at its next start or reload, which takes this back: change it there too";
+    ensure!(warning == format!("warning: the daemon reads {web} {taken_back}\n"), "{warning}");
+    hang_up(&host, &running)?;
+    ensure!(host.ask("status")?["generation"] == 4, "it was not taken back");
+
     running.signal(Signal::SIGTERM)?;
     ensure!(host.told()? == "STOPPING=1");
     ensure!(running.wait()?.success(), "{}", running.output());
@@ -73,7 +81,7 @@ pub(crate) fn in_force(sandbox: &Sandbox) -> Result<()> {
     let mut running = host.start(&mut host.daemon(&["balancer", "--config", &config]))?;
     ensure!(host.told()? == "READY=1");
     let status = host.ask("status")?;
-    ensure!(status["generation"] == 2 && status["troubles"][0]["subject"] == *web, "{status}");
+    ensure!(status["generation"] == 4 && status["troubles"][0]["subject"] == *web, "{status}");
     running.signal(Signal::SIGTERM)?;
     ensure!(running.wait()?.success(), "{}", running.output());
     Ok(())

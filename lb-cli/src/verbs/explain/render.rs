@@ -2,7 +2,10 @@
 
 use lb_daemon::explain::{Chosen, Explanation, RegionOutcome, kind_name};
 
-use crate::output::{Grid, Report, fields};
+use crate::{
+    output::{Grid, Report, fields},
+    pinned,
+};
 
 impl Report for Explanation {
     fn table(&self) -> String {
@@ -32,7 +35,7 @@ impl Report for Explanation {
                 |region| format!("region {region}"),
             );
             head.push(("backend", format!("{backend}, {region}")));
-            head.push(("next hop", format!("{next_hop} on interface {interface}")));
+            head.push(("next hop", format!("{next_hop} on {}", pinned::interface(*interface))));
         }
         head.push(("why", self.why.clone()));
         if let Some(regions) = regions(self) {

@@ -76,6 +76,11 @@ fn wrong<K: Kind>(field: Option<&str>) -> String {
         .filter(|flag| flags.get_arguments().any(|known| known.get_long() == Some(flag)));
     match (flag, field) {
         (Some(flag), _) => format!("nothing was changed; correct --{flag}, then try again"),
+        (None, Some("health_check.probe")) => {
+            "nothing was changed; give --tcp, --http, --grpc, --udp or --agent, or an option of \
+             one of them, as --http-path"
+                .into()
+        }
         (None, Some("update_mask")) => {
             format!("nothing was changed; `spillway {} update --help` lists the fields", K::VERB)
         }

@@ -152,4 +152,8 @@ impl<K: Kind> Report for Done<K> {
     fn wide(&self) -> String {
         self.changes.wide()
     }
+
+    fn warnings(&self) -> &[String] {
+        self.changes.warnings()
+    }
 }

@@ -81,6 +81,7 @@ macro_rules! calls {
                         changes: message.changes,
                         memory: message.memory,
                         movements: message.movements,
+                        warnings: message.warnings,
                     },
                 }
             }
@@ -145,6 +146,7 @@ macro_rules! calls {
                     changes: answer.changes,
                     memory: answer.memory,
                     movements: answer.movements,
+                    warnings: answer.warnings,
                 })
             }
         }

@@ -87,6 +87,7 @@ pub(crate) trait Fields<K: Kind>: Args + Debug {
 #[derive(Args, Debug)]
 pub(crate) struct Name {
     /// Its name
+    #[arg(value_parser = named)]
     name: String,
 }
 
@@ -94,8 +95,16 @@ pub(crate) struct Name {
 #[derive(Args, Debug)]
 pub(crate) struct NameOrFile {
     /// Its name
-    #[arg(required_unless_present = "file")]
+    #[arg(required_unless_present = "file", value_parser = named)]
     name: Option<String>,
+}
+
+/// A name of the command line, which a variable of a script may have left empty.
+pub(crate) fn named(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("the name is empty".into()),
+        name => Ok(name.into()),
+    }
 }
 
 /// All of them.

@@ -107,8 +107,22 @@ async fn once<K: Kind>(
     let etag = etag.unwrap_or_default();
     let how = Update { paths, etag, allow_missing: *allow_missing, dry_run: *dry_run };
     let update = async |client: &mut _| K::update(client, id.pool.clone(), object, how).await;
-    let updated = daemon.objects(update).await.map_err(|failure| sent.located(failure));
+    let updated = daemon.objects(update).await;
+    let updated = updated.map_err(|failure| of_unset(sent.located(failure), &arguments.unset));
     Done::new(advise::<K, _>(daemon, &id, updated).await?, *dry_run)
+}
+
+/// Says of a path that the daemon does not know that it came by `--unset`, where it did.
+fn of_unset(failure: Failure, unset: &[String]) -> Failure {
+    let paths = unset.iter().map(|field| field.replace('-', "_"));
+    let cause = |path: String| {
+        let before = format!("update_mask: {path:?}: ");
+        failure.message.strip_prefix(&before).map(|cause| format!("--unset: {cause}"))
+    };
+    match paths.filter_map(cause).next() {
+        Some(message) => Failure { message, ..failure },
+        None => failure,
+    }
 }
 
 /// The object as it is; `None`: there is none, and that is allowed.
@@ -121,5 +135,26 @@ async fn current<K: Kind>(
     match got {
         Err(failure) if allow_missing && failure.exit == Exit::NotFound => Ok(None),
         got => advise::<K, _>(daemon, id, got).await.map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_that_is_none_is_told_of_unset() {
+        let failure = |message: &str| Failure::new(Exit::Invalid, message);
+        let unset = ["weight".into(), "no-such".into()];
+        let cause = "\"no_such\" is no field of Pool; it has name, slots";
+        assert_eq!(
+            of_unset(failure(&format!("update_mask: \"no_such\": {cause}")), &unset).message,
+            format!("--unset: {cause}")
+        );
+        let other = failure("update_mask: \"other\": \"other\" is no field of Pool");
+        assert_eq!(
+            of_unset(other, &unset).message,
+            "update_mask: \"other\": \"other\" is no field of Pool"
+        );
     }
 }

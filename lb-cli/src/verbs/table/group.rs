@@ -8,6 +8,8 @@ use lb_common::abi::{
 use lb_daemon::maglev;
 use serde::Serialize;
 
+use crate::pinned;
+
 /// What the maps say of a group.
 pub(super) struct Source {
     pub(super) region: String,
@@ -84,5 +86,5 @@ fn first_usable(word: SlotWord, usable: &[bool]) -> Option<usize> {
 
 fn next_hop(hop: NextHopWord) -> Option<String> {
     let mac = hop.mac().map(|byte| format!("{byte:02x}")).join(":");
-    hop.is_resolved().then(|| format!("{mac} on interface {}", hop.interface()))
+    hop.is_resolved().then(|| format!("{mac} on {}", pinned::interface(hop.interface())))
 }

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     fn example() -> Tables {
-        let hop = NextHopWord::new([2, 0, 0, 0, 0, 1], 3);
+        let hop = NextHopWord::new([2, 0, 0, 0, 0, 1], 1);
         let member = |n: u32, state, hop| {
             let address = format!("10.0.0.{n}");
             (address, MemberWord::new(n, 1, state, FULL_RAMP, 1), hop)
@@ -155,8 +155,8 @@ mod tests {
             "\
 pool web, region eu: 7 slots, checksum 2ee7bf07b7e00373
 BACKEND   SLOTS   SHARE  NOW  STATE  NEXT HOP
-10.0.0.1      2  28.57%    6  up     02:00:00:00:00:01 on interface 3
-10.0.0.2      3  42.86%    0  dead   02:00:00:00:00:01 on interface 3
+10.0.0.1      2  28.57%    6  up     02:00:00:00:00:01 on lo
+10.0.0.2      3  42.86%    0  dead   02:00:00:00:00:01 on lo
 10.0.0.3      2  28.57%    0  up     unresolved
 
 pool empty: no backends

@@ -23,6 +23,7 @@ impl From<&Applied> for v1::ApplyResponse {
             changes: changes(&applied.changes),
             memory: applied.memory.as_ref().map(memory),
             movements: applied.movements.iter().map(movement).collect(),
+            warnings: applied.warnings.clone(),
         }
     }
 }

@@ -33,6 +33,14 @@ pub enum PrefixError {
         /// The text.
         text: String,
     },
+    /// It names more than its length says: somebody meant an address, or another length.
+    #[error("{text}: has bits beyond its length: the network is {network}")]
+    Beyond {
+        /// The text.
+        text: String,
+        /// What it would be.
+        network: Prefix,
+    },
     /// The length is longer than the address.
     #[error("{text}: prefix length: at most {most}")]
     TooLong {
@@ -64,9 +72,13 @@ impl FromStr for Prefix {
         if prefix.covers_ipv4() {
             return Err(PrefixError::CoversIpv4 { text: text.to_owned() });
         }
-        // One spelling: bits beyond the prefix are zero, and a v4-mapped address is IPv4.
+        // One spelling: a v4-mapped address is IPv4.
         let (bits, octets) = prefix.key();
-        Ok(Self::of_key(bits, octets))
+        let network = Self::of_key(bits, octets);
+        match network.address == address.to_canonical() {
+            true => Ok(network),
+            false => Err(PrefixError::Beyond { text: text.to_owned(), network }),
+        }
     }
 }
 
@@ -114,11 +126,11 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_v4_mapped_and_hold_no_bits_beyond_the_prefix() {
-        assert_eq!(key("192.0.2.77/24"), (120, "::ffff:192.0.2.0".into()));
+    fn keys_are_v4_mapped() {
+        assert_eq!(key("192.0.2.0/24"), (120, "::ffff:192.0.2.0".into()));
         assert_eq!(key("192.0.2.77"), (128, "::ffff:192.0.2.77".into()));
         assert_eq!(key("0.0.0.0/0"), (96, "::ffff:0.0.0.0".into()));
-        assert_eq!(key("2001:db8:ffff::1/33"), (33, "2001:db8:8000::".into()));
+        assert_eq!(key("2001:db8:8000::/33"), (33, "2001:db8:8000::".into()));
         assert_eq!(key("2001:db8::1"), (128, "2001:db8::1".into()));
     }
 
@@ -134,9 +146,8 @@ mod tests {
     fn a_prefix_is_one_however_it_is_written() {
         // What a restart reads back must be what it was told, or it would take it out again.
         for (written, meant) in [
-            ("192.0.2.77/24", "192.0.2.0/24"),
-            ("2001:db8:ffff::1/33", "2001:db8:8000::/33"),
-            ("::ffff:192.0.2.77/120", "192.0.2.0/24"),
+            ("2001:0db8:8000:0::/33", "2001:db8:8000::/33"),
+            ("::ffff:192.0.2.0/120", "192.0.2.0/24"),
             ("::ffff:192.0.2.77", "192.0.2.77/32"),
         ] {
             let prefix = written.parse::<Prefix>().unwrap();
@@ -154,6 +165,15 @@ mod tests {
         assert_eq!(refusal("10.0.0.0/33"), "10.0.0.0/33: prefix length: at most 32");
         assert_eq!(refusal("::1/129"), "::1/129: prefix length: at most 128");
         assert_eq!(refusal("10.0.0.0/"), "10.0.0.0/: prefix length");
+        for (text, network) in [
+            ("10.0.0.2/24", "10.0.0.0/24"),
+            ("2001:db8:ffff::1/33", "2001:db8:8000::/33"),
+            ("::ffff:192.0.2.77/120", "192.0.2.0/24"),
+            ("10.0.0.2/0", "0.0.0.0/0"),
+        ] {
+            let expected = format!("{text}: has bits beyond its length: the network is {network}");
+            assert_eq!(refusal(text), expected);
+        }
         for covering in ["::/0", "::/80", "::ffff:0:0/96"] {
             assert!(refusal(covering).contains("every IPv4 address"), "{covering}");
         }

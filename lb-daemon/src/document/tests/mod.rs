@@ -33,7 +33,7 @@ fn a_mistake_is_told_with_its_line() {
         (&format!("{service}port = 80\n"), "line 1, column 1: missing field `protocol`"),
         (
             &format!("{service}protocol = \"tcp\"\nport = -1\n"),
-            "line 6, column 8: invalid value: integer `-1`, expected a nonzero u32",
+            "line 6, column 8: invalid value: integer `-1`, expected a number from 1 to 65535",
         ),
         (
             &format!("{service}port = 80\nprotocol = \"sctp\"\n"),
@@ -61,7 +61,7 @@ fn a_mistake_is_told_with_its_line() {
         ),
         (
             &format!("{check}tcp = {{}}\nrise = 0\n"),
-            "line 6, column 8: invalid value: integer `0`, expected a nonzero u32",
+            "line 6, column 8: invalid value: integer `0`, expected a number from 1 to 100",
         ),
         (
             check,
@@ -77,6 +77,41 @@ fn a_mistake_is_told_with_its_line() {
             &format!("{check}udp = {{ request = \"hex:0\" }}\n"),
             "line 5, column 19: invalid value: string \"hex:0\", expected a text, or bytes such as \
              \"hex:0001 00ff\"",
+        ),
+        (
+            "[[pool]]\nname = \"web\"\n[[pool.backend]]\naddress = 10.1.0.11 # the first\n",
+            "line 4, column 11: 10.1.0.11 is no number; a text is put in quotes: \
+             address = \"10.1.0.11\"",
+        ),
+        (
+            "[[region]]\nname = eu",
+            "line 2, column 8: eu is no number; a text is put in quotes: name = \"eu\"",
+        ),
+        (
+            "[[service]]\naddress = 2001:db8::1\n",
+            "line 2, column 11: 2001:db8::1 is no number; a text is put in quotes: \
+             address = \"2001:db8::1\"",
+        ),
+        (
+            &format!("{service}protocol = \"tcp\"\nport = \"80\"\n"),
+            "line 6, column 8: invalid type: string \"80\", expected a number from 1 to 65535",
+        ),
+        (
+            &format!("{service}protocol = \"tcp\"\nport = 80x\n"),
+            "line 6, column 8: 80x is no number from 1 to 65535",
+        ),
+        (
+            "[[pool]]\nname = \"web\"\nhealth_checks = \"web\"\n",
+            "line 3, column 17: invalid type: string \"web\", expected a list: \
+             health_checks = [\"web\"]",
+        ),
+        (
+            "[[health_check]]\nname = \"x\"\nport = 1\nhttp = { path = \"/\", status_min = 0 }",
+            "line 4, column 35: invalid value: integer `0`, expected a number from 100 to 599",
+        ),
+        (
+            "balancers = 0",
+            "line 1, column 13: invalid value: integer `0`, expected a number from 1 to 1000",
         ),
         ("[[region]]\nname = \"ä\"\nname = \"b\"", "line 3, column 1: duplicate key"),
         ("[[region", "line 1, column 9: unclosed array table, expected `]]`"),

@@ -8,6 +8,8 @@ mod restart;
 mod saying;
 mod shares;
 mod stalled;
+mod troubles;
+mod warnings;
 mod watching;
 
 use std::{net::IpAddr, sync::Arc};

@@ -10,7 +10,7 @@ use crate::{
     failure::Failure,
     verbs::objects::{
         edit::Edit,
-        kind::{Column, Fields, InPool, Kind, Which, cell},
+        kind::{Column, Fields, InPool, Kind, Which, cell, named},
     },
 };
 
@@ -51,13 +51,40 @@ enum Wanted {
 pub(crate) struct Address {
     /// Its address
     #[arg(value_name = "ADDRESS", required_unless_present = "address")]
+    #[arg(value_parser = filled)]
     backend: Option<String>,
     /// Its address, as a flag
-    #[arg(long, conflicts_with = "backend")]
+    #[arg(long, conflicts_with = "backend", value_parser = filled)]
     address: Option<String>,
     /// Its pool, needed where several have the address
-    #[arg(long)]
+    #[arg(long, value_parser = named)]
     pool: Option<String>,
+}
+
+/// Which backends, one or several.
+#[derive(Args, Debug)]
+pub(crate) struct Addresses {
+    /// Their addresses
+    #[arg(value_name = "ADDRESS", required_unless_present = "address", value_parser = filled)]
+    backends: Vec<String>,
+    /// Its address, as a flag
+    #[arg(long, conflicts_with = "backends", value_parser = filled)]
+    address: Option<String>,
+    /// Their pool, needed where several have an address
+    #[arg(long, value_parser = named)]
+    pool: Option<String>,
+}
+
+impl Addresses {
+    /// Each, as if it had been given alone.
+    pub(crate) fn each(&self) -> Vec<Address> {
+        let one = |address: &String| Address {
+            backend: Some(address.clone()),
+            address: None,
+            pool: self.pool.clone(),
+        };
+        self.backends.iter().chain(&self.address).map(one).collect()
+    }
 }
 
 /// Which backend, or where to add one.
@@ -65,13 +92,22 @@ pub(crate) struct Address {
 pub(crate) struct AddressOrFile {
     /// Its address
     #[arg(value_name = "ADDRESS", required_unless_present_any = ["address", "file"])]
+    #[arg(value_parser = filled)]
     backend: Option<String>,
     /// Its address, as a flag
-    #[arg(long, conflicts_with = "backend")]
+    #[arg(long, conflicts_with = "backend", value_parser = filled)]
     address: Option<String>,
     /// Its pool; a new one needs it
-    #[arg(long)]
+    #[arg(long, value_parser = named)]
     pool: Option<String>,
+}
+
+/// An address of the command line.
+fn filled(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("the address is empty".into()),
+        address => Ok(address.into()),
+    }
 }
 
 /// Which backends.

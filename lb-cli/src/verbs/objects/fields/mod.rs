@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use lb_daemon::document;
 
-pub(super) use backend::Address;
+pub(super) use backend::{Address, Addresses};
 
 /// A duration of the command line.
 fn duration(text: &str) -> Result<prost_types::Duration, String> {

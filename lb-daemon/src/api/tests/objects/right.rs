@@ -218,7 +218,8 @@ const BACKEND: &[Step] = &[
            update_mask { paths: "wanted" }"#,
         r#"pool: "spare" backend { address: "2001:db8::2" region: "us" weight: 1 wanted: WANTED_STATE_DRAIN }
            generation: 3
-           changes { kind: KIND_CHANGED object: "pool spare: backend 2001:db8::2" details: "wanted: active -> drain" }"#,
+           changes { kind: KIND_CHANGED object: "pool spare: backend 2001:db8::2" details: "wanted: active -> drain" }
+           warnings: "pool spare has nobody left for new connections""#,
     ),
     // The id is one of the fields; it may be spelt in another way.
     (

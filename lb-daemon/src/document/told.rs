@@ -1,0 +1,76 @@
+//! What a parser finds wrong, in the words of who writes the file: what is allowed there, and how it is
+//! written.
+
+use toml::de::DeTable;
+
+use crate::model::bounds;
+
+/// Where an error of the parser is, and its cause.
+pub(super) fn of(text: &str, at: Option<usize>, message: &str) -> (Option<usize>, String) {
+    let line = at.and_then(|at| Line::at(text, at));
+    let key = line.as_ref().map_or("", |line| line.key);
+    if let Some(value) = line.as_ref().and_then(Line::unquoted) {
+        let at = line.as_ref().map(|line| line.value_at);
+        let cause = match bounds::of_field(key) {
+            Some(range) => {
+                format!("{value} is no number from {} to {}", range.start(), range.end())
+            }
+            None => format!("{value} is no number; a text is put in quotes: {key} = \"{value}\""),
+        };
+        return (at, cause);
+    }
+    let Some((found, expected)) = message.rsplit_once(", expected ") else {
+        return (at, message.into());
+    };
+    let expected = match (expected, bounds::of_field(key)) {
+        ("u32" | "a nonzero u32", Some(range)) => {
+            format!("a number from {} to {}", range.start(), range.end())
+        }
+        ("u32", None) => "a whole number".into(),
+        ("a nonzero u32", None) => "a whole number from 1".into(),
+        ("f64", _) => "a number".into(),
+        ("a sequence", _) => {
+            match found.split_once('"').and_then(|(_, rest)| rest.rsplit_once('"')) {
+                Some((text, _)) => format!("a list: {key} = [\"{text}\"]"),
+                None => "a list".into(),
+            }
+        }
+        (expected, _) => expected.into(),
+    };
+    (at, format!("{found}, expected {expected}"))
+}
+
+/// A line `key = value`, or the end of one, as in a table on one line.
+struct Line<'a> {
+    key: &'a str,
+    /// The text from the value on, but for a comment.
+    value: &'a str,
+    /// Where it begins in the whole text.
+    value_at: usize,
+}
+
+impl<'a> Line<'a> {
+    /// The line around a byte that is in a value.
+    fn at(text: &'a str, at: usize) -> Option<Self> {
+        let start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
+        let line = text[start..].lines().next()?;
+        let before = line.get(..line.len().min(at - start))?;
+        // Of several on a line the last one before it; of none, the one that begins the line.
+        let equals = before.rfind('=').or_else(|| line.find('='))?;
+        let key = line[..equals].trim_end();
+        let begins = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-');
+        let key = key.rsplit(begins).next().unwrap_or_default();
+        let value = line[equals + 1..].split('#').next().unwrap_or_default();
+        let value_at = start + equals + 1 + (value.len() - value.trim_start().len());
+        Some(Self { key, value: value.trim(), value_at })
+    }
+
+    /// The value, if it is a text that lacks its quotes.
+    fn unquoted(&self) -> Option<&'a str> {
+        let Self { key, value, .. } = self;
+        let begins = value.starts_with(|c: char| c.is_ascii_alphanumeric() || "-:/.*".contains(c));
+        let plain = !value.contains(['"', '\'', ',', '{', '}', '[', ']', '=']);
+        let bare = begins && plain && !key.is_empty();
+        (bare && DeTable::parse(&format!("x = {value}")).is_err()).then_some(*value)
+    }
+}

@@ -1,0 +1,25 @@
+use super::{PacketPath, State};
+use crate::model::Configuration;
+
+impl<P: PacketPath> State<P> {
+    /// Says of each IP version whether its backends lack a source address of their tunnels; without
+    /// such backends none is needed.
+    pub(super) fn see_sources(&self, configuration: &Configuration) {
+        let sources = &self.settings.sources;
+        for (family, missing, v4) in
+            [("IPv4", sources.v4.is_none(), true), ("IPv6", sources.v6.is_none(), false)]
+        {
+            let mut addresses = configuration.pools.values().flat_map(|pool| pool.backends.keys());
+            let subject = format!("{family} source address");
+            if missing && addresses.any(|address| address.is_ipv4() == v4) {
+                let cause = format!(
+                    "there is none, so packets to {family} backends are dropped; give the interface \
+                     an address, or one with --source, and start again"
+                );
+                self.settings.troubles.begin(&subject, &cause);
+            } else {
+                self.settings.troubles.end(&subject);
+            }
+        }
+    }
+}
