@@ -12,7 +12,6 @@ use crate::{
 
 /// Capabilities by their numbers, include/uapi/linux/capability.h.
 const NET_ADMIN: u32 = 12;
-const NET_RAW: u32 = 13;
 const SYS_ADMIN: u32 = 21;
 const PERFMON: u32 = 38;
 const BPF: u32 = 39;
@@ -26,10 +25,8 @@ const KILLS: u32 = 8;
 impl Story {
     /// The unit's own bounding set is what limits a daemon, and it has nothing beyond it.
     pub(crate) fn confinement(&self) -> Result<()> {
-        let both = [NET_ADMIN, PERFMON, BPF].iter().fold(0_u64, |set, bit| set | 1 << bit);
-        for (host, unit, wanted) in
-            [(&self.balancer, BALANCER, both | 1 << NET_RAW), (&self.receiver, RECEIVER, both)]
-        {
+        let wanted = [NET_ADMIN, PERFMON, BPF].iter().fold(0_u64, |set, bit| set | 1 << bit);
+        for (host, unit) in [(&self.balancer, BALANCER), (&self.receiver, RECEIVER)] {
             let status = |pid: &str, name: &str| -> Result<String> {
                 let text = host.run(["cat", &format!("/proc/{pid}/status")])?;
                 let line =

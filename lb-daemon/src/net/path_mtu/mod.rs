@@ -54,6 +54,9 @@ pub(super) fn listen(sources: Sources) -> mpsc::Receiver<PathMtu> {
                     }
                 });
             }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => tracing::info!(
+                "path MTU: IPv{version}: nothing is learnt of it without CAP_NET_RAW"
+            ),
             Err(error) => tracing::warn!(
                 "path MTU: IPv{version}: routers that say a tunnel packet is too large are not heard: {error}"
             ),
