@@ -20,13 +20,13 @@ use crate::kernel::Frame;
 pub fn run(context: &XdpContext) -> u32 {
     let mut later = Later::Nothing;
     let mut tags = 0;
-    let mut done = at_once(context, &mut later, tags);
+    let mut done = at_once(context, &mut later);
     if emit::is_action(done) {
         return done;
     }
     if done == emit::TAGGED {
         tags = untag(context);
-        done = at_once(context, &mut later, tags);
+        done = at_once_tagged(context, &mut later, tags);
         if emit::is_action(done) {
             return done;
         }
@@ -51,9 +51,15 @@ pub fn run(context: &XdpContext) -> u32 {
     }
 }
 
-/// The way of a packet in steady state. What had VLAN tags comes without, and goes on with them.
+/// The way of a packet in steady state.
 #[inline(never)]
-fn at_once(context: &XdpContext, later: &mut Later, tags: u64) -> u32 {
+fn at_once(context: &XdpContext, later: &mut Later) -> u32 {
+    emit::emit_at_once(&mut Frame::apart(context), later, Tags::NONE)
+}
+
+/// The same of one that had VLAN tags, which goes on with them: by itself, so that others need not ask.
+#[inline(never)]
+fn at_once_tagged(context: &XdpContext, later: &mut Later, tags: u64) -> u32 {
     emit::emit_at_once(&mut Frame::apart(context), later, Tags(tags))
 }
 
