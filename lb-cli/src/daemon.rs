@@ -174,6 +174,7 @@ impl Daemon {
             Code::PermissionDenied => Failure::new(Exit::Permission, message)
                 .hint("show a certificate that may, or have its role changed: `tls-client` of the daemon's settings"),
             Code::NotFound => Failure::new(Exit::NotFound, message),
+            Code::Unavailable => self.broken(&message),
             Code::Unimplemented => Failure::new(
                 Exit::Failure,
                 format!("spillwayd at {}: it does not know this call", self.place),

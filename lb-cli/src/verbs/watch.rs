@@ -1,17 +1,28 @@
-//! `spillway watch`: one line for each change, until it is stopped.
+//! `spillway watch`: one line for each change, until it is stopped. A daemon that restarts is watched
+//! again.
 
-use std::time::SystemTime;
+use std::{
+    ops::ControlFlow,
+    time::{Duration, SystemTime},
+};
 
 use serde::Serialize;
 use spillway_proto::v1::{self, watch_response};
+use tokio::time::{Instant, sleep};
 
 use super::{backend::Backend, change::Change, regions::Capacity, status::Status};
 use crate::{
     arguments::Options,
     daemon::{Daemon, converse},
+    exit::Exit,
     failure::Failure,
-    output::{Report, count, print_line},
+    output::{Form, Report, count, print_line, tell},
 };
+
+/// How long a daemon may be away that is waited for: several times what a restart takes.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Time between two looks for it.
+const PAUSE: Duration = Duration::from_millis(250);
 
 /// One line of the answer.
 #[derive(Serialize)]
@@ -37,20 +48,40 @@ enum Event {
 /// Prints events until the user stops it or nobody reads any more.
 ///
 /// # Errors
-/// The daemon does not answer, or went away.
+/// The daemon does not answer, or went away and did not come back within [`PATIENCE`].
 pub(crate) fn run(options: Options) -> Result<(), Failure> {
     converse(async {
         let mut daemon = Daemon::open(&options).await?;
-        let mut events = daemon.watch().await?;
         loop {
-            let message = events.message().await.map_err(|status| daemon.failure(&status))?;
-            let message = message.ok_or_else(|| daemon.broken("it ended the watch"))?;
-            let Some(event) = Event::new(message, SystemTime::now()) else { continue };
-            if print_line(&event, options.output)?.is_break() {
-                return Ok(());
-            }
+            let ended = match show(&mut daemon, options.output).await {
+                Ok(()) => return Ok(()),
+                Err(ended) if ended.exit != Exit::Unavailable => return Err(ended),
+                Err(ended) => ended,
+            };
+            tell(&format!("warning: {}; looking for it again", ended.message));
+            let until = Instant::now() + PATIENCE;
+            daemon = loop {
+                match Daemon::open(&options).await {
+                    Ok(daemon) => break daemon,
+                    Err(failure) if Instant::now() > until => return Err(failure),
+                    Err(_) => sleep(PAUSE).await,
+                }
+            };
         }
     })
+}
+
+/// Prints events until nobody reads any more.
+async fn show(daemon: &mut Daemon, form: Form) -> Result<(), Failure> {
+    let mut events = daemon.watch().await?;
+    loop {
+        let message = events.message().await.map_err(|status| daemon.failure(&status))?;
+        let message = message.ok_or_else(|| daemon.broken("it ended the watch"))?;
+        let Some(event) = Event::new(message, SystemTime::now()) else { continue };
+        if let ControlFlow::Break(()) = print_line(&event, form)? {
+            return Ok(());
+        }
+    }
 }
 
 impl Event {

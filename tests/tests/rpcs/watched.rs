@@ -1,4 +1,7 @@
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, bail, ensure};
+use lb_tests::process::{Running, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::scene::{Health, Scene};
 use spillway_proto::v1::watch_response::Event;
@@ -6,6 +9,9 @@ use spillway_proto::v1::{PoolRegion, StatusRequest, WatchRequest, WatchResponse}
 use tonic::Streaming;
 
 use crate::client::Client;
+
+/// A command waits for a daemon that restarts for a quarter of it.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// The next event that `wanted` makes something of; those in between are of other things.
 fn next<T>(
@@ -98,5 +104,33 @@ pub(crate) fn events(sandbox: &Sandbox) -> Result<()> {
     })?;
     let status = ended.err().context("an orderly end says nothing")?;
     ensure!(status.code() == tonic::Code::Unavailable, "{status}");
+    Ok(())
+}
+
+/// A daemon that is killed and comes back is watched again, from how things stand then; one that does
+/// not is given up.
+pub(crate) fn over_a_restart(sandbox: &Sandbox) -> Result<()> {
+    let mut scene = Scene::start(sandbox, "watching", Health::QUICK)?;
+    let log = scene.fabric.balancer.directory().join("watch");
+    let mut command = scene.balancer.command(&["watch"]);
+    let mut watch = Running::start("spillway watch", &mut command, &log)?;
+    let snapshots = |number: usize, watch: &Running| {
+        let seen = |output: &str| output.lines().filter(|it| it.contains("backends up")).count();
+        until(&format!("snapshot {number}"), LIMIT, || {
+            Ok((seen(&watch.output()) >= number).then_some(()))
+        })
+        .with_context(|| watch.output())
+    };
+    snapshots(1, &watch)?;
+    scene.balancer.kill()?;
+    scene.balancer.start()?;
+    snapshots(2, &watch)?;
+    scene.balancer.stop()?;
+    let status = until("it gives up", LIMIT, || watch.ended())?;
+    let output = watch.output();
+    ensure!(status.code() == Some(3), "{status}: {output}");
+    let warnings = output.lines().filter(|line| line.ends_with("looking for it again")).count();
+    ensure!(warnings == 2, "{output}");
+    ensure!(output.contains("\nerror: spillwayd at "), "{output}");
     Ok(())
 }

@@ -96,7 +96,7 @@ fn totals_line(now: &Now) -> Line<'static> {
 fn alarm_line(screen: &Screen, now: &Now, palette: Palette) -> Line<'static> {
     let status = &now.reading.status;
     let (tone, text) = if let Some(why) = &now.silent {
-        (Tone::Bad, format!("STALE: {why}; asking again"))
+        (Tone::Bad, format!("STALE: {why}"))
     } else if !status.behind.is_empty() {
         (Tone::Bad, format!("BEHIND: the packet path is not at the generation: {}", status.behind))
     } else if screen.paused {
