@@ -2,6 +2,7 @@
 
 mod broken;
 mod configuration;
+mod path;
 mod traffic;
 mod watch;
 
@@ -29,6 +30,7 @@ const MOVES: &[(&str, &[&str])] = &[
             "service_backends",
             "service_backends_up",
             "backend_next_hop_resolved",
+            "backend_mtu_bytes",
             "backend_share_ratio",
             "group_limit_connections_per_second",
             "group_capacity_connections_per_second",
@@ -47,6 +49,10 @@ const MOVES: &[(&str, &[&str])] = &[
         ],
     ),
     ("backends say how they are", &["backend_share_ratio", "backend_utilisation_ratio"]),
+    (
+        "a router says what the way to a backend carries",
+        &["backend_path_mtu_bytes", "backend_mtu_bytes"],
+    ),
     (
         "datagrams come",
         &[
@@ -100,6 +106,7 @@ pub(crate) fn every_metric(sandbox: &Sandbox) -> Result<()> {
     let mut watch = Watch { farm: &farm, before: first, moved: BTreeSet::new() };
     configuration::configured(&mut watch)?;
     configuration::said(&mut watch)?;
+    path::told(&mut watch)?;
     traffic::datagrams(&mut watch)?;
     traffic::syns(&mut watch)?;
     traffic::away_from_home(&mut watch)?;
