@@ -115,6 +115,10 @@ pub(crate) enum Verb {
     Table(crate::verbs::table::Arguments),
     /// Explain which backend a packet goes to and why (without the daemon)
     Explain(crate::verbs::explain::Arguments),
+    /// Write packets as they come and as they leave to a pcap-ng file, with what was decided
+    Capture(crate::verbs::capture::Arguments),
+    /// Print packets that are dropped as they come, with the reason
+    Drops(crate::verbs::capture::drops::Arguments),
     /// Look at this host, and print what is wrong with the command that mends it
     Doctor(crate::verbs::doctor::Arguments),
     /// Take programs and pins away; packets are then no longer balanced

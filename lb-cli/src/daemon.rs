@@ -8,10 +8,10 @@ use lb_daemon::{
     dataplane::Role,
 };
 use spillway_proto::v1::{
-    ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, ExportRequest,
-    ExportResponse, RegionsRequest, RegionsResponse, StatsRequest, StatsResponse, StatusRequest,
-    StatusResponse, WatchRequest, WatchResponse, objects_client::ObjectsClient,
-    spillway_client::SpillwayClient,
+    ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, CaptureRequest,
+    CaptureResponse, ExportRequest, ExportResponse, RegionsRequest, RegionsResponse, StatsRequest,
+    StatsResponse, StatusRequest, StatusResponse, WatchRequest, WatchResponse,
+    objects_client::ObjectsClient, spillway_client::SpillwayClient,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -146,6 +146,15 @@ impl Daemon {
     /// A snapshot, then changes as they come.
     pub(crate) async fn watch(&mut self) -> Result<Streaming<WatchResponse>, Failure> {
         let answer = timeout(PROMPT, self.client.watch(WatchRequest {})).await;
+        self.answer(answer)
+    }
+
+    /// Packets as the packet path sees them.
+    pub(crate) async fn capture(
+        &mut self,
+        request: CaptureRequest,
+    ) -> Result<Streaming<CaptureResponse>, Failure> {
+        let answer = timeout(PROMPT, self.client.capture(request)).await;
         self.answer(answer)
     }
 

@@ -21,7 +21,7 @@ pub(crate) enum Exit {
     /// The configuration is wrong; nothing was changed.
     Invalid = 6,
     /// The state does not allow it now: another generation or etag is in force, an object is there
-    /// already or in use, or the daemon runs.
+    /// already or in use, another capture is on, or the daemon runs.
     Conflict = 7,
     /// What was compared differs.
     Different = 8,

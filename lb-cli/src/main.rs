@@ -53,6 +53,8 @@ fn run(Arguments { options, verb }: Arguments) -> Result<Exit, Failure> {
         Verb::Stats(arguments) => verbs::stats::run(&options, &arguments),
         Verb::Table(arguments) => verbs::table::run(&options, &arguments),
         Verb::Explain(arguments) => verbs::explain::run(&options, &arguments),
+        Verb::Capture(arguments) => verbs::capture::run(options, arguments),
+        Verb::Drops(arguments) => verbs::capture::drops::run(options, arguments),
         Verb::Detach(arguments) => verbs::detach::run(&options, &arguments),
         Verb::Doctor(arguments) => verbs::doctor::run(&options, &arguments),
         Verb::Verdicts => verbs::verdicts::run(&options),

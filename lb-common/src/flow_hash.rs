@@ -108,6 +108,12 @@ impl FlowHash {
         (self.0 as u32) & 0xf_ffff
     }
 
+    /// The source port of a UDP tunnel: 14 bits in the range 49152 to 65535 (draft-ietf-intarea-gue, 5.6.1).
+    #[inline(always)]
+    pub const fn source_port(self) -> u16 {
+        self.0 as u16 | 0xc000
+    }
+
     /// A number below 255 that is fixed for a slot and a backend: below the ramp, the slot's new
     /// connections are the backend's.
     #[inline(always)]

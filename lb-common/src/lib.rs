@@ -10,6 +10,7 @@ extern crate std;
 
 pub mod abi;
 pub mod admission;
+pub mod capture;
 pub mod checksum;
 pub mod flow_hash;
 pub mod path;

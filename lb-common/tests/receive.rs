@@ -26,6 +26,9 @@ impl Allowed for Lists {
     fn vip(&self, address: &AddressWords, version: u8) -> bool {
         self.1.contains(&(*address, version))
     }
+    fn gue_port(&self) -> u16 {
+        6080
+    }
 }
 
 fn lists() -> Lists {
@@ -80,9 +83,21 @@ fn the_four_forms_lose_their_outer_header() {
             let frame = tunnel(outer_v6, BALANCER4, protocol, &inner(inner_v6, VIP4));
             assert_eq!(
                 receive::decide(&frame[..], &lists()),
-                Ok(Decapsulation { outer, ether_type }),
+                Ok(Decapsulation { outer, ether_type, ecn: None, is_udp: false }),
                 "outer v6 {outer_v6}, inner v6 {inner_v6}"
             );
+        }
+    }
+}
+
+#[test]
+fn an_outer_header_is_of_the_version_that_its_ether_type_says() {
+    for v6 in [false, true] {
+        for version in (0..16).filter(|version| *version != if v6 { 6 } else { 4 }) {
+            let mut frame = tunnel(v6, BALANCER4, 4, &inner(false, VIP4));
+            frame[14] = version << 4 | frame[14] & 15;
+            let decided = receive::decide(&frame[..], &lists());
+            assert_eq!(decided, Err(Verdict::NotTunnel), "version {version}, v6 {v6}");
         }
     }
 }
@@ -99,6 +114,50 @@ fn who_may_send_and_to_whom() {
         let frame = tunnel(false, source, 4, &inner(false, vip));
         assert_eq!(receive::decide(&frame[..], &lists()), Err(verdict));
     }
+}
+
+#[test]
+fn marks_of_congestion_come_through() {
+    let inner_class = |v6: bool, payload: &mut [u8], class: u8| {
+        if v6 { payload[1] |= class << 4 } else { payload[1] |= class }
+    };
+    for (v6, inner, outer, expected) in [
+        (false, 0b10, 0b11, Ok(Some(0b11))),
+        (true, 0b01, 0b11, Ok(Some(0b11))),
+        (true, 0b10, 0b01, Ok(Some(0b01))),
+        (false, 0b11, 0b00, Ok(None)),
+        (false, 0b00, 0b10, Ok(None)),
+        (false, 0b00, 0b11, Err(Verdict::NotEcnCapable)),
+        (true, 0b00, 0b11, Err(Verdict::NotEcnCapable)),
+    ] {
+        for outer_v6 in [false, true] {
+            let mut payload = self::inner(v6, VIP4);
+            inner_class(v6, &mut payload, inner);
+            let mut frame = tunnel(outer_v6, BALANCER4, if v6 { 41 } else { 4 }, &payload);
+            inner_class(outer_v6, &mut frame[14..], outer);
+            let ecn = receive::decide(&frame[..], &lists()).map(|to_do| to_do.ecn);
+            assert_eq!(ecn, expected, "v6 {v6}: {inner:02b} in {outer:02b}, v6 {outer_v6}");
+        }
+    }
+}
+
+#[test]
+fn what_goes_round_is_dropped() {
+    let with = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut frame = tunnel(false, BALANCER4, 4, &inner(false, VIP4));
+        change(&mut frame);
+        receive::decide(&frame[..], &lists()).map(drop)
+    };
+    assert_eq!(with(&|_| {}), Ok(()));
+    assert_eq!(with(&|f| f[43] = 4), Err(Verdict::InnerTunnel), "IPv4 in the inner packet");
+    assert_eq!(with(&|f| f[43] = 41), Err(Verdict::InnerTunnel), "IPv6 in the inner packet");
+    assert_eq!(with(&|f| f[42] = 0), Err(Verdict::InnerExpired), "no time left");
+    let from = |source: [u8; 4]| with(&|f| f[46..50].copy_from_slice(&source));
+    assert_eq!(from([10, 0, 1, 1]), Err(Verdict::InnerFromHere), "the end of the tunnel");
+    assert_eq!(from(VIP4), Err(Verdict::InnerFromHere), "the VIP itself");
+    assert_eq!(from(BALANCER4), Ok(()), "a balancer that checks health");
+    let to_vip = with(&|f| f[30..34].copy_from_slice(&VIP4));
+    assert_eq!(to_vip, Err(Verdict::TunnelToVip), "the tunnel ends at the VIP");
 }
 
 #[test]
@@ -139,5 +198,18 @@ proptest::proptest! {
         let mut frame = tunnel(v6, BALANCER4, 4, &[]);
         frame.extend(bytes);
         let _ = receive::decide(&frame[..], &lists());
+    }
+
+    #[test]
+    fn no_bytes_in_gue_make_it_panic(mut bytes: Vec<u8>, v6: bool, zero: bool) {
+        let length = (bytes.len() + 12) as u16;
+        let mut datagram = vec![0xc0, 1, 0x17, 0xc0];
+        datagram.extend(length.to_be_bytes());
+        datagram.extend([0, u8::from(!zero), 0, if v6 { 41 } else { 4 }, 0, 0]);
+        datagram.append(&mut bytes);
+        let frame = tunnel(v6, BALANCER4, 17, &datagram);
+        let _ = receive::decide(&frame[..], &lists());
+        let header = if v6 { 52 } else { 32 };
+        let _ = receive::checksums(&frame[..], header, if v6 { 41 } else { 4 });
     }
 }

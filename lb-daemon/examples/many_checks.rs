@@ -9,6 +9,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "it is a measurement")]
 
 use std::{
+    collections::BTreeSet,
     env,
     io::{BufRead, BufReader},
     net::{Ipv4Addr, SocketAddr},
@@ -21,7 +22,8 @@ use std::{
 use lb_daemon::{
     health::{Health, Prober, Target},
     metrics::Live,
-    model::{HealthCheck, HttpProbe, Name, Probe},
+    model::{Encapsulation, HealthCheck, HttpProbe, Name, Probe, Via},
+    plan::Sources,
     watchdog::Watchdog,
 };
 use nix::{
@@ -123,6 +125,7 @@ fn targets(backends: u32, port: u16, http: bool) -> Vec<Target> {
     let check = HealthCheck {
         probe: if http { Probe::Http(request) } else { Probe::Tcp },
         tls: None,
+        via: Via::Address,
         port,
         interval: INTERVAL,
         fast_interval: INTERVAL,
@@ -135,6 +138,8 @@ fn targets(backends: u32, port: u16, http: bool) -> Vec<Target> {
         pool: Name::new("web").unwrap(),
         address: Ipv4Addr::from(0x7f01_0000 + number).into(),
         checks: vec![(Name::new("up").unwrap(), check.clone())],
+        vips: BTreeSet::new(),
+        encapsulation: Encapsulation::IpInIp,
     };
     (0..backends).map(target).collect()
 }
@@ -146,7 +151,7 @@ async fn measure(targets: Vec<Target>, time: Duration) {
     let (_targets, wanted) = watch::channel(Arc::new(targets));
     let (told, mut changes) = mpsc::channel(4096);
     let heartbeat = Watchdog::new(None, None).register("check");
-    let _prober = Prober::spawn(wanted, told, heartbeat, live.clone());
+    let _prober = Prober::spawn(wanted, told, heartbeat, live.clone(), Sources::default());
 
     // Until all have passed once; they begin together, which is not what is measured.
     let began = Instant::now();

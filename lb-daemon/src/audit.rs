@@ -1,5 +1,5 @@
-//! Who changed what: a line of the log under the target `audit`, and a line of JSON in a file where
-//! one is set.
+//! Who changed what, and who captured packets: a line of the log under the target `audit`, and a line of JSON
+//! in a file where one is set.
 
 use std::{
     fs::{File, OpenOptions},
@@ -87,6 +87,18 @@ impl Audit {
                 "before": before, "after": after, "changes": changes.collect::<Vec<_>>(),
             }),
         );
+    }
+
+    /// Somebody captures packets.
+    pub fn capture_began(&self, actor: &Actor, wanted: &str) {
+        tracing::info!(target: "audit", actor = %actor, "capture began: {wanted}");
+        self.line("capture", actor, &json!({"wanted": wanted}));
+    }
+
+    /// Somebody's capture ended.
+    pub fn capture_ended(&self, actor: &Actor, summary: &str) {
+        tracing::info!(target: "audit", actor = %actor, "capture ended: {summary}");
+        self.line("capture_ended", actor, &json!({"summary": summary}));
     }
 
     /// Somebody called what they may not. Ten such lines a second are kept, the others counted.

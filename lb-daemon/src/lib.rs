@@ -5,6 +5,7 @@ pub mod access;
 pub mod api;
 pub mod audit;
 pub mod capacity;
+pub mod capture;
 pub mod causes;
 pub mod command;
 pub mod dataplane;

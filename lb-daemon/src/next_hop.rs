@@ -13,6 +13,8 @@ pub struct NextHop {
     pub mac: [u8; 6],
     /// Index of the interface it is reached over.
     pub interface: u32,
+    /// Where that interface is a VLAN of another one: which, and of which.
+    pub vlan: Option<Vlan>,
     /// That interface's own MAC.
     pub interface_mac: [u8; 6],
     /// Largest IP packet of the route, bytes.
@@ -21,4 +23,13 @@ pub struct NextHop {
     pub link_mtu: u16,
     /// Largest IP packet of the way, as routers say; then `mtu` is no more. `None`: none has complained.
     pub path_mtu: Option<u16>,
+}
+
+/// A VLAN that has an interface of its own (`eth0.20`): its frames leave by another one, tagged (802.1Q).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Vlan {
+    /// Index of the interface beneath (`eth0`).
+    pub beneath: u32,
+    /// Id, 1 to 4094.
+    pub id: u16,
 }

@@ -3,12 +3,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of a test may be blunt too
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use lb_daemon::{
     health::{Health, Prober, Target},
     metrics::Live,
-    model::{HealthCheck, Name, Probe},
+    model::{Encapsulation, HealthCheck, Name, Probe, Via},
+    plan::Sources,
     watchdog::{Heartbeat, Watchdog},
 };
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -24,10 +25,11 @@ fn target(port: u16) -> Target {
     let check = HealthCheck {
         probe: Probe::Tcp,
         tls: None,
+        via: Via::Address,
         port,
         interval: Duration::from_millis(10),
         fast_interval: Duration::from_millis(10),
-        timeout: Duration::from_millis(10),
+        timeout: Duration::from_secs(1),
         rise: 1,
         fall: 1,
         jitter_percent: 0,
@@ -36,6 +38,8 @@ fn target(port: u16) -> Target {
         pool: Name::new("web").unwrap(),
         address: [127, 0, 0, 1].into(),
         checks: vec![(Name::new("up").unwrap(), check)],
+        vips: BTreeSet::new(),
+        encapsulation: Encapsulation::IpInIp,
     }
 }
 
@@ -61,7 +65,7 @@ async fn without_descriptors_nothing_is_told_and_no_round_is_complete() {
     let (_configure, targets) = watch::channel(targets);
     let (told, mut changes) = mpsc::channel(16);
     let heartbeat = Watchdog::new(None, Some(Duration::from_millis(80))).register("health");
-    Prober::spawn(targets, told, heartbeat.clone(), Live::default());
+    Prober::spawn(targets, told, heartbeat.clone(), Live::default(), Sources::default());
     let first = timeout(PATIENCE, changes.recv()).await.expect("no result").unwrap();
     assert!(first.health == Health::Passing && first.first);
 

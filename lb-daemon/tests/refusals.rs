@@ -112,6 +112,7 @@ fn a_wrong_command_line_ends_with_status_2_and_names_the_argument() {
         (&["--source", "10.0.0.256"], "invalid value '10.0.0.256' for '--source <ADDRESS>'"),
         (&["--source", "10.0.0.1,10.0.0.2"], "--source: 10.0.0.1 and 10.0.0.2 are of one family"),
         (&["--xdp-mode", "fast"], "invalid value 'fast' for '--xdp-mode <MODE>'"),
+        (&["--hook", "tc"], "the balancer is a program for XDP: only the receiver has one for tc"),
         (&["--socket-mode", "888"], "must be permission bits in octal, as 660"),
         (&["--socket-owner", "no-such-user"], "no such user"),
         (&["--tls-client", "a=root"], "\"root\" is no role; one of viewer, operator, admin is"),

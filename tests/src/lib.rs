@@ -34,6 +34,7 @@ pub mod container;
 pub mod daemon;
 pub mod exposition;
 pub mod harness;
+pub mod hooks;
 pub mod machine;
 pub mod packets;
 pub mod process;

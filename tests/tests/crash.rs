@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::daemon::{Document, Member, Pool, Service};
 use lb_tests::harness;
-use lb_tests::process::{pause, until};
+use lb_tests::process::{PATIENCE, pause, until};
 use lb_tests::random::Random;
 use lb_tests::sandbox::{self, Sandbox};
 use lb_tests::scene::{ECHO, HASH_KEY, Scene, Tunnel};
@@ -187,7 +187,8 @@ impl Load {
             for tunnel in [Tunnel::Ipip, Tunnel::Ip6Ip6] {
                 let from: SocketAddr = random.client(tunnel.vip());
                 let socket = UdpSocket::bind(from)?;
-                socket.set_read_timeout(Some(Duration::from_millis(20)))?;
+                // Nothing is under way any more when the next one is sent, but what is lost.
+                socket.set_read_timeout(Some(Duration::from_millis(500)))?;
                 socket.connect(tunnel.endpoint(ECHO))?;
                 socket.send(b"?")?;
                 if socket.recv(&mut buffer).is_ok() {
@@ -201,7 +202,7 @@ impl Load {
     /// Waits for ten more answers.
     fn ensure_flowing(&self) -> Result<()> {
         let goal = self.answered.load(Ordering::Relaxed) + 10;
-        until("ten more answers", Duration::from_secs(10), || {
+        until("ten more answers", PATIENCE, || {
             Ok((self.answered.load(Ordering::Relaxed) >= goal).then_some(()))
         })
     }

@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeSet,
     net::IpAddr,
+    num::NonZeroU16,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
 };
@@ -75,7 +76,7 @@ const GENERIC: u64 = 2;
 
 fn options(bpffs: &Path, interfaces: &[&str], mode: XdpMode) -> Options {
     let interfaces = interfaces.iter().map(|name| (*name).to_owned()).collect();
-    Options { bpffs: bpffs.into(), interfaces, mode, rooms: Rooms::default() }
+    Options { bpffs: bpffs.into(), interfaces, hook: mode.into(), rooms: Rooms::default() }
 }
 
 fn refusal<T>(opened: Result<T, impl std::error::Error>) -> Result<String> {
@@ -212,7 +213,8 @@ fn one_role(sandbox: &Sandbox) -> Result<()> {
     let receiver = Pins::new(&bpffs, Role::Receiver);
     ensure!(!receiver.root().exists(), "what was refused looks like a role at work");
     // Loopback has no driver: this one is refused when all is loaded already.
-    let lo = Options { interfaces: vec!["lo".into()], mode: XdpMode::Native, ..options.clone() };
+    let hook = XdpMode::Native.into();
+    let lo = Options { interfaces: vec!["lo".into()], hook, ..options.clone() };
     let said = refusal(Receiver::open(&lo, &AllowLists::default()))?;
     ensure!(said.starts_with("lo: no native XDP"), "{said}");
     ensure!(!receiver.root().exists(), "what was refused looks like a role at work");
@@ -326,7 +328,7 @@ fn detach_removes_all(sandbox: &Sandbox) -> Result<()> {
     drop(Dataplane::open(&options(&bpffs, &["da", "db.7"], XdpMode::Auto))?);
     PinnedMaps::open(&bpffs)?;
     let detached = detach(&bpffs, Role::Balancer)?;
-    let expected = Detached { interfaces: vec!["da".into(), "db.7".into()], maps: 28 };
+    let expected = Detached { interfaces: vec!["da".into(), "db.7".into()], maps: 31 };
     ensure!(detached == expected, "{detached:?}");
     // At once, not some time later: the next program can be attached.
     ensure!(xdp("da")?.is_none() && xdp("db.7")?.is_none());
@@ -372,6 +374,7 @@ fn receiver_lists(sandbox: &Sandbox) -> Result<()> {
     let lists = |sources: &[&str], vips: &[&str]| AllowLists {
         sources: sources.iter().map(|text| text.parse::<Prefix>().unwrap()).collect(),
         vips: vips.iter().map(|text| text.parse::<IpAddr>().unwrap()).collect::<BTreeSet<_>>(),
+        gue_port: NonZeroU16::new(vips.len() as u16),
     };
     for lists in [
         lists(&["192.0.2.1/32", "198.51.100.0/24", "2001:db8::/32"], &["203.0.113.1", "::5"]),
@@ -383,6 +386,6 @@ fn receiver_lists(sandbox: &Sandbox) -> Result<()> {
         ensure!(ReceiverMaps::open(&bpffs)?.allowed()? == lists);
         ensure!(receiver.maps.verdicts()?.iter().all(|(_, counter)| counter.packets == 0));
     }
-    ensure!(detach(&bpffs, Role::Receiver)?.maps == 3);
+    ensure!(detach(&bpffs, Role::Receiver)?.maps == 4);
     Ok(())
 }

@@ -3,12 +3,11 @@
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::daemon::{Balancer, Binaries, Document, Member, Pool, Receiver, Service};
 use lb_tests::harness;
-use lb_tests::process::{Running, until};
+use lb_tests::process::{PATIENCE, Running, until};
 use lb_tests::sandbox::{self, Sandbox};
 use lb_tests::topology::{Backend, Fabric, Node, REGIONS};
 use nix::{
@@ -16,9 +15,6 @@ use nix::{
     unistd::Pid,
 };
 use serde_json::Value;
-
-/// How long a finding may take to come or to go: the daemon has its own pace, and the machine is busy.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the README asks of both roles, and what a namespace may have from the machine.
 const IN_ORDER: [(&str, &str); 4] = [

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::capture::{Capture, Frames};
 use lb_tests::harness;
-use lb_tests::process::{pause, until};
+use lb_tests::process::{PATIENCE, pause, until};
 use lb_tests::random::Random;
 use lb_tests::sandbox::{self, Sandbox};
 use lb_tests::scene::{ECHO, HTTP, Health, Scene, Tunnel};
@@ -133,7 +133,8 @@ fn a_fallen_region(sandbox: &Sandbox) -> Result<()> {
 }
 
 /// One flow, a datagram every quarter of a millisecond, and the balancer's link taken down. From the
-/// refusal that was the last failed check to the first datagram that leaves for somebody else.
+/// refusal that was the last of the checks that have to fail to the first datagram that leaves for somebody
+/// else.
 fn first_packet_elsewhere(sandbox: &Sandbox) -> Result<()> {
     let health = Health { interval_ms: 100, fall: 3 };
     let mut scene = Scene::start(sandbox, "fast", health)?;
@@ -176,7 +177,7 @@ fn first_packet_elsewhere(sandbox: &Sandbox) -> Result<()> {
 fn flow_to(scene: &Scene, backend: &str, seed: u64) -> Result<SocketAddr> {
     let mut random = Random::new(seed);
     let to = Tunnel::Ipip.endpoint(ECHO);
-    until(&format!("a flow to {backend}"), Duration::from_secs(10), || {
+    until(&format!("a flow to {backend}"), PATIENCE, || {
         let from = random.client(to.ip());
         let name = name_over_udp(&scene.fabric.client, from, to)?;
         Ok((name == backend).then_some(from))
@@ -211,6 +212,7 @@ fn time_to_move(frames: &Frames, from: SocketAddr, end: IpAddr, fall: u32) -> Re
             refusals.push(time);
         }
     }
-    ensure!(refusals.len() == fall as usize, "moved after {} refusals", refusals.len());
-    Ok(moved - refusals[refusals.len() - 1])
+    // While the daemon waits for a CPU another check may be refused: that is part of the time.
+    let last = refusals.get(fall as usize - 1);
+    Ok(moved - last.with_context(|| format!("moved after {} refusals", refusals.len()))?)
 }

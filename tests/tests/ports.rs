@@ -95,13 +95,6 @@ fn services(scene: &Scene) -> Result<Vec<(String, String, u64)>> {
     Ok(rows.iter().map(row).collect())
 }
 
-fn verdict(scene: &Scene, name: &str) -> Result<u64> {
-    let stats = scene.balancer.ask(&["stats"])?;
-    let rows = stats["verdicts"].as_array().context("verdicts")?;
-    let row = rows.iter().find(|row| row["verdict"] == name);
-    row.and_then(|row| row["packets"].as_u64()).with_context(|| name.to_owned())
-}
-
 /// One port and a range of one service, and none of those beside it; it is counted and shown as one.
 fn a_range_is_one_service(sandbox: &Sandbox) -> Result<()> {
     let (v4, v6) = (Tunnel::Ipip, Tunnel::Ip6Ip6);
@@ -309,14 +302,16 @@ fn fragments_meet_their_datagram(sandbox: &Sandbox) -> Result<()> {
         }
         ensure!(seen.len() > 1, "all clients at {seen:?}");
     }
-    ensure!(verdict(&scene, "fragment")? == 0);
+    ensure!(scene.balancer.packets("fragment")? == 0);
     apply(&scene, &services_of("dropped"))?;
     for (tunnel, _) in tunnels {
         let (from, to) = (random.client(tunnel.vip()), tunnel.endpoint(PORT));
-        let before = (verdict(&scene, "fragment")?, verdict(&scene, "later_fragment")?);
+        let before =
+            (scene.balancer.packets("fragment")?, scene.balancer.packets("later_fragment")?);
         let answer = sent(client, from, to, &random.bytes(LARGE))?;
         ensure!(answer.is_none(), "{from} to {to}: {answer:?}");
-        let after = (verdict(&scene, "fragment")?, verdict(&scene, "later_fragment")?);
+        let after =
+            (scene.balancer.packets("fragment")?, scene.balancer.packets("later_fragment")?);
         ensure!((after.0 - before.0, after.1 - before.1) == (1, 5), "{before:?}, then {after:?}");
     }
     Ok(())

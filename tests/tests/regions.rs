@@ -1,18 +1,18 @@
 //! What `spillway regions` and `spillway explain` say while a region is full is what happened.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::harness;
-use lb_tests::process::until;
+use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::{self, Sandbox};
 use lb_tests::scene::{ECHO, Health, Scene, Tunnel, configuration};
 use lb_tests::traffic::Stream;
 use serde_json::{Value, json};
 
 /// New connections a second that the near region takes, and how many at once after a pause.
-const RATE: f64 = 10.0;
+const RATE: f64 = 5.0;
 const BURST: f64 = 10.0;
 
 fn main() -> ExitCode {
@@ -54,7 +54,7 @@ fn spill(sandbox: &Sandbox) -> Result<()> {
     let mut scene = Scene::idle(sandbox, "regions")?;
     let text = configuration(&scene.fabric, Health::QUICK).text();
     let pool = "health_checks = [\"page\"]\n";
-    let group = "[[pool.group]]\nregion = \"eu\"\ncapacity = \"10/s\"\n";
+    let group = "[[pool.group]]\nregion = \"eu\"\ncapacity = \"5/s\"\n";
     scene.balancer.apply(&text.replacen(pool, &format!("{pool}{group}"), 1))?;
     scene.wait_up(&[])?;
 
@@ -71,14 +71,14 @@ fn spill(sandbox: &Sandbox) -> Result<()> {
     };
     ensure!(eu["totals"] == counted(30, near, 0, far), "{eu}");
     ensure!(us["totals"] == counted(far, far, far, 0), "{us}");
-    ensure!((&eu["limit_per_second"], &us["limit_per_second"]) == (&json!(10.0), &json!(null)));
-    ensure!(eu["capacity"]["configured_per_second"] == 10.0, "{eu}");
+    ensure!((&eu["limit_per_second"], &us["limit_per_second"]) == (&json!(RATE), &json!(null)));
+    ensure!(eu["capacity"]["configured_per_second"] == RATE, "{eu}");
     ensure!(eu["capacity"]["backends_up"] == 3 && us["capacity"]["per_second"] == json!(null));
     ensure!(answer["daemon"] == json!(null), "{answer}");
 
     // A question takes longer than the region takes for room for one more: it is asked while more come.
     let vip = Tunnel::Ipip.endpoint(ECHO).to_string();
-    until("explain finds the region full", Duration::from_secs(20), || {
+    until("explain finds the region full", PATIENCE, || {
         let explained =
             while_busy(&scene, || scene.balancer.ask(&["explain", "198.51.100.9:41000", &vip]))?;
         let why = explained["why"].as_str().context("no reason")?;
@@ -102,7 +102,7 @@ fn spill(sandbox: &Sandbox) -> Result<()> {
     scene.balancer.kill()?;
     let (dead, _, answer) = regions(&scene, &["--totals"])?;
     ensure!(dead["totals"]["spilled_out"].as_u64() >= eu["totals"]["spilled_out"].as_u64());
-    ensure!((&dead["limit_per_second"], &dead["capacity"]) == (&json!(10.0), &json!(null)));
+    ensure!((&dead["limit_per_second"], &dead["capacity"]) == (&json!(RATE), &json!(null)));
     ensure!(answer["daemon"].is_string() && answer["balancers"] == json!(null), "{answer}");
     Ok(())
 }

@@ -5,6 +5,7 @@
 //! network namespaces by a veth pair of which one end was given away: the end that was kept
 //! goes when the namespace with the other goes.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -13,7 +14,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::process::{eventually, pause, until};
+use lb_tests::process::{PATIENCE, eventually, pause, until};
 use lb_tests::remains::{BpfObject, others};
 use lb_tests::sandbox::{self, Sandbox};
 use lb_tests::topology::Fabric;
@@ -21,7 +22,6 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 const VICTIM: &str = "SPILLWAY_VICTIM";
-const LIMIT: Duration = Duration::from_secs(10);
 
 fn main() -> ExitCode {
     let sandbox = sandbox::enter();
@@ -125,12 +125,15 @@ fn ends(
     let map = BpfObject::new("map", map.trim().parse()?);
     ensure!(map.exists()?, "{map:?} is not seen from outside");
 
-    let inside = others()?;
-    let mut namespaces: std::collections::BTreeSet<_> =
-        inside.iter().filter_map(|other| other.network.clone()).collect();
-    // The supervisor is in ours.
-    namespaces.remove(&fs::read_link("/proc/self/ns/net")?);
-    ensure!(namespaces.len() == 6, "the victim's own and those of five nodes: {inside:?}");
+    // The supervisor is in ours; what was started last may have to find its way yet.
+    let (mut inside, ours) = (Vec::new(), fs::read_link("/proc/self/ns/net")?);
+    let namespaces = until("the victim's own namespace and those of five nodes", PATIENCE, || {
+        inside = others()?;
+        let all = inside.iter().filter_map(|other| other.network.clone());
+        let namespaces: BTreeSet<_> = all.filter(|namespace| *namespace != ours).collect();
+        Ok((namespaces.len() == 6).then_some(namespaces))
+    })
+    .with_context(|| format!("{inside:?}"))?;
     for (number, namespace) in namespaces.iter().enumerate() {
         let holder = inside.iter().find(|other| other.network.as_ref() == Some(namespace));
         let holder = holder.context("no process there")?.pid;
@@ -143,14 +146,16 @@ fn ends(
     ensure!(status.signal() == by.map(|signal| signal as i32), "{status}");
     ensure!(status.code() == code, "{status}");
     nothing_left()?;
-    until("its map is gone", LIMIT, || Ok((!map.exists()?).then_some(())))
+    until("its map is gone", PATIENCE, || Ok((!map.exists()?).then_some(())))
 }
 
 /// No process of the victim's and no namespace of it.
 fn nothing_left() -> Result<()> {
-    eventually("its processes are gone", LIMIT, || others().is_ok_and(|others| others.is_empty()))
-        .with_context(|| format!("{:?}", others()))?;
-    eventually("its namespaces are gone", LIMIT, || witnesses().is_ok_and(|count| count == 0))
+    eventually("its processes are gone", PATIENCE, || {
+        others().is_ok_and(|others| others.is_empty())
+    })
+    .with_context(|| format!("{:?}", others()))?;
+    eventually("its namespaces are gone", PATIENCE, || witnesses().is_ok_and(|count| count == 0))
 }
 
 fn control_c_at_any_moment() -> Result<()> {

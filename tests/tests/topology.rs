@@ -3,12 +3,12 @@
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
     process::ExitCode,
-    time::Duration,
 };
 
 use anyhow::{Result, ensure};
 use lb_tests::{
     harness,
+    process::PATIENCE,
     sandbox::{self, Sandbox},
     topology::{Fabric, REGIONS},
 };
@@ -54,7 +54,7 @@ fn every_backend_answers_from_its_vip(sandbox: &Sandbox) -> Result<()> {
 }
 
 fn receive(socket: &UdpSocket) -> Result<(String, SocketAddr)> {
-    socket.set_read_timeout(Some(Duration::from_secs(2)))?;
+    socket.set_read_timeout(Some(PATIENCE))?;
     let mut seen = [0; 64];
     let (length, source) = socket.recv_from(&mut seen)?;
     Ok((String::from_utf8_lossy(&seen[..length]).into_owned(), source))

@@ -30,13 +30,27 @@ pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Packages of the programs that are tested, and of those that are there to try them out.
+const TESTED: [&str; 2] = ["lb-daemon", "lb-cli"];
+const TRYING: [&str; 1] = ["lb-tests"];
+
 /// Builds packet programs and host programs.
 pub(crate) fn everything(toolchain: &Toolchain, release: bool) -> Result<()> {
+    build(toolchain, host_programs(release, &[&TESTED[..], &TRYING].concat()))
+}
+
+/// Builds packet programs, and of the host programs those that are tested, for a release. Test programs bring
+/// their own of the others, which are not.
+pub(crate) fn tested(toolchain: &Toolchain) -> Result<()> {
+    build(toolchain, host_programs(true, &TESTED))
+}
+
+fn build(toolchain: &Toolchain, host_programs: Command) -> Result<()> {
     ui::heading("packet programs");
     let objects = packet_programs(toolchain)?;
     ui::note(&format!("{} in {}", objects.join(" "), workspace::bpf_objects().display()));
     ui::heading("host programs");
-    process::check(host_programs(release))
+    process::check(host_programs)
 }
 
 /// Builds into `target/bpf/NAME.o` and returns the names. A file whose content is the same is left
@@ -83,11 +97,11 @@ pub(crate) fn packet_command(toolchain: &Toolchain, verb: &str) -> Result<Comman
     Ok(command)
 }
 
-/// A cargo command that builds every program of daemon, command line and tests.
-fn host_programs(release: bool) -> Command {
+/// A cargo command that builds every program of some packages.
+fn host_programs(release: bool, packages: &[&str]) -> Command {
     let mut command = cargo();
     command.args(["build", "--bins"]);
-    for package in ["lb-daemon", "lb-cli", "lb-tests"] {
+    for package in packages {
         command.args(["--package", package]);
     }
     if release {

@@ -26,6 +26,8 @@ pub(crate) enum Verb {
     Test(TestArgs),
     /// Measure the packet path
     Bench(BenchArgs),
+    /// Give the packet path and the doors of configurations bytes that nobody thought of
+    Fuzz(FuzzArgs),
     /// Generate the Rust code of the API again from its .proto files
     Proto,
     /// Run a program and end it with the one who asked for it (used by xtask itself, as root)
@@ -73,8 +75,8 @@ pub(crate) struct TestArgs {
     /// Series of Debian's kernel that the packet programs are tried on in QEMU
     #[arg(long, default_value = "6.1", value_name = "SERIES")]
     pub(crate) kernel: String,
-    /// Names of steps (fmt, clippy, clippy-bpf, deny, build, unit, root, mutants, package), or parts
-    /// of names of tests; nothing runs everything
+    /// Names of steps (fmt, clippy, clippy-bpf, deny, build, unit, root, mutants, fuzz, package), or
+    /// parts of names of tests; nothing runs everything
     pub(crate) filter: Vec<String>,
 }
 
@@ -89,6 +91,19 @@ pub(crate) struct BenchArgs {
     /// Passed on to the bench
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) args: Vec<OsString>,
+}
+
+#[derive(Args)]
+pub(crate) struct FuzzArgs {
+    /// One target only [default: all, one after the other]
+    #[arg(long)]
+    pub(crate) target: Option<String>,
+    /// How long each target runs
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    pub(crate) seconds: u64,
+    /// Only list what is missing, install nothing
+    #[arg(long)]
+    pub(crate) no_install: bool,
 }
 
 #[derive(Args)]

@@ -9,6 +9,7 @@ mod build;
 mod cargo;
 mod cli;
 mod demo;
+mod fuzz;
 mod hold;
 mod package;
 mod process;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Verb::Demo(args) => demo::run(&args),
         Verb::Test(args) => test::run(&args),
         Verb::Bench(args) => bench::run(&args),
+        Verb::Fuzz(args) => fuzz::run(&args),
         Verb::Proto => proto::run(),
         Verb::Hold(_) => unreachable!("taken above"),
     };

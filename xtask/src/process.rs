@@ -196,7 +196,6 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    // Children are started one at a time: signals go to one of them.
     #[test]
     fn capture_keeps_both_streams_and_the_status() {
         let captured = capture(sh("echo out; echo err >&2; exit 3"), LONG).unwrap();

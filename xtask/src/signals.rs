@@ -1,5 +1,6 @@
-//! Ctrl-C and its kin: passed on to the child that is running, then xtask ends once the child has.
+//! Ctrl-C and its kin: passed on to the children that are running, then xtask ends once they have.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{PipeWriter, Write};
 use std::process::{ExitCode, exit};
@@ -16,10 +17,10 @@ use signal_hook::iterator::Signals;
 /// The first signal that was caught, 0 for none.
 static CAUGHT: AtomicI32 = AtomicI32::new(0);
 
-/// The child that signals go to. Held while a child is started, so that none falls between.
-static CHILD: Mutex<Option<Target>> = Mutex::new(None);
+/// The children that signals go to, by numbers. Held while a child is started, so that none falls between.
+static CHILDREN: Mutex<BTreeMap<u64, Target>> = Mutex::new(BTreeMap::new());
 
-/// How a signal reaches the child.
+/// How a signal reaches a child.
 pub(crate) enum Target {
     /// In our own process group: a Ctrl-C reaches it anyway.
     Process(Pid),
@@ -53,36 +54,40 @@ pub(crate) fn install() -> Result<()> {
 
 fn deliver(number: i32) {
     let first = CAUGHT.compare_exchange(0, number, Ordering::SeqCst, Ordering::SeqCst).is_ok();
-    match lock().as_mut() {
-        None => exit(128 + number),
-        Some(child) if first => {
-            child.signal(Signal::try_from(number).unwrap_or(Signal::SIGTERM));
-        }
-        Some(child) => child.signal(Signal::SIGKILL),
+    let mut children = lock();
+    if children.is_empty() {
+        exit(128 + number);
+    }
+    let signal = Signal::try_from(number).unwrap_or(Signal::SIGTERM);
+    for child in children.values_mut() {
+        child.signal(if first { signal } else { Signal::SIGKILL });
     }
 }
 
-fn lock() -> MutexGuard<'static, Option<Target>> {
-    CHILD.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock() -> MutexGuard<'static, BTreeMap<u64, Target>> {
+    CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a child with `start` and directs signals to it until the guard is dropped.
+/// Starts a child with `start` and directs signals to it until the guard is dropped. None is started when
+/// one has come in.
 pub(crate) fn direct<C>(start: impl FnOnce() -> Result<(C, Target)>) -> Result<(C, Directed)> {
-    let mut slot = lock();
+    let mut children = lock();
+    check()?;
     let (child, target) = start()?;
-    *slot = Some(target);
-    Ok((child, Directed))
+    let number = children.last_key_value().map_or(0, |(last, _)| last + 1);
+    children.insert(number, target);
+    Ok((child, Directed(number)))
 }
 
 /// Signals go to a child while this lives.
-pub(crate) struct Directed;
+pub(crate) struct Directed(u64);
 
 impl Directed {
     /// Ends the child by force. For root's, the pipe is closed and the holder does it.
     pub(crate) fn kill(&self) {
-        let mut slot = lock();
-        match slot.as_mut() {
-            Some(Target::Held(_)) => *slot = None,
+        let mut children = lock();
+        match children.get_mut(&self.0) {
+            Some(Target::Held(_)) => drop(children.remove(&self.0)),
             Some(child) => child.signal(Signal::SIGKILL),
             None => {}
         }
@@ -91,7 +96,7 @@ impl Directed {
 
 impl Drop for Directed {
     fn drop(&mut self) {
-        *lock() = None;
+        lock().remove(&self.0);
     }
 }
 

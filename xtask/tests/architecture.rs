@@ -39,8 +39,8 @@ const RULES: &[Rule] = &[
     },
     Rule {
         within: "lb-ebpf/src",
-        words: &["xdp_action", "XDP_TX", "XDP_PASS", "XDP_DROP"],
-        except: &["balancer/emit", "receiver/emit.rs", "bench", "bin/bench.rs"],
+        words: &["xdp_action", "XDP_TX", "XDP_PASS", "XDP_DROP", "TC_ACT"],
+        except: &["balancer/emit", "probe/emit.rs", "receiver/emit.rs", "bench", "bin/bench.rs"],
         because: "only emit ends a packet, so every packet is counted",
     },
     Rule {
@@ -61,6 +61,7 @@ const RULES: &[Rule] = &[
         except: &[
             // Each takes the time to show or note it.
             "audit.rs",
+            "capture/clock.rs",
             "http/reader.rs",
             "role/receiver.rs",
             "state/homes.rs",
@@ -104,6 +105,12 @@ const RULES: &[Rule] = &[
         words: &["crate::dataplane", "crate::reconcile", "crate::state", "tokio", "Instant::now()"],
         except: &["tests.rs"],
         because: "phases follow from moments that are handed in",
+    },
+    Rule {
+        within: "lb-daemon/src",
+        words: &["CaptureMaps", "CaptureSwitch"],
+        except: &["dataplane", "capture"],
+        because: "a capture is turned on in one place, which turns it off again",
     },
     Rule {
         within: "lb-daemon/src",

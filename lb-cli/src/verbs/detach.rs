@@ -3,11 +3,13 @@
 use lb_daemon::{
     causes,
     dataplane::{self, BpffsError, Detached, Pins},
+    net::{PROBE_LINK, ProbeLink},
 };
 use serde::Serialize;
 
 use crate::{
     arguments::Options,
+    daemon::converse,
     exit::Exit,
     failure::Failure,
     output::{Report, count, print},
@@ -40,10 +42,25 @@ pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failur
     let detached = match std::fs::metadata(root.root()) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Detached::default(),
         Err(error) => return Err(Failure::path(root.root(), &error).hint("run it as root")),
-        Ok(_) => dataplane::detach(&options.bpffs, role).map_err(|error| failure(&error, role))?,
+        Ok(_) => {
+            let detached = dataplane::detach(&options.bpffs, role);
+            let detached = detached.map_err(|error| failure(&error, role))?;
+            if role == dataplane::Role::Balancer {
+                converse(take_probe_link())?;
+            }
+            detached
+        }
     };
     let Detached { interfaces, maps } = detached;
     print(&Removed { role: role.name(), interfaces, maps }, options.output)
+}
+
+/// Takes away the link of health checks that a daemon leaves which was killed.
+async fn take_probe_link() -> Result<(), Failure> {
+    let taken = ProbeLink::take_away().await;
+    taken.map_err(|error| {
+        Failure::new(Exit::Failure, format!("{PROBE_LINK}: {}", causes::of(&error)))
+    })
 }
 
 fn failure(error: &BpffsError, role: dataplane::Role) -> Failure {

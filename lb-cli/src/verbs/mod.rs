@@ -2,6 +2,7 @@
 
 pub(crate) mod apply;
 mod backend;
+pub(crate) mod capture;
 mod change;
 pub(crate) mod detach;
 pub(crate) mod diff;

@@ -16,7 +16,7 @@ use crate::{
     daemon::{Daemon, converse},
     exit::Exit,
     failure::Failure,
-    output::{Form, Report, count, print_line, tell},
+    output::{Report, count, print_line, tell},
 };
 
 /// How long a daemon may be away that is waited for: several times what a restart takes.
@@ -51,34 +51,40 @@ enum Event {
 /// The daemon does not answer, or went away and did not come back within [`PATIENCE`].
 pub(crate) fn run(options: Options) -> Result<(), Failure> {
     converse(async {
-        let mut daemon = Daemon::open(&options).await?;
+        // Up to when a daemon that was there is waited for.
+        let mut until = None;
         loop {
-            let ended = match show(&mut daemon, options.output).await {
+            let mut was_there = false;
+            let ended = match show(&options, &mut was_there).await {
                 Ok(()) => return Ok(()),
-                Err(ended) if ended.exit != Exit::Unavailable => return Err(ended),
                 Err(ended) => ended,
             };
-            tell(&format!("warning: {}; looking for it again", ended.message));
-            let until = Instant::now() + PATIENCE;
-            daemon = loop {
-                match Daemon::open(&options).await {
-                    Ok(daemon) => break daemon,
-                    Err(failure) if Instant::now() > until => return Err(failure),
-                    Err(_) => sleep(PAUSE).await,
+            if was_there {
+                if ended.exit != Exit::Unavailable {
+                    return Err(ended);
                 }
-            };
+                tell(&format!("warning: {}; looking for it again", ended.message));
+                until = Some(Instant::now() + PATIENCE);
+            }
+            if until.is_none_or(|until| Instant::now() > until) {
+                return Err(ended);
+            }
+            sleep(PAUSE).await;
         }
     })
 }
 
-/// Prints events until nobody reads any more.
-async fn show(daemon: &mut Daemon, form: Form) -> Result<(), Failure> {
+/// Prints events until nobody reads any more, and says with the first that the daemon was there: one
+/// that is being killed takes a connection still.
+async fn show(options: &Options, was_there: &mut bool) -> Result<(), Failure> {
+    let mut daemon = Daemon::open(options).await?;
     let mut events = daemon.watch().await?;
     loop {
         let message = events.message().await.map_err(|status| daemon.failure(&status))?;
         let message = message.ok_or_else(|| daemon.broken("it ended the watch"))?;
+        *was_there = true;
         let Some(event) = Event::new(message, SystemTime::now()) else { continue };
-        if let ControlFlow::Break(()) = print_line(&event, form)? {
+        if let ControlFlow::Break(()) = print_line(&event, options.output)? {
             return Ok(());
         }
     }

@@ -1,6 +1,6 @@
 //! Descriptors: all that a pool's packets need to know, in two cache lines.
 
-use super::{group::GroupHead, limits::MAX_REGIONS_PER_POOL, service::AddressWords};
+use super::{form::Form, group::GroupHead, limits::MAX_REGIONS_PER_POOL, service::AddressWords};
 
 /// One version of a pool. Immutable once published; the first 64 bytes serve the fast path.
 #[repr(C, align(64))]
@@ -16,7 +16,7 @@ pub struct Descriptor {
     pub source_v4: u32,
     /// Groups in `groups`; 0: the pool has no members at all.
     pub group_count: u32,
-    /// [`LIMITED`] and the like; other bits are 0.
+    /// [`LIMITED`] and the like, and the bits of a [`Form`]; other bits are 0.
     pub flags: u32,
     /// Meter of the first group.
     pub home_meter: u32,
@@ -24,6 +24,14 @@ pub struct Descriptor {
     pub groups: [u32; MAX_REGIONS_PER_POOL],
     /// Zero.
     pub spare: [u32; 8],
+}
+
+impl Descriptor {
+    /// How packets get to the backends.
+    #[inline(always)]
+    pub const fn form(&self) -> Form {
+        Form::of_flags(self.flags)
+    }
 }
 
 /// Some group or member of the pool has a limit: what every SYN decided is recorded.

@@ -27,6 +27,8 @@ pub const ADOPTIONS_V6: u32 = 4;
 pub const ERRORS: u32 = 5;
 /// Echo requests that the packet path answers.
 pub const ECHOES: u32 = 6;
+/// Samples that a capture takes.
+pub const SAMPLES: u32 = 7;
 /// The first meter that groups and members can have.
 pub const FIRST_METER: u32 = 8;
 

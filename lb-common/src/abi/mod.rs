@@ -4,12 +4,14 @@
 //! All integers are in host order unless a field says that it holds bytes as they stand in a packet.
 
 pub mod backend;
+pub mod capture;
 pub mod clock;
 pub mod counter;
 pub mod descriptor;
 pub mod event;
 pub mod exception;
 pub mod flow_key;
+pub mod form;
 pub mod group;
 pub mod host;
 pub mod limits;
@@ -19,6 +21,7 @@ pub mod names;
 pub mod next_hop;
 pub mod pod;
 pub mod pool;
+pub mod probe;
 pub mod receiver;
 pub mod record;
 pub mod service;

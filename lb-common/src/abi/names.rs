@@ -57,12 +57,24 @@ pub const BACKEND_COUNTERS: &str = "BACKEND_COUNTERS";
 pub const GROUP_COUNTERS: &str = "GROUP_COUNTERS";
 /// Per-CPU array of counts by [`super::event::Event`] number.
 pub const EVENT_COUNTERS: &str = "EVENT_COUNTERS";
+/// The [`super::capture::Capture`], which the balancer's object has as [`super::capture::SECTION`].
+pub const CAPTURE: &str = "CAPTURE";
+/// Per-CPU array of one [`super::capture::CaptureDesk`].
+pub const CAPTURE_DESK: &str = "CAPTURE_DESK";
+/// Ring of samples: [`super::capture::SampleHead`]s with their bytes.
+pub const SAMPLES: &str = "SAMPLES";
 /// Longest-prefix trie of [`super::receiver::SourcePrefix`] (receiver).
 pub const SOURCES: &str = "SOURCES";
 /// Hash set of [`super::receiver::VipKey`] (receiver).
 pub const VIPS: &str = "VIPS";
+/// Array of one word: the UDP port where GUE ends at a receiver; 0: nowhere.
+pub const GUE_PORT: &str = "GUE_PORT";
+/// Hash of [`super::probe::ProbeWay`]s by number (probes' program; not pinned).
+pub const PROBE_WAYS: &str = "PROBE_WAYS";
 
 /// The balancer's program and object.
 pub const BALANCER: &str = "balancer";
 /// The receiver's program and object.
 pub const RECEIVER: &str = "receiver";
+/// The program and object of probes.
+pub const PROBE: &str = "probe";

@@ -19,6 +19,12 @@ impl NextHopWord {
         self.interface() != 0
     }
 
+    /// Destination MAC, its first byte lowest.
+    #[inline(always)]
+    pub const fn mac_word(self) -> u64 {
+        self.0 & MAC
+    }
+
     /// Destination MAC.
     #[inline(always)]
     pub const fn mac(self) -> [u8; 6] {

@@ -3,11 +3,13 @@
 
 use super::{
     backend::Backend,
+    capture::{Capture, CaptureDesk, SampleHead},
     counter::{GroupCounter, TrafficCounter, VerdictCounter},
     descriptor::Descriptor,
     group::Group,
     meter::Meter,
     pool::PoolLine,
+    probe::ProbeWay,
     receiver::{SourcePrefix, VipKey},
     record::RecordLine,
     service::{Service, ServiceKey},
@@ -46,6 +48,10 @@ pod!(
     [u64; 5] = 40,
     SourcePrefix = 20,
     VipKey = 20,
+    ProbeWay = 48,
+    Capture = 128,
+    SampleHead = 64,
+    CaptureDesk = 4_184,
 );
 
 /// The bytes of a value, as the kernel sees them.

@@ -43,6 +43,11 @@ macro_rules! verdicts {
                 match self { $(Self::$name => Action::$action,)+ }
             }
 
+            /// Whether only receivers have packets of it: so its meaning begins then.
+            pub fn is_receivers(self) -> bool {
+                self.meaning().trim_start().starts_with("Receiver:")
+            }
+
             /// The verdict with a number.
             pub const fn from_number(number: u32) -> Option<Self> {
                 match number { $($number => Some(Self::$name),)+ _ => None }
@@ -58,9 +63,9 @@ verdicts! {
     NotOurs = 1, "not_ours", Pass;
     /// IP, but neither TCP nor UDP, nor an ICMP error about what a backend sent by one of them, nor a ping.
     OtherProtocol = 2, "other_protocol", Pass;
-    /// Encapsulated and sent back out of the interface it came in on.
+    /// On its way to a backend, back out of the interface it came in on.
     Transmitted = 3, "transmitted", Transmit;
-    /// Encapsulated and sent out of another interface.
+    /// On its way to a backend, out of another interface.
     Redirected = 4, "redirected", Redirect;
     /// The frame ends before its headers do, or an IP length contradicts the frame.
     Malformed = 5, "malformed", Drop;
@@ -97,7 +102,8 @@ verdicts! {
     SourceNotAllowed = 19, "source_not_allowed", Pass;
     /// Receiver: a tunnel packet from a balancer whose inner destination is no VIP of this host; untouched.
     VipNotAllowed = 20, "vip_not_allowed", Pass;
-    /// Receiver: the inner header is cut short or contradicts the outer length.
+    /// Receiver: the inner header is cut short or contradicts the outer length, or has more extension headers
+    /// than balancers read.
     InnerMalformed = 21, "inner_malformed", Drop;
     /// A new connection to a service that rejects when full, and every region is.
     RegionsFull = 22, "regions_full", Drop;
@@ -110,7 +116,42 @@ verdicts! {
     /// An IPv4 packet that lets itself be fragmented does not fit the local link after encapsulation, or its
     /// tunnel is IPv6: nobody here makes fragments.
     CannotFragment = 26, "cannot_fragment", Drop;
+    /// Receiver: a router on the way marked the outer packet as congested (ECN), and the inner one's sender
+    /// knows no marks: the mark stands for a loss (RFC 6040, 4.2).
+    NotEcnCapable = 27, "not_ecn_capable", Drop;
+    /// Receiver: the TTL of the inner packet is 0 (RFC 2003, 3.1).
+    InnerExpired = 28, "inner_expired", Drop;
+    /// Receiver: what a balancer sent to a VIP is a tunnel packet again, which balancers never send.
+    InnerTunnel = 29, "inner_tunnel", Drop;
+    /// Receiver: the inner packet says it comes from the tunnel's end or from a VIP, which are this host's: an
+    /// answer would not leave it.
+    InnerFromHere = 30, "inner_from_here", Drop;
+    /// Receiver: a tunnel packet from a balancer to a VIP of this host, where no tunnel ends; untouched.
+    TunnelToVip = 31, "tunnel_to_vip", Pass;
+    /// Receiver: GUE from a balancer's address, but of a kind that balancers do not send: another variant than
+    /// 0, a control message, with flags or optional fields, or with something else than IP in it; untouched.
+    GueNotOurs = 32, "gue_not_ours", Pass;
+    /// Receiver: GUE from a balancer's address whose UDP checksum is neither zero nor right.
+    OuterChecksum = 33, "outer_checksum", Drop;
+    /// Receiver: what was in GUE has a wrong checksum of its own, which the host might take for right because
+    /// the outer one is.
+    InnerChecksum = 34, "inner_checksum", Drop;
 }
 
 /// Entries of the verdict counter map: room for later verdicts without a new layout.
 pub const VERDICT_SLOTS: u32 = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receivers_have_verdicts_of_their_own() {
+        for of_receivers in [Verdict::Decapsulated, Verdict::NotTunnel, Verdict::InnerChecksum] {
+            assert!(of_receivers.is_receivers(), "{}", of_receivers.name());
+        }
+        for of_balancers in [Verdict::NotIp, Verdict::Transmitted, Verdict::RegionsFull] {
+            assert!(!of_balancers.is_receivers(), "{}", of_balancers.name());
+        }
+    }
+}

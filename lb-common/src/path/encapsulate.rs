@@ -4,40 +4,71 @@ use super::{Forward, tables::Tables};
 use crate::{
     abi::{
         backend::Backend,
+        form::Form,
         next_hop::InterfaceWord,
         service::{AddressWords, IPV4},
         verdict::Verdict,
     },
-    wire::{self, ethernet, ipv4, ipv6, vlan::Tags},
+    flow_hash::FlowHash,
+    wire::{self, ethernet, gue, ipv4, ipv6, udp, vlan::Tags},
 };
 
-/// The new head of the frame: Ethernet and outer IP header. The frame grows by the outer header.
+/// The new head of the frame: Ethernet and outer IP header. The frame grows by the outer header, and by what
+/// stands behind it ([`shim`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Head {
-    /// An IPv4 tunnel: the frame grows by 20 bytes.
+    /// An IPv4 tunnel: 20 bytes.
     V4([u8; ethernet::LENGTH + ipv4::LENGTH]),
-    /// An IPv6 tunnel: the frame grows by 40 bytes.
+    /// An IPv6 tunnel: 40 bytes.
     V6([u8; ethernet::LENGTH + ipv6::LENGTH]),
+    /// No tunnel: the frame has another Ethernet header.
+    Link([u8; ethernet::LENGTH]),
 }
+
+/// What stands behind the outer IP header of a UDP tunnel.
+pub type Shim = [u8; udp::LENGTH + gue::LENGTH];
 
 /// The head for a packet on its way to a backend, and the interface that it goes out by.
 ///
 /// # Errors
-/// [`Verdict::TooLarge`], [`Verdict::NoSourceAddress`], [`Verdict::NextHopUnresolved`].
+/// [`Verdict::TooLarge`], [`Verdict::NoSourceAddress`], [`Verdict::NextHopUnresolved`]: also without a tunnel,
+/// where the next hop is a gateway; to it the packet would be for the VIP as before.
 #[inline(always)]
 pub fn head<T: Tables + ?Sized>(
     tables: &T,
     forward: &Forward<'_>,
+) -> Result<(Head, InterfaceWord), Verdict> {
+    head_in(tables, forward, forward.descriptor.form())
+}
+
+/// As [`head`], where the form is known: to know that it is IP in IP spares a packet what others ask.
+///
+/// # Errors
+/// As [`head`].
+#[inline(always)]
+pub fn head_in<T: Tables + ?Sized>(
+    tables: &T,
+    forward: &Forward<'_>,
+    form: Form,
 ) -> Result<(Head, InterfaceWord), Verdict> {
     let (backend, parsed) = (forward.backend, &forward.parsed);
     let interface = u32::from(forward.choice.next_hop.interface());
     let own = tables.interface(interface).filter(|own| own.is_known());
     let own = own.ok_or(Verdict::NextHopUnresolved)?;
     let (is_v4, payload) = (backend.version == IPV4, parsed.ip_length);
-    if payload > u32::from(room(backend)) {
+    if payload > u32::from(room(backend, form)) {
         return Err(Verdict::TooLarge);
     }
-    let protocol = if parsed.flow.version == IPV4 { wire::IP_IN_IP } else { wire::IPV6_IN_IP };
+    if form.is_direct() {
+        if backend.on_link == 0 {
+            return Err(Verdict::NextHopUnresolved);
+        }
+        let is_v4 = parsed.flow.version == IPV4;
+        let ether_type = if is_v4 { ethernet::IPV4 } else { ethernet::IPV6 };
+        let macs = ethernet::header(forward.choice.next_hop.0, own.0, ether_type);
+        return Ok((Head::Link(macs), own));
+    }
+    let (protocol, payload) = outer_payload(form, parsed.flow.version, payload as u16);
     let macs = (forward.choice.next_hop.0, own.0);
     if is_v4 {
         let source = forward.descriptor.source_v4;
@@ -49,7 +80,7 @@ pub fn head<T: Tables + ?Sized>(
             destination: backend.address[3],
             traffic_class: parsed.traffic_class,
             protocol,
-            payload: payload as u16,
+            payload,
             divisible: None,
         };
         Ok((Head::V4(framed(macs, ethernet::IPV4, outer.emit())), own))
@@ -64,7 +95,7 @@ pub fn head<T: Tables + ?Sized>(
             traffic_class: parsed.traffic_class,
             flow_label: forward.hash.flow_label(),
             next_header: protocol,
-            payload: payload as u16,
+            payload,
         };
         Ok((Head::V6(framed(macs, ethernet::IPV6, outer.emit())), own))
     }
@@ -83,11 +114,42 @@ pub const fn tags(own: InterfaceWord, came_in_by_it: bool, came_with: Tags) -> T
     }
 }
 
-/// Largest packet that fits into the tunnel to a backend, bytes.
+/// Protocol and length of what is behind the outer IP header of a packet of so many bytes.
 #[inline(always)]
-pub const fn room(backend: &Backend) -> u16 {
-    let outer = if backend.version == IPV4 { ipv4::LENGTH } else { ipv6::LENGTH };
-    backend.mtu.saturating_sub(outer as u16)
+pub(super) const fn outer_payload(form: Form, version: u8, packet: u16) -> (u8, u16) {
+    let inner = inner_protocol(version);
+    let protocol = if form.is_gue() { wire::UDP } else { inner };
+    (protocol, packet.wrapping_add(form.shim()))
+}
+
+#[inline(always)]
+const fn inner_protocol(version: u8) -> u8 {
+    if version == IPV4 { wire::IP_IN_IP } else { wire::IPV6_IN_IP }
+}
+
+/// What stands between the outer IP header and a packet of so many bytes, of an IP version, in GUE.
+///
+/// No checksum is made: one over all of the packet would mean to read it whole, and to derive it from the
+/// headers and the inner checksum is right only where that one covers the rest: not in fragments, not in
+/// datagrams without one, not in ICMP errors. A receiver had to allow zero all the same (RFC 6935, RFC 6936).
+#[inline(always)]
+pub fn shim(form: Form, hash: FlowHash, version: u8, packet: u16) -> Shim {
+    let udp = udp::Header {
+        source: hash.source_port(),
+        destination: form.port(),
+        payload: packet.wrapping_add(gue::LENGTH as u16),
+        checksum: [0; 2],
+    };
+    let mut shim = [0; udp::LENGTH + gue::LENGTH];
+    shim[..udp::LENGTH].copy_from_slice(&udp.emit());
+    shim[udp::LENGTH..].copy_from_slice(&gue::header(inner_protocol(version)));
+    shim
+}
+
+/// Largest packet that goes to a backend, bytes: in its tunnel, if there is one.
+#[inline(always)]
+pub const fn room(backend: &Backend, form: Form) -> u16 {
+    backend.mtu.saturating_sub(form.overhead(backend.version == IPV4))
 }
 
 #[inline(always)]

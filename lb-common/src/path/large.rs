@@ -6,17 +6,19 @@
 
 use super::{
     Choice, Forward, Question, Tables,
-    encapsulate::{self, framed},
+    encapsulate::{self, Shim, framed},
     parse::{self, Kind, Version},
 };
 use crate::{
     abi::{
+        form::Form,
         next_hop::{InterfaceWord, NextHopWord},
         service::IPV4,
         verdict::Verdict,
     },
+    flow_hash::FlowHash,
     wire::{
-        self, ethernet,
+        ethernet,
         ipv4::{self, Ipv4},
         packet::Packet,
     },
@@ -28,33 +30,45 @@ pub struct Large {
     next_hop: u64,
     /// `{service 32, source of IPv4 tunnels 32}` from the low end.
     way: u64,
-    /// `{backend 32, is a new connection 32}` from the low end.
+    /// `{backend 32, is a new connection 1, form 31}` from the low end.
     to: u64,
+    hash: u64,
 }
 
 impl Large {
     /// Of a packet that was on its way.
     #[inline(always)]
     pub fn of(forward: &Forward<'_>) -> Self {
+        let Forward { descriptor, hash, .. } = *forward;
         let is_new = forward.parsed.kind == Kind::NewConnection;
-        let source = forward.descriptor.source_v4;
-        Self::new(&forward.choice, forward.service, source, is_new)
+        let tunnel = (descriptor.source_v4, descriptor.form());
+        Self::new(&forward.choice, forward.service, tunnel, (is_new, hash))
     }
 
     /// Of what a question was answered with.
     #[inline(always)]
     pub fn answered<T: Tables + ?Sized>(tables: &T, question: &Question, choice: &Choice) -> Self {
-        let source = tables.descriptor(question.version()).map_or(0, |there| there.source_v4);
+        let tunnel = match tables.descriptor(question.version()) {
+            Some(descriptor) => (descriptor.source_v4, descriptor.form()),
+            None => (0, Form::IP_IN_IP),
+        };
         let is_new = question.kind() == Kind::NewConnection;
-        Self::new(choice, question.service(), source, is_new)
+        Self::new(choice, question.service(), tunnel, (is_new, question.hash))
     }
 
     #[inline(always)]
-    const fn new(choice: &Choice, service: u32, source: u32, is_new: bool) -> Self {
+    const fn new(
+        choice: &Choice,
+        service: u32,
+        (source, form): (u32, Form),
+        (is_new, hash): (bool, FlowHash),
+    ) -> Self {
+        let to = is_new as u64 | form.flags() as u64;
         Self {
             next_hop: choice.next_hop.0,
             way: service as u64 | (source as u64) << 32,
-            to: choice.member.backend() as u64 | (is_new as u64) << 32,
+            to: choice.member.backend() as u64 | to << 32,
+            hash: hash.0,
         }
     }
 
@@ -73,7 +87,13 @@ impl Large {
     /// Whether it asks for a new connection.
     #[inline(always)]
     pub const fn is_new(&self) -> bool {
-        self.to >> 32 != 0
+        self.to >> 32 & 1 != 0
+    }
+
+    /// How it was to go.
+    #[inline(always)]
+    pub const fn form(&self) -> Form {
+        Form::of_flags((self.to >> 32) as u32)
     }
 
     /// Index of the interface that it goes out by.
@@ -83,8 +103,16 @@ impl Large {
     }
 }
 
-/// A head, and the interface that it goes out by.
-pub type Divisible = ([u8; ethernet::LENGTH + ipv4::LENGTH], InterfaceWord);
+/// What goes in front of a packet that lets itself be fragmented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Divisible {
+    /// The head.
+    pub head: [u8; ethernet::LENGTH + ipv4::LENGTH],
+    /// What stands between that and the packet where it goes in GUE.
+    pub shim: Shim,
+    /// The interface that it goes out by.
+    pub own: InterfaceWord,
+}
 
 /// The head for a packet that lets itself be fragmented, if it goes on. `None`: it lets not, and its sender is
 /// to be told ([`super::answer::too_large`]) that [`room`] fits.
@@ -107,31 +135,36 @@ pub fn divisible<P: Packet + ?Sized, T: Tables + ?Sized>(
     }
     let backend = tables.backend(large.backend()).ok_or(Verdict::Inconsistent)?;
     let own = tables.interface(large.interface().into()).ok_or(Verdict::Inconsistent)?;
-    let fits = parsed.ip_length + ipv4::LENGTH as u32 <= u32::from(backend.link);
-    // Of IPv6 only the sender itself can make fragments (RFC 8200, 5).
-    if backend.version != IPV4 || !fits {
+    let form = large.form();
+    let fits = parsed.ip_length + u32::from(form.overhead(true)) <= u32::from(backend.link);
+    // Without a tunnel there is no outer packet to fragment. IPv6 packets only their sender can (RFC 8200, 5).
+    if form.is_direct() || backend.version != IPV4 || !fits {
         return Err(Verdict::CannotFragment);
     }
     let source = (large.way >> 32) as u32;
     if source == 0 {
         return Err(Verdict::NoSourceAddress);
     }
+    let length = parsed.ip_length as u16;
+    let (protocol, payload) = encapsulate::outer_payload(form, IPV4, length);
     let outer = ipv4::Outer {
         source,
         destination: backend.address[3],
         traffic_class: parsed.traffic_class,
-        protocol: wire::IP_IN_IP,
-        payload: parsed.ip_length as u16,
+        protocol,
+        payload,
         divisible: Some(identification(inner)),
     };
+    let shim = encapsulate::shim(form, FlowHash(large.hash), IPV4, length);
     let macs = (large.next_hop, own.0);
-    Ok(Some((framed(macs, ethernet::IPV4, outer.emit()), own)))
+    let head = framed(macs, ethernet::IPV4, outer.emit());
+    Ok(Some(Divisible { head, shim, own }))
 }
 
 /// How much fits where a packet was to go, bytes.
 #[inline(always)]
 pub fn room<T: Tables + ?Sized>(tables: &T, large: &Large) -> u16 {
-    tables.backend(large.backend()).map_or(0, encapsulate::room)
+    tables.backend(large.backend()).map_or(0, |backend| encapsulate::room(backend, large.form()))
 }
 
 /// The identification of an outer packet that may be fragmented: it must not come again soon between the same

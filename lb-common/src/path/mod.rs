@@ -18,6 +18,7 @@ mod hosts;
 pub mod large;
 mod open;
 pub mod parse;
+pub mod probe;
 mod question;
 pub mod records;
 pub mod search;
@@ -26,7 +27,7 @@ pub mod tables;
 mod track;
 
 pub use choose::{Choice, Left, Memory, Observe, Outcome, Place, Unobserved};
-pub use encapsulate::Head;
+pub use encapsulate::{Head, Shim};
 pub use large::Large;
 pub use parse::{Kind, Parsed, Version};
 pub use question::Question;

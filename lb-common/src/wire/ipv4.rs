@@ -9,6 +9,8 @@ pub const LENGTH: usize = 20;
 const DONT_FRAGMENT: u16 = 0x4000;
 const MORE_FRAGMENTS: u16 = 0x2000;
 const OFFSET: u16 = 0x1fff;
+/// ECN's bits of the traffic class (RFC 3168, 5).
+const ECN: u8 = 3;
 
 mod field {
     use core::ops::Range;
@@ -120,6 +122,18 @@ pub fn decrement_ttl(header: &mut [u8; LENGTH]) {
     let old = [header[field::TTL], header[field::PROTOCOL]];
     // The TTL comes first in the packet, and thus is the low byte.
     replace_ttl(header, old, u16::from_le_bytes(old).wrapping_sub(1).to_le_bytes());
+}
+
+/// Sets the ECN bits and keeps the checksum true.
+#[inline(always)]
+pub fn set_ecn(header: &mut [u8; LENGTH], ecn: u8) {
+    let [version, old, ..] = *header;
+    let new = old & !ECN | ecn & ECN;
+    let at = field::CHECKSUM.start;
+    let sum = [header[at], header[at + 1]];
+    let sum = checksum::updated(sum, [version, old], [version, new]);
+    header[field::TRAFFIC_CLASS] = new;
+    header[field::CHECKSUM].copy_from_slice(&sum);
 }
 
 /// Sends the packet back to who sent it, with a TTL of its own.

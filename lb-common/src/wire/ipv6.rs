@@ -77,6 +77,12 @@ pub fn decrement_hop_limit(header: &mut [u8; LENGTH]) {
     header[field::HOP_LIMIT] = header[field::HOP_LIMIT].wrapping_sub(1);
 }
 
+/// Sets the ECN bits, the last two of the traffic class (RFC 3168, 5).
+#[inline(always)]
+pub fn set_ecn(header: &mut [u8; LENGTH], ecn: u8) {
+    header[1] = header[1] & !0x30 | (ecn & 3) << 4;
+}
+
 /// Sends the packet back to who sent it, with a hop limit of its own.
 #[inline(always)]
 pub fn turn(header: &mut [u8; LENGTH]) {

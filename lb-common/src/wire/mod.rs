@@ -4,6 +4,7 @@
 
 pub mod ethernet;
 pub mod extension;
+pub mod gue;
 pub mod icmp;
 pub mod ipv4;
 pub mod ipv6;

@@ -11,6 +11,9 @@ pub trait Packet {
     /// Sum of `N` bytes from `offset`, as [`crate::checksum::of_sum`] wants it; `N` is at most 512 and a
     /// multiple of 4. `None` where the frame ends before.
     fn sum<const N: usize>(&self, offset: usize) -> Option<u32>;
+
+    /// The same of `length` bytes, any number of them; an odd one is followed by a zero. `offset` is below 2^16.
+    fn sum_up(&self, offset: usize, length: usize) -> Option<u32>;
 }
 
 impl Packet for [u8] {
@@ -25,5 +28,11 @@ impl Packet for [u8] {
     fn sum<const N: usize>(&self, offset: usize) -> Option<u32> {
         let words = self.bytes::<N>(offset)?.chunks_exact(2);
         Some(words.map(|word| u32::from(u16::from_ne_bytes([word[0], word[1]]))).sum())
+    }
+
+    fn sum_up(&self, offset: usize, length: usize) -> Option<u32> {
+        let words = self.get(offset..)?.get(..length)?.chunks(2);
+        let word = |word: &[u8]| [word[0], word.get(1).copied().unwrap_or(0)];
+        Some(words.map(|bytes| u32::from(u16::from_ne_bytes(word(bytes)))).sum())
     }
 }

@@ -166,7 +166,8 @@ fn backend(address: IpAddr) -> Backend {
         incarnation: 5,
         mtu: 1500,
         link: 1500,
-        reserved: [0; 5],
+        on_link: 1,
+        reserved: [0; 4],
     }
 }
 

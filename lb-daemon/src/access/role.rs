@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 pub enum Role {
     /// Reads.
     Viewer,
-    /// Changes weight, wanted state and limit of backends that are there.
+    /// Changes weight, wanted state and limit of backends that are there, and captures packets.
     Operator,
     /// Changes everything.
     Admin,

@@ -2,6 +2,7 @@
 
 mod access;
 mod activation;
+mod capture;
 pub mod convert;
 mod objects;
 mod routes;

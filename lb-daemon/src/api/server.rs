@@ -43,7 +43,7 @@ pub async fn serve(
     counters: stats::Source,
     stop: Stop,
 ) -> Result<(), ServeError> {
-    let (routes, reporter) = routes(commands.clone(), counters, stop.clone())?;
+    let (routes, reporter) = routes(commands.clone(), counters, audit.clone(), stop.clone())?;
     serving::set(&reporter, ServingStatus::NotServing).await;
     let reports = serving::report(reporter, commands, stop.clone());
     let local = UnixListenerStream::new(listener).map_ok(Connection::local);

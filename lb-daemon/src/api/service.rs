@@ -1,18 +1,22 @@
 //! The calls of `spillway.v1.Spillway`, each a command.
 
 use spillway_proto::v1::{
-    ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, ExplainRequest,
-    ExplainResponse, ExportRequest, ExportResponse, RegionsRequest, RegionsResponse, StatsRequest,
-    StatsResponse, StatusRequest, StatusResponse, WatchRequest, spillway_server::Spillway,
+    ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, CaptureRequest,
+    ExplainRequest, ExplainResponse, ExportRequest, ExportResponse, RegionsRequest,
+    RegionsResponse, StatsRequest, StatsResponse, StatusRequest, StatusResponse, WatchRequest,
+    spillway_server::Spillway,
 };
 use tonic::{Request, Response, Status};
 
 use super::{
     access::caller,
+    capture::{self, CaptureStream},
     convert,
     watch::{self, WatchStream},
 };
 use crate::{
+    audit::Audit,
+    capture::Captures,
     causes,
     command::{Apply, Commands},
     explain, stats,
@@ -24,17 +28,25 @@ use crate::{
 pub(super) struct Api {
     commands: Commands,
     counters: stats::Source,
+    captures: Captures,
     stop: Stop,
 }
 
 impl Api {
-    pub(super) fn new(commands: Commands, counters: stats::Source, stop: Stop) -> Self {
-        Self { commands, counters, stop }
+    pub(super) fn new(
+        commands: Commands,
+        counters: stats::Source,
+        audit: Audit,
+        stop: Stop,
+    ) -> Self {
+        let captures = Captures::new(counters.bpffs.clone(), audit, stop.clone());
+        Self { commands, counters, captures, stop }
     }
 }
 
 #[tonic::async_trait]
 impl Spillway for Api {
+    type CaptureStream = CaptureStream;
     type WatchStream = WatchStream;
 
     async fn apply(
@@ -80,6 +92,15 @@ impl Spillway for Api {
         let subscription = self.commands.watch().await??;
         let stream = watch::stream(self.commands.clone(), subscription, self.stop.clone());
         Ok(Response::new(stream))
+    }
+
+    async fn capture(
+        &self,
+        request: Request<CaptureRequest>,
+    ) -> Result<Response<CaptureStream>, Status> {
+        let wanted = convert::wanted(request.get_ref())?;
+        let said = self.captures.begin(wanted, caller().actor)?;
+        Ok(Response::new(capture::stream(said)))
     }
 
     async fn stats(&self, _: Request<StatsRequest>) -> Result<Response<StatsResponse>, Status> {

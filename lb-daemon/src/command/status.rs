@@ -7,7 +7,7 @@ use lb_common::abi::member::MemberState;
 
 use crate::{
     health::Said,
-    model::{Endpoint, Name, Protocol},
+    model::{Encapsulation, Endpoint, Name, Protocol},
     troubles::Trouble,
 };
 
@@ -64,6 +64,8 @@ pub struct ServiceStatus {
     pub backends_up: usize,
     /// Backends of the pool.
     pub backends: usize,
+    /// How its packets get to them.
+    pub encapsulation: Encapsulation,
 }
 
 /// A pool in a change of home: its open connections stay where they are.

@@ -1,42 +1,22 @@
-//! Attaching a program to interfaces by pinned links.
+//! Attaching a program to interfaces by pinned links, or at tc's hook before Linux 6.6 by filters.
 
 use std::{fs, io, path::Path};
 
 use aya::programs::{
-    ProgramError, Xdp,
-    links::{FdLink, PinnedLink},
-    xdp::{XdpLink, XdpMode as Flags},
+    ProgramError, ProgramInfo, Xdp,
+    links::{FdLink, LinkType, PinnedLink},
+    tc::TcError,
+    xdp::XdpMode as Flags,
 };
 use nix::net::if_::if_nametoindex;
 
 use super::{
-    Pins,
+    BpffsError, Hook, Pins, XdpMode, bpffs, filter,
     link_state::{self, AttachedMode, Attachment},
     occupant::{self, Occupant, describe},
+    program::{self, Program},
     raw,
 };
-
-/// How a program is to be attached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum XdpMode {
-    /// In the driver, or in the stack where the driver cannot, with a warning.
-    #[default]
-    Auto,
-    /// In the driver.
-    Native,
-    /// In the stack.
-    Generic,
-}
-
-impl XdpMode {
-    const fn allows(self, mode: AttachedMode) -> bool {
-        match self {
-            Self::Auto => matches!(mode, AttachedMode::Native | AttachedMode::Generic),
-            Self::Native => matches!(mode, AttachedMode::Native),
-            Self::Generic => matches!(mode, AttachedMode::Generic),
-        }
-    }
-}
 
 /// An interface with our program on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +68,18 @@ pub enum AttachError {
         /// What the kernel answered.
         source: ProgramError,
     },
+    /// Somebody else's filter is where ours has to be.
+    #[error(
+        "{interface}: a tc filter of somebody else has the first place on ingress, priority {priority}: \
+         move it behind ours, to a higher number; `tc filter show dev {interface} ingress` shows it",
+        priority = filter::PRIORITY
+    )]
+    FirstFilter {
+        /// The interface.
+        interface: String,
+        /// What the kernel answered.
+        source: ProgramError,
+    },
     /// The kernel refused.
     #[error("{interface}: cannot attach")]
     Refused {
@@ -122,24 +114,24 @@ pub enum AttachError {
     },
 }
 
-/// Attaches a role's program to an interface, or puts it in the place of the one that the pinned
-/// link has: no packet passes between the two. Says also whether the link is a new one.
+/// Attaches a role's program to an interface, or puts it in the place of the one that is there by a
+/// pin: no packet passes between the two. Says also whether the pin is a new one.
 ///
 /// # Errors
-/// [`AttachError`]; the interface is as it was, unless the pinned link was of no use.
+/// [`AttachError`]; the interface is as it was, unless what was pinned was of no use.
 pub(super) fn attach(
-    program: &mut Xdp,
+    program: &mut Program<'_>,
     pins: &Pins,
     interface: &str,
-    mode: XdpMode,
+    hook: Hook,
 ) -> Result<(Interface, bool), AttachError> {
-    let attaching = Attaching { pins, interface, mode, index: index_of(interface)? };
+    let attaching = Attaching { pins, interface, hook, index: index_of(interface)? };
     attaching.is_free()?;
-    let own = program.info().map(|info| info.id()).map_err(|source| attaching.refused(source))?;
+    let own = program.id().map_err(|source| attaching.refused(source))?;
     if attaching.take_over(program, own)? {
         return Ok((attaching.finish(own)?, false));
     }
-    // A pinned link that was of no use is gone, and what else is there shows now.
+    // What was pinned and of no use is gone, and what else is there shows now.
     attaching.is_free()?;
     attaching.create(program)?;
     Ok((attaching.finish(own)?, true))
@@ -149,8 +141,8 @@ pub(super) fn attach(
 ///
 /// # Errors
 /// [`AttachError`]: it is not there, or somebody else has it.
-pub(super) fn may_have(pins: &Pins, interface: &str, mode: XdpMode) -> Result<(), AttachError> {
-    Attaching { pins, interface, mode, index: index_of(interface)? }.is_free()
+pub(super) fn may_have(pins: &Pins, interface: &str, hook: Hook) -> Result<(), AttachError> {
+    Attaching { pins, interface, hook, index: index_of(interface)? }.is_free()
 }
 
 /// The interface's index.
@@ -161,7 +153,7 @@ fn index_of(interface: &str) -> Result<u32, AttachError> {
 struct Attaching<'a> {
     pins: &'a Pins,
     interface: &'a str,
-    mode: XdpMode,
+    hook: Hook,
     index: u32,
 }
 
@@ -172,8 +164,9 @@ impl Attaching<'_> {
         if let Some(other) = self.other_pins() {
             return Err(AttachError::OtherRole { interface, other });
         }
-        // What our own pinned link has there is ours, or is seen to when that is taken over.
-        if self.pins.link(self.interface).exists() {
+        // What our own pinned link has there is ours, or is seen to when that is taken over. tc's hook has
+        // room for others too.
+        if self.hook == Hook::Tc || self.pins.link(self.interface).exists() {
             return Ok(());
         }
         match self.query()? {
@@ -191,21 +184,19 @@ impl Attaching<'_> {
         let roots = fs::read_dir(own.parent()?).ok()?;
         let mut others = roots.filter_map(Result::ok).filter(|root| root.path() != own);
         others
-            .find(|root| Pins::at(&root.path()).link(self.interface).exists())
+            .find(|root| Pins::at(&root.path()).has(self.interface))
             .map(|root| root.file_name().to_string_lossy().into_owned())
     }
 
-    /// Replaces the program of the pinned link; false where there is no link, or it was of no use
-    /// (its interface is gone or has another name, or its mode is not allowed) and is gone now.
-    fn take_over(&self, program: &mut Xdp, own: u32) -> Result<bool, AttachError> {
-        let pin = self.pins.link(self.interface);
-        if !pin.exists() {
+    /// Replaces the program that is there by a pin; false where there is no pin, or it was of no use
+    /// (its interface is gone or has another name, its hook or mode is not allowed) and is gone now.
+    fn take_over(&self, program: &mut Program<'_>, own: u32) -> Result<bool, AttachError> {
+        if !self.pins.has(self.interface) {
             return Ok(false);
         }
-        let replaced = replace(program, &pin);
-        let now = self.query()?;
-        let fits = now.is_some_and(|now| now.program == own && self.mode.allows(now.mode));
-        if replaced.is_ok() && fits {
+        let replaced = self.replace(program);
+        let now = self.now(own)?;
+        if replaced.is_ok() && now.is_some_and(|now| self.is_wanted(now, own)) {
             return Ok(true);
         }
         tracing::warn!(
@@ -213,22 +204,55 @@ impl Attaching<'_> {
             attached = now.map(|now| now.mode.to_string()),
             "the pinned link does not serve this interface as wanted; attaching anew"
         );
-        remove_link(&pin).map_err(|source| self.pin_error(source))?;
+        remove_pinned(self.pins, self.interface).map_err(|source| self.pin_error(source))?;
         Ok(false)
     }
 
+    /// Puts the program in the place of the one that is there by a pin for the same hook.
+    fn replace(&self, program: &mut Program<'_>) -> Result<(), ProgramError> {
+        if !self.hook.is_by_filters() {
+            return program.replace(&self.pins.link(self.interface));
+        }
+        let (pin, next) = (self.pins.filter(self.interface), self.pins.next_program());
+        if !pin.exists() {
+            return Err(io::Error::from(io::ErrorKind::NotFound).into());
+        }
+        let _from_a_crash = fs::remove_file(&next);
+        program.pin(&next)?;
+        if let Program::Tc(program) = program {
+            filter::replace(program, self.interface)?;
+        }
+        Ok(fs::rename(next, pin)?)
+    }
+
     /// Attaches and pins.
-    fn create(&self, program: &mut Xdp) -> Result<(), AttachError> {
-        let native = match self.mode {
-            XdpMode::Generic => None,
-            XdpMode::Auto | XdpMode::Native => {
-                Some(program.attach_to_if_index(self.index, Flags::Driver))
+    fn create(&self, program: &mut Program<'_>) -> Result<(), AttachError> {
+        let link = match (program, self.hook) {
+            (Program::Xdp(program), Hook::Xdp(mode)) => self.xdp_link(program, mode)?,
+            (program, _) if self.hook.is_by_filters() => return self.filter(program),
+            (Program::Tc(program), _) => {
+                program::tcx_link(program, self.interface).map_err(|source| self.refused(source))?
+            }
+            (Program::Xdp(_), Hook::Tc) => {
+                return Err(self.refused(ProgramError::UnexpectedProgramType));
             }
         };
-        let link = match native {
-            Some(Ok(link)) => link,
-            Some(Err(source)) if self.mode == XdpMode::Native => {
-                return Err(AttachError::NoNative { interface: self.interface.into(), source });
+        // The pin holds the link from here on; the daemon's end changes nothing.
+        let pinned = link.pin(self.pins.link(self.interface));
+        pinned.map(drop).map_err(|error| self.pin_error(io::Error::other(error)))
+    }
+
+    fn xdp_link(&self, program: &mut Xdp, mode: XdpMode) -> Result<FdLink, AttachError> {
+        let native = match mode {
+            XdpMode::Generic => None,
+            XdpMode::Auto | XdpMode::Native => {
+                Some(program::xdp_link(program, self.index, Flags::Driver))
+            }
+        };
+        match native {
+            Some(Ok(link)) => Ok(link),
+            Some(Err(source)) if mode == XdpMode::Native => {
+                Err(AttachError::NoNative { interface: self.interface.into(), source })
             }
             refused => {
                 if let Some(Err(error)) = refused {
@@ -238,23 +262,41 @@ impl Attaching<'_> {
                         "no native XDP, falling back to generic: slower, and packets are copied"
                     );
                 }
-                program
-                    .attach_to_if_index(self.index, Flags::Skb)
-                    .map_err(|source| self.refused(source))?
+                program::xdp_link(program, self.index, Flags::Skb)
+                    .map_err(|source| self.refused(source))
             }
+        }
+    }
+
+    /// Pins the program as the interface's, then puts it into a filter: a filter without a pin would be
+    /// somebody else's.
+    fn filter(&self, program: &mut Program<'_>) -> Result<(), AttachError> {
+        let pinned = bpffs::make_directory(&self.pins.filters())
+            .map_err(io::Error::other)
+            .and_then(|()| program.pin(&self.pins.filter(self.interface)));
+        pinned.map_err(|source| self.pin_error(source))?;
+        let Program::Tc(program) = program else {
+            return Err(self.refused(ProgramError::UnexpectedProgramType));
         };
-        let link = program.take_link(link).map_err(|source| self.refused(source))?;
-        let link: FdLink =
-            link.try_into().map_err(|error| self.pin_error(io::Error::other(error)))?;
-        // The pin holds the link from here on; the daemon's end changes nothing.
-        let pinned = link.pin(self.pins.link(self.interface));
-        pinned.map(drop).map_err(|error| self.pin_error(io::Error::other(error)))
+        filter::create(program, self.interface).map_err(|source| {
+            let _already_failing = fs::remove_file(self.pins.filter(self.interface));
+            let number = match &source {
+                ProgramError::TcError(TcError::NetlinkError(error)) => error.raw_os_error(),
+                _ => None,
+            };
+            match number {
+                Some(libc::EEXIST | libc::EINVAL) => {
+                    AttachError::FirstFilter { interface: self.interface.into(), source }
+                }
+                _ => self.refused(source),
+            }
+        })
     }
 
     /// Asks the kernel what came of it.
     fn finish(&self, own: u32) -> Result<Interface, AttachError> {
-        match self.query()? {
-            Some(now) if now.program == own && self.mode.allows(now.mode) => Ok(Interface {
+        match self.now(own)? {
+            Some(now) if self.is_wanted(now, own) => Ok(Interface {
                 name: self.interface.into(),
                 index: self.index,
                 mode: Some(now.mode),
@@ -266,6 +308,20 @@ impl Attaching<'_> {
                 }),
             }),
         }
+    }
+
+    fn is_wanted(&self, now: Attachment, own: u32) -> bool {
+        now.program == own && self.hook.allows(now.mode)
+    }
+
+    /// What is attached at the hook: by whom ever at XDP's, by our pin at tc's.
+    fn now(&self, own: u32) -> Result<Option<Attachment>, AttachError> {
+        if matches!(self.hook, Hook::Xdp(_)) {
+            return self.query();
+        }
+        let now = pinned_at_tc(self.pins, self.interface, self.index);
+        let is_own = |program: u32| (program == own).then_some(program);
+        Ok(now.and_then(is_own).map(|program| Attachment { mode: AttachedMode::Tc, program }))
     }
 
     fn query(&self) -> Result<Option<Attachment>, AttachError> {
@@ -282,20 +338,25 @@ impl Attaching<'_> {
     }
 }
 
-/// Puts a program in the place of the one that a pinned link has.
-fn replace(program: &mut Xdp, pin: &Path) -> Result<(), ProgramError> {
-    let link = PinnedLink::from_pin(pin).map_err(other)?;
-    let link = XdpLink::try_from(FdLink::from(link)).map_err(other)?;
-    let link = program.attach_to_link(link)?;
-    program.take_link(link).map(drop)
+/// Takes a role's program off an interface, and removes its pins.
+///
+/// # Errors
+/// What cannot be removed.
+pub(super) fn remove(pins: &Pins, interface: &str) -> Result<(), BpffsError> {
+    remove_pinned(pins, interface)
+        .map_err(|source| BpffsError::File { path: pins.link(interface), source })
 }
 
-fn other(error: impl std::error::Error + Send + Sync + 'static) -> ProgramError {
-    ProgramError::IOError(io::Error::other(error))
+fn remove_pinned(pins: &Pins, interface: &str) -> io::Result<()> {
+    let (link, filter) = (pins.link(interface), pins.filter(interface));
+    if filter.exists() {
+        filter::remove(interface, &filter)?;
+    }
+    if link.exists() { remove_link(&link) } else { Ok(()) }
 }
 
 /// Detaches a pinned link and removes its pin.
-pub(super) fn remove_link(pin: &Path) -> io::Result<()> {
+fn remove_link(pin: &Path) -> io::Result<()> {
     let detached = raw::open_link(pin).and_then(raw::detach_link);
     fs::remove_file(pin)?;
     match detached {
@@ -307,8 +368,26 @@ pub(super) fn remove_link(pin: &Path) -> io::Result<()> {
 
 /// How an interface's program is attached now, if it is one that `role` pinned.
 pub(super) fn mode_now(pins: &Pins, interface: &Interface) -> Option<AttachedMode> {
+    if pinned_at_tc(pins, &interface.name, interface.index).is_some() {
+        return Some(AttachedMode::Tc);
+    }
     let pinned = PinnedLink::from_pin(pins.link(&interface.name)).ok()?;
     let program = FdLink::from(pinned).info().ok()?.program_id();
     let now = link_state::attachment(interface.index).ok()??;
     (now.program == program).then_some(now.mode)
+}
+
+/// The program that is at tc's hook of an interface, if it is there by a pin.
+fn pinned_at_tc(pins: &Pins, interface: &str, index: u32) -> Option<u32> {
+    let filter = pins.filter(interface);
+    if filter.exists() {
+        let program = ProgramInfo::from_pin(filter).ok()?.id();
+        let now = filter::on(index).ok()??;
+        return (now.program == program).then_some(program);
+    }
+    let pin = pins.link(interface);
+    let link = FdLink::from(PinnedLink::from_pin(&pin).ok()?).info().ok()?;
+    let is_there = link.link_type().is_ok_and(|kind| kind == LinkType::Tcx)
+        && raw::open_link(&pin).and_then(raw::link_interface).ok()? == index;
+    is_there.then(|| link.program_id())
 }

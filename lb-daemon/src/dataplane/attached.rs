@@ -2,13 +2,13 @@
 
 use std::{fs, io, path::PathBuf};
 
-use aya::{Ebpf, programs::Xdp};
+use aya::Ebpf;
 
 use super::{
-    AttachError, BpffsError, Interface, LoadError, MapsError, Pins, Role, Rooms, XdpMode,
-    attach::{self, remove_link},
+    AttachError, BpffsError, Hook, Interface, LoadError, MapsError, Pins, Role, Rooms, attach,
     bpffs::{self, PinsLock},
     detach, loader,
+    program::Program,
 };
 
 /// Where a role works and how.
@@ -18,8 +18,8 @@ pub struct Options {
     pub bpffs: PathBuf,
     /// Names of the interfaces.
     pub interfaces: Vec<String>,
-    /// How the program is attached to them.
-    pub mode: XdpMode,
+    /// Where the program is attached to them.
+    pub hook: Hook,
     /// How much the tables of a balancer hold.
     pub rooms: Rooms,
 }
@@ -73,12 +73,12 @@ impl Attached {
         let pins = Pins::new(&options.bpffs, role);
         bpffs::prepare(&options.bpffs)?;
         for interface in &options.interfaces {
-            attach::may_have(&pins, interface, options.mode)?;
+            attach::may_have(&pins, interface, options.hook)?;
         }
         let first = !pins.root().exists();
         let lock = prepare(&pins)?;
         let make = || -> Result<_, DataplaneError> {
-            let mut loaded = loader::load(role, &pins, &options.rooms)?;
+            let mut loaded = loader::load(role, options.hook, &pins, &options.rooms)?;
             let filled = fill()?;
             Ok((attach_all(&mut loaded, role, &pins, options)?, filled))
         };
@@ -116,17 +116,17 @@ fn attach_all(
     pins: &Pins,
     options: &Options,
 ) -> Result<Vec<Interface>, DataplaneError> {
-    let program = loader::program(loaded, role)?;
+    let mut program = loader::program(loaded, role, options.hook)?;
     let (mut interfaces, mut created) = (Vec::new(), Vec::new());
     for name in &options.interfaces {
-        match attach::attach(program, pins, name, options.mode) {
+        match attach::attach(&mut program, pins, name, options.hook) {
             Ok((interface, new)) => {
-                created.extend(new.then(|| pins.link(name)));
+                created.extend(new.then_some(name));
                 interfaces.push(interface);
             }
             Err(error) => {
-                for pin in created {
-                    let _already_failing = remove_link(&pin);
+                for name in created {
+                    let _already_failing = attach::remove(pins, name);
                 }
                 return Err(error.into());
             }
@@ -135,21 +135,19 @@ fn attach_all(
     for name in detach::attached(pins)? {
         if !options.interfaces.contains(&name) {
             tracing::info!(interface = name, "no longer listed: detaching");
-            let path = pins.link(&name);
-            remove_link(&path).map_err(|source| BpffsError::File { path, source })?;
+            attach::remove(pins, &name)?;
         }
     }
-    pin_program(program, pins)?;
+    pin_program(&mut program, pins)?;
     Ok(interfaces)
 }
 
 /// Pins the program for people and tests to find; the links do not need it.
-fn pin_program(program: &mut Xdp, pins: &Pins) -> Result<(), DataplaneError> {
+fn pin_program(program: &mut Program<'_>, pins: &Pins) -> Result<(), DataplaneError> {
     let (path, next) = (pins.program(), pins.next_program());
     let _from_a_crash = fs::remove_file(&next);
     program
         .pin(&next)
-        .map_err(io::Error::other)
         .and_then(|()| fs::rename(&next, &path))
         .map_err(|source| DataplaneError::Pin { path, source })
 }

@@ -1,8 +1,8 @@
 //! Removing pins, when asked.
 
-use std::{fs, io, path::Path};
+use std::{collections::BTreeSet, fs, io, path::Path};
 
-use super::{BpffsError, Pins, Role, attach::remove_link, bpffs::PinsLock, pins::interface_of};
+use super::{BpffsError, Pins, Role, attach, bpffs::PinsLock, pins::interface_of};
 
 /// What was removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,8 +34,7 @@ pub fn detach(bpffs: &Path, role: Role) -> Result<Detached, BpffsError> {
 pub(super) fn clear(pins: &Pins) -> Result<Detached, BpffsError> {
     let mut detached = Detached::default();
     for interface in attached(pins)? {
-        let pin = pins.link(&interface);
-        remove_link(&pin).map_err(|source| BpffsError::File { path: pin, source })?;
+        attach::remove(pins, &interface)?;
         detached.interfaces.push(interface);
     }
     for map in files(&pins.maps())? {
@@ -55,7 +54,7 @@ pub(super) fn clear(pins: &Pins) -> Result<Detached, BpffsError> {
     for program in [pins.program(), pins.next_program()] {
         remove(&program, fs::remove_file(&program))?;
     }
-    for directory in [&inner, &pins.maps(), &pins.links(), pins.root()] {
+    for directory in [&inner, &pins.maps(), &pins.links(), &pins.filters(), pins.root()] {
         remove(directory, fs::remove_dir(directory))?;
     }
     // Another role may have its pins there.
@@ -65,10 +64,11 @@ pub(super) fn clear(pins: &Pins) -> Result<Detached, BpffsError> {
     Ok(detached)
 }
 
-/// Interfaces that have a pinned link, by name.
+/// Interfaces that have a pinned link, or a pin of what is in their filter, by name.
 pub(super) fn attached(pins: &Pins) -> Result<Vec<String>, BpffsError> {
-    let links = files(&pins.links())?;
-    Ok(links.iter().map(|link| interface_of(link)).collect())
+    let pinned = [files(&pins.links())?, files(&pins.filters())?].concat();
+    let names: BTreeSet<_> = pinned.iter().map(|pin| interface_of(pin)).collect();
+    Ok(names.into_iter().collect())
 }
 
 /// Names of a directory's files; none where it is missing.

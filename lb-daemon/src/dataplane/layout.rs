@@ -3,6 +3,7 @@
 use aya::maps::{MapInfo, MapType};
 use lb_common::abi::{
     backend::Backend,
+    capture::{Capture, CaptureDesk, RING_BYTES, SECTION},
     counter::{GroupCounter, TrafficCounter, VerdictCounter},
     descriptor::Descriptor,
     event::EVENT_SLOTS,
@@ -28,8 +29,10 @@ pub(super) const INNER_MAP: u32 = 1 << 12;
 /// The shape of a map.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
-    /// Name in the object and under the pins.
+    /// Name under the pins.
     pub(super) name: &'static str,
+    /// Name in the object: the same, but for sections.
+    pub(super) in_object: &'static str,
     map_type: MapType,
     key_size: usize,
     /// 0: what the loader chose by what the kernel can do.
@@ -41,7 +44,15 @@ pub(super) struct Shape {
 
 impl Shape {
     const fn new(name: &'static str, map_type: MapType, key_size: usize, value: usize) -> Self {
-        Self { name, map_type, key_size, value_size: value, entries: None, mmapable: false }
+        Self {
+            name,
+            in_object: name,
+            map_type,
+            key_size,
+            value_size: value,
+            entries: None,
+            mmapable: false,
+        }
     }
 
     const fn mapped<T>(name: &'static str, entries: u32) -> Self {
@@ -94,7 +105,7 @@ impl Shape {
     }
 }
 
-const BALANCER: [Shape; 28] = [
+const BALANCER: [Shape; 31] = [
     Shape::services(names::SERVICES_V4, size_of::<u64>()),
     Shape::services(names::SERVICES_V6, size_of::<ServiceKey>()),
     Shape::mapped::<u64>(names::ANY_PORTS, ANY_PORT_WORDS),
@@ -126,11 +137,19 @@ const BALANCER: [Shape; 28] = [
     Shape::per_cpu::<TrafficCounter>(names::BACKEND_COUNTERS, limits::MAX_BACKENDS),
     Shape::per_cpu::<GroupCounter>(names::GROUP_COUNTERS, limits::MAX_METERS),
     Shape::per_cpu::<u64>(names::EVENT_COUNTERS, EVENT_SLOTS),
+    Shape {
+        entries: Some(1),
+        in_object: SECTION,
+        ..Shape::new(names::CAPTURE, MapType::Array, 4, size_of::<Capture>())
+    },
+    Shape::per_cpu::<CaptureDesk>(names::CAPTURE_DESK, 1),
+    Shape { entries: Some(RING_BYTES), ..Shape::new(names::SAMPLES, MapType::RingBuf, 0, 0) },
 ];
 
-const RECEIVER: [Shape; 3] = [
+const RECEIVER: [Shape; 4] = [
     Shape::new(names::SOURCES, MapType::LpmTrie, size_of::<SourcePrefix>(), 4),
     Shape::new(names::VIPS, MapType::Hash, size_of::<VipKey>(), 4),
+    Shape { entries: Some(1), ..Shape::new(names::GUE_PORT, MapType::Array, 4, size_of::<u64>()) },
     Shape::per_cpu::<VerdictCounter>(names::VERDICT_COUNTERS, VERDICT_SLOTS),
 ];
 

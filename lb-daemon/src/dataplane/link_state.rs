@@ -16,6 +16,8 @@ pub enum AttachedMode {
     Native,
     /// In the stack, for drivers that cannot: slower, and after an skb was made.
     Generic,
+    /// In the stack, at tc's hook.
+    Tc,
     /// On the card, or several at once: not by us.
     Other,
 }
@@ -25,6 +27,7 @@ impl fmt::Display for AttachedMode {
         f.write_str(match self {
             Self::Native => "native",
             Self::Generic => "generic",
+            Self::Tc => "tc",
             Self::Other => "other",
         })
     }
@@ -65,9 +68,20 @@ pub(super) fn attachment(interface: u32) -> io::Result<Option<Attachment>> {
 fn link_message(interface: u32) -> io::Result<LinkMessage> {
     let mut wanted = LinkMessage::default();
     wanted.header.index = interface;
+    match ask(RouteNetlinkMessage::GetLink(wanted))? {
+        RouteNetlinkMessage::NewLink(link) => Ok(link),
+        other => Err(io::Error::other(format!("unexpected answer to a link request: {other:?}"))),
+    }
+}
+
+/// Asks netlink for one thing.
+///
+/// # Errors
+/// What it answers.
+pub(super) fn ask(question: RouteNetlinkMessage) -> io::Result<RouteNetlinkMessage> {
     let mut header = NetlinkHeader::default();
     header.flags = NLM_F_REQUEST;
-    let mut request = NetlinkMessage::new(header, RouteNetlinkMessage::GetLink(wanted).into());
+    let mut request = NetlinkMessage::new(header, question.into());
     request.finalize();
     let mut bytes = vec![0; request.buffer_len()];
     request.serialize(&mut bytes);
@@ -78,9 +92,9 @@ fn link_message(interface: u32) -> io::Result<LinkMessage> {
     let (answer, _) = socket.recv_from_full()?;
     let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer);
     match answer.map_err(io::Error::other)?.payload {
-        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) => Ok(link),
+        NetlinkPayload::InnerMessage(answer) => Ok(answer),
         NetlinkPayload::Error(error) => Err(error.to_io()),
-        other => Err(io::Error::other(format!("unexpected answer to a link request: {other:?}"))),
+        other => Err(io::Error::other(format!("unexpected answer: {other:?}"))),
     }
 }
 

@@ -2,15 +2,14 @@
 
 use std::io;
 
-use aya::{
-    Ebpf, EbpfError, EbpfLoader,
-    maps::MapInfo,
-    programs::{ProgramError, Xdp},
-};
+use aya::{Ebpf, EbpfError, EbpfLoader, maps::MapInfo, programs::ProgramError};
 
 use lb_common::abi::clock::{TICK, TICKS_AT_START, ticks_at_start};
 
-use super::{MapsError, Pins, Role, Rooms, StubObject, clock, layout, objects};
+use super::{
+    Hook, MapsError, Pins, Role, Rooms, StubObject, clock, layout, objects, pins::RECEIVER_TC,
+    program::Program,
+};
 
 /// Lines of the verifier's log that an error shows; the reason stands at the end.
 const LOG_LINES: usize = 24;
@@ -42,7 +41,7 @@ pub enum LoadError {
         /// The last lines of the verifier's log.
         log: String,
     },
-    /// The program is not in the object, or is no XDP program.
+    /// The program is not in the object, or is one for another hook.
     #[error("{role} program")]
     Program {
         /// The role.
@@ -56,16 +55,16 @@ pub enum LoadError {
         /// What the kernel answered.
         source: io::Error,
     },
-    /// The object holds no program of its role's name.
-    #[error("{0} object: holds no program of that name")]
+    /// The object holds no program for the hook.
+    #[error("{0} object: holds no program for this hook")]
     NoProgram(Role),
 }
 
-/// Loads a role's object over its pinned maps, and pins those that are not.
+/// Loads a role's object over its pinned maps, with the program for a hook, and pins those that are not.
 ///
 /// # Errors
 /// [`LoadError`]; nothing that runs has changed then.
-pub(super) fn load(role: Role, pins: &Pins, rooms: &Rooms) -> Result<Ebpf, LoadError> {
+pub(super) fn load(role: Role, hook: Hook, pins: &Pins, rooms: &Rooms) -> Result<Ebpf, LoadError> {
     let object = objects::object(role)?;
     let mut loader = EbpfLoader::new();
     // The programs read nothing of the kernel's own types.
@@ -80,7 +79,7 @@ pub(super) fn load(role: Role, pins: &Pins, rooms: &Rooms) -> Result<Ebpf, LoadE
         if let Some(entries) = rooms.for_new(shape.name, there) {
             loader.map_max_entries(shape.name, entries);
         }
-        loader.map_pin_path(shape.name, pin);
+        loader.map_pin_path(shape.in_object, pin);
     }
     let (tick, start);
     if role == Role::Balancer {
@@ -89,17 +88,26 @@ pub(super) fn load(role: Role, pins: &Pins, rooms: &Rooms) -> Result<Ebpf, LoadE
         loader.override_global(TICK, &tick, true).override_global(TICKS_AT_START, &start, true);
     }
     let mut loaded = loader.load(object).map_err(|source| LoadError::Object { role, source })?;
-    program(&mut loaded, role)?.load().map_err(|source| refused(role, source))?;
+    program(&mut loaded, role, hook)?.load().map_err(|source| refused(role, source))?;
     Ok(loaded)
 }
 
-/// The program of a loaded object.
+/// The program of a loaded object for a hook; a balancer has one for XDP only.
 ///
 /// # Errors
 /// [`LoadError`]: the object holds no such program.
-pub(super) fn program(loaded: &mut Ebpf, role: Role) -> Result<&mut Xdp, LoadError> {
-    let program = loaded.program_mut(role.name()).ok_or(LoadError::NoProgram(role))?;
-    program.try_into().map_err(|source| LoadError::Program { role, source })
+pub(super) fn program(loaded: &mut Ebpf, role: Role, hook: Hook) -> Result<Program<'_>, LoadError> {
+    let name = match (role, hook) {
+        (_, Hook::Xdp(_)) => role.name(),
+        (Role::Receiver, Hook::Tc) => RECEIVER_TC,
+        (Role::Balancer, Hook::Tc) => return Err(LoadError::NoProgram(role)),
+    };
+    let program = loaded.program_mut(name).ok_or(LoadError::NoProgram(role))?;
+    match hook {
+        Hook::Xdp(_) => program.try_into().map(Program::Xdp),
+        Hook::Tc => program.try_into().map(Program::Tc),
+    }
+    .map_err(|source| LoadError::Program { role, source })
 }
 
 fn refused(role: Role, error: ProgramError) -> LoadError {

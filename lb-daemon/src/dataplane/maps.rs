@@ -1,6 +1,6 @@
 //! The balancer's maps, opened by their pins.
 
-use std::{collections::BTreeSet, fmt, io, path::Path};
+use std::{collections::BTreeSet, fmt, path::Path};
 
 use aya::maps::{DevMapHash, HashMap, MapData, MapError, PerCpuArray};
 use lb_common::abi::{
@@ -22,7 +22,7 @@ use lb_common::abi::{
     receiver::VipKey,
     record::{Record, RecordLine},
     service::{IPV4, Service, ServiceKey},
-    slot::{OwnersWord, SlotWord, StandbyWord, table_words},
+    slot::StandbyWord,
     table_ref::TableRef,
     verdict::Verdict,
 };
@@ -34,6 +34,7 @@ use super::{
     inner::InnerMaps,
     opener::{Access, Opener},
     raw::Mapping,
+    slot_table::SlotTable,
 };
 
 const KEY: usize = size_of::<ServiceKey>();
@@ -379,43 +380,6 @@ fn remembered(
         Ok(word) => Ok(Some(ExceptionWord(word))),
         Err(MapError::KeyNotFound) => Ok(None),
         Err(source) => Err(of(map)(source)),
-    }
-}
-
-/// A published slot table, in memory.
-#[derive(Debug)]
-pub struct SlotTable {
-    words: Mapping,
-    slots: u32,
-    id: u32,
-}
-
-impl SlotTable {
-    fn open(inner: &MapData, slots: u32) -> io::Result<Self> {
-        let id = inner.info().map_err(io::Error::other)?.id();
-        Ok(Self { words: Mapping::new(inner.fd(), table_words(slots) as usize)?, slots, id })
-    }
-
-    /// The kernel's id of the map; a table keeps its content for as long as it has its id.
-    pub fn id(&self) -> u32 {
-        self.id
-    }
-
-    /// A slot's list.
-    pub fn slot(&self, index: u32) -> Option<SlotWord> {
-        let word = || self.words.load(index as usize);
-        (index < self.slots).then(word).flatten().map(SlotWord)
-    }
-
-    /// The rank of a slot's owner, from the place where packets find it.
-    pub fn owner(&self, slot: u32) -> Option<u16> {
-        let word = || self.words.load(OwnersWord::index(self.slots, slot) as usize);
-        (slot < self.slots).then(word).flatten().map(|word| OwnersWord(word).owner(slot))
-    }
-
-    /// All slots.
-    pub fn slots(&self) -> impl ExactSizeIterator<Item = SlotWord> + '_ {
-        self.words.iter().take(self.slots as usize).map(SlotWord)
     }
 }
 

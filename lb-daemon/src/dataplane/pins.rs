@@ -7,6 +7,9 @@ use std::{
 
 use lb_common::abi::{LAYOUT_VERSION, names};
 
+/// Name of the receiver's program for tc, in the object and to the kernel.
+pub(super) const RECEIVER_TC: &str = "receiver_tc";
+
 /// Where the BPF file system is, unless said otherwise.
 pub const DEFAULT_BPFFS: &str = "/sys/fs/bpf";
 
@@ -38,8 +41,9 @@ impl fmt::Display for Role {
     }
 }
 
-/// The pins of one role: `BPFFS/spillway/ROLE-vLAYOUT/{maps/NAME, links/INTERFACE, program}`, and of
-/// a balancer `inner/NAME/INDEX`, what stands at an index of an array of maps.
+/// The pins of one role: `BPFFS/spillway/ROLE-vLAYOUT/{maps/NAME, links/INTERFACE, program}`; of a
+/// balancer `inner/NAME/INDEX`, what stands at an index of an array of maps; of a receiver at tc's hook before Linux
+/// 6.6 `filters/INTERFACE`, the program that is there in a filter, instead of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pins {
     root: PathBuf,
@@ -89,6 +93,21 @@ impl Pins {
     /// The pin of the link to an interface.
     pub fn link(&self, interface: &str) -> PathBuf {
         self.links().join(link_file(interface))
+    }
+
+    /// The directory of the programs that are in filters.
+    pub(super) fn filters(&self) -> PathBuf {
+        self.root.join("filters")
+    }
+
+    /// The pin of the program that is in a filter of an interface.
+    pub(super) fn filter(&self, interface: &str) -> PathBuf {
+        self.filters().join(link_file(interface))
+    }
+
+    /// Whether the interface has a pin here.
+    pub(super) fn has(&self, interface: &str) -> bool {
+        self.link(interface).exists() || self.filter(interface).exists()
     }
 
     /// The pin of the program.

@@ -37,7 +37,7 @@ pub type AnyPorts = [u64; ANY_PORT_WORDS as usize];
 /// A value of a set: only the key counts.
 const PRESENT: u32 = 1;
 /// Word of a [`Backend`] that holds version, incarnation and both MTUs, and may change in place.
-const BACKEND_MTU_WORD: usize = 2;
+const BACKEND_WAY_WORD: usize = 2;
 
 /// The balancer's maps, to read and write. Indices come from allocators that know the limits; one
 /// out of range is a defect and panics.
@@ -122,11 +122,11 @@ impl WritableMaps {
     }
 
     /// Changes a backend's MTU and its link's, with its version and incarnation as they are: one store.
-    pub fn set_backend_mtus(&self, index: u32, backend: &Backend) {
+    pub fn set_backend_way(&self, index: u32, backend: &Backend) {
         let bytes = bytes_of(backend);
-        let at = BACKEND_MTU_WORD * size_of::<u64>();
+        let at = BACKEND_WAY_WORD * size_of::<u64>();
         let word = u64::from_ne_bytes(array(&bytes[at..at + size_of::<u64>()]));
-        self.maps.backends.set_word(index, BACKEND_MTU_WORD, word);
+        self.maps.backends.set_word(index, BACKEND_WAY_WORD, word);
     }
 
     /// Changes a next hop: one store.
@@ -134,13 +134,19 @@ impl WritableMaps {
         self.maps.next_hops.set(index, &word.0);
     }
 
-    /// Lets the programs send out of an interface, with its MAC.
+    /// Lets the programs send out of an interface, with its MAC; frames leave by `device`, which is the
+    /// interface itself or the one beneath it.
     ///
     /// # Errors
     /// What the kernel answers.
-    pub fn add_interface(&mut self, index: u32, word: InterfaceWord) -> Result<(), MapsError> {
+    pub fn add_interface(
+        &mut self,
+        index: u32,
+        word: InterfaceWord,
+        device: u32,
+    ) -> Result<(), MapsError> {
         self.maps.interfaces.set(index, &word.0);
-        self.maps.devices.insert(index, index, None, 0).map_err(|error| MapsError::Map {
+        self.maps.devices.insert(index, device, None, 0).map_err(|error| MapsError::Map {
             map: names::DEVICES,
             source: match error {
                 aya::maps::xdp::XdpMapError::MapError(source) => source,
@@ -296,7 +302,7 @@ fn reset<const N: usize>(
     counters.set(index, PerCpuValues::try_from(vec![[0; N]; cpus])?, 0)
 }
 
-const _: () = assert!(std::mem::offset_of!(Backend, version) == BACKEND_MTU_WORD * 8);
+const _: () = assert!(std::mem::offset_of!(Backend, version) == BACKEND_WAY_WORD * 8);
 const _: () = assert!(std::mem::offset_of!(PoolLine, word) == PoolLine::WORD * 8);
 const _: () = assert!(std::mem::offset_of!(Meter, limit) == 0);
 const _: () = assert!(size_of::<TrafficCounter>() == 24);

@@ -25,10 +25,10 @@ pub use duration::parse as parse_duration;
 pub use error::DocumentError;
 pub use group::PoolRegion;
 pub use health_check::{
-    AgentProbe, Bytes, GrpcProbe, HealthCheck, HttpProbe, Probe, TlsProbe, UdpProbe,
+    AgentProbe, Bytes, GrpcProbe, HealthCheck, HttpProbe, Probe, TlsProbe, UdpProbe, Via,
 };
 pub use place::{line_and_column, place};
-pub use pool::{Backend, Isolation, Pool, WantedState};
+pub use pool::{Backend, Encapsulation, Isolation, Pool, WantedState};
 pub use ports::{PortRange, parse_ports};
 pub use region::Region;
 pub use service::{Affinity, Fragments, Protocol, Service, UdpMode, WhenFull};

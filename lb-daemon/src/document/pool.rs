@@ -31,6 +31,12 @@ pub struct Pool {
     /// How long a backend that comes up takes until it has its whole share of new connections.
     #[serde(default, with = "duration", skip_serializing_if = "Option::is_none")]
     pub slow_start: Option<Duration>,
+    /// How packets get to its backends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encapsulation: Option<Encapsulation>,
+    /// UDP port that GUE goes to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gue_port: Option<NonZeroU32>,
     /// `[[pool.group]]`
     #[serde(default, rename = "group", skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<PoolRegion>,
@@ -49,6 +55,18 @@ pub enum Isolation {
     OnFailure,
     /// Never.
     Strict,
+}
+
+/// How packets get to a pool's backends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Encapsulation {
+    /// In an IP header alone.
+    IpInIp,
+    /// In GUE.
+    Gue,
+    /// As they are.
+    Direct,
 }
 
 /// `[[pool.backend]]`: one real server.

@@ -19,6 +19,7 @@ pub use trace::{explain, no_service};
 use crate::{
     dataplane::{MapsError, PinnedMaps},
     directory::Directory,
+    model::Encapsulation,
     names::Names,
 };
 
@@ -107,6 +108,11 @@ pub struct Chosen {
     pub state: &'static str,
     /// Whether it is where the table alone puts the connection.
     pub owner: bool,
+    /// How the packet gets there: `ip_in_ip`, `gue` or `direct`.
+    #[serde(serialize_with = "encapsulation_name")]
+    pub encapsulation: Encapsulation,
+    /// UDP port that it goes to; `null`: none.
+    pub gue_port: Option<u16>,
     /// MAC.
     pub next_hop: String,
     /// Index of the interface that the packet leaves by.
@@ -115,6 +121,10 @@ pub struct Chosen {
 
 fn memory_name<S: Serializer>(memory: &Option<Memory>, to: S) -> Result<S::Ok, S::Error> {
     memory.map(reason::memory_name).serialize(to)
+}
+
+fn encapsulation_name<S: Serializer>(to: &Encapsulation, by: S) -> Result<S::Ok, S::Error> {
+    by.serialize_str(to.name())
 }
 
 fn packet_name<S: Serializer>(kind: &Kind, to: S) -> Result<S::Ok, S::Error> {

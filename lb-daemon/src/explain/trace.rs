@@ -23,7 +23,7 @@ use super::{
     regions,
 };
 use crate::{
-    model::Affinity,
+    model::{Affinity, Encapsulation},
     names::{self, Names},
 };
 
@@ -94,11 +94,15 @@ pub fn explain<T: Tables>(
             choose::home(tables, descriptor, FlowHash(hash)).ok()
         });
         let position = descriptor.and_then(|d| regions::position(tables, d, choice));
+        let encapsulation = descriptor
+            .map_or(Encapsulation::IpInIp, |descriptor| Encapsulation::of_form(descriptor.form()));
         Chosen {
             backend: address_in(tables)(choice.member),
             region: position.map(|at| region_name(tables, names, descriptor, at)),
             state: choice.member.state().name(),
             owner: home.is_some_and(|home| choose::placed(home.member) == choice.placed()),
+            encapsulation,
+            gue_port: encapsulation.gue_port(),
             next_hop: hop.mac().map(|byte| format!("{byte:02x}")).join(":"),
             interface: hop.interface(),
         }

@@ -80,10 +80,11 @@ impl Board {
             let checks = target
                 .checks
                 .iter()
-                .map(|(name, check)| {
-                    let probed = Probed { address: target.address, check: check.clone() };
-                    (name.clone(), self.judged_by(probed, &key, &mut configured.start))
+                .flat_map(|(name, check)| {
+                    let probes = target.probes(check).into_iter();
+                    probes.map(move |probed| (name.clone(), probed))
                 })
+                .map(|(name, probed)| (name, self.judged_by(probed, &key, &mut configured.start)))
                 .collect();
             let known = former.remove(&key).is_some_and(|entry| entry.known);
             self.targets.insert(key, TargetEntry { checks, told: None, known });
@@ -153,7 +154,10 @@ fn verdict(
     }
     let failing = checks.iter().find_map(|(name, probed)| {
         let says = says(probed).filter(|says| says.health != Health::Passing)?;
-        Some(format!("check {name}: {}", says.why))
+        Some(match probed.through {
+            None => format!("check {name}: {}", says.why),
+            Some(through) => format!("check {name} of {}: {}", through.vip, says.why),
+        })
     });
     if let Some(reason) = failing {
         let silent =

@@ -121,7 +121,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::health::check::NoConnection;
+    use crate::{health::check::NoConnection, model::Via};
 
     fn silence() -> Result<(), Failure> {
         let why = NoConnection::InTime(Duration::from_millis(100));
@@ -133,6 +133,7 @@ mod tests {
         let check = HealthCheck {
             probe: Probe::Tcp,
             tls: None,
+            via: Via::Address,
             port: 80,
             interval: Duration::from_secs(1),
             fast_interval: Duration::from_secs(1),

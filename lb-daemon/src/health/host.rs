@@ -15,7 +15,7 @@ use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tracing::{debug, warn};
 
 use super::check::{
-    is_shortage,
+    Destination, is_shortage,
     tcp::{self, is_answer},
 };
 use crate::{causes, net::Presence};
@@ -80,7 +80,7 @@ impl Asker {
     }
 
     async fn port(&self, host: IpAddr) -> io::Result<Option<Sign>> {
-        match tcp::connect(SocketAddr::new(host, UNSERVED)).await {
+        match tcp::connect(Destination::of(SocketAddr::new(host, UNSERVED))).await {
             Ok(_) => Ok(Some(Sign::Port)),
             Err(error) if is_answer(&error) => Ok(Some(Sign::Port)),
             Err(error) => Err(error),

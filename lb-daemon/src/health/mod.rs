@@ -18,6 +18,8 @@
 //!   down fails an agent's check as any failure does. An agent that cannot be had or read fails
 //!   nothing: what it said stands until `fall` such results in a row. Nor does it speak for the host's
 //!   silence against other checks, but for as many without a sign of the host.
+//! - A check through the tunnel goes to each VIP of its pool as clients' packets do (`tunnel`); a pool
+//!   that no service uses has none, and is not asked.
 //! - Whatever a backend sends, a check takes its timeout at most, and bounded memory (`check`).
 //! - A configuration that leaves a probe's definition as it was leaves the probe running, with its
 //!   streak.
@@ -33,14 +35,16 @@ mod probe_loop;
 mod prober;
 mod progress;
 mod streak;
+mod tunnel;
 mod word;
 
-use std::net::IpAddr;
+use std::{collections::BTreeSet, net::IpAddr};
 
 pub use prober::Prober;
+use tunnel::Through;
 pub use word::{Said, Utilisation};
 
-use crate::model::{HealthCheck, Name};
+use crate::model::{Encapsulation, HealthCheck, Name, Via};
 
 /// A backend in a pool, and what judges it there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +55,10 @@ pub struct Target {
     pub address: IpAddr,
     /// All must pass, each with the name that reasons call it by; none: it is healthy.
     pub checks: Vec<(Name, HealthCheck)>,
+    /// The VIPs of the pool's services: a check through the tunnel asks for each, if there is one.
+    pub vips: BTreeSet<IpAddr>,
+    /// How the pool's packets get to the backend.
+    pub encapsulation: Encapsulation,
 }
 
 /// What checks say of a backend.
@@ -90,6 +98,23 @@ pub struct HealthChange {
 struct Probed {
     address: IpAddr,
     check: HealthCheck,
+    /// What it goes through; `None`: it goes to the backend's own address.
+    through: Option<Through>,
+}
+
+impl Target {
+    /// The probes of a check.
+    fn probes(&self, check: &HealthCheck) -> Vec<Probed> {
+        let probed = |through| Probed { address: self.address, check: check.clone(), through };
+        let encapsulation = self.encapsulation;
+        match check.via {
+            Via::Address => vec![probed(None)],
+            Via::Tunnel => {
+                let through = |vip: &IpAddr| Some(Through { vip: *vip, encapsulation });
+                self.vips.iter().map(|vip| probed(through(vip))).collect()
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    use crate::model::Probe;
+    use crate::model::{Probe, Via};
 
     const INTERVAL: Duration = Duration::from_secs(1);
     const FAST: Duration = Duration::from_millis(100);
@@ -52,6 +52,7 @@ mod tests {
         let check = HealthCheck {
             probe: Probe::Tcp,
             tls: None,
+            via: Via::Address,
             port: 80,
             interval: INTERVAL,
             fast_interval,

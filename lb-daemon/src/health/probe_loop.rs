@@ -1,11 +1,14 @@
 //! The loop that probes one (address, check definition).
 
-use std::sync::Arc;
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use fastrand::Rng;
 use tokio::{
     sync::{Semaphore, mpsc},
-    time::{Instant, sleep_until},
+    time::{Instant, sleep_until, timeout_at},
 };
 use tracing::{debug, warn};
 
@@ -13,13 +16,14 @@ use super::{
     Probed,
     board::Judgement,
     check::{
-        Checked, Failure, Outcome, check,
+        Checked, Destination, Failure, NoConnection, Outcome, check,
         tls::{Shared, Tls},
     },
     hearing::Hearing,
     host::Asker,
     pace::Pace,
     progress::Progress,
+    tunnel::{Lane, NoEntrance, Tunnels},
 };
 use crate::metrics::{self, Live};
 
@@ -43,6 +47,7 @@ pub(super) struct ProbeLoop {
     pub(super) progress: Arc<Progress>,
     pub(super) asker: Asker,
     pub(super) tls: Arc<Shared>,
+    pub(super) tunnels: Tunnels,
     pub(super) live: Live,
 }
 
@@ -51,6 +56,8 @@ impl ProbeLoop {
     pub(super) async fn run(self) {
         let definition = &self.probed.check;
         let tls = Tls::of(definition, &self.tls);
+        let (address, through) = (self.probed.address, self.probed.through);
+        let mut lane = through.map(|through| self.tunnels.lane(address, through));
         let mut hearing = Hearing::new(definition);
         let mut pace = Pace::new(definition, Rng::new());
         // A check that could not be made keeps its promise open until one is made.
@@ -66,8 +73,12 @@ impl ProbeLoop {
             if made {
                 self.progress.expect_by(started + definition.timeout);
             }
-            let address = self.probed.address;
-            let checked = check(address, definition, &self.asker, tls.as_ref()).await;
+            let entrance = destination(address, definition.port, lane.as_mut());
+            let checked = match timeout_at(started + definition.timeout, entrance).await {
+                Ok(Ok(to)) => check(to, definition, &self.asker, tls.as_ref()).await,
+                Ok(Err(outcome)) => Checked::only(outcome),
+                Err(late) => Checked::only(Outcome::NotMade(late.into())),
+            };
             let Checked { outcome, heard, leftover } = checked;
             let answer = self.answer(outcome);
             made = answer.is_some();
@@ -93,7 +104,7 @@ impl ProbeLoop {
     /// What the outcome says of the backend; one that says nothing is no completed check either, so
     /// that a daemon that cannot check any more is seen to stand still.
     fn answer(&self, outcome: Outcome) -> Option<Result<(), Failure>> {
-        let Probed { address, check } = &*self.probed;
+        let Probed { address, check, .. } = &*self.probed;
         self.live.probed(match &outcome {
             Outcome::Passed => metrics::Probed::Passed,
             Outcome::Failed(_) => metrics::Probed::Failed,
@@ -115,5 +126,30 @@ impl ProbeLoop {
     async fn report(&self, says: Judgement) -> Result<(), mpsc::error::SendError<Report>> {
         let (probed, generation) = (self.probed.clone(), self.generation);
         self.reports.send(Report { probed, generation, says }).await
+    }
+}
+
+/// Where a check goes.
+///
+/// # Errors
+/// What the check comes to without going there.
+async fn destination(
+    backend: IpAddr,
+    port: u16,
+    lane: Option<&mut Lane>,
+) -> Result<Destination, Outcome> {
+    let Some(lane) = lane else { return Ok(Destination::of(SocketAddr::new(backend, port))) };
+    match lane.entrance().await {
+        Ok(entrance) => Ok(Destination {
+            host: backend,
+            server: SocketAddr::new(lane.vip(), port),
+            entrance: Some(entrance),
+        }),
+        Err(NoEntrance::Shortage(error)) => Err(Outcome::NotMade(error)),
+        Err(NoEntrance::Unreachable(why)) => Err(Outcome::Failed(Failure::NoConnection {
+            why: NoConnection::NoWay(why),
+            sign: None,
+        })),
+        Err(NoEntrance::Barred(why)) => Err(Outcome::Failed(Failure::NoEntrance(why))),
     }
 }

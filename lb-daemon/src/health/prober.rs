@@ -7,15 +7,16 @@ use tokio::{
 };
 
 use super::{
-    Health, HealthChange, Probed, Target,
+    HealthChange, Probed, Target,
     board::Board,
     check::tls,
     descriptors::checks_at_once,
     host::Asker,
     probe_loop::{ProbeLoop, Report},
     progress::Progress,
+    tunnel::Tunnels,
 };
-use crate::{metrics::Live, watchdog::Heartbeat};
+use crate::{metrics::Live, plan::Sources, watchdog::Heartbeat};
 
 /// Reports that may wait while changes are being told.
 const REPORTS: usize = 1024;
@@ -30,6 +31,7 @@ pub struct Prober {
     room: Arc<Semaphore>,
     asker: Asker,
     tls: Arc<tls::Shared>,
+    tunnels: Tunnels,
     reports: mpsc::Sender<Report>,
     changes: mpsc::Sender<HealthChange>,
     live: Live,
@@ -54,7 +56,8 @@ struct Unheard;
 impl Prober {
     /// Probes `targets`, as they are and as they become, and tells `changes`. Beats when a round is
     /// complete: every check that was due has been made, and every change been told. Sockets belong
-    /// to the network namespace of the threads that run it. Checks are counted in `live`.
+    /// to the network namespace of the threads that run it. Checks are counted in `live`; those through
+    /// tunnels are sent from `sources`.
     ///
     /// Ends when the sender of `targets` or the receiver of `changes` is gone.
     pub fn spawn(
@@ -62,8 +65,9 @@ impl Prober {
         changes: mpsc::Sender<HealthChange>,
         heartbeat: Heartbeat,
         live: Live,
+        sources: Sources,
     ) -> JoinHandle<()> {
-        Self::spawn_with_room(targets, changes, heartbeat, live, checks_at_once())
+        Self::spawn_with_room(targets, changes, heartbeat, live, sources, checks_at_once())
     }
 
     /// The same, with at most `room` checks under way at once.
@@ -72,6 +76,7 @@ impl Prober {
         changes: mpsc::Sender<HealthChange>,
         heartbeat: Heartbeat,
         live: Live,
+        sources: Sources,
         room: usize,
     ) -> JoinHandle<()> {
         let (reports, received) = mpsc::channel(REPORTS);
@@ -82,13 +87,16 @@ impl Prober {
             room: Arc::new(Semaphore::new(room)),
             asker: Asker::open(),
             tls: Arc::default(),
+            tunnels: Tunnels::new(sources),
             reports,
             changes,
             live,
         };
         tokio::spawn(async move {
+            let tunnels = prober.tunnels.clone();
             // Whoever is unheard has nothing left to do.
             let _ = prober.run(targets, received, heartbeat).await;
+            tunnels.close().await;
         })
     }
 
@@ -122,9 +130,10 @@ impl Prober {
         if current != Some(report.generation) {
             return Ok(());
         }
-        let fails = report.says.health != Health::Passing;
-        self.live.failing(self.board.known_as(&report.probed), fails);
         let changes = self.board.record(&report.probed, report.says);
+        for (check, fails) in self.board.checks_of(&report.probed) {
+            self.live.failing(check, fails);
+        }
         self.tell(changes).await
     }
 
@@ -152,6 +161,7 @@ impl Prober {
             progress: progress.clone(),
             asker: self.asker.clone(),
             tls: self.tls.clone(),
+            tunnels: self.tunnels.clone(),
             live: self.live.clone(),
         };
         let task = tokio::spawn(probe.run()).abort_handle();

@@ -37,6 +37,7 @@ impl Listening {
                 verdicts: vec![(Verdict::Decapsulated, counter).into()],
                 sources: Vec::new(),
                 vips: Vec::new(),
+                gue_port: None,
             },
             interfaces: Vec::new(),
             started: SystemTime::UNIX_EPOCH + Duration::from_millis(1_500),

@@ -79,15 +79,13 @@ impl Live {
         *self.failing.now() = checks.collect();
     }
 
-    /// Takes whether some checks fail.
-    pub fn failing(&self, checks: impl Iterator<Item = Check>, fail: bool) {
+    /// Takes whether a check fails.
+    pub fn failing(&self, check: Check, fails: bool) {
         let mut failing = self.failing.now();
-        for check in checks {
-            match fail {
-                true => failing.insert(check),
-                false => failing.remove(&check),
-            };
-        }
+        match fails {
+            true => failing.insert(check),
+            false => failing.remove(&check),
+        };
     }
 
     /// The packet path was brought to a plan, in this time.

@@ -119,6 +119,7 @@ fn tls() -> impl Strategy<Value = TlsProbe> {
 prop_compose! {
     fn health_check()(
         probe in probe(), tls in option::of(tls()),
+        via in prop_oneof![Just(Via::Address), Just(Via::Tunnel)],
         port in 1u16..,
         times in (10u64..3_600_000, 10u64..3_600_000, 1u64..3_600_000),
         rise in 1u32..=100, fall in 1u32..=100, jitter_percent in 0u32..=50,
@@ -126,6 +127,7 @@ prop_compose! {
         HealthCheck {
             tls: tls.filter(|_| !matches!(probe, Probe::Udp(_))),
             probe,
+            via,
             port,
             interval: Duration::from_millis(times.0),
             fast_interval: Duration::from_millis(times.0.min(times.1)),
@@ -148,6 +150,11 @@ fn pool(checks: Vec<Name>) -> impl Strategy<Value = Pool> {
     let most = checks.len();
     let isolation =
         prop_oneof![Just(Isolation::None), Just(Isolation::OnFailure), Just(Isolation::Strict)];
+    let encapsulation = prop_oneof![
+        Just(Encapsulation::IpInIp),
+        (1u16..).prop_map(Encapsulation::Gue),
+        Just(Encapsulation::Direct),
+    ];
     let rest = (
         subsequence(checks, 0..=most),
         select(vec![31u32, 251, 65_537]),
@@ -156,11 +163,21 @@ fn pool(checks: Vec<Name>) -> impl Strategy<Value = Pool> {
         prop_oneof![Just(0), 1u32..=100],
         (1_000u64..86_400_000).prop_map(Duration::from_millis),
         prop_oneof![Just(0), 1_000u64..=3_600_000].prop_map(Duration::from_millis),
+        encapsulation,
     );
     (backends, rest).prop_map(
         |(
             (backends, groups),
-            (health_checks, slots, isolation, preferred_regions, panic, settle, slow_start),
+            (
+                health_checks,
+                slots,
+                isolation,
+                preferred_regions,
+                panic,
+                settle,
+                slow_start,
+                encapsulation,
+            ),
         )| {
             Pool {
                 backends,
@@ -172,6 +189,7 @@ fn pool(checks: Vec<Name>) -> impl Strategy<Value = Pool> {
                 panic_threshold_percent: panic,
                 settle_time: settle,
                 slow_start,
+                encapsulation,
             }
         },
     )
@@ -235,6 +253,21 @@ fn services(pools: Vec<Name>) -> BoxedStrategy<BTreeMap<Name, Service>> {
         .boxed()
 }
 
+/// Gives a tunnel to pools that go direct and share a backend with one that does not: they have to agree.
+fn agree(mut pools: BTreeMap<Name, Pool>) -> BTreeMap<Name, Pool> {
+    let is_direct = |pool: &Pool| pool.encapsulation == Encapsulation::Direct;
+    loop {
+        let in_tunnels = pools.values().filter(|pool| !is_direct(pool));
+        let in_tunnels: BTreeSet<IpAddr> =
+            in_tunnels.flat_map(|pool| pool.backends.keys().copied()).collect();
+        let shares = |pool: &&mut Pool| {
+            is_direct(pool) && pool.backends.keys().any(|address| in_tunnels.contains(address))
+        };
+        let Some(pool) = pools.values_mut().find(shares) else { return pools };
+        pool.encapsulation = Encapsulation::IpInIp;
+    }
+}
+
 /// A valid configuration.
 pub(crate) fn configuration() -> impl Strategy<Value = Configuration> {
     // Each overflows only to some that come after it in some order: there is no circle.
@@ -251,7 +284,7 @@ pub(crate) fn configuration() -> impl Strategy<Value = Configuration> {
     (regions, checks, rest)
         .prop_flat_map(|(regions, checks, rest)| {
             let pools = pool(checks.keys().cloned().collect());
-            let pools = btree_map(select(names("pool", 4)), pools, 0..4);
+            let pools = btree_map(select(names("pool", 4)), pools, 0..4).prop_map(agree);
             (Just(regions), Just(checks), Just(rest), pools)
         })
         .prop_flat_map(|(regions, checks, rest, pools)| {

@@ -1,5 +1,3 @@
-use std::net::IpAddr;
-
 use super::{Name, Rate};
 
 /// What the operator wants of a backend.
@@ -28,10 +26,4 @@ pub struct Backend {
     /// New connections it takes a second in its pool, over all balancers; `None`: no limit of its
     /// own.
     pub max_connection_rate: Option<Rate>,
-}
-
-/// What must be the largest outer packet towards a backend at the least, bytes, where IPv6 is in its tunnel:
-/// IPv6's least packet (RFC 8200, 5) and the outer header.
-pub const fn least_mtu(backend: IpAddr) -> u16 {
-    1280 + if backend.is_ipv4() { 20 } else { 40 }
 }

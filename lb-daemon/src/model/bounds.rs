@@ -26,7 +26,7 @@ pub const BALANCERS: RangeInclusive<u32> = 1..=1000;
 /// The range of a field by its name in a file; `None`: it is no whole number.
 pub fn of_field(name: &str) -> Option<RangeInclusive<u32>> {
     Some(match name {
-        "port" => PORTS,
+        "port" | "gue_port" => PORTS,
         "slots" => SLOTS,
         "weight" => WEIGHTS,
         "mtu" => MTUS,

@@ -7,7 +7,9 @@ pub struct HealthCheck {
     pub probe: Probe,
     /// TLS on the connection before anything is asked; `None`: none, as always over UDP.
     pub tls: Option<TlsProbe>,
-    /// Port on the backend.
+    /// Which way it goes.
+    pub via: Via,
+    /// Port on the backend, or of the VIP.
     pub port: u16,
     /// From the start of one check to the start of the next.
     pub interval: Duration,
@@ -21,6 +23,26 @@ pub struct HealthCheck {
     pub fall: u32,
     /// How far an interval may be shortened or lengthened at random, percent.
     pub jitter_percent: u32,
+}
+
+/// Which way a check goes to a backend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Via {
+    /// To its own address.
+    #[default]
+    Address,
+    /// To the VIPs of the services that its pool serves, in the pool's tunnel.
+    Tunnel,
+}
+
+impl Via {
+    /// `address` or `tunnel`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Address => "address",
+            Self::Tunnel => "tunnel",
+        }
+    }
 }
 
 /// What a check asks.

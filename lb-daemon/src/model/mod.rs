@@ -5,6 +5,7 @@
 pub(crate) mod arbitrary;
 mod backend;
 pub mod bounds;
+mod encapsulation;
 mod group;
 mod health_check;
 mod name;
@@ -16,10 +17,11 @@ mod service;
 
 use std::{collections::BTreeMap, num::NonZeroU32};
 
-pub use backend::{Backend, WantedState, least_mtu};
+pub use backend::{Backend, WantedState};
+pub use encapsulation::Encapsulation;
 pub use group::{GroupSettings, Scaler};
 pub use health_check::{
-    AgentProbe, GrpcProbe, HealthCheck, HttpProbe, Probe, TlsProbe, Trust, UdpProbe,
+    AgentProbe, GrpcProbe, HealthCheck, HttpProbe, Probe, TlsProbe, Trust, UdpProbe, Via,
 };
 pub use name::{Name, NameError};
 pub use pool::{Isolation, Pool};

@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
 use lb_common::abi::limits::DEFAULT_SLOTS;
 
-use super::{Backend, GroupSettings, Name};
+use super::{Backend, Encapsulation, GroupSettings, Name};
 
 /// A named set of backends with its health checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub struct Pool {
     /// How long a backend that comes up takes until it has its whole share of new connections; zero: it
     /// has it at once.
     pub slow_start: Duration,
+    /// How packets get to its backends.
+    pub encapsulation: Encapsulation,
 }
 
 /// When new connections may leave the first region of a pool's order.
@@ -66,6 +68,7 @@ impl Default for Pool {
             panic_threshold_percent: 0,
             settle_time: Self::DEFAULT_SETTLE_TIME,
             slow_start: Duration::ZERO,
+            encapsulation: Encapsulation::IpInIp,
         }
     }
 }

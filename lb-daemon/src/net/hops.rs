@@ -9,7 +9,7 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    Interface, NextHopChange, Unresolved,
+    ForeignVlan, Interface, NextHopChange, Unresolved,
     asks::Asks,
     events::Event,
     neighbour::{Neighbour, NeighbourKey, Phase, Sighting},
@@ -27,6 +27,9 @@ const LAST_CHANCE: Duration = Duration::from_millis(20);
 /// Whatever comes in marks what it touches; [`Hops::settle`] works out the touched.
 #[derive(Debug, Default)]
 pub(super) struct Hops {
+    /// Interfaces that have the packet program: what they are a VLAN of does not matter, for the kernel takes
+    /// tags off and puts them on where the program runs in the stack.
+    attached: BTreeSet<u32>,
     interfaces: HashMap<u32, Interface>,
     neighbours: HashMap<NeighbourKey, Neighbour>,
     wanted: BTreeMap<IpAddr, Wanted>,
@@ -44,12 +47,19 @@ pub(super) struct Hops {
 #[derive(Debug, Default)]
 struct Wanted {
     route: Option<Result<Route, Unresolved>>,
+    /// Its interface went down, and the route has not been looked up since: the kernel may have another one.
+    in_doubt: bool,
     told: Option<Result<NextHop, Unresolved>>,
     /// What the way carries, as an ICMP error says, and until when that is believed.
     path_mtu: Option<(u16, Instant)>,
 }
 
 impl Hops {
+    /// A book of a host whose packet program is on these interfaces.
+    pub(super) fn new(attached: BTreeSet<u32>) -> Self {
+        Self { attached, ..Self::default() }
+    }
+
     /// Takes the set of wanted addresses; gives those that are new, whose routes are not known. What
     /// is known of the others is told again: one that went and came back between two sets looks as
     /// if it had stayed, but whoever wants it has forgotten.
@@ -80,6 +90,9 @@ impl Hops {
 
     fn set_route(&mut self, address: IpAddr, route: Option<Result<Route, Unresolved>>) {
         let Some(wanted) = self.wanted.get_mut(&address) else { return };
+        if std::mem::take(&mut wanted.in_doubt) {
+            self.touched.insert(address);
+        }
         if wanted.route == route {
             return;
         }
@@ -253,13 +266,20 @@ impl Hops {
         }
         let of_interface = self.carried.keys().filter(|key| key.interface == index);
         self.touched_neighbours.extend(of_interface);
+        for key in self.carried.keys().filter(|key| !usable && key.interface == index) {
+            for address in &self.carried[key] {
+                self.wanted.entry(*address).and_modify(|wanted| wanted.in_doubt = true);
+            }
+        }
     }
 
     /// The change to tell of an address, if there is one.
     fn news(&mut self, address: IpAddr) -> Option<NextHopChange> {
         let hop = self.resolve(address)?;
         let wanted = self.wanted.get_mut(&address)?;
-        if wanted.told.as_ref() == Some(&hop) {
+        // Packets that leave by nothing are sent again; connections that move to another host are lost.
+        let is_early = wanted.in_doubt && hop.is_err();
+        if is_early || wanted.told.as_ref() == Some(&hop) {
             return None;
         }
         wanted.told = Some(hop.clone());
@@ -276,6 +296,10 @@ impl Hops {
         let Some(interface) = self.interfaces.get(&key.interface) else {
             return Some(Err(Unresolved::Gone(key.interface)));
         };
+        if let Some(cause) = self.foreign_vlan(interface) {
+            let interface = interface.name.clone();
+            return Some(Err(Unresolved::Untaggable { interface, cause }));
+        }
         let interface_mac = match sending_mac(interface) {
             Ok(mac) => mac,
             Err(unresolved) => return Some(Err(unresolved)),
@@ -292,11 +316,21 @@ impl Hops {
             gateway: key.address,
             mac,
             interface: key.interface,
+            vlan: interface.vlan,
             interface_mac,
             mtu: path_mtu.unwrap_or(mtu),
             path_mtu,
             link_mtu: u16::try_from(interface.mtu).unwrap_or(u16::MAX),
         }))
+    }
+
+    /// Why frames cannot get the tags that an interface puts on.
+    fn foreign_vlan(&self, interface: &Interface) -> Option<ForeignVlan> {
+        let is_vlan = |beneath: &&Interface| beneath.vlan.is_some() || beneath.foreign.is_some();
+        let beneath = || self.interfaces.get(&interface.vlan?.beneath).filter(is_vlan);
+        let upon = || beneath().map(|beneath| ForeignVlan::Upon(beneath.name.clone()));
+        let foreign = interface.foreign.clone().or_else(upon);
+        foreign.filter(|_| !self.attached.contains(&interface.index))
     }
 
     fn neighbour_mac(

@@ -3,12 +3,16 @@
 use futures::TryStreamExt;
 use netlink_packet_route::{
     AddressFamily,
-    link::{LinkAttribute, LinkFlags, LinkLayerType, LinkMessage},
+    link::{
+        InfoData, InfoVlan, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
+        VlanProtocol,
+    },
 };
 use nix::errno::Errno;
 use rtnetlink::{Error, Handle};
 
 use super::{Mac, NetError, lookup};
+use crate::next_hop::Vlan;
 
 /// An interface of this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +31,24 @@ pub struct Interface {
     pub carrier: bool,
     /// Whether it asks for no neighbours.
     pub noarp: bool,
+    /// Of which interface it is a VLAN, and which; `None`: it is none, or [of another kind](Self::foreign).
+    pub vlan: Option<Vlan>,
+    /// Why it is a VLAN whose tag only the kernel puts on; `None`: it is none such.
+    pub foreign: Option<ForeignVlan>,
+}
+
+/// A VLAN whose tag only the kernel puts on frames, which those that a packet program sends never meet.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ForeignVlan {
+    /// One of provider bridges.
+    #[error("it is a VLAN of 802.1ad")]
+    Provider,
+    /// Frames for it take two tags.
+    #[error("it is a VLAN upon {0}, which is a VLAN too")]
+    Upon(String),
+    /// The interface that it is a VLAN of.
+    #[error("what it is a VLAN of is in another namespace")]
+    Elsewhere,
 }
 
 impl Interface {
@@ -45,14 +67,27 @@ impl Interface {
             up: flags.contains(LinkFlags::Up),
             carrier: flags.contains(LinkFlags::LowerUp),
             noarp: flags.contains(LinkFlags::Noarp),
+            vlan: None,
+            foreign: None,
         };
+        let (mut beneath, mut tag, mut elsewhere) = (None, None, false);
         for attribute in message.attributes {
             match attribute {
                 LinkAttribute::IfName(name) => interface.name = name,
                 LinkAttribute::Mtu(mtu) => interface.mtu = mtu,
                 LinkAttribute::Address(mac) if ethernet => interface.mac = mac.try_into().ok(),
+                LinkAttribute::Link(index) => beneath = Some(index),
+                // What is beneath it is in another namespace.
+                LinkAttribute::LinkNetNsId(_) => elsewhere = true,
+                LinkAttribute::LinkInfo(infos) => tag = infos.iter().find_map(vlan_tag),
                 _ => {}
             }
+        }
+        match (tag, beneath.filter(|_| !elsewhere)) {
+            (None, _) => {}
+            (Some(Err(foreign)), _) => interface.foreign = Some(foreign),
+            (Some(Ok(id)), Some(beneath)) => interface.vlan = Some(Vlan { beneath, id }),
+            (Some(Ok(_)), None) => interface.foreign = Some(ForeignVlan::Elsewhere),
         }
         Some(interface)
     }
@@ -63,11 +98,35 @@ impl Interface {
     }
 }
 
+/// The id of a VLAN whose tags are those that customers use; `None`: it is no VLAN.
+fn vlan_tag(info: &LinkInfo) -> Option<Result<u16, ForeignVlan>> {
+    let LinkInfo::Data(InfoData::Vlan(attributes)) = info else { return None };
+    let is_customers =
+        |attribute: &InfoVlan| matches!(attribute, InfoVlan::Protocol(VlanProtocol::Ieee8021Q));
+    let id = attributes.iter().find_map(|attribute| match attribute {
+        InfoVlan::Id(id) => Some(*id),
+        _ => None,
+    });
+    let id = id.filter(|_| attributes.iter().any(is_customers));
+    Some(id.ok_or(ForeignVlan::Provider))
+}
+
 /// All interfaces.
 pub(super) async fn interfaces(handle: &Handle) -> Result<Vec<Interface>, NetError> {
     let messages = handle.link().get().execute().try_collect::<Vec<_>>().await;
     let messages = messages.map_err(NetError::request("list interfaces"))?;
     Ok(messages.into_iter().filter_map(Interface::parse).collect())
+}
+
+/// All interfaces of this host, by index.
+///
+/// # Errors
+/// Netlink fails.
+pub async fn all_interfaces() -> Result<Vec<Interface>, NetError> {
+    let (handle, _) = lookup::connect()?;
+    let mut all = interfaces(&handle).await?;
+    all.sort_by_key(|interface| interface.index);
+    Ok(all)
 }
 
 /// The interface of that name.
@@ -89,5 +148,38 @@ pub async fn interface_by_name(name: &str) -> Result<Interface, NetError> {
             Err(missing())
         }
         Err(error) => Err(NetError::request("look for an interface")(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the kernel says of VLAN 20 of interface 2.
+    fn vlan(protocol: VlanProtocol, more: &[LinkAttribute]) -> Interface {
+        let data = InfoData::Vlan(vec![InfoVlan::Protocol(protocol), InfoVlan::Id(20)]);
+        let mut message = LinkMessage::default();
+        message.header.index = 7;
+        message.header.link_layer_type = LinkLayerType::Ether;
+        message.attributes =
+            vec![LinkAttribute::Link(2), LinkAttribute::LinkInfo(vec![LinkInfo::Data(data)])];
+        message.attributes.extend_from_slice(more);
+        Interface::parse(message).unwrap()
+    }
+
+    #[test]
+    fn a_vlan_says_whether_its_tag_can_be_put_on() {
+        let customers = vlan(VlanProtocol::Ieee8021Q, &[]);
+        let expected = Some(Vlan { beneath: 2, id: 20 });
+        assert_eq!((customers.vlan, customers.foreign), (expected, None));
+        let providers = vlan(VlanProtocol::Ieee8021Ad, &[]);
+        assert_eq!((providers.vlan, providers.foreign), (None, Some(ForeignVlan::Provider)));
+        let elsewhere = vlan(VlanProtocol::Ieee8021Q, &[LinkAttribute::LinkNetNsId(0)]);
+        assert_eq!((elsewhere.vlan, elsewhere.foreign), (None, Some(ForeignVlan::Elsewhere)));
+        let mut plain = LinkMessage::default();
+        // The other end of a veth.
+        plain.attributes = vec![LinkAttribute::Link(2), LinkAttribute::LinkNetNsId(0)];
+        let plain = Interface::parse(plain).unwrap();
+        assert_eq!((plain.vlan, plain.foreign), (None, None));
     }
 }

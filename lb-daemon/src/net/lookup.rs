@@ -33,7 +33,7 @@ pub(super) async fn routes(handle: Handle, addresses: BTreeSet<IpAddr>) -> Route
     let look_up = |address| {
         let handle = handle.clone();
         async move {
-            let answer = timeout(PATIENCE, route_to(handle, address)).await;
+            let answer = timeout(PATIENCE, route_to(handle, address, 0)).await;
             let route = match answer {
                 Ok(Ok(route)) => Some(route),
                 Ok(Err(error)) => {

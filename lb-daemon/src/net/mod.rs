@@ -12,7 +12,8 @@
 //! - Nothing is told of an address before something is known, and for each new set all of it again. A
 //!   former answer stands while a new neighbour is being asked for, and while one that was merely
 //!   removed from the kernel's table is asked for again; one that does not answer makes the address
-//!   unresolved, and so does at once an interface that goes down.
+//!   unresolved, and so does an interface that goes down, as soon as the kernel has been asked whether there
+//!   is another way: a connection that is away for a moment goes on, one that another host gets is lost.
 //! - Events that the kernel could not deliver make everything be read anew.
 //!
 //! All sockets belong to the network namespace of the thread that opens them.
@@ -29,6 +30,7 @@ mod neighbour;
 mod next_hops;
 mod path_mtu;
 mod presence;
+mod probe_link;
 mod route;
 pub mod survey;
 mod unresolved;
@@ -37,9 +39,10 @@ use std::net::IpAddr;
 
 pub use addresses::source_addresses;
 pub use error::NetError;
-pub use link::{Interface, interface_by_name};
+pub use link::{ForeignVlan, Interface, all_interfaces, interface_by_name};
 pub use next_hops::NextHops;
 pub use presence::Presence;
+pub use probe_link::{PROBE_LINK, ProbeLink};
 pub use unresolved::Unresolved;
 
 use crate::next_hop::NextHop;

@@ -23,6 +23,13 @@ use crate::plan::Sources;
 /// each of its routes.
 const LOOK_UP_GAP: Duration = Duration::from_millis(10);
 
+/// Time from a change of a link to a look-up: the kernel tells of it first and changes its routes then, and
+/// those of IPv4 without a word.
+const LINK_SETTLES: Duration = Duration::from_millis(20);
+
+/// Time to one more look-up, for a kernel that took longer.
+const LINK_SETTLED: Duration = Duration::from_millis(500);
+
 /// Time to the next look-up after one that the kernel did not answer.
 const LOOK_UP_AGAIN: Duration = Duration::from_secs(1);
 
@@ -40,7 +47,11 @@ pub struct NextHops {
     /// Addresses to look up.
     stale: BTreeSet<IpAddr>,
     looking_up: bool,
+    /// A link changed meanwhile: what comes of it may be of before.
+    outdated: bool,
     look_up_from: Instant,
+    /// When all are to be looked up, since a link has changed.
+    look_up_all: Option<Instant>,
     lost: bool,
 }
 
@@ -65,8 +76,8 @@ impl From<NetError> for End {
 
 impl NextHops {
     /// Resolves `wanted` as it is and as it becomes, and tells `changes`; what ICMP errors say of packets of
-    /// tunnels from `sources` counts. In the network namespace of
-    /// the calling thread.
+    /// tunnels from `sources` counts; `attached` are the interfaces that have the packet program. In the
+    /// network namespace of the calling thread.
     ///
     /// Ends well when the sender of `wanted` or the receiver of `changes` is gone, else when netlink
     /// fails for good.
@@ -77,6 +88,7 @@ impl NextHops {
         wanted: watch::Receiver<Arc<BTreeSet<IpAddr>>>,
         changes: mpsc::Sender<NextHopChange>,
         sources: Sources,
+        attached: BTreeSet<u32>,
     ) -> Result<JoinHandle<Result<(), NetError>>, NetError> {
         // Heard from before anything is read: nothing falls between.
         let events = Events::open()?;
@@ -84,13 +96,15 @@ impl NextHops {
         let next_hops = Self {
             handle,
             connection,
-            hops: Hops::default(),
+            hops: Hops::new(attached),
             changes,
             path_mtus: path_mtu::listen(sources),
             work: JoinSet::new(),
             stale: BTreeSet::new(),
             looking_up: false,
+            outdated: false,
             look_up_from: Instant::now(),
+            look_up_all: None,
             lost: true,
         };
         Ok(tokio::spawn(async move {
@@ -151,9 +165,17 @@ impl NextHops {
     fn hear(&mut self, event: Event) {
         match &event {
             Event::Neighbour(_) | Event::NeighbourGone(_) => {}
-            Event::Link(_) | Event::LinkGone(_) | Event::Routing => {
+            Event::Link(_) | Event::LinkGone(_) => {
+                let now = Instant::now();
                 self.stale = self.hops.wanted();
+                self.outdated = self.looking_up;
+                // Links that change all the time put no look-up off for longer.
+                if self.look_up_from <= now {
+                    self.look_up_from = now + LINK_SETTLES;
+                }
+                self.look_up_all.get_or_insert(now + LINK_SETTLED);
             }
+            Event::Routing => self.stale = self.hops.wanted(),
             Event::Lost => self.lost = true,
         }
         self.hops.observe(event, Instant::now());
@@ -163,6 +185,10 @@ impl NextHops {
         match done {
             Done::LookedUp(routes) => {
                 self.looking_up = false;
+                if std::mem::take(&mut self.outdated) {
+                    // All are to be looked up again already.
+                    return;
+                }
                 for (address, route) in routes {
                     match route {
                         Some(route) => self.hops.routed(address, route),
@@ -192,6 +218,10 @@ impl NextHops {
                 Done::Asked(key, refused.map(|error| in_words(&error)))
             });
         }
+        if self.look_up_all.is_some_and(|from| from <= Instant::now()) {
+            self.look_up_all = None;
+            self.stale = self.hops.wanted();
+        }
         if self.may_look_up() && self.look_up_from <= Instant::now() {
             let (handle, stale) = (self.handle.clone(), std::mem::take(&mut self.stale));
             self.looking_up = true;
@@ -217,7 +247,7 @@ impl NextHops {
     /// When there is something to do though nothing happens.
     fn wake(&self) -> Option<Instant> {
         let look_up = self.may_look_up().then_some(self.look_up_from);
-        self.hops.next_due().into_iter().chain(look_up).min()
+        self.hops.next_due().into_iter().chain(look_up).chain(self.look_up_all).min()
     }
 }
 

@@ -44,7 +44,7 @@ impl Presence {
     }
 
     async fn ask(&self, address: IpAddr) -> Result<bool, Error> {
-        let Ok(route) = route_to(self.handle.clone(), address).await? else { return Ok(false) };
+        let Ok(route) = route_to(self.handle.clone(), address, 0).await? else { return Ok(false) };
         let key = route.neighbour;
         if key.address != address {
             return Ok(false);

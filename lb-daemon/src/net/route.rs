@@ -24,19 +24,23 @@ pub(super) struct Route {
     pub(super) advmss: Option<u32>,
 }
 
-/// Asks the kernel which way it would take.
+/// Asks the kernel which way it would take, for packets with a mark; 0: without.
 ///
 /// # Errors
 /// Netlink itself fails; that there is no way is an answer.
 pub(super) async fn route_to(
     mut handle: Handle,
     address: IpAddr,
+    mark: u32,
 ) -> Result<Result<Route, Unresolved>, Error> {
     let mut question = RouteMessage::default();
     question.header.address_family =
         if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
     question.header.destination_prefix_length = if address.is_ipv4() { 32 } else { 128 };
     question.attributes.push(RouteAttribute::Destination(address.into()));
+    if mark != 0 {
+        question.attributes.push(RouteAttribute::Mark(mark));
+    }
     let mut message = NetlinkMessage::from(RouteNetlinkMessage::GetRoute(question));
     message.header.flags = NLM_F_REQUEST;
     match handle.request(message)?.next().await.map(|answer| answer.payload) {

@@ -1,5 +1,7 @@
 use std::net::IpAddr;
 
+use super::ForeignVlan;
+
 /// Why packets to a backend cannot leave this host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unresolved {
@@ -30,6 +32,15 @@ pub enum Unresolved {
     /// A tunnel, the loopback or the like.
     #[error("interface {0} carries no Ethernet frames")]
     NotEthernet(String),
+    /// The interface is a VLAN whose tag only the kernel puts on, and has no packet program of ours itself.
+    #[error("frames for {interface} get the tag of one VLAN (802.1Q) at most, and {cause}")]
+    Untaggable {
+        /// Name of the interface.
+        interface: String,
+        /// What it is.
+        #[source]
+        cause: ForeignVlan,
+    },
     /// The interface asks for no neighbours, and nobody has entered this one.
     #[error(
         "neighbour {gateway} on {interface} is not known, and {interface} asks for none (noarp)"

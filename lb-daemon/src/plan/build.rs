@@ -101,6 +101,7 @@ pub fn build(
             balancers: configuration.balancers,
             isolated: pool.isolation == Isolation::OnFailure,
             panics: pool.panic_threshold_percent > 0,
+            form: pool.encapsulation.form(),
         };
         plan.pools.insert(index, planned);
     }

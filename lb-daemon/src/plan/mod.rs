@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use lb_common::abi::service::ServiceKey;
+use lb_common::abi::{form::Form, service::ServiceKey};
 
 pub use build::{PlanError, build, regions};
 
@@ -94,6 +94,8 @@ pub struct PlannedPool {
     pub isolated: bool,
     /// Whether members may become a last resort.
     pub panics: bool,
+    /// How packets get to its backends.
+    pub form: Form,
 }
 
 impl PlannedPool {

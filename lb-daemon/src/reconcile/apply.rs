@@ -189,11 +189,16 @@ impl Reconciler {
                 incarnation: planned.id.incarnation,
                 mtu: self.mtu_of(address, planned.mtu, there.map(|there| there.mtu)),
                 link: self.hops.link_mtu(address).or(there.map(|there| there.link)).unwrap_or(0),
-                reserved: [0; 5],
+                on_link: self
+                    .hops
+                    .on_link(address)
+                    .or(there.map(|there| there.on_link))
+                    .unwrap_or(0),
+                reserved: [0; 4],
             };
             match there {
                 Some(there) if there == backend => {}
-                Some(_) if named.contains(&index) => self.maps.set_backend_mtus(index, &backend),
+                Some(_) if named.contains(&index) => self.maps.set_backend_way(index, &backend),
                 Some(_) => self.maps.write_backend(index, &backend),
                 None => {
                     self.maps.reset_backend_traffic(index)?;

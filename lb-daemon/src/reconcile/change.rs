@@ -376,7 +376,8 @@ fn terms(pool: &PlannedPool, group: &PlannedGroup) -> Terms {
 /// Flags of a pool's descriptor.
 fn flags(pool: &PlannedPool) -> u32 {
     let flags = [(pool.is_limited(), LIMITED), (pool.isolated, ISOLATED), (pool.panics, PANIC)];
-    flags.iter().filter(|(set, _)| *set).fold(0, |all, (_, flag)| all | flag)
+    let flags = flags.iter().filter(|(set, _)| *set).fold(0, |all, (_, flag)| all | flag);
+    flags | pool.form.flags()
 }
 
 fn service(key: ServiceKey, planned: &PlannedService) -> Service {

@@ -11,6 +11,7 @@ use lb_common::abi::{
 };
 
 use super::{Full, allocate::Indices};
+use crate::next_hop::NextHop;
 
 /// A neighbour on an interface: backends behind it share a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,10 +37,21 @@ pub(super) struct Hops {
     by_backend: HashMap<IpAddr, u32>,
     /// Nobody's any more, but packets under way may still read them.
     leaving: Vec<u32>,
-    /// Largest packets of the route and of the link to each backend that was ever resolved.
-    mtus: HashMap<IpAddr, (u16, u16)>,
+    /// The way to each backend that was ever resolved.
+    ways: HashMap<IpAddr, Way>,
     /// Interface words that this daemon wrote.
     interfaces: HashMap<u32, InterfaceWord>,
+}
+
+/// What a backend's value says of the way to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Way {
+    /// Largest packet of the route, bytes.
+    route_mtu: u16,
+    /// Largest packet of the link, bytes.
+    link_mtu: u16,
+    /// Whether no gateway is on it.
+    on_link: bool,
 }
 
 /// What is to be written for a backend's new next hop.
@@ -59,7 +71,7 @@ impl Hops {
             by_gateway: HashMap::new(),
             by_backend: HashMap::new(),
             leaving: Vec::new(),
-            mtus: HashMap::new(),
+            ways: HashMap::new(),
             interfaces: HashMap::new(),
         }
     }
@@ -83,16 +95,22 @@ impl Hops {
 
     /// Largest packet of the route to a backend, as far as it is known.
     pub(super) fn mtu(&self, backend: &IpAddr) -> Option<u16> {
-        self.mtus.get(backend).map(|(route, _)| *route)
+        self.ways.get(backend).map(|way| way.route_mtu)
     }
 
     /// Largest packet of the link to a backend, as far as it is known.
     pub(super) fn link_mtu(&self, backend: &IpAddr) -> Option<u16> {
-        self.mtus.get(backend).map(|(_, link)| *link)
+        self.ways.get(backend).map(|way| way.link_mtu)
     }
 
-    pub(super) fn learn_mtus(&mut self, backend: IpAddr, route: u16, link: u16) {
-        self.mtus.insert(backend, (route, link));
+    /// 1: a backend is its own next hop; 0: it is not. As far as it is known.
+    pub(super) fn on_link(&self, backend: &IpAddr) -> Option<u16> {
+        self.ways.get(backend).map(|way| way.on_link.into())
+    }
+
+    pub(super) fn learn_way(&mut self, backend: IpAddr, hop: &NextHop) {
+        let NextHop { mtu: route_mtu, link_mtu, gateway, .. } = *hop;
+        self.ways.insert(backend, Way { route_mtu, link_mtu, on_link: gateway == backend });
     }
 
     /// Whether an interface's word must be written.
@@ -171,7 +189,7 @@ impl Hops {
 
     /// Forgets backends that are not wanted any more.
     pub(super) fn retain(&mut self, wanted: impl Fn(&IpAddr) -> bool) {
-        self.mtus.retain(|backend, _| wanted(backend));
+        self.ways.retain(|backend, _| wanted(backend));
         let gone: HashSet<IpAddr> =
             self.by_backend.keys().filter(|backend| !wanted(backend)).copied().collect();
         for backend in gone {

@@ -32,9 +32,14 @@ impl Reconciler {
             .ok()
             .filter(|index| u32::from(*index) < MAX_INTERFACES)
             .ok_or(ReconcileError::InterfaceIndex(hop.interface))?;
-        let vlan = self.settings.vlans.get(&hop.interface).copied().unwrap_or(0);
+        // Frames of an interface that is a VLAN leave by the one beneath it, with a tag that nobody else puts on.
+        // Where the program runs on that interface itself, its frames come and go without.
+        let by = hop.vlan.filter(|_| !self.settings.attached.contains(&hop.interface));
+        let set = self.settings.vlans.get(&hop.interface).copied();
+        let vlan = set.or(by.map(|vlan| vlan.id)).unwrap_or(0);
         let own = InterfaceWord::new(hop.interface_mac).with_vlan(vlan);
-        self.let_out(hop.interface, own)?;
+        let device = by.map_or(hop.interface, |vlan| vlan.beneath);
+        self.let_out(hop.interface, own, device)?;
         let word = NextHopWord::new(hop.mac, interface);
         let gateway = Gateway { address: hop.gateway, interface: hop.interface };
         let before = self.hops.of_backend(&backend);
@@ -49,18 +54,24 @@ impl Reconciler {
         if to.write {
             self.maps.set_next_hop(to.index, word);
         }
+        // Before anybody is pointed there: without a tunnel a packet goes by it or not at all.
+        self.hops.learn_way(backend, &hop);
+        self.write_way(&backend);
         if to.index != before {
             self.point(&backend, to.index);
         }
-        self.hops.learn_mtus(backend, hop.mtu, hop.link_mtu);
-        self.write_mtu(&backend);
         Ok(())
     }
 
-    fn let_out(&mut self, interface: u32, word: InterfaceWord) -> Result<(), ReconcileError> {
+    fn let_out(
+        &mut self,
+        interface: u32,
+        word: InterfaceWord,
+        device: u32,
+    ) -> Result<(), ReconcileError> {
         // The kernel forgets a device that leaves, and it may come back as it was.
         if self.hops.is_new_interface(interface, word) || !self.maps.is_device(interface)? {
-            self.maps.add_interface(interface, word)?;
+            self.maps.add_interface(interface, word, device)?;
             self.hops.learn_interface(interface, word);
         }
         Ok(())
@@ -88,14 +99,15 @@ impl Reconciler {
         }
     }
 
-    fn write_mtu(&self, address: &IpAddr) {
+    fn write_way(&self, address: &IpAddr) {
         let Some(planned) = self.backends.get(address) else { return };
         let Some(mut backend) = self.maps.backend(planned.id.index) else { return };
-        let before = (backend.mtu, backend.link);
+        let before = backend;
         backend.mtu = self.mtu_of(address, planned.mtu, None);
         backend.link = self.hops.link_mtu(address).unwrap_or(backend.link);
-        if (backend.mtu, backend.link) != before {
-            self.maps.set_backend_mtus(planned.id.index, &backend);
+        backend.on_link = self.hops.on_link(address).unwrap_or(backend.on_link);
+        if backend != before {
+            self.maps.set_backend_way(planned.id.index, &backend);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the daemon is told of the packet path at its start, beside the configuration.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lb_common::abi::meter::LimitWord;
 
@@ -12,6 +12,8 @@ pub const MOST_ANSWERS: u32 = 1_000_000;
 pub struct Settings {
     /// Ids of the VLANs whose tag goes on what leaves by an interface, by index of the interface.
     pub vlans: BTreeMap<u32, u16>,
+    /// Indices of the interfaces that have the program.
+    pub attached: BTreeSet<u32>,
     /// ICMP errors that it may make, a second; 0: none. Each is at most 1,280 bytes, so what a flood of packets
     /// that are too large can have sent is 100 Mbit/s by default.
     pub icmp_errors: u32,
@@ -21,7 +23,12 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { vlans: BTreeMap::new(), icmp_errors: 10_000, icmp_echoes: 1_000 }
+        Self {
+            vlans: BTreeMap::new(),
+            attached: BTreeSet::new(),
+            icmp_errors: 10_000,
+            icmp_echoes: 1_000,
+        }
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
+    num::NonZeroU16,
     path::PathBuf,
 };
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, error::ErrorKind, value_parser};
+use lb_common::wire::gue;
 use nix::unistd::{Group, User};
 
 use super::{Failure, vlan::Vlan};
@@ -123,6 +125,9 @@ pub(super) struct BalancerArguments {
     /// Configuration to put in force at the start and at SIGHUP, a TOML file
     #[arg(long, value_name = "FILE")]
     pub(super) apply: Option<PathBuf>,
+    /// A balancer's packet program is one for XDP
+    #[arg(long, hide = true, value_name = "HOOK", value_parser = only_xdp)]
+    hook: Option<()>,
 }
 
 #[derive(Args, Debug)]
@@ -135,6 +140,12 @@ pub(super) struct ReceiverArguments {
     /// Virtual address that this host serves
     #[arg(long, value_name = "ADDRESS", required = true, value_delimiter = ',')]
     vip: Vec<IpAddr>,
+    /// UDP port where tunnels of GUE end; 0: nowhere
+    #[arg(long, value_name = "PORT", default_value_t = gue::PORT)]
+    gue_port: u16,
+    /// What the packet program hooks into: XDP, as --xdp-mode says, or tc, for drivers without native XDP
+    #[arg(long, value_enum, value_name = "HOOK", default_value = "xdp")]
+    hook: Hook,
 }
 
 #[derive(Args, Debug)]
@@ -167,27 +178,62 @@ enum XdpMode {
     Generic,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Hook {
+    /// Before the stack has a packet
+    Xdp,
+    /// In the stack, with any driver, after GRO
+    Tc,
+}
+
 impl PathArguments {
-    pub(super) fn options(&self) -> Options {
+    fn options(&self) -> Options {
+        let mode = match self.xdp_mode {
+            XdpMode::Auto => dataplane::XdpMode::Auto,
+            XdpMode::Native => dataplane::XdpMode::Native,
+            XdpMode::Generic => dataplane::XdpMode::Generic,
+        };
         Options {
             bpffs: self.bpffs.clone(),
             interfaces: self.interface.clone(),
-            mode: match self.xdp_mode {
-                XdpMode::Auto => dataplane::XdpMode::Auto,
-                XdpMode::Native => dataplane::XdpMode::Native,
-                XdpMode::Generic => dataplane::XdpMode::Generic,
-            },
+            hook: mode.into(),
             rooms: Rooms::default(),
         }
     }
 }
 
 impl ReceiverArguments {
+    pub(super) fn options(&self) -> Options {
+        let options = self.path.options();
+        match self.hook {
+            Hook::Xdp => options,
+            Hook::Tc => Options { hook: dataplane::Hook::Tc, ..options },
+        }
+    }
+
+    /// Refuses what contradicts itself.
+    ///
+    /// # Errors
+    /// A mode of XDP is asked for, and another hook.
+    pub(super) fn hook_is_one(&self) -> Result<(), Failure> {
+        let mode = match self.path.xdp_mode {
+            XdpMode::Native => "native",
+            XdpMode::Generic => "generic",
+            XdpMode::Auto => return Ok(()),
+        };
+        if self.hook == Hook::Xdp {
+            return Ok(());
+        }
+        let sentence = format!("--hook tc: --xdp-mode {mode} is for programs of XDP");
+        Err(Failure::new(sentence).hint("give one of the two"))
+    }
+
     /// What is let through.
     pub(super) fn allowed(&self) -> AllowLists {
         AllowLists {
             sources: self.allow_source.iter().copied().collect(),
             vips: self.vip.iter().copied().collect(),
+            gue_port: NonZeroU16::new(self.gue_port),
         }
     }
 }
@@ -244,6 +290,19 @@ impl BalancerArguments {
             }
         }
         sources
+    }
+}
+
+/// A hook of a balancer's program.
+fn only_xdp(text: &str) -> Result<(), String> {
+    match text {
+        "xdp" => Ok(()),
+        "tc" => {
+            Err("the balancer is a program for XDP: only the receiver has one for tc; with any \
+                     driver `--xdp-mode generic` works"
+                .into())
+        }
+        _ => Err("must be xdp".into()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The balancer: store, packet path, state, sensors and API, put together.
 
-use std::{ffi::OsString, net::IpAddr, path::Path, thread};
+use std::{collections::BTreeSet, ffi::OsString, path::Path, thread};
 
 use tokio::{net::UnixListener, runtime::Handle, sync::mpsc, sync::oneshot};
 
@@ -8,6 +8,7 @@ use super::{
     Failure,
     arguments::BalancerArguments,
     end::{self, Ends},
+    interfaces,
     reload::Reload,
     settings::Told,
     status_line, store, vlan,
@@ -23,9 +24,8 @@ use crate::{
     http,
     memory::{Budget, Bytes},
     metrics::Live,
-    net::{self, NextHops},
+    net::NextHops,
     packets::Packets,
-    plan::Sources,
     reconcile::{self, GateKeeper, Reconciler},
     state::{Ended, Inbox, Sensors, Settings, State},
     stats,
@@ -54,14 +54,18 @@ pub(super) async fn run(
     let audit = audit(&arguments, &troubles)?;
     let (_socket, listener) = listener(&arguments)?;
     let seen_at = super::listen(arguments.path.http).await?;
+    let vlans = vlan::by_interface(&arguments.vlan).await?;
+    interfaces::refuse_vlans(&options).await?;
+    let Dataplane { attached, maps } = Dataplane::open(&options).map_err(super::path::failure)?;
+    super::log_interfaces(&attached);
+    let sources = interfaces::sources(given, &options.interfaces).await?;
+    let on: BTreeSet<u32> = attached.interfaces().iter().map(|on| on.index).collect();
     let set = reconcile::Settings {
-        vlans: vlan::by_interface(&arguments.vlan).await?,
+        vlans,
+        attached: on.clone(),
         icmp_errors: arguments.icmp_errors,
         icmp_echoes: arguments.icmp_echoes,
     };
-    let Dataplane { attached, maps } = Dataplane::open(&options).map_err(super::path::failure)?;
-    super::log_interfaces(&attached);
-    let sources = sources(given, &options.interfaces).await?;
     let reconciler = Reconciler::new(maps, set).map_err(|error| Failure::of("maps", &error))?;
 
     let mut watchdog =
@@ -95,9 +99,9 @@ pub(super) async fn run(
     let state = State::start(settings, store, Packets::new(reconciler, attached), sensors)
         .map_err(|error| Failure::new(causes::of(&error)))?;
 
-    let prober = Prober::spawn(targets, healthy, checks, live.clone());
-    let hops =
-        NextHops::spawn(addresses, resolved, sources).map_err(|e| Failure::of("next hops", &e))?;
+    let mut prober = Prober::spawn(targets, healthy, checks, live.clone(), sources);
+    let hops = NextHops::spawn(addresses, resolved, sources, on);
+    let hops = hops.map_err(|e| Failure::of("next hops", &e))?;
     let inbox = Inbox { health, next_hops, commands: asked };
     let first = reconciles.clone();
     let state = state.run(inbox, reconciles, stop.clone().wait());
@@ -152,7 +156,7 @@ pub(super) async fn run(
             Ok(Err(error)) => Failure::of("next hops", &error),
             _ => Failure::new("next hops: ended by themselves"),
         }),
-        _ = prober => Err(Failure::new("health checks: ended by themselves")),
+        _ = &mut prober => Err(Failure::new("health checks: ended by themselves")),
         _ = &mut gates => Err(Failure::new("gates: their keeper ended by itself")),
         _ = &mut reload => Err(Failure::new("reload: ended by itself")),
         () = said => Err(Failure::new("status line: ended by itself")),
@@ -166,6 +170,10 @@ pub(super) async fn run(
     }
     let _ = seeing.await;
     let _ = thread.join();
+    // With the state went what it wants checked: the prober takes away what it made, and ends.
+    if !prober.is_finished() {
+        let _ = prober.await;
+    }
     let _ = gate_thread.join();
     let _ = feeding.await;
     end
@@ -242,19 +250,4 @@ fn on_own_thread<T: Send + 'static>(
     };
     let thread = thread::Builder::new().name(name.into()).spawn(work);
     Ok((ended, thread.map_err(|error| Failure::of(&format!("{name} thread"), &error))?))
-}
-
-/// The sources given, or else those of the interfaces.
-async fn sources(mut sources: Sources, interfaces: &[String]) -> Result<Sources, Failure> {
-    let failure = |error| Failure::new(causes::of(&error));
-    for name in interfaces {
-        let interface = net::interface_by_name(name).await.map_err(failure)?;
-        let found = net::source_addresses(interface.index).await.map_err(failure)?;
-        sources.v4 = sources.v4.or(found.v4);
-        sources.v6 = sources.v6.or(found.v6);
-    }
-    let spell = |address: Option<IpAddr>| address.map_or("none".into(), |a| a.to_string());
-    let (v4, v6) = (spell(sources.v4.map(IpAddr::V4)), spell(sources.v6.map(IpAddr::V6)));
-    tracing::info!(v4, v6, "sources of tunnels");
-    Ok(sources)
 }

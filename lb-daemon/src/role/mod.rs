@@ -5,6 +5,7 @@ mod balancer;
 mod documents;
 mod end;
 mod failure;
+mod interfaces;
 mod kernel;
 mod log;
 mod path;

@@ -28,8 +28,9 @@ pub(super) async fn run(
     told: Told,
 ) -> Result<(), Failure> {
     let mut hangups = end::hangups()?;
-    let (options, started) = (arguments.path.options(), SystemTime::now());
+    let (options, started) = (arguments.options(), SystemTime::now());
     let seen_at = super::listen(arguments.path.http).await?;
+    super::interfaces::refuse_vlans(&options).await?;
     let Receiver { attached, mut maps } =
         Receiver::open(&options, &arguments.allowed()).map_err(super::path::failure)?;
     let attached = Arc::new(attached);
@@ -70,7 +71,7 @@ pub(super) async fn run(
 }
 
 /// Settings of the receiver that a reload brings into force.
-const LIVE: [&str; 3] = ["allow-source", "config", "vip"];
+const LIVE: [&str; 4] = ["allow-source", "config", "gue-port", "vip"];
 
 /// Brings what is let through to what the settings say now. What is let through before and after is
 /// let through all the time; where they cannot be read, nothing changes.

@@ -39,6 +39,7 @@ impl<P: PacketPath> State<P> {
         let own = self.settings.region.as_ref();
         let movements = diff::movements(self.configuration(), &configuration, own, &diff::owners);
         let mut warnings = self.emptied(&configuration);
+        warnings.extend(self.behind_gateways(&configuration));
         if dry_run {
             return Ok(Applied { generation: current, changes, movements, memory, warnings });
         }
@@ -72,6 +73,7 @@ impl<P: PacketPath> State<P> {
 
     /// Brings the packet path to the plan in force.
     pub(super) fn bring_along(&mut self) -> Result<(), ReconcileError> {
+        self.leave_gateways();
         let Some(plan) = &self.plan else { return Ok(()) };
         let configuration = Self::in_force(&self.store);
         let began = Instant::now();

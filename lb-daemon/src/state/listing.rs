@@ -41,6 +41,7 @@ impl<P: PacketPath> State<P> {
                 pool: service.pool.clone(),
                 backends_up: up.get(&service.pool).copied().unwrap_or_default(),
                 backends: pool.backends.len(),
+                encapsulation: pool.encapsulation,
             })
         });
         let services = services.collect();

@@ -11,6 +11,7 @@
 
 mod apply;
 mod demand;
+mod direct;
 mod history;
 mod homes;
 mod lines;

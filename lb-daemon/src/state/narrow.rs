@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::{PacketPath, State};
-use crate::{model::least_mtu, next_hop::NextHop};
+use crate::next_hop::NextHop;
 
 impl<P: PacketPath> State<P> {
     /// Says what ICMP errors taught of the way to a backend, and which way is too narrow for an IPv6 service.
@@ -18,9 +18,8 @@ impl<P: PacketPath> State<P> {
             }
             _ => {}
         }
-        let least = least_mtu(address);
-        if hop.mtu < least && before.is_none_or(|before| before.mtu >= least) {
-            for service in self.ipv6_services_of(address) {
+        for (service, least) in self.ipv6_services_of(address) {
+            if hop.mtu < least && before.is_none_or(|before| before.mtu >= least) {
                 tracing::warn!(
                     backend = %address, mtu = hop.mtu, service,
                     "no room in the tunnel for IPv6's least packet, 1280 bytes: raise the MTU of \
@@ -30,13 +29,13 @@ impl<P: PacketPath> State<P> {
         }
     }
 
-    /// IPv6 services that a backend is behind.
-    fn ipv6_services_of(&self, address: IpAddr) -> impl Iterator<Item = &str> {
+    /// IPv6 services that a backend is behind, each with the least largest packet that it needs.
+    fn ipv6_services_of(&self, address: IpAddr) -> impl Iterator<Item = (&str, u16)> {
         let configuration = self.configuration();
         configuration.services.iter().filter_map(move |(name, service)| {
             let pool = configuration.pools.get(&service.pool)?;
             let is_behind = service.address.is_ipv6() && pool.backends.contains_key(&address);
-            is_behind.then_some(name.as_str())
+            is_behind.then_some((name.as_str(), pool.encapsulation.least_mtu(address)))
         })
     }
 

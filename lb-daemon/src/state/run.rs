@@ -1,13 +1,14 @@
-use std::{future::Future, time::Duration};
+use std::{future::Future, net::IpAddr, time::Duration};
 
 use tokio::{
     sync::mpsc,
     time::{MissedTickBehavior, interval},
 };
 
-use super::{PacketPath, State, demand::SECOND, homes::clock, now};
+use super::{PacketPath, State, demand::SECOND, direct, homes::clock, now};
 use crate::{
-    causes, command::Command, health::HealthChange, net::NextHopChange, watchdog::Heartbeat,
+    causes, command::Command, health::HealthChange, net::NextHopChange, next_hop::NextHop,
+    watchdog::Heartbeat,
 };
 
 /// Time between two tries to bring the packet path along.
@@ -102,11 +103,16 @@ impl<P: PacketPath> State<P> {
 
     fn resolved(&mut self, change: NextHopChange) {
         let NextHopChange { address, hop } = change;
-        let mut hop = hop.map_err(|why| causes::of(&why));
+        let hop = hop.map_err(|why| causes::of(&why));
+        let hop = direct::usable(Self::in_force(&self.store), address, hop);
         // Sensors tell all they know after each configuration: most of it is no news.
-        if self.hops.get(&address) == Some(&hop) {
-            return;
+        if self.hops.get(&address) != Some(&hop) {
+            self.take_hop(address, hop);
         }
+    }
+
+    /// Has packets go by a backend's new next hop, and tells whoever wants to know.
+    pub(super) fn take_hop(&mut self, address: IpAddr, mut hop: Result<NextHop, String>) {
         if let Err(error) = self.path.set_next_hop(address, hop.as_ref().ok().copied()) {
             hop = Err(causes::of(&error));
             // The former one is not true any more either.

@@ -3,7 +3,10 @@ use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
 use tokio::sync::watch;
 
 use super::members;
-use crate::{health::Target, model::Configuration};
+use crate::{
+    health::Target,
+    model::{Configuration, Via},
+};
 
 /// What the sensors are to look at.
 #[derive(Debug, Default)]
@@ -28,11 +31,19 @@ impl Sensors {
                     Some((name.clone(), check.clone()))
                 })
                 .collect();
+            let asks_vips = checks.iter().any(|(_, check)| check.via == Via::Tunnel);
+            let served = configuration.services.values().filter(|it| asks_vips && it.pool == *name);
+            let vips: BTreeSet<_> = served.map(|service| service.address).collect();
             for (address, backend) in &pool.backends {
                 addresses.insert(*address);
                 if members::is_checked(pool, backend.wanted) {
-                    let (pool, checks) = (name.clone(), checks.clone());
-                    targets.push(Target { pool, address: *address, checks });
+                    targets.push(Target {
+                        pool: name.clone(),
+                        address: *address,
+                        checks: checks.clone(),
+                        vips: vips.clone(),
+                        encapsulation: pool.encapsulation,
+                    });
                 }
             }
         }

@@ -1,5 +1,5 @@
 use super::{PacketPath, State};
-use crate::model::Configuration;
+use crate::model::{Configuration, Encapsulation};
 
 impl<P: PacketPath> State<P> {
     /// Says of each IP version whether its backends lack a source address of their tunnels; without
@@ -9,7 +9,11 @@ impl<P: PacketPath> State<P> {
         for (family, missing, v4) in
             [("IPv4", sources.v4.is_none(), true), ("IPv6", sources.v6.is_none(), false)]
         {
-            let mut addresses = configuration.pools.values().flat_map(|pool| pool.backends.keys());
+            let tunnels = configuration
+                .pools
+                .values()
+                .filter(|pool| pool.encapsulation != Encapsulation::Direct);
+            let mut addresses = tunnels.flat_map(|pool| pool.backends.keys());
             let subject = format!("{family} source address");
             if missing && addresses.any(|address| address.is_ipv4() == v4) {
                 let cause = format!(

@@ -1,11 +1,17 @@
 //! The process whose memory is measured.
 
-use std::{collections::BTreeMap, fs, net::Ipv4Addr, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    net::Ipv4Addr,
+    sync::Arc,
+};
 
 use lb_daemon::{
     health::{Prober, Target},
     metrics::Live,
-    model::Name,
+    model::{Encapsulation, Name},
+    plan::Sources,
     watchdog::Watchdog,
 };
 use tokio::{
@@ -22,6 +28,8 @@ pub(crate) fn run(kind: Kind, port: u16) {
         pool: Name::new("web").unwrap(),
         address: Ipv4Addr::from(0x7f02_0000 + number).into(),
         checks: vec![(Name::new("up").unwrap(), check.clone())],
+        vips: BTreeSet::new(),
+        encapsulation: Encapsulation::IpInIp,
     };
     let targets: Vec<_> = (0..BACKENDS).map(target).collect();
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
@@ -29,7 +37,7 @@ pub(crate) fn run(kind: Kind, port: u16) {
         let (_targets, wanted) = watch::channel(Arc::new(targets));
         let (told, mut changes) = mpsc::channel(4096);
         let heartbeat = Watchdog::new(None, None).register("health");
-        let _prober = Prober::spawn(wanted, told, heartbeat, Live::default());
+        let _prober = Prober::spawn(wanted, told, heartbeat, Live::default(), Sources::default());
         let mut said: BTreeMap<String, u32> = BTreeMap::new();
         for _ in 0..BACKENDS {
             *said.entry(changes.recv().await.unwrap().reason).or_default() += 1;

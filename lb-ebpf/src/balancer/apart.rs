@@ -11,7 +11,7 @@ use lb_common::{
     },
 };
 
-use super::maps::Maps;
+use super::{capture, maps::Maps};
 use crate::kernel::{self, global};
 
 global! {
@@ -54,6 +54,11 @@ global! {
     /// [`records::handshake`].
     fn handshake(flow: u64, now: u64, segment: u64) -> u64 {
         records::handshake(&Maps, Line { flow, now: Coarse(now) }, Segment(segment)).0
+    }
+    /// [`capture::note_choice`].
+    fn note_choice(backend: u32, interface: u32) -> u64 {
+        capture::note_choice(backend, interface);
+        0
     }
     /// [`admit::count_spilled`].
     fn count_spilled(version: u32, taken_by: u32, overrun: u32) -> u64 {

@@ -5,29 +5,44 @@
 //! limits, records, exceptions, and the search for somebody else where home is dead.
 
 mod apart;
+mod capture;
 mod emit;
 mod maps;
 mod slow;
 
 use aya_ebpf::programs::XdpContext;
-use emit::Later;
 use lb_common::{path::Large, wire::vlan::Tags};
 
-use crate::kernel::Frame;
+use self::emit::{Ended, Later};
+use crate::kernel::{self, Frame};
 
 /// One packet through the balancer.
 #[inline(always)]
 pub fn run(context: &XdpContext) -> u32 {
+    if kernel::is_captured() {
+        capture::before(context);
+    }
+    let ended = way(context);
+    if kernel::is_captured() {
+        // Of a number that it knows the verifier would walk what follows anew for each.
+        capture::after(context, apart::any(u64::from(ended)));
+    }
+    Ended(ended).action()
+}
+
+/// What becomes of a packet: an [`Ended`].
+#[inline(always)]
+fn way(context: &XdpContext) -> u32 {
     let mut later = Later::Nothing;
     let mut tags = 0;
     let mut done = at_once(context, &mut later);
-    if emit::is_action(done) {
+    if emit::is_ended(done) {
         return done;
     }
     if done == emit::TAGGED {
         tags = untag(context);
         done = at_once_tagged(context, &mut later, tags);
-        if emit::is_action(done) {
+        if emit::is_ended(done) {
             return done;
         }
     }

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::kernel::Frame;
 
-/// Answers what a frame asks, rewrites it, counts it, and returns the driver's action.
+/// Answers what a frame asks, rewrites it, counts it, and says what became of it: an [`Ended`](emit::Ended).
 ///
 /// # Errors
 /// The packet is too large for who has it.
@@ -26,7 +26,7 @@ pub(super) fn run(context: &XdpContext, question: &Question, tags: u64) -> Resul
     let mut choice = Choice::NOBODY;
     let failure = any(answer(question, &mut choice));
     let done = send(context, failure, question, &choice, tags);
-    if emit::is_action(done) { Ok(done) } else { Err(Large::answered(&Maps, question, &choice)) }
+    if emit::is_ended(done) { Ok(done) } else { Err(Large::answered(&Maps, question, &choice)) }
 }
 
 /// The number of no verdict.

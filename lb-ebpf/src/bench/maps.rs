@@ -7,7 +7,7 @@ use aya_ebpf::{
 
 use crate::kernel;
 
-/// Bytes the target puts in front of a packet: 0, 20 or 40.
+/// Bytes the target puts in front of a packet: 0, 20, 32 or 40.
 pub(super) const GROWN: u32 = 0;
 /// IP version of the packets.
 pub(super) const VERSION: u32 = 1;

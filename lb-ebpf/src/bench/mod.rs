@@ -11,9 +11,12 @@ use aya_ebpf::{
     bindings::xdp_action::{XDP_ABORTED, XDP_DROP, XDP_PASS, XDP_TX},
     programs::XdpContext,
 };
-use lb_common::wire::{ethernet, ipv4, ipv6};
+use lb_common::wire::{ethernet, gue, ipv4, ipv6, udp};
 
 use crate::kernel::{self, Frame};
+
+/// What GUE over IPv4 puts in front, bytes.
+const IN_GUE: usize = ipv4::LENGTH + udp::LENGTH + gue::LENGTH;
 
 /// Makes the packet new and jumps into the target; aborts where there is none.
 #[inline(always)]
@@ -21,6 +24,7 @@ pub fn wrap(context: &XdpContext) -> u32 {
     let mut frame = Frame::new(context);
     let grown = match maps::setting(maps::GROWN) {
         20 => frame.shrink(ipv4::LENGTH),
+        32 => frame.shrink(IN_GUE),
         40 => frame.shrink(ipv6::LENGTH),
         _ => true,
     };
@@ -89,6 +93,7 @@ pub fn floor(context: &XdpContext) -> u32 {
     let mut frame = Frame::new(context);
     let grown = match maps::setting(maps::GROWN) {
         20 => frame.grow(ipv4::LENGTH),
+        32 => frame.grow(IN_GUE),
         40 => frame.grow(ipv6::LENGTH),
         _ => return XDP_PASS,
     };

@@ -3,10 +3,19 @@
 #![no_main]
 #![expect(missing_docs, unreachable_pub, reason = "what the macro makes of the entry point")]
 
-use aya_ebpf::{macros::xdp, programs::XdpContext};
+use aya_ebpf::{
+    macros::{classifier, xdp},
+    programs::{TcContext, XdpContext},
+};
 
-/// Entry point.
+/// Entry point in the driver.
 #[xdp]
 pub fn receiver(context: XdpContext) -> u32 {
     lb_ebpf::receiver::run(&context)
+}
+
+/// Entry point in the stack.
+#[classifier]
+pub fn receiver_tc(context: TcContext) -> i32 {
+    lb_ebpf::receiver::run_in_stack(&context)
 }

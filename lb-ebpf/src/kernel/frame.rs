@@ -1,12 +1,13 @@
 //! The only pointer arithmetic on packets.
 
 use aya_ebpf::{
+    bindings::xdp_md,
     helpers::generated::{bpf_csum_diff, bpf_xdp_adjust_head, bpf_xdp_adjust_tail},
     programs::XdpContext,
 };
 use lb_common::wire::{packet::Packet, vlan::Tags};
 
-use super::opaque;
+use super::{opaque, sum};
 
 /// A frame in the driver's buffer. Views of it must not outlive [`Frame::grow`] or
 /// [`Frame::shrink`], which the borrow checker sees to: both want the frame mutable.
@@ -30,6 +31,12 @@ impl<'c> Frame<'c> {
         let pointer = core::ptr::with_exposed_provenance::<XdpContext>(address as usize);
         // SAFETY: it is the pointer of the reference, for as long as that lives.
         Self::new(unsafe { &*pointer })
+    }
+
+    /// The kernel's own context, for functions that are verified by themselves.
+    #[inline(always)]
+    pub const fn context(&self) -> *mut xdp_md {
+        self.context.ctx
     }
 
     /// Index of the interface it came in on.
@@ -172,5 +179,10 @@ impl Packet for Frame<'_> {
         let bytes = core::ptr::from_ref(self.bytes::<N>(offset)?).cast_mut().cast();
         // SAFETY: the kernel reads `N` bytes from there, and nothing from where there are none.
         Some(unsafe { bpf_csum_diff(core::ptr::null_mut(), 0, bytes, N as u32, 0) } as u32)
+    }
+
+    #[inline(always)]
+    fn sum_up(&self, offset: usize, length: usize) -> Option<u32> {
+        sum::sum_up(self.context.ctx, offset, length)
     }
 }

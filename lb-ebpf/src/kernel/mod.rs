@@ -1,14 +1,20 @@
 //! What the kernel lends: packet memory, map memory, helpers. All unsafe code of this crate.
 #![allow(unsafe_code)]
 
+mod capture;
 mod clock;
 mod frame;
 mod global;
 mod map;
+mod outgoing;
 mod repeat;
+mod reread;
+mod skb;
 mod slot;
+mod sum;
 mod tail_call;
 
+pub use capture::{capture, copy_frame, end_capture, exact_time, is_captured, send_sample};
 pub use clock::now;
 pub use frame::Frame;
 pub(crate) use global::global;
@@ -17,7 +23,10 @@ pub use map::{
     SharedWord, contains, copy_backwards, element, has_prefix, lookup_copy, lookup_word, lru_word,
     per_cpu, shared_word, store, store_words, table_word, word, words,
 };
+pub use outgoing::Outgoing;
 pub use repeat::repeat;
+pub use reread::Reread;
+pub use skb::Skb;
 pub use slot::Slot;
 pub use tail_call::tail_call;
 

@@ -1,50 +1,90 @@
 //! Emit: the one exit of the receiver, where every packet is counted under one verdict.
 
-use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
+use aya_ebpf::bindings::{
+    TC_ACT_SHOT, TC_ACT_UNSPEC,
+    xdp_action::{XDP_DROP, XDP_PASS},
+};
 use lb_common::{
     abi::verdict::{Action, Verdict},
-    receive::{self, Decapsulation},
-    wire::{ethernet, ipv4, ipv6, packet::Packet, vlan::Tags},
+    receive::{self, Decapsulation, Marked},
+    wire::{packet::Packet, vlan::Tags},
 };
 
 use super::maps::Lists;
-use crate::{counters, kernel::Frame};
+use crate::{
+    counters,
+    kernel::{Frame, Skb},
+};
 
-/// Decides about a frame, rewrites it, counts it, and returns the driver's action.
+/// A frame at a hook of the kernel's, which the receiver can take apart there.
+pub(super) trait Hooked: Packet + Marked {
+    /// Makes more of it readable; false where there is no more.
+    #[must_use]
+    fn look_deeper(&mut self) -> bool;
+
+    /// Takes its VLAN tags away and says what they were.
+    fn untag(&mut self) -> Tags;
+
+    /// Puts back what [`Self::untag`] took away; false where there is no room.
+    #[must_use]
+    fn tag(&mut self, tags: Tags) -> bool;
+
+    /// What is wrong with the checksums of a tunnel in UDP; `None`: nothing.
+    fn wrong_checksum(&mut self, to_do: &Decapsulation) -> Option<Verdict>;
+
+    /// Takes the outer headers off, and says in the Ethernet header what is inside; false where that cannot
+    /// be.
+    #[must_use]
+    fn unwrap(&mut self, to_do: &Decapsulation) -> bool;
+}
+
+/// What the driver is told of a frame.
 #[inline(always)]
-pub(super) fn emit(mut frame: Frame<'_>) -> u32 {
-    // VLAN tags are the link's: what is inside the tunnel gets them too.
-    let tags = if Tags::of(&frame).is_none() { Tags::NONE } else { frame.untag() };
-    let bytes = (frame.length() + tags.length()) as u64;
-    let mut verdict = match receive::decide(&frame, &Lists) {
-        Err(verdict) => verdict,
-        Ok(decapsulation) => unwrap(&mut frame, &decapsulation),
-    };
-    if !tags.is_none() && verdict.action() == Action::Pass && !frame.tag(tags) {
-        verdict = Verdict::NoHeadroom;
-    }
-    counters::count(verdict, bytes);
-    match verdict.action() {
+pub(super) fn xdp(frame: Frame<'_>) -> u32 {
+    match emit(frame) {
         Action::Pass => XDP_PASS,
         _ => XDP_DROP,
     }
 }
 
-/// Moves the Ethernet header up to the inner packet.
+/// What the stack is told of a packet: who comes after this program may have a look too.
 #[inline(always)]
-fn unwrap(frame: &mut Frame<'_>, decapsulation: &Decapsulation) -> Verdict {
-    let Some(&ethernet) = frame.bytes::<{ ethernet::LENGTH }>(0) else {
-        return Verdict::InnerMalformed;
+pub(super) fn tc(packet: Skb<'_>) -> i32 {
+    match emit(packet) {
+        Action::Pass => TC_ACT_UNSPEC,
+        _ => TC_ACT_SHOT,
+    }
+}
+
+/// Decides about a frame, rewrites it and counts it.
+#[inline(always)]
+fn emit<H: Hooked>(mut frame: H) -> Action {
+    // VLAN tags are the link's: what is inside the tunnel gets them too.
+    let tags = frame.untag();
+    let bytes = (frame.length() + tags.length()) as u64;
+    let decided = match receive::decide(&frame, &Lists) {
+        // Extension headers may lie beyond what can be read.
+        Err(Verdict::InnerMalformed) if frame.look_deeper() => receive::decide(&frame, &Lists),
+        decided => decided,
     };
-    let shrunk = if decapsulation.outer == ipv4::LENGTH {
-        frame.shrink(ipv4::LENGTH)
-    } else {
-        frame.shrink(ipv6::LENGTH)
+    let mut verdict = match decided {
+        Err(verdict) => verdict,
+        Ok(to_do) if to_do.is_udp => match frame.wrong_checksum(&to_do) {
+            Some(wrong) => wrong,
+            None => unwrap(&mut frame, &to_do),
+        },
+        Ok(to_do) => unwrap(&mut frame, &to_do),
     };
-    let Some(head) = frame.bytes_mut::<{ ethernet::LENGTH }>(0) else {
-        return Verdict::InnerMalformed;
-    };
-    *head = ethernet;
-    [head[12], head[13]] = decapsulation.ether_type;
-    if shrunk { Verdict::Decapsulated } else { Verdict::InnerMalformed }
+    if !tags.is_none() && verdict.action() == Action::Pass && !frame.tag(tags) {
+        verdict = Verdict::NoHeadroom;
+    }
+    counters::count(verdict, bytes);
+    verdict.action()
+}
+
+/// Makes a frame the inner packet's.
+#[inline(always)]
+fn unwrap<H: Hooked>(frame: &mut H, to_do: &Decapsulation) -> Verdict {
+    let is_done = frame.unwrap(to_do) && to_do.mark(frame);
+    if is_done { Verdict::Decapsulated } else { Verdict::InnerMalformed }
 }

@@ -1,7 +1,7 @@
 //! The receiver's allow-lists.
 
 use aya_ebpf::{
-    btf_maps::{HashMap, LpmTrie},
+    btf_maps::{Array, HashMap, LpmTrie},
     macros::btf_map,
 };
 use lb_common::{
@@ -20,6 +20,8 @@ const MAX_VIPS: usize = 65_536;
 static SOURCES: LpmTrie<AddressWords, u32, MAX_SOURCES> = LpmTrie::new();
 #[btf_map]
 static VIPS: HashMap<VipKey, u32, MAX_VIPS> = HashMap::new();
+#[btf_map]
+static GUE_PORT: Array<u64, 1> = Array::new();
 
 /// The allow-lists as the decision sees them.
 pub(super) struct Lists;
@@ -33,5 +35,10 @@ impl Allowed for Lists {
     #[inline(always)]
     fn vip(&self, address: &AddressWords, version: u8) -> bool {
         kernel::contains(&VIPS, &VipKey { address: *address, version: u32::from(version) })
+    }
+
+    #[inline(always)]
+    fn gue_port(&self) -> u16 {
+        kernel::word(&GUE_PORT, 0).unwrap_or(0) as u16
     }
 }

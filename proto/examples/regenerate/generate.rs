@@ -8,7 +8,8 @@ use std::{
 
 use prost::Message;
 
-const SOURCES: [&str; 4] = [
+const SOURCES: [&str; 5] = [
+    "spillway/v1/capture.proto",
     "spillway/v1/configuration.proto",
     "spillway/v1/explain.proto",
     "spillway/v1/objects.proto",

@@ -1,6 +1,10 @@
 //! The cases that are timed in a test run.
 
 use anyhow::Result;
+use lb_common::abi::{
+    capture::{Capture, Prefix},
+    form::Form,
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -24,14 +28,44 @@ pub struct Case {
     pub version: u8,
     /// Random flows it is spread over.
     pub flows: u64,
+    /// How packets get to backends.
+    pub form: Form,
     /// How the regions are.
     pub situation: Situation,
     /// What each of the same flows sent before.
     pub before: &'static [Packet],
+    /// What is captured meanwhile.
+    pub capture: Capture,
 }
 
+/// Nobody captures.
+const NOTHING: Capture = Capture {
+    until: 0,
+    number: 0,
+    verdicts: 0,
+    client: Prefix::ANY,
+    vip: Prefix::ANY,
+    backend: Prefix::ANY,
+    port: 0,
+    version: 0,
+    reserved: 0,
+    snap: 0,
+};
+/// All of it, of which nobody reads anything.
+const ALL: Capture =
+    Capture { until: u64::MAX, number: 1, verdicts: u64::MAX, snap: 256, ..NOTHING };
+
 const fn case(name: &'static str, packet: Packet, version: u8, flows: u64) -> Case {
-    Case { name, packet, version, flows, situation: Situation::Steady, before: &[] }
+    Case {
+        name,
+        packet,
+        version,
+        flows,
+        form: Form::IP_IN_IP,
+        situation: Situation::Steady,
+        before: &[],
+        capture: NOTHING,
+    }
 }
 
 const fn remembered(
@@ -41,7 +75,15 @@ const fn remembered(
     packet: Packet,
     flows: u64,
 ) -> Case {
-    Case { name, packet, version: 4, flows, situation, before }
+    Case { situation, before, ..case(name, packet, 4, flows) }
+}
+
+const fn formed(name: &'static str, form: Form) -> Case {
+    Case { form, ..case(name, Packet::Open, 4, 1_000_000) }
+}
+
+const fn captured(name: &'static str, capture: Capture) -> Case {
+    Case { capture, ..case(name, Packet::Open, 4, 100_000) }
 }
 
 /// So many flows that a run hardly meets one twice.
@@ -58,6 +100,8 @@ pub const CASES: &[Case] = &[
     case("udp", Packet::Udp, 4, 1_000_000),
     case("ipv6 tcp established", Packet::Open, 6, 1),
     case("ipv6 tcp established", Packet::Open, 6, 1_000_000),
+    formed("tcp established, in GUE", Form::gue(6_080)),
+    formed("tcp established, direct", Form::DIRECT),
     case("not ours", Packet::NotOurs, 4, 1_000_000),
     remembered("syn with a limit", Situation::Limited, &[], Packet::Syn, DISTINCT),
     remembered("syn refused", Situation::Full, &[], Packet::Syn, DISTINCT),
@@ -82,6 +126,8 @@ pub const CASES: &[Case] = &[
     remembered("miss with record", Situation::Open, &[Packet::Syn], Packet::Open, 1_000),
     remembered("miss with record", Situation::Open, &[Packet::Syn], Packet::Open, DISTINCT),
     remembered("syn repeated", Situation::Limited, &[Packet::Syn], Packet::Syn, 1_000),
+    captured("others captured", Capture { version: 6, ..ALL }),
+    captured("captured, nobody reads", ALL),
 ];
 
 /// Medians of a case, nanoseconds.
@@ -113,11 +159,11 @@ pub fn time(programs: &mut Programs, case: Case, rounds: usize, repeat: u32) -> 
     let (grown, action) = match (case.packet, case.version, case.situation) {
         (Packet::NotOurs, ..) => (0, XDP_PASS),
         (_, _, Situation::Full) => (0, XDP_DROP),
-        (_, 4, _) => (20, XDP_TX),
-        _ => (40, XDP_TX),
+        (_, version, _) => (usize::from(case.form.overhead(version == 4)), XDP_TX),
     };
     let repeat = if case.flows == DISTINCT { repeat.min(REMEMBERED) } else { repeat };
-    fill::fill(&mut programs.balancer, 1, case.version == 6, case.situation)?;
+    fill::fill(&mut programs.balancer, 1, case.version == 6, case.situation, case.form)?;
+    programs.capture(&case.capture)?;
     let (mut balancer, mut floor) = (Vec::new(), Vec::new());
     let number = CASES
         .iter()

@@ -9,6 +9,7 @@ use aya::{
 use lb_common::abi::{
     backend::Backend,
     descriptor::{Descriptor, LIMITED},
+    form::Form,
     group::{Group, GroupHead},
     host::HostWord,
     limits::DEFAULT_SLOTS,
@@ -50,11 +51,17 @@ pub enum Situation {
 /// Meters of the two groups, near and far.
 pub const METERS: [u32; 2] = [10, 11];
 
-/// Fills the maps; packets leave by `interface`. Backends are IPv6 where `v6` is set.
+/// Fills the maps; packets leave by `interface`, in a form. Backends are IPv6 where `v6` is set.
 ///
 /// # Errors
 /// A map that is missing or does not take a value.
-pub fn fill(balancer: &mut Ebpf, interface: u16, v6: bool, situation: Situation) -> Result<()> {
+pub fn fill(
+    balancer: &mut Ebpf,
+    interface: u16,
+    v6: bool,
+    situation: Situation,
+    form: Form,
+) -> Result<()> {
     let mut heads = Vec::new();
     for (region, meter) in (0..).zip(METERS) {
         let (slots, members) = (DEFAULT_SLOTS, region * MEMBERS);
@@ -71,7 +78,7 @@ pub fn fill(balancer: &mut Ebpf, interface: u16, v6: bool, situation: Situation)
         source_v6: address_words("fd00::1".parse()?),
         source_v4: u32::from_ne_bytes([10, 0, 0, 1]),
         group_count: if situation == Situation::Full { 1 } else { 2 },
-        flags: if limited { LIMITED } else { 0 },
+        flags: form.flags() | if limited { LIMITED } else { 0 },
         home_meter: METERS[0],
         groups: [0, 1, 0, 0, 0, 0, 0, 0],
         spare: [0; 8],
@@ -126,7 +133,8 @@ fn members(balancer: &mut Ebpf, v6: bool) -> Result<()> {
             incarnation: 0,
             mtu: 1500,
             link: 1500,
-            reserved: [0; 5],
+            on_link: 1,
+            reserved: [0; 4],
         };
         set(balancer, names::BACKENDS, n + 1, bytes::<32>(&backend))?;
         let word = MemberWord::new(n + 1, 0, MemberState::Up, FULL_RAMP, 1);

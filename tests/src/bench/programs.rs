@@ -9,6 +9,11 @@ use aya::{
     programs::{ProgramFd, TestRun as _, TestRunOptions, Xdp},
 };
 
+use lb_common::abi::{
+    capture::{Capture, SECTION},
+    pod::bytes_of,
+};
+
 /// What the wrapper jumps into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
@@ -21,7 +26,7 @@ pub enum Target {
 /// What the wrapper is told of a case.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Bytes the target puts in front: 0, 20 or 40.
+    /// Bytes the target puts in front: 0, 20, 32 or 40.
     pub grown: u64,
     /// IP version of the packets.
     pub version: u64,
@@ -54,6 +59,17 @@ impl Programs {
     /// A setting that cannot be written.
     pub fn set(&mut self, settings: Settings) -> Result<()> {
         set(&mut self.bench, settings)
+    }
+
+    /// Has the balancer capture, or not.
+    ///
+    /// # Errors
+    /// An object that cannot.
+    pub fn capture(&mut self, capture: &Capture) -> Result<()> {
+        let map = self.balancer.map_mut(SECTION).context("balancer.o captures nothing")?;
+        let mut bytes = [0_u8; size_of::<Capture>()];
+        bytes.copy_from_slice(bytes_of(capture));
+        Ok(Array::<_, [u8; size_of::<Capture>()]>::try_from(map)?.set(0, bytes, 0)?)
     }
 
     /// Runs the wrapper around a target `repeat` times; answers the mean time of one run.

@@ -35,11 +35,12 @@ pub struct Frames {
 }
 
 impl Frames {
-    pub(super) fn new(node: Node, file: PathBuf) -> Self {
+    /// Those of a file that tshark can read, from a node that reaches it.
+    pub fn new(node: Node, file: PathBuf) -> Self {
         Self { node, file }
     }
 
-    /// The file they are in (pcap, nanoseconds).
+    /// The file they are in.
     pub fn file(&self) -> &Path {
         &self.file
     }

@@ -4,14 +4,13 @@
 mod frames;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::Result;
 use nix::sys::signal::Signal;
 
 pub use frames::Frames;
 
-use crate::process::{Running, eventually, until};
+use crate::process::{PATIENCE, Running, eventually, until};
 use crate::topology::Node;
 
 /// A capture that goes on.
@@ -27,7 +26,7 @@ impl Capture {
     /// empty: all), both ways. Returns when none can be missed any more.
     ///
     /// # Errors
-    /// When tcpdump does not begin within ten seconds.
+    /// When tcpdump does not begin within a minute.
     pub fn start(node: &Node, interface: &str, filter: &str) -> Result<Self> {
         let file = node.directory().join(format!("{interface}.pcap"));
         let path = file.display().to_string();
@@ -51,7 +50,7 @@ impl Capture {
                 filter,
             ],
         )?;
-        until("tcpdump listens", Duration::from_secs(10), || {
+        until("tcpdump listens", PATIENCE, || {
             running.check()?;
             let now = running.output().matches("listening on").count();
             Ok((now > begun).then_some(()))
@@ -81,7 +80,7 @@ impl Capture {
     /// down, all there was.
     fn settle(&self) -> Result<()> {
         let stat = format!("/proc/{}/stat", self.running.id());
-        eventually("tcpdump has written all", Duration::from_secs(30), || {
+        eventually("tcpdump has written all", PATIENCE, || {
             std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") S "))
         })
     }

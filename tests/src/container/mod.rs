@@ -23,7 +23,7 @@ pub use cgroup::sweeper;
 const BOOT: &str = include_str!("boot.sh");
 
 /// How long a container may take to boot.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(180);
 
 /// A Debian that containers are made from; each has changes of its own.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ impl Container {
     /// Boots one in a node and waits until systemd has started what it starts.
     ///
     /// # Errors
-    /// When that takes more than a minute, or a unit of Debian's own fails.
+    /// When that takes more than three minutes, or a unit of Debian's own fails.
     pub fn boot(sandbox: &Sandbox, debian: &Debian, node: &Node) -> Result<Self> {
         let own = node.directory().join("container");
         fs::create_dir_all(&own).with_context(|| own.display().to_string())?;

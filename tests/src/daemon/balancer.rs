@@ -9,12 +9,9 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
 use super::Binaries;
-use crate::process::{Running, until};
+use crate::process::{PATIENCE, Running, until};
 use crate::sandbox::Sandbox;
 use crate::topology::Node;
-
-/// How long a daemon may take to answer after its start.
-const START: Duration = Duration::from_secs(20);
 
 /// A balancer's daemon with its files, whether it runs or not.
 #[derive(Debug)]
@@ -22,7 +19,8 @@ pub struct Balancer {
     node: Node,
     binaries: Binaries,
     region: String,
-    interface: String,
+    /// The interface that its program goes on, for the next start.
+    pub interface: String,
     /// Its directory on the sandbox's BPF file system.
     pub bpffs: PathBuf,
     /// Where its store is.
@@ -73,10 +71,10 @@ impl Balancer {
     /// Starts the daemon and waits until it answers.
     ///
     /// # Errors
-    /// When it ends or does not answer within twenty seconds.
+    /// When it ends or does not answer within a minute.
     pub fn start(&mut self) -> Result<()> {
         self.spawn()?;
-        until("balancer answers", START, || {
+        until("balancer answers", PATIENCE, || {
             if let Some(running) = &mut self.running {
                 running.check()?;
             }
@@ -150,6 +148,17 @@ impl Balancer {
         let all: Vec<_> = ["--output", "json"].iter().chain(arguments).copied().collect();
         let text = self.cli(&all)?;
         serde_json::from_str(&text).with_context(|| format!("spillway {arguments:?}: {text}"))
+    }
+
+    /// Packets that had a verdict since the program was attached.
+    ///
+    /// # Errors
+    /// When the daemon does not say.
+    pub fn packets(&self, verdict: &str) -> Result<u64> {
+        let stats = self.ask(&["stats"])?;
+        let row = stats["verdicts"].as_array().into_iter().flatten();
+        let row = row.into_iter().find(|row| row["verdict"] == verdict);
+        row.and_then(|row| row["packets"].as_u64()).with_context(|| verdict.to_owned())
     }
 
     /// Puts a configuration file's text in force.

@@ -1,12 +1,12 @@
 //! `spillwayd receiver` on a backend.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use lb_daemon::dataplane::{Pins, Role, links};
 
-use super::{Binaries, XdpMode, xdp_mode};
-use crate::process::{Running, until};
+use super::Binaries;
+use crate::process::{PATIENCE, Running, until};
 use crate::sandbox::Sandbox;
 use crate::topology::Node;
 
@@ -21,7 +21,7 @@ impl Receiver {
     /// Starts it and waits until its program is attached.
     ///
     /// # Errors
-    /// When that takes more than ten seconds.
+    /// When that takes more than a minute.
     pub fn start(
         sandbox: &Sandbox,
         binaries: &Binaries,
@@ -56,9 +56,10 @@ impl Receiver {
         }
         arguments.extend(more.iter().map(|&word| word.to_owned()));
         let mut running = node.spawn(&binaries.spillwayd, arguments)?;
-        until("receiver is attached", Duration::from_secs(10), || {
+        until("receiver is attached", PATIENCE, || {
             running.check()?;
-            Ok((xdp_mode(node, "eth0")? != XdpMode::None).then_some(()))
+            let links = node.enter(|| links(&Pins::new(&bpffs, Role::Receiver)))??;
+            Ok(links.iter().any(|link| link.mode.is_some()).then_some(()))
         })?;
         Ok(Self { running })
     }

@@ -2,18 +2,16 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 
 use crate::exposition::Exposition;
+use crate::process::PATIENCE;
 use crate::topology::Node;
 
 /// Where a test's daemon listens, in its own namespace.
 pub const HTTP_ADDRESS: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9750);
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Head and body of the answer to a GET from within a node.
 ///

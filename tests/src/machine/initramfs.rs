@@ -9,12 +9,13 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::{GUEST, cpio::Archive};
+use super::{GUEST, cpio::Archive, modules};
 use crate::packets::objects;
 
 /// Where the guest finds them.
 const PROGRAM: &str = "program";
 const OBJECTS: &str = "objects";
+const MODULES: &str = "modules";
 /// Nobody debugs in there.
 const STRIPPED: &str = "--strip-all";
 
@@ -25,29 +26,55 @@ const INIT: &str = r#"#!/bin/busybox sh
 /bin/busybox mount -t devtmpfs devtmpfs /dev
 /bin/busybox mount -t tmpfs tmpfs /tmp
 /bin/busybox ip link set lo up
+export PATH=/bin
 echo "guest: kernel $(/bin/busybox uname -r)"
 "#;
 
-/// Makes the archive: the guest runs `program` as root with [`GUEST`] set, and then turns itself off.
-/// `more` are programs that it may run from `/bin`. `scratch` is a directory for files on the way.
+/// What a guest has and does.
+#[derive(Clone, Copy, Debug)]
+pub struct Guest<'a> {
+    /// An unpacked kernel package.
+    pub kernel: &'a Path,
+    /// What it runs as root, with [`GUEST`] set to `role`, and then turns itself off.
+    pub program: &'a Path,
+    /// An argument of the program's; empty: none.
+    pub argument: &'a str,
+    /// What the program is to be in this guest.
+    pub role: &'a str,
+    /// Programs that it may run from `/bin`.
+    pub tools: &'a [&'a Path],
+    /// Modules that are loaded first, and those that they need.
+    pub modules: &'a [&'a str],
+}
+
+/// Makes the archive of a guest. `scratch` is a directory for files on the way.
 ///
 /// # Errors
 /// When a part is missing.
-pub fn initramfs(program: &Path, more: &[&Path], scratch: &Path) -> Result<Vec<u8>> {
+pub fn initramfs(guest: &Guest<'_>, scratch: &Path) -> Result<Vec<u8>> {
     let mut archive = Archive::default();
     let mut directories = BTreeSet::new();
-    for name in ["bin", "proc", "sys", "tmp", "dev", OBJECTS] {
+    for name in ["bin", "proc", "run", "sys", "tmp", "dev", OBJECTS, MODULES] {
         add_directory(&mut archive, &mut directories, Path::new(name));
     }
     archive.file("bin/busybox", &read(&busybox()?)?);
-    let run = format!(
-        "{GUEST}=1 RUST_BACKTRACE=0 SPILLWAY_BPF_OBJECTS=/{OBJECTS} /{PROGRAM} --color never\n\
-         echo \"guest: exit $?\"\n/bin/busybox poweroff -f\n"
+    let mut init = INIT.to_owned();
+    for module in modules::with_needed(guest.kernel, guest.modules)? {
+        let file = format!("{MODULES}/{}", module.name);
+        archive.file(&file, &module.bytes);
+        init += &format!("/bin/busybox insmod /{file}\n");
+    }
+    let argument = guest.argument.replace('\'', r"'\''");
+    let argument = if argument.is_empty() { argument } else { format!("'{argument}'") };
+    init += &format!(
+        "{GUEST}={} RUST_BACKTRACE=0 SPILLWAY_BPF_OBJECTS=/{OBJECTS} SPILLWAY_BIN_DIR=/bin /{PROGRAM} --color never {argument}\n\
+         echo \"guest: exit $?\"\n/bin/busybox poweroff -f\n",
+        guest.role
     );
-    archive.file("init", format!("{INIT}{run}").as_bytes());
-    archive.file(PROGRAM, &stripped(program, scratch)?);
-    let mut needed: BTreeSet<_> = libraries(program)?.into_iter().collect();
-    for program in more {
+    archive.file("init", init.as_bytes());
+    archive.file(PROGRAM, &stripped(guest.program, scratch)?);
+    let mut needed: BTreeSet<_> = libraries(guest.program)?.into_iter().collect();
+    for program in guest.tools {
         let name = program.file_name().context("a program has a name")?;
         archive.file(&format!("bin/{}", name.display()), &stripped(program, scratch)?);
         needed.extend(libraries(program)?);
@@ -90,10 +117,18 @@ fn read(path: &Path) -> Result<Vec<u8>> {
 
 /// Debian's busybox; it has to be the static one.
 fn busybox() -> Result<PathBuf> {
+    tool("busybox").context("Debian's package is busybox-static")
+}
+
+/// A program of the host's.
+///
+/// # Errors
+/// When it is not in PATH.
+pub fn tool(name: &str) -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let all = std::env::split_paths(&path).map(|directory| directory.join("busybox"));
+    let all = std::env::split_paths(&path).map(|directory| directory.join(name));
     let found = all.into_iter().find(|path| path.is_file());
-    found.context("busybox: not in PATH; Debian's package is busybox-static")
+    found.with_context(|| format!("{name}: not in PATH"))
 }
 
 /// The shared libraries of a program, and its loader.

@@ -2,10 +2,11 @@
 
 mod cpio;
 mod initramfs;
+mod modules;
 mod qemu;
 
-pub use initramfs::initramfs;
-pub use qemu::{Console, boot};
+pub use initramfs::{Guest, initramfs, tool};
+pub use qemu::{Cable, Console, Machine};
 
-/// Set for a program that runs as the whole system of a guest.
+/// Set for a program that runs as the whole system of a guest, to what it is there.
 pub const GUEST: &str = "SPILLWAY_GUEST";

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use aya::{
     Ebpf,
     maps::{Array, ArrayOfMaps, HashMap, MapData, xdp::DevMapHash},
-    programs::{TestRun as _, TestRunOptions},
+    programs::{TestRun, TestRunOptions, TestRunResult},
 };
 
 use super::{
@@ -33,13 +33,21 @@ pub struct Ran {
 /// # Errors
 /// What the kernel answers; it takes no frame of less than 14 bytes.
 pub fn run(bpf: &Ebpf, program: &str, frame: &[u8]) -> Result<Ran> {
+    run_program(objects::program(bpf, program)?, frame)
+}
+
+/// Runs a program over a frame, once.
+pub(super) fn run_program<P>(program: &P, frame: &[u8]) -> Result<Ran>
+where
+    P: for<'a> TestRun<Opts<'a> = TestRunOptions<'a>, Result = TestRunResult>,
+{
     let mut out = vec![0; frame.len() + 256];
     let options = TestRunOptions {
         data_in: Some(frame),
         data_out: Some(&mut out),
         ..TestRunOptions::default()
     };
-    let result = objects::program(bpf, program)?.test_run(options).context("test run")?;
+    let result = program.test_run(options).context("test run")?;
     out.truncate(result.data_size_out as usize);
     Ok(Ran { action: result.return_value, frame: out })
 }
@@ -49,6 +57,8 @@ pub struct Balancer {
     bpf: Ebpf,
     tables: BTreeMap<Table, Array<MapData, [u8; 8]>>,
     scene: Option<Scene>,
+    /// Pools of the scene, as they are before each frame.
+    pools: Vec<(u32, Vec<u8>)>,
 }
 
 impl fmt::Debug for Balancer {
@@ -68,7 +78,7 @@ impl Balancer {
         for table in TABLES {
             tables.insert(table, make_table(&mut bpf, table).context("make a slot table")?);
         }
-        Ok(Self { bpf, tables, scene: None })
+        Ok(Self { bpf, tables, scene: None, pools: Vec::new() })
     }
 
     /// Takes the former scene out of the maps and puts another one there.
@@ -80,6 +90,8 @@ impl Balancer {
             self.write(&old, true).context("take a scene away")?;
         }
         self.write(scene, false).context("show a scene")?;
+        let pools = scene.elements().into_iter().filter(|(map, ..)| *map == "POOLS");
+        self.pools = pools.map(|(_, index, line)| (index, line)).collect();
         self.scene = Some(scene.clone());
         Ok(())
     }
@@ -95,11 +107,10 @@ impl Balancer {
 
     /// Makes each frame the first one: what a SYN away from home left is not looked for.
     fn close_gate(&mut self) -> Result<()> {
-        let pools = self.scene.iter().flat_map(Scene::elements).filter(|(map, ..)| *map == "POOLS");
-        for (map, index, line) in pools.collect::<Vec<_>>() {
-            self.element(map, index, &line)?;
-        }
-        Ok(())
+        let pools = std::mem::take(&mut self.pools);
+        let closed = pools.iter().try_for_each(|(index, line)| self.element("POOLS", *index, line));
+        self.pools = pools;
+        closed
     }
 
     /// The first `limit` counters of each map.

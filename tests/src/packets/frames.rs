@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use etherparse::{
     IpDscp, IpEcn, IpHeaders, IpNumber, Ipv4Header, Ipv4Options, Ipv6FlowLabel, Ipv6Header,
-    PacketBuilder, PacketBuilderStep, TcpHeader,
+    PacketBuilder, PacketBuilderStep, TcpHeader, UdpHeader,
 };
 
 /// MAC of whoever sent the frame.
@@ -203,11 +203,26 @@ pub struct Tunnel {
 impl Tunnel {
     /// `frame` inside the tunnel: DSCP and ECN copied, hop limit 64, DF set; the inner packet as it is.
     pub fn around(&self, frame: &[u8]) -> Vec<u8> {
+        let (protocol, _) = inner_header(frame);
+        self.around_with(frame, protocol, &[])
+    }
+
+    /// The same in GUE, from and to a UDP port, without a checksum.
+    ///
+    /// # Panics
+    /// When the packet is longer than any.
+    pub fn around_in_gue(&self, frame: &[u8], (from, to): (u16, u16)) -> Vec<u8> {
+        let (protocol, _) = inner_header(frame);
+        let length = u16::try_from(ip_length(frame) + 12).expect("length of a datagram");
+        let udp = UdpHeader { source_port: from, destination_port: to, length, checksum: 0 };
+        // Variant 0, no control message, no optional fields, no flags.
+        let shim = [&udp.to_bytes()[..], &[0, protocol.0, 0, 0]].concat();
+        self.around_with(frame, IpNumber::UDP, &shim)
+    }
+
+    fn around_with(&self, frame: &[u8], protocol: IpNumber, shim: &[u8]) -> Vec<u8> {
         let (inner, padding) = frame[ETHERNET..].split_at(ip_length(frame));
-        let (protocol, traffic_class) = match inner[0] >> 4 {
-            4 => (IpNumber::IPV4, inner[1]),
-            _ => (IpNumber::IPV6, inner[0] << 4 | inner[1] >> 4),
-        };
+        let (_, traffic_class) = inner_header(frame);
         let mut out = [self.macs.0, self.macs.1].concat();
         match (self.source, self.destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
@@ -217,7 +232,9 @@ impl Tunnel {
                     protocol,
                     ..ipv4(traffic_class, 64, (source.octets(), destination.octets()))
                 };
-                header.set_payload_len(inner.len()).expect("length of an inner packet");
+                header
+                    .set_payload_len(shim.len() + inner.len())
+                    .expect("length of an inner packet");
                 header.header_checksum = header.calc_header_checksum();
                 header.write(&mut out).expect("write to memory");
             }
@@ -228,12 +245,23 @@ impl Tunnel {
                     next_header: protocol,
                     ..ipv6(traffic_class, 64, (source.octets(), destination.octets()))
                 };
-                header.set_payload_length(inner.len()).expect("length of an inner packet");
+                header
+                    .set_payload_length(shim.len() + inner.len())
+                    .expect("length of an inner packet");
                 header.write(&mut out).expect("write to memory");
             }
             addresses => panic!("{addresses:?}: of two IP versions"),
         }
-        [&out, inner, padding].concat()
+        [&out, shim, inner, padding].concat()
+    }
+}
+
+/// Protocol number of an IP packet in another one, and its traffic class.
+const fn inner_header(frame: &[u8]) -> (IpNumber, u8) {
+    let (first, second) = (frame[ETHERNET], frame[ETHERNET + 1]);
+    match first >> 4 {
+        4 => (IpNumber::IPV4, second),
+        _ => (IpNumber::IPV6, first << 4 | second >> 4),
     }
 }
 
@@ -305,6 +333,29 @@ pub fn hopped(frame: &[u8]) -> Vec<u8> {
         out.extend(rest);
     }
     out
+}
+
+/// The frame with another traffic class, DSCP and ECN, of its first IP header; the checksum computed anew.
+///
+/// # Panics
+/// When it holds no IP header.
+pub fn classed(frame: &[u8], traffic_class: u8) -> Vec<u8> {
+    let (ethernet, packet) = frame.split_at(ETHERNET);
+    let mut out = ethernet.to_vec();
+    let rest = if packet[0] >> 4 == 4 {
+        let (mut header, rest) = Ipv4Header::from_slice(packet).expect("an IPv4 header");
+        header.dscp = IpDscp::try_new(traffic_class >> 2).expect("six bits");
+        header.ecn = IpEcn::try_new(traffic_class & 3).expect("two bits");
+        header.header_checksum = header.calc_header_checksum();
+        header.write_raw(&mut out).expect("write to memory");
+        rest
+    } else {
+        let (mut header, rest) = Ipv6Header::from_slice(packet).expect("an IPv6 header");
+        header.traffic_class = traffic_class;
+        header.write(&mut out).expect("write to memory");
+        rest
+    };
+    [&out, rest].concat()
 }
 
 /// Bytes from hexadecimal digits; white space between them is skipped.

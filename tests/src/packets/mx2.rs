@@ -69,6 +69,11 @@ impl Hash {
     pub fn flow_label(self) -> u32 {
         self.0 as u32 & 0xf_ffff
     }
+
+    /// Source port of a UDP tunnel: the last 14 bits behind two that are set.
+    pub fn source_port(self) -> u16 {
+        (self.0 % 16_384 + 49_152) as u16
+    }
 }
 
 /// Where a slot's new connections begin to be a ramping backend's: at this ramp plus one.

@@ -2,8 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, ensure};
-use aya::{Ebpf, programs::Xdp};
+use anyhow::{Context as _, Result, bail, ensure};
+use aya::{
+    Ebpf,
+    programs::{Program, Xdp},
+};
 
 /// Where the objects are: `SPILLWAY_BPF_OBJECTS`, or else where `cargo xtask build` puts them.
 pub fn directory() -> PathBuf {
@@ -22,7 +25,14 @@ pub fn load(name: &str, programs: &[&str]) -> Result<Ebpf> {
     ensure!(path.is_file(), "{}: not there; run `cargo xtask build`", path.display());
     let mut bpf = Ebpf::load_file(&path).with_context(|| path.display().to_string())?;
     for program in programs {
-        program_mut(&mut bpf, program)?.load().with_context(|| format!("load {program}"))?;
+        let found =
+            bpf.program_mut(program).with_context(|| format!("{program}: no such program"))?;
+        match found {
+            Program::Xdp(found) => found.load(),
+            Program::SchedClassifier(found) => found.load(),
+            _ => bail!("{program}: neither for XDP nor for tc"),
+        }
+        .with_context(|| format!("load {program}"))?;
     }
     Ok(bpf)
 }

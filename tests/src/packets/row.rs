@@ -9,7 +9,7 @@ use super::{
     counters::{BACKENDS, Counters, SERVICES, VERDICTS},
     frames::{self, Flow, Tunnel},
     mx2,
-    scene::{HASH_KEY, Scene},
+    scene::{Form, HASH_KEY, Scene},
     verdicts,
 };
 
@@ -107,6 +107,7 @@ impl Row<Scene> {
         let service = scene.service(flow, protocol).unwrap_or_else(|| panic!("{what}: no service"));
         let member = scene.regions[region].members[usize::from(rank)];
         let (gateway, interface) = scene.next_hops[&member.next_hop];
+        let hash = mx2::of_service(flow, protocol, service.flags, HASH_KEY);
         let tunnel = Tunnel {
             macs: (gateway, scene.interfaces[&interface]),
             source: match member.address.is_ipv4() {
@@ -114,12 +115,18 @@ impl Row<Scene> {
                 false => scene.sources.1.into(),
             },
             destination: member.address,
-            flow_label: mx2::of_service(flow, protocol, service.flags, HASH_KEY).flow_label(),
+            flow_label: hash.flow_label(),
         };
         let verdict = if interface == super::scene::INGRESS { "transmitted" } else { "redirected" };
+        let inner = frames::hopped(&frame);
+        let after = match scene.form {
+            Form::IpInIp => tunnel.around(&inner),
+            Form::Gue(port) => tunnel.around_in_gue(&inner, (hash.source_port(), port)),
+            Form::Direct => [&tunnel.macs.0, &tunnel.macs.1, &inner[12..]].concat(),
+        };
         let expected = Expected {
             verdict,
-            frame: Some(tunnel.around(&frames::hopped(&frame))),
+            frame: Some(after),
             traffic: Some((service.index, member.backend, connections)),
         };
         Self { what, scene, frame, expected }

@@ -104,6 +104,8 @@ pub struct Member {
     pub mtu: u16,
     /// Largest packet of the link it is reached by.
     pub link: u16,
+    /// Whether it is on that link.
+    pub on_link: bool,
     /// Incarnation that the backend has; members say 7.
     pub incarnation: u8,
 }
@@ -134,6 +136,17 @@ pub enum Room {
     Closed,
 }
 
+/// How packets get to backends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// In IP alone.
+    IpInIp,
+    /// In GUE to this UDP port.
+    Gue(u16),
+    /// As they are, to the backend's MAC.
+    Direct,
+}
+
 /// What stands in the maps.
 #[derive(Clone, Debug)]
 pub struct Scene {
@@ -153,6 +166,8 @@ pub struct Scene {
     pub devices: BTreeSet<u32>,
     /// The word of the pool: current and former descriptor.
     pub pool_word: (u32, u32),
+    /// How packets get to backends.
+    pub form: Form,
     /// How much room there is for ICMP errors of the balancer's own.
     pub errors: Room,
     /// How much room there is for answers to pings.
@@ -197,6 +212,7 @@ impl Scene {
             vlans: BTreeMap::new(),
             devices: BTreeSet::new(),
             pool_word: (DESCRIPTOR, 0),
+            form: Form::IpInIp,
             errors: Room::Unlimited,
             echoes: Room::Unlimited,
         }
@@ -318,11 +334,24 @@ impl Scene {
                 add("STANDBYS", place, &layout::standby(standby));
             }
             for (index, member) in (first..).zip(&region.members) {
-                let Member { backend, address, state, ramp, next_hop, mtu, link, incarnation } =
-                    *member;
+                let Member {
+                    backend,
+                    address,
+                    state,
+                    ramp,
+                    next_hop,
+                    mtu,
+                    link,
+                    on_link,
+                    incarnation,
+                } = *member;
                 let word = layout::member(backend, MEMBER_INCARNATION, state, ramp, next_hop);
                 add("MEMBERS", index, &word);
-                add("BACKENDS", backend, &layout::backend(address, incarnation, mtu, link));
+                add(
+                    "BACKENDS",
+                    backend,
+                    &layout::backend(address, incarnation, mtu, link, on_link),
+                );
             }
         }
         let (v4, v6) = (self.sources.0.octets(), self.sources.1.octets());
@@ -331,7 +360,12 @@ impl Scene {
         for index in [DESCRIPTOR, FORMER] {
             let first = order.first().copied().unwrap_or(0);
             let home = heads.get(first).copied().unwrap_or([0; 16]);
-            let limits = (u32::from(limited), METER + first as u32);
+            let form = match self.form {
+                Form::IpInIp => 0,
+                Form::Gue(port) => 8 | u32::from(port) << 16,
+                Form::Direct => 16,
+            };
+            let limits = (u32::from(limited) | form, METER + first as u32);
             let groups: Vec<u32> = order.iter().map(|&region| GROUPS[region]).collect();
             let descriptor = layout::descriptor(HASH_KEY, &home, v6, v4, limits, &groups);
             add("DESCRIPTORS", index, &descriptor);
@@ -382,6 +416,7 @@ impl Region {
             next_hop: NEXT_HOP,
             mtu: 1_500,
             link: 1_500,
+            on_link: true,
             incarnation: MEMBER_INCARNATION,
         };
         Self {

@@ -5,14 +5,21 @@ use std::{fs, path::Path, process::Command};
 use anyhow::{Context as _, Result, ensure};
 
 /// Validate every checksum of IP and ICMP; follow no conversations, since rows have nothing to do with each
-/// other.
-const PREFERENCES: [&str; 3] =
-    ["ip.check_checksum:TRUE", "tcp.analyze_sequence_numbers:FALSE", "ip.defragment:FALSE"];
+/// other. A UDP tunnel over IPv6 may go without a checksum (RFC 6935).
+const PREFERENCES: [&str; 4] = [
+    "ip.check_checksum:TRUE",
+    "tcp.analyze_sequence_numbers:FALSE",
+    "ip.defragment:FALSE",
+    "udp.ignore_ipv6_zero_checksum:TRUE",
+];
 
 /// What TCP and UDP say of themselves can be validated where all of the packet is there; `tshark` tries it
 /// where a part of it is quoted, too.
 const WHOLE: [&str; 2] = ["tcp.check_checksum:TRUE", "udp.check_checksum:TRUE"];
 const IN_PART: [&str; 2] = ["tcp.check_checksum:FALSE", "udp.check_checksum:FALSE"];
+
+/// A dissector of GUE, which this tshark may not have.
+const GUE: &str = include_str!("gue.lua");
 
 /// Payloads are bytes of no meaning, whatever the port.
 const PAYLOADS: [&str; 2] = ["dns", "http"];
@@ -29,8 +36,11 @@ pub fn decode(
     file: &Path,
 ) -> Result<Vec<String>> {
     fs::write(file, pcap(frames)).with_context(|| file.display().to_string())?;
+    let gue = file.with_extension("lua");
+    fs::write(&gue, GUE).with_context(|| gue.display().to_string())?;
     let mut command = Command::new("tshark");
     command.arg("-n").arg("-r").arg(file);
+    command.arg("-X").arg(format!("lua_script:{}", gue.display()));
     let transport = if is_whole { WHOLE } else { IN_PART };
     for preference in PREFERENCES.into_iter().chain(transport) {
         command.args(["-o", preference]);

@@ -29,7 +29,7 @@ use lb_common::{
         answer::{self, QUOTE_V4, QUOTE_V6},
         encapsulate, large,
     },
-    receive::{self, Allowed},
+    receive::{self, Allowed, Marked},
     wire::vlan::Tags,
     word::Snapshot,
 };
@@ -38,7 +38,7 @@ use lb_daemon::dataplane::clock;
 
 use super::{
     frames, layout,
-    receiver::{SOURCES, VIPS},
+    receiver::{GUE_PORT, SOURCES, VIPS},
     row::Expected,
     scene::{STRANGER, Scene, TABLES},
 };
@@ -103,18 +103,24 @@ impl Twin {
             Err(Verdict::OtherProtocol) => return (self.other_protocol(frame), came_with),
             Err(verdict) => return (refused(verdict, frame), came_with),
         };
-        let (head, own) = match encapsulate::head(self, &forward) {
-            Ok(head) => head,
+        let form = forward.descriptor.form();
+        let length = forward.parsed.ip_length as u16;
+        let version = forward.parsed.flow.version;
+        let (head, shim, own) = match encapsulate::head(self, &forward) {
+            Ok((head, own)) => (head, encapsulate::shim(form, forward.hash, version, length), own),
             Err(Verdict::TooLarge) => match large::divisible(frame, self, &Large::of(&forward)) {
-                Ok(Some((head, own))) => (Head::V4(head), own),
+                Ok(Some(on)) => (Head::V4(on.head), on.shim, on.own),
                 Ok(None) => {
-                    let room = encapsulate::room(forward.backend);
+                    let room = encapsulate::room(forward.backend, form);
                     return (self.too_large(frame, room), came_with);
                 }
                 Err(verdict) => return (refused(verdict, frame), came_with),
             },
             Err(verdict) => return (refused(verdict, frame), came_with),
         };
+        if form.is_direct() && frame[..6] == forward.choice.next_hop.mac() {
+            return (refused(Verdict::NotOurs, frame), came_with);
+        }
         let interface = u32::from(forward.choice.next_hop.interface());
         let verdict = match interface {
             1 => Verdict::Transmitted,
@@ -124,12 +130,14 @@ impl Twin {
         let head = match &head {
             Head::V4(head) => &head[..],
             Head::V6(head) => &head[..],
+            Head::Link(head) => &head[..],
         };
+        let shim = if form.is_gue() { &shim[..] } else { &[] };
         let inner = hopped(frame);
         let connections = u64::from(forward.parsed.kind == Kind::NewConnection);
         let expected = Expected {
             verdict: verdict.name(),
-            frame: Some([head, &inner[frames::ETHERNET..]].concat()),
+            frame: Some([head, shim, &inner[frames::ETHERNET..]].concat()),
             traffic: Some((forward.service, forward.choice.member.backend(), connections)),
         };
         (expected, encapsulate::tags(own, interface == 1, came_with))
@@ -283,19 +291,44 @@ impl Lists {
     /// What the pure decision makes of a frame.
     pub fn expects(self, frame: &[u8]) -> Expected {
         let tags = Tags::of(frame);
-        let expected = self.untagged(&untagged(frame, tags));
+        let expected = self.untagged(&untagged(frame, tags), receive::checksums);
         Expected { frame: expected.frame.map(|frame| with_tags(&frame, tags)), ..expected }
     }
 
-    fn untagged(self, frame: &[u8]) -> Expected {
+    /// What it makes of a frame without tags at tc's hook, where nobody looks at inner checksums.
+    pub fn expects_at_tc(self, frame: &[u8]) -> Expected {
+        self.untagged(frame, |frame, _, _| receive::outer_checksum(frame))
+    }
+
+    fn untagged(
+        self,
+        frame: &[u8],
+        checksums: fn(&[u8], usize, u8) -> Result<(), Verdict>,
+    ) -> Expected {
         let decapsulation = match receive::decide(frame, &self) {
             Ok(decapsulation) => decapsulation,
             Err(verdict) => return refused(verdict, frame),
         };
-        let rest = &frame[frames::ETHERNET + decapsulation.outer..];
-        let after = [&frame[..12], &decapsulation.ether_type, rest].concat();
+        if decapsulation.is_udp {
+            let (header, protocol) = (decapsulation.outer, decapsulation.protocol());
+            if let Err(verdict) = checksums(frame, header, protocol) {
+                return refused(verdict, frame);
+            }
+        }
+        let mut inner = Inner(frame[frames::ETHERNET + decapsulation.outer..].to_vec());
+        assert!(decapsulation.mark(&mut inner), "an inner packet is longer than its header");
+        let after = [&frame[..12], &decapsulation.ether_type, &inner.0[..]].concat();
         let verdict = Verdict::Decapsulated.name();
         Expected { verdict, frame: Some(after), traffic: None }
+    }
+}
+
+/// An inner packet.
+struct Inner(Vec<u8>);
+
+impl Marked for Inner {
+    fn change_inner<const N: usize>(&mut self, change: impl FnOnce(&mut [u8; N])) -> bool {
+        self.0.first_chunk_mut().map(change).is_some()
     }
 }
 
@@ -312,5 +345,9 @@ impl Allowed for Lists {
     fn vip(&self, address: &AddressWords, version: u8) -> bool {
         let vip: IpAddr = address_of(address, version);
         VIPS.contains(&vip) && layout::version(vip) == version
+    }
+
+    fn gue_port(&self) -> u16 {
+        GUE_PORT
     }
 }

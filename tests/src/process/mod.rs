@@ -4,4 +4,4 @@ mod running;
 mod wait;
 
 pub use running::Running;
-pub use wait::{eventually, pause, until};
+pub use wait::{PATIENCE, eventually, pause, until};

@@ -4,6 +4,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
+/// How long anything may take that takes a moment on an idle machine: others may have its CPUs. Who waits
+/// for a condition loses nothing by it.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Time between two looks.
 const INTERVAL: Duration = Duration::from_millis(2);
 

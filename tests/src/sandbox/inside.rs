@@ -21,14 +21,19 @@ pub(super) fn set_up(root: &Path) -> Result<()> {
         .context("make the mounts private")?;
     fresh("proc", Path::new("/proc"))?;
     fresh("tmpfs", Path::new("/run"))?;
-    let bpf = root.join("bpf");
-    std::fs::create_dir_all(&bpf).with_context(|| format!("make {}", bpf.display()))?;
-    fresh("bpf", &bpf)?;
+    mount_bpf(root)?;
     let up = Command::new("ip").args(["link", "set", "lo", "up"]).status().context("run ip")?;
     if !up.success() {
         bail!("ip link set lo up: {up}");
     }
     Ok(())
+}
+
+/// Gives a sandbox its BPF file system.
+pub(super) fn mount_bpf(root: &Path) -> Result<()> {
+    let bpf = root.join("bpf");
+    std::fs::create_dir_all(&bpf).with_context(|| format!("make {}", bpf.display()))?;
+    fresh("bpf", &bpf)
 }
 
 /// The kernel kills us when the supervisor dies; if it died before we asked, its pipe is closed.

@@ -6,6 +6,7 @@
 //! the two dies with the other, and when process 1 is gone the kernel removes every process, network
 //! namespace, link, pinned BPF object and mount that was made inside. No path of an exit, a signal or
 //! a crash can leave anything behind, because nothing is undone: it only ceases to be referenced.
+//! In a guest of QEMU that can be had for less: [`whole_system`].
 
 mod inside;
 mod supervisor;
@@ -46,6 +47,18 @@ pub fn enter() -> Sandbox {
         eprintln!("sandbox: {failure:#}");
     }
     std::process::exit(1);
+}
+
+/// Takes the whole of a [guest](crate::machine::GUEST) for a sandbox: its devices are in it, and it all goes with
+/// the guest.
+///
+/// # Errors
+/// This is no guest, or a BPF file system cannot be mounted.
+pub fn whole_system() -> anyhow::Result<Sandbox> {
+    anyhow::ensure!(std::env::var_os(crate::machine::GUEST).is_some(), "not in a guest");
+    let sandbox = Sandbox { root: ROOT.into() };
+    inside::mount_bpf(&sandbox.root)?;
+    Ok(sandbox)
 }
 
 /// Process id of the outside, as its own namespace has it; `None`: this is not the inside.

@@ -7,13 +7,13 @@
 mod configuration;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
 pub use configuration::{HASH_KEY, Health, configuration};
 
 use crate::daemon::{Balancer, Binaries, Receiver};
+use crate::process::PATIENCE;
 use crate::sandbox::Sandbox;
 use crate::topology::{Backend, Fabric, REGIONS};
 use crate::traffic::{Echo, Nginx};
@@ -119,7 +119,20 @@ impl Scene {
     /// # Errors
     /// When a part cannot be had.
     pub fn start(sandbox: &Sandbox, name: &str, health: Health) -> Result<Self> {
-        let scene = Self::idle(sandbox, name)?;
+        Self::start_with(sandbox, name, health, &[])
+    }
+
+    /// The same with more arguments for the receivers.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_with(
+        sandbox: &Sandbox,
+        name: &str,
+        health: Health,
+        receivers: &[&str],
+    ) -> Result<Self> {
+        let scene = Self::idle_with(sandbox, name, receivers)?;
         scene.balancer.apply(&configuration(&scene.fabric, health).text())?;
         scene.wait_up(&[])?;
         Ok(scene)
@@ -130,6 +143,10 @@ impl Scene {
     /// # Errors
     /// When a part cannot be had.
     pub fn idle(sandbox: &Sandbox, name: &str) -> Result<Self> {
+        Self::idle_with(sandbox, name, &[])
+    }
+
+    fn idle_with(sandbox: &Sandbox, name: &str, more: &[&str]) -> Result<Self> {
         let binaries = Binaries::find()?;
         let fabric = Fabric::new(sandbox, name, 3)?;
         for tunnel in [Tunnel::Ip4In6, Tunnel::Ip6In4] {
@@ -142,7 +159,8 @@ impl Scene {
         for Backend { node, .. } in &fabric.backends {
             servers.push(Nginx::start(node)?);
             echoes.push(Echo::start(node, &vips, ECHO)?);
-            receivers.push(Receiver::start(sandbox, &binaries, node, &sources, &vips)?);
+            let receiver = Receiver::start_with(sandbox, &binaries, node, &sources, &vips, more)?;
+            receivers.push(receiver);
         }
         let balancer = Balancer::started(sandbox, &binaries, &fabric.balancer, REGIONS[0])?;
         Ok(Self { servers, echoes, receivers, balancer, fabric })
@@ -151,11 +169,11 @@ impl Scene {
     /// Waits until all backends are up but these (by name), which are not.
     ///
     /// # Errors
-    /// When that takes more than ten seconds.
+    /// When that takes more than a minute.
     pub fn wait_up(&self, but: &[&str]) -> Result<()> {
         let up = self.fabric.backends.iter().filter(|backend| !but.contains(&backend.name()));
         let addresses: Vec<_> = up.flat_map(|b| [IpAddr::from(b.v4), b.v6.into()]).collect();
-        self.balancer.wait_up(&addresses, Duration::from_secs(10))
+        self.balancer.wait_up(&addresses, PATIENCE)
     }
 
     /// The number of a backend by its name.

@@ -9,12 +9,15 @@ mod fabric;
 mod node;
 mod pass;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 pub use fabric::{Backend, Fabric, REGIONS};
 pub use node::Node;
 
-use crate::{process::until, sandbox::Sandbox};
+use crate::{
+    process::{PATIENCE, until},
+    sandbox::Sandbox,
+};
 
 /// A network; its namespaces go when it goes.
 #[derive(Debug)]
@@ -66,6 +69,17 @@ impl Topology {
         Ok(())
     }
 
+    /// Takes a network card of a [whole system](crate::sandbox::whole_system) into a node and sets it up.
+    ///
+    /// # Errors
+    /// When there is no such card.
+    pub fn adopt(&self, card: &str, node: &Node) -> Result<()> {
+        let into = ["link", "set", card, "netns", node.namespace()];
+        let output = std::process::Command::new("ip").args(into).output().context("start ip")?;
+        ensure!(output.status.success(), "{card} of {}: {output:?}", node.name());
+        node.ip(&format!("link set {card} up"))
+    }
+
     /// Makes an end fit to receive what its peer sends back by `XDP_TX`: gives it a packet program
     /// that passes every packet.
     ///
@@ -78,10 +92,10 @@ impl Topology {
     /// Waits until every link is up and every address may be used.
     ///
     /// # Errors
-    /// When that takes more than ten seconds.
+    /// When that takes more than a minute.
     pub fn ready(&self) -> Result<()> {
         for node in &self.nodes {
-            until(&format!("links of {}", node.name()), node::LIMIT, || {
+            until(&format!("links of {}", node.name()), PATIENCE, || {
                 Ok(node.is_ready()?.then_some(()))
             })?;
         }

@@ -6,15 +6,11 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use nix::sched::{CloneFlags, setns};
 
 use crate::process::Running;
-
-/// How long a link may take to come up.
-pub(super) const LIMIT: Duration = Duration::from_secs(10);
 
 /// A handle to a network namespace. Clones name the same one.
 #[derive(Clone, Debug)]
@@ -171,12 +167,15 @@ impl Node {
         })
     }
 
-    /// Whether all links are up and no address is tentative.
+    /// Whether all links that are set up are up and no address is tentative.
     pub(super) fn is_ready(&self) -> Result<bool> {
         let links = self.ip_json("address show")?;
         let links = links.as_array().context("ip address: no list")?;
         Ok(links.iter().all(|link| {
-            let up = link["ifname"] == "lo" || link["operstate"] == "UP";
+            // A kernel with tunnels has a device of each kind in every namespace, down.
+            let flags = link["flags"].as_array();
+            let is_set_up = flags.is_some_and(|flags| flags.iter().any(|flag| flag == "UP"));
+            let up = !is_set_up || link["ifname"] == "lo" || link["operstate"] == "UP";
             let addresses = link["addr_info"].as_array();
             let tentative = |address: &serde_json::Value| address["tentative"] == true;
             up && !addresses.is_some_and(|all| all.iter().any(tentative))

@@ -34,7 +34,7 @@ impl Curl {
     /// The body of a page, without its line end.
     ///
     /// # Errors
-    /// When there is no answer within ten seconds, or one that is no success.
+    /// When there is no answer within a minute, or one that is no success.
     pub fn get(&self, url: &str) -> Result<String> {
         Ok(self.curl(&[url])?.trim_end().into())
     }
@@ -85,7 +85,7 @@ impl Curl {
     }
 
     fn curl(&self, arguments: &[&str]) -> Result<String> {
-        let fixed = ["--silent", "--show-error", "--fail", "--globoff", "--max-time", "10"];
+        let fixed = ["--silent", "--show-error", "--fail", "--globoff", "--max-time", "60"];
         self.node.run("curl", fixed.iter().chain(arguments))
     }
 }

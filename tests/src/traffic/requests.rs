@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 
 use super::ask_http;
-use crate::process::until;
+use crate::process::{PATIENCE, until};
 use crate::topology::Node;
 
 /// Clients that go on asking an [`Nginx`](super::Nginx) for its name until they are finished.
@@ -46,10 +46,10 @@ impl Requests {
     /// Waits until so many more requests have ended, well or not.
     ///
     /// # Errors
-    /// When that takes more than twenty seconds.
+    /// When that takes more than a minute.
     pub fn wait_for(&self, more: u64) -> Result<()> {
         let goal = self.done.load(Ordering::Relaxed) + more;
-        until(&format!("{more} more requests"), Duration::from_secs(20), || {
+        until(&format!("{more} more requests"), PATIENCE, || {
             Ok((self.done.load(Ordering::Relaxed) >= goal).then_some(()))
         })
     }

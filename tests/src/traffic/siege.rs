@@ -83,7 +83,7 @@ impl Siege {
             "verbose = false\nquiet = true\ncolor = off\njson_output = true\nlogging = false\n\
              show-logfile = false\nspinner = false\nprotocol = HTTP/1.1\nconnection = close\n\
              parser = false\ncache = false\naccept-encoding = identity\nlimit = 1024\n\
-             timeout = 10\nfailures = 1000000\nbenchmark = {}\n",
+             timeout = 60\nfailures = 1000000\nbenchmark = {}\n",
             self.pause.is_none()
         )
     }

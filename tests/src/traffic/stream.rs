@@ -9,14 +9,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::process::until;
+use crate::process::{PATIENCE, until};
 use crate::random::Random;
 use crate::topology::Node;
 
-/// No answer for so long: the connection is lost.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Time in which streams that are not lost go on, however busy the machine is.
-const GOING_ON: Duration = Duration::from_secs(60);
+/// No answer for so long, over which TCP repeats a segment six times: the connection is lost.
+const LOST: Duration = Duration::from_secs(20);
 /// Time between two exchanges.
 const PACE: Duration = Duration::from_millis(5);
 
@@ -47,11 +45,11 @@ impl Stream {
     /// When the connection cannot be made.
     pub fn open(node: &Node, to: SocketAddr, seed: u64) -> Result<Self> {
         let stream = node
-            .enter(|| TcpStream::connect_timeout(&to, PATIENCE))?
+            .enter(|| TcpStream::connect_timeout(&to, LOST))?
             .with_context(|| format!("connect to {to}"))?;
         stream.set_nodelay(true).context("nodelay")?;
-        stream.set_read_timeout(Some(PATIENCE)).context("timeout")?;
-        stream.set_write_timeout(Some(PATIENCE)).context("timeout")?;
+        stream.set_read_timeout(Some(LOST)).context("timeout")?;
+        stream.set_write_timeout(Some(LOST)).context("timeout")?;
         let mut reader = BufReader::new(stream.try_clone().context("clone a socket")?);
         let mut backend = String::new();
         reader.read_line(&mut backend).context("read the name of the backend")?;
@@ -95,7 +93,7 @@ impl Stream {
     /// One of them is lost, or has not gone on in time.
     pub fn all_go_on<'a>(streams: impl IntoIterator<Item = &'a Self>) -> Result<()> {
         let begun: Vec<_> = streams.into_iter().map(|each| (each, each.exchanged())).collect();
-        until("every stream goes on", GOING_ON, || {
+        until("every stream goes on", PATIENCE, || {
             for (stream, _) in &begun {
                 ensure!(!stream.is_lost(), "a stream on {} is lost", stream.backend());
             }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
+use crate::process::PATIENCE;
 use crate::topology::Node;
 
 /// What wrk is to do.
@@ -34,7 +35,10 @@ impl Wrk {
     pub fn run(&self, node: &Node, url: &str) -> Result<WrkReport> {
         let connections = format!("-c{}", self.connections);
         let time = format!("-d{}s", self.time.as_secs().max(1));
-        let text = node.run("wrk", ["-t1", &connections, &time, "-H", "Connection: close", url])?;
+        // By itself it calls an answer after two seconds none: a SYN that has to be repeated takes one.
+        let patience = format!("{}s", PATIENCE.as_secs());
+        let words = ["-t1", &connections, &time, "--timeout", &patience];
+        let text = node.run("wrk", words.iter().chain(&["-H", "Connection: close", url]))?;
         parse(&text)
     }
 }

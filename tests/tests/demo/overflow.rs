@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::process::until;
+use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -61,7 +61,7 @@ pub(crate) fn control_c_leaves_nothing(_: &Sandbox) -> Result<()> {
     let out = out("overflow-broken")?;
     let mut demo = start(&out, &WORDS)?;
     let said = out.join("stdout");
-    let measured = until("siege has measured", Duration::from_secs(30), || {
+    let measured = until("siege has measured", 2 * PATIENCE, || {
         let ended = demo.try_wait()?;
         ensure!(ended.is_none(), "{ended:?}: {}", fs::read_to_string(out.join("stderr"))?);
         Ok(fs::read_to_string(&said)?.contains("siege: ").then_some(()))

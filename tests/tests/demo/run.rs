@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::daemon::Binaries;
-use lb_tests::process::{eventually, until};
+use lb_tests::process::{PATIENCE, eventually, until};
 use lb_tests::remains::{BpfObject, others, pinned_below};
 use serde_json::Value;
 
@@ -65,10 +65,11 @@ pub(crate) fn pinned_by(demo: &Child) -> Result<Vec<BpfObject>> {
 
 /// No process, and none of these objects. Network namespaces and mounts go with the processes.
 pub(crate) fn nothing_left(objects: &[BpfObject]) -> Result<()> {
-    let limit = Duration::from_secs(10);
-    eventually("its processes are gone", limit, || others().is_ok_and(|others| others.is_empty()))?;
+    eventually("its processes are gone", PATIENCE, || {
+        others().is_ok_and(|others| others.is_empty())
+    })?;
     for object in objects {
-        until(&format!("{object:?} is gone"), limit, || Ok((!object.exists()?).then_some(())))?;
+        until(&format!("{object:?} is gone"), PATIENCE, || Ok((!object.exists()?).then_some(())))?;
     }
     Ok(())
 }

@@ -1,12 +1,15 @@
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::{process::until, sandbox::Sandbox};
+use lb_tests::{
+    process::{PATIENCE, until},
+    sandbox::Sandbox,
+};
 use nix::{
     sys::signal::Signal,
     time::{ClockId, clock_gettime},
 };
 use serde_json::json;
 
-use crate::host::{Host, LIMIT};
+use crate::host::Host;
 
 /// A pool of one backend that nobody checks.
 const WEB: &str = "\
@@ -55,7 +58,7 @@ pub(crate) fn in_force(sandbox: &Sandbox) -> Result<()> {
         ensure!(said.starts_with(cause), "{said}");
         let table = String::from_utf8(host.cli(&["status"])?.stdout)?;
         ensure!(table.contains("\ntrouble     /"), "{table}");
-        ensure!(running.output().contains(said), "not logged: {}", running.output());
+        until("the log says so", PATIENCE, || Ok(running.output().contains(said).then_some(())))?;
     }
     host.status_line(&format!("; {web}: line 8"))?;
 
@@ -110,7 +113,7 @@ pub(crate) fn settings_again(sandbox: &Sandbox) -> Result<()> {
     ensure!(status["generation"] == 1 && status["region"] == "eu", "{status}");
     ensure!(status["troubles"] == json!([]), "{status}");
     let said = "changed settings that wait for the next start: region";
-    until("the log says so", LIMIT, || Ok(running.output().contains(said).then_some(())))?;
+    until("the log says so", PATIENCE, || Ok(running.output().contains(said).then_some(())))?;
     running.signal(Signal::SIGTERM)?;
     ensure!(running.wait()?.success(), "{}", running.output());
     Ok(())

@@ -5,20 +5,16 @@ use std::{
     os::unix::net::UnixDatagram,
     path::PathBuf,
     process::{Command, Output},
-    time::Duration,
 };
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::{
     daemon::Binaries,
-    process::{Running, until},
+    process::{PATIENCE, Running, until},
     sandbox::Sandbox,
     topology::Fabric,
 };
 use serde_json::Value;
-
-/// How long anything may take.
-pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
 /// The host with its files.
 pub(crate) struct Host {
@@ -33,7 +29,7 @@ impl Host {
         let fabric = Fabric::new(sandbox, name, 1)?;
         let bpffs = sandbox.bpffs(fabric.balancer.namespace())?;
         let manager = UnixDatagram::bind(fabric.balancer.directory().join("notify"))?;
-        manager.set_read_timeout(Some(LIMIT))?;
+        manager.set_read_timeout(Some(PATIENCE))?;
         Ok(Self { fabric, binaries: Binaries::find()?, bpffs, manager })
     }
 
@@ -81,7 +77,7 @@ impl Host {
 
     /// Waits for a status line with these words in it.
     pub(crate) fn status_line(&self, words: &str) -> Result<()> {
-        until(words, LIMIT, || Ok(self.datagram()?.contains(words).then_some(())))
+        until(words, PATIENCE, || Ok(self.datagram()?.contains(words).then_some(())))
     }
 
     fn datagram(&self) -> Result<String> {

@@ -1,13 +1,19 @@
-//! Debian 12's own kernel, booted in QEMU: both objects load there, every row of the packet table
-//! passes, and the daemon runs there: with many tables, and while the clock is set, which no machine but a
-//! guest allows. The guest runs this very program as its whole system; the host reads its console.
+//! Kernels of Debian's, booted in QEMU: both objects load there, every row of the packet table passes, and the
+//! daemon runs there: with many tables, while the clock is set, which no machine but a guest allows, and with
+//! devices that the host's kernel may lack. The guest runs this very program as its whole system; the host reads
+//! its console.
 
+mod bond;
 mod clock;
+mod receiver;
 mod service;
 mod tables;
+mod tunnels;
+mod virtio;
+mod vlan;
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
     sync::{Arc, LazyLock},
 };
@@ -15,43 +21,81 @@ use std::{
 use anyhow::{Context as _, Result, anyhow, ensure};
 use lb_tests::{
     daemon::Binaries,
-    machine::{self, Console},
+    hooks,
+    machine::{self, Console, Guest, Machine},
     packets::table,
     sandbox::{self, Sandbox},
 };
 use libtest_mimic::{Arguments, Failed, Trial};
 
-/// The series, and who names the folder of its unpacked package.
-const SERIES: &str = "6.1";
-const VARIABLE: &str = "SPILLWAY_KERNEL_6_1";
+/// Names the folder of an unpacked package.
+const KERNEL: &str = "SPILLWAY_KERNEL";
+/// Names its series, as `6.1`.
+const SERIES: &str = "SPILLWAY_KERNEL_SERIES";
+
+/// What the guest of this program is.
+const ALONE: &str = "alone";
+/// Programs of the host's that nodes of a network are made with.
+const TOOLS: [&str; 4] = ["ip", "tc", "nsenter", "ethtool"];
+/// What Debian's kernels have as modules.
+const MODULES: &[&str] = &[
+    "veth",
+    "bridge",
+    "ipip",
+    "sit",
+    "ip6_tunnel",
+    "fou",
+    "8021q",
+    "bonding",
+    "sch_ingress",
+    "cls_bpf",
+];
 
 type Boot = LazyLock<Result<Console, String>, Box<dyn FnOnce() -> Result<Console, String> + Send>>;
+
+/// A trial on a network of namespaces.
+type Run = fn(&Sandbox) -> Result<()>;
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
-    if std::env::var_os(machine::GUEST).is_some() {
-        return libtest_mimic::run(&arguments, guest_trials()).exit_code();
+    if let Some(run) = std::env::var(machine::GUEST).ok().and_then(|role| virtio::role(&role)) {
+        return play(run);
     }
     let sandbox = sandbox::enter();
+    if std::env::var_os(machine::GUEST).is_some() {
+        return libtest_mimic::run(&arguments, guest_trials(&sandbox)).exit_code();
+    }
+    let series = std::env::var(SERIES).unwrap_or_else(|_| "kernel".to_owned());
+    let rows = guest_trials(&sandbox);
+    // What chooses some of the guest's trials here does so there.
+    let chosen = |word: &String| rows.iter().any(|row| row.name().contains(word));
+    let filter = arguments.filter.clone().filter(chosen).unwrap_or_default();
+    let two = {
+        let sandbox = sandbox.clone();
+        let failed = |error| Failed::from(format!("{error:#}"));
+        let name = format!("{series}: virtio: two guests, balanced in the driver");
+        Trial::test(name, move || virtio::run(&sandbox).map_err(failed))
+    };
     let guest: Arc<Boot> = Arc::new(LazyLock::new(Box::new(move || {
-        boot(&sandbox).map_err(|error| format!("{error:#}"))
+        boot(&sandbox, &filter).map_err(|error| format!("{error:#}"))
     })));
-    let mut trials = vec![trial(format!("{SERIES}: boots"), &guest, |console| {
+    let wanted = format!("{series}.");
+    let mut trials = vec![trial(format!("{series}: boots"), &guest, move |console| {
         let release = console.line("guest: kernel ").context("the guest names no kernel")?;
-        ensure!(release.starts_with(&format!("{SERIES}.")), "the kernel is {release}");
+        ensure!(release.starts_with(&wanted), "the kernel is {release}");
         Ok(())
     })];
-    for row in guest_trials() {
+    for row in rows {
         let name = row.name().to_owned();
-        trials.push(trial(format!("{SERIES}: {name}"), &guest, move |console| {
+        trials.push(trial(format!("{series}: {name}"), &guest, move |console| {
             let outcome = console.outcome(&name).context("not run by the guest")?;
             ensure!(outcome == "ok", "{}", explain(console.text(), &name));
             Ok(())
         }));
     }
     let rows = trials.len() - 1;
-    trials.push(trial(format!("{SERIES}: passes all rows"), &guest, move |console| {
+    trials.push(trial(format!("{series}: passes all rows"), &guest, move |console| {
         let tally = console.line("test result: ").context("the guest did not finish")?;
         let all = format!("ok. {rows} passed; 0 failed; 0 ignored; 0 measured; 0 filtered out;");
         ensure!(tally.starts_with(&all), "{tally}, expected {all}");
@@ -59,13 +103,42 @@ fn main() -> ExitCode {
         ensure!(exit == Some("0"), "exit status {exit:?}");
         Ok(())
     }));
+    trials.push(two);
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
+/// What a guest does that has a part in a network of guests.
+fn play(run: Run) -> ExitCode {
+    match sandbox::whole_system().and_then(|sandbox| run(&sandbox)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("{error:?}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// What the guest runs.
-fn guest_trials() -> Vec<Trial> {
-    let mut trials = table::trials();
+fn guest_trials(sandbox: &Sandbox) -> Vec<Trial> {
+    // Few: its CPU is emulated.
+    let mut trials = table::trials(50_000);
     trials.extend([clock::trial(), tables::trial()]);
+    let networks: &[(&str, Run)] = &[
+        ("tunnels: the kernel's own devices take apart what is sent", tunnels::run),
+        ("tunnels: the kernel's own GUE, and a change to it", tunnels::run_in_gue),
+        ("bond: connections outlive a link of two", bond::run),
+        ("receiver: at tc's hook beside others", hooks::at_tc),
+        ("receiver: at tc's hook, every tunnel", receiver::run),
+        ("receiver: at tc's hook, behind VLANs", receiver::run_tagged),
+        ("vlan: tagged frames are balanced", vlan::run),
+        ("vlan: the way to backends is a device's", vlan::run_by_device),
+    ];
+    for &(name, run) in networks {
+        let sandbox = sandbox.clone();
+        trials.push(Trial::test(name, move || {
+            run(&sandbox).map_err(|error| Failed::from(format!("{error:#}")))
+        }));
+    }
     trials
 }
 
@@ -82,14 +155,48 @@ fn trial(
     })
 }
 
-fn boot(sandbox: &Sandbox) -> Result<Console> {
-    let kernel = std::env::var_os(VARIABLE)
-        .with_context(|| format!("{VARIABLE} is not set; `cargo xtask test` sets it"))?;
+/// Boots a guest that runs the trials whose names contain `filter`.
+fn boot(sandbox: &Sandbox, filter: &str) -> Result<Console> {
+    let parts = Parts::find()?;
     let scratch = sandbox.directory("kernel")?;
-    let program = std::env::current_exe().context("find our own program")?;
-    let Binaries { spillwayd, spillway } = Binaries::find()?;
-    let initramfs = machine::initramfs(&program, &[&spillwayd, &spillway], &scratch)?;
-    machine::boot(&PathBuf::from(kernel), &initramfs, &scratch)
+    let initramfs = parts.initramfs(ALONE, filter, &[], MODULES, &scratch)?;
+    Machine::start(&parts.kernel, &initramfs, &scratch, &[])?.finish()
+}
+
+/// What every guest is made of.
+struct Parts {
+    kernel: PathBuf,
+    program: PathBuf,
+    tools: Vec<PathBuf>,
+}
+
+impl Parts {
+    fn find() -> Result<Self> {
+        let kernel = std::env::var_os(KERNEL).map(PathBuf::from);
+        let kernel =
+            kernel.with_context(|| format!("{KERNEL}: not set; `cargo xtask test` does"))?;
+        let program = std::env::current_exe().context("find our own program")?;
+        let mut tools = TOOLS.into_iter().map(machine::tool).collect::<Result<Vec<_>>>()?;
+        let Binaries { spillwayd, spillway } = Binaries::find()?;
+        tools.extend([spillwayd, spillway]);
+        Ok(Self { kernel, program, tools })
+    }
+
+    /// The archive of a guest with a role; it gets more tools and these modules.
+    fn initramfs(
+        &self,
+        role: &str,
+        argument: &str,
+        tools: &[&Path],
+        modules: &[&str],
+        scratch: &Path,
+    ) -> Result<Vec<u8>> {
+        let (kernel, program) = (&*self.kernel, &*self.program);
+        let tools: Vec<&Path> =
+            self.tools.iter().map(PathBuf::as_path).chain(tools.iter().copied()).collect();
+        let guest = Guest { kernel, program, argument, role, tools: &tools, modules };
+        machine::initramfs(&guest, scratch)
+    }
 }
 
 /// What the guest said of a row that failed there.

@@ -15,6 +15,8 @@ const TABLES: u32 = 512;
 /// Look-ups that are timed, for comparison.
 const LOOKS: u32 = 16;
 const SLOTS: usize = 31;
+/// Least time of a grace period. Linux 6.8 and later wait for none.
+const NO_WAIT: Duration = Duration::from_millis(1);
 
 pub(crate) fn trial() -> Trial {
     Trial::test("tables: many are found without a wait for each", || {
@@ -25,7 +27,7 @@ pub(crate) fn trial() -> Trial {
 fn run() -> Result<()> {
     let rooms = Rooms::default();
     let bpffs = DEFAULT_BPFFS.into();
-    let options = Options { bpffs, interfaces: Vec::new(), mode: XdpMode::Generic, rooms };
+    let options = Options { bpffs, interfaces: Vec::new(), hook: XdpMode::Generic.into(), rooms };
     let mut maps = Dataplane::open(&options)?.maps;
     let name = |index: u32| TableName::of(format!("{index:015x}"));
     let tables: Vec<_> = (1..=TABLES)
@@ -48,7 +50,7 @@ fn run() -> Result<()> {
         (1..=TABLES).map(|index| (TableRef::sized(index), Some(name(index)))).collect();
     ensure!(found == there, "{found:?}");
     let one_by_one = one * TABLES;
-    ensure!(took < one_by_one / 4, "{took:?}, where one look-up takes {one:?}");
+    ensure!(one < NO_WAIT || took < one_by_one / 4, "{took:?}, where one look-up takes {one:?}");
     Ok(())
 }
 

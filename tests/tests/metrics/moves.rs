@@ -7,19 +7,16 @@ mod traffic;
 mod watch;
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use lb_daemon::metrics;
 use lb_tests::daemon::scrape;
 use lb_tests::exposition::Exposition;
+use lb_tests::process::PATIENCE;
 use lb_tests::sandbox::Sandbox;
 
 use crate::farm::Farm;
 use watch::Watch;
-
-/// How long something may take that the daemon does by itself.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What moves which metrics, by their names without prefix and suffix.
 const MOVES: &[(&str, &[&str])] = &[

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::daemon::{get, scrape};
-use lb_tests::process::{pause, until};
+use lb_tests::process::{PATIENCE, pause, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::scene::ECHO;
 use lb_tests::topology::Fabric;
@@ -16,7 +16,6 @@ use crate::browser::{Between, Look};
 use crate::farm::{FAR, Farm, OVER, STRICT};
 
 const SHOP: u16 = 7005;
-const PATIENCE: Duration = Duration::from_secs(60);
 
 const DESKTOP: Look = Look { name: "desktop", width: 1280, height: 2000, dark: false, path: "/" };
 const DARK: Look = Look { name: "dark", dark: true, ..DESKTOP };

@@ -13,7 +13,10 @@ use lb_daemon::{
     next_hop::NextHop,
     plan::Sources,
 };
-use lb_tests::{process::until, topology::Node};
+use lb_tests::{
+    process::{PATIENCE, until},
+    topology::Node,
+};
 use tokio::{
     runtime::{Builder, Runtime},
     sync::{mpsc, watch},
@@ -22,7 +25,7 @@ use tokio::{
 };
 
 /// Longest wait for what must come.
-pub(super) const LIMIT: Duration = Duration::from_secs(20);
+pub(super) const LIMIT: Duration = PATIENCE;
 
 type Wanted = Arc<BTreeSet<IpAddr>>;
 
@@ -53,7 +56,7 @@ impl Resolving {
         let (runtime, task) = node.enter(|| -> Result<_> {
             let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
             let entered = runtime.enter();
-            let task = NextHops::spawn(watched, told, Sources::default())?;
+            let task = NextHops::spawn(watched, told, Sources::default(), BTreeSet::new())?;
             drop(entered);
             Ok((runtime, task))
         })??;

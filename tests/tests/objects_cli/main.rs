@@ -46,6 +46,8 @@ region = "us"
 
 [[pool]]
 name = "dns"
+encapsulation = "gue"
+gue_port = 6081
 [[pool.backend]]
 address = "10.1.0.11"
 region = "eu"

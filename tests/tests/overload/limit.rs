@@ -14,7 +14,7 @@ const UTILISATION: f64 = 0.97;
 /// What of four fifths of the limit spills.
 const LITTLE: f64 = 0.005;
 /// Runs of which one must spill as little: a sender that others hold up sends in bursts after that.
-const RUNS: usize = 3;
+const RUNS: usize = 6;
 
 /// Twice what the near region takes: in no window more than the burst above the limit, nobody spilled
 /// while there was room, and hardly anything of the limit left unused.

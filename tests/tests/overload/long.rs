@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use lb_common::abi::event::Event;
 use lb_tests::harness;
-use lb_tests::process::{pause, until};
+use lb_tests::process::{PATIENCE, pause, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::scene::Health;
 use lb_tests::traffic::Crowd;
@@ -116,7 +116,7 @@ pub(crate) fn five_hundred(sandbox: &Sandbox) -> Result<()> {
     }
     stage.scene.wait_up(&[])?;
     crowd.all_go_on(&[])?;
-    until("the returned have connections", Duration::from_secs(20), || {
+    until("the returned have connections", PATIENCE, || {
         open(crowd, 10)?;
         Ok(crowd.connections().iter().any(|each| each.backend() == "eu1").then_some(()))
     })?;

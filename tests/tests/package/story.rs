@@ -18,7 +18,7 @@ pub(crate) const SOCKET: &str = "spillway-balancer.socket";
 pub(crate) const RECEIVER: &str = "spillway-receiver.service";
 
 /// How long systemd may take to do what it was asked.
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// The hosts.
 pub(crate) struct Story {

@@ -15,7 +15,7 @@ use lb_common::{
 };
 use lb_daemon::{
     ids::Named,
-    model::{Backend, Configuration},
+    model::{Backend, Configuration, Encapsulation},
     plan::OutOfHome,
     reconcile::{Applied, Homes, ReconcileError},
 };
@@ -98,6 +98,42 @@ fn other_members(world: &mut World, gone: u8, come: u8, heavy: u8) {
     let backend = backends(world).remove(&member(gone)).unwrap();
     backends(world).insert(member(come), backend);
     backends(world).get_mut(&member(heavy)).unwrap().weight = 3;
+}
+
+/// How packets get to backends is the pool's affair: a new descriptor, whatever else is under way.
+pub(crate) fn another_form_moves_nobody(sandbox: &Sandbox) -> Result<()> {
+    let (mut world, interface) = five(sandbox, "gue")?;
+    let (at_home, ids) = (open(&world)?, world.ids.clone());
+    let in_form = |world: &mut World, encapsulation: Encapsulation| {
+        let pools = &mut world.configuration.pools;
+        pools.get_mut(&name("pool0")).unwrap().encapsulation = encapsulation;
+        world.change()
+    };
+    let nothing_else = Applied { pools: 1, ..Applied::default() };
+    // 6080 in the upper half, and the bit of GUE.
+    for (encapsulation, flags) in [
+        (Encapsulation::Gue(6080), 0x17c0_0008),
+        (Encapsulation::Gue(1), 0x0001_0008),
+        (Encapsulation::IpInIp, 0),
+    ] {
+        let applied = in_form(&mut world, encapsulation)?;
+        ensure!(applied == nothing_else, "{encapsulation}: {applied:?}");
+        ensure!(!homes(&mut world).has_former, "{encapsulation}: home is what it was");
+        ensure!(open(&world)? == at_home && new(&world)? == at_home, "{encapsulation}: moved");
+        ensure!(world.ids == ids, "{encapsulation}: other numbers");
+        let view = world.read()?.pool_view(world.ids.pool(&name("pool0")).unwrap())?;
+        let found = view.context("no pool")?.descriptor.flags;
+        ensure!(found == flags, "{encapsulation}: flags {found:x}");
+    }
+    // In the middle of a change of home, what that keeps is kept.
+    other_members(&mut world, 2, 9, 3);
+    world.change()?;
+    rise(&mut world, interface)?;
+    let applied = in_form(&mut world, Encapsulation::Gue(6080))?;
+    ensure!(applied == nothing_else, "{applied:?}");
+    ensure!(homes(&mut world).has_former, "the former home goes on");
+    ensure!(open(&world)? == at_home, "the change moved open connections");
+    Ok(())
 }
 
 pub(crate) fn connections_stay(sandbox: &Sandbox) -> Result<()> {

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
             ("a_killed_process_leaves_whole_maps", crash::a_killed_process_leaves_whole_maps),
             ("a_killed_process_leaves_no_limit_too_high", crash::no_limit_too_high),
             ("open_connections_stay_through_changes_of_home", formers::connections_stay),
+            ("another_form_moves_nobody", formers::another_form_moves_nobody),
             ("the_first_of_several_changes_counts", formers::first_of_several),
             ("a_restart_finds_former_versions", formers::found_again),
             ("who_is_out_of_home_has_no_connections", formers::out_of_home),

@@ -208,6 +208,10 @@ fn member(
         ensure!(maps.is_device(expected.interface)?);
     }
     let backend = view.backends.get(&word.backend()).context("no backend")?;
+    if let Some(expected) = expected {
+        let on_link = u16::from(expected.gateway == address);
+        ensure!(backend.on_link == on_link, "on the link: {}, expected {on_link}", backend.on_link);
+    }
     ensure!(address_of(&backend.address, backend.version) == address);
     ensure!(backend.incarnation == id.incarnation);
     let mtu = world.mtus[&address];

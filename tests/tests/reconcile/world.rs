@@ -62,7 +62,7 @@ impl World {
         let options = Options {
             bpffs: bpffs.into(),
             interfaces: vec![],
-            mode: XdpMode::Auto,
+            hook: XdpMode::Auto.into(),
             rooms: Rooms::default(),
         };
         let mut world = Self {
@@ -262,6 +262,7 @@ pub(crate) fn hop(interface: u32, gateway: u8, generation: u8) -> NextHop {
         gateway: [192, 0, 2, gateway].into(),
         mac: [2, 0, 0, generation, 0, gateway],
         interface,
+        vlan: None,
         interface_mac: [2, 0, 0, 0, 1, interface as u8],
         mtu: 1300 + 100 * u16::from(gateway),
         link_mtu: 2000 + u16::from(gateway),

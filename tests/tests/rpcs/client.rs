@@ -1,17 +1,15 @@
 //! A client of the daemon's socket.
 
 use std::future::Future;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use lb_tests::daemon::Balancer;
+use lb_tests::process::PATIENCE;
 use spillway_proto::v1::spillway_client::SpillwayClient;
 use spillway_proto::v1::{ApplyRequest, ApplyResponse, Configuration, ExportRequest};
 use tokio::runtime::{Builder, Runtime};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Response, Status};
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Client {
     runtime: Runtime,

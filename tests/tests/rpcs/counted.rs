@@ -1,8 +1,7 @@
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::process::until;
+use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::scene::{ECHO, Health, Scene, Tunnel};
 use lb_tests::syns;
@@ -18,7 +17,6 @@ const SYN_BYTES: u64 = 14 + 20 + 20;
 const DATAGRAMS: u64 = 40;
 /// Ethernet, IPv4, UDP, payload.
 const DATAGRAM_BYTES: u64 = 14 + 20 + 8 + 100;
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// So many SYNs and datagrams of a known size are as many everywhere they are counted, and nothing
 /// else rises.
@@ -38,11 +36,22 @@ pub(crate) fn exactly(sandbox: &Sandbox) -> Result<()> {
         let found = of.services.iter().find(|service| service.service == name);
         found.and_then(|service| service.traffic).context("no traffic of it")
     };
-    let after = until("all came", PATIENCE, || {
+    let sum = SYNS + DATAGRAMS;
+    until("all came", PATIENCE, || {
         let now = stats()?;
         let (tcp, udp) = (of_service(&now, "ipip-tcp-7")?, of_service(&now, "ipip-udp-7")?);
-        Ok((tcp.packets >= SYNS && udp.packets >= DATAGRAMS).then_some(now))
+        Ok((tcp.packets >= SYNS && udp.packets >= DATAGRAMS).then_some(()))
     })?;
+    // The counters are read one after the other, and a packet moves its own one after the other too: its
+    // verdict's last of all. What is read when that has moved is whole.
+    until("all have a verdict", PATIENCE, || {
+        let sent = |of: &StatsResponse| {
+            let row = of.verdicts.iter().find(|row| row.verdict == "transmitted");
+            row.map_or(0, |row| row.packets)
+        };
+        Ok((sent(&stats()?) - sent(&before) >= sum).then_some(()))
+    })?;
+    let after = stats()?;
 
     for service in &after.services {
         let (was, is) = (of_service(&before, &service.service)?, service.traffic.context("unset")?);

@@ -1,7 +1,5 @@
-use std::time::Duration;
-
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::process::until;
+use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::scene::{Health, Scene};
 use spillway_proto::v1::{BackendHistoryRequest, BackendHistoryResponse};
@@ -61,7 +59,7 @@ pub(crate) fn of_a_backend(sandbox: &Sandbox) -> Result<()> {
     scene.balancer.stop()?;
     scene.balancer.start()?;
     let client = Client::of(&scene.balancer)?;
-    until("the newest change is an answer of its checks", Duration::from_secs(20), || {
+    until("the newest change is an answer of its checks", PATIENCE, || {
         let told = history(&client, "v4", &address)?.backends;
         let changes = &told.first().context("no history")?.changes;
         ensure!(changes.len() <= 2, "{changes:?}");

@@ -1,12 +1,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use lb_daemon::dataplane::{Pins, Role};
 use lb_tests::daemon::{Balancer, Binaries};
-use lb_tests::process::until;
+use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Fabric, REGIONS};
 use serde_json::Value;
@@ -107,10 +106,15 @@ pub(crate) fn as_the_kernel_says(sandbox: &Sandbox) -> Result<()> {
         ensure!(dry == real, "{dry:?}, then {real:?}");
         ensure!(real.needed_bytes > nothing && real.limit_bytes.is_none(), "{real:?}");
         settled(&balancer)?;
-        let mut kernel = kernel(&balancer)?;
-        *kernel.get_mut("DEVICES").context("no map of devices")? -= DEVICE;
-        ensure!(by_name(&real) == kernel, "told {real:#?}, there is {kernel:#?}");
-        ensure!(real.needed_bytes == kernel.values().sum::<u64>(), "{real:?}");
+        // Tables that went are given back when nobody can read them any more.
+        let mut there = BTreeMap::new();
+        until("the kernel has what was told", PATIENCE, || {
+            there = kernel(&balancer)?;
+            *there.get_mut("DEVICES").context("no map of devices")? -= DEVICE;
+            Ok((by_name(&real) == there).then_some(()))
+        })
+        .with_context(|| format!("told {real:#?}, there is {there:#?}"))?;
+        ensure!(real.needed_bytes == there.values().sum::<u64>(), "{real:?}");
         ensure!(real.peak_bytes >= real.needed_bytes, "{real:?}");
     }
     Ok(())
@@ -118,7 +122,7 @@ pub(crate) fn as_the_kernel_says(sandbox: &Sandbox) -> Result<()> {
 
 /// Waits until what was before has gone from the maps.
 fn settled(balancer: &Balancer) -> Result<()> {
-    until("no pool settles", Duration::from_secs(60), || {
+    until("no pool settles", PATIENCE, || {
         let status = balancer.ask(&["status"])?;
         Ok(status["settling"].as_array().is_none_or(Vec::is_empty).then_some(()))
     })

@@ -5,11 +5,10 @@ mod vanishing;
 mod ways;
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use lb_tests::harness;
-use lb_tests::process::until;
+use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox;
 use lb_tests::scene::Scene;
 
@@ -32,7 +31,7 @@ fn main() -> ExitCode {
 fn wait_for(scene: &Scene, name: &str, state: &str, words: &str) -> Result<()> {
     let backend = &scene.fabric.backends[scene.number(name)?];
     let addresses = [backend.v4.to_string(), backend.v6.to_string()];
-    let waited = until(&format!("{name} is {state}"), Duration::from_secs(20), || {
+    let waited = until(&format!("{name} is {state}"), PATIENCE, || {
         let status = scene.balancer.ask(&["status"])?;
         let backends = status["backends"].as_array().context("status: no backends")?;
         let so = |address: &String| {

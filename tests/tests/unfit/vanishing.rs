@@ -2,18 +2,14 @@
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use lb_tests::process::until;
+use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::scene::{ECHO, Health, Scene, Tunnel};
 use lb_tests::traffic::Stream;
 
 use super::wait_for;
-
-/// Longest wait for an answer of any kind.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One whose check had failed, and one that was up: both are dead when they answer nothing any more,
 /// and packets of their connections go to others, who know nothing of these and say so. Nobody else's

@@ -1,15 +1,17 @@
 //! Each way in which a host shows that it is there, with the others barred; and none.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, net::IpAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_daemon::{
     health::{Health, HealthChange, Prober, Target},
     metrics::Live,
-    model::{HealthCheck, Name, Probe},
+    model::{Encapsulation, HealthCheck, Name, Probe, Via},
+    plan::Sources,
     watchdog::Watchdog,
 };
 use lb_tests::{
+    process::PATIENCE,
     sandbox::Sandbox,
     topology::{Node, Topology},
 };
@@ -23,7 +25,7 @@ use tokio::{
 const TIMEOUT_MS: u64 = 800;
 
 /// Longest wait for what must come.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = PATIENCE;
 
 /// The prober in `a`, the host `b` beyond a switch. `b` drops what it would answer from the port that
 /// is checked, then all that is TCP, then all that is IP; then it is gone.
@@ -91,6 +93,7 @@ impl Probing {
         let check = HealthCheck {
             probe: Probe::Tcp,
             tls: None,
+            via: Via::Address,
             port: 80,
             interval: Duration::from_millis(TIMEOUT_MS),
             fast_interval: Duration::from_millis(TIMEOUT_MS),
@@ -100,8 +103,13 @@ impl Probing {
             jitter_percent: 0,
         };
         let name = |text| Name::new(text).context("name");
-        let target =
-            Target { pool: name("web")?, address: host, checks: vec![(name("open")?, check)] };
+        let target = Target {
+            pool: name("web")?,
+            address: host,
+            checks: vec![(name("open")?, check)],
+            vips: BTreeSet::new(),
+            encapsulation: Encapsulation::IpInIp,
+        };
         let (targets, wanted) = watch::channel(Arc::new(vec![target]));
         let (told, changes) = mpsc::channel(64);
         let runtime = node.enter(|| -> Result<_> {
@@ -112,6 +120,7 @@ impl Probing {
                 told,
                 Watchdog::new(None, None).register("check"),
                 Live::default(),
+                Sources::default(),
             );
             drop(entered);
             Ok(runtime)

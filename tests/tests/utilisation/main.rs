@@ -106,7 +106,7 @@ impl Farm {
     fn apply(&self, heard: bool) -> Result<()> {
         self.balancer.apply(&self.configuration(heard))?;
         let all: Vec<_> = self.backends().map(|backend| backend.v4.into()).collect();
-        self.balancer.wait_up(&all, Duration::from_secs(20))
+        self.balancer.wait_up(&all, PATIENCE)
     }
 
     fn load(&self, a_second: u32) -> Result<Load> {

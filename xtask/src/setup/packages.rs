@@ -8,9 +8,10 @@ pub(crate) enum Purpose {
     Demo,
     Test,
     Bench,
+    Fuzz,
 }
 
-use Purpose::{Bench, Demo, Test};
+use Purpose::{Bench, Demo, Fuzz, Test};
 
 /// A package, told by the programs it brings: where they are, whoever put them there, it is not
 /// missing.
@@ -31,7 +32,7 @@ const fn wanted(
 }
 
 #[rustfmt::skip]
-const ALL: [Wanted; 18] = [
+const ALL: [Wanted; 19] = [
     wanted("iproute2", &["ip"], "makes the namespaces and their links", &[Demo, Test, Bench]),
     wanted("util-linux", &["unshare", "nsenter", "setpriv"], "keeps what we make out of the system", &[Demo, Test, Bench]),
     wanted("mount", &["mount", "umount"], "a BPF file system of our own", &[Demo, Test, Bench]),
@@ -49,6 +50,7 @@ const ALL: [Wanted; 18] = [
     wanted("qemu-system-x86", &["qemu-system-x86_64"], "boots Debian 12's own kernel", &[Test]),
     wanted("busybox-static", &["busybox"], "the system around that kernel", &[Test]),
     wanted("python3-pip", &["python3", "pip3"], "a client of the API in another language", &[Test]),
+    wanted("g++", &["c++"], "builds libFuzzer", &[Test, Fuzz]),
     wanted("debootstrap", &["debootstrap"], "makes the Debian that the package is tried in", &[Test]),
 ];
 

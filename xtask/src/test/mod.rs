@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that proves the project, to the end even after a failure.
 
 mod filter;
+mod lanes;
 mod mutants;
 mod package;
 mod skips;
@@ -8,7 +9,10 @@ mod steps;
 mod tally;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
@@ -16,6 +20,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use crate::artifacts::{self, Program};
 use crate::build;
 use crate::cli::TestArgs;
+use crate::fuzz;
 use crate::process::{self, Captured, Job};
 use crate::root;
 use crate::setup::{self, Ready, Wants};
@@ -28,6 +33,9 @@ use tally::Tally;
 
 /// A step that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(45 * 60);
+
+/// How long each fuzz target runs, and with what.
+const FUZZ: (Duration, fuzz::Begin) = (Duration::from_secs(10), fuzz::Begin::Anew(1));
 
 /// `cargo xtask test`. The last line on standard output is the tally.
 pub(crate) fn run(args: &TestArgs) -> Result<ExitCode> {
@@ -77,7 +85,7 @@ impl Run<'_> {
             Step::Deny => self.check(step.name(), steps::deny(&setup::cargo_deny()?)),
             Step::Build => {
                 let start = heading(step.name());
-                let built = build::everything(&ready.toolchain, true);
+                let built = build::tested(&ready.toolchain);
                 self.is_built = built.is_ok();
                 self.conclude_call(start, &built)
             }
@@ -92,6 +100,7 @@ impl Run<'_> {
             Step::Root => self.root_tests(ready),
             Step::Package => self.package(ready),
             Step::Mutants => self.mutants(ready),
+            Step::Fuzz => self.fuzz(),
         }
     }
 
@@ -126,15 +135,31 @@ impl Run<'_> {
             failed => return self.conclude_call(start, &failed),
         };
         let is_for_root = |it: &Program| it.is_test && it.name != package::PROGRAM;
-        let mut programs: Vec<_> = programs.into_iter().filter(is_for_root).collect();
-        programs.sort_by(|a, b| a.name.cmp(&b.name));
-        for Program { name, executable, .. } in programs {
+        let (together, alone) = steps::root_lanes(programs.into_iter().filter(is_for_root));
+        let (args, variables) = (self.filter.tests().to_vec(), self.variables(ready));
+        let job = |executable: &Path| {
             let what_for = "tests in network namespaces, BPF programs";
-            let args = self.filter.tests().to_vec();
-            let variables = self.variables(ready);
-            self.tests(&name, || root::job(what_for, &variables, executable.as_os_str(), &args))?;
+            root::job(what_for, &variables, executable.as_os_str(), &args)
+        };
+        for Program { name, executable, .. } in alone {
+            self.tests(&name, || job(&executable))?;
         }
-        Ok(())
+        ui::heading("test programs for root that mostly wait, two at a time");
+        let run = |program: &Program| {
+            let start = Instant::now();
+            let captured = job(&program.executable).and_then(|job| process::capture(job, LIMIT));
+            (captured, start)
+        };
+        let mut failed = Ok(());
+        lanes::each(&together, lanes::LANES, run, |program, (captured, start)| match captured {
+            Ok(captured) => {
+                let tally = Tally::read(&captured.output, captured.success());
+                ui::heading(&program.name);
+                self.conclude(start, &captured, tally);
+            }
+            Err(error) => failed = Err(error),
+        });
+        failed
     }
 
     /// The package, in a Debian.
@@ -162,18 +187,52 @@ impl Run<'_> {
             Ok(prepared) => prepared,
             failed => return self.conclude_call(start, &failed),
         };
-        for mutant in mutants {
-            let start = heading(&mutant.name);
-            let seen = copy.build(&ready.toolchain, &mutant).and_then(|()| {
-                let captured = copy.run(&table)?;
-                let rows = mutants::red_rows(&captured);
-                ensure!(rows > 0, "the packet table did not see it:\n{}", captured.output);
-                ui::note(&format!("{rows} rows saw it"));
-                Ok(())
+        // The next one is built while the table is run on one.
+        let (made, to_run) = channel();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let made = made;
+                for mutant in &mutants {
+                    let built = copy.build(&ready.toolchain, mutant);
+                    if made.send((mutant, built)).is_err() {
+                        break;
+                    }
+                }
             });
-            self.conclude_call(start, &seen)?;
-        }
-        Ok(())
+            for (mutant, built) in to_run {
+                let start = heading(&mutant.name);
+                let seen = built.and_then(|objects| {
+                    let captured = mutant.run(&table, &objects)?;
+                    let rows = mutants::red_rows(&captured);
+                    ensure!(rows > 0, "the packet table did not see it:\n{}", captured.output);
+                    ui::note(&format!("{rows} rows saw it"));
+                    Ok(())
+                });
+                self.conclude_call(start, &seen)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Each fuzz target: a test that passes if nothing is found.
+    fn fuzz(&mut self) -> Result<()> {
+        let start = heading("fuzz targets");
+        let targets = match fuzz::build() {
+            Ok(targets) => targets,
+            failed => return self.conclude_call(start, &failed),
+        };
+        let run = |target: &Program| (Instant::now(), fuzz::fuzz(target, FUZZ.0, FUZZ.1));
+        let mut failed = Ok(());
+        lanes::each(&targets, lanes::LANES, run, |target, (start, ran)| {
+            ui::heading(&format!("fuzz {}", target.name));
+            if let Ok(executions) = &ran {
+                ui::note(&format!("{executions} executions"));
+            }
+            if let Err(error) = self.conclude_call(start, &ran) {
+                failed = Err(error);
+            }
+        });
+        failed
     }
 
     fn variables(&self, ready: &Ready) -> Vec<(String, OsString)> {
@@ -185,8 +244,8 @@ impl Run<'_> {
             variables.push(("SPILLWAY_PYTHON".to_owned(), python.into()));
         }
         if let Some(kernel) = &ready.kernel {
-            let series = self.args.kernel.replace('.', "_");
-            variables.push((format!("SPILLWAY_KERNEL_{series}"), kernel.into()));
+            variables.push(("SPILLWAY_KERNEL".to_owned(), kernel.into()));
+            variables.push(("SPILLWAY_KERNEL_SERIES".to_owned(), self.args.kernel.clone().into()));
         }
         variables
     }

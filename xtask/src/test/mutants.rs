@@ -28,9 +28,30 @@ struct List {
 #[serde(deny_unknown_fields)]
 pub(super) struct Mutant {
     pub(super) name: String,
+    /// Whose rows must see it.
+    #[serde(default)]
+    program: PacketProgram,
     file: PathBuf,
     find: String,
     replace: String,
+}
+
+/// A program that the table has rows of.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum PacketProgram {
+    #[default]
+    Balancer,
+    Receiver,
+}
+
+impl PacketProgram {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Balancer => "balancer",
+            Self::Receiver => "receiver",
+        }
+    }
 }
 
 /// The mutants of the tree.
@@ -74,30 +95,41 @@ impl Copy {
         Ok(copy)
     }
 
-    /// Builds the packet programs with a mistake in them; the copy is as before afterwards.
-    pub(super) fn build(&self, toolchain: &Toolchain, mutant: &Mutant) -> Result<()> {
+    /// Builds the packet program with a mistake in it, and answers the folder that it is in; the copy is as
+    /// before afterwards.
+    pub(super) fn build(&self, toolchain: &Toolchain, mutant: &Mutant) -> Result<PathBuf> {
         let path = self.tree.join(&mutant.file);
         let source = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         fs::write(&path, mutant.applied(&source)?).with_context(|| path.display().to_string())?;
-        let built = self.packet_programs(toolchain);
+        let built = self.packet_program(toolchain, mutant);
         fs::write(&path, source).with_context(|| path.display().to_string())?;
         built
     }
 
-    fn packet_programs(&self, toolchain: &Toolchain) -> Result<()> {
+    fn packet_program(&self, toolchain: &Toolchain, mutant: &Mutant) -> Result<PathBuf> {
         let mut command = build::packet_command(toolchain, "build")?;
         command.current_dir(&self.tree).env("CARGO_TARGET_DIR", &self.target);
-        for program in artifacts::build(command.arg("--bins"))? {
-            let object = self.objects.join(format!("{}.o", program.name));
-            fs::copy(&program.executable, &object).with_context(|| object.display().to_string())?;
+        // A folder for each: the table may still be run on the one before.
+        let objects = self.objects.join(mutant.name.replace(['/', ' ', ':', ',', '\''], "-"));
+        fs::create_dir_all(&objects).with_context(|| objects.display().to_string())?;
+        for built in artifacts::build(command.args(["--bin", mutant.program.name()]))? {
+            let object = objects.join(format!("{}.o", built.name));
+            fs::copy(&built.executable, &object).with_context(|| object.display().to_string())?;
         }
-        Ok(())
+        Ok(objects)
     }
+}
 
-    /// Runs the packet table on what was built, without the parts that would see any difference.
-    pub(super) fn run(&self, packet_table: &Path) -> Result<Captured> {
-        let variables = [(build::OBJECTS_VARIABLE.to_owned(), OsString::from(&self.objects))];
-        let args = ["--skip", "differential", "--skip", "tshark"];
+impl Mutant {
+    /// Runs the rows of its program on what was built.
+    pub(super) fn run(&self, packet_table: &Path, objects: &Path) -> Result<Captured> {
+        let variables = [(build::OBJECTS_VARIABLE.to_owned(), OsString::from(objects))];
+        // Without those of the whole table, which take both programs, and of which some see any difference.
+        let (rows, others) = match self.program {
+            PacketProgram::Balancer => ("balancer: ", "receiver: "),
+            PacketProgram::Receiver => ("receiver: ", "balancer: "),
+        };
+        let args = [rows, "--skip", others, "--skip", "differential: ", "--skip", "whole: "];
         let what_for = "the packet table, on a mutant";
         process::capture(root::job(what_for, &variables, packet_table.as_os_str(), &args)?, LIMIT)
     }
@@ -106,10 +138,11 @@ impl Copy {
 /// Rows that saw the mistake. None where the table did not come to an end by itself, or where no row
 /// passed: a program that the kernel refuses is no mutant.
 pub(super) fn red_rows(captured: &Captured) -> u64 {
-    let loaded = captured
-        .output
-        .lines()
-        .any(|line| line.starts_with("test balancer: ") && line.trim_end().ends_with("... ok"));
+    let is_row = |line: &str| {
+        ["test balancer: ", "test receiver: "].iter().any(|head| line.starts_with(head))
+    };
+    let mut lines = captured.output.lines();
+    let loaded = lines.any(|line| is_row(line) && line.trim_end().ends_with("... ok"));
     let ended = captured.status.is_some() && captured.output.contains("test result: FAILED.");
     if loaded && ended { Tally::read(&captured.output, captured.success()).failed } else { 0 }
 }
@@ -153,7 +186,8 @@ mod tests {
         let failed = Some(std::os::unix::process::ExitStatusExt::from_raw(1 << 8));
         assert_eq!(red(failed, [ROW, RESULT]), 2);
         assert_eq!(red(None, [ROW, RESULT]), 0);
-        assert_eq!(red(failed, ["test receiver: ARP ... ok", RESULT]), 0);
+        assert_eq!(red(failed, ["test receiver: ARP ... ok", RESULT]), 2);
+        assert_eq!(red(failed, ["test balancer: ARP ... FAILED", RESULT]), 0);
         assert_eq!(red(failed, [ROW, "killed"]), 0);
     }
 }

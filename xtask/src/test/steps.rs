@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use crate::artifacts::Program;
 use crate::build::{self, with_objects};
 use crate::cargo::cargo;
 use crate::setup::toolchain::Toolchain;
@@ -28,13 +29,15 @@ pub(crate) enum Step {
     Root,
     /// The packet table on programs with a mistake in them.
     Mutants,
+    /// The fuzz targets, each for a short while.
+    Fuzz,
     /// The Debian package in a Debian with systemd. Last, since it leaves a daemon without packet
     /// programs among the debug builds.
     Package,
 }
 
 impl Step {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Fmt,
         Self::ClippyBpf,
         Self::Deny,
@@ -43,6 +46,7 @@ impl Step {
         Self::Unit,
         Self::Root,
         Self::Mutants,
+        Self::Fuzz,
         Self::Package,
     ];
 
@@ -57,6 +61,7 @@ impl Step {
             Self::Root => "root",
             Self::Package => "package",
             Self::Mutants => "mutants",
+            Self::Fuzz => "fuzz",
         }
     }
 
@@ -124,10 +129,69 @@ pub(super) fn stub() -> Command {
     command
 }
 
+/// Test programs that mostly wait and promise nothing of times, so that others may run beside them. Long ones
+/// first. The others have the machine to themselves.
+const TOGETHER: [&str; 23] = [
+    "kernel",
+    "seeing",
+    "homes",
+    "rpcs",
+    "crash",
+    "doors",
+    "doctor",
+    "gates",
+    "unfit",
+    "next_hops",
+    "explain",
+    "ports",
+    "objects_cli",
+    "ways",
+    "receiver",
+    "dataplane",
+    "top",
+    "direct",
+    "python",
+    "packet_table",
+    "sandbox",
+    "capture",
+    "topology",
+];
+
+/// Those of the programs that others may run beside, and those that run alone.
+pub(super) fn root_lanes(programs: impl Iterator<Item = Program>) -> (Vec<Program>, Vec<Program>) {
+    let place = |program: &Program| TOGETHER.iter().position(|name| *name == program.name);
+    let (mut together, mut alone): (Vec<_>, Vec<_>) =
+        programs.partition(|program| place(program).is_some());
+    together.sort_by_key(place);
+    alone.sort_by(|a, b| a.name.cmp(&b.name));
+    (together, alone)
+}
+
 /// Builds the test programs of lb-tests without running them.
 pub(super) fn root_programs() -> Command {
     let mut command = cargo();
     command.args(["test", "--package", "lb-tests", "--no-run"]);
     with_objects(&mut command);
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace;
+
+    #[test]
+    fn what_runs_beside_others_is_there_and_all_else_runs_alone() {
+        let tests = workspace::root().join("tests/tests");
+        for name in TOGETHER {
+            let is_there = [format!("{name}.rs"), format!("{name}/main.rs")];
+            assert!(is_there.iter().any(|file| tests.join(file).is_file()), "{name}: no program");
+        }
+        let program =
+            |name: &str| Program { name: name.into(), executable: name.into(), is_test: true };
+        let all = ["rpcs", "new", "kernel", "failover"].map(program);
+        let (together, alone) = root_lanes(all.into_iter());
+        assert_eq!(together, ["kernel", "rpcs"].map(program));
+        assert_eq!(alone, ["failover", "new"].map(program));
+    }
 }

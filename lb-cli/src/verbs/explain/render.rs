@@ -1,6 +1,9 @@
 //! An explanation for people.
 
-use lb_daemon::explain::{Chosen, Explanation, RegionOutcome, kind_name};
+use lb_daemon::{
+    explain::{Chosen, Explanation, RegionOutcome, kind_name},
+    model::Encapsulation,
+};
 
 use crate::{
     output::{Grid, Report, fields},
@@ -29,12 +32,20 @@ impl Report for Explanation {
             head.push(("slot", format!("{} of {} (hash {hash})", slot.number, slot.of)));
         }
         head.push(("verdict", self.verdict.into()));
-        if let Some(Chosen { backend, region, next_hop, interface, .. }) = &self.choice {
+        if let Some(Chosen {
+            backend, region, next_hop, interface, encapsulation, gue_port, ..
+        }) = &self.choice
+        {
             let region = region.as_ref().map_or_else(
                 || "in no region that the pool asks now".into(),
                 |region| format!("region {region}"),
             );
             head.push(("backend", format!("{backend}, {region}")));
+            match (encapsulation, gue_port) {
+                (Encapsulation::Direct, _) => head.push(("in", "no tunnel (direct return)".into())),
+                (_, Some(port)) => head.push(("in", format!("GUE to UDP port {port}"))),
+                _ => {}
+            }
             head.push(("next hop", format!("{next_hop} on {}", pinned::interface(*interface))));
         }
         head.push(("why", self.why.clone()));

@@ -15,6 +15,9 @@ use crate::{daemon::Daemon, failure::Failure};
 /// How the daemon says that a name of one kind is none.
 const NOT_AMONG: &str = " is not among the ";
 
+/// How the daemon says that a port of GUE goes with GUE alone.
+const NOT_IN_GUE: &str = "packets do not go in GUE";
+
 /// An answer; of a refusal, with names that are nearly the one that is missing.
 pub(super) async fn advise<K: Kind, T>(
     daemon: &mut Daemon,
@@ -29,6 +32,11 @@ pub(super) async fn advise<K: Kind, T>(
         Some(Code::NotFound) => missing::<K>(daemon, id, &failure.message).await,
         Some(Code::InvalidArgument) => match unknown(daemon, &failure.message).await {
             Some(hint) => Some(hint),
+            None if failure.message.contains(NOT_IN_GUE) => Some(
+                "nothing was changed; leave --gue-port out, or take back the one that is set with \
+                 --unset gue-port"
+                    .into(),
+            ),
             None => Some(wrong::<K>(failure.field.as_deref())),
         },
         Some(Code::AlreadyExists) => {

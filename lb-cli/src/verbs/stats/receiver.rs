@@ -23,7 +23,12 @@ pub(super) fn read(options: &Options) -> Result<ReceiverStats, Failure> {
 
 impl Report for ReceiverStats {
     fn table(&self) -> String {
-        let allowed = [("sources", self.sources.join(", ")), ("vips", self.vips.join(", "))];
+        let port = self.gue_port.map_or_else(|| "none".into(), |port| port.to_string());
+        let allowed = [
+            ("sources", self.sources.join(", ")),
+            ("vips", self.vips.join(", ")),
+            ("gue port", port),
+        ];
         format!("{}\n{}", fields(&allowed), verdict::table(&self.verdicts))
     }
 }
@@ -43,12 +48,14 @@ mod tests {
                 .into(),
             sources: ["10.0.0.2/32", "fd00::/64"].map(Into::into).into(),
             vips: ["203.0.113.1", "2001:db8:f::1"].map(Into::into).into(),
+            gue_port: Some(6080),
         };
         assert_eq!(
             receiver.table(),
             "\
-sources  10.0.0.2/32, fd00::/64
-vips     203.0.113.1, 2001:db8:f::1
+sources   10.0.0.2/32, fd00::/64
+vips      203.0.113.1, 2001:db8:f::1
+gue port  6080
 
 VERDICT       ACTION  PACKETS  BYTES
 decapsulated  pass          7    700

@@ -41,6 +41,8 @@ fn status() -> v1::StatusResponse {
         pool: "web".into(),
         backends_up: 2,
         backends: 3,
+        encapsulation: v1::Encapsulation::IpInIp.into(),
+        gue_port: 0,
     };
     v1::StatusResponse {
         version: "0.1.0".into(),

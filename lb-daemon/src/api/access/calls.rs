@@ -35,6 +35,7 @@ pub(super) const CALLS: &[(&str, Role)] = &[
     ("/spillway.v1.Objects/UpdateService", Admin),
     ("/spillway.v1.Spillway/Apply", Admin),
     ("/spillway.v1.Spillway/BackendHistory", Viewer),
+    ("/spillway.v1.Spillway/Capture", Operator),
     ("/spillway.v1.Spillway/Explain", Viewer),
     ("/spillway.v1.Spillway/Export", Viewer),
     ("/spillway.v1.Spillway/Regions", Viewer),

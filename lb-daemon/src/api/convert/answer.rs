@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use spillway_proto::v1;
 
-use super::message::duration;
+use super::message::{duration, encapsulation};
 use crate::{
     command::{
         Applied, BackendHistory, BackendStatus, Event, Exported, InterfaceStatus, ServiceStatus,
@@ -70,6 +70,8 @@ impl From<&ServiceStatus> for v1::ServiceStatus {
             pool: service.pool.to_string(),
             backends_up: count(service.backends_up),
             backends: count(service.backends),
+            encapsulation: encapsulation(service.encapsulation).into(),
+            gue_port: service.encapsulation.gue_port().map_or(0, u32::from),
         }
     }
 }

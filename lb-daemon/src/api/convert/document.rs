@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 use spillway_proto::v1;
 
 use crate::document::{
-    Affinity, Backend, Document, Fragments, Isolation, Pool, PoolRegion, PortRange, Protocol,
-    Region, Service, UdpMode, WantedState, WhenFull,
+    Affinity, Backend, Document, Encapsulation, Fragments, Isolation, Pool, PoolRegion, PortRange,
+    Protocol, Region, Service, UdpMode, WantedState, WhenFull,
 };
 
 mod health_check;
@@ -70,6 +70,12 @@ impl From<Pool> for v1::Pool {
             Some(Isolation::OnFailure) => v1::Isolation::OnFailure,
             Some(Isolation::Strict) => v1::Isolation::Strict,
         };
+        let encapsulation = match pool.encapsulation {
+            None => v1::Encapsulation::Unspecified,
+            Some(Encapsulation::IpInIp) => v1::Encapsulation::IpInIp,
+            Some(Encapsulation::Gue) => v1::Encapsulation::Gue,
+            Some(Encapsulation::Direct) => v1::Encapsulation::Direct,
+        };
         Self {
             name: pool.name,
             backends: pool.backends.into_iter().map(Into::into).collect(),
@@ -81,6 +87,8 @@ impl From<Pool> for v1::Pool {
             panic_threshold_percent: number(pool.panic_threshold_percent),
             settle_time: pool.settle_time.map(saturating_duration),
             slow_start: pool.slow_start.map(saturating_duration),
+            encapsulation: encapsulation.into(),
+            gue_port: number(pool.gue_port),
         }
     }
 }
@@ -100,6 +108,13 @@ impl TryFrom<v1::Pool> for Pool {
             }
         };
         let unknown = |field| UnknownValue { object: "pool", name: message.name.clone(), field };
+        let encapsulation = match v1::Encapsulation::try_from(message.encapsulation) {
+            Ok(v1::Encapsulation::Unspecified) => None,
+            Ok(v1::Encapsulation::IpInIp) => Some(Encapsulation::IpInIp),
+            Ok(v1::Encapsulation::Gue) => Some(Encapsulation::Gue),
+            Ok(v1::Encapsulation::Direct) => Some(Encapsulation::Direct),
+            Err(_) => return Err(unknown("encapsulation")),
+        };
         let settle_time = duration(message.settle_time).ok_or_else(|| unknown("settle_time"))?;
         let slow_start = duration(message.slow_start).ok_or_else(|| unknown("slow_start"))?;
         Ok(Self {
@@ -108,6 +123,8 @@ impl TryFrom<v1::Pool> for Pool {
             slots: NonZeroU32::new(message.slots),
             settle_time,
             slow_start,
+            encapsulation,
+            gue_port: NonZeroU32::new(message.gue_port),
             isolation,
             preferred_regions: message.preferred_regions,
             panic_threshold_percent: NonZeroU32::new(message.panic_threshold_percent),

@@ -6,7 +6,7 @@ use lb_common::path::{Kind, Memory, Outcome};
 use nix::net::if_::if_indextoname;
 use spillway_proto::v1;
 
-use super::{Quoted, WrongField};
+use super::{Quoted, WrongField, message::encapsulation};
 use crate::{
     explain::{Chosen, Entry, Explanation, Flow, FlowError, Region, RegionOutcome},
     model::Protocol,
@@ -139,6 +139,8 @@ fn choice(chosen: &Chosen) -> v1::ExplainedChoice {
         state: chosen.state.into(),
         owner: chosen.owner,
         next_hop: chosen.next_hop.clone(),
+        encapsulation: encapsulation(chosen.encapsulation).into(),
+        gue_port: chosen.gue_port.map_or(0, u32::from),
         interface: name.and_then(|name| name.into_string().ok()).unwrap_or_default(),
     }
 }

@@ -5,8 +5,8 @@ use std::{net::IpAddr, time::Duration};
 use spillway_proto::v1;
 
 use crate::model::{
-    Affinity, Backend, Configuration, Fragments, GroupSettings, Isolation, Name, Pool, Ports,
-    Protocol, Rate, Region, Service, WantedState, WhenFull,
+    Affinity, Backend, Configuration, Encapsulation, Fragments, GroupSettings, Isolation, Name,
+    Pool, Ports, Protocol, Rate, Region, Service, WantedState, WhenFull,
 };
 
 mod health_check;
@@ -50,6 +50,20 @@ fn pool((name, pool): (&Name, &Pool)) -> v1::Pool {
         panic_threshold_percent: pool.panic_threshold_percent,
         settle_time: Some(duration(pool.settle_time)),
         slow_start: (!pool.slow_start.is_zero()).then(|| duration(pool.slow_start)),
+        encapsulation: encapsulation(pool.encapsulation).into(),
+        // The registered one goes without saying, so that a pool can go back to IP in IP by one field.
+        gue_port: match pool.encapsulation.gue_port() {
+            Some(port) if port != Encapsulation::DEFAULT_GUE_PORT => port.into(),
+            _ => 0,
+        },
+    }
+}
+
+pub(super) const fn encapsulation(encapsulation: Encapsulation) -> v1::Encapsulation {
+    match encapsulation {
+        Encapsulation::IpInIp => v1::Encapsulation::IpInIp,
+        Encapsulation::Gue(_) => v1::Encapsulation::Gue,
+        Encapsulation::Direct => v1::Encapsulation::Direct,
     }
 }
 

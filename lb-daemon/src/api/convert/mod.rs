@@ -1,6 +1,7 @@
 //! Between protobuf messages and our own types. Nothing else in the daemon sees protobuf.
 
 mod answer;
+mod captured;
 mod counted;
 mod demand;
 mod document;
@@ -11,6 +12,7 @@ mod refused;
 mod stored;
 mod validate;
 
+pub(super) use captured::{said, wanted};
 pub use document::UnknownValue;
 pub(super) use explained::{explained, flow};
 pub use invalid::Invalid;

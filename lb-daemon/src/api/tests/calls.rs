@@ -59,6 +59,8 @@ async fn a_configuration_is_applied_listed_and_described() {
         pool: "web".into(),
         backends_up: 0,
         backends: 2,
+        encapsulation: v1::Encapsulation::IpInIp.into(),
+        gue_port: 0,
     };
     assert_eq!(status.services, [service]);
     let backend = |address: &str, state: &str, reason: &str| v1::BackendStatus {

@@ -60,6 +60,26 @@ struct LinkDetach {
     link_fd: RawFd,
 }
 
+/// What is known of an object.
+#[repr(C)]
+struct ObjInfo {
+    fd: RawFd,
+    length: u32,
+    info: u64,
+}
+
+/// The beginning of `struct bpf_link_info` of a link to an interface.
+#[repr(C)]
+#[derive(Default)]
+struct LinkInfo {
+    kind: u32,
+    id: u32,
+    program: u32,
+    padding: u32,
+    interface: u32,
+    more: u32,
+}
+
 // SAFETY: 32 bytes, the kernel's padding named; `key` and `value` are addresses of four bytes each, the
 // key and value size of an array of maps, which outlive the call.
 unsafe impl Command for Lookup {
@@ -69,6 +89,11 @@ unsafe impl Command for Lookup {
 // SAFETY: 16 bytes without padding; `path` is made from a `CString` that outlives the call.
 unsafe impl Command for ObjGet {
     const COMMAND: libc::c_long = 7;
+}
+
+// SAFETY: 16 bytes without padding; `info` is the address of `length` bytes to write to, which outlive the call.
+unsafe impl Command for ObjInfo {
+    const COMMAND: libc::c_long = 15;
 }
 
 // SAFETY: 56 bytes without padding; `in_batch` is none or the address of four bytes, `out_batch` that
@@ -193,6 +218,20 @@ pub(in crate::dataplane) fn open_link(pin: &Path) -> io::Result<OwnedFd> {
     let fd = call(&mut ObjGet { path: path.as_ptr() as u64, fd: 0, flags: 0 })?;
     // SAFETY: the kernel has just made this descriptor for us, and nobody else knows of it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Index of the interface that a link of XDP or of tc has its program on; 0: it is gone, or the link is detached.
+///
+/// # Errors
+/// What the kernel answers.
+pub(in crate::dataplane) fn link_interface(link: impl AsFd) -> io::Result<u32> {
+    let mut info = LinkInfo::default();
+    call(&mut ObjInfo {
+        fd: link.as_fd().as_raw_fd(),
+        length: size_of::<LinkInfo>() as u32,
+        info: &raw mut info as u64,
+    })?;
+    Ok(info.interface)
 }
 
 /// Detaches a link at once; the last close of a pinned link does so some time later.

@@ -3,6 +3,10 @@
 
 mod bpf;
 mod mapping;
+mod ready;
 
-pub(super) use bpf::{Elements, detach_link, inner_id, lookup_batch, open_link, update_batch};
+pub(super) use bpf::{
+    Elements, detach_link, inner_id, link_interface, lookup_batch, open_link, update_batch,
+};
 pub use mapping::{Mapping, MappingMut};
+pub(super) use ready::watched;

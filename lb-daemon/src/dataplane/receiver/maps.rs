@@ -1,6 +1,6 @@
-use std::{collections::BTreeSet, fmt, net::IpAddr, path::Path};
+use std::{collections::BTreeSet, fmt, net::IpAddr, num::NonZeroU16, path::Path};
 
-use aya::maps::{HashMap, LpmTrie, MapData, PerCpuArray, lpm_trie::Key};
+use aya::maps::{Array, HashMap, LpmTrie, MapData, PerCpuArray, lpm_trie::Key};
 use lb_common::abi::{
     counter::VerdictCounter,
     names,
@@ -27,6 +27,7 @@ const PRESENT: u32 = 1;
 pub struct ReceiverMaps {
     sources: LpmTrie<MapData, [u8; ADDRESS], u32>,
     vips: HashMap<MapData, [u8; VIP], u32>,
+    gue_port: Array<MapData, u64>,
     verdict_counters: PerCpuArray<MapData, [u64; size_of::<VerdictCounter>() / 8]>,
 }
 
@@ -46,6 +47,7 @@ impl ReceiverMaps {
         Ok(Self {
             sources: pins.typed(names::SOURCES)?,
             vips: pins.typed(names::VIPS)?,
+            gue_port: pins.typed(names::GUE_PORT)?,
             verdict_counters: pins.typed(names::VERDICT_COUNTERS)?,
         })
     }
@@ -62,9 +64,11 @@ impl ReceiverMaps {
         let sources: Result<BTreeSet<_>, _> =
             self.sources.keys().map(|key| key.map(source)).collect();
         let vips: Result<Vec<_>, _> = self.vips.keys().map(|key| key.map(vip)).collect();
+        let port = self.gue_port.get(&0, 0).map_err(of(names::GUE_PORT))?;
         Ok(AllowLists {
             sources: sources.map_err(of(names::SOURCES))?,
             vips: vips.map_err(of(names::VIPS))?.into_iter().flatten().collect(),
+            gue_port: NonZeroU16::new(port as u16),
         })
     }
 
@@ -82,6 +86,8 @@ impl ReceiverMaps {
     /// What the kernel answers; the lists may then be on the way.
     pub fn fill(&mut self, wanted: &AllowLists) -> Result<(), MapsError> {
         let there = self.allowed()?;
+        let port = wanted.gue_port.map_or(0, |port| port.get().into());
+        self.gue_port.set(0, port, 0).map_err(of(names::GUE_PORT))?;
         for source in wanted.sources.difference(&there.sources) {
             self.sources.insert(&source_key(source), PRESENT, 0).map_err(of(names::SOURCES))?;
         }

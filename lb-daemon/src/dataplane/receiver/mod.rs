@@ -3,7 +3,7 @@
 mod maps;
 mod prefix;
 
-use std::{collections::BTreeSet, net::IpAddr};
+use std::{collections::BTreeSet, net::IpAddr, num::NonZeroU16};
 
 pub use maps::ReceiverMaps;
 pub use prefix::{Prefix, PrefixError};
@@ -17,6 +17,8 @@ pub struct AllowLists {
     pub sources: BTreeSet<Prefix>,
     /// The VIPs that this host serves.
     pub vips: BTreeSet<IpAddr>,
+    /// UDP port where GUE ends; `None`: nowhere.
+    pub gue_port: Option<NonZeroU16>,
 }
 
 /// The receiver's program on its interfaces.

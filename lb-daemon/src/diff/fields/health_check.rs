@@ -20,6 +20,7 @@ pub(in crate::diff) fn health_check(old: &HealthCheck, new: &HealthCheck) -> Vec
         (Some(old), Some(new)) => tls(&mut fields, old, new),
         (old, new) => fields.compare("tls", on(old.as_ref()), on(new.as_ref())),
     }
+    fields.compare("via", old.via.name(), new.via.name());
     fields.compare("port", old.port, new.port);
     fields.compare("interval", Shown(old.interval), Shown(new.interval));
     fields.compare("fast_interval", Shown(old.fast_interval), Shown(new.fast_interval));

@@ -2,8 +2,8 @@ use std::num::NonZeroU32;
 
 use super::*;
 use crate::model::{
-    AgentProbe, GroupSettings, GrpcProbe, HttpProbe, Isolation, PortList, Rate, Scaler, TlsProbe,
-    Trust, UdpProbe,
+    AgentProbe, Encapsulation, GroupSettings, GrpcProbe, HttpProbe, Isolation, PortList, Rate,
+    Scaler, TlsProbe, Trust, UdpProbe, Via,
 };
 
 #[test]
@@ -14,6 +14,7 @@ fn every_field_is_told_with_both_values() {
         *check = HealthCheck {
             probe: Probe::Http(request("/", None, 200, 299)),
             tls: Some(TlsProbe { server_name: None, trust: Trust::Anybody }),
+            via: Via::Tunnel,
             port: 81,
             interval: Duration::from_millis(1500),
             fast_interval: Duration::from_millis(50),
@@ -29,6 +30,7 @@ fn every_field_is_told_with_both_values() {
         pool.panic_threshold_percent = 40;
         pool.settle_time = Duration::from_secs(90);
         pool.slow_start = Duration::from_secs(30);
+        pool.encapsulation = Encapsulation::Gue(6080);
         let group =
             GroupSettings { capacity: Rate::new(10.0), scaler: Scaler::NONE, drained: true };
         pool.groups = [(name("us"), group)].into();
@@ -53,6 +55,7 @@ fn every_field_is_told_with_both_values() {
                 &[
                     "probe: tcp -> http",
                     "tls: off -> on",
+                    "via: address -> tunnel",
                     "port: 80 -> 81",
                     "interval: 1s -> 1.5s",
                     "fast_interval: 1s -> 50ms",
@@ -73,6 +76,7 @@ fn every_field_is_told_with_both_values() {
                     "panic_threshold_percent: 0 -> 40",
                     "settle_time: 600s -> 90s",
                     "slow_start: 0ns -> 30s",
+                    "encapsulation: ip_in_ip -> gue to port 6080",
                     "capacity in us: unset -> 10/s",
                     "scaler in us: 1 -> 0",
                     "drained in us: no -> yes",

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::{
-    Affinity, Backend, Fragments, HealthCheck, Name, Ports, Probe, Protocol, Region, Service,
+    Affinity, Backend, Fragments, HealthCheck, Name, Ports, Probe, Protocol, Region, Service, Via,
     WantedState, WhenFull, arbitrary,
 };
 
@@ -34,6 +34,7 @@ fn configuration() -> Configuration {
     let check = HealthCheck {
         probe: Probe::Tcp,
         tls: None,
+        via: Via::Address,
         port: 80,
         interval: Duration::from_secs(1),
         fast_interval: Duration::from_secs(1),

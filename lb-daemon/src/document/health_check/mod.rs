@@ -21,7 +21,9 @@ pub struct HealthCheck {
     pub probe: Probe,
     /// TLS before anything is asked.
     pub tls: Option<TlsProbe>,
-    /// Port on the backend.
+    /// Which way it goes.
+    pub via: Option<Via>,
+    /// Port on the backend, or of the VIP.
     pub port: u32,
     /// Time from the start of one check to the start of the next.
     pub interval: Option<Duration>,
@@ -37,11 +39,23 @@ pub struct HealthCheck {
     pub jitter_percent: Option<u32>,
 }
 
+/// Which way a check goes to a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Via {
+    /// To its own address.
+    Address,
+    /// To the VIPs of its pool, through the tunnel.
+    Tunnel,
+}
+
 /// The fields as the file has them.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename = "HealthCheck")]
 struct Fields {
     name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    via: Option<Via>,
     port: u32,
     #[serde(default, with = "duration", skip_serializing_if = "Option::is_none")]
     interval: Option<Duration>,
@@ -92,6 +106,7 @@ impl TryFrom<Fields> for HealthCheck {
             name: fields.name,
             probe,
             tls: fields.tls,
+            via: fields.via,
             port: fields.port,
             interval: fields.interval,
             fast_interval: fields.fast_interval,
@@ -107,6 +122,7 @@ impl From<HealthCheck> for Fields {
     fn from(check: HealthCheck) -> Self {
         let mut fields = Self {
             name: check.name,
+            via: check.via,
             port: check.port,
             interval: check.interval,
             fast_interval: check.fast_interval,

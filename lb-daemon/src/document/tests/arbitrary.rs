@@ -63,9 +63,10 @@ prop_compose! {
         name in ".{0,8}", port in any::<u32>(), interval in time(), fast_interval in time(),
         timeout in time(), rise in number(), fall in number(),
         jitter_percent in any::<Option<u32>>(), probe in probe(), tls in option::of(tls()),
+        via in option::of(prop_oneof![Just(Via::Address), Just(Via::Tunnel)]),
     ) -> HealthCheck {
         HealthCheck {
-            name, probe, tls, port, interval, fast_interval, timeout, rise, fall, jitter_percent,
+            name, probe, tls, via, port, interval, fast_interval, timeout, rise, fall, jitter_percent,
         }
     }
 }
@@ -123,6 +124,10 @@ prop_compose! {
         ]),
         preferred_regions in vec(".{0,8}", 0..3), panic_threshold_percent in number(),
         settle_time in time(), slow_start in time(),
+        encapsulation in option::of(prop_oneof![
+            Just(Encapsulation::IpInIp), Just(Encapsulation::Gue), Just(Encapsulation::Direct),
+        ]),
+        gue_port in number(),
         groups in vec((".{0,8}", float(), float(), any::<bool>()), 0..3),
         backends in vec(backend(), 0..3),
     ) -> Pool {
@@ -131,7 +136,7 @@ prop_compose! {
         };
         Pool {
             name, health_checks, slots, isolation, preferred_regions, panic_threshold_percent,
-            settle_time, slow_start,
+            settle_time, slow_start, encapsulation, gue_port,
             groups: groups.into_iter().map(group).collect(),
             backends,
         }

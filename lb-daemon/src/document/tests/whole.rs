@@ -59,6 +59,8 @@ preferred_regions = ["us"]
 panic_threshold_percent = 40
 settle_time = "90s"
 slow_start = "30s"
+encapsulation = "gue"
+gue_port = 6081
 
 [[pool.group]]
 region = "eu"
@@ -204,6 +206,8 @@ fn a_file_says_what_the_message_says() {
             panic_threshold_percent: 40,
             settle_time: Some(prost_types::Duration { seconds: 90, nanos: 0 }),
             slow_start: Some(prost_types::Duration { seconds: 30, nanos: 0 }),
+            encapsulation: v1::Encapsulation::Gue.into(),
+            gue_port: 6081,
         }],
         services: vec![
             v1::Service {

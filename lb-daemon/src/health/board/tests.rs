@@ -1,12 +1,14 @@
-use std::{net::Ipv4Addr, time::Duration};
+use std::{collections::BTreeSet, net::Ipv4Addr, time::Duration};
 
 use super::*;
-use crate::model::{HealthCheck, Probe};
+use crate::health::tunnel::Through;
+use crate::model::{Encapsulation, HealthCheck, Probe, Via};
 
 fn check(port: u16) -> HealthCheck {
     HealthCheck {
         probe: Probe::Tcp,
         tls: None,
+        via: Via::Address,
         port,
         interval: Duration::from_secs(1),
         fast_interval: Duration::from_secs(1),
@@ -28,11 +30,13 @@ fn target(pool: &str, last: u8, ports: &[u16]) -> Target {
         pool: Name::new(pool).unwrap(),
         address: address(last),
         checks: ports.iter().map(|port| (name(port), check(*port))).collect(),
+        vips: BTreeSet::new(),
+        encapsulation: Encapsulation::IpInIp,
     }
 }
 
 fn probed(last: u8, port: u16) -> Probed {
-    Probed { address: address(last), check: check(port) }
+    Probed { address: address(last), check: check(port), through: None }
 }
 
 /// `web .1 up: reason`, with `first` where it is; a silent host's is `gone`.
@@ -251,12 +255,59 @@ fn checks_that_fail_are_known_by_all_their_names() {
     board.record(&probed(2, 80), passes());
     let failing = ["a 192.0.2.1 on-80", "b 192.0.2.1 on-80"];
     assert_eq!(spell(board.failing().collect()), failing);
-    assert_eq!(spell(board.known_as(&probed(1, 80)).collect()), failing);
-    assert_eq!(spell(board.known_as(&probed(1, 81)).collect()), ["a 192.0.2.1 on-81"]);
+    let known = |board: &Board, port, is| {
+        let probed = probed(1, port);
+        let of = board.checks_of(&probed).inspect(|(_, fails)| assert_eq!(*fails, is));
+        spell(of.map(|(check, _)| check).collect())
+    };
+    assert_eq!(known(&board, 80, true), failing);
+    assert_eq!(known(&board, 81, false), ["a 192.0.2.1 on-81"]);
     board.configure(&both[1..]);
     assert_eq!(spell(board.failing().collect()), [failing[1]]);
     board.record(&probed(1, 80), silent());
     assert_eq!(spell(board.failing().collect()), [failing[1]]);
     board.record(&probed(1, 80), passes());
     assert!(board.failing().next().is_none());
+}
+
+/// One of port 80 through the tunnel, to the VIPs with those last bytes.
+fn tunnelled(vips: &[u8]) -> Target {
+    let mut target = target("a", 1, &[80]);
+    target.checks[0].1.via = Via::Tunnel;
+    Target { vips: vips.iter().map(|last| address(*last)).collect(), ..target }
+}
+
+fn through(vip: u8) -> Probed {
+    let check = HealthCheck { via: Via::Tunnel, ..check(80) };
+    let through = Through { vip: address(vip), encapsulation: Encapsulation::IpInIp };
+    Probed { address: address(1), check, through: Some(through) }
+}
+
+#[test]
+fn a_check_through_the_tunnel_passes_when_each_vip_does() {
+    let mut board = Board::default();
+    assert_eq!(
+        lines(board.configure(&[tunnelled(&[])]).changes),
+        ["a 192.0.2.1 first up: no checks"]
+    );
+    let configured = board.configure(&[tunnelled(&[101, 102])]);
+    let started: Vec<_> = configured.start.iter().map(|probed| (**probed).clone()).collect();
+    assert_eq!(started, [through(101), through(102)]);
+    assert_eq!(lines(configured.changes), [""; 0]);
+    assert_eq!(lines(board.record(&through(101), passes())), [""; 0], "the other has not spoken");
+    let why = "a 192.0.2.1 down: check on-80 of 192.0.2.102: refused";
+    assert_eq!(lines(board.record(&through(102), failed("refused"))), [why]);
+    // It fails for as long as one of its VIPs does.
+    let fails = |board: &Board, vip| {
+        let probed = through(vip);
+        board.checks_of(&probed).map(|(_, fails)| fails).collect::<Vec<_>>()
+    };
+    assert_eq!([fails(&board, 101), fails(&board, 102)], [[true], [true]]);
+    assert_eq!(lines(board.record(&through(102), passes())), ["a 192.0.2.1 up: all checks pass"]);
+    assert_eq!([fails(&board, 101), fails(&board, 102)], [[false], [false]]);
+
+    // A VIP more is a probe more, and the others go on.
+    let configured = board.configure(&[tunnelled(&[101, 103])]);
+    assert_eq!(*configured.start[0], through(103));
+    assert_eq!(*configured.stop[0], through(102));
 }

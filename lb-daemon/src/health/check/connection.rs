@@ -1,10 +1,6 @@
 //! Reaching a backend, and finding out whether its host is there where nothing comes of that.
 
-use std::{
-    io,
-    net::{IpAddr, SocketAddr},
-    time::Duration,
-};
+use std::{io, net::IpAddr, time::Duration};
 
 use tokio::{
     net::TcpStream,
@@ -13,7 +9,7 @@ use tokio::{
 };
 
 use super::{
-    Failure, NoConnection, is_shortage,
+    Destination, Failure, NoConnection, is_shortage,
     tcp::{connect, is_answer},
 };
 use crate::health::host::Asker;
@@ -24,11 +20,11 @@ const ASK_AFTER: u32 = 4;
 
 /// Connects within `time`, from now.
 pub(super) async fn made(
-    server: SocketAddr,
+    to: Destination,
     time: Duration,
     asker: &Asker,
 ) -> Result<TcpStream, Failure> {
-    word(connect(server), server.ip(), time, NoConnection::InTime(time), asker).await
+    word(connect(to), to.host, time, NoConnection::InTime(time), asker).await
 }
 
 /// What comes of `waiting`, for a word of the host, within `time` from now; `late` if nothing does.

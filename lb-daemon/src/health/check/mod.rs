@@ -3,6 +3,7 @@
 mod agent;
 mod bounded;
 mod connection;
+mod destination;
 mod failure;
 mod grpc;
 mod http;
@@ -11,11 +12,7 @@ pub(super) mod tcp;
 pub(super) mod tls;
 mod udp;
 
-use std::{
-    fmt, io,
-    net::{IpAddr, SocketAddr},
-    time::Duration,
-};
+use std::{fmt, io, net::SocketAddr, time::Duration};
 
 use nix::errno::Errno;
 use tokio::{
@@ -23,6 +20,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
+pub(super) use destination::Destination;
 pub(super) use failure::{Failure, NoConnection};
 
 use super::{host::Asker, word::Word};
@@ -71,18 +69,18 @@ struct Asked {
 
 /// Checks once, within the check's timeout; `tls` is what the check's TLS is spoken with.
 pub(super) async fn check(
-    address: IpAddr,
+    to: Destination,
     check: &HealthCheck,
     asker: &Asker,
     tls: Option<&Tls>,
 ) -> Checked {
-    let server = SocketAddr::new(address, check.port);
+    let server = to.server;
     let end = Instant::now() + check.timeout;
     if let Probe::Udp(probe) = &check.probe {
-        let answer = udp::ask(server, probe, check.timeout, asker).await;
+        let answer = udp::ask(to, probe, check.timeout, asker).await;
         return Asked::only(answer).into();
     }
-    let stream = match connection::made(server, check.timeout, asker).await {
+    let stream = match connection::made(to, check.timeout, asker).await {
         Ok(stream) => Bounded::new(stream),
         Err(failure) => return Asked::only(Err(failure)).into(),
     };
@@ -139,6 +137,13 @@ where
 impl Asked {
     fn only(answer: Result<(), Failure>) -> Self {
         Self { answer, heard: None, leftover: None }
+    }
+}
+
+impl Checked {
+    /// Of a check that could not even begin.
+    pub(super) const fn only(outcome: Outcome) -> Self {
+        Self { outcome, heard: None, leftover: None }
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 use memchr::memmem;
 use tokio::net::UdpSocket;
 
-use super::{Failure, NoConnection, connection::word};
+use super::{Destination, Failure, NoConnection, connection::word};
 use crate::{health::host::Asker, model::UdpProbe};
 
 /// How much of an answer is looked at, bytes.
@@ -15,13 +15,13 @@ pub(super) const MOST: usize = 4096;
 
 /// Sends the datagram and looks at the first answer, which must come within `time`.
 pub(super) async fn ask(
-    server: SocketAddr,
+    to: Destination,
     probe: &UdpProbe,
     time: Duration,
     asker: &Asker,
 ) -> Result<(), Failure> {
-    let answer = exchange(server, &probe.request);
-    let answer = word(answer, server.ip(), time, NoConnection::NoDatagram(time), asker).await?;
+    let answer = exchange(to, &probe.request);
+    let answer = word(answer, to.host, time, NoConnection::NoDatagram(time), asker).await?;
     if !answer.starts_with(&probe.answer_prefix) {
         return Err(Failure::Prefix(probe.answer_prefix.clone()));
     }
@@ -33,12 +33,14 @@ pub(super) async fn ask(
 
 /// A socket of its own each time: only an answer to this very question gets there, and an unreachable
 /// port is told to it alone.
-async fn exchange(server: SocketAddr, request: &[u8]) -> io::Result<Vec<u8>> {
+async fn exchange(to: Destination, request: &[u8]) -> io::Result<Vec<u8>> {
+    let server = to.server;
     let any = match server {
         SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
         SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
     };
-    let socket = UdpSocket::bind(any).await?;
+    let socket = UdpSocket::bind(to.local().unwrap_or(any)).await?;
+    to.prepare(&socket, false)?;
     socket.connect(server).await?;
     if socket.local_addr()? == server {
         // Nobody listens: the kernel picked the very port as source, and the socket met itself.

@@ -16,7 +16,7 @@ fn with_text(server: SocketAddr) -> HealthCheck {
 /// connection as `close` says.
 async fn after(parts: &[&str], close: bool) -> String {
     let mut server = Server::start("127.0.0.1:0").await;
-    let check = HealthCheck { timeout: Duration::from_millis(300), ..with_text(server.address) };
+    let check = HealthCheck { timeout: Duration::from_millis(2000), ..with_text(server.address) };
     let mut probing = Probing::start(vec![target("web", server.address, &[("up", &check)])]);
     let answering = async {
         let mut held = server.next().await;
@@ -52,7 +52,7 @@ async fn the_text_must_be_in_the_body() {
         (&[chunked, "3\r\nall\r\n0\r\n\r\n is well"], false, lacks),
         (&[chunked, "3\r\nall is well"], false, "the body's chunks are not HTTP/1.1"),
         (&[head, "Content-Length: 9\r\n\r\nall"], true, "connection closed before the answer"),
-        (&[head, "Content-Length: 9\r\n\r\nall"], false, "no answer within 300 ms"),
+        (&[head, "Content-Length: 9\r\n\r\nall"], false, "no answer within 2000 ms"),
         (&["HTTP/1.1 500 X\r\n\r\nall is well"], true, "status 500, expected 200 to 299"),
     ] {
         assert_eq!(after(parts, close).await, expected, "{parts:?}");

@@ -32,7 +32,7 @@ async fn serving() -> (SocketAddr, HealthReporter) {
 async fn after(bytes: &[u8]) -> (Health, String) {
     let mut server = Server::start("127.0.0.1:0").await;
     let check = HealthCheck {
-        timeout: Duration::from_millis(300),
+        timeout: Duration::from_millis(2000),
         interval: Duration::from_secs(3600),
         ..grpc(server.address, "")
     };
@@ -209,8 +209,8 @@ async fn answers_that_are_none() {
     for (bytes, expected) in [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), "the answer is not HTTP/2"),
         (b"\xff\xff\xffgarbage and more of it".to_vec(), "the answer is not HTTP/2"),
-        (settings.to_vec(), "no answer within 300 ms"),
-        (Vec::new(), "no answer within 300 ms"),
+        (settings.to_vec(), "no answer within 2000 ms"),
+        (Vec::new(), "no answer within 2000 ms"),
         (
             [settings, goaway].concat(),
             "HTTP/2: ended by the server: detected excessive load generating behavior",
@@ -220,7 +220,7 @@ async fn answers_that_are_none() {
             "HTTP/2: ended by the server: refused stream before processing any application logic",
         ),
         ([settings, no_grpc].concat(), "status 404, and the answer is not gRPC"),
-        ([settings, head].concat(), "no answer within 300 ms"),
+        ([settings, head].concat(), "no answer within 2000 ms"),
         ([settings, head, &data(b"\0\0\0\0\x02\x08\x01", 0)].concat(), PASSES),
         ([settings, head, &data(b"\0\0\0\0\0", 1)].concat(), "the server says UNKNOWN"),
         ([settings, head, &data(b"\0\0\0\0\x02\x08\x07", 1)].concat(), "the server says status 7"),

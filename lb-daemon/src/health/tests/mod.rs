@@ -13,7 +13,7 @@ mod rounds;
 mod server;
 mod targets;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Duration};
 
 use server::{PATIENCE, Server};
 use tokio::{
@@ -28,7 +28,8 @@ use super::{
 };
 use crate::{
     metrics::Live,
-    model::{HealthCheck, HttpProbe, Name, Probe},
+    model::{Encapsulation, HealthCheck, HttpProbe, Name, Probe, Via},
+    plan::Sources,
     watchdog::{Heartbeat, Watchdog},
 };
 
@@ -45,6 +46,7 @@ fn http(server: SocketAddr) -> HealthCheck {
             agent_header: None,
         }),
         tls: None,
+        via: Via::Address,
         port: server.port(),
         interval: Duration::from_millis(1),
         fast_interval: Duration::from_millis(1),
@@ -64,6 +66,8 @@ fn target(pool: &str, server: SocketAddr, checks: &[(&str, &HealthCheck)]) -> Ta
         pool: Name::new(pool).unwrap(),
         address: server.ip(),
         checks: checks.iter().map(|(n, c)| (Name::new(n).unwrap(), (*c).clone())).collect(),
+        vips: BTreeSet::new(),
+        encapsulation: Encapsulation::IpInIp,
     }
 }
 
@@ -85,7 +89,14 @@ impl Probing {
         let heartbeat = Watchdog::new(None, Some(Duration::from_millis(40))).register("health");
         let (targets, wanted) = watch::channel(Arc::new(targets));
         let (told, changes) = mpsc::channel(unread);
-        let task = Prober::spawn_with_room(wanted, told, heartbeat.clone(), Live::default(), room);
+        let task = Prober::spawn_with_room(
+            wanted,
+            told,
+            heartbeat.clone(),
+            Live::default(),
+            Sources::default(),
+            room,
+        );
         Self { targets, changes, heartbeat, task }
     }
 

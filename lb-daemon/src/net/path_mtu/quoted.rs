@@ -15,6 +15,9 @@ pub(super) struct TooBig {
 
 const IP_IN_IP: u8 = 4;
 const IPV6_IN_IP: u8 = 41;
+const UDP: u8 = 17;
+/// Tunnels in UDP come from these ports.
+const FROM: std::ops::RangeInclusive<u16> = 49_152..=65_535;
 /// The least that is believed of the way of IPv4 in IPv4: what every host takes (RFC 791, 3.1).
 const LEAST_V4: u32 = 576;
 /// The least that is believed where IPv6 is inside or outside (RFC 8200, 5).
@@ -30,11 +33,9 @@ pub(super) fn v4(packet: &[u8]) -> Option<TooBig> {
     if (kind, code, quoted[0]) != (3, 4, 0x45) {
         return None;
     }
-    let inside = quoted[9];
-    let least = match inside {
+    let least = match inside(quoted[9], error.get(28..)?)? {
         IP_IN_IP => LEAST_V4,
-        IPV6_IN_IP => LEAST_V6,
-        _ => return None,
+        _ => LEAST_V6,
     };
     let address = |at: usize| {
         let octets: [u8; 4] = quoted.get(at..at + 4)?.try_into().ok()?;
@@ -51,8 +52,8 @@ pub(super) fn v4(packet: &[u8]) -> Option<TooBig> {
 pub(super) fn v6(message: &[u8]) -> Option<TooBig> {
     let [kind, code, _, _, a, b, c, d] = *message.first_chunk::<8>()?;
     let quoted = message.get(8..)?.first_chunk::<40>()?;
-    let is_tunnel = quoted[0] >> 4 == 6 && [IP_IN_IP, IPV6_IN_IP].contains(&quoted[6]);
-    if (kind, code, is_tunnel) != (2, 0, true) {
+    inside(quoted[6], message.get(48..)?)?;
+    if (kind, code, quoted[0] >> 4) != (2, 0, 6) {
         return None;
     }
     let address = |at: usize| {
@@ -61,6 +62,28 @@ pub(super) fn v6(message: &[u8]) -> Option<TooBig> {
     };
     let mtu = within(u32::from_be_bytes([a, b, c, d]), LEAST_V6)?;
     Some(TooBig { source: address(8)?, destination: address(24)?, mtu })
+}
+
+/// The protocol of what is in a tunnel, by that of its outer header and what is quoted behind it. `None`: it is
+/// no tunnel. Where no more of one in GUE is quoted than its ports (RFC 792), the answer is IPv6, of which less
+/// is believed.
+fn inside(outer: u8, behind: &[u8]) -> Option<u8> {
+    match outer {
+        IP_IN_IP | IPV6_IN_IP => Some(outer),
+        UDP => {
+            let &[high, low, ..] = behind.first_chunk::<8>()?;
+            if !FROM.contains(&u16::from_be_bytes([high, low])) {
+                return None;
+            }
+            match behind.get(8..12) {
+                None => Some(IPV6_IN_IP),
+                // Variant 0 without optional fields, as balancers send it.
+                Some(&[0, protocol @ (IP_IN_IP | IPV6_IN_IP), 0, 0]) => Some(protocol),
+                Some(_) => None,
+            }
+        }
+        _ => None,
+    }
 }
 
 /// A size that can be.
@@ -131,6 +154,52 @@ mod tests {
         for (at, to) in [(0, 1), (0, 3), (1, 1), (8, 0x45), (14, 6), (14, 44)] {
             assert_eq!(change(at, to), None, "byte {at} is {to:#x}");
         }
+    }
+
+    /// The same of GUE from port 49153 to 6080, with IPv4 in it.
+    const SHIM: [u8; 12] = [0xc0, 1, 0x17, 0xc0, 0x05, 0xbc, 0, 0, 0, 4, 0, 0];
+
+    fn in_gue(shim: &[u8]) -> (Vec<u8>, Vec<u8>) {
+        let (mut v4, mut v6) = (error_v4(), error_v6());
+        (v4[37], v6[14]) = (17, 17);
+        v4.truncate(48);
+        v4.extend(shim);
+        v6.extend(shim);
+        (v4, v6)
+    }
+
+    #[test]
+    fn what_does_not_fit_in_gue_is_told() {
+        for quoted in [8, 12] {
+            let (in_v4, in_v6) = in_gue(&SHIM[..quoted]);
+            assert_eq!(v4(&in_v4), told("10.0.0.1", "10.1.0.11", 1400), "{quoted} bytes");
+            assert_eq!(v6(&in_v6), told("fd00::2", "fd00:1::11", 1400), "{quoted} bytes");
+        }
+        for quoted in 0..8 {
+            let (in_v4, in_v6) = in_gue(&SHIM[..quoted]);
+            assert_eq!((v4(&in_v4), v6(&in_v6)), (None, None), "{quoted} bytes");
+        }
+        // Not from a port of tunnels; variant 1; a control message; ICMP inside; flags.
+        for (at, to) in [(0, 0xbf), (8, 0x40), (8, 0x20), (9, 1), (10, 0x80), (11, 1)] {
+            let mut shim = SHIM;
+            shim[at] = to;
+            let (in_v4, in_v6) = in_gue(&shim);
+            assert_eq!((v4(&in_v4), v6(&in_v6)), (None, None), "byte {at} is {to:#x}");
+        }
+    }
+
+    #[test]
+    fn of_gue_less_is_believed_while_ipv6_may_be_inside() {
+        let sized = |shim: &[u8], mtu: u16| {
+            let (mut packet, _) = in_gue(shim);
+            packet[26..28].copy_from_slice(&mtu.to_be_bytes());
+            v4(&packet).map(|told| told.mtu)
+        };
+        assert_eq!((sized(&SHIM, 575), sized(&SHIM, 576)), (None, Some(576)));
+        let mut six = SHIM;
+        six[9] = 41;
+        assert_eq!((sized(&six, 1279), sized(&six, 1280)), (None, Some(1280)));
+        assert_eq!((sized(&SHIM[..8], 1279), sized(&SHIM[..8], 1280)), (None, Some(1280)));
     }
 
     #[test]

@@ -70,10 +70,12 @@ impl Settings {
         let matches = Arguments::command().try_get_matches_from(&line);
         let matches = matches.map_err(|error| unset(error, file))?;
         let arguments = Arguments::from_arg_matches(&matches).map_err(Unusable::CommandLine)?;
-        if let Role::Balancer(balancer) = &arguments.role {
-            // A door without its files is told wrong: to start it again mends nothing.
-            balancer.remote().map_err(Unusable::File)?;
+        // What contradicts itself, as a door without its files, is told wrong: to start it again mends nothing.
+        match &arguments.role {
+            Role::Balancer(balancer) => balancer.remote().map(drop),
+            Role::Receiver(receiver) => receiver.hook_is_one(),
         }
+        .map_err(Unusable::File)?;
         Ok(Self { arguments, told: Told(merge::told(&matches)) })
     }
 }

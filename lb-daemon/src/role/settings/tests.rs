@@ -3,7 +3,10 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::*;
-use crate::role::arguments::Role;
+use crate::{
+    dataplane::{Hook, XdpMode},
+    role::arguments::Role,
+};
 
 struct Dir(TempDir);
 
@@ -70,13 +73,13 @@ eth1 = 100
     let settings = settings.unwrap();
     let Role::Balancer(arguments) = settings.arguments.role else { panic!("another role") };
     assert_eq!(arguments.path.interface, ["eth0", "eth1"]);
-    assert_eq!(arguments.region.unwrap().to_string(), "us");
+    assert_eq!(arguments.region.as_ref().unwrap().to_string(), "us");
     assert_eq!(arguments.apply, Some("/etc/spillway/web.toml".into()));
     assert_eq!((arguments.icmp_errors, arguments.icmp_echoes), (0, 1_000));
     let mut vlans = arguments.vlan.clone();
     vlans.sort_by_key(|vlan| format!("{vlan:?}"));
     assert_eq!(vlans, ["eth1=100", "eth2=7"].map(|vlan| vlan.parse().unwrap()));
-    let options = format!("{:?}", arguments.path.options());
+    let options = format!("{:?}", arguments.options());
     assert!(options.contains("Generic"), "{options}");
 
     let text =
@@ -142,6 +145,12 @@ fn each_mistake_is_told_with_its_line_and_what_to_do() {
             "--help says of `xdp-mode`: ",
         ),
         (
+            "hook = \"tc\"",
+            "line 1, column 1: hook: \"tc\": the balancer is a program for XDP: only the receiver has one \
+             for tc; with any driver `--xdp-mode generic` works",
+            "--help says of `hook`: A balancer's packet program is one for XDP",
+        ),
+        (
             "region = true",
             "line 1, column 1: region: takes a value, not true or false",
             "--help says",
@@ -164,6 +173,26 @@ fn each_mistake_is_told_with_its_line_and_what_to_do() {
         assert!(what_to_do.starts_with(hint), "{text:?}: {what_to_do}");
         assert_eq!(said.lines().count() + what_to_do.lines().count(), 2, "{said} {what_to_do}");
     }
+}
+
+#[test]
+fn a_receiver_has_one_hook() {
+    let text = "interface = \"eth0\"\nallow-source = \"10.0.0.1\"\nvip = \"192.0.2.1\"\n";
+    let read = |more: &str, flags: &[&str]| {
+        let settings = Dir::new().read(&format!("{text}{more}"), "receiver", flags)?;
+        let Role::Receiver(arguments) = settings.arguments.role else { panic!("another role") };
+        Ok::<_, Unusable>(arguments.options().hook)
+    };
+    assert_eq!(read("", &[]).unwrap(), Hook::Xdp(XdpMode::Auto));
+    assert_eq!(read("xdp-mode = \"generic\"", &[]).unwrap(), Hook::Xdp(XdpMode::Generic));
+    assert_eq!(read("hook = \"tc\"", &[]).unwrap(), Hook::Tc);
+    assert_eq!(read("", &["--hook", "tc"]).unwrap(), Hook::Tc);
+    let Err(Unusable::File(refused)) = read("xdp-mode = \"native\"", &["--hook", "tc"]) else {
+        panic!("not refused")
+    };
+    let expected = "spillwayd: --hook tc: --xdp-mode native is for programs of XDP\n\
+                    hint: give one of the two";
+    assert_eq!(refused.to_string(), expected);
 }
 
 #[test]
@@ -221,7 +250,8 @@ fn the_documents_list_each_setting_of_each_role() {
         let section = section.split("\n#").next().unwrap();
         let row = |line: &str| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_owned());
         let mut listed: Vec<_> = section.lines().filter_map(row).collect();
-        let flags = role.get_arguments().filter_map(|argument| argument.get_long());
+        let shown = role.get_arguments().filter(|argument| !argument.is_hide_set());
+        let flags = shown.filter_map(|argument| argument.get_long());
         let flags = flags.filter(|name| !["config", "help", "version"].contains(name));
         let mut flags: Vec<_> = flags.map(str::to_owned).collect();
         listed.sort();

@@ -1,10 +1,12 @@
+use std::collections::BTreeSet;
+
 use proptest::{collection::vec, prelude::*};
 
 use super::*;
 use crate::{
     diff::{Change, Kind},
     directory::Directory,
-    model::arbitrary,
+    model::{Encapsulation, arbitrary},
 };
 
 fn changes(applied: &Applied) -> Vec<&str> {
@@ -148,7 +150,13 @@ async fn sensors_look_at_what_is_in_force() {
     let configuration = parse(&text);
     let check = configuration.health_checks[&name("tcp")].clone();
     let checks = vec![(name("tcp"), check)];
-    let target = Target { pool: name("web"), address: ip("10.0.0.1"), checks };
+    let target = Target {
+        pool: name("web"),
+        address: ip("10.0.0.1"),
+        checks,
+        vips: BTreeSet::new(),
+        encapsulation: Encapsulation::IpInIp,
+    };
     assert_eq!(
         daemon.running.targets.borrow_and_update().as_slice(),
         std::slice::from_ref(&target)
@@ -192,7 +200,7 @@ proptest! {
             assert_eq!(listed, last);
             let content = daemon.path.content();
             let backends = &content.plan.backends;
-            let numbers: std::collections::BTreeSet<_> =
+            let numbers: BTreeSet<_> =
                 backends.values().map(|backend| backend.id.index).collect();
             assert_eq!(numbers.len(), backends.len());
         });

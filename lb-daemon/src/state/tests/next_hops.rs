@@ -6,6 +6,7 @@ fn hop(interface: u32) -> NextHop {
         gateway: ip("10.0.0.254"),
         mac: [2, 0, 0, 0, 0, 1],
         interface,
+        vlan: None,
         interface_mac: [2, 0, 0, 0, 0, 2],
         mtu: 1500,
         link_mtu: 1500,
@@ -48,6 +49,34 @@ async fn one_that_cannot_be_used_is_none() {
     assert!(daemon.path.content().hops.is_empty());
     let why = "interface 70000: its index is beyond 65535, which a next hop cannot name";
     assert_eq!(daemon.backend("web", "10.0.0.1").await.next_hop, Err(why.into()));
+}
+
+#[tokio::test]
+async fn direct_return_says_whom_it_takes_the_way_from() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    let on_link = NextHop { gateway: ip("10.0.0.2"), ..hop(1) };
+    daemon.resolve("10.0.0.1", Ok(hop(1))).await;
+    daemon.resolve("10.0.0.2", Ok(on_link)).await;
+    let mut watcher = daemon.running.commands.watch().await.unwrap().unwrap();
+
+    let direct = web("slots = 31", "slots = 31\n    encapsulation = \"direct\"");
+    let applied = daemon.apply(&direct).await.unwrap();
+    let warning = "pool web goes direct, but 1 of its 2 backends are behind a gateway (10.0.0.1 by \
+                   10.0.0.254): they take nothing";
+    assert_eq!(applied.warnings, [warning]);
+    assert_eq!(daemon.path.content().hops, [(ip("10.0.0.2"), on_link)].into());
+    let why = "direct return: it must be on the link, but the route to it leads by 10.0.0.254";
+    let behind = daemon.backend("web", "10.0.0.1").await;
+    assert_eq!(behind.next_hop, Err(why.into()));
+    let mut told = Vec::new();
+    while let Ok(event) = watcher.events.try_recv() {
+        told.push(event);
+    }
+    assert!(told.contains(&Event::Backend(behind)), "{told:?}");
+    // Once is enough.
+    let again = direct.replace("slots = 31", "slots = 37");
+    assert_eq!(daemon.apply(&again).await.unwrap().warnings, [""; 0]);
 }
 
 #[tokio::test]

@@ -74,6 +74,7 @@ async fn a_watcher_hears_what_a_region_can_take_when_that_changes() {
             gateway: ip(address),
             mac: [2, 0, 0, 0, 0, 1],
             interface: 2,
+            vlan: None,
             interface_mac: [2, 0, 0, 0, 0, 2],
             mtu: 1500,
             link_mtu: 1500,

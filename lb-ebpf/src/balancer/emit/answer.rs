@@ -2,20 +2,20 @@
 
 use aya_ebpf::bindings::xdp_action::XDP_TX;
 use lb_common::{
-    abi::{next_hop::InterfaceWord, verdict::Verdict},
+    abi::verdict::Verdict,
     path::{
         Large, Version,
         answer::{self, Head, QUOTE_V4, QUOTE_V6},
-        large,
+        large::{self, Divisible},
     },
     wire::{ethernet, ipv4, vlan::Tags},
 };
 
-use super::{super::maps::Maps, action_of, came, leave, send, tag_out, write_head};
+use super::{super::maps::Maps, Ended, action_of, came, leave, send, tag_out, write_head};
 use crate::{counters, kernel::Frame};
 
 /// Tells the sender of a frame how much fits, or sends it on so that it may be fragmented; counts the frame, and
-/// returns the driver's action.
+/// says what became of it: an [`Ended`].
 #[inline(always)]
 pub(in crate::balancer) fn too_large(frame: &mut Frame<'_>, packet: &Large, tags: Tags) -> u32 {
     let bytes = came(frame, tags);
@@ -24,9 +24,9 @@ pub(in crate::balancer) fn too_large(frame: &mut Frame<'_>, packet: &Large, tags
             let told = tell(frame, large::room(&Maps, packet));
             answered(frame, told.map(|()| Verdict::AnsweredTooLarge), tags, bytes)
         }
-        Ok(Some((head, own))) => {
+        Ok(Some(on)) => {
             let interface = packet.interface().into();
-            let (verdict, action) = match write_on(frame, &head, (own, interface), tags) {
+            let (verdict, action) = match write_on(frame, packet, &on, tags) {
                 Err(verdict) => (verdict, action_of(verdict)),
                 Ok(()) => {
                     let to = (interface, packet.service(), packet.backend(), packet.is_new());
@@ -34,7 +34,7 @@ pub(in crate::balancer) fn too_large(frame: &mut Frame<'_>, packet: &Large, tags
                 }
             };
             counters::count(verdict, bytes);
-            action
+            Ended::new(verdict, action).0
         }
         Err(verdict) => answered(frame, Err(verdict), tags, bytes),
     }
@@ -42,19 +42,19 @@ pub(in crate::balancer) fn too_large(frame: &mut Frame<'_>, packet: &Large, tags
 
 /// Puts the head of a tunnel in front, with the tags of the way out, and takes one from the inner TTL.
 #[inline(always)]
-fn write_on<const N: usize>(
+fn write_on(
     frame: &mut Frame<'_>,
-    head: &[u8; N],
-    out: (InterfaceWord, u32),
+    packet: &Large,
+    on: &Divisible,
     tags: Tags,
 ) -> Result<(), Verdict> {
     ipv4::decrement_ttl(frame.bytes_mut(ethernet::LENGTH).ok_or(Verdict::Malformed)?);
-    write_head(frame, ipv4::LENGTH, head)?;
-    tag_out(frame, out, tags)
+    write_head(frame, &on.head, packet.form(), || on.shim)?;
+    tag_out(frame, (on.own, packet.interface().into()), tags)
 }
 
-/// Sends a frame back with the tags that it came in with, or leaves it to the host; counts it, and returns the
-/// driver's action.
+/// Sends a frame back with the tags that it came in with, or leaves it to the host; counts it, and says what
+/// became of it: an [`Ended`].
 #[inline(always)]
 fn answered(frame: &mut Frame<'_>, done: Result<Verdict, Verdict>, tags: Tags, bytes: u64) -> u32 {
     let (verdict, action) = match done {
@@ -62,7 +62,7 @@ fn answered(frame: &mut Frame<'_>, done: Result<Verdict, Verdict>, tags: Tags, b
         Err(verdict) => leave(frame, (verdict, action_of(verdict)), tags),
     };
     counters::count(verdict, bytes);
-    action
+    Ended::new(verdict, action).0
 }
 
 #[inline(always)]
@@ -87,7 +87,8 @@ fn quote<const N: usize>(
     Ok(())
 }
 
-/// Answers a frame that no backend can have, if it pings a VIP; counts it, and returns the driver's action.
+/// Answers a frame that no backend can have, if it pings a VIP; counts it, and says what became of it: an
+/// [`Ended`].
 #[inline(always)]
 pub(in crate::balancer) fn echo(frame: &mut Frame<'_>, tags: Tags) -> u32 {
     let bytes = came(frame, tags);

@@ -1,29 +1,35 @@
 //! Emit: the one exit. Every packet is counted here under one verdict, and nowhere else.
 
 mod answer;
+mod ended;
 
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS, XDP_TX};
 use lb_common::{
     abi::{
         counter::TrafficCounter,
+        form::Form,
         next_hop::InterfaceWord,
         service::IPV4,
         verdict::{Action, Verdict},
     },
     path::{
-        self, Choice, Forward, Head, Kind, Large, Parsed, Question, Version, aside, encapsulate,
-        parse,
+        self, Choice, Forward, Head, Kind, Large, Parsed, Question, Shim, Version, aside,
+        encapsulate, parse,
     },
     wire::{ethernet, ipv4, ipv6, packet::Packet, vlan::Tags},
 };
 
 pub(super) use answer::{echo, too_large};
+pub(super) use ended::Ended;
 
-use super::maps::{BACKEND_COUNTERS, DEVICES, Maps, SERVICE_COUNTERS};
+use super::{
+    apart,
+    maps::{BACKEND_COUNTERS, DEVICES, Maps, SERVICE_COUNTERS},
+};
 use crate::{counters, kernel, kernel::Frame};
 
-/// Decides about a frame at once, rewrites it, counts it, and returns the driver's action; where more
-/// must be done it says what, with the frame as it was and nothing counted. A question is left for `later`.
+/// Decides about a frame at once, rewrites it, counts it, and says what became of it: an [`Ended`]; where
+/// more must be done it says what, with the frame as it was and nothing counted. A question is left for `later`.
 /// `tags` were taken off it, here and below.
 #[inline(always)]
 pub(super) fn emit_at_once(frame: &mut Frame<'_>, later: &mut Later, tags: Tags) -> u32 {
@@ -45,7 +51,7 @@ pub(super) fn read_aside(frame: &mut Frame<'_>, later: &mut Later, tags: Tags) -
     emit_by(frame, &mut Aside { later }, tags)
 }
 
-/// Rewrites a frame as it was decided, counts it, and returns the driver's action.
+/// Rewrites a frame as it was decided, counts it, and says what became of it: an [`Ended`].
 #[inline(always)]
 pub(super) fn emit(frame: &mut Frame<'_>, decision: &mut Decided<'_>, tags: Tags) -> u32 {
     emit_by(frame, decision, tags)
@@ -160,12 +166,12 @@ fn emit_by(frame: &mut Frame<'_>, decision: &mut impl Decision, tags: Tags) -> u
     match done {
         Done::Now(verdict, action) => {
             counters::count(verdict, bytes);
-            action
+            Ended::new(verdict, action).0
         }
         Done::AsItIs(verdict) => {
             let (verdict, action) = leave(frame, (verdict, action_of(verdict)), tags);
             counters::count(verdict, bytes);
-            action
+            Ended::new(verdict, action).0
         }
         // What is left to do is counted then.
         Done::Later => ASKED,
@@ -180,19 +186,19 @@ fn came(frame: &Frame<'_>, tags: Tags) -> u64 {
     (frame.length() + tags.length()) as u64
 }
 
-/// No action: the question was told.
+/// No end: the question was told.
 pub(super) const ASKED: u32 = 1 << 16;
-/// No action: the frame has not been read.
+/// No end: the frame has not been read.
 pub(super) const SET_ASIDE: u32 = 1 << 17;
-/// No action: the frame is too large for where it was to go.
+/// No end: the frame is too large for where it was to go.
 pub(super) const TOO_LARGE: u32 = 1 << 18;
 
-/// No action: the frame has VLAN tags, which are to be taken off first.
+/// No end: the frame has VLAN tags, which are to be taken off first.
 pub(super) const TAGGED: u32 = 1 << 19;
 
-/// Whether it is an action, and nothing is left to do.
+/// Whether it is an [`Ended`], and nothing is left to do.
 #[inline(always)]
-pub(super) const fn is_action(number: u32) -> bool {
+pub(super) const fn is_ended(number: u32) -> bool {
     number < ASKED
 }
 
@@ -236,6 +242,12 @@ fn carry_out(
         Ok(None) => return Done::Later,
         Ok(Some(forward)) => forward,
     };
+    if kernel::is_captured() {
+        apart::note_choice(
+            forward.choice.member.backend(),
+            u32::from(forward.choice.next_hop.interface()),
+        );
+    }
     match rewrite(frame, &forward, tags) {
         Err(Verdict::TooLarge) => {
             decision.too_large(&forward);
@@ -260,10 +272,33 @@ const fn action_of(verdict: Verdict) -> u32 {
     }
 }
 
-/// Puts the outer header in front, with the tags of the way out, and takes one from the inner hop limit.
+/// Makes of a frame what its backend gets.
 #[inline(always)]
 fn rewrite(frame: &mut Frame<'_>, forward: &Forward<'_>, tags: Tags) -> Result<(), Verdict> {
-    let (head, own) = encapsulate::head(&Maps, forward)?;
+    // The usual form has the way to itself: it pays for no other.
+    match forward.descriptor.form() {
+        Form::IP_IN_IP => rewrite_in(frame, forward, Form::IP_IN_IP, tags),
+        form => rewrite_in(frame, forward, form, tags),
+    }
+}
+
+/// Puts the new head in front, with the tags of the way out, and takes one from the packet's own hop limit.
+#[inline(always)]
+fn rewrite_in(
+    frame: &mut Frame<'_>,
+    forward: &Forward<'_>,
+    form: Form,
+    tags: Tags,
+) -> Result<(), Verdict> {
+    let (head, own) = encapsulate::head_in(&Maps, forward, form)?;
+    let interface = forward.choice.next_hop.interface().into();
+    if form.is_direct() {
+        let to = frame.bytes(0).ok_or(Verdict::Malformed)?;
+        if ethernet::destination(to) == forward.choice.next_hop.mac_word() {
+            // It is on its way already: a switch that does not know the backend sends it everywhere.
+            return Err(Verdict::NotOurs);
+        }
+    }
     if forward.parsed.flow.version == IPV4 {
         let inner = frame.bytes_mut(ethernet::LENGTH).ok_or(Verdict::Malformed)?;
         ipv4::decrement_ttl(inner);
@@ -271,11 +306,17 @@ fn rewrite(frame: &mut Frame<'_>, forward: &Forward<'_>, tags: Tags) -> Result<(
         let inner = frame.bytes_mut(ethernet::LENGTH).ok_or(Verdict::Malformed)?;
         ipv6::decrement_hop_limit(inner);
     }
+    let parsed = &forward.parsed;
+    let shim = || {
+        let length = parsed.ip_length as u16;
+        encapsulate::shim(form, forward.hash, parsed.flow.version, length)
+    };
     match head {
-        Head::V4(head) => write_head(frame, ipv4::LENGTH, &head)?,
-        Head::V6(head) => write_head(frame, ipv6::LENGTH, &head)?,
+        Head::V4(head) => write_head(frame, &head, form, shim)?,
+        Head::V6(head) => write_head(frame, &head, form, shim)?,
+        Head::Link(head) => *frame.bytes_mut(0).ok_or(Verdict::Malformed)? = head,
     }
-    tag_out(frame, (own, forward.choice.next_hop.interface().into()), tags)
+    tag_out(frame, (own, interface), tags)
 }
 
 /// Puts on the tags of the way out.
@@ -292,14 +333,19 @@ fn tag_out(
     if tags.is_none() || frame.tag(tags) { Ok(()) } else { Err(Verdict::NoHeadroom) }
 }
 
+/// Puts a head in the place of the Ethernet header, and behind it what its form has there.
 #[inline(always)]
 fn write_head<const N: usize>(
     frame: &mut Frame<'_>,
-    outer: usize,
     head: &[u8; N],
+    form: Form,
+    shim: impl FnOnce() -> Shim,
 ) -> Result<(), Verdict> {
-    if !frame.grow(outer) {
+    if !frame.grow(N - ethernet::LENGTH + usize::from(form.shim())) {
         return Err(Verdict::NoHeadroom);
+    }
+    if form.is_gue() {
+        *frame.bytes_mut(N).ok_or(Verdict::NoHeadroom)? = shim();
     }
     *frame.bytes_mut(0).ok_or(Verdict::NoHeadroom)? = *head;
     Ok(())

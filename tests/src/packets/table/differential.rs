@@ -1,75 +1,130 @@
 //! The loaded programs against the pure decision, over random scenes and mutated packets.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    net::{IpAddr, SocketAddr},
+    thread,
+};
 
 use crate::packets::{
-    balancer::Ran,
+    balancer::{Balancer, Ran},
     counters::Counters,
     frames::{ETHERNET, Flow, Packet, Tunnel, extended, tagged},
+    receiver::{Receiver, is_for_tc},
     row::Expected,
-    scene::{GATEWAY, INGRESS, MEMBERS, NONE, Room, Scene, TABLES},
+    scene::{Form, GATEWAY, INGRESS, MEMBERS, NONE, Room, Scene, TABLES},
     twin::{Lists, Twin},
 };
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use fastrand::Rng;
+use lb_common::wire::vlan::Tags;
 
-use super::subject;
-
-/// Scenes, and packets in each.
-const SCENES: u64 = 250;
-const PACKETS: usize = 100;
+/// Packets in a scene.
+const PACKETS: u64 = 250;
 /// Counters below this are looked at.
 const WATCHED: u32 = 128;
 
-/// The balancer against `lb_common::path`.
-pub(crate) fn balancer() -> Result<()> {
-    let mut subject = subject::balancer()?;
-    let mut sent = 0;
-    for seed in 0..SCENES {
-        let mut random = Rng::with_seed(seed);
-        let scene = random_scene(&mut random);
-        subject.program.show(&scene)?;
+/// The balancer against `lb_common::path`, on so many packets.
+pub(crate) fn balancer(packets: u64) -> Result<()> {
+    let sent = in_turn(packets, Balancer::load, |balancer, random| {
+        let scene = random_scene(random);
+        balancer.show(&scene)?;
         let twin = Twin::new(&scene);
-        let before = subject.program.counters(WATCHED)?;
-        let mut all = Counters::default();
+        let before = balancer.counters(WATCHED)?;
+        let (mut all, mut sent) = (Counters::default(), 0);
         for number in 0..PACKETS {
-            let frame = random_frame(&mut random, &scene);
+            let frame = random_frame(random, &scene);
             let expected = twin.expects(&frame);
             sent += u64::from(expected.is_sent());
-            let ran = subject.program.run(&frame)?;
+            let ran = balancer.run(&frame)?;
             check(&frame, &expected, &ran, &mut all)
-                .with_context(|| format!("seed {seed}, packet {number}: {frame:02x?}"))?;
+                .with_context(|| format!("packet {number}: {frame:02x?}"))?;
         }
-        let moved = subject.program.counters(WATCHED)?.since(&before);
-        ensure!(moved == all, "seed {seed}: counters {moved:?}, expected {all:?}");
-    }
-    let total = SCENES * PACKETS as u64;
-    ensure!(sent > total / 5 && sent < total * 4 / 5, "{sent} of {total} sent: a lopsided test");
+        let moved = balancer.counters(WATCHED)?.since(&before);
+        ensure!(moved == all, "counters {moved:?}, expected {all:?}");
+        Ok(sent)
+    })?;
+    ensure!(sent > packets / 5 && sent < packets * 4 / 5, "{sent} of {packets}: a lopsided test");
     Ok(())
 }
 
-/// The receiver against `lb_common::receive`.
-pub(crate) fn receiver() -> Result<()> {
-    let subject = subject::receiver()?;
-    let mut opened = 0;
-    for seed in 0..SCENES {
-        let mut random = Rng::with_seed(seed);
-        let before = subject.program.counters(WATCHED)?;
-        let mut all = Counters::default();
-        for number in 0..PACKETS {
-            let frame = random_tunnel(&mut random);
-            let expected = Lists.expects(&frame);
-            opened += u64::from(expected.verdict == "decapsulated");
-            let ran = subject.program.run(&frame)?;
-            check(&frame, &expected, &ran, &mut all)
-                .with_context(|| format!("seed {seed}, packet {number}: {frame:02x?}"))?;
+/// The receiver against `lb_common::receive`, on so many packets.
+pub(crate) fn receiver(packets: u64) -> Result<()> {
+    tunnels(packets, Receiver::load, |random| {
+        let frame = random_tunnel(random);
+        let expected = Lists.expects(&frame);
+        (frame, expected)
+    })
+}
+
+/// The same at tc's hook, to which the kernel hands frames without tags.
+pub(crate) fn receiver_at_tc(packets: u64) -> Result<()> {
+    tunnels(packets, Receiver::load_for_tc, |random| {
+        loop {
+            let frame = random_tunnel(random);
+            if is_for_tc(&frame) && Tags::of(&*frame).is_none() {
+                let expected = Lists.expects_at_tc(&frame);
+                return (frame, expected);
+            }
         }
-        let moved = subject.program.counters(WATCHED)?.since(&before);
-        ensure!(moved == all, "seed {seed}: counters {moved:?}, expected {all:?}");
-    }
-    let total = SCENES * PACKETS as u64;
-    ensure!(opened > total / 5 && opened < total * 4 / 5, "{opened} of {total}: a lopsided test");
+    })
+}
+
+fn tunnels(
+    packets: u64,
+    load: impl Fn() -> Result<Receiver> + Sync,
+    next: impl Fn(&mut Rng) -> (Vec<u8>, Expected) + Sync,
+) -> Result<()> {
+    let opened = in_turn(packets, load, |receiver, random| {
+        let before = receiver.counters(WATCHED)?;
+        let (mut all, mut opened) = (Counters::default(), 0);
+        for number in 0..PACKETS {
+            let (frame, expected) = next(random);
+            opened += u64::from(expected.verdict == "decapsulated");
+            let ran = receiver.run(&frame)?;
+            check(&frame, &expected, &ran, &mut all)
+                .with_context(|| format!("packet {number}: {frame:02x?}"))?;
+        }
+        let moved = receiver.counters(WATCHED)?.since(&before);
+        ensure!(moved == all, "counters {moved:?}, expected {all:?}");
+        Ok(opened)
+    })?;
+    ensure!(
+        opened > packets / 5 && opened < packets * 4 / 5,
+        "{opened} of {packets}: a lopsided test"
+    );
     Ok(())
+}
+
+/// Tries as many scenes as have so many packets, shared out among the CPUs, each with a program of its own;
+/// the answer is the sum of theirs.
+fn in_turn<P>(
+    packets: u64,
+    load: impl Fn() -> Result<P> + Sync,
+    scene: impl Fn(&mut P, &mut Rng) -> Result<u64> + Sync,
+) -> Result<u64> {
+    let scenes = packets / PACKETS;
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(8);
+    let work = |first: usize| {
+        let mut program = load()?;
+        let mut sum = 0;
+        for seed in (first as u64..scenes).step_by(threads) {
+            let done = scene(&mut program, &mut Rng::with_seed(seed));
+            sum += done.with_context(|| format!("seed {seed}"))?;
+        }
+        Ok(sum)
+    };
+    thread::scope(|scope| {
+        let running: Vec<_> = (0..threads)
+            .map(|first| {
+                scope.spawn({
+                    let work = &work;
+                    move || work(first)
+                })
+            })
+            .collect();
+        let sums = running.into_iter().map(|it| it.join().map_err(|_| anyhow!("it panicked"))?);
+        sums.sum()
+    })
 }
 
 /// Checks action and bytes; the counters are checked together after a scene.
@@ -102,8 +157,9 @@ fn random_scene(random: &mut Rng) -> Scene {
             member.state = if random.bool() { mostly } else { random.u8(0..4) };
             member.ramp = one_of(random, [0, 40, 128, 254, 255, 255]);
             member.next_hop = one_of(random, [0, 30, 30, 30, 31, 32]);
-            member.mtu = one_of(random, [60, 100, 1_280, 1_500, 1_500]);
+            member.mtu = one_of(random, [60, 112, 1_280, 1_500, 1_500, 1_500]);
             member.link = one_of(random, [0, 80, 120, 1_500, 1_500]);
+            member.on_link = random.u8(..) < 224;
             member.incarnation = if random.u8(..) < 8 { 6 } else { 7 };
         }
     }
@@ -119,6 +175,11 @@ fn random_scene(random: &mut Rng) -> Scene {
     }
     let rooms = [Room::Unlimited, Room::Unlimited, Room::Full, Room::Closed];
     (scene.errors, scene.echoes) = (one_of(random, rooms), one_of(random, rooms));
+    scene.form = match random.u8(0..4) {
+        0 => Form::Direct,
+        1 | 2 => Form::Gue(random.u16(..)),
+        _ => Form::IpInIp,
+    };
     if random.u8(..) < 8 {
         scene.sources = ([0; 4].into(), [0; 16].into());
     }
@@ -218,7 +279,24 @@ fn random_tunnel(random: &mut Rng) -> Vec<u8> {
     let client = if vip.starts_with('[') { "[2001:db8::1]:9" } else { "192.0.2.1:9" };
     let packet = Packet::new(Flow::new(client, vip)).payload(&bytes(random, 40));
     let frame = if random.bool() { packet.tcp("A") } else { packet.udp() };
-    mutated(random, tunnel.around(&frame))
+    if random.bool() {
+        return mutated(random, tunnel.around(&frame));
+    }
+    let protocol = if frame[ETHERNET] >> 4 == 4 { 4 } else { 41 };
+    let outer = Flow {
+        client: SocketAddr::new(source, random.u16(..)),
+        vip: SocketAddr::new(destination, 6_080),
+    };
+    let payload = [&[0, protocol, 0, 0], &frame[ETHERNET..]].concat();
+    let mut frame = Packet::new(outer).payload(&payload).traffic_class(random.u8(..)).udp();
+    let (udp, headers) = if source.is_ipv4() { (34, 46) } else { (54, 66) };
+    match random.u8(0..4) {
+        // Another checksum of the inner packet, say, under an outer one that is right or not there.
+        0 => frame[headers + random.usize(0..28)] ^= 1 << random.u8(0..8),
+        1 => {}
+        _ => frame[udp + 6..udp + 8].fill(0),
+    }
+    mutated(random, frame)
 }
 
 fn one_of<T: Copy, const N: usize>(random: &mut Rng, choices: [T; N]) -> T {

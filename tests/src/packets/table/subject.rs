@@ -18,6 +18,7 @@ type Loaded<T> = LazyLock<Result<Mutex<Subject<T>>, String>>;
 
 static BALANCER: Loaded<Balancer> = LazyLock::new(|| load(Balancer::load()));
 static RECEIVER: Loaded<Receiver> = LazyLock::new(|| load(Receiver::load()));
+static RECEIVER_AT_TC: Loaded<Receiver> = LazyLock::new(|| load(Receiver::load_for_tc()));
 
 /// A loaded program and its counters as they were last read.
 pub(crate) struct Subject<T> {
@@ -43,6 +44,11 @@ pub(crate) fn balancer() -> Result<MutexGuard<'static, Subject<Balancer>>> {
 /// The loaded receiver.
 pub(crate) fn receiver() -> Result<MutexGuard<'static, Subject<Receiver>>> {
     lock(&RECEIVER)
+}
+
+/// The loaded receiver for tc.
+pub(crate) fn receiver_at_tc() -> Result<MutexGuard<'static, Subject<Receiver>>> {
+    lock(&RECEIVER_AT_TC)
 }
 
 impl Subject<Balancer> {

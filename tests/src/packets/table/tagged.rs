@@ -174,6 +174,20 @@ pub(crate) fn none_to_the_receiver() -> Result<()> {
     Ok(())
 }
 
+/// At tc's hook the kernel has the outermost tag beside the packet; what has one among its bytes has two, and is
+/// left as it is.
+pub(crate) fn left_at_tc() -> Result<()> {
+    let mut subject = subject::receiver_at_tc()?;
+    for row in receiver::rows() {
+        for (name, tags) in STACKS {
+            let what = format!("{}, {name}", row.what);
+            let row = Row::passed(what, (), tagged(&row.frame, tags), "not_tunnel");
+            subject.check(&row).with_context(|| row.what.clone())?;
+        }
+    }
+    Ok(())
+}
+
 /// Whether a frame with so many tags more has more than two.
 fn cannot_have(frame: &[u8], tags: Tags) -> bool {
     let is_tag = |at: usize| matches!(frame.get(at..at + 2), Some([0x81, 0x00] | [0x88, 0xa8]));

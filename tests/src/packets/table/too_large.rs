@@ -21,7 +21,7 @@ fn version(flow: &Flow) -> u8 {
 }
 
 /// The VIP's answer to a frame: packets of `room` bytes fit.
-fn answer(flow: &Flow, frame: &[u8], room: u16) -> Vec<u8> {
+pub(crate) fn answer(flow: &Flow, frame: &[u8], room: u16) -> Vec<u8> {
     let [high, low] = room.to_be_bytes();
     let ethernet = PacketBuilder::ethernet2(HOST, SENDER);
     let mut out = Vec::new();
@@ -131,7 +131,7 @@ fn by_hand() -> Vec<Row<Scene>> {
 }
 
 /// The frame without DF.
-fn without_df(mut frame: Vec<u8>) -> Vec<u8> {
+pub(crate) fn without_df(mut frame: Vec<u8>) -> Vec<u8> {
     frame[20] &= !0x40;
     with_checksum(frame)
 }
@@ -145,7 +145,7 @@ fn with_checksum(mut frame: Vec<u8>) -> Vec<u8> {
 
 /// A row of a packet without DF that goes on: so does the outer one, with the inner identification (0x1234)
 /// plus the upper 16 bits of the addresses' product with 0x9e3779b97f4a7c15.
-fn goes_on(row: Row<Scene>) -> Row<Scene> {
+pub(crate) fn goes_on(row: Row<Scene>) -> Row<Scene> {
     let inner = &row.frame[ETHERNET..];
     let addresses = u128::from(u64::from_be_bytes(inner[12..20].try_into().unwrap()));
     let product = addresses * 0x9e37_79b9_7f4a_7c15 % (1 << 64);

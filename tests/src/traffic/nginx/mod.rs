@@ -6,13 +6,12 @@ mod proxy;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
 pub use proxy::NginxProxy;
 
-use crate::process::{Running, until};
+use crate::process::{PATIENCE, Running, until};
 use crate::topology::Node;
 
 /// A file that says that checks are to fail.
@@ -48,7 +47,7 @@ impl Nginx {
     /// Starts it and waits until it accepts connections.
     ///
     /// # Errors
-    /// When it does not within ten seconds.
+    /// When it does not within a minute.
     pub fn start(node: &Node) -> Result<Self> {
         let directory = node.directory().join("nginx");
         fs::create_dir_all(directory.join("files"))
@@ -63,7 +62,7 @@ impl Nginx {
     /// Starts it again after [`Self::kill`]; files and log are kept.
     ///
     /// # Errors
-    /// When it does not accept connections within ten seconds.
+    /// When it does not accept connections within a minute.
     pub fn restart(&mut self) -> Result<()> {
         self.running = Some(start(&self.node, &self.directory)?);
         Ok(())
@@ -117,7 +116,7 @@ fn start(node: &Node, directory: &Path) -> Result<Running> {
     let prefix = directory.display().to_string();
     let mut running =
         node.spawn("nginx", ["-p", &prefix, "-c", "nginx.conf", "-e", "error.log"])?;
-    until("nginx accepts", Duration::from_secs(10), || {
+    until("nginx accepts", PATIENCE, || {
         running.check()?;
         let address = (Ipv4Addr::LOCALHOST, 80);
         Ok(node.enter(|| TcpStream::connect(address))?.ok().map(drop))

@@ -22,7 +22,7 @@ impl NginxProxy {
     /// connection (60 s), and how long it leaves alone whoever failed (10 s).
     ///
     /// # Errors
-    /// When it does not accept connections within ten seconds.
+    /// When it does not accept connections within a minute.
     pub fn start(
         node: &Node,
         nodes: &[Ipv4Addr],

@@ -3,12 +3,11 @@
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
 use super::{Visit, Work};
-use crate::process::{Running, until};
+use crate::process::{PATIENCE, Running, until};
 use crate::topology::Node;
 
 /// The program `webserver` in a node, on port 80 of all its addresses.
@@ -32,7 +31,7 @@ impl WebServer {
     /// Starts it and waits until it accepts connections.
     ///
     /// # Errors
-    /// When it does not within ten seconds.
+    /// When it does not within a minute.
     pub fn start(node: &Node, work: Work) -> Result<Self> {
         let log = node.directory().join("visits.log");
         let arguments = [
@@ -46,7 +45,7 @@ impl WebServer {
             log.display().to_string(),
         ];
         let mut running = node.spawn(Self::program()?, arguments)?;
-        until("webserver accepts", Duration::from_secs(10), || {
+        until("webserver accepts", PATIENCE, || {
             running.check()?;
             let address = (Ipv4Addr::LOCALHOST, 80);
             Ok(node.enter(|| TcpStream::connect(address))?.ok().map(drop))

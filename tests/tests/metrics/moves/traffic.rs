@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::daemon::scrape;
+use lb_tests::exposition::Exposition;
 use lb_tests::process::until;
 use lb_tests::scene::ECHO;
 use lb_tests::topology::{Backend, Fabric};
@@ -24,11 +25,19 @@ pub(super) fn datagrams(watch: &mut Watch<'_>) -> Result<()> {
     let (from, to) = (Fabric::CLIENT_V4.into(), SocketAddr::from((Fabric::VIP_V4, ECHO)));
     let _sockets = traffic::datagrams(&watch.farm.fabric.client, from, to, NUMBER as usize, 100)?;
     let service = [("service", "datagrams")];
-    let packets = "spillway_service_packets_total";
-    watch.until("datagrams come", |now| {
-        now.value(packets, &service) >= since.value(packets, &service).map(|was| was + NUMBER)
-    })?;
     let sent = [("role", "balancer"), ("verdict", "transmitted"), ("action", "transmit")];
+    // A packet moves its counters one after the other, and they are read one after the other.
+    let all: [(&str, &[_]); 3] = [
+        ("spillway_service_packets_total", &service),
+        ("spillway_backend_packets_total", &[]),
+        ("spillway_verdict_packets_total", &sent),
+    ];
+    watch.until("datagrams come", |now| {
+        all.iter().all(|(name, labels)| {
+            let was = since.value(name, labels).unwrap_or_default();
+            now.value(name, labels) >= Some(was + NUMBER)
+        })
+    })?;
     for (name, labels, wanted) in [
         ("service_packets", &service[..], NUMBER),
         ("service_bytes", &service, BYTES),
@@ -44,7 +53,11 @@ pub(super) fn datagrams(watch: &mut Watch<'_>) -> Result<()> {
         ensure!(rose == wanted, "{name} {labels:?}: {rose}, not {wanted}");
     }
     // What the balancer says it sent to each backend is what the receiver there says it took out.
-    let taken = receivers(watch.farm)?;
+    let all: f64 = received.iter().sum::<f64>() + NUMBER;
+    let taken = until("the receivers have them", PATIENCE, || {
+        let taken = receivers(watch.farm)?;
+        Ok((taken.iter().sum::<f64>() >= all).then_some(taken))
+    })?;
     for ((backend, before), after) in watch.farm.fabric.backends.iter().zip(received).zip(taken) {
         let address = backend.v4.to_string();
         let labels = [("backend", address.as_str())];
@@ -72,9 +85,16 @@ pub(super) fn syns(watch: &mut Watch<'_>) -> Result<()> {
         watch.farm.syns(SocketAddrV4::new(to.0, to.1), seed, NUMBER as usize)?;
     }
     let offered = "spillway_group_connections_offered_total";
+    let verdicts = "spillway_verdict_packets_total";
     watch.until("SYNs come, more than are taken", |now| {
-        // Those that spill are offered to both regions.
-        now.value(offered, &[]) >= since.value(offered, &[]).map(|was| was + 4.0 * NUMBER)
+        let more = |name: &str, labels: &[_]| {
+            let value = |of: &Exposition| of.value(name, labels).unwrap_or_default();
+            value(now) - value(&since)
+        };
+        // Those that spill are offered to both regions; and each has a verdict, which is counted last.
+        let decided =
+            ["transmitted", "regions_full"].map(|name| more(verdicts, &[("verdict", name)]));
+        more(offered, &[]) >= 4.0 * NUMBER && decided.iter().sum::<f64>() >= 3.0 * NUMBER
     })?;
     let group = |name: &str, pool, region| {
         let labels = [("pool", pool), ("region", region)];

@@ -58,6 +58,13 @@ fn mode(facts: &Facts, installed: &Installed, link: &Linked) -> Finding {
                     .mend(start(Some(("xdp-mode", "native"))))
             }
         },
+        (Some(_), Some(AttachedMode::Tc)) => {
+            let note = match native {
+                Some(true) => format!("; {driver} can do native XDP, which costs less"),
+                _ => String::new(),
+            };
+            Finding::ok("mode", name, format!("tc, in the stack{note}"))
+        }
         (Some(_), Some(AttachedMode::Other)) => {
             Finding::warning("mode", name, "on the card, or several programs at once")
                 .why("that is not how spillwayd attaches")

@@ -10,14 +10,13 @@ use lb_daemon::dataplane::Role;
 use super::{Facts, Finding, commands};
 use crate::verbs::doctor::facts::Daemon;
 
-/// What a tunnel adds, bytes: an IPv4 or an IPv6 header.
-pub(super) const fn overhead(outer: IpAddr) -> u32 {
-    if outer.is_ipv4() { 20 } else { 40 }
-}
-
-/// The same on both hosts, so that they ask for one number: room for a tunnel over IPv6 too.
+/// The same on both hosts, so that they ask for one number: room for a tunnel over IPv6 too, in GUE where a
+/// pool's packets go in that.
 pub(super) fn enough(facts: &Facts) -> u32 {
-    facts.places.client_mtu + 40
+    let backends = facts.balancer.iter().flat_map(|balancer| &balancer.backends);
+    let mut grown = backends.map(|backend| (backend.address, backend.overhead));
+    let in_gue = grown.any(|(address, by)| by > if address.is_ipv4() { 20 } else { 40 });
+    facts.places.client_mtu + if in_gue { 52 } else { 40 }
 }
 
 /// A command that lets larger packets out. Where somebody on the way takes less, they vanish.
@@ -50,7 +49,7 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     };
     let (mut wide, mut told) = (0_u64, 0_u64);
     for backend in &balancer.backends {
-        let needed = facts.places.client_mtu + overhead(backend.address);
+        let needed = facts.places.client_mtu + backend.overhead;
         match limit(facts, backend.address, backend.mtu, needed) {
             // Somebody has looked at the way, and said so.
             Some(_) if sized.contains(&backend.address) => told += 1,

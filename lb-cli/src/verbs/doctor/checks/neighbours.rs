@@ -77,6 +77,17 @@ fn by(facts: &Facts, backend: &Backend, way: &Way) -> Option<Finding> {
             replace(gateway, backend.address),
         );
     }
+    if backend.direct && gateway != backend.address {
+        let bits = if backend.address.is_ipv4() { 32 } else { 128 };
+        return problem(
+            "direct return, but the route leads by a gateway",
+            format!(
+                "spillway pool update POOL --encapsulation ip_in_ip  # or, where {0} is on the link: \
+                 ip route replace {0}/{bits} dev {name}",
+                backend.address
+            ),
+        );
+    }
     let neighbour = facts.network.survey.neighbours.iter();
     let mut neighbour = neighbour.filter(|n| n.interface == interface && n.address == gateway);
     let known = neighbour.next();

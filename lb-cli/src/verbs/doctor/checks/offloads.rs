@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lb_daemon::dataplane::Linked;
+use lb_daemon::dataplane::{AttachedMode, Linked};
 
 use super::{Facts, Finding};
 
@@ -58,7 +58,9 @@ fn of(facts: &Facts, link: &Linked) -> Vec<Finding> {
         .devices()
         .any(|device| device.kind.as_deref() == Some("vlan") && device.lower == Some(index));
     let is_veth = card.and_then(|card| card.driver.as_deref()) == Some("veth");
-    let vlan = trunk.then_some((&VLAN, "is on, and this is a trunk"));
+    // tc has the tag that the card took off.
+    let vlan = (trunk && link.mode != Some(AttachedMode::Tc))
+        .then_some((&VLAN, "is on, and this is a trunk"));
     let checksums = is_veth.then_some((&CHECKSUMS, "is on"));
     let harms = MERGES.iter().map(|harm| (harm, "is on")).chain(vlan).chain(checksums);
     let found: Vec<_> = harms.filter_map(|(harm, how)| hurts(name, on, harm, how)).collect();

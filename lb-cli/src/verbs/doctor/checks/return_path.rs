@@ -7,6 +7,9 @@ use super::{
     mtu::{CAREFUL, enough, widen},
 };
 
+/// What GUE takes besides the outer IP header, bytes: UDP's header and its own.
+const GUE: u32 = 12;
+
 /// Headers of a TCP segment, bytes: IPv4 or IPv6, and TCP.
 const fn headers(v4: bool) -> u32 {
     if v4 { 40 } else { 60 }
@@ -29,8 +32,11 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
             let advmss = facts.network.way_to_clients(v4).and_then(|way| way.advmss);
             !served || advmss.is_some_and(|mss| mss + headers(v4) + tunnel <= mtu)
         };
-        findings.push(if mtu >= needed {
+        findings.push(if mtu >= needed + GUE {
             Finding::ok("mtu", &link.name, format!("takes packets of {mtu} bytes"))
+        } else if mtu >= needed {
+            let more = needed + GUE;
+            Finding::ok("mtu", &link.name, format!("takes packets of {mtu} bytes; in GUE {more} are needed"))
         } else if asks(true) && asks(false) {
             Finding::ok("mtu", &link.name, "clients are asked for segments that fit")
         } else {

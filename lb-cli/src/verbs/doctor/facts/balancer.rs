@@ -4,6 +4,7 @@ use std::{
 };
 
 use lb_common::abi::{
+    form::Form,
     service::{IPV4, IPV6, address_of},
     verdict::Verdict,
 };
@@ -35,6 +36,10 @@ pub(in super::super) struct Backend {
     pub(in super::super) address: IpAddr,
     /// Largest outer packet towards it, bytes.
     pub(in super::super) mtu: u32,
+    /// Bytes that a packet grows by on its way there, at most.
+    pub(in super::super) overhead: u32,
+    /// Whether packets go to it without a tunnel.
+    pub(in super::super) direct: bool,
     /// Its next hop's MAC and interface; `None`: unresolved.
     pub(in super::super) hop: Option<([u8; 6], u32)>,
 }
@@ -56,7 +61,9 @@ impl Balancer {
             if word.current() == 0 {
                 continue;
             }
-            if let Some(descriptor) = maps.descriptor(word.current()) {
+            let descriptor = maps.descriptor(word.current());
+            let form = descriptor.map_or(Form::IP_IN_IP, |descriptor| descriptor.form());
+            if let Some(descriptor) = descriptor {
                 let v4 = [0, 0, lb_common::abi::service::V4_MAPPED, descriptor.source_v4];
                 let given = [
                     (v4, IPV4, descriptor.source_v4 != 0),
@@ -75,7 +82,11 @@ impl Balancer {
                     let hop = maps.next_hop(member.next_hop().into());
                     let hop = hop.is_resolved().then(|| (hop.mac(), hop.interface().into()));
                     let mtu = backend.mtu.into();
-                    backends.insert(address, Backend { address, mtu, hop });
+                    let overhead = form.overhead(address.is_ipv4()).into();
+                    let there = backends.entry(address);
+                    let direct = form.is_direct();
+                    let there = there.or_insert(Backend { address, mtu, overhead, direct, hop });
+                    there.overhead = there.overhead.max(overhead);
                 }
             }
         }

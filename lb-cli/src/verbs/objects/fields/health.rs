@@ -1,4 +1,4 @@
-use clap::Args;
+use clap::{Args, ValueEnum};
 use lb_daemon::{document, model::bounds};
 use prost_types::Duration;
 use serde_json::Value;
@@ -22,7 +22,11 @@ use crate::{
 #[derive(Args, Debug)]
 #[group(id = "fields")]
 pub(crate) struct HealthFields {
-    /// Port on the backend's own address, 1 to 65535
+    /// Which way: to the backend's own address, or to the VIPs of its pool through the tunnel, as clients'
+    /// packets go [left out: address]
+    #[arg(long, value_name = "WAY")]
+    via: Option<Via>,
+    /// Port on the backend's own address, or of the VIP, 1 to 65535
     #[arg(long, value_parser = within(bounds::PORTS), allow_negative_numbers = true)]
     port: Option<u32>,
     /// A connect that is answered is a success; with TLS, its handshake
@@ -59,12 +63,27 @@ pub(crate) struct HealthFields {
     jitter_percent: Option<u32>,
 }
 
+/// Which way a check goes.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Via {
+    /// To the backend's own address
+    Address,
+    /// To the VIPs of its pool, through the tunnel
+    Tunnel,
+}
+
 impl Fields<v1::HealthCheck> for HealthFields {
     fn write(
         &self,
         edit: &mut Edit<v1::HealthCheck>,
         _: Option<&v1::HealthCheck>,
     ) -> Result<(), Failure> {
+        edit.set("via", self.via.as_ref(), |check, via| {
+            check.set_via(match via {
+                Via::Address => v1::Via::Address,
+                Via::Tunnel => v1::Via::Tunnel,
+            });
+        });
         edit.set("port", self.port.as_ref(), |check, port| check.port = port);
         self.probe(edit)?;
         self.tls.write(edit);
@@ -135,8 +154,11 @@ impl Kind for v1::HealthCheck {
         ("FALL", |c| cell(&c["fall"])),
         ("PROBE", probe),
     ];
-    const MORE: &'static [Column] =
-        &[("HOST", |c| cell(&c["http"]["host"])), ("JITTER %", |c| cell(&c["jitter_percent"]))];
+    const MORE: &'static [Column] = &[
+        ("VIA", |c| cell(&c["via"])),
+        ("HOST", |c| cell(&c["http"]["host"])),
+        ("JITTER %", |c| cell(&c["jitter_percent"])),
+    ];
     type Filter = All;
     type One = Name;
     type Named = NameOrFile;

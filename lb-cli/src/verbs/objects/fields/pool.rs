@@ -40,6 +40,13 @@ pub(crate) struct PoolFields {
     /// How long a backend that comes up takes to its whole share [left out: no time]
     #[arg(long, value_name = "DURATION", value_parser = duration, allow_hyphen_values = true)]
     slow_start: Option<Duration>,
+    /// How packets get to its backends [left out: ip_in_ip]
+    #[arg(long)]
+    encapsulation: Option<Encapsulation>,
+    /// UDP port that GUE goes to [left out: 6080]
+    #[arg(long, value_name = "PORT", value_parser = within_or_unset(bounds::PORTS))]
+    #[arg(allow_negative_numbers = true)]
+    gue_port: Option<u32>,
     /// New connections that a region takes, over all balancers, as eu=10000/s; eu= for unset
     #[arg(long, value_name = "REGION=RATE,…", value_delimiter = ',', value_parser = capacity)]
     capacity: Vec<OfRegion>,
@@ -57,6 +64,17 @@ enum Isolation {
     OnFailure,
     /// Never
     Strict,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Encapsulation {
+    /// In an IP header alone
+    #[value(name = "ip_in_ip", alias = "ip-in-ip")]
+    IpInIp,
+    /// In Generic UDP Encapsulation
+    Gue,
+    /// As they are, to the MAC of a backend on the balancer's link
+    Direct,
 }
 
 /// What is set of a pool in one region.
@@ -129,6 +147,14 @@ impl Fields<v1::Pool> for PoolFields {
         });
         edit.set("settle_time", self.settle_time.as_ref(), |p, time| p.settle_time = Some(time));
         edit.set("slow_start", self.slow_start.as_ref(), |p, time| p.slow_start = Some(time));
+        edit.set("encapsulation", self.encapsulation.as_ref(), |pool, encapsulation| {
+            pool.set_encapsulation(match encapsulation {
+                Encapsulation::IpInIp => v1::Encapsulation::IpInIp,
+                Encapsulation::Gue => v1::Encapsulation::Gue,
+                Encapsulation::Direct => v1::Encapsulation::Direct,
+            });
+        });
+        edit.set("gue_port", self.gue_port.as_ref(), |pool, port| pool.gue_port = port);
         if self.wants_current() {
             let groups = self.groups(current.cloned().unwrap_or_default());
             edit.set("groups", Some(&groups), |pool, groups| pool.groups = groups);
@@ -169,6 +195,8 @@ impl Kind for v1::Pool {
         ("PANIC %", |p| cell(&p["panic_threshold_percent"])),
         ("SETTLE TIME", |p| cell(&p["settle_time"])),
         ("SLOW START", |p| cell(&p["slow_start"])),
+        ("ENCAPSULATION", |p| cell(&p["encapsulation"])),
+        ("GUE PORT", |p| cell(&p["gue_port"])),
     ];
     type Filter = All;
     type One = Name;

@@ -4,7 +4,7 @@ use spillway_proto::v1;
 
 use super::{UnknownValue, duration, number, saturating_duration, text};
 use crate::document::{
-    AgentProbe, Bytes, GrpcProbe, HealthCheck, HttpProbe, Probe, TlsProbe, UdpProbe,
+    AgentProbe, Bytes, GrpcProbe, HealthCheck, HttpProbe, Probe, TlsProbe, UdpProbe, Via,
 };
 
 impl From<HealthCheck> for v1::HealthCheck {
@@ -13,6 +13,12 @@ impl From<HealthCheck> for v1::HealthCheck {
             name: check.name,
             probe: Some(check.probe.into()),
             tls: check.tls.map(Into::into),
+            via: match check.via {
+                None => v1::Via::Unspecified,
+                Some(Via::Address) => v1::Via::Address,
+                Some(Via::Tunnel) => v1::Via::Tunnel,
+            }
+            .into(),
             port: check.port,
             interval: check.interval.map(saturating_duration),
             fast_interval: check.fast_interval.map(saturating_duration),
@@ -34,6 +40,12 @@ impl TryFrom<v1::HealthCheck> for HealthCheck {
         Ok(Self {
             probe: message.probe.clone().ok_or_else(|| unknown("probe"))?.into(),
             tls: message.tls.clone().map(Into::into),
+            via: match v1::Via::try_from(message.via) {
+                Ok(v1::Via::Unspecified) => None,
+                Ok(v1::Via::Address) => Some(Via::Address),
+                Ok(v1::Via::Tunnel) => Some(Via::Tunnel),
+                Err(_) => return Err(unknown("via")),
+            },
             port: message.port,
             interval: duration("interval", message.interval)?,
             fast_interval: duration("fast_interval", message.fast_interval)?,

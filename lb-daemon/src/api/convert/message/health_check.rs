@@ -1,13 +1,18 @@
 use spillway_proto::v1;
 
 use super::duration;
-use crate::model::{HealthCheck, Name, Probe, TlsProbe, Trust};
+use crate::model::{HealthCheck, Name, Probe, TlsProbe, Trust, Via};
 
 pub(super) fn message((name, check): (&Name, &HealthCheck)) -> v1::HealthCheck {
     v1::HealthCheck {
         name: name.to_string(),
         probe: Some(probe(&check.probe)),
         tls: check.tls.as_ref().map(tls),
+        via: match check.via {
+            Via::Address => v1::Via::Unspecified,
+            Via::Tunnel => v1::Via::Tunnel,
+        }
+        .into(),
         port: check.port.into(),
         interval: Some(duration(check.interval)),
         fast_interval: Some(duration(check.fast_interval)),

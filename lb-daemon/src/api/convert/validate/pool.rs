@@ -13,7 +13,9 @@ use super::{
     super::invalid::{Invalid, Place},
     Names, address, group, number,
 };
-use crate::model::{Backend, Configuration, Isolation, Name, Pool, WantedState, bounds};
+use crate::model::{
+    Backend, Configuration, Encapsulation, Isolation, Name, Pool, WantedState, bounds,
+};
 
 /// Shortest and longest settle time.
 const SETTLE_TIMES: (Duration, Duration) =
@@ -58,6 +60,7 @@ pub(super) fn pool(
         )?,
         settle_time: settle_time(at, message.settle_time)?,
         slow_start: slow_start(at, message.slow_start)?,
+        encapsulation: encapsulation(at, message)?,
         backends,
         health_checks,
     };
@@ -100,6 +103,28 @@ fn isolation(at: &Place, number: i32) -> Result<Isolation, Invalid> {
         Err(_) => {
             let cause = format!("{number} is no isolation that this version knows");
             Err(at.wrong("isolation", cause))
+        }
+    }
+}
+
+fn encapsulation(at: &Place, message: &v1::Pool) -> Result<Encapsulation, Invalid> {
+    let number = message.encapsulation;
+    let port = message.gue_port;
+    match v1::Encapsulation::try_from(number) {
+        Ok(v1::Encapsulation::Gue) => {
+            let default = Encapsulation::DEFAULT_GUE_PORT;
+            let port = number::within_or(at, "gue_port", port, bounds::PORTS, default)?;
+            Ok(Encapsulation::Gue(port))
+        }
+        Ok(_) if port != 0 => {
+            let cause = format!("{port} is given, but packets do not go in GUE; leave it out");
+            Err(at.wrong("gue_port", cause))
+        }
+        Ok(v1::Encapsulation::Unspecified | v1::Encapsulation::IpInIp) => Ok(Encapsulation::IpInIp),
+        Ok(v1::Encapsulation::Direct) => Ok(Encapsulation::Direct),
+        Err(_) => {
+            let cause = format!("{number} is no encapsulation that this version knows");
+            Err(at.wrong("encapsulation", cause))
         }
     }
 }
@@ -153,15 +178,15 @@ fn tables(at: &Place, pool: &Pool) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// One address is one host: it stands in one region and has one MTU, whatever pools name it, and it
-/// is no VIP, or its packets would come back to the balancer.
+/// One address is one host: it stands in one region and has one MTU, whatever pools name it, and one kind of
+/// way leads there, by a gateway or not; and it is no VIP, or its packets would come back to the balancer.
 pub(super) fn consistent(
     message: &v1::Configuration,
     configuration: &Configuration,
 ) -> Result<(), Invalid> {
     let vips: HashMap<IpAddr, &Name> =
         configuration.services.iter().rev().map(|(name, s)| (s.address, name)).collect();
-    let mut first: HashMap<IpAddr, (&str, &Backend)> = HashMap::new();
+    let mut first: HashMap<IpAddr, (&str, &Backend, Encapsulation)> = HashMap::new();
     for (index, pool) in message.pools.iter().enumerate() {
         let place = Place::default().child("pools", index, &pool.name);
         let backends = Name::new(&pool.name).ok().and_then(|name| configuration.pools.get(&name));
@@ -172,10 +197,19 @@ pub(super) fn consistent(
                 let cause = format!("{address} is the address of service {service:?}");
                 return Err(at.wrong("address", cause));
             }
-            let Some(backend) = backends.and_then(|pool| pool.backends.get(&address)) else {
-                continue;
-            };
-            let (other, same) = *first.entry(address).or_insert((&pool.name, backend));
+            let here = backends.and_then(|pool| Some((pool, pool.backends.get(&address)?)));
+            let Some((of, backend)) = here else { continue };
+            let how = of.encapsulation;
+            let (other, same, there) = *first.entry(address).or_insert((&pool.name, backend, how));
+            if (how == Encapsulation::Direct) != (there == Encapsulation::Direct) {
+                let cause = format!(
+                    "is {} here, but {address} is in pool {other:?} too, where it is {}; where one \
+                     goes direct all must",
+                    how.name(),
+                    there.name()
+                );
+                return Err(place.wrong("encapsulation", cause));
+            }
             if same.region != backend.region {
                 let (here, there) = (&backend.region, &same.region);
                 let cause = format!("is {here:?} here but {there:?} in pool {other:?}");

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, net::IpAddr};
 use spillway_proto::v1;
 
 use super::super::invalid::{Invalid, Place};
-use crate::model::{Configuration, Name, least_mtu};
+use crate::model::{Configuration, Name};
 
 /// IPv6 services have room for the least packet of IPv6 in the tunnels to all their backends, as far as the
 /// configuration says how large packets to them may be.
@@ -19,10 +19,11 @@ pub(super) fn wide_enough(
     for (index, message) in message.pools.iter().enumerate() {
         let Ok(name) = Name::new(&message.name) else { continue };
         let Some(service) = by_pool.get(&name) else { continue };
+        let Some(pool) = configuration.pools.get(&name) else { continue };
         let at = Place::default().child("pools", index, &message.name);
         for (index, backend) in message.backends.iter().enumerate() {
             let Ok(address) = backend.address.parse::<IpAddr>() else { continue };
-            let least = u32::from(least_mtu(address));
+            let least = u32::from(pool.encapsulation.least_mtu(address));
             if backend.mtu != 0 && backend.mtu < least {
                 let at = at.child("backends", index, &backend.address);
                 let cause = format!(

@@ -30,7 +30,10 @@ async fn nobody_gets_by_a_call_beyond_their_role() {
     let stranger = remote.ours.client("stranger.example");
     let mut denied = 0;
     for (who, least) in [
-        (remote.ours.client("eye.example"), &["Create", "Update", "Delete", "Apply"][..]),
+        (
+            remote.ours.client("eye.example"),
+            &["Create", "Update", "Delete", "Apply", "Capture"][..],
+        ),
         (remote.ours.client("hand.example"), &["Create", "Update", "Delete", "Apply"][..]),
         (stranger, &[""][..]),
     ] {

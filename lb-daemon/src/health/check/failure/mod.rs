@@ -10,7 +10,10 @@ use super::{
 };
 pub(super) use serving::ServingStatus;
 
-use crate::health::{Health, host::Sign, word::Unreadable};
+use crate::{
+    health::{Health, host::Sign, word::Unreadable},
+    net::Unresolved,
+};
 
 /// Why a check failed.
 #[derive(Debug)]
@@ -22,6 +25,8 @@ pub(in crate::health) enum Failure {
         /// What the host showed of itself otherwise.
         sign: Option<Sign>,
     },
+    /// There is no way through the tunnel, for a reason of this host's.
+    NoEntrance(String),
     /// The connection was made, but the rest was not over in time.
     NoAnswer(Duration),
     /// The host refused the connection, or it broke.
@@ -73,6 +78,8 @@ pub(in crate::health) enum NoConnection {
     NoDatagram(Duration),
     /// Word of this host or of a router that there is no way.
     Failed(io::Error),
+    /// There is no way to the host that a tunnel ends at.
+    NoWay(Unresolved),
 }
 
 impl Failure {
@@ -133,6 +140,7 @@ impl fmt::Display for Failure {
         match self {
             Self::NoConnection { why, sign: Some(sign) } => write!(f, "{why}, but the host {sign}"),
             Self::NoConnection { why, sign: None } => write!(f, "{why}, and the host is silent"),
+            Self::NoEntrance(why) => write!(f, "no way through the tunnel: {why}"),
             Self::NoAnswer(timeout) => write!(f, "no answer within {} ms", timeout.as_millis()),
             Self::Io(error) => f.write_str(&words::io(error)),
             Self::Closed => f.write_str("connection closed before the answer"),
@@ -182,6 +190,7 @@ impl fmt::Display for NoConnection {
             Self::InTime(time) => write!(f, "no connection within {} ms", time.as_millis()),
             Self::NoDatagram(time) => write!(f, "no answer within {} ms", time.as_millis()),
             Self::Failed(error) => f.write_str(&words::io(error)),
+            Self::NoWay(why) => why.fmt(f),
         }
     }
 }

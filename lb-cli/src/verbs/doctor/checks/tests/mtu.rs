@@ -30,6 +30,14 @@ pub(super) const ROWS: &[Row] = &[
         "pinned maps",
         RESTART,
     ),
+    (
+        balancer,
+        in_gue,
+        "mtu",
+        Warning,
+        "eth0",
+        "ip link set dev eth0 mtu 1552  # only where every switch and router up to the backend takes 1552",
+    ),
     (balancer, said, "nothing", Ok, "", ""),
 ];
 
@@ -39,6 +47,12 @@ fn said(facts: &mut Facts) {
     facts.balancer.as_mut().unwrap().backends[0].mtu = 1400;
     let Some(Daemon::Answers { told, .. }) = &mut facts.daemon else { panic!("it answers") };
     told.sized.insert(ip("10.1.0.11"));
+}
+
+/// 12 bytes more: what was enough is a byte too little.
+fn in_gue(facts: &mut Facts) {
+    eth0(facts).interface.mtu = 1531;
+    facts.balancer.as_mut().unwrap().backends[0].overhead = 32;
 }
 
 fn dropped(facts: &mut Facts) {

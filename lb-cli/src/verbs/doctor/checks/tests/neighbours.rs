@@ -40,6 +40,15 @@ pub(super) const ROWS: &[Row] = &[
         "10.0.0.1 on eth0",
         "ip link set dev eth0 up",
     ),
+    (
+        balancer,
+        |f| f.balancer.as_mut().unwrap().backends[0].direct = true,
+        "neighbours",
+        Problem,
+        "10.0.0.1 on eth0",
+        "spillway pool update POOL --encapsulation ip_in_ip  # or, where 10.1.0.11 is on the link: \
+         ip route replace 10.1.0.11/32 dev eth0",
+    ),
     (balancer, moved, "neighbours", Problem, "10.0.0.1 on eth0", RESTART),
 ];
 

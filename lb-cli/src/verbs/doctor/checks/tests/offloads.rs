@@ -1,10 +1,13 @@
-use lb_daemon::net::survey::Device;
+use lb_daemon::{dataplane::AttachedMode, net::survey::Device};
 
 use super::{
     Row,
-    scene::{ETH0, balancer, card, device, offload},
+    scene::{ETH0, backend, balancer, card, device, offload},
 };
-use crate::verbs::doctor::{facts::Facts, finding::Level::Problem};
+use crate::verbs::doctor::{
+    facts::Facts,
+    finding::Level::{Ok, Problem},
+};
 
 pub(super) const ROWS: &[Row] = &[
     (balancer, |f| offload(f, "rx-lro"), "offloads", Problem, "eth0", "ethtool -K eth0 lro off"),
@@ -17,6 +20,7 @@ pub(super) const ROWS: &[Row] = &[
         "ethtool -K eth0 rx-gro-hw off",
     ),
     (balancer, trunk, "offloads", Problem, "eth0", "ethtool -K eth0 rxvlan off"),
+    (backend, trunk_at_tc, "offloads", Ok, "eth0", ""),
     (balancer, unfinished, "offloads", Problem, "eth0", "ethtool -K eth0 tx off"),
 ];
 
@@ -24,6 +28,12 @@ fn trunk(facts: &mut Facts) {
     offload(facts, "rx-vlan-hw-parse");
     let vlan = Device { kind: Some("vlan".into()), lower: Some(ETH0), ..device(3, "eth0.5", 1540) };
     facts.network.survey.devices.push(vlan);
+}
+
+/// tc has the tag that the card took off.
+fn trunk_at_tc(facts: &mut Facts) {
+    trunk(facts);
+    facts.roles[0].links[0].mode = Some(AttachedMode::Tc);
 }
 
 fn unfinished(facts: &mut Facts) {

@@ -35,6 +35,8 @@ pub(super) fn device(index: u32, name: &str, mtu: u32) -> Device {
         up: true,
         carrier: true,
         noarp: false,
+        vlan: None,
+        foreign: None,
     };
     Device { interface, kind: None, lower: None }
 }
@@ -113,7 +115,13 @@ pub(super) fn balancer() -> Facts {
     facts.balancer = Some(Balancer {
         region: Some("eu".into()),
         vips: [ip("203.0.113.1")].into(),
-        backends: vec![Backend { address: ip("10.1.0.11"), mtu: 1540, hop: Some((MAC, ETH0)) }],
+        backends: vec![Backend {
+            address: ip("10.1.0.11"),
+            mtu: 1540,
+            overhead: 20,
+            direct: false,
+            hop: Some((MAC, ETH0)),
+        }],
         sources: [ip("10.0.0.2")].into(),
         too_large: 0,
     });

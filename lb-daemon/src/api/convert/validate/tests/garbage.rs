@@ -39,13 +39,14 @@ pub(super) fn garbage() -> impl Strategy<Value = v1::Configuration> {
         regions(),
         number(),
         [duration(), duration()],
+        (-1i32..5, number()),
     );
     let pool = (text(), prop::collection::vec(backend, 0..4), number(), rest).prop_map(
         |(
             name,
             backends,
             slots,
-            (groups, isolation, preferred_regions, panic, [settle_time, slow_start]),
+            (groups, isolation, preferred_regions, panic, [settle_time, slow_start], way),
         )| {
             v1::Pool {
                 name,
@@ -58,6 +59,8 @@ pub(super) fn garbage() -> impl Strategy<Value = v1::Configuration> {
                 panic_threshold_percent: panic,
                 settle_time,
                 slow_start,
+                encapsulation: way.0,
+                gue_port: way.1,
             }
         },
     );

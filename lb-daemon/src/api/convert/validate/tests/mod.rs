@@ -12,7 +12,7 @@ use crate::{
     document::Document,
     model::{
         Affinity, Backend, GroupSettings, HealthCheck, HttpProbe, Isolation, Name, Probe, Rate,
-        Scaler, WantedState, WhenFull, arbitrary,
+        Scaler, Via, WantedState, WhenFull, arbitrary,
     },
 };
 use garbage::garbage;
@@ -191,6 +191,7 @@ fn defaults_are_those_of_the_comments() {
             agent_header: None,
         }),
         tls: None,
+        via: Via::Address,
         port: 8080,
         interval: second,
         fast_interval: second,

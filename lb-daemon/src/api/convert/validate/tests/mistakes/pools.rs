@@ -69,6 +69,30 @@ pub(super) const POOLS: &[Row] = &[
         "pools[0].isolation",
     ),
     (
+        |m| m.pools[0].encapsulation = 9,
+        r#"pools[0] "web": encapsulation: 9 is no encapsulation that this version knows"#,
+        "pools[0].encapsulation",
+    ),
+    (
+        |m| (m.pools[0].encapsulation, m.pools[0].gue_port) = (2, 65_536),
+        r#"pools[0] "web": gue_port: 65536 is not within 1 to 65535"#,
+        "pools[0].gue_port",
+    ),
+    (
+        |m| {
+            let mut other = m.pools[0].clone();
+            (other.name, other.encapsulation) = ("other".into(), 3);
+            m.pools.push(other);
+        },
+        r#"pools[2] "other": encapsulation: is direct here, but 10.0.0.1 is in pool "web" too, where it is ip_in_ip; where one goes direct all must"#,
+        "pools[2].encapsulation",
+    ),
+    (
+        |m| m.pools[0].gue_port = 6_080,
+        r#"pools[0] "web": gue_port: 6080 is given, but packets do not go in GUE; leave it out"#,
+        "pools[0].gue_port",
+    ),
+    (
         |m| m.pools[0].preferred_regions = vec!["asia".into()],
         r#"pools[0] "web": preferred_regions: "asia" is not among the regions"#,
         "pools[0].preferred_regions",

@@ -1,0 +1,203 @@
+//! Whether a capture wants a frame, by where it comes from and goes to. Unlike the decision this judges
+//! nothing: who looks for a packet wants to see it also where it is malformed or nobody's.
+
+use crate::{
+    abi::{
+        capture::Capture,
+        service::{AddressWords, IPV4, IPV6, V4_MAPPED},
+    },
+    wire::{
+        self, ethernet,
+        ipv4::{self, Ipv4},
+        ipv6::{self, Ipv6},
+        packet::Packet,
+        vlan::Tags,
+    },
+};
+
+/// Between whom a frame goes, as far as it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// 4 or 6; 0: it is not of IP, and all else is 0 too.
+    pub version: u8,
+    /// IP protocol number; of IPv6 the next header.
+    pub protocol: u8,
+    /// Source address.
+    pub source: AddressWords,
+    /// Destination address.
+    pub destination: AddressWords,
+    /// Source port as in the packet; 0: it has none, or is cut short before.
+    pub source_port: u16,
+    /// Destination port, likewise.
+    pub port: u16,
+}
+
+const NONE: Ends =
+    Ends { version: 0, protocol: 0, source: [0; 4], destination: [0; 4], source_port: 0, port: 0 };
+
+/// Whether a frame is from and for whom a capture wants.
+#[inline(always)]
+pub fn wants<P: Packet + ?Sized>(capture: &Capture, packet: &P) -> bool {
+    let ends = ends(packet);
+    (capture.version == 0 || capture.version == ends.version)
+        && capture.client.has(&ends.source)
+        && capture.vip.has(&ends.destination)
+        && (capture.port == 0 || capture.port == ends.port)
+}
+
+/// Between whom a frame goes, be it whole or cut short, tagged (802.1Q) or not.
+#[inline(always)]
+pub fn ends<P: Packet + ?Sized>(packet: &P) -> Ends {
+    let at = ethernet::LENGTH + Tags::of(packet).length();
+    match packet.bytes::<2>(at - 2).copied().unwrap_or_default() {
+        ethernet::IPV4 => of_ipv4(packet, at),
+        ethernet::IPV6 => of_ipv6(packet, at),
+        _ => NONE,
+    }
+}
+
+#[inline(always)]
+fn of_ipv4<P: Packet + ?Sized>(packet: &P, at: usize) -> Ends {
+    let Some(header) = packet.bytes::<{ ipv4::LENGTH }>(at) else { return NONE };
+    let ip = Ipv4(header);
+    let (source_port, port) = if ip.is_later_fragment() {
+        (0, 0)
+    } else {
+        ports(packet, ip.protocol(), at + ip.header_length())
+    };
+    Ends {
+        version: IPV4,
+        protocol: ip.protocol(),
+        source: [0, 0, V4_MAPPED, ip.source()],
+        destination: [0, 0, V4_MAPPED, ip.destination()],
+        source_port,
+        port,
+    }
+}
+
+#[inline(always)]
+fn of_ipv6<P: Packet + ?Sized>(packet: &P, at: usize) -> Ends {
+    let Some(header) = packet.bytes::<{ ipv6::LENGTH }>(at) else { return NONE };
+    let ip = Ipv6(header);
+    let (source_port, port) = ports(packet, ip.next_header(), at + ipv6::LENGTH);
+    Ends {
+        version: IPV6,
+        protocol: ip.next_header(),
+        source: ip.source(),
+        destination: ip.destination(),
+        source_port,
+        port,
+    }
+}
+
+/// Source and destination, as in the packet; 0 where there are none.
+#[inline(always)]
+fn ports<P: Packet + ?Sized>(packet: &P, protocol: u8, at: usize) -> (u16, u16) {
+    match (protocol, packet.bytes::<4>(at)) {
+        (wire::TCP | wire::UDP, Some(&[a, b, c, d])) => {
+            (u16::from_ne_bytes([a, b]), u16::from_ne_bytes([c, d]))
+        }
+        _ => (0, 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abi::{capture::Prefix, service::address_words};
+    use std::vec::Vec;
+
+    fn words(text: &str) -> AddressWords {
+        address_words(text.parse().unwrap())
+    }
+
+    fn ethernet(tags: &[[u8; 4]], kind: [u8; 2]) -> Vec<u8> {
+        let mut frame = [2; 12].to_vec();
+        tags.iter().for_each(|tag| frame.extend(tag));
+        frame.extend(kind);
+        frame
+    }
+
+    /// 198.51.100.7:40000 to 203.0.113.1:80, TCP, with one word of options.
+    fn tcp_v4(tags: &[[u8; 4]]) -> Vec<u8> {
+        let mut frame = ethernet(tags, [8, 0]);
+        frame.extend([0x46, 0, 0, 44, 0, 1, 0x40, 0, 64, 6, 0, 0]);
+        frame.extend([198, 51, 100, 7, 203, 0, 113, 1, 1, 1, 1, 1]);
+        frame.extend([0x9c, 0x40, 0, 80, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0, 0, 0, 0, 0, 0]);
+        frame
+    }
+
+    fn udp_v6() -> Vec<u8> {
+        let mut frame = ethernet(&[], [0x86, 0xdd]);
+        frame.extend([0x60, 0, 0, 0, 0, 8, 17, 64]);
+        frame.extend([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7]);
+        frame.extend([0x20, 1, 0xd, 0xb8, 0, 15, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        frame.extend([0x9c, 0x40, 0, 53, 0, 8, 0, 0]);
+        frame
+    }
+
+    fn any() -> Capture {
+        Capture { until: 1, number: 1, verdicts: u64::MAX, snap: 256, ..Capture::default() }
+    }
+
+    #[test]
+    fn ends_are_read_behind_options_and_tags() {
+        let expected = Ends {
+            version: IPV4,
+            protocol: 6,
+            source: words("198.51.100.7"),
+            destination: words("203.0.113.1"),
+            source_port: 40_000_u16.to_be(),
+            port: 80_u16.to_be(),
+        };
+        assert_eq!(ends(&tcp_v4(&[])[..]), expected);
+        assert_eq!(ends(&tcp_v4(&[[0x81, 0, 0, 7]])[..]), expected);
+        assert_eq!(ends(&tcp_v4(&[[0x88, 0xa8, 0, 7], [0x81, 0, 0, 8]])[..]), expected);
+        assert_eq!(ends(&tcp_v4(&[[0x81, 0, 0, 7]; 3])[..]), NONE);
+        let expected = Ends {
+            version: IPV6,
+            protocol: 17,
+            source: words("2001:db8::7"),
+            destination: words("2001:db8:f::1"),
+            source_port: 40_000_u16.to_be(),
+            port: 53_u16.to_be(),
+        };
+        assert_eq!(ends(&udp_v6()[..]), expected);
+    }
+
+    #[test]
+    fn what_is_cut_short_has_what_there_is() {
+        let whole = tcp_v4(&[]);
+        for length in 0..whole.len() {
+            let ends = ends(&whole[..length]);
+            assert_eq!(ends.version, if length < 34 { 0 } else { 4 }, "{length}");
+            assert_eq!(ends.port, if length < 42 { 0 } else { 80_u16.to_be() }, "{length}");
+        }
+        let mut later = tcp_v4(&[]);
+        later[20..22].copy_from_slice(&[0, 9]);
+        assert_eq!((ends(&later[..]).version, ends(&later[..]).port), (IPV4, 0));
+        assert!(wants(&any(), &[0_u8; 3][..]), "who asks for nothing gets all");
+    }
+
+    #[test]
+    fn each_condition_holds_by_itself() {
+        let prefix = |text: &str, bits| Prefix::new(text.parse().unwrap(), bits);
+        let frame = tcp_v4(&[]);
+        let mut met = 0;
+        for (capture, expected) in [
+            (any(), true),
+            (Capture { version: IPV4, ..any() }, true),
+            (Capture { version: IPV6, ..any() }, false),
+            (Capture { client: prefix("198.51.100.0", 24), ..any() }, true),
+            (Capture { client: prefix("203.0.113.1", 32), ..any() }, false),
+            (Capture { vip: prefix("203.0.113.1", 32), ..any() }, true),
+            (Capture { vip: prefix("198.51.100.7", 32), ..any() }, false),
+            (Capture { port: 80_u16.to_be(), ..any() }, true),
+            (Capture { port: 40_000_u16.to_be(), ..any() }, false),
+        ] {
+            assert_eq!(wants(&capture, &frame[..]), expected, "{capture:?}");
+            met += usize::from(expected);
+        }
+        assert_eq!(met, 5);
+    }
+}

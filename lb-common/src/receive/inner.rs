@@ -1,0 +1,112 @@
+//! The inner header: whose packet it is, and whether it is one that can have come through a balancer.
+
+use super::outer::Outer;
+use crate::{
+    abi::{
+        service::{AddressWords, IPV4, IPV6, V4_MAPPED},
+        verdict::Verdict,
+    },
+    wire::{
+        IP_IN_IP, IPV6_IN_IP, ethernet,
+        extension::{self, End},
+        ipv4::{self, Ipv4},
+        ipv6::{self, Ipv6},
+        packet::Packet,
+    },
+};
+
+/// What an inner header says.
+pub(super) struct Inner {
+    pub(super) source: AddressWords,
+    pub(super) destination: AddressWords,
+    /// IP version that the tunnel announced.
+    pub(super) version: u8,
+    pub(super) traffic_class: u8,
+    /// Protocol behind it, past extension headers.
+    pub(super) protocol: u8,
+    /// Whether it and the outer length fit each other, and its extension headers end where a balancer finds
+    /// that they do.
+    pub(super) is_whole: bool,
+    /// Whether it has reached the end of its time.
+    pub(super) is_expired: bool,
+    /// Whether it is a fragment.
+    pub(super) is_fragment: bool,
+    /// Where the header of its protocol begins in the frame.
+    pub(super) at: usize,
+    /// Length of that header and all behind it, bytes, if the packet is whole.
+    pub(super) length: usize,
+}
+
+impl Inner {
+    /// EtherType of the packet.
+    #[inline(always)]
+    pub(super) const fn ether_type(&self) -> [u8; 2] {
+        if self.version == IPV4 { ethernet::IPV4 } else { ethernet::IPV6 }
+    }
+
+    /// Whether it is itself a tunnel packet.
+    #[inline(always)]
+    pub(super) const fn is_tunnel(&self) -> bool {
+        matches!(self.protocol, IP_IN_IP | IPV6_IN_IP)
+    }
+}
+
+/// The header of the inner packet, which follows the outer one.
+///
+/// # Errors
+/// [`Verdict::NotTunnel`]: it is another protocol, or there is no whole header.
+#[inline(always)]
+pub(super) fn read<P: Packet + ?Sized>(packet: &P, outer: &Outer) -> Result<Inner, Verdict> {
+    let at = ethernet::LENGTH + outer.header;
+    match outer.protocol {
+        IP_IN_IP => read_v4(packet, at, outer.payload),
+        IPV6_IN_IP => read_v6(packet, at, outer.payload),
+        _ => Err(Verdict::NotTunnel),
+    }
+}
+
+#[inline(always)]
+fn read_v4<P: Packet + ?Sized>(packet: &P, at: usize, room: usize) -> Result<Inner, Verdict> {
+    let ip = Ipv4(packet.bytes(at).ok_or(Verdict::NotTunnel)?);
+    let (header, length) = (ip.header_length(), usize::from(ip.total_length()));
+    let fits = header >= ipv4::LENGTH && length >= header && length <= room;
+    Ok(Inner {
+        source: [0, 0, V4_MAPPED, ip.source()],
+        destination: [0, 0, V4_MAPPED, ip.destination()],
+        version: IPV4,
+        traffic_class: ip.traffic_class(),
+        protocol: ip.protocol(),
+        is_whole: ip.version() == IPV4 && fits,
+        is_expired: ip.ttl() == 0,
+        is_fragment: ip.is_fragment(),
+        at: at + header,
+        length: length.wrapping_sub(header),
+    })
+}
+
+#[inline(always)]
+fn read_v6<P: Packet + ?Sized>(packet: &P, at: usize, room: usize) -> Result<Inner, Verdict> {
+    let ip = Ipv6(packet.bytes(at).ok_or(Verdict::NotTunnel)?);
+    let begin = at + ipv6::LENGTH;
+    let found = extension::walk(packet, ip.next_header(), begin);
+    let nothing =
+        End { protocol: ip.next_header(), at: begin, is_fragment: false, is_later_fragment: false };
+    let end = found.unwrap_or(nothing);
+    let length = usize::from(ip.payload_length());
+    Ok(Inner {
+        source: ip.source(),
+        destination: ip.destination(),
+        version: IPV6,
+        traffic_class: ip.traffic_class(),
+        protocol: end.protocol,
+        is_whole: ip.version() == IPV6
+            && length + ipv6::LENGTH <= room
+            && found.is_some()
+            && end.at - begin <= length,
+        // Who a packet is for takes it with any hop limit (RFC 8200, 3).
+        is_expired: false,
+        is_fragment: end.is_fragment,
+        at: end.at,
+        length: length.wrapping_sub(end.at - begin),
+    })
+}

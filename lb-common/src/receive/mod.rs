@@ -1,0 +1,155 @@
+//! The receiver's decision, pure: which tunnel packets lose their outer header.
+//!
+//! Nothing here puts a header on, so what comes out is shorter than what went in, and no packet is taken
+//! apart twice. What could still go round with the host's help (by a tunnel device of the kernel's, or from
+//! the host to itself) is dropped.
+
+pub mod ecn;
+mod gue;
+mod inner;
+mod outer;
+mod transport;
+
+pub use self::transport::{checksums, outer_checksum};
+use self::{inner::Inner, outer::Outer};
+use crate::{
+    abi::{
+        service::{AddressWords, IPV4, IPV6},
+        verdict::Verdict,
+    },
+    wire::{IP_IN_IP, IPV6_IN_IP, ethernet, ipv4, ipv6, packet::Packet},
+};
+
+/// What the receiver asks of its maps.
+pub trait Allowed {
+    /// Whether balancers have this source address.
+    fn source(&self, address: &AddressWords) -> bool;
+    /// Whether this host serves this VIP; `version` is 4 or 6.
+    fn vip(&self, address: &AddressWords, version: u8) -> bool;
+    /// UDP port where GUE ends; 0: nowhere.
+    fn gue_port(&self) -> u16;
+}
+
+/// A tunnel packet to take apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decapsulation {
+    /// Outer headers to take off, bytes: 20 or 40, and 12 more of GUE.
+    pub outer: usize,
+    /// EtherType of the inner packet.
+    pub ether_type: [u8; 2],
+    /// What its ECN bits become, where that is something else than they are.
+    pub ecn: Option<u8>,
+    /// The tunnel is in UDP: it is taken apart if [`checksums`] finds no fault.
+    pub is_udp: bool,
+}
+
+/// What becomes of a frame that reaches a backend.
+///
+/// # Errors
+/// The verdict of a frame that stays as it is, or is dropped.
+#[inline(always)]
+pub fn decide<P: Packet + ?Sized, A: Allowed + ?Sized>(
+    packet: &P,
+    allowed: &A,
+) -> Result<Decapsulation, Verdict> {
+    let outer = outer::read(packet)?;
+    let source = outer.source;
+    let outer = match gue::open(packet, outer, allowed.gue_port()) {
+        Err(Verdict::GueNotOurs) if !allowed.source(&source) => return Err(Verdict::NotTunnel),
+        opened => opened?,
+    };
+    let inner = inner::read(packet, &outer)?;
+    admit(allowed, &outer, &inner)?;
+    judge(allowed, &outer, &inner)?;
+    let ecn = ecn::combined(inner.traffic_class, outer.traffic_class);
+    let ecn = ecn.ok_or(Verdict::NotEcnCapable)?;
+    Ok(Decapsulation {
+        outer: outer.header,
+        ether_type: inner.ether_type(),
+        ecn: (ecn != inner.traffic_class & ecn::CE).then_some(ecn),
+        is_udp: outer.is_udp,
+    })
+}
+
+/// Whether a tunnel packet is a balancer's, for a VIP of this host.
+#[inline(always)]
+fn admit<A: Allowed + ?Sized>(allowed: &A, outer: &Outer, inner: &Inner) -> Result<(), Verdict> {
+    let vip = allowed.vip(&inner.destination, inner.version);
+    match (vip, allowed.source(&outer.source)) {
+        (true, true) => {}
+        (true, false) => return Err(Verdict::SourceNotAllowed),
+        (false, true) => return Err(Verdict::VipNotAllowed),
+        (false, false) => return Err(Verdict::NotTunnel),
+    }
+    // A client's packet for a service, whatever is in it: no tunnel ends at a VIP.
+    match allowed.vip(&outer.destination, outer.version) {
+        false => Ok(()),
+        true => Err(Verdict::TunnelToVip),
+    }
+}
+
+/// Whether a balancer's packet is one that the host may have.
+#[inline(always)]
+fn judge<A: Allowed + ?Sized>(allowed: &A, outer: &Outer, inner: &Inner) -> Result<(), Verdict> {
+    if !inner.is_whole {
+        return Err(Verdict::InnerMalformed);
+    }
+    if inner.is_tunnel() {
+        return Err(Verdict::InnerTunnel);
+    }
+    let is_own = inner.version == outer.version && inner.source == outer.destination;
+    if is_own || allowed.vip(&inner.source, inner.version) {
+        return Err(Verdict::InnerFromHere);
+    }
+    // RFC 2003, 3.1: what is in a tunnel has its own time, and none of it is taken at this end.
+    if inner.is_expired {
+        return Err(Verdict::InnerExpired);
+    }
+    Ok(())
+}
+
+/// A frame that lost its outer header, whose inner one can be changed.
+pub trait Marked {
+    /// Changes the first bytes of the inner packet; false where the frame ends before they do.
+    #[must_use]
+    fn change_inner<const N: usize>(&mut self, change: impl FnOnce(&mut [u8; N])) -> bool;
+}
+
+impl Decapsulation {
+    /// Where the UDP header of a tunnel in UDP stands in the frame.
+    #[inline(always)]
+    pub const fn udp(&self) -> usize {
+        ethernet::LENGTH + self.outer - gue::SHIM
+    }
+
+    /// IP version of the outer header.
+    #[inline(always)]
+    pub const fn outer_version(&self) -> u8 {
+        let shim = if self.is_udp { gue::SHIM } else { 0 };
+        if self.outer - shim == ipv4::LENGTH { IPV4 } else { IPV6 }
+    }
+
+    /// IP version of the inner packet.
+    #[inline(always)]
+    pub const fn version(&self) -> u8 {
+        if matches!(self.ether_type, ethernet::IPV4) { IPV4 } else { IPV6 }
+    }
+
+    /// IP protocol number of the inner packet.
+    #[inline(always)]
+    pub const fn protocol(&self) -> u8 {
+        if matches!(self.ether_type, ethernet::IPV4) { IP_IN_IP } else { IPV6_IN_IP }
+    }
+
+    /// Carries [`Self::ecn`] over to the inner header; false where the frame ends before that does.
+    #[inline(always)]
+    #[must_use]
+    pub fn mark<M: Marked + ?Sized>(&self, frame: &mut M) -> bool {
+        let Some(ecn) = self.ecn else { return true };
+        if self.ether_type == ethernet::IPV4 {
+            frame.change_inner::<{ ipv4::LENGTH }>(|header| ipv4::set_ecn(header, ecn))
+        } else {
+            frame.change_inner::<{ ipv6::LENGTH }>(|header| ipv6::set_ecn(header, ecn))
+        }
+    }
+}

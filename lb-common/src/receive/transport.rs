@@ -1,0 +1,108 @@
+//! Checksums that a UDP tunnel could hide.
+//!
+//! Network cards and the kernel (GRO) note on a packet that the checksum of its outermost UDP header is right,
+//! or zero and so nothing to find fault with. An XDP program cannot take the note off, and the host's stack
+//! would take it for one about the inner segment. So what comes in UDP is summed up here. Of IP in IP nobody
+//! notes anything but the inner checksum itself. A tc program takes the note off, and the stack sums up the inner
+//! segment: there only the outer checksum, which nobody asks for afterwards, is looked at.
+
+use super::{
+    gue::SHIM,
+    inner::{self, Inner},
+    outer::{self, Outer},
+};
+use crate::{
+    abi::verdict::Verdict,
+    checksum,
+    wire::{
+        ICMP, ICMPV6, TCP, UDP, ethernet,
+        packet::Packet,
+        udp::{self, Udp},
+    },
+};
+
+/// Sums up a tunnel packet that is in UDP, all of it; `header` and `protocol` are the length of its outer
+/// headers and the protocol of the inner packet, as [`super::decide`] found them.
+///
+/// # Errors
+/// [`Verdict::OuterChecksum`], [`Verdict::InnerChecksum`].
+#[inline(always)]
+pub fn checksums<P: Packet + ?Sized>(
+    packet: &P,
+    header: usize,
+    protocol: u8,
+) -> Result<(), Verdict> {
+    let (outer, length) = summed_outer(packet)?;
+    let payload = usize::from(length).wrapping_sub(SHIM);
+    let inner = inner::read(packet, &Outer { protocol, header, payload, ..outer })?;
+    if inner_is_right(packet, &inner) { Ok(()) } else { Err(Verdict::InnerChecksum) }
+}
+
+/// The first half of [`checksums`], for who leaves the inner packet to a stack to which nothing is noted.
+///
+/// # Errors
+/// [`Verdict::OuterChecksum`].
+#[inline(always)]
+pub fn outer_checksum<P: Packet + ?Sized>(packet: &P) -> Result<(), Verdict> {
+    summed_outer(packet).map(drop)
+}
+
+/// The outer header and the length that UDP says, with a checksum that is zero or right.
+#[inline(always)]
+fn summed_outer<P: Packet + ?Sized>(packet: &P) -> Result<(Outer, u16), Verdict> {
+    let outer = outer::read(packet)?;
+    let at = ethernet::LENGTH + outer.header;
+    let udp = Udp(packet.bytes(at).ok_or(Verdict::OuterChecksum)?);
+    let length = udp.length();
+    if udp.has_checksum() {
+        // A v4-mapped address adds 0xffff to the sum, which is nothing in ones' complement, so this is IPv4's
+        // pseudo-header as well.
+        let pseudo = checksum::pseudo_header_v6(&outer.source, &outer.destination, (length, UDP));
+        if !is_right(packet, at, length.into(), pseudo) {
+            return Err(Verdict::OuterChecksum);
+        }
+    }
+    Ok((outer, length))
+}
+
+/// Whether the checksum of the inner segment, datagram or ICMP message is right. That of a fragment, or of
+/// what is none of these, shows to nobody here.
+#[inline(always)]
+pub(super) fn inner_is_right<P: Packet + ?Sized>(packet: &P, inner: &Inner) -> bool {
+    if inner.is_fragment {
+        return true;
+    }
+    let mut length = inner.length;
+    match inner.protocol {
+        TCP | ICMP | ICMPV6 => {}
+        UDP => {
+            let Some(udp) = packet.bytes::<{ udp::LENGTH }>(inner.at).map(Udp) else {
+                return false;
+            };
+            let claimed = usize::from(udp.length());
+            if claimed < udp::LENGTH || claimed > length {
+                return false;
+            }
+            // With IPv6 the host refuses it, whatever is noted.
+            if !udp.has_checksum() {
+                return true;
+            }
+            length = claimed;
+        }
+        _ => return true,
+    }
+    let pseudo = if inner.protocol == ICMP {
+        0
+    } else {
+        let what = (length as u16, inner.protocol);
+        checksum::pseudo_header_v6(&inner.source, &inner.destination, what)
+    };
+    is_right(packet, inner.at, length, pseudo)
+}
+
+/// Whether `length` bytes at `at` and a pseudo-header sum up to what a right checksum makes of them.
+#[inline(always)]
+fn is_right<P: Packet + ?Sized>(packet: &P, at: usize, length: usize, pseudo: u64) -> bool {
+    let sum = packet.sum_up(at, length);
+    sum.is_some_and(|sum| checksum::of_sum(pseudo + u64::from(sum)) == [0; 2])
+}

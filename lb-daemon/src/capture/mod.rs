@@ -1,0 +1,146 @@
+//! Captures: packets as the packet path sees them. One at a time; each is a task that ends with whoever
+//! asked for it, with its time, or with the packets that were asked for.
+//!
+//! The packet path ends a capture by itself that is not put off every few seconds, so that a daemon that
+//! is killed leaves none behind.
+
+mod clock;
+mod ended;
+mod running;
+mod taken;
+mod wanted;
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::sync::mpsc;
+
+pub use ended::{Summary, Why};
+pub use taken::{Left, Taken};
+pub use wanted::{Bounds, Wanted};
+
+use crate::{
+    access::Actor,
+    audit::Audit,
+    dataplane::{CaptureMaps, MapsError},
+    stop::Stop,
+};
+use running::Running;
+
+/// Batches that may wait for a slow reader; further samples wait in the ring, and are lost when that is
+/// full.
+const BATCHES: usize = 16;
+
+/// Why there is no capture.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// One at a time.
+    #[error("another capture is on, of {0}")]
+    Busy(Actor),
+    /// The maps cannot be opened or written.
+    #[error("the maps")]
+    Maps(#[from] MapsError),
+    /// The ring cannot be waited for.
+    #[error("the ring of samples")]
+    Ring(#[from] std::io::Error),
+    /// The daemon stops.
+    #[error("the daemon is stopping")]
+    Stopping,
+}
+
+/// What a capture says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// Packets, at least one.
+    Packets(Vec<Taken>),
+    /// It has ended.
+    Summary(Summary),
+}
+
+/// Who may capture: one at a time. Clones are of the same packet path.
+#[derive(Clone, Debug)]
+pub struct Captures {
+    bpffs: PathBuf,
+    audit: Audit,
+    stop: Stop,
+    holder: Arc<Mutex<Option<Actor>>>,
+}
+
+impl Captures {
+    /// Captures of the balancer whose maps are under a BPF file system; each is noted in `audit`.
+    pub fn new(bpffs: PathBuf, audit: Audit, stop: Stop) -> Self {
+        Self { bpffs, audit, stop, holder: Arc::default() }
+    }
+
+    /// Begins a capture, which ends when nobody hears it any more.
+    ///
+    /// # Errors
+    /// [`CaptureError`]; nothing is captured then.
+    pub fn begin(
+        &self,
+        wanted: Wanted,
+        actor: Actor,
+    ) -> Result<mpsc::Receiver<Result<Said, CaptureError>>, CaptureError> {
+        let turn = self.turn(&actor)?;
+        let maps = CaptureMaps::open(&self.bpffs)?;
+        let (sender, receiver) = mpsc::channel(BATCHES);
+        let running = Running::begin(maps, wanted)?;
+        self.audit.capture_began(&actor, &running.wanted().to_string());
+        let (audit, stop) = (self.audit.clone(), self.stop.clone());
+        tokio::spawn(async move {
+            let ended = running.run(&sender, stop).await;
+            audit.capture_ended(&actor, &ended.to_string());
+            drop(turn);
+            // Last of all: a daemon that stops waits for who hears this to the end.
+            drop(sender);
+        });
+        Ok(receiver)
+    }
+
+    fn turn(&self, actor: &Actor) -> Result<Turn, CaptureError> {
+        let mut holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(holder) = &*holder {
+            return Err(CaptureError::Busy(holder.clone()));
+        }
+        *holder = Some(actor.clone());
+        Ok(Turn(Arc::clone(&self.holder)))
+    }
+}
+
+/// While it lives nobody else has it.
+struct Turn(Arc<Mutex<Option<Actor>>>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stop::Stopper;
+
+    #[test]
+    fn one_at_a_time() {
+        let (_stopper, stop) = Stopper::new();
+        let captures = Captures::new("/nowhere".into(), Audit::default(), stop);
+        let turn = captures.clone().turn(&Actor::User(7)).unwrap();
+        let refused = captures.turn(&Actor::User(8)).err().unwrap().to_string();
+        assert_eq!(refused, "another capture is on, of uid 7");
+        drop(turn);
+        assert!(captures.turn(&Actor::User(8)).is_ok());
+    }
+
+    #[tokio::test]
+    async fn who_cannot_have_it_keeps_it_from_nobody() {
+        let (_stopper, stop) = Stopper::new();
+        let captures = Captures::new("/nowhere".into(), Audit::default(), stop);
+        for _ in 0..2 {
+            let refused = captures.begin(Wanted::default(), Actor::User(7)).err().unwrap();
+            assert!(matches!(refused, CaptureError::Maps(MapsError::Missing { .. })), "{refused}");
+        }
+    }
+}

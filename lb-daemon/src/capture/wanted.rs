@@ -1,0 +1,157 @@
+use std::{collections::BTreeSet, fmt, net::IpAddr, num::NonZeroU32, time::Duration};
+
+use lb_common::abi::{
+    capture::{Capture, MAX_SNAP, Prefix, version_of},
+    meter::LimitWord,
+    verdict::{Action, Verdict},
+};
+
+/// Which packets are wanted; what is not set does not matter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Source of the packet as it came, with the bits of it that count.
+    pub client: Option<(IpAddr, u8)>,
+    /// Its destination, of the same IP version.
+    pub vip: Option<IpAddr>,
+    /// Its destination port; not 0.
+    pub port: Option<u16>,
+    /// The backend chosen for it.
+    pub backend: Option<IpAddr>,
+    /// Its verdict; none: any.
+    pub verdicts: BTreeSet<Verdict>,
+    /// Whether it is dropped.
+    pub dropped: bool,
+    /// How much of it.
+    pub bounds: Bounds,
+}
+
+/// How much is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Most bytes of a frame, 1 to [`Bounds::MOST_SNAP`].
+    pub snap: u32,
+    /// Packets after which a capture ends, 1 to [`Bounds::MOST_PACKETS`].
+    pub packets: u32,
+    /// Time after which it ends, above zero and at most [`Bounds::MOST_DURATION`].
+    pub duration: Duration,
+    /// Most packets a second, at most [`Bounds::MOST_PACKETS`]; `None`: no limit.
+    pub per_second: Option<NonZeroU32>,
+}
+
+impl Bounds {
+    /// Most bytes of a frame.
+    pub const MOST_SNAP: u32 = MAX_SNAP;
+    /// Most packets.
+    pub const MOST_PACKETS: u32 = 1_000_000;
+    /// Most time.
+    pub const MOST_DURATION: Duration = Duration::from_secs(3_600);
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { snap: 256, packets: 1_000, duration: Duration::from_secs(30), per_second: None }
+    }
+}
+
+impl Wanted {
+    /// The same as the packet path reads it, for a capture of a number; its end is put off later.
+    pub(super) fn capture(&self, number: u64) -> Capture {
+        let whole = |address: IpAddr| Prefix::new(address, 128);
+        let is_wanted = |verdict: &&Verdict| {
+            (self.verdicts.is_empty() || self.verdicts.contains(verdict))
+                && (!self.dropped || verdict.action() == Action::Drop)
+        };
+        let verdicts = Verdict::ALL.iter().filter(is_wanted);
+        let version = self.client.map(|(address, _)| address).or(self.vip);
+        Capture {
+            until: 0,
+            number,
+            verdicts: verdicts.fold(0, |bits, verdict| bits | 1 << *verdict as u32),
+            client: self.client.map_or(Prefix::ANY, |(address, bits)| Prefix::new(address, bits)),
+            vip: self.vip.map_or(Prefix::ANY, whole),
+            backend: self.backend.map_or(Prefix::ANY, whole),
+            port: self.port.unwrap_or(0).to_be(),
+            version: version.map_or(0, version_of),
+            reserved: 0,
+            snap: self.bounds.snap,
+        }
+    }
+
+    /// How fast packets may be taken down.
+    pub(super) fn limit(&self) -> LimitWord {
+        const SECOND: u64 = 1_000_000_000 * LimitWord::PER_NANOSECOND;
+        self.bounds.per_second.map_or(LimitWord::UNLIMITED, |rate| {
+            LimitWord::new(SECOND.div_ceil(u64::from(rate.get())), (rate.get() / 10).max(10))
+        })
+    }
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((address, bits)) = self.client {
+            write!(f, "client {address}/{bits}, ")?;
+        }
+        if let Some(vip) = self.vip {
+            write!(f, "vip {vip}, ")?;
+        }
+        if let Some(port) = self.port {
+            write!(f, "port {port}, ")?;
+        }
+        if let Some(backend) = self.backend {
+            write!(f, "backend {backend}, ")?;
+        }
+        for verdict in &self.verdicts {
+            write!(f, "{}, ", verdict.name())?;
+        }
+        if self.dropped {
+            f.write_str("dropped, ")?;
+        }
+        let Bounds { snap, packets, duration, per_second } = self.bounds;
+        write!(f, "{packets} packets of {snap} bytes within {duration:?}")?;
+        per_second.map_or(Ok(()), |rate| write!(f, ", {rate} a second"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lb_common::abi::service::{IPV4, IPV6};
+
+    #[test]
+    fn who_wants_nothing_special_gets_all() {
+        let all = Wanted::default().capture(7);
+        assert_eq!((all.until, all.number, all.snap), (0, 7, 256));
+        assert_eq!((all.version, all.port), (0, 0));
+        assert_eq!([all.client, all.vip, all.backend], [Prefix::ANY; 3]);
+        assert_eq!(all.verdicts, (1 << Verdict::ALL.len()) - 1);
+        assert_eq!(Wanted::default().limit(), LimitWord::UNLIMITED);
+        assert_eq!(Wanted::default().to_string(), "1000 packets of 256 bytes within 30s");
+    }
+
+    #[test]
+    fn conditions_are_in_the_form_of_the_packet() {
+        let wanted = Wanted {
+            client: Some(("198.51.100.7".parse().unwrap(), 24)),
+            vip: Some("203.0.113.1".parse().unwrap()),
+            port: Some(80),
+            backend: Some("fd00:1::10".parse().unwrap()),
+            verdicts: [Verdict::Transmitted, Verdict::Fragment].into(),
+            dropped: true,
+            bounds: Bounds { per_second: NonZeroU32::new(1_000), ..Bounds::default() },
+        };
+        let capture = wanted.capture(1);
+        assert_eq!((capture.version, capture.port), (IPV4, 0x5000_u16.to_le()));
+        assert_eq!(capture.verdicts, 1 << 7, "of the two it is the one that drops");
+        assert_eq!(capture.client, Prefix::new("198.51.100.0".parse().unwrap(), 24));
+        assert_eq!(
+            wanted.to_string(),
+            "client 198.51.100.7/24, vip 203.0.113.1, port 80, backend fd00:1::10, transmitted, \
+             fragment, dropped, 1000 packets of 256 bytes within 30s, 1000 a second"
+        );
+        let six = Wanted { vip: Some("2001:db8::1".parse().unwrap()), ..Wanted::default() };
+        assert_eq!(six.capture(1).version, IPV6);
+        let limit = wanted.limit();
+        assert_eq!(limit.interval(), 1_000_000 * LimitWord::PER_NANOSECOND);
+        assert_eq!(limit.burst(), 100, "a tenth of a second");
+    }
+}

@@ -1,0 +1,127 @@
+//! The tc filter that a program is in where the kernel has no links for tc (before Linux 6.6).
+//!
+//! Nothing but its place tells that a filter is ours, so the interface has a pin of the program beside it, made
+//! before the filter is. The qdisc that filters are in stays when ours goes: others may have theirs there.
+
+use std::{io, mem, path::Path};
+
+use aya::programs::{
+    ProgramError, SchedClassifier, TcAttachType,
+    links::Link as _,
+    tc::{NlOptions, SchedClassifierLink, TcAttachOptions, TcError, TcHandle, qdisc_add_clsact},
+};
+use netlink_packet_route::{
+    RouteNetlinkMessage,
+    tc::{TcAttribute, TcFilterBpfOption, TcHandle as Handle, TcMessage, TcOption},
+};
+use nix::net::if_::if_nametoindex;
+
+use super::link_state::ask;
+
+/// Priority of the filter: none comes before it.
+pub(super) const PRIORITY: u16 = 1;
+/// Its handle among those of that priority.
+pub(super) const HANDLE: u16 = 0x5b1;
+/// The program's name, which is the filter's.
+const NAME: &str = super::pins::RECEIVER_TC;
+
+/// A filter in our place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Filter {
+    /// Id of its program.
+    pub(super) program: u32,
+    name: String,
+}
+
+/// What is in our place of an interface.
+///
+/// # Errors
+/// What netlink answers, `ENODEV` where there is no such interface.
+pub(super) fn on(interface: u32) -> io::Result<Option<Filter>> {
+    /// ETH_P_ALL.
+    const EVERY_PROTOCOL: u16 = 3;
+    let mut wanted = TcMessage::with_index(i32::try_from(interface).map_err(io::Error::other)?);
+    wanted.header.parent = Handle { major: Handle::CLSACT.major, minor: Handle::MIN_INGRESS };
+    wanted.header.handle = Handle { major: 0, minor: HANDLE };
+    wanted.header.info = u32::from(PRIORITY) << 16 | u32::from(EVERY_PROTOCOL.to_be());
+    let found = match ask(RouteNetlinkMessage::GetTrafficFilter(wanted)) {
+        Ok(RouteNetlinkMessage::NewTrafficFilter(filter)) => filter,
+        // Another kind of filter has the place, or there is no qdisc for filters.
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINVAL)) => {
+            return Ok(None);
+        }
+        Ok(other) => return Err(io::Error::other(format!("unexpected answer: {other:?}"))),
+        Err(error) => return Err(error),
+    };
+    let options = found.attributes.into_iter().filter_map(|attribute| match attribute {
+        TcAttribute::Options(options) => Some(options),
+        _ => None,
+    });
+    let mut filter = Filter { program: 0, name: String::new() };
+    for option in options.flatten() {
+        match option {
+            TcOption::Bpf(TcFilterBpfOption::ProgId(id)) => filter.program = id,
+            TcOption::Bpf(TcFilterBpfOption::ProgName(name)) => filter.name = name,
+            _ => {}
+        }
+    }
+    Ok((filter.program != 0).then_some(filter))
+}
+
+/// Puts a program into a new filter.
+///
+/// # Errors
+/// What the kernel answers: `EEXIST` or `EINVAL` where somebody else has the place.
+pub(super) fn create(program: &mut SchedClassifier, interface: &str) -> Result<(), ProgramError> {
+    match qdisc_add_clsact(interface) {
+        Err(TcError::NetlinkError(error)) if error.raw_os_error() == Some(libc::EEXIST) => {}
+        made => made?,
+    }
+    let options = NlOptions { priority: PRIORITY, handle: TcHandle::new(0, HANDLE), classid: None };
+    let options = TcAttachOptions::Netlink(options);
+    let link = program.attach_with_options(interface, TcAttachType::Ingress, options)?;
+    // It would take the filter away when it is dropped.
+    mem::forget(program.take_link(link)?);
+    Ok(())
+}
+
+/// Puts a program in the place of the filter's: no packet passes between the two.
+///
+/// # Errors
+/// What the kernel answers.
+pub(super) fn replace(program: &mut SchedClassifier, interface: &str) -> Result<(), ProgramError> {
+    let link = program.attach_to_link(link(interface).map_err(TcError::IoError)?)?;
+    mem::forget(program.take_link(link)?);
+    Ok(())
+}
+
+/// Takes the filter away, if it is ours, and the pin.
+///
+/// # Errors
+/// What cannot be removed.
+pub(super) fn remove(interface: &str, pin: &Path) -> io::Result<()> {
+    let index = if_nametoindex(interface).ok();
+    let found = index.map(on).transpose();
+    // The interface may be gone, and the filter with it.
+    let is_ours = matches!(found, Ok(Some(Some(Filter { ref name, .. }))) if name == NAME);
+    if is_ours {
+        link(interface)?.detach().map_err(io::Error::other)?;
+    }
+    std::fs::remove_file(pin)
+}
+
+fn link(interface: &str) -> io::Result<SchedClassifierLink> {
+    let handle = TcHandle::new(0, HANDLE);
+    SchedClassifierLink::attached(interface, TcAttachType::Ingress, PRIORITY, handle, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_has_no_filter_of_ours() {
+        let loopback = if_nametoindex("lo").unwrap();
+        assert_eq!(on(loopback).unwrap(), None);
+    }
+}

@@ -1,0 +1,135 @@
+//! Interfaces that come, go and change.
+
+use super::*;
+
+#[tokio::test]
+async fn an_interface_that_goes_down_takes_its_next_hops_and_neighbours_with_it() {
+    let down = Interface { up: false, carrier: false, ..interface(ETH0) };
+    let loose = Interface { carrier: false, ..interface(ETH0) };
+    for (event, why) in [
+        (Event::Link(down), "interface eth0 is down"),
+        (Event::Link(loose), "interface eth0 has no carrier"),
+        (Event::LinkGone(ETH0), "interface 2 is gone"),
+    ] {
+        let mut book = Book::new(&["198.51.100.1"]);
+        book.see(ETH0, GATEWAY, Stale, Some(A));
+        book.settle();
+        book.observe(event);
+        assert_eq!(book.settle(), [], "there may be another way");
+        book.hops.routed(ip("198.51.100.1"), route(ETH0, GATEWAY));
+        assert_eq!(book.settle(), [failed("198.51.100.1", why)]);
+        assert_eq!(book.asks(), []);
+        book.observe(Event::Link(interface(ETH0)));
+        assert_eq!(book.settle(), [], "whoever is there now has not been heard");
+        assert_eq!(book.asks(), [neighbour(ETH0, GATEWAY)]);
+        book.see(ETH0, GATEWAY, Reachable, Some(A));
+        assert_eq!(book.settle(), [told("198.51.100.1", hop(ETH0, GATEWAY, A))]);
+    }
+}
+
+/// For a moment nobody knew of a way, and connections went to other hosts, which had never heard of them.
+#[tokio::test]
+async fn a_way_that_takes_over_from_one_that_went_down_leaves_no_gap() {
+    let mut book = Book::new(&["198.51.100.1"]);
+    book.see(ETH0, GATEWAY, Reachable, Some(A));
+    book.see(ETH1, GATEWAY, Reachable, Some(B));
+    assert_eq!(book.settle(), [told("198.51.100.1", hop(ETH0, GATEWAY, A))]);
+    // The kernel forgets neighbours that carry nothing, so it has to be asked for as well.
+    book.observe(Event::Link(Interface { up: false, carrier: false, ..interface(ETH0) }));
+    assert_eq!(book.settle(), []);
+    book.hops.routed(ip("198.51.100.1"), route(ETH1, GATEWAY));
+    assert_eq!(book.settle(), [told("198.51.100.1", hop(ETH1, GATEWAY, B))]);
+    // What came up again before anybody looked is as it was.
+    book.observe(Event::Link(interface(ETH0)));
+    assert_eq!(book.settle(), []);
+}
+
+#[tokio::test]
+async fn a_permanent_neighbour_outlives_a_lost_carrier() {
+    let mut book = Book::new(&["198.51.100.1"]);
+    book.see(ETH0, GATEWAY, Permanent, Some(A));
+    book.settle();
+    book.observe(Event::Link(Interface { carrier: false, ..interface(ETH0) }));
+    book.hops.routed(ip("198.51.100.1"), route(ETH0, GATEWAY));
+    assert_eq!(book.settle(), [failed("198.51.100.1", "interface eth0 has no carrier")]);
+    book.observe(Event::Link(interface(ETH0)));
+    assert_eq!(book.settle(), [told("198.51.100.1", hop(ETH0, GATEWAY, A))]);
+}
+
+#[tokio::test]
+async fn mtu_and_own_mac_follow_the_interface_and_the_route() {
+    let mut book = Book::new(&["198.51.100.1"]);
+    book.see(ETH0, GATEWAY, Reachable, Some(A));
+    assert_eq!(book.settle(), [told("198.51.100.1", hop(ETH0, GATEWAY, A))]);
+    let key = neighbour(ETH0, GATEWAY);
+    for (route_mtu, interface_mtu, mtu) in [
+        (Some(1400), 1500, 1400),
+        (Some(9000), 1500, 1500),
+        (None, 9000, 9000),
+        (None, 65536, 65535),
+    ] {
+        book.hops
+            .routed(ip("198.51.100.1"), Ok(Route { neighbour: key, mtu: route_mtu, advmss: None }));
+        book.observe(Event::Link(Interface { mtu: interface_mtu, ..interface(ETH0) }));
+        let link_mtu = interface_mtu.min(65_535) as u16;
+        let expected = NextHop { mtu, link_mtu, ..hop(ETH0, GATEWAY, A) };
+        assert_eq!(
+            book.settle(),
+            [told("198.51.100.1", expected)],
+            "{route_mtu:?} {interface_mtu}"
+        );
+    }
+    book.observe(Event::Link(Interface { mac: Some(B), mtu: 65536, ..interface(ETH0) }));
+    let most = NextHop { mtu: 65535, link_mtu: 65535, ..hop(ETH0, GATEWAY, A) };
+    let expected = NextHop { interface_mac: B, ..most };
+    assert_eq!(book.settle(), [told("198.51.100.1", expected)]);
+}
+
+/// Sent with a wrong tag, or with one too few, frames would be lost or come to strangers.
+#[tokio::test]
+async fn no_frame_goes_by_a_vlan_whose_tags_it_would_not_get() {
+    let on = |beneath| Some(Vlan { beneath, id: 20 });
+    let foreign = Some(ForeignVlan::Provider);
+    let cannot = "frames for eth0 get the tag of one VLAN (802.1Q) at most, and";
+    let book = |upper: Interface, lower: Interface, attached: &[u32]| {
+        let mut book = Book::new(&["198.51.100.1"]);
+        book.hops.attached = attached.iter().copied().collect();
+        book.observe(Event::Link(lower));
+        book.observe(Event::Link(upper));
+        book.see(ETH0, GATEWAY, Reachable, Some(A));
+        book.settle()
+    };
+    let plain = hop(ETH0, GATEWAY, A);
+    let upper = Interface { vlan: on(ETH1), ..interface(ETH0) };
+    let tagged = [told("198.51.100.1", NextHop { vlan: on(ETH1), ..plain })];
+    assert_eq!(book(upper.clone(), interface(ETH1), &[]), tagged);
+    // A VLAN upon a VLAN of either kind.
+    for lower in [
+        Interface { vlan: on(9), ..interface(ETH1) },
+        Interface { foreign: foreign.clone(), ..interface(ETH1) },
+    ] {
+        let why = format!("{cannot} it is a VLAN upon eth1, which is a VLAN too");
+        assert_eq!(book(upper.clone(), lower.clone(), &[ETH1]), [failed("198.51.100.1", &why)]);
+        assert_eq!(book(upper.clone(), lower, &[ETH0]), tagged, "it has the program");
+    }
+    let upper = Interface { foreign, ..interface(ETH0) };
+    let why = format!("{cannot} it is a VLAN of 802.1ad");
+    assert_eq!(book(upper.clone(), interface(ETH1), &[]), [failed("198.51.100.1", &why)]);
+    assert_eq!(book(upper, interface(ETH1), &[ETH0]), [told("198.51.100.1", plain)]);
+}
+
+#[tokio::test]
+async fn interfaces_that_ask_for_nobody() {
+    let mut book = Book::new(&["198.51.100.1"]);
+    book.observe(Event::Link(Interface { mac: None, ..interface(ETH0) }));
+    assert_eq!(
+        book.settle(),
+        [failed("198.51.100.1", "interface eth0 carries no Ethernet frames")]
+    );
+    book.observe(Event::Link(Interface { noarp: true, ..interface(ETH0) }));
+    let why = "neighbour 192.0.2.1 on eth0 is not known, and eth0 asks for none (noarp)";
+    assert_eq!(book.settle(), [failed("198.51.100.1", why)]);
+    assert_eq!(book.asks(), []);
+    book.see(ETH0, GATEWAY, Permanent, Some(B));
+    assert_eq!(book.settle(), [told("198.51.100.1", hop(ETH0, GATEWAY, B))]);
+}

@@ -1,0 +1,122 @@
+//! What a capture sees: a frame as it came, and once it is known what becomes of it, as it leaves.
+//!
+//! While nobody captures all of this costs a packet three loads of one word (four if it is tagged) that nobody
+//! writes then.
+
+use aya_ebpf::{
+    btf_maps::{PerCpuArray, RingBuf},
+    macros::btf_map,
+    programs::XdpContext,
+};
+use lb_common::{
+    abi::{
+        capture::{Capture, CaptureDesk, MAX_SNAP, NO_CAPTURE, RING_BYTES, SampleHead},
+        meter,
+    },
+    capture,
+    path::Tables as _,
+    wire::packet::Packet as _,
+};
+
+use super::{apart, emit::Ended, maps::Maps};
+use crate::kernel::{self, Frame};
+
+#[btf_map]
+static CAPTURE_DESK: PerCpuArray<CaptureDesk, 1> = PerCpuArray::new();
+#[btf_map]
+/// Without a type: with one libbpf wants a size of values, which a ring has not.
+static SAMPLES: RingBuf<(), { RING_BYTES as usize }> = RingBuf::new();
+
+/// Takes down a frame as it came, if it is from and for whom somebody captures.
+#[inline(never)]
+pub(super) fn before(context: &XdpContext) {
+    let frame = Frame::apart(context);
+    let (now, capture) = (kernel::exact_time(), kernel::capture());
+    if now >= capture.until {
+        // Its daemon is gone.
+        kernel::end_capture();
+    }
+    let is_wanted = now < capture.until && capture::wants(&capture, &frame);
+    kernel::per_cpu(&CAPTURE_DESK, 0, |desk| {
+        let number = if is_wanted { capture.number } else { NO_CAPTURE };
+        desk.head = SampleHead { number, ..SampleHead::default() };
+        if is_wanted {
+            desk.head.time = now;
+            desk.head.interface = frame.interface();
+            desk.head.length = frame.length() as u32;
+            desk.head.captured = kernel::copy_frame(desk, &frame, 0, snap(&capture));
+        }
+    });
+}
+
+/// Takes down for which backend the frame is, and what it would leave by.
+#[inline(always)]
+pub(super) fn note_choice(backend: u32, interface: u32) {
+    kernel::per_cpu(&CAPTURE_DESK, 0, |desk| {
+        desk.head.left_by = interface;
+        if let Some(backend) = Maps.backend(backend) {
+            desk.head.backend = backend.address;
+            desk.head.backend_version = u32::from(backend.version);
+        }
+    });
+}
+
+/// Takes down what became of the frame, and how it leaves, and sends that to the daemon.
+#[inline(never)]
+pub(super) fn after(context: &XdpContext, ended: u64) {
+    let (ended, frame) = (Ended(ended as u32), Frame::apart(context));
+    let capture = kernel::capture();
+    kernel::per_cpu(&CAPTURE_DESK, 0, |desk| {
+        // Taken: the next packet may be one of which nothing was taken down.
+        let number = core::mem::replace(&mut desk.head.number, NO_CAPTURE);
+        if number == NO_CAPTURE || number != capture.number || !desk.is_wanted(&capture, ended) {
+            return;
+        }
+        if ended.is_sent_back() {
+            // An answer: not where the packet would have gone.
+            desk.head.left_by = 0;
+        }
+        desk.counted.matched += 1;
+        if apart::debit(meter::SAMPLES, Maps.now()) == 0 {
+            desk.counted.left_out += 1;
+            return;
+        }
+        desk.head.number = number;
+        desk.leaves(&frame, &capture, ended);
+        let bytes = desk.head.captured + desk.head.left_captured;
+        if !kernel::send_sample(&SAMPLES, desk, bytes) {
+            desk.counted.lost += 1;
+        }
+        desk.head.number = NO_CAPTURE;
+    });
+}
+
+/// What is done at a desk.
+trait Desk {
+    fn is_wanted(&mut self, capture: &Capture, ended: Ended) -> bool;
+    fn leaves(&mut self, frame: &Frame<'_>, capture: &Capture, ended: Ended);
+}
+
+impl Desk for CaptureDesk {
+    /// Whether it became what somebody captures.
+    #[inline(always)]
+    fn is_wanted(&mut self, capture: &Capture, ended: Ended) -> bool {
+        self.head.verdict = ended.verdict();
+        capture.verdicts >> self.head.verdict & 1 != 0 && capture.backend.has(&self.head.backend)
+    }
+
+    /// Takes down the frame as it leaves, if it does.
+    #[inline(always)]
+    fn leaves(&mut self, frame: &Frame<'_>, capture: &Capture, ended: Ended) {
+        if ended.leaves() {
+            self.head.left_length = frame.length() as u32;
+            self.head.left_captured =
+                kernel::copy_frame(self, frame, self.head.captured, snap(capture));
+        }
+    }
+}
+
+#[inline(always)]
+fn snap(capture: &Capture) -> u32 {
+    capture.snap.min(MAX_SNAP)
+}

@@ -1,0 +1,109 @@
+//! What a capture needs of the kernel: the word that turns it on, copies of frames, the ring.
+
+use core::{cell::UnsafeCell, mem::offset_of};
+
+use aya_ebpf::{
+    btf_maps::RingBuf,
+    helpers::generated::{bpf_ktime_get_ns, bpf_ringbuf_output, bpf_xdp_load_bytes},
+};
+use lb_common::abi::{
+    capture::{Capture, CaptureDesk, SAMPLE_BYTES, SampleHead},
+    clock::Nanoseconds,
+};
+
+use super::{Frame, opaque};
+
+/// The daemon writes it, so it is read volatile, and all packets read its first word: in a section of
+/// its own it is a map whose memory needs no look-up.
+#[unsafe(no_mangle)]
+#[unsafe(link_section = ".data.capture")]
+static CAPTURE: Shared = Shared(UnsafeCell::new(WORDS_OF_NONE));
+
+const WORDS: usize = size_of::<Capture>() / size_of::<u64>();
+const WORDS_OF_NONE: [u64; WORDS] = [0; WORDS];
+const _: () = assert!(WORDS * size_of::<u64>() == size_of::<Capture>());
+const _: () = assert!(offset_of!(Capture, until) == 0);
+
+#[repr(transparent)]
+struct Shared(UnsafeCell<[u64; WORDS]>);
+
+// SAFETY: it is read and written word by word, volatile.
+unsafe impl Sync for Shared {}
+
+/// Whether somebody captures; one load.
+#[inline(always)]
+pub fn is_captured() -> bool {
+    // SAFETY: the word is live and aligned; one volatile 8-byte load.
+    unsafe { CAPTURE.0.get().cast::<u64>().read_volatile() != 0 }
+}
+
+/// What is to be captured.
+#[inline(always)]
+pub fn capture() -> Capture {
+    let mut words = WORDS_OF_NONE;
+    let from = CAPTURE.0.get().cast::<u64>();
+    for (at, word) in words.iter_mut().enumerate() {
+        // SAFETY: all of it is live and aligned; a volatile 8-byte load each.
+        *word = unsafe { from.add(at).read_volatile() };
+    }
+    // SAFETY: the sizes are equal, and every bit pattern is a valid `Pod`.
+    unsafe { core::mem::transmute::<[u64; WORDS], Capture>(words) }
+}
+
+/// Nobody puts the end off any more.
+#[inline(always)]
+pub fn end_capture() {
+    // SAFETY: the word is live and aligned; one volatile 8-byte store.
+    unsafe { CAPTURE.0.get().cast::<u64>().write_volatile(0) }
+}
+
+/// The exact monotonic clock; it costs 30 ns.
+#[inline(always)]
+pub fn exact_time() -> Nanoseconds {
+    // SAFETY: the helper takes nothing and touches nothing.
+    unsafe { bpf_ktime_get_ns() }
+}
+
+/// The mask of where the second frame begins, and of how much more than a byte is copied.
+const PLACE: u64 = SAMPLE_BYTES as u64 / 2 - 1;
+
+/// Copies the first bytes of a frame, at most `snap`, to the desk behind `at` others; answers how many
+/// (`bpf_xdp_load_bytes`, kernel 5.18).
+#[inline(always)]
+pub fn copy_frame(desk: &mut CaptureDesk, frame: &Frame<'_>, at: u32, snap: u32) -> u32 {
+    use lb_common::wire::packet::Packet as _;
+    let length = (frame.length() as u64).min(u64::from(snap));
+    if length == 0 {
+        return 0;
+    }
+    // Masks, of which the verifier sees that both ends lie in the desk; neither changes the number.
+    let at = opaque(u64::from(at)) & PLACE;
+    let length = (opaque(length.wrapping_sub(1)) & PLACE) + 1;
+    // SAFETY: the place is within the bytes; the kernel writes `length` bytes there or none, which
+    // the verifier holds to the map value's end.
+    let copied = unsafe {
+        let to = desk.bytes.as_mut_ptr().add(at as usize);
+        bpf_xdp_load_bytes(frame.context(), 0, to.cast(), length as u32)
+    };
+    if copied == 0 { length as u32 } else { 0 }
+}
+
+/// Puts the desk's head and `bytes` bytes of its frames into the ring; false where it is full.
+#[inline(always)]
+#[must_use]
+pub fn send_sample<const N: usize>(
+    ring: &RingBuf<(), N>,
+    desk: &mut CaptureDesk,
+    bytes: u32,
+) -> bool {
+    const { assert!(offset_of!(CaptureDesk, bytes) == offset_of!(CaptureDesk, head) + HEAD) }
+    const HEAD: usize = size_of::<SampleHead>();
+    let size = HEAD as u64 + (opaque(u64::from(bytes)) & (SAMPLE_BYTES as u64 - 1));
+    let first = core::ptr::from_mut(desk);
+    // SAFETY: the frames' bytes follow the head in the desk; the kernel reads `size` bytes from there,
+    // which the verifier holds to the map value's end.
+    unsafe {
+        let head = first.cast::<u8>().add(offset_of!(CaptureDesk, head));
+        bpf_ringbuf_output(core::ptr::from_ref(ring).cast_mut().cast(), head.cast(), size, 0) == 0
+    }
+}

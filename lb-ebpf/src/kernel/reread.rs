@@ -1,0 +1,101 @@
+//! A frame for functions with so much to keep that the compiler puts the frame's ends aside: it keeps of them the
+//! 32 bits that they claim to be, and the verifier then knows no packet any more.
+
+use aya_ebpf::{
+    bindings::{__sk_buff, xdp_md},
+    helpers::generated::bpf_csum_diff,
+};
+use lb_common::wire::packet::Packet;
+
+use super::sum;
+
+/// What the kernel hands to a packet program: it says where the bytes are that can be read.
+pub trait Context: Sized {
+    /// Where its words for that are: the first byte, and one beyond the last.
+    fn ends(context: *mut Self) -> [*const u32; 2];
+
+    /// As [`Packet::sum_up`], in a function that the kernel verifies by itself; [`sum::NONE`]: none.
+    fn sum_of(context: *mut Self, offset: u32, length: u32) -> u64;
+}
+
+impl Context for xdp_md {
+    #[inline(always)]
+    fn ends(context: *mut Self) -> [*const u32; 2] {
+        // SAFETY: the context pointer that the kernel gave is valid while the program runs.
+        unsafe { [&raw const (*context).data, &raw const (*context).data_end] }
+    }
+
+    #[inline(always)]
+    fn sum_of(context: *mut Self, offset: u32, length: u32) -> u64 {
+        sum::sum_of(context, offset, length)
+    }
+}
+
+impl Context for __sk_buff {
+    #[inline(always)]
+    fn ends(context: *mut Self) -> [*const u32; 2] {
+        // SAFETY: as of `xdp_md`.
+        unsafe { [&raw const (*context).data, &raw const (*context).data_end] }
+    }
+
+    #[inline(always)]
+    fn sum_of(context: *mut Self, offset: u32, length: u32) -> u64 {
+        sum::sum_of_skb(context, offset, length)
+    }
+}
+
+/// A frame whose ends are read anew each time; nothing can change it.
+pub struct Reread<C> {
+    context: *mut C,
+}
+
+impl<C: Context> Reread<C> {
+    /// The frame of a context that a global function was handed.
+    #[inline(always)]
+    pub const fn new(context: *mut C) -> Self {
+        Self { context }
+    }
+
+    #[inline(always)]
+    fn data(&self) -> usize {
+        // SAFETY: it is a word of the context.
+        unsafe { C::ends(self.context)[0].read_volatile() as usize }
+    }
+
+    #[inline(always)]
+    fn data_end(&self) -> usize {
+        // SAFETY: as in `data`.
+        unsafe { C::ends(self.context)[1].read_volatile() as usize }
+    }
+}
+
+impl<C: Context> Packet for Reread<C> {
+    #[inline(always)]
+    fn bytes<const N: usize>(&self, offset: usize) -> Option<&[u8; N]> {
+        let start = self.data() + offset;
+        if start + N > self.data_end() {
+            return None;
+        }
+        // SAFETY: the range was checked against the end of the packet; packet memory has no
+        // alignment that a byte array would need.
+        Some(unsafe { &*(start as *const [u8; N]) })
+    }
+
+    #[inline(always)]
+    fn length(&self) -> usize {
+        self.data_end() - self.data()
+    }
+
+    #[inline(always)]
+    fn sum<const N: usize>(&self, offset: usize) -> Option<u32> {
+        const { assert!(N <= 512 && N.is_multiple_of(4)) };
+        let bytes = core::ptr::from_ref(self.bytes::<N>(offset)?).cast_mut().cast();
+        // SAFETY: the kernel reads `N` bytes from there, and nothing from where there are none.
+        Some(unsafe { bpf_csum_diff(core::ptr::null_mut(), 0, bytes, N as u32, 0) } as u32)
+    }
+
+    #[inline(always)]
+    fn sum_up(&self, offset: usize, length: usize) -> Option<u32> {
+        sum::sum_up(self.context, offset, length)
+    }
+}

@@ -1,0 +1,142 @@
+//! Packets as tc has them: a card's frame or several that GRO merged, of which only the first bytes can be read
+//! at once.
+//!
+//! Nothing here writes to a packet by a pointer: a program that does has each packet made writable before it
+//! begins, whatever it then makes of it.
+
+use aya_ebpf::{
+    bindings::{
+        __sk_buff, BPF_CSUM_LEVEL_QUERY, BPF_F_ADJ_ROOM_FIXED_GSO, BPF_F_RECOMPUTE_CSUM,
+        bpf_adj_room_mode::BPF_ADJ_ROOM_MAC,
+    },
+    helpers::generated::{
+        bpf_csum_level, bpf_skb_adjust_room, bpf_skb_change_proto, bpf_skb_pull_data,
+        bpf_skb_store_bytes,
+    },
+    programs::TcContext,
+};
+use lb_common::wire::{ethernet, packet::Packet, vlan::Tags};
+
+use super::Reread;
+
+/// A packet of tc's. Views of it must not outlive what changes it, which the borrow checker sees to.
+pub struct Skb<'c> {
+    context: &'c TcContext,
+}
+
+impl<'c> Skb<'c> {
+    /// The packet of a context.
+    #[inline(always)]
+    pub const fn new(context: &'c TcContext) -> Self {
+        Self { context }
+    }
+
+    /// The kernel's own context, for functions that are verified by themselves.
+    #[inline(always)]
+    pub const fn context(&self) -> *mut __sk_buff {
+        self.context.skb.skb
+    }
+
+    #[inline(always)]
+    const fn memory(&self) -> Reread<__sk_buff> {
+        Reread::new(self.context())
+    }
+
+    /// Makes the first `length` bytes readable, or all where it has less; false where they were so, or where
+    /// the kernel has no memory.
+    #[inline(always)]
+    pub fn pull(&mut self, length: usize) -> bool {
+        let wanted = length.min(self.length());
+        // SAFETY: the context is the kernel's; no view of the packet is alive.
+        self.memory().length() < wanted
+            && unsafe { bpf_skb_pull_data(self.context(), wanted as u32) == 0 }
+    }
+
+    /// Whether GRO merged it of several.
+    #[inline(always)]
+    pub fn is_merged(&self) -> bool {
+        // SAFETY: the context pointer that the kernel gave is valid while the program runs.
+        unsafe { (*self.context()).gso_size != 0 }
+    }
+
+    /// Whether it is noted that its outermost checksum is right.
+    #[inline(always)]
+    pub fn is_noted_right(&self) -> bool {
+        // SAFETY: the context is the kernel's; the helper changes nothing.
+        unsafe { bpf_csum_level(self.context(), BPF_CSUM_LEVEL_QUERY.into()) >= 0 }
+    }
+
+    /// Takes `by` bytes off behind the Ethernet header, and with them what is noted of checksums; the size of
+    /// the frames that a merged one is of stays. False where the kernel does not.
+    #[inline(always)]
+    #[must_use]
+    pub fn shrink(&mut self, by: usize) -> bool {
+        let (by, flags) = (-(by as i32), u64::from(BPF_F_ADJ_ROOM_FIXED_GSO));
+        // SAFETY: the context is the kernel's; no view of the packet is alive.
+        unsafe { bpf_skb_adjust_room(self.context(), by, BPF_ADJ_ROOM_MAC, flags) == 0 }
+    }
+
+    /// Makes it a packet of another EtherType, IPv4 or IPv6, of whose header the kernel makes or takes the 20
+    /// bytes between them: an IPv4 header grows by as many, an IPv6 header shrinks.
+    #[inline(always)]
+    #[must_use]
+    pub fn change_version(&mut self, ether_type: [u8; 2]) -> bool {
+        let protocol = u16::from_ne_bytes(ether_type);
+        // SAFETY: the context is the kernel's; no view of the packet is alive.
+        let changed = unsafe { bpf_skb_change_proto(self.context(), protocol, 0) == 0 };
+        // What a card has summed up begins behind the Ethernet header.
+        changed && self.write(ethernet::LENGTH - 2, &ether_type, 0)
+    }
+
+    /// Writes bytes behind the Ethernet header, also to what a card has summed up.
+    #[inline(always)]
+    #[must_use]
+    pub fn store<const N: usize>(&mut self, offset: usize, bytes: &[u8; N]) -> bool {
+        self.write(offset, bytes, BPF_F_RECOMPUTE_CSUM.into())
+    }
+
+    #[inline(always)]
+    fn write<const N: usize>(&mut self, offset: usize, bytes: &[u8; N], flags: u64) -> bool {
+        let from = bytes.as_ptr().cast();
+        // SAFETY: the kernel reads `N` bytes from there; no view of the packet is alive.
+        unsafe { bpf_skb_store_bytes(self.context(), offset as u32, from, N as u32, flags) == 0 }
+    }
+
+    /// The outermost VLAN tag, which the kernel has beside the packet. A second one is among the bytes: to take
+    /// it out and put it back leaves the kernel behind it (`mac_len`), and it then finds no VLAN.
+    #[inline(always)]
+    pub fn tag_beside(&self) -> Tags {
+        // SAFETY: the context pointer that the kernel gave is valid while the program runs.
+        let (is_there, protocol, rest) = unsafe {
+            let skb = self.context();
+            ((*skb).vlan_present, (*skb).vlan_proto, (*skb).vlan_tci)
+        };
+        let ([a, b], [c, d]) = ((protocol as u16).to_ne_bytes(), (rest as u16).to_be_bytes());
+        if is_there == 0 { Tags::NONE } else { Tags(u32::from_le_bytes([a, b, c, d]).into()) }
+    }
+}
+
+impl Packet for Skb<'_> {
+    #[inline(always)]
+    fn bytes<const N: usize>(&self, offset: usize) -> Option<&[u8; N]> {
+        let memory = self.memory();
+        let bytes: *const [u8; N] = memory.bytes(offset)?;
+        // SAFETY: the bytes are the packet's, which is borrowed as long.
+        Some(unsafe { &*bytes })
+    }
+
+    #[inline(always)]
+    fn length(&self) -> usize {
+        self.context.len() as usize
+    }
+
+    #[inline(always)]
+    fn sum<const N: usize>(&self, offset: usize) -> Option<u32> {
+        self.memory().sum::<N>(offset)
+    }
+
+    #[inline(always)]
+    fn sum_up(&self, offset: usize, length: usize) -> Option<u32> {
+        self.memory().sum_up(offset, length)
+    }
+}

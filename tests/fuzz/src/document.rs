@@ -1,0 +1,33 @@
+//! The file form: a text that is read is written and read again as the same; what it means is stored and read
+//! again as the same.
+
+use lb_daemon::{
+    api::convert,
+    document::{self, Document},
+};
+use spillway_proto::v1;
+
+/// Any text.
+pub fn check(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let read = match Document::parse(text) {
+        Ok(read) => read,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            return;
+        }
+    };
+    let written = read.to_toml().expect("what was read can be written");
+    assert_eq!(Document::parse(&written).expect("what was written can be read"), read, "{written}");
+    let message = v1::Configuration::from(read);
+    let back = Document::try_from(message.clone()).expect("our own words");
+    assert_eq!(v1::Configuration::from(back), message);
+    match convert::configuration(&message) {
+        Ok(configuration) => crate::configuration::is_kept(&configuration),
+        Err(invalid) => {
+            // A mistake is told, and where it is.
+            assert!(!invalid.to_string().is_empty());
+            let _ = document::place(text, &invalid.path());
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! IP packets, read by the words of RFC 791 and RFC 8200 and by nothing of ours.
+
+use std::net::IpAddr;
+
+/// Length of an Ethernet header.
+pub const ETHERNET: usize = 14;
+
+/// What an IP header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ip<'a> {
+    /// 4 or 6.
+    pub version: u8,
+    /// Its header alone.
+    pub header: &'a [u8],
+    /// What its header says that it carries.
+    pub payload: &'a [u8],
+    /// Protocol or next header.
+    pub protocol: u8,
+    /// TTL or hop limit.
+    pub hop_limit: u8,
+    /// DSCP and ECN.
+    pub traffic_class: u8,
+    /// Source address.
+    pub source: IpAddr,
+    /// Destination address.
+    pub destination: IpAddr,
+}
+
+/// Reads an IP packet with padding behind it. `None`: it is none, or is not whole.
+pub fn read(bytes: &[u8]) -> Option<Ip<'_>> {
+    let number =
+        |at: usize| Some(usize::from(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?)));
+    let (header, total) = match bytes.first()? >> 4 {
+        4 => (usize::from(bytes[0] & 15) * 4, number(2)?),
+        6 => (40, number(4)? + 40),
+        _ => return None,
+    };
+    let version = bytes[0] >> 4;
+    if header < 20 || total < header || total > bytes.len() {
+        return None;
+    }
+    let (header, payload) = bytes[..total].split_at(header);
+    let v4 = |at: usize| IpAddr::from(*header[at..].first_chunk::<4>().unwrap());
+    let v6 = |at: usize| IpAddr::from(*header[at..].first_chunk::<16>().unwrap());
+    Some(match version {
+        4 => Ip {
+            version,
+            header,
+            payload,
+            protocol: header[9],
+            hop_limit: header[8],
+            traffic_class: header[1],
+            source: v4(12),
+            destination: v4(16),
+        },
+        _ => Ip {
+            version,
+            header,
+            payload,
+            protocol: header[6],
+            hop_limit: header[7],
+            traffic_class: header[0] << 4 | header[1] >> 4,
+            source: v6(8),
+            destination: v6(24),
+        },
+    })
+}
+
+impl Ip<'_> {
+    /// Length of the packet, bytes.
+    pub fn length(&self) -> usize {
+        self.header.len() + self.payload.len()
+    }
+
+    /// Whether the header's own checksum holds; IPv6 has none.
+    pub fn is_sound(&self) -> bool {
+        self.version == 6 || sum([self.header]) == 0xffff
+    }
+
+    /// Whether the checksum of the ICMP message that it carries holds (RFC 792; RFC 4443, 2.3).
+    pub fn has_sound_icmp(&self) -> bool {
+        if self.version == 4 {
+            return sum([self.payload]) == 0xffff;
+        }
+        let length = (self.payload.len() as u32).to_be_bytes();
+        sum([&self.header[8..40], &length, &[0, 0, 0, 58], self.payload]) == 0xffff
+    }
+
+    /// May it be fragmented no further?
+    pub fn is_indivisible(&self) -> bool {
+        self.version == 6 || self.header[6] & 0x40 != 0
+    }
+
+    /// Whether it is a fragment by its IPv4 header.
+    pub fn is_fragment(&self) -> bool {
+        self.version == 4 && (self.header[6] & 0x3f, self.header[7]) != (0, 0)
+    }
+}
+
+/// Ones' complement sum of 16-bit numbers (RFC 1071), of parts that all but the last have an even length.
+pub fn sum<const N: usize>(parts: [&[u8]; N]) -> u16 {
+    let mut sum = 0_u32;
+    for part in parts {
+        for pair in part.chunks(2) {
+            sum += u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |&low| low.into());
+            if sum > 0xffff {
+                sum -= 0xffff;
+            }
+        }
+    }
+    sum as u16
+}
+
+/// A frame without its VLAN tags, at most two, and these.
+pub fn untagged(frame: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let mut end = 12;
+    while end < 20
+        && matches!(frame.get(end..end + 2), Some([0x81, 0x00] | [0x88, 0xa8]))
+        && frame.len() >= end + 6
+    {
+        end += 4;
+    }
+    let end = end.min(frame.len());
+    let macs = frame.len().min(12);
+    ([&frame[..macs], &frame[end..]].concat(), frame[macs..end].to_vec())
+}

@@ -1,0 +1,18 @@
+//! What the packet path and the doors of configurations keep, whatever bytes they are given.
+//!
+//! Each module is one target: `check` takes any bytes, and panics where something does not hold. Frames that
+//! go out are read by [`ip`] and [`sent`], which share no code with what made them. The programs in `targets/`
+//! hand `check` to libFuzzer (`cargo xtask fuzz`), which begins with what is in `corpus/`.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "what does not hold is a finding")]
+
+pub mod configuration;
+pub mod decision;
+pub mod document;
+pub mod encapsulation;
+pub mod icmp;
+pub mod ip;
+pub mod parse;
+pub mod place;
+pub mod receiver;
+pub mod sent;
+pub mod wild;

@@ -1,0 +1,153 @@
+//! Maps whose words are any.
+
+use lb_common::{
+    abi::{
+        backend::Backend,
+        clock::{Coarse, Nanoseconds},
+        counter::GroupCounter,
+        descriptor::Descriptor,
+        event::Event,
+        exception::ExceptionWord,
+        group::Group,
+        host::HostWord,
+        member::MemberWord,
+        meter::LimitWord,
+        next_hop::{InterfaceWord, NextHopWord},
+        pod::{Pod, from_bytes},
+        pool::PoolLine,
+        record::Record,
+        service::{AddressWords, Service, ServiceKey},
+        slot::{SlotWord, StandbyWord},
+        table_ref::TableRef,
+    },
+    flow_hash::FlowTuple,
+    path::Tables,
+    word::Snapshot,
+};
+
+const WORDS: usize = 16;
+
+/// Maps of a few words, each in many places.
+#[derive(Debug)]
+pub struct Wild {
+    words: [u64; WORDS],
+    descriptors: [Descriptor; 2],
+    groups: [Group; 4],
+    backends: [Backend; 4],
+}
+
+impl Wild {
+    /// Takes maps off the front of some bytes; the second answer is the rest.
+    pub fn take(data: &[u8]) -> Option<(Self, Vec<u8>)> {
+        let (bytes, rest) = data.split_first_chunk::<{ 8 * WORDS }>()?;
+        let mut words = [0; WORDS];
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+            *word = u64::from_le_bytes(bytes.try_into().unwrap());
+        }
+        let wild = Self {
+            words,
+            descriptors: [0, 8].map(|from| value(bytes, from)),
+            groups: [0, 16, 40, 64].map(|from| value(bytes, from)),
+            backends: [8, 32, 56, 96].map(|from| value(bytes, from)),
+        };
+        Some((wild, rest.to_vec()))
+    }
+
+    /// The word in a place of a map, which may be missing.
+    fn word(&self, map: u32, place: u64) -> Option<u64> {
+        let mixed = (place ^ u64::from(map) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        (mixed & 0xf0 != 0xf0).then(|| self.words[mixed as usize % WORDS])
+    }
+}
+
+/// A map value of the bytes from one on, round and round.
+fn value<T: Pod>(bytes: &[u8], from: usize) -> T {
+    let bytes: Vec<u8> = bytes.iter().cycle().skip(from).take(size_of::<T>()).copied().collect();
+    from_bytes(&bytes).unwrap()
+}
+
+fn of<T>(all: &[T], index: u32) -> Option<&T> {
+    (index % 11 != 10).then(|| &all[index as usize % all.len()])
+}
+
+impl Tables for Wild {
+    type Word<'t> = Snapshot;
+
+    fn service(&self, key: &ServiceKey) -> Option<Service> {
+        let word = self.word(0, key.port.into())?;
+        let (index, pool, flags) = (word as u32 & 0xff, (word >> 8) as u32, (word >> 40) as u32);
+        Some(Service { key: *key, index, pool, flags })
+    }
+    fn is_vip(&self, address: &AddressWords, _: u8) -> bool {
+        address[3] & 1 == 0
+    }
+    fn pool(&self, index: u32) -> Option<PoolLine> {
+        of(&self.words, index).map(|&word| PoolLine {
+            word,
+            last_away: self.words[1],
+            cleared: self.words[2],
+            ..PoolLine::default()
+        })
+    }
+    fn descriptor(&self, index: u32) -> Option<&Descriptor> {
+        of(&self.descriptors, index)
+    }
+    fn group(&self, index: u32) -> Option<&Group> {
+        of(&self.groups, index)
+    }
+    fn slot(&self, table: TableRef, slot: u32) -> Option<SlotWord> {
+        self.word(1, u64::from(table.0) << 20 ^ u64::from(slot)).map(SlotWord)
+    }
+    fn standby(&self, index: u32) -> Option<StandbyWord> {
+        self.word(2, index.into()).map(StandbyWord)
+    }
+    fn member(&self, index: u32) -> Option<MemberWord> {
+        self.word(3, index.into()).map(MemberWord)
+    }
+    fn backend(&self, index: u32) -> Option<&Backend> {
+        of(&self.backends, index)
+    }
+    fn next_hop(&self, index: u32) -> Option<NextHopWord> {
+        self.word(4, index.into()).map(NextHopWord)
+    }
+    fn interface(&self, index: u32) -> Option<InterfaceWord> {
+        self.word(5, index.into()).map(InterfaceWord)
+    }
+    fn now(&self) -> Nanoseconds {
+        self.words[3]
+    }
+    fn meter(&self, index: u32) -> Option<(LimitWord, u64)> {
+        Some((LimitWord(self.word(6, index.into())?), self.words[4]))
+    }
+    fn arrival(&self, index: u32) -> Option<Snapshot> {
+        self.word(7, index.into()).map(Snapshot)
+    }
+    fn member_meter(&self, index: u32) -> Option<u32> {
+        self.word(8, index.into()).map(|word| word as u32)
+    }
+    fn host(&self, backend: u32) -> Option<HostWord> {
+        self.word(9, backend.into()).map(HostWord)
+    }
+    fn set_last_away(&self, _: u32, _: Coarse) {}
+    fn record(&self, line: u32, cell: u32) -> Option<Record> {
+        let word = |half: u32| self.word(10 + half, u64::from(line) << 4 | u64::from(cell));
+        Some(Record { who: word(0)?, what: word(1)? })
+    }
+    fn set_record(&self, _: u32, _: u32, _: Record) {}
+    fn exception(&self, flow: &FlowTuple) -> Option<Snapshot> {
+        self.word(12, flow.client_port.into()).map(Snapshot)
+    }
+    fn insert_exception(&self, _: &FlowTuple, word: ExceptionWord) -> bool {
+        word.0 & 1 == 0
+    }
+    fn tracked(&self, flow: &FlowTuple) -> Option<Snapshot> {
+        self.word(13, flow.client_port.into()).map(Snapshot)
+    }
+    fn insert_tracked(&self, _: &FlowTuple, word: ExceptionWord) -> bool {
+        word.0 & 1 == 0
+    }
+    fn count(&self, _: Event) {}
+    fn count_group(&self, _: u32, count: impl FnOnce(&mut GroupCounter)) {
+        count(&mut GroupCounter::default());
+    }
+}

@@ -1,0 +1,30 @@
+//! `spillway capture` and `spillway drops`: what they show is what went over the wire, as tcpdump and
+//! tshark, which share no code with us, see it.
+
+mod drops;
+mod ends;
+mod filters;
+mod flood;
+mod pairs;
+mod taking;
+
+use std::process::ExitCode;
+
+use lb_tests::{harness, sandbox};
+
+fn main() -> ExitCode {
+    let sandbox = sandbox::enter();
+    harness::run(
+        &sandbox,
+        &[
+            ("a_connection_is_seen_as_the_wire_has_it", pairs::of_connections),
+            ("each_filter_takes_what_it_says_and_nothing_else", filters::each),
+            ("a_capture_ends_with_whoever_asked_for_it", ends::with_its_asker),
+            ("a_capture_ends_with_its_count", ends::with_its_count),
+            ("a_capture_ends_with_its_reader", ends::with_its_reader),
+            ("a_capture_ends_with_the_daemon", ends::with_the_daemon),
+            ("dropped_packets_are_told_with_their_reason", drops::told),
+            ("a_flood_is_taken_down_within_bounds", flood::bounded),
+        ],
+    )
+}
