@@ -75,12 +75,33 @@ fn another_at_tc(ours: &Path, theirs: &Path, their_filter: &[u32]) -> Result<()>
         detach(theirs, Role::Receiver)?;
     } else {
         let Err(refused) = opened else { bail!("two filters in one place") };
-        let start =
-            "hook0: a tc filter of somebody else has the first place on ingress, priority 1: ";
-        ensure!(refused.to_string().starts_with(start), "{refused}");
+        let command = "tc filter del dev hook0 ingress pref 1 handle 0x5b1 bpf";
+        let expected = format!(
+            "hook0: another receiver's tc filter is attached, or one whose pins are gone; \
+             `{command}` takes it off"
+        );
+        ensure!(refused.to_string() == expected, "{refused}");
+        ensure!(programs()? == before);
+        // As a filter is found that has outlived its pin.
+        run("tc", command.trim_start_matches("tc "))?;
+        first_place_taken(ours, theirs)?;
+        drop(open(ours, TC)?);
+        return own(ours, their_filter).map(drop);
     }
     ensure!(programs()? == before);
     own(ours, their_filter).map(drop)
+}
+
+/// Somebody else's filter has the place that ours had.
+fn first_place_taken(ours: &Path, theirs: &Path) -> Result<()> {
+    let program = Pins::new(theirs, Role::Receiver).program();
+    let place = format!("dev {INTERFACE} ingress protocol ip prio 1");
+    run("tc", &format!("filter add {place} bpf da pinned {}", program.display()))?;
+    let opened = Receiver::open(&options(ours, TC, &[INTERFACE]), &AllowLists::default());
+    let Err(refused) = opened else { bail!("two kinds of filters in one place") };
+    let start = "hook0: a tc filter of somebody else has the first place on ingress, priority 1: ";
+    ensure!(refused.to_string().starts_with(start), "{refused}");
+    run("tc", &format!("filter del {place}")).map(drop)
 }
 
 /// Somebody else has XDP: who wants to change to it is refused, and keeps what there is.
@@ -89,7 +110,8 @@ fn another_at_xdp(ours: &Path, theirs: &Path, their_filter: &[u32]) -> Result<()
     drop(open(theirs, XDP)?);
     let Err(refused) = open(ours, XDP) else { bail!("two programs at XDP") };
     let said = refused.to_string();
-    ensure!(said.starts_with("hook0: ") && said.contains("already"), "{said}");
+    ensure!(said.starts_with("hook0: XDP program receiver (id "), "{said}");
+    ensure!(said.contains(") of somebody else is attached: "), "{said}");
     ensure!(own(ours, their_filter)? == before, "ours is not what it was: {said}");
     detach(theirs, Role::Receiver).map(drop).map_err(Into::into)
 }

@@ -80,6 +80,18 @@ pub enum AttachError {
         /// What the kernel answered.
         source: ProgramError,
     },
+    /// A receiver's filter is there that has no pin of this BPF file system.
+    #[error(
+        "{interface}: another receiver's tc filter is attached, or one whose pins are gone; \
+         `tc filter del dev {interface} ingress pref {priority} handle {handle:#x} bpf` takes it off",
+        priority = filter::PRIORITY, handle = filter::HANDLE
+    )]
+    Unpinned {
+        /// The interface.
+        interface: String,
+        /// What the kernel answered.
+        source: ProgramError,
+    },
     /// The kernel refused.
     #[error("{interface}: cannot attach")]
     Refused {
@@ -128,13 +140,16 @@ pub(super) fn attach(
     let attaching = Attaching { pins, interface, hook, index: index_of(interface)? };
     attaching.is_free()?;
     let own = program.id().map_err(|source| attaching.refused(source))?;
-    if attaching.take_over(program, own)? {
-        return Ok((attaching.finish(own)?, false));
+    let taken = attaching.take_over(program, own)?;
+    if !taken {
+        // What was pinned and of no use is gone, and what else is there shows now.
+        attaching.is_free()?;
+        attaching.create(program)?;
     }
-    // What was pinned and of no use is gone, and what else is there shows now.
-    attaching.is_free()?;
-    attaching.create(program)?;
-    Ok((attaching.finish(own)?, true))
+    // Only now what our pin of another hook has there: packets meet one of the two at any time, and where
+    // the kernel refuses, the other stays.
+    attaching.remove(!hook.is_by_filters())?;
+    Ok((attaching.finish(own)?, !taken))
 }
 
 /// Whether a role may have an interface. A refusal comes before anything is made.
@@ -166,7 +181,7 @@ impl Attaching<'_> {
         }
         // What our own pinned link has there is ours, or is seen to when that is taken over. tc's hook has
         // room for others too.
-        if self.hook == Hook::Tc || self.pins.link(self.interface).exists() {
+        if self.hook == Hook::Tc || self.is_pinned_here() {
             return Ok(());
         }
         match self.query()? {
@@ -188,10 +203,22 @@ impl Attaching<'_> {
             .map(|root| root.file_name().to_string_lossy().into_owned())
     }
 
-    /// Replaces the program that is there by a pin; false where there is no pin, or it was of no use
-    /// (its interface is gone or has another name, its hook or mode is not allowed) and is gone now.
+    /// Whether the interface has a pin for the wanted hook.
+    fn is_pinned_here(&self) -> bool {
+        if self.hook.is_by_filters() {
+            return self.pins.filter(self.interface).exists();
+        }
+        let wanted = match self.hook {
+            Hook::Xdp(_) => LinkType::Xdp,
+            Hook::Tc => LinkType::Tcx,
+        };
+        kind(&self.pins.link(self.interface)) == Some(wanted)
+    }
+
+    /// Replaces the program that is there by a pin for the same hook; false where there is none, or it was
+    /// of no use (its interface is gone or has another name, its mode is not allowed) and is gone now.
     fn take_over(&self, program: &mut Program<'_>, own: u32) -> Result<bool, AttachError> {
-        if !self.pins.has(self.interface) {
+        if !self.is_pinned_here() {
             return Ok(false);
         }
         let replaced = self.replace(program);
@@ -204,8 +231,18 @@ impl Attaching<'_> {
             attached = now.map(|now| now.mode.to_string()),
             "the pinned link does not serve this interface as wanted; attaching anew"
         );
-        remove_pinned(self.pins, self.interface).map_err(|source| self.pin_error(source))?;
+        self.remove(self.hook.is_by_filters())?;
         Ok(false)
+    }
+
+    /// Takes off what is there by a filter, or by a link, with its pin; none is fine.
+    fn remove(&self, filter: bool) -> Result<(), AttachError> {
+        let removed = if filter {
+            remove_filter(self.pins, self.interface)
+        } else {
+            remove_link(&self.pins.link(self.interface))
+        };
+        removed.map_err(|source| self.pin_error(source))
     }
 
     /// Puts the program in the place of the one that is there by a pin for the same hook.
@@ -225,7 +262,7 @@ impl Attaching<'_> {
         Ok(fs::rename(next, pin)?)
     }
 
-    /// Attaches and pins.
+    /// Attaches and pins, in place of a link for another hook.
     fn create(&self, program: &mut Program<'_>) -> Result<(), AttachError> {
         let link = match (program, self.hook) {
             (Program::Xdp(program), Hook::Xdp(mode)) => self.xdp_link(program, mode)?,
@@ -238,8 +275,12 @@ impl Attaching<'_> {
             }
         };
         // The pin holds the link from here on; the daemon's end changes nothing.
-        let pinned = link.pin(self.pins.link(self.interface));
-        pinned.map(drop).map_err(|error| self.pin_error(io::Error::other(error)))
+        let (pin, next) = (self.pins.link(self.interface), self.pins.next_link());
+        let pinned = link.pin(&next).map_err(io::Error::other).and_then(|_| {
+            remove_link(&pin)?;
+            fs::rename(&next, &pin)
+        });
+        pinned.map_err(|source| self.pin_error(source))
     }
 
     fn xdp_link(&self, program: &mut Xdp, mode: XdpMode) -> Result<FdLink, AttachError> {
@@ -284,10 +325,12 @@ impl Attaching<'_> {
                 ProgramError::TcError(TcError::NetlinkError(error)) => error.raw_os_error(),
                 _ => None,
             };
+            let interface = self.interface.to_owned();
             match number {
-                Some(libc::EEXIST | libc::EINVAL) => {
-                    AttachError::FirstFilter { interface: self.interface.into(), source }
+                Some(libc::EEXIST | libc::EINVAL) if filter::is_receivers(self.index) => {
+                    AttachError::Unpinned { interface, source }
                 }
+                Some(libc::EEXIST | libc::EINVAL) => AttachError::FirstFilter { interface, source },
                 _ => self.refused(source),
             }
         })
@@ -338,25 +381,45 @@ impl Attaching<'_> {
     }
 }
 
+/// What hook a pinned link is for; `None` where there is none.
+fn kind(pin: &Path) -> Option<LinkType> {
+    FdLink::from(PinnedLink::from_pin(pin).ok()?).info().ok()?.link_type().ok()
+}
+
+/// Whether what is pinned for an interface has its place at tc's hook.
+pub(super) fn is_pinned_at_tc(pins: &Pins, interface: &str) -> bool {
+    pins.filter(interface).exists() || kind(&pins.link(interface)) == Some(LinkType::Tcx)
+}
+
 /// Takes a role's program off an interface, and removes its pins.
 ///
 /// # Errors
 /// What cannot be removed.
 pub(super) fn remove(pins: &Pins, interface: &str) -> Result<(), BpffsError> {
-    remove_pinned(pins, interface)
-        .map_err(|source| BpffsError::File { path: pins.link(interface), source })
+    let of = |path| move |source| BpffsError::File { path, source };
+    remove_filter(pins, interface).map_err(of(pins.filter(interface)))?;
+    remove_link(&pins.link(interface)).map_err(of(pins.link(interface)))
 }
 
-fn remove_pinned(pins: &Pins, interface: &str) -> io::Result<()> {
-    let (link, filter) = (pins.link(interface), pins.filter(interface));
-    if filter.exists() {
-        filter::remove(interface, &filter)?;
-    }
-    if link.exists() { remove_link(&link) } else { Ok(()) }
+/// Removes a link that was on its way to its place when a daemon ended.
+///
+/// # Errors
+/// What cannot be removed.
+pub(super) fn remove_unplaced(pins: &Pins) -> Result<(), BpffsError> {
+    let path = pins.next_link();
+    remove_link(&path).map_err(|source| BpffsError::File { path, source })
 }
 
-/// Detaches a pinned link and removes its pin.
+fn remove_filter(pins: &Pins, interface: &str) -> io::Result<()> {
+    let pin = pins.filter(interface);
+    if pin.exists() { filter::remove(interface, &pin) } else { Ok(()) }
+}
+
+/// Detaches a pinned link and removes its pin, if it is there.
 fn remove_link(pin: &Path) -> io::Result<()> {
+    if !pin.exists() {
+        return Ok(());
+    }
     let detached = raw::open_link(pin).and_then(raw::detach_link);
     fs::remove_file(pin)?;
     match detached {

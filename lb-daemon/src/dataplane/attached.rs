@@ -118,6 +118,7 @@ fn attach_all(
 ) -> Result<Vec<Interface>, DataplaneError> {
     let mut program = loader::program(loaded, role, options.hook)?;
     let (mut interfaces, mut created) = (Vec::new(), Vec::new());
+    attach::remove_unplaced(pins)?;
     for name in &options.interfaces {
         match attach::attach(&mut program, pins, name, options.hook) {
             Ok((interface, new)) => {

@@ -37,6 +37,7 @@ pub(super) fn clear(pins: &Pins) -> Result<Detached, BpffsError> {
         attach::remove(pins, &interface)?;
         detached.interfaces.push(interface);
     }
+    attach::remove_unplaced(pins)?;
     for map in files(&pins.maps())? {
         let pin = pins.map(&map);
         remove(&pin, fs::remove_file(&pin))?;

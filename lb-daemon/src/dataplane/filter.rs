@@ -100,14 +100,22 @@ pub(super) fn replace(program: &mut SchedClassifier, interface: &str) -> Result<
 /// # Errors
 /// What cannot be removed.
 pub(super) fn remove(interface: &str, pin: &Path) -> io::Result<()> {
-    let index = if_nametoindex(interface).ok();
-    let found = index.map(on).transpose();
-    // The interface may be gone, and the filter with it.
-    let is_ours = matches!(found, Ok(Some(Some(Filter { ref name, .. }))) if name == NAME);
-    if is_ours {
+    let found = match if_nametoindex(interface).map(on) {
+        Ok(Ok(found)) => found,
+        // The interface is gone, and the filter with it.
+        Err(_) => None,
+        Ok(Err(error)) if error.raw_os_error() == Some(libc::ENODEV) => None,
+        Ok(Err(error)) => return Err(error),
+    };
+    if found.is_some_and(|filter| filter.name == NAME) {
         link(interface)?.detach().map_err(io::Error::other)?;
     }
     std::fs::remove_file(pin)
+}
+
+/// Whether a receiver's program is in our place of an interface.
+pub(super) fn is_receivers(interface: u32) -> bool {
+    on(interface).is_ok_and(|found| found.is_some_and(|filter| filter.name == NAME))
 }
 
 fn link(interface: &str) -> io::Result<SchedClassifierLink> {

@@ -11,6 +11,8 @@ pub struct Linked {
     pub name: String,
     /// Its index; `None`: there is no interface of this name.
     pub index: Option<u32>,
+    /// Whether its place is at tc's hook.
+    pub at_tc: bool,
     /// How the link's program is attached; `None`: it is not, though the pin is there.
     pub mode: Option<AttachedMode>,
 }
@@ -25,7 +27,8 @@ pub fn links(pins: &Pins) -> Result<Vec<Linked>, BpffsError> {
         let index = if_nametoindex(name.as_str()).ok();
         let interface = |index| Interface { name: name.clone(), index, mode: None };
         let mode = index.and_then(|index| attach::mode_now(pins, &interface(index)));
-        Linked { name, index, mode }
+        let at_tc = attach::is_pinned_at_tc(pins, &name);
+        Linked { name, index, at_tc, mode }
     };
     Ok(detach::attached(pins)?.into_iter().map(linked).collect())
 }

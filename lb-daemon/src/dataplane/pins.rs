@@ -95,6 +95,11 @@ impl Pins {
         self.links().join(link_file(interface))
     }
 
+    /// Where the next link to an interface is pinned before it takes the place of one of another hook.
+    pub(super) fn next_link(&self) -> PathBuf {
+        self.root.join("link-next")
+    }
+
     /// The directory of the programs that are in filters.
     pub(super) fn filters(&self) -> PathBuf {
         self.root.join("filters")

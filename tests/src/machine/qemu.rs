@@ -14,7 +14,7 @@ use crate::process::{Running, until};
 /// A guest that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 /// Memory of the guest: the archive, what is unpacked of it, and the maps.
-const MEMORY: &str = "1024M";
+const MEMORY: &str = "2048M";
 
 /// What a guest wrote to its serial console.
 #[derive(Clone, Debug)]
@@ -24,6 +24,13 @@ impl Console {
     /// All of it.
     pub fn text(&self) -> &str {
         &self.0
+    }
+
+    /// Its last lines.
+    pub fn end(&self) -> &str {
+        const LINES: usize = 40;
+        let start = self.0.rmatch_indices('\n').nth(LINES).map_or(0, |(place, _)| place + 1);
+        &self.0[start..]
     }
 
     /// What a test program said of a test: `ok` or another word; `None`: it did not run it.

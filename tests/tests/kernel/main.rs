@@ -96,7 +96,8 @@ fn main() -> ExitCode {
     }
     let rows = trials.len() - 1;
     trials.push(trial(format!("{series}: passes all rows"), &guest, move |console| {
-        let tally = console.line("test result: ").context("the guest did not finish")?;
+        let unfinished = || anyhow!("the guest did not finish:\n{}", console.end());
+        let tally = console.line("test result: ").ok_or_else(unfinished)?;
         let all = format!("ok. {rows} passed; 0 failed; 0 ignored; 0 measured; 0 filtered out;");
         ensure!(tally.starts_with(&all), "{tally}, expected {all}");
         let exit = console.line("guest: exit ");

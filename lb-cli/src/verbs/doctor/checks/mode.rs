@@ -24,7 +24,8 @@ fn mode(facts: &Facts, installed: &Installed, link: &Linked) -> Finding {
         (None, _) => Finding::problem("mode", name, "there is no such interface any more")
             .why(format!("the {role}'s program was on it"))
             .mend("ip -brief link  # then start the daemon with the interfaces that there are"),
-        (Some(_), None) if card.is_some_and(|card| card.occupant.is_some()) => {
+        // At tc's hook there is room for others.
+        (Some(_), None) if !link.at_tc && card.is_some_and(|card| card.occupant.is_some()) => {
             let occupant = card.and_then(|card| card.occupant.as_ref());
             let (by, removal) = occupant
                 .map(|by| (by.to_string(), by.removal(&name).replace('`', "")))

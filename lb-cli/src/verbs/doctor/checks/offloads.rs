@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lb_daemon::dataplane::{AttachedMode, Linked};
+use lb_daemon::dataplane::Linked;
 
 use super::{Facts, Finding};
 
@@ -13,18 +13,14 @@ struct Harm {
     why: &'static str,
 }
 
-const MERGES: [Harm; 2] = [
-    Harm {
-        feature: "rx-lro",
-        option: "lro",
-        why: "the card merges segments: the program sees frames that nobody sent, too large for any tunnel",
-    },
-    Harm {
-        feature: "rx-gro-hw",
-        option: "rx-gro-hw",
-        why: "the card merges segments: the program sees frames that nobody sent, too large for any tunnel",
-    },
-];
+const LRO: Harm = Harm {
+    feature: "rx-lro",
+    option: "lro",
+    why: "the card merges segments: the program sees frames that nobody sent, too large for any tunnel",
+};
+
+/// What the stack knows how to take apart again: no harm at tc's hook.
+const GRO: Harm = Harm { feature: "rx-gro-hw", option: "rx-gro-hw", ..LRO };
 
 const VLAN: Harm = Harm {
     feature: "rx-vlan-hw-parse",
@@ -59,10 +55,10 @@ fn of(facts: &Facts, link: &Linked) -> Vec<Finding> {
         .any(|device| device.kind.as_deref() == Some("vlan") && device.lower == Some(index));
     let is_veth = card.and_then(|card| card.driver.as_deref()) == Some("veth");
     // tc has the tag that the card took off.
-    let vlan = (trunk && link.mode != Some(AttachedMode::Tc))
-        .then_some((&VLAN, "is on, and this is a trunk"));
+    let vlan = (trunk && !link.at_tc).then_some((&VLAN, "is on, and this is a trunk"));
+    let gro = (!link.at_tc).then_some((&GRO, "is on"));
     let checksums = is_veth.then_some((&CHECKSUMS, "is on"));
-    let harms = MERGES.iter().map(|harm| (harm, "is on")).chain(vlan).chain(checksums);
+    let harms = [(&LRO, "is on")].into_iter().chain(gro).chain(vlan).chain(checksums);
     let found: Vec<_> = harms.filter_map(|(harm, how)| hurts(name, on, harm, how)).collect();
     if found.is_empty() {
         return vec![Finding::ok("offloads", name, "none that hurts is on")];

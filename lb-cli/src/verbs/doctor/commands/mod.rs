@@ -119,6 +119,9 @@ fn command_line(facts: &Facts, role: Role) -> Vec<String> {
             }
         }
         Role::Receiver => {
+            if installed.is_some_and(|installed| installed.links.iter().any(|link| link.at_tc)) {
+                option("hook", "tc".into());
+            }
             let receiver = facts.receiver.clone().unwrap_or_default();
             let list = |items: Vec<String>, unknown: &str| {
                 if items.is_empty() { unknown.to_owned() } else { items.join(",") }
@@ -153,7 +156,7 @@ mod tests {
     }
 
     fn facts(holder: Option<Holder>) -> Facts {
-        let link = |name: &str| Linked { name: name.into(), index: None, mode: None };
+        let link = |name: &str| Linked { name: name.into(), index: None, at_tc: false, mode: None };
         let links = vec![link("eth0"), link("eth1")];
         Facts {
             places: Places {
@@ -176,6 +179,21 @@ mod tests {
             "setsid -f spillwayd balancer --interface eth0,eth1 --bpffs /b --region eu \
              --socket '/a b/s'"
         );
+    }
+
+    #[test]
+    fn a_dead_receiver_is_started_at_its_hook() {
+        let mut facts = facts(None);
+        facts.roles[0].role = Role::Receiver;
+        let expected = |hook: &str| {
+            format!(
+                "setsid -f spillwayd receiver --interface eth0,eth1 --bpffs /b{hook} \
+                 --allow-source BALANCER_ADDRESS --vip VIP"
+            )
+        };
+        assert_eq!(start(&facts, Role::Receiver, None), expected(""));
+        facts.roles[0].links[1].at_tc = true;
+        assert_eq!(start(&facts, Role::Receiver, None), expected(" --hook tc"));
     }
 
     #[test]

@@ -3,7 +3,7 @@ use lb_daemon::net::device::XdpFeatures;
 
 use super::{
     RESTART, Row,
-    scene::{balancer, card},
+    scene::{backend, balancer, card},
 };
 use crate::verbs::doctor::{
     facts::Facts,
@@ -37,11 +37,20 @@ pub(super) const ROWS: &[Row] = &[
         "eth0",
         "bpftool link detach id 3  # since a link holds it",
     ),
+    (backend, taken_off_at_tc, "mode", Problem, "eth0", RESTART_RECEIVER),
 ];
+
+const RESTART_RECEIVER: &str = "kill 7; tail --pid=7 -f /dev/null; setsid -f /d receiver";
 
 fn generic_only(facts: &mut Facts) {
     facts.roles[0].links[0].mode = Some(AttachedMode::Generic);
     card(facts).xdp = Some(XdpFeatures { native: false, transmits: false });
+}
+
+/// Another's XDP program has nothing to do with it.
+fn taken_off_at_tc(facts: &mut Facts) {
+    taken(facts, Hold::Interface);
+    facts.roles[0].links[0].at_tc = true;
 }
 
 fn taken(facts: &mut Facts, hold: Hold) {

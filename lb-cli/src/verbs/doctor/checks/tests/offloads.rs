@@ -30,9 +30,11 @@ fn trunk(facts: &mut Facts) {
     facts.network.survey.devices.push(vlan);
 }
 
-/// tc has the tag that the card took off.
+/// tc has the tag that the card took off, and the stack what the card merged.
 fn trunk_at_tc(facts: &mut Facts) {
     trunk(facts);
+    offload(facts, "rx-gro-hw");
+    facts.roles[0].links[0].at_tc = true;
     facts.roles[0].links[0].mode = Some(AttachedMode::Tc);
 }
 

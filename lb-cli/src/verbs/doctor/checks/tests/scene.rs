@@ -86,6 +86,7 @@ pub(super) fn host(role: Role) -> Facts {
             links: vec![Linked {
                 name: "eth0".into(),
                 index: Some(ETH0),
+                at_tc: false,
                 mode: Some(AttachedMode::Native),
             }],
             holder: Some(Holder {
