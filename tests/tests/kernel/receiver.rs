@@ -71,6 +71,12 @@ pub(super) fn run_tagged(sandbox: &Sandbox) -> Result<()> {
         let client = (IpAddr::V4(SENDER), 7).into();
         let flow = Flow { client, vip: (IpAddr::V4(VIP), 5_353).into() };
         let packet = Packet::new(flow).payload(name.as_bytes()).udp();
+        // As the kernel sees it, it comes out of the VLAN that it came in by.
+        let seen = || -> Result<u64> {
+            let link = backend.ip_json(&format!("-statistics link show dev {name}"))?;
+            link[0]["stats64"]["rx"]["packets"].as_u64().context("no counter")
+        };
+        let before = seen()?;
         sender.enter(|| -> Result<()> {
             let raw = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(4)))?;
             let to = SockAddr::from(std::net::SocketAddr::from((to, 0)));
@@ -86,10 +92,7 @@ pub(super) fn run_tagged(sandbox: &Sandbox) -> Result<()> {
         // Headers of Ethernet, twice of IP, of UDP, three letters; and a tag.
         let count = number as u64 + 1;
         ensure!(counted == Some((count, 69 * count)), "VLAN {name}: {counted:?}");
-        // It came out of the VLAN that it came in by, as the kernel saw it.
-        let link = backend.ip_json(&format!("-statistics link show dev {name}"))?;
-        let seen = link[0]["stats64"]["rx"]["packets"].as_u64().context("no counter")?;
-        ensure!(seen > 0, "VLAN {name}: saw nothing");
+        ensure!(seen()? > before, "VLAN {name}: saw nothing");
     }
     Ok(())
 }

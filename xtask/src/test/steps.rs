@@ -131,8 +131,9 @@ pub(super) fn stub() -> Command {
 
 /// Test programs that mostly wait and promise nothing of times, so that others may run beside them. Long ones
 /// first. The others have the machine to themselves.
-const TOGETHER: [&str; 23] = [
+const TOGETHER: [&str; 26] = [
     "kernel",
+    "reconcile",
     "seeing",
     "homes",
     "rpcs",
@@ -150,6 +151,8 @@ const TOGETHER: [&str; 23] = [
     "dataplane",
     "top",
     "direct",
+    "through",
+    "tc",
     "python",
     "packet_table",
     "sandbox",

@@ -137,8 +137,9 @@ async fn refusals_have_their_codes_and_change_nothing() {
     assert!(status.message().starts_with(message), "{}", status.message());
 }
 
-/// Both are more than the 4 MiB that gRPC takes unless told otherwise.
-#[tokio::test]
+/// Both are more than the 4 MiB that gRPC takes unless told otherwise. While one end reads them the connection is
+/// still asked whether it lives.
+#[tokio::test(flavor = "multi_thread")]
 async fn large_configurations_pass_both_ways() {
     const USUAL: usize = 4 << 20;
     let daemon = Daemon::start();
