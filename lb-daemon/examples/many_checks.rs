@@ -20,7 +20,7 @@ use std::{
 };
 
 use lb_daemon::{
-    health::{Health, Prober, Target},
+    health::{Health, Prober, Target, Tunnels},
     metrics::Live,
     model::{Encapsulation, HealthCheck, HttpProbe, Name, Probe, Via},
     plan::Sources,
@@ -151,7 +151,8 @@ async fn measure(targets: Vec<Target>, time: Duration) {
     let (_targets, wanted) = watch::channel(Arc::new(targets));
     let (told, mut changes) = mpsc::channel(4096);
     let heartbeat = Watchdog::new(None, None).register("check");
-    let _prober = Prober::spawn(wanted, told, heartbeat, live.clone(), Sources::default());
+    let _prober =
+        Prober::spawn(wanted, told, heartbeat, live.clone(), Tunnels::new(Sources::default()));
 
     // Until all have passed once; they begin together, which is not what is measured.
     let began = Instant::now();

@@ -1,4 +1,4 @@
-//! Who changed what, and who captured packets: a line of the log under the target `audit`, and a line of JSON
+//! Who changed what, who captured packets and who sent some through tunnels: a line of the log under the target `audit`, and a line of JSON
 //! in a file where one is set.
 
 use std::{
@@ -99,6 +99,12 @@ impl Audit {
     pub fn capture_ended(&self, actor: &Actor, summary: &str) {
         tracing::info!(target: "audit", actor = %actor, "capture ended: {summary}");
         self.line("capture_ended", actor, &json!({"summary": summary}));
+    }
+
+    /// Somebody tries ways through tunnels, with packets of so many bytes.
+    pub fn probed(&self, actor: &Actor, ways: usize, size: u16) {
+        tracing::info!(target: "audit", actor = %actor, ways, size, "probe");
+        self.line("probe", actor, &json!({"ways": ways, "packet_size": size}));
     }
 
     /// Somebody called what they may not. Ten such lines a second are kept, the others counted.

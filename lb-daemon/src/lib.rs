@@ -40,5 +40,6 @@ pub mod stop;
 pub mod store;
 pub mod tls;
 pub mod troubles;
+mod turn;
 mod unwritable;
 pub mod watchdog;

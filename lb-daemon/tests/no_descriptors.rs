@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use lb_daemon::{
-    health::{Health, Prober, Target},
+    health::{Health, Prober, Target, Tunnels},
     metrics::Live,
     model::{Encapsulation, HealthCheck, Name, Probe, Via},
     plan::Sources,
@@ -65,7 +65,13 @@ async fn without_descriptors_nothing_is_told_and_no_round_is_complete() {
     let (_configure, targets) = watch::channel(targets);
     let (told, mut changes) = mpsc::channel(16);
     let heartbeat = Watchdog::new(None, Some(Duration::from_millis(80))).register("health");
-    Prober::spawn(targets, told, heartbeat.clone(), Live::default(), Sources::default());
+    Prober::spawn(
+        targets,
+        told,
+        heartbeat.clone(),
+        Live::default(),
+        Tunnels::new(Sources::default()),
+    );
     let first = timeout(PATIENCE, changes.recv()).await.expect("no result").unwrap();
     assert!(first.health == Health::Passing && first.first);
 

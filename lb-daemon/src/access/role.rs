@@ -5,7 +5,8 @@ use std::{fmt, str::FromStr};
 pub enum Role {
     /// Reads.
     Viewer,
-    /// Changes weight, wanted state and limit of backends that are there, and captures packets.
+    /// Changes weight, wanted state and limit of backends that are there, captures packets, and tries ways to
+    /// backends.
     Operator,
     /// Changes everything.
     Admin,

@@ -5,6 +5,7 @@ mod activation;
 mod capture;
 pub mod convert;
 mod objects;
+mod probe;
 mod routes;
 mod server;
 mod service;

@@ -5,7 +5,7 @@ use tonic::service::Routes;
 use tonic_health::server::HealthReporter;
 
 use super::{objects::Objects, service::Api, serving};
-use crate::{audit::Audit, command::Commands, stats, stop::Stop};
+use crate::{audit::Audit, command::Commands, health::Tunnels, stats, stop::Stop};
 
 /// Largest request and answer, bytes: a configuration with every backend there is room for.
 const LARGEST: usize = 64 << 20;
@@ -19,13 +19,14 @@ pub struct DescriptorsError(#[from] tonic_reflection::server::Error);
 pub(super) fn routes(
     commands: Commands,
     counters: stats::Source,
+    tunnels: Tunnels,
     audit: Audit,
     stop: Stop,
 ) -> Result<(Routes, HealthReporter), DescriptorsError> {
     let objects = ObjectsServer::new(Objects::new(commands.clone()))
         .max_decoding_message_size(LARGEST)
         .max_encoding_message_size(LARGEST);
-    let spillway = SpillwayServer::new(Api::new(commands, counters, audit, stop))
+    let spillway = SpillwayServer::new(Api::new(commands, counters, tunnels, audit, stop))
         .max_decoding_message_size(LARGEST)
         .max_encoding_message_size(LARGEST);
     // Tools in use ask for the one or the other.

@@ -11,7 +11,7 @@ use super::{
     routes::{DescriptorsError, routes},
     serving,
 };
-use crate::{audit::Audit, command::Commands, stats, stop::Stop, tls::Connection};
+use crate::{audit::Audit, command::Commands, health::Tunnels, stats, stop::Stop, tls::Connection};
 
 /// How long calls under way may take once the daemon is told to stop.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -31,7 +31,8 @@ pub enum ServeError {
 const ALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(20));
 
 /// Answers calls until it is told to stop; then calls under way have a deadline to end. `remote` are
-/// connections from elsewhere; what anybody may not call is noted in `audit`.
+/// connections from elsewhere; what anybody may not call is noted in `audit`. Ways to backends are tried
+/// through `tunnels`.
 ///
 /// # Errors
 /// The listener fails.
@@ -41,9 +42,11 @@ pub async fn serve(
     audit: Audit,
     commands: Commands,
     counters: stats::Source,
+    tunnels: Tunnels,
     stop: Stop,
 ) -> Result<(), ServeError> {
-    let (routes, reporter) = routes(commands.clone(), counters, audit.clone(), stop.clone())?;
+    let (routes, reporter) =
+        routes(commands.clone(), counters, tunnels, audit.clone(), stop.clone())?;
     serving::set(&reporter, ServingStatus::NotServing).await;
     let reports = serving::report(reporter, commands, stop.clone());
     let local = UnixListenerStream::new(listener).map_ok(Connection::local);

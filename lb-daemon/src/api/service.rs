@@ -2,7 +2,7 @@
 
 use spillway_proto::v1::{
     ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, CaptureRequest,
-    ExplainRequest, ExplainResponse, ExportRequest, ExportResponse, RegionsRequest,
+    ExplainRequest, ExplainResponse, ExportRequest, ExportResponse, ProbeRequest, RegionsRequest,
     RegionsResponse, StatsRequest, StatsResponse, StatusRequest, StatusResponse, WatchRequest,
     spillway_server::Spillway,
 };
@@ -12,6 +12,7 @@ use super::{
     access::caller,
     capture::{self, CaptureStream},
     convert,
+    probe::{self, ProbeStream},
     watch::{self, WatchStream},
 };
 use crate::{
@@ -19,7 +20,9 @@ use crate::{
     capture::Captures,
     causes,
     command::{Apply, Commands},
-    explain, stats,
+    explain,
+    health::{Tunnels, reach::Reaches},
+    stats,
     stop::Stop,
 };
 
@@ -29,6 +32,7 @@ pub(super) struct Api {
     commands: Commands,
     counters: stats::Source,
     captures: Captures,
+    reaches: Reaches,
     stop: Stop,
 }
 
@@ -36,17 +40,20 @@ impl Api {
     pub(super) fn new(
         commands: Commands,
         counters: stats::Source,
+        tunnels: Tunnels,
         audit: Audit,
         stop: Stop,
     ) -> Self {
-        let captures = Captures::new(counters.bpffs.clone(), audit, stop.clone());
-        Self { commands, counters, captures, stop }
+        let captures = Captures::new(counters.bpffs.clone(), audit.clone(), stop.clone());
+        let reaches = Reaches::new(commands.clone(), tunnels, audit, stop.clone());
+        Self { commands, counters, captures, reaches, stop }
     }
 }
 
 #[tonic::async_trait]
 impl Spillway for Api {
     type CaptureStream = CaptureStream;
+    type ProbeStream = ProbeStream;
     type WatchStream = WatchStream;
 
     async fn apply(
@@ -101,6 +108,12 @@ impl Spillway for Api {
         let wanted = convert::wanted(request.get_ref())?;
         let said = self.captures.begin(wanted, caller().actor)?;
         Ok(Response::new(capture::stream(said)))
+    }
+
+    async fn probe(&self, request: Request<ProbeRequest>) -> Result<Response<ProbeStream>, Status> {
+        let (wanted, size) = convert::asked(request.into_inner())?;
+        let told = self.reaches.begin(wanted, size, caller().actor).await?;
+        Ok(Response::new(probe::stream(told)))
     }
 
     async fn stats(&self, _: Request<StatsRequest>) -> Result<Response<StatsResponse>, Status> {

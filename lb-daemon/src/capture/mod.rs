@@ -10,10 +10,7 @@ mod running;
 mod taken;
 mod wanted;
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::path::PathBuf;
 
 use tokio::sync::mpsc;
 
@@ -26,6 +23,7 @@ use crate::{
     audit::Audit,
     dataplane::{CaptureMaps, MapsError},
     stop::Stop,
+    turn::Turns,
 };
 use running::Running;
 
@@ -65,13 +63,13 @@ pub struct Captures {
     bpffs: PathBuf,
     audit: Audit,
     stop: Stop,
-    holder: Arc<Mutex<Option<Actor>>>,
+    turns: Turns,
 }
 
 impl Captures {
     /// Captures of the balancer whose maps are under a BPF file system; each is noted in `audit`.
     pub fn new(bpffs: PathBuf, audit: Audit, stop: Stop) -> Self {
-        Self { bpffs, audit, stop, holder: Arc::default() }
+        Self { bpffs, audit, stop, turns: Turns::default() }
     }
 
     /// Begins a capture, which ends when nobody hears it any more.
@@ -83,7 +81,7 @@ impl Captures {
         wanted: Wanted,
         actor: Actor,
     ) -> Result<mpsc::Receiver<Result<Said, CaptureError>>, CaptureError> {
-        let turn = self.turn(&actor)?;
+        let turn = self.turns.take(&actor).map_err(CaptureError::Busy)?;
         let maps = CaptureMaps::open(&self.bpffs)?;
         let (sender, receiver) = mpsc::channel(BATCHES);
         let running = Running::begin(maps, wanted)?;
@@ -98,24 +96,6 @@ impl Captures {
         });
         Ok(receiver)
     }
-
-    fn turn(&self, actor: &Actor) -> Result<Turn, CaptureError> {
-        let mut holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(holder) = &*holder {
-            return Err(CaptureError::Busy(holder.clone()));
-        }
-        *holder = Some(actor.clone());
-        Ok(Turn(Arc::clone(&self.holder)))
-    }
-}
-
-/// While it lives nobody else has it.
-struct Turn(Arc<Mutex<Option<Actor>>>);
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
 }
 
 #[cfg(test)]
@@ -124,14 +104,9 @@ mod tests {
     use crate::stop::Stopper;
 
     #[test]
-    fn one_at_a_time() {
-        let (_stopper, stop) = Stopper::new();
-        let captures = Captures::new("/nowhere".into(), Audit::default(), stop);
-        let turn = captures.clone().turn(&Actor::User(7)).unwrap();
-        let refused = captures.turn(&Actor::User(8)).err().unwrap().to_string();
-        assert_eq!(refused, "another capture is on, of uid 7");
-        drop(turn);
-        assert!(captures.turn(&Actor::User(8)).is_ok());
+    fn who_has_it_is_named() {
+        let busy = CaptureError::Busy(Actor::User(7)).to_string();
+        assert_eq!(busy, "another capture is on, of uid 7");
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 //! It is asked in ways that need no privilege that the daemon lacks, at once, and the first answer
 //! counts. That a way is barred here, or that nothing comes of it, says nothing.
 
-mod echo;
+pub(super) mod echo;
 
 use std::{
     fmt, io,
@@ -22,7 +22,7 @@ use crate::{causes, net::Presence};
 
 /// A port that nobody serves (tcpmux, RFC 1078): a host that is there refuses it, as often as it is
 /// asked. What is unreachable over UDP Linux says once a second only.
-const UNSERVED: u16 = 1;
+pub(super) const UNSERVED: u16 = 1;
 
 /// What a host showed of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

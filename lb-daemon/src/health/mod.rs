@@ -20,6 +20,7 @@
 //!   silence against other checks, but for as many without a sign of the host.
 //! - A check through the tunnel goes to each VIP of its pool as clients' packets do (`tunnel`); a pool
 //!   that no service uses has none, and is not asked.
+//! - Whether VIPs answer there, for packets of which size, is also tried when somebody asks (`reach`).
 //! - Whatever a backend sends, a check takes its timeout at most, and bounded memory (`check`).
 //! - A configuration that leaves a probe's definition as it was leaves the probe running, with its
 //!   streak.
@@ -34,6 +35,7 @@ mod pace;
 mod probe_loop;
 mod prober;
 mod progress;
+pub mod reach;
 mod streak;
 mod tunnel;
 mod word;
@@ -42,6 +44,7 @@ use std::{collections::BTreeSet, net::IpAddr};
 
 pub use prober::Prober;
 use tunnel::Through;
+pub use tunnel::Tunnels;
 pub use word::{Said, Utilisation};
 
 use crate::model::{Encapsulation, HealthCheck, Name, Via};

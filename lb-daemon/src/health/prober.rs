@@ -16,7 +16,7 @@ use super::{
     progress::Progress,
     tunnel::Tunnels,
 };
-use crate::{metrics::Live, plan::Sources, watchdog::Heartbeat};
+use crate::{metrics::Live, watchdog::Heartbeat};
 
 /// Reports that may wait while changes are being told.
 const REPORTS: usize = 1024;
@@ -56,8 +56,8 @@ struct Unheard;
 impl Prober {
     /// Probes `targets`, as they are and as they become, and tells `changes`. Beats when a round is
     /// complete: every check that was due has been made, and every change been told. Sockets belong
-    /// to the network namespace of the threads that run it. Checks are counted in `live`; those through
-    /// tunnels are sent from `sources`.
+    /// to the network namespace of the threads that run it. Checks are counted in `live`; what was made for
+    /// those through `tunnels` is taken away at the end.
     ///
     /// Ends when the sender of `targets` or the receiver of `changes` is gone.
     pub fn spawn(
@@ -65,9 +65,9 @@ impl Prober {
         changes: mpsc::Sender<HealthChange>,
         heartbeat: Heartbeat,
         live: Live,
-        sources: Sources,
+        tunnels: Tunnels,
     ) -> JoinHandle<()> {
-        Self::spawn_with_room(targets, changes, heartbeat, live, sources, checks_at_once())
+        Self::spawn_with_room(targets, changes, heartbeat, live, tunnels, checks_at_once())
     }
 
     /// The same, with at most `room` checks under way at once.
@@ -76,7 +76,7 @@ impl Prober {
         changes: mpsc::Sender<HealthChange>,
         heartbeat: Heartbeat,
         live: Live,
-        sources: Sources,
+        tunnels: Tunnels,
         room: usize,
     ) -> JoinHandle<()> {
         let (reports, received) = mpsc::channel(REPORTS);
@@ -87,7 +87,7 @@ impl Prober {
             room: Arc::new(Semaphore::new(room)),
             asker: Asker::open(),
             tls: Arc::default(),
-            tunnels: Tunnels::new(sources),
+            tunnels,
             reports,
             changes,
             live,

@@ -79,9 +79,9 @@ impl NoEntrance {
     }
 }
 
-/// The tunnels of checks.
+/// The tunnels of checks, and of what is tried when somebody asks. Clones are of the same.
 #[derive(Clone, Debug)]
-pub(super) struct Tunnels(Arc<Opener>);
+pub struct Tunnels(Arc<Opener>);
 
 #[derive(Debug)]
 struct Opener {
@@ -97,6 +97,8 @@ struct Opened {
     is_made: bool,
     /// Why it is not opened, and up to when.
     failed: Option<(Instant, String)>,
+    /// Whether it is not to be opened any more.
+    is_closed: bool,
 }
 
 /// The program, and the numbers of ways that are taken.
@@ -113,16 +115,17 @@ struct Taken {
 
 impl Tunnels {
     /// None yet; `sources` are this host's addresses on tunnels.
-    pub(super) fn new(sources: Sources) -> Self {
+    pub fn new(sources: Sources) -> Self {
         let numbers = Arc::default();
         Self(Arc::new(Opener { sources, opened: Mutex::default(), numbers }))
     }
 
-    /// Takes it all away that was made for checks. What is not there needs not be.
+    /// Takes it all away that was made for checks, for good. What is not there needs not be.
     pub(super) async fn close(&self) {
         let mut opened = self.0.opened.lock().await;
         self.0.numbers.put(None);
         opened.link = None;
+        opened.is_closed = true;
         if opened.is_made
             && let Err(error) = ProbeLink::take_away().await
         {
@@ -151,6 +154,9 @@ impl Tunnels {
             && Instant::now() < *until
         {
             return Err(NoEntrance::Barred(why.clone()));
+        }
+        if opened.is_closed {
+            return Err(NoEntrance::Barred("the daemon is stopping".into()));
         }
         opened.is_made = true;
         match self.open().await {

@@ -20,7 +20,7 @@ use crate::{
     command::Commands,
     dataplane::{self, Dataplane},
     file::Followed,
-    health::Prober,
+    health::{Prober, Tunnels},
     http,
     memory::{Budget, Bytes},
     metrics::Live,
@@ -99,7 +99,8 @@ pub(super) async fn run(
     let state = State::start(settings, store, Packets::new(reconciler, attached), sensors)
         .map_err(|error| Failure::new(causes::of(&error)))?;
 
-    let mut prober = Prober::spawn(targets, healthy, checks, live.clone(), sources);
+    let tunnels = Tunnels::new(sources);
+    let mut prober = Prober::spawn(targets, healthy, checks, live.clone(), tunnels.clone());
     let hops = NextHops::spawn(addresses, resolved, sources, on);
     let hops = hops.map_err(|e| Failure::of("next hops", &e))?;
     let inbox = Inbox { health, next_hops, commands: asked };
@@ -117,6 +118,7 @@ pub(super) async fn run(
         audit.clone(),
         commands.clone(),
         counters,
+        tunnels,
         stop.clone(),
     ));
     let manager = watchdog.manager();

@@ -8,7 +8,7 @@ use std::{
 };
 
 use lb_daemon::{
-    health::{Prober, Target},
+    health::{Prober, Target, Tunnels},
     metrics::Live,
     model::{Encapsulation, Name},
     plan::Sources,
@@ -37,7 +37,13 @@ pub(crate) fn run(kind: Kind, port: u16) {
         let (_targets, wanted) = watch::channel(Arc::new(targets));
         let (told, mut changes) = mpsc::channel(4096);
         let heartbeat = Watchdog::new(None, None).register("health");
-        let _prober = Prober::spawn(wanted, told, heartbeat, Live::default(), Sources::default());
+        let _prober = Prober::spawn(
+            wanted,
+            told,
+            heartbeat,
+            Live::default(),
+            Tunnels::new(Sources::default()),
+        );
         let mut said: BTreeMap<String, u32> = BTreeMap::new();
         for _ in 0..BACKENDS {
             *said.entry(changes.recv().await.unwrap().reason).or_default() += 1;

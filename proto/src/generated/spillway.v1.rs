@@ -1164,6 +1164,167 @@ impl ExplainedMemory {
         }
     }
 }
+/// Which ways to try, and with what.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProbeRequest {
+    /// Size of the largest IP packet that clients send, bytes, 1280 to 9000: the full size. Unset: 1500.
+    #[prost(uint32, tag = "1")]
+    pub packet_size: u32,
+    /// Name of a pool: only its ways. Unset: those of all pools.
+    #[prost(string, tag = "2")]
+    pub pool: ::prost::alloc::string::String,
+    /// Address of a backend: only ways to it. Unset: those to all backends.
+    #[prost(string, tag = "3")]
+    pub backend: ::prost::alloc::string::String,
+}
+/// What comes of the ways.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProbeResponse {
+    /// One of these; others may come, and may be left alone.
+    #[prost(oneof = "probe_response::Event", tags = "1, 2")]
+    pub event: ::core::option::Option<probe_response::Event>,
+}
+/// Nested message and enum types in `ProbeResponse`.
+pub mod probe_response {
+    /// One of these; others may come, and may be left alone.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Event {
+        /// A way that was tried, in the order in which they are done.
+        #[prost(message, tag = "1")]
+        Way(super::ProbedWay),
+        /// All are done; nothing follows.
+        #[prost(message, tag = "2")]
+        Summary(super::ProbeSummary),
+    }
+}
+/// A way: to a backend, for a VIP, in the tunnel of a pool.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProbedWay {
+    /// Names of the pools whose packets go that way, in order.
+    #[prost(string, repeated, tag = "1")]
+    pub pools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Address of the backend.
+    #[prost(string, tag = "2")]
+    pub backend: ::prost::alloc::string::String,
+    /// Address of the services, which the backend is to have as well.
+    #[prost(string, tag = "3")]
+    pub vip: ::prost::alloc::string::String,
+    /// How packets get there.
+    #[prost(enumeration = "Encapsulation", tag = "4")]
+    pub encapsulation: i32,
+    /// What came of a small packet.
+    #[prost(enumeration = "ProbeOutcome", tag = "5")]
+    pub small: i32,
+    /// What came of one of the full size, which is not to be fragmented; tried where a small one was answered
+    /// by an echo reply.
+    #[prost(enumeration = "ProbeOutcome", tag = "6")]
+    pub full: i32,
+    /// How the VIP answered the small one.
+    #[prost(enumeration = "ProbeAnswer", tag = "7")]
+    pub answer: i32,
+    /// From the small one that was answered to its answer. Unset: it was not.
+    #[prost(message, optional, tag = "8")]
+    pub round_trip_time: ::core::option::Option<::prost_types::Duration>,
+    /// TCP port that was connected to where echo requests were not answered. Unset: none was, for the VIP has no
+    /// TCP service.
+    #[prost(uint32, tag = "9")]
+    pub tcp_port: u32,
+    /// How the backend's host shows outside of the tunnel that it is there, where the small one is silent, in
+    /// words: "answers echo requests". Empty: nothing came of it, or nobody asked.
+    #[prost(string, tag = "10")]
+    pub host: ::prost::alloc::string::String,
+    /// Why an outcome is barred, or cannot be told. Empty: none is, or full alone was not tried because small was
+    /// not answered.
+    #[prost(string, tag = "11")]
+    pub reason: ::prost::alloc::string::String,
+    /// The largest packet that was answered, bytes, where one of the full size is silent; looked for on the first 32
+    /// such ways of a call. Unset: nobody looked.
+    #[prost(uint32, tag = "12")]
+    pub fits: u32,
+}
+/// What a call came to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProbeSummary {
+    /// Ways that were tried.
+    #[prost(uint32, tag = "1")]
+    pub ways: u32,
+    /// Ways beyond the most of one call, which were not.
+    #[prost(uint32, tag = "2")]
+    pub left_out: u32,
+    /// The full size, bytes.
+    #[prost(uint32, tag = "3")]
+    pub packet_size: u32,
+}
+/// What came of an echo request, or of what was tried in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ProbeOutcome {
+    /// Not tried, or it cannot be told; reason says why.
+    Unspecified = 0,
+    /// The VIP has answered.
+    Answered = 1,
+    /// Nothing came, however often it was asked.
+    Silent = 2,
+    /// Nothing could be sent there, for a reason of the balancer's host, which reason says.
+    Barred = 3,
+}
+impl ProbeOutcome {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "PROBE_OUTCOME_UNSPECIFIED",
+            Self::Answered => "PROBE_OUTCOME_ANSWERED",
+            Self::Silent => "PROBE_OUTCOME_SILENT",
+            Self::Barred => "PROBE_OUTCOME_BARRED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "PROBE_OUTCOME_UNSPECIFIED" => Some(Self::Unspecified),
+            "PROBE_OUTCOME_ANSWERED" => Some(Self::Answered),
+            "PROBE_OUTCOME_SILENT" => Some(Self::Silent),
+            "PROBE_OUTCOME_BARRED" => Some(Self::Barred),
+            _ => None,
+        }
+    }
+}
+/// How a VIP answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ProbeAnswer {
+    /// It did not.
+    Unspecified = 0,
+    /// By an echo reply.
+    Echo = 1,
+    /// Echo requests were not answered, but a TCP connection was, or it was refused.
+    Tcp = 2,
+}
+impl ProbeAnswer {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "PROBE_ANSWER_UNSPECIFIED",
+            Self::Echo => "PROBE_ANSWER_ECHO",
+            Self::Tcp => "PROBE_ANSWER_TCP",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "PROBE_ANSWER_UNSPECIFIED" => Some(Self::Unspecified),
+            "PROBE_ANSWER_ECHO" => Some(Self::Echo),
+            "PROBE_ANSWER_TCP" => Some(Self::Tcp),
+            _ => None,
+        }
+    }
+}
 /// Which backends.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct BackendHistoryRequest {
@@ -2221,6 +2382,36 @@ pub mod spillway_client {
                 .insert(GrpcMethod::new("spillway.v1.Spillway", "Capture"));
             self.inner.server_streaming(req, path, codec).await
         }
+        /// Whether VIPs answer on their backends through the pools' own tunnels, and whether packets of the full size
+        /// get there: echo requests, for each backend, VIP and encapsulation once; disabled backends are left out.
+        /// At most 1024 ways a call; a summary at the end. There is one such call at a time, and it ends with its
+        /// caller. INVALID_ARGUMENT names the field in the trailer "spillway-field". NOT_FOUND: no pool has the
+        /// name, or there is no such backend. FAILED_PRECONDITION: there is another such call. UNAVAILABLE: the
+        /// daemon stops.
+        pub async fn probe(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ProbeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::ProbeResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Spillway/Probe",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Spillway", "Probe"));
+            self.inner.server_streaming(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -2308,6 +2499,22 @@ pub mod spillway_server {
             &self,
             request: tonic::Request<super::CaptureRequest>,
         ) -> std::result::Result<tonic::Response<Self::CaptureStream>, tonic::Status>;
+        /// Server streaming response type for the Probe method.
+        type ProbeStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::ProbeResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Whether VIPs answer on their backends through the pools' own tunnels, and whether packets of the full size
+        /// get there: echo requests, for each backend, VIP and encapsulation once; disabled backends are left out.
+        /// At most 1024 ways a call; a summary at the end. There is one such call at a time, and it ends with its
+        /// caller. INVALID_ARGUMENT names the field in the trailer "spillway-field". NOT_FOUND: no pool has the
+        /// name, or there is no such backend. FAILED_PRECONDITION: there is another such call. UNAVAILABLE: the
+        /// daemon stops.
+        async fn probe(
+            &self,
+            request: tonic::Request<super::ProbeRequest>,
+        ) -> std::result::Result<tonic::Response<Self::ProbeStream>, tonic::Status>;
     }
     /// The balancer's daemon.
     #[derive(Debug)]
@@ -2766,6 +2973,52 @@ pub mod spillway_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CaptureSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/spillway.v1.Spillway/Probe" => {
+                    #[allow(non_camel_case_types)]
+                    struct ProbeSvc<T: Spillway>(pub Arc<T>);
+                    impl<
+                        T: Spillway,
+                    > tonic::server::ServerStreamingService<super::ProbeRequest>
+                    for ProbeSvc<T> {
+                        type Response = super::ProbeResponse;
+                        type ResponseStream = T::ProbeStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ProbeRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Spillway>::probe(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ProbeSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

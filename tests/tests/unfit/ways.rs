@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, net::IpAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_daemon::{
-    health::{Health, HealthChange, Prober, Target},
+    health::{Health, HealthChange, Prober, Target, Tunnels},
     metrics::Live,
     model::{Encapsulation, HealthCheck, Name, Probe, Via},
     plan::Sources,
@@ -120,7 +120,7 @@ impl Probing {
                 told,
                 Watchdog::new(None, None).register("check"),
                 Live::default(),
-                Sources::default(),
+                Tunnels::new(Sources::default()),
             );
             drop(entered);
             Ok(runtime)

@@ -38,6 +38,7 @@ pub(super) const CALLS: &[(&str, Role)] = &[
     ("/spillway.v1.Spillway/Capture", Operator),
     ("/spillway.v1.Spillway/Explain", Viewer),
     ("/spillway.v1.Spillway/Export", Viewer),
+    ("/spillway.v1.Spillway/Probe", Operator),
     ("/spillway.v1.Spillway/Regions", Viewer),
     ("/spillway.v1.Spillway/Stats", Viewer),
     ("/spillway.v1.Spillway/Status", Viewer),

@@ -39,8 +39,8 @@ fn each_role_may_what_it_may() {
         let name = call.rsplit('/').next().unwrap();
         // By their names, not by the table.
         let writes = ["Apply", "Create", "Update", "Delete"].iter().any(|w| name.starts_with(w));
-        // Packets have what people say to each other in them.
-        let reads = !writes && name != "Capture";
+        // Packets have what people say to each other in them; and probes are packets that are sent.
+        let reads = !writes && !["Capture", "Probe"].contains(&name);
         assert_eq!(may(Some(Role::Viewer), &call), reads, "{call}");
         let operates = !writes || name == "UpdateBackend";
         assert_eq!(may(Some(Role::Operator), &call), operates, "{call}");

@@ -2,6 +2,7 @@ mod calls;
 mod explaining;
 mod memory;
 mod objects;
+mod probing;
 mod reflection;
 mod regions;
 mod serving;
@@ -26,10 +27,11 @@ use crate::{
     audit::Audit,
     command::Commands,
     document::Document,
-    health::{Health, HealthChange, Said, Target},
+    health::{Health, HealthChange, Said, Target, Tunnels},
     memory::Budget,
     model::Name,
     net::NextHopChange,
+    plan::Sources,
     state::{Ended, Inbox, Sensors, Settings, State, twin::Twin},
     stats,
     stop::{Stop, Stopper},
@@ -137,7 +139,8 @@ fn serving(
     let counters = stats::Source { bpffs: nowhere.clone(), state_directory: nowhere };
     tokio::spawn(async move {
         let _socket = socket;
-        serve(listener, remote, audit, commands, counters, stop).await
+        let tunnels = Tunnels::new(Sources::default());
+        serve(listener, remote, audit, commands, counters, tunnels, stop).await
     })
 }
 

@@ -35,7 +35,11 @@ pub(super) async fn ask(host: IpAddr) -> io::Result<Option<Sign>> {
     }
 }
 
-fn open(host: IpAddr) -> io::Result<UdpSocket> {
+/// A socket for echo requests, of which the kernel hands over the answers.
+///
+/// # Errors
+/// This process may not have one.
+pub(in crate::health) fn open(host: IpAddr) -> io::Result<UdpSocket> {
     let (family, protocol) = match host {
         IpAddr::V4(_) => (AddressFamily::Inet, SockProtocol::Icmp),
         IpAddr::V6(_) => (AddressFamily::Inet6, SockProtocol::IcmpV6),
@@ -47,7 +51,7 @@ fn open(host: IpAddr) -> io::Result<UdpSocket> {
 
 /// Type, code, and room for what the kernel enters itself: checksum, the socket's number; then a
 /// sequence number.
-fn request(host: IpAddr) -> [u8; 8] {
+pub(in crate::health) fn request(host: IpAddr) -> [u8; 8] {
     let kind = if host.is_ipv4() { REQUEST_V4 } else { REQUEST_V6 };
     [kind, 0, 0, 0, 0, 0, 0, 1]
 }

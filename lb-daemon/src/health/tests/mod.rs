@@ -24,7 +24,7 @@ use tokio::{
 
 use super::{
     Health::{self, Failing, Passing},
-    HealthChange, Prober, Target,
+    HealthChange, Prober, Target, Tunnels,
 };
 use crate::{
     metrics::Live,
@@ -94,7 +94,7 @@ impl Probing {
             told,
             heartbeat.clone(),
             Live::default(),
-            Sources::default(),
+            Tunnels::new(Sources::default()),
             room,
         );
         Self { targets, changes, heartbeat, task }
