@@ -9,9 +9,9 @@ use lb_daemon::{
 };
 use spillway_proto::v1::{
     ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, CaptureRequest,
-    CaptureResponse, ExportRequest, ExportResponse, RegionsRequest, RegionsResponse, StatsRequest,
-    StatsResponse, StatusRequest, StatusResponse, WatchRequest, WatchResponse,
-    objects_client::ObjectsClient, spillway_client::SpillwayClient,
+    CaptureResponse, ExportRequest, ExportResponse, ProbeRequest, ProbeResponse, RegionsRequest,
+    RegionsResponse, StatsRequest, StatsResponse, StatusRequest, StatusResponse, WatchRequest,
+    WatchResponse, objects_client::ObjectsClient, spillway_client::SpillwayClient,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -155,6 +155,15 @@ impl Daemon {
         request: CaptureRequest,
     ) -> Result<Streaming<CaptureResponse>, Failure> {
         let answer = timeout(PROMPT, self.client.capture(request)).await;
+        self.answer(answer)
+    }
+
+    /// Ways to backends, each as it has been tried.
+    pub(crate) async fn probe(
+        &mut self,
+        request: ProbeRequest,
+    ) -> Result<Streaming<ProbeResponse>, Failure> {
+        let answer = timeout(PROMPT, self.client.probe(request)).await;
         self.answer(answer)
     }
 

@@ -19,6 +19,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "BYTES", default_value_t = 1500)]
     #[arg(value_parser = clap::value_parser!(u32).range(1280..=9000))]
     client_mtu: u32,
+    /// Send nothing: else the balancer's daemon asks each backend for its VIPs through the tunnels
+    #[arg(long)]
+    no_probes: bool,
 }
 
 /// Looks at everything, and prints what it comes to.
@@ -26,7 +29,7 @@ pub(crate) struct Arguments {
 /// # Errors
 /// [`Exit::Unwell`] where something is wrong, after it was printed; or netlink fails.
 pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failure> {
-    let facts = Facts::gather(options, arguments.client_mtu)?;
+    let facts = Facts::gather(options, arguments.client_mtu, !arguments.no_probes)?;
     let diagnosis = Diagnosis::new(
         facts.roles.iter().map(|installed| installed.role.name()).collect(),
         checks::judge(&facts),

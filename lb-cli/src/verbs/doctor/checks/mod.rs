@@ -16,6 +16,7 @@ mod rp_filter;
 mod served_vips;
 #[cfg(test)]
 mod tests;
+mod tunnels;
 mod vip_routes;
 
 use super::{commands, facts::Facts, finding::Finding};
@@ -35,6 +36,7 @@ const CLOSED: &[Check] = &[
     vip_routes::judge,
     neighbours::judge,
     mtu::judge,
+    tunnels::judge,
     forwarding::judge,
     allow_lists::judge,
     served_vips::judge,

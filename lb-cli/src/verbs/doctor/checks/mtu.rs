@@ -80,6 +80,15 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
+/// Whether a client's packet to a backend does not fit what is known here of the way.
+pub(super) fn is_narrow(facts: &Facts, to: IpAddr) -> bool {
+    let backends = facts.balancer.iter().flat_map(|balancer| &balancer.backends);
+    let mut limits = backends
+        .filter(|backend| backend.address == to)
+        .map(|backend| limit(facts, to, backend.mtu, facts.places.client_mtu + backend.overhead));
+    limits.any(|limit| limit.is_some())
+}
+
 fn limit(facts: &Facts, to: IpAddr, pinned: u32, needed: u32) -> Option<Narrow> {
     // Where there is no way at all, that is another check's.
     let way = facts.network.way(to)?;

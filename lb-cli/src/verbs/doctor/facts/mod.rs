@@ -9,6 +9,7 @@ mod network;
 mod role;
 mod settings;
 mod sysctls;
+mod tunnels;
 mod unit;
 
 use std::{collections::BTreeMap, net::IpAddr, path::PathBuf};
@@ -22,6 +23,7 @@ pub(super) use network::Card;
 pub(super) use network::Network;
 pub(super) use role::{Broken, Installed, Kind, Receiver};
 pub(super) use sysctls::Sysctls;
+pub(super) use tunnels::{Outcome, Tunnels, Way};
 pub(super) use unit::Unit;
 
 use crate::{arguments::Options, failure::Failure};
@@ -48,6 +50,8 @@ pub(super) struct Facts {
     pub(super) receiver: Option<Receiver>,
     /// What the balancer's daemon says; `None`: there is no balancer.
     pub(super) daemon: Option<Daemon>,
+    /// What comes of packets to its backends; `None`: nobody tried, or its daemon does not answer.
+    pub(super) tunnels: Option<Tunnels>,
     /// Interfaces, addresses, routes, neighbours.
     pub(super) network: Network,
     /// Kernel parameters of this network namespace.
@@ -67,11 +71,15 @@ pub(super) struct Places {
 }
 
 impl Facts {
-    /// Reads it all.
+    /// Reads it all, and has packets sent to the backends where `is_probing`.
     ///
     /// # Errors
     /// Netlink fails. Everything else that cannot be read is a fact.
-    pub(super) fn gather(options: &Options, client_mtu: u32) -> Result<Self, Failure> {
+    pub(super) fn gather(
+        options: &Options,
+        client_mtu: u32,
+        is_probing: bool,
+    ) -> Result<Self, Failure> {
         let places = Places {
             bpffs: options.bpffs.clone(),
             state_directory: options.state_dir.clone(),
@@ -81,11 +89,14 @@ impl Facts {
         };
         let mut roles: Vec<_> =
             Role::ALL.into_iter().filter_map(|role| Installed::read(&places, role)).collect();
-        let (mut balancer, mut receiver, mut daemon) = (None, None, None);
+        let (mut balancer, mut receiver, mut daemon, mut tunnels) = (None, None, None, None);
         for installed in &mut roles {
             let read = match installed.role {
                 Role::Balancer => {
-                    daemon = Some(Daemon::ask(options)?);
+                    let asked = daemon.insert(Daemon::ask(options)?);
+                    if is_probing && matches!(asked, Daemon::Answers { .. }) {
+                        tunnels = Some(Tunnels::try_all(options, client_mtu)?);
+                    }
                     Balancer::read(&places).map(|read| balancer = Some(read))
                 }
                 Role::Receiver => Receiver::read(&places).map(|read| receiver = Some(read)),
@@ -107,6 +118,7 @@ impl Facts {
             balancer,
             receiver,
             daemon,
+            tunnels,
             roles,
             places,
         })

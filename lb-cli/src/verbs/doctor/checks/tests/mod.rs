@@ -15,6 +15,7 @@ mod return_path;
 mod rp_filter;
 mod scene;
 mod served_vips;
+mod tunnels;
 mod vip_routes;
 
 use std::net::IpAddr;
@@ -45,6 +46,7 @@ const TABLES: &[&[Row]] = &[
     vip_routes::ROWS,
     neighbours::ROWS,
     mtu::ROWS,
+    tunnels::ROWS,
     forwarding::ROWS,
     allow_lists::ROWS,
     served_vips::ROWS,

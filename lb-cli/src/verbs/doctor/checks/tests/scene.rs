@@ -7,13 +7,13 @@ use lb_daemon::{
     net::{
         Interface, Unresolved,
         device::XdpFeatures,
-        survey::{Address, Device, Neighbour, Survey, Way},
+        survey::{self, Address, Device, Neighbour, Survey},
     },
 };
 
 use crate::verbs::doctor::facts::{
-    Backend, Balancer, Card, Daemon, Facts, Holder, Host, Installed, Network, Places, Receiver,
-    Sysctls,
+    Backend, Balancer, Card, Daemon, Facts, Holder, Host, Installed, Network, Outcome, Places,
+    Receiver, Sysctls, Tunnels, Way,
 };
 
 pub(super) const LO: u32 = 1;
@@ -45,8 +45,8 @@ pub(super) fn address(interface: u32, address: &str, prefix: u8) -> Address {
     Address { interface, address: ip(address), prefix, deprecated: false }
 }
 
-pub(super) fn way(gateway: &str) -> Result<Way, Unresolved> {
-    Ok(Way { interface: ETH0, gateway: ip(gateway), mtu: None, advmss: None })
+pub(super) fn way(gateway: &str) -> Result<survey::Way, Unresolved> {
+    Ok(survey::Way { interface: ETH0, gateway: ip(gateway), mtu: None, advmss: None })
 }
 
 /// What both roles have in common, with a role on `eth0`.
@@ -133,6 +133,9 @@ pub(super) fn balancer() -> Facts {
         troubles: Vec::new(),
         told: Box::default(),
     });
+    let (backend, vip) = (ip("10.1.0.11"), ip("203.0.113.1"));
+    let tried = Way { backend, vip, overhead: 20, outcome: Outcome::Well };
+    facts.tunnels = Some(Tunnels::Tried { ways: vec![tried], left_out: 0 });
     let ways = &mut facts.network.survey.ways;
     ways.insert(ip("10.1.0.11"), way("10.0.0.1"));
     ways.insert(ip("203.0.113.1"), way("10.0.0.1"));

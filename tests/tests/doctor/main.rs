@@ -1,27 +1,30 @@
 //! `spillway doctor` finds what is broken on a balancer and on a backend, and nothing else; the command
 //! that it prints mends it, pasted as it is.
 
-use std::path::PathBuf;
-use std::process::{Command, ExitCode, Stdio};
+mod patient;
+mod reach;
+
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::daemon::{Balancer, Binaries, Document, Member, Pool, Receiver, Service};
 use lb_tests::harness;
-use lb_tests::process::{PATIENCE, Running, until};
+use lb_tests::process::Running;
 use lb_tests::sandbox::{self, Sandbox};
-use lb_tests::topology::{Backend, Fabric, Node, REGIONS};
+use lb_tests::topology::{Backend, Fabric, REGIONS};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use serde_json::Value;
+use patient::Patient;
 
 /// What the README asks of both roles, and what a namespace may have from the machine.
-const IN_ORDER: [(&str, &str); 4] = [
+const IN_ORDER: [(&str, &str); 5] = [
     ("net.ipv4.ip_forward", "0"),
     ("net.ipv4.conf.all.arp_ignore", "1"),
     ("net.ipv4.conf.all.arp_announce", "2"),
     ("net.ipv4.conf.all.rp_filter", "2"),
+    ("net.ipv4.ping_group_range", "0 2147483647"),
 ];
 
 fn main() -> ExitCode {
@@ -33,94 +36,9 @@ fn main() -> ExitCode {
             ("doctor_starts_what_is_dead_and_restarts_what_is_slow", daemons),
             ("doctor_finds_and_mends_a_backend", a_backend),
             ("doctor_says_that_nothing_is_pinned", nothing),
+            ("doctor_asks_backends_through_their_tunnels", reach::through_tunnels),
         ],
     )
-}
-
-/// A host that a doctor is asked on.
-struct Patient {
-    node: Node,
-    spillway: PathBuf,
-    options: Vec<String>,
-}
-
-/// A fault: the check, its level and what it is about.
-type Fault<'a> = (&'a str, &'a str, &'a str);
-
-impl Patient {
-    fn of(node: &Node, binaries: &Binaries, bpffs: PathBuf) -> Self {
-        let options = vec!["--bpffs".into(), bpffs.display().to_string()];
-        Self { node: node.clone(), spillway: binaries.spillway.clone(), options }
-    }
-
-    /// A balancer's host, where the socket and the state are in places of their own.
-    fn balancing(node: &Node, binaries: &Binaries, balancer: &Balancer) -> Self {
-        let mut patient = Self::of(node, binaries, balancer.bpffs.clone());
-        for (option, path) in [("--socket", &balancer.socket), ("--state-dir", &balancer.state)] {
-            patient.options.extend([option.to_owned(), path.display().to_string()]);
-        }
-        patient
-    }
-
-    /// What the doctor says, and with what exit status.
-    fn ask(&self) -> Result<(Value, i32)> {
-        let mut command = self.node.command(&self.spillway);
-        command.args(["--output", "json"]).args(&self.options).arg("doctor");
-        let output = command.output().context("run spillway doctor")?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        let answer = serde_json::from_slice(&output.stdout)
-            .with_context(|| format!("doctor: {}\n{said}", output.status))?;
-        Ok((answer, output.status.code().context("doctor: killed")?))
-    }
-
-    /// Waits until exactly these are wrong, in this order; returns them.
-    fn until_wrong(&self, faults: &[Fault]) -> Result<Vec<Value>> {
-        let mut last = String::new();
-        let found = until("the findings", PATIENCE, || {
-            let (answer, status) = self.ask()?;
-            last = format!("{answer:#}");
-            let all = answer["findings"].as_array().context("no findings")?;
-            let wrong: Vec<_> = all.iter().filter(|f| f["level"] != "ok").cloned().collect();
-            let is = |(found, fault): (&Value, &Fault)| {
-                (&found["check"], &found["level"], &found["subject"])
-                    == (&fault.0.into(), &fault.1.into(), &fault.2.into())
-            };
-            let same = wrong.len() == faults.len() && wrong.iter().zip(faults).all(is);
-            let problems = faults.iter().any(|(_, level, _)| *level == "problem");
-            ensure!(!same || status == if problems { 9 } else { 0 }, "exit status {status}");
-            Ok(same.then_some(wrong))
-        });
-        found.with_context(|| format!("expected {faults:?}, found {last}"))
-    }
-
-    /// Pastes a command into a shell of this host.
-    fn paste(&self, command: &str) -> Result<()> {
-        let log = self.node.directory().join("pasted.log");
-        let log = std::fs::File::options().create(true).append(true).open(log)?;
-        let mut shell = self.node.command("sh");
-        // A daemon that it leaves behind keeps what it is given to print to.
-        shell.args(["-c", command]).stdout(log.try_clone()?).stderr(log).stdin(Stdio::null());
-        let status = shell.status().context("run sh")?;
-        ensure!(status.success(), "{command}: {status}");
-        Ok(())
-    }
-
-    /// Breaks something, sees exactly these faults, pastes what is printed for the first and sees all
-    /// of them gone.
-    fn mends(&self, breaking: &str, faults: &[Fault]) -> Result<()> {
-        self.paste(breaking)?;
-        let wrong = self.until_wrong(faults).with_context(|| breaking.to_owned())?;
-        self.mend(&wrong[0]).with_context(|| breaking.to_owned())
-    }
-
-    fn mend(&self, finding: &Value) -> Result<()> {
-        let commands = finding["mend"].as_array().context("no mend")?;
-        ensure!(!commands.is_empty(), "nothing mends it: {finding}");
-        for command in commands {
-            self.paste(command.as_str().context("no text")?)?;
-        }
-        self.until_wrong(&[]).map(drop).with_context(|| format!("after {commands:?}"))
-    }
 }
 
 /// The standard network with one backend a region, and a service for each IP version.
@@ -165,7 +83,7 @@ fn document(fabric: &Fabric) -> String {
 fn a_balancer(sandbox: &Sandbox) -> Result<()> {
     let (fabric, binaries) = stage(sandbox, "doctor")?;
     let balancer = Balancer::started(sandbox, &binaries, &fabric.balancer, REGIONS[0])?;
-    let patient = Patient::balancing(&fabric.balancer, &binaries, &balancer);
+    let patient = Patient::unprobing(&fabric.balancer, &binaries, &balancer);
     let wrong = patient.until_wrong(&[("daemon", "warning", "balancer")])?;
     ensure!(wrong[0]["mend"][0] == "spillway apply -f FILE", "{wrong:?}");
     balancer.apply(&document(&fabric))?;
@@ -227,7 +145,7 @@ fn daemons(sandbox: &Sandbox) -> Result<()> {
     let (fabric, binaries) = stage(sandbox, "daemons")?;
     let mut balancer = Balancer::started(sandbox, &binaries, &fabric.balancer, REGIONS[0])?;
     balancer.apply(&document(&fabric))?;
-    let patient = Patient::balancing(&fabric.balancer, &binaries, &balancer);
+    let patient = Patient::unprobing(&fabric.balancer, &binaries, &balancer);
     patient.until_wrong(&[])?;
 
     // The daemon is killed: its maps say how it was started, but for what it was not told.
