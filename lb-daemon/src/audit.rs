@@ -1,5 +1,5 @@
-//! Who changed what, who captured packets and who sent some through tunnels: a line of the log under the target `audit`, and a line of JSON
-//! in a file where one is set.
+//! Who changed what, who captured packets, who had ways through tunnels tried: a line of the log under the target
+//! `audit`, and a line of JSON in a file where one is set.
 
 use std::{
     fs::{File, OpenOptions},

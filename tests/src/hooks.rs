@@ -45,6 +45,7 @@ pub fn at_tc(sandbox: &Sandbox) -> Result<()> {
 
     another_at_tc(&ours, &theirs, &their_filter)?;
     another_at_xdp(&ours, &theirs, &their_filter)?;
+    cut_off(&ours)?;
     vanished(&ours)?;
 
     // And back. What others have there stays.
@@ -114,6 +115,20 @@ fn another_at_xdp(ours: &Path, theirs: &Path, their_filter: &[u32]) -> Result<()
     ensure!(said.contains(") of somebody else is attached: "), "{said}");
     ensure!(own(ours, their_filter)? == before, "ours is not what it was: {said}");
     detach(theirs, Role::Receiver).map(drop).map_err(Into::into)
+}
+
+/// A daemon that was killed between two pins left a link that has not come to its place.
+fn cut_off(ours: &Path) -> Result<()> {
+    let pins = Pins::new(ours, Role::Receiver);
+    let next = pins.root().join("link-next");
+    for hook in [XDP, TC] {
+        drop(open(ours, XDP)?);
+        std::fs::rename(pins.link(INTERFACE), &next)?;
+        let running = open(ours, hook)?;
+        ensure!(mode(&running).is_some() && has_xdp()? == (hook == XDP), "{hook:?}");
+        ensure!(!next.exists(), "{hook:?}: it is still there");
+    }
+    Ok(())
 }
 
 /// The interface goes, and another of its name comes.

@@ -127,7 +127,7 @@ pub enum AttachError {
 }
 
 /// Attaches a role's program to an interface, or puts it in the place of the one that is there by a
-/// pin: no packet passes between the two. Says also whether the pin is a new one.
+/// pin: no packet passes between the two. Says also whether there was no pin before.
 ///
 /// # Errors
 /// [`AttachError`]; the interface is as it was, unless what was pinned was of no use.
@@ -140,16 +140,12 @@ pub(super) fn attach(
     let attaching = Attaching { pins, interface, hook, index: index_of(interface)? };
     attaching.is_free()?;
     let own = program.id().map_err(|source| attaching.refused(source))?;
-    let taken = attaching.take_over(program, own)?;
-    if !taken {
-        // What was pinned and of no use is gone, and what else is there shows now.
-        attaching.is_free()?;
-        attaching.create(program)?;
+    let had = pins.has(interface);
+    let attached = attaching.attach(program, own);
+    if attached.is_err() && !had {
+        let _already_failing = remove(pins, interface);
     }
-    // Only now what our pin of another hook has there: packets meet one of the two at any time, and where
-    // the kernel refuses, the other stays.
-    attaching.remove(!hook.is_by_filters())?;
-    Ok((attaching.finish(own)?, !taken))
+    Ok((attached?, !had))
 }
 
 /// Whether a role may have an interface. A refusal comes before anything is made.
@@ -173,6 +169,18 @@ struct Attaching<'a> {
 }
 
 impl Attaching<'_> {
+    fn attach(&self, program: &mut Program<'_>, own: u32) -> Result<Interface, AttachError> {
+        if !self.take_over(program, own)? {
+            // What was pinned and of no use is gone, and what else is there shows now.
+            self.is_free()?;
+            self.create(program)?;
+        }
+        // Only now what our pin of another hook has there: packets meet one of the two at any time, and where
+        // the kernel refuses, the other stays.
+        self.remove(!self.hook.is_by_filters())?;
+        self.finish(own)
+    }
+
     /// Whether nobody else has the interface: another role, another layout, or a stranger.
     fn is_free(&self) -> Result<(), AttachError> {
         let interface = self.interface.to_owned();
@@ -185,6 +193,8 @@ impl Attaching<'_> {
             return Ok(());
         }
         match self.query()? {
+            // One that was on its way to its place when a daemon ended; it goes before any is attached.
+            Some(found) if program_of(&self.pins.next_link()) == Some(found.program) => Ok(()),
             Some(found) => {
                 let occupant = occupant::of(found.program);
                 Err(AttachError::Occupied { interface, occupant })
@@ -276,10 +286,14 @@ impl Attaching<'_> {
         };
         // The pin holds the link from here on; the daemon's end changes nothing.
         let (pin, next) = (self.pins.link(self.interface), self.pins.next_link());
-        let pinned = link.pin(&next).map_err(io::Error::other).and_then(|_| {
-            remove_link(&pin)?;
-            fs::rename(&next, &pin)
-        });
+        let pinned = if pin.exists() {
+            link.pin(&next).map_err(io::Error::other).and_then(|_| {
+                let placed = remove_link(&pin).and_then(|()| fs::rename(&next, &pin));
+                placed.inspect_err(|_| drop(remove_link(&next)))
+            })
+        } else {
+            link.pin(&pin).map(drop).map_err(io::Error::other)
+        };
         pinned.map_err(|source| self.pin_error(source))
     }
 
@@ -384,6 +398,11 @@ impl Attaching<'_> {
 /// What hook a pinned link is for; `None` where there is none.
 fn kind(pin: &Path) -> Option<LinkType> {
     FdLink::from(PinnedLink::from_pin(pin).ok()?).info().ok()?.link_type().ok()
+}
+
+/// The program of a pinned link; `None` where there is none.
+fn program_of(pin: &Path) -> Option<u32> {
+    Some(FdLink::from(PinnedLink::from_pin(pin).ok()?).info().ok()?.program_id())
 }
 
 /// Whether what is pinned for an interface has its place at tc's hook.

@@ -22,7 +22,7 @@ use crate::{causes, net::Presence};
 
 /// A port that nobody serves (tcpmux, RFC 1078): a host that is there refuses it, as often as it is
 /// asked. What is unreachable over UDP Linux says once a second only.
-pub(super) const UNSERVED: u16 = 1;
+pub(crate) const UNSERVED: u16 = 1;
 
 /// What a host showed of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

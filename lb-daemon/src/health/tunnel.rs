@@ -135,7 +135,13 @@ impl Tunnels {
 
     /// A way for the packets of one probe.
     pub(super) fn lane(&self, backend: IpAddr, through: Through) -> Lane {
-        Lane { tunnels: self.clone(), backend, through, number: None, seen: None }
+        Lane { tunnels: self.clone(), backend, through, mends: true, number: None, seen: None }
+    }
+
+    /// The same for somebody who only asks: what he finds wrong is left as it is, since checks would fail while
+    /// the link is made anew.
+    pub(super) fn visit(&self, backend: IpAddr, through: Through) -> Lane {
+        Lane { mends: false, ..self.lane(backend, through) }
     }
 
     async fn link(&self) -> Result<Arc<ProbeLink>, NoEntrance> {
@@ -261,6 +267,8 @@ pub(super) struct Lane {
     tunnels: Tunnels,
     backend: IpAddr,
     through: Through,
+    /// Whether the link is made anew where packets do not get there.
+    mends: bool,
     number: Option<Number>,
     /// When it was looked at, and what it is.
     seen: Option<(Instant, Entrance)>,
@@ -299,7 +307,9 @@ impl Lane {
             Ok(true) => {}
             Ok(false) => {
                 let why = "what is sent by checks is led elsewhere";
-                self.tunnels.reopen(why).await;
+                if self.mends {
+                    self.tunnels.reopen(why).await;
+                }
                 return barred(why.to_owned());
             }
             // What this host has itself never leaves it, and what comes from there is not taken either.

@@ -1225,8 +1225,8 @@ pub struct ProbedWay {
     /// From the small one that was answered to its answer. Unset: it was not.
     #[prost(message, optional, tag = "8")]
     pub round_trip_time: ::core::option::Option<::prost_types::Duration>,
-    /// TCP port that was connected to where echo requests were not answered. Unset: none was, for the VIP has no
-    /// TCP service.
+    /// TCP port of a service that was connected to where echo requests were not answered. Unset: none was, for the
+    /// VIP has no TCP service, or one of all ports.
     #[prost(uint32, tag = "9")]
     pub tcp_port: u32,
     /// How the backend's host shows outside of the tunnel that it is there, where the small one is silent, in

@@ -3,7 +3,7 @@
 use spillway_proto::v1::{self, ProbeAnswer, ProbeOutcome, probe_response::Event};
 
 use super::{Quoted, WrongField, message::encapsulation};
-use crate::health::reach::{Found, Full, Small, Summary, Told, Wanted};
+use crate::health::reach::{Found, Full, Small, Summary, Told, UNSERVED, Wanted};
 
 /// The full size where a request says none, bytes: what fits an Ethernet.
 const USUAL: u16 = 1_500;
@@ -66,7 +66,8 @@ fn way(Found { way, small, full }: Found) -> v1::ProbedWay {
     message.set_answer(answer);
     message.round_trip_time = after.and_then(|after| after.try_into().ok());
     if answer != ProbeAnswer::Echo {
-        message.tcp_port = way.tcp_port.map_or(0, Into::into);
+        // A host may well drop what asks for a port that nobody serves.
+        message.tcp_port = way.tcp_port.filter(|port| *port != UNSERVED).map_or(0, Into::into);
     }
     match full {
         Full::Answered => message.set_full(ProbeOutcome::Answered),

@@ -72,16 +72,28 @@ impl Echo {
         self.ask_often(size, TRIES).await
     }
 
+    /// Whether an answer could find its way here: none does to an address that is of one link alone.
+    pub(super) fn can_be_answered(&self) -> bool {
+        match self.socket.local_addr().map(|address| address.ip()) {
+            Ok(IpAddr::V6(address)) => !address.is_unicast_link_local() && !address.is_loopback(),
+            Ok(IpAddr::V4(address)) => !address.is_link_local() && !address.is_loopback(),
+            Err(_) => false,
+        }
+    }
+
     /// The largest size that is answered, of which `least` is and `most` is not.
-    pub(super) async fn largest(&mut self, mut least: u16, mut most: u16) -> u16 {
+    ///
+    /// # Errors
+    /// One could not be sent.
+    pub(super) async fn largest(&mut self, mut least: u16, mut most: u16) -> io::Result<u16> {
         while most - least > 1 {
             let middle = least.midpoint(most);
-            match self.ask_often(middle, FEWER).await {
-                Ok(Some(_)) => least = middle,
-                Ok(None) | Err(_) => most = middle,
+            match self.ask_often(middle, FEWER).await? {
+                Some(_) => least = middle,
+                None => most = middle,
             }
         }
-        least
+        Ok(least)
     }
 
     async fn ask_often(&mut self, size: u16, tries: usize) -> io::Result<Option<Duration>> {

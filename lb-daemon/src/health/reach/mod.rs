@@ -18,6 +18,7 @@ use trial::Trial;
 pub use trial::{Found, Full, Small};
 pub use ways::{NoWay, Wanted, Way};
 
+pub(crate) use super::host::UNSERVED;
 use super::{host::Asker, tunnel::Tunnels};
 use crate::{
     access::Actor,
@@ -33,8 +34,10 @@ const AT_ONCE: usize = 32;
 const MOST: usize = 1_024;
 /// Ways of one call of which it is found out what fits them: a dozen questions each.
 const SEARCHES: usize = AT_ONCE;
-/// How long somebody may take to hear what there is to tell.
+/// How long somebody may take to hear that the daemon stops.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a call may take, twice what it does at most: nobody keeps others from it by not listening.
+const LONGEST: Duration = Duration::from_secs(180);
 
 /// Why ways are not tried.
 #[derive(Debug, thiserror::Error)]
@@ -115,7 +118,7 @@ impl Reaches {
             biased;
             () = ear.closed() => false,
             () = stop.wait() => true,
-            () = tell(&tunnels, ways, summary, &ear) => false,
+            _ = timeout(LONGEST, tell(&tunnels, ways, summary, &ear)) => false,
         };
         if stopped {
             // Who does not hear it hears nothing else either.
@@ -130,12 +133,11 @@ impl Reaches {
 async fn tell(tunnels: &Tunnels, ways: Vec<Way>, summary: Summary, ear: &Ear) {
     let mut told = std::pin::pin!(found(tunnels, ways, summary.size));
     while let Some(found) = told.next().await {
-        // Nobody keeps others from it by not reading.
-        if !matches!(timeout(PATIENCE, ear.send(Ok(Told::Way(found)))).await, Ok(Ok(()))) {
+        if ear.send(Ok(Told::Way(found))).await.is_err() {
             return;
         }
     }
-    let _ = timeout(PATIENCE, ear.send(Ok(Told::Summary(summary)))).await;
+    let _nobody_hears_it = ear.send(Ok(Told::Summary(summary))).await;
 }
 
 fn found(tunnels: &Tunnels, ways: Vec<Way>, size: u16) -> impl Stream<Item = Found> {

@@ -7,7 +7,6 @@ use std::{
     time::Duration,
 };
 
-use nix::errno::Errno;
 use tokio::time::{Instant, timeout};
 
 use super::{
@@ -87,7 +86,7 @@ impl Trial {
     /// Tries a way.
     pub(super) async fn of(&self, way: Way) -> Found {
         let through = Through { vip: way.vip, encapsulation: way.encapsulation };
-        let mut lane = self.tunnels.lane(way.backend, through);
+        let mut lane = self.tunnels.visit(way.backend, through);
         let (small, full) = match self.tried(&mut lane, &way).await {
             Ok(found) => found,
             Err(no) => (Small::Barred(words(no)), Full::Untried),
@@ -97,6 +96,10 @@ impl Trial {
 
     async fn tried(&self, lane: &mut Lane, way: &Way) -> Result<(Small, Full), NoEntrance> {
         let (echoed, mut echo) = match Echo::open(way.vip, lane.entrance().await?).await {
+            Ok(echo) if !echo.can_be_answered() => {
+                let why = "this host has no address of that version to ask from";
+                return Err(NoEntrance::Barred(why.to_owned()));
+            }
             Ok(mut echo) => (echo.ask(SMALL).await, Some(echo)),
             Err(error) => (Err(error), None),
         };
@@ -121,6 +124,11 @@ impl Trial {
                 let why = format!("{why}, nor can connections be made: {}", causes::of(&error));
                 (Small::Barred(why), Full::Untried)
             }
+            // Somebody on the way said no, or this host did.
+            (Some(Err(error)), Ok(_)) if error.kind() != io::ErrorKind::TimedOut => {
+                let why = format!("{why}, and connections fail: {}", causes::of(&error));
+                (Small::Barred(why), Full::Untried)
+            }
             _ => {
                 let sign = host.ok().and_then(Result::ok).flatten();
                 (Small::Silent { host: sign.as_ref().map(Sign::to_string) }, Full::Untried)
@@ -131,19 +139,23 @@ impl Trial {
     async fn full(&self, echo: &mut Echo) -> Full {
         match echo.ask(self.size).await {
             Ok(Some(_)) => Full::Answered,
-            Ok(None) => self.narrow(echo).await,
-            // In its tunnel it does not fit what is before it here.
-            Err(error) if is(&error, &[Errno::EMSGSIZE, Errno::ENOBUFS]) => self.narrow(echo).await,
-            Err(error) => Full::Unknown(causes::of(&error)),
+            Ok(None) => self.narrow(echo).await.unwrap_or_else(|error| unsent(&error)),
+            Err(error) => unsent(&error),
         }
     }
 
-    async fn narrow(&self, echo: &mut Echo) -> Full {
+    async fn narrow(&self, echo: &mut Echo) -> io::Result<Full> {
         let left = self.searches.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
-        if left.is_err() {
-            return Full::Silent { fits: None };
+        let fits = match left {
+            Ok(_) => Some(echo.largest(SMALL, self.size).await?),
+            Err(_) => None,
+        };
+        // Where answers are few, or lost, it is not their size that decides which come.
+        if echo.ask(SMALL).await?.is_none() || echo.ask(self.size).await?.is_some() {
+            let why = "echo requests are answered only now and then";
+            return Ok(Full::Unknown(why.to_owned()));
         }
-        Full::Silent { fits: Some(echo.largest(SMALL, self.size).await) }
+        Ok(Full::Silent { fits })
     }
 }
 
@@ -176,6 +188,6 @@ fn unsendable(error: &io::Error) -> String {
     }
 }
 
-fn is(error: &io::Error, errnos: &[Errno]) -> bool {
-    error.raw_os_error().is_some_and(|code| errnos.contains(&Errno::from_raw(code)))
+fn unsent(error: &io::Error) -> Full {
+    Full::Unknown(causes::of(error))
 }

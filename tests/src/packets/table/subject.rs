@@ -12,23 +12,31 @@ use crate::packets::{
 use anyhow::{Result, anyhow};
 
 /// Rows use indices below this; the whole maps are looked at once, in [`super::whole`].
-const WATCHED: u32 = 128;
+const WATCHED: u32 = 96;
 
 type Loaded<T> = LazyLock<Result<Mutex<Subject<T>>, String>>;
 
-static BALANCER: Loaded<Balancer> = LazyLock::new(|| load(Balancer::load()));
-static RECEIVER: Loaded<Receiver> = LazyLock::new(|| load(Receiver::load()));
-static RECEIVER_AT_TC: Loaded<Receiver> = LazyLock::new(|| load(Receiver::load_for_tc()));
+static BALANCER: Loaded<Balancer> = LazyLock::new(|| load(Balancer::load, Balancer::counters));
+static RECEIVER: Loaded<Receiver> = LazyLock::new(|| load(Receiver::load, Receiver::counters));
+static RECEIVER_AT_TC: Loaded<Receiver> =
+    LazyLock::new(|| load(Receiver::load_for_tc, Receiver::counters));
 
-/// A loaded program and its counters as they were last read.
+/// A loaded program and its counters after the last row: only rows move them. To read them takes longer than all
+/// else of a row.
 pub(crate) struct Subject<T> {
-    pub(crate) program: T,
+    program: T,
     counters: Counters,
 }
 
-fn load<T>(program: Result<T>) -> Result<Mutex<Subject<T>>, String> {
-    let program = program.map_err(|error| format!("{error:#}"))?;
-    Ok(Mutex::new(Subject { program, counters: Counters::default() }))
+fn load<T>(
+    load: impl FnOnce() -> Result<T>,
+    read: impl FnOnce(&T, u32) -> Result<Counters>,
+) -> Result<Mutex<Subject<T>>, String> {
+    let loaded = load().and_then(|program| {
+        let counters = read(&program, WATCHED)?;
+        Ok(Mutex::new(Subject { program, counters }))
+    });
+    loaded.map_err(|error| format!("{error:#}"))
 }
 
 fn lock<T>(loaded: &'static Loaded<T>) -> Result<MutexGuard<'static, Subject<T>>> {
@@ -55,7 +63,6 @@ impl Subject<Balancer> {
     /// Runs a row and checks what came of it.
     pub(crate) fn check(&mut self, row: &Row<Scene>) -> Result<()> {
         self.program.show(&row.scene)?;
-        self.counters = self.program.counters(WATCHED)?;
         let ran = self.program.run(&row.frame)?;
         self.judge(row, &ran, self.program.counters(WATCHED)?)
     }
@@ -64,7 +71,6 @@ impl Subject<Balancer> {
 impl Subject<Receiver> {
     /// Runs a row and checks what came of it.
     pub(crate) fn check(&mut self, row: &Row<()>) -> Result<()> {
-        self.counters = self.program.counters(WATCHED)?;
         let ran = self.program.run(&row.frame)?;
         self.judge(row, &ran, self.program.counters(WATCHED)?)
     }
