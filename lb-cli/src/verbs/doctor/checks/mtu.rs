@@ -50,6 +50,11 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     let (mut wide, mut told) = (0_u64, 0_u64);
     for backend in &balancer.backends {
         let needed = facts.places.client_mtu + backend.overhead;
+        let here = least(facts, backend.address).map_or(needed, |least| least.min(needed));
+        if takes(facts, backend.address).is_some_and(|takes| takes < here) {
+            // Packets that were sent say more of the way, under `tunnels`.
+            continue;
+        }
         match limit(facts, backend.address, backend.mtu, needed) {
             // Somebody has looked at the way, and said so.
             Some(_) if sized.contains(&backend.address) => told += 1,
@@ -87,6 +92,22 @@ pub(super) fn is_narrow(facts: &Facts, to: IpAddr) -> bool {
         .filter(|backend| backend.address == to)
         .map(|backend| limit(facts, to, backend.mtu, facts.places.client_mtu + backend.overhead));
     limits.any(|limit| limit.is_some())
+}
+
+/// The largest outer packet towards a backend by what is known on this host: its interface, its route and the
+/// pinned maps, bytes. `None`: nothing is known.
+pub(super) fn least(facts: &Facts, to: IpAddr) -> Option<u32> {
+    let way = facts.network.way(to);
+    let device = way.and_then(|way| facts.network.device(way.interface));
+    let mut backends = facts.balancer.iter().flat_map(|balancer| &balancer.backends);
+    let pinned = backends.find(|backend| backend.address == to).map(|backend| backend.mtu);
+    let known = [device.map(|device| device.interface.mtu), way.and_then(|way| way.mtu), pinned];
+    known.into_iter().flatten().min()
+}
+
+/// What was measured to come to a backend, bytes.
+fn takes(facts: &Facts, backend: IpAddr) -> Option<u32> {
+    facts.tunnels.as_ref().and_then(|tunnels| tunnels.takes(backend))
 }
 
 fn limit(facts: &Facts, to: IpAddr, pinned: u32, needed: u32) -> Option<Narrow> {
@@ -147,8 +168,9 @@ fn finding(
         [one] => one.to_string(),
         _ => "ADDRESS".into(),
     };
+    let most = backends.iter().filter_map(|backend| takes(facts, *backend)).fold(mtu, u32::min);
     finding
         .why(format!("{why}{lost}; {CAREFUL}"))
         .mend(mend)
-        .or(format!("spillway backend update {backend} --mtu {mtu}  # else: what the path takes"))
+        .or(format!("spillway backend update {backend} --mtu {most}  # else: what the path takes"))
 }

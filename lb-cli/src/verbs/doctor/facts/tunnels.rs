@@ -97,7 +97,34 @@ async fn tried(options: &Options, packet_size: u32) -> Result<Tunnels, Failure> 
     }
 }
 
+impl Tunnels {
+    /// The largest outer packet that comes to a backend by the narrowest of its ways, bytes; `None`: none is
+    /// narrow, or nobody looked.
+    pub(in super::super) fn takes(&self, backend: IpAddr) -> Option<u32> {
+        let Self::Tried { ways, .. } = self else { return None };
+        ways.iter().filter(|way| way.backend == backend).filter_map(Way::takes).min()
+    }
+}
+
 impl Way {
+    /// Whether there is a tunnel.
+    pub(in super::super) const fn is_tunnel(&self) -> bool {
+        self.overhead > 0
+    }
+
+    /// Whether the tunnel is GUE.
+    pub(in super::super) fn is_gue(&self) -> bool {
+        self.overhead == u32::from(Form::gue(0).overhead(self.backend.is_ipv4()))
+    }
+
+    /// The largest outer packet that comes there, bytes, where that was looked for.
+    pub(in super::super) const fn takes(&self) -> Option<u32> {
+        match self.outcome {
+            Outcome::Narrow { fits: Some(fits) } => Some(fits + self.overhead),
+            _ => None,
+        }
+    }
+
     /// `None`: it is of a later daemon.
     fn of(way: &ProbedWay) -> Option<Self> {
         let backend: IpAddr = way.backend.parse().ok()?;
@@ -157,9 +184,29 @@ mod tests {
         assert_eq!(of(none, none, said.clone()), None);
 
         let way = ProbedWay { small: answered.into(), full: answered.into(), ..said };
+        let form = |encapsulation: Encapsulation| {
+            let way = ProbedWay { encapsulation: encapsulation.into(), ..way.clone() };
+            Way::of(&way).map(|way| (way.overhead, way.is_tunnel(), way.is_gue()))
+        };
         // An IPv6 header, UDP and GUE.
-        assert_eq!(Way::of(&way).map(|way| way.overhead), Some(52));
-        let direct = ProbedWay { encapsulation: Encapsulation::Direct.into(), ..way };
-        assert_eq!(Way::of(&direct).map(|way| way.overhead), Some(0));
+        assert_eq!(form(Encapsulation::Gue), Some((52, true, true)));
+        assert_eq!(form(Encapsulation::IpInIp), Some((40, true, false)));
+        assert_eq!(form(Encapsulation::Direct), Some((0, false, false)));
+    }
+
+    #[test]
+    fn the_narrowest_way_says_what_comes_to_a_backend() {
+        let (one, other) = (IpAddr::from([10, 1, 0, 11]), IpAddr::from([10, 1, 0, 12]));
+        let way = |backend, overhead, outcome| Way { backend, vip: one, overhead, outcome };
+        let narrow = |fits| Outcome::Narrow { fits };
+        let ways = vec![
+            way(one, 20, narrow(Some(1_380))),
+            way(one, 32, narrow(Some(1_360))),
+            way(one, 20, narrow(None)),
+            way(other, 0, narrow(None)),
+            way(other, 0, Outcome::Well),
+        ];
+        let tried = Tunnels::Tried { ways, left_out: 0 };
+        assert_eq!((tried.takes(one), tried.takes(other)), (Some(1_392), None));
     }
 }
