@@ -83,8 +83,9 @@ fn no_answer(facts: &Facts, silence: &Silence, backends: &[IpAddr]) -> Finding {
     let finding = if *is_sure {
         Finding::problem("tunnels", subject, found).why(why)
     } else {
-        let why =
-            format!("{why}; or it only drops echo requests, for it has no TCP service to ask");
+        let why = format!(
+            "{why}; or it only drops echo requests, for it has no TCP service of one port to ask"
+        );
         Finding::warning("tunnels", subject, found).why(why)
     };
     let others = if backends.len() > 1 { "and so on the others" } else { "" };
