@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     arguments.test_threads = Some(1);
     let mut trials = table::trials(packets());
     match sandbox.directory("sent") {
-        Ok(directory) => trials.push(table::decoded(directory)),
+        Ok(directory) => trials.extend(table::decoded(directory)),
         Err(error) => {
             eprintln!("sandbox: a directory: {error}");
             return ExitCode::FAILURE;

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::capture::{Capture, Frames};
 use lb_tests::daemon::{XdpMode, xdp_mode};
 use lb_tests::harness;
+use lb_tests::packets::frames::{ETHERNET, Flow, Packet};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::random::Random;
 use lb_tests::sandbox::{self, Sandbox};
@@ -16,6 +18,7 @@ use lb_tests::scene::{ECHO, Health, Scene, Tunnel};
 use lb_tests::statistics::ensure_even;
 use lb_tests::topology::Fabric;
 use lb_tests::traffic::{ClientCounters, Curl, Siege, Wrk, name_over_udp};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 /// Ten megabytes and a little, so that no packet size divides it.
 const LARGE: usize = 10_000_019;
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
             ("a_flood_of_connections_is_answered", a_flood_of_connections_is_answered),
             ("ten_megabytes_arrive_whole_both_ways", ten_megabytes_arrive_whole_both_ways),
             ("a_vip_answers_pings_by_itself", a_vip_answers_pings_by_itself),
+            ("answers_are_limited_and_counted", answers_are_limited_and_counted),
             ("an_upload_fits_itself_to_the_tunnel", an_upload_fits_itself_to_the_tunnel),
             ("a_backend_hears_of_a_narrow_path", a_backend_hears_of_a_narrow_path),
             ("a_balancer_learns_of_a_narrow_way", a_balancer_learns_of_a_narrow_way),
@@ -170,6 +174,88 @@ fn a_vip_answers_pings_by_itself(sandbox: &Sandbox) -> Result<()> {
     let gone = client.command("ping").args(["-n", "-c", "1", "-W", "1", &vip]).output()?;
     ensure!(!gone.status.success(), "a VIP without a service answers");
     Ok(())
+}
+
+/// Of many packets that ask for an answer by the packet program at once a few get one, as the settings say. Each
+/// is counted, of both IP versions.
+fn answers_are_limited_and_counted(sandbox: &Sandbox) -> Result<()> {
+    const RATE: u64 = 20;
+    const EACH: u64 = 200;
+    let mut scene = Scene::start(sandbox, "limited", Health::QUICK)?;
+    for limit in ["--icmp-errors", "--icmp-echoes"] {
+        scene.balancer.more.extend([limit.to_owned(), RATE.to_string()]);
+    }
+    scene.balancer.stop()?;
+    scene.balancer.start()?;
+    scene.wait_up(&[])?;
+    scene.fabric.balancer.ip("link set eth0 mtu 1500")?;
+    let tunnels = [Tunnel::Ipip, Tunnel::Ip6Ip6];
+    let client = scene.fabric.client.clone();
+    let addresses = [IpAddr::V4(Fabric::CLIENT_V4), IpAddr::V6(Fabric::CLIENT_V6)];
+    let too_large: Vec<_> = tunnels
+        .iter()
+        .zip(addresses)
+        .map(|(tunnel, own)| {
+            let vip = SocketAddr::new(tunnel.vip(), ECHO);
+            let header = if own.is_ipv4() { 28 } else { 48 };
+            let flow = Flow { client: SocketAddr::new(own, 7), vip };
+            let frame = Packet::new(flow).payload(&vec![0; 1_490 - header]).udp();
+            (vip, frame[ETHERNET..].to_vec())
+        })
+        .collect();
+    let send = |times: u64| {
+        client.enter(|| -> Result<()> {
+            for (vip, packet) in &too_large {
+                // It makes its IP header itself, and no more of it than one packet.
+                let raw =
+                    Socket::new(Domain::for_address(*vip), Type::RAW, Some(Protocol::from(255)))?;
+                let to = SockAddr::from(SocketAddr::new(vip.ip(), 0));
+                for _ in 0..times {
+                    raw.send_to(packet, &to)?;
+                }
+            }
+            Ok(())
+        })?
+    };
+    let packets = |verdict: &str| scene.balancer.packets(verdict);
+    // The daemon may not have heard of the link yet.
+    until("a datagram is too large", PATIENCE, || {
+        send(1)?;
+        Ok((packets("answered_too_large")? >= 2).then_some(()))
+    })?;
+    let both = |answered: &str, limited: &str| {
+        Ok::<_, anyhow::Error>((packets(answered)?, packets(limited)?))
+    };
+    let is_within = |what: &str, answered: u64, begun: Instant| {
+        // A burst is at most what a second may have.
+        let most = RATE + RATE * (begun.elapsed().as_secs() + 1);
+        ensure!(answered > 0 && answered <= most, "{what}: {answered} answered, {most} may be");
+        Ok(())
+    };
+    let (before, begun) = (both("answered_too_large", "too_large")?, Instant::now());
+    send(EACH)?;
+    let after = until("all are counted", PATIENCE, || {
+        let now = both("answered_too_large", "too_large")?;
+        Ok((now.0 + now.1 - before.0 - before.1 >= 2 * EACH).then_some(now))
+    })?;
+    ensure!(after.0 + after.1 - before.0 - before.1 == 2 * EACH, "{before:?}, then {after:?}");
+    is_within("too large", after.0 - before.0, begun)?;
+
+    let (before, begun) = (both("answered_echo", "echo_limited")?, Instant::now());
+    let count = EACH.to_string();
+    let mut answered = 0;
+    for tunnel in tunnels {
+        let vip = tunnel.vip().to_string();
+        let flood = ["-n", "-q", "-c", &count, "-i", "0", "-l", &count, "-W", "1", &vip];
+        let said = client.command("ping").args(flood).output()?;
+        let said = String::from_utf8(said.stdout)?;
+        let received = said.split(", ").find_map(|part| part.strip_suffix(" received"));
+        answered += received.context("ping says nothing")?.parse::<u64>()?;
+    }
+    let after = both("answered_echo", "echo_limited")?;
+    ensure!(after.0 - before.0 == answered, "{answered} heard: {before:?}, then {after:?}");
+    ensure!(after.0 + after.1 - before.0 - before.1 == 2 * EACH, "{before:?}, then {after:?}");
+    is_within("pings", answered, begun)
 }
 
 /// With an outer header a client's packets do not fit the balancer's link. The client is told so, and sends

@@ -115,6 +115,13 @@ fn quotes() -> Vec<Row<Scene>> {
         let what = format!("too big, with {length} bytes of IP options of its own");
         rows.push(sent(what, scene(4), &v4(), frame));
     }
+    // The host that it is for judges it, not we.
+    for (flow, checksum) in [(v4(), ETHERNET + 20 + 2), (v6(), ETHERNET + 40 + 2)] {
+        let mut frame = too_big(&flow, &sent_by_vip(&flow, b""));
+        frame[checksum] ^= 0x5a;
+        let what = format!("too big, with a wrong checksum, IPv{}", version(&flow));
+        rows.push(sent(what, scene(4), &flow, frame));
+    }
     let options = [(0, "00 00 0502 0000 0100"), (60, "00 01 01 0c 000000000000000000000000")];
     let quoted = extended(&Packet::new(v6().answered()).tcp("A"), &options);
     let frame = too_big(&v6(), &quoted[ETHERNET..]);

@@ -92,10 +92,18 @@ pub fn trials(packets: u64) -> Vec<Trial> {
     balancer.chain(receiver).chain(at_tc).chain(whole).chain(differential).collect()
 }
 
-/// The trial that has everything that is sent decoded by tshark, by way of a file in `directory`.
-pub fn decoded(directory: PathBuf) -> Trial {
-    let name = "whole: tshark finds no fault with what is sent";
-    trial(name.to_owned(), move || whole::tshark_finds_no_fault(&directory))
+/// The trials that have everything that is sent decoded by tshark, by way of a file in `directory`, and see
+/// that it would find fault.
+pub fn decoded(directory: PathBuf) -> [Trial; 2] {
+    let again = directory.clone();
+    [
+        trial("whole: tshark finds no fault with what is sent".to_owned(), move || {
+            whole::tshark_finds_no_fault(&directory)
+        }),
+        trial("whole: tshark finds fault with each wrong checksum".to_owned(), move || {
+            whole::tshark_finds_faults(&again)
+        }),
+    ]
 }
 
 fn trial(name: String, test: impl FnOnce() -> anyhow::Result<()> + Send + 'static) -> Trial {

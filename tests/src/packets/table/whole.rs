@@ -3,11 +3,20 @@
 use std::{collections::BTreeSet, path::Path};
 
 use crate::packets::{
-    balancer::Balancer, counters::Counters, receiver::Receiver, tshark, verdicts,
+    balancer::Balancer,
+    counters::Counters,
+    frames::{ETHERNET, Packet},
+    receiver::Receiver,
+    row::Row,
+    tshark, verdicts,
 };
 use anyhow::{Context as _, Result, bail, ensure};
 
-use super::{balancer_rows, receiver as receiver_rows};
+use super::{
+    balancer_rows,
+    flows::{v4, v4_udp, v6, v6_udp},
+    receiver as receiver_rows,
+};
 
 /// A name that stands for two rows would run both.
 pub(crate) fn names_differ() -> Result<()> {
@@ -26,7 +35,7 @@ pub(crate) fn every_verdict_has_a_row() -> Result<()> {
     let receiver = receiver_rows::rows().into_iter().map(|row| row.expected.verdict);
     let seen: BTreeSet<&str> = balancer.chain(receiver).collect();
     for verdict in verdicts::all()? {
-        // A driver without headroom: no test run is one. See the bench's programs.
+        // A driver without headroom: no test run is one.
         let is_unreachable = verdict.name == "no_headroom";
         ensure!(is_unreachable != seen.contains(verdict.name), "{}: no row", verdict.name);
     }
@@ -65,7 +74,12 @@ fn compare(counters: &Counters, expected: &Counters) -> Result<()> {
 /// They are written to a file in `directory`.
 pub(crate) fn tshark_finds_no_fault(directory: &Path) -> Result<()> {
     let mut balancer = Balancer::load()?;
-    let sent: Vec<_> = balancer_rows().into_iter().filter(|row| row.expected.is_sent()).collect();
+    // What is wrong as it comes is wrong as it goes.
+    let is_faultless = |row: &Row<_>| !row.what.contains("wrong checksum");
+    let sent: Vec<_> = balancer_rows()
+        .into_iter()
+        .filter(|row| row.expected.is_sent() && is_faultless(row))
+        .collect();
     ensure!(sent.len() > 100, "only {} frames", sent.len());
     // Of what is too large the answer quotes a part.
     let (forwarded, answers): (Vec<_>, Vec<_>) =
@@ -104,6 +118,31 @@ pub(crate) fn tshark_finds_no_fault(directory: &Path) -> Result<()> {
             protocols.split(':').take_while(|name| !name.starts_with("icmp") && *name != "gue");
         let headers = own.filter(|name| matches!(*name, "ip" | "ipv6")).count();
         ensure!(protocols.starts_with("eth:ethertype:ip") && headers == 1, "{protocols}");
+    }
+    Ok(())
+}
+
+/// It would find fault: a frame of each kind with a bit of a checksum turned over, and as it was made.
+pub(crate) fn tshark_finds_faults(directory: &Path) -> Result<()> {
+    let (quoted, router) = (Packet::new(v6().answered()).tcp("A"), Packet::new(v6()));
+    let too_big = router.error(2, 0, [0, 0, 5, 0], &quoted[ETHERNET..]);
+    let echo = Packet::new(v4()).error(8, 0, [0, 7, 0, 1], b"ping");
+    for (what, frame, checksum) in [
+        ("IPv4", Packet::new(v4()).tcp("A"), ETHERNET + 10),
+        ("TCP", Packet::new(v4()).tcp("A"), ETHERNET + 20 + 16),
+        ("TCP over IPv6", Packet::new(v6()).tcp("A"), ETHERNET + 40 + 16),
+        ("UDP", Packet::new(v4_udp()).payload(b"data").udp(), ETHERNET + 20 + 6),
+        ("UDP over IPv6", Packet::new(v6_udp()).payload(b"data").udp(), ETHERNET + 40 + 6),
+        ("ICMP", echo, ETHERNET + 20 + 2),
+        ("ICMPv6", too_big, ETHERNET + 40 + 2),
+    ] {
+        let mut wrong = frame.clone();
+        wrong[checksum] ^= 1;
+        let decode = |frame: Vec<u8>| {
+            tshark::decode(&[frame], &[what.to_owned()], true, &directory.join("fault.pcap"))
+        };
+        decode(frame)?;
+        ensure!(decode(wrong).is_err(), "{what}: no fault was found");
     }
     Ok(())
 }
