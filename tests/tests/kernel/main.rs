@@ -131,6 +131,7 @@ fn guest_trials(sandbox: &Sandbox) -> Vec<Trial> {
         ("receiver: at tc's hook beside others", hooks::at_tc),
         ("receiver: at tc's hook, every tunnel", receiver::run),
         ("receiver: at tc's hook, behind VLANs", receiver::run_tagged),
+        ("receiver: beside the kernel's own devices", receiver::run_beside),
         ("vlan: tagged frames are balanced", vlan::run),
         ("vlan: the way to backends is a device's", vlan::run_by_device),
     ];
