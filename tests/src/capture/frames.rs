@@ -6,11 +6,13 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::topology::Node;
 
-/// Validate every checksum; do not follow conversations, of which a one-way path shows one half.
-const PREFERENCES: [&str; 4] = [
+/// Validate every checksum, of which a UDP tunnel over IPv6 may have none (RFC 6935); do not follow conversations,
+/// of which a one-way path shows one half.
+const PREFERENCES: [&str; 5] = [
     "ip.check_checksum:TRUE",
     "tcp.check_checksum:TRUE",
     "udp.check_checksum:TRUE",
+    "udp.ignore_ipv6_zero_checksum:TRUE",
     "tcp.analyze_sequence_numbers:FALSE",
 ];
 
