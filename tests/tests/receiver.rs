@@ -2,7 +2,7 @@
 //! around it: on its way it passes a router whose GRO finds outer checksums right and says so to who comes after.
 
 use std::{
-    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket},
     path::PathBuf,
     process::ExitCode,
 };
@@ -22,10 +22,13 @@ use lb_tests::{
 };
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-const SENDER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
-const BACKEND: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
-const VIP: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
+/// Of both versions.
+const SENDER: Both = (Ipv4Addr::new(10, 0, 0, 2), Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2));
+const BACKEND: Both = (Ipv4Addr::new(10, 1, 0, 2), Ipv6Addr::new(0xfd00, 1, 0, 0, 0, 0, 0, 2));
+const VIP: Both = (Ipv4Addr::new(203, 0, 113, 1), Ipv6Addr::new(0x2001, 0xdb8, 0xf, 0, 0, 0, 0, 1));
 const MTU: u32 = 1600;
+
+type Both = (Ipv4Addr, Ipv6Addr);
 
 fn main() -> ExitCode {
     let sandbox = sandbox::enter();
@@ -40,9 +43,47 @@ fn main() -> ExitCode {
     )
 }
 
-/// How a packet is sent.
+/// How a packet is sent: in what, and over which IP versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tunnel {
+struct Tunnel {
+    kind: Kind,
+    outer: Version,
+    inner: Version,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    V4,
+    V6,
+}
+
+impl Version {
+    fn of(self, both: Both) -> IpAddr {
+        match self {
+            Self::V4 => both.0.into(),
+            Self::V6 => both.1.into(),
+        }
+    }
+
+    /// Its number as what another IP packet holds.
+    fn protocol(self) -> u8 {
+        match self {
+            Self::V4 => 4,
+            Self::V6 => 41,
+        }
+    }
+
+    /// Length of its header, bytes.
+    fn header(self) -> usize {
+        match self {
+            Self::V4 => 20,
+            Self::V6 => 40,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
     Ipip,
     /// With a UDP checksum that is right.
     Summed,
@@ -67,15 +108,22 @@ impl Network {
         let backend = net.node("backend")?;
         net.link(&sender, "eth0", &router, "sender", MTU)?;
         net.link(&backend, "eth0", &router, "backend", MTU)?;
-        sender.ip(&format!("address add {SENDER}/24 dev eth0\nroute add default via 10.0.0.1"))?;
-        router.sysctls(&[("net.ipv4.ip_forward", "1")])?;
-        router.ip("address add 10.0.0.1/24 dev sender\naddress add 10.1.0.1/24 dev backend")?;
+        sender.ip(&format!(
+            "address add {}/24 dev eth0\nroute add default via 10.0.0.1\n\
+             address add {}/64 dev eth0 nodad\nroute add default via fd00::1",
+            SENDER.0, SENDER.1
+        ))?;
+        router.sysctls(&[("net.ipv4.ip_forward", "1"), ("net.ipv6.conf.all.forwarding", "1")])?;
+        router.ip("address add 10.0.0.1/24 dev sender\naddress add 10.1.0.1/24 dev backend\n\
+             address add fd00::1/64 dev sender nodad\naddress add fd00:1::1/64 dev backend nodad")?;
         backend.ip(&format!(
-            "address add {BACKEND}/24 dev eth0\nroute add default via 10.1.0.1\n\
-             address add {VIP}/32 dev lo"
+            "address add {}/24 dev eth0\nroute add default via 10.1.0.1\n\
+             address add {}/64 dev eth0 nodad\nroute add default via fd00:1::1\n\
+             address add {}/32 dev lo\naddress add {}/128 dev lo nodad",
+            BACKEND.0, BACKEND.1, VIP.0, VIP.1
         ))?;
         net.ready()?;
-        let (sources, vips) = ([SENDER.into()], [VIP.into()]);
+        let (sources, vips) = ([SENDER.0.into(), SENDER.1.into()], [VIP.0.into(), VIP.1.into()]);
         let more = if mode == "tc" { ["--hook", "tc"] } else { ["--xdp-mode", mode] };
         let binaries = Binaries::find()?;
         let receiver = Receiver::start_with(sandbox, &binaries, &backend, &sources, &vips, &more)?;
@@ -86,19 +134,30 @@ impl Network {
 
     /// Sends an IP packet to the backend in a tunnel. The kernel makes the outer IP header.
     fn send(&self, tunnel: Tunnel, packet: &[u8]) -> Result<()> {
-        let (protocol, payload) = match tunnel {
-            Tunnel::Ipip => (4, packet.to_vec()),
-            Tunnel::Summed | Tunnel::Unsummed => (17, gue(tunnel, packet)),
+        let (protocol, payload) = match tunnel.kind {
+            Kind::Ipip => (tunnel.inner.protocol(), packet.to_vec()),
+            Kind::Summed | Kind::Unsummed => (17, gue(tunnel, packet)),
         };
+        let to = SocketAddr::new(tunnel.outer.of(BACKEND), 0);
         self.sender.enter(|| {
-            let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(protocol)))?;
-            socket.send_to(&payload, &SockAddr::from(SocketAddr::new(BACKEND.into(), 0)))?;
+            let domain = Domain::for_address(to);
+            let socket = Socket::new(domain, Type::RAW, Some(Protocol::from(i32::from(protocol))))?;
+            socket.send_to(&payload, &SockAddr::from(to))?;
             Ok(())
         })?
     }
 
-    /// A counter of the backend's stack, as /proc/net/snmp has it.
+    /// A counter of the backend's stack, as /proc/net/snmp has it, and /proc/net/snmp6 what there is of UDP
+    /// over IPv6.
     fn counter(&self, protocol: &str, name: &str) -> Result<u64> {
+        if protocol == "Udp6" {
+            let text = self.backend.run("cat", ["/proc/net/snmp6"])?;
+            let wanted = format!("{protocol}{name}");
+            let mut lines = text.lines().filter_map(|line| line.split_once(char::is_whitespace));
+            let (_, value) =
+                lines.find(|(found, _)| *found == wanted).context("no such counter")?;
+            return Ok(value.trim().parse()?);
+        }
         let text = self.backend.run("cat", ["/proc/net/snmp"])?;
         let head = format!("{protocol}: ");
         let mut lines = text.lines().filter_map(|line| line.strip_prefix(&head));
@@ -119,22 +178,23 @@ impl Network {
 
 /// UDP and GUE headers around a packet.
 fn gue(tunnel: Tunnel, packet: &[u8]) -> Vec<u8> {
+    let Tunnel { kind, outer, inner } = tunnel;
     let flow = Flow {
-        client: SocketAddr::new(SENDER.into(), 49_153),
-        vip: SocketAddr::new(BACKEND.into(), 6_080),
+        client: SocketAddr::new(outer.of(SENDER), 49_153),
+        vip: SocketAddr::new(outer.of(BACKEND), 6_080),
     };
-    let frame = Packet::new(flow).payload(&[&[0, 4, 0, 0], packet].concat()).udp();
-    let mut datagram = frame[ETHERNET + 20..].to_vec();
-    if tunnel == Tunnel::Unsummed {
+    let frame = Packet::new(flow).payload(&[&[0, inner.protocol(), 0, 0], packet].concat()).udp();
+    let mut datagram = frame[ETHERNET + outer.header()..].to_vec();
+    if kind == Kind::Unsummed {
         datagram[6..8].fill(0);
     }
     datagram
 }
 
 /// A packet of the sender's to the VIP.
-fn packet(from: u16, to: u16, payload: &[u8]) -> Packet {
-    let client = SocketAddr::new(IpAddr::V4(SENDER), from);
-    Packet::new(Flow { client, vip: SocketAddr::new(VIP.into(), to) }).payload(payload)
+fn packet(version: Version, from: u16, to: u16, payload: &[u8]) -> Packet {
+    let client = SocketAddr::new(version.of(SENDER), from);
+    Packet::new(Flow { client, vip: SocketAddr::new(version.of(VIP), to) }).payload(payload)
 }
 
 /// The packet of a frame with a bit of its last byte turned over.
@@ -148,13 +208,22 @@ fn turned(frame: &[u8]) -> Vec<u8> {
 
 fn corrupt(sandbox: &Sandbox, mode: &str) -> Result<()> {
     let network = Network::new(sandbox, mode)?;
-    let (udp, _tcp) = network.backend.enter(|| -> Result<_> {
-        Ok((UdpSocket::bind((VIP, 5_353))?, TcpListener::bind((VIP, 80))?))
-    })??;
-    udp.set_read_timeout(Some(PATIENCE))?;
-    for tunnel in [Tunnel::Ipip, Tunnel::Summed, Tunnel::Unsummed] {
-        datagrams(&network, &udp, tunnel).with_context(|| format!("{tunnel:?}: datagrams"))?;
-        segments(&network, tunnel).with_context(|| format!("{tunnel:?}: segments"))?;
+    let mut port = 2_000;
+    for inner in [Version::V4, Version::V6] {
+        let vip = inner.of(VIP);
+        let (udp, _tcp) = network.backend.enter(|| -> Result<_> {
+            Ok((UdpSocket::bind((vip, 5_353))?, TcpListener::bind((vip, 80))?))
+        })??;
+        udp.set_read_timeout(Some(PATIENCE))?;
+        for outer in [Version::V4, Version::V6] {
+            for kind in [Kind::Ipip, Kind::Summed, Kind::Unsummed] {
+                let tunnel = Tunnel { kind, outer, inner };
+                let what = |of: &str| format!("{tunnel:?}: {of}");
+                datagrams(&network, &udp, tunnel).with_context(|| what("datagrams"))?;
+                port += 10;
+                segments(&network, tunnel, port).with_context(|| what("segments"))?;
+            }
+        }
     }
     Ok(())
 }
@@ -213,8 +282,9 @@ fn any(vip: IpAddr) -> SocketAddr {
 
 /// Of three datagrams the one in the middle is corrupt.
 fn datagrams(network: &Network, socket: &UdpSocket, tunnel: Tunnel) -> Result<()> {
-    let before = found(network, "Udp")?;
-    let frame = |payload: &[u8]| packet(7, 5_353, payload).udp();
+    let udp = if tunnel.inner == Version::V4 { "Udp" } else { "Udp6" };
+    let before = found(network, udp)?;
+    let frame = |payload: &[u8]| packet(tunnel.inner, 7, 5_353, payload).udp();
     network.send(tunnel, &frame(b"first")[ETHERNET..])?;
     network.send(tunnel, &turned(&frame(b"second")))?;
     network.send(tunnel, &frame(b"third")[ETHERNET..])?;
@@ -223,16 +293,16 @@ fn datagrams(network: &Network, socket: &UdpSocket, tunnel: Tunnel) -> Result<()
         let length = socket.recv(&mut buffer)?;
         ensure!(&buffer[..length] == expected, "{:?}", String::from_utf8_lossy(&buffer[..length]));
     }
-    blamed(network, tunnel, before, found(network, "Udp")?)
+    blamed(network, tunnel, before, found(network, udp)?)
 }
 
 /// Of two SYNs the first is corrupt. Only the second is answered.
-fn segments(network: &Network, tunnel: Tunnel) -> Result<()> {
+fn segments(network: &Network, tunnel: Tunnel, port: u16) -> Result<()> {
     let before = found(network, "Tcp")?;
     let sent = network.counter("Tcp", "OutSegs")?;
-    let port = 2_000 + 10 * tunnel as u16;
-    network.send(tunnel, &turned(&packet(port, 80, b"?").tcp("S")))?;
-    network.send(tunnel, &packet(port + 1, 80, b"?").tcp("S")[ETHERNET..])?;
+    let syn = |port| packet(tunnel.inner, port, 80, b"?").tcp("S");
+    network.send(tunnel, &turned(&syn(port)))?;
+    network.send(tunnel, &syn(port + 1)[ETHERNET..])?;
     until("a SYN is answered", PATIENCE, || {
         Ok((network.counter("Tcp", "OutSegs")? > sent).then_some(()))
     })?;
@@ -250,7 +320,7 @@ fn found(network: &Network, protocol: &str) -> Result<(u64, u64)> {
 /// Who found the wrong checksum of a tunnel.
 fn blamed(network: &Network, tunnel: Tunnel, before: (u64, u64), after: (u64, u64)) -> Result<()> {
     let by = (after.0 - before.0, after.1 - before.1);
-    let is_stack = tunnel == Tunnel::Ipip || network.is_at_tc;
+    let is_stack = tunnel.kind == Kind::Ipip || network.is_at_tc;
     let expected = if is_stack { (1, 0) } else { (0, 1) };
     ensure!(
         by == expected,
