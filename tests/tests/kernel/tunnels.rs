@@ -4,7 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::{
-    daemon::{Balancer, Binaries, Document, Member, Pool, Service},
+    daemon::{Balancer, Binaries, Check, Document, Member, Pool, Service},
+    process::until,
     sandbox::Sandbox,
     scene::{ECHO, HASH_KEY, Tunnel},
     topology::{Backend, Fabric, REGIONS},
@@ -65,6 +66,37 @@ pub(super) fn run_in_gue(sandbox: &Sandbox) -> Result<()> {
         ensure!(lost.is_err(), "{tunnel:?}: answered without GUE: {lost:?}");
     }
     Ok(())
+}
+
+/// Checks go through tunnels: a backend that lacks a VIP is out though it answers by its own address.
+pub(super) fn run_checks(sandbox: &Sandbox) -> Result<()> {
+    let network = Network::new(sandbox, "checks")?;
+    for backend in network.backends() {
+        backend.node.ip(&DEVICES.replace("{v6}", &backend.v6.to_string()))?;
+    }
+    let mut document = network.configuration();
+    let name = "as-clients".to_owned();
+    document.pools.iter_mut().for_each(|pool| pool.checks = vec![name.clone()]);
+    let check = Check { name: name.clone(), path: None, port: ECHO, interval_ms: 1_000, fall: 2 };
+    document.checks = vec![check];
+    let head = format!("[[health_check]]\nname = \"{name}\"\n");
+    let text = document.text();
+    ensure!(text.contains(&head), "no check to change: {text}");
+    network.balancer.apply(&text.replace(&head, &format!("{head}via = \"tunnel\"\n")))?;
+    network.balancer.wait_up(&network.ends(), LIMIT)?;
+    let backend = network.backends().next().context("no backend")?;
+    let vip = Tunnel::Ip6In4.vip();
+    backend.node.ip(&format!("address del {vip}/128 dev lo"))?;
+    let own = backend.v4.to_string();
+    until("the check fails", LIMIT, || {
+        let status = network.balancer.ask(&["status"])?;
+        let rows = status["backends"].as_array().context("backends")?;
+        let row = rows.iter().find(|row| row["address"] == own).context("the backend")?;
+        let reason = row["reason"].as_str().unwrap_or_default();
+        Ok(reason.starts_with(&format!("check {name} of {vip}: ")).then_some(()))
+    })?;
+    backend.node.ip(&format!("address add {vip}/128 dev lo nodad"))?;
+    network.balancer.wait_up(&network.ends(), LIMIT)
 }
 
 /// A balancer that is told of all backends of the first region, behind four VIPs, one a form of tunnel.
