@@ -1,22 +1,25 @@
 //! Attaching a program to interfaces by pinned links, or at tc's hook before Linux 6.6 by filters.
 
-use std::{fs, io, path::Path};
+mod error;
+
+use std::{fs, io};
 
 use aya::programs::{
-    ProgramError, ProgramInfo, Xdp,
-    links::{FdLink, LinkType, PinnedLink},
+    ProgramError, Xdp,
+    links::{FdLink, LinkType},
     tc::TcError,
     xdp::XdpMode as Flags,
 };
 use nix::net::if_::if_nametoindex;
 
 use super::{
-    BpffsError, Hook, Pins, XdpMode, bpffs, filter,
+    Hook, Pins, XdpMode, bpffs, filter,
     link_state::{self, AttachedMode, Attachment},
-    occupant::{self, Occupant, describe},
+    occupant::{self, describe},
+    pinned::{self, remove_filter, remove_link},
     program::{self, Program},
-    raw,
 };
+pub use error::AttachError;
 
 /// An interface with our program on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,103 +30,6 @@ pub struct Interface {
     pub index: u32,
     /// How the program is attached, as the kernel reported it; `None`: it no longer is.
     pub mode: Option<AttachedMode>,
-}
-
-/// Why a program could not be attached.
-#[derive(Debug, thiserror::Error)]
-pub enum AttachError {
-    /// There is no such interface.
-    #[error("{0}: no such interface")]
-    NoInterface(String),
-    /// The interface has the other role, or one of another layout.
-    #[error(
-        "{interface}: has the pins of {other} already, and one interface has one role: stop that \
-         spillwayd and remove its pins with `spillway detach`"
-    )]
-    OtherRole {
-        /// The interface.
-        interface: String,
-        /// Directory name of the other pins.
-        other: String,
-    },
-    /// Somebody else's program is there.
-    #[error(
-        "{interface}: XDP program {occupant} of somebody else is attached: remove it with the tool \
-         that put it there, or with {removal}", removal = .occupant.removal(.interface)
-    )]
-    Occupied {
-        /// The interface.
-        interface: String,
-        /// The program.
-        occupant: Occupant,
-    },
-    /// The driver cannot run XDP programs.
-    #[error(
-        "{interface}: no native XDP (LRO, a large MTU and too few queues are the usual reasons; \
-         `--xdp-mode generic` works with any driver)"
-    )]
-    NoNative {
-        /// The interface.
-        interface: String,
-        /// What the kernel answered.
-        source: ProgramError,
-    },
-    /// Somebody else's filter is where ours has to be.
-    #[error(
-        "{interface}: a tc filter of somebody else has the first place on ingress, priority {priority}: \
-         move it behind ours, to a higher number; `tc filter show dev {interface} ingress` shows it",
-        priority = filter::PRIORITY
-    )]
-    FirstFilter {
-        /// The interface.
-        interface: String,
-        /// What the kernel answered.
-        source: ProgramError,
-    },
-    /// A receiver's filter is there that has no pin of this BPF file system.
-    #[error(
-        "{interface}: another receiver's tc filter is attached, or one whose pins are gone; \
-         `tc filter del dev {interface} ingress pref {priority} handle {handle:#x} bpf` takes it off",
-        priority = filter::PRIORITY, handle = filter::HANDLE
-    )]
-    Unpinned {
-        /// The interface.
-        interface: String,
-        /// What the kernel answered.
-        source: ProgramError,
-    },
-    /// The kernel refused.
-    #[error("{interface}: cannot attach")]
-    Refused {
-        /// The interface.
-        interface: String,
-        /// What the kernel answered.
-        source: ProgramError,
-    },
-    /// A pin cannot be made, read or removed.
-    #[error("{interface}: link pin")]
-    Pin {
-        /// The interface.
-        interface: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// The kernel did not say what is attached.
-    #[error("{interface}: cannot ask what is attached")]
-    Query {
-        /// The interface.
-        interface: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// The kernel reports something else than was asked for.
-    #[error("{interface}: attached, but the kernel reports {found}")]
-    Unexpected {
-        /// The interface.
-        interface: String,
-        /// What it reports.
-        found: String,
-    },
 }
 
 /// Attaches a role's program to an interface, or puts it in the place of the one that is there by a
@@ -143,7 +49,7 @@ pub(super) fn attach(
     let had = pins.has(interface);
     let attached = attaching.attach(program, own);
     if attached.is_err() && !had {
-        let _already_failing = remove(pins, interface);
+        let _already_failing = pinned::remove(pins, interface);
     }
     Ok((attached?, !had))
 }
@@ -194,7 +100,7 @@ impl Attaching<'_> {
         }
         match self.query()? {
             // One that was on its way to its place when a daemon ended; it goes before any is attached.
-            Some(found) if program_of(&self.pins.next_link()) == Some(found.program) => Ok(()),
+            Some(found) if pinned::program(&self.pins.next_link()) == Some(found.program) => Ok(()),
             Some(found) => {
                 let occupant = occupant::of(found.program);
                 Err(AttachError::Occupied { interface, occupant })
@@ -222,7 +128,7 @@ impl Attaching<'_> {
             Hook::Xdp(_) => LinkType::Xdp,
             Hook::Tc => LinkType::Tcx,
         };
-        kind(&self.pins.link(self.interface)) == Some(wanted)
+        pinned::kind(&self.pins.link(self.interface)) == Some(wanted)
     }
 
     /// Replaces the program that is there by a pin for the same hook; false where there is none, or it was
@@ -286,7 +192,7 @@ impl Attaching<'_> {
         };
         // The pin holds the link from here on; the daemon's end changes nothing.
         let (pin, next) = (self.pins.link(self.interface), self.pins.next_link());
-        let pinned = if pin.exists() {
+        let placed = if pin.exists() {
             link.pin(&next).map_err(io::Error::other).and_then(|_| {
                 let placed = remove_link(&pin).and_then(|()| fs::rename(&next, &pin));
                 placed.inspect_err(|_| drop(remove_link(&next)))
@@ -294,7 +200,7 @@ impl Attaching<'_> {
         } else {
             link.pin(&pin).map(drop).map_err(io::Error::other)
         };
-        pinned.map_err(|source| self.pin_error(source))
+        placed.map_err(|source| self.pin_error(source))
     }
 
     fn xdp_link(&self, program: &mut Xdp, mode: XdpMode) -> Result<FdLink, AttachError> {
@@ -326,10 +232,10 @@ impl Attaching<'_> {
     /// Pins the program as the interface's, then puts it into a filter: a filter without a pin would be
     /// somebody else's.
     fn filter(&self, program: &mut Program<'_>) -> Result<(), AttachError> {
-        let pinned = bpffs::make_directory(&self.pins.filters())
+        let made = bpffs::make_directory(&self.pins.filters())
             .map_err(io::Error::other)
             .and_then(|()| program.pin(&self.pins.filter(self.interface)));
-        pinned.map_err(|source| self.pin_error(source))?;
+        made.map_err(|source| self.pin_error(source))?;
         let Program::Tc(program) = program else {
             return Err(self.refused(ProgramError::UnexpectedProgramType));
         };
@@ -376,7 +282,7 @@ impl Attaching<'_> {
         if matches!(self.hook, Hook::Xdp(_)) {
             return self.query();
         }
-        let now = pinned_at_tc(self.pins, self.interface, self.index);
+        let now = pinned::at_tc(self.pins, self.interface, self.index);
         let is_own = |program: u32| (program == own).then_some(program);
         Ok(now.and_then(is_own).map(|program| Attachment { mode: AttachedMode::Tc, program }))
     }
@@ -393,83 +299,4 @@ impl Attaching<'_> {
     fn pin_error(&self, source: io::Error) -> AttachError {
         AttachError::Pin { interface: self.interface.into(), source }
     }
-}
-
-/// What hook a pinned link is for; `None` where there is none.
-fn kind(pin: &Path) -> Option<LinkType> {
-    FdLink::from(PinnedLink::from_pin(pin).ok()?).info().ok()?.link_type().ok()
-}
-
-/// The program of a pinned link; `None` where there is none.
-fn program_of(pin: &Path) -> Option<u32> {
-    Some(FdLink::from(PinnedLink::from_pin(pin).ok()?).info().ok()?.program_id())
-}
-
-/// Whether what is pinned for an interface has its place at tc's hook.
-pub(super) fn is_pinned_at_tc(pins: &Pins, interface: &str) -> bool {
-    pins.filter(interface).exists() || kind(&pins.link(interface)) == Some(LinkType::Tcx)
-}
-
-/// Takes a role's program off an interface, and removes its pins.
-///
-/// # Errors
-/// What cannot be removed.
-pub(super) fn remove(pins: &Pins, interface: &str) -> Result<(), BpffsError> {
-    let of = |path| move |source| BpffsError::File { path, source };
-    remove_filter(pins, interface).map_err(of(pins.filter(interface)))?;
-    remove_link(&pins.link(interface)).map_err(of(pins.link(interface)))
-}
-
-/// Removes a link that was on its way to its place when a daemon ended.
-///
-/// # Errors
-/// What cannot be removed.
-pub(super) fn remove_unplaced(pins: &Pins) -> Result<(), BpffsError> {
-    let path = pins.next_link();
-    remove_link(&path).map_err(|source| BpffsError::File { path, source })
-}
-
-fn remove_filter(pins: &Pins, interface: &str) -> io::Result<()> {
-    let pin = pins.filter(interface);
-    if pin.exists() { filter::remove(interface, &pin) } else { Ok(()) }
-}
-
-/// Detaches a pinned link and removes its pin, if it is there.
-fn remove_link(pin: &Path) -> io::Result<()> {
-    if !pin.exists() {
-        return Ok(());
-    }
-    let detached = raw::open_link(pin).and_then(raw::detach_link);
-    fs::remove_file(pin)?;
-    match detached {
-        // The interface is gone, and the link's program with it.
-        Err(error) if error.raw_os_error() != Some(libc::ENOLINK) => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// How an interface's program is attached now, if it is one that `role` pinned.
-pub(super) fn mode_now(pins: &Pins, interface: &Interface) -> Option<AttachedMode> {
-    if pinned_at_tc(pins, &interface.name, interface.index).is_some() {
-        return Some(AttachedMode::Tc);
-    }
-    let pinned = PinnedLink::from_pin(pins.link(&interface.name)).ok()?;
-    let program = FdLink::from(pinned).info().ok()?.program_id();
-    let now = link_state::attachment(interface.index).ok()??;
-    (now.program == program).then_some(now.mode)
-}
-
-/// The program that is at tc's hook of an interface, if it is there by a pin.
-fn pinned_at_tc(pins: &Pins, interface: &str, index: u32) -> Option<u32> {
-    let filter = pins.filter(interface);
-    if filter.exists() {
-        let program = ProgramInfo::from_pin(filter).ok()?.id();
-        let now = filter::on(index).ok()??;
-        return (now.program == program).then_some(program);
-    }
-    let pin = pins.link(interface);
-    let link = FdLink::from(PinnedLink::from_pin(&pin).ok()?).info().ok()?;
-    let is_there = link.link_type().is_ok_and(|kind| kind == LinkType::Tcx)
-        && raw::open_link(&pin).and_then(raw::link_interface).ok()? == index;
-    is_there.then(|| link.program_id())
 }

@@ -7,7 +7,7 @@ use aya::Ebpf;
 use super::{
     AttachError, BpffsError, Hook, Interface, LoadError, MapsError, Pins, Role, Rooms, attach,
     bpffs::{self, PinsLock},
-    detach, loader,
+    detach, loader, pinned,
     program::Program,
 };
 
@@ -97,7 +97,7 @@ impl Attached {
     /// The interfaces, each with what the kernel reports now.
     pub fn interfaces(&self) -> Vec<Interface> {
         let now = |interface: &Interface| Interface {
-            mode: attach::mode_now(&self.pins, interface),
+            mode: pinned::mode(&self.pins, interface),
             ..interface.clone()
         };
         self.interfaces.iter().map(now).collect()
@@ -118,7 +118,7 @@ fn attach_all(
 ) -> Result<Vec<Interface>, DataplaneError> {
     let mut program = loader::program(loaded, role, options.hook)?;
     let (mut interfaces, mut created) = (Vec::new(), Vec::new());
-    attach::remove_unplaced(pins)?;
+    pinned::remove_unplaced(pins)?;
     for name in &options.interfaces {
         match attach::attach(&mut program, pins, name, options.hook) {
             Ok((interface, new)) => {
@@ -127,7 +127,7 @@ fn attach_all(
             }
             Err(error) => {
                 for name in created {
-                    let _already_failing = attach::remove(pins, name);
+                    let _already_failing = pinned::remove(pins, name);
                 }
                 return Err(error.into());
             }
@@ -136,7 +136,7 @@ fn attach_all(
     for name in detach::attached(pins)? {
         if !options.interfaces.contains(&name) {
             tracing::info!(interface = name, "no longer listed: detaching");
-            attach::remove(pins, &name)?;
+            pinned::remove(pins, &name)?;
         }
     }
     pin_program(&mut program, pins)?;

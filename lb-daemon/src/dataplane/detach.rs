@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, io, path::Path};
 
-use super::{BpffsError, Pins, Role, attach, bpffs::PinsLock, pins::interface_of};
+use super::{BpffsError, Pins, Role, bpffs::PinsLock, pinned, pins::interface_of};
 
 /// What was removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,10 +34,10 @@ pub fn detach(bpffs: &Path, role: Role) -> Result<Detached, BpffsError> {
 pub(super) fn clear(pins: &Pins) -> Result<Detached, BpffsError> {
     let mut detached = Detached::default();
     for interface in attached(pins)? {
-        attach::remove(pins, &interface)?;
+        pinned::remove(pins, &interface)?;
         detached.interfaces.push(interface);
     }
-    attach::remove_unplaced(pins)?;
+    pinned::remove_unplaced(pins)?;
     for map in files(&pins.maps())? {
         let pin = pins.map(&map);
         remove(&pin, fs::remove_file(&pin))?;

@@ -2,7 +2,7 @@
 
 use nix::net::if_::if_nametoindex;
 
-use super::{AttachedMode, BpffsError, Interface, Pins, attach, detach};
+use super::{AttachedMode, BpffsError, Interface, Pins, detach, pinned};
 
 /// An interface with a pinned link.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,8 +26,8 @@ pub fn links(pins: &Pins) -> Result<Vec<Linked>, BpffsError> {
     let linked = |name: String| {
         let index = if_nametoindex(name.as_str()).ok();
         let interface = |index| Interface { name: name.clone(), index, mode: None };
-        let mode = index.and_then(|index| attach::mode_now(pins, &interface(index)));
-        let at_tc = attach::is_pinned_at_tc(pins, &name);
+        let mode = index.and_then(|index| pinned::mode(pins, &interface(index)));
+        let at_tc = pinned::is_for_tc(pins, &name);
         Linked { name, index, at_tc, mode }
     };
     Ok(detach::attached(pins)?.into_iter().map(linked).collect())

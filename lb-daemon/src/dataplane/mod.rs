@@ -26,6 +26,7 @@ mod meters;
 mod objects;
 mod occupant;
 mod opener;
+mod pinned;
 mod pins;
 mod probe;
 mod program;
