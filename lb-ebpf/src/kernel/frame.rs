@@ -2,7 +2,7 @@
 
 use aya_ebpf::{
     bindings::xdp_md,
-    helpers::generated::{bpf_csum_diff, bpf_xdp_adjust_head, bpf_xdp_adjust_tail},
+    helpers::generated::{bpf_xdp_adjust_head, bpf_xdp_adjust_tail},
     programs::XdpContext,
 };
 use lb_common::wire::{packet::Packet, vlan::Tags};
@@ -175,10 +175,7 @@ impl Packet for Frame<'_> {
 
     #[inline(always)]
     fn sum<const N: usize>(&self, offset: usize) -> Option<u32> {
-        const { assert!(N <= 512 && N.is_multiple_of(4)) };
-        let bytes = core::ptr::from_ref(self.bytes::<N>(offset)?).cast_mut().cast();
-        // SAFETY: the kernel reads `N` bytes from there, and nothing from where there are none.
-        Some(unsafe { bpf_csum_diff(core::ptr::null_mut(), 0, bytes, N as u32, 0) } as u32)
+        self.bytes::<N>(offset).map(sum::sum_of_bytes)
     }
 
     #[inline(always)]

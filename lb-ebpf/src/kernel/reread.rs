@@ -1,10 +1,7 @@
 //! A frame for functions with so much to keep that the compiler puts the frame's ends aside: it keeps of them the
 //! 32 bits that they claim to be, and the verifier then knows no packet any more.
 
-use aya_ebpf::{
-    bindings::{__sk_buff, xdp_md},
-    helpers::generated::bpf_csum_diff,
-};
+use aya_ebpf::bindings::{__sk_buff, xdp_md};
 use lb_common::wire::packet::Packet;
 
 use super::sum;
@@ -88,10 +85,7 @@ impl<C: Context> Packet for Reread<C> {
 
     #[inline(always)]
     fn sum<const N: usize>(&self, offset: usize) -> Option<u32> {
-        const { assert!(N <= 512 && N.is_multiple_of(4)) };
-        let bytes = core::ptr::from_ref(self.bytes::<N>(offset)?).cast_mut().cast();
-        // SAFETY: the kernel reads `N` bytes from there, and nothing from where there are none.
-        Some(unsafe { bpf_csum_diff(core::ptr::null_mut(), 0, bytes, N as u32, 0) } as u32)
+        self.bytes::<N>(offset).map(sum::sum_of_bytes)
     }
 
     #[inline(always)]

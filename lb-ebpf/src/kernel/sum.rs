@@ -1,6 +1,9 @@
 //! Sums of as much of a packet as one wants.
 
-use aya_ebpf::bindings::{__sk_buff, xdp_md};
+use aya_ebpf::{
+    bindings::{__sk_buff, xdp_md},
+    helpers::generated::bpf_csum_diff,
+};
 use lb_common::wire::packet::Packet as _;
 
 use super::{Reread, global, repeat, reread::Context};
@@ -29,6 +32,15 @@ struct Sum<C> {
 pub(super) fn sum_up<C: Context>(context: *mut C, offset: usize, length: usize) -> Option<u32> {
     let sum = C::sum_of(context, offset as u32, length as u32);
     (sum != NONE).then_some(sum as u32)
+}
+
+/// Sum of so many bytes as one call of the kernel takes: at most 512, and in fours.
+#[inline(always)]
+pub(super) fn sum_of_bytes<const N: usize>(bytes: &[u8; N]) -> u32 {
+    const { assert!(N <= LARGE && N.is_multiple_of(SMALL)) };
+    let from = core::ptr::from_ref(bytes).cast_mut().cast();
+    // SAFETY: the kernel reads `N` bytes from there, and nothing from where there are none.
+    unsafe { bpf_csum_diff(core::ptr::null_mut(), 0, from, N as u32, 0) as u32 }
 }
 
 global! {
