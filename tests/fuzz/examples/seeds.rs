@@ -18,9 +18,11 @@ fn main() -> Result<()> {
     let plain = [0; place::LENGTH];
     // Two regions and IPv6 tunnels, small ones, VLANs.
     let other = [1, 1, 0, 0, 0, 3, 1, 4, 9, 3, 0, 0, 7, 0, 0, 0];
+    let mut gue = plain;
+    gue[13] = 1;
     for (name, frame) in frames() {
         write("parse", &name, &frame)?;
-        for (kind, place) in [("plain", plain), ("other", other)] {
+        for (kind, place) in [("plain", plain), ("other", other), ("gue", gue)] {
             write("encapsulation", &format!("{name}, {kind}"), &[&place, &frame[..]].concat())?;
         }
         write("decision", &name, &[&other, &frame[..]].concat())?;

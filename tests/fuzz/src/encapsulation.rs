@@ -16,9 +16,6 @@ pub fn check(data: &[u8]) {
     }
     let became = place.twin.expects(frame);
     let Some(tunnelled) = sent::check(&place.scene, frame, &became) else { return };
-    if matches!(place.scene.form, Form::Gue(_)) {
-        return;
-    }
     let arrived = became.frame.as_ref().unwrap();
     let outer = ip::read(&tunnelled.frame.0[ETHERNET..]).unwrap();
     let inner = ip::read(&tunnelled.hopped[ETHERNET..]).unwrap();
@@ -29,6 +26,11 @@ pub fn check(data: &[u8]) {
         return;
     }
     let received = Lists.expects(arrived);
+    // The checksum of a tunnel in UDP vouches for nothing in it: what is wrong in there is found.
+    if matches!(place.scene.form, Form::Gue(_)) && !inner.has_sound_segment() {
+        assert_eq!(received.verdict, "inner_checksum");
+        return;
+    }
     assert_eq!(received.verdict, "decapsulated");
     let (frame, tags) = ip::untagged(received.frame.as_ref().unwrap());
     assert_eq!(tags, tunnelled.frame.1);

@@ -86,6 +86,53 @@ impl Ip<'_> {
         sum([&self.header[8..40], &length, &[0, 0, 0, 58], self.payload]) == 0xffff
     }
 
+    /// Whether the checksum of the TCP segment, UDP datagram or ICMP message that it carries holds. Nobody sees
+    /// another one of a fragment, or a UDP datagram without one, or of what is none of these.
+    pub fn has_sound_segment(&self) -> bool {
+        let Some((protocol, segment)) = self.segment() else { return true };
+        let segment = match (protocol, segment) {
+            (17, [_, _, _, _, high, low, rest @ ..]) => {
+                let claimed = usize::from(u16::from_be_bytes([*high, *low]));
+                match (segment.get(..claimed), rest) {
+                    (Some(whole), [_, _, ..]) if claimed >= 8 => whole,
+                    _ => return false,
+                }
+            }
+            (17, _) => return false,
+            (1 | 6 | 58, segment) => segment,
+            _ => return true,
+        };
+        if protocol == 17 && segment[6..8] == [0, 0] {
+            return true;
+        }
+        if protocol == 1 {
+            return sum([segment]) == 0xffff;
+        }
+        let addresses = if self.version == 4 { &self.header[12..20] } else { &self.header[8..40] };
+        let [high, low] = (segment.len() as u16).to_be_bytes();
+        sum([addresses, &[0, protocol, high, low], segment]) == 0xffff
+    }
+
+    /// What it carries behind extension headers (RFC 8200, 4.1; RFC 4302, 2.2), and of which protocol; `None`:
+    /// it is a fragment, or they do not end in it.
+    fn segment(&self) -> Option<(u8, &[u8])> {
+        let (mut protocol, mut rest) = (self.protocol, self.payload);
+        if self.version == 4 {
+            return (!self.is_fragment()).then_some((protocol, rest));
+        }
+        loop {
+            let length = match (protocol, rest) {
+                (0 | 43 | 60, [_, words, ..]) => 8 * usize::from(*words) + 8,
+                (51, [_, words, ..]) => 4 * usize::from(*words) + 8,
+                (44, [_, _, high, low, ..]) if *high == 0 && *low & 0xf9 == 0 => 8,
+                (0 | 43 | 44 | 51 | 60, _) => return None,
+                _ => return Some((protocol, rest)),
+            };
+            protocol = rest[0];
+            rest = rest.get(length..)?;
+        }
+    }
+
     /// May it be fragmented no further?
     pub fn is_indivisible(&self) -> bool {
         self.version == 6 || self.header[6] & 0x40 != 0
