@@ -129,7 +129,7 @@ pub(crate) fn pools(
             true => "no pool is published; apply a configuration first".into(),
             false => format!("the pools are: {}", all.join(", ")),
         };
-        let message = format!("pool {pool}: there is none of this name");
+        let message = format!("pool {pool:?}: there is none of this name");
         return Err(Failure::new(Exit::NotFound, message).hint(hint));
     }
     Ok(of_name)

@@ -30,6 +30,7 @@ pub mod net;
 pub mod next_hop;
 pub mod packets;
 pub mod plan;
+pub mod quoted;
 pub mod reconcile;
 pub mod role;
 pub mod seldom;

@@ -1,5 +1,6 @@
 use crate::{
-    ids::Exhausted, memory::Memory, plan::PlanError, reconcile::ReconcileError, store::StoreError,
+    ids::Exhausted, memory::Memory, plan::PlanError, quoted::Quoted, reconcile::ReconcileError,
+    store::StoreError,
 };
 
 /// Why a valid command was not, or not wholly, carried out.
@@ -41,10 +42,10 @@ pub enum Refusal {
         source: ReconcileError,
     },
     /// No pool has the name.
-    #[error("pool {0}: there is none of this name")]
+    #[error("pool {}: there is none of this name", Quoted(.0))]
     NoPool(String),
     /// The pool has no such backend.
-    #[error("pool {0}: it has no backend {1}")]
+    #[error("pool {}: it has no backend {}", Quoted(.0), Quoted(.1))]
     NoBackend(String, String),
     /// The maps cannot be read.
     #[error("the packet path cannot be read")]

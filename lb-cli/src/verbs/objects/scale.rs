@@ -153,15 +153,15 @@ pub(super) fn group_of<'a>(pool: &'a mut v1::Pool, region: &str) -> &'a mut v1::
 fn nobody(groups: &Groups<'_>) -> Failure {
     let (message, hint) = match (groups.pool, groups.region) {
         (Some(pool), Some(region)) => (
-            format!("pool {pool}: it has no backends in region {region}"),
+            format!("pool {pool:?}: it has no backends in region {region:?}"),
             format!("`spillway backend list --pool {pool}` shows where it has some"),
         ),
         (Some(pool), None) => (
-            format!("pool {pool}: it has no backends"),
+            format!("pool {pool:?}: it has no backends"),
             format!("`spillway backend create --pool {pool}` adds one"),
         ),
         (None, region) => (
-            format!("region {}: no pool has backends there", region.unwrap_or_default()),
+            format!("region {:?}: no pool has backends there", region.unwrap_or_default()),
             "`spillway backend list` shows where they are".into(),
         ),
     };

@@ -6,9 +6,10 @@ use lb_common::abi::verdict::{Action, Verdict};
 use nix::net::if_::if_indextoname;
 use spillway_proto::v1::{self, capture_response::Event, capture_summary::Reason};
 
-use super::{Quoted, WrongField};
+use super::WrongField;
 use crate::{
     capture::{Bounds, Left, Said, Summary, Taken, Wanted, Why},
+    quoted::Quoted,
     stats::action_word,
 };
 

@@ -6,10 +6,11 @@ use lb_common::path::{Kind, Memory, Outcome};
 use nix::net::if_::if_indextoname;
 use spillway_proto::v1;
 
-use super::{Quoted, WrongField, message::encapsulation};
+use super::{WrongField, message::encapsulation};
 use crate::{
     explain::{Chosen, Entry, Explanation, Flow, FlowError, Region, RegionOutcome},
     model::Protocol,
+    quoted::Quoted,
 };
 
 /// The packet that a request asks about.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::quoted::Quoted;
+
 /// The first mistake found: `services[2] "web": port: 70000 is not a port; give 1 to 65535`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{field}: {cause}", Subject(.root.as_deref(), .levels))]
@@ -85,18 +87,5 @@ impl Place {
     /// A mistake in one of its fields.
     pub(super) fn wrong(&self, field: &'static str, cause: impl fmt::Display) -> Invalid {
         Invalid { root: None, levels: self.0.clone(), field, cause: cause.to_string() }
-    }
-}
-
-/// A text of the caller's: escaped, and shortened where it would drown the message.
-pub(in crate::api) struct Quoted<'a>(pub(in crate::api) &'a str);
-
-impl fmt::Display for Quoted<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const LONGEST: usize = 70;
-        match self.0.char_indices().nth(LONGEST) {
-            None => write!(f, "{:?}", self.0),
-            Some((end, _)) => write!(f, "{:?}…", &self.0[..end]),
-        }
     }
 }

@@ -17,7 +17,6 @@ pub(super) use captured::{said, wanted};
 pub use document::UnknownValue;
 pub(super) use explained::{explained, flow};
 pub use invalid::Invalid;
-pub(super) use invalid::Quoted;
 pub(super) use probed::{asked, told};
 pub(super) use refused::WrongField;
 pub use refused::{FIELD_TRAILER, HINT_TRAILER};

@@ -2,8 +2,11 @@
 
 use spillway_proto::v1::{self, ProbeAnswer, ProbeOutcome, probe_response::Event};
 
-use super::{Quoted, WrongField, message::encapsulation};
-use crate::health::reach::{Found, Full, Small, Summary, Told, UNSERVED, Wanted};
+use super::{WrongField, message::encapsulation};
+use crate::{
+    health::reach::{Found, Full, Small, Summary, Told, UNSERVED, Wanted},
+    quoted::Quoted,
+};
 
 /// The full size where a request says none, bytes: what fits an Ethernet.
 const USUAL: u16 = 1_500;

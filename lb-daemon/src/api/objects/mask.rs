@@ -9,6 +9,7 @@ use prost_reflect::{
 use prost_types::FieldMask;
 
 use super::{Object, Refused, following};
+use crate::quoted::Quoted;
 
 /// The descriptors of the API; a test holds that they are sound.
 static DESCRIPTORS: LazyLock<DescriptorPool> =
@@ -37,7 +38,7 @@ pub(super) fn merge<O: Object>(old: &O, new: &O, mask: Option<&FieldMask>) -> Re
     for path in paths {
         let names: Vec<_> = path.split('.').collect();
         take(&mut target, &source, &names)
-            .map_err(|cause| Refused::wrong(MASK, format!("{path:?}: {cause}")))?;
+            .map_err(|cause| Refused::wrong(MASK, format!("{}: {cause}", Quoted(path))))?;
     }
     target.transcode_to().map_err(|error| Refused::wrong(O::FIELD, error.to_string()))
 }
@@ -79,7 +80,7 @@ fn message_of(of: &DynamicMessage, field: &FieldDescriptor) -> Result<DynamicMes
 fn unknown(message: &MessageDescriptor, name: &str) -> String {
     let fields: Vec<_> = message.fields().map(|field| field.name().to_owned()).collect();
     let (what, fields) = (message.name(), fields.join(", "));
-    format!("{name:?} is no field of {what}; it has {fields}")
+    format!("{} is no field of {what}; it has {fields}", Quoted(name))
 }
 
 fn dynamic<O: Object>(object: &O) -> Result<DynamicMessage, Refused> {

@@ -6,6 +6,7 @@ use super::Id;
 use crate::{
     api::convert::{Invalid, WrongField},
     command::{Refusal, Stopping},
+    quoted::Quoted,
 };
 
 /// Users that a message names; of more it gives the number.
@@ -23,7 +24,7 @@ pub(super) enum Refused {
     Missing(Id),
     #[error("{0}: is there already, and differs from the one that was sent")]
     Exists(Id),
-    #[error("{id}: its etag is {current}, not {expected}")]
+    #[error("{id}: its etag is {current}, not {}", Quoted(.expected))]
     Changed { id: Id, expected: String, current: String },
     #[error("{0}: is in use: {users}", users = listed(.1))]
     InUse(Id, Vec<String>),

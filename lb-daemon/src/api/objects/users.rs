@@ -2,7 +2,7 @@
 
 use spillway_proto::v1::{Configuration, Pool, PoolRegion};
 
-use crate::api::convert::Quoted;
+use crate::quoted::Quoted;
 
 /// Pools that have backends or settings in a region or prefer it, and regions that overflow to it.
 pub(super) fn of_region(configuration: &Configuration, name: &str) -> Vec<String> {

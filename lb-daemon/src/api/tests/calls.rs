@@ -1,3 +1,4 @@
+use spillway_proto::v1::objects_client::ObjectsClient;
 use tonic::Code;
 
 use super::*;
@@ -189,6 +190,61 @@ async fn the_history_of_a_backend_says_what_became_of_it_and_when() {
     assert!(at[0].seconds >= at[1].seconds && at[1].seconds > 1_700_000_000, "{at:?}");
     let nowhere = v1::BackendHistoryRequest { address: "10.9.9.9".into(), ..asked };
     let status = client.backend_history(nowhere).await.unwrap_err();
-    let message = "pool web: it has no backend 10.9.9.9";
+    let message = "pool \"web\": it has no backend \"10.9.9.9\"";
     assert_eq!((status.code(), status.message()), (Code::NotFound, message));
+}
+
+/// A trailer takes some kilobytes, and who gets a longer one learns nothing but that.
+#[tokio::test]
+async fn what_was_asked_is_quoted_in_short() {
+    let daemon = Daemon::start();
+    let mut client = daemon.client().await;
+    client.apply(apply(configuration())).await.unwrap();
+    let mut objects = ObjectsClient::new(daemon.channel().await);
+    let long = "\u{1}".repeat(100_000);
+    let pool = || Some(v1::Pool { name: "web".into(), ..v1::Pool::default() });
+    let mask = |path: String| v1::UpdatePoolRequest {
+        pool: pool(),
+        update_mask: Some(prost_types::FieldMask { paths: vec![path] }),
+        ..v1::UpdatePoolRequest::default()
+    };
+    let etag = v1::UpdatePoolRequest {
+        pool: pool(),
+        etag: long.clone(),
+        ..v1::UpdatePoolRequest::default()
+    };
+    let history =
+        |pool: &str| v1::BackendHistoryRequest { pool: pool.into(), address: long.clone() };
+    let capture = v1::CaptureRequest { client: long.clone(), ..v1::CaptureRequest::default() };
+    let explain = v1::ExplainRequest { client: long.clone(), ..v1::ExplainRequest::default() };
+    let refused = [
+        objects.get_pool(v1::GetPoolRequest { name: long.clone() }).await.err(),
+        objects.update_pool(mask(long.clone())).await.err(),
+        objects.update_pool(mask(format!("name.{long}"))).await.err(),
+        objects.update_pool(etag).await.err(),
+        client.regions(v1::RegionsRequest { pool: long.clone() }).await.err(),
+        client.backend_history(history(&long)).await.err(),
+        client.backend_history(history("web")).await.err(),
+        client.capture(capture).await.err(),
+        client.explain(explain).await.err(),
+    ];
+    let refused = refused.map(|status| status.expect("it is refused"));
+    let codes = refused.each_ref().map(tonic::Status::code);
+    assert_eq!(
+        codes,
+        [
+            Code::NotFound,
+            Code::InvalidArgument,
+            Code::InvalidArgument,
+            Code::Aborted,
+            Code::NotFound,
+            Code::NotFound,
+            Code::NotFound,
+            Code::InvalidArgument,
+            Code::InvalidArgument,
+        ]
+    );
+    for status in refused {
+        assert!(status.message().len() < 1_000, "{}", status.message());
+    }
 }

@@ -8,6 +8,7 @@ use std::{
 use crate::{
     health::host::UNSERVED,
     model::{Configuration, Encapsulation, Name, Ports, Protocol, WantedState},
+    quoted::Quoted,
 };
 
 /// Which ways are wanted.
@@ -23,10 +24,10 @@ pub struct Wanted {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoWay {
     /// No pool has the name.
-    #[error("pool {0}: there is none of this name")]
+    #[error("pool {}: there is none of this name", Quoted(.0))]
     Pool(String),
     /// The pool has no such backend.
-    #[error("pool {0}: it has no backend {1}")]
+    #[error("pool {}: it has no backend {}", Quoted(.0), .1)]
     Backend(String, IpAddr),
     /// No pool has such a backend.
     #[error("backend {0}: no pool has it")]
@@ -198,10 +199,13 @@ mod tests {
             let pool = pool.map(str::to_owned);
             found(&Wanted { pool, backend: Some(backend.parse().unwrap()) }, 9)
         };
-        assert_eq!(of(Some("x"), "10.0.0.1").unwrap_err(), "pool x: there is none of this name");
+        assert_eq!(
+            of(Some("x"), "10.0.0.1").unwrap_err(),
+            "pool \"x\": there is none of this name"
+        );
         assert_eq!(
             of(Some("gue"), "10.0.0.2").unwrap_err(),
-            "pool gue: it has no backend 10.0.0.2"
+            "pool \"gue\": it has no backend 10.0.0.2"
         );
         assert_eq!(of(None, "10.0.0.3").unwrap_err(), "backend 10.0.0.3: no pool has it");
         assert_eq!(of(None, "10.0.0.2"), Ok((Vec::new(), 0)), "it is disabled");

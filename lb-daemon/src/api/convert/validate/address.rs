@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-use super::super::invalid::{Invalid, Place, Quoted};
+use super::super::invalid::{Invalid, Place};
+use crate::quoted::Quoted;
 
 /// The unicast address that a text spells.
 pub(super) fn address(at: &Place, text: &str) -> Result<IpAddr, Invalid> {

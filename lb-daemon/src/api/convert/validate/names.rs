@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::super::invalid::{Invalid, Place, Quoted};
+use super::super::invalid::{Invalid, Place};
 use crate::model::Name;
+use crate::quoted::Quoted;
 
 /// The names of a list, by its order.
 pub(super) struct Names {

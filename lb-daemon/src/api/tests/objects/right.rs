@@ -370,7 +370,7 @@ async fn an_etag_stays_as_long_as_the_content_does() {
     let with = |etag: &str| format!(r#"pool {{ name: "web" slots: 37 }} etag: "{etag}""#);
     let status = caller.call("UpdatePool", &with(&second)).await.unwrap_err();
     assert_eq!(status.code(), tonic::Code::Aborted);
-    let message = format!("pool \"web\": its etag is {first}, not {second}");
+    let message = format!("pool \"web\": its etag is {first}, not \"{second}\"");
     assert_eq!(status.message(), message);
     let updated = caller.call("UpdatePool", &with(&first)).await.unwrap();
     let delete = |etag: &str| format!(r#"name: "spare" etag: "{etag}""#);

@@ -1,10 +1,10 @@
 use spillway_proto::v1;
 
 use super::{
-    super::super::invalid::{Invalid, Place, Quoted},
+    super::super::invalid::{Invalid, Place},
     plain::at_most,
 };
-use crate::model::AgentProbe;
+use crate::{model::AgentProbe, quoted::Quoted};
 
 const LONGEST_SENT: usize = 1024;
 const LONGEST_HEADER: usize = 64;

@@ -2,13 +2,16 @@ use spillway_proto::v1;
 
 use super::{
     super::{
-        super::invalid::{Invalid, Place, Quoted},
+        super::invalid::{Invalid, Place},
         number,
     },
     agent,
     plain::{at_most, plain},
 };
-use crate::model::{HttpProbe, bounds};
+use crate::{
+    model::{HttpProbe, bounds},
+    quoted::Quoted,
+};
 
 const LONGEST_METHOD: usize = 16;
 const LONGEST_PATH: usize = 2048;

@@ -2,10 +2,13 @@ use rustls::pki_types::DnsName;
 use spillway_proto::v1;
 
 use super::{
-    super::super::invalid::{Invalid, Place, Quoted},
+    super::super::invalid::{Invalid, Place},
     plain::at_most,
 };
-use crate::model::{TlsProbe, Trust};
+use crate::{
+    model::{TlsProbe, Trust},
+    quoted::Quoted,
+};
 
 /// PATH_MAX of Linux, which counts the NUL behind it.
 const LONGEST_PATH: usize = 4095;
