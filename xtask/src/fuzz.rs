@@ -26,7 +26,7 @@ const PACKAGE: &str = "lb-fuzz";
 const LONGEST: u32 = 4_096;
 
 /// Executions below this are none: a target that takes nothing in.
-const FEWEST: u64 = 1_000;
+const FEWEST: u64 = 100;
 
 /// What a run begins with, beside the files of the repository.
 #[derive(Clone, Copy, Debug)]

@@ -7,6 +7,8 @@ use anyhow::{Context as _, Result};
 use lb_daemon::{api::convert, document::Document};
 use lb_fuzz::place;
 use lb_tests::packets::frames::{ETHERNET, Flow, Packet, Tunnel, extended, tagged};
+use prost::Message as _;
+use spillway_proto::v1;
 
 fn main() -> Result<()> {
     let folder = std::env::args().nth(1).context("seeds: which folder?")?;
@@ -39,6 +41,9 @@ fn main() -> Result<()> {
         let message = Document::parse(text)?.into();
         let configuration = convert::configuration(&message)?;
         write("configuration", &number.to_string(), &convert::encode(&configuration))?;
+    }
+    for (name, calls) in calls()? {
+        write("calls", name, &lb_fuzz::calls::input(calls))?;
     }
     Ok(())
 }
@@ -85,6 +90,69 @@ fn tunnelled(frame: &[u8]) -> Vec<u8> {
     let macs = ([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
     let (source, destination) = ("fd00::1".parse().unwrap_or([0; 16].into()), [9_u8; 16].into());
     Tunnel { macs, source, destination, flow_label: 9 }.around(&inner)
+}
+
+/// What people ask, one after the other.
+fn calls() -> Result<Vec<(&'static str, Vec<(&'static str, Vec<u8>)>)>> {
+    let mut configuration = v1::Configuration::from(Document::parse(SHORT)?);
+    // A small table, so that much can be asked in a second.
+    configuration.pools[0].slots = 31;
+    let configuration = Some(configuration);
+    let apply = v1::ApplyRequest { configuration, ..v1::ApplyRequest::default() };
+    let apply = ("/spillway.v1.Spillway/Apply", apply.encode_to_vec());
+    let endpoint = |address: &str| format!("[{address}]:53");
+    let backend =
+        v1::Backend { address: "fd00::12".into(), region: "eu".into(), ..v1::Backend::default() };
+    let flow = v1::ExplainRequest {
+        client: endpoint("2001:db8::7"),
+        vip: endpoint("2001:db8::53"),
+        protocol: v1::Protocol::Udp.into(),
+        ..v1::ExplainRequest::default()
+    };
+    let mask = prost_types::FieldMask { paths: vec!["weight".into()] };
+    let update = v1::UpdateBackendRequest {
+        pool: "dns".into(),
+        backend: Some(v1::Backend { weight: Some(2), ..backend.clone() }),
+        update_mask: Some(mask),
+        ..v1::UpdateBackendRequest::default()
+    };
+    let create = v1::CreateBackendRequest {
+        pool: "dns".into(),
+        backend: Some(backend),
+        ..v1::CreateBackendRequest::default()
+    };
+    let delete =
+        v1::DeleteServiceRequest { name: "dns".into(), ..v1::DeleteServiceRequest::default() };
+    let list = v1::ListBackendsRequest { pool: "dns".into(), ..v1::ListBackendsRequest::default() };
+    let capture =
+        v1::CaptureRequest { client: "2001:db8::/32".into(), ..v1::CaptureRequest::default() };
+    let history =
+        v1::BackendHistoryRequest { pool: "dns".into(), ..v1::BackendHistoryRequest::default() };
+    Ok(vec![
+        (
+            "objects",
+            vec![
+                apply.clone(),
+                ("/spillway.v1.Objects/CreateBackend", create.encode_to_vec()),
+                ("/spillway.v1.Objects/UpdateBackend", update.encode_to_vec()),
+                ("/spillway.v1.Objects/ListBackends", list.encode_to_vec()),
+                ("/spillway.v1.Objects/DeleteService", delete.encode_to_vec()),
+            ],
+        ),
+        (
+            "questions",
+            vec![
+                apply,
+                ("/spillway.v1.Spillway/Status", Vec::new()),
+                ("/spillway.v1.Spillway/Regions", Vec::new()),
+                ("/spillway.v1.Spillway/Watch", Vec::new()),
+                ("/spillway.v1.Spillway/Stats", Vec::new()),
+                ("/spillway.v1.Spillway/Explain", flow.encode_to_vec()),
+                ("/spillway.v1.Spillway/BackendHistory", history.encode_to_vec()),
+                ("/spillway.v1.Spillway/Capture", capture.encode_to_vec()),
+            ],
+        ),
+    ])
 }
 
 /// Nothing, the document's example, and a short one.

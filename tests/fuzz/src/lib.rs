@@ -5,6 +5,7 @@
 //! hand `check` to libFuzzer (`cargo xtask fuzz`), which begins with what is in `corpus/`.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "what does not hold is a finding")]
 
+pub mod calls;
 pub mod configuration;
 pub mod decision;
 pub mod document;

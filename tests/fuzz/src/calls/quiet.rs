@@ -1,0 +1,114 @@
+//! A packet path that takes any plan, and has no packets.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
+
+use lb_common::abi::member::MemberState;
+use lb_daemon::{
+    capacity::Reading,
+    command::InterfaceStatus,
+    ids::Named,
+    memory::TableMemory,
+    model::Name,
+    next_hop::NextHop,
+    plan::Plan,
+    reconcile::{Applied, Homes, ReconcileError},
+    state::PacketPath,
+};
+
+/// The plan, and how its members are.
+#[derive(Debug, Default)]
+pub(super) struct Quiet {
+    plan: Plan,
+    states: BTreeMap<(Name, IpAddr), MemberState>,
+}
+
+impl Quiet {
+    fn has(&self, pool: &Name, address: IpAddr) -> bool {
+        self.states.contains_key(&(pool.clone(), address))
+    }
+}
+
+impl PacketPath for Quiet {
+    fn check(&self, plan: &Plan) -> Result<TableMemory, ReconcileError> {
+        let gone = self.plan.tables.iter().filter(|(id, _)| !plan.tables.contains_key(id));
+        let slots = plan.tables.values().map(|table| table.slots());
+        Ok(TableMemory::of(slots, gone.map(|(_, table)| table.slots())))
+    }
+
+    fn apply(&mut self, plan: &Plan) -> Result<Applied, ReconcileError> {
+        let members = plan.pools.values().flat_map(|pool| {
+            let members = pool.groups.iter().flat_map(|group| &group.members);
+            let addresses = members.map(|member| member.address).chain(pool.idle.iter().copied());
+            addresses.map(|address| (pool.name.clone(), address))
+        });
+        let state = |member: &_| self.states.get(member).copied().unwrap_or(MemberState::Dead);
+        self.states = members.map(|member| (member.clone(), state(&member))).collect();
+        self.plan = plan.clone();
+        Ok(Applied::default())
+    }
+
+    fn named(&self) -> Named {
+        let (plan, groups) = (&self.plan, self.plan.pools.values().flat_map(|pool| &pool.groups));
+        let backends = plan.backends.values().map(|it| (it.id.index, it.id.incarnation));
+        Named {
+            backends: backends.collect(),
+            services: plan.services.values().map(|service| service.index).collect(),
+            pools: plan.pools.keys().copied().collect(),
+            regions: groups.map(|group| group.region).collect(),
+        }
+    }
+
+    fn state(&self, pool: &Name, address: IpAddr) -> Option<MemberState> {
+        self.states.get(&(pool.clone(), address)).copied()
+    }
+
+    fn set_state(&mut self, pool: &Name, address: IpAddr, state: MemberState) -> bool {
+        let known = self.states.get_mut(&(pool.clone(), address));
+        known.map(|known| *known = state).is_some()
+    }
+
+    fn set_last_resort(&mut self, pool: &Name, address: IpAddr, _: bool) -> bool {
+        self.has(pool, address)
+    }
+
+    fn set_ramp(&mut self, pool: &Name, address: IpAddr, _: u8) -> bool {
+        self.has(pool, address)
+    }
+
+    fn set_next_hop(&mut self, _: IpAddr, _: Option<NextHop>) -> Result<(), ReconcileError> {
+        Ok(())
+    }
+
+    fn checksum(&mut self) -> Result<u64, ReconcileError> {
+        Ok(0)
+    }
+
+    fn readings(&self) -> Result<Vec<Reading>, ReconcileError> {
+        Ok(Vec::new())
+    }
+
+    fn homes(&self) -> BTreeMap<u32, Homes> {
+        BTreeMap::new()
+    }
+
+    fn set_adopting(&mut self, _: u32, _: bool) {}
+
+    fn forget_formers(&mut self, _: &BTreeSet<u32>) -> Result<(), ReconcileError> {
+        Ok(())
+    }
+
+    fn leaving(&self) -> BTreeSet<IpAddr> {
+        BTreeSet::new()
+    }
+
+    fn adoptions_refused(&self) -> Result<u64, ReconcileError> {
+        Ok(0)
+    }
+
+    fn interfaces(&self) -> Vec<InterfaceStatus> {
+        Vec::new()
+    }
+}
