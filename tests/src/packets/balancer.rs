@@ -101,12 +101,12 @@ impl Balancer {
     /// # Errors
     /// As [`run`].
     pub fn run(&mut self, frame: &[u8]) -> Result<Ran> {
-        self.close_gate()?;
+        self.set_gate()?;
         run(&self.bpf, "balancer", frame)
     }
 
-    /// Makes each frame the first one: what a SYN away from home left is not looked for.
-    fn close_gate(&mut self) -> Result<()> {
+    /// Makes each frame the first one, with the gate as the scene has it: what a SYN away from home left is not looked for.
+    fn set_gate(&mut self) -> Result<()> {
         let pools = std::mem::take(&mut self.pools);
         let closed = pools.iter().try_for_each(|(index, line)| self.element("POOLS", *index, line));
         self.pools = pools;
@@ -153,6 +153,9 @@ impl Balancer {
             let map = self.tables.get_mut(&table).context("a table that was not made")?;
             set_list(map, table, slot, if erase { layout::slot([STRANGER; 4]) } else { list })?;
         }
+        for (key, value) in scene.remembered_entries() {
+            self.remember(&key, value, erase).context("a flow that is remembered")?;
+        }
         let mut devices: DevMapHash<_> = map_mut(&mut self.bpf, "DEVICES")?;
         for &interface in &scene.devices {
             // The only interface that is sure to be there stands for all.
@@ -163,6 +166,35 @@ impl Balancer {
             }
         }
         Ok(())
+    }
+
+    /// Sets or erases what is remembered of a flow; its key tells IP version and protocol.
+    fn remember(&mut self, key: &[u8], value: [u8; 8], erase: bool) -> Result<()> {
+        fn set<const N: usize>(
+            bpf: &mut Ebpf,
+            map: &str,
+            key: &[u8],
+            value: Option<[u8; 8]>,
+        ) -> Result<()>
+        where
+            [u8; N]: aya::Pod,
+        {
+            let mut map: HashMap<_, [u8; N], [u8; 8]> = map_mut(bpf, map)?;
+            let key = <[u8; N]>::try_from(key)?;
+            Ok(if let Some(value) = value { map.insert(key, value, 0) } else { map.remove(&key) }?)
+        }
+        let is_tcp = key[key.len() - 4] == 6;
+        let value = (!erase).then_some(value);
+        match key.len() {
+            16 => {
+                let map = if is_tcp { "EXCEPTIONS_V4" } else { "FLOWS_V4" };
+                set::<16>(&mut self.bpf, map, key, value)
+            }
+            _ => {
+                let map = if is_tcp { "EXCEPTIONS_V6" } else { "FLOWS_V6" };
+                set::<40>(&mut self.bpf, map, key, value)
+            }
+        }
     }
 
     fn element(&mut self, map: &str, index: u32, value: &[u8]) -> Result<()> {

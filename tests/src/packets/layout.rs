@@ -1,7 +1,7 @@
 //! Map values, byte for byte, written out by hand from the documents of the map ABI. Integers stand
 //! little-endian, addresses and ports as in a packet.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// 16 bytes of an address, IPv4 v4-mapped.
 pub fn address(address: IpAddr) -> [u8; 16] {
@@ -43,9 +43,11 @@ pub fn any_port(vip: IpAddr) -> (u32, u32) {
     (number(&bits[..6]), number(&bits[6..12]))
 }
 
-/// Value of `POOLS`: `{current 4, former 4, cleared 8, last away 8, zero 8}`.
-pub fn pool(current: u32, former: u32) -> [u8; 32] {
-    concat(&[&current.to_le_bytes(), &former.to_le_bytes(), &[0; 24]])
+/// Value of `POOLS`: `{current 4, former 4, cleared 8, last away 8, zero 8}`. The gate is open where the two in
+/// the middle differ.
+pub fn pool(current: u32, former: u32, gate_is_open: bool) -> [u8; 32] {
+    let last_away = u64::from(gate_is_open).to_le_bytes();
+    concat(&[&current.to_le_bytes(), &former.to_le_bytes(), &[0; 8], &last_away, &[0; 8]])
 }
 
 /// `{table 4, slots 4, members 4, member count 4}`.
@@ -109,6 +111,29 @@ pub fn backend(to: IpAddr, incarnation: u8, mtu: u16, link: u16, on_link: bool) 
 pub const fn member(backend: u32, incarnation: u8, state: u8, ramp: u8, next_hop: u16) -> [u8; 8] {
     let ([b0, b1, b2, _], [n0, n1]) = (backend.to_le_bytes(), next_hop.to_le_bytes());
     [b0, b1, b2, incarnation, state, ramp, n0, n1]
+}
+
+/// Value of `HOSTS`: `{incarnation 1, state 1, next hop 2, zero 4}`.
+pub const fn host(incarnation: u8, state: u8, next_hop: u16) -> [u8; 8] {
+    let [n0, n1] = next_hop.to_le_bytes();
+    [incarnation, state, n0, n1, 0, 0, 0, 0]
+}
+
+/// Value of `EXCEPTIONS_V4`, `FLOWS_V4` and those of IPv6: `{backend 3, incarnation 1, mark 1, last seen 3}`.
+pub const fn exception(backend: u32, incarnation: u8, seen: u64) -> [u8; 8] {
+    let ([b0, b1, b2, _], [s0, s1, s2, ..]) = (backend.to_le_bytes(), seen.to_le_bytes());
+    [b0, b1, b2, incarnation, 0, s0, s1, s2]
+}
+
+/// Key of `EXCEPTIONS_V4` and `FLOWS_V4`, which is 16 bytes long, and of those of IPv6, of 40: `{client, VIP,
+/// client port 2, service port 2, protocol 1, zero 3}`.
+pub fn flow_key(client: SocketAddr, vip: SocketAddr, protocol: u8) -> Vec<u8> {
+    let octets = |address| match address {
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
+    };
+    let ports = [client.port(), vip.port()].map(u16::to_be_bytes).concat();
+    [octets(client.ip()), octets(vip.ip()), ports, vec![protocol, 0, 0, 0]].concat()
 }
 
 /// Value of `NEXT_HOPS`: `{MAC 6, interface 2}`.

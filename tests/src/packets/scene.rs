@@ -147,6 +147,19 @@ pub enum Form {
     Direct,
 }
 
+/// A flow that is remembered at a member, wherever its hash leads.
+#[derive(Clone, Copy, Debug)]
+pub struct Remembered {
+    /// The flow.
+    pub flow: Flow,
+    /// 6: a connection away from home; 17: a tracked flow.
+    pub protocol: u8,
+    /// Region and rank.
+    pub member: (usize, u16),
+    /// Incarnation of the backend's index that it was placed at.
+    pub incarnation: u8,
+}
+
 /// What stands in the maps.
 #[derive(Clone, Debug)]
 pub struct Scene {
@@ -168,6 +181,10 @@ pub struct Scene {
     pub pool_word: (u32, u32),
     /// How packets get to backends.
     pub form: Form,
+    /// Flows that are remembered one by one.
+    pub remembered: Vec<Remembered>,
+    /// Whether connections away from home are looked for.
+    pub gate_is_open: bool,
     /// How much room there is for ICMP errors of the balancer's own.
     pub errors: Room,
     /// How much room there is for answers to pings.
@@ -213,6 +230,8 @@ impl Scene {
             devices: BTreeSet::new(),
             pool_word: (DESCRIPTOR, 0),
             form: Form::IpInIp,
+            remembered: Vec::new(),
+            gate_is_open: false,
             errors: Room::Unlimited,
             echoes: Room::Unlimited,
         }
@@ -246,6 +265,15 @@ impl Scene {
         for service in &mut self.services {
             service.flags |= flags;
         }
+        self
+    }
+
+    /// Remembers a flow at a member; of a connection the gate is opened.
+    #[must_use]
+    pub fn remembering(mut self, flow: Flow, protocol: u8, member: (usize, u16)) -> Self {
+        let incarnation = MEMBER_INCARNATION;
+        self.remembered.push(Remembered { flow, protocol, member, incarnation });
+        self.gate_is_open |= protocol == 6;
         self
     }
 
@@ -315,7 +343,8 @@ impl Scene {
     pub fn elements(&self) -> Vec<(&'static str, u32, Vec<u8>)> {
         let mut elements: Vec<(&'static str, u32, Vec<u8>)> = Vec::new();
         let mut add = |map, index, value: &[u8]| elements.push((map, index, value.to_vec()));
-        add("POOLS", POOL, &layout::pool(self.pool_word.0, self.pool_word.1));
+        let (current, former) = self.pool_word;
+        add("POOLS", POOL, &layout::pool(current, former, self.gate_is_open));
         for (index, word) in self.any_ports() {
             add("ANY_PORTS", index, &word.to_le_bytes());
         }
@@ -354,6 +383,13 @@ impl Scene {
                 );
             }
         }
+        // Only theirs: what SYNs of former rows left is of hosts that are gone.
+        for Remembered { member: (region, rank), .. } in &self.remembered {
+            let host = &self.regions[*region].members[usize::from(*rank)];
+            // To be out of home is a matter of pools.
+            let word = layout::host(MEMBER_INCARNATION, host.state & !OUT, host.next_hop);
+            add("HOSTS", host.backend, &word);
+        }
         let (v4, v6) = (self.sources.0.octets(), self.sources.1.octets());
         let limited = self.regions.iter().any(|region| region.room != Room::Unlimited);
         let mut order: Vec<usize> = (0..heads.len()).collect();
@@ -381,6 +417,17 @@ impl Scene {
         elements
     }
 
+    /// What is remembered: key and value, seen two seconds ago, for the packet path's clock is a little behind.
+    pub fn remembered_entries(&self) -> Vec<(Vec<u8>, [u8; 8])> {
+        let entry = |remembered: &Remembered| {
+            let &Remembered { flow, protocol, member: (region, rank), incarnation } = remembered;
+            let backend = self.regions[region].members[usize::from(rank)].backend;
+            let value = layout::exception(backend, incarnation, (now() >> 30) - 2);
+            (layout::flow_key(flow.client, flow.vip, protocol), value)
+        };
+        self.remembered.iter().map(entry).collect()
+    }
+
     /// Slots that hold something else than strangers: table, slot, value.
     pub fn slots(&self) -> impl Iterator<Item = (Table, u32, [u8; 8])> + '_ {
         self.regions.iter().flat_map(|region| {
@@ -395,14 +442,19 @@ impl Room {
     /// too early.
     fn meter(self) -> [u8; 64] {
         const SECOND: u64 = 16_000_000_000;
-        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default();
-        let now = now.as_nanos() as u64 * 16;
+        let now = now() * 16;
         match self {
             Self::Unlimited => layout::meter(0, 0, 0),
             Self::Full => layout::meter(60 * SECOND, 16, now + 30 * SECOND),
             Self::Closed => layout::meter(u64::MAX >> 24, u32::MAX >> 8, 0),
         }
     }
+}
+
+/// Now, in nanoseconds of the monotonic clock.
+fn now() -> u64 {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default();
+    now.as_nanos() as u64
 }
 
 impl Region {

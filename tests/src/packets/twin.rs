@@ -1,6 +1,9 @@
 //! The pure decision over the same scenes: what the loaded programs must agree with.
 
-use std::{collections::HashMap, net::IpAddr};
+use std::{
+    collections::HashMap,
+    net::{IpAddr, SocketAddr},
+};
 
 use lb_common::{
     abi::{
@@ -54,6 +57,7 @@ pub struct Twin {
     groups: HashMap<u32, Group>,
     backends: HashMap<u32, Backend>,
     slots: HashMap<(u32, u32), u64>,
+    remembered: HashMap<Vec<u8>, u64>,
     devices: Vec<u32>,
 }
 
@@ -79,10 +83,23 @@ impl Twin {
                 _ => drop(twin.words.insert((map, index), value(&bytes))),
             }
         }
+        for (key, bytes) in scene.remembered_entries() {
+            twin.remembered.insert(key, value(&bytes));
+        }
         for (table, slot, bytes) in scene.slots() {
             twin.slots.insert((table.reference, slot), value(&bytes));
         }
         twin
+    }
+
+    /// What is remembered of a flow.
+    fn remembered(&self, flow: &FlowTuple) -> Option<Snapshot> {
+        let end =
+            |address, port| SocketAddr::new(address_of(address, flow.version), u16::from_be(port));
+        let (client, vip) =
+            (end(&flow.client, flow.client_port), end(&flow.vip, flow.service_port));
+        let key = layout::flow_key(client, vip, flow.protocol);
+        self.remembered.get(&key).copied().map(Snapshot)
     }
 
     fn word(&self, map: &'static str, index: u32) -> Option<u64> {
@@ -207,7 +224,7 @@ fn refused(verdict: Verdict, frame: &[u8]) -> Expected {
     Expected { verdict: verdict.name(), frame, traffic: None }
 }
 
-/// Nothing is remembered: the gate of a scene is closed.
+/// Nothing is learnt: what is remembered is what the scene says.
 impl Tables for Twin {
     type Word<'t> = Snapshot;
 
@@ -226,22 +243,22 @@ impl Tables for Twin {
     fn member_meter(&self, _: u32) -> Option<u32> {
         None
     }
-    fn host(&self, _: u32) -> Option<HostWord> {
-        None
+    fn host(&self, backend: u32) -> Option<HostWord> {
+        self.word("HOSTS", backend).map(HostWord)
     }
     fn set_last_away(&self, _: u32, _: Coarse) {}
     fn record(&self, _: u32, _: u32) -> Option<Record> {
         None
     }
     fn set_record(&self, _: u32, _: u32, _: Record) {}
-    fn exception(&self, _: &FlowTuple) -> Option<Snapshot> {
-        None
+    fn exception(&self, flow: &FlowTuple) -> Option<Snapshot> {
+        self.remembered(flow)
     }
     fn insert_exception(&self, _: &FlowTuple, _: ExceptionWord) -> bool {
         false
     }
-    fn tracked(&self, _: &FlowTuple) -> Option<Snapshot> {
-        None
+    fn tracked(&self, flow: &FlowTuple) -> Option<Snapshot> {
+        self.remembered(flow)
     }
     fn insert_tracked(&self, _: &FlowTuple, _: ExceptionWord) -> bool {
         false

@@ -20,7 +20,7 @@ pub(crate) fn rows() -> Vec<Row<Scene>> {
 }
 
 /// A router on the way to the client, on its way to the VIP of a flow.
-fn router(flow: &Flow) -> Packet {
+pub(super) fn router(flow: &Flow) -> Packet {
     let router = if flow.vip.is_ipv4() { "203.0.113.77:0" } else { "[2001:db8:77::1]:0" };
     Packet::new(Flow { client: Flow::new(router, router).client, vip: flow.vip })
 }

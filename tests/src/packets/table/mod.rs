@@ -21,6 +21,7 @@ mod malformed;
 mod not_ours;
 mod ports;
 mod receiver;
+mod remembered;
 mod subject;
 mod tagged;
 mod too_large;
@@ -39,6 +40,7 @@ fn balancer_rows() -> Vec<Row<Scene>> {
         forwarding::rows(),
         extended::rows(),
         errors::rows(),
+        remembered::rows(),
         echoes::rows(),
         choice::rows(),
         limits::rows(),
