@@ -51,7 +51,8 @@ fn is_known<T: Tables + ?Sized, O: Observe>(
     }
     let Some(choice) = hosts::choice(tables, before.placed()) else { return false };
     let after = before.seen(now);
-    if after != before {
+    // An error about what a backend goes on to send says nothing of the client.
+    if after != before && !ask.is_quoted() {
         word.store(after.0);
     }
     observer.remembered(Memory::Tracked, before.placed());

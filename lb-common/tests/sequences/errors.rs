@@ -18,12 +18,15 @@ const TCP: (u8, u16) = (6, 80);
 const UDP: (u8, u16) = (17, 53);
 
 /// What an error must leave as it was.
-fn remembered(world: &World) -> (Vec<(u16, u64)>, usize, usize) {
-    let exceptions = world.twin.exceptions.borrow();
-    let mut words: Vec<_> =
-        exceptions.iter().map(|(flow, word)| (flow.client_port, word.get())).collect();
-    words.sort_unstable();
-    (words, world.twin.records.borrow().len(), world.twin.tracked.borrow().len())
+fn remembered(world: &World) -> ([Vec<(u16, u64)>; 2], usize) {
+    let words = [&world.twin.exceptions, &world.twin.tracked].map(|map| {
+        let map = map.borrow();
+        let words = map.iter().map(|(flow, word)| (flow.client_port, word.get()));
+        let mut words: Vec<_> = words.collect();
+        words.sort_unstable();
+        words
+    });
+    (words, world.twin.records.borrow().len())
 }
 
 fn error(world: &World, client: Client, of: (u8, u16)) -> Result<u32, Verdict> {
@@ -114,6 +117,21 @@ fn tracked_flows_by_what_is_remembered_and_others_by_tables() {
         assert_eq!(error(&world, Client([192, 0, 2, 11], 3), UDP), Ok(1), "of a flow unknown");
         assert_eq!(world.counted(Event::FlowRefused), 0);
     }
+}
+
+#[test]
+fn a_tracked_flow_of_which_only_errors_come_is_forgotten() {
+    let list = || (vec![[0, 1, NONE, NONE]], 2);
+    let twin = Twin::new(&[list(), list()], 4);
+    let flags = SERVICE_TRACKED | 56 << 16;
+    let mut world = World::of(twin.with_service("198.51.100.1", 53, 17, flags));
+    world.room_at_home(1);
+    assert_eq!(world.datagram(client(1)), Ok(1));
+    assert_eq!(world.datagram(client(2)), Ok(3), "home is full");
+    world.sleep(40);
+    assert_eq!(error(&world, client(2), UDP), Ok(3));
+    world.sleep(40);
+    assert_eq!(error(&world, client(2), UDP), Ok(1), "nothing says where it was");
 }
 
 #[test]
