@@ -1,5 +1,5 @@
 //! A server that says its name and then returns every byte, over TCP, and answers datagrams with its
-//! name, over UDP.
+//! name, over UDP; one that begins with `=` it returns.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -102,10 +102,12 @@ fn echo(mut stream: TcpStream, name: &str, stop: &AtomicBool) -> std::io::Result
 fn answer(socket: &UdpSocket, name: &str, stop: &AtomicBool, datagrams: &AtomicU64) {
     let mut buffer = [0; 2048];
     while !stop.load(Ordering::Relaxed) {
-        if let Ok((_, from)) = socket.recv_from(&mut buffer) {
+        if let Ok((length, from)) = socket.recv_from(&mut buffer) {
             datagrams.fetch_add(1, Ordering::Relaxed);
-            // A client that is gone needs no answer.
-            let _ = socket.send_to(name.as_bytes(), from);
+            let came = &buffer[..length];
+            let answer = if came.starts_with(b"=") { came } else { name.as_bytes() };
+            // A client that is gone needs no answer, and one that is told of a narrow way asks again.
+            let _ = socket.send_to(answer, from);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Traffic through every tunnel: all of it arrives, whole, and evenly spread.
 
 mod answers;
+mod away;
 mod sizes;
 
 use std::collections::BTreeSet;
@@ -31,6 +32,10 @@ fn main() -> ExitCode {
             ("answers_are_limited_and_counted", answers::answers_are_limited_and_counted),
             ("an_upload_fits_itself_to_the_tunnel", sizes::an_upload_fits_itself_to_the_tunnel),
             ("a_backend_hears_of_a_narrow_path", sizes::a_backend_hears_of_a_narrow_path),
+            (
+                "a_backend_away_from_home_hears_of_a_narrow_path",
+                away::a_backend_away_from_home_hears_of_a_narrow_path,
+            ),
             ("a_balancer_learns_of_a_narrow_way", sizes::a_balancer_learns_of_a_narrow_way),
             ("datagrams_are_answered_from_the_vip", datagrams_are_answered_from_the_vip),
             ("every_connection_is_counted_once", every_connection_is_counted_once),
