@@ -105,6 +105,7 @@ impl<P: PacketPath> State<P> {
         self.members.resort_all(configuration, &mut self.path);
         self.point_sensors();
         self.see_sources(configuration);
+        self.see_ways(configuration);
         if let Some(region) = &self.settings.region {
             let subject = format!("region {region}");
             // Where nothing is configured yet, nothing is missing.

@@ -62,6 +62,7 @@ use crate::{
 use demand::Demand;
 use homes::HomeKeeper;
 use members::Members;
+use narrow::Narrow;
 use overflows::Overflows;
 
 /// Events that a watcher may be behind before it must ask anew.
@@ -109,6 +110,7 @@ pub struct State<P> {
     offers: Option<BTreeMap<(Name, Name), Offer>>,
     overflows: Overflows,
     homes: HomeKeeper,
+    narrow: Narrow,
     events: broadcast::Sender<Event>,
     started: Instant,
 }

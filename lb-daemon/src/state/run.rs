@@ -129,6 +129,7 @@ impl<P: PacketPath> State<P> {
             Err(why) => tracing::warn!(backend = %address, why, "no next hop"),
         }
         self.hops.insert(address, hop);
+        self.see_way(address);
         for pool in self.members.pools_of(&address) {
             self.announce_backend(&(pool.clone(), address));
         }

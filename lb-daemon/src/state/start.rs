@@ -2,7 +2,9 @@ use std::time::Instant;
 
 use tokio::sync::broadcast;
 
-use super::{Demand, EVENTS, HomeKeeper, Members, Overflows, PacketPath, Sensors, Settings, State};
+use super::{
+    Demand, EVENTS, HomeKeeper, Members, Narrow, Overflows, PacketPath, Sensors, Settings, State,
+};
 use crate::{
     command::Refusal,
     homes::Absences,
@@ -45,6 +47,7 @@ impl<P: PacketPath> State<P> {
             offers: None,
             overflows: Overflows::default(),
             homes: HomeKeeper::default(),
+            narrow: Narrow::default(),
             events,
             started: Instant::now(),
         };

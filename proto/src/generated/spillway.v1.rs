@@ -1619,14 +1619,15 @@ pub struct StatusResponse {
     /// Pools in a change of home, by name: their open connections stay where they are.
     #[prost(message, repeated, tag = "11")]
     pub settling: ::prost::alloc::vec::Vec<SettlingPool>,
-    /// What else is wrong, though the daemon goes on: a file that could not be read or was refused.
+    /// What else is wrong, though the daemon goes on: a file that could not be read or was refused, or ways to
+    /// backends that are too narrow.
     #[prost(message, repeated, tag = "12")]
     pub troubles: ::prost::alloc::vec::Vec<Trouble>,
 }
 /// Something that is wrong, though the daemon goes on.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Trouble {
-    /// What it is about: the path of a file, or "settings".
+    /// What it is about: the path of a file, "settings", or what it names: "pool web".
     #[prost(string, tag = "1")]
     pub subject: ::prost::alloc::string::String,
     /// What is wrong with it.

@@ -2,6 +2,7 @@
 
 mod answers;
 mod away;
+mod narrow;
 mod sizes;
 
 use std::collections::BTreeSet;
@@ -37,6 +38,10 @@ fn main() -> ExitCode {
                 away::a_backend_away_from_home_hears_of_a_narrow_path,
             ),
             ("a_balancer_learns_of_a_narrow_way", sizes::a_balancer_learns_of_a_narrow_way),
+            (
+                "a_way_too_narrow_for_ipv6_is_a_trouble",
+                narrow::a_way_too_narrow_for_ipv6_is_a_trouble,
+            ),
             ("datagrams_are_answered_from_the_vip", datagrams_are_answered_from_the_vip),
             ("every_connection_is_counted_once", every_connection_is_counted_once),
         ],

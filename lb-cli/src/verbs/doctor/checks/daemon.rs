@@ -127,6 +127,14 @@ fn troubles(facts: &Facts, daemon: &Daemon) -> Vec<Finding> {
         None => "systemctl reload UNIT".into(),
     };
     let of = |(subject, cause): &(String, String)| {
+        // Of a pool the ways to its backends are narrow, which no file says.
+        if subject.starts_with("pool ") {
+            return Finding::warning("daemon", subject, cause)
+                .why("clients cannot send packets that are small enough")
+                .mend(
+                    "spillway status --output json  # `mtu` of each backend: what its way carries",
+                );
+        }
         Finding::warning("daemon", subject, cause)
             .why("it goes on with what was in force before")
             .mend(format!("{reload}  # once it is corrected"))

@@ -69,6 +69,14 @@ pub(super) const ROWS: &[Row] = &[
         "spillway apply -f FILE",
     ),
     (balancer, trouble, "daemon", Warning, "/etc/web.toml", "kill -HUP 7  # once it is corrected"),
+    (
+        balancer,
+        narrow,
+        "daemon",
+        Warning,
+        "pool web",
+        "spillway status --output json  # `mtu` of each backend: what its way carries",
+    ),
     (balancer, strange_region, "daemon", Warning, "region mars", "spillway region create mars"),
     (
         backend,
@@ -119,6 +127,11 @@ fn never_started(facts: &mut Facts) {
 fn trouble(facts: &mut Facts) {
     let Some(Daemon::Answers { troubles, .. }) = &mut facts.daemon else { panic!("it answers") };
     troubles.push(("/etc/web.toml".into(), "line 3: unknown field".into()));
+}
+
+fn narrow(facts: &mut Facts) {
+    let Some(Daemon::Answers { troubles, .. }) = &mut facts.daemon else { panic!("it answers") };
+    troubles.push(("pool web".into(), "the way to 10.1.0.11 carries 1270 bytes".into()));
 }
 
 /// The daemon has it among its troubles as well.
