@@ -2,6 +2,7 @@
 
 mod answers;
 mod away;
+mod divisible;
 mod narrow;
 mod sizes;
 
@@ -41,6 +42,10 @@ fn main() -> ExitCode {
             (
                 "a_way_too_narrow_for_ipv6_is_a_trouble",
                 narrow::a_way_too_narrow_for_ipv6_is_a_trouble,
+            ),
+            (
+                "what_may_be_fragmented_is_on_the_way",
+                divisible::what_may_be_fragmented_is_on_the_way,
             ),
             ("datagrams_are_answered_from_the_vip", datagrams_are_answered_from_the_vip),
             ("every_connection_is_counted_once", every_connection_is_counted_once),
