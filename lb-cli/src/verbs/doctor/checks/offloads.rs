@@ -28,6 +28,10 @@ const VLAN: Harm = Harm {
     why: "the card takes the tag off first: a frame of any VLAN looks like one of the interface's own",
 };
 
+/// The same of 802.1ad, which ethtool has no short word for.
+const PROVIDERS: Harm =
+    Harm { feature: "rx-vlan-stag-hw-parse", option: "rx-vlan-stag-hw-parse", ..VLAN };
+
 const CHECKSUMS: Harm = Harm {
     feature: "tx-checksum-ip-generic",
     option: "tx",
@@ -55,7 +59,8 @@ fn of(facts: &Facts, link: &Linked) -> Vec<Finding> {
         .any(|device| device.kind.as_deref() == Some("vlan") && device.lower == Some(index));
     let is_veth = card.and_then(|card| card.driver.as_deref()) == Some("veth");
     // tc has the tag that the card took off.
-    let vlan = (trunk && !link.at_tc).then_some((&VLAN, "is on, and this is a trunk"));
+    let tags = [&VLAN, &PROVIDERS].map(|harm| (harm, "is on, and this is a trunk"));
+    let vlan = tags.into_iter().filter(|_| trunk && !link.at_tc);
     let gro = (!link.at_tc).then_some((&GRO, "is on"));
     let checksums = is_veth.then_some((&CHECKSUMS, "is on"));
     let harms = [(&LRO, "is on")].into_iter().chain(gro).chain(vlan).chain(checksums);

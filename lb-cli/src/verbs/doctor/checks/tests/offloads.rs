@@ -20,12 +20,22 @@ pub(super) const ROWS: &[Row] = &[
         "ethtool -K eth0 rx-gro-hw off",
     ),
     (balancer, trunk, "offloads", Problem, "eth0", "ethtool -K eth0 rxvlan off"),
+    (balancer, providers, "offloads", Problem, "eth0", "ethtool -K eth0 rx-vlan-stag-hw-parse off"),
     (backend, trunk_at_tc, "offloads", Ok, "eth0", ""),
     (balancer, unfinished, "offloads", Problem, "eth0", "ethtool -K eth0 tx off"),
 ];
 
 fn trunk(facts: &mut Facts) {
-    offload(facts, "rx-vlan-hw-parse");
+    trunk_with(facts, "rx-vlan-hw-parse");
+}
+
+/// A tag of 802.1ad is an offload of its own.
+fn providers(facts: &mut Facts) {
+    trunk_with(facts, "rx-vlan-stag-hw-parse");
+}
+
+fn trunk_with(facts: &mut Facts, feature: &str) {
+    offload(facts, feature);
     let vlan = Device { kind: Some("vlan".into()), lower: Some(ETH0), ..device(3, "eth0.5", 1540) };
     facts.network.survey.devices.push(vlan);
 }
@@ -33,6 +43,7 @@ fn trunk(facts: &mut Facts) {
 /// tc has the tag that the card took off, and the stack what the card merged.
 fn trunk_at_tc(facts: &mut Facts) {
     trunk(facts);
+    offload(facts, "rx-vlan-stag-hw-parse");
     offload(facts, "rx-gro-hw");
     facts.roles[0].links[0].at_tc = true;
     facts.roles[0].links[0].mode = Some(AttachedMode::Tc);
