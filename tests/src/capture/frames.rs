@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
 
 use crate::topology::Node;
 
@@ -73,6 +74,24 @@ impl Frames {
                     .with_context(|| format!("tshark: {N} fields expected in {line:?}"))
             })
             .collect()
+    }
+
+    /// The bytes of each frame that matches, in order, as many as were taken down.
+    ///
+    /// # Errors
+    /// As [`Self::fields`].
+    pub fn bytes(&self, filter: &str) -> Result<Vec<Vec<u8>>> {
+        let file = self.file.display().to_string();
+        let arguments = ["-n", "-r", &file, "-Y", filter, "-T", "jsonraw"];
+        let decoding = APPLICATIONS.iter().flat_map(|rule| ["-d", rule]);
+        let text = self.node.run("tshark", arguments.into_iter().chain(decoding))?;
+        let frames: Vec<Value> = serde_json::from_str(&text).context("tshark: no JSON")?;
+        let of = |frame: &Value| -> Option<Vec<u8>> {
+            let digits = frame["_source"]["layers"]["frame_raw"][0].as_str()?;
+            let byte = |at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+            (0..digits.len()).step_by(2).map(byte).collect()
+        };
+        frames.iter().map(|frame| of(frame).context("tshark: a frame without bytes")).collect()
     }
 
     /// Number of frames that match.

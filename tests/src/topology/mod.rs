@@ -7,7 +7,9 @@
 
 mod fabric;
 mod node;
+mod object;
 mod pass;
+mod tags;
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -87,6 +89,33 @@ impl Topology {
     /// When it has a program already.
     pub fn pass_all(&self, node: &Node, end: &str) -> Result<()> {
         pass::attach(node, end).with_context(|| format!("{end} of {}: pass all", node.name()))
+    }
+
+    /// Has one end of a link put VLAN tags on packets to the VIPs of a fabric, `[EtherType, TCI]` from the outermost,
+    /// in the place of those of an earlier call, and take off up to two of what comes back.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn tag_vips(
+        &self,
+        (from, end): (&Node, &str),
+        (to, other): (&Node, &str),
+        tags: &[[u16; 2]],
+    ) -> Result<()> {
+        self.tags_in_frames(from, end)?;
+        self.tags_in_frames(to, other)?;
+        tags::attach(from, end, tags).with_context(|| format!("{end} of {}: tags", from.name()))
+    }
+
+    /// Has an end's tags, customers' and providers', stand in the frame, where packet programs see them, and not
+    /// beside it.
+    ///
+    /// # Errors
+    /// When the driver refuses.
+    pub fn tags_in_frames(&self, node: &Node, end: &str) -> Result<()> {
+        let tags = ["txvlan", "rxvlan", "tx-vlan-stag-hw-insert", "rx-vlan-stag-hw-parse"];
+        let off = tags.into_iter().flat_map(|tag| [tag, "off"]);
+        node.run("ethtool", ["-K", end].into_iter().chain(off)).map(drop)
     }
 
     /// Waits until every link is up and every address may be used.

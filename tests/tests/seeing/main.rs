@@ -1,12 +1,16 @@
 //! `spillway capture` and `spillway drops`: what they show is what went over the wire, as tcpdump and
 //! tshark, which share no code with us, see it.
 
+mod answers;
 mod drops;
 mod ends;
 mod filters;
 mod flood;
 mod pairs;
+mod rate;
 mod taking;
+mod ways;
+mod wire;
 
 use std::process::ExitCode;
 
@@ -18,6 +22,12 @@ fn main() -> ExitCode {
         &sandbox,
         &[
             ("a_connection_is_seen_as_the_wire_has_it", pairs::of_connections),
+            ("packets_by_a_second_arm_are_seen_on_both", ways::by_a_second_arm),
+            ("packets_in_gue_are_seen_as_the_wire_has_them", ways::in_gue),
+            ("packets_without_a_tunnel_are_seen_as_the_wire_has_them", ways::as_they_are),
+            ("packets_behind_tags_are_seen_with_them", ways::behind_tags),
+            ("answers_are_seen_with_what_they_answer", answers::taken),
+            ("a_rate_is_kept_and_what_is_beyond_it_counted", rate::kept),
             ("each_filter_takes_what_it_says_and_nothing_else", filters::each),
             ("a_capture_ends_with_whoever_asked_for_it", ends::with_its_asker),
             ("a_capture_ends_with_its_count", ends::with_its_count),
