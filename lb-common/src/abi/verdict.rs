@@ -88,7 +88,7 @@ verdicts! {
     TooLarge = 12, "too_large", Drop;
     /// The balancer has no source address of the tunnel's IP version.
     NoSourceAddress = 13, "no_source_address", Drop;
-    /// The driver gave no room in front of the packet.
+    /// The driver left less room in front of the packet than what goes there takes, which is 56 bytes at most.
     NoHeadroom = 14, "no_headroom", Drop;
     /// The interface of the next hop is not in the device map.
     RedirectFailed = 15, "redirect_failed", Drop;

@@ -41,7 +41,7 @@ pub(super) fn run_program<P>(program: &P, frame: &[u8]) -> Result<Ran>
 where
     P: for<'a> TestRun<Opts<'a> = TestRunOptions<'a>, Result = TestRunResult>,
 {
-    let mut out = vec![0; frame.len() + 256];
+    let mut out = vec![0; frame.len() + HEADROOM];
     let options = TestRunOptions {
         data_in: Some(frame),
         data_out: Some(&mut out),
@@ -50,6 +50,34 @@ where
     let result = program.test_run(options).context("test run")?;
     out.truncate(result.data_size_out as usize);
     Ok(Ran { action: result.return_value, frame: out })
+}
+
+/// What a test run has in front of a frame (`XDP_PACKET_HEADROOM`), and what of it is the kernel's own (`struct
+/// xdp_frame`, a cache line less three words), bytes.
+const HEADROOM: usize = 256;
+const KERNELS: usize = 40;
+
+/// As [`run`], with no more than `room` bytes in front of the frame, a multiple of four: metadata takes the rest.
+///
+/// # Errors
+/// What the kernel answers; before Linux 6.8 metadata takes 32 bytes at most (`xdp_metalen_invalid`).
+fn run_in(bpf: &Ebpf, program: &str, frame: &[u8], room: usize) -> Result<Ran> {
+    let metadata = HEADROOM - KERNELS - room;
+    let all = [&vec![0; metadata], frame].concat();
+    let mut out = vec![0; all.len() + HEADROOM];
+    // `struct xdp_md`: where the frame begins, and where it ends.
+    let mut context = [0; 24];
+    context[..4].copy_from_slice(&(metadata as u32).to_ne_bytes());
+    context[4..8].copy_from_slice(&(all.len() as u32).to_ne_bytes());
+    let options = TestRunOptions {
+        data_in: Some(&all),
+        data_out: Some(&mut out),
+        ctx_in: Some(&context),
+        ..TestRunOptions::default()
+    };
+    let result = objects::program(bpf, program)?.test_run(options).context("test run")?;
+    out.truncate(result.data_size_out as usize);
+    Ok(Ran { action: result.return_value, frame: out.split_off(metadata) })
 }
 
 /// The loaded balancer.
@@ -103,6 +131,15 @@ impl Balancer {
     pub fn run(&mut self, frame: &[u8]) -> Result<Ran> {
         self.set_gate()?;
         run(&self.bpf, "balancer", frame)
+    }
+
+    /// Runs a frame that has so many bytes of room in front, a multiple of four.
+    ///
+    /// # Errors
+    /// What the kernel answers; before Linux 6.8 it refuses.
+    pub fn run_in(&mut self, frame: &[u8], room: usize) -> Result<Ran> {
+        self.set_gate()?;
+        run_in(&self.bpf, "balancer", frame, room)
     }
 
     /// Makes each frame the first one, with the gate as the scene has it: what a SYN away from home left is not looked for.

@@ -16,6 +16,7 @@ mod flows;
 mod forwarding;
 mod fragments;
 mod gue;
+mod headroom;
 mod limits;
 mod malformed;
 mod not_ours;
@@ -74,6 +75,7 @@ pub fn trials(packets: u64) -> Vec<Trial> {
         ("whole: VLAN tags make no difference", tagged::tags_make_no_difference),
         ("whole: VLAN tags make no difference to the receiver", tagged::none_to_the_receiver),
         ("whole: VLAN tags among the bytes are left at tc", tagged::left_at_tc),
+        ("whole: no more headroom is wanted than is used", headroom::none_is_wasted),
         ("whole: GUE is what is added, and makes no other difference", gue::makes_no_difference),
         ("whole: no counter moves beyond those of the rows", whole::no_other_counter_moves),
     ];

@@ -66,6 +66,13 @@ impl Subject<Balancer> {
         let ran = self.program.run(&row.frame)?;
         self.judge(row, &ran, self.program.counters(WATCHED)?)
     }
+
+    /// The same with no more than so many bytes of room in front of the frame.
+    pub(crate) fn check_in(&mut self, row: &Row<Scene>, room: usize) -> Result<()> {
+        self.program.show(&row.scene)?;
+        let ran = self.program.run_in(&row.frame, room)?;
+        self.judge(row, &ran, self.program.counters(WATCHED)?)
+    }
 }
 
 impl Subject<Receiver> {
