@@ -23,7 +23,7 @@ pub use curl::{Curl, Timed};
 pub use datagrams::datagrams;
 pub use echo::Echo;
 pub use httperf::{Httperf, HttperfReport};
-pub use names::{ask_http, ask_udp, name_over_http, name_over_udp};
+pub use names::{ask_http, ask_udp, name_over_http, name_over_udp, returned_over_http};
 pub use nginx::{Nginx, NginxProxy, Request};
 pub use requests::{Attempt, Requests, ensure_answered};
 pub use siege::{Besieging, Siege, SiegeReport};

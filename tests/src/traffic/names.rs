@@ -49,17 +49,47 @@ pub fn name_over_http(node: &Node, from: SocketAddr, to: SocketAddr) -> Result<S
 /// # Errors
 /// As there.
 pub fn ask_http(from: SocketAddr, to: SocketAddr) -> Result<String> {
+    let body = exchange(from, to, b"GET / HTTP/1.0\r\n\r\n", PATIENCE)?;
+    Ok(String::from_utf8_lossy(&body).trim_end().into())
+}
+
+/// Puts bytes on a fresh connection from `from` to `to` and returns those that a [web server](super::serve) gives
+/// back.
+///
+/// # Errors
+/// When there is no answer, or one that is no success.
+pub fn returned_over_http(
+    node: &Node,
+    from: SocketAddr,
+    to: SocketAddr,
+    bytes: &[u8],
+) -> Result<Vec<u8>> {
+    /// A guest's processor is emulated.
+    const LONG: Duration = Duration::from_secs(60);
+    let head = format!("PUT / HTTP/1.0\r\nContent-Length: {}\r\n\r\n", bytes.len());
+    node.enter(|| exchange(from, to, &[head.as_bytes(), bytes].concat(), LONG))?
+}
+
+/// Asks on a fresh connection, and returns the body of the answer.
+fn exchange(
+    from: SocketAddr,
+    to: SocketAddr,
+    request: &[u8],
+    patience: Duration,
+) -> Result<Vec<u8>> {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM, None).context("socket")?;
     socket.set_reuse_address(true).context("reuse")?;
     socket.bind(&from.into()).with_context(|| format!("bind {from}"))?;
     let failed = || format!("{from} to {to}");
-    socket.connect_timeout(&to.into(), PATIENCE).with_context(failed)?;
+    socket.connect_timeout(&to.into(), patience).with_context(failed)?;
     let mut stream = TcpStream::from(socket);
-    stream.set_read_timeout(Some(PATIENCE)).context("timeout")?;
-    stream.write_all(b"GET / HTTP/1.0\r\n\r\n").with_context(failed)?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).with_context(failed)?;
-    let (head, body) = answer.split_once("\r\n\r\n").with_context(failed)?;
+    stream.set_read_timeout(Some(patience)).context("timeout")?;
+    stream.write_all(request).with_context(failed)?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).with_context(failed)?;
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").with_context(failed)?;
+    let body = answer.split_off(end + 4);
+    let head = String::from_utf8_lossy(&answer);
     ensure!(head.starts_with("HTTP/1.1 200 "), "{from} to {to}: {head}");
-    Ok(body.trim_end().into())
+    Ok(body)
 }

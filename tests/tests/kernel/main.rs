@@ -5,6 +5,7 @@
 
 mod bond;
 mod clock;
+mod qinq;
 mod receiver;
 mod service;
 mod tables;
@@ -135,6 +136,7 @@ fn guest_trials(sandbox: &Sandbox) -> Vec<Trial> {
         ("receiver: beside the kernel's own devices", receiver::run_beside),
         ("vlan: tagged frames are balanced", vlan::run),
         ("vlan: the way to backends is a device's", vlan::run_by_device),
+        ("vlan: a device upon another brings two tags", qinq::run),
     ];
     for &(name, run) in networks {
         let sandbox = sandbox.clone();

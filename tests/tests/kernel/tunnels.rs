@@ -169,7 +169,8 @@ impl Network {
         Ok(())
     }
 
-    fn configuration(&self) -> Document {
+    /// What it is told at first.
+    pub(super) fn configuration(&self) -> Document {
         let pool = |name: &str, address: fn(&Backend) -> IpAddr| Pool {
             name: name.into(),
             checks: Vec::new(),
@@ -199,7 +200,7 @@ impl Network {
 }
 
 /// Any port of an address of the client's that speaks the VIP's version.
-fn any(tunnel: Tunnel) -> SocketAddr {
+pub(super) fn any(tunnel: Tunnel) -> SocketAddr {
     let client = match tunnel.vip() {
         IpAddr::V4(_) => Fabric::CLIENT_V4.into(),
         IpAddr::V6(_) => IpAddr::from(Fabric::CLIENT_V6),

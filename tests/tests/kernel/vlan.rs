@@ -98,13 +98,18 @@ fn move_addresses(node: &Node, from: &str, to: &str, addresses: [&str; 2]) -> Re
 fn trunk(fabric: &Fabric) -> Result<()> {
     // A packet program sees a tag only if the sender writes it into the frame.
     for (node, end) in [(&fabric.router, "balancer"), (&fabric.balancer, "eth0")] {
-        node.run("ethtool", ["-K", end, "txvlan", "off", "rxvlan", "off"])?;
+        fabric.net.tags_in_frames(node, end)?;
     }
     for id in [CLIENTS, BACKENDS] {
         fabric.router.ip(&format!(
             "link add link balancer name vlan{id} type vlan id {id}\nlink set vlan{id} up"
         ))?;
     }
+    send_by(fabric, &format!("vlan{CLIENTS}"))
+}
+
+/// Has the router send packets to the VIPs by a device of its, to the balancer's card.
+pub(super) fn send_by(fabric: &Fabric, device: &str) -> Result<()> {
     let mac = &fabric.balancer.ip_json("link show dev eth0")?[0]["address"];
     let mac = mac.as_str().context("no MAC")?;
     for (via, vips) in [
@@ -113,16 +118,16 @@ fn trunk(fabric: &Fabric) -> Result<()> {
     ] {
         fabric
             .router
-            .ip(&format!("neighbour add {via} lladdr {mac} nud permanent dev vlan{CLIENTS}"))?;
+            .ip(&format!("neighbour add {via} lladdr {mac} nud permanent dev {device}"))?;
         for vip in vips.map(Tunnel::vip) {
-            fabric.router.ip(&format!("route replace {vip} via {via} dev vlan{CLIENTS} onlink"))?;
+            fabric.router.ip(&format!("route replace {vip} via {via} dev {device} onlink"))?;
         }
     }
     Ok(())
 }
 
 /// Frames that came in by a VLAN device of the router's.
-fn received(fabric: &Fabric, id: u16) -> Result<u64> {
+pub(super) fn received(fabric: &Fabric, id: u16) -> Result<u64> {
     let link = fabric.router.ip_json(&format!("-statistics link show dev vlan{id}"))?;
     link[0]["stats64"]["rx"]["packets"].as_u64().context("no counter")
 }

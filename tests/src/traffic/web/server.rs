@@ -43,7 +43,8 @@ struct Job {
 }
 
 /// Serves on a port of all addresses until the process ends: `/healthz` at once and without a line
-/// in the log, everything else with `work` and a page that is `name`.
+/// in the log, likewise what comes with a body, which is given back, and everything else with `work` and a page
+/// that is `name`.
 ///
 /// # Errors
 /// When the port cannot be had.
@@ -78,9 +79,12 @@ fn receive(
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    let Some(path) = path(&mut stream)? else { return Ok(()) };
-    if path == "/healthz" {
-        return answer(&mut stream, "204 No Content", "");
+    let Some(request) = request(&mut stream)? else { return Ok(()) };
+    if request.path == "/healthz" {
+        return answer(&mut stream, "204 No Content", b"");
+    }
+    if !request.body.is_empty() {
+        return answer(&mut stream, "200 OK", &request.body);
     }
     let (client, at) = (plain(client), plain(stream.local_addr()?).ip());
     let visit = Visit { arrived, begun: 0.0, ended: 0.0, client, at, status: 0 };
@@ -89,19 +93,35 @@ fn receive(
     Ok(())
 }
 
-/// The path that is asked for; none if the connection ended before that was clear.
-fn path(stream: &mut TcpStream) -> io::Result<Option<String>> {
-    let mut head = Vec::new();
+/// What is asked.
+struct Request {
+    path: String,
+    body: Vec<u8>,
+}
+
+/// What is asked; nothing if the connection ended before that was clear.
+fn request(stream: &mut TcpStream) -> io::Result<Option<Request>> {
+    const END: &[u8] = b"\r\n\r\n";
+    let mut read = Vec::new();
     let mut buffer = [0; 1024];
-    while !head.windows(4).any(|four| four == b"\r\n\r\n") {
+    let head = loop {
+        if let Some(end) = read.windows(END.len()).position(|four| four == END) {
+            break end + END.len();
+        }
         let length = stream.read(&mut buffer)?;
-        if length == 0 || head.len() > HEAD {
+        if length == 0 || read.len() > HEAD {
             return Ok(None);
         }
-        head.extend_from_slice(&buffer[..length]);
+        read.extend_from_slice(&buffer[..length]);
+    };
+    let mut body = read.split_off(head);
+    let head = String::from_utf8_lossy(&read);
+    let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")?.parse().ok());
+    let more = length.unwrap_or(0_u64).saturating_sub(body.len() as u64);
+    if io::Read::take(stream, more).read_to_end(&mut body)? as u64 != more {
+        return Ok(None);
     }
-    let head = String::from_utf8_lossy(&head);
-    Ok(head.split(' ').nth(1).map(str::to_owned))
+    Ok(head.split(' ').nth(1).map(|path| Request { path: path.to_owned(), body }))
 }
 
 /// One of the places: takes the request whose turn it is, works, answers, and writes it down.
@@ -111,7 +131,7 @@ fn labour(turns: &Mutex<Receiver<Job>>, time: Duration, name: &str, log: &Mutex<
         let Ok(Job { mut stream, mut visit }) = turn else { return };
         visit.begun = now();
         pause(time);
-        let answered = answer(&mut stream, "200 OK", &format!("{name}\n"));
+        let answered = answer(&mut stream, "200 OK", format!("{name}\n").as_bytes());
         visit.ended = now();
         // 499 as nginx has it: the client went away first.
         visit.status = if answered.is_ok() { 200 } else { 499 };
@@ -122,13 +142,13 @@ fn labour(turns: &Mutex<Receiver<Job>>, time: Duration, name: &str, log: &Mutex<
     }
 }
 
-fn answer(stream: &mut TcpStream, status: &str, body: &str) -> io::Result<()> {
+fn answer(stream: &mut TcpStream, status: &str, body: &[u8]) -> io::Result<()> {
     let length = body.len();
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n\
          Connection: close\r\n\r\n"
     );
-    stream.write_all(format!("{head}{body}").as_bytes())
+    stream.write_all(&[head.as_bytes(), body].concat())
 }
 
 /// An IPv4 address that IPv6 clothes, without them.
