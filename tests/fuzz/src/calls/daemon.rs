@@ -51,16 +51,13 @@ pub(super) struct Daemon {
 impl Daemon {
     pub(super) fn start() -> Self {
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-        // Where nothing waits for a disk.
-        let shared = std::path::Path::new("/dev/shm");
-        let place = if shared.is_dir() { shared.into() } else { std::env::temp_dir() };
-        let directory = tempfile::tempdir_in(place).expect("a folder");
+        let directory = tempfile::tempdir().expect("a folder");
         let path = directory.path().join("run/spillwayd.sock");
         let (stopper, stop) = Stopper::new();
         let (commands, asked) = Commands::channel();
         let (health, heard) = mpsc::channel(1);
         let (next_hops, resolved) = mpsc::channel(1);
-        let _inside = runtime.enter();
+        let inside = runtime.enter();
         let (socket, listener) = Socket::bind(&path, Rights::default()).expect("a socket");
         let store = Store::open(directory.path()).expect("a store");
         let settings = Settings {
@@ -80,7 +77,7 @@ impl Daemon {
         });
         let endpoint = Endpoint::from_static("http://spillwayd");
         let channel = endpoint.connect_with_connector_lazy(connector);
-        drop(_inside);
+        drop(inside);
         Self {
             runtime,
             channel,
