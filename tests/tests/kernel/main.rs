@@ -72,12 +72,15 @@ fn main() -> ExitCode {
     // What chooses some of the guest's trials here does so there.
     let chosen = |word: &String| rows.iter().any(|row| row.name().contains(word));
     let filter = arguments.filter.clone().filter(chosen).unwrap_or_default();
-    let two = {
+    let pairs: [(&str, Run); 2] = [
+        ("virtio: two guests, balanced in the driver", virtio::run),
+        ("virtio: two guests, large frames", virtio::run_jumbo),
+    ];
+    let pairs = pairs.map(|(name, run)| {
         let sandbox = sandbox.clone();
         let failed = |error| Failed::from(format!("{error:#}"));
-        let name = format!("{series}: virtio: two guests, balanced in the driver");
-        Trial::test(name, move || virtio::run(&sandbox).map_err(failed))
-    };
+        Trial::test(format!("{series}: {name}"), move || run(&sandbox).map_err(failed))
+    });
     let guest: Arc<Boot> = Arc::new(LazyLock::new(Box::new(move || {
         boot(&sandbox, &filter).map_err(|error| format!("{error:#}"))
     })));
@@ -105,7 +108,7 @@ fn main() -> ExitCode {
         ensure!(exit == Some("0"), "exit status {exit:?}");
         Ok(())
     }));
-    trials.push(two);
+    trials.extend(pairs);
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 

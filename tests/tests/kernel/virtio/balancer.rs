@@ -1,6 +1,6 @@
 //! The guest that balances.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::{
@@ -12,45 +12,64 @@ use lb_tests::{
 
 use super::{BACKENDS, BALANCER_BACK, BALANCER_FRONT, CLIENT, DONE, LIMIT, REQUESTS, VIP};
 
-pub(super) fn run(sandbox: &Sandbox) -> Result<()> {
-    let mut network = Topology::new(sandbox, "virtio")?;
-    let node = network.node("balancer")?;
-    for (card, address) in [("eth0", BALANCER_BACK), ("eth1", BALANCER_FRONT)] {
-        network.adopt(card, &node)?;
-        node.ip(&format!("address add {address}/24 dev {card}"))?;
-    }
-    node.sysctls(&[("net.ipv4.ip_forward", "1")])?;
-    network.ready()?;
-    let done = node.enter(|| TcpListener::bind((BALANCER_FRONT, DONE)))??;
-    socket2::SockRef::from(&done).set_read_timeout(Some(LIMIT))?;
+/// The node that balances, with both cards.
+pub(super) struct Site {
+    _network: Topology,
+    pub(super) node: Node,
+    /// Where the neighbour says that it has done all.
+    pub(super) done: TcpListener,
+}
 
-    a_large_mtu_is_refused(&node)?;
-    let mut balancer = Balancer::new(sandbox, &Binaries::find()?, &node, "eu")?;
-    let more = ["--interface", "eth1", "--xdp-mode", "native", "--exceptions", "4096"];
-    balancer.more = more.into_iter().chain(["--udp-flows", "4096"]).map(Into::into).collect();
-    balancer.start()?;
-    for card in ["eth0", "eth1"] {
-        let mode = xdp_mode(&node, card)?;
-        ensure!(mode == XdpMode::Native, "{card}: {mode:?}");
+impl Site {
+    pub(super) fn new(sandbox: &Sandbox) -> Result<Self> {
+        let mut network = Topology::new(sandbox, "virtio")?;
+        let node = network.node("balancer")?;
+        for (card, address) in [("eth0", BALANCER_BACK), ("eth1", BALANCER_FRONT)] {
+            network.adopt(card, &node)?;
+            node.ip(&format!("address add {address}/24 dev {card}"))?;
+        }
+        node.sysctls(&[("net.ipv4.ip_forward", "1")])?;
+        network.ready()?;
+        let done = node.enter(|| TcpListener::bind((BALANCER_FRONT, DONE)))??;
+        socket2::SockRef::from(&done).set_read_timeout(Some(LIMIT))?;
+        Ok(Self { _network: network, node, done })
     }
+
+    /// Waits until the neighbour says so; it waits until what is answered goes.
+    pub(super) fn done(&self) -> Result<TcpStream> {
+        let (stream, from) = self.done.accept().context("the neighbour does not get done")?;
+        ensure!(from.ip() == CLIENT, "{from}");
+        Ok(stream)
+    }
+
+    /// How programs are attached to both cards.
+    pub(super) fn is_attached(&self, wanted: XdpMode) -> Result<()> {
+        for card in ["eth0", "eth1"] {
+            let mode = xdp_mode(&self.node, card)?;
+            ensure!(mode == wanted, "{card}: {mode:?}, not {wanted:?}");
+        }
+        Ok(())
+    }
+}
+
+/// A daemon for both cards, which does not run yet.
+pub(super) fn daemon(sandbox: &Sandbox, node: &Node, mode: &str) -> Result<Balancer> {
+    let mut balancer = Balancer::new(sandbox, &Binaries::find()?, node, "eu")?;
+    let more = ["--interface", "eth1", "--xdp-mode", mode, "--exceptions", "4096"];
+    balancer.more = more.into_iter().chain(["--udp-flows", "4096"]).map(Into::into).collect();
+    Ok(balancer)
+}
+
+pub(super) fn run(sandbox: &Sandbox) -> Result<()> {
+    let site = Site::new(sandbox)?;
+    let mut balancer = daemon(sandbox, &site.node, "native")?;
+    balancer.start()?;
+    site.is_attached(XdpMode::Native)?;
     balancer.apply(&configuration().text())?;
     balancer.wait_up(&BACKENDS.map(Into::into), LIMIT)?;
 
-    let (_, from) = done.accept().context("the neighbour does not get done")?;
-    ensure!(from.ip() == CLIENT, "{from}");
+    let _waits = site.done()?;
     judge(&balancer)
-}
-
-/// A driver's buffer is a page; a frame in several is more than the programs read.
-fn a_large_mtu_is_refused(node: &Node) -> Result<()> {
-    node.ip("link set eth0 mtu 9000")?;
-    let mut command = node.command("spillwayd");
-    command.args(["balancer", "--interface", "eth0", "--region", "eu", "--xdp-mode", "native"]);
-    command.args(["--exceptions", "4096", "--udp-flows", "4096"]);
-    let output = command.output().context("start spillwayd")?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(!output.status.success() && said.contains("eth0: no native XDP"), "{output:?}");
-    node.ip("link set eth0 mtu 1500")
 }
 
 /// Both ways of leaving were gone, and every request was counted once.
@@ -72,7 +91,7 @@ fn judge(balancer: &Balancer) -> Result<()> {
     Ok(())
 }
 
-fn configuration() -> Document {
+pub(super) fn configuration() -> Document {
     let member = |address: std::net::Ipv4Addr| Member {
         address: address.into(),
         region: "eu".into(),

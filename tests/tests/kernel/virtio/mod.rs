@@ -11,6 +11,7 @@
 //! ```
 
 mod balancer;
+mod jumbo;
 mod neighbour;
 
 use std::{net::Ipv4Addr, path::Path};
@@ -21,11 +22,11 @@ use lb_tests::{
     sandbox::Sandbox,
 };
 
-use super::{Parts, service::LIMIT};
+use super::{Parts, Run, service::LIMIT};
 
-/// What each guest is.
-const BALANCER: &str = "balancer";
-const NEIGHBOUR: &str = "neighbour";
+/// What each guest is: who balances, and its neighbour.
+const USUAL: [&str; 2] = ["balancer", "neighbour"];
+const JUMBO: [&str; 2] = ["jumbo_balancer", "jumbo_neighbour"];
 
 const VIP: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
 const BALANCER_BACK: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
@@ -43,33 +44,45 @@ const TOOLS: [&str; 1] = ["ping"];
 const MODULES: [&str; 2] = ["virtio_pci", "virtio_net"];
 
 /// What this program is to do in such a guest, if it is in one.
-pub(super) fn role(name: &str) -> Option<fn(&Sandbox) -> Result<()>> {
-    match name {
-        BALANCER => Some(balancer::run),
-        NEIGHBOUR => Some(neighbour::run),
-        _ => None,
-    }
+pub(super) fn role(name: &str) -> Option<Run> {
+    let roles: [(&str, Run); 4] = [
+        (USUAL[0], balancer::run),
+        (USUAL[1], neighbour::run),
+        (JUMBO[0], jumbo::balance),
+        (JUMBO[1], jumbo::neighbour),
+    ];
+    roles.into_iter().find(|(role, _)| *role == name).map(|(_, run)| run)
+}
+
+/// Many small requests, in the driver.
+pub(super) fn run(sandbox: &Sandbox) -> Result<()> {
+    boot(sandbox, "virtio", USUAL)
+}
+
+/// Frames of more than 1500 bytes.
+pub(super) fn run_jumbo(sandbox: &Sandbox) -> Result<()> {
+    boot(sandbox, "jumbo", JUMBO)
 }
 
 /// Boots both, and looks at how they ended.
-pub(super) fn run(sandbox: &Sandbox) -> Result<()> {
+fn boot(sandbox: &Sandbox, place: &str, [balancer, neighbour]: [&str; 2]) -> Result<()> {
     let parts = Parts::find()?;
-    let cables = sandbox.directory("virtio")?;
+    let cables = sandbox.directory(place)?;
     let cable =
         |name: &str, makes: bool, mac: &'static str| Cable { path: cables.join(name), makes, mac };
     let start = |role: &str, cards: [Cable; 2]| -> Result<Machine> {
-        let scratch = sandbox.directory(&format!("virtio/{role}"))?;
+        let scratch = sandbox.directory(&format!("{place}/{role}"))?;
         let tools = TOOLS.into_iter().map(machine::tool).collect::<Result<Vec<_>>>()?;
         let tools: Vec<&Path> = tools.iter().map(AsRef::as_ref).collect();
         let initramfs = parts.initramfs(role, "", &tools, &MODULES, &scratch)?;
         Machine::start(&parts.kernel, &initramfs, &scratch, &cards)
     };
     let balancer = start(
-        BALANCER,
+        balancer,
         [cable("back", true, "52:54:00:00:01:01"), cable("front", true, "52:54:00:00:02:01")],
     )?;
     let neighbour = start(
-        NEIGHBOUR,
+        neighbour,
         [cable("back", false, "52:54:00:00:01:02"), cable("front", false, "52:54:00:00:02:02")],
     )?;
     let neighbour = neighbour.finish().context("neighbour")?;
