@@ -182,6 +182,6 @@ mod tests {
             assert!(corpus.count() > 0, "{}", name.display());
             targets += 1;
         }
-        assert_eq!(targets, 7);
+        assert_eq!(targets, 8);
     }
 }
