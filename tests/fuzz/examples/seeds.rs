@@ -92,8 +92,11 @@ fn tunnelled(frame: &[u8]) -> Vec<u8> {
     Tunnel { macs, source, destination, flow_label: 9 }.around(&inner)
 }
 
+/// A method and its message.
+type Call = (&'static str, Vec<u8>);
+
 /// What people ask, one after the other.
-fn calls() -> Result<Vec<(&'static str, Vec<(&'static str, Vec<u8>)>)>> {
+fn calls() -> Result<[(&'static str, Vec<Call>); 2]> {
     let mut configuration = v1::Configuration::from(Document::parse(SHORT)?);
     // A small table, so that much can be asked in a second.
     configuration.pools[0].slots = 31;
@@ -123,12 +126,12 @@ fn calls() -> Result<Vec<(&'static str, Vec<(&'static str, Vec<u8>)>)>> {
     };
     let delete =
         v1::DeleteServiceRequest { name: "dns".into(), ..v1::DeleteServiceRequest::default() };
-    let list = v1::ListBackendsRequest { pool: "dns".into(), ..v1::ListBackendsRequest::default() };
+    let list = v1::ListBackendsRequest { pool: "dns".into() };
     let capture =
         v1::CaptureRequest { client: "2001:db8::/32".into(), ..v1::CaptureRequest::default() };
     let history =
         v1::BackendHistoryRequest { pool: "dns".into(), ..v1::BackendHistoryRequest::default() };
-    Ok(vec![
+    Ok([
         (
             "objects",
             vec![
