@@ -1,6 +1,9 @@
 use std::{fs, path::Path};
 
-use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
+use nix::{
+    sys::statfs::{BPF_FS_MAGIC, statfs},
+    unistd::{SysconfVar, sysconf},
+};
 
 use lb_daemon::kernel::BTF;
 
@@ -18,6 +21,8 @@ pub(in super::super) struct Host {
     pub(in super::super) bpffs: bool,
     /// `net.core.bpf_jit_enable`; `None`: not to be seen from here.
     pub(in super::super) jit: Option<u32>,
+    /// Bytes of a page of memory; 0: not to be seen from here.
+    pub(in super::super) page: u32,
     /// Effective capabilities of this program, as bits.
     pub(in super::super) capabilities: u64,
 }
@@ -31,6 +36,11 @@ impl Host {
             btf: Path::new(BTF).exists(),
             bpffs: kind == Ok(BPF_FS_MAGIC),
             jit: text("/proc/sys/net/core/bpf_jit_enable").and_then(|value| value.parse().ok()),
+            page: sysconf(SysconfVar::PAGE_SIZE)
+                .ok()
+                .flatten()
+                .and_then(|page| page.try_into().ok())
+                .unwrap_or(0),
             capabilities: rights::effective("self").unwrap_or(0),
         }
     }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::verbs::doctor::{
     facts::Facts,
-    finding::Level::{Problem, Warning},
+    finding::Level::{Ok, Problem, Warning},
 };
 
 pub(super) const ROWS: &[Row] = &[
@@ -37,10 +37,18 @@ pub(super) const ROWS: &[Row] = &[
         "eth0",
         "bpftool link detach id 3  # since a link holds it",
     ),
+    (balancer, |f| grown(f, 3_506), "mode", Ok, "eth0", ""),
+    (balancer, |f| grown(f, 3_507), "mode", Problem, "eth0", "ip link set dev eth0 mtu 3506"),
     (backend, taken_off_at_tc, "mode", Problem, "eth0", RESTART_RECEIVER),
 ];
 
 const RESTART_RECEIVER: &str = "kill 7; tail --pid=7 -f /dev/null; setsid -f /d receiver";
+
+/// virtio_net of Linux 6.1 and 6.12 takes 3506 bytes in the driver, with pages of 4096.
+fn grown(facts: &mut Facts, mtu: u32) {
+    card(facts).driver = Some("virtio_net".into());
+    facts.network.survey.devices[1].interface.mtu = mtu;
+}
 
 fn generic_only(facts: &mut Facts) {
     facts.roles[0].links[0].mode = Some(AttachedMode::Generic);

@@ -72,6 +72,7 @@ pub(super) fn host(role: Role) -> Facts {
             btf: true,
             bpffs: true,
             jit: Some(1),
+            page: 4_096,
             capabilities: ALL_CAPABILITIES,
         },
         places: Places {
