@@ -3,7 +3,10 @@
 use std::{
     collections::BTreeSet,
     net::{IpAddr, SocketAddr},
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     thread,
 };
 
@@ -13,7 +16,7 @@ use crate::packets::{
     frames::{ETHERNET, Flow, Packet, Tunnel, extended, tagged},
     receiver::{Receiver, is_for_tc},
     row::Expected,
-    scene::{Form, GATEWAY, INGRESS, MEMBERS, NONE, Room, Scene, TABLES},
+    scene::{Form, GATEWAY, INGRESS, MEMBERS, NONE, Room, Scene, Service, TABLES},
     twin::{Lists, Twin},
 };
 use anyhow::{Context as _, Result, anyhow, ensure};
@@ -31,16 +34,19 @@ const COMMON: [&str; 6] = [
     "answered_too_large",
     "too_large",
 ];
+/// Connections that a scene remembers, at most.
+const REMEMBERED: usize = 6;
 /// Counters below this are looked at.
 const WATCHED: u32 = 128;
 
 /// The balancer against `lb_common::path`, on so many packets.
 pub(crate) fn balancer(packets: u64) -> Result<()> {
-    let seen = Mutex::new(BTreeSet::new());
+    let (seen, away) = (Mutex::new(BTreeSet::new()), AtomicU64::new(0));
     let sent = in_turn(packets, Balancer::load, |balancer, random| {
         let scene = random_scene(random);
         balancer.show(&scene)?;
         let twin = Twin::new(&scene);
+        let forgetful = Twin::new(&Scene { remembered: Vec::new(), ..scene.clone() });
         let before = balancer.counters(WATCHED)?;
         let (mut all, mut sent) = (Counters::default(), 0);
         let mut ended = BTreeSet::new();
@@ -48,6 +54,10 @@ pub(crate) fn balancer(packets: u64) -> Result<()> {
             let frame = random_frame(random, &scene);
             let expected = twin.expects(&frame);
             sent += u64::from(expected.is_sent());
+            if !scene.remembered.is_empty() && expected.traffic != forgetful.expects(&frame).traffic
+            {
+                away.fetch_add(1, Ordering::Relaxed);
+            }
             ended.insert(expected.verdict);
             let ran = balancer.run(&frame)?;
             check(&frame, &expected, &ran, &mut all)
@@ -62,6 +72,8 @@ pub(crate) fn balancer(packets: u64) -> Result<()> {
     for verdict in COMMON {
         ensure!(seen.contains(verdict), "no packet ended as {verdict}: a blind test");
     }
+    let away = away.into_inner();
+    ensure!(away > packets / 200, "{away} of {packets} were remembered elsewhere: a blind test");
     ensure!(sent > packets / 5 && sent < packets * 4 / 5, "{sent} of {packets}: a lopsided test");
     Ok(())
 }
@@ -202,22 +214,52 @@ fn random_scene(random: &mut Rng) -> Scene {
     if random.u8(..) < 8 {
         scene.sources = ([0; 4].into(), [0; 16].into());
     }
+    if random.bool() { remember(random, scene) } else { scene }
+}
+
+/// The scene with some connections that are remembered, each at any member.
+fn remember(random: &mut Rng, mut scene: Scene) -> Scene {
+    let regions = scene.regions.len();
+    let services: Vec<_> = scene.services.iter().filter(|it| it.protocol == 6).copied().collect();
+    for _ in 0..if regions > 0 { REMEMBERED } else { 0 } {
+        let service = services[random.usize(..services.len())];
+        let member = (random.usize(..regions), random.u16(..MEMBERS));
+        let flow = random_flow(random, service);
+        // By address a client's ports are one, of which there may be a connection already.
+        if service.flags & 1 == 0 {
+            scene = scene.remembering(flow, service.protocol, member);
+        }
+    }
+    scene.gate_is_open = random.u8(..) < 192;
     scene
 }
 
-/// A packet, most often for one of the services, and often with something wrong about it.
-fn random_frame(random: &mut Rng, scene: &Scene) -> Vec<u8> {
-    let service = scene.services[random.usize(..scene.services.len())];
+fn random_flow(random: &mut Rng, service: Service) -> Flow {
     let any = service.port == 0 || random.u8(..) < 16;
     let port = if any { random.u16(..) } else { service.port };
     let client: IpAddr = match service.vip {
         IpAddr::V4(_) => random.u32(..).to_be_bytes().into(),
         IpAddr::V6(_) => random.u128(..).to_be_bytes().into(),
     };
-    let flow = Flow {
+    Flow {
         client: SocketAddr::new(client, random.u16(..)),
         vip: SocketAddr::new(service.vip, port),
+    }
+}
+
+/// A packet, most often for one of the services, and often with something wrong about it.
+fn random_frame(random: &mut Rng, scene: &Scene) -> Vec<u8> {
+    let known = match scene.remembered.len() {
+        0 => None,
+        many => Some(scene.remembered[random.usize(..many)]).filter(|_| random.u8(..) < 48),
     };
+    let (flow, protocol) = known.map_or_else(
+        || {
+            let service = scene.services[random.usize(..scene.services.len())];
+            (random_flow(random, service), service.protocol)
+        },
+        |known| (known.flow, known.protocol),
+    );
     // What does not fit is answered if it fills what the answer quotes.
     let most = if random.u8(..) < 32 { 1_500 } else { 60 };
     let mut packet = Packet::new(flow)
@@ -227,7 +269,9 @@ fn random_frame(random: &mut Rng, scene: &Scene) -> Vec<u8> {
     if random.u8(..) < 60 {
         packet = packet.options(4 * random.u8(1..11));
     }
-    let mut frame = match service.protocol {
+    let mut frame = match protocol {
+        // A connection that is remembered begins no more.
+        6 if known.is_some() => packet.tcp(one_of(random, ["A", "PA", "FA", "R"])),
         6 => packet.tcp(one_of(random, ["S", "S", "SA", "A", "PA", "FA", "R", "SF"])),
         _ => packet.udp(),
     };
@@ -235,7 +279,7 @@ fn random_frame(random: &mut Rng, scene: &Scene) -> Vec<u8> {
         frame[20] = 0;
     }
     let frame = match random.u8(..) {
-        0..60 => error(random, &flow, service.protocol),
+        0..60 => error(random, &flow, protocol),
         // A first, a later, a last fragment, or one of another's making.
         60..75 if flow.vip.is_ipv4() => {
             let mut frame = frame;
