@@ -186,7 +186,9 @@ impl Backend {
     /// When it is there already.
     pub fn add_vip(&self, vip: IpAddr) -> Result<()> {
         let bits = if vip.is_ipv4() { 32 } else { 128 };
-        self.node.ip(&format!("address add {vip}/{bits} dev lo"))
+        // Without the flag an IPv6 address is there only after some other thread of the kernel had its turn.
+        let at_once = if vip.is_ipv6() { " nodad" } else { "" };
+        self.node.ip(&format!("address add {vip}/{bits} dev lo{at_once}"))
     }
 
     /// Takes the host off the network, as a pulled cable or a dead host would: no answer of any

@@ -49,7 +49,8 @@ pub(crate) fn of_a_backend(sandbox: &Sandbox) -> Result<()> {
         ensure!(states.eq(["up", "dead"]), "{other:?}");
     }
 
-    for (pool, address, message) in [("none", "", "pool none: "), ("v4", "192.0.2.9", "192.0.2.9")]
+    for (pool, address, message) in
+        [("none", "", "pool \"none\": "), ("v4", "192.0.2.9", "192.0.2.9")]
     {
         let status = history(&client, pool, address).err().context("it is answered")?;
         ensure!(status.code() == Code::NotFound, "{status}");
