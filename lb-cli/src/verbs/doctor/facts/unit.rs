@@ -55,16 +55,33 @@ impl Unit {
             return None;
         }
         let failed = shown.failed.map(|result| {
-            let invocation = format!("_SYSTEMD_INVOCATION_ID={}", shown.invocation);
-            let journal = ["--quiet", "--no-pager", "--output=cat", "--lines=100", &invocation];
-            let logged = said("journalctl", &journal).and_then(|journal| sentence(&journal));
-            let last = logged.or((!shown.status.is_empty()).then_some(shown.status));
+            let last = logged(&name, &shown.invocation)
+                .or((!shown.status.is_empty()).then_some(shown.status));
             last.unwrap_or_else(|| {
                 format!("it says nothing ({result}): see `journalctl -u {name}`")
             })
         });
         Some(Self { role, name, settings, failed })
     }
+}
+
+/// What a unit's daemon said at the end of its last start.
+fn logged(name: &str, invocation: &str) -> Option<String> {
+    let lines = |of: &str| {
+        said("journalctl", &["--quiet", "--no-pager", "--output=cat", "--lines=100", of])
+    };
+    // What the journal has not read yet is written to it.
+    let _refused_to_others_than_root = said("journalctl", &["--sync"]);
+    let of_start = lines(&format!("_SYSTEMD_INVOCATION_ID={invocation}"));
+    // What it read when the daemon was gone already, it knows no start of.
+    let of_unit = || last_start(&lines(&format!("--unit={name}"))?).and_then(sentence);
+    of_start.as_deref().and_then(sentence).or_else(of_unit)
+}
+
+/// Of a unit's journal, what follows systemd's own line about its last start.
+fn last_start(journal: &str) -> Option<&str> {
+    let at = journal.rfind("\nStarting ").or(journal.starts_with("Starting ").then_some(0))?;
+    Some(&journal[at..])
 }
 
 /// What a program prints; `None`: it cannot be run, or fails.
@@ -158,6 +175,17 @@ InvocationID=0123456789abcdef0123456789abcdef
         let words = ["d", "--a", "1", "--b=2"].map(str::to_owned);
         assert_eq!((value(&words, "--a"), value(&words, "--b")), (Some("1"), Some("2")));
         assert_eq!(value(&words, "--c"), None);
+    }
+
+    #[test]
+    fn what_was_said_at_starts_before_is_no_reason() {
+        let last = |journal: &str| last_start(journal).and_then(sentence);
+        let (start, old) = ("Starting spillway-balancer.service - x\n", "spillwayd: a: old\n");
+        assert_eq!(last(&format!("{start}{old}killed\n")).as_deref(), Some("a: old"));
+        assert_eq!(last(&format!("{start}{old}{start}killed\n")), None);
+        let again = format!("{start}{old}{start}spillwayd: b: new\n");
+        assert_eq!(last(&again).as_deref(), Some("b: new"));
+        assert_eq!(last(old), None);
     }
 
     #[test]
