@@ -1,6 +1,6 @@
 //! Packets of all sizes, and ways that take less of them than one would think.
 
-use std::fs;
+use std::{fs, path::PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::capture::{Capture, Frames};
@@ -69,6 +69,33 @@ fn encapsulate(scene: &Scene, form: &str) -> Result<()> {
     Ok(())
 }
 
+/// A file of a client's, for a tunnel's VIP in a form.
+struct Upload {
+    name: String,
+    content: Vec<u8>,
+    here: PathBuf,
+    url: String,
+}
+
+impl Upload {
+    fn new(scene: &Scene, seed: usize, tunnel: Tunnel, form: &str) -> Result<Self> {
+        let content = Random::new(seed as u64).bytes(LARGE);
+        let name = format!("{}-{form}.bin", tunnel.name());
+        let here = scene.fabric.client.directory().join(&name);
+        fs::write(&here, &content)?;
+        let url = format!("http://{}/files/{name}", tunnel.endpoint(80));
+        Ok(Self { name, content, here, url })
+    }
+
+    /// Sent more than once, it did not always go to the same.
+    fn ensure_arrived(&self, scene: &Scene) -> Result<()> {
+        let copies = copies(scene, &self.name);
+        ensure!(!copies.is_empty(), "no backend has {}", self.name);
+        ensure!(copies.iter().all(|copy| *copy == self.content), "{} differs", self.name);
+        Ok(())
+    }
+}
+
 /// A file as those backends have it that have it.
 fn copies(scene: &Scene, name: &str) -> Vec<Vec<u8>> {
     scene.servers.iter().filter_map(|nginx| fs::read(nginx.files().join(name)).ok()).collect()
@@ -83,35 +110,26 @@ pub(crate) fn an_upload_fits_itself_to_the_tunnel(sandbox: &Sandbox) -> Result<(
     let curl = Curl::new(client);
     for (number, (tunnel, form, more)) in tunnels_of_pools().enumerate() {
         encapsulate(&scene, form)?;
-        let content = Random::new(100 + number as u64).bytes(LARGE);
-        let name = format!("{}-{form}.bin", tunnel.name());
-        let (here, url) = (
-            client.directory().join(&name),
-            format!("http://{}/files/{name}", tunnel.endpoint(80)),
-        );
-        fs::write(&here, &content)?;
+        let upload = Upload::new(&scene, 100 + number, tunnel, form)?;
         let room = if tunnel.is_outer_v4() { 1480 } else { 1460 } - more;
         let (vip, before) =
             (tunnel.vip().to_string(), scene.balancer.packets("answered_too_large")?);
         // The first one may come before the daemon has heard of the link.
         until(&format!("{tunnel:?}: the client learns"), PATIENCE, || {
-            curl.upload(&here, &url)?;
+            curl.upload(&upload.here, &upload.url)?;
             let route = client.run("ip", ["route", "get", &vip])?;
             Ok(route.contains(&format!("mtu {room} ")).then_some(()))
         })?;
         ensure!(scene.balancer.packets("answered_too_large")? > before, "{tunnel:?}: by whom?");
 
         let capture = Capture::start(&scene.fabric.router, "balancer", "")?;
-        curl.upload(&here, &url)?;
+        curl.upload(&upload.here, &upload.url)?;
         let frames = capture.stop()?;
         frames.assert_faultless().with_context(|| format!("{tunnel:?}"))?;
         let in_gue = "udp.dstport == 6080".to_owned();
         let largest = largest(&frames, &if more > 0 { in_gue } else { tunnel.filter() })?;
         ensure!(largest == Some(14 + 1500), "{tunnel:?}: largest frame {largest:?}");
-        // It came more than once, and not always to the same.
-        let copies = copies(&scene, &name);
-        ensure!(!copies.is_empty(), "{tunnel:?}: no backend has the upload");
-        ensure!(copies.iter().all(|copy| *copy == content), "{tunnel:?}: the upload differs");
+        upload.ensure_arrived(&scene)?;
     }
     Ok(())
 }
@@ -162,17 +180,9 @@ pub(crate) fn a_balancer_learns_of_a_narrow_way(sandbox: &Sandbox) -> Result<()>
     let curl = Curl::new(client);
     for (number, (tunnel, form, more)) in tunnels_of_pools().enumerate() {
         encapsulate(&scene, form)?;
-        let content = Random::new(200 + number as u64).bytes(LARGE);
-        let name = format!("{}-{form}.bin", tunnel.name());
-        let (here, url) = (
-            client.directory().join(&name),
-            format!("http://{}/files/{name}", tunnel.endpoint(80)),
-        );
-        fs::write(&here, &content)?;
-        curl.upload(&here, &url).with_context(|| format!("{tunnel:?}"))?;
-        let copies = copies(&scene, &name);
-        ensure!(!copies.is_empty(), "{tunnel:?}: no backend has the upload");
-        ensure!(copies.iter().all(|copy| *copy == content), "{tunnel:?}: the upload differs");
+        let upload = Upload::new(&scene, 200 + number, tunnel, form)?;
+        curl.upload(&upload.here, &upload.url).with_context(|| format!("{tunnel:?}"))?;
+        upload.ensure_arrived(&scene)?;
         let room = if tunnel.is_outer_v4() { 1380 } else { 1360 } - more;
         let route = client.run("ip", ["route", "get", &tunnel.vip().to_string()])?;
         ensure!(route.contains(&format!("mtu {room} ")), "{tunnel:?}: {route}");

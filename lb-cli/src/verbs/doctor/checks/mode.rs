@@ -40,9 +40,7 @@ fn mode(facts: &Facts, installed: &Installed, link: &Linked) -> Finding {
         (Some(_), None) => Finding::problem("mode", name, format!("the {role} is not attached"))
             .why("packets pass it by; somebody took the program off")
             .mend(start(None)),
-        (Some(index), Some(AttachedMode::Native)) if let Some(most) = outgrown(facts, index) => {
-            let device = facts.network.device(index);
-            let mtu = device.map_or(0, |device| device.interface.mtu);
+        (Some(index), Some(AttachedMode::Native)) if let Some((mtu, most)) = outgrown(facts, index) => {
             Finding::problem("mode", name.clone(), format!("native, with an MTU of {mtu}; {driver} has room for {most}"))
                 .why("the MTU was raised under the program, which takes a packet in one piece: larger ones are lost before it sees them")
                 .mend(format!("ip link set dev {name} mtu {most}"))
@@ -86,10 +84,11 @@ fn mode(facts: &Facts, installed: &Installed, link: &Linked) -> Finding {
 /// further buffers, and the Ethernet header, bytes.
 const BESIDE: u32 = 256 + 320 + 14;
 
-/// The largest MTU that an interface may have under a program in its driver, where it has a larger one. Most drivers
+/// The MTU of an interface that is too large for a program in its driver, and the largest that is not. Most drivers
 /// refuse that; virtio_net looks at the MTU when a program comes, and not at the program when the MTU grows.
-fn outgrown(facts: &Facts, index: u32) -> Option<u32> {
+fn outgrown(facts: &Facts, index: u32) -> Option<(u32, u32)> {
     let driver = facts.network.cards.get(&index)?.driver.as_deref();
     let most = facts.host.page.checked_sub(BESIDE).filter(|_| driver == Some("virtio_net"))?;
-    (facts.network.device(index)?.interface.mtu > most).then_some(most)
+    let mtu = facts.network.device(index)?.interface.mtu;
+    (mtu > most).then_some((mtu, most))
 }
