@@ -41,6 +41,7 @@ pub mod process;
 pub mod random;
 pub mod remains;
 pub mod report;
+pub mod sample;
 pub mod sandbox;
 pub mod scene;
 pub mod statistics;

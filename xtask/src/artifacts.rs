@@ -12,6 +12,8 @@ pub(crate) struct Program {
     /// Name of the target.
     pub(crate) name: String,
     pub(crate) executable: PathBuf,
+    /// The package's folder.
+    pub(crate) package: PathBuf,
     /// Whether it runs tests; cargo builds ordinary programs beside, for tests to start.
     pub(crate) is_test: bool,
 }
@@ -19,6 +21,7 @@ pub(crate) struct Program {
 #[derive(Deserialize)]
 struct Message {
     reason: String,
+    manifest_path: Option<PathBuf>,
     target: Option<Target>,
     profile: Option<Profile>,
     executable: Option<PathBuf>,
@@ -55,7 +58,9 @@ pub(crate) fn parse(messages: &str) -> Result<Vec<Program>> {
         }
         if let (Some(target), Some(executable)) = (message.target, message.executable) {
             let is_test = message.profile.is_some_and(|profile| profile.test);
-            programs.push(Program { name: target.name, executable, is_test });
+            let mut package = message.manifest_path.unwrap_or_default();
+            package.pop();
+            programs.push(Program { name: target.name, executable, package, is_test });
         }
     }
     Ok(programs)
@@ -69,13 +74,14 @@ mod tests {
     fn only_executables_count() {
         let messages = r#"{"reason":"compiler-artifact","target":{"name":"lb_tests","kind":["lib"]},"executable":null}
    Compiling something
-{"reason":"compiler-artifact","target":{"name":"demo","kind":["bin"]},"profile":{"test":false},"executable":"/t/debug/demo"}
-{"reason":"compiler-artifact","target":{"name":"packets","kind":["test"]},"profile":{"test":true},"executable":"/t/debug/deps/packets-1"}
+{"reason":"compiler-artifact","manifest_path":"/w/tests/Cargo.toml","target":{"name":"demo","kind":["bin"]},"profile":{"test":false},"executable":"/t/debug/demo"}
+{"reason":"compiler-artifact","manifest_path":"/w/tests/Cargo.toml","target":{"name":"packets","kind":["test"]},"profile":{"test":true},"executable":"/t/debug/deps/packets-1"}
 {"reason":"build-finished","success":true}
 "#;
         let program = |name: &str, executable: &str, is_test| Program {
             name: name.into(),
             executable: executable.into(),
+            package: "/w/tests".into(),
             is_test,
         };
         let expected = [

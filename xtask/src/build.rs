@@ -90,7 +90,7 @@ pub(crate) fn packet_command(toolchain: &Toolchain, verb: &str) -> Result<Comman
         "-Clink-arg=--btf".to_owned(),
     ];
     command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
-    command.args([verb, "--release", "--package", PACKET_PROGRAMS, "--target", TARGET]);
+    command.args([verb, "--profile", "packet", "--package", PACKET_PROGRAMS, "--target", TARGET]);
     if !toolchain.has_core()? {
         command.args(["-Z", "build-std=core"]);
     }
@@ -114,6 +114,13 @@ fn host_programs(release: bool, packages: &[&str]) -> Command {
 /// Lets the daemon's build script embed the objects.
 pub(crate) fn with_objects(command: &mut Command) {
     command.env(OBJECTS_VARIABLE, workspace::bpf_objects());
+}
+
+/// The same if there are some: what a plain cargo build has differs, and would be built anew each time.
+pub(crate) fn with_objects_if_built(command: &mut Command) {
+    if workspace::bpf_objects().is_dir() {
+        with_objects(command);
+    }
 }
 
 /// Tells programs of lb-tests where the programs under test are.

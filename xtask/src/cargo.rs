@@ -23,6 +23,22 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
+/// The command with the CPU time that nobody else wants (`SCHED_IDLE`, sched(7)).
+pub(crate) fn behind(command: &Command) -> Command {
+    let mut behind = Command::new("chrt");
+    behind.args(["--idle", "0"]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => behind.env(name, value),
+            None => behind.env_remove(name),
+        };
+    }
+    if let Some(directory) = command.get_current_dir() {
+        behind.current_dir(directory);
+    }
+    behind
+}
+
 /// `cargo install` of one program at one version, with the user's compiler, into `root/bin`.
 pub(crate) fn install(name: &str, version: &str, root: &Path) -> Command {
     let mut command = cargo();
@@ -45,6 +61,17 @@ pub(crate) fn clean(command: &mut Command) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_behind_others_is_the_same_otherwise() {
+        let mut command = Command::new("sh");
+        let script = "chrt --pid $$; echo $KEPT-$PATH_REMOVED; pwd";
+        command.args(["-c", script]).env("KEPT", "kept").env_remove("PATH_REMOVED");
+        command.current_dir("/tmp");
+        let said = crate::process::read(&mut behind(&command)).unwrap();
+        assert!(said.contains("policy: SCHED_IDLE"), "{said}");
+        assert!(said.ends_with("kept-\n/tmp\n"), "{said}");
+    }
 
     #[test]
     fn the_users_own_settings_stay() {

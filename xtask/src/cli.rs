@@ -22,6 +22,8 @@ pub(crate) enum Verb {
     Package(PackageArgs),
     /// Real daemon, real CLI, real HTTP traffic through namespaces on this machine
     Demo(DemoArgs),
+    /// Format, lint and unit tests of what changed: a minute or two
+    Check(CheckArgs),
     /// Everything that proves the project
     Test(TestArgs),
     /// Measure the packet path
@@ -69,15 +71,40 @@ pub(crate) struct DemoArgs {
 
 #[derive(Args)]
 pub(crate) struct TestArgs {
-    /// Fewer rounds in the tests that repeat themselves (SPILLWAY_TEST_QUICK=1)
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// Series of Debian's kernel that the packet programs are tried on in QEMU
-    #[arg(long, default_value = "6.1", value_name = "SERIES")]
-    pub(crate) kernel: String,
-    /// Names of steps (fmt, clippy, clippy-bpf, deny, build, unit, root, mutants, fuzz, package), or
-    /// parts of names of tests; nothing runs everything
+    /// Everything at full size: hours, not minutes
+    #[arg(long, conflicts_with = "commit")]
+    pub(crate) long: bool,
+    /// Sample what a run on this commit samples [default: HEAD]
+    #[arg(long = "as", value_name = "COMMIT")]
+    pub(crate) commit: Option<String>,
+    /// Series of Debian's kernels to boot in QEMU [default: 6.1; with --long 6.1 and 6.12]
+    #[arg(long = "kernel", value_name = "SERIES")]
+    pub(crate) kernels: Vec<String>,
+    /// How long each fuzz target runs (--long, or the step fuzz)
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    pub(crate) fuzz_seconds: u64,
+    /// Names of steps (fmt, clippy-bpf, deny, build, clippy, unit, root, mutants, package, fuzz,
+    /// experiments), or parts of names of tests; nothing runs everything but the last two, which
+    /// --long adds
     pub(crate) filter: Vec<String>,
+}
+
+impl TestArgs {
+    /// The series of kernels to boot.
+    pub(crate) fn kernels(&self) -> Vec<&str> {
+        match (&self.kernels[..], self.long) {
+            ([], false) => vec!["6.1"],
+            ([], true) => vec!["6.1", "6.12"],
+            (asked, _) => asked.iter().map(String::as_str).collect(),
+        }
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct CheckArgs {
+    /// What changed since this revision [default: HEAD; the last commit if nothing changed since]
+    #[arg(long, value_name = "REVISION")]
+    pub(crate) since: Option<String>,
 }
 
 #[derive(Args)]

@@ -18,9 +18,14 @@ use crate::workspace;
 pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode> {
     let ready = setup::ensure(&Wants::purpose(Purpose::Demo), args.no_install)?;
     build::everything(&ready.toolchain, true)?;
+    show(&args.args)
+}
+
+/// Runs the demo that was built, or one of its experiments.
+pub(crate) fn show(args: &[OsString]) -> Result<ExitCode> {
     let what_for = "the demo: network namespaces, BPF programs, a file system for pins";
     let mut all = vec![OsString::from("--bin-dir"), workspace::binaries(true).into()];
-    all.extend(args.args.iter().cloned());
+    all.extend(args.iter().cloned());
     as_root("demo", what_for, &all)
 }
 

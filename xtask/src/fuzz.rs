@@ -28,15 +28,6 @@ const LONGEST: u32 = 4_096;
 /// Executions below this are none: a target that takes nothing in.
 const FEWEST: u64 = 100;
 
-/// What a run begins with, beside the files of the repository.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Begin {
-    /// All that former runs kept; and it keeps what it finds worth it. What it makes of them is chance.
-    Kept,
-    /// Nothing, and this seed: such runs of one build take the same inputs, as many as there is time for.
-    Anew(u32),
-}
-
 /// `cargo xtask fuzz`.
 pub(crate) fn run(args: &FuzzArgs) -> Result<ExitCode> {
     setup::ensure(&Wants::purpose(Purpose::Fuzz), args.no_install)?;
@@ -49,7 +40,7 @@ pub(crate) fn run(args: &FuzzArgs) -> Result<ExitCode> {
     let mut found = 0;
     for target in &targets {
         ui::heading(&target.name);
-        match fuzz(target, Duration::from_secs(args.seconds), Begin::Kept) {
+        match fuzz(target, Duration::from_secs(args.seconds)) {
             Ok(executions) => ui::note(&format!("{executions} executions, nothing found")),
             Err(error) => {
                 ui::note(&format!("{error:#}"));
@@ -76,7 +67,16 @@ pub(crate) fn build() -> Result<Vec<Program>> {
     command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
     // With a target the flags are not those of build scripts, which have no libFuzzer.
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    command.args(["build", "--package", PACKAGE, "--bins", "--profile", "fuzz"]);
+    command.args([
+        "build",
+        "--package",
+        PACKAGE,
+        "--bins",
+        "--features",
+        "libfuzzer",
+        "--profile",
+        "fuzz",
+    ]);
     let mut targets = artifacts::build(command.args(["--target", &target]))?;
     ensure!(!targets.is_empty(), "{PACKAGE}: has no targets");
     targets.sort_by(|a, b| a.name.cmp(&b.name));
@@ -84,8 +84,8 @@ pub(crate) fn build() -> Result<Vec<Program>> {
 }
 
 /// Runs a target for a while, and says how often it ran.
-pub(crate) fn fuzz(target: &Program, time: Duration, begin: Begin) -> Result<u64> {
-    let grown = grown(&folder(), &target.name, begin)?;
+pub(crate) fn fuzz(target: &Program, time: Duration) -> Result<u64> {
+    let grown = made(folder().join("corpus").join(&target.name))?;
     let found = made(folder().join("found").join(&target.name))?;
     let corpus = workspace::root().join("tests/fuzz/corpus").join(&target.name);
     ensure!(corpus.is_dir(), "{}: nothing to begin with", corpus.display());
@@ -99,14 +99,9 @@ pub(crate) fn fuzz(target: &Program, time: Duration, begin: Begin) -> Result<u64
     command.arg(format!("-max_total_time={}", time.as_secs()));
     command.arg(format!("-max_len={LONGEST}"));
     command.args(["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1"]);
-    command.arg(match begin {
-        // To libFuzzer: one of its own choice.
-        Begin::Kept => "-seed=0".to_owned(),
-        Begin::Anew(seed) => format!("-seed={seed}"),
-    });
     let start = Instant::now();
     // Some time to read the corpus, and to say what was found.
-    let captured = process::capture(command, time * 2 + Duration::from_secs(120))?;
+    let captured = process::capture(command, time * 2 + Duration::from_secs(120), &target.name)?;
     let output = &captured.output;
     if !captured.success() {
         bail!("{}: found something, or broke, after {:?}:\n{output}", target.name, start.elapsed());
@@ -127,20 +122,6 @@ fn folder() -> PathBuf {
     workspace::target().join("fuzz")
 }
 
-/// Where a run reads what was kept, and keeps what it finds.
-fn grown(folder: &Path, target: &str, begin: Begin) -> Result<PathBuf> {
-    match begin {
-        Begin::Kept => made(folder.join("corpus").join(target)),
-        Begin::Anew(_) => {
-            let anew = folder.join("anew").join(target);
-            if anew.exists() {
-                fs::remove_dir_all(&anew).with_context(|| anew.display().to_string())?;
-            }
-            made(anew)
-        }
-    }
-}
-
 fn made(folder: PathBuf) -> Result<PathBuf> {
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     Ok(folder)
@@ -156,20 +137,6 @@ mod tests {
                       stat::average_exec_per_sec:     1414\n";
         assert_eq!(executions(output), Some(4242));
         assert_eq!(executions("Done"), None);
-    }
-
-    #[test]
-    fn a_run_with_a_seed_reads_nothing_of_former_runs() {
-        let folder = folder().join(format!("tests-{}", std::process::id()));
-        let of = |begin| grown(&folder, "parse", begin).unwrap();
-        for _ in 0..2 {
-            for begin in [Begin::Kept, Begin::Anew(1)] {
-                fs::write(of(begin).join("found"), "").unwrap();
-            }
-        }
-        let files = |begin| fs::read_dir(of(begin)).unwrap().count();
-        assert_eq!((files(Begin::Kept), files(Begin::Anew(1))), (1, 0));
-        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

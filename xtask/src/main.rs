@@ -7,6 +7,7 @@ mod artifacts;
 mod bench;
 mod build;
 mod cargo;
+mod check;
 mod cli;
 mod demo;
 mod fuzz;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         Verb::Build(args) => build::run(&args),
         Verb::Package(args) => package::run(&args),
         Verb::Demo(args) => demo::run(&args),
+        Verb::Check(args) => check::run(&args),
         Verb::Test(args) => test::run(&args),
         Verb::Bench(args) => bench::run(&args),
         Verb::Fuzz(args) => fuzz::run(&args),

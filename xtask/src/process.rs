@@ -82,23 +82,23 @@ impl Captured {
 }
 
 /// How often a long step says that it is still at work.
-const HEARTBEAT: Duration = Duration::from_secs(30);
+const HEARTBEAT: Duration = Duration::from_secs(60);
 
 /// How long output may stay silent after the program's end, while some process it left holds the
 /// other end of the pipe.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// Runs to the end and keeps the output. Kills what takes longer than `limit`.
-pub(crate) fn capture(job: impl Into<Job>, limit: Duration) -> Result<Captured> {
+/// Runs to the end and keeps the output; `name` is what messages call it. Kills what takes longer than
+/// `limit`.
+pub(crate) fn capture(job: impl Into<Job>, limit: Duration, name: &str) -> Result<Captured> {
     let Job { mut command, holder } = job.into();
-    let name = name(&command);
     let (reader, writer) = pipe()?;
     command.stdout(writer.try_clone()?).stderr(writer);
     if holder.is_none() {
         command.stdin(Stdio::null()).process_group(0);
     }
     let (mut child, directed) = signals::direct(|| {
-        let child = spawn(&mut command, &name)?;
+        let child = spawn(&mut command, name)?;
         let target = match holder {
             Some(pipe) => Target::Held(pipe),
             None => Target::Group(pid(&child)),
@@ -108,7 +108,7 @@ pub(crate) fn capture(job: impl Into<Job>, limit: Duration) -> Result<Captured> 
     drop(command); // our copies of the pipe's writing end
     let chunks = read_in_background(reader);
     let captured =
-        collect(&mut child, &chunks, limit, || directed.kill()).with_context(|| name.clone())?;
+        collect(&mut child, &chunks, limit, name, || directed.kill()).context(name.to_owned())?;
     drop(directed);
     signals::check()?;
     Ok(captured)
@@ -131,6 +131,7 @@ fn collect(
     child: &mut Child,
     chunks: &Receiver<Vec<u8>>,
     limit: Duration,
+    name: &str,
     kill: impl Fn(),
 ) -> Result<Captured> {
     let start = Instant::now();
@@ -158,7 +159,7 @@ fn collect(
         }
         if spoken.elapsed() > HEARTBEAT {
             spoken = Instant::now();
-            ui::note(&format!("still at work, {}", ui::elapsed(start.elapsed())));
+            ui::note(&format!("{name}: still running, {}", ui::elapsed(start.elapsed())));
         }
     }
     let status = child.wait()?;
@@ -198,14 +199,15 @@ mod tests {
 
     #[test]
     fn capture_keeps_both_streams_and_the_status() {
-        let captured = capture(sh("echo out; echo err >&2; exit 3"), LONG).unwrap();
+        let captured = capture(sh("echo out; echo err >&2; exit 3"), LONG, "sh").unwrap();
         assert_eq!(captured.output, "out\nerr\n");
         assert_eq!(captured.status.and_then(|status| status.code()), Some(3));
 
-        let captured = capture(sh("echo begun; sleep 600 & sleep 600"), Duration::ZERO).unwrap();
+        let captured =
+            capture(sh("echo begun; sleep 600 & sleep 600"), Duration::ZERO, "sh").unwrap();
         assert_eq!(captured.status, None, "killed at its limit");
 
-        let captured = capture(sh("sleep 600 & echo $!"), LONG).unwrap();
+        let captured = capture(sh("sleep 600 & echo $!"), LONG, "sh").unwrap();
         let (left, note) = captured.output.split_once('\n').unwrap();
         assert!(captured.success());
         assert!(note.contains("left behind"), "{note}");

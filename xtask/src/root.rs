@@ -7,9 +7,21 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use nix::unistd::{Uid, getgid, getuid};
 
-use crate::process::Job;
+use crate::process::{self, Job};
 use crate::programs::{self, ROOT_PATH};
 use crate::ui;
+
+/// Tells the user what needs root. Where that goes through sudo it asks for the password now, so that
+/// programs that are started at the same time do not ask all at once.
+pub(crate) fn ask(what_for: &str) -> Result<()> {
+    announce(what_for);
+    if Uid::effective().is_root() {
+        return Ok(());
+    }
+    let mut command = sudo()?;
+    command.arg("--validate");
+    process::check(command)
+}
 
 /// A program to run as root. `what_for` is shown to the user.
 pub(crate) fn job<S: AsRef<OsStr>>(
@@ -18,7 +30,17 @@ pub(crate) fn job<S: AsRef<OsStr>>(
     program: &OsStr,
     args: &[S],
 ) -> Result<Job> {
-    let mut command = elevated(what_for)?;
+    announce(what_for);
+    announced_job(variables, program, args)
+}
+
+/// A program to run as root, of which [`ask`] told the user.
+pub(crate) fn announced_job<S: AsRef<OsStr>>(
+    variables: &[(String, OsString)],
+    program: &OsStr,
+    args: &[S],
+) -> Result<Job> {
+    let mut command = elevated()?;
     command.arg(format!("PATH={ROOT_PATH}"));
     for (name, value) in variables {
         let mut setting = OsStr::new(name).to_owned();
@@ -34,19 +56,28 @@ pub(crate) fn job<S: AsRef<OsStr>>(
     Ok(Job { command, holder: Some(writer) })
 }
 
+fn announce(what_for: &str) {
+    let how = if Uid::effective().is_root() { "as root" } else { "with sudo" };
+    ui::note(&format!("{how}: {what_for}"));
+}
+
 /// `env`, run as root; settings and the program are to follow.
-fn elevated(what_for: &str) -> Result<Command> {
+fn elevated() -> Result<Command> {
     let env = programs::find("env").context("env: not found")?;
     if Uid::effective().is_root() {
-        ui::note(&format!("as root: {what_for}"));
         return Ok(Command::new(env));
     }
+    let mut command = sudo()?;
+    command.arg("--").arg(env);
+    Ok(command)
+}
+
+fn sudo() -> Result<Command> {
     let Some(sudo) = programs::find("sudo") else {
-        bail!("{what_for}: needs root, and there is no sudo; run this as root or install sudo");
+        bail!("this needs root, and there is no sudo; run it as root or install sudo");
     };
-    ui::note(&format!("with sudo: {what_for}"));
     let mut command = Command::new(sudo);
-    command.args(["-p", "    password of %p for sudo: ", "--"]).arg(env);
+    command.args(["-p", "    password of %p for sudo: "]);
     Ok(command)
 }
 

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 
 use super::{GUEST, cpio::Archive, modules};
-use crate::packets::objects;
+use crate::{packets::objects, sample};
 
 /// Where the guest finds them.
 const PROGRAM: &str = "program";
@@ -66,6 +66,10 @@ pub fn initramfs(guest: &Guest<'_>, scratch: &Path) -> Result<Vec<u8>> {
     }
     let argument = guest.argument.replace('\'', r"'\''");
     let argument = if argument.is_empty() { argument } else { format!("'{argument}'") };
+    // What of the trials is run in there is what the host expects.
+    if let Ok(number) = std::env::var(sample::VARIABLE) {
+        init += &format!("export {}={number}\n", sample::VARIABLE);
+    }
     init += &format!(
         "{GUEST}={} RUST_BACKTRACE=0 SPILLWAY_BPF_OBJECTS=/{OBJECTS} SPILLWAY_BIN_DIR=/bin /{PROGRAM} --color never {argument}\n\
          echo \"guest: exit $?\"\n/bin/busybox poweroff -f\n",

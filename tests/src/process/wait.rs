@@ -8,8 +8,16 @@ use anyhow::{Result, bail};
 /// for a condition loses nothing by it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Time between two looks.
-const INTERVAL: Duration = Duration::from_millis(2);
+/// Time between two looks at first.
+const SHORTEST: Duration = Duration::from_millis(2);
+
+/// Time between two looks when there were many: a look may start a program, and others want the CPUs.
+const LONGEST: Duration = Duration::from_millis(50);
+
+/// Until the next look, after waiting for so long: a twentieth of that more at the most.
+fn interval(waited: Duration) -> Duration {
+    (waited / 20).clamp(SHORTEST, LONGEST)
+}
 
 /// Looks until `look` gives a value.
 ///
@@ -28,7 +36,7 @@ pub fn until<T>(
         if start.elapsed() >= limit {
             bail!("{what}: not within {limit:?}");
         }
-        std::thread::park_timeout(INTERVAL);
+        std::thread::park_timeout(interval(start.elapsed()));
     }
 }
 

@@ -25,6 +25,7 @@ use lb_tests::{
     hooks,
     machine::{self, Console, Guest, Machine},
     packets::table,
+    sample::Sample,
     sandbox::{self, Sandbox},
 };
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -52,6 +53,11 @@ const MODULES: &[&str] = &[
     "cls_bpf",
 ];
 
+/// Of so many trials with the daemon or the kernel's own devices a sample has one.
+const DAEMONS: u64 = 4;
+/// Of so many a sample has one of the two that want two guests more: every other sample has none.
+const PAIRS: u64 = 4;
+
 type Boot = LazyLock<Result<Console, String>, Box<dyn FnOnce() -> Result<Console, String> + Send>>;
 
 /// A trial on a network of namespaces.
@@ -72,15 +78,16 @@ fn main() -> ExitCode {
     // What chooses some of the guest's trials here does so there.
     let chosen = |word: &String| rows.iter().any(|row| row.name().contains(word));
     let filter = arguments.filter.clone().filter(chosen).unwrap_or_default();
-    let pairs: [(&str, Run); 2] = [
+    let pairs: Vec<(&str, Run)> = vec![
         ("virtio: two guests, balanced in the driver", virtio::run),
         ("virtio: two guests, large frames", virtio::run_jumbo),
     ];
-    let pairs = pairs.map(|(name, run)| {
+    let pairs = Sample::of_this_run().of(pairs, PAIRS).into_iter().map(|(name, run)| {
         let sandbox = sandbox.clone();
         let failed = |error| Failed::from(format!("{error:#}"));
         Trial::test(format!("{series}: {name}"), move || run(&sandbox).map_err(failed))
     });
+    let pairs: Vec<_> = pairs.collect();
     let guest: Arc<Boot> = Arc::new(LazyLock::new(Box::new(move || {
         boot(&sandbox, &filter).map_err(|error| format!("{error:#}"))
     })));
@@ -125,10 +132,9 @@ fn play(run: Run) -> ExitCode {
 
 /// What the guest runs.
 fn guest_trials(sandbox: &Sandbox) -> Vec<Trial> {
-    // Few: its CPU is emulated.
-    let mut trials = table::trials(50_000);
-    trials.extend([clock::trial(), tables::trial()]);
-    let networks: &[(&str, Run)] = &[
+    let sample = Sample::of_this_run();
+    let mut trials = table::trials_in_guest(sample);
+    let networks: Vec<(&str, Run)> = vec![
         ("tunnels: the kernel's own devices take apart what is sent", tunnels::run),
         ("tunnels: the kernel's own GUE, and a change to it", tunnels::run_in_gue),
         ("tunnels: outer packets come in fragments", tunnels::run_in_fragments),
@@ -142,12 +148,12 @@ fn guest_trials(sandbox: &Sandbox) -> Vec<Trial> {
         ("vlan: the way to backends is a device's", vlan::run_by_device),
         ("vlan: a device upon another brings two tags", qinq::run),
     ];
-    for &(name, run) in networks {
+    let mut daemons = vec![clock::trial(), tables::trial()];
+    daemons.extend(networks.into_iter().map(|(name, run)| {
         let sandbox = sandbox.clone();
-        trials.push(Trial::test(name, move || {
-            run(&sandbox).map_err(|error| Failed::from(format!("{error:#}")))
-        }));
-    }
+        Trial::test(name, move || run(&sandbox).map_err(|error| Failed::from(format!("{error:#}"))))
+    }));
+    trials.extend(sample.of(daemons, DAEMONS));
     trials
 }
 

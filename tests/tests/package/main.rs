@@ -12,9 +12,9 @@ use anyhow::{Context as _, Result, ensure};
 use lb_tests::{
     container::{self, Container, Debian},
     daemon::{XdpMode, xdp_mode},
-    harness,
+    harness::{self, Case},
     remains::pinned_below,
-    sandbox::{self, Sandbox},
+    sandbox::Sandbox,
     topology::Fabric,
     traffic::Nginx,
 };
@@ -22,19 +22,17 @@ use lb_tests::{
 use host::{files, given};
 use story::Story;
 
+const CASES: &[Case] = &[
+    Case::works("a_build_without_packet_programs_loads_nothing", a_stub_loads_nothing),
+    Case::works("from_installation_to_purge", from_installation_to_purge),
+];
+
 fn main() -> ExitCode {
     if let Err(error) = container::sweeper() {
         eprintln!("{error:#}");
         return ExitCode::FAILURE;
     }
-    let sandbox = sandbox::enter();
-    harness::run(
-        &sandbox,
-        &[
-            ("a_build_without_packet_programs_loads_nothing", a_stub_loads_nothing),
-            ("from_installation_to_purge", from_installation_to_purge),
-        ],
-    )
+    harness::run(&[("package", CASES)])
 }
 
 fn a_stub_loads_nothing(sandbox: &Sandbox) -> Result<()> {

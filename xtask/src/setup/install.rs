@@ -46,7 +46,8 @@ pub(super) fn install(lists: &Lists, names: &[&str]) -> Result<()> {
     let (listened, kept_out) = (sockets::listening()?, services::kept_out());
     let update = if lists.system_is_stale() { "update" } else { "keep" };
     let what_for = format!("apt-get install {}", names.join(" "));
-    let captured = process::capture(script(&what_for, update, &kept_out, names)?, LIMIT)?;
+    let captured =
+        process::capture(script(&what_for, update, &kept_out, names)?, LIMIT, "apt-get")?;
     if !captured.success() {
         eprintln!("{}", captured.output.trim_end());
         bail!("{what_for}: failed, see apt's own words above; install them by hand and run again");

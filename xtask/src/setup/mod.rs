@@ -24,12 +24,9 @@ pub(crate) use packages::Purpose;
 use packages::Wanted;
 use toolchain::Toolchain;
 
-/// The series of kernels that tests use unless told otherwise.
-pub(crate) const KERNEL: &str = "6.1";
-
 /// `cargo xtask setup`.
 pub(crate) fn run(args: &SetupArgs) -> Result<ExitCode> {
-    let wants = Wants { everything: true, purpose: None, kernel: Some(KERNEL) };
+    let wants = Wants { everything: true, purpose: None, kernels: &["6.1"] };
     if args.no_install {
         return Ok(if Missing::look_up(&wants)?.is_nothing() {
             ui::heading("nothing is missing");
@@ -49,24 +46,24 @@ pub(crate) struct Wants<'a> {
     /// All packages, whoever needs them.
     everything: bool,
     purpose: Option<Purpose>,
-    /// Series of a kernel to boot.
-    kernel: Option<&'a str>,
+    /// Series of kernels to boot; tests want at least one.
+    kernels: &'a [&'a str],
 }
 
 impl<'a> Wants<'a> {
     /// For building only: no package at all.
     pub(crate) fn build() -> Self {
-        Self { everything: false, purpose: None, kernel: None }
+        Self { everything: false, purpose: None, kernels: &[] }
     }
 
     /// For one verb.
     pub(crate) fn purpose(purpose: Purpose) -> Self {
-        Self { everything: false, purpose: Some(purpose), kernel: None }
+        Self { everything: false, purpose: Some(purpose), kernels: &[] }
     }
 
     /// For the tests; cargo-deny, modules of Python and a kernel among it.
-    pub(crate) fn tests(series: &'a str) -> Self {
-        Self { kernel: Some(series), ..Self::purpose(Purpose::Test) }
+    pub(crate) fn tests(kernels: &'a [&'a str]) -> Self {
+        Self { kernels, ..Self::purpose(Purpose::Test) }
     }
 
     fn packages(&self) -> Vec<&'static Wanted> {
@@ -81,8 +78,8 @@ impl<'a> Wants<'a> {
 /// What is there once nothing is missing.
 pub(crate) struct Ready {
     pub(crate) toolchain: Toolchain,
-    /// Folder of the kernel that was asked for; none if apt offers none of that series.
-    pub(crate) kernel: Option<PathBuf>,
+    /// Folders of the kernels that were asked for, by series; without those that apt does not offer.
+    pub(crate) kernels: Vec<(String, PathBuf)>,
     /// The interpreter that has the modules of the example in Python; none unless for the tests.
     pub(crate) python: Option<PathBuf>,
 }
@@ -97,9 +94,12 @@ pub(crate) fn ensure(wants: &Wants<'_>, no_install: bool) -> Result<Ready> {
     let Some(toolchain) = Toolchain::find()? else {
         bail!("BPF toolchain: not there, though made")
     };
-    let kernel = wants.kernel.map(kernel::find).transpose()?.flatten();
-    let python = wants.kernel.map(|_| python::ensure()).transpose()?;
-    Ok(Ready { toolchain, kernel, python })
+    let mut kernels = Vec::new();
+    for series in wants.kernels {
+        kernels.extend(kernel::find(series)?.map(|folder| ((*series).to_owned(), folder)));
+    }
+    let python = (!wants.kernels.is_empty()).then(python::ensure).transpose()?;
+    Ok(Ready { toolchain, kernels, python })
 }
 
 /// cargo-deny's program; built first if it is missing.
@@ -131,7 +131,7 @@ struct Missing {
     packages: Vec<&'static Wanted>,
     lists: Option<Lists>,
     toolchain: Option<toolchain::Missing>,
-    kernel: Option<kernel::Missing>,
+    kernels: Vec<kernel::Missing>,
     made: Vec<&'static Made>,
 }
 
@@ -144,9 +144,12 @@ impl Missing {
             Some(_) => None,
             None => Some(toolchain::Missing::look_up()?),
         };
-        let kernel = wants.kernel.map(Self::kernel).transpose()?.flatten();
+        let mut kernels = Vec::new();
+        for series in wants.kernels {
+            kernels.extend(Self::kernel(series)?);
+        }
         let mut made = Vec::new();
-        for each in MADE.iter().filter(|_| wants.kernel.is_some()) {
+        for each in MADE.iter().filter(|_| !wants.kernels.is_empty()) {
             if (each.is_missing)()? {
                 made.push(each);
             }
@@ -154,7 +157,7 @@ impl Missing {
         let needs_apt = !packages.is_empty();
         let lists = (needs_apt && apt::is_here()).then(Lists::open).transpose()?;
         let wants_packages = wants.everything || wants.purpose.is_some();
-        let missing = Self { wants_packages, packages, lists, toolchain, kernel, made };
+        let missing = Self { wants_packages, packages, lists, toolchain, kernels, made };
         missing.print()?;
         Ok(missing)
     }
@@ -171,7 +174,7 @@ impl Missing {
     }
 
     fn is_nothing(&self) -> bool {
-        let nothing_to_make = self.toolchain.is_none() && self.kernel.is_none();
+        let nothing_to_make = self.toolchain.is_none() && self.kernels.is_empty();
         self.packages.is_empty() && nothing_to_make && self.made.is_empty()
     }
 
@@ -184,9 +187,7 @@ impl Missing {
         if let Some(toolchain) = &self.toolchain {
             toolchain.print()?;
         }
-        if let Some(kernel) = &self.kernel {
-            kernel.print();
-        }
+        self.kernels.iter().for_each(kernel::Missing::print);
         self.made.iter().for_each(|made| (made.print)());
         Ok(())
     }
@@ -246,9 +247,7 @@ impl Missing {
         if let Some(toolchain) = &self.toolchain {
             toolchain.get()?;
         }
-        if let Some(kernel) = &self.kernel {
-            kernel.get()?;
-        }
+        self.kernels.iter().try_for_each(kernel::Missing::get)?;
         self.made.iter().try_for_each(|made| (made.ensure)().map(drop))
     }
 }

@@ -4,15 +4,17 @@ use super::steps::Step;
 
 /// Words of the command line: names of steps, and parts of names of tests.
 pub(crate) struct Filter {
+    /// Whether steps that only a run at full size has are wanted unless others are named.
+    is_long: bool,
     steps: Vec<Step>,
     tests: Vec<String>,
 }
 
 impl Filter {
-    pub(crate) fn new(words: &[String]) -> Self {
+    pub(crate) fn new(words: &[String], is_long: bool) -> Self {
         let (steps, tests): (Vec<_>, Vec<_>) =
             words.iter().cloned().partition(|word| Step::named(word).is_some());
-        Self { steps: steps.iter().filter_map(|word| Step::named(word)).collect(), tests }
+        Self { is_long, steps: steps.iter().filter_map(|word| Step::named(word)).collect(), tests }
     }
 
     /// Without words every step is wanted; with parts of names of tests those that run tests. Steps
@@ -26,10 +28,15 @@ impl Filter {
 
     fn names(&self, step: Step) -> bool {
         match (self.steps.is_empty(), self.tests.is_empty()) {
-            (true, true) => true,
+            (true, true) => self.is_long || !step.is_long(),
             (true, false) => step.runs_tests(),
             (false, _) => self.steps.contains(&step),
         }
+    }
+
+    /// Whether a step needs the test programs of lb-tests.
+    pub(crate) fn wants_test_programs(&self) -> bool {
+        [Step::Root, Step::Mutants, Step::Package].into_iter().any(|step| self.wants(step))
     }
 
     /// What test programs are told.
@@ -43,7 +50,12 @@ mod tests {
     use super::*;
 
     fn wanted(words: &[&str]) -> Vec<Step> {
-        let filter = Filter::new(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>());
+        wanted_of(words, false)
+    }
+
+    fn wanted_of(words: &[&str], is_long: bool) -> Vec<Step> {
+        let words: Vec<_> = words.iter().map(|&word| word.to_owned()).collect();
+        let filter = Filter::new(&words, is_long);
         Step::ALL.into_iter().filter(|&step| filter.wants(step)).collect()
     }
 
@@ -57,13 +69,16 @@ mod tests {
 
     #[test]
     fn words_choose_steps_or_tests() {
-        assert_eq!(wanted(&[]), Step::ALL);
+        assert_eq!(wanted_of(&[], true), Step::ALL);
+        let short: Vec<_> = Step::ALL.into_iter().filter(|step| !step.is_long()).collect();
+        assert_eq!(wanted(&[]), short);
+        assert_eq!(wanted(&["fuzz"]), [Step::Fuzz]);
         assert_eq!(wanted(&["fmt", "deny"]), [Step::Fmt, Step::Deny]);
         assert_eq!(wanted(&["maglev"]), [Step::Build, Step::Unit, Step::Root]);
         assert_eq!(wanted(&["root", "maglev"]), [Step::Build, Step::Root]);
         assert_eq!(wanted(&["mutants"]), [Step::Build, Step::Mutants]);
         assert_eq!(wanted(&["clippy"]), [Step::Build, Step::Clippy]);
         assert_eq!(wanted(&["unit"]), [Step::Build, Step::Unit]);
-        assert_eq!(Filter::new(&["root".into(), "maglev".into()]).tests(), ["maglev"]);
+        assert_eq!(Filter::new(&["root".into(), "maglev".into()], false).tests(), ["maglev"]);
     }
 }

@@ -1,17 +1,23 @@
 //! `cargo xtask test`: everything that proves the project, to the end even after a failure.
+//!
+//! What is built first is what all else needs. Then tests that mostly wait run several at a time, and
+//! behind them, with the CPU time they leave, what only computes: clippy, unit tests, mutants, the package.
+//! Tests that measure come after that, alone.
 
 mod filter;
-mod lanes;
-mod mutants;
+pub(crate) mod mutants;
 mod package;
+mod report;
+mod rotation;
+mod scenarios;
 mod skips;
-mod steps;
+mod slots;
+pub(crate) mod steps;
 mod tally;
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,36 +25,60 @@ use anyhow::{Context, Result, anyhow, ensure};
 
 use crate::artifacts::{self, Program};
 use crate::build;
+use crate::cargo;
 use crate::cli::TestArgs;
+use crate::demo;
 use crate::fuzz;
-use crate::process::{self, Captured, Job};
+use crate::process::{self, Job};
 use crate::root;
 use crate::setup::{self, Ready, Wants};
 use crate::ui;
 use crate::workspace;
 use filter::Filter;
+use report::Report;
+use rotation::Rotation;
+use scenarios::Case;
 use skips::Skips;
+use slots::Slots;
 use steps::Step;
 use tally::Tally;
 
 /// A step that takes longer hangs.
-const LIMIT: Duration = Duration::from_secs(45 * 60);
+const LIMIT: Duration = Duration::from_secs(60 * 60);
 
-/// How long each fuzz target runs, and with what.
-const FUZZ: (Duration, fuzz::Begin) = (Duration::from_secs(10), fuzz::Begin::Anew(1));
+/// Of so many mutants a sample has one.
+const MUTANTS: u64 = 3;
+
+/// Steps that only compute: they get the CPU time that tests beside them leave.
+const BEHIND: [Step; 4] = [Step::Clippy, Step::Unit, Step::Mutants, Step::Package];
 
 /// `cargo xtask test`. The last line on standard output is the tally.
 pub(crate) fn run(args: &TestArgs) -> Result<ExitCode> {
+    let start = Instant::now();
     let skips = Skips::load(&workspace::root().join("tests/skips.toml"))?;
-    let mut run =
-        Run { args, filter: Filter::new(&args.filter), total: Tally::default(), is_built: false };
-    let ready = setup::ensure(&Wants::tests(&args.kernel), false)?;
-    for step in Step::ALL {
-        if run.filter.wants(step) {
-            run.step(step, &ready)?;
-        }
+    let rotation = match args.long {
+        true => None,
+        false => Some(Rotation::of(args.commit.as_deref().unwrap_or("HEAD"))?),
+    };
+    if let Some(rotation) = &rotation {
+        ui::heading(&rotation.describe());
     }
-    let mut total = run.total;
+    let ready = setup::ensure(&Wants::tests(&args.kernels()), false)?;
+    let run = Run {
+        args,
+        filter: Filter::new(&args.filter, args.long),
+        rotation,
+        ready,
+        slots: Slots::default(),
+        report: Report::default(),
+    };
+    run.everything()?;
+    let (mut total, slowest) = run.report.finish();
+    ui::heading("what took longest");
+    eprint!("{slowest}");
+    if let Some(rotation) = &run.rotation {
+        ui::note(&rotation.describe());
+    }
     for remark in skips.judge(&mut total) {
         ui::note(&remark);
     }
@@ -56,237 +86,328 @@ pub(crate) fn run(args: &TestArgs) -> Result<ExitCode> {
         ui::note("no test was run: a failure; see what the words chose");
         total.failed = 1;
     }
-    println!("{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped.len());
+    ui::note(&format!("{} in all", ui::elapsed(start.elapsed())));
+    println!("{total}");
     Ok(if total.is_failure() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 struct Run<'a> {
     args: &'a TestArgs,
     filter: Filter,
-    total: Tally,
-    /// Whether the build step succeeded: what an earlier one left is not to be tested.
-    is_built: bool,
+    /// None: everything is run.
+    rotation: Option<Rotation>,
+    ready: Ready,
+    slots: Slots,
+    report: Report,
+}
+
+/// The test programs of lb-tests.
+struct Programs {
+    scenarios: PathBuf,
+    packet_table: PathBuf,
+    kernel: PathBuf,
+    package: PathBuf,
+    /// Its unit tests.
+    units: Vec<Program>,
+}
+
+/// A test program to be run as root.
+struct Test {
+    name: String,
+    slots: usize,
+    program: PathBuf,
+    arguments: Vec<String>,
+    variables: Vec<(String, OsString)>,
 }
 
 impl Run<'_> {
-    fn step(&mut self, step: Step, ready: &Ready) -> Result<()> {
-        match step {
+    fn everything(&self) -> Result<()> {
+        self.each(&[Step::Fmt, Step::ClippyBpf, Step::Deny])?;
+        let built = self.build()?;
+        let (beside, alone) = match (&built, self.filter.wants(Step::Root)) {
+            (Some(programs), true) => self.root_tests(programs)?,
+            _ => (Vec::new(), Vec::new()),
+        };
+        thread::scope(|scope| {
+            let behind = scope.spawn(|| {
+                BEHIND.into_iter().filter(|&step| self.filter.wants(step)).try_for_each(|step| {
+                    match (step, &built) {
+                        (Step::Clippy, _) => {
+                            self.check(step.name(), cargo::behind(&steps::clippy()))
+                        }
+                        (Step::Unit, _) => self.unit_tests(),
+                        (Step::Mutants, Some(programs)) => self.mutants(programs),
+                        (Step::Package, Some(programs)) => self.package(programs),
+                        _ => {
+                            let failed: Result<()> = Err(anyhow!("not run: the build failed"));
+                            self.report.conclude(step.name(), Instant::now(), &failed)
+                        }
+                    }
+                })
+            });
+            let tested = self.beside_each_other(&beside);
+            tested.and(behind.join().unwrap_or_else(|_| Err(anyhow!("a step panicked"))))
+        })?;
+        self.beside_each_other(&alone)?;
+        self.each(&[Step::Fuzz, Step::Experiments])
+    }
+
+    /// Steps one after the other, with the machine to themselves.
+    fn each(&self, steps: &[Step]) -> Result<()> {
+        steps.iter().filter(|&&step| self.filter.wants(step)).try_for_each(|&step| match step {
             Step::Fmt => self.check(step.name(), steps::fmt()),
-            Step::Clippy => self.check(step.name(), steps::clippy()),
-            Step::ClippyBpf => match steps::clippy_bpf(&ready.toolchain)? {
+            Step::Deny => self.check(step.name(), steps::deny(&setup::cargo_deny()?)),
+            Step::ClippyBpf => match steps::clippy_bpf(&self.ready.toolchain)? {
                 Some(command) => self.check(step.name(), command),
                 None => {
-                    ui::heading(step.name());
-                    ui::note("the BPF toolchain that was named has no clippy");
-                    self.total.skipped.push(step.name().to_owned());
+                    self.report.skip(step.name(), "the BPF toolchain that was named has no clippy");
                     Ok(())
                 }
             },
-            Step::Deny => self.check(step.name(), steps::deny(&setup::cargo_deny()?)),
-            Step::Build => {
-                let start = heading(step.name());
-                let built = build::tested(&ready.toolchain);
-                self.is_built = built.is_ok();
-                self.conclude_call(start, &built)
-            }
-            Step::Unit => {
-                let command = steps::unit(self.filter.tests());
-                self.tests(step.name(), || Ok(command.into()))
-            }
-            Step::Root | Step::Package | Step::Mutants if !self.is_built => {
-                let start = heading(step.name());
-                self.conclude_call(start, &Err::<(), _>(anyhow!("not run: the build failed")))
-            }
-            Step::Root => self.root_tests(ready),
-            Step::Package => self.package(ready),
-            Step::Mutants => self.mutants(ready),
             Step::Fuzz => self.fuzz(),
-        }
-    }
-
-    /// A step that is one test.
-    fn check(&mut self, name: &str, job: impl Into<Job>) -> Result<()> {
-        let start = heading(name);
-        let captured = process::capture(job, LIMIT)?;
-        let tally = Tally::step(captured.success());
-        self.conclude(start, &captured, tally);
-        Ok(())
-    }
-
-    /// A step that runs test programs.
-    fn tests(&mut self, name: &str, job: impl FnOnce() -> Result<Job>) -> Result<()> {
-        let start = heading(name);
-        let captured = process::capture(job()?, LIMIT)?;
-        let tally = Tally::read(&captured.output, captured.success());
-        self.conclude(start, &captured, tally);
-        Ok(())
-    }
-
-    /// Each test program of lb-tests, as root.
-    fn root_tests(&mut self, ready: &Ready) -> Result<()> {
-        let start = heading("test programs for root");
-        let programs = artifacts::build(&mut steps::root_programs());
-        let programs = programs.and_then(|programs| {
-            ensure!(!programs.is_empty(), "lb-tests: has no test programs");
-            Ok(programs)
-        });
-        let programs = match programs {
-            Ok(programs) => programs,
-            failed => return self.conclude_call(start, &failed),
-        };
-        let is_for_root = |it: &Program| it.is_test && it.name != package::PROGRAM;
-        let (together, alone) = steps::root_lanes(programs.into_iter().filter(is_for_root));
-        let (args, variables) = (self.filter.tests().to_vec(), self.variables(ready));
-        let job = |executable: &Path| {
-            let what_for = "tests in network namespaces, BPF programs";
-            root::job(what_for, &variables, executable.as_os_str(), &args)
-        };
-        for Program { name, executable, .. } in alone {
-            self.tests(&name, || job(&executable))?;
-        }
-        ui::heading("test programs for root that mostly wait, two at a time");
-        let run = |program: &Program| {
-            let start = Instant::now();
-            let captured = job(&program.executable).and_then(|job| process::capture(job, LIMIT));
-            (captured, start)
-        };
-        let mut failed = Ok(());
-        lanes::each(&together, lanes::LANES, run, |program, (captured, start)| match captured {
-            Ok(captured) => {
-                let tally = Tally::read(&captured.output, captured.success());
-                ui::heading(&program.name);
-                self.conclude(start, &captured, tally);
-            }
-            Err(error) => failed = Err(error),
-        });
-        failed
-    }
-
-    /// The package, in a Debian.
-    fn package(&mut self, ready: &Ready) -> Result<()> {
-        let start = heading("packages of two versions");
-        let (program, mut variables) = match package::prepare() {
-            Ok(prepared) => prepared,
-            failed => return self.conclude_call(start, &failed),
-        };
-        variables.extend(self.variables(ready));
-        let what_for = "the package in containers: namespaces, BPF programs";
-        let args: [&str; 0] = [];
-        self.tests(package::PROGRAM, || root::job(what_for, &variables, program.as_os_str(), &args))
-    }
-
-    /// The packet table on each mutant: a test that passes if the table fails.
-    fn mutants(&mut self, ready: &Ready) -> Result<()> {
-        let start = heading(Step::Mutants.name());
-        let prepared = artifacts::build(&mut steps::root_programs()).and_then(|programs| {
-            let table = programs.into_iter().find(|program| program.name == "packet_table");
-            let table = table.context("lb-tests: has no packet_table")?.executable;
-            Ok((table, mutants::load()?, mutants::Copy::new()?))
-        });
-        let (table, mutants, copy) = match prepared {
-            Ok(prepared) => prepared,
-            failed => return self.conclude_call(start, &failed),
-        };
-        // The next one is built while the table is run on one.
-        let (made, to_run) = channel();
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                let made = made;
-                for mutant in &mutants {
-                    let built = copy.build(&ready.toolchain, mutant);
-                    if made.send((mutant, built)).is_err() {
-                        break;
-                    }
-                }
-            });
-            for (mutant, built) in to_run {
-                let start = heading(&mutant.name);
-                let seen = built.and_then(|objects| {
-                    let captured = mutant.run(&table, &objects)?;
-                    let rows = mutants::red_rows(&captured);
-                    ensure!(rows > 0, "the packet table did not see it:\n{}", captured.output);
-                    ui::note(&format!("{rows} rows saw it"));
-                    Ok(())
-                });
-                self.conclude_call(start, &seen)?;
-            }
-            Ok(())
+            Step::Experiments => self.experiments(),
+            _ => Ok(()),
         })
     }
 
-    /// Each fuzz target: a test that passes if nothing is found.
-    fn fuzz(&mut self) -> Result<()> {
-        let start = heading("fuzz targets");
-        let targets = match fuzz::build() {
-            Ok(targets) => targets,
-            failed => return self.conclude_call(start, &failed),
-        };
-        let run = |target: &Program| (Instant::now(), fuzz::fuzz(target, FUZZ.0, FUZZ.1));
-        let mut failed = Ok(());
-        lanes::each(&targets, lanes::LANES, run, |target, (start, ran)| {
-            ui::heading(&format!("fuzz {}", target.name));
-            if let Ok(executions) = &ran {
-                ui::note(&format!("{executions} executions"));
-            }
-            if let Err(error) = self.conclude_call(start, &ran) {
-                failed = Err(error);
-            }
-        });
-        failed
+    /// What is tested, and the test programs for root; none if building failed.
+    fn build(&self) -> Result<Option<Programs>> {
+        if !self.filter.wants(Step::Build) {
+            return Ok(None);
+        }
+        let start = self.report.begin("build: packet programs and host programs, for a release");
+        let built = build::tested(&self.ready.toolchain);
+        self.report.conclude("build", start, &built)?;
+        if built.is_err() || !self.filter.wants_test_programs() {
+            return Ok(None);
+        }
+        let start = self.report.begin("build: test programs");
+        let programs = Programs::build();
+        self.report.conclude("build of test programs", start, &programs)?;
+        Ok(programs.ok())
     }
 
-    fn variables(&self, ready: &Ready) -> Vec<(String, OsString)> {
-        let mut variables = build::variables(true);
-        if self.args.quick {
-            variables.push(("SPILLWAY_TEST_QUICK".to_owned(), "1".into()));
-        }
-        if let Some(python) = &ready.python {
-            variables.push(("SPILLWAY_PYTHON".to_owned(), python.into()));
-        }
-        if let Some(kernel) = &ready.kernel {
-            variables.push(("SPILLWAY_KERNEL".to_owned(), kernel.into()));
-            variables.push(("SPILLWAY_KERNEL_SERIES".to_owned(), self.args.kernel.clone().into()));
-        }
-        variables
-    }
-
-    /// Ends a step that shows its own output.
-    fn conclude_call<T>(&mut self, start: Instant, outcome: &Result<T>) -> Result<()> {
-        crate::signals::check()?;
-        match outcome {
-            Ok(_) => ui::note(&format!("ok, {}", ui::elapsed(start.elapsed()))),
-            Err(error) => {
-                ui::note(&format!("FAILED after {}: {error:#}", ui::elapsed(start.elapsed())));
-            }
-        }
-        self.total += Tally::step(outcome.is_ok());
+    /// A step that is one test.
+    fn check(&self, name: &str, job: impl Into<Job>) -> Result<()> {
+        let start = Instant::now();
+        let captured = process::capture(job, LIMIT, name)?;
+        self.report.ran(name, start, &captured, Tally::step(captured.success()));
         Ok(())
     }
 
-    /// Ends a step whose output was kept: shown whole if it failed.
-    fn conclude(&mut self, start: Instant, captured: &Captured, tally: Tally) {
-        let time = ui::elapsed(start.elapsed());
-        let counts = format!(
-            "{} passed, {} failed, {} skipped",
-            tally.passed,
-            tally.failed,
-            tally.skipped.len()
-        );
-        if tally.is_failure() {
-            eprintln!("{}", captured.output.trim_end());
-            let how = match captured.status {
-                Some(status) => status.to_string(),
-                None => format!("killed: took longer than {}", ui::elapsed(LIMIT)),
-            };
-            ui::note(&format!("FAILED ({how}), {time}: {counts}"));
-        } else {
-            ui::note(&format!("ok, {time}: {counts}"));
+    /// `cargo test`, as the user.
+    fn unit_tests(&self) -> Result<()> {
+        let name = Step::Unit.name();
+        let _taken = self.slots.take(2);
+        let start = Instant::now();
+        let mut command = steps::unit(self.filter.tests());
+        command.envs(self.rotation.as_ref().map(Rotation::variable));
+        let captured = process::capture(command, LIMIT, name)?;
+        let tally = Tally::read(&captured.output, captured.success());
+        for (program, time) in tally::times(&captured.output) {
+            self.report.time(&format!("unit: {program}"), time);
         }
-        self.total += tally;
+        self.report.ran(name, start, &captured, tally);
+        Ok(())
+    }
+
+    /// The tests that are run as root: those that run beside each other, and those that run alone.
+    fn root_tests(&self, programs: &Programs) -> Result<(Vec<Test>, Vec<Test>)> {
+        let words = self.filter.tests();
+        let variables = self.variables();
+        let mut tests = Vec::new();
+        // Long ones first.
+        for (series, kernel) in &self.ready.kernels {
+            let mut variables = variables.clone();
+            variables.push(("SPILLWAY_KERNEL".to_owned(), kernel.into()));
+            variables.push(("SPILLWAY_KERNEL_SERIES".to_owned(), series.into()));
+            tests.extend(Test::program(
+                &format!("kernel {series}"),
+                &programs.kernel,
+                words,
+                &variables,
+            ));
+        }
+        tests.extend(Test::program("packet_table", &programs.packet_table, words, &variables));
+        for Program { name, executable, .. } in &programs.units {
+            tests.push(Test {
+                name: format!("lb-tests: {name}"),
+                slots: 1,
+                program: executable.clone(),
+                arguments: words.to_vec(),
+                variables: variables.clone(),
+            });
+        }
+        let cases = scenarios::list(&programs.scenarios, words)?;
+        tests.extend(
+            cases.into_iter().map(|case| Test::case(case, &programs.scenarios, &variables)),
+        );
+        Ok(tests.into_iter().partition(|test: &Test| test.slots < slots::ALL))
+    }
+
+    /// Runs tests as root, begun in their order, as many at a time as there are slots for.
+    fn beside_each_other(&self, tests: &[Test]) -> Result<()> {
+        if tests.is_empty() {
+            return Ok(());
+        }
+        root::ask("tests in network namespaces, BPF programs")?;
+        thread::scope(|scope| {
+            let running = tests.iter().map(|test| {
+                let taken = self.slots.take(test.slots);
+                crate::signals::check()?;
+                Ok(scope.spawn(move || {
+                    let _taken = taken;
+                    self.run(test)
+                }))
+            });
+            // All of them are begun, as slots are given back, before the first is waited for.
+            let running: Vec<Result<_>> = running.collect();
+            running.into_iter().try_for_each(|test| {
+                test?.join().unwrap_or_else(|_| Err(anyhow!("the thread of a test panicked")))
+            })
+        })
+    }
+
+    fn run(&self, test: &Test) -> Result<()> {
+        let start = Instant::now();
+        let job = root::announced_job(&test.variables, test.program.as_os_str(), &test.arguments)?;
+        let captured = process::capture(job, LIMIT, &test.name)?;
+        let tally = Tally::read(&captured.output, captured.success());
+        self.report.ran(&test.name, start, &captured, tally);
+        Ok(())
+    }
+
+    /// The package, in a Debian.
+    fn package(&self, programs: &Programs) -> Result<()> {
+        let (name, start) = ("packages of two versions", Instant::now());
+        let prepared = package::prepare();
+        self.report.conclude(name, start, &prepared)?;
+        let Ok(mut variables) = prepared else { return Ok(()) };
+        variables.extend(self.variables());
+        let tests = Test::program(Step::Package.name(), &programs.package, &[], &variables);
+        self.beside_each_other(&tests)
+    }
+
+    /// The packet table on each mutant: a test that passes if the table fails.
+    fn mutants(&self, programs: &Programs) -> Result<()> {
+        let start = Instant::now();
+        let prepared = mutants::load().and_then(|mutants| Ok((mutants, mutants::Copy::new()?)));
+        let (mutants, copy) = match prepared {
+            Ok(prepared) => prepared,
+            failed => return self.report.conclude(Step::Mutants.name(), start, &failed),
+        };
+        let is_sampled = |place| self.rotation.as_ref().is_none_or(|it| it.has(place, MUTANTS));
+        for (_, mutant) in mutants.iter().enumerate().filter(|(place, _)| is_sampled(*place)) {
+            let start = Instant::now();
+            let seen = copy.build(&self.ready.toolchain, mutant).and_then(|objects| {
+                let _taken = self.slots.take(1);
+                let captured = mutant.run(&programs.packet_table, &objects)?;
+                let rows = mutants::red_rows(&captured);
+                ensure!(rows > 0, "the packet table did not see it:\n{}", captured.output);
+                Ok(())
+            });
+            self.report.conclude(&format!("mutant: {}", mutant.name), start, &seen)?;
+        }
+        Ok(())
+    }
+
+    /// Each fuzz target: a test that passes if nothing is found.
+    fn fuzz(&self) -> Result<()> {
+        let start = self.report.begin("fuzz targets");
+        let targets = fuzz::build();
+        self.report.conclude("build of fuzz targets", start, &targets)?;
+        let Ok(targets) = targets else { return Ok(()) };
+        let time = Duration::from_secs(self.args.fuzz_seconds);
+        thread::scope(|scope| {
+            let running: Vec<_> = targets
+                .iter()
+                .map(|target| {
+                    // One busy CPU each.
+                    let taken = self.slots.take(slots::ALL / 2);
+                    scope.spawn(move || {
+                        let _taken = taken;
+                        let start = Instant::now();
+                        let ran = fuzz::fuzz(target, time);
+                        self.report.conclude(&format!("fuzz: {}", target.name), start, &ran)
+                    })
+                })
+                .collect();
+            running.into_iter().try_for_each(|target| {
+                target.join().unwrap_or_else(|_| Err(anyhow!("the thread of a target panicked")))
+            })
+        })
+    }
+
+    /// The experiments at their real size.
+    fn experiments(&self) -> Result<()> {
+        let start = self.report.begin("programs of the experiments");
+        let built = build::everything(&self.ready.toolchain, true);
+        self.report.conclude("build of the experiments", start, &built)?;
+        if built.is_err() {
+            return Ok(());
+        }
+        for experiment in ["overflow", "failover"] {
+            let start = Instant::now();
+            let shown = demo::show(&[experiment.into()]).and_then(|code| {
+                ensure!(code == ExitCode::SUCCESS, "it failed, as it says above");
+                Ok(())
+            });
+            self.report.conclude(&format!("experiment: {experiment}"), start, &shown)?;
+        }
+        Ok(())
+    }
+
+    fn variables(&self) -> Vec<(String, OsString)> {
+        let mut variables = build::variables(true);
+        variables.extend(self.rotation.as_ref().map(Rotation::variable));
+        if let Some(python) = &self.ready.python {
+            variables.push(("SPILLWAY_PYTHON".to_owned(), python.into()));
+        }
+        variables
     }
 }
 
-fn heading(name: &str) -> Instant {
-    ui::heading(name);
-    Instant::now()
+impl Programs {
+    fn build() -> Result<Self> {
+        let mut built = artifacts::build(&mut steps::test_programs())?;
+        built.retain(|program| program.is_test && program.package.ends_with("tests"));
+        let mut find = |name: &str| -> Result<PathBuf> {
+            let place = built.iter().position(|program| program.name == name);
+            let place = place.with_context(|| format!("lb-tests: has no program {name}"))?;
+            Ok(built.swap_remove(place).executable)
+        };
+        let [scenarios, packet_table, kernel, package] =
+            [find("scenarios")?, find("packet_table")?, find("kernel")?, find("package")?];
+        Ok(Self { scenarios, packet_table, kernel, package, units: built })
+    }
+}
+
+impl Test {
+    fn case(case: Case, program: &Path, variables: &[(String, OsString)]) -> Self {
+        let Case { name, slots } = case;
+        let arguments = vec!["--exact".to_owned(), name.clone()];
+        Self { name, slots, program: program.into(), arguments, variables: variables.to_vec() }
+    }
+
+    /// A program that keeps a CPU busy, once for each of the words, of which it takes one.
+    fn program(
+        name: &str,
+        program: &Path,
+        words: &[String],
+        variables: &[(String, OsString)],
+    ) -> Vec<Self> {
+        let test = |name: String, arguments: Vec<String>| Self {
+            name,
+            slots: 2,
+            program: program.into(),
+            arguments,
+            variables: variables.to_vec(),
+        };
+        match words {
+            [] => vec![test(name.to_owned(), Vec::new())],
+            words => {
+                words.iter().map(|it| test(format!("{name}, {it}"), vec![it.clone()])).collect()
+            }
+        }
+    }
 }

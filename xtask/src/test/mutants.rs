@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use crate::artifacts;
 use crate::build;
+use crate::cargo;
 use crate::process::{self, Captured};
 use crate::root;
 use crate::setup::toolchain::Toolchain;
@@ -63,6 +64,21 @@ pub(super) fn load() -> Result<Vec<Mutant>> {
     Ok(list.mutant)
 }
 
+/// Whether each mutant finds the text that it changes, in the tree as it is.
+///
+/// # Errors
+/// Names each that does not.
+pub(crate) fn check_places() -> Result<()> {
+    let lost = load()?.into_iter().filter_map(|mutant| {
+        let source = fs::read_to_string(workspace::root().join(&mutant.file));
+        let applied = source.map_err(anyhow::Error::from).and_then(|it| mutant.applied(&it));
+        applied.err().map(|error| format!("{}: {error:#}", mutant.name))
+    });
+    let lost: Vec<_> = lost.collect();
+    ensure!(lost.is_empty(), "tests/mutants.toml: {}", lost.join("\n"));
+    Ok(())
+}
+
 impl Mutant {
     /// The file with the mistake in it.
     fn applied(&self, source: &str) -> Result<String> {
@@ -112,7 +128,8 @@ impl Copy {
         // A folder for each: the table may still be run on the one before.
         let objects = self.objects.join(mutant.name.replace(['/', ' ', ':', ',', '\''], "-"));
         fs::create_dir_all(&objects).with_context(|| objects.display().to_string())?;
-        for built in artifacts::build(command.args(["--bin", mutant.program.name()]))? {
+        let command = cargo::behind(command.args(["--bin", mutant.program.name()]));
+        for built in artifacts::build(&mut { command })? {
             let object = objects.join(format!("{}.o", built.name));
             fs::copy(&built.executable, &object).with_context(|| object.display().to_string())?;
         }
@@ -130,8 +147,8 @@ impl Mutant {
             PacketProgram::Receiver => ("receiver: ", "balancer: "),
         };
         let args = [rows, "--skip", others, "--skip", "differential: ", "--skip", "whole: "];
-        let what_for = "the packet table, on a mutant";
-        process::capture(root::job(what_for, &variables, packet_table.as_os_str(), &args)?, LIMIT)
+        let job = root::announced_job(&variables, packet_table.as_os_str(), &args)?;
+        process::capture(job, LIMIT, &self.name)
     }
 }
 

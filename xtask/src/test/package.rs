@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::artifacts;
+use crate::cargo;
 use crate::package;
 use crate::setup;
 use crate::ui;
@@ -15,15 +16,12 @@ use crate::workspace;
 
 use super::steps;
 
-/// The test program; it is no program of the root step.
-pub(super) const PROGRAM: &str = "package";
-
 /// The version that the other one is an upgrade of.
 const BEFORE: &str = "0~before";
 const AFTER: &str = "0";
 
-/// The test program, and what it is told.
-pub(super) fn prepare() -> Result<(PathBuf, Vec<(String, OsString)>)> {
+/// What the test program is told.
+pub(super) fn prepare() -> Result<Vec<(String, OsString)>> {
     let debian = setup::debian()?;
     let out = workspace::target().join("package/test");
     let again = out.join("again");
@@ -34,9 +32,6 @@ pub(super) fn prepare() -> Result<(PathBuf, Vec<(String, OsString)>)> {
     ensure!(fs::read(&after)? == fs::read(&same)?, "{}: packed twice, and differs", same.display());
     ui::note(&format!("{}: {}", after.display(), ui::megabytes(fs::metadata(&after)?.len())));
 
-    let programs = artifacts::build(&mut steps::root_programs())?;
-    let program = programs.into_iter().find(|program| program.is_test && program.name == PROGRAM);
-    let program = program.context("lb-tests: has no test program of the package")?.executable;
     let stub = stub()?;
     refuse(&stub)?;
     let variables = [
@@ -45,12 +40,12 @@ pub(super) fn prepare() -> Result<(PathBuf, Vec<(String, OsString)>)> {
         ("SPILLWAY_DEB", after),
         ("SPILLWAY_STUB", stub),
     ];
-    Ok((program, variables.map(|(name, path)| (name.to_owned(), path.into())).to_vec()))
+    Ok(variables.map(|(name, path)| (name.to_owned(), path.into())).to_vec())
 }
 
 /// A daemon without packet programs.
 fn stub() -> Result<PathBuf> {
-    let built = artifacts::build(&mut steps::stub())?;
+    let built = artifacts::build(&mut cargo::behind(&steps::stub()))?;
     let daemon = built.into_iter().find(|program| program.name == "spillwayd");
     Ok(daemon.context("lb-daemon: has no program spillwayd")?.executable)
 }

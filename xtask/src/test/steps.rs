@@ -1,12 +1,12 @@
 //! The steps of `cargo xtask test`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::Result;
 
-use crate::artifacts::Program;
-use crate::build::{self, with_objects};
+use crate::build;
 use crate::cargo::cargo;
 use crate::setup::toolchain::Toolchain;
 
@@ -29,15 +29,16 @@ pub(crate) enum Step {
     Root,
     /// The packet table on programs with a mistake in them.
     Mutants,
-    /// The fuzz targets, each for a short while.
-    Fuzz,
-    /// The Debian package in a Debian with systemd. Last, since it leaves a daemon without packet
-    /// programs among the debug builds.
+    /// The Debian package in a Debian with systemd.
     Package,
+    /// The fuzz targets, which nothing but `--long` brings along.
+    Fuzz,
+    /// The experiments at their real size; nothing but `--long` brings them along.
+    Experiments,
 }
 
 impl Step {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Fmt,
         Self::ClippyBpf,
         Self::Deny,
@@ -46,8 +47,9 @@ impl Step {
         Self::Unit,
         Self::Root,
         Self::Mutants,
-        Self::Fuzz,
         Self::Package,
+        Self::Fuzz,
+        Self::Experiments,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -62,6 +64,7 @@ impl Step {
             Self::Package => "package",
             Self::Mutants => "mutants",
             Self::Fuzz => "fuzz",
+            Self::Experiments => "experiments",
         }
     }
 
@@ -74,28 +77,52 @@ impl Step {
         matches!(self, Self::Clippy | Self::Unit | Self::Root | Self::Package | Self::Mutants)
     }
 
+    /// Whether it is run only at full size.
+    pub(crate) fn is_long(self) -> bool {
+        matches!(self, Self::Fuzz | Self::Experiments)
+    }
+
     pub(crate) fn runs_tests(self) -> bool {
         matches!(self, Self::Unit | Self::Root)
     }
 }
 
-pub(super) fn fmt() -> Command {
+pub(crate) fn fmt() -> Command {
     let mut command = cargo();
     command.args(["fmt", "--all", "--check"]);
     command
 }
 
+/// The feature of lb-fuzz that its programs want; it links nothing.
+const FUZZ_TARGETS: &str = "lb-fuzz/targets";
+
 /// Everything but the packet programs, which are no programs of the host's.
 pub(super) fn clippy() -> Command {
     let mut command = cargo();
     command.args(["clippy", "--workspace", "--exclude", "lb-ebpf", "--all-targets"]);
-    with_objects(&mut command);
+    command.args(["--features", FUZZ_TARGETS]);
+    build::with_objects(&mut command);
+    command.args(["--", "-D", "warnings"]);
+    command
+}
+
+/// Some packages, for those of the host.
+pub(crate) fn clippy_of(packages: &BTreeSet<&str>) -> Command {
+    let mut command = cargo();
+    command.args(["clippy", "--all-targets"]);
+    packages.iter().for_each(|name| {
+        command.args(["--package", name]);
+    });
+    if packages.contains("lb-fuzz") {
+        command.args(["--features", FUZZ_TARGETS]);
+    }
+    build::with_objects_if_built(&mut command);
     command.args(["--", "-D", "warnings"]);
     command
 }
 
 /// None: the toolchain has no clippy.
-pub(super) fn clippy_bpf(toolchain: &Toolchain) -> Result<Option<Command>> {
+pub(crate) fn clippy_bpf(toolchain: &Toolchain) -> Result<Option<Command>> {
     let Some(clippy) = &toolchain.clippy else { return Ok(None) };
     let mut command = build::packet_command(toolchain, "check")?;
     command.arg("--bins").env("RUSTC_WORKSPACE_WRAPPER", clippy);
@@ -111,90 +138,36 @@ pub(super) fn deny(program: &Path) -> Command {
     command
 }
 
+/// Unit tests that take long mostly wait for a time limit.
+pub(crate) fn many_at_a_time(command: &mut Command) {
+    command.env("RUST_TEST_THREADS", "8");
+}
+
 /// The packages that a plain `cargo test` runs.
 pub(super) fn unit(filter: &[String]) -> Command {
     let mut command = cargo();
     command.args(["test", "--no-fail-fast"]);
-    with_objects(&mut command);
+    many_at_a_time(&mut command);
+    build::with_objects(&mut command);
     command.arg("--").args(filter);
     command
 }
 
-/// The daemon as plain cargo builds it, without packet programs. In the same place as the other, which
-/// the next build that needs it puts there again.
+/// The daemon as plain cargo builds it, without packet programs. With a setting of its own, so that the
+/// build with them is not thrown away.
 pub(super) fn stub() -> Command {
     let mut command = cargo();
     command.env_remove(build::OBJECTS_VARIABLE);
     command.args(["build", "--package", "lb-daemon"]);
+    command.args(["--config", "profile.dev.package.lb-daemon.debug=false"]);
     command
 }
 
-/// Test programs that mostly wait and promise nothing of times, so that others may run beside them. Long ones
-/// first. The others have the machine to themselves.
-const TOGETHER: [&str; 26] = [
-    "kernel",
-    "reconcile",
-    "seeing",
-    "homes",
-    "rpcs",
-    "crash",
-    "doors",
-    "doctor",
-    "gates",
-    "unfit",
-    "next_hops",
-    "explain",
-    "ports",
-    "objects_cli",
-    "ways",
-    "receiver",
-    "dataplane",
-    "top",
-    "direct",
-    "through",
-    "tc",
-    "python",
-    "packet_table",
-    "sandbox",
-    "capture",
-    "topology",
-];
-
-/// Those of the programs that others may run beside, and those that run alone.
-pub(super) fn root_lanes(programs: impl Iterator<Item = Program>) -> (Vec<Program>, Vec<Program>) {
-    let place = |program: &Program| TOGETHER.iter().position(|name| *name == program.name);
-    let (mut together, mut alone): (Vec<_>, Vec<_>) =
-        programs.partition(|program| place(program).is_some());
-    together.sort_by_key(place);
-    alone.sort_by(|a, b| a.name.cmp(&b.name));
-    (together, alone)
-}
-
-/// Builds the test programs of lb-tests without running them.
-pub(super) fn root_programs() -> Command {
+/// Builds all test programs without running them: at once, so that each dependency is built once, with the
+/// features that any of them wants.
+pub(super) fn test_programs() -> Command {
     let mut command = cargo();
-    command.args(["test", "--package", "lb-tests", "--no-run"]);
-    with_objects(&mut command);
+    command.args(["test", "--no-run", "--workspace", "--exclude", "lb-ebpf"]);
+    build::with_objects(&mut command);
     command
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::workspace;
-
-    #[test]
-    fn what_runs_beside_others_is_there_and_all_else_runs_alone() {
-        let tests = workspace::root().join("tests/tests");
-        for name in TOGETHER {
-            let is_there = [format!("{name}.rs"), format!("{name}/main.rs")];
-            assert!(is_there.iter().any(|file| tests.join(file).is_file()), "{name}: no program");
-        }
-        let program =
-            |name: &str| Program { name: name.into(), executable: name.into(), is_test: true };
-        let all = ["rpcs", "new", "kernel", "failover"].map(program);
-        let (together, alone) = root_lanes(all.into_iter());
-        assert_eq!(together, ["kernel", "rpcs"].map(program));
-        assert_eq!(alone, ["failover", "new"].map(program));
-    }
 }

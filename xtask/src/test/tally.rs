@@ -1,6 +1,8 @@
 //! Counting what test programs report.
 
+use std::fmt;
 use std::ops::AddAssign;
+use std::time::Duration;
 
 /// What a step or a test program came to.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -47,6 +49,38 @@ impl Tally {
     pub(crate) fn is_failure(&self) -> bool {
         self.failed > 0
     }
+
+    /// Tests that were counted.
+    pub(crate) fn count(&self) -> u64 {
+        self.passed + self.failed + self.skipped.len() as u64
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { passed, failed, skipped } = self;
+        write!(f, "{passed} passed, {failed} failed, {} skipped", skipped.len())
+    }
+}
+
+/// How long each program took of those that `cargo test` ran, by its own account: `Running unittests
+/// src/lib.rs (target/debug/deps/lb_common-0123456789abcdef)`, then `finished in 0.01s`.
+pub(crate) fn times(output: &str) -> Vec<(String, Duration)> {
+    let mut times = Vec::new();
+    let mut program = None;
+    for line in output.lines() {
+        if let Some(running) = line.trim_start().strip_prefix("Running ") {
+            program = running.rsplit_once('/').and_then(|(_, file)| file.rsplit_once('-'));
+        } else if let Some(name) = line.trim_start().strip_prefix("Doc-tests ") {
+            program = Some((name, ""));
+        } else if let Some((_, time)) = line.rsplit_once("; finished in ")
+            && let Some(seconds) = time.strip_suffix('s').and_then(|it| it.parse().ok())
+            && let Some((name, _)) = program.take()
+        {
+            times.push((name.to_owned(), Duration::from_secs_f64(seconds)));
+        }
+    }
+    times
 }
 
 impl AddAssign for Tally {
@@ -118,6 +152,12 @@ test result: ok. 1 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; fini
                 skipped: vec!["abi::b".into(), "lb-common/src/lib.rs - x (line 3)".into()],
             }
         );
+    }
+
+    #[test]
+    fn each_program_has_its_time() {
+        let time = |name: &str, millis| (name.to_owned(), Duration::from_millis(millis));
+        assert_eq!(times(TWO_PROGRAMS), [time("lb_common", 0), time("lb_common", 100)]);
     }
 
     #[test]

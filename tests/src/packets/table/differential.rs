@@ -19,6 +19,7 @@ use crate::packets::{
     scene::{Form, GATEWAY, INGRESS, MEMBERS, NONE, Room, Scene, Service, TABLES},
     twin::{Lists, Twin},
 };
+use crate::sample::Sample;
 use anyhow::{Context as _, Result, anyhow, ensure};
 use fastrand::Rng;
 use lb_common::wire::vlan::Tags;
@@ -39,10 +40,26 @@ const REMEMBERED: usize = 6;
 /// Counters below this are looked at.
 const WATCHED: u32 = 128;
 
-/// The balancer against `lb_common::path`, on so many packets.
-pub(crate) fn balancer(packets: u64) -> Result<()> {
+/// The scenes of a run, each by the seed that it is drawn from.
+#[derive(Clone, Debug)]
+pub(crate) struct Scenes(Vec<u64>);
+
+impl Scenes {
+    /// As many as have `packets` packets together; of these a sample has a `parts`th.
+    pub(crate) fn of(packets: u64, sample: Sample, parts: u64) -> Self {
+        Self((0..packets / PACKETS).filter(|seed| sample.has(*seed, parts)).collect())
+    }
+
+    fn packets(&self) -> u64 {
+        self.0.len() as u64 * PACKETS
+    }
+}
+
+/// The balancer against `lb_common::path`.
+pub(crate) fn balancer(scenes: &Scenes) -> Result<()> {
+    let packets = scenes.packets();
     let (seen, away) = (Mutex::new(BTreeSet::new()), AtomicU64::new(0));
-    let sent = in_turn(packets, Balancer::load, |balancer, random| {
+    let sent = in_turn(scenes, Balancer::load, |balancer, random| {
         let scene = random_scene(random);
         balancer.show(&scene)?;
         let twin = Twin::new(&scene);
@@ -78,9 +95,9 @@ pub(crate) fn balancer(packets: u64) -> Result<()> {
     Ok(())
 }
 
-/// The receiver against `lb_common::receive`, on so many packets.
-pub(crate) fn receiver(packets: u64) -> Result<()> {
-    tunnels(packets, Receiver::load, |random| {
+/// The receiver against `lb_common::receive`.
+pub(crate) fn receiver(scenes: &Scenes) -> Result<()> {
+    tunnels(scenes, Receiver::load, |random| {
         let frame = random_tunnel(random);
         let expected = Lists.expects(&frame);
         (frame, expected)
@@ -88,8 +105,8 @@ pub(crate) fn receiver(packets: u64) -> Result<()> {
 }
 
 /// The same at tc's hook, to which the kernel hands frames without tags.
-pub(crate) fn receiver_at_tc(packets: u64) -> Result<()> {
-    tunnels(packets, Receiver::load_for_tc, |random| {
+pub(crate) fn receiver_at_tc(scenes: &Scenes) -> Result<()> {
+    tunnels(scenes, Receiver::load_for_tc, |random| {
         loop {
             let frame = random_tunnel(random);
             if is_for_tc(&frame) && Tags::of(&*frame).is_none() {
@@ -101,11 +118,12 @@ pub(crate) fn receiver_at_tc(packets: u64) -> Result<()> {
 }
 
 fn tunnels(
-    packets: u64,
+    scenes: &Scenes,
     load: impl Fn() -> Result<Receiver> + Sync,
     next: impl Fn(&mut Rng) -> (Vec<u8>, Expected) + Sync,
 ) -> Result<()> {
-    let opened = in_turn(packets, load, |receiver, random| {
+    let packets = scenes.packets();
+    let opened = in_turn(scenes, load, |receiver, random| {
         let before = receiver.counters(WATCHED)?;
         let (mut all, mut opened) = (Counters::default(), 0);
         for number in 0..PACKETS {
@@ -126,20 +144,18 @@ fn tunnels(
     Ok(())
 }
 
-/// Tries as many scenes as have so many packets, shared out among the CPUs, each with a program of its own;
-/// the answer is the sum of theirs.
+/// Tries the scenes, shared out among the CPUs, each with a program of its own; the answer is the sum of theirs.
 fn in_turn<P>(
-    packets: u64,
+    scenes: &Scenes,
     load: impl Fn() -> Result<P> + Sync,
     scene: impl Fn(&mut P, &mut Rng) -> Result<u64> + Sync,
 ) -> Result<u64> {
-    let scenes = packets / PACKETS;
     let threads = thread::available_parallelism().map_or(1, usize::from).min(8);
     let work = |first: usize| {
         let mut program = load()?;
         let mut sum = 0;
-        for seed in (first as u64..scenes).step_by(threads) {
-            let done = scene(&mut program, &mut Rng::with_seed(seed));
+        for seed in scenes.0.iter().skip(first).step_by(threads) {
+            let done = scene(&mut program, &mut Rng::with_seed(*seed));
             sum += done.with_context(|| format!("seed {seed}"))?;
         }
         Ok(sum)

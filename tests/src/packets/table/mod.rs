@@ -28,11 +28,13 @@ mod tagged;
 mod too_large;
 mod whole;
 
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
 use libtest_mimic::{Failed, Trial};
 
 use super::{row::Row, scene::Scene};
+use crate::sample::Sample;
+use differential::Scenes;
 
 /// Rows of the balancer.
 fn balancer_rows() -> Vec<Row<Scene>> {
@@ -57,18 +59,64 @@ fn balancer_rows() -> Vec<Row<Scene>> {
     .concat()
 }
 
-/// A trial for each row, then those of the whole table that need no other program. The pure decisions are
-/// compared with the loaded programs on `packets` packets, of which the receiver gets three in ten.
-pub fn trials(packets: u64) -> Vec<Trial> {
-    let balancer = balancer_rows().into_iter().map(|row| {
-        trial(format!("balancer: {}", row.what), move || subject::balancer()?.check(&row))
-    });
-    let receiver = receiver::rows().into_iter().map(|row| {
-        trial(format!("receiver: {}", row.what), move || subject::receiver()?.check(&row))
-    });
-    let at_tc = receiver::rows().into_iter().filter_map(receiver::at_tc).map(|row| {
+/// Packets on which loaded programs and pure decisions are compared; the receiver gets three in ten.
+const PACKETS: u64 = 1_000_000;
+/// The same in a guest, whose CPU is emulated.
+const PACKETS_IN_GUEST: u64 = 50_000;
+/// A sample has one of so many packets here, and of so many rows in a guest.
+const PARTS: u64 = 10;
+
+/// A sample in a guest has one of so many rows at tc's hook, where helpers of the kernel do most of the work.
+const PARTS_AT_TC: u64 = 3;
+
+/// A trial for each row, then those of the whole table that need no other program. A sample has fewer of the
+/// packets on which loaded programs and pure decisions are compared.
+pub fn trials(sample: Sample) -> Vec<Trial> {
+    let mut trials = row_trials(Sample::EVERYTHING);
+    trials.extend(whole_trials());
+    trials.extend(differential_trials(PACKETS, sample));
+    trials
+}
+
+/// The same for a guest, in which another kernel runs. A sample has the rows in which kernels may differ, a part of
+/// the others, and one of the trials that run many packets.
+pub fn trials_in_guest(sample: Sample) -> Vec<Trial> {
+    let mut trials = row_trials(sample);
+    let mut many = whole_trials();
+    many.extend(differential_trials(PACKETS_IN_GUEST, Sample::EVERYTHING));
+    let parts = many.len() as u64;
+    trials.extend(sample.of(many, parts));
+    trials
+}
+
+/// The rows. A sample has one for each verdict, and parts of the others.
+fn row_trials(sample: Sample) -> Vec<Trial> {
+    let mut verdicts = BTreeSet::new();
+    let mut is_sampled = |place, verdict| verdicts.insert(verdict) || sample.has(place, PARTS);
+    let mut trials = Vec::new();
+    for (row, place) in balancer_rows().into_iter().zip(0..) {
+        if is_sampled(place, row.expected.verdict) {
+            trials.push(trial(format!("balancer: {}", row.what), move || {
+                subject::balancer()?.check(&row)
+            }));
+        }
+    }
+    for (row, place) in receiver::rows().into_iter().zip(0..) {
+        if is_sampled(place, row.expected.verdict) {
+            trials.push(trial(format!("receiver: {}", row.what), move || {
+                subject::receiver()?.check(&row)
+            }));
+        }
+    }
+    let at_tc: Vec<_> = receiver::rows().into_iter().filter_map(receiver::at_tc).collect();
+    trials.extend(sample.of(at_tc, PARTS_AT_TC).into_iter().map(|row| {
         trial(format!("receiver: {}", row.what), move || subject::receiver_at_tc()?.check(&row))
-    });
+    }));
+    trials
+}
+
+/// What is true of the table as a whole.
+fn whole_trials() -> Vec<Trial> {
     let whole = [
         ("whole: rows have names of their own", whole::names_differ as fn() -> _),
         ("whole: every verdict has a row", whole::every_verdict_has_a_row),
@@ -79,21 +127,22 @@ pub fn trials(packets: u64) -> Vec<Trial> {
         ("whole: GUE is what is added, and makes no other difference", gue::makes_no_difference),
         ("whole: no counter moves beyond those of the rows", whole::no_other_counter_moves),
     ];
-    let whole = whole.into_iter().map(|(name, test)| trial(name.to_owned(), test));
+    whole.into_iter().map(|(name, test)| trial(name.to_owned(), test)).collect()
+}
+
+/// The pure decisions against the loaded programs, on a sample of so many packets.
+fn differential_trials(packets: u64, sample: Sample) -> Vec<Trial> {
     let (for_balancer, for_receiver) = (packets / 10 * 7, packets / 10 * 3);
-    let differential = [
-        trial("differential: the balancer agrees with the pure decision".to_owned(), move || {
-            differential::balancer(for_balancer)
-        }),
-        trial("differential: the receiver agrees with the pure decision".to_owned(), move || {
-            differential::receiver(for_receiver)
-        }),
-        trial(
-            "differential: the receiver at tc agrees with the pure decision".to_owned(),
-            move || differential::receiver_at_tc(for_receiver / 10),
-        ),
+    let all: [(&str, u64, fn(&Scenes) -> anyhow::Result<()>); 3] = [
+        ("the balancer agrees", for_balancer, differential::balancer),
+        ("the receiver agrees", for_receiver, differential::receiver),
+        ("the receiver at tc agrees", for_receiver / 10, differential::receiver_at_tc),
     ];
-    balancer.chain(receiver).chain(at_tc).chain(whole).chain(differential).collect()
+    let trial = |(what, packets, test): (&str, u64, fn(&Scenes) -> _)| {
+        let scenes = Scenes::of(packets, sample, PARTS);
+        trial(format!("differential: {what} with the pure decision"), move || test(&scenes))
+    };
+    all.into_iter().map(trial).collect()
 }
 
 /// The trials that have everything that is sent decoded by tshark, by way of a file in `directory`, and see

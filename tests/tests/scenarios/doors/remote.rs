@@ -1,0 +1,111 @@
+use std::{
+    fs,
+    net::{SocketAddr, TcpListener},
+    process::Output,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use lb_tests::{sandbox::Sandbox, topology::Fabric};
+use nix::sys::signal::Signal;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, SanType};
+use serde_json::Value;
+
+use crate::doors::{files::hang_up, host::Host};
+
+/// An authority whose certificate is in `NAME.ca`.
+fn authority(host: &Host, name: &str) -> Result<Issuer<'static, KeyPair>> {
+    let mut params = CertificateParams::new(vec![])?;
+    params.distinguished_name.push(rcgen::DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate()?;
+    host.write(&format!("{name}.ca"), &params.self_signed(&key)?.pem())?;
+    Ok(Issuer::new(params, key))
+}
+
+/// A certificate for a name and the balancer's address, in `FILE.cert` and `FILE.key`.
+fn certificate(host: &Host, of: &Issuer<'_, KeyPair>, file: &str, name: &str) -> Result<()> {
+    let mut params = CertificateParams::new(vec![name.to_owned()])?;
+    params.subject_alt_names.push(SanType::IpAddress(Fabric::BALANCER_V4.into()));
+    let key = KeyPair::generate()?;
+    host.write(&format!("{file}.cert"), &params.signed_by(&key, of)?.pem())?;
+    host.write(&format!("{file}.key"), &key.serialize_pem())
+}
+
+/// Runs `spillway` on the client's host, as who has a certificate.
+fn cli(host: &Host, who: &str, arguments: &[&str]) -> Result<Output> {
+    cli_at(host, (Fabric::BALANCER_V4, 7443).into(), who, arguments)
+}
+
+fn cli_at(host: &Host, server: SocketAddr, who: &str, arguments: &[&str]) -> Result<Output> {
+    let mut command = host.fabric.client.command(&host.binaries.spillway);
+    command.args(["--server", &format!("https://{server}")]);
+    command.arg("--tls-ca").arg(host.path("ours.ca"));
+    command.arg("--tls-cert").arg(host.path(&format!("{who}.cert")));
+    command.arg("--tls-key").arg(host.path(&format!("{who}.key")));
+    command.args(arguments).output().context("spillway")
+}
+
+fn failed(output: &Output, code: i32, words: &str) -> Result<()> {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let words_there = said.contains(words) && said.contains("\nhint: ");
+    ensure!(output.status.code() == Some(code) && words_there, "{output:?}");
+    Ok(())
+}
+
+pub(crate) fn roles(sandbox: &Sandbox) -> Result<()> {
+    let host = Host::new(sandbox, "remote")?;
+    let (ours, theirs) = (authority(&host, "ours")?, authority(&host, "theirs")?);
+    certificate(&host, &ours, "daemon", "spillwayd.example")?;
+    certificate(&host, &ours, "eye", "eye.example")?;
+    certificate(&host, &theirs, "stranger", "eye.example")?;
+    let settings = |role: &str| {
+        host.settings(&format!(
+            "listen = \"{}:7443\"\ntls-cert = {:?}\ntls-key = {:?}\ntls-ca = {:?}\n\
+             audit-file = {:?}\n[tls-client]\n\"eye.example\" = \"{role}\"\n",
+            Fabric::BALANCER_V4,
+            host.path("daemon.cert"),
+            host.path("daemon.key"),
+            host.path("ours.ca"),
+            host.path("audit.log"),
+        ))
+    };
+    host.write("settings.toml", &settings("viewer"))?;
+    host.write("web.toml", "[[region]]\nname = \"eu\"\n")?;
+    let config = host.path("settings.toml").display().to_string();
+    let mut running = host.start(&mut host.daemon(&["balancer", "--config", &config]))?;
+    ensure!(host.told()? == "READY=1", "{}", running.output());
+
+    let web = host.path("web.toml").display().to_string();
+    let apply = ["apply", "-f", &web];
+    let status = cli(&host, "eye", &["--output", "json", "status"])?;
+    ensure!(status.status.success(), "{status:?}");
+    ensure!(serde_json::from_slice::<Value>(&status.stdout)?["generation"] == 0);
+    let said = "certificate eye.example: is viewer, and /spillway.v1.Spillway/Apply takes admin";
+    failed(&cli(&host, "eye", &apply)?, 4, said)?;
+    failed(&cli(&host, "stranger", &["status"])?, 4, "does not know our certificate's authority")?;
+    failed(&cli(&host, "nobody", &["status"])?, 5, "nobody.cert")?;
+    certificate(&host, &ours, "mixed", "eye.example")?;
+    host.write("mixed.key", &fs::read_to_string(host.path("eye.key"))?)?;
+    failed(&cli(&host, "mixed", &["status"])?, 1, "mixed.key: keys may not be consistent")?;
+    // Who takes the connection and says nothing is not waited for.
+    let mute = host.fabric.balancer.enter(|| TcpListener::bind((Fabric::BALANCER_V4, 0)))??;
+    failed(&cli_at(&host, mute.local_addr()?, "eye", &["status"])?, 3, "timed out")?;
+
+    // Another role at a hangup, and the log file after it was moved away.
+    host.write("settings.toml", &settings("admin"))?;
+    fs::rename(host.path("audit.log"), host.path("audit.old"))?;
+    hang_up(&host, &running)?;
+    let applied = cli(&host, "eye", &apply)?;
+    ensure!(applied.status.success(), "{applied:?}");
+    let old = fs::read_to_string(host.path("audit.old"))?;
+    ensure!(old.lines().count() == 1 && old.contains("\"what\":\"denied\""), "{old}");
+    let new = fs::read_to_string(host.path("audit.log"))?;
+    let line: Value = serde_json::from_str(new.trim())?;
+    ensure!(line["what"] == "apply" && line["who"]["certificate"] == "eye.example", "{line}");
+    ensure!(line["before"] == 0 && line["after"] == 1, "{line}");
+    ensure!(line["changes"][0]["object"] == "region eu", "{line}");
+
+    running.signal(Signal::SIGTERM)?;
+    ensure!(running.wait()?.success(), "{}", running.output());
+    Ok(())
+}

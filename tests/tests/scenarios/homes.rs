@@ -1,0 +1,242 @@
+//! Changes of home under traffic: what the operator changes, and what comes and goes by itself, moves no
+//! open connection.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use lb_common::abi::clock::Coarse;
+use lb_common::abi::event::Event;
+use lb_daemon::dataplane::{PinnedMaps, clock};
+use lb_daemon::reconcile::GateKeeper;
+use lb_tests::daemon::Document;
+use lb_tests::harness::Case;
+use lb_tests::process::until;
+use lb_tests::sandbox::Sandbox;
+use lb_tests::scene::{ECHO, Health, Scene, Tunnel, configuration};
+use lb_tests::traffic::Stream;
+use serde_json::Value;
+
+/// How long anything may take on a busy machine that takes a few seconds on an idle one.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Checks that a busy machine does not fail.
+const PATIENT: Health = Health { interval_ms: 1000, fall: 5 };
+
+pub(crate) const CASES: &[Case] = &[
+    Case::works("no_stream_moves_through_changes_of_members_weights_and_order", changes),
+    Case::works("a_backend_that_is_removed_keeps_its_streams_until_it_settles", removed),
+    Case::works("a_region_that_is_long_dead_leaves_home_and_comes_back", region),
+    Case::works("a_kill_in_the_middle_of_settling_loses_nothing", killed),
+];
+
+/// The scene's configuration, with less patience with changes of home in its first pool.
+fn text(document: &Document, settle: &str, more: &str) -> Result<String> {
+    let text = document.text();
+    let pool = "health_checks = [\"page\"]\n";
+    ensure!(text.contains(pool), "{text}");
+    Ok(text.replacen(pool, &format!("{pool}settle_time = \"{settle}\"\n{more}\n"), 1))
+}
+
+/// The first pool without some backends, by name.
+fn without(scene: &Scene, names: &[&str]) -> Document {
+    let mut document = configuration(&scene.fabric, PATIENT);
+    let gone = |address: IpAddr| scene.at(address).is_ok_and(|b| names.contains(&b.name()));
+    document.pools[0].members.retain(|member| !gone(member.address));
+    document
+}
+
+fn start(sandbox: &Sandbox, name: &str, but: &[&str], settle: &str) -> Result<Scene> {
+    let scene = Scene::idle(sandbox, name)?;
+    let document = without(&scene, but);
+    scene.balancer.apply(&text(&document, settle, "")?)?;
+    let members = document.pools.iter().flat_map(|pool| &pool.members);
+    let addresses: Vec<_> = members.map(|member| member.address).collect();
+    scene.balancer.wait_up(&addresses, PATIENCE)?;
+    Ok(scene)
+}
+
+fn open(scene: &Scene, streams: &mut Vec<Stream>, number: u64) -> Result<()> {
+    for _ in 0..number {
+        let seed = streams.len() as u64;
+        streams.push(Stream::open(&scene.fabric.client, Tunnel::Ipip.endpoint(ECHO), seed)?);
+    }
+    Ok(())
+}
+
+fn count(scene: &Scene, event: Event) -> Result<u64> {
+    let events = PinnedMaps::open(&scene.balancer.bpffs)?.events()?;
+    let found = events.iter().find(|(each, _)| *each == event);
+    found.map(|(_, count)| *count).context("no such event")
+}
+
+/// What the maps say of the first pool: whether a former version counts, and the order of regions by the
+/// name of the first backend in each.
+fn versions(scene: &Scene) -> Result<(bool, Vec<&'static str>)> {
+    let maps = PinnedMaps::open(&scene.balancer.bpffs)?;
+    let services = maps.services()?;
+    let service = services.iter().find(|service| service.key.ip() == Tunnel::Ipip.vip());
+    let view = maps.pool_view(service.context("no service")?.pool)?.context("no pool")?;
+    let region = |members: u32| {
+        let backend = maps.backend(maps.member(members).context("no member")?.backend());
+        let backend = backend.context("no backend")?;
+        let address = lb_common::abi::service::address_of(&backend.address, backend.version);
+        Ok(scene.at(address)?.region)
+    };
+    let regions = view.groups.iter().map(|(_, group)| region(group.head.members));
+    Ok((view.former.is_some(), regions.collect::<Result<_>>()?))
+}
+
+/// Waits until the first pool has settled.
+fn settled(scene: &Scene) -> Result<()> {
+    until("the change of home is over", PATIENCE, || Ok((!versions(scene)?.0).then_some(())))
+}
+
+fn settling(scene: &Scene) -> Result<Vec<Value>> {
+    let status = scene.balancer.ask(&["status"])?;
+    status["settling"].as_array().cloned().with_context(|| format!("{status}"))
+}
+
+fn changes(sandbox: &Sandbox) -> Result<()> {
+    let scene = start(sandbox, "changes", &["eu3", "us3"], "12s")?;
+    let mut streams = Vec::new();
+    open(&scene, &mut streams, 30)?;
+    Stream::all_go_on(&streams)?;
+    ensure!(settling(&scene)?.is_empty());
+
+    // Two backends more, other weights, another order of regions: each while the one before settles.
+    let mut document = configuration(&scene.fabric, PATIENT);
+    scene.balancer.apply(&text(&document, "12s", "")?)?;
+    let said = settling(&scene)?;
+    ensure!(said.len() == 1 && said[0]["pool"] == "v4", "{said:?}");
+    scene.wait_up(&[])?;
+    open(&scene, &mut streams, 30)?;
+    ensure!(streams[30..].iter().any(|stream| stream.backend() == "eu3"), "eu3 takes none");
+    for member in &mut document.pools[0].members {
+        member.weight = if scene.at(member.address)?.name() == "eu3" { 4 } else { 1 };
+    }
+    scene.balancer.apply(&text(&document, "12s", "")?)?;
+    open(&scene, &mut streams, 30)?;
+    scene.balancer.apply(&text(&document, "12s", "preferred_regions = [\"us\"]")?)?;
+    ensure!(versions(&scene)? == (true, vec!["us", "eu"]));
+    open(&scene, &mut streams, 30)?;
+    let new = &streams[90..];
+    ensure!(
+        new.iter().all(|stream| stream.backend().starts_with("us")),
+        "the order is not in force"
+    );
+    Stream::all_go_on(&streams)?;
+
+    settled(&scene)?;
+    ensure!(settling(&scene)?.is_empty());
+    // All the first ones have their home elsewhere now, and are remembered; streams never rest.
+    let (adopted, refused) =
+        (count(&scene, Event::Adopted)?, count(&scene, Event::AdoptionRefused)?);
+    ensure!(adopted >= 30 && refused == 0, "{adopted} adopted, {refused} not");
+    Stream::all_go_on(&streams)?;
+    Stream::finish_all(streams)
+}
+
+fn removed(sandbox: &Sandbox) -> Result<()> {
+    let scene = start(sandbox, "removed", &[], "20s")?;
+    let mut streams = Vec::new();
+    open(&scene, &mut streams, 30)?;
+    let on = |streams: &[Stream], name| streams.iter().filter(|s| s.backend() == name).count();
+    ensure!(on(&streams, "eu2") > 0 && on(&streams, "eu2") < 30, "the streams are badly spread");
+    scene.balancer.apply(&text(&without(&scene, &["eu2"]), "20s", "")?)?;
+    Stream::all_go_on(&streams)?;
+    let from = streams.len();
+    open(&scene, &mut streams, 20)?;
+    ensure!(on(&streams[from..], "eu2") == 0, "who is removed takes new ones");
+    ensure!(versions(&scene)?.0, "it settled before the streams could be looked at");
+
+    settled(&scene)?;
+    let (gone, stay): (Vec<_>, Vec<_>) =
+        streams.into_iter().partition(|stream| stream.backend() == "eu2");
+    // Somebody else has their packets now, and knows nothing of them.
+    until("the streams of who was removed end", PATIENCE, || {
+        Ok(gone.iter().all(Stream::is_lost).then_some(()))
+    })?;
+    gone.into_iter().for_each(|stream| drop(stream.finish()));
+    Stream::all_go_on(&stay)?;
+    Stream::finish_all(stay)
+}
+
+fn region(sandbox: &Sandbox) -> Result<()> {
+    let mut scene = start(sandbox, "region", &[], "4s")?;
+    let near = ["eu1", "eu2", "eu3"];
+    (0..3).try_for_each(|number| scene.servers[number].kill())?;
+    scene.wait_up(&near)?;
+    let mut streams = Vec::new();
+    open(&scene, &mut streams, 20)?;
+    ensure!(streams.iter().all(|stream| stream.backend().starts_with("us")));
+    until("the region is out of home", PATIENCE, || {
+        Ok((versions(&scene)?.1 == ["us", "eu"]).then_some(()))
+    })?;
+    let regions = scene.balancer.ask(&["regions", "v4"])?;
+    let out = |regions: &Value| -> Vec<bool> {
+        let rows = regions["pools"][0]["regions"].as_array().into_iter().flatten();
+        rows.filter_map(|row| row["capacity"]["out_of_home"].as_bool()).collect()
+    };
+    ensure!(out(&regions) == [false, true], "{regions}");
+    settled(&scene)?;
+    // New connections are at home now: nobody needs to be remembered.
+    let inserted = count(&scene, Event::ExceptionInserted)?;
+    let from = streams.len();
+    open(&scene, &mut streams, 20)?;
+    Stream::all_go_on(&streams)?;
+    ensure!(streams[from..].iter().all(|stream| stream.backend().starts_with("us")));
+    ensure!(count(&scene, Event::ExceptionInserted)? == inserted, "home is where it was");
+
+    // It comes back: new connections are there at once, and the others where they are.
+    (0..3).try_for_each(|number| scene.servers[number].restart())?;
+    scene.wait_up(&[])?;
+    until("the region is home again", PATIENCE, || {
+        Ok((versions(&scene)?.1 == ["eu", "us"]).then_some(()))
+    })?;
+    let from = streams.len();
+    open(&scene, &mut streams, 20)?;
+    ensure!(streams[from..].iter().all(|stream| stream.backend().starts_with("eu")));
+    settled(&scene)?;
+    Stream::all_go_on(&streams)?;
+    ensure!(count(&scene, Event::ExceptionRefused)? == 0);
+    ensure!(count(&scene, Event::AdoptionRefused)? == 0);
+    Stream::finish_all(streams)?;
+
+    // When they have ended nothing is left of it, by a clock that is eleven minutes ahead.
+    scene.balancer.kill()?;
+    let mut keeper = GateKeeper::open(&scene.balancer.bpffs)?;
+    let mut later = Coarse(Coarse::of(clock::now()?).0 + Coarse::units(660));
+    until("the gate is closed", PATIENCE, || {
+        keeper.round(later)?;
+        later.0 += Coarse::units(10);
+        let maps = PinnedMaps::open(&scene.balancer.bpffs)?;
+        Ok(maps.open_pools().next().is_none().then_some(()))
+    })
+}
+
+fn killed(sandbox: &Sandbox) -> Result<()> {
+    let mut scene = start(sandbox, "kill9", &["eu3", "us3"], "25s")?;
+    let mut streams = Vec::new();
+    open(&scene, &mut streams, 30)?;
+    scene.balancer.apply(&text(&configuration(&scene.fabric, PATIENT), "25s", "")?)?;
+    scene.wait_up(&[])?;
+    open(&scene, &mut streams, 10)?;
+    for _ in 0..3 {
+        ensure!(versions(&scene)?.0, "it settled before the daemon could be killed");
+        scene.balancer.kill()?;
+        Stream::all_go_on(&streams)?;
+        scene.balancer.start()?;
+        Stream::all_go_on(&streams)?;
+        open(&scene, &mut streams, 10)?;
+    }
+    until("connections are adopted", PATIENCE, || {
+        Ok(settling(&scene)?.iter().any(|pool| pool["adopting"] == true).then_some(()))
+    })?;
+    scene.balancer.kill()?;
+    Stream::all_go_on(&streams)?;
+    scene.balancer.start()?;
+    settled(&scene)?;
+    Stream::all_go_on(&streams)?;
+    Stream::finish_all(streams)
+}

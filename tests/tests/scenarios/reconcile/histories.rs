@@ -1,0 +1,218 @@
+use std::{collections::BTreeMap, net::IpAddr};
+
+use anyhow::{Context as _, Result, ensure};
+use fastrand::Rng;
+use lb_common::abi::{member::MemberState, service::address_of};
+use lb_daemon::{
+    dataplane::PinnedMaps,
+    model::Name,
+    reconcile::{Applied, TableChecksums, checksum},
+};
+use lb_tests::{sample::Sample, sandbox::Sandbox};
+
+use crate::reconcile::{
+    generate::{self, host, name},
+    model,
+    world::{World, hop, interfaces},
+};
+
+/// Where everything is run; a sample has one of them, and one of its own.
+const SEEDS: [u64; 4] = [1, 20_000, 0xfeed, 0xdead_beef];
+const STEPS: u32 = 60;
+
+/// One random thing that can happen.
+fn step(world: &mut World, rng: &mut Rng, interfaces: [u32; 2]) -> Result<&'static str> {
+    Ok(match rng.u8(..10) {
+        0..=3 => {
+            for _ in 0..rng.u8(1..4) {
+                generate::mutate(rng, &mut world.configuration);
+            }
+            world.apply()?;
+            "apply"
+        }
+        4..=6 => {
+            let pool = name(&format!("pool{}", rng.u8(..5)));
+            let host = host(rng.u8(1..30));
+            if rng.u8(..4) == 0 {
+                world.set_last_resort(&pool, host, rng.bool());
+            } else {
+                world.set_state(&pool, host, *rng.choice(&generate::STATES).unwrap());
+            }
+            "state"
+        }
+        7 | 8 => {
+            let known: Vec<_> = world.mtus.keys().copied().collect();
+            for _ in 0..rng.u8(1..8) {
+                let Some(address) = rng.choice(&known) else { break };
+                let interface = *rng.choice(&interfaces).unwrap();
+                // A gateway has the same MAC for all who are behind it.
+                let to = (rng.u8(..5) > 0).then(|| hop(interface, rng.u8(1..3), 0));
+                world.set_next_hop(*address, to)?;
+            }
+            "next hops"
+        }
+        _ => {
+            world.restart()?;
+            "restart"
+        }
+    })
+}
+
+pub(crate) fn maps_equal_the_model(sandbox: &Sandbox) -> Result<()> {
+    let interfaces = interfaces("m")?;
+    let sample = Sample::of_this_run();
+    let of_these = SEEDS.into_iter().zip(0..).filter(|(_, place)| sample.has(*place, 4));
+    let own = (!sample.is_everything()).then_some(sample.seed());
+    for seed in of_these.map(|(seed, _)| seed).chain(own) {
+        let mut rng = Rng::with_seed(seed);
+        let mut world = World::new(sandbox, &format!("model-{seed}"))?;
+        world.configuration = generate::start(&mut rng);
+        world.own = rng.bool().then(|| name("region2"));
+        world.apply()?;
+        for n in 0..STEPS {
+            let what = step(&mut world, &mut rng, interfaces);
+            let what = what.with_context(|| format!("seed {seed}, step {n}"))?;
+            model::check(&world).with_context(|| format!("seed {seed}, step {n}: {what}"))?;
+            // Each table is named by a group: none is left over.
+            let maps = world.read()?;
+            let named = tables_by_id(&maps)?.len();
+            let present = world.reconciler().maps().present_tables()?.len();
+            ensure!(present == named, "seed {seed}, step {n}: {present} tables, {named} named");
+        }
+    }
+    Ok(())
+}
+
+/// Kernel ids of the tables that groups name, with a group that names each.
+fn tables_by_id(maps: &PinnedMaps) -> Result<BTreeMap<u32, u32>> {
+    let mut found = BTreeMap::new();
+    for index in 0..maps.pool_count() {
+        for (table, slots) in maps.pool_view(index)?.into_iter().flat_map(|pool| pool.tables) {
+            found.insert(slots.id(), table.0);
+        }
+    }
+    Ok(found)
+}
+
+pub(crate) fn equal_checksums(sandbox: &Sandbox) -> Result<()> {
+    let interfaces = interfaces("c")?;
+    let mut rng = Rng::with_seed(7);
+    let mut lived = World::new(sandbox, "lived")?;
+    lived.configuration = generate::start(&mut rng);
+    let mut seen = BTreeMap::new();
+    for round in 0..6 {
+        for _ in 0..15 {
+            step(&mut lived, &mut rng, interfaces)?;
+        }
+        lived.apply()?;
+        let checksum_here = lived.reconciler().checksum()?;
+        // The command line's way to it, without anything cached.
+        let read = checksum(&lived.read()?, &mut TableChecksums::default())?;
+        ensure!(read == checksum_here);
+
+        let mut fresh = World::new(sandbox, &format!("fresh-{round}"))?;
+        fresh.configuration = lived.configuration.clone();
+        fresh.apply()?;
+        ensure!(fresh.reconciler().checksum()? == checksum_here, "round {round}");
+        if let Some(other) = seen.insert(checksum_here, lived.configuration.clone()) {
+            ensure!(other == lived.configuration, "two configurations, one checksum");
+        }
+    }
+    ensure!(seen.len() > 3, "the rounds were too much alike to tell");
+    Ok(())
+}
+
+/// A world with three pools, one of them without services, all members up.
+fn three_pools(sandbox: &Sandbox, directory: &str) -> Result<World> {
+    let mut rng = Rng::with_seed(3);
+    let mut world = World::new(sandbox, directory)?;
+    world.configuration = generate::start(&mut rng);
+    while world.configuration.pools.len() < 3
+        || world.configuration.services.len() < 4
+        || world.configuration.pools.values().any(|pool| pool.backends.len() < 4)
+    {
+        generate::mutate(&mut rng, &mut world.configuration);
+    }
+    world.apply()?;
+    for (pool, address) in world.states.keys().cloned().collect::<Vec<_>>() {
+        world.set_state(&pool, address, MemberState::Up);
+    }
+    Ok(world)
+}
+
+/// Words of all pools, and the kernel's ids of all tables.
+fn published(world: &World) -> Result<(Vec<u64>, BTreeMap<u32, u32>)> {
+    let maps = world.read()?;
+    let words = (0..maps.pool_count()).map(|index| maps.pool(index).0).collect();
+    Ok((words, tables_by_id(&maps)?))
+}
+
+pub(crate) fn untouched(sandbox: &Sandbox) -> Result<()> {
+    let mut world = three_pools(sandbox, "untouched")?;
+    let before = published(&world)?;
+    ensure!(world.apply()? == Applied::default());
+    ensure!(published(&world)? == before);
+
+    // One backend more in one pool: the others keep their words, and it keeps its other groups.
+    let changed = world.configuration.pools.keys().next().unwrap().clone();
+    let index = world.ids.pool(&changed).unwrap() as usize;
+    let view = world.read()?.pool_view(index as u32)?.unwrap();
+    let region = world.configuration.regions.keys().next().unwrap().clone();
+    let mut rng = Rng::with_seed(9);
+    let backend = lb_daemon::model::Backend {
+        region: region.clone(),
+        weight: 1,
+        ..generate::backend(&mut rng, 4)
+    };
+    world
+        .configuration
+        .pools
+        .get_mut(&changed)
+        .unwrap()
+        .backends
+        .insert([10, 9, 9, 9].into(), backend);
+    let applied = world.apply()?;
+    let expected = Applied { pools: 1, groups: 1, tables: 1, ..Applied::default() };
+    ensure!(applied == expected, "{applied:?}");
+    let after = published(&world)?;
+    for (at, (before, after)) in before.0.iter().zip(&after.0).enumerate() {
+        ensure!((before == after) == (at != index), "pool {at}");
+    }
+    let now = world.read()?.pool_view(index as u32)?.unwrap();
+    let region = world.ids.region(&region).unwrap();
+    for (at, group) in view.groups.iter().filter(|(_, group)| group.region != region) {
+        ensure!(now.groups.contains(&(*at, *group)), "group {at} was written anew");
+    }
+    // Those that were up still are: the naive model remembers.
+    model::check(&world)
+}
+
+pub(crate) fn health_is_one_word(sandbox: &Sandbox) -> Result<()> {
+    let [interface, _] = interfaces("h")?;
+    let mut world = three_pools(sandbox, "health")?;
+    for address in world.mtus.keys().copied().collect::<Vec<_>>() {
+        world.set_next_hop(address, Some(hop(interface, 1, 0)))?;
+    }
+    let members = |world: &World| -> Result<Vec<u64>> {
+        let maps = world.read()?;
+        Ok((0..4096).map_while(|at| maps.member(at)).map(|word| word.0).collect())
+    };
+    let before = (published(&world)?, members(&world)?);
+    // One that some region's group has.
+    let maps = world.read()?;
+    let is_grouped = |(pool, address): &&(Name, IpAddr)| {
+        let view = world.ids.pool(pool).and_then(|index| maps.pool_view(index).ok().flatten());
+        let backends = view.map(|view| view.backends).unwrap_or_default();
+        backends.values().any(|there| address_of(&there.address, there.version) == *address)
+    };
+    let (pool, address) = world.states.keys().find(is_grouped).unwrap().clone();
+    world.set_state(&pool, address, MemberState::Dead);
+    let after = (published(&world)?, members(&world)?);
+    ensure!(before.0 == after.0);
+    let differing = before.1.iter().zip(&after.1).filter(|(before, after)| before != after).count();
+    ensure!(differing == 1, "{differing} member words differ");
+    model::check(&world)?;
+    world.set_state(&pool, address, MemberState::Up);
+    ensure!(members(&world)? == before.1);
+    model::check(&world)
+}

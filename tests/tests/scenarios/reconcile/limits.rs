@@ -1,0 +1,149 @@
+//! What the maps must say of limits, meters and hosts, said naively.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, Result, ensure};
+use lb_common::abi::{
+    descriptor::{ISOLATED, LIMITED, PANIC},
+    group::Group,
+    host::HostWord,
+    limits::{DEFAULT_EXCEPTIONS_V4, DEFAULT_EXCEPTIONS_V6},
+    member::{MemberState, MemberWord},
+    meter::{
+        ADOPTIONS_V4, ADOPTIONS_V6, EXCEPTIONS_V4, EXCEPTIONS_V6, FIRST_METER, LimitWord, NO_METER,
+    },
+    next_hop::NextHopWord,
+};
+use lb_daemon::{
+    dataplane::{PinnedMaps, PoolView, clock},
+    model::{Backend, GroupSettings, Isolation, Name, Pool, Rate},
+};
+
+use crate::reconcile::world::World;
+
+/// One of the balancers' part of so many a second.
+fn share(world: &World, per_second: f64) -> LimitWord {
+    let own = per_second / f64::from(world.configuration.balancers.get());
+    let burst = f64::max(10.0, own / 10.0) - own * clock::tick().unwrap() as f64 / 1e9;
+    LimitWord::in_parts((16e9 / own).ceil() as u64, (burst * 16.0) as u32)
+}
+
+pub(crate) fn descriptor(pool: &Pool, order: &[Name], view: &PoolView) -> Result<()> {
+    let asked = |region: &Name| order.contains(region);
+    let limited = pool.groups.keys().any(asked)
+        || pool.backends.values().any(|b| asked(&b.region) && b.max_connection_rate.is_some());
+    let mut flags = 0;
+    for (set, flag) in [
+        (limited, LIMITED),
+        (pool.isolation == Isolation::OnFailure, ISOLATED),
+        (pool.panic_threshold_percent != 0, PANIC),
+    ] {
+        flags |= if set { flag } else { 0 };
+    }
+    ensure!(view.descriptor.flags == flags, "flags {}", view.descriptor.flags);
+    let home = view.groups.first().map_or(NO_METER, |(_, home)| home.meter);
+    ensure!(view.descriptor.home_meter == home);
+    Ok(())
+}
+
+pub(crate) fn group(
+    world: &World,
+    maps: &PinnedMaps,
+    pool: &Name,
+    region: &Name,
+    group: &Group,
+) -> Result<()> {
+    let configured = &world.configuration.pools[pool];
+    let settings = configured.groups.get(region).copied().unwrap_or_default();
+    let members = configured.backends.iter().filter(|(_, b)| b.region == *region && b.weight > 0);
+    let (mut healthy, mut last_resort, mut unlimited) = (0.0, 0.0, false);
+    for (address, Backend { max_connection_rate, .. }) in members {
+        let rate = max_connection_rate.map_or(0.0, Rate::per_second);
+        unlimited |= rate == 0.0;
+        let member = (pool.clone(), *address);
+        if !world.hops.contains_key(address) {
+            continue;
+        }
+        if world.states[&member] == MemberState::Up {
+            healthy += rate;
+        } else if world.last_resorts.contains(&member) {
+            last_resort += rate;
+        }
+    }
+    let sum = if healthy == 0.0 { last_resort } else { healthy };
+    let GroupSettings { capacity, scaler, drained } = settings;
+    let expected = match capacity {
+        _ if drained || scaler.share() == 0.0 => LimitWord::CLOSED,
+        Some(capacity) => share(world, capacity.per_second() * scaler.share()),
+        None if unlimited => LimitWord::UNLIMITED,
+        None if sum == 0.0 => LimitWord::CLOSED,
+        None => share(world, sum * scaler.share()),
+    };
+    let found = maps.limit(group.meter);
+    ensure!(found == expected, "{found:?}, expected {expected:?}");
+    Ok(())
+}
+
+pub(crate) fn member(
+    world: &World,
+    maps: &PinnedMaps,
+    (at, word): (u32, MemberWord),
+    rate: Option<Rate>,
+) -> Result<()> {
+    ensure!(word.is_limited() == rate.is_some());
+    if let Some(rate) = rate {
+        let found = maps.limit(maps.member_meter(at));
+        let expected = share(world, rate.per_second());
+        ensure!(found == expected, "{found:?}, expected {expected:?}");
+    }
+    Ok(())
+}
+
+/// Nobody shares a meter, and nobody has one of the packet path's own; of exceptions half of what may be
+/// added may be so at once, new ones and adopted ones three to one, and together they leave each CPU the
+/// 128 free places that it may keep for itself.
+pub(crate) fn meters(maps: &PinnedMaps) -> Result<()> {
+    let cpus = u32::try_from(aya::util::nr_cpus().map_err(|(_, error)| error)?)?;
+    for (new, adopted, room) in [
+        (EXCEPTIONS_V4, ADOPTIONS_V4, DEFAULT_EXCEPTIONS_V4),
+        (EXCEPTIONS_V6, ADOPTIONS_V6, DEFAULT_EXCEPTIONS_V6),
+    ] {
+        let at_once = u64::from(room - 128 * cpus) / 2;
+        let [new, adopted] = [new, adopted].map(|meter| maps.limit(meter).burst());
+        let missing = at_once.checked_sub(new + adopted);
+        ensure!(missing.is_some_and(|few| few < 2), "{new} and {adopted} of {at_once}");
+        ensure!(new.abs_diff(3 * adopted) < 4, "{new} and {adopted}");
+    }
+    let mut seen = BTreeSet::new();
+    for pool in 0..maps.pool_count() {
+        for (_, group) in maps.pool_view(pool)?.into_iter().flat_map(|view| view.groups) {
+            let words = group.head.members..group.head.members + group.head.member_count;
+            let limited = words.filter(|at| maps.member(*at).is_some_and(MemberWord::is_limited));
+            for meter in limited.map(|at| maps.member_meter(at)).chain([group.meter]) {
+                ensure!(meter >= FIRST_METER && seen.insert(meter), "meter {meter}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Each backend's host has the best of its states, its incarnation and its next hop; there are no
+/// others.
+pub(crate) fn hosts(world: &World, maps: &PinnedMaps) -> Result<()> {
+    let mut expected = BTreeSet::new();
+    for address in world.mtus.keys() {
+        let id = world.ids.backend(address).context("no number")?;
+        let host = maps.host(id.index);
+        let state = world.host(*address);
+        ensure!(host.state() == state, "host {address}: {host:?}, expected {state:?}");
+        ensure!(host == HostWord::GONE || host.incarnation() == id.incarnation);
+        let hop = world.hops.get(address);
+        let hop = hop.map(|hop| NextHopWord::new(hop.mac, hop.interface as u16));
+        let found = maps.next_hop(u32::from(host.next_hop()));
+        ensure!(found == hop.unwrap_or(NextHopWord::UNRESOLVED), "host {address}: {found:?}");
+        expected.insert(id.index);
+    }
+    let others: Vec<_> = maps.hosts().filter(|(index, _)| !expected.contains(index)).collect();
+    ensure!(others.is_empty(), "hosts of nobody: {others:?}");
+    Ok(())
+}

@@ -1,0 +1,41 @@
+//! The maps after any history of applies, changes of health and next hops, and restarts: they say
+//! what a naive model says, read by nobody but the reader that the command line uses.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
+
+mod bulk;
+mod capacity;
+pub(crate) mod crash;
+mod formers;
+mod generate;
+mod histories;
+mod limits;
+mod model;
+mod trouble;
+mod world;
+
+use lb_tests::harness::Case;
+
+pub(crate) const CASES: &[Case] = &[
+    Case::works("maps_equal_the_model_after_any_history", histories::maps_equal_the_model),
+    Case::works("equal_configurations_have_equal_checksums", histories::equal_checksums),
+    Case::waits("what_does_not_differ_is_not_touched", histories::untouched),
+    Case::waits("a_health_change_writes_one_word", histories::health_is_one_word),
+    Case::waits("a_limit_alone_is_one_word", capacity::a_limit_alone),
+    Case::waits("meters_stay_where_they_are", capacity::meters_stay),
+    Case::works("a_killed_process_leaves_whole_maps", crash::a_killed_process_leaves_whole_maps),
+    Case::works("a_killed_process_leaves_no_limit_too_high", crash::no_limit_too_high),
+    Case::waits("open_connections_stay_through_changes_of_home", formers::connections_stay),
+    Case::waits("another_form_moves_nobody", formers::another_form_moves_nobody),
+    Case::waits("the_first_of_several_changes_counts", formers::first_of_several),
+    Case::waits("a_restart_finds_former_versions", formers::found_again),
+    Case::waits("who_is_out_of_home_has_no_connections", formers::out_of_home),
+    Case::works("former_versions_leak_nothing", formers::churn),
+    Case::waits("no_room_for_three_versions_is_said", formers::full),
+    Case::works("churn_leaks_nothing", bulk::churn_leaks_nothing),
+    Case::waits("a_thousand_pools_pay_few_grace_periods", bulk::few_grace_periods),
+    Case::waits("what_does_not_fit_changes_nothing", bulk::what_does_not_fit),
+    Case::waits("a_number_that_the_maps_still_name_is_refused", bulk::taken_number),
+    Case::waits("news_reach_what_a_refused_change_published", trouble::refused_half_way),
+    Case::waits("a_backend_has_one_next_hop_after_a_crash", trouble::died_between_two_words),
+    Case::waits("a_device_that_came_back_is_sent_out_of", trouble::device_came_back),
+];

@@ -1,0 +1,136 @@
+//! What goes wrong on the way: a kernel that refuses, a daemon that died between two words, a device
+//! that went and came back.
+
+use std::{net::IpAddr, process, process::Command};
+
+use anyhow::{Context as _, Result, ensure};
+use aya::maps::{HashMap, Map, MapData};
+use lb_common::abi::{
+    limits,
+    member::{MemberState, MemberWord},
+    names,
+    service::Service,
+};
+use lb_daemon::dataplane::{Pins, Role};
+use lb_tests::sandbox::Sandbox;
+use nix::net::if_::if_nametoindex;
+
+use crate::reconcile::{
+    bulk::many,
+    generate::name,
+    model,
+    world::{World, hop, interfaces},
+};
+
+/// In both pools of `many(2, 3, …)`.
+const SHARED: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 1, 0, 1));
+
+/// Two pools that share two of their three backends, all up behind one gateway.
+fn two_pools(sandbox: &Sandbox, directory: &str, interface: u32) -> Result<World> {
+    let mut world = World::new(sandbox, directory)?;
+    world.configuration = many(2, 3, 7, 0);
+    world.apply()?;
+    for (pool, address) in world.states.keys().cloned().collect::<Vec<_>>() {
+        world.set_state(&pool, address, MemberState::Up);
+        world.set_next_hop(address, Some(hop(interface, 1, 0)))?;
+    }
+    Ok(world)
+}
+
+/// Where a pool's member has its word, and the word.
+fn word(world: &World, pool: &str, address: IpAddr) -> Result<(u32, MemberWord)> {
+    let maps = world.read()?;
+    let pool = world.ids.pool(&name(pool)).context("no such pool")?;
+    let id = world.ids.backend(&address).context("no such backend")?;
+    let view = maps.pool_view(pool)?.context("not published")?;
+    let heads = view.groups.iter().map(|(_, group)| group.head);
+    let mut places = heads.flat_map(|head| head.members..head.members + head.member_count);
+    let found =
+        places.find_map(|at| Some((at, maps.member(at)?)).filter(|(_, w)| w.backend() == id.index));
+    found.context("no such member")
+}
+
+/// Takes all room for IPv4 services.
+struct Crowd(HashMap<MapData, u64, [u8; size_of::<Service>()]>);
+
+impl Crowd {
+    fn new(bpffs: &std::path::Path) -> Result<Self> {
+        let pin = Pins::new(bpffs, Role::Balancer).map(names::SERVICES_V4);
+        let mut services = HashMap::try_from(Map::from_map_data(MapData::from_pin(pin)?)?)?;
+        let mut refused = false;
+        for key in 0..u64::from(limits::MAX_SERVICE_KEYS) {
+            refused = services.insert(key, [0; size_of::<Service>()], 0).is_err();
+        }
+        ensure!(refused, "there is room left");
+        Ok(Self(services))
+    }
+
+    fn leave(mut self) {
+        for key in 0..u64::from(limits::MAX_SERVICE_KEYS) {
+            let _never_came_in = self.0.remove(&key);
+        }
+    }
+}
+
+pub(crate) fn refused_half_way(sandbox: &Sandbox) -> Result<()> {
+    let [interface, other] = interfaces("r")?;
+    let mut world = two_pools(sandbox, "refused", interface)?;
+    // Another backend in the first pool, and a service for which there is no room.
+    let crowd = Crowd::new(world.bpffs())?;
+    let more = many(3, 4, 7, 0);
+    let pool = more.pools[&name("pool0")].clone();
+    world.configuration.pools.insert(name("pool0"), pool);
+    let service = more.services[&name("service2")].clone();
+    let service = lb_daemon::model::Service { pool: name("pool0"), ..service };
+    world.configuration.services.insert(name("service2"), service);
+    ensure!(world.apply().is_err(), "there was room");
+
+    // News must reach what packets read now, which is the new version of the pool.
+    world.set_state(&name("pool0"), SHARED, MemberState::Dead);
+    let moved: IpAddr = [10, 1, 0, 2].into();
+    world.set_next_hop(moved, Some(hop(other, 2, 0)))?;
+    ensure!(word(&world, "pool0", [10, 1, 0, 3].into()).is_ok(), "the pool is not published yet");
+    ensure!(word(&world, "pool0", SHARED)?.1.state() == MemberState::Dead);
+    let words = [word(&world, "pool0", moved)?.1, word(&world, "pool1", moved)?.1];
+    ensure!(words[0].next_hop() == words[1].next_hop(), "{words:?}");
+
+    crowd.leave();
+    world.apply()?;
+    model::check(&world)
+}
+
+pub(crate) fn died_between_two_words(sandbox: &Sandbox) -> Result<()> {
+    let [interface, _] = interfaces("d")?;
+    let mut world = two_pools(sandbox, "between", interface)?;
+    for pool in ["pool0", "pool1"] {
+        let (at, word) = word(&world, pool, SHARED)?;
+        world.reconciler().maps().set_member(at, word.with_next_hop(0));
+        world.restart()?;
+        model::check(&world).with_context(|| format!("{pool} had not been told"))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn device_came_back(sandbox: &Sandbox) -> Result<()> {
+    let [interface, _] = interfaces("v")?;
+    let mut world = two_pools(sandbox, "device", interface)?;
+    model::check(&world)?;
+    let backends: Vec<IpAddr> = world.mtus.keys().copied().collect();
+    for address in &backends {
+        world.set_next_hop(*address, None)?;
+    }
+    let here = process::id().to_string();
+    for command in [
+        ["netns", "add", "away"].as_slice(),
+        &["link", "set", "v0", "netns", "away"],
+        &["-netns", "away", "link", "set", "v0", "netns", &here],
+    ] {
+        ensure!(Command::new("ip").args(command).status()?.success(), "ip {command:?}");
+    }
+    ensure!(if_nametoindex("v0")? == interface, "it came back as another");
+    ensure!(!world.read()?.is_device(interface)?, "the kernel kept it");
+    for address in &backends {
+        world.set_next_hop(*address, Some(hop(interface, 1, 0)))?;
+    }
+    model::check(&world)
+}

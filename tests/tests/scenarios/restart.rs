@@ -1,0 +1,191 @@
+//! The daemon may die; packets go on.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use lb_tests::daemon::{XdpMode, xdp_mode};
+use lb_tests::harness::{self, Case};
+use lb_tests::process::{PATIENCE, pause, until};
+use lb_tests::sandbox::Sandbox;
+use lb_tests::scene::{ECHO, HTTP, Health, Scene, Tunnel};
+use lb_tests::traffic::{ClientCounters, Requests, Stream, ensure_answered};
+use serde_json::Value;
+
+/// How soon after its start a daemon sends traffic past a backend that died while it was down.
+const LIMIT: Duration = Duration::from_secs(2);
+
+pub(crate) const CASES: &[Case] = &[
+    Case::waits("kill_9_of_the_daemon_fails_no_request", kill_9_fails_no_request),
+    Case::waits("a_stop_and_a_start_fail_no_request", stop_and_start_fail_no_request),
+    Case::alone("a_server_that_died_meanwhile_is_left_within_2_s", a_server_died_meanwhile),
+    Case::alone("a_host_that_vanished_meanwhile_is_left_within_2_s", a_host_vanished_meanwhile),
+    Case::waits("pinned_health_stands_until_a_check_says_otherwise", pinned_health_stands),
+    Case::waits("detach_ends_it", detach_ends_it),
+];
+
+fn kill_9_fails_no_request(sandbox: &Sandbox) -> Result<()> {
+    through(sandbox, "kill", |scene| {
+        scene.balancer.kill()?;
+        Ok(())
+    })
+}
+
+fn stop_and_start_fail_no_request(sandbox: &Sandbox) -> Result<()> {
+    through(sandbox, "stop", |scene| scene.balancer.stop())
+}
+
+/// Under load, long connections included: the daemon goes, packets are balanced without it, it
+/// comes back to what was, and three times so.
+fn through(sandbox: &Sandbox, name: &str, end: fn(&mut Scene) -> Result<()>) -> Result<()> {
+    let mut scene = Scene::start(sandbox, name, Health::QUICK)?;
+    let client = scene.fabric.client.clone();
+    let before = settled(scene.balancer.ask(&["status"])?);
+    let mut streams = Vec::new();
+    for (seed, tunnel) in (0..).zip([Tunnel::Ipip, Tunnel::Ip6Ip6].into_iter().cycle().take(12)) {
+        streams.push(Stream::open(&client, tunnel.endpoint(ECHO), seed)?);
+    }
+    let (begun, sent) = (Instant::now(), ClientCounters::read(&client)?);
+    let to = Tunnel::Ipip.endpoint(HTTP);
+    let requests = Requests::start(&client, to, 4, Duration::from_millis(2));
+    let mut counted = 0;
+    for _ in 0..3 {
+        requests.wait_for(100)?;
+        end(&mut scene)?;
+        requests.wait_for(200)?;
+        let now = connections(&scene)?;
+        ensure!(now >= counted + 200, "counters: {now} after {counted} and 200 more requests");
+        counted = now;
+        scene.balancer.start()?;
+        requests.wait_for(100)?;
+        ensure!(connections(&scene)? >= counted + 100, "the counters did not stand");
+        let mut after = Value::Null;
+        until("the status is as before", PATIENCE, || {
+            after = settled(scene.balancer.ask(&["status"])?);
+            Ok((after == before).then_some(()))
+        })
+        .with_context(|| format!("before {before}\nafter {after}"))?;
+    }
+    let attempts = requests.finish()?;
+    ensure_answered(&attempts, begun, Instant::now(), &[])?;
+    // Each attempt was one connection, and each SYN was counted once: the client's kernel repeats one that
+    // it has no answer to in a second.
+    let client = ClientCounters::read(&client)?.since(&sent);
+    ensure!(client.opened == attempts.len() as u64, "{client:?}, {} attempts", attempts.len());
+    let counted = connections(&scene)?;
+    ensure!((client.opened..=client.syns()).contains(&counted), "{counted} counted of {client:?}");
+    Stream::finish_all(streams)?;
+    Ok(())
+}
+
+/// A status without what changes by itself.
+fn settled(mut status: Value) -> Value {
+    if let Some(fields) = status.as_object_mut() {
+        fields.remove("uptime_seconds");
+    }
+    for backend in status["backends"].as_array_mut().into_iter().flatten() {
+        if let Some(fields) = backend.as_object_mut() {
+            // Since when, and why, the daemon knows since its own start.
+            fields.remove("since");
+            fields.remove("reason");
+        }
+    }
+    status
+}
+
+/// Connections of the service of HTTP over IPIP by the balancer's counter.
+fn connections(scene: &Scene) -> Result<u64> {
+    let stats = scene.balancer.ask(&["stats"])?;
+    let rows = stats["services"].as_array().context("stats: no services")?;
+    let row = rows.iter().find(|row| row["service"] == "ipip-tcp-80");
+    row.and_then(|row| row["connections"].as_u64()).context("stats: no connections")
+}
+
+fn a_server_died_meanwhile(sandbox: &Sandbox) -> Result<()> {
+    died_meanwhile(sandbox, "died", |scene, victim| scene.servers[victim].kill())
+}
+
+fn a_host_vanished_meanwhile(sandbox: &Sandbox) -> Result<()> {
+    died_meanwhile(sandbox, "gone", |scene, victim| scene.fabric.backends[victim].unplug())
+}
+
+/// With checks as they are when nobody says anything: every second, three failures.
+fn died_meanwhile(
+    sandbox: &Sandbox,
+    name: &str,
+    end: fn(&mut Scene, usize) -> Result<()>,
+) -> Result<()> {
+    let mut scene = Scene::start(sandbox, name, Health::DEFAULT)?;
+    let victim = scene.number("eu3")?;
+    scene.balancer.kill()?;
+    end(&mut scene, victim)?;
+    let to = Tunnel::Ipip.endpoint(HTTP);
+    let requests = Requests::start(&scene.fabric.client, to, 8, Duration::from_millis(2));
+    requests.wait_for(100)?;
+    let start = Instant::now();
+    scene.balancer.spawn()?;
+    pause(LIMIT);
+    let deadline = start + LIMIT;
+    requests.wait_for(200)?;
+    let attempts = requests.finish()?;
+    let before = attempts.iter().filter(|attempt| attempt.at < start);
+    ensure!(
+        before.filter(|a| a.answer.is_err() || a.took > LIMIT).count() > 0,
+        "eu3 was not missed"
+    );
+    ensure_answered(&attempts, deadline, Instant::now(), &["eu3"])?;
+    let failed = attempts.iter().rev().find(|a| a.answer.is_err() || a.took > LIMIT / 4);
+    if let Some(last) = failed.filter(|attempt| attempt.at > start) {
+        harness::note(format!(
+            "{name}: the last request in vain began {:?} after the start of the daemon",
+            last.at - start
+        ));
+    }
+    Ok(())
+}
+
+/// A backend that was unfit is not raised by a restart, and one that was up is not doubted.
+fn pinned_health_stands(sandbox: &Sandbox) -> Result<()> {
+    let mut scene = Scene::start(sandbox, "stands", Health::QUICK)?;
+    let victim = scene.number("eu1")?;
+    scene.servers[victim].kill()?;
+    scene.wait_up(&["eu1"])?;
+    let to = Tunnel::Ipip.endpoint(HTTP);
+    let requests = Requests::start(&scene.fabric.client, to, 4, Duration::from_millis(2));
+    let begun = Instant::now();
+    for _ in 0..5 {
+        scene.balancer.kill()?;
+        scene.balancer.start()?;
+        requests.wait_for(50)?;
+    }
+    let attempts = requests.finish()?;
+    ensure_answered(&attempts, begun, Instant::now(), &["eu1", "us1", "us2", "us3"])?;
+    Ok(())
+}
+
+/// Pins go only when asked, and only when no daemon needs them.
+fn detach_ends_it(sandbox: &Sandbox) -> Result<()> {
+    let mut scene = Scene::start(sandbox, "detach", Health::QUICK)?;
+    let refused = scene.balancer.try_cli(&["detach"], None)?;
+    ensure!(refused.status.code() == Some(7), "while the daemon runs: {refused:?}");
+    ensure!(xdp_mode(&scene.fabric.balancer, "eth0")? == XdpMode::Native);
+    scene.balancer.stop()?;
+    ensure!(xdp_mode(&scene.fabric.balancer, "eth0")? == XdpMode::Native, "gone with the daemon");
+    ensure!(pins(&scene)? > 0);
+    scene.balancer.cli(&["detach"])?;
+    ensure!(xdp_mode(&scene.fabric.balancer, "eth0")? == XdpMode::None);
+    ensure!(pins(&scene)? == 0, "pins are left");
+    Ok(())
+}
+
+/// Files below the balancer's directory of the BPF file system.
+fn pins(scene: &Scene) -> Result<usize> {
+    fn count(directory: &std::path::Path) -> Result<usize> {
+        let mut files = 0;
+        for entry in directory.read_dir()? {
+            let entry = entry?;
+            files += if entry.file_type()?.is_dir() { count(&entry.path())? } else { 1 };
+        }
+        Ok(files)
+    }
+    count(&scene.balancer.bpffs)
+}

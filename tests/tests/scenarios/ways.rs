@@ -1,0 +1,112 @@
+//! The way to the backends changes while packets flow: another gateway, another arm, several at a time.
+
+use anyhow::{Context as _, Result, ensure};
+use lb_tests::harness::Case;
+use lb_tests::process::{PATIENCE, until};
+use lb_tests::sandbox::Sandbox;
+use lb_tests::scene::{ECHO, Health, Scene, Tunnel};
+use lb_tests::topology::Fabric;
+use lb_tests::traffic::Stream;
+
+/// Largest packet of the fabric's links.
+const MTU: u32 = 1600;
+
+/// The second arm: the balancer's `eth1` and the router's `second`.
+const ARM_V4: [&str; 2] = ["10.9.0.2/24", "10.9.0.1/24"];
+const ARM_V6: [&str; 2] = ["fd00:9::2/64", "fd00:9::1/64"];
+
+pub(crate) const CASES: &[Case] = &[
+    Case::waits("a_gateway_with_another_mac_keeps_connections", another_gateway),
+    Case::waits("a_second_arm_takes_connections_over_and_gives_them_back", second_arm),
+    Case::waits("packets_come_in_by_several_interfaces", several_interfaces),
+];
+
+/// What a router does that takes another one's address over: it says so.
+fn another_gateway(sandbox: &Sandbox) -> Result<()> {
+    let scene = Scene::start(sandbox, "gateway", Health::QUICK)?;
+    let streams = streams(&scene)?;
+    let router = &scene.fabric.router;
+    router.sysctls(&[
+        ("net.ipv4.conf.balancer.arp_notify", "1"),
+        ("net.ipv6.conf.balancer.ndisc_notify", "1"),
+    ])?;
+    router.ip("link set balancer address 02:00:5e:00:53:77")?;
+    Stream::all_go_on(&streams).context("after the gateway's change")?;
+    Stream::finish_all(streams)?;
+    ensure!(scene.balancer.packets("next_hop_unresolved")? == 0, "the way was lost meanwhile");
+    scene.wait_up(&[])
+}
+
+fn second_arm(sandbox: &Sandbox) -> Result<()> {
+    let scene = Scene::start(sandbox, "arm", Health::QUICK)?;
+    let streams = streams(&scene)?;
+    ensure!(scene.balancer.packets("redirected")? == 0, "there is one arm");
+    add_arm(&scene)?;
+    let balancer = &scene.fabric.balancer;
+    balancer.ip("route add 10.1.0.0/24 via 10.9.0.1\nroute add fd00:1::/64 via fd00:9::1")?;
+    let mut before = 0;
+    until("packets leave by the second arm", PATIENCE, || {
+        before = scene.balancer.packets("redirected")?;
+        Ok((before > 0).then_some(()))
+    })?;
+    Stream::all_go_on(&streams).context("by the second arm")?;
+    ensure!(scene.balancer.packets("redirected")? > before, "they do not leave by it");
+
+    // A link that goes down takes its routes along.
+    balancer.ip("link set eth1 down")?;
+    let by_first = scene.balancer.packets("transmitted")?;
+    Stream::all_go_on(&streams).context("by the first arm again")?;
+    ensure!(scene.balancer.packets("transmitted")? > by_first, "they do not leave by it");
+    Stream::finish_all(streams)?;
+    for lost in ["redirect_failed", "inconsistent"] {
+        ensure!(scene.balancer.packets(lost)? == 0, "{lost}");
+    }
+    Ok(())
+}
+
+/// One set of programs and maps: half of the VIPs come by another interface, and connections that are open
+/// do not see it.
+fn several_interfaces(sandbox: &Sandbox) -> Result<()> {
+    let mut scene = Scene::start(sandbox, "several", Health::QUICK)?;
+    add_arm(&scene)?;
+    scene.balancer.stop()?;
+    scene.balancer.more.extend(["--interface".into(), "eth1".into()]);
+    scene.balancer.start()?;
+    scene.wait_up(&[])?;
+    let streams = streams(&scene)?;
+    let router = &scene.fabric.router;
+    for (tunnel, via) in [(Tunnel::Ipip, "10.9.0.2"), (Tunnel::Ip6Ip6, "fd00:9::2")] {
+        router.ip(&format!("route replace {} via {via}", tunnel.vip()))?;
+    }
+    let before = scene.balancer.packets("redirected")?;
+    Stream::all_go_on(&streams).context("by both")?;
+    // What comes in by the second leaves by the first.
+    ensure!(scene.balancer.packets("redirected")? > before, "nothing comes in by the second");
+    Stream::finish_all(streams)
+}
+
+/// A second link between balancer and router, with addresses and no routes over it.
+fn add_arm(scene: &Scene) -> Result<()> {
+    let Fabric { net, balancer, router, .. } = &scene.fabric;
+    net.link(balancer, "eth1", router, "second", MTU)?;
+    net.pass_all(router, "second")?;
+    for (node, end, number) in [(balancer, "eth1", 0), (router, "second", 1)] {
+        node.ip(&format!(
+            "address add {} dev {end}\naddress add {} dev {end} nodad",
+            ARM_V4[number], ARM_V6[number]
+        ))?;
+    }
+    net.ready()
+}
+
+/// Long connections by each tunnel.
+fn streams(scene: &Scene) -> Result<Vec<Stream>> {
+    let open = |tunnel: Tunnel, seed| {
+        Stream::open(&scene.fabric.client, tunnel.endpoint(ECHO), seed)
+            .with_context(|| format!("{tunnel:?}"))
+    };
+    let all = Tunnel::ALL.into_iter().flat_map(|tunnel| (0..4).map(move |seed| (tunnel, seed)));
+    let streams = all.map(|(tunnel, seed)| open(tunnel, seed)).collect::<Result<Vec<_>>>()?;
+    Stream::all_go_on(&streams)?;
+    Ok(streams)
+}

@@ -1,0 +1,289 @@
+//! `cargo xtask check`: format, lints and unit tests of what changed, for the time between two edits.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use crate::build;
+use crate::cargo::cargo;
+use crate::cli::CheckArgs;
+use crate::process;
+use crate::setup::toolchain::Toolchain;
+use crate::test::{mutants, steps};
+use crate::ui;
+use crate::workspace;
+
+/// The packet programs, which have a compiler of their own.
+const PACKET_PROGRAMS: &str = "lb-ebpf";
+
+/// Files beside the packages, and the packages whose unit tests read them. A change of any other file beside
+/// them concerns all packages.
+const READERS: [(&str, &[&str]); 8] = [
+    ("docs/", &["lb-daemon", "lb-cli"]),
+    ("packaging/", &["lb-daemon", "xtask"]),
+    ("README.md", &["lb-daemon", "lb-cli"]),
+    ("ARCHITECTURE.md", &[]),
+    ("CONTRIBUTING.md", &[]),
+    ("LICENSE", &[]),
+    (".ci/", &[]),
+    (".gitignore", &[]),
+];
+
+/// Test programs that are no unit tests: they take longer than all others together.
+const SLOW: [&str; 1] = ["hostile"];
+
+/// A step that takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// `cargo xtask check`.
+pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
+    let start = Instant::now();
+    let packages = Packages::read()?;
+    let (since, files) = changed(args.since.as_deref())?;
+    let touched = packages.of(&files);
+    let mut to_lint = packages.with_dependents(&touched);
+    let lints_packets = to_lint.remove(PACKET_PROGRAMS);
+    let list = |names: &BTreeSet<&str>| names.iter().copied().collect::<Vec<_>>().join(", ");
+    ui::heading(&format!("{} files changed since {since}, of: {}", files.len(), list(&touched)));
+
+    let mut check = Check { failed: 0 };
+    check.call("mutants find their places", mutants::check_places);
+    check.command("format", steps::fmt())?;
+    if lints_packets && let Some(toolchain) = Toolchain::find()? {
+        if let Some(clippy) = steps::clippy_bpf(&toolchain)? {
+            check.command("clippy of the packet programs", clippy)?;
+        }
+    } else if lints_packets {
+        ui::note("not checked: the packet programs; `cargo xtask setup` gets their compiler");
+    }
+    if !to_lint.is_empty() {
+        check.command(&format!("clippy of {}", list(&to_lint)), steps::clippy_of(&to_lint))?;
+    }
+    for name in &touched {
+        if let Some(tests) = packages.unit_tests(name) {
+            check.command(&format!("unit tests of {name}"), tests)?;
+        }
+    }
+    ui::note(&format!(
+        "{} in all; not run: unit tests of packages that did not change, {}, and what `cargo xtask test` adds",
+        ui::elapsed(start.elapsed()),
+        SLOW.join(", ")
+    ));
+    println!("{}", if check.failed == 0 { "ok" } else { "FAILED" });
+    Ok(if check.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The checks of a run; all are made, whatever fails.
+struct Check {
+    failed: u32,
+}
+
+impl Check {
+    fn command(&mut self, name: &str, command: Command) -> Result<()> {
+        let start = Instant::now();
+        let captured = process::capture(command, LIMIT, name)?;
+        if !captured.success() {
+            eprintln!("{}", captured.output.trim_end());
+        }
+        self.conclude(name, start, captured.success());
+        Ok(())
+    }
+
+    fn call(&mut self, name: &str, check: impl FnOnce() -> Result<()>) {
+        let start = Instant::now();
+        let checked = check();
+        if let Err(error) = &checked {
+            eprintln!("{error:#}");
+        }
+        self.conclude(name, start, checked.is_ok());
+    }
+
+    fn conclude(&mut self, name: &str, start: Instant, is_ok: bool) {
+        let word = if is_ok { "ok" } else { "FAILED" };
+        ui::note(&format!("{word:<6} {:>12}  {name}", ui::elapsed(start.elapsed())));
+        self.failed += u32::from(!is_ok);
+    }
+}
+
+/// What a revision is called, and the files that differ from it. Without one it is HEAD, or the commit
+/// before where nothing differs.
+fn changed(since: Option<&str>) -> Result<(String, Vec<String>)> {
+    let since = since.unwrap_or("HEAD");
+    let files = differing(since)?;
+    if !files.is_empty() || since != "HEAD" {
+        return Ok((since.to_owned(), files));
+    }
+    Ok(("HEAD~1".to_owned(), differing("HEAD~1")?))
+}
+
+fn differing(revision: &str) -> Result<Vec<String>> {
+    let git = |args: &[&str]| {
+        let mut git = Command::new("git");
+        process::read(git.current_dir(workspace::root()).args(args))
+    };
+    let mut files = git(&["diff", "--name-only", "--no-renames", revision, "--"])?;
+    files += &git(&["ls-files", "--others", "--exclude-standard"])?;
+    Ok(files.lines().map(str::to_owned).collect())
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    manifest_path: String,
+    dependencies: Vec<Dependency>,
+    targets: Vec<Target>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
+    test: bool,
+}
+
+/// The packages of the workspace, by their names.
+struct Packages {
+    /// Folder below the root, with a slash at its end.
+    folders: BTreeMap<String, String>,
+    packages: BTreeMap<String, Package>,
+}
+
+impl Packages {
+    fn read() -> Result<Self> {
+        let mut command = cargo();
+        command.args(["metadata", "--no-deps", "--format-version", "1"]);
+        let metadata: Metadata =
+            serde_json::from_str(&process::read(&mut command)?).context("cargo metadata")?;
+        let root = format!("{}/", workspace::root().canonicalize()?.display());
+        let mut folders = BTreeMap::new();
+        for package in &metadata.packages {
+            let folder = package.manifest_path.strip_prefix(&root);
+            let folder = folder.and_then(|path| path.strip_suffix("Cargo.toml"));
+            let folder = folder.with_context(|| format!("{}: not below {root}", package.name))?;
+            folders.insert(package.name.clone(), folder.to_owned());
+        }
+        let packages = metadata.packages.into_iter().map(|it| (it.name.clone(), it)).collect();
+        Ok(Self { folders, packages })
+    }
+
+    fn all(&self) -> BTreeSet<&str> {
+        self.packages.keys().map(String::as_str).collect()
+    }
+
+    /// The packages that files are of, or whose unit tests read them.
+    fn of(&self, files: &[String]) -> BTreeSet<&str> {
+        let mut touched = BTreeSet::new();
+        for file in files {
+            let inside =
+                self.folders.iter().filter(|(_, folder)| file.starts_with(folder.as_str()));
+            // tests/fuzz lies in tests.
+            let innermost = inside.max_by_key(|(_, folder)| folder.len());
+            let readers = READERS.iter().find(|(prefix, _)| file.starts_with(prefix));
+            match (innermost, readers) {
+                (Some((name, _)), _) => {
+                    touched.insert(name.as_str());
+                }
+                (None, Some((_, names))) => touched.extend(names.iter().copied()),
+                (None, None) => return self.all(),
+            }
+        }
+        touched
+    }
+
+    /// The packages, and those that depend on them, by way of others too.
+    fn with_dependents<'a>(&'a self, packages: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
+        let mut all = packages.clone();
+        loop {
+            let depends = |package: &&Package| {
+                package.dependencies.iter().any(|it| all.contains(it.name.as_str()))
+            };
+            let more: Vec<_> = self.packages.values().filter(depends).map(|it| &*it.name).collect();
+            let before = all.len();
+            all.extend(more);
+            if all.len() == before {
+                return all;
+            }
+        }
+    }
+
+    /// Runs the unit tests of a package, and those of its other tests that are as quick; none if it has none.
+    fn unit_tests(&self, name: &str) -> Option<Command> {
+        let package = self.packages.get(name)?;
+        let mut kinds = BTreeSet::new();
+        for target in package.targets.iter().filter(|target| target.test) {
+            match target.kind.first().map(String::as_str) {
+                Some("lib") => kinds.insert("--lib".to_owned()),
+                Some("bin") => kinds.insert("--bins".to_owned()),
+                // Those of lb-tests want root.
+                Some("test") if name != "lb-tests" && !SLOW.contains(&&*target.name) => {
+                    kinds.insert(format!("--test={}", target.name))
+                }
+                _ => false,
+            };
+        }
+        if kinds.is_empty() {
+            return None;
+        }
+        let mut command = cargo();
+        command.args(["test", "--no-fail-fast", "--package", name]).args(kinds);
+        steps::many_at_a_time(&mut command);
+        build::with_objects_if_built(&mut command);
+        Some(command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names<'a>(packages: &'a Packages, files: &[&str]) -> Vec<&'a str> {
+        let files: Vec<_> = files.iter().map(|&file| file.to_owned()).collect();
+        packages.of(&files).into_iter().collect()
+    }
+
+    #[test]
+    fn a_file_is_of_the_innermost_package() {
+        let packages = Packages::read().unwrap();
+        assert_eq!(names(&packages, &["tests/fuzz/src/lib.rs"]), ["lb-fuzz"]);
+        assert_eq!(names(&packages, &["tests/src/lib.rs"]), ["lb-tests"]);
+        assert_eq!(names(&packages, &["docs/cli.md", "xtask/src/main.rs"]).len(), 3);
+        assert_eq!(names(&packages, &["CONTRIBUTING.md"]).len(), 0);
+        assert_eq!(names(&packages, &["Cargo.lock"]).len(), packages.packages.len());
+    }
+
+    #[test]
+    fn what_depends_on_a_package_is_linted_with_it() {
+        let packages = Packages::read().unwrap();
+        let of = |name| packages.with_dependents(&BTreeSet::from([name])).into_iter().collect();
+        let (fuzz, daemon): (Vec<_>, Vec<_>) = (of("lb-fuzz"), of("lb-daemon"));
+        assert_eq!(fuzz, ["lb-fuzz"]);
+        assert_eq!(daemon, ["lb-cli", "lb-daemon", "lb-fuzz", "lb-tests"]);
+    }
+
+    #[test]
+    fn programs_that_want_root_or_take_long_are_left_out() {
+        let packages = Packages::read().unwrap();
+        let arguments = |name| {
+            let command = packages.unit_tests(name).unwrap();
+            command.get_args().map(|it| it.display().to_string()).collect::<Vec<_>>()
+        };
+        assert!(arguments("lb-tests").iter().all(|it| !it.starts_with("--test=")));
+        let daemon = arguments("lb-daemon");
+        assert!(daemon.contains(&"--test=flows".to_owned()), "{daemon:?}");
+        assert!(!daemon.contains(&"--test=hostile".to_owned()), "{daemon:?}");
+        assert!(packages.unit_tests("lb-ebpf").is_none());
+    }
+}

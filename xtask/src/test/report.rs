@@ -1,0 +1,139 @@
+//! What a run says while it runs, and what it came to. Steps that run beside each other share it.
+
+use std::fmt::Write as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::process::Captured;
+use crate::ui;
+
+use super::LIMIT;
+use super::tally::Tally;
+
+/// Rows of the table of what took longest.
+const SLOWEST: usize = 20;
+
+/// Counts and times of everything that has ended.
+#[derive(Default)]
+pub(super) struct Report(Mutex<Ended>);
+
+#[derive(Default)]
+struct Ended {
+    total: Tally,
+    times: Vec<(Duration, String)>,
+}
+
+impl Report {
+    /// A step begins.
+    pub(super) fn begin(&self, step: &str) -> Instant {
+        let _whole = self.lock();
+        ui::heading(step);
+        Instant::now()
+    }
+
+    /// A step, or one of its tests, ended by itself: `Err` is why it failed.
+    pub(super) fn conclude<T>(
+        &self,
+        name: &str,
+        start: Instant,
+        outcome: &Result<T>,
+    ) -> Result<()> {
+        crate::signals::check()?;
+        let tally = Tally::step(outcome.is_ok());
+        let said = outcome.as_ref().err().map(|error| format!("{error:#}"));
+        self.end(name, start, tally, said.as_deref(), None);
+        Ok(())
+    }
+
+    /// A program ended whose output was kept: shown whole if it failed.
+    pub(super) fn ran(&self, name: &str, start: Instant, captured: &Captured, tally: Tally) {
+        let status = match captured.status {
+            Some(status) if !status.success() => Some(status.to_string()),
+            Some(_) => None,
+            None => Some(format!("killed after {}", ui::elapsed(LIMIT))),
+        };
+        let output = tally.is_failure().then(|| captured.output.trim_end());
+        self.end(name, start, tally, output, status.as_deref());
+    }
+
+    fn end(
+        &self,
+        name: &str,
+        start: Instant,
+        tally: Tally,
+        output: Option<&str>,
+        status: Option<&str>,
+    ) {
+        let time = start.elapsed();
+        let mut ended = self.lock();
+        let (word, status) = match tally.is_failure() {
+            true => ("FAILED", status.map(|status| format!(" ({status})")).unwrap_or_default()),
+            false => ("ok", String::new()),
+        };
+        let mut line = format!("{word:<6} {:>12}  {name}{status}", ui::elapsed(time));
+        if tally.count() > 1 {
+            let _ = write!(line, ": {tally}");
+        }
+        if let Some(output) = output {
+            eprintln!("{output}");
+        }
+        ui::note(&line);
+        ended.times.push((time, name.to_owned()));
+        ended.total += tally;
+    }
+
+    /// What a part of a step took.
+    pub(super) fn time(&self, name: &str, time: Duration) {
+        self.lock().times.push((time, name.to_owned()));
+    }
+
+    /// A test that was skipped for a reason of this run's.
+    pub(super) fn skip(&self, name: &str, reason: &str) {
+        let mut ended = self.lock();
+        ui::note(&format!("skipped: {name}: {reason}"));
+        ended.total.skipped.push(name.to_owned());
+    }
+
+    /// What everything came to, and the table of what took longest.
+    pub(super) fn finish(self) -> (Tally, String) {
+        let Ended { total, mut times } =
+            self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        times.sort_by(|a, b| b.0.cmp(&a.0));
+        let rows = times.iter().take(SLOWEST);
+        let table = rows.fold(String::new(), |mut table, (time, name)| {
+            let _ = writeln!(table, "    {:>12}  {name}", ui::elapsed(*time));
+            table
+        });
+        (total, table)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ended> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[test]
+    fn the_slowest_stand_first_and_all_are_counted() {
+        let report = Report::default();
+        let now = Instant::now();
+        for seconds in 0..30 {
+            let start = now.checked_sub(Duration::from_secs(seconds)).unwrap();
+            let outcome = if seconds == 7 { Err(anyhow!("broken")) } else { Ok(()) };
+            report.conclude(&format!("step {seconds}"), start, &outcome).unwrap();
+        }
+        let (total, table) = report.finish();
+        assert_eq!((total.passed, total.failed), (29, 1));
+        let rows: Vec<_> = table.lines().collect();
+        assert_eq!(rows.len(), SLOWEST);
+        assert!(rows[0].ends_with("29.0 s  step 29"), "{table}");
+        assert!(rows[19].ends_with("10.0 s  step 10"), "{table}");
+    }
+}
