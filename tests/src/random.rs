@@ -29,7 +29,12 @@ impl Random {
 
     /// Bytes.
     pub fn bytes(&mut self, length: usize) -> Vec<u8> {
-        (0..length).map(|_| self.next() as u8).collect()
+        let mut bytes = Vec::with_capacity(length + 8);
+        while bytes.len() < length {
+            bytes.extend(self.next().to_le_bytes());
+        }
+        bytes.truncate(length);
+        bytes
     }
 
     /// An address and an unprivileged port of the client's, of the same IP version as `like`.

@@ -16,7 +16,7 @@ use crate::topology::Node;
 /// No answer for so long, over which TCP repeats a segment six times: the connection is lost.
 const LOST: Duration = Duration::from_secs(20);
 /// Time between two exchanges.
-const PACE: Duration = Duration::from_millis(5);
+const PACE: Duration = Duration::from_millis(20);
 
 /// A connection that goes on until it is finished.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use lb_tests::topology::{Fabric, Node};
 use lb_tests::traffic::Curl;
 
 pub(crate) const CASES: &[Case] =
-    &[Case::works("checks_go_as_clients_packets_do", checks_go_as_clients_packets_do)];
+    &[Case::waits("checks_go_as_clients_packets_do", checks_go_as_clients_packets_do)];
 
 fn checks_go_as_clients_packets_do(sandbox: &Sandbox) -> Result<()> {
     let mut scene = Scene::idle(sandbox, "through")?;

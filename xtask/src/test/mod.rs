@@ -8,22 +8,19 @@ mod filter;
 pub(crate) mod mutants;
 mod package;
 mod report;
+mod root_tests;
 mod rotation;
-mod scenarios;
 mod skips;
 mod slots;
 pub(crate) mod steps;
 mod tally;
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Result, anyhow, ensure};
 
-use crate::artifacts::{self, Program};
 use crate::build;
 use crate::cargo;
 use crate::cli::TestArgs;
@@ -36,8 +33,8 @@ use crate::ui;
 use crate::workspace;
 use filter::Filter;
 use report::Report;
+use root_tests::{Programs, Test, Variables};
 use rotation::Rotation;
-use scenarios::Case;
 use skips::Skips;
 use slots::Slots;
 use steps::Step;
@@ -49,8 +46,9 @@ const LIMIT: Duration = Duration::from_secs(60 * 60);
 /// Of so many mutants a sample has one.
 const MUTANTS: u64 = 3;
 
-/// Steps that only compute: they get the CPU time that tests beside them leave.
-const BEHIND: [Step; 4] = [Step::Clippy, Step::Unit, Step::Mutants, Step::Package];
+/// Steps that only compute: they get the CPU time that tests beside them leave. Each row is done in its order,
+/// beside the other.
+const BEHIND: [&[Step]; 2] = [&[Step::Clippy, Step::Unit, Step::Package], &[Step::Mutants]];
 
 /// `cargo xtask test`. The last line on standard output is the tally.
 pub(crate) fn run(args: &TestArgs) -> Result<ExitCode> {
@@ -101,52 +99,26 @@ struct Run<'a> {
     report: Report,
 }
 
-/// The test programs of lb-tests.
-struct Programs {
-    scenarios: PathBuf,
-    packet_table: PathBuf,
-    kernel: PathBuf,
-    package: PathBuf,
-    /// Its unit tests.
-    units: Vec<Program>,
-}
-
-/// A test program to be run as root.
-struct Test {
-    name: String,
-    slots: usize,
-    program: PathBuf,
-    arguments: Vec<String>,
-    variables: Vec<(String, OsString)>,
-}
-
 impl Run<'_> {
     fn everything(&self) -> Result<()> {
         self.each(&[Step::Fmt, Step::ClippyBpf, Step::Deny])?;
         let built = self.build()?;
-        let (beside, alone) = match (&built, self.filter.wants(Step::Root)) {
-            (Some(programs), true) => self.root_tests(programs)?,
-            _ => (Vec::new(), Vec::new()),
+        let tests = match &built {
+            Some(programs) if self.filter.wants(Step::Root) => {
+                programs.tests(self.filter.tests(), &self.ready.kernels, &self.variables())?
+            }
+            _ => Vec::new(),
         };
+        let (alone, beside): (Vec<_>, Vec<_>) = tests.into_iter().partition(Test::is_alone);
         thread::scope(|scope| {
-            let behind = scope.spawn(|| {
-                BEHIND.into_iter().filter(|&step| self.filter.wants(step)).try_for_each(|step| {
-                    match (step, &built) {
-                        (Step::Clippy, _) => {
-                            self.check(step.name(), cargo::behind(&steps::clippy()))
-                        }
-                        (Step::Unit, _) => self.unit_tests(),
-                        (Step::Mutants, Some(programs)) => self.mutants(programs),
-                        (Step::Package, Some(programs)) => self.package(programs),
-                        _ => {
-                            let failed: Result<()> = Err(anyhow!("not run: the build failed"));
-                            self.report.conclude(step.name(), Instant::now(), &failed)
-                        }
-                    }
+            let behind = BEHIND.map(|steps| {
+                scope.spawn(|| {
+                    let mut wanted = steps.iter().filter(|&&step| self.filter.wants(step));
+                    wanted.try_for_each(|&step| self.behind(step, built.as_ref()))
                 })
             });
             let tested = self.beside_each_other(&beside);
-            tested.and(behind.join().unwrap_or_else(|_| Err(anyhow!("a step panicked"))))
+            behind.into_iter().map(join).fold(tested, Result::and)
         })?;
         self.beside_each_other(&alone)?;
         self.each(&[Step::Fuzz, Step::Experiments])
@@ -168,6 +140,20 @@ impl Run<'_> {
             Step::Experiments => self.experiments(),
             _ => Ok(()),
         })
+    }
+
+    /// A step that runs behind tests.
+    fn behind(&self, step: Step, programs: Option<&Programs>) -> Result<()> {
+        match (step, programs) {
+            (Step::Clippy, _) => self.check(step.name(), cargo::behind(&steps::clippy())),
+            (Step::Unit, _) => self.unit_tests(),
+            (Step::Mutants, Some(programs)) => self.mutants(programs),
+            (Step::Package, Some(programs)) => self.package(programs),
+            _ => {
+                let failed: Result<()> = Err(anyhow!("not run: the build failed"));
+                self.report.conclude(step.name(), Instant::now(), &failed)
+            }
+        }
     }
 
     /// What is tested, and the test programs for root; none if building failed.
@@ -211,40 +197,6 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The tests that are run as root: those that run beside each other, and those that run alone.
-    fn root_tests(&self, programs: &Programs) -> Result<(Vec<Test>, Vec<Test>)> {
-        let words = self.filter.tests();
-        let variables = self.variables();
-        let mut tests = Vec::new();
-        // Long ones first.
-        for (series, kernel) in &self.ready.kernels {
-            let mut variables = variables.clone();
-            variables.push(("SPILLWAY_KERNEL".to_owned(), kernel.into()));
-            variables.push(("SPILLWAY_KERNEL_SERIES".to_owned(), series.into()));
-            tests.extend(Test::program(
-                &format!("kernel {series}"),
-                &programs.kernel,
-                words,
-                &variables,
-            ));
-        }
-        tests.extend(Test::program("packet_table", &programs.packet_table, words, &variables));
-        for Program { name, executable, .. } in &programs.units {
-            tests.push(Test {
-                name: format!("lb-tests: {name}"),
-                slots: 1,
-                program: executable.clone(),
-                arguments: words.to_vec(),
-                variables: variables.clone(),
-            });
-        }
-        let cases = scenarios::list(&programs.scenarios, words)?;
-        tests.extend(
-            cases.into_iter().map(|case| Test::case(case, &programs.scenarios, &variables)),
-        );
-        Ok(tests.into_iter().partition(|test: &Test| test.slots < slots::ALL))
-    }
-
     /// Runs tests as root, begun in their order, as many at a time as there are slots for.
     fn beside_each_other(&self, tests: &[Test]) -> Result<()> {
         if tests.is_empty() {
@@ -262,16 +214,13 @@ impl Run<'_> {
             });
             // All of them are begun, as slots are given back, before the first is waited for.
             let running: Vec<Result<_>> = running.collect();
-            running.into_iter().try_for_each(|test| {
-                test?.join().unwrap_or_else(|_| Err(anyhow!("the thread of a test panicked")))
-            })
+            running.into_iter().try_for_each(|test| join(test?))
         })
     }
 
     fn run(&self, test: &Test) -> Result<()> {
         let start = Instant::now();
-        let job = root::announced_job(&test.variables, test.program.as_os_str(), &test.arguments)?;
-        let captured = process::capture(job, LIMIT, &test.name)?;
+        let captured = process::capture(test.job()?, LIMIT, &test.name)?;
         let tally = Tally::read(&captured.output, captured.success());
         self.report.ran(&test.name, start, &captured, tally);
         Ok(())
@@ -284,8 +233,7 @@ impl Run<'_> {
         self.report.conclude(name, start, &prepared)?;
         let Ok(mut variables) = prepared else { return Ok(()) };
         variables.extend(self.variables());
-        let tests = Test::program(Step::Package.name(), &programs.package, &[], &variables);
-        self.beside_each_other(&tests)
+        self.beside_each_other(&[programs.package(&variables)])
     }
 
     /// The packet table on each mutant: a test that passes if the table fails.
@@ -300,8 +248,8 @@ impl Run<'_> {
         for (_, mutant) in mutants.iter().enumerate().filter(|(place, _)| is_sampled(*place)) {
             let start = Instant::now();
             let seen = copy.build(&self.ready.toolchain, mutant).and_then(|objects| {
-                let _taken = self.slots.take(1);
-                let captured = mutant.run(&programs.packet_table, &objects)?;
+                let _taken = self.slots.take(2);
+                let captured = mutant.run(programs.packet_table(), &objects)?;
                 let rows = mutants::red_rows(&captured);
                 ensure!(rows > 0, "the packet table did not see it:\n{}", captured.output);
                 Ok(())
@@ -332,9 +280,7 @@ impl Run<'_> {
                     })
                 })
                 .collect();
-            running.into_iter().try_for_each(|target| {
-                target.join().unwrap_or_else(|_| Err(anyhow!("the thread of a target panicked")))
-            })
+            running.into_iter().try_for_each(join)
         })
     }
 
@@ -357,7 +303,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn variables(&self) -> Vec<(String, OsString)> {
+    fn variables(&self) -> Variables {
         let mut variables = build::variables(true);
         variables.extend(self.rotation.as_ref().map(Rotation::variable));
         if let Some(python) = &self.ready.python {
@@ -367,47 +313,7 @@ impl Run<'_> {
     }
 }
 
-impl Programs {
-    fn build() -> Result<Self> {
-        let mut built = artifacts::build(&mut steps::test_programs())?;
-        built.retain(|program| program.is_test && program.package.ends_with("tests"));
-        let mut find = |name: &str| -> Result<PathBuf> {
-            let place = built.iter().position(|program| program.name == name);
-            let place = place.with_context(|| format!("lb-tests: has no program {name}"))?;
-            Ok(built.swap_remove(place).executable)
-        };
-        let [scenarios, packet_table, kernel, package] =
-            [find("scenarios")?, find("packet_table")?, find("kernel")?, find("package")?];
-        Ok(Self { scenarios, packet_table, kernel, package, units: built })
-    }
-}
-
-impl Test {
-    fn case(case: Case, program: &Path, variables: &[(String, OsString)]) -> Self {
-        let Case { name, slots } = case;
-        let arguments = vec!["--exact".to_owned(), name.clone()];
-        Self { name, slots, program: program.into(), arguments, variables: variables.to_vec() }
-    }
-
-    /// A program that keeps a CPU busy, once for each of the words, of which it takes one.
-    fn program(
-        name: &str,
-        program: &Path,
-        words: &[String],
-        variables: &[(String, OsString)],
-    ) -> Vec<Self> {
-        let test = |name: String, arguments: Vec<String>| Self {
-            name,
-            slots: 2,
-            program: program.into(),
-            arguments,
-            variables: variables.to_vec(),
-        };
-        match words {
-            [] => vec![test(name.to_owned(), Vec::new())],
-            words => {
-                words.iter().map(|it| test(format!("{name}, {it}"), vec![it.clone()])).collect()
-            }
-        }
-    }
+/// How a thread ended.
+fn join(thread: ScopedJoinHandle<'_, Result<()>>) -> Result<()> {
+    thread.join().unwrap_or_else(|_| Err(anyhow!("a thread of the run panicked")))
 }

@@ -1,5 +1,6 @@
 //! What a run says while it runs, and what it came to. Steps that run beside each other share it.
 
+use std::cmp::Reverse;
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -86,7 +87,9 @@ impl Report {
 
     /// What a part of a step took.
     pub(super) fn time(&self, name: &str, time: Duration) {
-        self.lock().times.push((time, name.to_owned()));
+        let mut ended = self.lock();
+        ui::note(&format!("{:<6} {:>12}  {name}", "", ui::elapsed(time)));
+        ended.times.push((time, name.to_owned()));
     }
 
     /// A test that was skipped for a reason of this run's.
@@ -100,7 +103,7 @@ impl Report {
     pub(super) fn finish(self) -> (Tally, String) {
         let Ended { total, mut times } =
             self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-        times.sort_by(|a, b| b.0.cmp(&a.0));
+        times.sort_by_key(|(time, _)| Reverse(*time));
         let rows = times.iter().take(SLOWEST);
         let table = rows.fold(String::new(), |mut table, (time, name)| {
             let _ = writeln!(table, "    {:>12}  {name}", ui::elapsed(*time));

@@ -1,5 +1,5 @@
 //! Who is silent: hosts behind connections that do not come about. Those that need a network of their
-//! own are in `tests/tests/unfit`.
+//! own are in `tests/tests/scenarios/unfit`.
 
 use std::net::TcpListener;
 

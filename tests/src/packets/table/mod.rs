@@ -133,16 +133,15 @@ fn whole_trials() -> Vec<Trial> {
 /// The pure decisions against the loaded programs, on a sample of so many packets.
 fn differential_trials(packets: u64, sample: Sample) -> Vec<Trial> {
     let (for_balancer, for_receiver) = (packets / 10 * 7, packets / 10 * 3);
-    let all: [(&str, u64, fn(&Scenes) -> anyhow::Result<()>); 3] = [
-        ("the balancer agrees", for_balancer, differential::balancer),
-        ("the receiver agrees", for_receiver, differential::receiver),
-        ("the receiver at tc agrees", for_receiver / 10, differential::receiver_at_tc),
-    ];
-    let trial = |(what, packets, test): (&str, u64, fn(&Scenes) -> _)| {
+    let differential = |what: &str, packets, test: fn(&Scenes) -> anyhow::Result<()>| {
         let scenes = Scenes::of(packets, sample, PARTS);
         trial(format!("differential: {what} with the pure decision"), move || test(&scenes))
     };
-    all.into_iter().map(trial).collect()
+    vec![
+        differential("the balancer agrees", for_balancer, differential::balancer),
+        differential("the receiver agrees", for_receiver, differential::receiver),
+        differential("the receiver at tc agrees", for_receiver / 10, differential::receiver_at_tc),
+    ]
 }
 
 /// The trials that have everything that is sent decoded by tshark, by way of a file in `directory`, and see

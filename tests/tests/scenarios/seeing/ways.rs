@@ -114,15 +114,16 @@ impl Way<'_> {
     /// Waits until they go so.
     fn settles(&self, scene: &Scene) -> Result<()> {
         let (name, _) = self.verdict.split_once(' ').context("a verdict")?;
-        until("packets go that way", PATIENCE, || {
-            let before = scene.balancer.packets(name)?;
-            let connections = Tunnel::ALL.len() as u64;
-            for (number, tunnel) in Tunnel::ALL.into_iter().enumerate() {
+        for (number, tunnel) in Tunnel::ALL.into_iter().enumerate() {
+            until(&format!("packets to {} go that way", tunnel.vip()), PATIENCE, || {
+                let before = scene.balancer.packets(name)?;
                 // Meanwhile the way may be none.
-                let _ = ask(scene, tunnel, 39_000 + number as u16);
-            }
-            Ok((scene.balancer.packets(name)? >= before + 4 * connections).then_some(()))
-        })
+                let answer = ask(scene, tunnel, 39_000 + number as u16);
+                let after = scene.balancer.packets(name)?;
+                Ok((answer.is_ok() && after >= before + 4).then_some(()))
+            })?;
+        }
+        Ok(())
     }
 
     /// A connection by each tunnel's VIP, as the wire has it and as it was taken down; `left` picks the frames that

@@ -1,0 +1,171 @@
+//! The tests that are run as root: the test programs of lb-tests, and of `scenarios` each case by itself.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::artifacts::{self, Program};
+use crate::process::{self, Job};
+use crate::root;
+
+use super::{slots, steps};
+
+/// Environment variables, by name.
+pub(super) type Variables = Vec<(String, OsString)>;
+
+/// The test programs of lb-tests.
+pub(super) struct Programs {
+    scenarios: PathBuf,
+    packet_table: PathBuf,
+    kernel: PathBuf,
+    package: PathBuf,
+    /// Unit tests of lb-tests itself.
+    units: Vec<Program>,
+}
+
+/// A program to run as root.
+pub(super) struct Test {
+    pub(super) name: String,
+    /// What it takes of the machine while it runs.
+    pub(super) slots: usize,
+    program: PathBuf,
+    arguments: Vec<String>,
+    variables: Variables,
+}
+
+impl Programs {
+    /// Builds them, and with them all other test programs.
+    pub(super) fn build() -> Result<Self> {
+        let mut built = artifacts::build(&mut steps::test_programs())?;
+        built.retain(|program| program.is_test && program.package.ends_with("tests"));
+        let mut find = |name: &str| -> Result<PathBuf> {
+            let place = built.iter().position(|program| program.name == name);
+            let place = place.with_context(|| format!("lb-tests: has no program {name}"))?;
+            Ok(built.swap_remove(place).executable)
+        };
+        let [scenarios, packet_table, kernel, package] =
+            [find("scenarios")?, find("packet_table")?, find("kernel")?, find("package")?];
+        Ok(Self { scenarios, packet_table, kernel, package, units: built })
+    }
+
+    /// The program of the packet table.
+    pub(super) fn packet_table(&self) -> &Path {
+        &self.packet_table
+    }
+
+    /// The test of the package.
+    pub(super) fn package(&self, variables: &Variables) -> Test {
+        Test::busy("package", &self.package, None, variables)
+    }
+
+    /// All others whose names contain one of `words`, or all if there are none. Long ones come first. `kernels`
+    /// are folders by series.
+    pub(super) fn tests(
+        &self,
+        words: &[String],
+        kernels: &[(String, PathBuf)],
+        variables: &Variables,
+    ) -> Result<Vec<Test>> {
+        let mut tests = Vec::new();
+        let mut add = |name: &str, program: &Path, variables: &Variables| {
+            if words.is_empty() || words.iter().any(|word| name.contains(word)) {
+                tests.push(Test::busy(name, program, None, variables));
+            } else {
+                let some = |word| Test::busy(name, program, Some(word), variables);
+                tests.extend(words.iter().map(some));
+            }
+        };
+        for (series, folder) in kernels {
+            let mut variables = variables.clone();
+            variables.push(("SPILLWAY_KERNEL".to_owned(), folder.into()));
+            variables.push(("SPILLWAY_KERNEL_SERIES".to_owned(), series.into()));
+            add(&format!("kernel {series}"), &self.kernel, &variables);
+        }
+        add("packet_table", &self.packet_table, variables);
+        for Program { name, executable, .. } in &self.units {
+            add(&format!("lb-tests: {name}"), executable, variables);
+        }
+        let cases = parse(&process::read(Command::new(&self.scenarios).arg("--list"))?)?;
+        ensure!(!cases.is_empty(), "{}: has no cases", self.scenarios.display());
+        for Case { name, slots } in cases {
+            if words.is_empty() || words.iter().any(|word| name.contains(word)) {
+                let (program, arguments) =
+                    (self.scenarios.clone(), ["--exact", &name].map(Into::into));
+                let (arguments, variables) = (arguments.into(), variables.clone());
+                tests.push(Test { name, slots, program, arguments, variables });
+            }
+        }
+        Ok(tests)
+    }
+}
+
+impl Test {
+    /// A program that keeps a CPU busy; of its tests those whose names contain `word`.
+    fn busy(name: &str, program: &Path, word: Option<&String>, variables: &Variables) -> Self {
+        let own = word.map_or_else(|| name.to_owned(), |word| format!("{name}, {word}"));
+        let arguments = word.into_iter().cloned().collect();
+        Self {
+            name: own,
+            slots: 2,
+            program: program.into(),
+            arguments,
+            variables: variables.clone(),
+        }
+    }
+
+    /// Whether nothing may run beside it.
+    pub(super) fn is_alone(&self) -> bool {
+        self.slots == slots::ALL
+    }
+
+    /// To be run after [`root::ask`].
+    pub(super) fn job(&self) -> Result<Job> {
+        root::announced_job(&self.variables, self.program.as_os_str(), &self.arguments)
+    }
+}
+
+/// A case of `scenarios`, and the slots it takes.
+#[derive(Debug, PartialEq, Eq)]
+struct Case {
+    name: String,
+    slots: usize,
+}
+
+/// Lines such as `[waits] gates::a_gate_closes: test`; the weights are those of lb-tests' `harness`.
+fn parse(lines: &str) -> Result<Vec<Case>> {
+    lines
+        .lines()
+        .map(|line| case(line).with_context(|| format!("list of cases: {line:?}")))
+        .collect()
+}
+
+fn case(line: &str) -> Result<Case> {
+    let named = line.strip_suffix(": test").context("not a test")?;
+    let labelled = named.strip_prefix('[').and_then(|it| it.split_once("] "));
+    let (weight, name) = labelled.context("no weight")?;
+    let slots = match weight {
+        "waits" => 1,
+        "works" => 2,
+        "alone" => slots::ALL,
+        other => bail!("{other}: no such weight"),
+    };
+    Ok(Case { name: name.to_owned(), slots })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_case_has_a_weight() {
+        let case = |name: &str, slots| Case { name: name.to_owned(), slots };
+        let list = "[waits] a::b: test\n[works] a::c: test\n[alone] d::e: test\n";
+        let cases = parse(list).unwrap();
+        assert_eq!(cases, [case("a::b", 1), case("a::c", 2), case("d::e", 4)]);
+        for wrong in ["a::b: test", "[sleeps] a::b: test", "[waits] a::b: benchmark"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}
