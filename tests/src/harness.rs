@@ -22,12 +22,12 @@ enum Weight {
     Waits,
     /// Keeps a CPU busy: counts as two that wait.
     Works,
-    /// Promises something of times or rates: has the machine to itself.
+    /// Asserts times or rates: has the machine to itself.
     Alone,
 }
 
 impl Weight {
-    /// As `--list` prints it in brackets; `xtask/src/test/scenarios.rs` reads it.
+    /// As `--list` prints it in brackets; `xtask/src/test/root_tests.rs` reads it.
     const fn label(self) -> &'static str {
         match self {
             Self::Waits => "waits",
@@ -46,12 +46,12 @@ pub struct Case {
 }
 
 impl Case {
-    /// One that mostly waits, and promises nothing of times.
+    /// One that mostly waits, and asserts no times.
     pub const fn waits(name: &'static str, run: Run) -> Self {
         Self { name, weight: Weight::Waits, run }
     }
 
-    /// One that keeps a CPU busy, and promises nothing of times.
+    /// One that keeps a CPU busy, and asserts no times.
     pub const fn works(name: &'static str, run: Run) -> Self {
         Self { name, weight: Weight::Works, run }
     }
@@ -89,7 +89,8 @@ pub fn run(modules: &[(&str, &[Case])]) -> ExitCode {
         None => {
             let again = |(name, case): (String, Case)| {
                 let own = name.clone();
-                let trial = Trial::test(name, move || again(&own)?.map_err(Failed::from));
+                let trial =
+                    Trial::test(name, move || run_in_own_process(&own)?.map_err(Failed::from));
                 trial.with_kind(case.weight.label())
             };
             libtest_mimic::run(&arguments, all.map(again).collect())
@@ -102,10 +103,12 @@ pub fn run(modules: &[(&str, &[Case])]) -> ExitCode {
 }
 
 /// Runs a case in a process of its own; `Err` inside is what it printed when it failed.
-fn again(name: &str) -> Result<Result<(), String>, Failed> {
+fn run_in_own_process(name: &str) -> Result<Result<(), String>, Failed> {
     let run = || -> Result<_> {
         let program = std::env::current_exe().context("find our own program")?;
-        let mut command = Command::new(program);
+        // However this process ends, the supervisor of the sandbox is told to end.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "TERM", "--"]).arg(program);
         command.args(["--exact", name, "--color", "never"]).stdin(Stdio::null());
         command.output().context("start our own program")
     };

@@ -21,7 +21,7 @@ impl Sample {
     /// # Panics
     /// When [`VARIABLE`] is no number.
     pub fn of_this_run() -> Self {
-        let number = env::var(VARIABLE).ok();
+        let number = env::var(VARIABLE).ok().filter(|number| !number.is_empty());
         Self(number.map(|number| number.parse().expect("the number of a sample")))
     }
 
@@ -30,12 +30,12 @@ impl Sample {
         self.0.is_none()
     }
 
-    /// Whether one of a list is in, by its place, of which the samples of `parts` numbers in a row have each once.
+    /// Whether item `place` of a list is in the sample, which has one of `parts` items.
     pub fn has(self, place: u64, parts: u64) -> bool {
         self.0.is_none_or(|number| place % parts == number % parts)
     }
 
-    /// Those of a list that are in, as [`Self::has`] says.
+    /// The items of a list that are in the sample.
     pub fn of<T>(self, all: Vec<T>, parts: u64) -> Vec<T> {
         let in_places = all.into_iter().zip(0..);
         in_places.filter(|(_, place)| self.has(*place, parts)).map(|(each, _)| each).collect()

@@ -23,20 +23,20 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// The command with the CPU time that nobody else wants (`SCHED_IDLE`, sched(7)).
-pub(crate) fn behind(command: &Command) -> Command {
-    let mut behind = Command::new("chrt");
-    behind.args(["--idle", "0"]).arg(command.get_program()).args(command.get_args());
+/// The command on idle CPU time only (`SCHED_IDLE`, sched(7)).
+pub(crate) fn at_idle_priority(command: &Command) -> Command {
+    let mut idle = Command::new("chrt");
+    idle.args(["--idle", "0"]).arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {
-            Some(value) => behind.env(name, value),
-            None => behind.env_remove(name),
+            Some(value) => idle.env(name, value),
+            None => idle.env_remove(name),
         };
     }
     if let Some(directory) = command.get_current_dir() {
-        behind.current_dir(directory);
+        idle.current_dir(directory);
     }
-    behind
+    idle
 }
 
 /// `cargo install` of one program at one version, with the user's compiler, into `root/bin`.
@@ -63,12 +63,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_behind_others_is_the_same_otherwise() {
+    fn a_command_at_idle_priority_is_the_same_otherwise() {
         let mut command = Command::new("sh");
-        let script = "chrt --pid $$; echo $KEPT-$PATH_REMOVED; pwd";
-        command.args(["-c", script]).env("KEPT", "kept").env_remove("PATH_REMOVED");
+        let script = "chrt --pid $$; echo $KEPT-$CARGO_PKG_NAME; pwd";
+        command.args(["-c", script]).env("KEPT", "kept").env_remove("CARGO_PKG_NAME");
         command.current_dir("/tmp");
-        let said = crate::process::read(&mut behind(&command)).unwrap();
+        let said = crate::process::read(&mut at_idle_priority(&command)).unwrap();
         assert!(said.contains("policy: SCHED_IDLE"), "{said}");
         assert!(said.ends_with("kept-\n/tmp\n"), "{said}");
     }

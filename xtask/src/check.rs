@@ -68,7 +68,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
         }
     }
     ui::note(&format!(
-        "{} in all; not run: unit tests of packages that did not change, {}, and what `cargo xtask test` adds",
+        "{} in all; not run: unit tests of packages that did not change, {}, doc tests, and what `cargo xtask test` adds",
         ui::elapsed(start.elapsed()),
         SLOW.join(", ")
     ));

@@ -24,7 +24,7 @@ pub(crate) enum Verb {
     Demo(DemoArgs),
     /// Format, lint and unit tests of what changed: a minute or two
     Check(CheckArgs),
-    /// Everything that proves the project
+    /// All tests, the longest of them in part; --long runs them whole
     Test(TestArgs),
     /// Measure the packet path
     Bench(BenchArgs),

@@ -1,8 +1,7 @@
-//! `cargo xtask test`: everything that proves the project, to the end even after a failure.
+//! `cargo xtask test`: all tests, to the end even after a failure.
 //!
-//! What is built first is what all else needs. Then tests that mostly wait run several at a time, and
-//! behind them, with the CPU time they leave, what only computes: clippy, unit tests, mutants, the package.
-//! Tests that measure come after that, alone.
+//! What is built first is what all else needs. Then tests that mostly wait run several at a time, and beside them
+//! unit tests, clippy, mutants and the package. Tests that measure come after that, alone.
 
 mod filter;
 pub(crate) mod mutants;
@@ -15,11 +14,12 @@ mod slots;
 pub(crate) mod steps;
 mod tally;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 
 use crate::build;
 use crate::cargo;
@@ -43,12 +43,16 @@ use tally::Tally;
 /// A step that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(60 * 60);
 
+/// The same for one case of `scenarios`.
+const CASE_LIMIT: Duration = Duration::from_secs(10 * 60);
+
 /// Of so many mutants a sample has one.
 const MUTANTS: u64 = 3;
 
-/// Steps that only compute: they get the CPU time that tests beside them leave. Each row is done in its order,
-/// beside the other.
-const BEHIND: [&[Step]; 2] = [&[Step::Clippy, Step::Unit, Step::Package], &[Step::Mutants]];
+/// Steps that run beside the tests in namespaces, each row in its order. What they build is built on idle CPU time.
+/// The package comes after the unit tests: it leaves a `spillwayd` without packet programs in target/debug, which
+/// they start.
+const BACKGROUND: [&[Step]; 2] = [&[Step::Unit, Step::Clippy, Step::Package], &[Step::Mutants]];
 
 /// `cargo xtask test`. The last line on standard output is the tally.
 pub(crate) fn run(args: &TestArgs) -> Result<ExitCode> {
@@ -70,7 +74,8 @@ pub(crate) fn run(args: &TestArgs) -> Result<ExitCode> {
         slots: Slots::default(),
         report: Report::default(),
     };
-    run.everything()?;
+    run.run_steps()?;
+    let is_blind = !run.filter.tests().is_empty() && !run.report.has_tested();
     let (mut total, slowest) = run.report.finish();
     ui::heading("what took longest");
     eprint!("{slowest}");
@@ -80,9 +85,9 @@ pub(crate) fn run(args: &TestArgs) -> Result<ExitCode> {
     for remark in skips.judge(&mut total) {
         ui::note(&remark);
     }
-    if total == Tally::default() {
-        ui::note("no test was run: a failure; see what the words chose");
-        total.failed = 1;
+    if is_blind || total == Tally::default() {
+        ui::note("no test was run: a failure; no test has such a name");
+        total.failed += 1;
     }
     ui::note(&format!("{} in all", ui::elapsed(start.elapsed())));
     println!("{total}");
@@ -100,32 +105,49 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn everything(&self) -> Result<()> {
-        self.each(&[Step::Fmt, Step::ClippyBpf, Step::Deny])?;
+    fn run_steps(&self) -> Result<()> {
+        if self.filter.wants_test_programs() {
+            root::ask("tests in network namespaces and containers, BPF programs")?;
+        }
+        self.run_in_order(&[Step::Fmt, Step::ClippyBpf, Step::Deny])?;
         let built = self.build()?;
         let tests = match &built {
             Some(programs) if self.filter.wants(Step::Root) => {
+                self.skip_missing_kernels();
                 programs.tests(self.filter.tests(), &self.ready.kernels, &self.variables())?
             }
             _ => Vec::new(),
         };
         let (alone, beside): (Vec<_>, Vec<_>) = tests.into_iter().partition(Test::is_alone);
         thread::scope(|scope| {
-            let behind = BEHIND.map(|steps| {
+            let behind = BACKGROUND.map(|steps| {
                 scope.spawn(|| {
                     let mut wanted = steps.iter().filter(|&&step| self.filter.wants(step));
-                    wanted.try_for_each(|&step| self.behind(step, built.as_ref()))
+                    wanted.try_for_each(|&step| self.run_in_background(step, built.as_ref()))
                 })
             });
-            let tested = self.beside_each_other(&beside);
+            let tested = self.run_in_parallel(&beside);
             behind.into_iter().map(join).fold(tested, Result::and)
         })?;
-        self.beside_each_other(&alone)?;
-        self.each(&[Step::Fuzz, Step::Experiments])
+        self.run_in_parallel(&alone)?;
+        self.run_in_order(&[Step::Fuzz, Step::Experiments])
+    }
+
+    fn skip_missing_kernels(&self) {
+        let words = self.filter.tests();
+        if !words.is_empty() && !words.iter().any(|word| word.contains("kernel")) {
+            return;
+        }
+        for series in self.args.kernels() {
+            if !self.ready.kernels.iter().any(|(found, _)| *found == series) {
+                self.report
+                    .skip(&format!("kernel {series}"), "apt offers no kernel of this series");
+            }
+        }
     }
 
     /// Steps one after the other, with the machine to themselves.
-    fn each(&self, steps: &[Step]) -> Result<()> {
+    fn run_in_order(&self, steps: &[Step]) -> Result<()> {
         steps.iter().filter(|&&step| self.filter.wants(step)).try_for_each(|&step| match step {
             Step::Fmt => self.check(step.name(), steps::fmt()),
             Step::Deny => self.check(step.name(), steps::deny(&setup::cargo_deny()?)),
@@ -138,14 +160,14 @@ impl Run<'_> {
             },
             Step::Fuzz => self.fuzz(),
             Step::Experiments => self.experiments(),
-            _ => Ok(()),
+            other => bail!("step {}: runs in the background", other.name()),
         })
     }
 
-    /// A step that runs behind tests.
-    fn behind(&self, step: Step, programs: Option<&Programs>) -> Result<()> {
+    /// A step that runs beside tests.
+    fn run_in_background(&self, step: Step, programs: Option<&Programs>) -> Result<()> {
         match (step, programs) {
-            (Step::Clippy, _) => self.check(step.name(), cargo::behind(&steps::clippy())),
+            (Step::Clippy, _) => self.check(step.name(), cargo::at_idle_priority(&steps::clippy())),
             (Step::Unit, _) => self.unit_tests(),
             (Step::Mutants, Some(programs)) => self.mutants(programs),
             (Step::Package, Some(programs)) => self.package(programs),
@@ -187,22 +209,18 @@ impl Run<'_> {
         let _taken = self.slots.take(2);
         let start = Instant::now();
         let mut command = steps::unit(self.filter.tests());
-        command.envs(self.rotation.as_ref().map(Rotation::variable));
+        command.envs([self.sample()]);
         let captured = process::capture(command, LIMIT, name)?;
         let tally = Tally::read(&captured.output, captured.success());
         for (program, time) in tally::times(&captured.output) {
             self.report.time(&format!("unit: {program}"), time);
         }
-        self.report.ran(name, start, &captured, tally);
+        self.report.tested(name, start, &captured, tally);
         Ok(())
     }
 
     /// Runs tests as root, begun in their order, as many at a time as there are slots for.
-    fn beside_each_other(&self, tests: &[Test]) -> Result<()> {
-        if tests.is_empty() {
-            return Ok(());
-        }
-        root::ask("tests in network namespaces, BPF programs")?;
+    fn run_in_parallel(&self, tests: &[Test]) -> Result<()> {
         thread::scope(|scope| {
             let running = tests.iter().map(|test| {
                 let taken = self.slots.take(test.slots);
@@ -220,9 +238,13 @@ impl Run<'_> {
 
     fn run(&self, test: &Test) -> Result<()> {
         let start = Instant::now();
-        let captured = process::capture(test.job()?, LIMIT, &test.name)?;
-        let tally = Tally::read(&captured.output, captured.success());
-        self.report.ran(&test.name, start, &captured, tally);
+        let limit = if test.is_case { CASE_LIMIT } else { LIMIT };
+        let captured = process::capture(test.job()?, limit, &test.name)?;
+        let mut tally = Tally::read(&captured.output, captured.success());
+        if test.is_case && tally.count() == 0 {
+            tally.failed = 1;
+        }
+        self.report.tested(&test.name, start, &captured, tally);
         Ok(())
     }
 
@@ -233,7 +255,7 @@ impl Run<'_> {
         self.report.conclude(name, start, &prepared)?;
         let Ok(mut variables) = prepared else { return Ok(()) };
         variables.extend(self.variables());
-        self.beside_each_other(&[programs.package(&variables)])
+        self.run_in_parallel(&[programs.package(&variables)])
     }
 
     /// The packet table on each mutant: a test that passes if the table fails.
@@ -303,9 +325,15 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// What test programs are told to sample; nothing if they are to run everything.
+    fn sample(&self) -> (String, OsString) {
+        let everything = || (rotation::VARIABLE.to_owned(), OsString::new());
+        self.rotation.as_ref().map_or_else(everything, Rotation::variable)
+    }
+
     fn variables(&self) -> Variables {
         let mut variables = build::variables(true);
-        variables.extend(self.rotation.as_ref().map(Rotation::variable));
+        variables.push(self.sample());
         if let Some(python) = &self.ready.python {
             variables.push(("SPILLWAY_PYTHON".to_owned(), python.into()));
         }

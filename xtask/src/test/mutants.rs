@@ -128,7 +128,7 @@ impl Copy {
         // A folder for each: the table may still be run on the one before.
         let objects = self.objects.join(mutant.name.replace(['/', ' ', ':', ',', '\''], "-"));
         fs::create_dir_all(&objects).with_context(|| objects.display().to_string())?;
-        let command = cargo::behind(command.args(["--bin", mutant.program.name()]));
+        let command = cargo::at_idle_priority(command.args(["--bin", mutant.program.name()]));
         for built in artifacts::build(&mut { command })? {
             let object = objects.join(format!("{}.o", built.name));
             fs::copy(&built.executable, &object).with_context(|| object.display().to_string())?;

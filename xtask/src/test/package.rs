@@ -45,7 +45,7 @@ pub(super) fn prepare() -> Result<Vec<(String, OsString)>> {
 
 /// A daemon without packet programs.
 fn stub() -> Result<PathBuf> {
-    let built = artifacts::build(&mut cargo::behind(&steps::stub()))?;
+    let built = artifacts::build(&mut cargo::at_idle_priority(&steps::stub()))?;
     let daemon = built.into_iter().find(|program| program.name == "spillwayd");
     Ok(daemon.context("lb-daemon: has no program spillwayd")?.executable)
 }

@@ -23,6 +23,8 @@ pub(super) struct Report(Mutex<Ended>);
 #[derive(Default)]
 struct Ended {
     total: Tally,
+    /// Tests of test programs among them.
+    tests: u64,
     times: Vec<(Duration, String)>,
 }
 
@@ -57,6 +59,17 @@ impl Report {
         };
         let output = tally.is_failure().then(|| captured.output.trim_end());
         self.end(name, start, tally, output, status.as_deref());
+    }
+
+    /// The same for a program of tests.
+    pub(super) fn tested(&self, name: &str, start: Instant, captured: &Captured, tally: Tally) {
+        self.lock().tests += tally.count();
+        self.ran(name, start, captured, tally);
+    }
+
+    /// Whether any test of a test program was run.
+    pub(super) fn has_tested(&self) -> bool {
+        self.lock().tests > 0
     }
 
     fn end(
@@ -101,7 +114,7 @@ impl Report {
 
     /// What everything came to, and the table of what took longest.
     pub(super) fn finish(self) -> (Tally, String) {
-        let Ended { total, mut times } =
+        let Ended { total, mut times, .. } =
             self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         times.sort_by_key(|(time, _)| Reverse(*time));
         let rows = times.iter().take(SLOWEST);

@@ -30,6 +30,8 @@ pub(super) struct Test {
     pub(super) name: String,
     /// What it takes of the machine while it runs.
     pub(super) slots: usize,
+    /// Whether it is one case of `scenarios`.
+    pub(super) is_case: bool,
     program: PathBuf,
     arguments: Vec<String>,
     variables: Variables,
@@ -94,7 +96,7 @@ impl Programs {
                 let (program, arguments) =
                     (self.scenarios.clone(), ["--exact", &name].map(Into::into));
                 let (arguments, variables) = (arguments.into(), variables.clone());
-                tests.push(Test { name, slots, program, arguments, variables });
+                tests.push(Test { name, slots, is_case: true, program, arguments, variables });
             }
         }
         Ok(tests)
@@ -109,6 +111,7 @@ impl Test {
         Self {
             name: own,
             slots: 2,
+            is_case: false,
             program: program.into(),
             arguments,
             variables: variables.clone(),

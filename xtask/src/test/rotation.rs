@@ -1,5 +1,5 @@
-//! What a run samples. The commit decides, so that the runs of some commits together see everything, and
-//! any of them can be repeated.
+//! What a run samples. The commit decides, so that runs on many commits together cover everything, and any of
+//! them can be repeated.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use crate::process;
 use crate::workspace;
 
 /// Tells test programs what to sample: a number. Without it they run everything.
-const VARIABLE: &str = "SPILLWAY_TEST_SAMPLE";
+pub(super) const VARIABLE: &str = "SPILLWAY_TEST_SAMPLE";
 
 /// The part of everything that a commit stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]

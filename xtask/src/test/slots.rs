@@ -6,8 +6,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// Slots of the machine. Two CPUs bear four tests that mostly wait.
 pub(super) const ALL: usize = 4;
 
-/// The slots that are free, and who waits for some; served in the order of asking, so that one that
-/// needs many gets them.
+/// The slots that are taken, and the queue for more. It is served in its order, so that a test that needs many
+/// slots gets them.
 #[derive(Default)]
 pub(super) struct Slots {
     state: Mutex<State>,

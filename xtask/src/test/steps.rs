@@ -10,7 +10,7 @@ use crate::build;
 use crate::cargo::cargo;
 use crate::setup::toolchain::Toolchain;
 
-/// In the order they are run.
+/// The steps, those that others need first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Formatting.
@@ -31,9 +31,9 @@ pub(crate) enum Step {
     Mutants,
     /// The Debian package in a Debian with systemd.
     Package,
-    /// The fuzz targets, which nothing but `--long` brings along.
+    /// The fuzz targets; only with `--long` or by name.
     Fuzz,
-    /// The experiments at their real size; nothing but `--long` brings them along.
+    /// The experiments at their real size; only with `--long` or by name.
     Experiments,
 }
 

@@ -33,7 +33,7 @@ const FACTOR: f64 = 5.0;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) const CASES: &[Case] =
-    &[Case::works("new_connections_follow_utilisation_and_a_backend_drains_itself", utilisation)];
+    &[Case::alone("new_connections_follow_utilisation_and_a_backend_drains_itself", utilisation)];
 
 /// Three servers of unequal speed behind a balancer.
 struct Farm {
