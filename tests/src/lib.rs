@@ -1,17 +1,18 @@
 //! Spillway in network namespaces: real programs, real packets.
 //!
-//! A test binary (`harness = false`) or a tool enters a [`sandbox`] first, then lays out a
-//! [`topology`], starts programs in its nodes ([`process`]) and looks at what they did:
+//! The [`harness`] runs each case in a [`sandbox`] of its own. A case lays out a [`topology`], starts programs
+//! in its nodes ([`process`]) and looks at what they did:
 //!
 //! ```no_run
-//! use lb_tests::{harness, sandbox, topology::Topology};
+//! use lb_tests::{harness::{self, Case}, sandbox::Sandbox, topology::Topology};
+//!
+//! const CASES: &[Case] = &[Case::waits("two_nodes_reach_each_other", two_nodes_reach_each_other)];
 //!
 //! fn main() -> std::process::ExitCode {
-//!     let sandbox = sandbox::enter();
-//!     harness::run(&sandbox, &[("two_nodes_reach_each_other", two_nodes_reach_each_other)])
+//!     harness::run(&[("pairs", CASES)])
 //! }
 //!
-//! fn two_nodes_reach_each_other(sandbox: &sandbox::Sandbox) -> anyhow::Result<()> {
+//! fn two_nodes_reach_each_other(sandbox: &Sandbox) -> anyhow::Result<()> {
 //!     let mut net = Topology::new(sandbox, "pair")?;
 //!     let (a, b) = (net.node("a")?, net.node("b")?);
 //!     net.link(&a, "eth0", &b, "eth0", 1500)?;

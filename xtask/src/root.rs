@@ -19,7 +19,8 @@ pub(crate) fn ask(what_for: &str) -> Result<()> {
         return Ok(());
     }
     let mut command = sudo()?;
-    command.arg("--validate");
+    // Not --validate: that asks for a password unless every rule of the user's goes without one (sudoers, verifypw).
+    command.args(["--", "true"]);
     process::check(command)
 }
 

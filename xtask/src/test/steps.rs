@@ -77,7 +77,7 @@ impl Step {
         matches!(self, Self::Clippy | Self::Unit | Self::Root | Self::Package | Self::Mutants)
     }
 
-    /// Whether it is run only at full size.
+    /// Whether a plain run leaves it out.
     pub(crate) fn is_long(self) -> bool {
         matches!(self, Self::Fuzz | Self::Experiments)
     }
