@@ -20,7 +20,7 @@ impl Sample {
     ///
     /// # Panics
     /// When [`VARIABLE`] is no number.
-    pub fn of_this_run() -> Self {
+    pub fn from_environment() -> Self {
         let number = env::var(VARIABLE).ok().filter(|number| !number.is_empty());
         Self(number.map(|number| number.parse().expect("the number of a sample")))
     }
@@ -36,7 +36,7 @@ impl Sample {
     }
 
     /// The items of a list that are in the sample.
-    pub fn of<T>(self, all: Vec<T>, parts: u64) -> Vec<T> {
+    pub fn pick<T>(self, all: Vec<T>, parts: u64) -> Vec<T> {
         let in_places = all.into_iter().zip(0..);
         in_places.filter(|(_, place)| self.has(*place, parts)).map(|(each, _)| each).collect()
     }

@@ -9,7 +9,7 @@ fn main() -> ExitCode {
     let sandbox = sandbox::enter();
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
-    let mut trials = table::trials(Sample::of_this_run());
+    let mut trials = table::trials(Sample::from_environment());
     match sandbox.directory("sent") {
         Ok(directory) => trials.extend(table::decoded(directory)),
         Err(error) => {

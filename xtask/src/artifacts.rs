@@ -1,10 +1,12 @@
 //! What cargo built, from its own messages.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
+
+use crate::process;
 
 /// A program that cargo built.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,8 +42,7 @@ struct Target {
 /// Runs a cargo command and returns the programs it built. Its diagnostics are shown.
 pub(crate) fn build(command: &mut Command) -> Result<Vec<Program>> {
     command.arg("--message-format=json-render-diagnostics");
-    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("cargo")?;
-    crate::signals::check()?;
+    let output = process::output(command)?;
     if !output.status.success() {
         bail!("cargo: {}", output.status);
     }

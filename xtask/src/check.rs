@@ -20,8 +20,10 @@ use crate::workspace;
 const PACKET_PROGRAMS: &str = "lb-ebpf";
 
 /// Files beside the packages, and the packages whose unit tests read them. A change of any other file beside
-/// them concerns all packages.
-const READERS: [(&str, &[&str]); 8] = [
+/// them concerns all packages. The first prefix that fits counts.
+const READERS: [(&str, &[&str]); 10] = [
+    ("docs/verdicts.md", &["lb-cli", "lb-daemon", "lb-tests"]),
+    ("docs/examples/python/requirements.txt", &["lb-cli", "lb-daemon", "xtask"]),
     ("docs/", &["lb-daemon", "lb-cli"]),
     ("packaging/", &["lb-daemon", "xtask"]),
     ("README.md", &["lb-daemon", "lb-cli"]),
@@ -43,7 +45,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
     let start = Instant::now();
     let packages = Packages::read()?;
     let (since, files) = changed(args.since.as_deref())?;
-    let touched = packages.of(&files);
+    let touched = packages.with_files(&files);
     let mut to_lint = packages.with_dependents(&touched);
     let lints_packets = to_lint.remove(PACKET_PROGRAMS);
     let list = |names: &BTreeSet<&str>| names.iter().copied().collect::<Vec<_>>().join(", ");
@@ -60,7 +62,8 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
         ui::note("not checked: the packet programs; `cargo xtask setup` gets their compiler");
     }
     if !to_lint.is_empty() {
-        check.command(&format!("clippy of {}", list(&to_lint)), steps::clippy_of(&to_lint))?;
+        check
+            .command(&format!("clippy of {}", list(&to_lint)), steps::clippy_packages(&to_lint))?;
     }
     for name in &touched {
         if let Some(tests) = packages.unit_tests(name) {
@@ -184,7 +187,7 @@ impl Packages {
     }
 
     /// The packages that files are of, or whose unit tests read them.
-    fn of(&self, files: &[String]) -> BTreeSet<&str> {
+    fn with_files(&self, files: &[String]) -> BTreeSet<&str> {
         let mut touched = BTreeSet::new();
         for file in files {
             let inside =
@@ -251,7 +254,7 @@ mod tests {
 
     fn names<'a>(packages: &'a Packages, files: &[&str]) -> Vec<&'a str> {
         let files: Vec<_> = files.iter().map(|&file| file.to_owned()).collect();
-        packages.of(&files).into_iter().collect()
+        packages.with_files(&files).into_iter().collect()
     }
 
     #[test]

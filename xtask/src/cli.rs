@@ -4,6 +4,8 @@ use std::ffi::OsString;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::setup::kernel::SERIES;
+
 /// Sets up, builds, demonstrates, tests and measures Spillway.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
@@ -93,8 +95,8 @@ impl TestArgs {
     /// The series of kernels to boot.
     pub(crate) fn kernels(&self) -> Vec<&str> {
         match (&self.kernels[..], self.long) {
-            ([], false) => vec!["6.1"],
-            ([], true) => vec!["6.1", "6.12"],
+            ([], false) => SERIES[..1].to_vec(),
+            ([], true) => SERIES.to_vec(),
             (asked, _) => asked.iter().map(String::as_str).collect(),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::io::{PipeReader, PipeWriter, Read, pipe};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -58,13 +58,27 @@ pub(crate) fn check(job: impl Into<Job>) -> Result<()> {
 /// What a program prints on its standard output. A failure is an error with what it complained of.
 pub(crate) fn read(command: &mut Command) -> Result<String> {
     let name = name(command);
-    let output = command.stdin(Stdio::null()).output().with_context(|| name.clone())?;
-    signals::check()?;
+    let output = output(command.stderr(Stdio::piped()))?;
     if !output.status.success() {
         let complaint = String::from_utf8_lossy(&output.stderr);
         bail!("{name}: {}: {}", output.status, complaint.trim());
     }
     String::from_utf8(output.stdout).with_context(|| format!("{name}: output is not text"))
+}
+
+/// Runs to the end and keeps its standard output, and its standard error where that is piped.
+pub(crate) fn output(command: &mut Command) -> Result<Output> {
+    let name = name(command);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let (child, directed) = signals::direct(|| {
+        let child = spawn(command, &name)?;
+        let target = Target::Process(pid(&child));
+        Ok((child, target))
+    })?;
+    let output = child.wait_with_output().context(name)?;
+    drop(directed);
+    signals::check()?;
+    Ok(output)
 }
 
 /// How a captured program ended.

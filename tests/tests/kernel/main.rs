@@ -82,7 +82,7 @@ fn main() -> ExitCode {
         ("virtio: two guests, balanced in the driver", virtio::run),
         ("virtio: two guests, large frames", virtio::run_jumbo),
     ];
-    let pairs = Sample::of_this_run().of(pairs, PAIRS).into_iter().map(|(name, run)| {
+    let pairs = Sample::from_environment().pick(pairs, PAIRS).into_iter().map(|(name, run)| {
         let sandbox = sandbox.clone();
         let failed = |error| Failed::from(format!("{error:#}"));
         Trial::test(format!("{series}: {name}"), move || run(&sandbox).map_err(failed))
@@ -132,7 +132,7 @@ fn play(run: Run) -> ExitCode {
 
 /// What the guest runs.
 fn guest_trials(sandbox: &Sandbox) -> Vec<Trial> {
-    let sample = Sample::of_this_run();
+    let sample = Sample::from_environment();
     let mut trials = table::trials_in_guest(sample);
     let networks: Vec<(&str, Run)> = vec![
         ("tunnels: the kernel's own devices take apart what is sent", tunnels::run),
@@ -153,7 +153,7 @@ fn guest_trials(sandbox: &Sandbox) -> Vec<Trial> {
         let sandbox = sandbox.clone();
         Trial::test(name, move || run(&sandbox).map_err(|error| Failed::from(format!("{error:#}"))))
     }));
-    trials.extend(sample.of(daemons, DAEMONS));
+    trials.extend(sample.pick(daemons, DAEMONS));
     trials
 }
 

@@ -73,7 +73,7 @@ fn crash_again_and_again(
     apply_time: Duration,
     load: &Load,
 ) -> Result<()> {
-    let sample = Sample::of_this_run();
+    let sample = Sample::from_environment();
     let (crashes, mut random) = (sample.rounds(CRASHES, 5), Random::new(200 ^ sample.seed()));
     let mut current = texts.len() - 1;
     let (mut kept, mut moved, mut acknowledged) = (0, 0, 0);

@@ -11,6 +11,9 @@ use crate::ui;
 
 const RECIPE: &str = "1";
 
+/// The series that are tried at full size; a plain run has the first.
+pub(crate) const SERIES: [&str; 2] = ["6.1", "6.12"];
+
 /// The newest package of a series that apt offers, and where it is to be unpacked.
 pub(crate) struct Missing {
     lists: Lists,

@@ -5,7 +5,7 @@ mod cache;
 mod debian;
 mod deny;
 mod install;
-mod kernel;
+pub(crate) mod kernel;
 mod packages;
 mod python;
 mod services;
@@ -26,7 +26,7 @@ use toolchain::Toolchain;
 
 /// `cargo xtask setup`.
 pub(crate) fn run(args: &SetupArgs) -> Result<ExitCode> {
-    let wants = Wants { everything: true, purpose: None, kernels: &["6.1"] };
+    let wants = Wants { everything: true, purpose: None, kernels: &kernel::SERIES[..1] };
     if args.no_install {
         return Ok(if Missing::look_up(&wants)?.is_nothing() {
             ui::heading("nothing is missing");

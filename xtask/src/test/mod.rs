@@ -54,13 +54,19 @@ const MUTANTS: u64 = 3;
 /// they start.
 const BACKGROUND: [&[Step]; 2] = [&[Step::Unit, Step::Clippy, Step::Package], &[Step::Mutants]];
 
+/// Steps that run before the build and have the machine to themselves.
+const FIRST: [Step; 3] = [Step::Fmt, Step::ClippyBpf, Step::Deny];
+
+/// The same after all others.
+const LAST: [Step; 2] = [Step::Fuzz, Step::Experiments];
+
 /// `cargo xtask test`. The last line on standard output is the tally.
 pub(crate) fn run(args: &TestArgs) -> Result<ExitCode> {
     let start = Instant::now();
     let skips = Skips::load(&workspace::root().join("tests/skips.toml"))?;
     let rotation = match args.long {
         true => None,
-        false => Some(Rotation::of(args.commit.as_deref().unwrap_or("HEAD"))?),
+        false => Some(Rotation::from_revision(args.commit.as_deref().unwrap_or("HEAD"))?),
     };
     if let Some(rotation) = &rotation {
         ui::heading(&rotation.describe());
@@ -109,7 +115,7 @@ impl Run<'_> {
         if self.filter.wants_test_programs() {
             root::ask("tests in network namespaces and containers, BPF programs")?;
         }
-        self.run_in_order(&[Step::Fmt, Step::ClippyBpf, Step::Deny])?;
+        self.run_in_order(&FIRST)?;
         let built = self.build()?;
         let tests = match &built {
             Some(programs) if self.filter.wants(Step::Root) => {
@@ -130,7 +136,7 @@ impl Run<'_> {
             behind.into_iter().map(join).fold(tested, Result::and)
         })?;
         self.run_in_parallel(&alone)?;
-        self.run_in_order(&[Step::Fuzz, Step::Experiments])
+        self.run_in_order(&LAST)
     }
 
     fn skip_missing_kernels(&self) {
@@ -167,7 +173,9 @@ impl Run<'_> {
     /// A step that runs beside tests.
     fn run_in_background(&self, step: Step, programs: Option<&Programs>) -> Result<()> {
         match (step, programs) {
-            (Step::Clippy, _) => self.check(step.name(), cargo::at_idle_priority(&steps::clippy())),
+            (Step::Clippy, _) => {
+                self.check(step.name(), cargo::at_idle_priority(&steps::clippy_everything()))
+            }
             (Step::Unit, _) => self.unit_tests(),
             (Step::Mutants, Some(programs)) => self.mutants(programs),
             (Step::Package, Some(programs)) => self.package(programs),
@@ -203,12 +211,20 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// `cargo test`, as the user.
+    /// `cargo test`, as the user. Once for each word: some test programs take but one.
     fn unit_tests(&self) -> Result<()> {
-        let name = Step::Unit.name();
         let _taken = self.slots.take(2);
+        let words = self.filter.tests();
+        if words.is_empty() {
+            return self.cargo_test(None);
+        }
+        words.iter().try_for_each(|word| self.cargo_test(Some(word)))
+    }
+
+    fn cargo_test(&self, word: Option<&str>) -> Result<()> {
+        let name = Step::Unit.name();
         let start = Instant::now();
-        let mut command = steps::unit(self.filter.tests());
+        let mut command = steps::unit(word);
         command.envs([self.sample()]);
         let captured = process::capture(command, LIMIT, name)?;
         let tally = Tally::read(&captured.output, captured.success());
@@ -344,4 +360,21 @@ impl Run<'_> {
 /// How a thread ended.
 fn join(thread: ScopedJoinHandle<'_, Result<()>>) -> Result<()> {
     thread.join().unwrap_or_else(|_| Err(anyhow!("a thread of the run panicked")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_step_has_one_place_in_a_run() {
+        // Build and Root stand between those that come first and those that run beside tests.
+        let planned = FIRST.iter().chain(&[Step::Build, Step::Root]);
+        let planned = planned.chain(BACKGROUND.into_iter().flatten()).chain(&LAST);
+        let mut planned: Vec<_> = planned.map(|step| step.name()).collect();
+        let mut all = Step::ALL.map(Step::name);
+        planned.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(planned, all);
+    }
 }

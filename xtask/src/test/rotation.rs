@@ -20,7 +20,7 @@ pub(super) struct Rotation {
 
 impl Rotation {
     /// The rotation of a revision, named as git names it.
-    pub(super) fn of(revision: &str) -> Result<Self> {
+    pub(super) fn from_revision(revision: &str) -> Result<Self> {
         let mut git = Command::new("git");
         git.current_dir(workspace::root()).args(["rev-parse", "--verify", "--end-of-options"]);
         let commit = process::read(git.arg(format!("{revision}^{{commit}}")));
@@ -82,8 +82,11 @@ mod tests {
 
     #[test]
     fn a_revision_is_one_that_git_knows() {
-        assert_eq!(Rotation::of("HEAD").unwrap(), Rotation::of("HEAD^0").unwrap());
-        let error = format!("{:#}", Rotation::of("no-such-branch").unwrap_err());
+        assert_eq!(
+            Rotation::from_revision("HEAD").unwrap(),
+            Rotation::from_revision("HEAD^0").unwrap()
+        );
+        let error = format!("{:#}", Rotation::from_revision("no-such-branch").unwrap_err());
         assert!(error.contains("--long"), "{error}");
     }
 }

@@ -97,7 +97,7 @@ pub(crate) fn fmt() -> Command {
 const FUZZ_TARGETS: &str = "lb-fuzz/targets";
 
 /// Everything but the packet programs, which are no programs of the host's.
-pub(super) fn clippy() -> Command {
+pub(super) fn clippy_everything() -> Command {
     let mut command = cargo();
     command.args(["clippy", "--workspace", "--exclude", "lb-ebpf", "--all-targets"]);
     command.args(["--features", FUZZ_TARGETS]);
@@ -107,7 +107,7 @@ pub(super) fn clippy() -> Command {
 }
 
 /// Some packages, for those of the host.
-pub(crate) fn clippy_of(packages: &BTreeSet<&str>) -> Command {
+pub(crate) fn clippy_packages(packages: &BTreeSet<&str>) -> Command {
     let mut command = cargo();
     command.args(["clippy", "--all-targets"]);
     packages.iter().for_each(|name| {
@@ -143,13 +143,13 @@ pub(crate) fn many_at_a_time(command: &mut Command) {
     command.env("RUST_TEST_THREADS", "8");
 }
 
-/// The packages that a plain `cargo test` runs.
-pub(super) fn unit(filter: &[String]) -> Command {
+/// The packages that a plain `cargo test` runs; of their tests those whose names contain `word`.
+pub(super) fn unit(word: Option<&str>) -> Command {
     let mut command = cargo();
     command.args(["test", "--no-fail-fast"]);
     many_at_a_time(&mut command);
     build::with_objects(&mut command);
-    command.arg("--").args(filter);
+    command.arg("--").args(word);
     command
 }
 

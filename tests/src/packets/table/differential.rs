@@ -46,7 +46,7 @@ pub(crate) struct Scenes(Vec<u64>);
 
 impl Scenes {
     /// As many as have `packets` packets together; of these a sample has a `parts`th.
-    pub(crate) fn of(packets: u64, sample: Sample, parts: u64) -> Self {
+    pub(crate) fn new(packets: u64, sample: Sample, parts: u64) -> Self {
         Self((0..packets / PACKETS).filter(|seed| sample.has(*seed, parts)).collect())
     }
 

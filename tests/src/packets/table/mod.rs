@@ -85,7 +85,7 @@ pub fn trials_in_guest(sample: Sample) -> Vec<Trial> {
     let mut many = whole_trials();
     many.extend(differential_trials(PACKETS_IN_GUEST, Sample::EVERYTHING));
     let parts = many.len() as u64;
-    trials.extend(sample.of(many, parts));
+    trials.extend(sample.pick(many, parts));
     trials
 }
 
@@ -109,7 +109,7 @@ fn row_trials(sample: Sample) -> Vec<Trial> {
         }
     }
     let at_tc: Vec<_> = receiver::rows().into_iter().filter_map(receiver::at_tc).collect();
-    trials.extend(sample.of(at_tc, PARTS_AT_TC).into_iter().map(|row| {
+    trials.extend(sample.pick(at_tc, PARTS_AT_TC).into_iter().map(|row| {
         trial(format!("receiver: {}", row.what), move || subject::receiver_at_tc()?.check(&row))
     }));
     trials
@@ -134,7 +134,7 @@ fn whole_trials() -> Vec<Trial> {
 fn differential_trials(packets: u64, sample: Sample) -> Vec<Trial> {
     let (for_balancer, for_receiver) = (packets / 10 * 7, packets / 10 * 3);
     let differential = |what: &str, packets, test: fn(&Scenes) -> anyhow::Result<()>| {
-        let scenes = Scenes::of(packets, sample, PARTS);
+        let scenes = Scenes::new(packets, sample, PARTS);
         trial(format!("differential: {what} with the pure decision"), move || test(&scenes))
     };
     vec![

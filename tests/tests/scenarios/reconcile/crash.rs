@@ -79,7 +79,7 @@ fn ready() {
 pub(crate) fn no_limit_too_high(sandbox: &Sandbox) -> Result<()> {
     let [interface, _] = interfaces("k")?;
     let bpffs = sandbox.bpffs("health-crash")?;
-    let sample = Sample::of_this_run();
+    let sample = Sample::from_environment();
     let mut rng = Rng::with_seed(12 ^ sample.seed());
     for round in 0..sample.rounds(KILLS, 4) {
         let after = Duration::from_micros(rng.u64(..5_000));
@@ -93,7 +93,7 @@ pub(crate) fn no_limit_too_high(sandbox: &Sandbox) -> Result<()> {
 
 pub(crate) fn a_killed_process_leaves_whole_maps(sandbox: &Sandbox) -> Result<()> {
     let bpffs = sandbox.bpffs("crash")?;
-    let sample = Sample::of_this_run();
+    let sample = Sample::from_environment();
     let mut rng = Rng::with_seed(11 ^ sample.seed());
     for round in 0..sample.rounds(KILLS, 4) {
         kill_one(&bpffs, Duration::from_micros(rng.u64(..120_000)), &[])?;
