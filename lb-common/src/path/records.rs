@@ -13,9 +13,11 @@ use crate::{
 /// How far beyond its SYN a connection's packet may be and still belong to the handshake, bytes: the
 /// first flight, of which the head may be lost.
 pub const WINDOW: u32 = 16_384;
-/// How far below a SYN's number a stream of the same flow is seen coming, bytes: more than any that
-/// nears it can jump. The number itself is that of a keep-alive (RFC 9293, 3.8.4), and says nothing.
-pub const APPROACH: u32 = 1 << 20;
+/// How far below a SYN's number a stream of the same flow is seen coming, bytes: more than one packet can hold, and
+/// less than the 65,537 by which Linux begins beyond the last connection's end when it opens a flow again out of
+/// TIME_WAIT (`tcp_twsk_unique`), for late packets of that one are no sign. The number itself is that of a keep-alive
+/// (RFC 9293, 3.8.4), and says nothing.
+pub const APPROACH: u32 = 1 << 16;
 
 /// A flow's line of records, at a time. In two words: a packet program makes functions of what takes
 /// it, which can be given nothing but numbers.

@@ -93,5 +93,56 @@ pub const fn set_kind(header: &mut [u8; LENGTH], kind: u8) {
     let old = [header[0], header[1]];
     header[0] = kind;
     let sum = checksum::updated([header[2], header[3]], old, [kind, header[1]]);
-    [header[2], header[3]] = sum;
+    // An update never gives ffff, which a message of nothing but zeros needs. Wherever 0000 is right, ffff is too.
+    [header[2], header[3]] = if matches!(sum, [0, 0]) { [0xff, 0xff] } else { sum };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What a receiver sums up; ffff: the checksum is right (RFC 1071, 1).
+    fn sum(message: &[u8]) -> u16 {
+        message.chunks(2).fold(0, |sum, pair| {
+            let word = u16::from_be_bytes([pair[0], *pair.get(1).unwrap_or(&0)]);
+            let (sum, carry) = u16::overflowing_add(sum, word);
+            sum + u16::from(carry)
+        })
+    }
+
+    /// An echo request of this identifier, number and data.
+    fn request(rest: &[u8]) -> Vec<u8> {
+        let mut message = [&[v4::ECHO_REQUEST, 0, 0, 0], rest].concat();
+        let checksum = !sum(&message);
+        message[2..4].copy_from_slice(&checksum.to_be_bytes());
+        message
+    }
+
+    fn answer(request: &[u8]) -> Vec<u8> {
+        let mut message = request.to_vec();
+        set_kind(message.first_chunk_mut().unwrap(), v4::ECHO_REPLY);
+        message
+    }
+
+    #[test]
+    fn an_answer_of_nothing_but_zeros_has_a_checksum() {
+        assert_eq!(request(&[0; 4]), [8, 0, 0xf7, 0xff, 0, 0, 0, 0]);
+        assert_eq!(answer(&request(&[0; 4])), [0, 0, 0xff, 0xff, 0, 0, 0, 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_answer_to_a_right_request_is_right(
+            rest in prop_oneof![
+                prop::collection::vec(any::<u8>(), 4..64),
+                prop::collection::vec(prop_oneof![Just(0), Just(0xff)], 4..64),
+            ]
+        ) {
+            prop_assert_eq!(sum(&answer(&request(&rest))), 0xffff);
+        }
+    }
 }

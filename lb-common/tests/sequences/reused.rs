@@ -82,6 +82,19 @@ fn from_home_to_elsewhere() {
 }
 
 #[test]
+fn out_of_time_wait() {
+    let world = spilled();
+    assert_eq!(world.send(client(1), FIN, 101), Ok(1));
+    assert_eq!(world.open(client(3), 0), 1, "takes the minute's token");
+    // Linux opens it again with the number after the last one's end, and a window without scaling, and one more.
+    let (end, number) = (102, 102 + 65_537);
+    assert_eq!(world.syn(client(1), number), Ok(3));
+    assert_eq!(world.ack(client(1), end), Ok(1), "an ACK of the old one, delayed");
+    assert_eq!(world.ack(client(1), number + 1), Ok(3));
+    assert_eq!(world.ack(client(1), number + 100_000), Ok(3));
+}
+
+#[test]
 fn a_late_packet_that_fits_the_old_record_leaves_the_mark() {
     // All within the life of the first record: away, closed, used again while home has room.
     let mut world = World::two_regions();

@@ -78,9 +78,16 @@ fn by_hand() -> Vec<Row<Scene>> {
          20010db8008000000000000000000001 20010db8000c00000000000000000009
          8100 b370 1234 0007 5a01 0304",
     );
-    [("IPv4", v4), ("IPv6", v6)]
-        .map(|(version, (frame, after))| {
-            let what = format!("by hand: {version} ping");
+    // The one message of which ffff, not 0000, is the checksum.
+    let zeros = (
+        "020000000001 02000000000c 0800 4500 001c 0001 4000 3f 01 4fa2 c0000209 c6336401
+         0800 f7ff 0000 0000",
+        "02000000000c 020000000001 0800 4500 001c 0001 4000 40 01 4ea2 c6336401 c0000209
+         0000 ffff 0000 0000",
+    );
+    [("an IPv4 ping", v4), ("an IPv6 ping", v6), ("a ping of nothing but zeros", zeros)]
+        .map(|(what, (frame, after))| {
+            let what = format!("by hand: {what}");
             Row::changed(what, scene(4), (hex(frame), hex(after)), ANSWERED)
         })
         .into()
