@@ -9,8 +9,13 @@ use crate::{
     word::Word,
 };
 
-/// How often a debit is tried again because another CPU was at the same word.
+/// How often a debit is tried again because another CPU was at the same word, before it is made whatever the word
+/// says and taken back if that was too much.
 pub const ATTEMPTS: u32 = 8;
+
+/// How many CPUs may have a debit at one word that they are about to take back. An arrival as far beyond the burst
+/// as that is no sign that the limit was lower before.
+const AHEAD: u64 = 16;
 
 /// What became of a debit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +24,7 @@ pub enum Debit {
     Admitted,
     /// The limit is reached.
     Full,
-    /// Too many CPUs were at the word: refused, to be safe.
+    /// Too many CPUs were at the word, which is not up to now yet: refused, to be safe.
     Contended,
 }
 
@@ -46,13 +51,34 @@ pub fn debit<W: Word>(limit: LimitWord, arrival: W, now: Nanoseconds) -> Debit {
             Err(found) => seen = found,
         }
     }
-    Debit::Contended
+    add(limit, seen, arrival, now)
+}
+
+/// Counts a connection against a limit whose word others change all the time: adds to what they made of it. Where
+/// that is beyond the burst it is taken back, and may have had others refused meanwhile, but none admitted.
+#[inline(always)]
+fn add<W: Word>(limit: LimitWord, seen: u64, arrival: W, now: Nanoseconds) -> Debit {
+    let interval = limit.interval();
+    let now = now.wrapping_mul(LimitWord::PER_NANOSECOND);
+    let latest = now.wrapping_add(limit.allowance());
+    // Of a time before now, an addition would leave room that has gone by.
+    if seen < now || seen > latest.wrapping_add(AHEAD * interval) {
+        return Debit::Contended;
+    }
+    if seen.wrapping_add(interval) > latest {
+        return Debit::Full;
+    }
+    if arrival.add(interval).wrapping_add(interval) > latest {
+        arrival.add(interval.wrapping_neg());
+        return Debit::Full;
+    }
+    Debit::Admitted
 }
 
 /// The arrival after one more connection, or `None` where that is beyond the burst.
 ///
-/// An arrival further ahead than the burst allows is of a lower limit, which was raised meanwhile: it
-/// counts as just within, so that a raised limit is felt at once.
+/// An arrival further ahead than the burst allows, and than debits that are about to be taken back can bring it, is
+/// of a lower limit, which was raised meanwhile: it counts as just within, so that a raised limit is felt at once.
 #[inline(always)]
 fn next(limit: LimitWord, arrival: u64, now: Nanoseconds) -> Option<u64> {
     let interval = limit.interval();
@@ -60,7 +86,7 @@ fn next(limit: LimitWord, arrival: u64, now: Nanoseconds) -> Option<u64> {
     let latest = now.wrapping_add(limit.allowance());
     let from = if arrival < now {
         now
-    } else if arrival > latest {
+    } else if arrival > latest.wrapping_add(AHEAD * interval) {
         latest.wrapping_sub(interval)
     } else {
         arrival
@@ -72,7 +98,12 @@ fn next(limit: LimitWord, arrival: u64, now: Nanoseconds) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{cell::Cell, vec, vec::Vec};
+    use std::{
+        cell::Cell,
+        sync::atomic::{AtomicU64, Ordering::SeqCst},
+        vec,
+        vec::Vec,
+    };
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -132,13 +163,83 @@ mod tests {
             self.0.set(self.0.get() + 1);
             Err(self.0.get())
         }
+        fn add(self, value: u64) -> u64 {
+            self.0.add(value)
+        }
     }
 
     #[test]
-    fn a_word_that_is_never_won_is_given_up() {
-        let word = Cell::new(0);
-        assert_eq!(debit(per_second(10, 100), Contended(&word), SECOND), Debit::Contended);
-        assert_eq!(word.get(), u64::from(ATTEMPTS));
+    fn a_word_that_is_never_won_is_added_to_once_it_is_up_to_now() {
+        let limit = per_second(10, 2);
+        let (interval, now) = (limit.interval(), SECOND * LimitWord::PER_NANOSECOND);
+        let debit_at = |arrival| {
+            let word = Cell::new(arrival);
+            (debit(limit, Contended(&word), SECOND), word.get() - arrival)
+        };
+        let lost = u64::from(ATTEMPTS);
+        assert_eq!(debit_at(0), (Debit::Contended, lost), "of a time gone by");
+        assert_eq!(debit_at(now), (Debit::Admitted, lost + interval));
+        assert_eq!(debit_at(now + interval - lost), (Debit::Admitted, lost + interval));
+        assert_eq!(debit_at(now + interval - lost + 1), (Debit::Full, lost));
+    }
+
+    #[test]
+    fn debits_that_are_about_to_be_taken_back_admit_nobody() {
+        let (limit, arrival) = (per_second(10, 3), Cell::new(0));
+        while debit(limit, &arrival, SECOND) == Debit::Admitted {}
+        let full = arrival.get();
+        for others in 1..=AHEAD {
+            (&arrival).add(limit.interval());
+            assert_eq!(debit(limit, &arrival, SECOND), Debit::Full, "{others} others");
+            assert!(is_full(limit, arrival.get(), SECOND));
+        }
+        (&arrival).add((AHEAD * limit.interval()).wrapping_neg());
+        assert_eq!((debit(limit, &arrival, SECOND), arrival.get()), (Debit::Full, full));
+    }
+
+    /// A word that other threads write too, and of which an exchange is lost fifteen times of sixteen.
+    #[derive(Clone, Copy)]
+    struct Shared<'w>(&'w AtomicU64, &'w Cell<u32>);
+
+    impl Word for Shared<'_> {
+        fn load(self) -> u64 {
+            self.0.load(SeqCst)
+        }
+        fn store(self, value: u64) {
+            self.0.store(value, SeqCst);
+        }
+        fn exchange(self, from: u64, to: u64) -> Result<(), u64> {
+            self.1.set(self.1.get().wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
+            if self.1.get() >> 28 != 0 {
+                return Err(self.load());
+            }
+            self.0.compare_exchange(from, to, SeqCst, SeqCst).map(drop)
+        }
+        fn add(self, value: u64) -> u64 {
+            self.0.fetch_add(value, SeqCst)
+        }
+    }
+
+    /// What four threads are admitted that ask 4,000 times each, while the clock goes on by `tick` each time that
+    /// the first of them has asked.
+    fn admitted_together(limit: LimitWord, tick: u64) -> u64 {
+        let (arrival, now) = (AtomicU64::new(0), AtomicU64::new(SECOND));
+        let asks = |thread: u32| {
+            let (chance, mut admitted) = (Cell::new(thread), 0);
+            for _ in 0..4_000 {
+                let word = Shared(&arrival, &chance);
+                let asked = debit(limit, word, now.load(SeqCst));
+                admitted += u64::from(asked == Debit::Admitted);
+                if thread == 0 {
+                    now.fetch_add(tick, SeqCst);
+                }
+            }
+            admitted
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|n| scope.spawn(move || asks(n))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        })
     }
 
     /// Arrivals at random (exponential gaps) at four fifths of the limit, seen by a clock that ticks:
@@ -159,6 +260,27 @@ mod tests {
                 over += u32::from(debit(limit, &arrival, ticked) != Debit::Admitted);
             }
             assert!(over < 5_000, "{over} of a million at a limit of {rate} a second");
+        }
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn threads_at_one_moment_are_admitted_as_many_as_may_come_at_once(burst in 1..3_000_u32) {
+            let admitted = admitted_together(per_second(10, burst), 0);
+            proptest::prop_assert_eq!(admitted, u64::from(burst));
+        }
+
+        #[test]
+        fn threads_keep_the_limit_while_time_goes_by(
+            rate in 1_000..10_000_000_u64, burst in 1..100_u32, tick in 0..10_000_u64,
+        ) {
+            let limit = per_second(rate, burst);
+            let admitted = admitted_together(limit, tick);
+            let passed = 4_000 * tick * LimitWord::PER_NANOSECOND / limit.interval();
+            proptest::prop_assert!(admitted <= u64::from(burst) + passed, "{admitted} admitted");
+            proptest::prop_assert!(admitted >= u64::from(burst).min(4_000), "{admitted} admitted");
         }
     }
 

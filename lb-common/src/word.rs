@@ -13,6 +13,8 @@ pub trait Word: Copy {
     /// # Errors
     /// What it says instead; nothing changed.
     fn exchange(self, from: u64, to: u64) -> Result<(), u64>;
+    /// Adds to it, wrapping around, and returns what it said before.
+    fn add(self, value: u64) -> u64;
 }
 
 impl Word for &Cell<u64> {
@@ -35,6 +37,11 @@ impl Word for &Cell<u64> {
         self.set(to);
         Ok(())
     }
+
+    #[inline(always)]
+    fn add(self, value: u64) -> u64 {
+        self.replace(self.get().wrapping_add(value))
+    }
 }
 
 /// A word of which only a copy is at hand: it says what it said, and what is written to it is lost.
@@ -50,5 +57,9 @@ impl Word for Snapshot {
 
     fn exchange(self, from: u64, _: u64) -> Result<(), u64> {
         if self.0 == from { Ok(()) } else { Err(self.0) }
+    }
+
+    fn add(self, _: u64) -> u64 {
+        self.0
     }
 }

@@ -116,10 +116,17 @@ fn mark<T: Tables + ?Sized>(tables: &T, ask: &Ask<'_>, decided: Placed, now: Coa
         return;
     }
     let Some(word) = tables.exception(&ask.flow()) else { return };
-    let exception = ExceptionWord(word.load());
-    if exception.placed() != decided {
-        word.store(exception.marked(now).0);
-        tables.count(Event::ExceptionMarked);
+    let mut exception = ExceptionWord(word.load());
+    let elsewhere = exception.placed();
+    // Once more if a packet of the earlier connection came in between: each changes its entry once a second.
+    for _ in 0..2 {
+        if exception.placed() == decided || exception.placed() != elsewhere {
+            return;
+        }
+        match word.exchange(exception.0, exception.marked(now).0) {
+            Ok(()) => return tables.count(Event::ExceptionMarked),
+            Err(found) => exception = ExceptionWord(found),
+        }
     }
 }
 

@@ -113,7 +113,7 @@ fn by_exception<T: Tables + ?Sized>(
 ) -> Placed {
     let now = line.now;
     let before = ExceptionWord(word.load());
-    let mut after = before.seen(now);
+    let (mut after, mut is_replaced) = (before.seen(now), false);
     if before.is_marked(now) {
         let found = handshake(tables, ask, line);
         if found.is_handshake() && found.placed() != before.placed() {
@@ -121,13 +121,14 @@ fn by_exception<T: Tables + ?Sized>(
                 return found.placed();
             }
             after = entry(found.placed(), found, now);
-            tables.count(Event::ExceptionReplaced);
+            is_replaced = true;
         }
     } else if before.has_mark() {
         after = after.unmarked();
     }
-    if after != before {
-        word.store(after.0);
+    // Where the exchange is lost, another CPU was there, or another connection has the memory: it stays as it is.
+    if after != before && word.exchange(before.0, after.0).is_ok() && is_replaced {
+        tables.count(Event::ExceptionReplaced);
     }
     after.placed()
 }

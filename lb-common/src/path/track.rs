@@ -53,7 +53,7 @@ fn is_known<T: Tables + ?Sized, O: Observe>(
     let after = before.seen(now);
     // An error about what a backend goes on to send says nothing of the client.
     if after != before && !ask.is_quoted() {
-        word.store(after.0);
+        let _ = word.exchange(before.0, after.0);
     }
     observer.remembered(Memory::Tracked, before.placed());
     *to = choice;
@@ -66,8 +66,9 @@ fn remember<T: Tables + ?Sized>(tables: &T, ask: &Ask<'_>, choice: &Choice, now:
     let flow = ask.tracked_flow();
     let entry = ExceptionWord::new(choice.placed(), now);
     if let Some(word) = tables.tracked(&flow) {
-        word.store(entry.0);
-        tables.count(Event::FlowTracked);
+        if word.exchange(word.load(), entry.0).is_ok() {
+            tables.count(Event::FlowTracked);
+        }
     } else if tables.insert_tracked(&flow, entry) {
         tables.count(Event::FlowTracked);
     } else {

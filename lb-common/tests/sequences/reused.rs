@@ -82,6 +82,20 @@ fn from_home_to_elsewhere() {
 }
 
 #[test]
+fn an_entry_whose_memory_another_connection_was_given_is_left_to_it() {
+    let mut world = spilled();
+    let others = 0x0123_4567;
+    let entry = |world: &World| world.twin.exceptions.borrow()[&world.flow(client(2))].get();
+    let before = entry(&world);
+    world.twin.reused.set(Some(others));
+    assert_eq!(world.ack(client(2), 1_000), Ok(3), "what was read holds");
+    assert_eq!(entry(&world), others);
+    world.twin.exceptions.borrow()[&world.flow(client(2))].set(before);
+    assert_eq!(world.syn(client(2), 4_000_000), Ok(1));
+    assert_eq!((entry(&world), world.events()), (others, vec![]), "and is not marked");
+}
+
+#[test]
 fn out_of_time_wait() {
     let world = spilled();
     assert_eq!(world.send(client(1), FIN, 101), Ok(1));

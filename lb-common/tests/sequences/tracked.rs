@@ -53,6 +53,17 @@ fn an_idle_flow_is_a_new_one() {
 }
 
 #[test]
+fn an_entry_whose_memory_another_flow_was_given_is_left_to_it() {
+    let others = 0x0123_4567;
+    let world = udp(SERVICE_TRACKED | IDLE);
+    assert_eq!(world.datagram(client(1)), Ok(1));
+    world.sleep(30);
+    world.twin.reused.set(Some(others));
+    assert_eq!(world.datagram(client(1)), Ok(1));
+    assert!(world.twin.tracked.borrow().values().all(|word| word.get() == others));
+}
+
+#[test]
 fn a_flow_leaves_a_dead_host_and_not_an_unfit_one() {
     let mut world = udp(SERVICE_TRACKED | IDLE);
     assert_eq!(world.datagram(client(1)), Ok(1));

@@ -31,6 +31,7 @@ use lb_common::{
     },
     flow_hash::FlowTuple,
     path::Tables,
+    word::Word,
 };
 
 /// MAC of every next hop, and of the balancer's interface 2.
@@ -58,6 +59,8 @@ pub struct Twin {
     /// Exceptions there is room for.
     pub exception_room: usize,
     pub tracked: RefCell<HashMap<FlowTuple, &'static Cell<u64>>>,
+    /// What an entry of a connection says from when it was read: the kernel gave its memory to another one.
+    pub reused: Cell<Option<u64>>,
     pub events: RefCell<HashMap<Event, u64>>,
     pub group_counters: RefCell<HashMap<u32, GroupCounter>>,
     /// The clock, nanoseconds.
@@ -69,8 +72,38 @@ fn lasting(word: u64) -> &'static Cell<u64> {
     Box::leak(Box::new(Cell::new(word)))
 }
 
+/// A word of a connection's entry, or of a meter.
+#[derive(Clone, Copy)]
+pub struct TwinWord<'t> {
+    cell: &'t Cell<u64>,
+    reused: Option<u64>,
+}
+
+impl Word for TwinWord<'_> {
+    fn load(self) -> u64 {
+        let read = self.cell.get();
+        self.cell.set(self.reused.unwrap_or(read));
+        read
+    }
+    fn store(self, value: u64) {
+        self.cell.store(value);
+    }
+    fn exchange(self, from: u64, to: u64) -> Result<(), u64> {
+        self.cell.exchange(from, to)
+    }
+    fn add(self, value: u64) -> u64 {
+        self.cell.add(value)
+    }
+}
+
+impl Twin {
+    fn entry(&self, cell: &'static Cell<u64>) -> TwinWord<'_> {
+        TwinWord { cell, reused: self.reused.get() }
+    }
+}
+
 impl Tables for Twin {
-    type Word<'t> = &'t Cell<u64>;
+    type Word<'t> = TwinWord<'t>;
 
     fn is_vip(&self, address: &AddressWords, version: u8) -> bool {
         self.services.keys().any(|key| (key.address, key.version) == (*address, version))
@@ -82,7 +115,8 @@ impl Tables for Twin {
         self.meters.get(index as usize).map(|(limit, arrival)| (limit.get(), arrival.get()))
     }
     fn arrival(&self, index: u32) -> Option<Self::Word<'_>> {
-        self.meters.get(index as usize).map(|(_, arrival)| arrival)
+        let meter = self.meters.get(index as usize);
+        meter.map(|(_, arrival)| TwinWord { cell: arrival, reused: None })
     }
     fn member_meter(&self, index: u32) -> Option<u32> {
         self.member_meters.get(&index).copied()
@@ -104,7 +138,7 @@ impl Tables for Twin {
         self.records.borrow_mut().insert((line, cell), record);
     }
     fn exception(&self, flow: &FlowTuple) -> Option<Self::Word<'_>> {
-        self.exceptions.borrow().get(flow).copied()
+        self.exceptions.borrow().get(flow).map(|cell| self.entry(cell))
     }
     fn insert_exception(&self, flow: &FlowTuple, word: ExceptionWord) -> bool {
         let mut exceptions = self.exceptions.borrow_mut();
@@ -115,7 +149,7 @@ impl Tables for Twin {
         room
     }
     fn tracked(&self, flow: &FlowTuple) -> Option<Self::Word<'_>> {
-        self.tracked.borrow().get(flow).copied()
+        self.tracked.borrow().get(flow).map(|cell| self.entry(cell))
     }
     fn insert_tracked(&self, flow: &FlowTuple, word: ExceptionWord) -> bool {
         self.tracked.borrow_mut().insert(*flow, lasting(word.0));

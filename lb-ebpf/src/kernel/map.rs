@@ -85,6 +85,36 @@ impl Word for SharedWord {
             found => Err(found),
         }
     }
+
+    #[inline(always)]
+    fn add(self, value: u64) -> u64 {
+        fetch_add(self.0, value)
+    }
+}
+
+/// Adds to a word, and says what stood there: one instruction (kernel 5.12), as above.
+#[cfg(target_arch = "bpf")]
+#[inline(always)]
+fn fetch_add(word: *mut u64, value: u64) -> u64 {
+    let found;
+    // SAFETY: the pointer is to live, aligned map memory, which is all the instruction touches.
+    unsafe {
+        core::arch::asm!(
+            "{value} = atomic_fetch_add((u64 *)({word} + 0), {value})",
+            word = in(reg) word,
+            value = inlateout(reg) value => found,
+            options(nostack),
+        );
+    }
+    found
+}
+
+/// Off the kernel this crate is only type-checked.
+#[cfg(not(target_arch = "bpf"))]
+fn fetch_add(word: *mut u64, value: u64) -> u64 {
+    // SAFETY: as above.
+    let word = unsafe { core::sync::atomic::AtomicU64::from_ptr(word) };
+    word.fetch_add(value, core::sync::atomic::Ordering::SeqCst)
 }
 
 /// Stores `to` where `from` stands, and says what stood there: one instruction (kernel 5.12), which
@@ -126,9 +156,8 @@ pub fn shared_word<T: Pod, const N: usize, const F: usize>(
     map.get_ptr_mut(index).map(|first| SharedWord(unsafe { first.cast::<u64>().add(place) }))
 }
 
-/// The word of a connection, to change in place. An evicted element's memory may be another
-/// connection's when it is stored to; what is read says whose backend it is, and a wrong store is
-/// that of a moment.
+/// The word of a connection, to change in place by exchange: an evicted element's memory may be another
+/// connection's by then.
 #[inline(always)]
 pub fn lru_word<K: Pod, const N: usize, const F: usize>(
     map: &LruHashMap<K, u64, N, F>,
