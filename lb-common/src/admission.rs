@@ -156,9 +156,6 @@ mod tests {
         fn load(self) -> u64 {
             self.0.get()
         }
-        fn store(self, value: u64) {
-            self.0.set(value);
-        }
         fn exchange(self, _: u64, _: u64) -> Result<(), u64> {
             self.0.set(self.0.get() + 1);
             Err(self.0.get())
@@ -204,9 +201,6 @@ mod tests {
     impl Word for Shared<'_> {
         fn load(self) -> u64 {
             self.0.load(SeqCst)
-        }
-        fn store(self, value: u64) {
-            self.0.store(value, SeqCst);
         }
         fn exchange(self, from: u64, to: u64) -> Result<(), u64> {
             self.1.set(self.1.get().wrapping_mul(1_664_525).wrapping_add(1_013_904_223));

@@ -6,8 +6,6 @@ use core::cell::Cell;
 pub trait Word: Copy {
     /// What it says.
     fn load(self) -> u64;
-    /// Makes it say something else, whatever it said.
-    fn store(self, value: u64);
     /// Makes it say `to` where it says `from`.
     ///
     /// # Errors
@@ -21,11 +19,6 @@ impl Word for &Cell<u64> {
     #[inline(always)]
     fn load(self) -> u64 {
         self.get()
-    }
-
-    #[inline(always)]
-    fn store(self, value: u64) {
-        self.set(value);
     }
 
     #[inline(always)]
@@ -52,8 +45,6 @@ impl Word for Snapshot {
     fn load(self) -> u64 {
         self.0
     }
-
-    fn store(self, _: u64) {}
 
     fn exchange(self, from: u64, _: u64) -> Result<(), u64> {
         if self.0 == from { Ok(()) } else { Err(self.0) }

@@ -85,9 +85,6 @@ impl Word for TwinWord<'_> {
         self.cell.set(self.reused.unwrap_or(read));
         read
     }
-    fn store(self, value: u64) {
-        self.cell.store(value);
-    }
     fn exchange(self, from: u64, to: u64) -> Result<(), u64> {
         self.cell.exchange(from, to)
     }

@@ -229,9 +229,7 @@ impl Tables for Maps {
 
     #[inline(always)]
     fn set_last_away(&self, pool: u32, now: Coarse) {
-        if let Some(word) = kernel::shared_word(&POOLS, pool, WORD_OF_AWAY) {
-            word.store(now.0);
-        }
+        kernel::store_words(&POOLS, pool, [(WORD_OF_AWAY, now.0)]);
     }
 
     #[inline(always)]

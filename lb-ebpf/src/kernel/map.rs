@@ -73,12 +73,6 @@ impl Word for SharedWord {
     }
 
     #[inline(always)]
-    fn store(self, value: u64) {
-        // SAFETY: as in `load`, a store.
-        unsafe { self.0.write_volatile(value) }
-    }
-
-    #[inline(always)]
     fn exchange(self, from: u64, to: u64) -> Result<(), u64> {
         match compare_exchange(self.0, from, to) {
             found if found == from => Ok(()),

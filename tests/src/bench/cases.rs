@@ -8,7 +8,7 @@ use lb_common::abi::{
 use serde_json::{Value, json};
 
 use super::{
-    fill::{self, Situation},
+    fill::{self, Situation, State},
     frame::{Packet, template},
     programs::{Programs, Settings, Target},
 };
@@ -162,8 +162,9 @@ pub fn time(programs: &mut Programs, case: Case, rounds: usize, repeat: u32) -> 
         (_, version, _) => (usize::from(case.form.overhead(version == 4)), XDP_TX),
     };
     let repeat = if case.flows == DISTINCT { repeat.min(REMEMBERED) } else { repeat };
-    fill::fill(&mut programs.balancer, 1, case.version == 6, case.situation, case.form)?;
-    programs.capture(&case.capture)?;
+    let Case { situation, form, capture, .. } = case;
+    let state = State { interface: 1, v6: case.version == 6, situation, form, capture };
+    fill::fill(&mut programs.balancer, &state)?;
     let (mut balancer, mut floor) = (Vec::new(), Vec::new());
     let number = CASES
         .iter()

@@ -1,13 +1,14 @@
 //! Fills the balancer's maps with a fleet of a realistic size: 100 services, one pool, 100 members in
 //! each of two regions.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use aya::{
     Ebpf,
     maps::{Array, ArrayOfMaps, HashMap, Map, MapData},
 };
 use lb_common::abi::{
     backend::Backend,
+    capture::{Capture, SECTION},
     descriptor::{Descriptor, LIMITED},
     form::Form,
     group::{Group, GroupHead},
@@ -51,17 +52,36 @@ pub enum Situation {
 /// Meters of the two groups, near and far.
 pub const METERS: [u32; 2] = [10, 11];
 
-/// Fills the maps; packets leave by `interface`, in a form. Backends are IPv6 where `v6` is set.
+/// All that the balancer's maps say while something is measured. Each measurement sets all of it, whatever the one
+/// before left.
+#[derive(Clone, Copy, Debug)]
+pub struct State {
+    /// Packets leave by it.
+    pub interface: u16,
+    /// Backends are IPv6.
+    pub v6: bool,
+    /// How the regions are.
+    pub situation: Situation,
+    /// How packets get to backends.
+    pub form: Form,
+    /// What is captured.
+    pub capture: Capture,
+}
+
+impl State {
+    /// A state with IPv4 backends, in IP in IP, of which nothing is captured.
+    pub fn new(interface: u16, situation: Situation) -> Self {
+        Self { interface, v6: false, situation, form: Form::IP_IN_IP, capture: Capture::default() }
+    }
+}
+
+/// Fills the maps.
 ///
 /// # Errors
-/// A map that is missing or does not take a value.
-pub fn fill(
-    balancer: &mut Ebpf,
-    interface: u16,
-    v6: bool,
-    situation: Situation,
-    form: Form,
-) -> Result<()> {
+/// A map that is missing or does not take a value, or a capture that is not what it should be.
+pub fn fill(balancer: &mut Ebpf, state: &State) -> Result<()> {
+    let State { interface, v6, situation, form, capture } = *state;
+    set(balancer, SECTION, 0, bytes::<{ size_of::<Capture>() }>(&capture))?;
     let mut heads = Vec::new();
     for (region, meter) in (0..).zip(METERS) {
         let (slots, members) = (DEFAULT_SLOTS, region * MEMBERS);
@@ -92,7 +112,18 @@ pub fn fill(
     let own = InterfaceWord::new([2, 0, 0, 0, 0, 1]).0;
     set(balancer, names::INTERFACES, u32::from(interface), own)?;
     members(balancer, v6)?;
-    services(balancer, if situation == Situation::Full { SERVICE_REJECTS } else { 0 })
+    services(balancer, if situation == Situation::Full { SERVICE_REJECTS } else { 0 })?;
+    ensure!(is_captured(balancer)? == (capture.until != 0), "what is captured was not set");
+    Ok(())
+}
+
+/// Whether something is captured.
+///
+/// # Errors
+/// An object that cannot capture.
+pub fn is_captured(balancer: &mut Ebpf) -> Result<bool> {
+    let map: Array<_, [u8; size_of::<Capture>()]> = Array::try_from(map_mut(balancer, SECTION)?)?;
+    Ok(map.get(&0, 0)?.iter().any(|&byte| byte != 0))
 }
 
 /// Changes a meter's limit, as if nothing had come so far.

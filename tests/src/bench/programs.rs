@@ -9,11 +9,6 @@ use aya::{
     programs::{ProgramFd, TestRun as _, TestRunOptions, Xdp},
 };
 
-use lb_common::abi::{
-    capture::{Capture, SECTION},
-    pod::bytes_of,
-};
-
 /// What the wrapper jumps into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
@@ -59,17 +54,6 @@ impl Programs {
     /// A setting that cannot be written.
     pub fn set(&mut self, settings: Settings) -> Result<()> {
         set(&mut self.bench, settings)
-    }
-
-    /// Has the balancer capture, or not.
-    ///
-    /// # Errors
-    /// An object that cannot.
-    pub fn capture(&mut self, capture: &Capture) -> Result<()> {
-        let map = self.balancer.map_mut(SECTION).context("balancer.o captures nothing")?;
-        let mut bytes = [0_u8; size_of::<Capture>()];
-        bytes.copy_from_slice(bytes_of(capture));
-        Ok(Array::<_, [u8; size_of::<Capture>()]>::try_from(map)?.set(0, bytes, 0)?)
     }
 
     /// Runs the wrapper around a target `repeat` times; answers the mean time of one run.

@@ -8,12 +8,11 @@ use aya::{
     maps::PerCpuArray,
     programs::{TestRun as _, TestRunAttrs, TestRunOptions, XdpMode},
 };
-use lb_common::abi::form::Form;
 use serde_json::{Value, json};
 
 use super::{
     cases::median,
-    fill::{self, Situation},
+    fill::{self, Situation, State},
     frame::{Packet, template},
     programs::{Programs, Settings, Target, program},
 };
@@ -57,7 +56,7 @@ pub fn measure(
     let (near_index, far_index) =
         (nix::net::if_::if_nametoindex(near)?, nix::net::if_::if_nametoindex(far)?);
     let interface = u16::try_from(far_index)?;
-    fill::fill(&mut programs.balancer, interface, false, Situation::Steady, Form::IP_IN_IP)?;
+    fill::fill(&mut programs.balancer, &State::new(interface, Situation::Steady))?;
     programs.set(Settings { grown: 20, version: 4, flows: FLOWS, sequence: 1 })?;
     program(&mut programs.bench, "sink")?.attach(near, XdpMode::Driver)?;
     let (mut balancer, mut floor) = (Vec::new(), Vec::new());

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use aya::{Ebpf, maps::PerCpuArray, programs::ProgramFd};
-use lb_common::abi::{form::Form, meter::LimitWord};
+use lb_common::abi::{capture::Capture, meter::LimitWord};
 use lb_tests::bench::{
-    fill::{self, METERS, Situation},
+    fill::{self, METERS, Situation, State},
     frame::{Packet, template},
     programs::{self, Settings},
 };
@@ -25,7 +25,19 @@ const BATCH: u32 = 20_000;
 pub(crate) const CASES: &[Case] = &[
     Case::alone("a_limit_holds_on_two_cpus_at_full_speed", two_cpus),
     Case::waits("the_first_that_spills_is_the_first_over_the_limit", the_first_over),
+    Case::waits("a_measurement_is_not_captured_because_the_last_one_was", not_captured),
 ];
+
+fn not_captured(_: &Sandbox) -> Result<()> {
+    let mut balancer = programs::load(&objects::directory(), "balancer.o")?;
+    let quiet = State::new(1, Situation::Steady);
+    let capture = Capture { until: u64::MAX, ..Capture::default() };
+    for (state, expected) in [(State { capture, ..quiet }, true), (quiet, false)] {
+        fill::fill(&mut balancer, &state)?;
+        ensure!(fill::is_captured(&mut balancer)? == expected, "captured: {}", !expected);
+    }
+    Ok(())
+}
 
 /// Two CPUs, several times the limit: what the near region admits is the limit, with no more than the
 /// burst above it and hardly anything below; all else goes to the far one. While others have both
@@ -46,7 +58,7 @@ fn run_two() -> Result<f64> {
     const BURST: u64 = RATE / 10;
     let objects = objects::directory();
     let mut balancer = programs::load(&objects, "balancer.o")?;
-    fill::fill(&mut balancer, 1, false, Situation::Limited, Form::IP_IN_IP)?;
+    fill::fill(&mut balancer, &State::new(1, Situation::Limited))?;
     let interval = 1_000_000_000 * LimitWord::PER_NANOSECOND / RATE;
     fill::limit(&mut balancer, METERS[0], LimitWord::new(interval, BURST as u32))?;
     let jump = &programs::program(&mut balancer, "balancer")?.fd()?.try_clone()?;
@@ -90,7 +102,7 @@ fn send(jump: &ProgramFd, mut bench: Ebpf, begin: Instant, sequence: u64) -> Res
 fn the_first_over(_: &Sandbox) -> Result<()> {
     const BURST: u32 = 12;
     let mut balancer = programs::load(&objects::directory(), "balancer.o")?;
-    fill::fill(&mut balancer, 1, false, Situation::Limited, Form::IP_IN_IP)?;
+    fill::fill(&mut balancer, &State::new(1, Situation::Limited))?;
     // One a minute: none comes back while this runs.
     let interval = 60_000_000_000 * LimitWord::PER_NANOSECOND;
     fill::limit(&mut balancer, METERS[0], LimitWord::new(interval, BURST))?;
