@@ -12,10 +12,10 @@ use lb_common::abi::{limits, meter::FIRST_METER};
 use super::super::invalid::{Invalid, Place};
 use crate::model::{Configuration, Name, Pool, Service};
 
-const MOST_SERVICES: usize = limits::MAX_SERVICES as usize;
+// Index 0 of services, pools and backends is never given out.
+const MOST_SERVICES: usize = limits::MAX_SERVICES as usize - 1;
 const MOST_KEYS: usize = limits::MAX_SERVICE_KEYS as usize;
-const MOST_POOLS: usize = limits::MAX_POOLS as usize;
-/// Index 0 is never given out.
+const MOST_POOLS: usize = limits::MAX_POOLS as usize - 1;
 const MOST_BACKENDS: usize = limits::MAX_BACKENDS as usize - 1;
 const MOST_GROUPS: usize = limits::MAX_GROUPS as usize / 2;
 const MOST_MEMBERS: usize = limits::MAX_MEMBERS as usize / 2;

@@ -1,7 +1,7 @@
 mod garbage;
 mod mistakes;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Instant};
 
 use proptest::prelude::*;
 use prost_types::Duration;
@@ -10,6 +10,7 @@ use spillway_proto::v1;
 use super::*;
 use crate::{
     document::Document,
+    ids::{Ids, Rests},
     model::{
         Affinity, Backend, GroupSettings, HealthCheck, HttpProbe, Isolation, Name, Probe, Rate,
         Scaler, Via, WantedState, WhenFull, arbitrary,
@@ -312,19 +313,36 @@ fn a_hash_key_is_read_most_significant_digit_first() {
 
 #[test]
 fn what_the_packet_path_has_no_room_for_is_refused() {
+    let have_numbers = |message| {
+        let configuration = configuration(message).unwrap();
+        Ids::default().next(&configuration, &Rests::default(), Instant::now()).unwrap();
+    };
     let mut message = correct();
-    for n in 0..4095u32 {
-        let mut service = message.services[0].clone();
+    while message.services.len() < 4096 {
+        let (n, mut service) = (message.services.len() as u32, message.services[0].clone());
         service.name = format!("s{n}");
         service.port = 1000 + n;
         message.services.push(service);
     }
     assert_eq!(
         configuration(&message).unwrap_err().to_string(),
-        "services: 4097 services are more than the 4096 there is room for"
+        "services: 4096 services are more than the 4095 there is room for"
     );
     message.services.pop();
-    configuration(&message).unwrap();
+    have_numbers(&message);
+
+    let mut message = correct();
+    while message.pools.len() < 4096 {
+        let (n, mut pool) = (message.pools.len(), message.pools[1].clone());
+        pool.name = format!("p{n}");
+        message.pools.push(pool);
+    }
+    assert_eq!(
+        configuration(&message).unwrap_err().to_string(),
+        "pools: 4096 pools are more than the 4095 there is room for"
+    );
+    message.pools.pop();
+    have_numbers(&message);
 
     let mut message = correct();
     for n in 0..2049u32 {
