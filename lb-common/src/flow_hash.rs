@@ -114,11 +114,11 @@ impl FlowHash {
         self.0 as u16 | 0xc000
     }
 
-    /// A number below 255 that is fixed for a slot and a backend: below the ramp, the slot's new
-    /// connections are the backend's.
+    /// A number below 255 that is fixed for a slot and a member's rank in its group, which equal configurations
+    /// make equal on all balancers: below the ramp, the slot's new connections are the member's.
     #[inline(always)]
-    pub const fn ramp_threshold(slot: u32, backend: u32) -> u8 {
-        (((finish(step(slot as u64, backend as u64)) >> 32) * 255) >> 32) as u8
+    pub const fn ramp_threshold(slot: u32, rank: u16) -> u8 {
+        (((finish(step(slot as u64, rank as u64)) >> 32) * 255) >> 32) as u8
     }
 }
 

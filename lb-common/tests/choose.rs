@@ -120,6 +120,29 @@ fn a_ramp_limits_new_connections_alone_and_in_proportion() {
     assert_eq!(taken(&twin, NEW), 20_000);
 }
 
+/// Each daemon numbers backends in the order in which it met them.
+#[test]
+fn balancers_of_different_histories_agree_while_members_ramp() {
+    let lists: Vec<_> = (0..10_007).map(|slot| [0, 1, 2, 3].map(|n| (slot + n) % 5)).collect();
+    let numbered = |number: fn(u32) -> u32| {
+        let mut twin = Twin::new(&[(lists.clone(), 5), (lists.clone(), 5)], IPV4);
+        for (member, ramp) in
+            twin.members.iter_mut().zip([13, 51, 128, 200, 255, 26, 0, 77, 180, 240])
+        {
+            *member = MemberWord::new(number(member.backend()), 5, MemberState::Up, ramp, 1);
+        }
+        twin
+    };
+    let (one, other) = (numbered(|n| n), numbered(|n| 5_000 - n));
+    for n in 0..100_000_u64 {
+        let hash = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        for kind in [NEW, OPEN, Kind::Datagram] {
+            let of_other = run(&other, hash, kind).map(|number| 5_000 - number);
+            assert_eq!(run(&one, hash, kind), of_other, "{hash:x} {kind:?}");
+        }
+    }
+}
+
 /// Records what it is told.
 #[derive(Default)]
 struct Trace(Vec<(Place, u16, Outcome)>);

@@ -197,7 +197,7 @@ impl Home {
     /// The choice of home, if it may have the packet; its limits aside.
     #[inline(always)]
     pub fn choice<T: Tables + ?Sized>(&self, tables: &T, kind: Kind) -> Option<Choice> {
-        if judge(self.member, kind, self.slot) != Outcome::Chosen {
+        if judge(self.member, kind, (self.slot, self.rank)) != Outcome::Chosen {
             return None;
         }
         let next_hop = next_hop(tables, self.member)?;
@@ -238,11 +238,11 @@ pub(super) fn next_hop<T: Tables + ?Sized>(tables: &T, member: MemberWord) -> Op
 
 /// Whether a member may have a packet, its next hop and limits aside.
 #[inline(always)]
-pub(super) fn judge(member: MemberWord, kind: Kind, slot: u32) -> Outcome {
+pub(super) fn judge(member: MemberWord, kind: Kind, (slot, rank): (u32, u16)) -> Outcome {
     match (member.state(), kind) {
         (MemberState::Up, Kind::NewConnection | Kind::Datagram) => {
             let ramp = member.ramp();
-            if ramp == FULL_RAMP || FlowHash::ramp_threshold(slot, member.backend()) < ramp {
+            if ramp == FULL_RAMP || FlowHash::ramp_threshold(slot, rank) < ramp {
                 Outcome::Chosen
             } else {
                 Outcome::Ramp

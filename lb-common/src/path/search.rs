@@ -225,7 +225,7 @@ impl Search {
     ) -> bool {
         let Some(member) = member(tables, &group.head, rank) else { return false };
         let outcome = if self.wanted.rules() & LAST_RESORT == 0 {
-            judge(member, self.wanted.kind(), slot)
+            judge(member, self.wanted.kind(), (slot, rank))
         } else if member.is_last_resort() {
             Outcome::Chosen
         } else {

@@ -76,9 +76,9 @@ impl Hash {
     }
 }
 
-/// Where a slot's new connections begin to be a ramping backend's: at this ramp plus one.
-pub fn ramp_threshold(slot: u32, backend: u32) -> u8 {
-    let hash = finish(fold(u128::from(slot), u64::from(backend)));
+/// Where a slot's new connections begin to be those of a ramping member, by its rank: at this ramp plus one.
+pub fn ramp_threshold(slot: u32, rank: u16) -> u8 {
+    let hash = finish(fold(u128::from(slot), u64::from(rank)));
     ((u128::from(hash >> 32) * 255) >> 32) as u8
 }
 

@@ -239,7 +239,7 @@ fn homes() -> Vec<Row<Scene>> {
 fn ramps() -> Vec<Row<Scene>> {
     let scene = |ramp| scene(4).member(0, 0, |owner| owner.ramp = ramp);
     let slot = tcp_hash(&v4()).slot(65_537);
-    let threshold = mx2::ramp_threshold(slot, 10);
+    let threshold = mx2::ramp_threshold(slot, 0);
     vec![
         Row::sent("ramp 0: SYN", scene(0), (&v4(), syn()), (0, 1)),
         Row::sent("ramp 0: ACK", scene(0), (&v4(), ack()), (0, 0)),
@@ -249,7 +249,7 @@ fn ramps() -> Vec<Row<Scene>> {
         Row::sent("ramp not yet there: ACK", scene(threshold), (&v4(), ack()), (0, 0)),
         Row::sent(
             "ramp of a slot's first alternate",
-            scene(0).member(0, 1, |next| next.ramp = mx2::ramp_threshold(slot, 11)),
+            scene(0).member(0, 1, |next| next.ramp = mx2::ramp_threshold(slot, 1)),
             (&v4(), syn()),
             (0, 2),
         ),
