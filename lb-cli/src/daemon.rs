@@ -178,9 +178,10 @@ impl Daemon {
         let message = status.message().to_owned();
         match status.code() {
             Code::InvalidArgument => {
-                let field = status.metadata().get(FIELD_TRAILER).and_then(|path| path.to_str().ok());
+                let trailer = |name| status.metadata().get(name).and_then(|it| it.to_str().ok());
+                let (field, hint) = (trailer(FIELD_TRAILER), trailer(HINT_TRAILER));
                 let failure = Failure::new(Exit::Invalid, message)
-                    .hint("nothing was changed; correct it, then apply again");
+                    .hint(hint.unwrap_or("nothing was changed; correct it, then apply again"));
                 Failure { field: field.map(str::to_owned), ..failure }
             }
             Code::Aborted => Failure::new(Exit::Conflict, message).hint(

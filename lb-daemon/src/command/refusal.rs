@@ -1,3 +1,5 @@
+use std::num::NonZeroU32;
+
 use crate::{
     ids::Exhausted, memory::Memory, plan::PlanError, quoted::Quoted, reconcile::ReconcileError,
     store::StoreError,
@@ -13,6 +15,14 @@ pub enum Refusal {
         expected: u64,
         /// The one in force.
         current: u64,
+    },
+    /// Several balancers would each hash with a key of their own. Nothing changed.
+    #[error("hash_key: {balancers} balancers choose alike only with one key, and none is set")]
+    NoHashKey {
+        /// How many there are.
+        balancers: NonZeroU32,
+        /// The key that this daemon hashes with where none is set: a secret of the fleet.
+        own_key: [u64; 2],
     },
     /// Too many numbers are in use or at rest. Nothing changed.
     #[error(transparent)]

@@ -83,7 +83,8 @@ pub(super) fn whole(old: &Configuration, new: &Configuration) -> Vec<String> {
 /// The key is a secret of the fleet: what it is does not show.
 pub(super) fn hash_key(old: Option<[u64; 2]>, new: Option<[u64; 2]>) -> Vec<String> {
     let spell = |key: Option<_>, given| key.map_or("the daemon's own", |_| given);
-    vec![format!("hash_key: {} -> {}", spell(old, "the one given"), spell(new, "another"))]
+    let given = if old.is_some() { "another" } else { "the one given" };
+    vec![format!("hash_key: {} -> {}", spell(old, "the one given"), spell(new, given))]
 }
 
 fn wanted(wanted: WantedState) -> &'static str {

@@ -34,16 +34,16 @@ pub enum Effect {
     End,
 }
 
-/// What a daemon in region `own`, with a hash key of its own, does to open connections from `old` to
-/// `new`; objects whose connections all stay are left out.
+/// What a daemon in region `own` does to open connections from `old` to `new`, whether flows are hashed with another
+/// key or not; objects whose connections all stay are left out.
 pub fn movements(
     old: &Configuration,
     new: &Configuration,
     own: Option<&Name>,
+    rehashed: bool,
     owners: &Owners<'_>,
 ) -> Vec<Movement> {
     let mut movements = Vec::new();
-    let rehashed = old.hash_key != new.hash_key;
     for (name, before, after) in both(&old.pools, &new.pools) {
         let (Some(before), Some(after)) = (before, after) else { continue };
         let serves = |service: &&Service| service.pool == *name && is_remembered(service);

@@ -300,7 +300,8 @@ pub(crate) fn configuration() -> impl Strategy<Value = Configuration> {
                 health_checks,
                 pools,
                 services,
-                hash_key,
+                // Several balancers have to have one.
+                hash_key: hash_key.or((balancers > 1).then_some([5, 6])),
                 balancers: NonZeroU32::new(balancers).unwrap(),
             }
         })

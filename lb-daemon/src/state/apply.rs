@@ -1,4 +1,4 @@
-use std::{net::IpAddr, time::Instant};
+use std::{net::IpAddr, num::NonZeroU32, time::Instant};
 
 use super::{PacketPath, State, homes::clock, lines::log_applied, now};
 use crate::{
@@ -20,8 +20,11 @@ impl<P: PacketPath> State<P> {
         if let Some(expected) = expected_generation.filter(|expected| *expected != current) {
             return Err(Refusal::Conflict { expected, current });
         }
-        // The daemon's own key by its name or by its value: the same.
-        configuration.hash_key = configuration.hash_key.filter(|key| *key != self.store.hash_key());
+        let own_key = self.store.hash_key();
+        if configuration.balancers > NonZeroU32::MIN && configuration.hash_key.is_none() {
+            return Err(Refusal::NoHashKey { balancers: configuration.balancers, own_key });
+        }
+        self.leave_out_own_key(&mut configuration);
         let changes = diff::between(self.configuration(), &configuration, &diff::owners);
         if changes.is_empty() {
             let (movements, memory, warnings) = (Vec::new(), None, Vec::new());
@@ -37,7 +40,10 @@ impl<P: PacketPath> State<P> {
         }
         let memory = Some(memory);
         let own = self.settings.region.as_ref();
-        let movements = diff::movements(self.configuration(), &configuration, own, &diff::owners);
+        let key = |configuration: &Configuration| configuration.hash_key.unwrap_or(own_key);
+        let is_rehashed = key(self.configuration()) != key(&configuration);
+        let (before, owners) = (self.configuration(), &diff::owners);
+        let movements = diff::movements(before, &configuration, own, is_rehashed, owners);
         let mut warnings = self.emptied(&configuration);
         warnings.extend(self.behind_gateways(&configuration));
         if dry_run {
@@ -68,6 +74,13 @@ impl<P: PacketPath> State<P> {
         match brought {
             Ok(()) => Ok(applied),
             Err(source) => Err(Refusal::Behind { generation: number, source }),
+        }
+    }
+
+    /// The daemon's own key by its name or by its value is the same, where no other balancer has to know it.
+    pub(super) fn leave_out_own_key(&self, configuration: &mut Configuration) {
+        if configuration.balancers == NonZeroU32::MIN {
+            configuration.hash_key.take_if(|key| *key == self.store.hash_key());
         }
     }
 
@@ -106,6 +119,15 @@ impl<P: PacketPath> State<P> {
         self.point_sensors();
         self.see_sources(configuration);
         self.see_ways(configuration);
+        // Of a store that an older daemon wrote: nobody may give such a configuration any more.
+        match configuration.balancers > NonZeroU32::MIN && configuration.hash_key.is_none() {
+            true => self.settings.troubles.begin(
+                "hash_key",
+                "is not set, though there are several balancers: each has a key of its own, and they choose \
+                 different backends; set one in the configuration of all (`spillway export` prints this one's)",
+            ),
+            false => self.settings.troubles.end("hash_key"),
+        }
         if let Some(region) = &self.settings.region {
             let subject = format!("region {region}");
             // Where nothing is configured yet, nothing is missing.

@@ -47,9 +47,8 @@ impl<P: PacketPath> State<P> {
             return None;
         }
         let (path, said) = self.settings.followed.read()?;
-        let own_key = self.store.hash_key();
         let agrees = said.is_some_and(|mut said| {
-            said.hash_key = said.hash_key.filter(|key| *key != own_key);
+            self.leave_out_own_key(&mut said);
             said == *next
         });
         let path = path.display();

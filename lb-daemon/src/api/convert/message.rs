@@ -25,7 +25,7 @@ impl From<&Configuration> for v1::Configuration {
 }
 
 /// 32 hexadecimal digits, the first half first.
-fn hash_key([first, second]: [u64; 2]) -> String {
+pub(super) fn hash_key([first, second]: [u64; 2]) -> String {
     format!("{first:016x}{second:016x}")
 }
 

@@ -2,7 +2,7 @@
 
 use tonic::{Code, Status, metadata::AsciiMetadataValue};
 
-use super::Invalid;
+use super::{Invalid, message::hash_key};
 use crate::{
     causes,
     command::{Refusal, Stopping},
@@ -51,12 +51,25 @@ fn invalid_argument(message: String, field: String) -> Status {
 
 impl From<Refusal> for Status {
     fn from(refusal: Refusal) -> Self {
+        if let Refusal::NoHashKey { own_key, .. } = refusal {
+            let mut status = invalid_argument(refusal.to_string(), "hash_key".into());
+            let hint = format!(
+                "set hash_key in the configuration of all of them; with \"{}\", which this daemon has in force, \
+                 none of its connections moves",
+                hash_key(own_key)
+            );
+            if let Ok(hint) = AsciiMetadataValue::try_from(hint) {
+                status.metadata_mut().insert(HINT_TRAILER, hint);
+            }
+            return status;
+        }
         let code = match &refusal {
             Refusal::Conflict { .. } => Code::Aborted,
             Refusal::Exhausted(_) | Refusal::Memory(_) | Refusal::Room(ReconcileError::Full(_)) => {
                 Code::ResourceExhausted
             }
             Refusal::NoPool(_) | Refusal::NoBackend(..) => Code::NotFound,
+            Refusal::NoHashKey { .. } => Code::InvalidArgument,
             Refusal::Plan(_)
             | Refusal::Room(_)
             | Refusal::Store(_)

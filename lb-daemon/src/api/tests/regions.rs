@@ -10,6 +10,7 @@ use super::*;
 fn two_regions() -> v1::Configuration {
     let mut configuration = configuration();
     configuration.balancers = 2;
+    configuration.hash_key = "000102030405060708090a0b0c0d0e0f".into();
     configuration.regions[0].overflow_to = vec!["us".into()];
     configuration.regions.push(v1::Region { name: "us".into(), ..Default::default() });
     let pool = &mut configuration.pools[0];

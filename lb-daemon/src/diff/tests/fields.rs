@@ -98,7 +98,7 @@ fn every_field_is_told_with_both_values() {
                 ],
                 0,
             ),
-            entry(Kind::Changed, "hash key", &["hash_key: the daemon's own -> another"], 0),
+            entry(Kind::Changed, "hash key", &["hash_key: the daemon's own -> the one given"], 0),
             entry(Kind::Changed, "balancers", &["balancers: 1 -> 3"], 0),
         ]
     );

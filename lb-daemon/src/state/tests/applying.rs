@@ -226,3 +226,56 @@ async fn an_own_region_that_nobody_knows_is_a_trouble() {
     daemon.apply(WEB).await.unwrap();
     assert_eq!(troubles(&daemon).await, []);
 }
+
+#[tokio::test]
+async fn several_balancers_want_a_key_and_may_have_the_one_in_force() {
+    let mut daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    let own = daemon.running.commands.export().await.unwrap().configuration.hash_key.unwrap();
+    let error = daemon.apply(&format!("balancers = 2\n{WEB}")).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "hash_key: 2 balancers choose alike only with one key, and none is set"
+    );
+    assert!(matches!(error, Refusal::NoHashKey { own_key, .. } if own_key == own));
+
+    let text = format!("balancers = 2\nhash_key = \"{:016x}{:016x}\"\n{WEB}", own[0], own[1]);
+    let applied = daemon.apply(&text).await.unwrap();
+    assert_eq!((changes(&applied), applied.movements), (vec!["hash key", "balancers"], vec![]));
+    // It is the configuration's now, not only this daemon's.
+    daemon.stop().await;
+    let store = Store::open(daemon.directory.path()).unwrap();
+    assert_eq!(store.generation().unwrap().configuration.hash_key, Some(own));
+    drop(store);
+    daemon.running = Running::start(&daemon.directory, &daemon.path);
+    assert_eq!(daemon.apply(&text).await.unwrap().generation, 2, "nothing changes");
+
+    let alone = text.replace("balancers = 2", "");
+    let applied = daemon.apply(&alone).await.unwrap();
+    assert_eq!((changes(&applied), applied.movements), (vec!["hash key", "balancers"], vec![]));
+}
+
+/// What an older daemon stored stays in force.
+#[tokio::test]
+async fn several_balancers_without_a_key_in_the_store_are_a_trouble() {
+    let mut daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    daemon.stop().await;
+    let mut store = Store::open(daemon.directory.path()).unwrap();
+    let mut stored = store.generation().unwrap().clone();
+    stored.configuration.balancers = 2.try_into().unwrap();
+    store.commit(stored).unwrap();
+    drop(store);
+    daemon.running = Running::start(&daemon.directory, &daemon.path);
+    let subjects = async |daemon: &Daemon| -> Vec<_> {
+        let all = daemon.status().await.troubles.into_iter().map(|it| it.subject);
+        all.filter(|subject| subject == "hash_key").collect()
+    };
+    assert_eq!(subjects(&daemon).await, ["hash_key"]);
+    let exported = daemon.running.commands.export().await.unwrap();
+    assert_eq!((exported.generation, exported.configuration.balancers.get()), (1, 2));
+    let given = Apply { configuration: exported.configuration, ..Apply::default() };
+    let applied = daemon.running.commands.apply(given).await.unwrap().unwrap();
+    assert_eq!((changes(&applied), applied.movements), (vec!["hash key"], vec![]));
+    assert_eq!(subjects(&daemon).await, Vec::<String>::new());
+}
