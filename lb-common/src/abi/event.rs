@@ -42,8 +42,8 @@ events! {
     ExceptionMarked = 5, "exception_marked";
     /// A repeated SYN went where the first one had gone.
     SynRepeated = 6, "syn_repeated";
-    /// A new connection stayed at its full home, or at its former one, because there was no budget for an
-    /// exception.
+    /// A new connection stayed at its full home, at one that gives connections away for now (slow start,
+    /// shares), or at its former one, because there was no budget for an exception.
     HeldAtHome = 7, "held_at_home";
     /// A limit could not be debited because too many CPUs were at it; the connection was refused there.
     LimitContended = 8, "limit_contended";
@@ -59,6 +59,10 @@ events! {
     /// The kernel had no room for a tracked UDP flow; it went where the next packet will go too while
     /// nothing changes.
     FlowRefused = 13, "flow_refused";
+    /// The home of a new connection could not have it (unhealthy, drained, or without a next hop), and there
+    /// was no budget for an exception. The connection went elsewhere all the same; once its handshake is
+    /// over it may be sent home, which resets it.
+    AwayWithoutBudget = 14, "away_without_budget";
 }
 
 /// Entries of the event counter map: room for later events without a new layout.

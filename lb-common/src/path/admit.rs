@@ -40,6 +40,16 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
 ) -> Result<(), Verdict> {
     let (budget, now) = by;
     let home = &choose::home(tables, ask.descriptor, ask.hash)?;
+    let mut choice = home.choice(tables, Kind::NewConnection);
+    let is_unremembered =
+        choice.is_none() && budget == Budget::Exceptions && is_spent(tables, ask, now);
+    if is_unremembered {
+        choice = home.choice_despite_ramp(tables);
+    }
+    let is_held = is_unremembered && choice.is_some();
+    if is_held {
+        tables.count(Event::HeldAtHome);
+    }
     let descriptor = ask.descriptor;
     let limited = descriptor.flags & LIMITED != 0;
     let wanted = Wanted::new(ask.hash, ask.version(), Kind::NewConnection);
@@ -48,7 +58,7 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
         rules |= STAY | CLOSED;
     }
     let (mut first, mut home_is_full) = (0, false);
-    if let Some(choice) = home.choice(tables, Kind::NewConnection) {
+    if let Some(choice) = choice {
         *to = choice;
         let entered = if limited { enter(tables, ask, home, now) } else { Entered::Yes };
         match entered {
@@ -59,8 +69,10 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
             }
             Entered::RegionClosed => {}
             full => {
-                if budget == Budget::Exceptions && is_spent(tables, ask, now) {
-                    tables.count(Event::HeldAtHome);
+                if is_held || budget == Budget::Exceptions && is_spent(tables, ask, now) {
+                    if !is_held {
+                        tables.count(Event::HeldAtHome);
+                    }
                     observer.region(0, Left::Held);
                     return over_the_limit(tables, ask, to, observer);
                 }
@@ -78,6 +90,9 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
                 }
             }
         }
+    }
+    if is_unremembered && !is_held {
+        tables.count(Event::AwayWithoutBudget);
     }
     let ended = tables.search(wanted.by(rules, first, now), to, observer);
     if ended.is_found() {

@@ -204,6 +204,16 @@ impl Home {
         Some(Choice { member: self.member, next_hop, region: 0 })
     }
 
+    /// The choice of home for a new connection of a slot that it gives away for now.
+    #[inline(always)]
+    pub(super) fn choice_despite_ramp<T: Tables + ?Sized>(&self, tables: &T) -> Option<Choice> {
+        if self.member.state() != MemberState::Up {
+            return None;
+        }
+        let next_hop = next_hop(tables, self.member)?;
+        Some(Choice { member: self.member, next_hop, region: 0 })
+    }
+
     /// Tells that home has the packet.
     #[inline(always)]
     pub fn tell<O: Observe>(&self, observer: &mut O) {

@@ -4,7 +4,10 @@ use lb_common::{
     abi::{
         descriptor::{ISOLATED, PANIC},
         event::Event,
-        member::MemberState::{Dead, Unfit, Up},
+        member::{
+            MemberState::{Dead, Unfit, Up},
+            MemberWord,
+        },
         meter::{EXCEPTIONS_V4, LimitWord},
         service::SERVICE_REJECTS,
         verdict::Verdict,
@@ -201,6 +204,38 @@ fn without_a_budget_new_connections_stay_at_a_full_home() {
         assert_eq!(world.exceptions(), 3);
         assert_eq!(world.ack(client(4), 900_000), Ok(3));
     }
+}
+
+/// Client 1's home gives away all new connections, and no connection more can be remembered elsewhere.
+fn ramped_without_budget() -> World {
+    let mut world = World::two_regions();
+    let slow = LimitWord::new(60 * SECOND * LimitWord::PER_NANOSECOND, 1);
+    world.twin.meters[EXCEPTIONS_V4 as usize].0.set(slow);
+    let home = world.twin.members[0];
+    world.twin.members[0] = MemberWord::new(home.backend(), 5, Up, 0, 1);
+    world
+}
+
+#[test]
+fn without_a_budget_a_ramped_home_keeps_new_connections() {
+    let mut world = ramped_without_budget();
+    assert_eq!(world.open(client(1), 1), 2, "the ramp gives it away");
+    assert_eq!(world.syn(client(2), 1), Ok(1), "nobody could remember it elsewhere");
+    assert_eq!(world.events(), [(Event::ExceptionInserted, 1), (Event::HeldAtHome, 1)]);
+    assert_eq!(world.ack(client(2), 2), Ok(1));
+    world.sleep(70);
+    assert_eq!(world.ack(client(2), 900_000), Ok(1), "and there it stays");
+    assert_eq!(world.open(client(3), 1), 2, "a minute later there is budget for one more");
+}
+
+#[test]
+fn without_a_budget_connections_of_an_unhealthy_home_go_elsewhere_and_are_counted() {
+    let mut world = ramped_without_budget();
+    assert_eq!(world.open(client(1), 1), 2);
+    world.set(0, 0, Unfit);
+    world.events();
+    assert_eq!(world.syn(client(2), 1), Ok(2));
+    assert_eq!(world.events(), [(Event::AwayWithoutBudget, 1)]);
 }
 
 #[test]

@@ -161,12 +161,13 @@ fn an_hour_of_a_dead_region_beyond_the_budget_then_its_return() {
     let events = world.events();
     assert_eq!(
         events.iter().map(|(event, _)| *event).collect::<Vec<_>>(),
-        [Event::ExceptionInserted, Event::ExceptionRefused]
+        [Event::ExceptionInserted, Event::ExceptionRefused, Event::AwayWithoutBudget]
     );
     let inserted = events[0].1;
     // 3,599 s of five a second and the first hundred.
     assert!((17_995..=18_100).contains(&inserted), "{inserted} inserted");
     assert_eq!(inserted + events[1].1, 36_000);
+    assert_eq!(events[2].1, events[1].1, "each was counted when it began");
 }
 
 /// What the daemon publishes while region 0 is dead from second 0 to 3,600: after a settle time of 60 s

@@ -364,11 +364,16 @@ impl<M: AsRef<Mapping>> Maps<M> {
     /// # Errors
     /// What the kernel answers.
     pub fn events(&self) -> Result<Vec<(Event, u64)>, MapsError> {
-        let read = |event: &Event| {
-            let [count] = sum(&self.event_counters, *event as u32)?;
-            Ok((*event, count))
-        };
-        Event::ALL.iter().map(read).collect::<Result<_, _>>().map_err(of(names::EVENT_COUNTERS))
+        Event::ALL.iter().map(|event| Ok((*event, self.event(*event)?))).collect()
+    }
+
+    /// How often one of them did.
+    ///
+    /// # Errors
+    /// The counters cannot be read.
+    pub fn event(&self, event: Event) -> Result<u64, MapsError> {
+        let [count] = sum(&self.event_counters, event as u32).map_err(of(names::EVENT_COUNTERS))?;
+        Ok(count)
     }
 }
 

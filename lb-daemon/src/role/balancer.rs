@@ -108,7 +108,8 @@ pub(super) async fn run(
     let state = state.run(inbox, reconciles, stop.clone().wait());
     let (mut state, thread) = on_own_thread("state", state)?;
     let keeper = GateKeeper::open(&options.bpffs).map_err(|error| Failure::of("gates", &error))?;
-    let (mut gates, gate_thread) = on_own_thread("gates", keeper.run(rounds, stop.clone().wait()))?;
+    let keeping = keeper.run(troubles.clone(), rounds, stop.clone().wait());
+    let (mut gates, gate_thread) = on_own_thread("gates", keeping)?;
     let reader = http::Reader::new(commands.clone(), counters.clone(), live);
     let shown = http::balancer(reader, arguments.status_page);
     let seeing = tokio::spawn(super::show(seen_at, shown, stop.clone()));

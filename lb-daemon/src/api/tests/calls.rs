@@ -30,7 +30,7 @@ async fn a_configuration_is_applied_listed_and_described() {
             added("service web"),
             v1::Change {
                 kind: v1::change::Kind::Changed.into(),
-                details: vec!["hash_key: the daemon's own -> another".into()],
+                details: vec!["hash_key: the daemon's own -> the one given".into()],
                 ..added("hash key")
             },
         ]

@@ -12,19 +12,27 @@ mod budgets;
 mod homes;
 mod judge;
 mod pass;
+mod unremembered;
 
-use std::{collections::BTreeMap, future::Future, path::Path, time::Duration};
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    path::Path,
+    time::{Duration, Instant},
+};
 
-use lb_common::abi::clock::Coarse;
+use lb_common::abi::{clock::Coarse, event::Event};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::{
     causes,
     dataplane::{Gates, MapsError, clock},
+    troubles::Troubles,
     watchdog::Heartbeat,
 };
 pub(super) use budgets::budgets;
 use pass::{Outcome, Pass};
+use unremembered::Unremembered;
 
 /// Time between two rounds.
 const PACE: Duration = Duration::from_secs(1);
@@ -69,8 +77,14 @@ impl GateKeeper {
 
     /// Keeps them until `stop` is done. It blocks its thread while it works, so it should have one of
     /// its own.
-    pub async fn run(mut self, heartbeat: Heartbeat, stop: impl Future<Output = ()>) {
+    pub async fn run(
+        mut self,
+        troubles: Troubles,
+        heartbeat: Heartbeat,
+        stop: impl Future<Output = ()>,
+    ) {
         tokio::pin!(stop);
+        let mut unremembered = Unremembered::new(troubles);
         let mut turns = interval(PACE.min(heartbeat.interval()));
         turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut said = None;
@@ -80,7 +94,7 @@ impl GateKeeper {
                 () = &mut stop => return,
                 _ = turns.tick() => {}
             }
-            let failed = self.turn().err();
+            let failed = self.turn(&mut unremembered).err();
             if failed.is_some() && failed != said {
                 tracing::warn!(error = failed, "gates: exceptions are not looked after");
             }
@@ -89,7 +103,9 @@ impl GateKeeper {
         }
     }
 
-    fn turn(&mut self) -> Result<(), String> {
+    fn turn(&mut self, unremembered: &mut Unremembered) -> Result<(), String> {
+        let counted = self.gates.event(Event::AwayWithoutBudget);
+        unremembered.look(counted.map_err(|error| causes::of(&error))?, Instant::now());
         let now = clock::now().map_err(|error| causes::of(&error))?;
         let round = self.round(Coarse::of(now)).map_err(|error| causes::of(&error))?;
         if let Round::Done { purged, closed } = round

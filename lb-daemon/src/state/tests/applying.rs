@@ -241,7 +241,8 @@ async fn several_balancers_want_a_key_and_may_have_the_one_in_force() {
 
     let text = format!("balancers = 2\nhash_key = \"{:016x}{:016x}\"\n{WEB}", own[0], own[1]);
     let applied = daemon.apply(&text).await.unwrap();
-    assert_eq!((changes(&applied), applied.movements), (vec!["hash key", "balancers"], vec![]));
+    assert_eq!(changes(&applied), ["hash key", "balancers"]);
+    assert_eq!(applied.movements, []);
     // It is the configuration's now, not only this daemon's.
     daemon.stop().await;
     let store = Store::open(daemon.directory.path()).unwrap();
@@ -252,7 +253,8 @@ async fn several_balancers_want_a_key_and_may_have_the_one_in_force() {
 
     let alone = text.replace("balancers = 2", "");
     let applied = daemon.apply(&alone).await.unwrap();
-    assert_eq!((changes(&applied), applied.movements), (vec!["hash key", "balancers"], vec![]));
+    assert_eq!(changes(&applied), ["hash key", "balancers"]);
+    assert_eq!(applied.movements, []);
 }
 
 /// What an older daemon stored stays in force.
@@ -276,6 +278,7 @@ async fn several_balancers_without_a_key_in_the_store_are_a_trouble() {
     assert_eq!((exported.generation, exported.configuration.balancers.get()), (1, 2));
     let given = Apply { configuration: exported.configuration, ..Apply::default() };
     let applied = daemon.running.commands.apply(given).await.unwrap().unwrap();
-    assert_eq!((changes(&applied), applied.movements), (vec!["hash key"], vec![]));
+    assert_eq!(changes(&applied), ["hash key"]);
+    assert_eq!(applied.movements, []);
     assert_eq!(subjects(&daemon).await, Vec::<String>::new());
 }
