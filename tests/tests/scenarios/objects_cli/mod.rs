@@ -61,6 +61,7 @@ pool = "web"
 pub(crate) const CASES: &[Case] = &[
     Case::waits("the_document_shows_what_happens", document),
     Case::waits("every_mistake_is_told_and_changes_nothing", mistakes),
+    Case::waits("several_balancers_want_a_hash_key_and_are_offered_one", hash_key),
     Case::waits("a_draft_is_kept_where_it_cannot_be_applied", edit::kept),
     Case::waits("an_edit_that_somebody_else_overtook_changes_nothing", edit::overtaken),
     Case::waits("a_drained_backend_keeps_what_it_has_and_gets_nothing_new", drain::with_traffic),
@@ -110,6 +111,30 @@ fn document(sandbox: &Sandbox) -> Result<()> {
         "{exported}"
     );
     Ok(())
+}
+
+fn hash_key(sandbox: &Sandbox) -> Result<()> {
+    let (_fabric, balancer) = balancer(sandbox, "key")?;
+    let without = CONFIGURATION.replace("hash_key = \"00112233445566778899aabbccddeeff\"", "");
+    balancer.apply(&without)?;
+    let exported = balancer.cli(&["export"])?;
+    let key = exported.lines().find(|line| line.starts_with("hash_key = ")).context("no key")?;
+    let own = key.trim_start_matches("hash_key = ");
+    let several = format!("balancers = 2\n{without}");
+    let refused = balancer.try_cli(&["apply", "-f", "-"], Some(&several))?;
+    let said = String::from_utf8_lossy(&refused.stderr);
+    let expected = format!(
+        "error: hash_key: 2 balancers choose alike only with one key, and none is set\n\
+         hint: set hash_key in the configuration of all of them; with {own}, which this daemon has in force, \
+         none of its connections moves\n"
+    );
+    ensure!((refused.status.code(), &*said) == (Some(6), &*expected), "{refused:?}");
+    ensure!(balancer.cli(&["export"])? == exported, "it changed something");
+    let given = format!("{key}\n{several}");
+    let dry = balancer.try_cli(&["apply", "--dry-run", "-f", "-"], Some(&given))?;
+    let said = String::from_utf8_lossy(&dry.stdout);
+    ensure!(said.contains("open connections: none moves\n"), "{dry:?}");
+    balancer.apply(&given).map(drop)
 }
 
 fn mistakes(sandbox: &Sandbox) -> Result<()> {
