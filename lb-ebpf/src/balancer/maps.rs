@@ -40,7 +40,6 @@ use lb_common::{
         records::{Found, Line, Segment},
         search::{Ended, Wanted},
     },
-    word::Word as _,
 };
 
 use super::apart;
