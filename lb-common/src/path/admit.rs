@@ -40,16 +40,11 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
 ) -> Result<(), Verdict> {
     let (budget, now) = by;
     let home = &choose::home(tables, ask.descriptor, ask.hash)?;
-    let mut choice = home.choice(tables, Kind::NewConnection);
-    let is_unremembered =
-        choice.is_none() && budget == Budget::Exceptions && is_spent(tables, ask, now);
-    if is_unremembered {
-        choice = home.choice_despite_ramp(tables);
-    }
-    let is_held = is_unremembered && choice.is_some();
-    if is_held {
-        tables.count(Event::HeldAtHome);
-    }
+    let is_spent = || budget == Budget::Exceptions && is_spent(tables, ask, now);
+    let choice = home.choice(tables, Kind::NewConnection);
+    // Where nothing would remember it elsewhere, home gives no connection away.
+    let is_kept = choice.is_none() && is_spent();
+    let choice = if is_kept { home.choice_despite_ramp(tables) } else { choice };
     let descriptor = ask.descriptor;
     let limited = descriptor.flags & LIMITED != 0;
     let wanted = Wanted::new(ask.hash, ask.version(), Kind::NewConnection);
@@ -63,16 +58,17 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
         let entered = if limited { enter(tables, ask, home, now) } else { Entered::Yes };
         match entered {
             Entered::Yes => {
+                if is_kept {
+                    tables.count(Event::HeldAtHome);
+                }
                 home.tell(observer);
                 count(tables, ask, to, false);
                 return Ok(());
             }
             Entered::RegionClosed => {}
             full => {
-                if is_held || budget == Budget::Exceptions && is_spent(tables, ask, now) {
-                    if !is_held {
-                        tables.count(Event::HeldAtHome);
-                    }
+                if is_spent() {
+                    tables.count(Event::HeldAtHome);
                     observer.region(0, Left::Held);
                     return over_the_limit(tables, ask, to, observer);
                 }
@@ -91,11 +87,12 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
             }
         }
     }
-    if is_unremembered && !is_held {
-        tables.count(Event::AwayWithoutBudget);
-    }
     let ended = tables.search(wanted.by(rules, first, now), to, observer);
+    let is_unremembered = !home_is_full && is_spent();
     if ended.is_found() {
+        if is_unremembered {
+            tables.count(Event::AwayWithoutBudget);
+        }
         count(tables, ask, to, false);
         return Ok(());
     }
@@ -105,6 +102,9 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
         }
         // Everything is full: the nearest that may have it at all.
         if tables.search(wanted.by(CLOSED, 0, 0), to, observer).is_found() {
+            if is_unremembered {
+                tables.count(Event::AwayWithoutBudget);
+            }
             return over_the_limit(tables, ask, to, observer);
         }
     }

@@ -236,6 +236,18 @@ fn without_a_budget_connections_of_an_unhealthy_home_go_elsewhere_and_are_counte
     world.events();
     assert_eq!(world.syn(client(2), 1), Ok(2));
     assert_eq!(world.events(), [(Event::AwayWithoutBudget, 1)]);
+    for (region, rank) in [(0, 1), (1, 0), (1, 1)] {
+        world.set(region, rank, Unfit);
+    }
+    assert_eq!(world.syn(client(3), 1), Err(Verdict::NoBackend));
+    assert_eq!(world.events(), [], "it went nowhere");
+    // A region that is drained has members that are up.
+    let mut world = ramped_without_budget();
+    assert_eq!(world.open(client(1), 1), 2);
+    world.events();
+    world.set_limit(0, LimitWord::CLOSED);
+    assert_eq!(world.syn(client(2), 1), Ok(3));
+    assert_eq!(world.events(), [(Event::AwayWithoutBudget, 1)]);
 }
 
 #[test]
