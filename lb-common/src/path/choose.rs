@@ -207,11 +207,9 @@ impl Home {
     /// The choice of home for a new connection of a slot that it gives away for now.
     #[inline(always)]
     pub(super) fn choice_despite_ramp<T: Tables + ?Sized>(&self, tables: &T) -> Option<Choice> {
-        if self.member.state() != MemberState::Up {
-            return None;
-        }
-        let next_hop = next_hop(tables, self.member)?;
-        Some(Choice { member: self.member, next_hop, region: 0 })
+        // No ramp gives open connections away, but a member that is unfit keeps those too.
+        let is_up = self.member.state() == MemberState::Up;
+        if is_up { self.choice(tables, Kind::OpenConnection) } else { None }
     }
 
     /// Tells that home has the packet.

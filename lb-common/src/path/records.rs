@@ -14,8 +14,8 @@ use crate::{
 /// first flight, of which the head may be lost.
 pub const WINDOW: u32 = 16_384;
 /// How far below a SYN's number a stream of the same flow is seen coming, bytes: more than one packet can hold, and
-/// less than the 65,537 by which Linux begins beyond the last connection's end when it opens a flow again out of
-/// TIME_WAIT (`tcp_twsk_unique`), for late packets of that one are no sign. The number itself is that of a keep-alive
+/// less than 65,537: so far beyond the last connection's end begins the next one that Linux opens out of TIME_WAIT
+/// (`tcp_twsk_unique`), and late packets of the last one do not belong to it. The number itself is that of a keep-alive
 /// (RFC 9293, 3.8.4), and says nothing.
 pub const APPROACH: u32 = 1 << 16;
 

@@ -100,7 +100,7 @@ fn out_of_time_wait() {
     let world = spilled();
     assert_eq!(world.send(client(1), FIN, 101), Ok(1));
     assert_eq!(world.open(client(3), 0), 1, "takes the minute's token");
-    // Linux opens it again with the number after the last one's end, and a window without scaling, and one more.
+    // What Linux adds to the end of the connection in TIME_WAIT (tcp_twsk_unique): 65,535 + 2.
     let (end, number) = (102, 102 + 65_537);
     assert_eq!(world.syn(client(1), number), Ok(3));
     assert_eq!(world.ack(client(1), end), Ok(1), "an ACK of the old one, delayed");

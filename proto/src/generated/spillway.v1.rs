@@ -190,7 +190,8 @@ pub struct Configuration {
     #[prost(message, repeated, tag = "4")]
     pub services: ::prost::alloc::vec::Vec<Service>,
     /// Key of the flow hash: 32 hexadecimal digits. All balancers of a fleet must have the same.
-    /// Unset: this daemon's own random key, made once and kept in its store.
+    /// Unset: this daemon's own random key, made once and kept in its store,
+    /// which serves one balancer alone: with several it must be set.
     #[prost(string, tag = "5")]
     pub hash_key: ::prost::alloc::string::String,
     /// Balancers, of all regions, that share the capacities: each admits capacity / balancers, which

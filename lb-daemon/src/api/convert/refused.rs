@@ -51,18 +51,6 @@ fn invalid_argument(message: String, field: String) -> Status {
 
 impl From<Refusal> for Status {
     fn from(refusal: Refusal) -> Self {
-        if let Refusal::NoHashKey { own_key, .. } = refusal {
-            let mut status = invalid_argument(refusal.to_string(), "hash_key".into());
-            let hint = format!(
-                "set hash_key in the configuration of all of them; with \"{}\", which this daemon has in force, \
-                 none of its connections moves",
-                hash_key(own_key)
-            );
-            if let Ok(hint) = AsciiMetadataValue::try_from(hint) {
-                status.metadata_mut().insert(HINT_TRAILER, hint);
-            }
-            return status;
-        }
         let code = match &refusal {
             Refusal::Conflict { .. } => Code::Aborted,
             Refusal::Exhausted(_) | Refusal::Memory(_) | Refusal::Room(ReconcileError::Full(_)) => {
@@ -77,14 +65,30 @@ impl From<Refusal> for Status {
             | Refusal::Unreadable(_) => Code::Internal,
         };
         let mut status = Self::new(code, causes::of(&refusal));
-        if let Refusal::Store(error) = &refusal {
+        let (field, hint) = match &refusal {
+            Refusal::NoHashKey { own_key, .. } => {
+                (Some("hash_key".to_owned()), Some(key_hint(*own_key)))
+            }
+            Refusal::Store(error) => (None, Some(error.hint())),
+            _ => (None, None),
+        };
+        for (trailer, text) in [(FIELD_TRAILER, field), (HINT_TRAILER, hint)] {
             // A path may have letters that no trailer takes; the sentence has it too.
-            if let Ok(hint) = AsciiMetadataValue::try_from(error.hint()) {
-                status.metadata_mut().insert(HINT_TRAILER, hint);
+            if let Some(Ok(text)) = text.map(AsciiMetadataValue::try_from) {
+                status.metadata_mut().insert(trailer, text);
             }
         }
         status
     }
+}
+
+/// What to do where several balancers have no key.
+fn key_hint(key: [u64; 2]) -> String {
+    format!(
+        "set hash_key in the configuration of all of them; with \"{}\", which this daemon has in force, none of its \
+         connections moves",
+        hash_key(key)
+    )
 }
 
 impl From<Stopping> for Status {
