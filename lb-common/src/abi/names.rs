@@ -29,6 +29,9 @@ pub const MEMBER_METERS: &str = "MEMBER_METERS";
 pub const METERS: &str = "METERS";
 /// Array of [`super::host::HostWord`], by backend index.
 pub const HOSTS: &str = "HOSTS";
+/// Hash: [`super::host::shared_key`] to the number of a [`super::member::MemberState`], of backends that several pools
+/// have. Where there is none, the pool does not have the backend, or it is dead there.
+pub const SHARED_BACKENDS: &str = "SHARED_BACKENDS";
 /// Array of [`super::record::RecordLine`].
 pub const RECORDS: &str = "RECORDS";
 /// LRU hash: [`super::flow_key::FlowKeyV4`] to [`super::exception::ExceptionWord`].

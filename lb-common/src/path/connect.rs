@@ -74,7 +74,7 @@ fn is_repeated<T: Tables + ?Sized, O: Observe>(
     if !before.is_handshake() {
         return false;
     }
-    let Some(choice) = hosts::choice(tables, before.placed()) else { return false };
+    let Some(choice) = hosts::choice(tables, ask, before.placed()) else { return false };
     if !before.is_home() {
         set_away(tables, ask, now);
     }

@@ -2,6 +2,7 @@
 
 use super::{
     choose::{Choice, REMEMBERED},
+    question::Ask,
     tables::Tables,
 };
 use crate::abi::{
@@ -9,20 +10,28 @@ use crate::abi::{
     record::Placed,
 };
 
-/// The choice of where a connection is, while its host lives and can be reached.
+/// The choice of where a connection is, while the pool that it is of has that backend, not dead, and it can be
+/// reached.
 #[inline(always)]
-pub(super) fn choice<T: Tables + ?Sized>(tables: &T, placed: Placed) -> Option<Choice> {
+pub(super) fn choice<T: Tables + ?Sized>(
+    tables: &T,
+    ask: &Ask<'_>,
+    placed: Placed,
+) -> Option<Choice> {
     let host = tables.host(placed.backend)?;
-    if host.incarnation() != placed.incarnation || host.state() == MemberState::Dead {
+    if host.incarnation() != placed.incarnation {
+        return None;
+    }
+    let state = if host.is_shared() {
+        tables.shared_backend(ask.pool(), placed.backend)
+    } else {
+        host.state_in(ask.pool())
+    };
+    if state == MemberState::Dead {
         return None;
     }
     let next_hop = tables.next_hop(u32::from(host.next_hop())).filter(|hop| hop.is_resolved())?;
-    let member = MemberWord::new(
-        placed.backend,
-        placed.incarnation,
-        host.state(),
-        FULL_RAMP,
-        host.next_hop(),
-    );
+    let member =
+        MemberWord::new(placed.backend, placed.incarnation, state, FULL_RAMP, host.next_hop());
     Some(Choice { member, next_hop, region: REMEMBERED })
 }

@@ -74,7 +74,7 @@ fn away<T: Tables + ?Sized, O: Observe>(
         } else {
             by_exception(tables, ask, word, line)
         };
-        let choice = hosts::choice(tables, placed)?;
+        let choice = hosts::choice(tables, ask, placed)?;
         tables.count(Event::ExceptionHit);
         observer.remembered(Memory::Exception, placed);
         return Some(choice);
@@ -88,7 +88,7 @@ fn away<T: Tables + ?Sized, O: Observe>(
         return None;
     }
     let placed = found.placed();
-    let choice = hosts::choice(tables, placed)?;
+    let choice = hosts::choice(tables, ask, placed)?;
     observer.remembered(Memory::Record, placed);
     if !ask.tcp_has(tcp::RST) {
         let v4 = ask.is_v4();

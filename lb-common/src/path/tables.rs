@@ -16,7 +16,7 @@ use crate::{
         exception::ExceptionWord,
         group::{Group, GroupHead},
         host::HostWord,
-        member::MemberWord,
+        member::{MemberState, MemberWord},
         meter::LimitWord,
         next_hop::{InterfaceWord, NextHopWord},
         pool::PoolLine,
@@ -80,8 +80,10 @@ pub trait Tables {
     fn arrival(&self, index: u32) -> Option<Self::Word<'_>>;
     /// The meter of a member with a limit of its own, by the index of its word.
     fn member_meter(&self, index: u32) -> Option<u32>;
-    /// What is known of a backend whatever the pool.
+    /// What a remembered flow must know of a backend.
     fn host(&self, backend: u32) -> Option<HostWord>;
+    /// The state of a backend that several pools have, in one of them.
+    fn shared_backend(&self, pool: u32, backend: u32) -> MemberState;
     /// Stores when a connection of a pool was last placed away from home.
     fn set_last_away(&self, pool: u32, now: Coarse);
     /// A cell of a line of records.

@@ -49,7 +49,7 @@ fn is_known<T: Tables + ?Sized, O: Observe>(
     if before.idle(now) > ask.idle() {
         return false;
     }
-    let Some(choice) = hosts::choice(tables, before.placed()) else { return false };
+    let Some(choice) = hosts::choice(tables, ask, before.placed()) else { return false };
     let after = before.seen(now);
     // An error about what a backend goes on to send says nothing of the client.
     if after != before && !ask.is_quoted() {

@@ -50,6 +50,8 @@ pub struct Twin {
     pub backends: Vec<Backend>,
     pub next_hops: Vec<NextHopWord>,
     pub hosts: Vec<HostWord>,
+    /// By pool and backend.
+    pub shared_backends: HashMap<(u32, u32), MemberState>,
     /// Limit and arrival.
     pub meters: Vec<(Cell<LimitWord>, Cell<u64>)>,
     /// By index of the member's word.
@@ -120,6 +122,9 @@ impl Tables for Twin {
     }
     fn host(&self, backend: u32) -> Option<HostWord> {
         self.hosts.get(backend as usize).copied()
+    }
+    fn shared_backend(&self, pool: u32, backend: u32) -> MemberState {
+        self.shared_backends.get(&(pool, backend)).copied().unwrap_or(MemberState::Dead)
     }
     fn set_last_away(&self, pool: u32, now: Coarse) {
         let line = &self.pools[pool as usize];
@@ -245,7 +250,7 @@ impl Twin {
                 let index = twin.backends.len() as u32;
                 twin.backends.push(backend(backend_address(region as u8, n, version)));
                 twin.members.push(MemberWord::new(index, 5, MemberState::Up, FULL_RAMP, 1));
-                twin.hosts.push(HostWord::new(5, MemberState::Up, 1));
+                twin.hosts.push(HostWord::new(5, MemberState::Up, 1, 0));
             }
         }
         let none = GroupHead { table: 0, slots: 1, members: 0, member_count: 0 };
@@ -314,7 +319,7 @@ impl Twin {
     pub fn set(&mut self, region: usize, rank: u32, state: MemberState) {
         self.change(region, rank, |member| member.with_state(state));
         let member = self.members[(self.groups[region].head.members + rank) as usize];
-        let host = HostWord::new(member.incarnation(), state, member.next_hop());
+        let host = HostWord::new(member.incarnation(), state, member.next_hop(), 0);
         self.hosts[member.backend() as usize] = host;
     }
 

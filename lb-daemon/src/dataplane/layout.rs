@@ -105,7 +105,7 @@ impl Shape {
     }
 }
 
-const BALANCER: [Shape; 31] = [
+const BALANCER: [Shape; 32] = [
     Shape::services(names::SERVICES_V4, size_of::<u64>()),
     Shape::services(names::SERVICES_V6, size_of::<ServiceKey>()),
     Shape::mapped::<u64>(names::ANY_PORTS, ANY_PORT_WORDS),
@@ -121,6 +121,10 @@ const BALANCER: [Shape; 31] = [
     Shape::mapped::<u64>(names::MEMBER_METERS, limits::MAX_MEMBERS),
     Shape::mapped::<Meter>(names::METERS, limits::MAX_METERS),
     Shape::mapped::<u64>(names::HOSTS, limits::MAX_BACKENDS),
+    Shape {
+        entries: Some(limits::MAX_MEMBERS),
+        ..Shape::new(names::SHARED_BACKENDS, MapType::Hash, size_of::<u64>(), size_of::<u64>())
+    },
     Shape::mapped::<RecordLine>(names::RECORDS, limits::RECORD_LINES),
     Shape::flows::<FlowKeyV4>(names::EXCEPTIONS_V4),
     Shape::flows::<FlowKeyV6>(names::EXCEPTIONS_V6),

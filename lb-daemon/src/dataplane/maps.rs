@@ -11,9 +11,9 @@ use lb_common::abi::{
     exception::ExceptionWord,
     flow_key::{FlowKeyV4, FlowKeyV6, flow_key_v4, flow_key_v6},
     group::Group,
-    host::HostWord,
+    host::{HostWord, of_shared_key, shared_key},
     limits::STANDBYS_PER_GROUP,
-    member::MemberWord,
+    member::{MemberState, MemberWord},
     meter::Meter,
     names,
     next_hop::{InterfaceWord, NextHopWord},
@@ -64,6 +64,7 @@ pub struct Maps<M> {
     pub(super) member_meters: ArrayView<u64, M>,
     pub(super) meters: ArrayView<Meter, M>,
     pub(super) hosts: ArrayView<u64, M>,
+    pub(super) shared_backends: HashMap<MapData, u64, u64>,
     pub(super) records: ArrayView<RecordLine, M>,
     pub(super) exceptions_v4: HashMap<MapData, FlowKeyV4, u64>,
     pub(super) exceptions_v6: HashMap<MapData, FlowKeyV6, u64>,
@@ -113,6 +114,7 @@ impl<M: Access> Maps<M> {
             member_meters: pins.array(names::MEMBER_METERS)?,
             meters: pins.array(names::METERS)?,
             hosts: pins.array(names::HOSTS)?,
+            shared_backends: pins.typed(names::SHARED_BACKENDS)?,
             records: pins.array(names::RECORDS)?,
             exceptions_v4: pins.typed(names::EXCEPTIONS_V4)?,
             exceptions_v6: pins.typed(names::EXCEPTIONS_V6)?,
@@ -227,9 +229,42 @@ impl<M: AsRef<Mapping>> Maps<M> {
         self.member_meters.get(index).unwrap_or(0) as u32
     }
 
-    /// What is known of a backend whatever the pool.
+    /// What packets of remembered flows know of a backend.
     pub fn host(&self, backend: u32) -> HostWord {
         HostWord(self.hosts.get(backend).unwrap_or(0))
+    }
+
+    /// A backend's state in a pool, as packets of the pool's remembered flows know it.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn state_in(&self, pool: u32, backend: u32) -> Result<MemberState, MapsError> {
+        let host = self.host(backend);
+        if host.is_shared() { self.shared_backend(pool, backend) } else { Ok(host.state_in(pool)) }
+    }
+
+    /// The state of a backend that several pools have, in one of them.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn shared_backend(&self, pool: u32, backend: u32) -> Result<MemberState, MapsError> {
+        match self.shared_backends.get(&shared_key(pool, backend), 0) {
+            Ok(state) => Ok(MemberState::from_number(state as u8)),
+            Err(MapError::KeyNotFound) => Ok(MemberState::Dead),
+            Err(source) => Err(of(names::SHARED_BACKENDS)(source)),
+        }
+    }
+
+    /// The states of all backends that several pools have, by pool and backend; the dead are left out.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn shared_backends(&self) -> Result<Vec<((u32, u32), MemberState)>, MapsError> {
+        let entries = self.shared_backends.iter().map(|entry| {
+            let (key, state) = entry?;
+            Ok((of_shared_key(key), MemberState::from_number(state as u8)))
+        });
+        entries.collect::<Result<_, _>>().map_err(of(names::SHARED_BACKENDS))
     }
 
     /// A cell of a line of records.

@@ -14,7 +14,7 @@ use lb_common::{
         group::{Group, GroupHead},
         host::HostWord,
         limits::MAX_REGIONS_PER_POOL,
-        member::MemberWord,
+        member::{MemberState, MemberWord},
         meter::LimitWord,
         next_hop::{InterfaceWord, NextHopWord},
         pool::{PoolLine, PoolWord},
@@ -204,6 +204,10 @@ impl<M: AsRef<Mapping>> Tables for ServiceView<'_, M> {
 
     fn host(&self, backend: u32) -> Option<HostWord> {
         Some(self.maps.host(backend))
+    }
+
+    fn shared_backend(&self, pool: u32, backend: u32) -> MemberState {
+        self.maps.shared_backend(pool, backend).unwrap_or(MemberState::Dead)
     }
 
     fn set_last_away(&self, _: u32, _: Coarse) {}

@@ -9,9 +9,9 @@ use lb_common::abi::{
     counter::TrafficCounter,
     descriptor::Descriptor,
     group::Group,
-    host::HostWord,
+    host::{HostWord, shared_key},
     limits::STANDBYS_PER_GROUP,
-    member::MemberWord,
+    member::{MemberState, MemberWord},
     meter::{LimitWord, Meter},
     names,
     next_hop::{InterfaceWord, NextHopWord},
@@ -91,9 +91,28 @@ impl WritableMaps {
         self.maps.member_meters.set(index, &u64::from(meter));
     }
 
-    /// Changes what is known of a backend whatever the pool: one store.
+    /// Says what is known of a backend that one pool has, or that several have it: one store.
     pub fn set_host(&self, backend: u32, word: HostWord) {
         self.maps.hosts.set(backend, &word.0);
+    }
+
+    /// Says what the state of a backend is in one of several pools that have it. To say that it is dead takes no
+    /// memory.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn set_shared_backend(
+        &mut self,
+        pool: u32,
+        backend: u32,
+        state: MemberState,
+    ) -> Result<(), MapsError> {
+        let key = shared_key(pool, backend);
+        let result = match state {
+            MemberState::Dead => gone(self.maps.shared_backends.remove(&key)),
+            state => self.maps.shared_backends.insert(key, state as u64, 0),
+        };
+        result.map_err(of(names::SHARED_BACKENDS))
     }
 
     /// Writes a descriptor that no word names.

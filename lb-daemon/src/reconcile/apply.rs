@@ -128,7 +128,7 @@ impl Reconciler {
         self.build_tables(&change.tables)?;
         self.states = self.states.planned(plan, change.published.leaving());
         self.backends = plan.backends.clone();
-        self.raise_hosts(&change.published);
+        self.raise_hosts(&change.published)?;
         let lowered = self.lower_limits(&change)?;
         for at in &change.groups {
             self.write_group(*at, &change.published.groups[at]);
@@ -160,7 +160,7 @@ impl Reconciler {
         self.retain_hops();
         let raised = self.raise_limits();
         // No service leads to pools that go; the next hops of hosts that go are free after the wait.
-        self.settle_hosts();
+        self.settle_hosts()?;
         for group in unknown {
             self.repoint_all(group);
         }

@@ -102,7 +102,7 @@ impl Reconciler {
         self.places = Places::of(&self.published);
         self.states.forget(self.published.leaving());
         self.retain_hops();
-        self.settle_hosts();
+        self.settle_hosts()?;
         if !left.is_empty() || self.hops.is_leaving() {
             self.maps.wait_for_readers()?;
             self.maps.retire_tables(&left.tables)?;

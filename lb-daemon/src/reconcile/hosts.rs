@@ -1,52 +1,75 @@
-//! Hosts: a backend whatever the pool, for connections that are not at home.
+//! Hosts: what packets of remembered flows know of a backend, by pool. A flow is at a backend only while the pool
+//! that it is of has that backend, in its current version or in the former one.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
-use lb_common::abi::host::HostWord;
+use lb_common::abi::{host::HostWord, member::MemberState};
 
 use super::{Reconciler, published::Published};
-use crate::ids::BackendId;
+use crate::{causes, dataplane::MapsError, ids::BackendId};
+
+/// States of backends that several pools have: by index of the backend, then by that of the pool. The dead are left
+/// out.
+pub(super) type Shared = BTreeMap<u32, BTreeMap<u32, MemberState>>;
 
 impl Reconciler {
-    /// Makes a host's word say the best of its states: one store, and one more where a former version
-    /// knows the address by another number. Whoever raises a member does this first, whoever fells one
-    /// last, so that no connection is where its host's word says that it cannot be.
-    pub(super) fn write_host(&self, address: &IpAddr) {
+    /// Makes what is said of a host right, and once more where a former version knows the address by another number.
+    /// Whoever raises a member does this first, whoever fells one last, so that no connection is where its host's
+    /// word says that it cannot be.
+    pub(super) fn write_host(&mut self, address: &IpAddr) {
         let planned = self.backends.get(address).map(|backend| backend.id);
-        if let Some(id) = planned {
-            self.set_host(id, address);
-        }
-        let mut others: Vec<BackendId> = self.ids_in_places(address).collect();
-        others.retain(|id| Some(*id) != planned);
-        others.dedup();
-        others.into_iter().for_each(|id| self.set_host(id, address));
-    }
-
-    /// Raises the hosts of a plan, and of former versions, to what their members say, before packets
-    /// see these.
-    pub(super) fn raise_hosts(&self, published: &Published) {
-        for (index, (id, address)) in self.hosts_of(published) {
-            let (there, word) = (self.maps.host(index), self.host(id, &address));
-            let falls = there.incarnation() == word.incarnation()
-                && there.state() as u8 > word.state() as u8;
-            if there != word && !falls {
-                self.maps.set_host(index, word);
+        let ids: BTreeSet<_> = self.ids_in_places(address).chain(planned).collect();
+        for id in ids {
+            if let Err(error) = self.settle_host(id, address) {
+                // Only to raise a member takes memory, so nobody is sent to who is dead.
+                self.stale = true;
+                let error = causes::of(&error);
+                tracing::error!(error, "host {address}: its state in a pool cannot be written");
             }
         }
     }
 
-    /// Makes the words of all hosts of a plan and of former versions right, and those of all others
+    /// Raises the hosts of a plan, and of former versions, to what their members say, before packets see these; what
+    /// packets see until then is kept.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub(super) fn raise_hosts(&mut self, published: &Published) -> Result<(), MapsError> {
+        for (index, (id, address)) in self.hosts_of(published) {
+            let there = self.maps.host(index);
+            let mut states = self.states.of_host(&address);
+            if there.incarnation() == id.incarnation && !there.is_shared() {
+                keep(&mut states, there.pool(), there.state_in(there.pool()));
+            } else if there.incarnation() == id.incarnation {
+                for (pool, state) in self.shared.get(&index).into_iter().flatten() {
+                    keep(&mut states, *pool, *state);
+                }
+            }
+            self.set_host(id, &address, &states)?;
+        }
+        Ok(())
+    }
+
+    /// Makes right what is said of all hosts of a plan and of former versions, and the words of all others
     /// [`HostWord::GONE`], once packets see these members and no others.
-    pub(super) fn settle_hosts(&self) {
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub(super) fn settle_hosts(&mut self) -> Result<(), MapsError> {
         let hosts = self.hosts_of(&self.published);
         for (id, address) in hosts.values() {
-            self.set_host(*id, address);
+            self.settle_host(*id, address)?;
         }
-        for (index, _) in self.maps.hosts() {
-            if !hosts.contains_key(&index) {
-                self.maps.set_host(index, HostWord::GONE);
-            }
+        let there = self.maps.hosts().map(|(index, _)| index).chain(self.shared.keys().copied());
+        let others: Vec<_> = there.filter(|index| !hosts.contains_key(index)).collect();
+        for index in others {
+            self.maps.set_host(index, HostWord::GONE);
+            self.set_shared(index, &BTreeMap::new())?;
         }
+        Ok(())
     }
 
     /// Hosts by index: those of the plan, and those that only a former version names.
@@ -64,16 +87,68 @@ impl Reconciler {
         })
     }
 
-    fn set_host(&self, id: BackendId, address: &IpAddr) {
-        let word = self.host(id, address);
-        if self.maps.host(id.index) != word {
-            self.maps.set_host(id.index, word);
-        }
+    fn settle_host(&mut self, id: BackendId, address: &IpAddr) -> Result<(), MapsError> {
+        let states = self.states.of_host(address);
+        self.set_host(id, address, &states)
     }
 
-    /// What a host's word should say.
-    fn host(&self, id: BackendId, address: &IpAddr) -> HostWord {
+    /// Says what a host's states are, by pool: one store where one pool has it. A number that several pools have had
+    /// stays one that is asked for by pool, for a packet under way may have seen that it is.
+    fn set_host(
+        &mut self,
+        id: BackendId,
+        address: &IpAddr,
+        states: &BTreeMap<u32, MemberState>,
+    ) -> Result<(), MapsError> {
+        let there = self.maps.host(id.index);
         let hop = self.hops.of_backend(address) as u16;
-        HostWord::new(id.incarnation, self.states.best(address), hop)
+        let was_shared = there.is_shared() && there.incarnation() == id.incarnation;
+        let word = match states.iter().next() {
+            Some((pool, state)) if states.len() == 1 && !was_shared => {
+                HostWord::new(id.incarnation, *state, hop, *pool)
+            }
+            _ => HostWord::shared(id.incarnation, hop),
+        };
+        if word.is_shared() {
+            self.set_shared(id.index, states)?;
+        }
+        if there != word {
+            self.maps.set_host(id.index, word);
+        }
+        Ok(())
+    }
+
+    /// Says what the states of a backend are that several pools have.
+    fn set_shared(
+        &mut self,
+        backend: u32,
+        states: &BTreeMap<u32, MemberState>,
+    ) -> Result<(), MapsError> {
+        let known = self.shared.entry(backend).or_default();
+        let pools: BTreeSet<u32> = known.keys().chain(states.keys()).copied().collect();
+        for pool in pools {
+            let state = states.get(&pool).copied().unwrap_or(MemberState::Dead);
+            if known.get(&pool).copied().unwrap_or(MemberState::Dead) == state {
+                continue;
+            }
+            self.maps.set_shared_backend(pool, backend, state)?;
+            if state == MemberState::Dead {
+                known.remove(&pool);
+            } else {
+                known.insert(pool, state);
+            }
+        }
+        if known.is_empty() {
+            self.shared.remove(&backend);
+        }
+        Ok(())
+    }
+}
+
+/// Keeps a state that is better than what is known of a pool, or all that is known of it.
+fn keep(states: &mut BTreeMap<u32, MemberState>, pool: u32, state: MemberState) {
+    if state != MemberState::Dead {
+        let known = states.entry(pool).or_insert(state);
+        *known = if *known as u8 > state as u8 { *known } else { state };
     }
 }

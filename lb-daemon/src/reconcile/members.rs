@@ -48,8 +48,8 @@ impl Reconciler {
         let Some(before) = self.states.of_plan(pool, &address) else { return false };
         let after = change(before);
         self.states.set(pool, &address, after);
-        let places: Vec<_> =
-            self.places.of_backend(&address).iter().filter(|place| place.pool == pool).collect();
+        let places = self.places.of_backend(&address).iter().copied();
+        let places: Vec<_> = places.filter(|place| place.pool == pool).collect();
         let rises = after.in_words() as u8 > before.in_words() as u8;
         if rises {
             self.write_host(&address);

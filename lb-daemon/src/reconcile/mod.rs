@@ -48,6 +48,7 @@ use crate::{
     plan::PlannedBackend,
 };
 use hops::Hops;
+use hosts::Shared;
 use places::Places;
 use published::Published;
 use room::Room;
@@ -65,6 +66,8 @@ pub struct Reconciler {
     places: Places,
     /// What each member's word says, for those too that have none.
     states: States,
+    /// What is said of backends that several pools have.
+    shared: Shared,
     /// Which next hop each backend is behind.
     hops: Hops,
     /// The last plan's backends.
@@ -85,7 +88,8 @@ impl Reconciler {
     pub fn new(maps: WritableMaps, settings: Settings) -> Result<Self, ReconcileError> {
         let mut maps = maps;
         let (published, room) = scan::take_stock(&mut maps)?;
-        let (states, hops) = scan::members(&maps, &published);
+        let shared = scan::shared(&maps)?;
+        let (states, hops) = scan::members(&maps, &published, &shared);
         let reconciler = Self {
             places: Places::of(&published),
             backends: BTreeMap::new(),
@@ -97,6 +101,7 @@ impl Reconciler {
             published,
             room,
             states,
+            shared,
             hops,
         };
         reconciler.restate();

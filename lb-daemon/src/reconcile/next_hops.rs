@@ -80,13 +80,13 @@ impl Reconciler {
     /// Points a backend's host and members at a next-hop word. Who cannot be reached any more takes
     /// his capacity along first, who can be brings it last.
     fn point(&mut self, backend: &IpAddr, index: u32) {
-        let places = self.places.of_backend(backend);
+        let places = self.places.of_backend(backend).to_vec();
         if index == 0 {
             places.iter().for_each(|place| self.relimit(place.group));
         } else {
             self.write_host(backend);
         }
-        for place in places {
+        for place in &places {
             if let Some(word) = self.maps.member(place.word) {
                 self.maps.set_member(place.word, word.with_next_hop(index as u16));
                 self.repoint(place.group, place.rank);

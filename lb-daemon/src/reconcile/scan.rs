@@ -11,6 +11,7 @@ use lb_common::abi::{
 use super::{
     Reconciler,
     hops::Hops,
+    hosts::Shared,
     places::Places,
     published::{Published, PublishedGroup, PublishedMember, PublishedPool, Version},
     room::Room,
@@ -43,6 +44,7 @@ impl Reconciler {
     /// Reads again what is published, keeping what the sensors said.
     pub(super) fn rescan(&mut self) -> Result<(), MapsError> {
         (self.published, self.room) = take_stock(&mut self.maps)?;
+        self.shared = shared(&self.maps)?;
         self.places = Places::of(&self.published);
         self.restate();
         self.stale = false;
@@ -122,8 +124,24 @@ fn read_group(
     Some(PublishedGroup { group, pool, table, terms: None, members })
 }
 
-/// What the members' words say.
-pub(super) fn members(maps: &WritableMaps, published: &Published) -> (States, Hops) {
+/// What is said of backends that several pools have.
+///
+/// # Errors
+/// What the kernel answers.
+pub(super) fn shared(maps: &WritableMaps) -> Result<Shared, MapsError> {
+    let mut shared = Shared::new();
+    for ((pool, backend), state) in maps.shared_backends()? {
+        shared.entry(backend).or_default().insert(pool, state);
+    }
+    Ok(shared)
+}
+
+/// What the words of members and hosts say.
+pub(super) fn members(
+    maps: &WritableMaps,
+    published: &Published,
+    shared: &Shared,
+) -> (States, Hops) {
     let (mut states, mut hops) = (States::default(), Hops::new());
     for group in published.groups.values() {
         for (rank, member) in group.members.iter().enumerate() {
@@ -141,7 +159,13 @@ pub(super) fn members(maps: &WritableMaps, published: &Published) -> (States, Ho
         };
         let address = address_of(&backend.address, backend.version);
         let id = BackendId { index, incarnation: host.incarnation() };
-        states.found_host(address, id, host.state());
+        if host.is_shared() {
+            for (pool, state) in shared.get(&index).into_iter().flatten() {
+                states.found_host(*pool, address, id, *state);
+            }
+        } else {
+            states.found_host(host.pool(), address, id, host.state_in(host.pool()));
+        }
         let hop = u32::from(host.next_hop());
         hops.found(address, hop, maps.next_hop(hop));
     }

@@ -19,9 +19,9 @@ pub(super) struct States {
     pools_of: HashMap<IpAddr, Vec<u32>>,
     /// Members that only a pool's former version has: they stay as they were last known.
     leaving: BTreeSet<(u32, IpAddr)>,
-    /// States of hosts as an earlier daemon left them, for members that have no word; until the
+    /// States of hosts by pool, as an earlier daemon left them, for members that have no word; until the
     /// first plan.
-    hosts: HashMap<IpAddr, (BackendId, MemberState)>,
+    hosts: HashMap<(u32, IpAddr), (BackendId, MemberState)>,
 }
 
 impl States {
@@ -30,9 +30,15 @@ impl States {
         self.pools.entry(pool).or_default().insert(address, standing);
     }
 
-    /// A host's state read from the maps.
-    pub(super) fn found_host(&mut self, address: IpAddr, id: BackendId, state: MemberState) {
-        self.hosts.insert(address, (id, state));
+    /// A host's state in a pool, read from the maps.
+    pub(super) fn found_host(
+        &mut self,
+        pool: u32,
+        address: IpAddr,
+        id: BackendId,
+        state: MemberState,
+    ) {
+        self.hosts.insert((pool, address), (id, state));
     }
 
     /// Index of a pool of the last plan.
@@ -68,12 +74,11 @@ impl States {
         self.leaving = leaving;
     }
 
-    /// The best of a host's states in its pools.
-    pub(super) fn best(&self, address: &IpAddr) -> MemberState {
+    /// A host's states in its pools, as words say them.
+    pub(super) fn of_host(&self, address: &IpAddr) -> BTreeMap<u32, MemberState> {
         let pools = self.pools_of.get(address).into_iter().flatten();
-        let known = pools.filter_map(|pool| self.get(*pool, address));
-        let states = known.map(Standing::in_words);
-        states.max_by_key(|state| *state as u8).unwrap_or(MemberState::Dead)
+        let known = pools.filter_map(|pool| Some((*pool, self.get(*pool, address)?.in_words())));
+        known.collect()
     }
 
     /// Those of a plan's members, dead where they are new, and of those that only a former version
@@ -90,10 +95,10 @@ impl States {
             }
             let standing = |address: IpAddr| {
                 let known = self.get(index, &address);
-                // One without a word lives where its host does: connections may be there.
+                // One without a word lives as its host does in the pool: connections may be there.
                 let id = plan.backends.get(&address).filter(|_| pool.idle.contains(&address));
-                let host =
-                    self.hosts.get(&address).filter(|host| id.is_some_and(|b| b.id == host.0));
+                let host = self.hosts.get(&(index, address));
+                let host = host.filter(|host| id.is_some_and(|b| b.id == host.0));
                 let host = host.map(|(_, state)| Standing { state: *state, ..Standing::NEW });
                 known.or(host).unwrap_or(Standing::NEW)
             };

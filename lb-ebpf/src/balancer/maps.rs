@@ -3,7 +3,7 @@
 use core::mem::offset_of;
 
 use aya_ebpf::{
-    bindings::{BPF_F_INNER_MAP, BPF_F_MMAPABLE},
+    bindings::{BPF_F_INNER_MAP, BPF_F_MMAPABLE, BPF_F_NO_PREALLOC},
     btf_maps::{Array, ArrayOfMaps, DevMapHash, HashMap, LruHashMap, PerCpuArray},
     macros::btf_map,
 };
@@ -17,14 +17,14 @@ use lb_common::{
         exception::ExceptionWord,
         flow_key::{FlowKeyV4, FlowKeyV6, flow_key_v4, flow_key_v6},
         group::{Group, GroupHead},
-        host::HostWord,
+        host::{HostWord, shared_key},
         limits::{
             DEFAULT_EXCEPTIONS_V4, DEFAULT_EXCEPTIONS_V6, DEFAULT_FLOWS_V4, DEFAULT_FLOWS_V6,
             DEFAULT_SLOTS, MAX_BACKENDS, MAX_DESCRIPTORS, MAX_GROUPS, MAX_INTERFACES, MAX_MEMBERS,
             MAX_METERS, MAX_NEXT_HOPS, MAX_POOLS, MAX_SERVICE_KEYS, MAX_SERVICES, MAX_TABLES,
             RECORD_LINES, STANDBYS_PER_GROUP,
         },
-        member::MemberWord,
+        member::{MemberState, MemberWord},
         meter::{LimitWord, Meter},
         next_hop::{InterfaceWord, NextHopWord},
         pool::PoolLine,
@@ -47,6 +47,8 @@ use crate::kernel;
 
 /// The daemon maps these into its memory: a published word is one store.
 const MMAP: usize = BPF_F_MMAPABLE as usize;
+/// Most balancers have few such elements.
+const ON_DEMAND: usize = BPF_F_NO_PREALLOC as usize;
 const SIZED: usize = MMAP | BPF_F_INNER_MAP as usize;
 
 /// Words of a pool's line and of a meter.
@@ -81,6 +83,8 @@ static MEMBER_METERS: Array<u64, { MAX_MEMBERS as usize }, MMAP> = Array::new();
 static METERS: Array<Meter, { MAX_METERS as usize }, MMAP> = Array::new();
 #[btf_map]
 static HOSTS: Array<u64, { MAX_BACKENDS as usize }, MMAP> = Array::new();
+#[btf_map]
+static SHARED_BACKENDS: HashMap<u64, u64, { MAX_MEMBERS as usize }, ON_DEMAND> = HashMap::new();
 #[btf_map]
 static RECORDS: Array<RecordLine, { RECORD_LINES as usize }, MMAP> = Array::new();
 /// IPv4 has maps of its own for the sake of their keys: a third of the bytes to hash.
@@ -224,6 +228,12 @@ impl Tables for Maps {
     #[inline(always)]
     fn host(&self, backend: u32) -> Option<HostWord> {
         kernel::word(&HOSTS, backend).map(HostWord)
+    }
+
+    #[inline(always)]
+    fn shared_backend(&self, pool: u32, backend: u32) -> MemberState {
+        let state = kernel::hash_word(&SHARED_BACKENDS, shared_key(pool, backend));
+        state.map_or(MemberState::Dead, |state| MemberState::from_number(state as u8))
     }
 
     #[inline(always)]

@@ -203,6 +203,17 @@ pub fn lookup_word<V: Pod, const N: usize, const F: usize>(
     unsafe { map.get(key) }
 }
 
+/// A word of a hash map. Its element may be freed under the reader, and be another's of the same map by then.
+#[inline(always)]
+pub fn hash_word<const N: usize, const F: usize>(
+    map: &HashMap<u64, u64, N, F>,
+    key: u64,
+) -> Option<u64> {
+    // SAFETY: the pointer is to an aligned element, which is readable for as long as the program runs; one volatile
+    // 8-byte load.
+    map.get_ptr(key).map(|word| unsafe { word.read_volatile() })
+}
+
 /// A copy of a hash map's value, read from its end to its beginning. The kernel writes a reused
 /// element from beginning to end, so a copy whose first words are the old ones is all old.
 #[inline(always)]

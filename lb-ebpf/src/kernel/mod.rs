@@ -20,8 +20,8 @@ pub use frame::Frame;
 pub(crate) use global::global;
 pub use global::{lent, opaque};
 pub use map::{
-    SharedWord, contains, copy_backwards, element, has_prefix, lookup_copy, lookup_word, lru_word,
-    per_cpu, shared_word, store, store_words, table_word, word, words,
+    SharedWord, contains, copy_backwards, element, has_prefix, hash_word, lookup_copy, lookup_word,
+    lru_word, per_cpu, shared_word, store, store_words, table_word, word, words,
 };
 pub use outgoing::Outgoing;
 pub use repeat::repeat;

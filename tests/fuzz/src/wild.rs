@@ -10,7 +10,7 @@ use lb_common::{
         exception::ExceptionWord,
         group::Group,
         host::HostWord,
-        member::MemberWord,
+        member::{MemberState, MemberWord},
         meter::LimitWord,
         next_hop::{InterfaceWord, NextHopWord},
         pod::{Pod, from_bytes},
@@ -127,6 +127,10 @@ impl Tables for Wild {
     }
     fn host(&self, backend: u32) -> Option<HostWord> {
         self.word(9, backend.into()).map(HostWord)
+    }
+    fn shared_backend(&self, pool: u32, backend: u32) -> MemberState {
+        let word = self.word(14, u64::from(pool) << 32 | u64::from(backend));
+        MemberState::from_number(word.unwrap_or(0) as u8)
     }
     fn set_last_away(&self, _: u32, _: Coarse) {}
     fn record(&self, line: u32, cell: u32) -> Option<Record> {

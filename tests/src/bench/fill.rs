@@ -170,7 +170,7 @@ fn members(balancer: &mut Ebpf, v6: bool) -> Result<()> {
         set(balancer, names::BACKENDS, n + 1, bytes::<32>(&backend))?;
         let word = MemberWord::new(n + 1, 0, MemberState::Up, FULL_RAMP, 1);
         set(balancer, names::MEMBERS, n, word.0)?;
-        set(balancer, names::HOSTS, n + 1, HostWord::new(0, MemberState::Up, 1).0)?;
+        set(balancer, names::HOSTS, n + 1, HostWord::new(0, MemberState::Up, 1, 0).0)?;
         if region == 1 {
             keys.push(maglev::Member { key: address.into(), weight: 1 });
         }

@@ -193,6 +193,10 @@ impl Balancer {
         for (key, value) in scene.remembered_entries() {
             self.remember(&key, value, erase).context("a flow that is remembered")?;
         }
+        let mut shared: HashMap<_, [u8; 8], [u8; 8]> = map_mut(&mut self.bpf, "SHARED_BACKENDS")?;
+        for (key, state) in scene.shared_entries() {
+            if erase { shared.remove(&key) } else { shared.insert(key, state, 0) }?;
+        }
         let mut devices: DevMapHash<_> = map_mut(&mut self.bpf, "DEVICES")?;
         for &interface in &scene.devices {
             // The only interface that is sure to be there stands for all.

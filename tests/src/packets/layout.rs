@@ -113,10 +113,15 @@ pub const fn member(backend: u32, incarnation: u8, state: u8, ramp: u8, next_hop
     [b0, b1, b2, incarnation, state, ramp, n0, n1]
 }
 
-/// Value of `HOSTS`: `{incarnation 1, state 1, next hop 2, zero 4}`.
-pub const fn host(incarnation: u8, state: u8, next_hop: u16) -> [u8; 8] {
-    let [n0, n1] = next_hop.to_le_bytes();
-    [incarnation, state, n0, n1, 0, 0, 0, 0]
+/// Value of `HOSTS`: `{incarnation 1, state 1, next hop 2, pool 4}`.
+pub const fn host(incarnation: u8, state: u8, next_hop: u16, pool: u32) -> [u8; 8] {
+    let ([n0, n1], [p0, p1, p2, p3]) = (next_hop.to_le_bytes(), pool.to_le_bytes());
+    [incarnation, state, n0, n1, p0, p1, p2, p3]
+}
+
+/// Key and value of `SHARED_BACKENDS`: `{backend 4, pool 4}` and `{state 1, zero 7}`.
+pub fn shared_backend(pool: u32, backend: u32, state: u8) -> ([u8; 8], [u8; 8]) {
+    (concat(&[&backend.to_le_bytes(), &pool.to_le_bytes()]), [state, 0, 0, 0, 0, 0, 0, 0])
 }
 
 /// Value of `EXCEPTIONS_V4`, `FLOWS_V4` and those of IPv6: `{backend 3, incarnation 1, mark 1, last seen 3}`.

@@ -14,8 +14,8 @@ use lb_common::{
         event::Event,
         exception::ExceptionWord,
         group::Group,
-        host::HostWord,
-        member::MemberWord,
+        host::{HostWord, shared_key},
+        member::{MemberState, MemberWord},
         meter::{LimitWord, Meter},
         next_hop::{InterfaceWord, NextHopWord},
         pod::{Pod, from_bytes},
@@ -58,6 +58,7 @@ pub struct Twin {
     backends: HashMap<u32, Backend>,
     slots: HashMap<(u32, u32), u64>,
     remembered: HashMap<Vec<u8>, u64>,
+    shared_backends: HashMap<[u8; 8], u64>,
     devices: Vec<u32>,
 }
 
@@ -85,6 +86,9 @@ impl Twin {
         }
         for (key, bytes) in scene.remembered_entries() {
             twin.remembered.insert(key, value(&bytes));
+        }
+        for (key, bytes) in scene.shared_entries() {
+            twin.shared_backends.insert(key, value(&bytes));
         }
         for (table, slot, bytes) in scene.slots() {
             twin.slots.insert((table.reference, slot), value(&bytes));
@@ -245,6 +249,10 @@ impl Tables for Twin {
     }
     fn host(&self, backend: u32) -> Option<HostWord> {
         self.word("HOSTS", backend).map(HostWord)
+    }
+    fn shared_backend(&self, pool: u32, backend: u32) -> MemberState {
+        let state = self.shared_backends.get(&shared_key(pool, backend).to_le_bytes());
+        MemberState::from_number(state.copied().unwrap_or(0) as u8)
     }
     fn set_last_away(&self, _: u32, _: Coarse) {}
     fn record(&self, _: u32, _: u32) -> Option<Record> {

@@ -31,6 +31,7 @@ mod rpcs;
 mod sandbox;
 mod scale;
 mod seeing;
+mod several_pools;
 mod shares;
 mod tc;
 mod through;
@@ -73,6 +74,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("capture", capture::CASES),
     ("topology", topology::CASES),
     ("programs", programs::CASES),
+    ("several_pools", several_pools::CASES),
     ("capacity", capacity::CASES),
     ("failover", failover::CASES),
     ("large", large::CASES),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use lb_common::{
-    abi::{exception::ExceptionWord, host::HostWord, pool::PoolWord, record::Placed},
+    abi::{exception::ExceptionWord, member::MemberState, pool::PoolWord, record::Placed},
     flow_hash::FlowTuple,
     path::{self, Tables, choose},
 };
@@ -28,7 +28,7 @@ pub(super) enum Said {
         pool: u32,
         /// What that had published.
         published: PoolWord,
-        /// Its backend is gone.
+        /// Its pool does not have its backend any more.
         gone: bool,
         /// Without it the connection would be at the same place.
         at_home: bool,
@@ -61,7 +61,7 @@ impl<'m> Homes<'m> {
         Ok(Said::Service {
             pool: service.service().pool,
             published: service.pool().word(),
-            gone: is_gone(maps, service, placed),
+            gone: is_gone(maps, service, placed)?,
             at_home: is_at_home(service, flow, placed),
         })
     }
@@ -78,12 +78,20 @@ impl<'m> Homes<'m> {
     }
 }
 
-/// Whether nobody has a backend's number any more, or somebody else. The word of nobody is also that of
-/// a dead host behind no next hop, so then its pool is asked.
-fn is_gone(maps: &PinnedMaps, service: &ServiceView<'_, Mapping>, placed: Placed) -> bool {
-    let host = maps.host(placed.backend);
-    host.incarnation() != placed.incarnation
-        || host == HostWord::GONE && !service.pool().backends.contains_key(&placed.backend)
+/// Whether the pool does not have a backend any more, or somebody else has its number. Who is dead in a pool may be
+/// one that it does not have, so then its groups are asked.
+fn is_gone(
+    maps: &PinnedMaps,
+    service: &ServiceView<'_, Mapping>,
+    placed: Placed,
+) -> Result<bool, MapsError> {
+    if maps.host(placed.backend).incarnation() != placed.incarnation {
+        return Ok(true);
+    }
+    if service.pool().backends.contains_key(&placed.backend) {
+        return Ok(false);
+    }
+    Ok(maps.state_in(service.service().pool, placed.backend)? == MemberState::Dead)
 }
 
 /// Whether a connection's home is there, by each meaning of home that counts.

@@ -6,8 +6,9 @@ use std::time::Duration;
 use nix::time::{ClockId, clock_gettime};
 
 use super::{
-    DESCRIPTOR, ECHOES, ERRORS, FIRST_MEMBER, FORMER, Form, GROUPS, HASH_KEY, MEMBER_INCARNATION,
-    METER, Member, OUT, POOL, Remembered, Room, Scene, Service, Table,
+    ANOTHER_POOL, DEAD, DESCRIPTOR, ECHOES, ERRORS, FIRST_MEMBER, FORMER, Form, GROUPS, HASH_KEY,
+    MEMBER_INCARNATION, METER, Member, OUT, Owners, POOL, Remembered, Room, Scene, Service, Table,
+    UP,
 };
 use crate::packets::layout;
 
@@ -87,8 +88,13 @@ impl Scene {
         // Only theirs: what SYNs of former rows left is of hosts that are gone.
         for Remembered { member: (region, rank), .. } in &self.remembered {
             let host = &self.regions[*region].members[usize::from(*rank)];
-            // To be out of home is a matter of pools.
-            let word = layout::host(MEMBER_INCARNATION, host.state & !OUT, host.next_hop);
+            // To be out of home is a matter of versions.
+            let (state, pool) = match self.owners {
+                Owners::This => (host.state & !OUT, POOL),
+                Owners::Another => (host.state & !OUT, ANOTHER_POOL),
+                Owners::Several(_) => (DEAD, u32::MAX),
+            };
+            let word = layout::host(MEMBER_INCARNATION, state, host.next_hop, pool);
             add("HOSTS", host.backend, &word);
         }
         let (v4, v6) = (self.sources.0.octets(), self.sources.1.octets());
@@ -116,6 +122,21 @@ impl Scene {
             add("INTERFACES", index.into(), &layout::interface(mac, vlan));
         }
         elements
+    }
+
+    /// Elements of the map of backends that several pools have.
+    pub fn shared_entries(&self) -> BTreeMap<[u8; 8], [u8; 8]> {
+        let Owners::Several(state) = self.owners else { return BTreeMap::new() };
+        let states = [(POOL, state), (ANOTHER_POOL, UP)];
+        let states = states.into_iter().filter(|(_, state)| *state != DEAD);
+        let entries =
+            self.remembered.iter().flat_map(|Remembered { member: (region, rank), .. }| {
+                let backend = self.regions[*region].members[usize::from(*rank)].backend;
+                states
+                    .clone()
+                    .map(move |(pool, state)| layout::shared_backend(pool, backend, state))
+            });
+        entries.collect()
     }
 
     /// What is remembered: key and value, seen two seconds ago, for the packet path's clock is a little behind.

@@ -41,6 +41,7 @@ pub const SOURCE_V4: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 pub const SOURCE_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
 
 const POOL: u32 = 40;
+const ANOTHER_POOL: u32 = 41;
 const DESCRIPTOR: u32 = 50;
 const GROUPS: [u32; 8] = [60, 63, 66, 69, 72, 75, 78, 81];
 const FIRST_MEMBER: u32 = 1_000;
@@ -159,6 +160,17 @@ pub struct Remembered {
     pub incarnation: u8,
 }
 
+/// Which pools have the backends where flows are remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owners {
+    /// This pool alone.
+    This,
+    /// Another pool alone, in the states of these.
+    Another,
+    /// Several: in another pool they are up, in this one so; [`DEAD`]: or not in it at all.
+    Several(u8),
+}
+
 /// What stands in the maps.
 #[derive(Clone, Debug)]
 pub struct Scene {
@@ -182,6 +194,8 @@ pub struct Scene {
     pub form: Form,
     /// Flows that are remembered one by one.
     pub remembered: Vec<Remembered>,
+    /// Whose backends those flows are at.
+    pub owners: Owners,
     /// Whether connections away from home are looked for.
     pub gate_is_open: bool,
     /// How much room there is for ICMP errors of the balancer's own.
@@ -230,6 +244,7 @@ impl Scene {
             pool_word: (DESCRIPTOR, 0),
             form: Form::IpInIp,
             remembered: Vec::new(),
+            owners: Owners::This,
             gate_is_open: false,
             errors: Room::Unlimited,
             echoes: Room::Unlimited,
@@ -273,6 +288,13 @@ impl Scene {
         let incarnation = MEMBER_INCARNATION;
         self.remembered.push(Remembered { flow, protocol, member, incarnation });
         self.gate_is_open |= protocol == 6;
+        self
+    }
+
+    /// Says which pools have the backends where flows are remembered.
+    #[must_use]
+    pub fn owned_by(mut self, owners: Owners) -> Self {
+        self.owners = owners;
         self
     }
 

@@ -4,7 +4,7 @@
 use crate::packets::{
     frames::{ETHERNET, Flow, Packet},
     row::Row,
-    scene::{DEAD, Scene, UNFIT},
+    scene::{DEAD, Owners, Scene, UNFIT, UP},
 };
 
 use super::{
@@ -22,7 +22,7 @@ const UDP: u8 = 17;
 const TRACKED: u32 = 2 | 56 << 16;
 
 pub(crate) fn rows() -> Vec<Row<Scene>> {
-    [kinds(), neighbours(), hosts(), tracked()].concat()
+    [kinds(), neighbours(), hosts(), pools(), tracked()].concat()
 }
 
 fn two_regions(tunnel: u8) -> Scene {
@@ -124,6 +124,35 @@ fn hosts() -> Vec<Row<Scene>> {
         ] {
             let what = format!("away from home, IPv{version}, {what}: too big");
             rows.push(row(what, scene, (&flow, TCP), too_big(&flow, TCP), to));
+        }
+    }
+    rows
+}
+
+/// A backend that several pools have is, for the flows of one, what that pool says of it.
+fn pools() -> Vec<Row<Scene>> {
+    let mut rows = Vec::new();
+    let states = [
+        ("this one alone", Owners::This, AWAY),
+        ("another one alone", Owners::Another, HOME),
+        ("both, up here", Owners::Several(UP), AWAY),
+        ("both, unfit here", Owners::Several(UNFIT), AWAY),
+        ("both, dead here or here no more", Owners::Several(DEAD), HOME),
+    ];
+    for (what, owners, to) in states {
+        for (version, flow, udp) in [(4, v4(), v4_udp()), (6, v6(), v6_udp())] {
+            let away = || two_regions(4).remembering(flow, TCP, AWAY).owned_by(owners);
+            let tracks =
+                || two_regions(4).flags(TRACKED).remembering(udp, UDP, AWAY).owned_by(owners);
+            for (packet, scene, of, frame) in [
+                ("away from home", away(), (&flow, TCP), Packet::new(flow).tcp("A")),
+                ("away from home, too big", away(), (&flow, TCP), too_big(&flow, TCP)),
+                ("tracked", tracks(), (&udp, UDP), Packet::new(udp).udp()),
+                ("tracked, too big", tracks(), (&udp, UDP), too_big(&udp, UDP)),
+            ] {
+                let what = format!("IPv{version}, its host is in {what}: {packet}");
+                rows.push(row(what, scene, of, frame, to));
+            }
         }
     }
     rows

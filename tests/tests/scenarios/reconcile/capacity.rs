@@ -189,11 +189,12 @@ pub(crate) fn capacity_is_there(maps: &PinnedMaps) -> Result<()> {
                 let up = word.state() == MemberState::Up && word.next_hop() != 0;
                 healthy += u64::from(up);
                 let host = maps.host(word.backend());
+                let state = maps.state_in(pool, word.backend())?;
                 ensure!(
                     host.incarnation() == word.incarnation()
-                        && host.state() as u8 >= word.state() as u8
+                        && state as u8 >= word.state() as u8
                         && (host.next_hop() != 0 || word.next_hop() == 0),
-                    "pool {pool}: {host:?} is the host of {word:?}"
+                    "pool {pool}: {host:?}, {state:?} there, is the host of {word:?}"
                 );
             }
             let limit = maps.limit(group.meter);

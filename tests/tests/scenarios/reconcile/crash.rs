@@ -179,12 +179,13 @@ fn whole(maps: &PinnedMaps) -> Result<()> {
                     "pool {index}, group {at}, rank {rank}: {member:?} is not {backend:?}"
                 );
                 let host = maps.host(member.backend());
+                let state = maps.state_in(index, member.backend())?;
                 ensure!(
                     member.state() == MemberState::Dead
                         || !served.contains(&index)
                         || (host.incarnation() == member.incarnation()
-                            && host.state() as u8 >= member.state() as u8),
-                    "pool {index}, group {at}, rank {rank}: {host:?} is the host of {member:?}"
+                            && state as u8 >= member.state() as u8),
+                    "pool {index}, group {at}, rank {rank}: {host:?}, {state:?} there, is the host of {member:?}"
                 );
             }
             let table = pool.tables.get(&TableRef(head.table)).context("no table")?;

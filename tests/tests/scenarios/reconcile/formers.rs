@@ -163,7 +163,8 @@ pub(crate) fn connections_stay(sandbox: &Sandbox) -> Result<()> {
             .all(|(port, (at, mac))| { before[port] == *at && *mac == hop(interface, 2, 0).mac })
     );
     let host = world.read()?.host(left.index);
-    ensure!((host.incarnation(), host.state()) == (left.incarnation, MemberState::Up), "{host:?}");
+    let state = world.read()?.state_in(host.pool(), left.index)?;
+    ensure!((host.incarnation(), state) == (left.incarnation, MemberState::Up), "{host:?}");
 
     // Who dies is left at once, by his connections alone.
     world.set_state(&name("pool0"), member(1), MemberState::Dead);

@@ -127,15 +127,23 @@ pub(crate) fn meters(maps: &PinnedMaps) -> Result<()> {
     Ok(())
 }
 
-/// Each backend's host has the best of its states, its incarnation and its next hop; there are no
-/// others.
+/// Each backend's host has its incarnation, its next hop, and in each pool the state that it has there; in a pool that
+/// does not have it, it is dead. There are no others.
 pub(crate) fn hosts(world: &World, maps: &PinnedMaps) -> Result<()> {
     let mut expected = BTreeSet::new();
+    let pools: Vec<(&Name, u32)> = world.ids.pools().collect();
     for address in world.mtus.keys() {
         let id = world.ids.backend(address).context("no number")?;
         let host = maps.host(id.index);
-        let state = world.host(*address);
-        ensure!(host.state() == state, "host {address}: {host:?}, expected {state:?}");
+        let has_it = pools
+            .iter()
+            .filter(|(name, _)| world.states.contains_key(&((*name).clone(), *address)));
+        let several = has_it.count() > 1;
+        ensure!(host.is_shared() || !several, "host {address}: {host:?}, of several pools");
+        for (name, pool) in &pools {
+            let (found, state) = (maps.state_in(*pool, id.index)?, world.host(name, *address));
+            ensure!(found == state, "host {address} in {name}: {found:?}, expected {state:?}");
+        }
         ensure!(host == HostWord::GONE || host.incarnation() == id.incarnation);
         let hop = world.hops.get(address);
         let hop = hop.map(|hop| NextHopWord::new(hop.mac, hop.interface as u16));
@@ -145,5 +153,11 @@ pub(crate) fn hosts(world: &World, maps: &PinnedMaps) -> Result<()> {
     }
     let others: Vec<_> = maps.hosts().filter(|(index, _)| !expected.contains(index)).collect();
     ensure!(others.is_empty(), "hosts of nobody: {others:?}");
+    let numbers: BTreeSet<u32> = pools.iter().map(|(_, pool)| *pool).collect();
+    for ((pool, backend), state) in maps.shared_backends()? {
+        let known = numbers.contains(&pool) && expected.contains(&backend);
+        let shared = maps.host(backend).is_shared();
+        ensure!(known && shared, "pool {pool}, backend {backend}: {state:?}, of nobody");
+    }
     Ok(())
 }

@@ -194,15 +194,14 @@ impl World {
         }
     }
 
-    /// The best of a host's states: what its connections go by. Those that a last resort was given
-    /// stay there.
-    pub(crate) fn host(&self, address: IpAddr) -> MemberState {
-        let of_host = self.states.iter().filter(|((_, other), _)| *other == address);
-        let states = of_host.map(|(member, state)| match state {
-            MemberState::Dead if self.last_resorts.contains(member) => MemberState::Unfit,
-            state => *state,
-        });
-        states.max_by_key(|state| *state as u8).unwrap_or(MemberState::Dead)
+    /// What connections of a pool that are remembered at a host go by: its state there. Those that a last resort was
+    /// given stay with it.
+    pub(crate) fn host(&self, pool: &Name, address: IpAddr) -> MemberState {
+        let member = (pool.clone(), address);
+        match self.states.get(&member) {
+            Some(MemberState::Dead) if self.last_resorts.contains(&member) => MemberState::Unfit,
+            state => state.copied().unwrap_or(MemberState::Dead),
+        }
     }
 
     /// Only backends of the configuration have next hops.
@@ -223,14 +222,14 @@ impl World {
     }
 
     /// The daemon dies, with everything that it knows of the maps, and comes back. Of members without
-    /// a word it then knows what their host's says.
+    /// a word it then knows what is said of their host in that pool.
     pub(crate) fn restart(&mut self) -> Result<()> {
         let idle: Vec<_> = self.plan()?.pools.into_values().map(|p| (p.name, p.idle)).collect();
         for member in idle
             .into_iter()
             .flat_map(|(pool, idle)| idle.into_iter().map(move |a| (pool.clone(), a)))
         {
-            self.states.insert(member.clone(), self.host(member.1));
+            self.states.insert(member.clone(), self.host(&member.0, member.1));
             self.last_resorts.remove(&member);
         }
         // Words say of no last resort that it is dead.
