@@ -1,7 +1,10 @@
 //! One service as the packet program sees it, read from the maps so that the pure decision can run
 //! over it.
 
-use std::collections::{BTreeMap, HashMap, btree_map::Entry};
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, HashMap, btree_map::Entry},
+};
 
 use lb_common::{
     abi::{
@@ -39,6 +42,9 @@ pub struct ServiceView<'m, M = Mapping> {
     maps: &'m Maps<M>,
     service: Service,
     pool: PoolView,
+    /// Backends of all pools, once one is asked for that no group of this pool has: flows stay with those of a region
+    /// that is asked no more.
+    backends: OnceCell<HashMap<u32, Backend>>,
 }
 
 /// Who is in a pool at one moment: what reading counters needs, and no table.
@@ -74,7 +80,7 @@ impl<M: AsRef<Mapping>> Maps<M> {
     /// [`MapsError::Changing`] where the pool changed each time it was read, or as [`Maps::table`].
     pub fn service_view(&self, service: Service) -> Result<Option<ServiceView<'_, M>>, MapsError> {
         let pool = self.pool_view(service.pool)?;
-        Ok(pool.map(|pool| ServiceView { maps: self, service, pool }))
+        Ok(pool.map(|pool| ServiceView { maps: self, service, pool, backends: OnceCell::new() }))
     }
 
     /// What a pool's word names; `None` where it names nothing.
@@ -283,7 +289,12 @@ impl<M: AsRef<Mapping>> Tables for ServiceView<'_, M> {
     }
 
     fn backend(&self, index: u32) -> Option<&Backend> {
-        self.pool.backends.get(&index)
+        let all = || {
+            let numbers = self.maps.hosts().map(|(index, _)| index);
+            numbers.filter_map(|index| Some((index, self.maps.backend(index)?))).collect()
+        };
+        let of_pool = self.pool.backends.get(&index);
+        of_pool.or_else(|| self.backends.get_or_init(all).get(&index))
     }
 
     fn next_hop(&self, index: u32) -> Option<NextHopWord> {

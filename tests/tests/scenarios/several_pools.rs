@@ -19,6 +19,7 @@ const FLOWS: usize = 24;
 pub(crate) const CASES: &[Case] = &[
     Case::waits("a_backend_disabled_in_one_pool_loses_what_it_had_of_that_pool_alone", disabled),
     Case::waits("a_backend_that_left_one_pool_keeps_its_flows_of_another", left),
+    Case::waits("flows_stay_in_a_region_that_a_pool_asks_no_more", unasked),
 ];
 
 /// What has nearly all that is new go to the far region.
@@ -173,6 +174,27 @@ fn left(sandbox: &Sandbox) -> Result<()> {
     until("the settle time is over", PATIENCE, || {
         Ok((explained(&scene, here.tunnel, &here.flows[flow])? != name).then_some(()))
     })?;
+    here.ensure_moved_from(&scene, &name)?;
+    there.ensure_as_before(&scene)
+}
+
+/// Backends of a region that a pool asks no more are its own all the same; to be disabled takes their flows.
+fn unasked(sandbox: &Sandbox) -> Result<()> {
+    let mut scene = start(sandbox, "unasked", FULL)?;
+    let [mut here, there] = [Open::new(&scene, POOLS[0].1)?, Open::new(&scene, POOLS[1].1)?];
+    let name = here.busy("us")?;
+    scene.balancer.cli(&["region", "update", "eu", "--overflow-to", ""])?;
+    for _ in 0..2 {
+        here.ensure_as_before(&scene)?;
+        for (from, name) in here.flows.iter().zip(&here.names) {
+            ensure!(explained(&scene, here.tunnel, from)? == *name, "{from}: it is at {name}");
+        }
+        there.ensure_as_before(&scene)?;
+        scene.balancer.kill()?;
+        scene.balancer.start()?;
+    }
+    let address = scene.fabric.backends[scene.number(&name)?].v4.to_string();
+    scene.balancer.cli(&["backend", "disable", &address, "--pool", POOLS[0].0])?;
     here.ensure_moved_from(&scene, &name)?;
     there.ensure_as_before(&scene)
 }

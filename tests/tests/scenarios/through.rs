@@ -94,6 +94,12 @@ fn checks_go_as_clients_packets_do(sandbox: &Sandbox) -> Result<()> {
     // A daemon that was killed leaves the link, and the next one makes it anew; one that stops takes it away.
     scene.balancer.kill()?;
     ensure!(probe_links(&balancer)? == 1, "killed: no link is left");
+    scene.balancer.cli(&["detach"])?;
+    let left = (probe_links(&balancer)?, rules(&balancer)?);
+    ensure!(left == (0, 0), "detached: links and rules {left:?}");
+    scene.balancer.start()?;
+    wait_asked(&scene)?;
+    scene.balancer.kill()?;
     scene.balancer.start()?;
     wait_asked(&scene)?;
     scene.wait_up(&[])?;

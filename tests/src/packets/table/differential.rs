@@ -16,7 +16,7 @@ use crate::packets::{
     frames::{ETHERNET, Flow, Packet, Tunnel, extended, tagged},
     receiver::{Receiver, is_for_tc},
     row::Expected,
-    scene::{Form, GATEWAY, INGRESS, MEMBERS, NONE, Room, Scene, Service, TABLES},
+    scene::{Form, GATEWAY, INGRESS, MEMBERS, NONE, Owners, Room, Scene, Service, TABLES},
     twin::{Lists, Twin},
 };
 use crate::sample::Sample;
@@ -247,6 +247,8 @@ fn remember(random: &mut Rng, mut scene: Scene) -> Scene {
         }
     }
     scene.gate_is_open = random.u8(..) < 192;
+    let owners = [Owners::This, Owners::This, Owners::Another, Owners::Several(random.u8(0..3))];
+    scene.owners = one_of(random, owners);
     scene
 }
 

@@ -1,16 +1,30 @@
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, SocketAddr},
+};
 
 use anyhow::{Context as _, Result, ensure};
 use fastrand::Rng;
-use lb_common::abi::{member::MemberState, service::address_of};
+use lb_common::{
+    abi::{
+        member::MemberState,
+        service::{ServiceKey, address_of},
+    },
+    path,
+};
 use lb_daemon::{
     dataplane::PinnedMaps,
     model::Name,
     reconcile::{Applied, TableChecksums, checksum},
 };
-use lb_tests::{sample::Sample, sandbox::Sandbox};
+use lb_tests::{
+    packets::frames::{Flow, Packet},
+    sample::Sample,
+    sandbox::Sandbox,
+};
 
 use crate::reconcile::{
+    bulk::many,
     generate::{self, host, name},
     model,
     world::{World, hop, interfaces},
@@ -123,6 +137,61 @@ pub(crate) fn equal_checksums(sandbox: &Sandbox) -> Result<()> {
 }
 
 /// A world with three pools, one of them without services, all members up.
+/// Two daemons that were told other things before, so that their numbers differ, have one configuration and the same
+/// ramps now: each new connection goes to the same backend by the maps of either.
+pub(crate) fn equal_ramps(sandbox: &Sandbox) -> Result<()> {
+    const CONNECTIONS: usize = 100_000;
+    let [interface, _] = interfaces("r")?;
+    let pool = name("pool0");
+    let mut worlds = [World::new(sandbox, "one")?, World::new(sandbox, "other")?];
+    worlds[1].configuration = many(1, 20, 251, 100);
+    worlds[1].apply()?;
+    for world in &mut worlds {
+        world.configuration = many(1, 5, 251, 1);
+        world.apply()?;
+        for (n, ramp) in [(1, 25), (2, 255), (3, 128), (4, 60), (5, 200)] {
+            let member = IpAddr::from([10, 1, 0, n]);
+            world.set_next_hop(member, Some(hop(interface, 1, 0)))?;
+            world.set_state(&pool, member, MemberState::Up);
+            ensure!(world.reconciler().set_ramp(&pool, member, ramp));
+        }
+    }
+    let numbers = worlds.each_ref().map(|world| world.ids.backend(&[10, 1, 0, 1].into()));
+    ensure!(numbers[0] != numbers[1], "both have given the number {numbers:?}");
+
+    let maps = [worlds[0].read()?, worlds[1].read()?];
+    let key = ServiceKey::new("192.0.2.1".parse()?, 1000, 6);
+    let mut views = Vec::new();
+    for maps in &maps {
+        let service = maps.service(&key)?.context("no service")?;
+        views.push(maps.service_view(service)?.context("no pool")?);
+    }
+    let mut given_away = 0;
+    for n in 0..CONNECTIONS {
+        let [_, host, high, low] = (n as u32).to_be_bytes();
+        let client = SocketAddr::from(([198, 51, 100, 7 + host], u16::from_be_bytes([high, low])));
+        let flow = Flow { client, vip: "192.0.2.1:1000".parse()? };
+        let goes = |flags: &str| -> Result<[IpAddr; 2]> {
+            let frame = Packet::new(flow).tcp(flags);
+            let mut to = Vec::new();
+            for view in &views {
+                let forward = path::decide(frame.as_slice(), view);
+                let forward =
+                    forward.map_err(|verdict| anyhow::anyhow!("{flow:?}: {verdict:?}"))?;
+                to.push(address_of(&forward.backend.address, forward.backend.version));
+            }
+            Ok([to[0], to[1]])
+        };
+        let [one, other] = goes("S")?;
+        ensure!(one == other, "{client} goes to {one} and to {other}");
+        given_away += usize::from(goes("A")?[0] != one);
+    }
+    // By the ramps half of all, some of which are given back and forth.
+    let share = given_away as f64 / CONNECTIONS as f64;
+    ensure!((0.3..0.6).contains(&share), "{share} of the connections are away from home");
+    Ok(())
+}
+
 fn three_pools(sandbox: &Sandbox, directory: &str) -> Result<World> {
     let mut rng = Rng::with_seed(3);
     let mut world = World::new(sandbox, directory)?;

@@ -18,6 +18,7 @@ use lb_tests::harness::Case;
 pub(crate) const CASES: &[Case] = &[
     Case::works("maps_equal_the_model_after_any_history", histories::maps_equal_the_model),
     Case::works("equal_configurations_have_equal_checksums", histories::equal_checksums),
+    Case::works("equal_ramps_give_the_same_connections_away", histories::equal_ramps),
     Case::waits("what_does_not_differ_is_not_touched", histories::untouched),
     Case::waits("a_health_change_writes_one_word", histories::health_is_one_word),
     Case::waits("a_limit_alone_is_one_word", capacity::a_limit_alone),
