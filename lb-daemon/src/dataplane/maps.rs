@@ -11,9 +11,8 @@ use lb_common::abi::{
     exception::ExceptionWord,
     flow_key::{FlowKeyV4, FlowKeyV6, flow_key_v4, flow_key_v6},
     group::Group,
-    host::{HostWord, of_shared_key, shared_key},
     limits::STANDBYS_PER_GROUP,
-    member::{MemberState, MemberWord},
+    member::MemberWord,
     meter::Meter,
     names,
     next_hop::{InterfaceWord, NextHopWord},
@@ -227,44 +226,6 @@ impl<M: AsRef<Mapping>> Maps<M> {
     /// Index of the meter of a member with a limit of its own, by the index of its word; 0: none.
     pub fn member_meter(&self, index: u32) -> u32 {
         self.member_meters.get(index).unwrap_or(0) as u32
-    }
-
-    /// What packets of remembered flows know of a backend.
-    pub fn host(&self, backend: u32) -> HostWord {
-        HostWord(self.hosts.get(backend).unwrap_or(0))
-    }
-
-    /// A backend's state in a pool, as packets of the pool's remembered flows know it.
-    ///
-    /// # Errors
-    /// What the kernel answers.
-    pub fn state_in(&self, pool: u32, backend: u32) -> Result<MemberState, MapsError> {
-        let host = self.host(backend);
-        if host.is_shared() { self.shared_backend(pool, backend) } else { Ok(host.state_in(pool)) }
-    }
-
-    /// The state of a backend that several pools have, in one of them.
-    ///
-    /// # Errors
-    /// What the kernel answers.
-    pub fn shared_backend(&self, pool: u32, backend: u32) -> Result<MemberState, MapsError> {
-        match self.shared_backends.get(&shared_key(pool, backend), 0) {
-            Ok(state) => Ok(MemberState::from_number(state as u8)),
-            Err(MapError::KeyNotFound) => Ok(MemberState::Dead),
-            Err(source) => Err(of(names::SHARED_BACKENDS)(source)),
-        }
-    }
-
-    /// The states of all backends that several pools have, by pool and backend; the dead are left out.
-    ///
-    /// # Errors
-    /// What the kernel answers.
-    pub fn shared_backends(&self) -> Result<Vec<((u32, u32), MemberState)>, MapsError> {
-        let entries = self.shared_backends.iter().map(|entry| {
-            let (key, state) = entry?;
-            Ok((of_shared_key(key), MemberState::from_number(state as u8)))
-        });
-        entries.collect::<Result<_, _>>().map_err(of(names::SHARED_BACKENDS))
     }
 
     /// A cell of a line of records.

@@ -1,9 +1,7 @@
-//! What reconciling asks of limits and hosts.
+//! What reconciling asks of limits and records.
 
 use lb_common::abi::{
     clock::Coarse,
-    host::HostWord,
-    limits::MAX_BACKENDS,
     meter::LimitWord,
     record::{CELLS_PER_LINE, Record},
 };
@@ -41,12 +39,6 @@ impl<M: AsRef<Mapping>> Maps<M> {
         });
         let held = cells.filter(|record| !record.is_expired(now)).count();
         (held as u64, u64::from(lines) * u64::from(CELLS_PER_LINE))
-    }
-
-    /// The hosts that are not gone, by backend index.
-    pub fn hosts(&self) -> impl Iterator<Item = (u32, HostWord)> + '_ {
-        let hosts = (0..MAX_BACKENDS).map(|index| (index, self.host(index)));
-        hosts.filter(|(_, host)| *host != HostWord::GONE)
     }
 }
 

@@ -9,9 +9,8 @@ use lb_common::abi::{
     counter::TrafficCounter,
     descriptor::Descriptor,
     group::Group,
-    host::{HostWord, shared_key},
     limits::STANDBYS_PER_GROUP,
-    member::{MemberState, MemberWord},
+    member::MemberWord,
     meter::{LimitWord, Meter},
     names,
     next_hop::{InterfaceWord, NextHopWord},
@@ -43,7 +42,7 @@ const BACKEND_WAY_WORD: usize = 2;
 /// out of range is a defect and panics.
 #[derive(Debug)]
 pub struct WritableMaps {
-    maps: Maps<MappingMut>,
+    pub(super) maps: Maps<MappingMut>,
     tables: TableMap,
     sized_tables: TableMap,
     /// Exceptions there is room for, of IPv4 and IPv6 connections.
@@ -89,30 +88,6 @@ impl WritableMaps {
     /// Names the meter of a member with a limit of its own, before its word says that it has one.
     pub fn set_member_meter(&self, index: u32, meter: u32) {
         self.maps.member_meters.set(index, &u64::from(meter));
-    }
-
-    /// Says what is known of a backend that one pool has, or that several have it: one store.
-    pub fn set_host(&self, backend: u32, word: HostWord) {
-        self.maps.hosts.set(backend, &word.0);
-    }
-
-    /// Says what the state of a backend is in one of several pools that have it. To say that it is dead takes no
-    /// memory.
-    ///
-    /// # Errors
-    /// What the kernel answers.
-    pub fn set_shared_backend(
-        &mut self,
-        pool: u32,
-        backend: u32,
-        state: MemberState,
-    ) -> Result<(), MapsError> {
-        let key = shared_key(pool, backend);
-        let result = match state {
-            MemberState::Dead => gone(self.maps.shared_backends.remove(&key)),
-            state => self.maps.shared_backends.insert(key, state as u64, 0),
-        };
-        result.map_err(of(names::SHARED_BACKENDS))
     }
 
     /// Writes a descriptor that no word names.
@@ -300,7 +275,7 @@ impl WritableMaps {
 }
 
 /// What was not there is gone, too.
-fn gone(removed: Result<(), MapError>) -> Result<(), MapError> {
+pub(super) fn gone(removed: Result<(), MapError>) -> Result<(), MapError> {
     match removed {
         Err(MapError::SyscallError(error)) if error.io_error.kind() == ErrorKind::NotFound => {
             Ok(())

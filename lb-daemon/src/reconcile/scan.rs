@@ -19,7 +19,7 @@ use super::{
     states::States,
 };
 use crate::{
-    dataplane::{MapsError, TableName, WritableMaps},
+    dataplane::{MapsError, SharedBackend, TableName, WritableMaps},
     ids::BackendId,
 };
 
@@ -130,7 +130,7 @@ fn read_group(
 /// What the kernel answers.
 pub(super) fn shared(maps: &WritableMaps) -> Result<Shared, MapsError> {
     let mut shared = Shared::new();
-    for ((pool, backend), state) in maps.shared_backends()? {
+    for SharedBackend { pool, backend, state } in maps.shared_backends()? {
         shared.entry(backend).or_default().insert(pool, state);
     }
     Ok(shared)

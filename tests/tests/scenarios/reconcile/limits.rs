@@ -15,7 +15,7 @@ use lb_common::abi::{
     next_hop::NextHopWord,
 };
 use lb_daemon::{
-    dataplane::{PinnedMaps, PoolView, clock},
+    dataplane::{PinnedMaps, PoolView, SharedBackend, clock},
     model::{Backend, GroupSettings, Isolation, Name, Pool, Rate},
 };
 
@@ -154,7 +154,7 @@ pub(crate) fn hosts(world: &World, maps: &PinnedMaps) -> Result<()> {
     let others: Vec<_> = maps.hosts().filter(|(index, _)| !expected.contains(index)).collect();
     ensure!(others.is_empty(), "hosts of nobody: {others:?}");
     let numbers: BTreeSet<u32> = pools.iter().map(|(_, pool)| *pool).collect();
-    for ((pool, backend), state) in maps.shared_backends()? {
+    for SharedBackend { pool, backend, state } in maps.shared_backends()? {
         let known = numbers.contains(&pool) && expected.contains(&backend);
         let shared = maps.host(backend).is_shared();
         ensure!(known && shared, "pool {pool}, backend {backend}: {state:?}, of nobody");
