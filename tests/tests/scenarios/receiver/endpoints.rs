@@ -248,11 +248,12 @@ pub(super) fn listed(sandbox: &Sandbox) -> Result<()> {
 pub(super) fn upgrade(sandbox: &Sandbox) -> Result<()> {
     let network = Network::new(sandbox, "upgrade")?;
     let mut before = network.receiver(sandbox, &network.host, &[])?;
-    before.running.kill()?;
     let pins = Pins::new(&network.bpffs, Role::Receiver);
-    fs::remove_file(pins.map("ENDPOINTS"))?;
     let id = |path: &Path| fs::metadata(path).map(|pin| std::os::unix::fs::MetadataExt::ino(&pin));
-    let program = id(&pins.program())?;
+    // It is pinned last.
+    let program = until("the program's pin", PATIENCE, || Ok(id(&pins.program()).ok()))?;
+    before.running.kill()?;
+    fs::remove_file(pins.map("ENDPOINTS"))?;
     let service = service(&network.host, Version::V4)?;
     let exchange = |number: u32| -> Result<()> {
         network.send(PLAIN, HOST, &number.to_be_bytes())?;
