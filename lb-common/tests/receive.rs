@@ -7,7 +7,7 @@ use etherparse::{IpNumber, Ipv4Header, Ipv6Header, PacketBuilder};
 use lb_common::{
     abi::{
         service::{AddressWords, address_words},
-        verdict::Verdict,
+        verdict::{Action, Verdict},
     },
     receive::{self, Allowed, Decapsulation},
 };
@@ -16,15 +16,25 @@ const BALANCER4: [u8; 4] = [10, 0, 0, 1];
 const BALANCER6: [u8; 16] = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 const VIP4: [u8; 4] = [198, 51, 100, 1];
 const VIP6: [u8; 16] = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80];
+/// Where tunnels end.
+const HOST4: [u8; 4] = [10, 0, 1, 1];
+const HOST6: [u8; 16] = [0xfd; 16];
 
-struct Lists(HashSet<AddressWords>, HashSet<(AddressWords, u8)>);
+struct Lists {
+    sources: HashSet<AddressWords>,
+    vips: HashSet<(AddressWords, u8)>,
+    endpoints: HashSet<(AddressWords, u8)>,
+}
 
 impl Allowed for Lists {
     fn source(&self, address: &AddressWords) -> bool {
-        self.0.contains(address)
+        self.sources.contains(address)
     }
     fn vip(&self, address: &AddressWords, version: u8) -> bool {
-        self.1.contains(&(*address, version))
+        self.vips.contains(&(*address, version))
+    }
+    fn endpoint(&self, address: &AddressWords, version: u8) -> bool {
+        self.endpoints.contains(&(*address, version))
     }
     fn gue_port(&self) -> u16 {
         6080
@@ -32,10 +42,11 @@ impl Allowed for Lists {
 }
 
 fn lists() -> Lists {
-    Lists(
-        [address_words(BALANCER4.into()), address_words(BALANCER6.into())].into(),
-        [(address_words(VIP4.into()), 4), (address_words(VIP6.into()), 6)].into(),
-    )
+    Lists {
+        sources: [address_words(BALANCER4.into()), address_words(BALANCER6.into())].into(),
+        vips: [(address_words(VIP4.into()), 4), (address_words(VIP6.into()), 6)].into(),
+        endpoints: [(address_words(HOST4.into()), 4), (address_words(HOST6.into()), 6)].into(),
+    }
 }
 
 /// An inner packet, without Ethernet.
@@ -60,15 +71,14 @@ fn tunnel(v6: bool, source4: [u8; 4], protocol: u8, payload: &[u8]) -> Vec<u8> {
             next_header: IpNumber(protocol),
             hop_limit: 64,
             source: BALANCER6,
-            destination: [0xfd; 16],
+            destination: HOST6,
             ..Default::default()
         };
         header.write(&mut frame).unwrap();
     } else {
         frame.extend([0x08, 0x00]);
         let length = payload.len() as u16;
-        let header =
-            Ipv4Header::new(length, 64, IpNumber(protocol), source4, [10, 0, 1, 1]).unwrap();
+        let header = Ipv4Header::new(length, 64, IpNumber(protocol), source4, HOST4).unwrap();
         header.write(&mut frame).unwrap();
     }
     frame.extend(payload);
@@ -153,11 +163,44 @@ fn what_goes_round_is_dropped() {
     assert_eq!(with(&|f| f[43] = 41), Err(Verdict::InnerTunnel), "IPv6 in the inner packet");
     assert_eq!(with(&|f| f[42] = 0), Err(Verdict::InnerExpired), "no time left");
     let from = |source: [u8; 4]| with(&|f| f[46..50].copy_from_slice(&source));
-    assert_eq!(from([10, 0, 1, 1]), Err(Verdict::InnerFromHere), "the end of the tunnel");
+    assert_eq!(from(HOST4), Err(Verdict::InnerFromHere), "the end of the tunnel");
     assert_eq!(from(VIP4), Err(Verdict::InnerFromHere), "the VIP itself");
     assert_eq!(from(BALANCER4), Ok(()), "a balancer that checks health");
     let to_vip = with(&|f| f[30..34].copy_from_slice(&VIP4));
     assert_eq!(to_vip, Err(Verdict::TunnelToVip), "the tunnel ends at the VIP");
+}
+
+/// Where the destination of an outer header begins and ends in a frame.
+fn destination(v6: bool) -> std::ops::Range<usize> {
+    if v6 { 38..54 } else { 30..34 }
+}
+
+/// The IPv4 address as an IPv6 one.
+fn mapped(address: [u8; 4]) -> [u8; 16] {
+    std::net::Ipv4Addr::from(address).to_ipv6_mapped().octets()
+}
+
+#[test]
+fn a_tunnel_to_another_address_than_this_hosts_is_not_opened() {
+    for (v6, to, expected) in [
+        (false, &HOST4[..], Ok(())),
+        (false, &[10, 0, 1, 2], Err(Verdict::TunnelNotLocal)),
+        (false, &BALANCER4, Err(Verdict::TunnelNotLocal)),
+        (false, &VIP4, Err(Verdict::TunnelToVip)),
+        (true, &HOST6, Ok(())),
+        (true, &BALANCER6, Err(Verdict::TunnelNotLocal)),
+        (true, &VIP6, Err(Verdict::TunnelToVip)),
+        // On the wire it is no IPv4 address.
+        (true, &mapped(HOST4), Err(Verdict::TunnelNotLocal)),
+        (true, &mapped(VIP4), Err(Verdict::TunnelNotLocal)),
+    ] {
+        for (inner_v6, protocol) in [(false, 4), (true, 41)] {
+            let mut frame = tunnel(v6, BALANCER4, protocol, &inner(inner_v6, VIP4));
+            frame[destination(v6)].copy_from_slice(to);
+            let decided = receive::decide(&frame[..], &lists()).map(drop);
+            assert_eq!(decided, expected, "to {to:?}, inner v6 {inner_v6}");
+        }
+    }
 }
 
 #[test]
@@ -193,6 +236,37 @@ fn an_inner_packet_that_contradicts_the_outer_one_is_dropped() {
 }
 
 proptest::proptest! {
+    /// Whatever is in it: in IP itself, or in GUE. A packet for a VIP is among them often enough.
+    #[test]
+    fn what_goes_to_another_host_is_neither_changed_nor_dropped(
+        bytes: Vec<u8>,
+        packet: [bool; 4],
+        to: [u8; 16],
+        change: (usize, u8),
+    ) {
+        let [v6, is_gue, inner_v6, is_ours] = packet;
+        let end = destination(v6);
+        proptest::prop_assume!(to[..end.len()] != if v6 { &HOST6[..] } else { &HOST4 }[..]);
+        let mut payload = if is_ours { inner(inner_v6, VIP4) } else { bytes };
+        if !payload.is_empty() {
+            let at = change.0 % payload.len();
+            payload[at] ^= change.1;
+        }
+        let mut protocol = if inner_v6 { 41 } else { 4 };
+        if is_gue {
+            let length = (payload.len() + 12) as u16;
+            let udp = [&[0xc0, 1, 0x17, 0xc0][..], &length.to_be_bytes(), &[0, 0]].concat();
+            payload = [&udp[..], &[0, protocol, 0, 0], &payload].concat();
+            protocol = 17;
+        }
+        let mut frame = tunnel(v6, BALANCER4, protocol, &payload);
+        let length = end.len();
+        frame[end].copy_from_slice(&to[..length]);
+        let verdict = receive::decide(&frame[..], &lists()).map(drop);
+        let passes = verdict.is_err_and(|verdict| verdict.action() == Action::Pass);
+        proptest::prop_assert!(passes, "{:?}", verdict);
+    }
+
     #[test]
     fn no_bytes_make_it_panic(bytes: Vec<u8>, v6: bool) {
         let mut frame = tunnel(v6, BALANCER4, 4, &[]);

@@ -39,3 +39,5 @@ pub const DEFAULT_EXCEPTIONS_V6: u32 = 131_072;
 pub const DEFAULT_FLOWS_V4: u32 = 262_144;
 /// Tracked flows of IPv6, where the daemon's start does not say otherwise.
 pub const DEFAULT_FLOWS_V6: u32 = 65_536;
+/// Addresses of a receiver where tunnels end.
+pub const MAX_ENDPOINTS: u32 = 16_384;

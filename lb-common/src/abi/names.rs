@@ -70,6 +70,8 @@ pub const SAMPLES: &str = "SAMPLES";
 pub const SOURCES: &str = "SOURCES";
 /// Hash set of [`super::receiver::VipKey`] (receiver).
 pub const VIPS: &str = "VIPS";
+/// Hash set of [`super::receiver::VipKey`]: the addresses where tunnels end (receiver).
+pub const ENDPOINTS: &str = "ENDPOINTS";
 /// Array of one word: the UDP port where GUE ends at a receiver; 0: nowhere.
 pub const GUE_PORT: &str = "GUE_PORT";
 /// Hash of [`super::probe::ProbeWay`]s by number (probes' program; not pinned).

@@ -12,7 +12,7 @@ pub struct SourcePrefix {
     pub address: AddressWords,
 }
 
-/// Key of the VIP sets of receiver and balancer.
+/// Key of the sets of addresses: VIPs at receiver and balancer, tunnel endpoints at the receiver.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VipKey {

@@ -136,6 +136,9 @@ verdicts! {
     /// Receiver: what was in GUE has a wrong checksum of its own, which the host might take for right because
     /// the outer one is.
     InnerChecksum = 34, "inner_checksum", Drop;
+    /// Receiver: a tunnel packet from a balancer for a VIP, to an address that is neither this host's nor a listed
+    /// tunnel endpoint; untouched, for the host to route on.
+    TunnelNotLocal = 35, "tunnel_not_local", Pass;
 }
 
 /// Entries of the verdict counter map: room for later verdicts without a new layout.

@@ -26,6 +26,8 @@ pub trait Allowed {
     fn source(&self, address: &AddressWords) -> bool;
     /// Whether this host serves this VIP; `version` is 4 or 6.
     fn vip(&self, address: &AddressWords, version: u8) -> bool;
+    /// Whether tunnels end at this address. No VIP is such an endpoint.
+    fn endpoint(&self, address: &AddressWords, version: u8) -> bool;
     /// UDP port where GUE ends; 0: nowhere.
     fn gue_port(&self) -> u16;
 }
@@ -71,7 +73,7 @@ pub fn decide<P: Packet + ?Sized, A: Allowed + ?Sized>(
     })
 }
 
-/// Whether a tunnel packet is a balancer's, for a VIP of this host.
+/// Whether a tunnel packet is a balancer's, for a VIP of this host, and ends here.
 #[inline(always)]
 fn admit<A: Allowed + ?Sized>(allowed: &A, outer: &Outer, inner: &Inner) -> Result<(), Verdict> {
     let vip = allowed.vip(&inner.destination, inner.version);
@@ -81,10 +83,15 @@ fn admit<A: Allowed + ?Sized>(allowed: &A, outer: &Outer, inner: &Inner) -> Resu
         (false, true) => return Err(Verdict::VipNotAllowed),
         (false, false) => return Err(Verdict::NotTunnel),
     }
-    // A client's packet for a service, whatever is in it: no tunnel ends at a VIP.
+    // No VIP is an endpoint: what ends here costs one look-up, and only what does not costs the second.
+    if allowed.endpoint(&outer.destination, outer.version) {
+        return Ok(());
+    }
     match allowed.vip(&outer.destination, outer.version) {
-        false => Ok(()),
+        // A client's packet for a service, whatever is in it: no tunnel ends at a VIP.
         true => Err(Verdict::TunnelToVip),
+        // The tunnel of another host, which may serve the same VIP: this one routes or bridges it there.
+        false => Err(Verdict::TunnelNotLocal),
     }
 }
 

@@ -150,9 +150,13 @@ const BALANCER: [Shape; 32] = [
     Shape { entries: Some(RING_BYTES), ..Shape::new(names::SAMPLES, MapType::RingBuf, 0, 0) },
 ];
 
-const RECEIVER: [Shape; 4] = [
+const RECEIVER: [Shape; 5] = [
     Shape::new(names::SOURCES, MapType::LpmTrie, size_of::<SourcePrefix>(), 4),
     Shape::new(names::VIPS, MapType::Hash, size_of::<VipKey>(), 4),
+    Shape {
+        entries: Some(limits::MAX_ENDPOINTS),
+        ..Shape::new(names::ENDPOINTS, MapType::Hash, size_of::<VipKey>(), 4)
+    },
     Shape { entries: Some(1), ..Shape::new(names::GUE_PORT, MapType::Array, 4, size_of::<u64>()) },
     Shape::per_cpu::<VerdictCounter>(names::VERDICT_COUNTERS, VERDICT_SLOTS),
 ];

@@ -37,6 +37,7 @@ impl Listening {
                 verdicts: vec![(Verdict::Decapsulated, counter).into()],
                 sources: Vec::new(),
                 vips: Vec::new(),
+                endpoints: Vec::new(),
                 gue_port: None,
             },
             interfaces: Vec::new(),

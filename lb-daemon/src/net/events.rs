@@ -49,26 +49,33 @@ pub(super) struct Events {
     datagram: Vec<u8>,
 }
 
+/// All that bears on next hops.
+pub(super) const OF_NEXT_HOPS: &[MulticastGroup] = &[
+    MulticastGroup::Link,
+    MulticastGroup::Neigh,
+    MulticastGroup::Ipv4Ifaddr,
+    MulticastGroup::Ipv6Ifaddr,
+    MulticastGroup::Ipv4Route,
+    MulticastGroup::Ipv6Route,
+    MulticastGroup::Ipv4Rule,
+    MulticastGroup::Ipv6Rule,
+    MulticastGroup::Nexthop,
+];
+
+/// The addresses of this host.
+pub(super) const OF_ADDRESSES: &[MulticastGroup] =
+    &[MulticastGroup::Ipv4Ifaddr, MulticastGroup::Ipv6Ifaddr];
+
 impl Events {
     /// Listens, in this thread's network namespace.
-    pub(super) fn open() -> Result<Self, NetError> {
+    pub(super) fn open(groups: &[MulticastGroup]) -> Result<Self, NetError> {
         let open = || {
             let mut socket = TokioSocket::new(NETLINK_ROUTE)?;
             let inner = socket.socket_mut();
             inner.set_rx_buf_sz(BACKLOG as i32)?;
             inner.bind_auto()?;
-            for group in [
-                MulticastGroup::Link,
-                MulticastGroup::Neigh,
-                MulticastGroup::Ipv4Ifaddr,
-                MulticastGroup::Ipv6Ifaddr,
-                MulticastGroup::Ipv4Route,
-                MulticastGroup::Ipv6Route,
-                MulticastGroup::Ipv4Rule,
-                MulticastGroup::Ipv6Rule,
-                MulticastGroup::Nexthop,
-            ] {
-                inner.add_membership(group as u32)?;
+            for group in groups {
+                inner.add_membership(*group as u32)?;
             }
             Ok(Self { socket, datagram: Vec::with_capacity(DATAGRAM) })
         };

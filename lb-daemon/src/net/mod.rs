@@ -37,7 +37,7 @@ mod unresolved;
 
 use std::net::IpAddr;
 
-pub use addresses::source_addresses;
+pub use addresses::{HostAddresses, source_addresses};
 pub use error::NetError;
 pub use link::{ForeignVlan, Interface, all_interfaces, interface_by_name};
 pub use next_hops::NextHops;

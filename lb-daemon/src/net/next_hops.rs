@@ -10,7 +10,7 @@ use tracing::warn;
 
 use super::{
     NetError, NextHopChange,
-    events::{Event, Events},
+    events::{Event, Events, OF_NEXT_HOPS},
     hops::Hops,
     link::interfaces,
     lookup::{self, Routes, connect},
@@ -91,7 +91,7 @@ impl NextHops {
         attached: BTreeSet<u32>,
     ) -> Result<JoinHandle<Result<(), NetError>>, NetError> {
         // Heard from before anything is read: nothing falls between.
-        let events = Events::open()?;
+        let events = Events::open(OF_NEXT_HOPS)?;
         let (handle, connection) = connect()?;
         let next_hops = Self {
             handle,

@@ -8,12 +8,14 @@ use std::{
 
 use futures::TryStreamExt;
 use netlink_packet_route::{
-    address::{AddressAttribute, AddressHeaderFlags, AddressMessage},
+    address::{AddressHeaderFlags, AddressMessage},
     link::{InfoKind, LinkAttribute, LinkInfo, LinkMessage},
     neighbour::NeighbourState,
 };
 
-use super::{Interface, Mac, NetError, Unresolved, lookup, neighbour, neighbour::Sighting};
+use super::{
+    Interface, Mac, NetError, Unresolved, addresses, lookup, neighbour, neighbour::Sighting,
+};
 
 /// What there is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,6 +52,8 @@ pub struct Address {
     pub prefix: u8,
     /// Whether new connections of this host avoid it as their source.
     pub deprecated: bool,
+    /// Whether packets on a wire may be for this host by it, as [`super::HostAddresses`] has it.
+    pub reachable: bool,
 }
 
 /// The way that the kernel would take to an address.
@@ -145,21 +149,13 @@ fn device(message: LinkMessage) -> Option<Device> {
 }
 
 fn address(message: AddressMessage) -> Option<Address> {
-    let mut found = None;
-    for attribute in &message.attributes {
-        match attribute {
-            // On a point-to-point interface ADDRESS is the other end's.
-            AddressAttribute::Local(local) => found = Some(*local),
-            AddressAttribute::Address(address) => found = found.or(Some(*address)),
-            _ => {}
-        }
-    }
     let flags = message.header.flags;
     Some(Address {
         interface: message.header.index,
-        address: found?,
+        address: addresses::local(&message)?,
         prefix: message.header.prefix_len,
         deprecated: flags.contains(AddressHeaderFlags::Deprecated),
+        reachable: addresses::own(&message).is_some(),
     })
 }
 
@@ -175,7 +171,8 @@ mod tests {
         let survey = survey(BTreeSet::from([home])).await.unwrap();
         let lo = survey.devices.iter().find(|d| d.interface.name == "lo").unwrap();
         let index = lo.interface.index;
-        assert!(survey.addresses.iter().any(|a| (a.address, a.prefix) == (home, 8)));
+        let own = survey.addresses.iter().find(|a| (a.address, a.prefix) == (home, 8)).unwrap();
+        assert!(!own.reachable);
         assert_eq!(survey.ways[&home], Err(Unresolved::Own(home)));
         assert_eq!((lo.kind.as_deref(), index), (None, 1));
     }

@@ -140,6 +140,9 @@ pub(super) struct ReceiverArguments {
     /// Virtual address that this host serves
     #[arg(long, value_name = "ADDRESS", required = true, value_delimiter = ',')]
     vip: Vec<IpAddr>,
+    /// Address where tunnels end besides this host's own, which are known; may be given several times
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+    tunnel_endpoint: Vec<IpAddr>,
     /// UDP port where tunnels of GUE end; 0: nowhere
     #[arg(long, value_name = "PORT", default_value_t = gue::PORT)]
     gue_port: u16,
@@ -214,8 +217,14 @@ impl ReceiverArguments {
     /// Refuses what contradicts itself.
     ///
     /// # Errors
-    /// A mode of XDP is asked for, and another hook.
-    pub(super) fn hook_is_one(&self) -> Result<(), Failure> {
+    /// A mode of XDP is asked for, and another hook; or tunnels are to end at a VIP.
+    pub(super) fn agree(&self) -> Result<(), Failure> {
+        if let Some(vip) = self.tunnel_endpoint.iter().find(|it| self.vip.contains(it)) {
+            return Err(Failure::new(format!(
+                "--tunnel-endpoint {vip}: is a --vip, where no tunnel ends"
+            ))
+            .hint("give it as one of the two"));
+        }
         let mode = match self.path.xdp_mode {
             XdpMode::Native => "native",
             XdpMode::Generic => "generic",
@@ -228,11 +237,12 @@ impl ReceiverArguments {
         Err(Failure::new(sentence).hint("give one of the two"))
     }
 
-    /// What is let through.
+    /// What is let through, but for the host's own addresses.
     pub(super) fn allowed(&self) -> AllowLists {
         AllowLists {
             sources: self.allow_source.iter().copied().collect(),
             vips: self.vip.iter().copied().collect(),
+            endpoints: self.tunnel_endpoint.iter().copied().collect(),
             gue_port: NonZeroU16::new(self.gue_port),
         }
     }

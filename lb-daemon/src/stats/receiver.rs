@@ -14,6 +14,8 @@ pub struct ReceiverStats {
     pub sources: Vec<String>,
     /// VIPs that they may be for.
     pub vips: Vec<String>,
+    /// Addresses where they end.
+    pub endpoints: Vec<String>,
     /// UDP port where GUE ends; `None`: nowhere.
     pub gue_port: Option<u16>,
 }
@@ -31,6 +33,7 @@ impl ReceiverStats {
             verdicts: maps.verdicts()?.into_iter().map(Into::into).collect(),
             sources: allowed.sources.iter().map(ToString::to_string).collect(),
             vips: allowed.vips.iter().map(ToString::to_string).collect(),
+            endpoints: allowed.endpoints.iter().map(ToString::to_string).collect(),
             gue_port: allowed.gue_port.map(Into::into),
         })
     }

@@ -5,7 +5,7 @@ use aya_ebpf::{
     macros::btf_map,
 };
 use lb_common::{
-    abi::{receiver::VipKey, service::AddressWords},
+    abi::{limits::MAX_ENDPOINTS, receiver::VipKey, service::AddressWords},
     receive::Allowed,
 };
 
@@ -21,6 +21,8 @@ static SOURCES: LpmTrie<AddressWords, u32, MAX_SOURCES> = LpmTrie::new();
 #[btf_map]
 static VIPS: HashMap<VipKey, u32, MAX_VIPS> = HashMap::new();
 #[btf_map]
+static ENDPOINTS: HashMap<VipKey, u32, { MAX_ENDPOINTS as usize }> = HashMap::new();
+#[btf_map]
 static GUE_PORT: Array<u64, 1> = Array::new();
 
 /// The allow-lists as the decision sees them.
@@ -35,6 +37,11 @@ impl Allowed for Lists {
     #[inline(always)]
     fn vip(&self, address: &AddressWords, version: u8) -> bool {
         kernel::contains(&VIPS, &VipKey { address: *address, version: u32::from(version) })
+    }
+
+    #[inline(always)]
+    fn endpoint(&self, address: &AddressWords, version: u8) -> bool {
+        kernel::contains(&ENDPOINTS, &VipKey { address: *address, version: u32::from(version) })
     }
 
     #[inline(always)]

@@ -25,7 +25,7 @@ pub fn check(data: &[u8]) {
     if !is_served || is_strange {
         return;
     }
-    let received = Lists.expects(arrived);
+    let received = Lists(&[outer.destination]).expects(arrived);
     // The checksum of a tunnel in UDP vouches for nothing in it: what is wrong in there is found.
     if matches!(place.scene.form, Form::Gue(_)) && !inner.has_sound_segment() {
         assert_eq!(received.verdict, "inner_checksum");

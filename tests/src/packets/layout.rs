@@ -171,7 +171,7 @@ pub fn source_prefix(prefix: IpAddr, bits: u32) -> (u32, [u8; 16]) {
     (if prefix.is_ipv4() { 96 + bits } else { bits }, address(prefix))
 }
 
-/// Key of the receiver's `VIPS`: `{address 16, version 4}`.
+/// Key of the receiver's `VIPS` and `ENDPOINTS`: `{address 16, version 4}`.
 pub fn vip_key(vip: IpAddr) -> [u8; 20] {
     concat(&[&address(vip), &u32::from(version(vip)).to_le_bytes()])
 }

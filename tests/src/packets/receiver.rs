@@ -30,6 +30,12 @@ pub const VIPS: [IpAddr; 2] = [
     IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0x80, 0, 0, 0, 0, 1)),
 ];
 
+/// Tunnels end here.
+pub const ENDPOINTS: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::new(10, 1, 0, 1)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 1, 0, 0, 0, 0, 0, 1)),
+];
+
 /// `TC_ACT_UNSPEC` and `TC_ACT_SHOT`, include/uapi/linux/pkt_cls.h, and the XDP actions of the same effect.
 const ACTIONS: [(u32, u32); 2] = [(u32::MAX, 2), (2, 1)];
 
@@ -82,9 +88,11 @@ impl Receiver {
         }
         let mut port: Array<_, u64> = map_mut(&mut bpf, "GUE_PORT")?;
         port.set(0, u64::from(GUE_PORT), 0).context("set the port of GUE")?;
-        let mut vips: HashMap<_, [u8; 20], u32> = map_mut(&mut bpf, "VIPS")?;
-        for vip in VIPS {
-            vips.insert(layout::vip_key(vip), 1, 0).context("allow a VIP")?;
+        for (map, addresses) in [("VIPS", VIPS), ("ENDPOINTS", ENDPOINTS)] {
+            let mut set: HashMap<_, [u8; 20], u32> = map_mut(&mut bpf, map)?;
+            for address in addresses {
+                set.insert(layout::vip_key(address), 1, 0).context(map)?;
+            }
         }
         Ok(Self { bpf, program })
     }

@@ -41,7 +41,7 @@ use lb_daemon::dataplane::clock;
 
 use super::{
     frames, layout,
-    receiver::{GUE_PORT, SOURCES, VIPS},
+    receiver::{ENDPOINTS, GUE_PORT, SOURCES, VIPS},
     row::Expected,
     scene::{STRANGER, Scene, TABLES},
 };
@@ -308,11 +308,14 @@ impl Tables for Twin {
     }
 }
 
-/// The receiver's lists, as the pure decision reads them.
+/// The receiver's lists, as the pure decision reads them, with the addresses where tunnels end.
 #[derive(Clone, Copy, Debug)]
-pub struct Lists;
+pub struct Lists<'e>(pub &'e [IpAddr]);
 
-impl Lists {
+impl Lists<'_> {
+    /// Those of the loaded receiver.
+    pub const LOADED: Self = Self(&ENDPOINTS);
+
     /// What the pure decision makes of a frame.
     pub fn expects(self, frame: &[u8]) -> Expected {
         let tags = Tags::of(frame);
@@ -357,7 +360,7 @@ impl Marked for Inner {
     }
 }
 
-impl Allowed for Lists {
+impl Allowed for Lists<'_> {
     fn source(&self, address: &AddressWords) -> bool {
         let octets: Vec<u8> = address.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let number = u128::from_be_bytes(octets.try_into().expect("16 bytes"));
@@ -368,11 +371,19 @@ impl Allowed for Lists {
     }
 
     fn vip(&self, address: &AddressWords, version: u8) -> bool {
-        let vip: IpAddr = address_of(address, version);
-        VIPS.contains(&vip) && layout::version(vip) == version
+        is_in(&VIPS, address, version)
+    }
+
+    fn endpoint(&self, address: &AddressWords, version: u8) -> bool {
+        is_in(self.0, address, version)
     }
 
     fn gue_port(&self) -> u16 {
         GUE_PORT
     }
+}
+
+fn is_in(set: &[IpAddr], address: &AddressWords, version: u8) -> bool {
+    let address: IpAddr = address_of(address, version);
+    set.contains(&address) && layout::version(address) == version
 }

@@ -362,21 +362,28 @@ fn no_bpffs(sandbox: &Sandbox) -> Result<()> {
 fn receiver_lists(sandbox: &Sandbox) -> Result<()> {
     let bpffs = sandbox.bpffs("receiver")?;
     let options = options(&bpffs, &[], XdpMode::Auto);
-    let lists = |sources: &[&str], vips: &[&str]| AllowLists {
+    let lists = |sources: &[&str], vips: &[&str], endpoints: &[&str]| AllowLists {
         sources: sources.iter().map(|text| text.parse::<Prefix>().unwrap()).collect(),
         vips: vips.iter().map(|text| text.parse::<IpAddr>().unwrap()).collect::<BTreeSet<_>>(),
+        endpoints: endpoints.iter().map(|text| text.parse().unwrap()).collect(),
         gue_port: NonZeroU16::new(vips.len() as u16),
     };
     for lists in [
-        lists(&["192.0.2.1/32", "198.51.100.0/24", "2001:db8::/32"], &["203.0.113.1", "::5"]),
-        lists(&["192.0.2.1/32", "198.51.0.0/16"], &["203.0.113.1", "203.0.113.2"]),
-        lists(&[], &[]),
-        lists(&["0.0.0.0/0"], &["2001:db8::1"]),
+        lists(
+            &["192.0.2.1/32", "198.51.100.0/24", "2001:db8::/32"],
+            &["203.0.113.1", "::5"],
+            &["10.0.0.1"],
+        ),
+        // What was a VIP may become an endpoint, and the other way round.
+        lists(&["192.0.2.1/32"], &["203.0.113.1", "10.0.0.1"], &["::5", "fd00::1"]),
+        lists(&["192.0.2.1/32", "198.51.0.0/16"], &["203.0.113.1", "203.0.113.2"], &["fd00::1"]),
+        lists(&[], &[], &[]),
+        lists(&["0.0.0.0/0"], &["2001:db8::1"], &["10.0.0.1", "10.0.0.2"]),
     ] {
         let receiver = Receiver::open(&options, &lists)?;
         ensure!(ReceiverMaps::open(&bpffs)?.allowed()? == lists);
         ensure!(receiver.maps.verdicts()?.iter().all(|(_, counter)| counter.packets == 0));
     }
-    ensure!(detach(&bpffs, Role::Receiver)?.maps == 4);
+    ensure!(detach(&bpffs, Role::Receiver)?.maps == 5);
     Ok(())
 }

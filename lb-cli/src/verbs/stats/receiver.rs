@@ -27,6 +27,7 @@ impl Report for ReceiverStats {
         let allowed = [
             ("sources", self.sources.join(", ")),
             ("vips", self.vips.join(", ")),
+            ("endpoints", self.endpoints.join(", ")),
             ("gue port", port),
         ];
         format!("{}\n{}", fields(&allowed), verdict::table(&self.verdicts))
@@ -48,14 +49,16 @@ mod tests {
                 .into(),
             sources: ["10.0.0.2/32", "fd00::/64"].map(Into::into).into(),
             vips: ["203.0.113.1", "2001:db8:f::1"].map(Into::into).into(),
+            endpoints: ["10.0.0.3", "fd00::3"].map(Into::into).into(),
             gue_port: Some(6080),
         };
         assert_eq!(
             receiver.table(),
             "\
-sources   10.0.0.2/32, fd00::/64
-vips      203.0.113.1, 2001:db8:f::1
-gue port  6080
+sources    10.0.0.2/32, fd00::/64
+vips       203.0.113.1, 2001:db8:f::1
+endpoints  10.0.0.3, fd00::3
+gue port   6080
 
 VERDICT       ACTION  PACKETS  BYTES
 decapsulated  pass          7    700
@@ -63,6 +66,7 @@ not_tunnel    pass          7    700
 "
         );
         let json = serde_json::to_value(&receiver).unwrap();
+        assert_eq!(json["endpoints"], serde_json::json!(["10.0.0.3", "fd00::3"]));
         assert_eq!(json["vips"], serde_json::json!(["203.0.113.1", "2001:db8:f::1"]));
         assert_eq!(json["verdicts"][0]["packets"], 7);
     }

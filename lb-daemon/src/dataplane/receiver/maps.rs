@@ -1,6 +1,6 @@
 use std::{collections::BTreeSet, fmt, net::IpAddr, num::NonZeroU16, path::Path};
 
-use aya::maps::{Array, HashMap, LpmTrie, MapData, PerCpuArray, lpm_trie::Key};
+use aya::maps::{Array, HashMap, LpmTrie, MapData, MapError, PerCpuArray, lpm_trie::Key};
 use lb_common::abi::{
     counter::VerdictCounter,
     names,
@@ -27,6 +27,7 @@ const PRESENT: u32 = 1;
 pub struct ReceiverMaps {
     sources: LpmTrie<MapData, [u8; ADDRESS], u32>,
     vips: HashMap<MapData, [u8; VIP], u32>,
+    endpoints: HashMap<MapData, [u8; VIP], u32>,
     gue_port: Array<MapData, u64>,
     verdict_counters: PerCpuArray<MapData, [u64; size_of::<VerdictCounter>() / 8]>,
 }
@@ -47,6 +48,7 @@ impl ReceiverMaps {
         Ok(Self {
             sources: pins.typed(names::SOURCES)?,
             vips: pins.typed(names::VIPS)?,
+            endpoints: pins.typed(names::ENDPOINTS)?,
             gue_port: pins.typed(names::GUE_PORT)?,
             verdict_counters: pins.typed(names::VERDICT_COUNTERS)?,
         })
@@ -58,16 +60,13 @@ impl ReceiverMaps {
     /// What the kernel answers.
     pub fn allowed(&self) -> Result<AllowLists, MapsError> {
         let source = |key: Key<[u8; ADDRESS]>| Prefix::of_key(key.prefix_len(), key.data());
-        let vip = |key: [u8; VIP]| {
-            from_bytes::<VipKey>(&key).map(|key| address_of(&key.address, key.version as u8))
-        };
         let sources: Result<BTreeSet<_>, _> =
             self.sources.keys().map(|key| key.map(source)).collect();
-        let vips: Result<Vec<_>, _> = self.vips.keys().map(|key| key.map(vip)).collect();
         let port = self.gue_port.get(&0, 0).map_err(of(names::GUE_PORT))?;
         Ok(AllowLists {
             sources: sources.map_err(of(names::SOURCES))?,
-            vips: vips.map_err(of(names::VIPS))?.into_iter().flatten().collect(),
+            vips: addresses(&self.vips).map_err(of(names::VIPS))?,
+            endpoints: addresses(&self.endpoints).map_err(of(names::ENDPOINTS))?,
             gue_port: NonZeroU16::new(port as u16),
         })
     }
@@ -80,12 +79,14 @@ impl ReceiverMaps {
         verdicts_of(&self.verdict_counters)
     }
 
-    /// Makes the lists equal others: first what is new comes in, then what is not wanted goes.
+    /// Makes the lists equal others: first what is new comes in, then what is not wanted goes. Of endpoints
+    /// it is the other way round, so that none of them is a VIP meanwhile.
     ///
     /// # Errors
     /// What the kernel answers; the lists may then be on the way.
     pub fn fill(&mut self, wanted: &AllowLists) -> Result<(), MapsError> {
         let there = self.allowed()?;
+        self.remove_endpoints(there.endpoints.difference(&wanted.endpoints))?;
         let port = wanted.gue_port.map_or(0, |port| port.get().into());
         self.gue_port.set(0, port, 0).map_err(of(names::GUE_PORT))?;
         for source in wanted.sources.difference(&there.sources) {
@@ -100,8 +101,42 @@ impl ReceiverMaps {
         for vip in there.vips.difference(&wanted.vips) {
             self.vips.remove(&vip_key(*vip)).map_err(of(names::VIPS))?;
         }
-        Ok(())
+        self.insert_endpoints(wanted.endpoints.difference(&there.endpoints))
     }
+
+    /// Makes the endpoints equal others, of which none is a VIP.
+    ///
+    /// # Errors
+    /// What the kernel answers; they may then be on the way.
+    pub fn fill_endpoints(&mut self, wanted: &BTreeSet<IpAddr>) -> Result<(), MapsError> {
+        let there = addresses(&self.endpoints).map_err(of(names::ENDPOINTS))?;
+        self.remove_endpoints(there.difference(wanted))?;
+        self.insert_endpoints(wanted.difference(&there))
+    }
+
+    fn remove_endpoints<'a>(
+        &mut self,
+        mut endpoints: impl Iterator<Item = &'a IpAddr>,
+    ) -> Result<(), MapsError> {
+        let removed = endpoints.try_for_each(|it| self.endpoints.remove(&vip_key(*it)));
+        removed.map_err(of(names::ENDPOINTS))
+    }
+
+    fn insert_endpoints<'a>(
+        &mut self,
+        mut endpoints: impl Iterator<Item = &'a IpAddr>,
+    ) -> Result<(), MapsError> {
+        let inserted = endpoints.try_for_each(|it| self.endpoints.insert(vip_key(*it), PRESENT, 0));
+        inserted.map_err(of(names::ENDPOINTS))
+    }
+}
+
+/// The addresses in a set.
+fn addresses(set: &HashMap<MapData, [u8; VIP], u32>) -> Result<BTreeSet<IpAddr>, MapError> {
+    let address = |key: [u8; VIP]| {
+        from_bytes::<VipKey>(&key).map(|key| address_of(&key.address, key.version as u8))
+    };
+    set.keys().filter_map(|key| key.map(address).transpose()).collect()
 }
 
 fn source_key(source: &Prefix) -> Key<[u8; ADDRESS]> {

@@ -73,7 +73,7 @@ impl Settings {
         // What contradicts itself, as a door without its files, is told wrong: to start it again mends nothing.
         match &arguments.role {
             Role::Balancer(balancer) => balancer.remote().map(drop),
-            Role::Receiver(receiver) => receiver.hook_is_one(),
+            Role::Receiver(receiver) => receiver.agree(),
         }
         .map_err(Unusable::File)?;
         Ok(Self { arguments, told: Told(merge::told(&matches)) })

@@ -259,3 +259,25 @@ fn the_documents_list_each_setting_of_each_role() {
         assert_eq!(listed, flags, "{}", role.get_name());
     }
 }
+
+#[test]
+fn tunnels_are_to_end_at_no_vip() {
+    let directory = Dir::new();
+    let read = |endpoints: &str| {
+        let file = format!(
+            "interface = \"eth0\"\nallow-source = \"10.0.0.2\"\nvip = [\"192.0.2.1\", \"2001:db8::1\"]\n\
+             tunnel-endpoint = {endpoints}\n"
+        );
+        let settings = directory.read(&file, "receiver", &[])?;
+        let Role::Receiver(arguments) = settings.arguments.role else { panic!("another role") };
+        Ok::<_, Unusable>(arguments.allowed().endpoints)
+    };
+    let listed = read("[\"10.9.0.1\", \"fd00:9::1\"]").unwrap();
+    assert_eq!(listed, ["10.9.0.1", "fd00:9::1"].map(|text| text.parse().unwrap()).into());
+    let Err(Unusable::File(refused)) = read("[\"10.9.0.1\", \"2001:db8::1\"]") else {
+        panic!("not refused")
+    };
+    let expected = "spillwayd: --tunnel-endpoint 2001:db8::1: is a --vip, where no tunnel ends\n\
+                    hint: give it as one of the two";
+    assert_eq!(refused.to_string(), expected);
+}

@@ -14,7 +14,7 @@ use crate::packets::{
     balancer::{Balancer, Ran},
     counters::Counters,
     frames::{ETHERNET, Flow, Packet, Tunnel, extended, tagged},
-    receiver::{Receiver, is_for_tc},
+    receiver::{ENDPOINTS, Receiver, VIPS, is_for_tc},
     row::Expected,
     scene::{Form, GATEWAY, INGRESS, MEMBERS, NONE, Owners, Room, Scene, Service, TABLES},
     twin::{Lists, Twin},
@@ -99,7 +99,7 @@ pub(crate) fn balancer(scenes: &Scenes) -> Result<()> {
 pub(crate) fn receiver(scenes: &Scenes) -> Result<()> {
     tunnels(scenes, Receiver::load, |random| {
         let frame = random_tunnel(random);
-        let expected = Lists.expects(&frame);
+        let expected = Lists::LOADED.expects(&frame);
         (frame, expected)
     })
 }
@@ -110,7 +110,7 @@ pub(crate) fn receiver_at_tc(scenes: &Scenes) -> Result<()> {
         loop {
             let frame = random_tunnel(random);
             if is_for_tc(&frame) && Tags::of(&*frame).is_none() {
-                let expected = Lists.expects_at_tc(&frame);
+                let expected = Lists::LOADED.expects_at_tc(&frame);
                 return (frame, expected);
             }
         }
@@ -350,12 +350,16 @@ fn error(random: &mut Rng, flow: &Flow, protocol: u8) -> Vec<u8> {
 fn random_tunnel(random: &mut Rng) -> Vec<u8> {
     let last = random.u16(..);
     let source = match random.u8(0..5) {
-        0..2 => IpAddr::from([10, 0, 0, random.u8(0..10)]),
+        0..2 => IpAddr::from([10, 0, 0, random.u8(0..9)]),
         2 => IpAddr::from(one_of(random, [[192, 0, 2, 1], [9; 4]])),
         network => IpAddr::from([0xfd00, 0, 0, u16::from(network == 4), 0, 0, 0, last]),
     };
-    let destination =
-        if source.is_ipv4() { IpAddr::from([10; 4]) } else { IpAddr::from([9_u8; 16]) };
+    let v6 = usize::from(source.is_ipv6());
+    let destination = match random.u8(0..64) {
+        0 => VIPS[v6],
+        1 => [IpAddr::from([10; 4]), IpAddr::from([9_u8; 16])][v6],
+        _ => ENDPOINTS[v6],
+    };
     let tunnel = Tunnel { macs: ([2; 6], [4; 6]), source, destination, flow_label: 7 };
     let vips = ["198.51.100.1:80", "[2001:db8:80::1]:80", "198.51.100.1:1", "198.51.100.9:80"];
     let vip = one_of(random, vips);

@@ -215,8 +215,11 @@ fn a_backend(sandbox: &Sandbox) -> Result<()> {
     patient.mends("sysctl -q -w net.ipv4.conf.all.arp_ignore=0", &[("arp", "warning", "eth0")])?;
     patient.mends("ip link set dev eth0 mtu 1500", &[("mtu", "warning", "eth0")])?;
     receiver.running.kill()?;
-    let wrong = patient.until_wrong(&[("daemon", "warning", "receiver")])?;
-    patient.mend(&wrong[0])?;
+    patient.until_wrong(&[("daemon", "warning", "receiver")])?;
+    node.ip("address add 10.9.0.1/32 dev lo")?;
+    let wrong = patient
+        .until_wrong(&[("daemon", "warning", "receiver"), ("endpoints", "problem", "10.9.0.1")])?;
+    patient.mend(&wrong[1])?;
     let all = patient.ask()?.0;
     let lists = all["findings"].as_array().context("no findings")?;
     let allowed = lists.iter().find(|f| f["check"] == "allow_lists").context("no allow lists")?;

@@ -359,7 +359,7 @@ fn lost_events_are_made_up_for(sandbox: &Sandbox) -> Result<()> {
 }
 
 /// Messages that netlink sockets of the node had no room for.
-fn drops(node: &Node) -> Result<u64> {
+pub(crate) fn drops(node: &Node) -> Result<u64> {
     let table = node.run("cat", ["/proc/net/netlink"])?;
     let mut lines = table.lines();
     let column = lines.next().context("head")?.split_whitespace().position(|name| name == "Drops");

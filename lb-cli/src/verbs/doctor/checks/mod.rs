@@ -4,6 +4,7 @@ mod allow_lists;
 mod arp;
 mod capabilities;
 mod daemon;
+mod endpoints;
 mod forwarding;
 mod kernel;
 mod mode;
@@ -39,6 +40,7 @@ const CLOSED: &[Check] = &[
     tunnels::judge,
     forwarding::judge,
     allow_lists::judge,
+    endpoints::judge,
     served_vips::judge,
     arp::judge,
     rp_filter::judge,

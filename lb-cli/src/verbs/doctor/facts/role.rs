@@ -1,5 +1,13 @@
-use std::{fs, net::IpAddr, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    fs,
+    net::IpAddr,
+    path::PathBuf,
+    thread,
+    time::{Duration, Instant},
+};
 
+use lb_common::abi::verdict::Verdict;
 use lb_daemon::{
     causes,
     dataplane::{Linked, MapsError, Pins, ReceiverMaps, Role, links},
@@ -58,7 +66,17 @@ pub(in super::super) struct Receiver {
     pub(in super::super) sources: Vec<String>,
     /// VIPs that this host serves.
     pub(in super::super) vips: Vec<IpAddr>,
+    /// Addresses where tunnels end.
+    pub(in super::super) endpoints: BTreeSet<IpAddr>,
+    /// Balancers' packets so far in tunnels to other addresses, if there were more just now.
+    pub(in super::super) not_local: Option<u64>,
 }
+
+/// Longest wait for one more packet of those that there were.
+const WATCHED: Duration = Duration::from_secs(2);
+
+/// Time between two looks.
+const PAUSE: Duration = Duration::from_millis(100);
 
 impl Installed {
     /// The pins of a role, where it has any.
@@ -87,8 +105,28 @@ impl Receiver {
         Ok(Self {
             sources: allowed.sources.iter().map(ToString::to_string).collect(),
             vips: allowed.vips.into_iter().collect(),
+            endpoints: allowed.endpoints,
+            not_local: not_local(&maps).map_err(|error| Broken::from(&error))?,
         })
     }
+}
+
+/// Looks at a counter that only grows for a while, for what it has from long ago says nothing.
+fn not_local(maps: &ReceiverMaps) -> Result<Option<u64>, MapsError> {
+    let count = || -> Result<u64, MapsError> {
+        let verdicts = maps.verdicts()?.into_iter();
+        let own = verdicts.filter(|(verdict, _)| *verdict == Verdict::TunnelNotLocal);
+        Ok(own.map(|(_, counter)| counter.packets).sum())
+    };
+    let (first, begun) = (count()?, Instant::now());
+    while first > 0 && begun.elapsed() < WATCHED {
+        thread::park_timeout(PAUSE);
+        let now = count()?;
+        if now > first {
+            return Ok(Some(now));
+        }
+    }
+    Ok(None)
 }
 
 /// Directories of pins under the BPF file system that this version does not know.

@@ -270,6 +270,19 @@ fn as_others() -> Vec<Row<()>> {
             "inner_expired",
         ),
     ];
+    // What is wrong with another host's GUE is for that host to find.
+    let corrupt = with(&frame, frame.len() - 1, &[!frame[frame.len() - 1]]);
+    for (name, frame) in [("GUE", &frame), ("corrupt GUE", &corrupt)] {
+        for (to, version) in [("10.1.0.2:6080", 4), ("[fd00:1::2]:6080", 6)] {
+            let from = if version == 4 { balancer } else { "[fd00::1]:49153" };
+            let tunnel = tunnel(from, to, frame);
+            rows.push(passed(&format!("{name} to {to}"), tunnel.clone(), "tunnel_not_local"));
+            let udp = if version == 4 { 34 } else { 54 };
+            let wrong = with(&tunnel, udp + 6, &[0xde, 0xad]);
+            let what = format!("{name} to {to} with a wrong checksum");
+            rows.push(passed(&what, wrong, "tunnel_not_local"));
+        }
+    }
     // GUE for a VIP inside of a tunnel is a datagram for the VIP: what is taken off is one header.
     let datagram = tunnel("192.0.2.9:1", "198.51.100.1:6080", &frame);
     rows.push(opened("GUE in IPv4", super::tunnel(4).around(&datagram), &datagram));

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 use crate::packets::{
     frames::{ETHERNET, Flow, HOST, Packet, SENDER, Tunnel, classed, extended, hex, tagged},
-    receiver::{SOURCES, VIPS},
+    receiver::{ENDPOINTS, SOURCES, VIPS},
     row::Row,
 };
 
@@ -18,8 +18,8 @@ use super::flows::{v4, v4_udp, v6, v6_udp};
 pub(crate) use tc::at_tc;
 
 pub(crate) fn rows() -> Vec<Row<()>> {
-    let own = [forms(), admission(), untouched(), outer_headers(), inner_headers(), cut()].concat();
-    [own, ecn::rows(), loops::rows(), gue::rows()].concat()
+    let own = [forms(), admission(), other_hosts(), untouched(), outer_headers()].concat();
+    [own, inner_headers(), cut(), ecn::rows(), loops::rows(), gue::rows()].concat()
 }
 
 fn ip(text: &str) -> IpAddr {
@@ -148,6 +148,48 @@ fn admission() -> Vec<Row<()>> {
     }
     let stranger = from("203.0.113.5").around(&elsewhere);
     rows.push(passed("another's tunnel to another address", stranger, "not_tunnel"));
+    rows
+}
+
+/// What another host is to take apart, which may be reached through this one and serve the same VIPs.
+fn other_hosts() -> Vec<Row<()>> {
+    assert_eq!(ENDPOINTS, [ip("10.1.0.1"), ip("fd00:1::1")]);
+    let whole = Packet::new(v4()).tcp("A");
+    let tunnel_again = Packet::new(v4()).payload(&whole[ETHERNET..]).other(4);
+    let elsewhere = Packet::new(Flow::new("192.0.2.9:4711", "198.51.100.2:80")).tcp("S");
+    let mut rows = Vec::new();
+    for destination in ["10.1.0.2", "10.1.0.0", "10.0.0.1", "fd00:1::2", "::ffff:10.1.0.1"].map(ip)
+    {
+        let tunnel = Tunnel { destination, ..tunnel(if destination.is_ipv4() { 4 } else { 6 }) };
+        for (what, frame) in [
+            ("TCP over IPv4", whole.clone()),
+            ("TCP over IPv6", Packet::new(v6()).tcp("S")),
+            ("UDP over IPv4", Packet::new(v4_udp()).udp()),
+            ("UDP over IPv6", Packet::new(v6_udp()).udp()),
+            // What would be dropped here is not ours to judge.
+            ("a tunnel", tunnel_again.clone()),
+            ("an inner TTL of 0", Packet::new(v4()).hop_limit(0).tcp("A")),
+            ("a VIP to itself", Packet::new(Flow::new("198.51.100.1:7", "198.51.100.1:7")).udp()),
+        ] {
+            let what = format!("{what} in a tunnel to {destination}");
+            rows.push(passed(&what, tunnel.around(&frame), "tunnel_not_local"));
+        }
+        let frame = tunnel.around(&whole);
+        let length = if destination.is_ipv4() { 36 } else { 56 };
+        for (what, frame) in [
+            ("a mark that nobody knows", classed(&frame, 0b11)),
+            ("an inner length that is wrong", with(&frame, length, &[0xff, 0xff])),
+        ] {
+            let what = format!("{what} in a tunnel to {destination}");
+            rows.push(passed(&what, frame, "tunnel_not_local"));
+        }
+        let what = format!("another VIP in a tunnel to {destination}");
+        rows.push(passed(&what, tunnel.around(&elsewhere), "vip_not_allowed"));
+        let source = if destination.is_ipv4() { ip("10.0.0.9") } else { ip("fd00:0:0:1::") };
+        let what = format!("a stranger's tunnel to {destination}");
+        let frame = Tunnel { source, ..tunnel }.around(&whole);
+        rows.push(passed(&what, frame, "source_not_allowed"));
+    }
     rows
 }
 

@@ -1,6 +1,6 @@
 use super::{
     Row,
-    scene::{ETH0, address, backend, set},
+    scene::{ETH0, address, backend, ip, set},
 };
 use crate::verbs::doctor::{
     facts::Facts,
@@ -30,5 +30,6 @@ pub(super) const ROWS: &[Row] = &[
 /// The VIP is of the backend's own subnet, where it is asked for.
 fn answered_for(facts: &mut Facts) {
     facts.network.survey.addresses.push(address(ETH0, "203.0.113.9", 24));
+    facts.receiver.as_mut().unwrap().endpoints.insert(ip("203.0.113.9"));
     set(facts, "net.ipv4.conf.all.arp_ignore", 0);
 }

@@ -4,6 +4,7 @@ mod allow_lists;
 mod arp;
 mod capabilities;
 mod daemon;
+mod endpoints;
 mod forwarding;
 mod kernel;
 mod mode;
@@ -49,6 +50,7 @@ const TABLES: &[&[Row]] = &[
     tunnels::ROWS,
     forwarding::ROWS,
     allow_lists::ROWS,
+    endpoints::ROWS,
     served_vips::ROWS,
     arp::ROWS,
     rp_filter::ROWS,

@@ -42,7 +42,8 @@ pub(super) fn device(index: u32, name: &str, mtu: u32) -> Device {
 }
 
 pub(super) fn address(interface: u32, address: &str, prefix: u8) -> Address {
-    Address { interface, address: ip(address), prefix, deprecated: false }
+    let address = ip(address);
+    Address { interface, address, prefix, deprecated: false, reachable: !address.is_loopback() }
 }
 
 pub(super) fn way(gateway: &str) -> Result<survey::Way, Unresolved> {
@@ -146,7 +147,8 @@ pub(super) fn balancer() -> Facts {
 pub(super) fn backend() -> Facts {
     let mut facts = host(Role::Receiver);
     let sources = vec!["10.0.0.2/32".into()];
-    facts.receiver = Some(Receiver { sources, vips: vec![ip("203.0.113.1")] });
+    let (vips, endpoints) = (vec![ip("203.0.113.1")], [ip("10.0.0.2")].into());
+    facts.receiver = Some(Receiver { sources, vips, endpoints, not_local: None });
     facts.network.survey.addresses.push(address(LO, "203.0.113.1", 32));
     facts
 }

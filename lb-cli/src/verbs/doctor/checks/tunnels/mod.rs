@@ -111,7 +111,7 @@ const fn through(is_tunnel: bool) -> &'static str {
 }
 
 /// The first, and how many more.
-fn some(addresses: &[IpAddr]) -> String {
+pub(super) fn some(addresses: &[IpAddr]) -> String {
     match addresses {
         [] => String::new(),
         [one] => one.to_string(),

@@ -1,9 +1,11 @@
 //! What a receiver hands to real sockets. A corrupt segment reaches none, whatever was noted of the checksum
 //! around it: on its way it passes a router whose GRO finds outer checksums right and says so to who comes after.
 
+mod endpoints;
+
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -36,6 +38,16 @@ pub(crate) const CASES: &[Case] = &[
     }),
     Case::waits("no_corrupt_segment_reaches_a_socket_at_tc", |sandbox| corrupt(sandbox, "tc")),
     Case::waits("what_a_balancer_sends_in_gue_arrives", gue_from_a_balancer),
+    Case::waits("a_tunnel_to_another_host_goes_through_native", |sandbox| {
+        endpoints::goes_through(sandbox, "native")
+    }),
+    Case::waits("a_tunnel_to_another_host_goes_through_at_tc", |sandbox| {
+        endpoints::goes_through(sandbox, "tc")
+    }),
+    Case::waits("endpoints_follow_the_addresses_of_the_host", endpoints::follow),
+    Case::waits("addresses_that_came_while_nobody_listened_are_found", endpoints::overrun),
+    Case::waits("a_listed_endpoint_need_not_be_an_address", endpoints::listed),
+    Case::waits("pins_without_endpoints_are_taken_over_without_a_loss", endpoints::upgrade),
 ];
 
 /// How a packet is sent: in what, and over which IP versions.
@@ -127,19 +139,9 @@ impl Network {
         Ok(Self { _net: net, sender, backend, bpffs, is_at_tc, _receiver: receiver })
     }
 
-    /// Sends an IP packet to the backend in a tunnel. The kernel makes the outer IP header.
+    /// Sends an IP packet to the backend in a tunnel.
     fn send(&self, tunnel: Tunnel, packet: &[u8]) -> Result<()> {
-        let (protocol, payload) = match tunnel.kind {
-            Kind::Ipip => (tunnel.inner.protocol(), packet.to_vec()),
-            Kind::Summed | Kind::Unsummed => (17, gue(tunnel, packet)),
-        };
-        let to = SocketAddr::new(tunnel.outer.of(BACKEND), 0);
-        self.sender.enter(|| {
-            let domain = Domain::for_address(to);
-            let socket = Socket::new(domain, Type::RAW, Some(Protocol::from(i32::from(protocol))))?;
-            socket.send_to(&payload, &SockAddr::from(to))?;
-            Ok(())
-        })?
+        send(&self.sender, tunnel, BACKEND, packet)
     }
 
     /// A counter of the backend's stack, as /proc/net/snmp has it, and /proc/net/snmp6 what there is of UDP
@@ -165,18 +167,38 @@ impl Network {
 
     /// Packets that the receiver counted under a verdict.
     fn verdict(&self, name: &str) -> Result<u64> {
-        let counters = ReceiverMaps::open(&self.bpffs)?.verdicts()?;
-        let found = counters.into_iter().find(|(verdict, _)| verdict.name() == name);
-        Ok(found.context("no such verdict")?.1.packets)
+        verdict(&self.bpffs, name)
     }
 }
 
+/// Packets that a receiver counted under a verdict.
+fn verdict(bpffs: &Path, name: &str) -> Result<u64> {
+    let counters = ReceiverMaps::open(bpffs)?.verdicts()?;
+    let found = counters.into_iter().find(|(verdict, _)| verdict.name() == name);
+    Ok(found.context("no such verdict")?.1.packets)
+}
+
+/// Sends an IP packet in a tunnel. The kernel makes the outer IP header.
+fn send(from: &Node, tunnel: Tunnel, to: Both, packet: &[u8]) -> Result<()> {
+    let (protocol, payload) = match tunnel.kind {
+        Kind::Ipip => (tunnel.inner.protocol(), packet.to_vec()),
+        Kind::Summed | Kind::Unsummed => (17, gue(tunnel, to, packet)),
+    };
+    let to = SocketAddr::new(tunnel.outer.of(to), 0);
+    from.enter(|| {
+        let domain = Domain::for_address(to);
+        let socket = Socket::new(domain, Type::RAW, Some(Protocol::from(i32::from(protocol))))?;
+        socket.send_to(&payload, &SockAddr::from(to))?;
+        Ok(())
+    })?
+}
+
 /// UDP and GUE headers around a packet.
-fn gue(tunnel: Tunnel, packet: &[u8]) -> Vec<u8> {
+fn gue(tunnel: Tunnel, to: Both, packet: &[u8]) -> Vec<u8> {
     let Tunnel { kind, outer, inner } = tunnel;
     let flow = Flow {
         client: SocketAddr::new(outer.of(SENDER), 49_153),
-        vip: SocketAddr::new(outer.of(BACKEND), 6_080),
+        vip: SocketAddr::new(outer.of(to), 6_080),
     };
     let frame = Packet::new(flow).payload(&[&[0, inner.protocol(), 0, 0], packet].concat()).udp();
     let mut datagram = frame[ETHERNET + outer.header()..].to_vec();

@@ -1,0 +1,91 @@
+use std::net::IpAddr;
+
+use super::{
+    Row,
+    scene::{ETH0, address, backend, ip, set},
+};
+use crate::verbs::doctor::{
+    facts::Facts,
+    finding::Level::{Ok, Problem, Warning},
+};
+
+const RESTART: &str = "kill 7; tail --pid=7 -f /dev/null; setsid -f /d receiver";
+
+fn add(facts: &mut Facts, own: &str) {
+    facts.network.survey.addresses.push(address(ETH0, own, 24));
+}
+
+pub(super) const ROWS: &[Row] = &[
+    (backend, |f| add(f, "10.0.0.5"), "endpoints", Problem, "10.0.0.5", RESTART),
+    (
+        backend,
+        |f| ["10.0.0.6", "10.0.0.5", "10.0.0.7"].into_iter().for_each(|own| add(f, own)),
+        "endpoints",
+        Problem,
+        "10.0.0.5 and 2 more",
+        RESTART,
+    ),
+    (
+        backend,
+        |f| {
+            add(f, "10.0.0.5");
+            let others = (0..16_383_u32).map(|n| IpAddr::from((0x0a01_0000 + n).to_be_bytes()));
+            f.receiver.as_mut().unwrap().endpoints.extend(others);
+        },
+        "endpoints",
+        Problem,
+        "10.0.0.5",
+        "kill 7; tail --pid=7 -f /dev/null; setsid -f /d receiver --tunnel-endpoint 10.0.0.5",
+    ),
+    (
+        backend,
+        |f| {
+            f.network.survey.addresses.retain(|own| own.address != ip("10.0.0.2"));
+            f.receiver.as_mut().unwrap().endpoints.clear();
+        },
+        "endpoints",
+        Problem,
+        "receiver",
+        "kill 7; tail --pid=7 -f /dev/null; setsid -f /d receiver --tunnel-endpoint ADDRESS",
+    ),
+    // A duplicate, one that is still asked for, and the like.
+    (
+        backend,
+        |f| {
+            add(f, "10.0.0.5");
+            f.network.survey.addresses.last_mut().unwrap().reachable = false;
+        },
+        "endpoints",
+        Ok,
+        "",
+        "",
+    ),
+    // Another one that is listed.
+    (
+        backend,
+        |f| f.receiver.as_mut().unwrap().endpoints.extend([ip("10.9.0.1")]),
+        "endpoints",
+        Ok,
+        "",
+        "",
+    ),
+    (
+        backend,
+        |f| f.receiver.as_mut().unwrap().not_local = Some(7),
+        "endpoints",
+        Warning,
+        "tunnels",
+        "tcpdump -nc 10 'proto 4 or proto 41 or udp port 6080'  # which addresses",
+    ),
+    (
+        backend,
+        |f| {
+            f.receiver.as_mut().unwrap().not_local = Some(7);
+            set(f, "net.ipv4.ip_forward", 1);
+        },
+        "endpoints",
+        Ok,
+        "",
+        "",
+    ),
+];
