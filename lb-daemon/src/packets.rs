@@ -14,6 +14,7 @@ use crate::{
     ids::Named,
     memory::TableMemory,
     model::Name,
+    net::Bonds,
     next_hop::NextHop,
     plan::Plan,
     reconcile::{Applied, Homes, ReconcileError, Reconciler},
@@ -69,6 +70,10 @@ impl PacketPath for Packets {
         hop: Option<NextHop>,
     ) -> Result<(), ReconcileError> {
         self.reconciler.set_next_hop(backend, hop)
+    }
+
+    fn set_bonds(&mut self, bonds: &Bonds) {
+        self.reconciler.set_bonds(bonds);
     }
 
     fn checksum(&mut self) -> Result<u64, ReconcileError> {

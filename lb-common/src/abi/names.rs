@@ -48,6 +48,8 @@ pub const BACKENDS: &str = "BACKENDS";
 pub const NEXT_HOPS: &str = "NEXT_HOPS";
 /// Array of [`super::next_hop::InterfaceWord`] by interface index.
 pub const INTERFACES: &str = "INTERFACES";
+/// Array of bonds' interface indices, by the index of a port of theirs; 0: a port of none.
+pub const BONDS: &str = "BONDS";
 /// Device hash map: interface index to interface index.
 pub const DEVICES: &str = "DEVICES";
 /// Per-CPU array of [`super::counter::VerdictCounter`] by verdict number (both programs).

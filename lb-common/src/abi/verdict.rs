@@ -65,7 +65,7 @@ verdicts! {
     OtherProtocol = 2, "other_protocol", Pass;
     /// On its way to a backend, back out of the interface it came in on.
     Transmitted = 3, "transmitted", Transmit;
-    /// On its way to a backend, out of another interface.
+    /// On its way to a backend, out of another interface, or out of the bond that it came in on a port of.
     Redirected = 4, "redirected", Redirect;
     /// The frame ends before its headers do, or an IP length contradicts the frame.
     Malformed = 5, "malformed", Drop;

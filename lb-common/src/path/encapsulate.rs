@@ -102,7 +102,7 @@ pub fn head_in<T: Tables + ?Sized>(
 }
 
 /// The tags of what goes out by an interface: what is set for it, or else those of the packet that came in,
-/// if it came in by the same one.
+/// if it came in by the same one, or by a port of that bond.
 #[inline(always)]
 pub const fn tags(own: InterfaceWord, came_in_by_it: bool, came_with: Tags) -> Tags {
     if own.vlan() != 0 {

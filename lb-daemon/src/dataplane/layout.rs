@@ -105,7 +105,7 @@ impl Shape {
     }
 }
 
-const BALANCER: [Shape; 32] = [
+const BALANCER: [Shape; 33] = [
     Shape::services(names::SERVICES_V4, size_of::<u64>()),
     Shape::services(names::SERVICES_V6, size_of::<ServiceKey>()),
     Shape::mapped::<u64>(names::ANY_PORTS, ANY_PORT_WORDS),
@@ -133,6 +133,7 @@ const BALANCER: [Shape; 32] = [
     Shape::mapped::<Backend>(names::BACKENDS, limits::MAX_BACKENDS),
     Shape::mapped::<u64>(names::NEXT_HOPS, limits::MAX_NEXT_HOPS),
     Shape::mapped::<u64>(names::INTERFACES, limits::MAX_INTERFACES),
+    Shape::mapped::<u64>(names::BONDS, limits::MAX_INTERFACES),
     Shape::array_of_maps(names::TABLES),
     Shape::array_of_maps(names::SIZED_TABLES),
     Shape::new(names::DEVICES, MapType::DevMapHash, 4, 0),

@@ -1,7 +1,7 @@
 //! The balancer's maps, to write. Every call is one of the steps that publishing is made of; their
 //! order is the business of `reconcile`.
 
-use std::{io::ErrorKind, ops::Deref};
+use std::{collections::BTreeMap, io::ErrorKind, ops::Deref};
 
 use aya::maps::{MapData, MapError, PerCpuArray, PerCpuValues};
 use lb_common::abi::{
@@ -149,6 +149,16 @@ impl WritableMaps {
                 }
             },
         })
+    }
+
+    /// Says which interfaces are ports of which bonds: a store for each that is not as it was.
+    pub fn set_bonds(&self, bonds: &BTreeMap<u32, u32>) {
+        for port in 0..self.maps.bonds.entries() {
+            let bond = bonds.get(&port).map_or(0, |bond| u64::from(*bond));
+            if self.maps.bonds.get(port) != Some(bond) {
+                self.maps.bonds.set(port, &bond);
+            }
+        }
     }
 
     /// Says which addresses may have an any-port service, a store each word. A packet of one that has not

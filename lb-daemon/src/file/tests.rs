@@ -26,7 +26,7 @@ async fn a_file_comes_into_force_and_a_wrong_one_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let (stopper, stop) = Stopper::new();
     let (commands, asked) = Commands::channel();
-    let ((_health, health), (_hops, next_hops)) = (mpsc::channel(1), mpsc::channel(1));
+    let ((_health, health), (_changes, network)) = (mpsc::channel(1), mpsc::channel(1));
     let path = directory.path().join("web.toml");
     let settings = Settings {
         state_directory: directory.path().into(),
@@ -36,7 +36,7 @@ async fn a_file_comes_into_force_and_a_wrong_one_changes_nothing() {
     let store = Store::open(directory.path()).unwrap();
     let sensors = Sensors::default();
     let state = State::start(settings, store, Twin::default(), sensors).unwrap();
-    let inbox = Inbox { health, next_hops, commands: asked };
+    let inbox = Inbox { health, network, commands: asked };
     let heartbeat = Watchdog::new(None, None).register("state");
     let state = tokio::spawn(state.run(inbox, heartbeat, stop.wait()));
 

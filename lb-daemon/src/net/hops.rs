@@ -9,7 +9,7 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    ForeignVlan, Interface, NextHopChange, Unresolved,
+    Bonds, ForeignVlan, Interface, NextHopChange, Unresolved,
     asks::Asks,
     events::Event,
     neighbour::{Neighbour, NeighbourKey, Phase, Sighting},
@@ -42,6 +42,8 @@ pub(super) struct Hops {
     path_mtus: BTreeSet<(Instant, IpAddr)>,
     touched: BTreeSet<IpAddr>,
     touched_neighbours: BTreeSet<NeighbourKey>,
+    /// What was told last of bonds.
+    told_bonds: Option<Bonds>,
 }
 
 #[derive(Debug, Default)]
@@ -215,6 +217,17 @@ impl Hops {
         }
         let touched = std::mem::take(&mut self.touched);
         touched.into_iter().filter_map(|address| self.news(address)).collect()
+    }
+
+    /// Which interfaces are ports of bonds, if that is not what was told last.
+    pub(super) fn settle_bonds(&mut self) -> Option<Bonds> {
+        let ports = self.interfaces.values();
+        let bonds: Bonds = ports.filter_map(|port| Some((port.index, port.bond?))).collect();
+        if self.told_bonds.as_ref() == Some(&bonds) {
+            return None;
+        }
+        self.told_bonds = Some(bonds.clone());
+        Some(bonds)
     }
 
     fn settle_neighbour(&mut self, key: NeighbourKey, now: Instant) {

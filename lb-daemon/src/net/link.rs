@@ -4,8 +4,8 @@ use futures::TryStreamExt;
 use netlink_packet_route::{
     AddressFamily,
     link::{
-        InfoData, InfoVlan, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
-        VlanProtocol,
+        InfoData, InfoPortKind, InfoVlan, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType,
+        LinkMessage, VlanProtocol,
     },
 };
 use nix::errno::Errno;
@@ -35,6 +35,8 @@ pub struct Interface {
     pub vlan: Option<Vlan>,
     /// Why it is a VLAN whose tag only the kernel puts on; `None`: it is none such.
     pub foreign: Option<ForeignVlan>,
+    /// Index of the bond that it is a port of.
+    pub bond: Option<u32>,
 }
 
 /// A VLAN whose tag only the kernel puts on frames, which those that a packet program sends never meet.
@@ -69,8 +71,10 @@ impl Interface {
             noarp: flags.contains(LinkFlags::Noarp),
             vlan: None,
             foreign: None,
+            bond: None,
         };
         let (mut beneath, mut tag, mut elsewhere) = (None, None, false);
+        let (mut master, mut is_bonds) = (None, false);
         for attribute in message.attributes {
             match attribute {
                 LinkAttribute::IfName(name) => interface.name = name,
@@ -79,7 +83,11 @@ impl Interface {
                 LinkAttribute::Link(index) => beneath = Some(index),
                 // What is beneath it is in another namespace.
                 LinkAttribute::LinkNetNsId(_) => elsewhere = true,
-                LinkAttribute::LinkInfo(infos) => tag = infos.iter().find_map(vlan_tag),
+                LinkAttribute::Controller(index) => master = Some(index),
+                LinkAttribute::LinkInfo(infos) => {
+                    tag = infos.iter().find_map(vlan_tag);
+                    is_bonds = infos.contains(&LinkInfo::PortKind(InfoPortKind::Bond));
+                }
                 _ => {}
             }
         }
@@ -89,6 +97,8 @@ impl Interface {
             (Some(Ok(id)), Some(beneath)) => interface.vlan = Some(Vlan { beneath, id }),
             (Some(Ok(_)), None) => interface.foreign = Some(ForeignVlan::Elsewhere),
         }
+        // Those of bridges and teams do not run the program of what they are a port of.
+        interface.bond = master.filter(|_| is_bonds);
         Some(interface)
     }
 
@@ -181,5 +191,18 @@ mod tests {
         plain.attributes = vec![LinkAttribute::Link(2), LinkAttribute::LinkNetNsId(0)];
         let plain = Interface::parse(plain).unwrap();
         assert_eq!((plain.vlan, plain.foreign), (None, None));
+    }
+
+    #[test]
+    fn only_a_bond_runs_its_program_for_its_ports() {
+        let of = |kind| {
+            let mut message = LinkMessage::default();
+            let infos = vec![LinkInfo::PortKind(kind)];
+            message.attributes = vec![LinkAttribute::Controller(5), LinkAttribute::LinkInfo(infos)];
+            Interface::parse(message).unwrap().bond
+        };
+        assert_eq!(of(InfoPortKind::Bond), Some(5));
+        assert_eq!(of(InfoPortKind::Bridge), None);
+        assert_eq!(of(InfoPortKind::Other("team".into())), None);
     }
 }

@@ -14,6 +14,7 @@
 //!   removed from the kernel's table is asked for again; one that does not answer makes the address
 //!   unresolved, and so does an interface that goes down, as soon as the kernel has been asked whether there
 //!   is another way: a connection that is away for a moment goes on, one that another host gets is lost.
+//! - Ports that join a bond or leave it are told, all of them: its packet program runs for them.
 //! - Events that the kernel could not deliver make everything be read anew.
 //!
 //! All sockets belong to the network namespace of the thread that opens them.
@@ -35,7 +36,7 @@ mod route;
 pub mod survey;
 mod unresolved;
 
-use std::net::IpAddr;
+use std::{collections::BTreeMap, net::IpAddr};
 
 pub use addresses::{HostAddresses, source_addresses};
 pub use error::NetError;
@@ -46,6 +47,18 @@ pub use probe_link::{PROBE_LINK, ProbeLink};
 pub use unresolved::Unresolved;
 
 use crate::next_hop::NextHop;
+
+/// What changed in the network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NetChange {
+    /// The way to an address.
+    NextHop(NextHopChange),
+    /// Which interfaces are ports of bonds.
+    Bonds(Bonds),
+}
+
+/// Indices of bonds by those of their ports.
+pub type Bonds = BTreeMap<u32, u32>;
 
 /// What is known of the way to an address from now on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use tokio::{
 use tracing::warn;
 
 use super::{
-    NetError, NextHopChange,
+    NetChange, NetError,
     events::{Event, Events, OF_NEXT_HOPS},
     hops::Hops,
     link::interfaces,
@@ -36,12 +36,12 @@ const LOOK_UP_AGAIN: Duration = Duration::from_secs(1);
 /// Time between look-ups that nothing asks for. The kernel tells of no path MTU that it learns.
 const REFRESH: Duration = Duration::from_secs(30);
 
-/// Keeps the next hops of wanted addresses.
+/// Keeps the next hops of wanted addresses, and the ports of bonds.
 pub struct NextHops {
     handle: Handle,
     connection: JoinHandle<()>,
     hops: Hops,
-    changes: mpsc::Sender<NextHopChange>,
+    changes: mpsc::Sender<NetChange>,
     path_mtus: mpsc::Receiver<PathMtu>,
     work: JoinSet<Done>,
     /// Addresses to look up.
@@ -86,7 +86,7 @@ impl NextHops {
     /// No netlink socket.
     pub fn spawn(
         wanted: watch::Receiver<Arc<BTreeSet<IpAddr>>>,
-        changes: mpsc::Sender<NextHopChange>,
+        changes: mpsc::Sender<NetChange>,
         sources: Sources,
         attached: BTreeSet<u32>,
     ) -> Result<JoinHandle<Result<(), NetError>>, NetError> {
@@ -208,7 +208,9 @@ impl NextHops {
         if self.lost {
             self.read_all().await?;
         }
-        for change in self.hops.settle(Instant::now()) {
+        let bonds = self.hops.settle_bonds().map(NetChange::Bonds);
+        let hops = self.hops.settle(Instant::now()).into_iter().map(NetChange::NextHop);
+        for change in bonds.into_iter().chain(hops) {
             self.changes.send(change).await.map_err(|_| End::Unheard)?;
         }
         for key in self.hops.take_asks(Instant::now()) {

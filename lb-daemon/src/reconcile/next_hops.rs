@@ -6,7 +6,7 @@ use lb_common::abi::{
 };
 
 use super::{ReconcileError, Reconciler, hops::Gateway};
-use crate::next_hop::NextHop;
+use crate::{net::Bonds, next_hop::NextHop};
 
 impl Reconciler {
     /// Says where a backend's packets leave, or that nobody knows: then it takes none, whatever its
@@ -61,6 +61,12 @@ impl Reconciler {
             self.point(&backend, to.index);
         }
         Ok(())
+    }
+
+    /// Says which interfaces are ports of which bonds: what comes by one has come by its bond. Others are of none,
+    /// whatever an earlier daemon knew. A port whose index is beyond 65535 is left out.
+    pub fn set_bonds(&self, bonds: &Bonds) {
+        self.maps.set_bonds(bonds);
     }
 
     fn let_out(

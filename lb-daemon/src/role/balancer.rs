@@ -76,7 +76,7 @@ pub(super) async fn run(
     let (applied, file_applied) = oneshot::channel();
     let (commands, asked) = Commands::channel();
     let (healthy, health) = mpsc::channel(NEWS);
-    let (resolved, next_hops) = mpsc::channel(NEWS);
+    let (resolved, network) = mpsc::channel(NEWS);
     let sensors = Sensors::default();
     let (targets, addresses) = (sensors.targets.subscribe(), sensors.next_hops.subscribe());
     let counters = stats::Source {
@@ -103,7 +103,7 @@ pub(super) async fn run(
     let mut prober = Prober::spawn(targets, healthy, checks, live.clone(), tunnels.clone());
     let hops = NextHops::spawn(addresses, resolved, sources, on);
     let hops = hops.map_err(|e| Failure::of("next hops", &e))?;
-    let inbox = Inbox { health, next_hops, commands: asked };
+    let inbox = Inbox { health, network, commands: asked };
     let first = reconciles.clone();
     let state = state.run(inbox, reconciles, stop.clone().wait());
     let (mut state, thread) = on_own_thread("state", state)?;

@@ -11,6 +11,7 @@ use crate::{
     ids::Named,
     memory::TableMemory,
     model::Name,
+    net::Bonds,
     next_hop::NextHop,
     plan::Plan,
     reconcile::{Applied, Homes, ReconcileError},
@@ -53,6 +54,9 @@ pub trait PacketPath: Send {
     /// Nothing changed.
     fn set_next_hop(&mut self, backend: IpAddr, hop: Option<NextHop>)
     -> Result<(), ReconcileError>;
+
+    /// Changes which interfaces are ports of bonds.
+    fn set_bonds(&mut self, bonds: &Bonds);
 
     /// Digest over what packets are decided by.
     ///

@@ -7,7 +7,11 @@ use tokio::{
 
 use super::{PacketPath, State, demand::SECOND, direct, homes::clock, now};
 use crate::{
-    causes, command::Command, health::HealthChange, net::NextHopChange, next_hop::NextHop,
+    causes,
+    command::Command,
+    health::HealthChange,
+    net::{NetChange, NextHopChange},
+    next_hop::NextHop,
     watchdog::Heartbeat,
 };
 
@@ -19,8 +23,8 @@ const AGAIN: Duration = Duration::from_secs(1);
 pub struct Inbox {
     /// What checks say.
     pub health: mpsc::Receiver<HealthChange>,
-    /// Where backends are.
-    pub next_hops: mpsc::Receiver<NextHopChange>,
+    /// Where backends are, and which interfaces are ports of bonds.
+    pub network: mpsc::Receiver<NetChange>,
     /// What people ask.
     pub commands: mpsc::Receiver<Command>,
 }
@@ -62,8 +66,9 @@ impl<P: PacketPath> State<P> {
                     Some(change) => self.heard(&change),
                     None => return Ended::Blind,
                 },
-                change = inbox.next_hops.recv() => match change {
-                    Some(change) => self.resolved(change),
+                change = inbox.network.recv() => match change {
+                    Some(NetChange::NextHop(change)) => self.resolved(change),
+                    Some(NetChange::Bonds(bonds)) => self.path.set_bonds(&bonds),
                     None => return Ended::Blind,
                 },
                 command = inbox.commands.recv() => match command {

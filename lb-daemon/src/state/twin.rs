@@ -18,6 +18,7 @@ use crate::{
     ids::Named,
     memory::TableMemory,
     model::Name,
+    net::Bonds,
     next_hop::NextHop,
     plan::{Plan, PlannedMember, PlannedPool},
     reconcile::{Applied, Full, Home, Homes, ReconcileError},
@@ -32,6 +33,7 @@ pub(crate) struct Content {
     /// Ramps that were told.
     pub(crate) ramps: BTreeMap<(Name, IpAddr), u8>,
     pub(crate) hops: BTreeMap<IpAddr, NextHop>,
+    pub(crate) bonds: Bonds,
     /// Every state that was told, in order.
     pub(crate) told: Vec<(Name, IpAddr, MemberState)>,
     /// What home meant before, in pools that have not forgotten it.
@@ -197,6 +199,10 @@ impl PacketPath for Twin {
             content.hops.insert(backend, hop);
         }
         Ok(())
+    }
+
+    fn set_bonds(&mut self, bonds: &Bonds) {
+        self.content().bonds.clone_from(bonds);
     }
 
     fn checksum(&mut self) -> Result<u64, ReconcileError> {

@@ -104,6 +104,9 @@ static BACKENDS: Array<Backend, { MAX_BACKENDS as usize }, MMAP> = Array::new();
 static NEXT_HOPS: Array<u64, { MAX_NEXT_HOPS as usize }, MMAP> = Array::new();
 #[btf_map]
 static INTERFACES: Array<u64, { MAX_INTERFACES as usize }, MMAP> = Array::new();
+/// The program of a bond runs for its ports, of which no next hop knows.
+#[btf_map]
+static BONDS: Array<u64, { MAX_INTERFACES as usize }, MMAP> = Array::new();
 /// The inner look-up is inlined only for arrays of one known size, hence two maps of tables.
 #[btf_map]
 static TABLES: ArrayOfMaps<
@@ -339,6 +342,12 @@ impl Tables for Maps {
     fn search<O: Observe>(&self, wanted: Wanted, choice: &mut Choice, _: &mut O) -> Ended {
         Ended(apart::run_search(wanted.hash.0, wanted.how, wanted.now, choice))
     }
+}
+
+/// Whether an interface is a port of a bond.
+#[inline(always)]
+pub(super) fn is_port(interface: u32, bond: u32) -> bool {
+    kernel::word(&BONDS, interface) == Some(bond.into())
 }
 
 #[inline(always)]

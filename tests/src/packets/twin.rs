@@ -161,7 +161,8 @@ impl Twin {
             frame: Some([head, shim, &inner[frames::ETHERNET..]].concat()),
             traffic: Some((forward.service, forward.choice.member.backend(), connections)),
         };
-        (expected, encapsulate::tags(own, interface == 1, came_with))
+        let came_by_it = interface == 1 || self.word("BONDS", 1) == Some(interface.into());
+        (expected, encapsulate::tags(own, came_by_it, came_with))
     }
 
     /// What becomes of a frame that is of no flow.

@@ -37,8 +37,8 @@ const SERIES: &str = "SPILLWAY_KERNEL_SERIES";
 
 /// What the guest of this program is.
 const ALONE: &str = "alone";
-/// Programs of the host's that nodes of a network are made with.
-const TOOLS: [&str; 4] = ["ip", "tc", "nsenter", "ethtool"];
+/// Programs of the host's that nodes of a network are made with, and pinged from.
+const TOOLS: [&str; 5] = ["ip", "tc", "nsenter", "ethtool", "ping"];
 /// What Debian's kernels have as modules.
 const MODULES: &[&str] = &[
     "veth",
@@ -140,6 +140,8 @@ fn guest_trials(sandbox: &Sandbox) -> Vec<Trial> {
         ("tunnels: outer packets come in fragments", tunnels::run_in_fragments),
         ("tunnels: checks go through them", tunnels::run_checks),
         ("bond: connections outlive a link of two", bond::run),
+        ("bond: tags are kept by whichever link they come", bond::run_tagged),
+        ("bond: tags are kept by two links in turn", bond::run_tagged_in_turn),
         ("receiver: at tc's hook beside others", hooks::at_tc),
         ("receiver: at tc's hook, every tunnel", receiver::run),
         ("receiver: at tc's hook, behind VLANs", receiver::run_tagged),
@@ -174,7 +176,7 @@ fn trial(
 fn boot(sandbox: &Sandbox, filter: &str) -> Result<Console> {
     let parts = Parts::find()?;
     let scratch = sandbox.directory("kernel")?;
-    let initramfs = parts.initramfs(ALONE, filter, &[], MODULES, &scratch)?;
+    let initramfs = parts.initramfs(ALONE, filter, MODULES, &scratch)?;
     Machine::start(&parts.kernel, &initramfs, &scratch, &[])?.finish()
 }
 
@@ -197,18 +199,16 @@ impl Parts {
         Ok(Self { kernel, program, tools })
     }
 
-    /// The archive of a guest with a role; it gets more tools and these modules.
+    /// The archive of a guest with a role; it gets these modules.
     fn initramfs(
         &self,
         role: &str,
         argument: &str,
-        tools: &[&Path],
         modules: &[&str],
         scratch: &Path,
     ) -> Result<Vec<u8>> {
         let (kernel, program) = (&*self.kernel, &*self.program);
-        let tools: Vec<&Path> =
-            self.tools.iter().map(PathBuf::as_path).chain(tools.iter().copied()).collect();
+        let tools: Vec<&Path> = self.tools.iter().map(PathBuf::as_path).collect();
         let guest = Guest { kernel, program, argument, role, tools: &tools, modules };
         machine::initramfs(&guest, scratch)
     }

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Ids of the VLANs that clients' packets come in by, and that backends are in.
-const CLIENTS: u16 = 10;
+pub(super) const CLIENTS: u16 = 10;
 const BACKENDS: u16 = 20;
 
 pub(super) fn run(sandbox: &Sandbox) -> Result<()> {

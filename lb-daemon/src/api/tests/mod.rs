@@ -30,7 +30,7 @@ use crate::{
     health::{Health, HealthChange, Said, Target, Tunnels},
     memory::Budget,
     model::Name,
-    net::NextHopChange,
+    net::NetChange,
     plan::Sources,
     state::{Ended, Inbox, Sensors, Settings, State, twin::Twin},
     stats,
@@ -46,7 +46,7 @@ struct Daemon {
     path: PathBuf,
     packets: Twin,
     health: mpsc::Sender<HealthChange>,
-    _next_hops: mpsc::Sender<NextHopChange>,
+    _network: mpsc::Sender<NetChange>,
     _targets: watch::Receiver<Arc<Vec<Target>>>,
     stopper: Stopper,
     server: JoinHandle<Result<(), ServeError>>,
@@ -74,7 +74,7 @@ impl Daemon {
         let (stopper, stop) = Stopper::new();
         let (commands, asked) = Commands::channel();
         let (health, heard) = mpsc::channel(16);
-        let (next_hops, resolved) = mpsc::channel(16);
+        let (changes, network) = mpsc::channel(16);
         let sensors = Sensors::default();
         let targets = sensors.targets.subscribe();
         let settings = Settings {
@@ -85,7 +85,7 @@ impl Daemon {
         };
         let store = Store::open(directory.path()).unwrap();
         let state = State::start(settings, store, packets.clone(), sensors).unwrap();
-        let inbox = Inbox { health: heard, next_hops: resolved, commands: asked };
+        let inbox = Inbox { health: heard, network, commands: asked };
         let heartbeat = Watchdog::new(None, None).register("state");
         Self {
             server: serving(&path, remote, audit, commands, stop.clone()),
@@ -94,7 +94,7 @@ impl Daemon {
             path,
             packets,
             health,
-            _next_hops: next_hops,
+            _network: changes,
             _targets: targets,
             stopper,
         }

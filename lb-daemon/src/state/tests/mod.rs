@@ -31,7 +31,7 @@ use crate::{
         Health::{self, Failing, Passing, Silent},
         HealthChange, Said, Target,
     },
-    net::NextHopChange,
+    net::{NetChange, NextHopChange},
     watchdog::{Heartbeat, Watchdog},
 };
 
@@ -45,7 +45,7 @@ struct Daemon {
 struct Running {
     commands: Commands,
     health: mpsc::Sender<HealthChange>,
-    next_hops: mpsc::Sender<NextHopChange>,
+    network: mpsc::Sender<NetChange>,
     targets: watch::Receiver<Arc<Vec<Target>>>,
     wanted_hops: watch::Receiver<Arc<std::collections::BTreeSet<IpAddr>>>,
     heartbeat: Heartbeat,
@@ -135,7 +135,7 @@ impl Running {
     fn beating(directory: &TempDir, path: &Twin, heartbeat: Heartbeat) -> Self {
         let (commands, asked) = Commands::channel();
         let (health, heard) = mpsc::channel(16);
-        let (next_hops, resolved) = mpsc::channel(16);
+        let (network, changes) = mpsc::channel(16);
         let sensors = Sensors::default();
         let (targets, wanted_hops) = (sensors.targets.subscribe(), sensors.next_hops.subscribe());
         let (stop, stopped) = oneshot::channel();
@@ -146,10 +146,10 @@ impl Running {
         };
         let store = Store::open(directory.path()).unwrap();
         let state = State::start(settings, store, path.clone(), sensors).unwrap();
-        let inbox = Inbox { health: heard, next_hops: resolved, commands: asked };
+        let inbox = Inbox { health: heard, network: changes, commands: asked };
         let stopped = async move { drop(stopped.await) };
         let ended = tokio::spawn(state.run(inbox, heartbeat.clone(), stopped));
-        Self { commands, health, next_hops, targets, wanted_hops, heartbeat, stop, ended }
+        Self { commands, health, network, targets, wanted_hops, heartbeat, stop, ended }
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::net::Unresolved;
+use crate::net::{Bonds, Unresolved};
 
 fn hop(interface: u32) -> NextHop {
     NextHop {
@@ -17,7 +17,7 @@ fn hop(interface: u32) -> NextHop {
 impl Daemon {
     async fn resolve(&self, address: &str, hop: Result<NextHop, Unresolved>) {
         let change = NextHopChange { address: ip(address), hop };
-        self.running.next_hops.send(change).await.unwrap();
+        self.running.network.send(NetChange::NextHop(change)).await.unwrap();
         self.running.commands.export().await.unwrap();
     }
 }
@@ -38,6 +38,18 @@ async fn they_reach_packets_and_status() {
     daemon.resolve("10.0.0.1", Err(Unresolved::NoRoute)).await;
     assert!(daemon.path.content().hops.is_empty());
     assert_eq!(daemon.backend("web", "10.0.0.1").await.next_hop, Err("no route".into()));
+}
+
+#[tokio::test]
+async fn ports_of_bonds_reach_packets() {
+    let daemon = Daemon::new();
+    for bonds in [vec![(3, 5), (4, 5)], vec![(4, 5)]] {
+        let bonds: Bonds = bonds.into_iter().collect();
+        let change = NetChange::Bonds(bonds.clone());
+        daemon.running.network.send(change).await.unwrap();
+        daemon.running.commands.export().await.unwrap();
+        assert_eq!(daemon.path.content().bonds, bonds);
+    }
 }
 
 #[tokio::test]

@@ -57,7 +57,7 @@ impl Daemon {
             path_mtu: None,
         };
         let change = NextHopChange { address: ip(address), hop: Ok(hop) };
-        self.running.next_hops.send(change).await.unwrap();
+        self.running.network.send(NetChange::NextHop(change)).await.unwrap();
         self.running.commands.export().await.unwrap();
     }
 

@@ -81,7 +81,7 @@ async fn a_watcher_hears_what_a_region_can_take_when_that_changes() {
             path_mtu: None,
         };
         let change = NextHopChange { address: ip(address), hop: Ok(hop) };
-        daemon.running.next_hops.send(change).await.unwrap();
+        daemon.running.network.send(NetChange::NextHop(change)).await.unwrap();
         daemon.judge("web", address, Passing, "all checks pass").await;
     }
     look().await;

@@ -24,7 +24,7 @@ pub(super) use ended::Ended;
 
 use super::{
     apart,
-    maps::{BACKEND_COUNTERS, DEVICES, Maps, SERVICE_COUNTERS},
+    maps::{self, BACKEND_COUNTERS, DEVICES, Maps, SERVICE_COUNTERS},
 };
 use crate::{counters, kernel, kernel::Frame};
 
@@ -329,7 +329,10 @@ fn tag_out(
     if tags.is_none() && own.vlan() == 0 {
         return Ok(());
     }
-    let tags = encapsulate::tags(own, interface == frame.interface(), tags);
+    let came = frame.interface();
+    // Only a tagged frame asks what it came by, where no VLAN is set for what it leaves by.
+    let came_by_it = own.vlan() == 0 && (interface == came || maps::is_port(came, interface));
+    let tags = encapsulate::tags(own, came_by_it, tags);
     if tags.is_none() || frame.tag(tags) { Ok(()) } else { Err(Verdict::NoHeadroom) }
 }
 
@@ -352,7 +355,8 @@ fn write_head<const N: usize>(
 }
 
 /// Picks the way out, and counts what goes there by service and by backend, and whether it asks for a new
-/// connection.
+/// connection. What came by a port of a bond is redirected to the bond, which picks a port for it, as it does for
+/// what is sent back: to know them for the same would cost a look-up and change nothing.
 #[inline(always)]
 fn send(
     frame: &Frame<'_>,

@@ -45,7 +45,7 @@ pub(super) struct Daemon {
     _stopper: Stopper,
     // Whoever is at the other end of these must not be gone.
     _health: mpsc::Sender<lb_daemon::health::HealthChange>,
-    _next_hops: mpsc::Sender<lb_daemon::net::NextHopChange>,
+    _network: mpsc::Sender<lb_daemon::net::NetChange>,
 }
 
 impl Daemon {
@@ -56,7 +56,7 @@ impl Daemon {
         let (stopper, stop) = Stopper::new();
         let (commands, asked) = Commands::channel();
         let (health, heard) = mpsc::channel(1);
-        let (next_hops, resolved) = mpsc::channel(1);
+        let (changes, network) = mpsc::channel(1);
         let inside = runtime.enter();
         let (socket, listener) = Socket::bind(&path, Rights::default()).expect("a socket");
         let store = Store::open(directory.path()).expect("a store");
@@ -67,7 +67,7 @@ impl Daemon {
         };
         let state = State::start(settings, store, Quiet::default(), Sensors::default());
         let state = state.expect("a state");
-        let inbox = Inbox { health: heard, next_hops: resolved, commands: asked };
+        let inbox = Inbox { health: heard, network, commands: asked };
         let heartbeat = Watchdog::new(None, None).register("state");
         runtime.spawn(state.run(inbox, heartbeat, stop.clone().wait()));
         runtime.spawn(serving(listener, socket, commands, stop));
@@ -84,7 +84,7 @@ impl Daemon {
             _directory: directory,
             _stopper: stopper,
             _health: health,
-            _next_hops: next_hops,
+            _network: changes,
         }
     }
 

@@ -12,6 +12,7 @@ use lb_daemon::{
     ids::Named,
     memory::TableMemory,
     model::Name,
+    net::Bonds,
     next_hop::NextHop,
     plan::Plan,
     reconcile::{Applied, Homes, ReconcileError},
@@ -81,6 +82,8 @@ impl PacketPath for Quiet {
     fn set_next_hop(&mut self, _: IpAddr, _: Option<NextHop>) -> Result<(), ReconcileError> {
         Ok(())
     }
+
+    fn set_bonds(&mut self, _: &Bonds) {}
 
     fn checksum(&mut self) -> Result<u64, ReconcileError> {
         Ok(0)

@@ -7,8 +7,8 @@ use nix::time::{ClockId, clock_gettime};
 
 use super::{
     ANOTHER_POOL, DEAD, DESCRIPTOR, ECHOES, ERRORS, FIRST_MEMBER, FORMER, Form, GROUPS, HASH_KEY,
-    MEMBER_INCARNATION, METER, Member, OUT, Owners, POOL, Remembered, Room, Scene, Service, Table,
-    UP,
+    INGRESS, MEMBER_INCARNATION, METER, Member, OUT, Owners, POOL, Remembered, Room, Scene,
+    Service, Table, UP,
 };
 use crate::packets::layout;
 
@@ -121,6 +121,7 @@ impl Scene {
             let vlan = self.vlans.get(&index).copied().unwrap_or(0);
             add("INTERFACES", index.into(), &layout::interface(mac, vlan));
         }
+        add("BONDS", INGRESS.into(), &u64::from(self.bond.unwrap_or(0)).to_le_bytes());
         elements
     }
 

@@ -186,6 +186,8 @@ pub struct Scene {
     pub interfaces: BTreeMap<u16, [u8; 6]>,
     /// VLANs that are set for interfaces.
     pub vlans: BTreeMap<u16, u16>,
+    /// The bond that the interface of test runs is a port of.
+    pub bond: Option<u16>,
     /// Interfaces that packets can be redirected to.
     pub devices: BTreeSet<u32>,
     /// The word of the pool: current and former descriptor.
@@ -240,6 +242,7 @@ impl Scene {
             next_hops: [(NEXT_HOP, (GATEWAY, INGRESS))].into(),
             interfaces: [(INGRESS, frames::HOST)].into(),
             vlans: BTreeMap::new(),
+            bond: None,
             devices: BTreeSet::new(),
             pool_word: (DESCRIPTOR, 0),
             form: Form::IpInIp,

@@ -220,6 +220,7 @@ fn random_scene(random: &mut Rng) -> Scene {
             scene.vlans.insert(interface, random.u16(1..4095));
         }
     }
+    scene.bond = one_of(random, [None, Some(5), Some(6)]);
     let rooms = [Room::Unlimited, Room::Unlimited, Room::Full, Room::Closed];
     (scene.errors, scene.echoes) = (one_of(random, rooms), one_of(random, rooms));
     scene.form = match random.u8(0..4) {

@@ -98,9 +98,10 @@ fn set() -> Vec<Row<Scene>> {
     rows
 }
 
-/// By another interface goes what is set for that one, and nothing else.
+/// By another interface goes what is set for that one, and nothing else; by the bond of the interface that it came in
+/// on, as by the bond.
 fn elsewhere() -> Vec<Row<Scene>> {
-    let there = |vlan: Option<u16>| {
+    let there = |bond: Option<u16>, vlan: Option<u16>| {
         move |tunnel| {
             scene(tunnel).with(|scene| {
                 scene.next_hops.insert(31, (GATEWAY, OTHER));
@@ -109,18 +110,25 @@ fn elsewhere() -> Vec<Row<Scene>> {
                 scene.regions[0].members[0].next_hop = 31;
                 // What is set for the interface of clients goes on nothing.
                 scene.vlans.insert(INGRESS, 77);
+                scene.bond = bond;
                 scene.vlans.extend(vlan.map(|vlan| (OTHER, vlan)));
             })
         }
     };
     let mut rows = Vec::new();
     for (came, tags) in [("none", &[][..]), ("one", ONE), ("two", TWO)] {
-        let what = format!("by another interface, with {came}");
-        let none = packets(there(None)).into_iter();
-        rows.extend(none.map(|row| behind(row, &what, tags, &[])));
-        let what = format!("by another interface, where VLAN 300 is set, with {came}");
-        let set = packets(there(Some(300))).into_iter();
-        rows.extend(set.map(|row| behind(row, &what, tags, &[[CUSTOMER, 300]])));
+        for (by, bond, kept) in [
+            ("another interface", None, &[][..]),
+            ("another interface than its bond", Some(OTHER + 1), &[]),
+            ("its bond", Some(OTHER), tags),
+        ] {
+            let what = format!("by {by}, with {came}");
+            let none = packets(there(bond, None)).into_iter();
+            rows.extend(none.map(|row| behind(row, &what, tags, kept)));
+            let what = format!("by {by}, where VLAN 300 is set, with {came}");
+            let set = packets(there(bond, Some(300))).into_iter();
+            rows.extend(set.map(|row| behind(row, &what, tags, &[[CUSTOMER, 300]])));
+        }
     }
     rows
 }

@@ -14,11 +14,11 @@ mod balancer;
 mod jumbo;
 mod neighbour;
 
-use std::{net::Ipv4Addr, path::Path};
+use std::net::Ipv4Addr;
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::{
-    machine::{self, Cable, Console, Machine},
+    machine::{Cable, Console, Machine},
     sandbox::Sandbox,
 };
 
@@ -39,8 +39,6 @@ const DONE: u16 = 9999;
 /// Requests over HTTP.
 const REQUESTS: u64 = 40;
 
-/// Programs of the host's that the guests need besides those of a network.
-const TOOLS: [&str; 1] = ["ping"];
 const MODULES: [&str; 2] = ["virtio_pci", "virtio_net"];
 
 /// What this program is to do in such a guest, if it is in one.
@@ -72,9 +70,7 @@ fn boot(sandbox: &Sandbox, place: &str, [balancer, neighbour]: [&str; 2]) -> Res
         |name: &str, makes: bool, mac: &'static str| Cable { path: cables.join(name), makes, mac };
     let start = |role: &str, cards: [Cable; 2]| -> Result<Machine> {
         let scratch = sandbox.directory(&format!("{place}/{role}"))?;
-        let tools = TOOLS.into_iter().map(machine::tool).collect::<Result<Vec<_>>>()?;
-        let tools: Vec<&Path> = tools.iter().map(AsRef::as_ref).collect();
-        let initramfs = parts.initramfs(role, "", &tools, &MODULES, &scratch)?;
+        let initramfs = parts.initramfs(role, "", &MODULES, &scratch)?;
         Machine::start(&parts.kernel, &initramfs, &scratch, &cards)
     };
     let balancer = start(

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use lb_daemon::{
-    net::{NetError, NextHopChange, NextHops},
+    net::{Bonds, NetChange, NetError, NextHops},
     next_hop::NextHop,
     plan::Sources,
 };
@@ -35,7 +35,7 @@ type Told = Result<NextHop, String>;
 /// A resolver that runs in a node.
 pub(super) struct Resolving {
     wanted: watch::Sender<Wanted>,
-    changes: mpsc::Receiver<NextHopChange>,
+    changes: mpsc::Receiver<NetChange>,
     task: JoinHandle<Result<(), NetError>>,
     /// Told of other addresses than the one that was waited for.
     others: BTreeMap<IpAddr, VecDeque<Told>>,
@@ -52,7 +52,7 @@ impl Resolving {
         let addresses: BTreeSet<IpAddr> =
             wanted.iter().map(|address| address.parse()).collect::<Result<_, _>>()?;
         let (wanted, watched) = watch::channel(Arc::new(addresses));
-        let (told, changes) = mpsc::channel(room);
+        let (told, mut changes) = mpsc::channel(room);
         let (runtime, task) = node.enter(|| -> Result<_> {
             let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
             let entered = runtime.enter();
@@ -60,6 +60,8 @@ impl Resolving {
             drop(entered);
             Ok((runtime, task))
         })??;
+        let first = runtime.block_on(async { timeout(LIMIT, changes.recv()).await })?;
+        ensure!(first == Some(NetChange::Bonds(Bonds::new())), "told first: {first:?}");
         Ok(Self { wanted, changes, task, others: BTreeMap::new(), runtime })
     }
 
@@ -107,7 +109,9 @@ impl Resolving {
         loop {
             let change = self.runtime.block_on(async { timeout(LIMIT, self.changes.recv()).await });
             let change = change.with_context(|| format!("nothing was told of {address}"))?;
-            let change = change.context("the resolver has ended")?;
+            let NetChange::NextHop(change) = change.context("the resolver has ended")? else {
+                bail!("told of bonds, where none is");
+            };
             let told = change.hop.map_err(|unresolved| unresolved.to_string());
             if change.address == address {
                 return Ok(told);

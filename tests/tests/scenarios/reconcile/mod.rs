@@ -39,4 +39,5 @@ pub(crate) const CASES: &[Case] = &[
     Case::waits("news_reach_what_a_refused_change_published", trouble::refused_half_way),
     Case::waits("a_backend_has_one_next_hop_after_a_crash", trouble::died_between_two_words),
     Case::waits("a_device_that_came_back_is_sent_out_of", trouble::device_came_back),
+    Case::waits("a_port_that_left_while_nobody_looked_is_none", trouble::port_left),
 ];

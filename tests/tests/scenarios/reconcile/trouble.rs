@@ -1,10 +1,10 @@
 //! What goes wrong on the way: a kernel that refuses, a daemon that died between two words, a device
-//! that went and came back.
+//! that went and came back, a port that left its bond.
 
 use std::{net::IpAddr, process, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
-use aya::maps::{HashMap, Map, MapData};
+use aya::maps::{Array, HashMap, Map, MapData};
 use lb_common::abi::{
     limits,
     member::{MemberState, MemberWord},
@@ -133,4 +133,28 @@ pub(crate) fn device_came_back(sandbox: &Sandbox) -> Result<()> {
         world.set_next_hop(*address, Some(hop(interface, 1, 0)))?;
     }
     model::check(&world)
+}
+
+pub(crate) fn port_left(sandbox: &Sandbox) -> Result<()> {
+    let mut world = World::new(sandbox, "port")?;
+    // What no map has room for is left out.
+    world.reconciler().set_bonds(&[(3, 9), (4, 9), (65_535, 10), (65_536, 10)].into());
+    let known = [(3, 9), (4, 9), (65_535, 10)];
+    ensure!(ports(&world)? == known, "{:?}", ports(&world)?);
+    world.restart()?;
+    ensure!(ports(&world)? == known, "forgotten with the daemon: {:?}", ports(&world)?);
+    // One left, one is another bond's, one joined.
+    world.reconciler().set_bonds(&[(4, 10), (5, 9), (65_535, 10)].into());
+    let known = [(4, 10), (5, 9), (65_535, 10)];
+    ensure!(ports(&world)? == known, "{:?}", ports(&world)?);
+    Ok(())
+}
+
+/// Ports and the bonds that the maps say they are of.
+fn ports(world: &World) -> Result<Vec<(u32, u64)>> {
+    let pin = Pins::new(world.bpffs(), Role::Balancer).map(names::BONDS);
+    let bonds: Array<_, u64> = Array::try_from(Map::from_map_data(MapData::from_pin(pin)?)?)?;
+    let ports = (0..bonds.len()).map(|port| Ok((port, bonds.get(&port, 0)?)));
+    let ports: Result<Vec<_>> = ports.collect();
+    Ok(ports?.into_iter().filter(|(_, bond)| *bond != 0).collect())
 }

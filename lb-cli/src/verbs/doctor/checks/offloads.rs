@@ -40,12 +40,19 @@ const CHECKSUMS: Harm = Harm {
 
 pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     let links = facts.roles.iter().flat_map(|installed| &installed.links);
-    links.flat_map(|link| of(facts, link)).collect()
+    links.flat_map(|link| of_link(facts, link)).collect()
 }
 
-fn of(facts: &Facts, link: &Linked) -> Vec<Finding> {
+/// Of the cards that frames come by: of a bond, its ports.
+fn of_link(facts: &Facts, link: &Linked) -> Vec<Finding> {
     let Some(index) = link.index else { return Vec::new() };
-    let name = &link.name;
+    let interfaces = facts.network.ports(index).map(|port| &port.interface);
+    let ports: Vec<_> = interfaces.map(|port| (port.index, &port.name)).collect();
+    let cards = if ports.is_empty() { vec![(index, &link.name)] } else { ports };
+    cards.into_iter().flat_map(|card| of(facts, link, card)).collect()
+}
+
+fn of(facts: &Facts, link: &Linked, (index, name): (u32, &String)) -> Vec<Finding> {
     let card = facts.network.cards.get(&index);
     let Some(on) = card.and_then(|card| card.offloads.as_ref()) else {
         let unknown = Finding::warning("offloads", name, "the kernel does not say which are on")
@@ -56,7 +63,7 @@ fn of(facts: &Facts, link: &Linked) -> Vec<Finding> {
     let trunk = facts
         .network
         .devices()
-        .any(|device| device.kind.as_deref() == Some("vlan") && device.lower == Some(index));
+        .any(|device| device.kind.as_deref() == Some("vlan") && device.lower == link.index);
     let is_veth = card.and_then(|card| card.driver.as_deref()) == Some("veth");
     // tc has the tag that the card took off.
     let tags = [&VLAN, &PROVIDERS].map(|harm| (harm, "is on, and this is a trunk"));

@@ -24,11 +24,11 @@ pub(super) const CLIENTS: [IpAddr; 2] =
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Network {
     pub(in super::super) survey: Survey,
-    /// What is known of the devices with a program, by index.
+    /// What is known of the devices with a program, and of the ports of those that are bonds, by index.
     pub(in super::super) cards: BTreeMap<u32, Card>,
 }
 
-/// A device with a program of ours.
+/// A device with a program of ours, or a port of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Card {
     /// Names of its offloads that are on; `None`: the kernel does not say.
@@ -51,8 +51,19 @@ impl Network {
         let failed = |error| Failure::new(Exit::Failure, causes::of(&error));
         let survey = converse(async { survey(to).await.map_err(failed) })?;
         let indices = roles.iter().flat_map(|role| &role.links).filter_map(|link| link.index);
-        let cards = indices.map(|index| (index, card(&survey, index))).collect();
-        Ok(Self { survey, cards })
+        let mut network = Self { survey, cards: BTreeMap::new() };
+        for index in indices {
+            let ports = network.ports(index).map(|port| port.interface.index);
+            let all: Vec<_> = std::iter::once(index).chain(ports).collect();
+            let survey = &network.survey;
+            network.cards.extend(all.into_iter().map(|index| (index, card(survey, index))));
+        }
+        Ok(network)
+    }
+
+    /// The ports of a bond, by its index.
+    pub(in super::super) fn ports(&self, bond: u32) -> impl Iterator<Item = &Device> {
+        self.devices().filter(move |device| device.interface.bond == Some(bond))
     }
 
     /// All interfaces.

@@ -119,6 +119,26 @@ async fn no_frame_goes_by_a_vlan_whose_tags_it_would_not_get() {
 }
 
 #[tokio::test]
+async fn ports_of_bonds_are_told_when_they_come_and_go() {
+    let port = |index, bond| Event::Link(Interface { bond, ..interface(index) });
+    let mut book = Book::new(&[]);
+    assert_eq!(book.hops.settle_bonds(), Some([].into()), "a former daemon may have known others");
+    assert_eq!(book.hops.settle_bonds(), None);
+    book.observe(port(ETH0, Some(9)));
+    book.observe(port(ETH1, Some(9)));
+    assert_eq!(book.hops.settle_bonds(), Some([(ETH0, 9), (ETH1, 9)].into()));
+    book.observe(Event::Link(Interface { up: false, bond: Some(9), ..interface(ETH1) }));
+    assert_eq!(book.hops.settle_bonds(), None, "it is a port still");
+    book.observe(port(ETH0, None));
+    assert_eq!(book.hops.settle_bonds(), Some([(ETH1, 9)].into()));
+    book.observe(Event::LinkGone(ETH1));
+    assert_eq!(book.hops.settle_bonds(), Some([].into()));
+    // What was not heard is read.
+    book.hops.replace(vec![Interface { bond: Some(9), ..interface(ETH0) }], Vec::new());
+    assert_eq!(book.hops.settle_bonds(), Some([(ETH0, 9)].into()));
+}
+
+#[tokio::test]
 async fn interfaces_that_ask_for_nobody() {
     let mut book = Book::new(&["198.51.100.1"]);
     book.observe(Event::Link(Interface { mac: None, ..interface(ETH0) }));

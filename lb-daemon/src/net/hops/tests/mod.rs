@@ -34,6 +34,7 @@ fn interface(index: u32) -> Interface {
         noarp: false,
         vlan: None,
         foreign: None,
+        bond: None,
     }
 }
 

@@ -20,6 +20,8 @@ pub(super) const ROWS: &[Row] = &[
         "ethtool -K eth0 rx-gro-hw off",
     ),
     (balancer, trunk, "offloads", Problem, "eth0", "ethtool -K eth0 rxvlan off"),
+    (balancer, bond, "offloads", Problem, "port0", "ethtool -K port0 rxvlan off"),
+    (balancer, bond_in_order, "offloads", Ok, "port0", ""),
     (balancer, providers, "offloads", Problem, "eth0", "ethtool -K eth0 rx-vlan-stag-hw-parse off"),
     (backend, trunk_at_tc, "offloads", Ok, "eth0", ""),
     (balancer, unfinished, "offloads", Problem, "eth0", "ethtool -K eth0 tx off"),
@@ -27,6 +29,23 @@ pub(super) const ROWS: &[Row] = &[
 
 fn trunk(facts: &mut Facts) {
     trunk_with(facts, "rx-vlan-hw-parse");
+}
+
+/// A trunk of a bond whose port's card takes tags off.
+fn bond(facts: &mut Facts) {
+    bond_in_order(facts);
+    let port = facts.network.cards.get_mut(&4).unwrap();
+    port.offloads.as_mut().unwrap().insert("rx-vlan-hw-parse".into());
+}
+
+/// What is on for the bond itself touches no frame that comes in.
+fn bond_in_order(facts: &mut Facts) {
+    let plain = card(facts).clone();
+    trunk(facts);
+    let mut port = device(4, "port0", 1540);
+    port.interface.bond = Some(ETH0);
+    facts.network.survey.devices.push(port);
+    facts.network.cards.insert(4, plain);
 }
 
 /// A tag of 802.1ad is an offload of its own.

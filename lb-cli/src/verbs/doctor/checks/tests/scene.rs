@@ -37,6 +37,7 @@ pub(super) fn device(index: u32, name: &str, mtu: u32) -> Device {
         noarp: false,
         vlan: None,
         foreign: None,
+        bond: None,
     };
     Device { interface, kind: None, lower: None }
 }
