@@ -319,7 +319,7 @@ fn detach_removes_all(sandbox: &Sandbox) -> Result<()> {
     drop(Dataplane::open(&options(&bpffs, &["da", "db.7"], XdpMode::Auto))?);
     PinnedMaps::open(&bpffs)?;
     let detached = detach(&bpffs, Role::Balancer)?;
-    let expected = Detached { interfaces: vec!["da".into(), "db.7".into()], maps: 31 };
+    let expected = Detached { interfaces: vec!["da".into(), "db.7".into()], maps: 33 };
     ensure!(detached == expected, "{detached:?}");
     // At once, not some time later: the next program can be attached.
     ensure!(xdp("da")?.is_none() && xdp("db.7")?.is_none());

@@ -3,7 +3,7 @@ use std::fs;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use lb_daemon::dataplane::{Pins, Role};
+use lb_daemon::dataplane::{PinnedMaps, Pins, Role};
 use lb_tests::daemon::{Balancer, Binaries};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
@@ -17,6 +17,9 @@ use crate::rpcs::client::Client;
 /// An entry of the map of devices: there is one for each interface, made when the daemon attaches, after
 /// it has asked what its maps take.
 const DEVICE: u64 = 64;
+/// An entry of the map of backends that several pools have: there is one for each such pool, made when it is applied
+/// (kernel/bpf/hashtab.c, `htab_map_mem_usage`).
+const SHARED_BACKEND: u64 = 72;
 
 /// What the maps are made with.
 fn configuration(pools: &[(&str, u32)]) -> String {
@@ -111,6 +114,8 @@ pub(crate) fn as_the_kernel_says(sandbox: &Sandbox) -> Result<()> {
         until("the kernel has what was told", PATIENCE, || {
             there = kernel(&balancer)?;
             *there.get_mut("DEVICES").context("no map of devices")? -= DEVICE;
+            let shared = PinnedMaps::open(&balancer.bpffs)?.shared_backends()?.len() as u64;
+            *there.get_mut("SHARED_BACKENDS").context("no such map")? -= SHARED_BACKEND * shared;
             Ok((by_name(&real) == there).then_some(()))
         })
         .with_context(|| format!("told {real:#?}, there is {there:#?}"))?;
