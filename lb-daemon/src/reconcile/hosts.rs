@@ -41,9 +41,9 @@ impl Reconciler {
         for (index, (id, address)) in self.hosts_of(published) {
             let there = self.maps.host(index);
             let mut states = self.states.of_host(&address);
-            if there.incarnation() == id.incarnation && !there.is_shared() {
+            if there.incarnation() == id.incarnation {
+                // Of one that several pools have the word says nothing, and of another nobody else does.
                 keep(&mut states, there.pool(), there.state_in(there.pool()));
-            } else if there.incarnation() == id.incarnation {
                 for (pool, state) in self.shared.get(&index).into_iter().flatten() {
                     keep(&mut states, *pool, *state);
                 }
