@@ -159,6 +159,13 @@ fn disabled(sandbox: &Sandbox) -> Result<()> {
     change(&scene, "enable", POOLS[1].0)?;
     scene.wait_up(&[])?;
     there.ensure_as_before(&scene)?;
+    here.ensure_as_before(&scene)?;
+
+    // Removed while it is well: what was sent on to its region moves at once.
+    let well = there.busy("us")?;
+    let address = scene.fabric.backends[scene.number(&well)?].v4.to_string();
+    scene.balancer.cli(&["backend", "delete", &address, "--pool", POOLS[1].0])?;
+    there.ensure_moved_from(&scene, &well)?;
     here.ensure_as_before(&scene)
 }
 

@@ -1,26 +1,36 @@
 //! Changes of home: where packets of open connections go by the maps, decided by the code that runs in
 //! the kernel.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, SocketAddr},
+};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_common::{
     abi::{
+        clock::Coarse,
+        exception::ExceptionWord,
         host::HostWord,
         limits,
         member::MemberState,
+        record::Placed,
         service::{ServiceKey, address_of},
     },
     path,
 };
 use lb_daemon::{
+    dataplane::{Gates, clock},
     ids::Named,
     model::{Backend, Configuration, Encapsulation},
     plan::OutOfHome,
     reconcile::{Applied, Homes, ReconcileError},
 };
 use lb_tests::{
-    packets::frames::{Flow, Packet},
+    packets::{
+        frames::{Flow, Packet},
+        layout,
+    },
     sandbox::Sandbox,
 };
 
@@ -98,6 +108,59 @@ fn other_members(world: &mut World, gone: u8, come: u8, heavy: u8) {
     let backend = backends(world).remove(&member(gone)).unwrap();
     backends(world).insert(member(come), backend);
     backends(world).get_mut(&member(heavy)).unwrap().weight = 3;
+}
+
+/// Half a million connections that are remembered at a backend leave it with their next packet, once it is dead in their
+/// pool, though another pool has it up; and those of the other pool stay.
+pub(crate) fn half_a_million_leave(sandbox: &Sandbox) -> Result<()> {
+    const CONNECTIONS: u32 = 500_000;
+    let [interface, _] = interfaces("h")?;
+    let mut world = World::new(sandbox, "half")?;
+    world.configuration = many(2, 5, 251, 1);
+    world.apply()?;
+    rise(&mut world, interface)?;
+    // Both pools have it, as the second's backends begin one later.
+    let at = world.ids.backend(&member(3)).context("no number")?;
+    let now = Coarse::of(clock::now()?);
+    let word = ExceptionWord::new(Placed { backend: at.index, incarnation: at.incarnation }, now);
+    let mut gates = Gates::open(world.bpffs())?;
+    for pool in ["pool0", "pool1"] {
+        gates.clear(world.ids.pool(&name(pool)).context("no pool")?, 1);
+    }
+    let client = |n: u32| {
+        let [_, host, high, low] = n.to_be_bytes();
+        SocketAddr::from(([198, 51, 100, host], u16::from_be_bytes([high, low])))
+    };
+    let flow = |n, port: u16| Flow { client: client(n), vip: ([192, 0, 2, 1], port).into() };
+    for (port, connections) in [(1000, CONNECTIONS), (1001, 1_000)] {
+        for n in 0..connections {
+            let Flow { client, vip } = flow(n, port);
+            let key = layout::flow_key(client, vip, 6);
+            let (low, high) = key.split_at(8);
+            let key = [u64::from_le_bytes(low.try_into()?), u64::from_le_bytes(high.try_into()?)];
+            gates.tables.exceptions_v4.set(&key, word.0)?;
+        }
+    }
+    let there = |world: &World, port: u16, connections| -> Result<usize> {
+        let maps = world.read()?;
+        let key = ServiceKey::new("192.0.2.1".parse()?, port, 6);
+        let service = maps.service(&key)?.context("no service")?;
+        let view = maps.service_view(service)?.context("no pool")?;
+        let mut there = 0;
+        for n in 0..connections {
+            let frame = Packet::new(flow(n, port)).tcp("A");
+            let forward = path::decide(frame.as_slice(), &view);
+            let forward = forward.map_err(|verdict| anyhow::anyhow!("{n}: {verdict:?}"))?;
+            let address = address_of(&forward.backend.address, forward.backend.version);
+            there += usize::from(address == member(3));
+        }
+        Ok(there)
+    };
+    ensure!(there(&world, 1000, 1_000)? == 1_000 && there(&world, 1001, 1_000)? == 1_000);
+    world.set_state(&name("pool0"), member(3), MemberState::Dead);
+    ensure!(there(&world, 1000, CONNECTIONS)? == 0, "some are still there");
+    ensure!(there(&world, 1001, 1_000)? == 1_000, "those of the other pool left");
+    Ok(())
 }
 
 /// How packets get to backends is the pool's affair: a new descriptor, whatever else is under way.

@@ -19,6 +19,7 @@ pub(crate) const CASES: &[Case] = &[
     Case::works("maps_equal_the_model_after_any_history", histories::maps_equal_the_model),
     Case::works("equal_configurations_have_equal_checksums", histories::equal_checksums),
     Case::works("equal_ramps_give_the_same_connections_away", histories::equal_ramps),
+    Case::works("half_a_million_connections_leave_at_once", formers::half_a_million_leave),
     Case::waits("what_does_not_differ_is_not_touched", histories::untouched),
     Case::waits("a_health_change_writes_one_word", histories::health_is_one_word),
     Case::waits("a_limit_alone_is_one_word", capacity::a_limit_alone),
