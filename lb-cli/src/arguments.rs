@@ -1,9 +1,13 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{
+    Args, Parser, Subcommand,
+    error::{ContextKind, ContextValue},
+};
 
+use lb_daemon::{api::DEFAULT_SOCKET, directory::DEFAULT_STATE_DIRECTORY};
 use spillway_proto::v1;
 
 use crate::{
@@ -23,6 +27,29 @@ pub(crate) struct Arguments {
     pub(crate) verb: Verb,
 }
 
+impl Arguments {
+    /// Reads the command line; where it is wrong or asks for help, the program ends here.
+    pub(crate) fn read() -> Self {
+        Self::try_parse().unwrap_or_else(|error| opposite(error).exit())
+    }
+}
+
+/// Of a word that takes something back, clap suggests what it takes back, which is spelt alike.
+fn opposite(mut error: clap::Error) -> clap::Error {
+    let words = |kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => vec![word.clone()],
+        Some(ContextValue::Strings(words)) => words.clone(),
+        _ => Vec::new(),
+    };
+    let wrong = words(ContextKind::InvalidSubcommand);
+    let suggested = words(ContextKind::SuggestedSubcommand);
+    if wrong == ["undrain"] && suggested.iter().any(|word| word == "drain") {
+        let enable = ContextValue::Strings(vec!["enable".into()]);
+        error.insert(ContextKind::SuggestedSubcommand, enable);
+    }
+    error
+}
+
 const EXIT_STATUS: &str = "\
 Exit status:
   0  done
@@ -31,7 +58,8 @@ Exit status:
   3  the daemon does not answer, or no program is pinned
   4  not permitted
   5  a file, object or pin that was named does not exist
-  6  the configuration is wrong; nothing was changed
+  6  the configuration is wrong, or at a reload the settings; what was in force
+     stays
   7  the state does not allow it now: another generation or etag, an object that
      is there already or in use, or the daemon runs
   8  `diff`: they differ
@@ -46,10 +74,10 @@ pub(crate) struct Options {
     #[arg(long, short, global = true, value_enum, default_value_t, value_name = "FORM")]
     #[arg(env = "SPILLWAY_OUTPUT", hide_possible_values = true)]
     pub(crate) output: Form,
-    /// Unix socket of the daemon
+    /// Unix socket of the daemon [default: /run/spillway/spillwayd.sock; of a receiver: the one that it
+    /// was told, or /run/spillway-receiver/receiver.sock]
     #[arg(long, global = true, value_name = "PATH", env = "SPILLWAY_SOCKET")]
-    #[arg(default_value = "/run/spillway/spillwayd.sock")]
-    pub(crate) socket: PathBuf,
+    pub(crate) socket: Option<PathBuf>,
     /// Daemon to ask over TLS instead, https://HOST:PORT
     #[arg(long, global = true, value_name = "URL", env = "SPILLWAY_SERVER")]
     pub(crate) server: Option<String>,
@@ -66,10 +94,26 @@ pub(crate) struct Options {
     #[arg(long, global = true, value_name = "DIR", env = "SPILLWAY_BPFFS")]
     #[arg(default_value = "/sys/fs/bpf")]
     pub(crate) bpffs: PathBuf,
-    /// Where the daemon keeps its store
+    /// Where the daemon keeps its store, /var/lib/spillway unless given
     #[arg(long, global = true, value_name = "DIR", env = "SPILLWAY_STATE_DIR")]
-    #[arg(default_value = "/var/lib/spillway")]
-    pub(crate) state_dir: PathBuf,
+    pub(crate) state_dir: Option<PathBuf>,
+}
+
+impl Options {
+    /// The balancer's socket.
+    pub(crate) fn socket(&self) -> &Path {
+        self.socket.as_deref().unwrap_or(Path::new(DEFAULT_SOCKET))
+    }
+
+    /// The daemon's state directory.
+    pub(crate) fn state_dir(&self) -> &Path {
+        self.state_dir.as_deref().unwrap_or(Path::new(DEFAULT_STATE_DIRECTORY))
+    }
+
+    /// Where the balancer is asked, for messages.
+    pub(crate) fn place(&self) -> String {
+        self.server.clone().unwrap_or_else(|| self.socket().display().to_string())
+    }
 }
 
 /// What to do with objects of a kind.
@@ -103,17 +147,19 @@ pub(crate) enum Verb {
     Service(Objects<objects::Verb<v1::Service>>),
     /// Print what the daemon is, its services and its backends
     Status,
+    /// Have the daemon read its settings, and its configuration file, again; fails if they are refused
+    Reload(crate::verbs::reload::Arguments),
     /// Print each change of generation, health or next hop as it comes
     Watch,
-    /// Print demand against capacity, region by region (without the daemon: but for capacities)
+    /// Print demand against capacity, region by region (no daemon needed, but for capacities)
     Regions(crate::verbs::regions::Arguments),
     /// Show regions, services, backends and drops, live
     Top(crate::verbs::top::Arguments),
-    /// Print the packet counters (without the daemon)
+    /// Print the packet counters (no daemon needed)
     Stats(crate::verbs::stats::Arguments),
-    /// Print who owns the slots of a pool's tables (without the daemon)
+    /// Print who owns the slots of a pool's tables (no daemon needed)
     Table(crate::verbs::table::Arguments),
-    /// Explain which backend a packet goes to and why (without the daemon)
+    /// Explain which backend a packet goes to and why (no daemon needed)
     Explain(crate::verbs::explain::Arguments),
     /// Write packets as they come and as they leave to a pcap-ng file, with what was decided
     Capture(crate::verbs::capture::Arguments),

@@ -9,8 +9,9 @@ use lb_daemon::{
 };
 use spillway_proto::v1::{
     ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, CaptureRequest,
-    CaptureResponse, ExportRequest, ExportResponse, ProbeRequest, ProbeResponse, RegionsRequest,
-    RegionsResponse, StatsRequest, StatsResponse, StatusRequest, StatusResponse, WatchRequest,
+    CaptureResponse, ExplainRequest, ExplainResponse, ExportRequest, ExportResponse, ProbeRequest,
+    ProbeResponse, RegionsRequest, RegionsResponse, ReloadRequest, ReloadResponse, StatsRequest,
+    StatsResponse, StatusRequest, StatusResponse, TableRequest, TableResponse, WatchRequest,
     WatchResponse, objects_client::ObjectsClient, spillway_client::SpillwayClient,
 };
 use tokio::{
@@ -61,10 +62,10 @@ impl Daemon {
     }
 
     async fn local(options: &Options) -> Result<Self, Failure> {
-        let socket = &options.socket;
+        let socket = options.socket();
         let connected = UnixStream::connect(socket).await;
         let stream = connected.map_err(|error| {
-            let failure = unreachable(socket, &error);
+            let failure = unreachable(socket, &error, Role::Balancer);
             // Nothing is to be started where nothing should run.
             match pinned::other_host(options, Role::Balancer) {
                 Some(hint) if failure.exit == Exit::Unavailable => failure.hint(hint),
@@ -110,6 +111,12 @@ impl Daemon {
         self.answer(answer)
     }
 
+    /// Has it read its settings again. How long that may take is the caller's to say.
+    pub(crate) async fn reload(&mut self) -> Result<ReloadResponse, Failure> {
+        let answer = self.client.reload(ReloadRequest {}).await;
+        self.answer(Ok(answer))
+    }
+
     /// Demand against capacity.
     pub(crate) async fn regions(
         &mut self,
@@ -140,6 +147,21 @@ impl Daemon {
     /// What the packet path counted.
     pub(crate) async fn stats(&mut self) -> Result<StatsResponse, Failure> {
         let answer = timeout(PROMPT, self.client.stats(StatsRequest {})).await;
+        self.answer(answer)
+    }
+
+    /// Which backend a packet goes to, and why.
+    pub(crate) async fn explain(
+        &mut self,
+        request: ExplainRequest,
+    ) -> Result<ExplainResponse, Failure> {
+        let answer = timeout(PROMPT, self.client.explain(request)).await;
+        self.answer(answer)
+    }
+
+    /// Who owns the slots of a pool's tables, or of those of all pools.
+    pub(crate) async fn table(&mut self, request: TableRequest) -> Result<TableResponse, Failure> {
+        let answer = timeout(PROMPT, self.client.table(request)).await;
         self.answer(answer)
     }
 
@@ -188,11 +210,17 @@ impl Daemon {
                 "nothing was changed; see `spillway export` for what is in force, then apply with its generation",
             ),
             Code::AlreadyExists | Code::FailedPrecondition => {
-                Failure::new(Exit::Conflict, message)
+                let hint = status.metadata().get(HINT_TRAILER).and_then(|hint| hint.to_str().ok());
+                let failure = Failure::new(Exit::Conflict, message);
+                Failure { hint: hint.map(str::to_owned), ..failure }
             }
             Code::PermissionDenied => Failure::new(Exit::Permission, message)
                 .hint("show a certificate that may, or have its role changed: `tls-client` of the daemon's settings"),
-            Code::NotFound => Failure::new(Exit::NotFound, message),
+            Code::NotFound => {
+                let hint = status.metadata().get(HINT_TRAILER).and_then(|hint| hint.to_str().ok());
+                let failure = Failure::new(Exit::NotFound, message);
+                Failure { hint: hint.map(str::to_owned), ..failure }
+            }
             Code::Unavailable => self.broken(&message),
             Code::Unimplemented => Failure::new(
                 Exit::Failure,
@@ -240,35 +268,39 @@ pub(crate) fn converse<T>(
 }
 
 /// Why the socket could not be connected to.
-fn unreachable(socket: &Path, error: &io::Error) -> Failure {
+pub(crate) fn unreachable(socket: &Path, error: &io::Error, role: Role) -> Failure {
+    let start = format!("`systemctl start spillway-{role}`");
     let (exit, cause, hint) = match error.kind() {
         io::ErrorKind::NotFound => (
             Exit::Unavailable,
             "there is no such socket".into(),
-            "start the daemon (`systemctl start spillway-balancer`), or name its socket with --socket",
+            format!("start the daemon ({start}), or name its socket with --socket"),
         ),
         // Connecting to a file of another kind is refused as well.
         io::ErrorKind::ConnectionRefused if !is_socket(socket) => (
             Exit::Unavailable,
             "it is no socket".into(),
-            "name the daemon's socket with --socket or SPILLWAY_SOCKET",
+            "name the daemon's socket with --socket or SPILLWAY_SOCKET".into(),
         ),
         io::ErrorKind::ConnectionRefused => (
             Exit::Unavailable,
             "nothing listens there".into(),
-            "the daemon has ended: start it (`systemctl start spillway-balancer`), or name its \
-             socket with --socket",
+            format!("the daemon has ended: start it ({start}), or name its socket with --socket"),
         ),
+        io::ErrorKind::PermissionDenied if role == Role::Receiver => {
+            (Exit::Permission, "permission denied".into(), "run it as root".into())
+        }
         io::ErrorKind::PermissionDenied => (
             Exit::Permission,
             "permission denied".into(),
             "run it as root, or as a member of the socket's group (`usermod -a -G spillway USER`, from \
-             the next login)",
+             the next login)"
+                .into(),
         ),
         _ => (
             Exit::Unavailable,
             describe(error),
-            "name the daemon's socket with --socket or SPILLWAY_SOCKET",
+            "name the daemon's socket with --socket or SPILLWAY_SOCKET".into(),
         ),
     };
     Failure::new(exit, format!("spillwayd at {}: {cause}", socket.display())).hint(hint)

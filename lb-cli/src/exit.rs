@@ -18,7 +18,7 @@ pub(crate) enum Exit {
     Permission = 4,
     /// A file, object or pin that was named does not exist.
     NotFound = 5,
-    /// The configuration is wrong; nothing was changed.
+    /// The configuration is wrong, or at a reload the settings; what was in force stays.
     Invalid = 6,
     /// The state does not allow it now: another generation or etag is in force, an object is there
     /// already or in use, another capture is on, or the daemon runs.

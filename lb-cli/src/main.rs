@@ -10,8 +10,10 @@ mod endpoint;
 mod exit;
 mod failure;
 mod names;
+mod origin;
 mod output;
 mod pinned;
+mod receiver;
 mod rights;
 mod role;
 mod source;
@@ -20,8 +22,6 @@ mod verbs;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::{
     arguments::{Arguments, Objects, Verb},
     exit::Exit,
@@ -29,7 +29,7 @@ use crate::{
 };
 
 fn main() -> ExitCode {
-    match run(Arguments::parse()) {
+    match run(Arguments::read()) {
         Ok(exit) => exit.into(),
         Err(failure) => failure.told().exit.into(),
     }
@@ -47,6 +47,7 @@ fn run(Arguments { options, verb }: Arguments) -> Result<Exit, Failure> {
         Verb::Health(Objects { verb }) => verb.run(options),
         Verb::Service(Objects { verb }) => verb.run(options),
         Verb::Status => verbs::status::run(options),
+        Verb::Reload(arguments) => verbs::reload::run(&options, &arguments),
         Verb::Watch => verbs::watch::run(options),
         Verb::Regions(arguments) => verbs::regions::run(&options, &arguments),
         Verb::Top(arguments) => verbs::top::run(options, &arguments),

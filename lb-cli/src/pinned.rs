@@ -4,10 +4,8 @@ use lb_daemon::{
     causes,
     dataplane::{MapsError, PinnedMaps, Pins, Role},
     directory::{Directory, DirectoryError},
+    names::NoPool,
 };
-
-pub(crate) use lb_daemon::names::address;
-use nix::net::if_::if_indextoname;
 
 use crate::{
     arguments::Options,
@@ -27,22 +25,35 @@ pub(crate) fn open(options: &Options) -> Result<(PinnedMaps, Names), Failure> {
         MapsError::Missing { .. } => nothing_pinned(options, Role::Balancer),
         error => failure(&error),
     })?;
-    let names = Directory::read(&options.state_dir).map(Names).unwrap_or_else(|error| {
+    let names = Directory::read(options.state_dir()).map(Names).unwrap_or_else(|error| {
         let names = Names::default();
         // Before the first generation there is no directory, and nothing to name.
         if !names.pools(&maps).is_empty() {
             eprintln!("warning: {}; things are called by their numbers", unnamed(&error));
-            eprintln!("hint: name the daemon's state directory with --state-dir");
+            let or_socket = match options.socket {
+                // It does not answer.
+                Some(_) => "",
+                None => ", or its socket with --socket",
+            };
+            eprintln!("hint: name the daemon's state directory with --state-dir{or_socket}");
         }
         names
     });
     Ok((maps, names))
 }
 
-/// An interface by its name; `interface 3` where this namespace has none of the number.
-pub(crate) fn interface(index: u16) -> String {
-    let name = if_indextoname(index.into()).ok().and_then(|name| name.into_string().ok());
-    name.filter(|name| !name.is_empty()).unwrap_or_else(|| format!("interface {index}"))
+/// Says on standard error where interfaces cannot be named, since the maps are those of a daemon in another
+/// network namespace.
+pub(crate) fn warn_of_namespace(names: &Names) {
+    if names.is_of_another_namespace() {
+        eprintln!(
+            "warning: the daemon is in another network namespace than this command; interfaces are called by \
+             their numbers there"
+        );
+        eprintln!(
+            "hint: ask the daemon with --socket, or run this command in its namespace with `nsenter --net`"
+        );
+    }
 }
 
 /// Why there are no names.
@@ -120,19 +131,12 @@ pub(crate) fn pools(
     names: &Names,
     pool: Option<&str>,
 ) -> Result<Vec<u32>, Failure> {
-    let known = names.pools(maps);
-    let Some(pool) = pool else { return Ok(known) };
-    let of_name: Vec<_> = known.iter().copied().filter(|&i| names.pool(i) == pool).collect();
-    if of_name.is_empty() {
-        let all: Vec<_> = known.iter().map(|&index| names.pool(index)).collect();
-        let hint = match all.is_empty() {
-            true => "no pool is published; apply a configuration first".into(),
-            false => format!("the pools are: {}", all.join(", ")),
-        };
-        let message = format!("pool {pool:?}: there is none of this name");
-        return Err(Failure::new(Exit::NotFound, message).hint(hint));
-    }
-    Ok(of_name)
+    names.pools_named(maps, pool).map_err(|no_pool| unknown_pool(&no_pool))
+}
+
+/// No pool has the name that was given.
+pub(crate) fn unknown_pool(no_pool: &NoPool) -> Failure {
+    Failure::new(Exit::NotFound, no_pool.to_string()).hint(no_pool.hint())
 }
 
 #[cfg(test)]
@@ -153,12 +157,5 @@ mod tests {
         assert_eq!(of(&layout(), None).exit, Exit::Failure);
         let changing = MapsError::Changing { pool: 1 };
         assert_eq!(of(&changing, Some("CAP_BPF")).exit, Exit::Conflict);
-    }
-
-    #[test]
-    fn an_interface_is_called_by_its_name_where_it_has_one() {
-        // The first of every namespace.
-        assert_eq!(interface(1), "lo");
-        assert_eq!(interface(u16::MAX), "interface 65535");
     }
 }

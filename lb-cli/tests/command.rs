@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::{
+    collections::BTreeSet,
     io::Write,
     os::unix::net::UnixListener,
     path::Path,
@@ -16,7 +17,9 @@ fn spillway(arguments: &[&str]) -> Output {
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spillway"));
     command.args(arguments);
-    for name in ["OUTPUT", "SOCKET", "BPFFS", "STATE_DIR"] {
+    for name in
+        ["OUTPUT", "SOCKET", "SERVER", "TLS_CERT", "TLS_KEY", "TLS_CA", "BPFFS", "STATE_DIR"]
+    {
         command.env_remove(format!("SPILLWAY_{name}"));
     }
     command
@@ -128,7 +131,10 @@ fn a_file_that_is_no_configuration_is_told_with_its_line() {
     assert_eq!(status, 6);
     let start = format!("error: {file}: line 3, column 1: unknown field `overflow`");
     assert!(text.starts_with(&start), "{text}");
-    assert!(text.ends_with("\nhint: nothing was sent; docs/configuration.md lists the fields\n"));
+    assert!(text.ends_with(
+        "\nhint: nothing was sent; /usr/share/doc/spillway/docs/configuration.md lists the \
+         fields\n"
+    ));
 
     std::fs::write(&file, b"a = \"\xff\"").unwrap();
     let (status, text) = failed(&spillway(&["apply", "-f", &file, "--socket", &socket]));
@@ -208,6 +214,19 @@ fn wrong_words_on_the_command_line_exit_with_two() {
     }
 }
 
+/// The word that is nearest by its letters would do the opposite.
+#[test]
+fn undrain_is_enable() {
+    for kind in ["backend", "pool", "region"] {
+        let (status, text) = failed(&spillway(&[kind, "undrain", "web"]));
+        assert_eq!(status, 2, "{text}");
+        assert!(text.starts_with("error: unrecognized subcommand 'undrain'\n"), "{text}");
+        assert!(text.contains("\n  tip: a similar subcommand exists: 'enable'\n"), "{text}");
+    }
+    let (_, text) = failed(&spillway(&["service", "undrain", "web"]));
+    assert!(text.contains("'undrain'") && !text.contains("'enable'"), "{text}");
+}
+
 #[test]
 fn a_reader_that_stops_reading_is_no_error() {
     let mut child =
@@ -266,4 +285,138 @@ fn every_command_that_help_shows_has_a_page_and_completions() {
     }
     // What help hides has none.
     assert!(!directory.path().join("spillway-man.1").exists());
+}
+
+/// What a verb does where a server is given.
+#[derive(Clone, Copy, Debug)]
+enum Server {
+    /// It asks it.
+    Asks,
+    /// It works on this host alone, and says so.
+    Refuses,
+    /// It asks no daemon and looks at no host.
+    NeedsNone,
+}
+
+/// Every verb with a command line that holds together; FILE is a configuration.
+const VERBS: &[(&str, Server)] = &[
+    ("apply -f FILE", Server::Asks),
+    ("backend create --pool web --address 10.0.0.1 --region eu", Server::Asks),
+    ("backend delete 10.0.0.1", Server::Asks),
+    ("backend disable 10.0.0.1", Server::Asks),
+    ("backend drain 10.0.0.1", Server::Asks),
+    ("backend enable 10.0.0.1", Server::Asks),
+    ("backend get 10.0.0.1", Server::Asks),
+    ("backend history web", Server::Asks),
+    ("backend list", Server::Asks),
+    ("backend update 10.0.0.1 --weight 2", Server::Asks),
+    ("capture -w FILE", Server::Asks),
+    ("completions bash", Server::NeedsNone),
+    ("detach", Server::Refuses),
+    ("diff -f FILE", Server::Asks),
+    ("doctor", Server::Refuses),
+    ("drops", Server::Asks),
+    ("edit", Server::Asks),
+    ("explain 198.51.100.7:1 192.0.2.1:80", Server::Asks),
+    ("export", Server::Asks),
+    ("health create page --port 80", Server::Asks),
+    ("health delete page", Server::Asks),
+    ("health get page", Server::Asks),
+    ("health list", Server::Asks),
+    ("health update page --port 81", Server::Asks),
+    ("pool create web", Server::Asks),
+    ("pool delete web", Server::Asks),
+    ("pool drain web", Server::Asks),
+    ("pool enable web", Server::Asks),
+    ("pool get web", Server::Asks),
+    ("pool list", Server::Asks),
+    ("pool update web --slots 31", Server::Asks),
+    ("region create eu", Server::Asks),
+    ("region delete eu", Server::Asks),
+    ("region drain eu", Server::Asks),
+    ("region enable eu", Server::Asks),
+    ("region get eu", Server::Asks),
+    ("region list", Server::Asks),
+    ("region update eu --overflow-to us", Server::Asks),
+    ("regions", Server::Asks),
+    ("reload", Server::Asks),
+    ("reload --role receiver", Server::Refuses),
+    ("service create web --address 192.0.2.1 --port 80 --protocol tcp --pool web", Server::Asks),
+    ("service delete web", Server::Asks),
+    ("service get web", Server::Asks),
+    ("service list", Server::Asks),
+    ("service update web --port 81", Server::Asks),
+    ("stats", Server::Asks),
+    ("stats --role receiver", Server::Refuses),
+    ("status", Server::Asks),
+    ("table", Server::Asks),
+    ("top", Server::Asks),
+    ("verdicts", Server::NeedsNone),
+    ("watch", Server::Asks),
+];
+
+/// Words of every verb that has a page and no verbs below it.
+fn verbs_of_the_manual() -> BTreeSet<String> {
+    let directory = tempfile::tempdir().unwrap();
+    assert!(spillway(&["man", directory.path().to_str().unwrap()]).status.success());
+    let pages = std::fs::read_dir(directory.path()).unwrap();
+    let pages: BTreeSet<_> =
+        pages.map(|page| page.unwrap().file_name().into_string().unwrap()).collect();
+    let names: Vec<_> = pages.iter().map(|page| page.strip_suffix(".1").unwrap()).collect();
+    let has_verbs = |name: &str| names.iter().any(|n| n.starts_with(&format!("{name}-")));
+    let leaves = names.iter().filter(|name| !has_verbs(name));
+    leaves.map(|name| name.strip_prefix("spillway-").unwrap().replace('-', " ")).collect()
+}
+
+/// A terminal for standard input and output: `top` wants one.
+fn on_a_terminal(command: &mut Command) -> Output {
+    let terminal = nix::pty::openpty(None, None).unwrap();
+    let slave = || terminal.slave.try_clone().unwrap();
+    command.stdin(slave()).stdout(slave()).stderr(Stdio::piped());
+    command.spawn().unwrap().wait_with_output().unwrap()
+}
+
+/// A server that is given is asked or refused, by every verb: none looks at this host instead.
+#[test]
+fn no_verb_ignores_a_server() {
+    let listed = VERBS.iter().map(|(line, _)| *line);
+    for verb in verbs_of_the_manual() {
+        let is_it = |line: &str| line == verb || line.starts_with(&format!("{verb} "));
+        assert!(listed.clone().any(is_it), "{verb}: say what it does where a server is given");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let file = path(&directory, "web.toml");
+    std::fs::write(&file, "[[region]]\nname = \"eu\"\n").unwrap();
+    let nowhere = path(&directory, "nowhere");
+    for (line, server) in VERBS {
+        let words: Vec<_> =
+            line.split(' ').map(|word| if word == "FILE" { &*file } else { word }).collect();
+        for by_environment in [false, true] {
+            let mut command = command(&words);
+            command.args(["--bpffs", &nowhere, "--state-dir", &nowhere, "--socket", &nowhere]);
+            // No certificate is given: a verb that asks the server fails for the lack of one.
+            match by_environment {
+                true => command.env("SPILLWAY_SERVER", "https://192.0.2.1:7443"),
+                false => command.args(["--server", "https://192.0.2.1:7443"]),
+            };
+            let output = match *line {
+                "top" => on_a_terminal(&mut command),
+                _ => command.output().unwrap(),
+            };
+            let said = String::from_utf8(output.stderr).unwrap();
+            let (status, expected) = match server {
+                Server::Asks => (2, "error: --server: --tls-ca is missing\n"),
+                Server::Refuses => {
+                    (2, "and cannot be asked of the server \"https://192.0.2.1:7443\"\n")
+                }
+                Server::NeedsNone => (0, ""),
+            };
+            assert_eq!(output.status.code(), Some(status), "{line}: {said}");
+            assert!(said.contains(expected), "{line}: {said}");
+            assert!(
+                said.is_empty() || said.lines().count() == 2 && said.contains("\nhint: "),
+                "{said}"
+            );
+        }
+    }
 }

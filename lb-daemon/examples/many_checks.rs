@@ -140,6 +140,7 @@ fn targets(backends: u32, port: u16, http: bool) -> Vec<Target> {
         checks: vec![(Name::new("up").unwrap(), check.clone())],
         vips: BTreeSet::new(),
         encapsulation: Encapsulation::IpInIp,
+        urgent: true,
     };
     (0..backends).map(target).collect()
 }

@@ -9,6 +9,8 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+use crate::net::Namespace;
+
 /// Where the daemon keeps its state, unless said otherwise.
 pub const DEFAULT_STATE_DIRECTORY: &str = "/var/lib/spillway";
 
@@ -20,6 +22,10 @@ pub const FILE: &str = "directory.json";
 pub struct Directory {
     /// The generation; the maps may be one behind or ahead while it is written.
     pub generation: u64,
+    /// The network namespace that indices of interfaces belong to: the daemon's. `None`: an older daemon
+    /// wrote the file, or this one has no procfs.
+    #[serde(default)]
+    pub network_namespace: Option<Namespace>,
     /// The daemon's own region.
     pub own_region: Option<String>,
     /// Regions by the index that a group holds.
@@ -91,10 +97,20 @@ mod tests {
         directory.write(state.path()).unwrap();
         directory.generation = 2;
         directory.own_region = Some("eu".into());
+        directory.network_namespace = Some(Namespace { device: 4, inode: 4_026_531_840 });
         directory.pools.insert(7, "web".into());
         directory.write(state.path()).unwrap();
         assert_eq!(Directory::read(state.path()).unwrap(), directory);
         assert_eq!(fs::read_dir(state.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_of_an_older_daemon_names_no_namespace() {
+        let state = tempfile::tempdir().unwrap();
+        let text = r#"{"generation":3,"own_region":null,"regions":{},"pools":{},"services":{}}"#;
+        fs::write(state.path().join(FILE), text).unwrap();
+        let read = Directory::read(state.path()).unwrap();
+        assert_eq!((read.generation, read.network_namespace), (3, None));
     }
 
     #[test]

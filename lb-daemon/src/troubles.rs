@@ -5,6 +5,9 @@ use std::{collections::BTreeMap, time::SystemTime};
 
 use tokio::sync::watch;
 
+/// What a packet path that is not at the generation in force is called among the troubles.
+pub const PACKET_PATH: &str = "packet path";
+
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
@@ -27,7 +30,7 @@ impl Troubles {
         if self.0.borrow().get(subject).is_some_and(same) {
             return;
         }
-        tracing::error!(subject, "{cause}");
+        tracing::error!(subject, "{subject}: {cause}");
         self.0.send_modify(|troubles| {
             let since = troubles.get(subject).map_or_else(SystemTime::now, |was| was.since);
             let trouble = Trouble { subject: subject.into(), cause: cause.into(), since };
@@ -38,7 +41,7 @@ impl Troubles {
     /// Nothing is wrong with `subject` any more.
     pub fn end(&self, subject: &str) {
         if self.0.send_if_modified(|troubles| troubles.remove(subject).is_some()) {
-            tracing::info!(subject, "no trouble any more");
+            tracing::info!(subject, "{subject}: no trouble any more");
         }
     }
 

@@ -40,6 +40,7 @@ fn target(port: u16) -> Target {
         checks: vec![(Name::new("up").unwrap(), check)],
         vips: BTreeSet::new(),
         encapsulation: Encapsulation::IpInIp,
+        urgent: true,
     }
 }
 

@@ -17,7 +17,7 @@ use lb_daemon::store::{FILE, Store};
 /// latest there it ends.
 fn balancer(directory: &Path, more: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spillwayd"));
-    command.args(["balancer", "--interface", "spillway-test", "--bpffs"]).arg(directory);
+    command.args(["balancer", "--interface", "lo", "--bpffs"]).arg(directory);
     command.arg("--state-dir").arg(directory).arg("--socket").arg(directory.join("s.sock"));
     command.args(more).env("RUST_LOG", "off").env("RUST_BACKTRACE", "0").output().unwrap()
 }
@@ -199,7 +199,8 @@ fn handed_over(directory: &Path, socket: OwnedFd, number: u32) -> Output {
     );
     let mut command = Command::new("sh");
     command.args(["-c", &script, env!("CARGO_BIN_EXE_spillwayd")]);
-    command.args(["balancer", "--interface", "spillway-test", "--state-dir"]).arg(directory);
+    command.args(["balancer", "--interface", "lo", "--bpffs"]).arg(directory);
+    command.arg("--state-dir").arg(directory);
     command.stdin(socket).env("RUST_LOG", "off").output().unwrap()
 }
 

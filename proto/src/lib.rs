@@ -12,3 +12,6 @@ pub mod v1 {
 
 /// The descriptors of all of it, an encoded `google.protobuf.FileDescriptorSet`.
 pub const DESCRIPTORS: &[u8] = include_bytes!("generated/spillway.v1.binpb");
+
+/// The schema revision of [`v1::Configuration`]: the highest that the sources list.
+pub const SCHEMA_REVISION: v1::SchemaRevision = v1::SchemaRevision::SchemaRevision1;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lb_daemon::document::{self, Document};
-use spillway_proto::v1;
+use spillway_proto::{SCHEMA_REVISION, v1};
 
 use super::change::Changes;
 use crate::{
@@ -27,6 +27,10 @@ pub(crate) struct Arguments {
     /// Apply only while this generation is in force
     #[arg(long, value_name = "N")]
     expect_generation: Option<u64>,
+    /// Take the file as it is although spillway, the daemon or its store are of different versions: fields that only
+    /// one of them knows are lost
+    #[arg(long)]
+    any_schema: bool,
 }
 
 /// Reads the file, asks the daemon and prints what changed.
@@ -34,12 +38,22 @@ pub(crate) struct Arguments {
 /// # Errors
 /// The file cannot be read or is no configuration, or the daemon refuses or does not answer.
 pub(crate) fn run(options: Options, arguments: Arguments) -> Result<(), Failure> {
-    let Arguments { file, dry_run, expect_generation } = arguments;
+    let Arguments { file, dry_run, expect_generation, any_schema } = arguments;
     let file = File::read(&file)?;
-    let changes = converse(async {
-        file.apply(&mut Daemon::open(&options).await?, dry_run, expect_generation).await
-    })?;
+    let how = How { dry_run, expected_generation: expect_generation, any_schema };
+    let changes = converse(async { file.apply(&mut Daemon::open(&options).await?, how).await })?;
     print(&changes, options.output)
+}
+
+/// How a file is put in force.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct How {
+    /// Only tell what it would change.
+    pub(super) dry_run: bool,
+    /// Only while this generation is in force.
+    pub(super) expected_generation: Option<u64>,
+    /// Whatever the schema revisions.
+    pub(super) any_schema: bool,
 }
 
 /// A configuration file.
@@ -64,8 +78,9 @@ impl File {
     /// It is no configuration.
     pub(super) fn new(name: String, text: String) -> Result<Self, Failure> {
         let document = Document::parse(&text).map_err(|error| {
-            Failure::new(Exit::Invalid, format!("{name}: {error}"))
-                .hint("nothing was sent; docs/configuration.md lists the fields")
+            Failure::new(Exit::Invalid, format!("{name}: {error}")).hint(
+                "nothing was sent; /usr/share/doc/spillway/docs/configuration.md lists the fields",
+            )
         })?;
         Ok(Self { name, text, configuration: document.into() })
     }
@@ -74,14 +89,15 @@ impl File {
     ///
     /// # Errors
     /// The daemon refuses or does not answer.
-    pub(super) async fn apply(
-        &self,
-        daemon: &mut Daemon,
-        dry_run: bool,
-        expected_generation: Option<u64>,
-    ) -> Result<Changes, Failure> {
-        let configuration = Some(self.configuration.clone());
-        let request = v1::ApplyRequest { configuration, dry_run, expected_generation };
+    pub(super) async fn apply(&self, daemon: &mut Daemon, how: How) -> Result<Changes, Failure> {
+        let How { dry_run, expected_generation, any_schema } = how;
+        let request = v1::ApplyRequest {
+            configuration: Some(self.configuration.clone()),
+            dry_run,
+            expected_generation,
+            schema_revision: SCHEMA_REVISION.into(),
+            any_schema,
+        };
         let answer = daemon.apply(request).await;
         let answer = answer.map_err(|failure| located(failure, &self.name, &self.text))?;
         Ok(Changes::new(answer, dry_run))

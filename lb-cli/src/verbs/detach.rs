@@ -1,5 +1,6 @@
 //! `spillway detach`: takes programs and pins away, counters with them.
 
+use lb_common::abi::LAYOUT_VERSION;
 use lb_daemon::{
     causes,
     dataplane::{self, BpffsError, Detached, Pins},
@@ -12,6 +13,7 @@ use crate::{
     daemon::converse,
     exit::Exit,
     failure::Failure,
+    origin,
     output::{Report, count, print},
     role::Role,
 };
@@ -22,12 +24,18 @@ pub(crate) struct Arguments {
     /// Whose programs
     #[arg(long, value_enum, default_value_t)]
     role: Role,
+    /// Only the pins of this layout, as in the name of their directory (`balancer-v1`); else those of all
+    /// layouts, which other versions may have left
+    #[arg(long, value_name = "NUMBER")]
+    layout: Option<u32>,
 }
 
 /// The answer.
 #[derive(Serialize)]
 struct Removed {
     role: &'static str,
+    /// Layouts of the pins that were removed.
+    layouts: Vec<u32>,
     interfaces: Vec<String>,
     maps: u32,
 }
@@ -35,24 +43,25 @@ struct Removed {
 /// Removes a role's programs and pins and prints what there was.
 ///
 /// # Errors
-/// A daemon of the role runs, or something cannot be removed.
+/// A daemon of the role runs, something cannot be removed, or a server is given.
 pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failure> {
+    origin::this_host(options, "detach", "takes away what is pinned on this host")?;
     let role = dataplane::Role::from(arguments.role);
-    let root = Pins::new(&options.bpffs, role);
-    let detached = match std::fs::metadata(root.root()) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Detached::default(),
-        Err(error) => return Err(Failure::path(root.root(), &error).hint("run it as root")),
-        Ok(_) => {
-            let detached = dataplane::detach(&options.bpffs, role);
-            let detached = detached.map_err(|error| failure(&error, role))?;
-            if role == dataplane::Role::Balancer {
-                converse(take_probe_link())?;
-            }
-            detached
-        }
-    };
-    let Detached { interfaces, maps } = detached;
-    print(&Removed { role: role.name(), interfaces, maps }, options.output)
+    let found = Pins::layouts(&options.bpffs, role);
+    let found = found.map_err(|error| {
+        Failure::path(&options.bpffs.join("spillway"), &error).hint("run it as root")
+    })?;
+    let wanted = |layout: &u32| arguments.layout.is_none_or(|only| only == *layout);
+    let layouts: Vec<_> = found.iter().copied().filter(wanted).collect();
+    let detached = dataplane::detach_layouts(&options.bpffs, role, &layouts);
+    let detached = detached.map_err(|error| failure(&error, role, &found))?;
+    // A daemon of another layout may run, and need its link.
+    let is_all = detached.layouts == found;
+    if role == dataplane::Role::Balancer && is_all && !found.is_empty() {
+        converse(take_probe_link())?;
+    }
+    let Detached { layouts, interfaces, maps } = detached;
+    print(&Removed { role: role.name(), layouts, interfaces, maps }, options.output)
 }
 
 /// Takes away the link of health checks that a daemon leaves which was killed.
@@ -63,12 +72,15 @@ async fn take_probe_link() -> Result<(), Failure> {
     })
 }
 
-fn failure(error: &BpffsError, role: dataplane::Role) -> Failure {
+fn failure(error: &BpffsError, role: dataplane::Role, found: &[u32]) -> Failure {
     match error {
         BpffsError::InUse { path } => {
             let message = format!("{}: a spillwayd {role} runs with these pins", path.display());
-            Failure::new(Exit::Conflict, message)
-                .hint("stop the daemon first; packets go on without it until you detach")
+            let stop = "stop the daemon first; packets go on without it until you detach";
+            Failure::new(Exit::Conflict, message).hint(match found {
+                [_] => stop.into(),
+                _ => format!("{stop}; `--layout NUMBER` removes the pins of another layout alone"),
+            })
         }
         BpffsError::File { path, source } => Failure::path(path, source).hint("run it as root"),
         error => Failure::new(Exit::Failure, causes::of(error)),
@@ -77,7 +89,7 @@ fn failure(error: &BpffsError, role: dataplane::Role) -> Failure {
 
 impl Report for Removed {
     fn table(&self) -> String {
-        if self.interfaces.is_empty() && self.maps == 0 {
+        if self.layouts.is_empty() {
             return format!("{}: nothing was pinned\n", self.role);
         }
         let interfaces = match self.interfaces.is_empty() {
@@ -85,7 +97,15 @@ impl Report for Removed {
             false => self.interfaces.join(", "),
         };
         let maps = count(self.maps.into(), "map");
-        format!("{}: detached from {interfaces}; {maps} removed\n", self.role)
+        let of = match self.layouts[..] {
+            [LAYOUT_VERSION] => String::new(),
+            [other] => format!(", of layout {other}"),
+            ref all => {
+                let all: Vec<_> = all.iter().map(ToString::to_string).collect();
+                format!(", of layouts {}", all.join(", "))
+            }
+        };
+        format!("{}: detached from {interfaces}; {maps} removed{of}\n", self.role)
     }
 }
 
@@ -95,19 +115,37 @@ mod tests {
 
     #[test]
     fn what_was_removed_is_said_in_one_line() {
-        let removed = |interfaces: &[&str], maps| Removed {
+        let removed = |layouts: &[u32], interfaces: &[&str], maps| Removed {
             role: "balancer",
+            layouts: layouts.to_vec(),
             interfaces: interfaces.iter().map(ToString::to_string).collect(),
             maps,
         };
+        let own = LAYOUT_VERSION;
         assert_eq!(
-            removed(&["eth0", "eth1"], 15).table(),
+            removed(&[own], &["eth0", "eth1"], 15).table(),
             "balancer: detached from eth0, eth1; 15 maps removed\n"
         );
         assert_eq!(
-            removed(&[], 1).table(),
+            removed(&[own], &[], 1).table(),
             "balancer: detached from no interface; 1 map removed\n"
         );
-        assert_eq!(removed(&[], 0).table(), "balancer: nothing was pinned\n");
+        assert_eq!(
+            removed(&[own + 6], &["eth0"], 15).table(),
+            format!("balancer: detached from eth0; 15 maps removed, of layout {}\n", own + 6)
+        );
+        assert_eq!(
+            removed(&[own, own + 1], &["eth0"], 30).table(),
+            format!(
+                "balancer: detached from eth0; 30 maps removed, of layouts {own}, {}\n",
+                own + 1
+            )
+        );
+        // The directory of another build may hold nothing that is counted.
+        assert_eq!(
+            removed(&[own], &[], 0).table(),
+            "balancer: detached from no interface; 0 maps removed\n"
+        );
+        assert_eq!(removed(&[], &[], 0).table(), "balancer: nothing was pinned\n");
     }
 }

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{apply::File, change::Changes};
+use super::{
+    apply::{File, How},
+    change::Changes,
+};
 use crate::{
     arguments::Options,
     daemon::{Daemon, converse},
@@ -37,8 +40,10 @@ struct Differences {
 /// The file cannot be read or is no configuration, or the daemon refuses or does not answer.
 pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<Exit, Failure> {
     let file = File::read(&arguments.file)?;
+    // What an apply would do that takes the file as it is.
+    let how = How { dry_run: true, expected_generation: None, any_schema: true };
     let Changes { generation, changes, .. } =
-        converse(async { file.apply(&mut Daemon::open(&options).await?, true, None).await })?;
+        converse(async { file.apply(&mut Daemon::open(&options).await?, how).await })?;
     let different = !changes.is_empty();
     print(&Differences { generation, different, changes, file: file.name }, options.output)?;
     Ok(if different { Exit::Different } else { Exit::Success })

@@ -7,7 +7,11 @@ use std::{
     process::Command,
 };
 
-use super::{apply::File, change::Changes, export::Exported};
+use super::{
+    apply::{File, How},
+    change::Changes,
+    export::Exported,
+};
 use crate::{
     arguments::Options,
     daemon::{Daemon, converse},
@@ -42,7 +46,7 @@ struct Draft {
 pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure> {
     let output = options.output;
     let answer = converse(async { Daemon::open(&options).await?.export().await })?;
-    let exported = Exported::new(answer)?;
+    let exported = Exported::new(answer)?.whole()?;
     let before = exported.table();
     let draft = Draft::new(&before, exported.generation)?;
     if let Err(failure) = edit(&draft.path) {
@@ -55,8 +59,12 @@ pub(crate) fn run(options: Options, arguments: &Arguments) -> Result<(), Failure
     }
     let applied = File::new(draft.path.display().to_string(), after).and_then(|file| {
         converse(async {
-            let mut daemon = Daemon::open(&options).await?;
-            file.apply(&mut daemon, arguments.dry_run, Some(draft.generation)).await
+            let how = How {
+                dry_run: arguments.dry_run,
+                expected_generation: Some(draft.generation),
+                any_schema: false,
+            };
+            file.apply(&mut Daemon::open(&options).await?, how).await
         })
     });
     match applied {

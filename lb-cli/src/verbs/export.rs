@@ -2,7 +2,7 @@
 
 use lb_daemon::document::Document;
 use serde::Serialize;
-use spillway_proto::v1;
+use spillway_proto::{SCHEMA_REVISION, v1};
 
 use crate::{
     arguments::Options,
@@ -16,9 +16,15 @@ use crate::{
 #[derive(Serialize)]
 pub(super) struct Exported {
     pub(super) generation: u64,
+    schema_revision: i32,
+    /// Why the daemon cannot use it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    unusable: String,
     configuration: Document,
     #[serde(skip)]
     file: String,
+    #[serde(skip)]
+    warnings: Vec<String>,
 }
 
 /// Asks the daemon and prints.
@@ -41,13 +47,40 @@ impl Exported {
         let configuration = Document::try_from(answer.configuration.unwrap_or_default())
             .map_err(|error| unreadable(&error))?;
         let file = configuration.to_toml().map_err(|error| unreadable(&error))?;
-        Ok(Self { generation: answer.generation, configuration, file })
+        let (schema_revision, own) = (answer.schema_revision, SCHEMA_REVISION as i32);
+        let newer = format!(
+            "the configuration is of a newer version (schema revision {schema_revision}, spillway has {own}): fields \
+             that spillway does not know are left out"
+        );
+        let warnings = if schema_revision > own { vec![newer] } else { Vec::new() };
+        let (generation, unusable) = (answer.generation, answer.unusable);
+        Ok(Self { generation, schema_revision, unusable, configuration, file, warnings })
+    }
+
+    /// The same, to be changed and sent back.
+    ///
+    /// # Errors
+    /// Some of it is left out.
+    pub(super) fn whole(self) -> Result<Self, Failure> {
+        match self.warnings.first() {
+            None => Ok(self),
+            Some(newer) => Err(Failure::new(Exit::Conflict, newer.clone())
+                .hint("nothing was changed; upgrade spillway")),
+        }
     }
 }
 
 impl Report for Exported {
     fn table(&self) -> String {
-        format!("# generation {}\n{}", self.generation, self.file)
+        let Self { generation, unusable, file, .. } = self;
+        match &**unusable {
+            "" => format!("# generation {generation}\n{file}"),
+            why => format!("# generation {generation}, which the daemon cannot use: {why}\n{file}"),
+        }
+    }
+
+    fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 }
 
@@ -62,11 +95,36 @@ mod tests {
             hash_key: "000102030405060708090a0b0c0d0e0f".into(),
             ..Default::default()
         };
-        let answer =
-            v1::ExportResponse { generation: 3, configuration: Some(configuration.clone()) };
-        let text = Exported::new(answer).unwrap().table();
+        let answer = v1::ExportResponse {
+            generation: 3,
+            configuration: Some(configuration.clone()),
+            schema_revision: SCHEMA_REVISION.into(),
+            unusable: String::new(),
+        };
+        let text = Exported::new(answer.clone()).unwrap().table();
         assert!(text.starts_with("# generation 3\nhash_key = \"00010203"), "{text}");
         let again = v1::Configuration::from(Document::parse(&text).unwrap());
         assert_eq!(again, configuration);
+
+        let unusable = v1::ExportResponse { unusable: "pools[0] \"v4\": bad".into(), ..answer };
+        let text = Exported::new(unusable).unwrap().table();
+        let head = "# generation 3, which the daemon cannot use: pools[0] \"v4\": bad\nhash_key = ";
+        assert!(text.starts_with(head), "{text}");
+        assert_eq!(v1::Configuration::from(Document::parse(&text).unwrap()), configuration);
+    }
+
+    #[test]
+    fn what_a_newer_daemon_exports_is_shown_with_a_warning_and_not_edited() {
+        let newer = v1::ExportResponse {
+            schema_revision: SCHEMA_REVISION as i32 + 1,
+            ..v1::ExportResponse::default()
+        };
+        let exported = Exported::new(newer).unwrap();
+        assert!(exported.warnings()[0].contains("left out"), "{:?}", exported.warnings());
+        let refused = exported.whole().map(|exported| exported.generation).unwrap_err();
+        assert!(
+            refused.exit == Exit::Conflict && refused.message.contains("is of a newer version")
+        );
+        assert_eq!(refused.hint.as_deref(), Some("nothing was changed; upgrade spillway"));
     }
 }

@@ -15,6 +15,7 @@ pub(crate) mod manual;
 pub(crate) mod objects;
 mod outcome;
 pub(crate) mod regions;
+pub(crate) mod reload;
 pub(crate) mod stats;
 pub(crate) mod status;
 pub(crate) mod table;

@@ -33,7 +33,7 @@ enum Event {
     /// A generation came into force.
     Generation { at: String, generation: u64, changes: Vec<Change> },
     /// A backend's state or next hop changed.
-    Backend { at: String, backend: Backend },
+    Backend { at: String, backend: Box<Backend> },
     /// What a region can take changed.
     Region {
         at: String,
@@ -104,7 +104,7 @@ impl Event {
                 changes: change.changes.into_iter().map(Change::from).collect(),
             },
             watch_response::Event::Backend(backend) => {
-                Self::Backend { at, backend: Backend::new(backend, now) }
+                Self::Backend { at, backend: Box::new(Backend::new(backend, now)) }
             }
             watch_response::Event::Region(region) => Self::Region {
                 at,
@@ -126,7 +126,7 @@ impl Report for Event {
                 format!("{at} generation {generation} is in force: {changes}\n")
             }
             Self::Backend { at, backend: b } => {
-                format!("{at} pool {}: backend {} is {}: {}\n", b.pool, b.address, b.state, b.why)
+                format!("{at} pool {}: backend {} is {}: {}\n", b.pool, b.address, b.shown, b.why)
             }
             Self::Region { at, pool, region, capacity, .. } => {
                 format!("{at} pool {pool}: region {region}: {}\n", capacity.words())

@@ -3,7 +3,7 @@ use std::{fmt, path::PathBuf};
 use super::Role;
 
 /// Who did something.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Actor {
     /// Nobody said.
     #[default]

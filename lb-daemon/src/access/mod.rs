@@ -2,10 +2,12 @@
 
 mod actor;
 mod clients;
+mod quota;
 mod role;
 #[cfg(test)]
 mod tests;
 
 pub use actor::{Actor, Peer};
 pub use clients::{Client, ClientError, Clients};
+pub(crate) use quota::{Exceeded, Lease, Quota};
 pub use role::{Role, UnknownRole};

@@ -4,12 +4,15 @@ mod access;
 mod activation;
 mod capture;
 pub mod convert;
+mod limits;
+mod local;
 mod objects;
 mod probe;
 mod routes;
 mod server;
 mod service;
 mod serving;
+mod sized;
 mod socket;
 #[cfg(test)]
 mod tests;
@@ -17,5 +20,5 @@ mod watch;
 
 pub use activation::{ActivationError, activated};
 pub use routes::DescriptorsError;
-pub use server::{ServeError, serve};
+pub use server::{Handles, ServeError, serve};
 pub use socket::{DEFAULT_SOCKET, Rights, Socket, SocketError};

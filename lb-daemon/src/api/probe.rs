@@ -25,7 +25,7 @@ pub(super) fn stream(told: mpsc::Receiver<Result<Told, ReachError>>) -> ProbeStr
 impl From<ReachError> for Status {
     fn from(error: ReachError) -> Self {
         let code = match &error {
-            ReachError::Busy(_) => Code::FailedPrecondition,
+            ReachError::Busy(_) | ReachError::Unusable(_) => Code::FailedPrecondition,
             ReachError::NoWay(_) => Code::NotFound,
             ReachError::Stopping(_) => Code::Unavailable,
         };

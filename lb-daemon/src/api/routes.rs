@@ -4,11 +4,15 @@ use spillway_proto::v1::{objects_server::ObjectsServer, spillway_server::Spillwa
 use tonic::service::Routes;
 use tonic_health::server::HealthReporter;
 
-use super::{objects::Objects, service::Api, serving};
-use crate::{audit::Audit, command::Commands, health::Tunnels, stats, stop::Stop};
+use super::{objects::Objects, server::Handles, service::Api, serving, sized::BySize};
+use crate::stop::Stop;
 
-/// Largest request and answer, bytes: a configuration with every backend there is room for.
+/// Largest answer, and largest request of an admin's calls, bytes: a configuration with every backend
+/// there is room for.
 const LARGEST: usize = 64 << 20;
+
+/// Largest request of all other calls, bytes: they ask, or change a few fields of a backend.
+const QUESTION: usize = 64 << 10;
 
 /// The descriptors of the API do not fit each other.
 #[derive(Debug, thiserror::Error)]
@@ -17,18 +21,20 @@ pub struct DescriptorsError(#[from] tonic_reflection::server::Error);
 
 /// The services of the API, what tells of them, and who is to say whether they are well.
 pub(super) fn routes(
-    commands: Commands,
-    counters: stats::Source,
-    tunnels: Tunnels,
-    audit: Audit,
+    handles: Handles,
     stop: Stop,
 ) -> Result<(Routes, HealthReporter), DescriptorsError> {
-    let objects = ObjectsServer::new(Objects::new(commands.clone()))
-        .max_decoding_message_size(LARGEST)
+    let objects = ObjectsServer::new(Objects::new(handles.commands.clone()))
         .max_encoding_message_size(LARGEST);
-    let spillway = SpillwayServer::new(Api::new(commands, counters, tunnels, audit, stop))
-        .max_decoding_message_size(LARGEST)
-        .max_encoding_message_size(LARGEST);
+    let spillway = SpillwayServer::new(Api::new(handles, stop)).max_encoding_message_size(LARGEST);
+    let objects = BySize {
+        large: objects.clone().max_decoding_message_size(LARGEST),
+        small: objects.max_decoding_message_size(QUESTION),
+    };
+    let spillway = BySize {
+        large: spillway.clone().max_decoding_message_size(LARGEST),
+        small: spillway.max_decoding_message_size(QUESTION),
+    };
     // Tools in use ask for the one or the other.
     let (v1, v1alpha) = (described().build_v1()?, described().build_v1alpha()?);
     let (reporter, health) = serving::reporter();

@@ -2,28 +2,33 @@
 
 use spillway_proto::v1::{
     ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, CaptureRequest,
-    ExplainRequest, ExplainResponse, ExportRequest, ExportResponse, ProbeRequest, RegionsRequest,
-    RegionsResponse, StatsRequest, StatsResponse, StatusRequest, StatusResponse, WatchRequest,
+    Configuration, ExplainRequest, ExplainResponse, ExportRequest, ExportResponse, ProbeRequest,
+    RegionsRequest, RegionsResponse, ReloadRequest, ReloadResponse, StatsRequest, StatsResponse,
+    StatusRequest, StatusResponse, TableRequest, TableResponse, WatchRequest,
     spillway_server::Spillway,
 };
 use tonic::{Request, Response, Status};
 
 use super::{
-    access::caller,
+    access::{caller, watching, working},
     capture::{self, CaptureStream},
     convert,
     probe::{self, ProbeStream},
+    server::Handles,
     watch::{self, WatchStream},
 };
 use crate::{
     audit::Audit,
     capture::Captures,
     causes,
-    command::{Apply, Commands},
+    command::{Apply, Commands, Refusal},
     explain,
-    health::{Tunnels, reach::Reaches},
+    health::reach::Reaches,
+    pool_tables::{self, TablesError},
+    reloads::Reloads,
     stats,
     stop::Stop,
+    store::{Revision, SchemaMismatch},
 };
 
 /// The server's side of the API.
@@ -33,20 +38,18 @@ pub(super) struct Api {
     counters: stats::Source,
     captures: Captures,
     reaches: Reaches,
+    reloads: Reloads,
+    audit: Audit,
     stop: Stop,
 }
 
 impl Api {
-    pub(super) fn new(
-        commands: Commands,
-        counters: stats::Source,
-        tunnels: Tunnels,
-        audit: Audit,
-        stop: Stop,
-    ) -> Self {
+    pub(super) fn new(handles: Handles, stop: Stop) -> Self {
+        let Handles { commands, counters, tunnels, reloads } = handles;
+        let audit = commands.audit().clone();
         let captures = Captures::new(counters.bpffs.clone(), audit.clone(), stop.clone());
-        let reaches = Reaches::new(commands.clone(), tunnels, audit, stop.clone());
-        Self { commands, counters, captures, reaches, stop }
+        let reaches = Reaches::new(commands.clone(), tunnels, audit.clone(), stop.clone());
+        Self { commands, counters, captures, reaches, reloads, audit, stop }
     }
 }
 
@@ -60,19 +63,50 @@ impl Spillway for Api {
         &self,
         request: Request<ApplyRequest>,
     ) -> Result<Response<ApplyResponse>, Status> {
-        let ApplyRequest { configuration, dry_run, expected_generation } = request.into_inner();
-        let configuration = convert::configuration(&configuration.unwrap_or_default())?;
-        let actor = caller().actor;
-        let apply = Apply { configuration, dry_run, expected_generation, actor };
+        let ApplyRequest {
+            configuration,
+            dry_run,
+            expected_generation,
+            schema_revision,
+            any_schema,
+        } = request.into_inner();
+        let schema = Revision::new(schema_revision);
+        let message = configuration.unwrap_or_default();
+        let (actor, wanted) = (caller().actor, described(&message));
+        let configuration = convert::configuration(&message).map_err(|invalid| {
+            if !dry_run {
+                self.commands.audit().refused(&actor, &wanted, &invalid.to_string());
+            }
+            // What a newer client sent and is unknown here may be all that is missing.
+            match SchemaMismatch::of_client(schema, Revision::CURRENT) {
+                Err(newer @ SchemaMismatch::NewerClient { .. }) if !any_schema => {
+                    Refusal::Schema(newer).into()
+                }
+                _ => Status::from(invalid),
+            }
+        })?;
+        drop(message);
+        let apply = Apply {
+            configuration,
+            dry_run,
+            expected_generation,
+            schema,
+            any_schema,
+            actor,
+            wanted,
+        };
+        let _at_work = working().await;
         let applied = self.commands.apply(apply).await??;
         Ok(Response::new((&applied).into()))
     }
 
     async fn export(&self, _: Request<ExportRequest>) -> Result<Response<ExportResponse>, Status> {
-        Ok(Response::new((&self.commands.export().await?).into()))
+        let _at_work = working().await;
+        Ok(Response::new((&self.commands.export().await?).try_into()?))
     }
 
     async fn status(&self, _: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {
+        let _at_work = working().await;
         Ok(Response::new((&self.commands.status().await??).into()))
     }
 
@@ -81,6 +115,7 @@ impl Spillway for Api {
         request: Request<RegionsRequest>,
     ) -> Result<Response<RegionsResponse>, Status> {
         let pool = Some(request.into_inner().pool).filter(|pool| !pool.is_empty());
+        let _at_work = working().await;
         Ok(Response::new((&self.commands.regions(pool).await??).into()))
     }
 
@@ -90,14 +125,17 @@ impl Spillway for Api {
     ) -> Result<Response<BackendHistoryResponse>, Status> {
         let BackendHistoryRequest { pool, address } = request.into_inner();
         let address = Some(address).filter(|address| !address.is_empty());
+        let _at_work = working().await;
         let histories = self.commands.history(pool, address).await??;
         let backends = histories.iter().map(Into::into).collect();
         Ok(Response::new(BackendHistoryResponse { backends }))
     }
 
     async fn watch(&self, _: Request<WatchRequest>) -> Result<Response<WatchStream>, Status> {
+        let place = watching()?;
+        let _at_work = working().await;
         let subscription = self.commands.watch().await??;
-        let stream = watch::stream(self.commands.clone(), subscription, self.stop.clone());
+        let stream = watch::stream(self.commands.clone(), subscription, place, self.stop.clone());
         Ok(Response::new(stream))
     }
 
@@ -112,11 +150,19 @@ impl Spillway for Api {
 
     async fn probe(&self, request: Request<ProbeRequest>) -> Result<Response<ProbeStream>, Status> {
         let (wanted, size) = convert::asked(request.into_inner())?;
+        let _at_work = working().await;
         let told = self.reaches.begin(wanted, size, caller().actor).await?;
         Ok(Response::new(probe::stream(told)))
     }
 
+    async fn reload(&self, _: Request<ReloadRequest>) -> Result<Response<ReloadResponse>, Status> {
+        let _at_work = working().await;
+        self.audit.reload_asked(&caller().actor);
+        Ok(Response::new(convert::reloaded(self.reloads.ask().await?)?))
+    }
+
     async fn stats(&self, _: Request<StatsRequest>) -> Result<Response<StatsResponse>, Status> {
+        let _at_work = working().await;
         let counters = self.counters.clone();
         let read = tokio::task::spawn_blocking(move || counters.read()).await;
         match read {
@@ -134,6 +180,7 @@ impl Spillway for Api {
     ) -> Result<Response<ExplainResponse>, Status> {
         let flow = convert::flow(request.get_ref())?;
         let stats::Source { bpffs, state_directory } = self.counters.clone();
+        let _at_work = working().await;
         let read = move || explain::of_pins(&bpffs, &state_directory, &flow);
         match tokio::task::spawn_blocking(read).await {
             Ok(Ok((generation, explanation))) => {
@@ -143,4 +190,32 @@ impl Spillway for Api {
             Err(error) => Err(Status::internal(format!("the maps: {error}"))),
         }
     }
+
+    async fn table(
+        &self,
+        request: Request<TableRequest>,
+    ) -> Result<Response<TableResponse>, Status> {
+        let pool = Some(request.into_inner().pool).filter(|pool| !pool.is_empty());
+        let stats::Source { bpffs, state_directory } = self.counters.clone();
+        let _at_work = working().await;
+        let read = move || pool_tables::of_pins(&bpffs, &state_directory, pool.as_deref());
+        match tokio::task::spawn_blocking(read).await {
+            Ok(Ok((generation, pools))) => Ok(Response::new(convert::tables(pools, generation))),
+            Ok(Err(TablesError::NoPool(no_pool))) => Err(no_pool.into()),
+            Ok(Err(TablesError::Maps(error))) => {
+                Err(Status::unavailable(format!("the maps: {}", causes::of(&error))))
+            }
+            Err(error) => Err(Status::internal(format!("the maps: {error}"))),
+        }
+    }
+}
+
+/// A configuration that somebody sent, in words.
+fn described(configuration: &Configuration) -> String {
+    let backends: usize = configuration.pools.iter().map(|pool| pool.backends.len()).sum();
+    format!(
+        "a configuration: services {}, pools {}, backends {backends}",
+        configuration.services.len(),
+        configuration.pools.len(),
+    )
 }

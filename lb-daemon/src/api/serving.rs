@@ -43,8 +43,11 @@ pub(super) async fn report(mut reporter: HealthReporter, commands: Commands, sto
                 continue;
             }
             match (&trouble, &former) {
-                (Some(trouble), _) => tracing::warn!(trouble, "not serving as it should"),
-                (None, Some(_)) => tracing::info!("serving as it should again"),
+                (Some(trouble), _) => tracing::warn!(
+                    trouble,
+                    "the API's health service answers NOT_SERVING: {trouble}"
+                ),
+                (None, Some(_)) => tracing::info!("the API's health service answers SERVING again"),
                 (None, None) => {}
             }
             set(&reporter, if trouble.is_none() { Serving } else { NotServing }).await;

@@ -44,17 +44,17 @@ pub fn per_second(limit: LimitWord) -> Option<f64> {
     Some(NANOSECONDS * LimitWord::PER_NANOSECOND as f64 / limit.interval() as f64)
 }
 
-/// Share of a limit that was used, 1 for the whole; more where a burst or an overrun went beyond it.
+/// Share of a limit a second, as [`per_second`] gives it, that was used, 1 for the whole; more where a burst or an overrun went beyond it.
 /// `None`: there is no limit, or nothing is admitted.
-pub fn utilisation(rates: &Rates, limit: LimitWord) -> Option<f64> {
-    per_second(limit).filter(|limit| *limit > 0.0).map(|limit| rates.admitted / limit)
+pub fn utilisation(rates: &Rates, limit: Option<f64>) -> Option<f64> {
+    limit.filter(|limit| *limit > 0.0).map(|limit| rates.admitted / limit)
 }
 
 /// Backends that a group misses to admit all that it was asked for, where each one more raises its
 /// limit by `gain` a second. 0: none is missing, all was admitted within the limit. `None`: what one
 /// more would bring is not known, or is nothing.
-pub fn missing_backends(rates: &Rates, limit: LimitWord, gain: Option<f64>) -> Option<u32> {
-    let Some(limit) = per_second(limit) else { return Some(0) };
+pub fn missing_backends(rates: &Rates, limit: Option<f64>, gain: Option<f64>) -> Option<u32> {
+    let Some(limit) = limit else { return Some(0) };
     let lost = rates.spilled_out + rates.refused + rates.overrun;
     let missing = rates.offered - limit;
     // What a burst took is not missing.

@@ -229,10 +229,10 @@ fn a_limit_is_told_a_second() {
 #[test]
 fn utilisation_is_the_admitted_share_of_the_limit() {
     let limit = share(1).of_group(Capacity::PerSecond(10.0));
-    let used = |admitted| utilisation(&Rates { admitted, ..Rates::default() }, limit);
+    let used = |admitted| utilisation(&Rates { admitted, ..Rates::default() }, per_second(limit));
     assert_eq!((used(0.0), used(8.0), used(12.0)), (Some(0.0), Some(0.8), Some(1.2)));
     for none in [LimitWord::UNLIMITED, LimitWord::CLOSED] {
-        assert_eq!(utilisation(&Rates::default(), none), None);
+        assert_eq!(utilisation(&Rates::default(), per_second(none)), None);
     }
 }
 
@@ -243,7 +243,7 @@ fn missing_backends_are_whole_and_enough() {
         let spilled_out = (offered - 10.0).max(0.0);
         let rates =
             Rates { offered, admitted: offered - spilled_out, spilled_out, ..Rates::default() };
-        missing_backends(&rates, limit, gain)
+        missing_backends(&rates, per_second(limit), gain)
     };
     for (offered, gain, backends) in [
         (0.0, Some(5.0), Some(0)),
@@ -262,14 +262,14 @@ fn missing_backends_are_whole_and_enough() {
     }
     // What a burst took beyond the limit was admitted.
     let burst = Rates { offered: 15.0, admitted: 15.0, ..Rates::default() };
-    assert_eq!(missing_backends(&burst, limit, Some(5.0)), Some(0));
+    assert_eq!(missing_backends(&burst, per_second(limit), Some(5.0)), Some(0));
     // What it took because all were full was not.
     let overrun = Rates { overrun: 5.0, ..burst };
-    assert_eq!(missing_backends(&overrun, limit, Some(5.0)), Some(1));
+    assert_eq!(missing_backends(&overrun, per_second(limit), Some(5.0)), Some(1));
     // Nobody healthy: everything is missing.
     let all = Rates { offered: 12.0, spilled_out: 12.0, ..Rates::default() };
-    assert_eq!(missing_backends(&all, LimitWord::CLOSED, Some(5.0)), Some(3));
-    assert_eq!(missing_backends(&all, LimitWord::UNLIMITED, None), Some(0));
+    assert_eq!(missing_backends(&all, Some(0.0), Some(5.0)), Some(3));
+    assert_eq!(missing_backends(&all, None, None), Some(0));
 }
 
 #[test]

@@ -10,25 +10,29 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 
 pub use history::{BackendHistory, StateChange};
 pub use refusal::Refusal;
+pub(crate) use refusal::packet_path_behind;
 pub use regions::{Offer, RegionStatus, Regions};
 pub use status::{BackendStatus, InterfaceStatus, ServiceStatus, SettlingStatus, Status};
 
 use crate::{
     access::Actor,
+    audit::{self, Audit},
     diff::{Change, Movement},
     memory::Memory,
     model::Configuration,
+    store::{Revision, Unusable},
 };
 
 /// Commands that may wait while one is carried out.
 const WAITING: usize = 64;
 
-/// A question and where the answer goes. Whoever drops the receiver no longer wants it; the command
-/// is carried out all the same.
+/// A question and where the answer goes. A command whose receiver is gone when its turn comes is not
+/// carried out; one whose turn has come is carried out whole.
 #[derive(Debug)]
 pub enum Command {
-    /// Put a configuration in force, or say what that would change.
-    Apply(Apply, oneshot::Sender<Result<Applied, Refusal>>),
+    /// Put a configuration in force, or say what that would change. Unless it is a dry run, its intent is
+    /// noted already.
+    Apply(Box<Apply>, Option<audit::Change>, oneshot::Sender<Result<Applied, Refusal>>),
     /// Say which configuration is in force.
     Export(oneshot::Sender<Exported>),
     /// Say how everything is.
@@ -59,12 +63,18 @@ pub struct Apply {
     pub dry_run: bool,
     /// Only while this generation is in force.
     pub expected_generation: Option<u64>,
+    /// Schema revision of who wrote it.
+    pub schema: Revision,
+    /// Take it whatever the revisions: what only one side knows is lost.
+    pub any_schema: bool,
     /// Who wants it.
     pub actor: Actor,
+    /// What they want, in words for the log of changes.
+    pub wanted: String,
 }
 
 /// What is in force now.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Applied {
     /// The generation in force; under a dry run the one before.
     pub generation: u64,
@@ -79,12 +89,16 @@ pub struct Applied {
 }
 
 /// The configuration in force.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exported {
     /// Its generation; 0 before the first apply.
     pub generation: u64,
-    /// The configuration, with the hash key in use.
+    /// The configuration, with the hash key in use; nothing but that key where the stored one cannot be used.
     pub configuration: Configuration,
+    /// Schema revision of the daemon.
+    pub schema: Revision,
+    /// What is stored, where it cannot be used.
+    pub unusable: Option<Unusable>,
 }
 
 /// A state and what changes it from then on.
@@ -109,7 +123,10 @@ pub enum Event {
 
 /// The asking end.
 #[derive(Clone, Debug)]
-pub struct Commands(mpsc::Sender<Command>);
+pub struct Commands {
+    queue: mpsc::Sender<Command>,
+    audit: Audit,
+}
 
 /// The daemon is stopping: nobody answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -117,18 +134,32 @@ pub struct Commands(mpsc::Sender<Command>);
 pub struct Stopping;
 
 impl Commands {
-    /// An asking end and the answering one.
-    pub fn channel() -> (Self, mpsc::Receiver<Command>) {
-        let (sender, receiver) = mpsc::channel(WAITING);
-        (Self(sender), receiver)
+    /// An asking end and the answering one. What changes is noted in `audit`.
+    pub fn channel(audit: Audit) -> (Self, mpsc::Receiver<Command>) {
+        let (queue, receiver) = mpsc::channel(WAITING);
+        (Self { queue, audit }, receiver)
     }
 
-    /// See [`Command::Apply`].
+    /// The log of changes.
+    pub fn audit(&self) -> &Audit {
+        &self.audit
+    }
+
+    /// See [`Command::Apply`]. The intent is noted before it is queued, the outcome before this returns.
     ///
     /// # Errors
     /// Nobody answers; whether it was done is not known.
     pub async fn apply(&self, apply: Apply) -> Result<Result<Applied, Refusal>, Stopping> {
-        self.ask(|reply| Command::Apply(apply, reply)).await
+        let change = match apply.dry_run {
+            true => None,
+            false => Some(self.audit.intend(&apply.actor, &apply.wanted).await),
+        };
+        let is_noted = change.is_some();
+        let answer = self.ask(|reply| Command::Apply(apply.into(), change, reply)).await;
+        if is_noted {
+            self.audit.flush().await;
+        }
+        answer
     }
 
     /// See [`Command::Export`].
@@ -191,7 +222,22 @@ impl Commands {
         command: impl FnOnce(oneshot::Sender<T>) -> Command,
     ) -> Result<T, Stopping> {
         let (reply, answer) = oneshot::channel();
-        self.0.send(command(reply)).await.map_err(|_| Stopping)?;
+        self.queue.send(command(reply)).await.map_err(|_| Stopping)?;
         answer.await.map_err(|_| Stopping)
+    }
+}
+
+impl Command {
+    /// Whether nobody waits for its answer any more.
+    pub fn is_abandoned(&self) -> bool {
+        match self {
+            Self::Apply(_, _, reply) => reply.is_closed(),
+            Self::Export(reply) => reply.is_closed(),
+            Self::Status(reply) => reply.is_closed(),
+            Self::Trouble(reply) => reply.is_closed(),
+            Self::Regions(_, reply) => reply.is_closed(),
+            Self::History { reply, .. } => reply.is_closed(),
+            Self::Watch(reply) => reply.is_closed(),
+        }
     }
 }

@@ -1,8 +1,12 @@
 use std::num::NonZeroU32;
 
 use crate::{
-    ids::Exhausted, memory::Memory, plan::PlanError, quoted::Quoted, reconcile::ReconcileError,
-    store::StoreError,
+    ids::Exhausted,
+    memory::Memory,
+    plan::PlanError,
+    quoted::Quoted,
+    reconcile::ReconcileError,
+    store::{SchemaMismatch, StoreError},
 };
 
 /// Why a valid command was not, or not wholly, carried out.
@@ -16,6 +20,12 @@ pub enum Refusal {
         /// The one in force.
         current: u64,
     },
+    /// Fields would be lost that only the client, the daemon or the store knows. Nothing changed.
+    #[error(transparent)]
+    Schema(#[from] SchemaMismatch),
+    /// The daemon cannot use what is stored, and knows no pools.
+    #[error("the stored configuration cannot be used: {0}")]
+    Unusable(String),
     /// Several balancers would each hash with a key of their own. Nothing changed.
     #[error("hash_key: {balancers} balancers choose alike only with one key, and none is set")]
     NoHashKey {
@@ -41,10 +51,7 @@ pub enum Refusal {
     #[error("nothing was changed, for the store cannot take it")]
     Store(#[from] StoreError),
     /// It is in force and on disk, but not in the packet path.
-    #[error(
-        "generation {generation} is in force, but the packet path is not there yet and is tried \
-         again every second"
-    )]
+    #[error("{}", packet_path_behind(*.generation))]
     Behind {
         /// The generation.
         generation: u64,
@@ -60,6 +67,13 @@ pub enum Refusal {
     /// The maps cannot be read.
     #[error("the packet path cannot be read")]
     Unreadable(#[source] ReconcileError),
+}
+
+/// That packets do not go by a generation yet, which an error and a warning say alike.
+pub(crate) fn packet_path_behind(generation: u64) -> String {
+    format!(
+        "generation {generation} is in force, but the packet path is not there yet and is tried again every second"
+    )
 }
 
 fn settled(memory: &Memory) -> String {

@@ -64,11 +64,16 @@ impl RegionStatus {
 
     /// Share of the limit that was used in the window; `None`: that is not known, or no number.
     pub fn utilisation(&self) -> Option<f64> {
-        capacity::utilisation(&self.rates?, self.reading.limit)
+        capacity::utilisation(&self.rates?, self.limit())
     }
 
     /// Backends that are missing for the demand in the window; `None`: that is not known.
     pub fn missing_backends(&self) -> Option<u32> {
-        capacity::missing_backends(&self.rates?, self.reading.limit, self.reading.gain())
+        capacity::missing_backends(&self.rates?, self.limit(), self.reading.gain())
+    }
+
+    /// This balancer's limit a second; `None`: there is none.
+    fn limit(&self) -> Option<f64> {
+        capacity::per_second(self.reading.limit)
     }
 }

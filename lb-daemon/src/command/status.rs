@@ -7,7 +7,7 @@ use lb_common::abi::member::MemberState;
 
 use crate::{
     health::Said,
-    model::{Encapsulation, Endpoint, Name, Protocol},
+    model::{Encapsulation, Endpoint, Name, Protocol, WantedState},
     troubles::Trouble,
 };
 
@@ -36,6 +36,8 @@ pub struct Status {
     pub settling: Vec<SettlingStatus>,
     /// What else is wrong, though the daemon goes on.
     pub troubles: Vec<Trouble>,
+    /// Changed settings that wait for the next start of the daemon, by name.
+    pub waiting_settings: Vec<String>,
     /// Time since the daemon started.
     pub uptime: Duration,
 }
@@ -94,6 +96,8 @@ pub struct BackendStatus {
     pub region: Name,
     /// State in the packet path.
     pub state: MemberState,
+    /// What the operator wants of it.
+    pub wanted: WantedState,
     /// Why.
     pub reason: String,
     /// Its next hop, `02:00:00:00:00:01 on eth0`, or why it has none.

@@ -142,10 +142,11 @@ impl Attaching<'_> {
         if replaced.is_ok() && now.is_some_and(|now| self.is_wanted(now, own)) {
             return Ok(true);
         }
+        let interface = self.interface;
         tracing::warn!(
-            interface = self.interface,
+            interface,
             attached = now.map(|now| now.mode.to_string()),
-            "the pinned link does not serve this interface as wanted; attaching anew"
+            "interface {interface}: its pinned link is of no use; attaching anew"
         );
         self.remove(self.hook.is_by_filters())?;
         Ok(false)
@@ -217,10 +218,12 @@ impl Attaching<'_> {
             }
             refused => {
                 if let Some(Err(error)) = refused {
+                    let interface = self.interface;
                     tracing::warn!(
-                        interface = self.interface,
+                        interface,
                         error = crate::causes::of(&error),
-                        "no native XDP, falling back to generic: slower, and packets are copied"
+                        "interface {interface}: no native XDP, falling back to generic: slower, and \
+                         packets are copied"
                     );
                 }
                 program::xdp_link(program, self.index, Flags::Skb)

@@ -135,7 +135,10 @@ fn attach_all(
     }
     for name in detach::attached(pins)? {
         if !options.interfaces.contains(&name) {
-            tracing::info!(interface = name, "no longer listed: detaching");
+            tracing::info!(
+                interface = name,
+                "interface {name}: no longer listed, so it is detached"
+            );
             pinned::remove(pins, &name)?;
         }
     }

@@ -63,7 +63,8 @@ pub(super) fn prepare(bpffs: &Path) -> Result<(), BpffsError> {
     match kind {
         Ok(BPF_FS_MAGIC) => Ok(()),
         Ok(_) if bpffs == Path::new(DEFAULT_BPFFS) => {
-            tracing::info!(path = %bpffs.display(), "mounting a BPF file system");
+            let path = bpffs.display();
+            tracing::info!(%path, "{path}: mounting a BPF file system");
             mount(Some("bpf"), bpffs, Some("bpf"), MsFlags::empty(), None::<&str>)
                 .map_err(|source| BpffsError::Mount { path: bpffs.into(), source })
         }

@@ -7,24 +7,50 @@ use super::{BpffsError, Pins, Role, bpffs::PinsLock, pinned, pins::interface_of}
 /// What was removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Detached {
+    /// Layouts of the pins, lowest first: one, unless daemons of several versions were here.
+    pub layouts: Vec<u32>,
     /// Interfaces that had the role's program, by name.
     pub interfaces: Vec<String>,
     /// Maps, counters among them; tables are not counted.
     pub maps: u32,
 }
 
-/// Takes a role's program off its interfaces and removes all its pins, maps last. Nothing to remove
-/// is no error.
+/// Takes a role's programs off its interfaces and removes all its pins, links first: those of this version's
+/// layout and those that daemons of other versions left. Nothing to remove is no error.
 ///
 /// # Errors
-/// [`BpffsError::InUse`] while a daemon of the role runs, or what cannot be removed.
+/// [`BpffsError::InUse`] while a daemon of the role runs, whatever its layout, and nothing is removed
+/// then; or what cannot be removed.
 pub fn detach(bpffs: &Path, role: Role) -> Result<Detached, BpffsError> {
-    let pins = Pins::new(bpffs, role);
-    if !pins.root().exists() {
-        return Ok(Detached::default());
+    let layouts = Pins::layouts(bpffs, role);
+    let layouts =
+        layouts.map_err(|source| BpffsError::File { path: bpffs.join("spillway"), source })?;
+    detach_layouts(bpffs, role, &layouts)
+}
+
+/// Does so for the pins of these layouts alone.
+///
+/// # Errors
+/// As [`detach`].
+pub fn detach_layouts(bpffs: &Path, role: Role, layouts: &[u32]) -> Result<Detached, BpffsError> {
+    let mut locked = Vec::new();
+    for layout in layouts {
+        let pins = Pins::of_layout(bpffs, role, *layout);
+        if pins.root().exists() {
+            let lock = PinsLock::take(&pins)?;
+            locked.push((*layout, pins, lock));
+        }
     }
-    let _lock = PinsLock::take(&pins)?;
-    clear(&pins)
+    let mut detached = Detached::default();
+    for (layout, pins, _lock) in locked {
+        let Detached { interfaces, maps, .. } = clear(&pins)?;
+        detached.layouts.push(layout);
+        detached.interfaces.extend(interfaces);
+        detached.maps += maps;
+    }
+    detached.interfaces.sort();
+    detached.interfaces.dedup();
+    Ok(detached)
 }
 
 /// Does so for who has the lock.
@@ -38,26 +64,9 @@ pub(super) fn clear(pins: &Pins) -> Result<Detached, BpffsError> {
         detached.interfaces.push(interface);
     }
     pinned::remove_unplaced(pins)?;
-    for map in files(&pins.maps())? {
-        let pin = pins.map(&map);
-        remove(&pin, fs::remove_file(&pin))?;
-        detached.maps += 1;
-    }
-    let inner = pins.all_inner();
-    for array in files(&inner)? {
-        let array = inner.join(array);
-        for index in files(&array)? {
-            let pin = array.join(index);
-            remove(&pin, fs::remove_file(&pin))?;
-        }
-        remove(&array, fs::remove_dir(&array))?;
-    }
-    for program in [pins.program(), pins.next_program()] {
-        remove(&program, fs::remove_file(&program))?;
-    }
-    for directory in [&inner, &pins.maps(), &pins.links(), &pins.filters(), pins.root()] {
-        remove(directory, fs::remove_dir(directory))?;
-    }
+    detached.maps = files(&pins.maps())?.len().try_into().unwrap_or(u32::MAX);
+    // All that is left, with what a daemon of another layout has pinned in places of its own.
+    remove(pins.root(), fs::remove_dir_all(pins.root()))?;
     // Another role may have its pins there.
     if let Some(all) = pins.root().parent() {
         let _still_used = fs::remove_dir(all);

@@ -45,7 +45,7 @@ pub use attached::{Attached, DataplaneError, Options};
 pub use balancer::Dataplane;
 pub use bpffs::BpffsError;
 pub use capture::{CaptureMaps, CaptureSwitch, Sample, Samples};
-pub use detach::{Detached, detach};
+pub use detach::{Detached, detach, detach_layouts};
 pub use error::MapsError;
 pub use flow_table::{FlowTable, FlowTables};
 pub use gates::Gates;

@@ -1,7 +1,7 @@
 //! Where maps, links and programs are pinned.
 
 use std::{
-    fmt,
+    fmt, fs, io,
     path::{Path, PathBuf},
 };
 
@@ -52,7 +52,42 @@ pub struct Pins {
 impl Pins {
     /// The pins of a role under a BPF file system.
     pub fn new(bpffs: &Path, role: Role) -> Self {
-        Self { root: bpffs.join("spillway").join(format!("{role}-v{LAYOUT_VERSION}")) }
+        Self::of_layout(bpffs, role, LAYOUT_VERSION)
+    }
+
+    /// The pins that a role has, or would have, with a layout that may be another version's.
+    pub fn of_layout(bpffs: &Path, role: Role, layout: u32) -> Self {
+        Self { root: bpffs.join("spillway").join(format!("{role}-v{layout}")) }
+    }
+
+    /// The layouts that a role has pins of, lowest first; none where nothing is pinned.
+    ///
+    /// # Errors
+    /// The directory of the pins cannot be read.
+    pub fn layouts(bpffs: &Path, role: Role) -> io::Result<Vec<u32>> {
+        let entries = match fs::read_dir(bpffs.join("spillway")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut layouts = Vec::new();
+        for entry in entries {
+            match Self::parse_directory(&entry?.path()) {
+                Some((of, layout)) if of == role => layouts.push(layout),
+                _ => {}
+            }
+        }
+        layouts.sort_unstable();
+        Ok(layouts)
+    }
+
+    /// The role and the layout that a directory of pins is named for; `None`: it has another name.
+    pub fn parse_directory(path: &Path) -> Option<(Role, u32)> {
+        let name = path.file_name()?.to_str()?;
+        let (role, layout) = name.rsplit_once("-v")?;
+        let role = Role::ALL.into_iter().find(|known| known.name() == role)?;
+        // "+1" and "01" are numbers, but no names that a layout is written with.
+        let layout: u32 = layout.parse().ok().filter(|n: &u32| n.to_string() == layout)?;
+        Some((role, layout))
     }
 
     /// The pins under a directory, whatever role and layout it is of.
@@ -111,7 +146,7 @@ impl Pins {
     }
 
     /// Whether the interface has a pin here.
-    pub(super) fn has(&self, interface: &str) -> bool {
+    pub fn has(&self, interface: &str) -> bool {
         self.link(interface).exists() || self.filter(interface).exists()
     }
 
@@ -147,6 +182,34 @@ mod tests {
         assert_eq!(pins.map("POOLS"), Path::new("/sys/fs/bpf/spillway/balancer-v1/maps/POOLS"));
         assert_eq!(pins.link("eth0"), Path::new("/sys/fs/bpf/spillway/balancer-v1/links/eth0"));
         assert_eq!(pins.program(), Path::new("/sys/fs/bpf/spillway/balancer-v1/program"));
+    }
+
+    #[test]
+    fn layouts_are_read_off_the_names_of_directories() {
+        for (name, parsed) in [
+            ("balancer-v1", Some((Role::Balancer, 1))),
+            ("receiver-v12", Some((Role::Receiver, 12))),
+            ("balancer-v01", None),
+            ("balancer-v+1", None),
+            ("balancer-v", None),
+            ("balancer", None),
+            ("other-v1", None),
+            ("balancer-v4294967296", None),
+        ] {
+            assert_eq!(
+                Pins::parse_directory(&Path::new("/b/spillway").join(name)),
+                parsed,
+                "{name}"
+            );
+        }
+        let bpffs = tempfile::tempdir().unwrap();
+        let layouts = |role| Pins::layouts(bpffs.path(), role).unwrap();
+        assert!(layouts(Role::Balancer).is_empty());
+        for name in ["balancer-v10", "balancer-v2", "receiver-v3", "balancer-old", "x"] {
+            fs::create_dir_all(bpffs.path().join("spillway").join(name)).unwrap();
+        }
+        assert_eq!(layouts(Role::Balancer), [2, 10]);
+        assert_eq!(layouts(Role::Receiver), [3]);
     }
 
     #[test]

@@ -5,9 +5,7 @@ use std::{
     fmt::{self, Display},
 };
 
-use crate::model::{
-    Backend, Configuration, GroupSettings, Name, Pool, Region, Service, WantedState, WhenFull,
-};
+use crate::model::{Backend, Configuration, GroupSettings, Name, Pool, Region, Service, WhenFull};
 
 mod health_check;
 pub(super) use health_check::health_check;
@@ -45,7 +43,7 @@ pub(super) fn backend(old: &Backend, new: &Backend) -> Vec<String> {
     let mut fields = Fields::default();
     fields.compare("region", &old.region, &new.region);
     fields.compare("weight", old.weight, new.weight);
-    fields.compare("wanted", wanted(old.wanted), wanted(new.wanted));
+    fields.compare("wanted", old.wanted.name(), new.wanted.name());
     fields.compare("mtu", Optional(old.mtu.as_ref()), Optional(new.mtu.as_ref()));
     let rate = (old.max_connection_rate.as_ref(), new.max_connection_rate.as_ref());
     fields.compare("max_connection_rate", Optional(rate.0), Optional(rate.1));
@@ -85,14 +83,6 @@ pub(super) fn hash_key(old: Option<[u64; 2]>, new: Option<[u64; 2]>) -> Vec<Stri
     let spell = |key: Option<_>, given| key.map_or("the daemon's own", |_| given);
     let given = if old.is_some() { "another" } else { "the one given" };
     vec![format!("hash_key: {} -> {}", spell(old, "the one given"), spell(new, given))]
-}
-
-fn wanted(wanted: WantedState) -> &'static str {
-    match wanted {
-        WantedState::Active => "active",
-        WantedState::Disabled => "disabled",
-        WantedState::Drain => "drain",
-    }
 }
 
 fn when_full(when_full: WhenFull) -> &'static str {

@@ -1,14 +1,32 @@
 //! What a parser finds wrong, in the words of who writes the file: what is allowed there, and how it is
 //! written.
 
+mod header;
+mod object;
+
 use toml::de::DeTable;
 
-use crate::model::bounds;
+use crate::{model::bounds, nearest::nearest};
+use header::Header;
+
+/// Lists of a file, whose headers have two brackets; the last two stand in a pool.
+const LISTS: [&str; 6] = ["region", "health_check", "pool", "service", "backend", "group"];
 
 /// Where an error of the parser is, and its cause.
 pub(super) fn of(text: &str, at: Option<usize>, message: &str) -> (Option<usize>, String) {
     let line = at.and_then(|at| Line::at(text, at));
     let key = line.as_ref().map_or("", |line| line.key);
+    if let Some(found) = at.and_then(|at| one_bracket(text, at, message)) {
+        return found;
+    }
+    if message.starts_with("missing field ") {
+        let object = at.and_then(|at| object::at(text, at));
+        let object = object.map_or(String::new(), |object| format!("{object}: "));
+        return (at, format!("{object}{message}"));
+    }
+    if let Some(cause) = at.and_then(|at| misspelt(text, at, message)) {
+        return (at, cause);
+    }
     if let Some(value) = line.as_ref().and_then(Line::unquoted) {
         let at = line.as_ref().map(|line| line.value_at);
         let cause = match bounds::of_field(key) {
@@ -38,6 +56,61 @@ pub(super) fn of(text: &str, at: Option<usize>, message: &str) -> (Option<usize>
         (expected, _) => expected.into(),
     };
     (at, format!("{found}, expected {expected}"))
+}
+
+/// A list whose header has one bracket: serde says that a map is none, or TOML that its key is there already.
+fn one_bracket(text: &str, at: usize, message: &str) -> Option<(Option<usize>, String)> {
+    let header = Header::at(text, at)?;
+    let (last, outer) = header.path.split_last()?;
+    if message == "invalid type: map, expected a sequence" && header.brackets == 2 {
+        // The outer list is not there yet, and so became a table.
+        let list = outer.first()?;
+        let cause = format!("`[[{}]]`: no `[[{list}]]` stands before it", header.name());
+        return Some((Some(at), cause));
+    }
+    if !LISTS.contains(last)
+        || !matches!(message, "invalid type: map, expected a sequence" | "duplicate key")
+    {
+        return None;
+    }
+    let wrong = header::all(text).find(|it| it.brackets == 1 && it.path == header.path)?;
+    let name = wrong.name();
+    Some((Some(wrong.at), format!("`[{name}]`: write `[[{name}]]`, with two brackets")))
+}
+
+/// A name that is nearly one of those that are expected.
+fn misspelt(text: &str, at: usize, message: &str) -> Option<String> {
+    let quoted =
+        |text: &str| text.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+    let (found, expected) = message.split_once(", expected ")?;
+    let (expected, wrong) = (quoted(expected), quoted(found).into_iter().next()?);
+    let names = || expected.iter().map(String::as_str);
+    if found.starts_with("unknown variant ") {
+        // A slip of letters may be another word; capitals are none.
+        let meant = names().find(|name| name.eq_ignore_ascii_case(&wrong))?;
+        return Some(format!("{found}: write \"{meant}\""));
+    }
+    if !found.starts_with("unknown field ") {
+        return None;
+    }
+    let lower = wrong.to_ascii_lowercase();
+    let meant = match lower.trim_end_matches('s') {
+        inner @ ("backend" | "group") if names().any(|name| name == "pool") => {
+            format!("[[pool.{inner}]]")
+        }
+        _ => {
+            let same = names().find(|name| *name == lower);
+            let meant = same.or_else(|| nearest(&lower, names()))?;
+            match Header::at(text, at) {
+                Some(header) if LISTS.contains(&meant) => {
+                    let outer = header.path.iter().take_while(|step| **step != wrong);
+                    format!("[[{}]]", outer.copied().chain([meant]).collect::<Vec<_>>().join("."))
+                }
+                _ => meant.to_owned(),
+            }
+        }
+    };
+    Some(format!("{found}: did you mean `{meant}`?"))
 }
 
 /// A line `key = value`, or the end of one, as in a table on one line.

@@ -7,7 +7,7 @@ mod recorder;
 mod regions;
 mod trace;
 
-use std::path::Path;
+use std::{borrow::Cow, path::Path};
 
 use lb_common::path::{Kind, Memory, Outcome};
 use serde::{Serialize, Serializer};
@@ -50,7 +50,7 @@ pub struct Explanation {
     #[serde(serialize_with = "memory_name")]
     pub remembered: Option<Memory>,
     /// `forwarded`, or the verdict of a packet that no backend gets.
-    pub verdict: &'static str,
+    pub verdict: Cow<'static, str>,
     /// Who has the packet.
     pub choice: Option<Chosen>,
     /// Why.
@@ -89,7 +89,7 @@ pub struct Entry {
     /// Address.
     pub backend: String,
     /// `up`, `unfit` or `dead`.
-    pub state: &'static str,
+    pub state: Cow<'static, str>,
     /// What was made of it, in words.
     pub outcome: String,
     /// The same; `None`: it was not asked, another had the packet before.
@@ -105,7 +105,7 @@ pub struct Chosen {
     /// `null`: it is in none that the pool asks now.
     pub region: Option<String>,
     /// `up`, `unfit` or `dead`.
-    pub state: &'static str,
+    pub state: Cow<'static, str>,
     /// Whether it is where the table alone puts the connection.
     pub owner: bool,
     /// How the packet gets there: `ip_in_ip`, `gue` or `direct`.
@@ -115,8 +115,10 @@ pub struct Chosen {
     pub gue_port: Option<u16>,
     /// MAC.
     pub next_hop: String,
-    /// Index of the interface that the packet leaves by.
+    /// Index of the interface that the packet leaves by, in the network namespace of the daemon.
     pub interface: u16,
+    /// Its name; `null`: there is none of this index any more, or this is another network namespace.
+    pub interface_name: Option<String>,
 }
 
 fn memory_name<S: Serializer>(memory: &Option<Memory>, to: S) -> Result<S::Ok, S::Error> {
@@ -172,7 +174,7 @@ impl Explanation {
     /// The verdict of a packet that a backend has: transmitted or redirected, by where it came in.
     const FORWARDED: &str = "forwarded";
 
-    fn of(flow: &Flow) -> Self {
+    pub(crate) fn of(flow: &Flow) -> Self {
         Self {
             client: flow.client.to_string(),
             vip: flow.vip.to_string(),
@@ -184,7 +186,7 @@ impl Explanation {
             entries: Vec::new(),
             regions: Vec::new(),
             remembered: None,
-            verdict: Self::FORWARDED,
+            verdict: Self::FORWARDED.into(),
             choice: None,
             why: String::new(),
         }

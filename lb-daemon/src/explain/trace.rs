@@ -30,7 +30,7 @@ use crate::{
 /// A packet whose address, port and protocol no service has.
 pub fn no_service(flow: &Flow) -> Explanation {
     let mut explanation = Explanation::of(flow);
-    explanation.verdict = Verdict::NotOurs.name();
+    explanation.verdict = Verdict::NotOurs.name().into();
     explanation.why = reason::verdict(Verdict::NotOurs);
     explanation
 }
@@ -86,7 +86,7 @@ pub fn explain<T: Tables>(
         }
         (Ok(()), None, _) => String::new(),
     };
-    explanation.verdict = head.map_or_else(Verdict::name, |()| Explanation::FORWARDED);
+    explanation.verdict = head.map_or_else(Verdict::name, |()| Explanation::FORWARDED).into();
     explanation.choice = choice.as_ref().map(|choice| {
         let hop = tables.next_hop(u32::from(choice.member.next_hop()));
         let hop = hop.unwrap_or(NextHopWord::UNRESOLVED);
@@ -99,12 +99,13 @@ pub fn explain<T: Tables>(
         Chosen {
             backend: address_in(tables)(choice.member),
             region: position.map(|at| region_name(tables, names, descriptor, at)),
-            state: choice.member.state().name(),
+            state: choice.member.state().name().into(),
             owner: home.is_some_and(|home| choose::placed(home.member) == choice.placed()),
             encapsulation,
             gue_port: encapsulation.gue_port(),
             next_hop: hop.mac().map(|byte| format!("{byte:02x}")).join(":"),
             interface: hop.interface(),
+            interface_name: names.interface(hop.interface()),
         }
     });
     explanation.entries = looked
@@ -114,7 +115,7 @@ pub fn explain<T: Tables>(
             slot: looked.place.slot,
             place: place_name(looked.place),
             backend: address_in(tables)(looked.member),
-            state: looked.member.state().name(),
+            state: looked.member.state().name().into(),
             outcome: reason::outcome(looked, flow.kind),
             asked: looked.outcome,
         })

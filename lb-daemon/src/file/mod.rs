@@ -18,15 +18,21 @@ use crate::{
     model::Configuration,
 };
 
+/// What is wanted of a file, for the log of changes.
+const WANTED: &str = "the configuration of the file";
+
 /// Puts the configuration of a file in force, as any other door does.
 ///
 /// # Errors
 /// [`FileError`]: what was in force stays in force, but for [`crate::command::Refusal::Behind`].
 pub async fn apply(path: &Path, commands: &Commands) -> Result<Applied, FileError> {
-    let text = tokio::fs::read_to_string(path).await.map_err(FileError::Unreadable)?;
-    let configuration = configuration(&text)?;
     let actor = Actor::File(path.into());
-    let apply = Apply { configuration, dry_run: false, expected_generation: None, actor };
+    let read = tokio::fs::read_to_string(path).await.map_err(FileError::Unreadable);
+    let configuration = read.and_then(|text| configuration(&text)).inspect_err(|error| {
+        commands.audit().refused(&actor, WANTED, &error.to_string());
+    })?;
+    let wanted = WANTED.to_owned();
+    let apply = Apply { configuration, actor, wanted, ..Apply::default() };
     Ok(commands.apply(apply).await??)
 }
 

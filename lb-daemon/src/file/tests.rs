@@ -4,6 +4,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::{
+    audit::Audit,
     state::{Inbox, Sensors, Settings, State, twin::Twin},
     stop::Stopper,
     store::Store,
@@ -25,7 +26,7 @@ region = \"eu\"
 async fn a_file_comes_into_force_and_a_wrong_one_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let (stopper, stop) = Stopper::new();
-    let (commands, asked) = Commands::channel();
+    let (commands, asked) = Commands::channel(Audit::default());
     let ((_health, health), (_changes, network)) = (mpsc::channel(1), mpsc::channel(1));
     let path = directory.path().join("web.toml");
     let settings = Settings {
@@ -35,7 +36,7 @@ async fn a_file_comes_into_force_and_a_wrong_one_changes_nothing() {
     };
     let store = Store::open(directory.path()).unwrap();
     let sensors = Sensors::default();
-    let state = State::start(settings, store, Twin::default(), sensors).unwrap();
+    let state = State::start(settings, store, Twin::default(), sensors);
     let inbox = Inbox { health, network, commands: asked };
     let heartbeat = Watchdog::new(None, None).register("state");
     let state = tokio::spawn(state.run(inbox, heartbeat, stop.wait()));

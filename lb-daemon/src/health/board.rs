@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Health, HealthChange, Probed, Said, Target};
+use super::{Health, HealthChange, Probed, Row, Said, Target};
 use crate::model::Name;
 
 /// A target: pool and address.
@@ -18,6 +18,8 @@ type TargetKey = (Name, IpAddr);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Judgement {
     pub(super) health: Health,
+    /// The row of failures that has begun and decides nothing yet, as nothing was decided before it.
+    pub(super) undecided: Option<Row>,
     pub(super) why: String,
     /// Whether nothing comes of the host, where `health` is not about that.
     pub(super) silent: bool,
@@ -28,6 +30,10 @@ pub(super) struct Judgement {
 impl Judgement {
     fn is_silent(&self) -> bool {
         self.silent || self.health == Health::Silent
+    }
+
+    fn fails(&self) -> bool {
+        self.health != Health::Passing && self.undecided.is_none()
     }
 }
 
@@ -51,30 +57,45 @@ struct TargetEntry {
     told: Option<Verdict>,
     /// Whether anything was ever told.
     known: bool,
+    /// Whether it waits for its first result.
+    urgent: bool,
 }
 
-/// What the checks of a target say together, why, and what it says of itself.
-type Verdict = (Health, String, Said);
+/// What the checks of a target say together, and what it says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Verdict {
+    health: Health,
+    undecided: Option<Row>,
+    reason: String,
+    said: Said,
+}
 
 /// What follows from a new configuration.
 #[derive(Debug, Default)]
 pub(super) struct Configured {
     /// Probes to start.
-    pub(super) start: Vec<Arc<Probed>>,
+    pub(super) start: Vec<Start>,
     /// Probes that nobody names any more.
     pub(super) stop: Vec<Arc<Probed>>,
-    /// What running probes say of all targets that use them.
-    pub(super) changes: Vec<HealthChange>,
+}
+
+/// A probe to start.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Start {
+    pub(super) probed: Arc<Probed>,
+    /// The probe that asked the same until now, though at other times or with another rise and fall.
+    pub(super) after: Option<Arc<Probed>>,
+    /// Whether a target of it waits for its first result.
+    pub(super) urgent: bool,
 }
 
 impl Board {
-    /// Takes a new set of targets. Probes that stay keep what they said, and it is told again: a
-    /// target that went and came back between two sets looks as if it had stayed, but whoever
-    /// listens has forgotten it.
+    /// Takes a new set of targets. Probes that stay keep what they said.
     pub(super) fn configure(&mut self, targets: &[Target]) -> Configured {
         let mut configured = Configured::default();
         self.probes.values_mut().for_each(|probe| probe.judges.clear());
-        let mut former = std::mem::take(&mut self.targets);
+        let former = std::mem::take(&mut self.targets);
+        let mut fresh = Vec::new();
         for target in targets {
             let key = (target.pool.clone(), target.address);
             let checks = target
@@ -84,17 +105,49 @@ impl Board {
                     let probes = target.probes(check).into_iter();
                     probes.map(move |probed| (name.clone(), probed))
                 })
-                .map(|(name, probed)| (name, self.judged_by(probed, &key, &mut configured.start)))
+                .map(|(name, probed)| (name, self.judged_by(probed, &key, &mut fresh)))
                 .collect();
-            let known = former.remove(&key).is_some_and(|entry| entry.known);
-            self.targets.insert(key, TargetEntry { checks, told: None, known });
+            let known = former.get(&key).is_some_and(|entry| entry.known);
+            let urgent = target.urgent;
+            self.targets.insert(key, TargetEntry { checks, told: None, known, urgent });
         }
+        configured.start = fresh.into_iter().map(|probed| self.start_of(probed, &former)).collect();
         let unused = self.probes.extract_if(|_, probe| probe.judges.is_empty());
         configured.stop.extend(unused.map(|(probed, _)| probed));
-        for target in targets {
-            configured.changes.extend(self.news(&(target.pool.clone(), target.address)));
-        }
         configured
+    }
+
+    /// Takes what is known already of a probe that starts.
+    pub(super) fn carry_over(&mut self, probed: &Probed, says: Judgement) {
+        if let Some(probe) = self.probes.get_mut(probed) {
+            probe.says = Some(says);
+        }
+    }
+
+    /// After a new set of targets: tells again what the probes say of each. A target that went and came
+    /// back between two sets looks as if it had stayed, but whoever listens has forgotten it.
+    pub(super) fn tell_again(&mut self, targets: &[Target]) -> Vec<HealthChange> {
+        let keys = targets.iter().map(|target| (target.pool.clone(), target.address));
+        keys.filter_map(|key| self.news(&key)).collect()
+    }
+
+    /// How a new probe starts: after the one that asked the same for one of its targets, best under the
+    /// same name.
+    fn start_of(&self, probed: Arc<Probed>, former: &HashMap<TargetKey, TargetEntry>) -> Start {
+        let judges = self.probes.get(&probed).map_or(&[][..], |probe| &probe.judges);
+        let after = judges.iter().find_map(|key| {
+            let now = &self.targets.get(key)?.checks;
+            let before = &former.get(key)?.checks;
+            let mut same = before.iter().filter(|(_, other)| other.asks_the_same(&probed));
+            let has_name = |(name, _): &&(Name, Arc<Probed>)| {
+                now.iter().any(|(other, by)| other == name && *by == probed)
+            };
+            let (_, after) = same.clone().find(has_name).or_else(|| same.next())?;
+            Some(after.clone())
+        });
+        let waits = |key| self.targets.get(key).is_some_and(|target| target.urgent);
+        let urgent = after.is_none() && judges.iter().any(waits);
+        Start { probed, after, urgent }
     }
 
     /// Takes what a probe says from now on, and tells what that changes.
@@ -105,12 +158,12 @@ impl Board {
         judges.iter().filter_map(|key| self.news(key)).collect()
     }
 
-    /// Notes that `probed` judges `key`; it is one to start if it is new.
+    /// Notes that `probed` judges `key`, and whether it is `fresh`.
     fn judged_by(
         &mut self,
         probed: Probed,
         key: &TargetKey,
-        start: &mut Vec<Arc<Probed>>,
+        fresh: &mut Vec<Arc<Probed>>,
     ) -> Arc<Probed> {
         match self.probes.entry(Arc::new(probed)) {
             Entry::Occupied(mut known) => {
@@ -119,7 +172,7 @@ impl Board {
             }
             Entry::Vacant(new) => {
                 let probed = new.key().clone();
-                start.push(probed.clone());
+                fresh.push(probed.clone());
                 new.insert(ProbeEntry { says: None, judges: vec![key.clone()] });
                 probed
             }
@@ -133,15 +186,16 @@ impl Board {
         if target.told.as_ref() == Some(&verdict) {
             return None;
         }
-        let (health, reason, said) = target.told.insert(verdict).clone();
+        let Verdict { health, undecided, reason, said } = target.told.insert(verdict).clone();
         let first = !std::mem::replace(&mut target.known, true);
         let (pool, address) = key.clone();
-        Some(HealthChange { pool, address, health, reason, first, said })
+        Some(HealthChange { pool, address, health, undecided, reason, first, said })
     }
 }
 
-/// One failing check decides, the first in the order given; for health every check must have spoken,
-/// and for silence every one must say so: one that does not is proof of the host's life.
+/// One failing check decides, the first in the order given, and before those whose row of failures has
+/// only begun; for health every check must have spoken, and for silence every one must say so: one that
+/// does not is proof of the host's life.
 fn verdict(
     checks: &[(Name, Arc<Probed>)],
     probes: &HashMap<Arc<Probed>, ProbeEntry>,
@@ -152,21 +206,28 @@ fn verdict(
     {
         said.join(name.as_str(), &judgement.said);
     }
-    let failing = checks.iter().find_map(|(name, probed)| {
-        let says = says(probed).filter(|says| says.health != Health::Passing)?;
-        Some(match probed.through {
-            None => format!("check {name}: {}", says.why),
-            Some(through) => format!("check {name} of {}: {}", through.vip, says.why),
+    let first = |is: fn(&Judgement) -> bool| {
+        checks.iter().find_map(|(name, probed)| {
+            let says = says(probed).filter(|says| is(says))?;
+            let reason = match probed.through {
+                None => format!("check {name}: {}", says.why),
+                Some(through) => format!("check {name} of {}: {}", through.vip, says.why),
+            };
+            Some((reason, says.undecided))
         })
-    });
-    if let Some(reason) = failing {
+    };
+    if let Some((reason, undecided)) = first(Judgement::fails) {
         let silent =
             checks.iter().all(|(_, probed)| says(probed).is_some_and(Judgement::is_silent));
-        return Some((if silent { Health::Silent } else { Health::Failing }, reason, said));
+        let health = if silent { Health::Silent } else { Health::Failing };
+        return Some(Verdict { health, undecided, reason, said });
     }
-    let reason = if checks.is_empty() { "no checks" } else { "all checks pass" };
+    if let Some((reason, undecided)) = first(|says| says.undecided.is_some()) {
+        return Some(Verdict { health: Health::Failing, undecided, reason, said });
+    }
+    let reason = if checks.is_empty() { "no checks" } else { "all checks pass" }.to_owned();
     let spoken = checks.iter().all(|(_, probed)| says(probed).is_some());
-    spoken.then(|| (Health::Passing, reason.to_owned(), said))
+    spoken.then_some(Verdict { health: Health::Passing, undecided: None, reason, said })
 }
 
 #[cfg(test)]

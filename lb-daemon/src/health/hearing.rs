@@ -10,7 +10,7 @@ use super::{
 use crate::model::{HealthCheck, Probe};
 
 /// Who is asked what it says of itself, and whether that decides.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Listening {
     /// Nobody.
     No,
@@ -21,7 +21,7 @@ enum Listening {
 }
 
 /// What a probe has said, and what becomes of it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Hearing {
     streak: Streak,
     listening: Listening,
@@ -39,6 +39,24 @@ impl Hearing {
         Self { streak: Streak::new(check.rise, check.fall), listening, last: None }
     }
 
+    /// What was made of the same question so far, judged by `check` from the next result on.
+    pub(super) fn carried_over(&self, check: &HealthCheck) -> Self {
+        let mut hearing = self.clone();
+        hearing.streak.judge_by(check.rise, check.fall);
+        match &mut hearing.listening {
+            Listening::Header(standing) | Listening::Agent(standing) => {
+                standing.judge_by(check.fall)
+            }
+            Listening::No => {}
+        }
+        hearing
+    }
+
+    /// What was said last.
+    pub(super) fn last(&self) -> Option<&Judgement> {
+        self.last.as_ref()
+    }
+
     /// Whether a row has begun that would change what the probe says.
     pub(super) fn is_in_doubt(&self) -> bool {
         let standing = match &self.listening {
@@ -50,7 +68,7 @@ impl Hearing {
     }
 
     /// Takes what came of a check; what is to be said now, if it is news: another health, or while that
-    /// is bad another reason for it, or another word of the backend.
+    /// is bad or undecided another reason for it, or another word of the backend.
     pub(super) fn after(
         &mut self,
         answer: Result<(), Failure>,
@@ -85,6 +103,11 @@ impl Hearing {
             Listening::Agent(standing) => (standing.said(), standing.is_silent()),
         };
         let changed = self.streak.record(result);
+        let undecided = self.streak.undecided();
+        if undecided.is_some() {
+            self.last = Some(Judgement { health: Health::Failing, undecided, why, silent, said });
+            return self.last.clone();
+        }
         let (health, why) = match (changed, &self.last) {
             // A host that is there again and has still to rise: no check failed that gives a reason.
             (Some(health), _) if health != Health::Passing && !failed => {
@@ -100,7 +123,7 @@ impl Hearing {
                 (last.health, if another { why } else { last.why.clone() })
             }
         };
-        self.last.replace(Judgement { health, why, silent, said });
+        self.last.replace(Judgement { health, undecided, why, silent, said });
         self.last.clone()
     }
 }
@@ -121,17 +144,19 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{health::check::NoConnection, model::Via};
+    use crate::{
+        health::{check::NoConnection, word::Word},
+        model::{AgentProbe, Via},
+    };
 
     fn silence() -> Result<(), Failure> {
         let why = NoConnection::InTime(Duration::from_millis(100));
         Err(Failure::NoConnection { why, sign: None })
     }
 
-    #[test]
-    fn a_dead_host_that_answers_again_is_told_with_how_far_it_is() {
-        let check = HealthCheck {
-            probe: Probe::Tcp,
+    fn check(probe: Probe, fall: u32) -> HealthCheck {
+        HealthCheck {
+            probe,
             tls: None,
             via: Via::Address,
             port: 80,
@@ -139,10 +164,29 @@ mod tests {
             fast_interval: Duration::from_secs(1),
             timeout: Duration::from_secs(1),
             rise: 2,
-            fall: 1,
+            fall,
             jitter_percent: 0,
-        };
-        let mut hearing = Hearing::new(&check);
+        }
+    }
+
+    #[test]
+    fn an_edit_keeps_what_an_agent_said_and_the_row_that_ends_it() {
+        let agent = |fall| check(Probe::Agent(AgentProbe::default()), fall);
+        let mut hearing = Hearing::new(&agent(3));
+        let drain = Word::parse(b"drain").unwrap();
+        let says = hearing.after(Ok(()), Some(Ok(drain))).expect("it passes");
+        assert!(says.said.drain.is_some());
+        assert_eq!(hearing.after(silence(), None), None);
+        let mut hearing = hearing.carried_over(&agent(2));
+        assert_eq!(hearing.last(), Some(&says));
+        // The second of two that nothing was heard of.
+        let says = hearing.after(silence(), None).expect("nothing stands any more");
+        assert!(says.said.drain.is_none() && says.said.unheard.is_some());
+    }
+
+    #[test]
+    fn a_dead_host_that_answers_again_is_told_with_how_far_it_is() {
+        let mut hearing = Hearing::new(&check(Probe::Tcp, 1));
         let mut said = Vec::new();
         for answer in [Ok(()), silence(), Ok(()), Ok(())] {
             said.extend(hearing.after(answer, None).map(|says| (says.health, says.why)));

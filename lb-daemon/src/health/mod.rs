@@ -4,11 +4,12 @@
 //! (`probe_loop`); its results go to every target that uses it (`board`). A target, a backend in
 //! a pool, is healthy when all its checks pass.
 //!
-//! - The first check of a new probe starts at once; its result decides alone, pass or fail, without
-//!   regard to rise and fall. Nothing is told before it: a new target counts as down, one that was
-//!   known before a restart of the daemon stays as it was.
-//! - A target that has not passed yet is up at its first success. From then on it goes down after
-//!   `fall` failures in a row and comes up after `rise` successes in a row (`streak`).
+//! - A probe passes at its first success, and fails after `fall` failures in a row, the first of all
+//!   included. From then on it comes up after `rise` successes in a row (`streak`). Until it has decided,
+//!   a new target takes nothing, and one that was known before, to this daemon or an earlier one, stays as
+//!   it was.
+//! - The first check of a probe starts at once where a target waits for it, as it takes nothing; else
+//!   anywhere in the interval, so that neither a start of the daemon nor an edit asks all at once (`pace`).
 //! - While a row of results has begun that would change that, checks follow at the fast interval
 //!   (`pace`).
 //! - A check that gets no connection (over UDP no answer), not even a refusal, asks the host itself
@@ -22,8 +23,9 @@
 //!   that no service uses has none, and is not asked.
 //! - Whether VIPs answer there, for packets of which size, is also tried when somebody asks (`reach`).
 //! - Whatever a backend sends, a check takes its timeout at most, and bounded memory (`check`).
-//! - A configuration that leaves a probe's definition as it was leaves the probe running, with its
-//!   streak.
+//! - A configuration that leaves a probe's definition as it was leaves the probe running. One that asks
+//!   the same of a target at other times, or judges it by another rise and fall, starts another probe,
+//!   which goes on with the rows of the former one.
 //! - A change is told as soon as the check that brought it about has ended.
 
 mod board;
@@ -40,7 +42,7 @@ mod streak;
 mod tunnel;
 mod word;
 
-use std::{collections::BTreeSet, net::IpAddr};
+use std::{collections::BTreeSet, fmt, net::IpAddr};
 
 pub use prober::Prober;
 use tunnel::Through;
@@ -62,6 +64,8 @@ pub struct Target {
     pub vips: BTreeSet<IpAddr>,
     /// How the pool's packets get to the backend.
     pub encapsulation: Encapsulation,
+    /// Whether it takes nothing and waits for its first result, so that new probes of it begin at once.
+    pub urgent: bool,
 }
 
 /// What checks say of a backend.
@@ -76,9 +80,24 @@ pub enum Health {
     Silent,
 }
 
+/// Failures in a row that decide nothing yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// How many there have been.
+    pub failed: u32,
+    /// How many decide.
+    pub fall: u32,
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "failure {} of {}", self.failed, self.fall)
+    }
+}
+
 /// What a target's checks say from now on.
 ///
-/// Told when health changes, while it is bad when the reason does, when what the backend says of itself
+/// Told when health changes, while it is bad or undecided when the reason does, when what the backend says of itself
 /// changes by as much as matters, and again after each configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthChange {
@@ -88,6 +107,8 @@ pub struct HealthChange {
     pub address: IpAddr,
     /// What they say together.
     pub health: Health,
+    /// The row that has only begun; until it is whole, a target that has served stays as it was.
+    pub undecided: Option<Row>,
     /// Why: `check web-http: connection refused`.
     pub reason: String,
     /// Whether nothing was told of this target before.
@@ -103,6 +124,14 @@ struct Probed {
     check: HealthCheck,
     /// What it goes through; `None`: it goes to the backend's own address.
     through: Option<Through>,
+}
+
+impl Probed {
+    /// Whether both ask the same question in the same way, be it at other times and judged otherwise.
+    fn asks_the_same(&self, other: &Self) -> bool {
+        (self.address, self.through) == (other.address, other.through)
+            && self.check.asks_the_same(&other.check)
+    }
 }
 
 impl Target {

@@ -2,10 +2,9 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use fastrand::Rng;
 use tokio::{
     sync::{Semaphore, mpsc},
     time::{Instant, sleep_until, timeout_at},
@@ -16,7 +15,7 @@ use super::{
     Probed,
     board::Judgement,
     check::{
-        Checked, Destination, Failure, NoConnection, Outcome, check,
+        Checked, Destination, Failure, Heard, NoConnection, Outcome, check,
         tls::{Shared, Tls},
     },
     hearing::Hearing,
@@ -36,6 +35,28 @@ pub(super) struct Report {
     pub(super) says: Judgement,
 }
 
+/// How far a probe is. Its loop alone changes it; a probe that asks the same after an edit goes on from it.
+#[derive(Debug)]
+pub(super) struct ProbeState(Mutex<Moment>);
+
+/// What came of the checks so far, and when the next one begins.
+#[derive(Debug)]
+pub(super) struct Moment {
+    pub(super) hearing: Hearing,
+    pub(super) next: Instant,
+}
+
+impl ProbeState {
+    pub(super) fn new(hearing: Hearing, next: Instant) -> Self {
+        Self(Mutex::new(Moment { hearing, next }))
+    }
+
+    /// It is held for no longer than it takes to count.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Moment> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// One probe.
 #[derive(Debug)]
 pub(super) struct ProbeLoop {
@@ -45,6 +66,8 @@ pub(super) struct ProbeLoop {
     pub(super) room: Arc<Semaphore>,
     pub(super) reports: mpsc::Sender<Report>,
     pub(super) progress: Arc<Progress>,
+    pub(super) state: Arc<ProbeState>,
+    pub(super) pace: Pace,
     pub(super) asker: Asker,
     pub(super) tls: Arc<Shared>,
     pub(super) tunnels: Tunnels,
@@ -53,21 +76,22 @@ pub(super) struct ProbeLoop {
 
 impl ProbeLoop {
     /// Checks until nobody listens.
-    pub(super) async fn run(self) {
-        let definition = &self.probed.check;
+    pub(super) async fn run(mut self) {
+        let (probed, room) = (self.probed.clone(), self.room.clone());
+        let definition = &probed.check;
         let tls = Tls::of(definition, &self.tls);
         let (address, through) = (self.probed.address, self.probed.through);
         let mut lane = through.map(|through| self.tunnels.lane(address, through));
-        let mut hearing = Hearing::new(definition);
-        let mut pace = Pace::new(definition, Rng::new());
         // A check that could not be made keeps its promise open until one is made.
         let mut made = true;
-        let mut planned = Instant::now();
+        let mut planned = self.state.lock().next;
+        self.progress.expect_by(planned);
+        sleep_until(planned).await;
         loop {
             if made {
                 self.progress.excuse();
             }
-            let Ok(permit) = self.room.acquire().await else { return };
+            let Ok(permit) = room.acquire().await else { return };
             let started = Instant::now();
             self.live.late(started.saturating_duration_since(planned));
             if made {
@@ -82,8 +106,7 @@ impl ProbeLoop {
             let Checked { outcome, heard, leftover } = checked;
             let answer = self.answer(outcome);
             made = answer.is_some();
-            let news = answer.and_then(|answer| hearing.after(answer, heard));
-            let wake = pace.next(started, hearing.is_in_doubt()).max(Instant::now());
+            let (news, wake) = self.take(started, answer, heard);
             if let Some(says) = news
                 && self.report(says).await.is_err()
             {
@@ -99,6 +122,20 @@ impl ProbeLoop {
             sleep_until(wake).await;
             planned = wake;
         }
+    }
+
+    /// Takes what came of the check that began at `started`; what is to be said now, and when the next
+    /// one begins.
+    fn take(
+        &mut self,
+        started: Instant,
+        answer: Option<Result<(), Failure>>,
+        heard: Option<Heard>,
+    ) -> (Option<Judgement>, Instant) {
+        let mut state = self.state.lock();
+        let news = answer.and_then(|answer| state.hearing.after(answer, heard));
+        state.next = self.pace.next(started, state.hearing.is_in_doubt()).max(Instant::now());
+        (news, state.next)
     }
 
     /// What the outcome says of the backend; one that says nothing is no completed check either, so

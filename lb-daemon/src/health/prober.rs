@@ -1,5 +1,6 @@
 use std::{collections::HashMap, sync::Arc};
 
+use fastrand::Rng;
 use tokio::{
     sync::{Semaphore, mpsc, watch},
     task::{AbortHandle, JoinHandle},
@@ -8,15 +9,17 @@ use tokio::{
 
 use super::{
     HealthChange, Probed, Target,
-    board::Board,
+    board::{Board, Start},
     check::tls,
     descriptors::checks_at_once,
+    hearing::Hearing,
     host::Asker,
-    probe_loop::{ProbeLoop, Report},
+    pace::{Pace, Place},
+    probe_loop::{ProbeLoop, ProbeState, Report},
     progress::Progress,
     tunnel::Tunnels,
 };
-use crate::{metrics::Live, watchdog::Heartbeat};
+use crate::{metrics::Live, model::HealthCheck, watchdog::Heartbeat};
 
 /// Reports that may wait while changes are being told.
 const REPORTS: usize = 1024;
@@ -26,6 +29,8 @@ const REPORTS: usize = 1024;
 pub struct Prober {
     board: Board,
     running: HashMap<Arc<Probed>, Running>,
+    /// Where places in intervals are counted from.
+    origin: Instant,
     /// Starts so far: tells a report of a probe from one of its namesake before a restart.
     starts: u64,
     room: Arc<Semaphore>,
@@ -41,6 +46,7 @@ pub struct Prober {
 struct Running {
     generation: u64,
     progress: Arc<Progress>,
+    state: Arc<ProbeState>,
     task: AbortHandle,
 }
 
@@ -83,6 +89,7 @@ impl Prober {
         let prober = Self {
             board: Board::default(),
             running: HashMap::new(),
+            origin: Instant::now(),
             starts: 0,
             room: Arc::new(Semaphore::new(room)),
             asker: Asker::open(),
@@ -139,19 +146,45 @@ impl Prober {
 
     async fn configure(&mut self, targets: &[Target]) -> Result<(), Unheard> {
         let configured = self.board.configure(targets);
-        self.live.failing_are(self.board.failing());
+        for start in configured.start {
+            let running = self.start(&start);
+            self.running.insert(start.probed, running);
+        }
         for probed in &configured.stop {
             self.running.remove(probed);
         }
-        for probed in configured.start {
-            let running = self.start(&probed);
-            self.running.insert(probed, running);
-        }
-        self.tell(configured.changes).await
+        self.live.failing_are(self.board.failing());
+        let changes = self.board.tell_again(targets);
+        self.tell(changes).await
     }
 
-    fn start(&mut self, probed: &Arc<Probed>) -> Running {
+    /// Starts a probe, which goes on with what the one before it has come to. The report of that may be on
+    /// its way and will not be taken any more, so the board hears it here.
+    fn start(&mut self, start: &Start) -> Running {
         self.starts += 1;
+        let Start { probed, after, urgent } = start;
+        let check = &probed.check;
+        let before = after.as_ref().and_then(|after| Some((after, self.running.get(after)?)));
+        let (hearing, next) = match before {
+            Some((after, running)) => {
+                let moment = running.state.lock();
+                let same = |of: &HealthCheck| (of.interval, of.fast_interval);
+                let keeps_pace = same(&after.check) == same(check);
+                (moment.hearing.carried_over(check), keeps_pace.then_some(moment.next))
+            }
+            None => (Hearing::new(check), None),
+        };
+        if let Some(says) = hearing.last() {
+            self.board.carry_over(probed, says.clone());
+        }
+        let now = Instant::now();
+        let place = Place::new(self.origin, probed);
+        let next = match next {
+            _ if *urgent => now,
+            Some(next) => next.max(now),
+            None => place.after(now, check, hearing.is_in_doubt()),
+        };
+        let state = Arc::new(ProbeState::new(hearing, next));
         let progress = Arc::new(Progress::new());
         let probe = ProbeLoop {
             probed: probed.clone(),
@@ -159,13 +192,15 @@ impl Prober {
             room: self.room.clone(),
             reports: self.reports.clone(),
             progress: progress.clone(),
+            state: state.clone(),
+            pace: Pace::new(check, !urgent, Rng::new()),
             asker: self.asker.clone(),
             tls: self.tls.clone(),
             tunnels: self.tunnels.clone(),
             live: self.live.clone(),
         };
         let task = tokio::spawn(probe.run()).abort_handle();
-        Running { generation: self.starts, progress, task }
+        Running { generation: self.starts, progress, state, task }
     }
 
     async fn tell(&self, changes: Vec<HealthChange>) -> Result<(), Unheard> {

@@ -31,9 +31,12 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let there = listener.local_addr().map_err(failed)?;
     if address.ip().is_loopback() {
-        tracing::info!(address = %there, "http");
+        tracing::info!(address = %there, "http: answering at {there}");
     } else {
-        tracing::warn!(address = %there, "http: whoever reaches this address may read");
+        tracing::warn!(
+            address = %there,
+            "http: answering at {there}, and whoever reaches this address may read"
+        );
     }
     Ok(listener)
 }

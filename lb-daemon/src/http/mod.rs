@@ -2,12 +2,15 @@
 //! default. It answers GET, changes nothing, and asks nobody who they are: whoever reaches the address
 //! may read.
 //!
-//! What it may cost is bounded: connections, the time that each may take for a request and live, and
-//! how often the state and the maps are read, however many ask.
+//! What it may cost is bounded: connections, of which the one that is idle longest gives way to a new
+//! one, the time that each may take for a request and live, and how often the state and the maps are
+//! read, however many ask.
 
 mod bind;
+mod connection;
 mod headers;
 mod page;
+mod places;
 mod reader;
 mod routes;
 mod server;

@@ -41,13 +41,22 @@ impl Listening {
                 gue_port: None,
             },
             interfaces: Vec::new(),
+            troubles: 0,
+            waiting_settings: 0,
             started: SystemTime::UNIX_EPOCH + Duration::from_millis(1_500),
         };
-        let routes = receiver(Arc::new(move || Ok(facts.clone())));
+        Self::over(receiver(Arc::new(move || Ok(facts.clone())))).await
+    }
+
+    async fn over(routes: Shown) -> Self {
         let listener = bind(([127, 0, 0, 1], 0).into()).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stopper, stop): (_, Stop) = Stopper::new();
         Self { address, stopper, served: tokio::spawn(serve(listener, routes, stop)) }
+    }
+
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
     }
 
     /// What comes back until the end of a connection on which this was sent.
@@ -118,17 +127,84 @@ async fn who_does_not_ask_in_time_is_cut_off() {
     assert!(began.elapsed() >= Duration::from_secs(4), "{:?}", began.elapsed());
 }
 
+/// An answer that comes at once even where every place is taken: far less than the 5 s after which idle
+/// connections end by themselves.
+const PROMPT: Duration = Duration::from_secs(3);
+
+/// Sockets that never finish a request come back as often as they are closed.
 #[tokio::test]
-async fn a_crowd_waits_for_its_turn() {
+async fn idle_connections_give_way_to_a_scrape() {
+    let listening = Listening::start().await;
+    let mut idle = Vec::new();
+    for round in 0..20 {
+        // Some say nothing, some begin a request, some have had an answer.
+        for kind in 0..32 {
+            idle.push(match kind % 3 {
+                0 => listening.connect().await,
+                1 => {
+                    let mut half = listening.connect().await;
+                    half.write_all(b"GET /metrics HTTP/1.1\r\nHo").await.unwrap();
+                    half
+                }
+                _ => listening.guest().await,
+            });
+        }
+        let asked = Instant::now();
+        let answer = timeout(PATIENCE, listening.answer(&get("/metrics"))).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "round {round}: {answer}");
+        assert!(asked.elapsed() < PROMPT, "round {round}: {:?}", asked.elapsed());
+        idle.drain(..idle.len().saturating_sub(32));
+    }
+}
+
+#[tokio::test]
+async fn the_connection_that_is_idle_longest_goes_first() {
     let listening = Listening::start().await;
     let mut guests = Vec::new();
     for _ in 0..32 {
         guests.push(listening.guest().await);
     }
-    let mut next = Box::pin(listening.guest());
+    // The first asks again: now the second is idle longest.
+    guests[0].write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    let mut rest = [0; 8];
+    timeout(PATIENCE, guests[0].read_exact(&mut rest)).await.unwrap().unwrap();
+    let _next = timeout(PROMPT, listening.guest()).await.unwrap();
+    let mut all = Vec::new();
+    timeout(PROMPT, guests[1].read_to_end(&mut all)).await.expect("the second is closed").unwrap();
+    for number in [0, 2, 31] {
+        let mut all = Vec::new();
+        let ended = timeout(Duration::from_millis(50), guests[number].read_to_end(&mut all)).await;
+        assert!(ended.is_err(), "guest {number} is still connected");
+    }
+}
+
+#[tokio::test]
+async fn answers_under_way_keep_their_places() {
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let released = Arc::new(std::sync::Mutex::new(released));
+    let routes = receiver(Arc::new(move || {
+        // Each answer waits for a word of the test, or for its end.
+        let _ended = released.lock().map(|released| released.recv());
+        Err("asked".to_owned())
+    }));
+    let listening = Listening::over(routes).await;
+    let mut asked = Vec::new();
+    for _ in 0..32 {
+        let mut stream = listening.connect().await;
+        stream.write_all(get("/metrics").as_bytes()).await.unwrap();
+        asked.push(stream);
+    }
+    let mut next = Box::pin(listening.answer("nonsense\r\n\r\n"));
     assert!(timeout(Duration::from_millis(300), &mut next).await.is_err(), "33 at once");
-    guests.pop();
-    timeout(PATIENCE, next).await.unwrap();
+    release.send(()).unwrap();
+    let answer = timeout(PATIENCE, next).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    drop(release);
+    for mut stream in asked {
+        let mut answer = String::new();
+        timeout(PATIENCE, stream.read_to_string(&mut answer)).await.unwrap().unwrap();
+        assert!(answer.starts_with("HTTP/1.1 503 ") && answer.ends_with("asked\n"), "{answer}");
+    }
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use lb_common::abi::member::MemberState;
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 
 use super::{
-    Live, build,
+    ApiLimit, Door, Live, build,
     catalogue::*,
     live::seconds,
     sheet::{Sheet, Value},
@@ -135,12 +135,12 @@ fn pools(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
 fn remembered(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
     let known = &facts.stats.remembered;
     let tables = || known.tables.iter();
-    sheet.family(&TABLE_ENTRIES, tables().map(|t| ([t.table, t.ip], t.held.into())))?;
-    sheet.family(&TABLE_ROOM, tables().map(|t| ([t.table, t.ip], t.room.into())))?;
+    sheet.family(&TABLE_ENTRIES, tables().map(|t| ([&*t.table, &*t.ip], t.held.into())))?;
+    sheet.family(&TABLE_ROOM, tables().map(|t| ([&*t.table, &*t.ip], t.room.into())))?;
     let budgets =
-        known.budgets.iter().filter_map(|b| Some(([b.budget, b.ip], b.per_second?.into())));
+        known.budgets.iter().filter_map(|b| Some(([&*b.budget, &*b.ip], b.per_second?.into())));
     sheet.family(&BUDGET, budgets)?;
-    sheet.family(&EVENTS, known.events.iter().map(|e| ([e.event], e.count.into())))
+    sheet.family(&EVENTS, known.events.iter().map(|e| ([&*e.event], e.count.into())))
 }
 
 fn generation(sheet: &mut Sheet<'_>, status: &Status, live: &Live) -> fmt::Result {
@@ -149,6 +149,7 @@ fn generation(sheet: &mut Sheet<'_>, status: &Status, live: &Live) -> fmt::Resul
     sheet.family(&APPLIED_AT, applied)?;
     sheet.one(&BEHIND, status.behind.is_some().into())?;
     sheet.one(&TROUBLES, status.troubles.len().into())?;
+    sheet.one(&WAITING_SETTINGS, status.waiting_settings.len().into())?;
     sheet.kept(&PUBLISHED_AT, &live.published_at)?;
     let checksum = format!("{:016x}", status.checksum);
     sheet.family(&CHECKSUM, [([checksum.as_str()], Value::Info)])
@@ -164,5 +165,9 @@ fn daemon(sheet: &mut Sheet<'_>, live: &Live) -> fmt::Result {
         live.failing.now().iter().map(|(p, a, c)| (p.clone(), a.to_string(), c.clone())).collect();
     let failing = failing.iter().map(|(p, a, c)| ([p.as_str(), a, c.as_str()], true.into()));
     sheet.family(&CHECK_FAILING, failing)?;
-    sheet.kept(&PROBE_LATENESS, &live.lateness)
+    sheet.kept(&PROBE_LATENESS, &live.lateness)?;
+    let each = Door::ALL.into_iter().flat_map(|door| ApiLimit::ALL.map(|limit| (door, limit)));
+    let refused = each
+        .map(|(door, limit)| ([door.name(), limit.name()], live.api_refusals(door, limit).into()));
+    sheet.family(&API_REFUSED, refused)
 }

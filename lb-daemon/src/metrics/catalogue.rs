@@ -22,7 +22,7 @@ macro_rules! metrics {
 
 metrics! {
     VERDICT_PACKETS: Counter "verdict_packets" None ["role", "verdict", "action"]
-        "Packets by what became of them; docs/verdicts.md has the verdicts";
+        "Packets by what became of them; /usr/share/doc/spillway/docs/verdicts.md has the verdicts";
     VERDICT_BYTES: Counter "verdict" Bytes ["role", "verdict", "action"]
         "Bytes of frames as they came in, by what became of them";
 
@@ -103,7 +103,7 @@ metrics! {
     BUDGET: Gauge "exception_budget_insertions_per_second" None ["budget", "ip"]
         "Exceptions that may be added a second; 0: none. Absent: no limit";
     EVENTS: Counter "events" None ["event"]
-        "What happened beside the verdicts; docs/operations.md has the events";
+        "What happened beside the verdicts; /usr/share/doc/spillway/docs/operations.md has the events";
 
     GENERATION: Gauge "generation" None []
         "Generation of the configuration in force; 0: none was applied yet";
@@ -112,7 +112,9 @@ metrics! {
     BEHIND: Gauge "packet_path_behind" None []
         "1: the packet path is not at the generation in force, and is tried again every second; 0: it is there";
     TROUBLES: Gauge "troubles" None []
-        "Things that are wrong though the daemon goes on, such as a configuration file that cannot be read; spillway status names them";
+        "Things that are wrong though the daemon goes on, such as a configuration file that cannot be read or a packet path that is behind; spillway status names them, of a receiver spillway doctor";
+    WAITING_SETTINGS: Gauge "waiting_settings" None []
+        "Changed settings that wait for the next start of the daemon; spillway status names them, of a receiver spillway doctor";
     PUBLISHED_AT: Gauge "packet_path_published_timestamp" Seconds []
         "When this daemon last brought the packet path to a plan, seconds of the Unix epoch; 0: it has not yet";
     CHECKSUM: Info "packet_path_checksum" None ["checksum"]
@@ -127,9 +129,11 @@ metrics! {
     PROBES: Counter "probes" None ["result"]
         "Health checks made: passed, failed, or not_made for want of sockets of this host";
     CHECK_FAILING: Gauge "check_failing" None ["pool", "backend", "check"]
-        "1: a health check of a backend fails in a pool, by its rise and fall. Absent: it passes, or was not made yet";
+        "1: a health check of a backend fails in a pool, by its rise and fall. Absent: it passes, or has not decided yet";
     PROBE_LATENESS: Histogram "probe_lateness" Seconds []
         "How much later than planned health checks began";
+    API_REFUSED: Counter "api_refused" None ["door", "limit"]
+        "Connections, calls and watches of the API that were refused because of a limit; docs/api.md has the limits";
 
     STARTED_AT: Gauge "start_timestamp" Seconds ["role"]
         "When the daemon started, seconds of the Unix epoch";

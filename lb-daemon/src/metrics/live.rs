@@ -1,7 +1,10 @@
 use std::{
     collections::BTreeSet,
     net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -25,6 +28,7 @@ pub struct Live {
     pub(super) not_made: Counter,
     pub(super) lateness: Histogram,
     pub(super) failing: Failing,
+    api_refused: Arc<[[AtomicU64; ApiLimit::ALL.len()]; Door::ALL.len()]>,
     fine: Arc<Lateness>,
 }
 
@@ -46,6 +50,53 @@ pub enum Probed {
     NotMade,
 }
 
+/// Where clients of the API come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// The unix socket.
+    Socket,
+    /// TCP with TLS.
+    Tls,
+}
+
+/// A limit of the API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApiLimit {
+    /// Connections.
+    Connections,
+    /// Calls under way, streams included.
+    Calls,
+    /// Watches.
+    Watches,
+}
+
+impl Door {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Socket, Self::Tls];
+
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Socket => "socket",
+            Self::Tls => "tls",
+        }
+    }
+}
+
+impl ApiLimit {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Connections, Self::Calls, Self::Watches];
+
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Connections => "connections",
+            Self::Calls => "calls",
+            Self::Watches => "watches",
+        }
+    }
+}
+
 /// Bounds of the buckets of durations: 1 ms, doubled up to 16 s.
 const SHORTEST: f64 = 0.001;
 const BUCKETS: u16 = 15;
@@ -62,6 +113,7 @@ impl Default for Live {
             not_made: Counter::default(),
             lateness: durations(),
             failing: Failing::default(),
+            api_refused: Arc::default(),
             fine: Arc::default(),
         }
     }
@@ -108,6 +160,20 @@ impl Live {
     /// How late checks began, finer than the metric has it.
     pub fn lateness(&self) -> &Lateness {
         &self.fine
+    }
+
+    /// The API refused something because of a limit.
+    pub fn api_refused(&self, door: Door, limit: ApiLimit) {
+        self.refusals(door, limit).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often the API refused something because of a limit.
+    pub fn api_refusals(&self, door: Door, limit: ApiLimit) -> u64 {
+        self.refusals(door, limit).load(Ordering::Relaxed)
+    }
+
+    fn refusals(&self, door: Door, limit: ApiLimit) -> &AtomicU64 {
+        &self.api_refused[door as usize][limit as usize]
     }
 
     /// A health check is over.

@@ -23,7 +23,7 @@ pub use balancer::Facts;
 pub use catalogue::ALL;
 pub use definition::{Base, Definition, Kind, PREFIX};
 pub use lateness::Lateness;
-pub use live::{Check, Live, Probed};
+pub use live::{ApiLimit, Check, Door, Live, Probed};
 pub use receiver::ReceiverFacts;
 
 use crate::{
@@ -61,9 +61,9 @@ fn exposition(collector: impl Collector) -> Result<String, fmt::Error> {
 }
 
 fn verdicts(sheet: &mut Sheet<'_>, role: &str, verdicts: &[VerdictStats]) -> fmt::Result {
-    let packets = verdicts.iter().map(|v| ([role, v.verdict, v.action], v.packets.into()));
+    let packets = verdicts.iter().map(|v| ([role, &*v.verdict, &*v.action], v.packets.into()));
     sheet.family(&VERDICT_PACKETS, packets)?;
-    let bytes = verdicts.iter().map(|v| ([role, v.verdict, v.action], v.bytes.into()));
+    let bytes = verdicts.iter().map(|v| ([role, &*v.verdict, &*v.action], v.bytes.into()));
     sheet.family(&VERDICT_BYTES, bytes)
 }
 

@@ -4,7 +4,12 @@ use std::{fmt, time::SystemTime};
 
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 
-use super::{build, catalogue::INTERFACE_ATTACHED, sheet::Sheet, verdicts};
+use super::{
+    build,
+    catalogue::{INTERFACE_ATTACHED, TROUBLES, WAITING_SETTINGS},
+    sheet::Sheet,
+    verdicts,
+};
 use crate::{command::InterfaceStatus, dataplane::Role, stats::ReceiverStats};
 
 /// All that is known of a receiver at one moment.
@@ -14,6 +19,10 @@ pub struct ReceiverFacts {
     pub stats: ReceiverStats,
     /// Interfaces with its packet program.
     pub interfaces: Vec<InterfaceStatus>,
+    /// How many things are wrong though the daemon goes on.
+    pub troubles: usize,
+    /// How many changed settings wait for the next start.
+    pub waiting_settings: usize,
     /// When the daemon started.
     pub started: SystemTime,
 }
@@ -26,6 +35,8 @@ impl Collector for ReceiverFacts {
         let attached =
             modes.map(|it| ([role.as_str(), it.name.as_str()], it.mode.is_some().into()));
         sheet.family(&INTERFACE_ATTACHED, attached)?;
+        sheet.one(&TROUBLES, self.troubles.into())?;
+        sheet.one(&WAITING_SETTINGS, self.waiting_settings.into())?;
         build(&mut sheet, Role::Receiver, "", self.started)
     }
 }

@@ -14,6 +14,7 @@ fn samples(labels: &[&str]) -> &'static str {
         ["event"] => "an event",
         ["result"] => "3",
         ["table", "ip"] => "5",
+        ["door", "limit"] => "6",
         ["budget", "ip"] => "4",
         ["role", "interface"] => "an interface",
         ["service"] | ["service", "endpoint", "protocol", "pool"] => "a service",
@@ -31,8 +32,8 @@ fn document() -> String {
     let mut text = String::from(
         "# Metrics\n\n\
          `spillwayd balancer --http 127.0.0.1:9750` serves them at `/metrics`, in the OpenMetrics text\n\
-         format; so does `spillwayd receiver --http …`, those with a label `role` only. What the packet\n\
-         path counts is read when somebody asks, and counts on over restarts of the daemon. A counter\n\
+         format; so does `spillwayd receiver --http …`, those with a label `role`, and `troubles` and\n\
+         `waiting_settings`. What the packet path counts is read when somebody asks, and counts on over restarts of the daemon. A counter\n\
          of an object begins anew with the object.\n\n\
          | metric | kind | labels | one for | meaning |\n|---|---|---|---|---|\n",
     );

@@ -12,6 +12,27 @@ pub enum WantedState {
     Drain,
 }
 
+impl WantedState {
+    /// `active`, `disabled` or `drain`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Disabled => "disabled",
+            Self::Drain => "drain",
+        }
+    }
+
+    /// What people are shown as the state of a backend: what the operator wants where that is not `active`,
+    /// else the state that it has in the packet path.
+    pub const fn shown(self, state: &str) -> &str {
+        match self {
+            Self::Active => state,
+            Self::Disabled => "disabled",
+            Self::Drain => "draining",
+        }
+    }
+}
+
 /// One real server of a pool; its address is its key there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backend {

@@ -25,6 +25,26 @@ pub struct HealthCheck {
     pub jitter_percent: u32,
 }
 
+impl HealthCheck {
+    /// Whether both ask the same, be it at other times, for longer, and judged by another row.
+    pub fn asks_the_same(&self, other: &Self) -> bool {
+        // Every field is named, so that a new one is not forgotten here.
+        let Self {
+            probe,
+            tls,
+            via,
+            port,
+            interval: _,
+            fast_interval: _,
+            timeout: _,
+            rise: _,
+            fall: _,
+            jitter_percent: _,
+        } = self;
+        (probe, tls, via, port) == (&other.probe, &other.tls, &other.via, &other.port)
+    }
+}
+
 /// Which way a check goes to a backend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Via {

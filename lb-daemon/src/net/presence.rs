@@ -40,27 +40,36 @@ impl Presence {
     /// # Errors
     /// The kernel will not, as without CAP_NET_ADMIN.
     pub async fn answers(&self, address: IpAddr) -> Result<bool, NetError> {
+        Ok(self.asked(address).await? == Some(true))
+    }
+
+    /// The same, telling a neighbour that does not answer (`Some(false)`) from one that cannot be asked
+    /// (`None`): it is behind a router, or its entry is not the kernel's own.
+    ///
+    /// # Errors
+    /// As [`Self::answers`].
+    pub async fn asked(&self, address: IpAddr) -> Result<Option<bool>, NetError> {
         self.ask(address).await.map_err(NetError::request("ask for a neighbour"))
     }
 
-    async fn ask(&self, address: IpAddr) -> Result<bool, Error> {
-        let Ok(route) = route_to(self.handle.clone(), address, 0).await? else { return Ok(false) };
+    async fn ask(&self, address: IpAddr) -> Result<Option<bool>, Error> {
+        let Ok(route) = route_to(self.handle.clone(), address, 0).await? else { return Ok(None) };
         let key = route.neighbour;
         if key.address != address {
-            return Ok(false);
+            return Ok(None);
         }
         let known = self.entry(key).await?;
         if !known.is_some_and(|entry| is_kernels(&entry)) {
-            return Ok(false);
+            return Ok(None);
         }
         self.probe(key).await?;
         // An entry leaves that state for `reachable` when an answer comes, and for no other reason.
         let (mut wait, longest) = LOOKS;
         loop {
             match self.entry(key).await?.map(|entry| entry.header.state) {
-                Some(NeighbourState::Reachable) => return Ok(true),
+                Some(NeighbourState::Reachable) => return Ok(Some(true)),
                 Some(NeighbourState::Probe) => sleep(wait).await,
-                _ => return Ok(false),
+                _ => return Ok(Some(false)),
             }
             wait = (2 * wait).min(longest);
         }

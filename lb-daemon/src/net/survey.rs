@@ -80,6 +80,8 @@ pub struct Neighbour {
     pub mac: Option<Mac>,
     /// Whether it was asked for and did not answer.
     pub failed: bool,
+    /// Whether it has shown within the kernel's time (half a minute) that it is there.
+    pub confirmed: bool,
 }
 
 /// Looks at everything, and at the ways to these addresses; in the network namespace of the calling
@@ -122,11 +124,11 @@ impl From<super::route::Route> for Way {
 
 impl From<Sighting> for Neighbour {
     fn from(Sighting { key, state, mac }: Sighting) -> Self {
-        use NeighbourState::{Failed, Incomplete, Noarp};
-        let failed = state == Failed;
+        use NeighbourState::{Failed, Incomplete, Noarp, Reachable};
+        let (failed, confirmed) = (state == Failed, state == Reachable);
         // On an interface without neighbours the kernel enters what suits itself.
         let known = mac.filter(|_| !matches!(state, Failed | Incomplete | Noarp));
-        Self { interface: key.interface, address: key.address, mac: known, failed }
+        Self { interface: key.interface, address: key.address, mac: known, failed, confirmed }
     }
 }
 

@@ -1,9 +1,10 @@
-use crate::{directory::Directory, ids::Ids, model::Name};
+use crate::{directory::Directory, ids::Ids, model::Name, net::Namespace};
 
 /// The names of a generation's numbers, for the file that the command line reads.
 pub fn directory(generation: u64, own_region: Option<&Name>, ids: &Ids) -> Directory {
     Directory {
         generation,
+        network_namespace: Namespace::current().ok(),
         own_region: own_region.map(ToString::to_string),
         regions: ids.regions().map(|(name, index)| (index, name.to_string())).collect(),
         pools: ids.pools().map(|(name, index)| (index, name.to_string())).collect(),

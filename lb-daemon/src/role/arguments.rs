@@ -4,13 +4,14 @@ use std::{
     net::{IpAddr, SocketAddr},
     num::NonZeroU16,
     path::PathBuf,
+    time::Duration,
 };
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, error::ErrorKind, value_parser};
+use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use lb_common::wire::gue;
 use nix::unistd::{Group, User};
 
-use super::{Failure, vlan::Vlan};
+use super::{Failure, interfaces::Awaited, vlan::Vlan};
 use crate::{
     access::{Client, Clients},
     api::{DEFAULT_SOCKET, Rights},
@@ -39,16 +40,18 @@ RUST_LOG sets what is logged: error, warn, info (the default), debug.
 Exit status:
   0  it was told to stop
   1  it could not start or go on, which it says in one sentence
-  2  the command line or the settings file is wrong
+  2  the command line or the settings file is wrong, or names an interface
+     that this host does not have
 
-SIGHUP: the settings file and the file of --apply are read again.";
+SIGHUP: the settings file and the file of --apply are read again, as
+`spillway reload` does, which also says what came of it.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Role {
     /// Spread connections to virtual addresses over backends
     Balancer(Box<BalancerArguments>),
     /// Unwrap what balancers send, on a backend
-    Receiver(ReceiverArguments),
+    Receiver(Box<ReceiverArguments>),
 }
 
 #[derive(Args, Debug)]
@@ -64,6 +67,10 @@ pub(super) struct BalancerArguments {
     /// Where the store is kept
     #[arg(long, value_name = "DIR", default_value = DEFAULT_STATE_DIRECTORY)]
     pub(super) state_dir: PathBuf,
+    /// Start although the store holds a configuration of a newer schema: packets go on as they are, and the
+    /// configuration waits for an apply
+    #[arg(long)]
+    pub(super) any_schema: bool,
     /// Unix socket to answer on
     #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET)]
     pub(super) socket: PathBuf,
@@ -104,7 +111,7 @@ pub(super) struct BalancerArguments {
     #[arg(long, value_name = "MODE", value_parser = mode, default_value = "660")]
     socket_mode: u32,
     /// Address and port to answer on over TLS too; clients need a certificate and a role
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = |text: &str| endpoint(text, "192.0.2.1:9751"))]
     listen: Option<SocketAddr>,
     /// Certificate to show there, PEM, with those between it and its authority
     #[arg(long, value_name = "FILE")]
@@ -149,6 +156,10 @@ pub(super) struct ReceiverArguments {
     /// What the packet program hooks into: XDP, as --xdp-mode says, or tc, for drivers without native XDP
     #[arg(long, value_enum, value_name = "HOOK", default_value = "xdp")]
     hook: Hook,
+    /// Unix socket that `spillway reload --role receiver` and `spillway doctor` ask, for root alone [default:
+    /// /run/spillway-receiver/receiver.sock; if that cannot be used, none]
+    #[arg(long, value_name = "PATH")]
+    pub(super) socket: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
@@ -159,6 +170,10 @@ pub(super) struct PathArguments {
     /// Interface that packets come in by; may be given several times
     #[arg(long, value_name = "NAME", required = true, value_delimiter = ',')]
     pub(super) interface: Vec<String>,
+    /// Seconds to wait at the start for an interface that does not exist yet [default: until the host
+    /// has been up for 120 seconds]
+    #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(0..=3600))]
+    interface_wait: Option<u64>,
     /// Where the packet program runs: in the driver, or in the stack (slower)
     #[arg(long, value_enum, value_name = "MODE", default_value = "auto")]
     xdp_mode: XdpMode,
@@ -167,7 +182,7 @@ pub(super) struct PathArguments {
     bpffs: PathBuf,
     /// Address and port to serve metrics at, as 127.0.0.1:9750; whoever reaches it may read them
     /// [default: none are served]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = |text: &str| endpoint(text, "127.0.0.1:9750"))]
     pub(super) http: Option<SocketAddr>,
 }
 
@@ -190,6 +205,13 @@ enum Hook {
 }
 
 impl PathArguments {
+    /// What has to be there before the daemon can start.
+    pub(super) fn interfaces(&self) -> Awaited<'_> {
+        let names = self.interface.iter().map(|name| ("interface".into(), name.as_str())).collect();
+        let patience = self.interface_wait.map(Duration::from_secs);
+        Awaited { names, patience, file: self.config.as_deref() }
+    }
+
     fn options(&self) -> Options {
         let mode = match self.xdp_mode {
             XdpMode::Auto => dataplane::XdpMode::Auto,
@@ -249,6 +271,15 @@ impl ReceiverArguments {
 }
 
 impl BalancerArguments {
+    /// What has to be there before the daemon can start.
+    pub(super) fn interfaces(&self) -> Awaited<'_> {
+        let mut awaited = self.path.interfaces();
+        awaited
+            .names
+            .extend(self.vlan.iter().map(|vlan| (format!("vlan {vlan}"), vlan.interface())));
+        awaited
+    }
+
     pub(super) fn options(&self) -> Options {
         let rooms = Rooms { exceptions: self.exceptions, udp_flows: self.udp_flows };
         Options { rooms, ..self.path.options() }
@@ -285,9 +316,20 @@ impl BalancerArguments {
         Ok(Some((listen, TlsFiles { certificate, key, authorities })))
     }
 
-    /// The sources that were given. A second one of a family ends the program as a wrong command
-    /// line.
-    pub(super) fn sources(&self) -> Sources {
+    /// Refuses what contradicts itself.
+    ///
+    /// # Errors
+    /// There is to be a door over TLS without all of its files, or tunnels have two sources of a family.
+    pub(super) fn agree(&self) -> Result<(), Failure> {
+        self.sources()?;
+        self.remote().map(drop)
+    }
+
+    /// The sources that were given.
+    ///
+    /// # Errors
+    /// There are two of a family.
+    pub(super) fn sources(&self) -> Result<Sources, Failure> {
         let mut sources = Sources::default();
         for source in &self.source {
             let former = match source {
@@ -296,10 +338,10 @@ impl BalancerArguments {
             };
             if let Some(former) = former {
                 let message = format!("--source: {former} and {source} are of one family");
-                Arguments::command().error(ErrorKind::ArgumentConflict, message).exit();
+                return Err(Failure::new(message).hint("give one address of each family at most"));
             }
         }
-        sources
+        Ok(sources)
     }
 }
 
@@ -314,6 +356,11 @@ fn only_xdp(text: &str) -> Result<(), String> {
         }
         _ => Err("must be xdp".into()),
     }
+}
+
+/// An address with a port.
+fn endpoint(text: &str, example: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("give an address and a port, as {example}"))
 }
 
 /// A user's number.

@@ -14,11 +14,11 @@ use super::{
     status_line, store, vlan,
 };
 use crate::{
-    api::{self, Socket},
+    api::{self, Handles, Socket},
     audit::Audit,
     causes,
     command::Commands,
-    dataplane::{self, Dataplane},
+    dataplane::{self, Dataplane, Pins},
     file::Followed,
     health::{Prober, Tunnels},
     http,
@@ -27,9 +27,11 @@ use crate::{
     net::NextHops,
     packets::Packets,
     reconcile::{self, GateKeeper, Reconciler},
+    reloads::{Reloads, WaitingSettings},
     state::{Ended, Inbox, Sensors, Settings, State},
     stats,
     stop::Stopper,
+    store::Revision,
     tls::{self, Connection, Credentials, TlsError},
     troubles::Troubles,
     unwritable,
@@ -46,11 +48,16 @@ pub(super) async fn run(
     told: Told,
 ) -> Result<(), Failure> {
     let hangups = end::hangups()?;
-    let given = arguments.sources();
+    let given = arguments.sources()?;
     let options = arguments.options();
-    let store = store::open(&arguments.state_dir)?;
+    let mut watchdog =
+        Watchdog::from_environment().map_err(|error| Failure::new(causes::of(&error)))?;
+    let pins = Pins::new(&options.bpffs, dataplane::Role::Balancer);
+    interfaces::wait_for(arguments.interfaces(), &pins, &watchdog.manager()).await?;
+    let store = store::open(&arguments.state_dir, arguments.any_schema)?;
     let troubles = Troubles::default();
-    let (credentials, remote) = remote(&arguments, &troubles).await?;
+    let live = Live::default();
+    let (credentials, remote) = remote(&arguments, &troubles, &live).await?;
     let audit = audit(&arguments, &troubles)?;
     let (_socket, listener) = listener(&arguments)?;
     let seen_at = super::listen(arguments.path.http).await?;
@@ -68,13 +75,11 @@ pub(super) async fn run(
     };
     let reconciler = Reconciler::new(maps, set).map_err(|error| Failure::of("maps", &error))?;
 
-    let mut watchdog =
-        Watchdog::from_environment().map_err(|error| Failure::new(causes::of(&error)))?;
     let (reconciles, checks) = (watchdog.register("reconcile"), watchdog.register("check"));
     let rounds = watchdog.register("gates");
     let (stopper, stop) = Stopper::new();
     let (applied, file_applied) = oneshot::channel();
-    let (commands, asked) = Commands::channel();
+    let (commands, asked) = Commands::channel(audit.clone());
     let (healthy, health) = mpsc::channel(NEWS);
     let (resolved, network) = mpsc::channel(NEWS);
     let sensors = Sensors::default();
@@ -83,9 +88,10 @@ pub(super) async fn run(
         bpffs: options.bpffs.clone(),
         state_directory: arguments.state_dir.clone(),
     };
-    let live = Live::default();
     let map_memory = map_memory(&options.bpffs, arguments.map_memory_limit)?;
     let followed = Followed::new(arguments.apply);
+    let waiting = WaitingSettings::default();
+    let (reloads, requests) = Reloads::channel();
     let settings = Settings {
         map_memory,
         region: arguments.region,
@@ -93,11 +99,12 @@ pub(super) async fn run(
         state_directory: arguments.state_dir,
         live: live.clone(),
         troubles: troubles.clone(),
-        audit: audit.clone(),
+        waiting_settings: waiting.clone(),
         followed: followed.clone(),
+        any_schema: arguments.any_schema,
+        schema: Revision::CURRENT,
     };
-    let state = State::start(settings, store, Packets::new(reconciler, attached), sensors)
-        .map_err(|error| Failure::new(causes::of(&error)))?;
+    let state = State::start(settings, store, Packets::new(reconciler, attached), sensors);
 
     let tunnels = Tunnels::new(sources);
     let mut prober = Prober::spawn(targets, healthy, checks, live.clone(), tunnels.clone());
@@ -110,33 +117,28 @@ pub(super) async fn run(
     let keeper = GateKeeper::open(&options.bpffs).map_err(|error| Failure::of("gates", &error))?;
     let keeping = keeper.run(troubles.clone(), rounds, stop.clone().wait());
     let (mut gates, gate_thread) = on_own_thread("gates", keeping)?;
-    let reader = http::Reader::new(commands.clone(), counters.clone(), live);
+    let reader = http::Reader::new(commands.clone(), counters.clone(), live.clone());
     let shown = http::balancer(reader, arguments.status_page);
     let seeing = tokio::spawn(super::show(seen_at, shown, stop.clone()));
-    let mut server = tokio::spawn(api::serve(
-        listener,
-        remote,
-        audit.clone(),
-        commands.clone(),
-        counters,
-        tunnels,
-        stop.clone(),
-    ));
+    let handles = Handles { commands: commands.clone(), counters, tunnels, reloads };
+    let mut server = tokio::spawn(api::serve(listener, remote, handles, live, stop.clone()));
     let manager = watchdog.manager();
-    let said = status_line::run(commands.clone(), troubles.clone(), manager.clone());
-    let reload = Reload { line, told, followed, commands, troubles, credentials, audit };
+    let said =
+        status_line::run(commands.clone(), troubles.clone(), waiting.clone(), manager.clone());
+    let reload = Reload { line, told, followed, commands, troubles, waiting, credentials };
     let mut reload = tokio::spawn(async move {
-        reload.apply().await;
+        // What is wrong with it is a trouble.
+        let _shown = reload.apply().await;
         applied.send(()).ok();
         let credentials = reload.credentials.clone();
-        tokio::join!(reload.run(hangups, manager), async {
+        tokio::join!(reload.run(hangups, requests, manager), async {
             if let Some(credentials) = credentials {
                 credentials.follow().await;
             }
         });
     });
     let ends = Ends::listen()?;
-    // Ready is who serves what its file says.
+    // Ready is who has tried to serve what its file says; where that failed, the status line says so.
     let feeding = tokio::spawn(async move {
         tokio::select! {
             _ = file_applied => {}
@@ -179,6 +181,7 @@ pub(super) async fn run(
     }
     let _ = gate_thread.join();
     let _ = feeding.await;
+    audit.flush().await;
     end
 }
 
@@ -204,7 +207,7 @@ fn listener(arguments: &BalancerArguments) -> Result<(Option<Socket>, UnixListen
     let activated =
         api::activated().map_err(|error| Failure::new(causes::of(&error)).hint(error.hint()))?;
     if let Some(listener) = activated {
-        tracing::info!("answering on the socket of the service manager");
+        tracing::info!("API: answering on the socket of the service manager");
         return Ok((None, listener));
     }
     let (socket, listener) = Socket::bind(&arguments.socket, arguments.rights())
@@ -216,13 +219,15 @@ fn listener(arguments: &BalancerArguments) -> Result<(Option<Socket>, UnixListen
 async fn remote(
     arguments: &BalancerArguments,
     troubles: &Troubles,
+    live: &Live,
 ) -> Result<(Option<Credentials>, Option<mpsc::Receiver<Connection>>), Failure> {
     let Some((address, files)) = arguments.remote()? else { return Ok((None, None)) };
     let failed = |error: TlsError| Failure::new(causes::of(&error)).hint(error.hint());
     let credentials =
         Credentials::open(files, arguments.clients(), troubles.clone()).map_err(failed)?;
-    let (address, connections) = tls::listen(address, credentials.clone()).await.map_err(failed)?;
-    tracing::info!(%address, "answering over TLS");
+    let (address, connections) =
+        tls::listen(address, credentials.clone(), live.clone()).await.map_err(failed)?;
+    tracing::info!(%address, "API: answering over TLS at {address}");
     Ok((Some(credentials), Some(connections)))
 }
 

@@ -8,11 +8,13 @@ pub struct Failure {
     /// `subject: cause`.
     message: String,
     hint: Option<String>,
+    /// Whether what the daemon was told is wrong, so that another start fails too.
+    is_settings: bool,
 }
 
 impl Failure {
     pub(super) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None }
+        Self { message: message.into(), hint: None, is_settings: false }
     }
 
     pub(super) fn of(subject: &str, error: &dyn Error) -> Self {
@@ -22,6 +24,25 @@ impl Failure {
     /// What happened, without what to do.
     pub(super) fn message(&self) -> &str {
         &self.message
+    }
+
+    /// The same in other words.
+    #[must_use]
+    pub(super) fn reworded(self, words: impl Fn(&str) -> String) -> Self {
+        let (message, hint) = (words(&self.message), self.hint.as_deref().map(words));
+        Self { message, hint, ..self }
+    }
+
+    /// The same, as the fault of the settings: a start with the same settings fails too.
+    #[must_use]
+    pub(super) fn of_settings(mut self) -> Self {
+        self.is_settings = true;
+        self
+    }
+
+    /// The exit status of a daemon that ends so.
+    pub(super) fn exit_status(&self) -> u8 {
+        if self.is_settings { 2 } else { 1 }
     }
 
     #[must_use]

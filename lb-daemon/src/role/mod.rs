@@ -26,7 +26,8 @@ pub use failure::Failure;
 use settings::{Settings, Unusable};
 
 /// Runs the daemon that the command line asks for. 0: it was told to stop; 1: it could not start or
-/// go on, which it says in one sentence; 2: the command line or the settings file is wrong.
+/// go on, which it says in one sentence; 2: the command line or the settings file is wrong, or names an
+/// interface that this host does not have.
 pub fn main() -> ExitCode {
     let line: Vec<_> = env::args_os().collect();
     if let Some(written) = documents::run(&line) {
@@ -35,10 +36,7 @@ pub fn main() -> ExitCode {
     let settings = match Settings::read(&line) {
         Ok(settings) => settings,
         Err(Unusable::CommandLine(error)) => error.exit(),
-        Err(Unusable::File(failure)) => {
-            eprintln!("{failure}");
-            return ExitCode::from(2);
-        }
+        Err(Unusable::File(failure)) => return ended(Err(failure.of_settings())),
     };
     log::start();
     ended(run(line, settings))
@@ -49,7 +47,7 @@ fn ended(end: Result<(), Failure>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("{failure}");
-            ExitCode::FAILURE
+            ExitCode::from(failure.exit_status())
         }
     }
 }
@@ -57,17 +55,19 @@ fn ended(end: Result<(), Failure>) -> ExitCode {
 fn run(line: Vec<OsString>, settings: Settings) -> Result<(), Failure> {
     kernel::fits()?;
     let runtime = Runtime::new().map_err(|error| Failure::of("runtime", &error))?;
-    let told = settings.told;
-    match settings.arguments.role {
+    let Settings { arguments, told, names } = settings;
+    let end = match arguments.role {
         Role::Balancer(arguments) => runtime.block_on(balancer::run(*arguments, line, told)),
-        Role::Receiver(arguments) => runtime.block_on(receiver::run(arguments, line, told)),
-    }
+        Role::Receiver(arguments) => runtime.block_on(receiver::run(*arguments, line, told)),
+    };
+    end.map_err(|failure| names.spell(failure))
 }
 
 fn log_interfaces(attached: &Attached) {
     for interface in attached.interfaces() {
         let mode = interface.mode.map_or("not at all".into(), |mode| mode.to_string());
-        tracing::info!(interface = interface.name, mode, "attached");
+        let interface = interface.name;
+        tracing::info!(interface, mode, "interface {interface}: attached ({mode})");
     }
 }
 

@@ -1,24 +1,34 @@
 //! The receiver: its program on the interfaces, and an eye on them.
 
-use std::{collections::BTreeSet, ffi::OsString, mem, net::IpAddr, sync::Arc, time::SystemTime};
+use std::{
+    collections::BTreeSet, ffi::OsString, mem, net::IpAddr, path::Path, sync::Arc, time::SystemTime,
+};
 
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::{
+    net::UnixListener,
+    time::{MissedTickBehavior, interval},
+};
 
 use super::{
     Failure,
     arguments::{ReceiverArguments, Role},
     end::{self, Ends},
-    reload,
-    settings::{Settings, Told},
+    interfaces, reload,
+    settings::Told,
+    status_line,
 };
 use crate::{
+    api::{Rights, Socket},
     causes,
-    dataplane::{AllowLists, Attached, Options, Receiver, ReceiverMaps},
+    control::{self, Answer},
+    dataplane::{self, AllowLists, Attached, Options, Pins, Receiver, ReceiverMaps},
     http,
     metrics::ReceiverFacts,
     net::{HostAddresses, NetError},
+    reloads::{Outcome, Reloads, WaitingSettings},
     stats::ReceiverStats,
-    stop::Stopper,
+    stop::{Stop, Stopper},
+    troubles::Troubles,
     watchdog::{Heartbeat, Watchdog},
 };
 
@@ -30,8 +40,14 @@ pub(super) async fn run(
 ) -> Result<(), Failure> {
     let mut hangups = end::hangups()?;
     let (options, started) = (arguments.options(), SystemTime::now());
+    let mut watchdog =
+        Watchdog::from_environment().map_err(|error| Failure::new(causes::of(&error)))?;
+    let manager = watchdog.manager();
+    let pins = Pins::new(&options.bpffs, dataplane::Role::Receiver);
+    interfaces::wait_for(arguments.path.interfaces(), &pins, &manager).await?;
     let seen_at = super::listen(arguments.path.http).await?;
-    super::interfaces::refuse_vlans(&options).await?;
+    let control = control_socket(arguments.socket.as_deref())?;
+    interfaces::refuse_vlans(&options).await?;
     let mut addresses = HostAddresses::follow().map_err(unknown)?;
     let own = addresses.next().await.map_err(unknown)?;
     let mut wanted = Wanted { settings: arguments.allowed(), own, left_out: 0 };
@@ -40,30 +56,32 @@ pub(super) async fn run(
     let attached = Arc::new(attached);
     super::log_interfaces(&attached);
 
-    let mut watchdog =
-        Watchdog::from_environment().map_err(|error| Failure::new(causes::of(&error)))?;
     let rounds = watchdog.register("interfaces");
-    let manager = watchdog.manager();
     let (stopper, stop) = Stopper::new();
     let ends = Ends::listen()?;
     let feeding = tokio::spawn(watchdog.run(rounds.clone(), stop.clone().wait()));
-    let shown = http::receiver(reading(options, attached.clone(), started));
-    let seeing = tokio::spawn(super::show(seen_at, shown, stop));
+    let known = Known::default();
+    let shown = http::receiver(reading(options, attached.clone(), known.clone(), started));
+    let seeing = tokio::spawn(super::show(seen_at, shown, stop.clone()));
+    let (reloads, mut requests) = Reloads::channel();
+    let answering = tokio::spawn(answer(control, reloads, known.clone(), stop));
     let keeping = async {
         loop {
             tokio::select! {
-                hangup = hangups.recv() => {
-                    let Some(()) = hangup else { return Ok(()) };
-                    tracing::info!("SIGHUP: reading settings again");
+                waiters = reload::next(&mut hangups, &mut requests) => {
+                    let Some(mut waiters) = waiters else { return Ok(()) };
                     manager.reloading();
-                    match read_again(&line, &told, &mut wanted, &mut maps) {
-                        Ok(()) => manager.status("letting through what the settings say"),
-                        Err(cause) => {
-                            tracing::error!("settings: {cause}");
-                            manager.status(&format!("settings: {cause}"));
-                        }
-                    }
+                    waiters.join(&mut requests);
+                    let refused = read_again(&line, &told, &known, &mut wanted, &mut maps).err();
+                    let waiting = known.waiting.now();
+                    let status = match &refused {
+                        Some(refused) => refused.clone(),
+                        None => "letting through what the settings say".into(),
+                    };
+                    manager.status(&(status + &status_line::names(&waiting)));
                     manager.reloaded();
+                    let refused = refused.into_iter().collect();
+                    waiters.answer(&Outcome { generation: None, refused, waiting });
                 }
                 own = addresses.next() => wanted.follow(own.map_err(unknown)?, &mut maps),
             }
@@ -77,7 +95,53 @@ pub(super) async fn run(
     stopper.stop();
     let _ = feeding.await;
     let _ = seeing.await;
+    let _ = answering.await;
     end
+}
+
+/// How the settings are.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    troubles: Troubles,
+    waiting: WaitingSettings,
+}
+
+/// The control socket. By default the receiver goes on without one that it cannot have: it is there for packets.
+fn control_socket(given: Option<&Path>) -> Result<Option<(Socket, UnixListener)>, Failure> {
+    let path = given.unwrap_or(Path::new(control::DEFAULT_SOCKET));
+    match Socket::bind(path, Rights { owner: None, group: None, mode: 0o600 }) {
+        Ok(bound) => Ok(Some(bound)),
+        Err(error) if given.is_none() => {
+            tracing::warn!(
+                "control socket: there is none, so `spillway reload` cannot ask this receiver: {} (set `socket`, \
+                 a path of its own)",
+                causes::of(&error)
+            );
+            Ok(None)
+        }
+        Err(error) => Err(Failure::new(causes::of(&error)).hint(error.hint())),
+    }
+}
+
+/// Answers on the control socket until the daemon stops; its file goes then.
+async fn answer(
+    control: Option<(Socket, UnixListener)>,
+    reloads: Reloads,
+    known: Known,
+    stop: Stop,
+) {
+    let Some((_socket, listener)) = control else { return stop.wait().await };
+    let status = move || Answer {
+        version: env!("CARGO_PKG_VERSION").into(),
+        troubles: known
+            .troubles
+            .now()
+            .into_iter()
+            .map(|trouble| control::Trouble { subject: trouble.subject, cause: trouble.cause })
+            .collect(),
+        waiting_settings: known.waiting.now(),
+    };
+    control::serve(listener, reloads, status, stop).await;
 }
 
 /// What is to be let through: what the settings say, on a host with these addresses.
@@ -110,7 +174,13 @@ impl Wanted {
         let changed = mem::replace(&mut self.own, own) != self.own;
         let endpoints = self.endpoints();
         match maps.fill_endpoints(&endpoints) {
-            Ok(()) if changed => tracing::info!(endpoints = endpoints.len(), "addresses changed"),
+            Ok(()) if changed => {
+                let endpoints = endpoints.len();
+                tracing::info!(
+                    endpoints,
+                    "addresses of this host changed: tunnels end at {endpoints}"
+                );
+            }
             Ok(()) => {}
             Err(error) => tracing::error!("tunnel endpoints: {}", causes::of(&error)),
         }
@@ -122,34 +192,50 @@ fn unknown(error: NetError) -> Failure {
     Failure::of("addresses", &error)
 }
 
-/// Settings of the receiver that a reload brings into force.
-const LIVE: [&str; 5] = ["allow-source", "config", "gue-port", "tunnel-endpoint", "vip"];
-
 /// Brings what is let through to what the settings say now. What is let through before and after is
 /// let through all the time; where they cannot be read, nothing changes.
+///
+/// # Errors
+/// Why they are not in force, `settings: cause`.
 fn read_again(
     line: &[OsString],
     told: &Told,
+    known: &Known,
     wanted: &mut Wanted,
     maps: &mut ReceiverMaps,
 ) -> Result<(), String> {
-    let settings = Settings::read(line).map_err(reload::cause)?;
-    reload::say_what_waits(told, &settings.told, &LIVE);
+    let settings = reload::take(line, told, &known.troubles, &known.waiting);
+    let settings = settings.map_err(reload::refused)?;
     let Role::Receiver(arguments) = settings.arguments.role else { return Ok(()) };
     wanted.settings = arguments.allowed();
     let lists = wanted.lists();
-    maps.fill(&lists).map_err(|error| causes::of(&error))?;
-    let (sources, vips) = (lists.sources.len(), lists.vips.len());
-    tracing::info!(sources, vips, endpoints = lists.endpoints.len(), "let through");
+    maps.fill(&lists).map_err(|error| {
+        let cause = causes::of(&error);
+        known.troubles.begin(reload::SETTINGS, &cause);
+        reload::refused(cause)
+    })?;
+    let (sources, vips, endpoints) = (lists.sources.len(), lists.vips.len(), lists.endpoints.len());
+    tracing::info!(
+        sources,
+        vips,
+        endpoints,
+        "allow lists: {sources} sources, {vips} VIPs and {endpoints} tunnel endpoints are let through"
+    );
     Ok(())
 }
 
 /// Reads what a receiver shows.
-fn reading(options: Options, attached: Arc<Attached>, started: SystemTime) -> http::ReadReceiver {
+fn reading(
+    options: Options,
+    attached: Arc<Attached>,
+    known: Known,
+    started: SystemTime,
+) -> http::ReadReceiver {
     Arc::new(move || {
         let stats = ReceiverStats::read(&options.bpffs).map_err(|error| causes::of(&error))?;
         let interfaces = attached.interfaces().into_iter().map(Into::into).collect();
-        Ok(ReceiverFacts { stats, interfaces, started })
+        let (troubles, waiting_settings) = (known.troubles.now().len(), known.waiting.now().len());
+        Ok(ReceiverFacts { stats, interfaces, troubles, waiting_settings, started })
     })
 }
 
@@ -164,7 +250,10 @@ async fn watch(attached: &Attached, rounds: Heartbeat) {
         let now: Vec<_> =
             interfaces.filter(|interface| interface.mode.is_none()).map(|i| i.name).collect();
         for interface in now.iter().filter(|name| !gone.contains(name)) {
-            tracing::error!(interface, "the packet program is not attached any more");
+            tracing::error!(
+                interface,
+                "interface {interface}: the packet program is not attached any more"
+            );
         }
         gone = now;
         rounds.beat();

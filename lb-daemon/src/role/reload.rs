@@ -1,4 +1,5 @@
-//! What the balancer reads again at SIGHUP: its settings, and the configuration of `--apply`.
+//! What the balancer reads again, at SIGHUP or when it is asked to (`Reload` of the API): its settings, and the
+//! configuration of `--apply`.
 
 use std::ffi::OsString;
 
@@ -9,16 +10,13 @@ use super::{
     settings::{Settings, Told, Unusable},
 };
 use crate::{
-    audit::Audit,
     command::{Commands, Refusal},
     file::{self, FileError, Followed},
+    reloads::{Outcome, ReloadRequests, Waiters, WaitingSettings},
     tls::Credentials,
     troubles::Troubles,
     watchdog::Manager,
 };
-
-/// Settings of the balancer that a reload brings into force; others wait for the next start.
-const LIVE: [&str; 3] = ["apply", "config", "tls-client"];
 
 /// What the settings are called among the troubles.
 pub(super) const SETTINGS: &str = "settings";
@@ -34,49 +32,81 @@ pub(super) struct Reload {
     pub(super) followed: Followed,
     pub(super) commands: Commands,
     pub(super) troubles: Troubles,
+    /// Settings that wait for the next start.
+    pub(super) waiting: WaitingSettings,
     /// Certificates and clients of the door over TLS.
     pub(super) credentials: Option<Credentials>,
-    pub(super) audit: Audit,
 }
 
 impl Reload {
-    /// Applies the file of `--apply`, if there is one. Where that fails, what is in force stays, and
-    /// the file is a trouble until it is read and accepted.
-    pub(super) async fn apply(&self) {
-        let Some(path) = self.followed.path() else { return };
+    /// Applies the file of `--apply`, if there is one, and returns the generation in force after it. Where that
+    /// fails, what is in force stays, and the file is a trouble until it is read and accepted.
+    ///
+    /// # Errors
+    /// Why, `FILE: cause`.
+    pub(super) async fn apply(&self) -> Result<Option<u64>, String> {
+        let Some(path) = self.followed.path() else { return Ok(None) };
         let subject = path.display().to_string();
         match file::apply(&path, &self.commands).await {
-            // Then nobody is left to be told.
-            Err(FileError::Stopping(_)) => {}
-            // It is in force, and `status` says what is missing.
-            Ok(_) | Err(FileError::Refused(Refusal::Behind { .. })) => self.troubles.end(&subject),
-            Err(error) => self.troubles.begin(&subject, &error.to_string()),
-        }
-    }
-
-    /// Reads everything again at each hangup.
-    pub(super) async fn run(mut self, mut hangups: Signal, manager: Manager) {
-        while hangups.recv().await.is_some() {
-            tracing::info!("SIGHUP: reading settings and configuration again");
-            manager.reloading();
-            self.audit.reopen();
-            self.settings();
-            if let Some(credentials) = &self.credentials {
-                credentials.refresh();
+            Ok(applied) => {
+                self.troubles.end(&subject);
+                Ok(Some(applied.generation))
             }
-            self.apply().await;
-            manager.reloaded();
+            Err(error) => {
+                match &error {
+                    // Then there is nothing left to show it.
+                    FileError::Stopping(_) => {}
+                    // It is in force, and `status` says what is missing.
+                    FileError::Refused(Refusal::Behind { .. }) => self.troubles.end(&subject),
+                    error => self.troubles.begin(&subject, &error.to_string()),
+                }
+                Err(format!("{subject}: {error}"))
+            }
         }
     }
 
-    fn settings(&mut self) {
-        let settings = match Settings::read(&self.line) {
-            Ok(settings) => settings,
-            Err(error) => return self.troubles.begin(SETTINGS, &cause(error)),
+    /// Reads everything again at each hangup, and whenever it is asked for.
+    pub(super) async fn run(
+        mut self,
+        mut hangups: Signal,
+        mut requests: ReloadRequests,
+        manager: Manager,
+    ) {
+        loop {
+            let Some(mut waiters) = next(&mut hangups, &mut requests).await else { return };
+            manager.reloading();
+            // Whoever asked before this moment is answered by what is read after it.
+            waiters.join(&mut requests);
+            let outcome = self.again().await;
+            manager.reloaded();
+            waiters.answer(&outcome);
+        }
+    }
+
+    async fn again(&mut self) -> Outcome {
+        self.commands.audit().reopen();
+        let settings = self.settings();
+        let certificates = self.credentials.as_ref().map_or(Ok(()), Credentials::refresh);
+        // With wrong settings it is not sure which configuration is meant.
+        let applied = match &settings {
+            Ok(()) => self.apply().await,
+            Err(_) => Ok(None),
         };
-        self.troubles.end(SETTINGS);
-        say_what_waits(&self.told, &settings.told, &LIVE);
-        let Role::Balancer(arguments) = settings.arguments.role else { return };
+        let generation = applied.as_ref().ok().copied().flatten();
+        let refused = [settings.err(), certificates.err(), applied.err()];
+        let refused = refused.into_iter().flatten().collect();
+        Outcome { generation, refused, waiting: self.waiting.now() }
+    }
+
+    fn settings(&mut self) -> Result<(), String> {
+        let settings = take(&self.line, &self.told, &self.troubles, &self.waiting);
+        let audit = self.commands.audit();
+        match &settings {
+            Ok(_) => audit.settings_read(Ok(())),
+            Err(cause) => audit.settings_read(Err(cause)),
+        }
+        let settings = settings.map_err(refused)?;
+        let Role::Balancer(arguments) = settings.arguments.role else { return Ok(()) };
         if let Some(credentials) = &self.credentials {
             credentials.set_clients(arguments.clients());
         }
@@ -87,20 +117,57 @@ impl Reload {
             }
             self.followed.set(arguments.apply);
         }
+        Ok(())
     }
 }
 
-/// Says which settings differ from what the daemon runs with and wait for its next start.
-pub(super) fn say_what_waits(told: &Told, now: &Told, live: &[&str]) {
-    let waiting: Vec<_> =
-        told.differing(now).into_iter().filter(|name| !live.contains(&name.as_str())).collect();
-    if !waiting.is_empty() {
-        tracing::warn!("changed settings that wait for the next start: {}", waiting.join(", "));
+/// Waits until there is a reason to read everything again: a hangup, or somebody who waits for the outcome.
+/// `None`: there are no signals any more.
+pub(super) async fn next(hangups: &mut Signal, requests: &mut ReloadRequests) -> Option<Waiters> {
+    tokio::select! {
+        hangup = hangups.recv() => {
+            tracing::info!("SIGHUP: reading settings again");
+            hangup.map(|()| Waiters::default())
+        }
+        waiters = requests.next() => {
+            tracing::info!("reload asked for: reading settings again");
+            Some(waiters)
+        }
     }
+}
+
+/// The settings as they are now. Those that differ from what the daemon runs with, and that a reload does not
+/// take, wait for the next start.
+///
+/// # Errors
+/// Why they cannot be used, which is a trouble until they can.
+pub(super) fn take(
+    line: &[OsString],
+    told: &Told,
+    troubles: &Troubles,
+    waiting: &WaitingSettings,
+) -> Result<Settings, String> {
+    match Settings::read(line) {
+        Ok(settings) => {
+            troubles.end(SETTINGS);
+            waiting.set(told.waiting(&settings));
+            Ok(settings)
+        }
+        Err(error) => {
+            let cause = cause(error);
+            troubles.begin(SETTINGS, &cause);
+            Err(cause)
+        }
+    }
+}
+
+/// What a reload answers where the settings are refused: `settings: cause`.
+pub(super) fn refused(cause: String) -> String {
+    format!("{SETTINGS}: {cause}")
 }
 
 /// Why settings cannot be used, in a line.
-pub(super) fn cause(error: Unusable) -> String {
+fn cause(error: Unusable) -> String {
     match error {
         Unusable::File(failure) => failure.message().to_owned(),
         Unusable::CommandLine(error) => {

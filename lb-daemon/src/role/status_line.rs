@@ -3,11 +3,14 @@
 use std::{collections::BTreeMap, future, net::IpAddr, time::Duration};
 
 use lb_common::abi::member::MemberState;
+use prost_types::Timestamp;
 use tokio::{sync::broadcast::error::RecvError, time::sleep};
 
 use crate::{
     command::{Commands, Event, Stopping, Subscription},
     model::Name,
+    reloads::WaitingSettings,
+    state::STORED,
     troubles::{Trouble, Troubles},
     watchdog::Manager,
 };
@@ -20,9 +23,14 @@ type Backends = BTreeMap<(Name, IpAddr), bool>;
 
 /// Tells the manager how the balancer is, and again after each change, until the daemon stops.
 /// Without a manager it waits for ever.
-pub(super) async fn run(commands: Commands, troubles: Troubles, manager: Manager) {
+pub(super) async fn run(
+    commands: Commands,
+    troubles: Troubles,
+    waiting: WaitingSettings,
+    manager: Manager,
+) {
     if manager.listens() {
-        let Err(Stopping) = tell(&commands, &troubles, &manager).await;
+        let Err(Stopping) = tell(&commands, &troubles, &waiting, &manager).await;
     }
     future::pending().await
 }
@@ -30,9 +38,10 @@ pub(super) async fn run(commands: Commands, troubles: Troubles, manager: Manager
 async fn tell(
     commands: &Commands,
     troubles: &Troubles,
+    waiting: &WaitingSettings,
     manager: &Manager,
 ) -> Result<std::convert::Infallible, Stopping> {
-    let mut changes = troubles.changes();
+    let (mut changes, mut settings) = (troubles.changes(), waiting.changes());
     let mut said = String::new();
     loop {
         let Ok(Subscription { snapshot, mut events }) = commands.watch().await? else {
@@ -44,7 +53,9 @@ async fn tell(
         let mut backends: Backends = backends.map(|b| ((b.pool, b.address), up(b.state))).collect();
         loop {
             changes.mark_unchanged();
-            let line = line(snapshot.generation, &backends, &troubles.now());
+            settings.mark_unchanged();
+            let mut line = line(snapshot.generation, &backends, &troubles.now());
+            line += &names(&waiting.now());
             if line != said {
                 manager.status(&line);
                 said = line;
@@ -53,6 +64,7 @@ async fn tell(
             let event = tokio::select! {
                 event = events.recv() => event,
                 _ = changes.changed() => continue,
+                _ = settings.changed() => continue,
             };
             match event {
                 Ok(Event::Backend(b)) => drop(backends.insert((b.pool, b.address), up(b.state))),
@@ -64,15 +76,27 @@ async fn tell(
     }
 }
 
-/// `generation 7, 12 of 14 backends up; FILE: cause`
+/// `; waiting for the next start: region`
+pub(super) fn names(waiting: &[String]) -> String {
+    match waiting {
+        [] => String::new(),
+        names => format!("; waiting for the next start: {}", names.join(", ")),
+    }
+}
+
+/// `generation 7, 12 of 14 backends up; FILE: cause (since 2026-01-02T03:04:05Z)`
 fn line(generation: u64, backends: &Backends, troubles: &[Trouble]) -> String {
     let up = backends.values().filter(|up| **up).count();
     let mut line = match generation {
         0 => "nothing was applied yet".to_owned(),
+        _ if troubles.iter().any(|trouble| trouble.subject == STORED) => {
+            format!("generation {generation} cannot be used, packets go on as they were")
+        }
         _ => format!("generation {generation}, {up} of {} backends up", backends.len()),
     };
-    for Trouble { subject, cause, .. } in troubles {
-        line.push_str(&format!("; {subject}: {cause}"));
+    for Trouble { subject, cause, since } in troubles {
+        let since = Timestamp { nanos: 0, ..Timestamp::from(*since) };
+        line.push_str(&format!("; {subject}: {cause} (since {since})"));
     }
     line
 }

@@ -6,9 +6,9 @@ use crate::{
     store::{FILE, Store},
 };
 
-/// Opens the store. The database library under it panics on some damaged files: here that is said
+/// Opens the store, with `any_schema` also one that holds a configuration of a newer schema. The database library under it panics on some damaged files: here that is said
 /// like any other refusal.
-pub(super) fn open(state_directory: &Path) -> Result<Store, Failure> {
+pub(super) fn open(state_directory: &Path, any_schema: bool) -> Result<Store, Failure> {
     let file = state_directory.join(FILE);
     let former = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
@@ -17,7 +17,10 @@ pub(super) fn open(state_directory: &Path) -> Result<Store, Failure> {
         eprintln!("{}", failure.hint(DAMAGED));
         process::exit(1);
     }));
-    let store = Store::open(state_directory);
+    let store = match any_schema {
+        true => Store::open_any_schema(state_directory),
+        false => Store::open(state_directory),
+    };
     panic::set_hook(former);
     store.map_err(|error| Failure::new(causes::of(&error)).hint(error.hint()))
 }

@@ -1,6 +1,6 @@
 //! VLANs of interfaces, as settings say them.
 
-use std::{collections::BTreeMap, str::FromStr};
+use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use lb_common::wire::vlan::MAX_ID;
 
@@ -12,6 +12,18 @@ use crate::{causes, net};
 pub(super) struct Vlan {
     interface: String,
     id: u16,
+}
+
+impl Vlan {
+    pub(super) fn interface(&self) -> &str {
+        &self.interface
+    }
+}
+
+impl fmt::Display for Vlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.interface, self.id)
+    }
 }
 
 impl FromStr for Vlan {

@@ -1,21 +1,36 @@
 use std::{net::IpAddr, num::NonZeroU32, time::Instant};
 
-use super::{PacketPath, State, homes::clock, lines::log_applied, now};
+use super::{
+    PacketPath, State,
+    homes::{HomeKeeper, clock},
+    lines::log_applied,
+    now,
+    unusable::STORED,
+};
 use crate::{
+    audit::Change,
     causes,
     command::{Applied, Apply, Event, Refusal},
     diff,
     model::Configuration,
     reconcile::{self, ReconcileError},
     store::Generation,
+    troubles::PACKET_PATH,
 };
 
 /// What the directory of names is called among the troubles.
 const NAMES: &str = "names for the command line";
 
 impl<P: PacketPath> State<P> {
-    pub(super) fn apply(&mut self, apply: Apply) -> Result<Applied, Refusal> {
-        let Apply { mut configuration, dry_run, expected_generation, actor } = apply;
+    /// Carries out an apply. Takes `change` where it is in force from here on, whether the packet path is
+    /// there or not.
+    pub(super) fn apply(
+        &mut self,
+        apply: Apply,
+        change: &mut Option<Change>,
+    ) -> Result<Applied, Refusal> {
+        let taken_as_it_is = self.schemas_agree(&apply)?;
+        let Apply { mut configuration, dry_run, expected_generation, actor, .. } = apply;
         let current = self.generation();
         if let Some(expected) = expected_generation.filter(|expected| *expected != current) {
             return Err(Refusal::Conflict { expected, current });
@@ -26,11 +41,18 @@ impl<P: PacketPath> State<P> {
         }
         self.leave_out_own_key(&mut configuration);
         let changes = diff::between(self.configuration(), &configuration, &diff::owners);
-        if changes.is_empty() {
-            let (movements, memory, warnings) = (Vec::new(), None, Vec::new());
-            return Ok(Applied { generation: current, changes, movements, memory, warnings });
+        let replaces_unusable = self.replaces_unusable();
+        if changes.is_empty() && replaces_unusable.is_none() {
+            let mut applied = self.apply_unchanged(dry_run)?;
+            applied.warnings.extend(taken_as_it_is);
+            return Ok(applied);
         }
         let ids = self.ids.next(&configuration, &self.rests, Instant::now())?;
+        if replaces_unusable.is_some() {
+            // As at a start, from what the packet path has.
+            let own = self.settings.region.as_ref();
+            self.homes = HomeKeeper::found(&configuration, own, &ids, &self.path.homes());
+        }
         let absences = self.absences_in(&configuration, clock());
         let plan = self.plan_of(&configuration, &ids, &absences)?;
         let tables = self.path.check(&plan).map_err(Refusal::Room)?;
@@ -44,9 +66,11 @@ impl<P: PacketPath> State<P> {
         let is_rehashed = key(self.configuration()) != key(&configuration);
         let (before, owners) = (self.configuration(), &diff::owners);
         let movements = diff::movements(before, &configuration, own, is_rehashed, owners);
-        let mut warnings = self.emptied(&configuration);
+        let mut warnings: Vec<_> = replaces_unusable.into_iter().chain(taken_as_it_is).collect();
+        warnings.extend(self.unserved(&configuration));
         warnings.extend(self.behind_gateways(&configuration));
         if dry_run {
+            warnings.extend(self.not_there_yet());
             return Ok(Applied { generation: current, changes, movements, memory, warnings });
         }
         warnings.extend(self.taken_back(&configuration, &actor));
@@ -58,7 +82,9 @@ impl<P: PacketPath> State<P> {
             applied_at,
             configuration: kept,
             ids: ids.clone(),
+            schema: self.settings.schema,
         })?;
+        self.settings.troubles.end(STORED);
         // From here on it is in force, whatever comes.
         self.ids = ids;
         self.homes.absences = absences;
@@ -67,7 +93,9 @@ impl<P: PacketPath> State<P> {
         self.write_directory();
         let brought = self.bring_along();
         let applied = Applied { generation: number, changes, movements, memory, warnings };
-        self.settings.audit.changed(&actor, current, &applied);
+        if let Some(change) = change.take() {
+            change.done(current, &applied, brought.as_ref().err().map(|error| causes::of(error)));
+        }
         self.announce(Event::Generation(applied.clone()));
         self.configured(&configuration);
         log_applied(&configuration, number, &applied.changes);
@@ -75,6 +103,28 @@ impl<P: PacketPath> State<P> {
             Ok(()) => Ok(applied),
             Err(source) => Err(Refusal::Behind { generation: number, source }),
         }
+    }
+
+    /// What is in force is to be so. A client that repeats an Apply that was refused because packets were behind
+    /// asks for them too.
+    fn apply_unchanged(&mut self, dry_run: bool) -> Result<Applied, Refusal> {
+        let generation = self.generation();
+        let mut applied = Applied { generation, ..Applied::default() };
+        if dry_run {
+            applied.warnings.extend(self.not_there_yet());
+        } else if self.behind.is_some() {
+            self.catch_up().map_err(|source| Refusal::Behind { generation, source })?;
+        }
+        Ok(applied)
+    }
+
+    /// Brings a packet path that is behind to the plan in force, and turns the sensors to it.
+    pub(super) fn catch_up(&mut self) -> Result<(), ReconcileError> {
+        self.bring_along()?;
+        let generation = self.generation();
+        tracing::info!(generation, "the packet path is at generation {generation} again");
+        self.point_sensors();
+        Ok(())
     }
 
     /// The daemon's own key by its name or by its value is the same, where no other balancer has to know it.
@@ -100,11 +150,17 @@ impl<P: PacketPath> State<P> {
                 self.members.resort_all(configuration, &mut self.path);
                 self.homes.see(&self.path.homes(), clock());
                 self.behind = None;
+                self.settings.troubles.end(PACKET_PATH);
                 Ok(())
             }
             Err(error) => {
                 self.settings.live.not_published();
-                self.behind = Some(causes::of(&error));
+                let (generation, why) = (self.generation(), causes::of(&error));
+                let cause = format!(
+                    "is not at generation {generation}, and is tried again every second: {why}"
+                );
+                self.settings.troubles.begin(PACKET_PATH, &cause);
+                self.behind = Some(why);
                 Err(error)
             }
         }
@@ -151,7 +207,7 @@ impl<P: PacketPath> State<P> {
         let needed =
             |address: &IpAddr| !members.pools_of(address).is_empty() || leaving.contains(address);
         self.hops.retain(|address, _| needed(address));
-        self.sensors.point_at(Self::in_force(&self.store), leaving);
+        self.sensors.point_at(Self::in_force(&self.store), members, leaving);
     }
 
     /// Writes the names of the numbers for the command line; without them it shows numbers.

@@ -45,6 +45,7 @@ impl<P: PacketPath> State<P> {
         pool: &str,
         address: Option<&str>,
     ) -> Result<Vec<BackendHistory>, Refusal> {
+        self.is_known()?;
         let pools = &self.configuration().pools;
         let found = Name::new(pool).ok().and_then(|name| pools.get_key_value(&name));
         let (name, of) = found.ok_or_else(|| Refusal::NoPool(pool.to_owned()))?;

@@ -111,7 +111,7 @@ impl<P: PacketPath> State<P> {
             match settling.phase(pool.settle_time, now) {
                 Phase::Over => drop(over.insert(index)),
                 phase if adopting != (phase == Phase::Adopting) => {
-                    tracing::info!(pool = %name, ?phase, "change of home");
+                    tracing::info!(pool = %name, ?phase, "pool {name}: its change of home is {phase:?}");
                     self.path.set_adopting(index, !adopting);
                 }
                 _ => {}
@@ -124,7 +124,11 @@ impl<P: PacketPath> State<P> {
 
     fn forget_formers(&mut self, pools: &BTreeSet<u32>) {
         match self.path.forget_formers(pools) {
-            Ok(()) => tracing::info!(pools = pools.len(), "change of home is over"),
+            Ok(()) => tracing::info!(
+                pools = pools.len(),
+                "changes of home are over: {} pools",
+                pools.len()
+            ),
             Err(error) => {
                 tracing::error!(error = causes::of(&error), "what home meant before is not freed");
             }
@@ -141,7 +145,10 @@ impl<P: PacketPath> State<P> {
                 before.is_some_and(|before| before < refused)
             }
             Err(error) => {
-                tracing::warn!(error = causes::of(&error), "the counters of adoptions");
+                tracing::warn!(
+                    error = causes::of(&error),
+                    "the counters of adoptions cannot be read"
+                );
                 false
             }
         }
@@ -163,7 +170,8 @@ impl<P: PacketPath> State<P> {
         }
         self.homes.stuck = None;
         self.homes.absences = absences;
-        tracing::info!(out = ?self.homes.absences.out(), "out of home");
+        let out = self.homes.absences.out();
+        tracing::info!(?out, "backends and regions out of home: {out:?}");
         if self.plan.as_ref() == Some(&plan) {
             return;
         }
@@ -176,7 +184,7 @@ impl<P: PacketPath> State<P> {
 
     fn be_stuck(&mut self, why: String) {
         if self.homes.stuck.as_ref() != Some(&why) {
-            tracing::warn!(why, "who is away cannot be taken out of home yet");
+            tracing::warn!(why, "backends that are away cannot be taken out of home yet: {why}");
         }
         self.homes.stuck = Some(why);
     }

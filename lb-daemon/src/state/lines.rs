@@ -30,23 +30,37 @@ impl<P: PacketPath> State<P> {
         let service = services(configuration, pool.as_str());
         let there = configuration.pools.get(pool).and_then(|pool| pool.backends.get(&backend));
         let region = there.map(|backend| backend.region.as_str());
-        tracing::info!(service, %pool, %backend, region, from, to, reason, "backend");
+        tracing::info!(
+            service, %pool, %backend, region, from, to, reason,
+            "pool {pool}: backend {backend} is {to}: {reason}"
+        );
     }
 
     /// A region sends new connections on, or no longer does.
     pub(super) fn log_region(&self, pool: &Name, region: &Name, overflows: bool) {
         let service = services(self.configuration(), pool.as_str());
         if overflows {
-            tracing::warn!(service, %pool, %region, "region: does not take all new connections");
+            tracing::warn!(
+                service, %pool, %region,
+                "pool {pool}: region {region} does not take all new connections"
+            );
         } else {
-            tracing::info!(service, %pool, %region, "region: takes all new connections again");
+            tracing::info!(
+                service, %pool, %region,
+                "pool {pool}: region {region} takes all new connections again"
+            );
         }
     }
 }
 
 /// A generation is in force.
 pub(super) fn log_applied(configuration: &Configuration, generation: u64, changes: &[Change]) {
-    tracing::info!(generation, changes = changes.len(), "applied");
+    let count = changes.len();
+    tracing::info!(
+        generation,
+        changes = count,
+        "generation {generation} is in force, changes: {count}"
+    );
     for change in changes.iter().take(CHANGES) {
         let Place { service, pool, backend, region } = Place::of(&change.object);
         let using = pool.and_then(|pool| services(configuration, pool));
@@ -54,10 +68,10 @@ pub(super) fn log_applied(configuration: &Configuration, generation: u64, change
         let details = change.details.join(", ");
         let details = (!details.is_empty()).then_some(&*details);
         let (kind, object) = (change.kind, &*change.object);
-        tracing::info!(generation, service, pool, backend, region, details, "{kind}: {object}");
+        tracing::info!(generation, service, pool, backend, region, details, "{object}: {kind}");
     }
     if let Some(more @ 1..) = changes.len().checked_sub(CHANGES) {
-        tracing::info!(generation, more, "more changes");
+        tracing::info!(generation, more, "generation {generation}: {more} more changes");
     }
 }
 

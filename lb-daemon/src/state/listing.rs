@@ -16,7 +16,12 @@ impl<P: PacketPath> State<P> {
     pub(super) fn export(&self) -> Exported {
         let mut configuration = self.configuration().clone();
         configuration.hash_key.get_or_insert(self.store.hash_key());
-        Exported { generation: self.generation(), configuration }
+        Exported {
+            generation: self.generation(),
+            configuration,
+            schema: self.settings.schema,
+            unusable: self.store.unusable().cloned(),
+        }
     }
 
     pub(super) fn status(&mut self) -> Result<Status, Refusal> {
@@ -49,7 +54,7 @@ impl<P: PacketPath> State<P> {
             version: env!("CARGO_PKG_VERSION"),
             region: self.settings.region.clone(),
             generation: self.generation(),
-            applied_at: self.store.generation().map(|generation| generation.applied_at),
+            applied_at: self.store.applied_at(),
             checksum,
             behind: self.behind.clone(),
             interfaces: self.path.interfaces(),
@@ -57,6 +62,7 @@ impl<P: PacketPath> State<P> {
             backends,
             settling: self.settling(),
             troubles: self.settings.troubles.now(),
+            waiting_settings: self.settings.waiting_settings.now(),
             uptime: self.started.elapsed(),
         })
     }
@@ -64,7 +70,11 @@ impl<P: PacketPath> State<P> {
     /// What keeps the packet path from being as it should.
     pub(super) fn trouble(&self) -> Option<String> {
         let behind = self.behind.as_ref().map(|why| format!("the packet path is behind: {why}"));
-        behind.or_else(|| {
+        let unusable = self.store.unusable().map(|unusable| {
+            let (number, cause) = (unusable.number, &unusable.cause);
+            format!("the stored generation {number} cannot be used: {cause}")
+        });
+        behind.or(unusable).or_else(|| {
             let interfaces = self.path.interfaces();
             let gone = interfaces.into_iter().find(|interface| interface.mode.is_none())?;
             Some(format!("interface {}: the packet program is not attached", gone.name))
@@ -90,6 +100,7 @@ impl<P: PacketPath> State<P> {
             address: key.1,
             region: backend.region.clone(),
             state: member.state,
+            wanted: backend.wanted,
             reason: member.reason.clone(),
             next_hop: match self.hops.get(&key.1) {
                 Some(Ok(hop)) => Ok(spell(hop)),

@@ -153,7 +153,7 @@ impl Members {
         if member.judge != Judge::Checks {
             return None;
         }
-        member.judged = true;
+        member.judged |= change.undecided.is_none();
         member.hear(change);
         if !member.said.is_nothing() && !self.saying.contains(&change.pool) {
             self.saying.insert(change.pool.clone());
@@ -208,11 +208,16 @@ impl Member {
         self.known = (state, reason.into());
     }
 
-    /// Takes what its checks say. Where the host lives its connections stay, if it can have any.
+    /// Takes what its checks say. Where the host lives its connections stay, if it can have any; while a
+    /// row of failures has only begun, all stays as it is.
     fn hear(&mut self, change: &HealthChange) {
         let reason = change.reason.clone();
         self.said = change.said.clone();
         self.has_served |= change.health == Health::Passing;
+        if let Some(row) = change.undecided.filter(|_| self.has_served) {
+            self.known.1 = format!("{reason} ({row})");
+            return;
+        }
         self.known = match change.health {
             Health::Passing => (MemberState::Up, reason),
             Health::Failing if self.has_served => (MemberState::Unfit, reason),

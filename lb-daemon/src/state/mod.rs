@@ -7,7 +7,8 @@
 //! An apply goes: difference, numbers, plan, room; then the store, from where on the generation is in
 //! force; then the packet path and the sensors; then the answer. What fails before the store changes
 //! nothing. If the packet path fails after it, the answer says so, and it is tried again until it is
-//! where the generation is.
+//! where the generation is. Until then it is among the troubles, and an apply that differs in nothing tries it
+//! too, and answers as the first one did.
 
 mod apply;
 mod demand;
@@ -31,6 +32,7 @@ mod start;
 mod tests;
 #[cfg(test)]
 pub(crate) mod twin;
+mod unusable;
 mod warnings;
 
 use std::{
@@ -45,9 +47,9 @@ use tokio::sync::broadcast;
 pub use packet_path::PacketPath;
 pub use run::{Ended, Inbox};
 pub use sensors::Sensors;
+pub(crate) use unusable::STORED;
 
 use crate::{
-    audit::Audit,
     command::{Event, Offer},
     file::Followed,
     ids::{Ids, Rests},
@@ -56,7 +58,8 @@ use crate::{
     model::{Configuration, Name},
     next_hop::NextHop,
     plan::{Plan, Sources},
-    store::Store,
+    reloads::WaitingSettings,
+    store::{Revision, Store},
     troubles::Troubles,
 };
 use demand::Demand;
@@ -81,12 +84,16 @@ pub struct Settings {
     pub map_memory: Budget,
     /// What is wrong elsewhere in the daemon.
     pub troubles: Troubles,
+    /// Changed settings that wait for the next start.
+    pub waiting_settings: WaitingSettings,
     /// Where what it publishes is counted.
     pub live: Live,
-    /// Where changes are noted.
-    pub audit: Audit,
     /// The file that the configuration is read from again.
     pub followed: Followed,
+    /// Its schema revision, which is [`Revision::CURRENT`] but in tests of a later one.
+    pub schema: Revision,
+    /// Whether the file that it reads may replace a configuration of a newer schema.
+    pub any_schema: bool,
 }
 
 /// What is wanted, what is known, and the packet path.
@@ -116,9 +123,9 @@ pub struct State<P> {
 }
 
 impl<P: PacketPath> State<P> {
-    /// Number of the generation in force.
+    /// Number of the generation in force, or of the one that cannot be used.
     fn generation(&self) -> u64 {
-        self.store.generation().map_or(0, |generation| generation.number)
+        self.store.number()
     }
 
     /// The configuration in force.

@@ -26,10 +26,16 @@ impl<P: PacketPath> State<P> {
         let (former, now) = (before.and_then(|hop| hop.path_mtu), hop.path_mtu);
         match now {
             Some(mtu) if former != now => {
-                tracing::info!(backend = %address, mtu, "a router says what the way carries");
+                tracing::info!(
+                    backend = %address, mtu,
+                    "backend {address}: a router says that the way to it carries {mtu} bytes"
+                );
             }
             None if former.is_some() => {
-                tracing::info!(backend = %address, mtu = hop.mtu, "what routers said is forgotten");
+                tracing::info!(
+                    backend = %address, mtu = hop.mtu,
+                    "backend {address}: what routers said of the way to it is forgotten"
+                );
             }
             _ => {}
         }

@@ -19,7 +19,7 @@ impl<P: PacketPath> State<P> {
                 self.announce_regions(readings);
             }
             Err(error) => {
-                tracing::warn!(error = causes::of(&error), "the counters of groups");
+                tracing::warn!(error = causes::of(&error), "the counters of groups cannot be read");
                 self.demand.lose();
             }
         }
@@ -28,6 +28,9 @@ impl<P: PacketPath> State<P> {
     /// The regions of one pool, or of all.
     pub(super) fn regions(&self, pool: Option<&str>) -> Result<Regions, Refusal> {
         let configuration = self.configuration();
+        if pool.is_some() {
+            self.is_known()?;
+        }
         if let Some(pool) = pool
             && !configuration.pools.keys().any(|name| name.as_str() == pool)
         {

@@ -40,8 +40,9 @@ pub enum Ended {
 
 impl<P: PacketPath> State<P> {
     /// Carries out what comes in until `stop` is done. It blocks its thread while it works, so it
-    /// should have one of its own. Beats after each round that left the packet path where it should
-    /// be.
+    /// should have one of its own. Its beat is a tick of its own, ahead of all news: it proves that the loop
+    /// turns, and nothing else. A packet path that is behind is no reason for a restart, which brings it no
+    /// further.
     pub async fn run(
         mut self,
         mut inbox: Inbox,
@@ -49,19 +50,17 @@ impl<P: PacketPath> State<P> {
         stop: impl Future<Output = ()>,
     ) -> Ended {
         tokio::pin!(stop);
-        let mut idle = interval(heartbeat.interval());
-        idle.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut beat = interval(heartbeat.interval());
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut again = interval(AGAIN);
         again.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut look = interval(SECOND);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            if self.behind.is_none() {
-                heartbeat.beat();
-            }
             tokio::select! {
                 biased;
                 () = &mut stop => return Ended::Stopped,
+                _ = beat.tick() => heartbeat.beat(),
                 change = inbox.health.recv() => match change {
                     Some(change) => self.heard(&change),
                     None => return Ended::Blind,
@@ -81,7 +80,6 @@ impl<P: PacketPath> State<P> {
                     self.keep_homes();
                     self.keep_shares();
                 }
-                _ = idle.tick() => {}
             }
         }
     }
@@ -122,7 +120,11 @@ impl<P: PacketPath> State<P> {
             hop = Err(causes::of(&error));
             // The former one is not true any more either.
             if let Err(error) = self.path.set_next_hop(address, None) {
-                tracing::error!(backend = %address, error = causes::of(&error), "next hop");
+                tracing::error!(
+                    backend = %address,
+                    error = causes::of(&error),
+                    "backend {address}: its next hop cannot be written"
+                );
             }
         }
         match &hop {
@@ -131,7 +133,9 @@ impl<P: PacketPath> State<P> {
                 let before = self.hops.get(&address).and_then(|before| before.as_ref().ok());
                 self.log_mtu(address, before, hop);
             }
-            Err(why) => tracing::warn!(backend = %address, why, "no next hop"),
+            Err(why) => {
+                tracing::warn!(backend = %address, why, "backend {address}: no next hop: {why}");
+            }
         }
         self.hops.insert(address, hop);
         self.see_way(address);
@@ -141,9 +145,19 @@ impl<P: PacketPath> State<P> {
     }
 
     fn carry_out(&mut self, command: Command) {
-        // Whoever asked may have gone; then the answer is for nobody.
+        // A caller whose deadline is over, or who hung up, has been told that nothing is known of it.
+        if command.is_abandoned() {
+            tracing::debug!("a command is not carried out: its caller is gone");
+            return;
+        }
         match command {
-            Command::Apply(apply, reply) => drop(reply.send(self.apply(apply))),
+            Command::Apply(apply, mut change, reply) => {
+                let result = self.apply(*apply, &mut change);
+                if let Some(change) = change {
+                    change.over(&result);
+                }
+                drop(reply.send(result));
+            }
             Command::Export(reply) => drop(reply.send(self.export())),
             Command::Status(reply) => drop(reply.send(self.status())),
             Command::Trouble(reply) => drop(reply.send(self.trouble())),
@@ -156,14 +170,9 @@ impl<P: PacketPath> State<P> {
     }
 
     fn try_again(&mut self) {
-        match self.bring_along() {
-            Ok(()) => {
-                tracing::info!(generation = self.generation(), "the packet path is there");
-                self.point_sensors();
-            }
-            Err(error) => {
-                tracing::error!(error = causes::of(&error), "the packet path is still behind");
-            }
+        if let Err(error) = self.catch_up() {
+            // At a higher level it would be a line a second; the condition is in the log once.
+            tracing::debug!(error = causes::of(&error), "the packet path is still behind");
         }
     }
 }

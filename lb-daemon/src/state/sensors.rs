@@ -2,7 +2,9 @@ use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
 
 use tokio::sync::watch;
 
-use super::members;
+use super::members::{self, Members};
+use lb_common::abi::member::MemberState;
+
 use crate::{
     health::Target,
     model::{Configuration, Via},
@@ -19,7 +21,12 @@ pub struct Sensors {
 
 impl Sensors {
     /// Turns the sensors to a configuration, and to others whose next hop is to be known.
-    pub(super) fn point_at(&self, configuration: &Configuration, others: BTreeSet<IpAddr>) {
+    pub(super) fn point_at(
+        &self,
+        configuration: &Configuration,
+        members: &Members,
+        others: BTreeSet<IpAddr>,
+    ) {
         let mut targets = Vec::new();
         let mut addresses = others;
         for (name, pool) in &configuration.pools {
@@ -37,12 +44,15 @@ impl Sensors {
             for (address, backend) in &pool.backends {
                 addresses.insert(*address);
                 if members::is_checked(pool, backend.wanted) {
+                    let member = members.of_pool(name).and_then(|of| of.get(address));
+                    let urgent = member.is_none_or(|member| member.state == MemberState::Dead);
                     targets.push(Target {
                         pool: name.clone(),
                         address: *address,
                         checks: checks.clone(),
                         vips: vips.clone(),
                         encapsulation: pool.encapsulation,
+                        urgent,
                     });
                 }
             }

@@ -17,7 +17,7 @@ impl<P: PacketPath> State<P> {
             let subject = format!("{family} source address");
             if missing && addresses.any(|address| address.is_ipv4() == v4) {
                 let cause = format!(
-                    "there is none, so packets to {family} backends are dropped; give the interface \
+                    "missing, so packets to {family} backends are dropped; give the interface \
                      an address, or one with --source, and start again"
                 );
                 self.settings.troubles.begin(&subject, &cause);

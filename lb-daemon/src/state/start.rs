@@ -6,7 +6,7 @@ use super::{
     Demand, EVENTS, HomeKeeper, Members, Narrow, Overflows, PacketPath, Sensors, Settings, State,
 };
 use crate::{
-    command::Refusal,
+    causes,
     homes::Absences,
     ids::{Ids, Named, Rests},
     plan,
@@ -15,22 +15,12 @@ use crate::{
 
 impl<P: PacketPath> State<P> {
     /// Takes up where the last daemon stopped: the packet path is brought to the generation in the
-    /// store, and the states that are pinned there stand until the first check of each backend. A
-    /// store without generation leaves the packet path as it is until the first apply.
-    ///
-    /// # Errors
-    /// The stored generation has no plan.
-    pub fn start(
-        settings: Settings,
-        store: Store,
-        path: P,
-        sensors: Sensors,
-    ) -> Result<Self, Refusal> {
+    /// store, and the states that are pinned there stand until the checks of each backend decide. A
+    /// store without generation, and one whose generation cannot be used, leave the packet path as it is until
+    /// the next apply.
+    pub fn start(settings: Settings, store: Store, path: P, sensors: Sensors) -> Self {
         let named = path.named();
-        let ids = match store.generation() {
-            Some(generation) => generation.ids.clone(),
-            None => Ids::reserving(&named),
-        };
+        let ids = store.ids().cloned().unwrap_or_else(|| Ids::reserving(&named));
         let (events, _) = broadcast::channel(EVENTS);
         let mut state = Self {
             settings,
@@ -58,19 +48,31 @@ impl<P: PacketPath> State<P> {
                      it stands until the first apply"
                 );
             }
-            return Ok(state);
+            return state;
+        }
+        if state.store.unusable().is_some() {
+            state.begin_unusable();
+            return state;
         }
         let configuration = state.configuration().clone();
         let own = state.settings.region.as_ref();
-        state.homes = HomeKeeper::found(&configuration, own, &state.ids, &state.path.homes());
-        state.plan = Some(state.plan_of(&configuration, &state.ids, &state.homes.absences)?);
-        tracing::info!(generation = state.generation(), "taking up the stored configuration");
-        state.write_directory();
-        if let Err(error) = state.bring_along() {
-            tracing::error!(error = crate::causes::of(&error), "the packet path is behind");
+        let homes = HomeKeeper::found(&configuration, own, &state.ids, &state.path.homes());
+        match state.plan_of(&configuration, &state.ids, &homes.absences) {
+            Ok(plan) => state.plan = Some(plan),
+            Err(error) => {
+                state.store.set_aside(format!("it has no plan: {}", causes::of(&error)));
+                state.begin_unusable();
+                return state;
+            }
         }
+        state.homes = homes;
+        let generation = state.generation();
+        tracing::info!(generation, "store: taking up its configuration, generation {generation}");
+        state.write_directory();
+        // Where that fails, it is among the troubles, and tried again.
+        let _ = state.bring_along();
         state.configured(&configuration);
-        Ok(state)
+        state
     }
 
     pub(super) fn plan_of(

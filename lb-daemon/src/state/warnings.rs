@@ -1,17 +1,18 @@
 //! What the author of a change should know of it, and may not have meant.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{PacketPath, State};
 use crate::{
     access::Actor,
+    command::packet_path_behind,
     model::{Configuration, Name, Scaler, WantedState},
 };
 
 impl<P: PacketPath> State<P> {
     /// Pools that had somebody for new connections, or whose services had, and would have nobody with
     /// `next`, by what is known of their backends now.
-    pub(super) fn emptied(&self, next: &Configuration) -> Vec<String> {
+    fn emptied<'a>(&self, next: &'a Configuration) -> BTreeSet<&'a Name> {
         let now = self.configuration();
         let serves = |configuration, pool| self.somebody_serves(configuration, pool);
         let own = next.pools.keys().filter(|name| serves(now, name));
@@ -20,9 +21,31 @@ impl<P: PacketPath> State<P> {
             let before = now.services.get(name)?;
             serves(now, &before.pool).then_some(&service.pool)
         });
-        let emptied: BTreeSet<_> = own.chain(pointed).filter(|pool| !serves(next, pool)).collect();
-        let sentence = |pool| format!("pool {pool} has nobody left for new connections");
-        emptied.into_iter().map(sentence).collect()
+        own.chain(pointed).filter(|pool| !serves(next, pool)).collect()
+    }
+
+    /// Pools that `next` leaves without anything for new connections, and services that it gives to a pool
+    /// without backends. What stays as it is was said when it came.
+    pub(super) fn unserved(&self, next: &Configuration) -> Vec<String> {
+        let now = self.configuration();
+        let emptied = self.emptied(next);
+        let mut services: BTreeMap<&Name, Vec<&Name>> = BTreeMap::new();
+        for (name, service) in &next.services {
+            let Some(pool) = next.pools.get(&service.pool) else { continue };
+            let is_as_it_was = now.services.get(name) == Some(service)
+                && now.pools.get(&service.pool).is_some_and(|pool| pool.backends.is_empty());
+            if pool.backends.is_empty() && !is_as_it_was && !emptied.contains(&service.pool) {
+                services.entry(&service.pool).or_default().push(name);
+            }
+        }
+        let sentence = |(pool, services): (&Name, Vec<&Name>)| {
+            format!(
+                "pool {pool} has no backends, so all packets of {} are dropped",
+                listed(&services)
+            )
+        };
+        let left = |pool| format!("pool {pool} has nobody left for new connections");
+        emptied.iter().map(left).chain(services.into_iter().map(sentence)).collect()
     }
 
     /// Whether a pool has somebody for new connections under a configuration. Who is not known yet may
@@ -39,6 +62,12 @@ impl<P: PacketPath> State<P> {
                 && (pool.panic_threshold_percent > 0
                     || member.is_none_or(|member| member.may_serve()))
         })
+    }
+
+    /// That packets do not go by what is in force.
+    pub(super) fn not_there_yet(&self) -> Option<String> {
+        let (generation, why) = (self.generation(), self.behind.as_ref()?);
+        Some(format!("{}: {why}", packet_path_behind(generation)))
     }
 
     /// That a file says otherwise which the daemon reads again.
@@ -59,4 +88,14 @@ impl<P: PacketPath> State<P> {
             )
         })
     }
+}
+
+/// `service web`, or `services api, web`; of many the first and how many more.
+fn listed(services: &[&Name]) -> String {
+    const MOST: usize = 5;
+    let shown: Vec<_> = services.iter().take(MOST).map(ToString::to_string).collect();
+    let more = services.len().saturating_sub(MOST);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let word = if services.len() == 1 { "service" } else { "services" };
+    format!("{word} {}{more}", shown.join(", "))
 }

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use lb_common::abi::{
     clock::Coarse,
     event::Event,
@@ -29,9 +31,9 @@ pub struct Remembered {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Table {
     /// `exceptions`, `udp_flows` or `records`.
-    pub table: &'static str,
+    pub table: Cow<'static, str>,
     /// `ipv4`, `ipv6`, or `both`.
-    pub ip: &'static str,
+    pub ip: Cow<'static, str>,
     /// Entries that are there.
     pub held: u64,
     /// Entries there is room for.
@@ -43,9 +45,9 @@ pub struct Table {
 pub struct Budget {
     /// `exceptions`: by connections that are placed away from home. `adoptions`: by those that a change
     /// of home finds open.
-    pub budget: &'static str,
+    pub budget: Cow<'static, str>,
     /// `ipv4` or `ipv6`.
-    pub ip: &'static str,
+    pub ip: Cow<'static, str>,
     /// Insertions a second; `None`: as many as come.
     pub per_second: Option<f64>,
 }
@@ -54,7 +56,7 @@ pub struct Budget {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct EventStats {
     /// What.
-    pub event: &'static str,
+    pub event: Cow<'static, str>,
     /// How often.
     pub count: u64,
     /// What it means.
@@ -63,7 +65,7 @@ pub struct EventStats {
 
 impl From<(Event, u64)> for EventStats {
     fn from((event, count): (Event, u64)) -> Self {
-        Self { event: event.name(), count, meaning: sentence(event.meaning()) }
+        Self { event: event.name().into(), count, meaning: sentence(event.meaning()) }
     }
 }
 
@@ -98,16 +100,20 @@ fn table<const N: usize>(
     ip: &'static str,
     table: &FlowTable<N>,
 ) -> Result<Table, MapsError> {
-    Ok(Table { table: name, ip, held: table.held()?, room: table.room().into() })
+    Ok(Table { table: name.into(), ip: ip.into(), held: table.held()?, room: table.room().into() })
 }
 
 /// Records have no families: a line is picked by the hash of a flow.
 fn records(maps: &PinnedMaps) -> Table {
     let now = Coarse::of(clock::now().unwrap_or(0));
     let (held, room) = maps.records_held(now);
-    Table { table: "records", ip: "both", held, room }
+    Table { table: "records".into(), ip: "both".into(), held, room }
 }
 
 fn budget(budget: &'static str, ip: &'static str, maps: &PinnedMaps, meter: u32) -> Budget {
-    Budget { budget, ip, per_second: capacity::per_second(maps.limit(meter)) }
+    Budget {
+        budget: budget.into(),
+        ip: ip.into(),
+        per_second: capacity::per_second(maps.limit(meter)),
+    }
 }

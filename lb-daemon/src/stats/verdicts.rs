@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use lb_common::abi::{
     counter::VerdictCounter,
     verdict::{Action, Verdict},
@@ -5,12 +7,12 @@ use lb_common::abi::{
 use serde::Serialize;
 
 /// Packets under one verdict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct VerdictStats {
     /// The verdict, as in docs/verdicts.md.
-    pub verdict: &'static str,
+    pub verdict: Cow<'static, str>,
     /// `pass`, `drop`, `transmit` or `redirect`.
-    pub action: &'static str,
+    pub action: Cow<'static, str>,
     /// Packets.
     pub packets: u64,
     /// Bytes of the frames as they came in.
@@ -20,7 +22,7 @@ pub struct VerdictStats {
 impl From<(Verdict, VerdictCounter)> for VerdictStats {
     fn from((verdict, VerdictCounter { packets, bytes }): (Verdict, VerdictCounter)) -> Self {
         let (name, action) = (verdict.name(), action_word(verdict.action()));
-        Self { verdict: name, action, packets, bytes }
+        Self { verdict: name.into(), action: action.into(), packets, bytes }
     }
 }
 

@@ -2,7 +2,8 @@ use std::{io, path::PathBuf};
 
 use redb::{DatabaseError, StorageError};
 
-use crate::{api::convert::Undecodable, holder, unwritable};
+use super::Revision;
+use crate::{holder, unwritable};
 
 /// Why the store cannot be used: `/var/lib/spillway/spillway.redb: cause`.
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +24,12 @@ impl StoreError {
             Cause::Newer(_) => {
                 "run the newer spillwayd, or give this one another --state-dir".into()
             }
-            Cause::Foreign(_) | Cause::Damaged(_) | Cause::Refused(_) => {
+            Cause::NewerSchema(_) => {
+                "run the newer spillwayd; or start this one with --any-schema: packets go on as they are, and the \
+                 configuration waits for `spillway apply --any-schema`"
+                    .into()
+            }
+            Cause::Foreign(_) | Cause::Damaged(_) => {
                 "put a good copy in its place, or move it away to begin without configuration"
                     .into()
             }
@@ -53,10 +59,13 @@ pub(super) enum Cause {
     Foreign(String),
     #[error("was written by a newer spillwayd, in format {0}")]
     Newer(u32),
+    #[error(
+        "holds a configuration of a newer spillwayd, of schema revision {0}, and this one knows {current}",
+        current = Revision::CURRENT
+    )]
+    NewerSchema(Revision),
     #[error("is damaged: {0}")]
     Damaged(String),
-    #[error("holds a configuration that this version refuses: {0}")]
-    Refused(#[source] Undecodable),
     #[error("cannot be written: {0}")]
     Write(Box<redb::Error>),
 }

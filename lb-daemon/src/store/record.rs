@@ -6,8 +6,11 @@ use redb::{Database, ReadableDatabase, TableError};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh64::Xxh64;
 
-use super::{Generation, TABLE, begin, error::Cause};
-use crate::{api::convert, ids::Ids};
+use super::{Generation, Revision, TABLE, Unusable, begin, error::Cause};
+use crate::{
+    api::convert::{self, StoredMessage},
+    ids::Ids,
+};
 
 /// Version of what is described here, little-endian.
 const FORMAT: &str = "format";
@@ -20,12 +23,17 @@ const CONFIGURATION: &str = "configuration";
 /// XXH64 over the other values in this order, each after its length, little-endian.
 const CHECKSUM: &str = "checksum";
 
+/// What the checksum is over, in this order.
+#[cfg(test)]
+pub(super) const VALUES: [&str; 4] = [FORMAT, HASH_KEY, GENERATION, CONFIGURATION];
+
 const CURRENT_FORMAT: u32 = 1;
 
 /// The content of a store.
 pub(super) struct Record {
     pub(super) hash_key: [u64; 2],
-    pub(super) generation: Option<Generation>,
+    /// `None` before the first generation.
+    pub(super) stored: Option<Result<Generation, Box<Unusable>>>,
 }
 
 /// What a generation has beside its configuration.
@@ -34,6 +42,13 @@ struct Description {
     number: u64,
     applied_at: SystemTime,
     ids: Ids,
+    /// Schema revision of the configuration; stores from before revisions have none.
+    #[serde(default = "first")]
+    schema: Revision,
+}
+
+fn first() -> Revision {
+    Revision::FIRST
 }
 
 /// Reads a store; `None`: nothing was ever written.
@@ -69,17 +84,38 @@ pub(super) fn read(database: &Database) -> Result<Option<Record>, Cause> {
     }
     let hash_key = fixed(&hash_key).map(u128::from_le_bytes);
     let hash_key = hash_key.ok_or_else(|| damaged("hash_key has another length"))?;
-    let generation = match &*description {
+    let stored = match &*description {
         [] => None,
         text => {
             let description: Description =
                 serde_json::from_slice(text).map_err(|error| Cause::Damaged(error.to_string()))?;
-            let configuration = convert::decode(&configuration).map_err(Cause::Refused)?;
-            let Description { number, applied_at, ids } = description;
-            Some(Generation { number, applied_at, configuration, ids })
+            Some(generation(description, &configuration))
         }
     };
-    Ok(Some(Record { hash_key: [hash_key as u64, (hash_key >> 64) as u64], generation }))
+    Ok(Some(Record { hash_key: [hash_key as u64, (hash_key >> 64) as u64], stored }))
+}
+
+/// The generation, if this version can use it.
+fn generation(description: Description, bytes: &[u8]) -> Result<Generation, Box<Unusable>> {
+    let Description { number, applied_at, ids, schema } = description;
+    let message = StoredMessage::read(bytes);
+    let used = match &message {
+        Err(error) => Err(format!("it cannot be read: {error}")),
+        Ok(_) if schema > Revision::CURRENT => Err(format!(
+            "it has schema revision {schema}, and this version knows {}",
+            Revision::CURRENT
+        )),
+        Ok(message) => {
+            message.configuration().map_err(|invalid| format!("this version refuses it: {invalid}"))
+        }
+    };
+    match used {
+        Ok(configuration) => Ok(Generation { number, applied_at, configuration, ids, schema }),
+        Err(cause) => {
+            let message = message.ok();
+            Err(Box::new(Unusable { number, applied_at, ids, schema, cause, message }))
+        }
+    }
 }
 
 /// Begins a store with a random hash key.
@@ -89,7 +125,7 @@ pub(super) fn create(database: &Database) -> Result<Record, Cause> {
     let key = u128::from_le_bytes(key);
     let hash_key = [key as u64, (key >> 64) as u64];
     write(database, &hash_key, None)?;
-    Ok(Record { hash_key, generation: None })
+    Ok(Record { hash_key, stored: None })
 }
 
 /// Replaces the whole content in one transaction.
@@ -100,9 +136,9 @@ pub(super) fn write(
 ) -> Result<(), Cause> {
     let (description, configuration) = match generation {
         None => (Vec::new(), Vec::new()),
-        Some(Generation { number, applied_at, configuration, ids }) => {
+        Some(Generation { number, applied_at, configuration, ids, schema }) => {
             let (number, applied_at, ids) = (*number, *applied_at, ids.clone());
-            let description = Description { number, applied_at, ids };
+            let description = Description { number, applied_at, ids, schema: *schema };
             let text = serde_json::to_vec(&description)
                 .map_err(|error| Cause::write(redb::StorageError::Io(error.into())))?;
             (text, convert::encode(configuration))
@@ -132,7 +168,7 @@ fn fixed<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
     bytes.try_into().ok()
 }
 
-fn checksum(values: &[&[u8]]) -> [u8; 8] {
+pub(super) fn checksum(values: &[&[u8]]) -> [u8; 8] {
     let mut state = Xxh64::new(0);
     for value in values {
         state.write(&(value.len() as u64).to_le_bytes());

@@ -19,7 +19,7 @@ fn directory() -> TempDir {
 fn generation(number: u64, configuration: Configuration, ids: &Ids) -> Generation {
     let ids = ids.next(&configuration, &Rests::default(), Instant::now()).unwrap();
     let applied_at = UNIX_EPOCH + Duration::new(1_700_000_000 + number, 123_456_789);
-    Generation { number, applied_at, configuration, ids }
+    Generation { number, applied_at, configuration, ids, schema: Revision::CURRENT }
 }
 
 /// A store with one generation of one region; its path.
@@ -111,6 +111,81 @@ fn a_newer_format_and_a_changed_value_are_told_apart() {
     assert_eq!(refusal(&state).0, newer);
     set("format", b"x");
     assert_eq!(refusal(&state).0, "is damaged: format is no number of ours");
+}
+
+/// A configuration that breaks a rule of this version is kept as it is, with all that goes with it.
+#[test]
+fn a_configuration_that_is_refused_is_kept_and_replaced_by_the_next() {
+    let state = directory();
+    let path = written(&state);
+    let ids = Store::open(state.path()).unwrap().ids().unwrap().clone();
+    rewritten::rewrite(state.path(), |_, configuration, _| {
+        configuration.regions[0].overflow_to.push("nowhere".into());
+    });
+    let before = fs::read(&path).unwrap();
+    let mut store = Store::open(state.path()).unwrap();
+    assert_eq!((store.generation(), store.number(), store.ids()), (None, 1, Some(&ids)));
+    let unusable = store.unusable().unwrap();
+    let cause = "this version refuses it: regions[0] \"eu\": overflow_to: ";
+    assert!(unusable.cause.starts_with(cause), "{}", unusable.cause);
+    assert!(unusable.is_whole());
+    assert_eq!(Some(unusable.applied_at), store.applied_at());
+
+    let next = generation(2, Configuration::default(), &ids);
+    store.commit(next.clone()).unwrap();
+    assert_eq!((store.generation(), store.unusable()), (Some(&next), None));
+    drop(store);
+    assert_ne!(fs::read(&path).unwrap(), before);
+    assert_eq!(Store::open(state.path()).unwrap().generation(), Some(&next));
+}
+
+#[test]
+fn what_is_no_configuration_at_all_is_kept_too() {
+    let state = directory();
+    written(&state);
+    // A field of a wire type that there is none of.
+    rewritten::rewrite(state.path(), |_, _, more| more.push(0x0f));
+    let store = Store::open(state.path()).unwrap();
+    let unusable = store.unusable().unwrap();
+    assert!(unusable.cause.starts_with("it cannot be read: "), "{}", unusable.cause);
+    assert_eq!((&unusable.message, unusable.is_whole(), unusable.number), (&None, false, 1));
+}
+
+/// Its fields that are unknown here would be lost with the next apply.
+#[test]
+fn a_newer_schema_is_refused_unless_it_is_asked_for() {
+    let state = directory();
+    written(&state);
+    rewritten::rewrite(state.path(), |description, _, more| {
+        description["schema"] = (Revision::CURRENT.number() + 1).into();
+        // Field 1000, with the number 7.
+        more.extend([0xc0, 0x3e, 7]);
+    });
+    let before = rewritten::configuration(state.path());
+    assert!(before.ends_with(&[0xc0, 0x3e, 7]));
+    let (cause, hint) = refusal(&state);
+    let expected =
+        "holds a configuration of a newer spillwayd, of schema revision 2, and this one knows 1";
+    assert_eq!(cause, expected);
+    assert!(hint.contains("--any-schema"), "{hint}");
+    let store = Store::open_any_schema(state.path()).unwrap();
+    let unusable = store.unusable().unwrap();
+    assert_eq!(unusable.cause, "it has schema revision 2, and this version knows 1");
+    assert!(unusable.message.is_some() && !unusable.is_whole());
+    drop(store);
+    assert_eq!(rewritten::configuration(state.path()), before);
+    assert_eq!(refusal(&state).0, expected, "the store still has all of it");
+}
+
+#[test]
+fn a_store_from_before_revisions_has_the_first() {
+    let state = directory();
+    written(&state);
+    rewritten::rewrite(state.path(), |description, _, _| {
+        description.as_object_mut().unwrap().remove("schema").unwrap();
+    });
+    let store = Store::open(state.path()).unwrap();
+    assert_eq!(store.generation().unwrap().schema, Revision::FIRST);
 }
 
 #[test]

@@ -12,7 +12,10 @@ use super::{
     identity::names,
     slots::{Slot, Slots},
 };
-use crate::seldom::Seldom;
+use crate::{
+    metrics::{ApiLimit, Door, Live},
+    seldom::Seldom,
+};
 
 /// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(5);
@@ -22,23 +25,29 @@ const WAITING: usize = 16;
 const LINES: u32 = 5;
 
 /// Listens on an address, and hands over connections of clients that showed a certificate. Ends when
-/// nobody takes them.
+/// nobody takes them. What is refused because of a limit is counted in `live`.
 ///
 /// # Errors
 /// [`TlsError::Listen`].
 pub async fn listen(
     address: SocketAddr,
     credentials: Credentials,
+    live: Live,
 ) -> Result<(SocketAddr, mpsc::Receiver<Connection>), TlsError> {
     let failed = |source| TlsError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
     let (sender, connections) = mpsc::channel(WAITING);
-    tokio::spawn(accept(listener, credentials, sender));
+    tokio::spawn(accept(listener, credentials, sender, live));
     Ok((bound, connections))
 }
 
-async fn accept(listener: TcpListener, credentials: Credentials, to: mpsc::Sender<Connection>) {
+async fn accept(
+    listener: TcpListener,
+    credentials: Credentials,
+    to: mpsc::Sender<Connection>,
+    live: Live,
+) {
     let (slots, seldom) = (Slots::default(), Arc::new(Seldom::default()));
     loop {
         let accepted = tokio::select! {
@@ -54,9 +63,13 @@ async fn accept(listener: TcpListener, credentials: Credentials, to: mpsc::Sende
                 continue;
             }
         };
-        let Some(slot) = slots.take(client.ip()) else {
-            say(&seldom, &client.to_string(), "too many connections");
-            continue;
+        let slot = match slots.take(client.ip()) {
+            Ok(slot) => slot,
+            Err(exceeded) => {
+                live.api_refused(Door::Tls, ApiLimit::Connections);
+                say(&seldom, &client.to_string(), &format!("there are {exceeded}"));
+                continue;
+            }
         };
         let (credentials, to, seldom) = (credentials.clone(), to.clone(), Arc::clone(&seldom));
         tokio::spawn(async move {
@@ -90,6 +103,6 @@ async fn shake_hands(
 
 fn say(seldom: &Seldom, client: &str, cause: &str) {
     if let Some(left_out) = seldom.now(LINES) {
-        tracing::warn!(client, left_out, "TLS: no connection: {cause}");
+        tracing::warn!(client, left_out, "TLS: no connection with {client}: {cause}");
     }
 }

@@ -14,7 +14,7 @@ use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
 use super::slots::Slot;
-use crate::access::{Actor, Peer, Role};
+use crate::access::{Actor, Lease, Peer, Role};
 
 /// What a client says first, RFC 9113, 3.4, and how long it may take. From there on the server asks
 /// whether it is still there.
@@ -27,9 +27,15 @@ pub struct Connection {
     peer: Peer,
     /// Done when it must end.
     over: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    /// Until it has said so many bytes more, when that must be; `None`: it has, or need not.
+    /// Until it has said so many bytes more, when that must be; `None`: it has.
     silent: Option<(usize, Pin<Box<Sleep>>)>,
-    _slot: Option<Slot>,
+    _place: Place,
+}
+
+/// A connection's place among those of its door.
+enum Place {
+    Local { _lease: Lease<u32> },
+    Remote { _slot: Slot },
 }
 
 enum Stream {
@@ -45,12 +51,10 @@ impl fmt::Debug for Connection {
 
 impl Connection {
     /// One of this host: who may open the socket may do everything.
-    pub fn local(stream: UnixStream) -> Self {
-        let peer = match stream.peer_cred() {
-            Ok(user) => Peer { actor: Actor::User(user.uid()), role: Some(Role::Admin) },
-            Err(_) => Peer::default(),
-        };
-        Self { stream: Stream::Local(stream), peer, over: None, silent: None, _slot: None }
+    pub(crate) fn local(stream: UnixStream, uid: u32, lease: Lease<u32>) -> Self {
+        let peer = Peer { actor: Actor::User(uid), role: Some(Role::Admin) };
+        let place = Place::Local { _lease: lease };
+        Self::new(Stream::Local(stream), peer, None, place)
     }
 
     /// One over TLS, which ends when `over` is done.
@@ -61,8 +65,17 @@ impl Connection {
         over: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
         let stream = Stream::Remote(Box::new(stream));
+        Self::new(stream, peer, Some(Box::pin(over)), Place::Remote { _slot: slot })
+    }
+
+    fn new(
+        stream: Stream,
+        peer: Peer,
+        over: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+        place: Place,
+    ) -> Self {
         let silent = Some((PREFACE, Box::pin(sleep(SPEAKS_WITHIN))));
-        Self { stream, peer, over: Some(Box::pin(over)), silent, _slot: Some(slot) }
+        Self { stream, peer, over, silent, _place: place }
     }
 
     /// Fails when it must end; wakes its task when that comes.

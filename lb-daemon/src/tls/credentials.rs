@@ -54,15 +54,23 @@ impl Credentials {
     }
 
     /// Reads the files again. Where they cannot be used what is in force stays, and that is a trouble.
-    pub fn refresh(&self) {
+    ///
+    /// # Errors
+    /// Why, `TLS: cause`.
+    pub fn refresh(&self) -> Result<(), String> {
         match self.again() {
             Ok(changed) => {
                 if changed {
-                    tracing::info!("certificates: read anew");
+                    tracing::info!("certificates were read anew");
                 }
                 self.troubles.end(TLS);
+                Ok(())
             }
-            Err(error) => self.troubles.begin(TLS, &causes::of(&error)),
+            Err(error) => {
+                let cause = causes::of(&error);
+                self.troubles.begin(TLS, &cause);
+                Err(format!("{TLS}: {cause}"))
+            }
         }
     }
 
@@ -96,6 +104,7 @@ impl Credentials {
             sleep(LOOK).await;
             let files = self.clone();
             // Files may be on a slow disk.
+            // What is wrong with them is a trouble.
             let _ = tokio::task::spawn_blocking(move || files.refresh()).await;
         }
     }

@@ -55,7 +55,9 @@ impl TlsError {
                 "`ss -ltnp` names who listens there; stop it, or give another --listen"
             }
             Self::Listen { .. } => "give --listen an address of this host, and a port",
-            _ => "docs/security.md says what --tls-cert, --tls-key and --tls-ca hold",
+            _ => {
+                "/usr/share/doc/spillway/docs/security.md says what --tls-cert, --tls-key and --tls-ca hold"
+            }
         }
     }
 }

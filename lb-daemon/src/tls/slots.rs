@@ -1,8 +1,6 @@
-use std::{
-    collections::HashMap,
-    net::IpAddr,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::net::IpAddr;
+
+use crate::access::{Exceeded, Lease, Quota};
 
 /// Connections at a time.
 const MOST: usize = 1024;
@@ -10,38 +8,25 @@ const MOST: usize = 1024;
 const MOST_OF_ONE: usize = 32;
 
 /// How many connections there are, in all and by source.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Slots(Arc<Mutex<HashMap<IpAddr, usize>>>);
+#[derive(Clone, Debug)]
+pub(super) struct Slots(Quota<IpAddr>);
 
 /// The place of a connection, which is free again when this goes.
-#[derive(Debug)]
-pub(super) struct Slot {
-    slots: Slots,
-    source: IpAddr,
-}
+pub(super) type Slot = Lease<IpAddr>;
 
-impl Slots {
-    /// A place for a connection, if there is one.
-    pub(super) fn take(&self, address: IpAddr) -> Option<Slot> {
-        let source = source(address);
-        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let all: usize = taken.values().sum();
-        let of_one = taken.get(&source).copied().unwrap_or(0);
-        if all >= MOST || of_one >= MOST_OF_ONE {
-            return None;
-        }
-        taken.insert(source, of_one + 1);
-        Some(Slot { slots: self.clone(), source })
+impl Default for Slots {
+    fn default() -> Self {
+        Self(Quota::new(MOST, MOST_OF_ONE))
     }
 }
 
-impl Drop for Slot {
-    fn drop(&mut self) {
-        let mut taken = self.slots.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match taken.get_mut(&self.source) {
-            Some(number) if *number > 1 => *number -= 1,
-            _ => drop(taken.remove(&self.source)),
-        }
+impl Slots {
+    /// A place for a connection.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn take(&self, address: IpAddr) -> Result<Slot, Exceeded> {
+        self.0.take(source(address))
     }
 }
 
@@ -64,7 +49,7 @@ mod tests {
         let mut of_one: Vec<_> = (0..MOST_OF_ONE)
             .map(|n| slots.take(at(&format!("2001:db8::{n:x}"))).unwrap())
             .collect();
-        assert!(slots.take(at("2001:db8::ffff")).is_none());
+        assert!(slots.take(at("2001:db8::ffff")).is_err());
         let _other = slots.take(at("2001:db8:0:1::1")).unwrap();
         of_one.pop();
         of_one.push(slots.take(at("2001:db8::ffff")).unwrap());
@@ -72,8 +57,8 @@ mod tests {
         let all: Vec<_> = (1..MOST)
             .map(|n| slots.take(at(&format!("10.0.{}.{}", n / 256, n % 256))).unwrap())
             .collect();
-        assert!(slots.take(at("192.0.2.1")).is_none());
+        assert!(slots.take(at("192.0.2.1")).is_err());
         drop(all);
-        assert_eq!(slots.0.lock().unwrap().len(), 1);
+        assert_eq!(slots.0.sources(), 1);
     }
 }

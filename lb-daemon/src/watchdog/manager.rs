@@ -32,6 +32,11 @@ impl Manager {
         self.tell("READY=1");
     }
 
+    /// The start, or what else the manager waits for, may take this much longer from now.
+    pub fn extend_start(&self, by: std::time::Duration) {
+        self.tell(&format!("EXTEND_TIMEOUT_USEC={}", by.as_micros()));
+    }
+
     /// How the daemon is, in a line that `systemctl status` shows.
     pub fn status(&self, line: &str) {
         self.tell(&format!("STATUS={}", line.replace('\n', " ")));

@@ -1,6 +1,7 @@
 //! What the service manager hears of the daemon, sd_notify(3).
 //!
-//! - `READY=1` once the first reconcile round is done;
+//! - `READY=1` at the first round of the loop that is named for it, which has tried by then to bring packets to what
+//!   is in force; whether that succeeded is in `STATUS=`;
 //! - `WATCHDOG=1` at half the time it asks for, but only if every registered loop has completed a
 //!   round since the last one: a daemon whose loops stand still is restarted, whatever else of it
 //!   still runs;

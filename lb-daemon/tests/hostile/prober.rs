@@ -30,6 +30,7 @@ pub(crate) fn run(kind: Kind, port: u16) {
         checks: vec![(Name::new("up").unwrap(), check.clone())],
         vips: BTreeSet::new(),
         encapsulation: Encapsulation::IpInIp,
+        urgent: true,
     };
     let targets: Vec<_> = (0..BACKENDS).map(target).collect();
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();

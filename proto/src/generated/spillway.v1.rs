@@ -517,6 +517,36 @@ pub struct PortRange {
     #[prost(uint32, tag = "2")]
     pub last: u32,
 }
+/// Which fields and values a Configuration can have: a program knows those of the highest revision that its copy
+/// of this file lists. A test demands a new revision with each field or value that is added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum SchemaRevision {
+    /// As SCHEMA_REVISION_1.
+    Unspecified = 0,
+    /// What there was when revisions were introduced.
+    SchemaRevision1 = 1,
+}
+impl SchemaRevision {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SCHEMA_REVISION_UNSPECIFIED",
+            Self::SchemaRevision1 => "SCHEMA_REVISION_1",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SCHEMA_REVISION_UNSPECIFIED" => Some(Self::Unspecified),
+            "SCHEMA_REVISION_1" => Some(Self::SchemaRevision1),
+            _ => None,
+        }
+    }
+}
 /// Which way a check goes to a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -980,6 +1010,9 @@ pub struct ExplainedChoice {
     /// UDP port that it goes to. 0: none.
     #[prost(uint32, tag = "8")]
     pub gue_port: u32,
+    /// Index of that interface in the network namespace of the daemon.
+    #[prost(uint32, tag = "9")]
+    pub interface_index: u32,
 }
 /// What a packet is to the packet path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -1326,6 +1359,88 @@ impl ProbeAnswer {
         }
     }
 }
+/// Which pools.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TableRequest {
+    /// Name of a pool. Unset: every pool.
+    #[prost(string, tag = "1")]
+    pub pool: ::prost::alloc::string::String,
+}
+/// Who owns the slots of pools' tables.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TableResponse {
+    /// Generation of the names below; 0: nothing was applied yet. The maps may be on the way from one to
+    /// the next.
+    #[prost(uint64, tag = "1")]
+    pub generation: u64,
+    /// The published pools, by name.
+    #[prost(message, repeated, tag = "2")]
+    pub pools: ::prost::alloc::vec::Vec<PoolTable>,
+}
+/// The tables of a pool.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PoolTable {
+    /// Pool. Always set.
+    #[prost(string, tag = "1")]
+    pub pool: ::prost::alloc::string::String,
+    /// One for each region that has backends of the pool, in the order in which this balancer asks them.
+    /// Empty: the pool has no backends.
+    #[prost(message, repeated, tag = "2")]
+    pub groups: ::prost::alloc::vec::Vec<GroupTable>,
+}
+/// The table of a pool's backends in one region.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupTable {
+    /// Region. Always set.
+    #[prost(string, tag = "1")]
+    pub region: ::prost::alloc::string::String,
+    /// Slots of the table.
+    #[prost(uint32, tag = "2")]
+    pub slots: u32,
+    /// Checksum of the table, 16 hexadecimal digits: equal on all balancers with the same backends, weights
+    /// and size.
+    #[prost(string, tag = "3")]
+    pub checksum: ::prost::alloc::string::String,
+    /// Slots none of whose entries may have a new connection now; the lists of other slots decide for these.
+    #[prost(uint32, tag = "4")]
+    pub slots_unserved_now: u32,
+    /// Its backends.
+    #[prost(message, repeated, tag = "5")]
+    pub backends: ::prost::alloc::vec::Vec<BackendSlots>,
+}
+/// A backend's part of a table.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BackendSlots {
+    /// Address. Always set.
+    #[prost(string, tag = "1")]
+    pub address: ::prost::alloc::string::String,
+    /// Slots that it owns.
+    #[prost(uint32, tag = "2")]
+    pub slots: u32,
+    /// Slots whose new connections it has now; slow start is left aside.
+    #[prost(uint32, tag = "3")]
+    pub slots_now: u32,
+    /// "up", "unfit" or "dead".
+    #[prost(string, tag = "4")]
+    pub state: ::prost::alloc::string::String,
+    /// Next hop, as in "02:00:00:00:00:01 on eth0". Empty: it is not resolved, and the backend takes
+    /// nothing.
+    #[prost(string, tag = "5")]
+    pub next_hop: ::prost::alloc::string::String,
+}
+/// Empty: there is nothing to choose.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReloadRequest {}
+/// What a reload came to.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReloadResponse {
+    /// Generation in force after it. Unset: the settings name no configuration file.
+    #[prost(uint64, optional, tag = "1")]
+    pub generation: ::core::option::Option<u64>,
+    /// Changed settings that wait for the next start of the daemon, by name as in the settings file. Empty: none.
+    #[prost(string, repeated, tag = "2")]
+    pub waiting_settings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
 /// Which backends.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct BackendHistoryRequest {
@@ -1383,6 +1498,14 @@ pub struct ApplyRequest {
     /// Apply only while this generation is in force. Unset: whatever is in force.
     #[prost(uint64, optional, tag = "3")]
     pub expected_generation: ::core::option::Option<u64>,
+    /// The highest schema revision of the proto files that the caller was made from. With another one than the
+    /// daemon's the call is refused: fields that only one of the two knows would be lost. Unset: the first.
+    #[prost(enumeration = "SchemaRevision", tag = "4")]
+    pub schema_revision: i32,
+    /// Take the configuration as it is, whatever the schema revisions of the caller, the daemon and the store:
+    /// fields that only one of them knows are lost. Unset: false.
+    #[prost(bool, tag = "5")]
+    pub any_schema: bool,
 }
 /// What is in force now.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1578,6 +1701,14 @@ pub struct ExportResponse {
     /// The configuration in force, every default and the hash key in use spelt out.
     #[prost(message, optional, tag = "2")]
     pub configuration: ::core::option::Option<Configuration>,
+    /// Schema revision of the configuration. A caller that was made from an older one does not see all of it, and
+    /// must not send it back.
+    #[prost(enumeration = "SchemaRevision", tag = "3")]
+    pub schema_revision: i32,
+    /// Why the daemon cannot use the configuration, which is the stored one: it was written by another version.
+    /// Packets go by the maps as they were. Empty: it is in force.
+    #[prost(string, tag = "4")]
+    pub unusable: ::prost::alloc::string::String,
 }
 /// Nothing to say.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1620,15 +1751,19 @@ pub struct StatusResponse {
     /// Pools in a change of home, by name: their open connections stay where they are.
     #[prost(message, repeated, tag = "11")]
     pub settling: ::prost::alloc::vec::Vec<SettlingPool>,
-    /// What else is wrong, though the daemon goes on: a file that could not be read or was refused, or ways to
-    /// backends that are too narrow.
+    /// What is wrong, though the daemon goes on: a packet path that is behind, a file that could not be read or was
+    /// refused, or ways to backends that are too narrow.
     #[prost(message, repeated, tag = "12")]
     pub troubles: ::prost::alloc::vec::Vec<Trouble>,
+    /// Settings that were changed and wait for the next start of the daemon, by name as in the settings file, as
+    /// of the last reload. Empty: none.
+    #[prost(string, repeated, tag = "13")]
+    pub waiting_settings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Something that is wrong, though the daemon goes on.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Trouble {
-    /// What it is about: the path of a file, "settings", or what it names: "pool web".
+    /// What it is about: the path of a file, "settings", "packet path", or what it names: "pool web".
     #[prost(string, tag = "1")]
     pub subject: ::prost::alloc::string::String,
     /// What is wrong with it.
@@ -1709,7 +1844,7 @@ pub struct BackendStatus {
     /// Region.
     #[prost(string, tag = "3")]
     pub region: ::prost::alloc::string::String,
-    /// State in the packet path. "up": takes new connections. "unfit": a check fails but the host is
+    /// State in the packet path, whatever the operator wants. "up": takes new connections. "unfit": a check fails but the host is
     /// there, or it is drained; keeps its open connections. "dead": nothing comes from the host, or it is
     /// disabled, or has not passed yet; takes nothing.
     #[prost(string, tag = "4")]
@@ -1759,6 +1894,10 @@ pub struct BackendStatus {
     /// 0: nothing that counts.
     #[prost(uint32, tag = "16")]
     pub path_mtu: u32,
+    /// What the operator wants of it: active, drain or disabled. A person is shown this instead of the state
+    /// where it is not active. Always set.
+    #[prost(enumeration = "WantedState", tag = "17")]
+    pub wanted: i32,
 }
 /// Which regions.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2162,9 +2301,11 @@ pub mod spillway_client {
         /// Replaces the whole configuration as one generation. It is on disk and in the packet path before
         /// the answer. INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field"
         /// has its path, as in "services\[2\].port". ABORTED: expected_generation is not the current one.
-        /// RESOURCE_EXHAUSTED: the packet path has no room for it, its maps would take more memory than they
+        /// FAILED_PRECONDITION: the schema revision of the caller or the store is another than the daemon's; nothing
+        /// changed. RESOURCE_EXHAUSTED: the packet path has no room for it, its maps would take more memory than they
         /// may, or too many numbers are at rest after other changes; nothing changed. INTERNAL: the message says what failed, and whether the
-        /// generation is in force all the same.
+        /// generation is in force all the same; then the same request again succeeds once packets go by it, and until
+        /// then is refused in the same words (a dry run has them as a warning).
         pub async fn apply(
             &mut self,
             request: impl tonic::IntoRequest<super::ApplyRequest>,
@@ -2186,7 +2327,8 @@ pub mod spillway_client {
                 .insert(GrpcMethod::new("spillway.v1.Spillway", "Apply"));
             self.inner.unary(req, path, codec).await
         }
-        /// The configuration in force.
+        /// The configuration in force, or the stored one where the daemon cannot use it. FAILED_PRECONDITION: the stored
+        /// one cannot be read at all.
         pub async fn export(
             &mut self,
             request: impl tonic::IntoRequest<super::ExportRequest>,
@@ -2258,6 +2400,7 @@ pub mod spillway_client {
         }
         /// A snapshot first, then every change of generation, health, next hop or capacity until the caller
         /// stops. A caller who lags far behind gets a snapshot again. UNAVAILABLE at the end: the daemon stops.
+        /// RESOURCE_EXHAUSTED: there are too many watches, or the caller lags behind again within 10 seconds.
         pub async fn watch(
             &mut self,
             request: impl tonic::IntoRequest<super::WatchRequest>,
@@ -2328,6 +2471,30 @@ pub mod spillway_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("spillway.v1.Spillway", "Explain"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Who owns the slots of pools' tables, and how many slots' new connections each backend has now. It
+        /// counts slots and lists none, so that the answer grows with the backends alone. NOT_FOUND: no
+        /// published pool has the name. UNAVAILABLE: the maps cannot be read.
+        pub async fn table(
+            &mut self,
+            request: impl tonic::IntoRequest<super::TableRequest>,
+        ) -> std::result::Result<tonic::Response<super::TableResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Spillway/Table",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Spillway", "Table"));
             self.inner.unary(req, path, codec).await
         }
         /// The last changes of state of backends, with their reasons. NOT_FOUND: no pool has the name, or it
@@ -2414,6 +2581,30 @@ pub mod spillway_client {
                 .insert(GrpcMethod::new("spillway.v1.Spillway", "Probe"));
             self.inner.server_streaming(req, path, codec).await
         }
+        /// Reads the daemon's settings again, and the configuration file that they name (`apply`), as SIGHUP does, and
+        /// answers when that is done. FAILED_PRECONDITION: something was refused, which the message names; what was in
+        /// force of it stays. With wrong settings the configuration is not read. UNAVAILABLE: the daemon stops.
+        pub async fn reload(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReloadRequest>,
+        ) -> std::result::Result<tonic::Response<super::ReloadResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/spillway.v1.Spillway/Reload",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("spillway.v1.Spillway", "Reload"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -2432,14 +2623,17 @@ pub mod spillway_server {
         /// Replaces the whole configuration as one generation. It is on disk and in the packet path before
         /// the answer. INVALID_ARGUMENT names the field and changes nothing; the trailer "spillway-field"
         /// has its path, as in "services\[2\].port". ABORTED: expected_generation is not the current one.
-        /// RESOURCE_EXHAUSTED: the packet path has no room for it, its maps would take more memory than they
+        /// FAILED_PRECONDITION: the schema revision of the caller or the store is another than the daemon's; nothing
+        /// changed. RESOURCE_EXHAUSTED: the packet path has no room for it, its maps would take more memory than they
         /// may, or too many numbers are at rest after other changes; nothing changed. INTERNAL: the message says what failed, and whether the
-        /// generation is in force all the same.
+        /// generation is in force all the same; then the same request again succeeds once packets go by it, and until
+        /// then is refused in the same words (a dry run has them as a warning).
         async fn apply(
             &self,
             request: tonic::Request<super::ApplyRequest>,
         ) -> std::result::Result<tonic::Response<super::ApplyResponse>, tonic::Status>;
-        /// The configuration in force.
+        /// The configuration in force, or the stored one where the daemon cannot use it. FAILED_PRECONDITION: the stored
+        /// one cannot be read at all.
         async fn export(
             &self,
             request: tonic::Request<super::ExportRequest>,
@@ -2463,6 +2657,7 @@ pub mod spillway_server {
             + 'static;
         /// A snapshot first, then every change of generation, health, next hop or capacity until the caller
         /// stops. A caller who lags far behind gets a snapshot again. UNAVAILABLE at the end: the daemon stops.
+        /// RESOURCE_EXHAUSTED: there are too many watches, or the caller lags behind again within 10 seconds.
         async fn watch(
             &self,
             request: tonic::Request<super::WatchRequest>,
@@ -2478,6 +2673,13 @@ pub mod spillway_server {
             &self,
             request: tonic::Request<super::ExplainRequest>,
         ) -> std::result::Result<tonic::Response<super::ExplainResponse>, tonic::Status>;
+        /// Who owns the slots of pools' tables, and how many slots' new connections each backend has now. It
+        /// counts slots and lists none, so that the answer grows with the backends alone. NOT_FOUND: no
+        /// published pool has the name. UNAVAILABLE: the maps cannot be read.
+        async fn table(
+            &self,
+            request: tonic::Request<super::TableRequest>,
+        ) -> std::result::Result<tonic::Response<super::TableResponse>, tonic::Status>;
         /// The last changes of state of backends, with their reasons. NOT_FOUND: no pool has the name, or it
         /// has no such backend.
         async fn backend_history(
@@ -2517,6 +2719,13 @@ pub mod spillway_server {
             &self,
             request: tonic::Request<super::ProbeRequest>,
         ) -> std::result::Result<tonic::Response<Self::ProbeStream>, tonic::Status>;
+        /// Reads the daemon's settings again, and the configuration file that they name (`apply`), as SIGHUP does, and
+        /// answers when that is done. FAILED_PRECONDITION: something was refused, which the message names; what was in
+        /// force of it stays. With wrong settings the configuration is not read. UNAVAILABLE: the daemon stops.
+        async fn reload(
+            &self,
+            request: tonic::Request<super::ReloadRequest>,
+        ) -> std::result::Result<tonic::Response<super::ReloadResponse>, tonic::Status>;
     }
     /// The balancer's daemon.
     #[derive(Debug)]
@@ -2899,6 +3108,49 @@ pub mod spillway_server {
                     };
                     Box::pin(fut)
                 }
+                "/spillway.v1.Spillway/Table" => {
+                    #[allow(non_camel_case_types)]
+                    struct TableSvc<T: Spillway>(pub Arc<T>);
+                    impl<T: Spillway> tonic::server::UnaryService<super::TableRequest>
+                    for TableSvc<T> {
+                        type Response = super::TableResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::TableRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Spillway>::table(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = TableSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 "/spillway.v1.Spillway/BackendHistory" => {
                     #[allow(non_camel_case_types)]
                     struct BackendHistorySvc<T: Spillway>(pub Arc<T>);
@@ -3036,6 +3288,49 @@ pub mod spillway_server {
                     };
                     Box::pin(fut)
                 }
+                "/spillway.v1.Spillway/Reload" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReloadSvc<T: Spillway>(pub Arc<T>);
+                    impl<T: Spillway> tonic::server::UnaryService<super::ReloadRequest>
+                    for ReloadSvc<T> {
+                        type Response = super::ReloadResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReloadRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Spillway>::reload(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReloadSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 _ => {
                     Box::pin(async move {
                         let mut response = http::Response::new(
@@ -3111,6 +3406,12 @@ pub struct CreateRegionRequest {
     /// Only answer what would change. Unset: false.
     #[prost(bool, tag = "2")]
     pub dry_run: bool,
+    /// As in ApplyRequest; refused only where it is higher than the daemon's. Unset: the first.
+    #[prost(enumeration = "SchemaRevision", tag = "3")]
+    pub schema_revision: i32,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub any_schema: bool,
 }
 /// Which one.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3151,6 +3452,13 @@ pub struct UpdateRegionRequest {
     /// Only answer what would change. Unset: false.
     #[prost(bool, tag = "5")]
     pub dry_run: bool,
+    /// As in ApplyRequest; one that is lower than the daemon's is refused only where a field that is a message, or
+    /// a list of messages, is taken over whole. Unset: the first.
+    #[prost(enumeration = "SchemaRevision", tag = "6")]
+    pub schema_revision: i32,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "7")]
+    pub any_schema: bool,
 }
 /// What is taken away.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3222,6 +3530,12 @@ pub struct CreateHealthCheckRequest {
     /// Only answer what would change. Unset: false.
     #[prost(bool, tag = "2")]
     pub dry_run: bool,
+    /// As in ApplyRequest; refused only where it is higher than the daemon's. Unset: the first.
+    #[prost(enumeration = "SchemaRevision", tag = "3")]
+    pub schema_revision: i32,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub any_schema: bool,
 }
 /// Which one.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3262,6 +3576,13 @@ pub struct UpdateHealthCheckRequest {
     /// Only answer what would change. Unset: false.
     #[prost(bool, tag = "5")]
     pub dry_run: bool,
+    /// As in ApplyRequest; one that is lower than the daemon's is refused only where a field that is a message, or
+    /// a list of messages, is taken over whole. Unset: the first.
+    #[prost(enumeration = "SchemaRevision", tag = "6")]
+    pub schema_revision: i32,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "7")]
+    pub any_schema: bool,
 }
 /// What is taken away.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3333,6 +3654,12 @@ pub struct CreatePoolRequest {
     /// Only answer what would change. Unset: false.
     #[prost(bool, tag = "2")]
     pub dry_run: bool,
+    /// As in ApplyRequest; refused only where it is higher than the daemon's. Unset: the first.
+    #[prost(enumeration = "SchemaRevision", tag = "3")]
+    pub schema_revision: i32,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub any_schema: bool,
 }
 /// Which one.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3373,6 +3700,13 @@ pub struct UpdatePoolRequest {
     /// Only answer what would change. Unset: false.
     #[prost(bool, tag = "5")]
     pub dry_run: bool,
+    /// As in ApplyRequest; one that is lower than the daemon's is refused only where a field that is a message, or
+    /// a list of messages, is taken over whole. Unset: the first.
+    #[prost(enumeration = "SchemaRevision", tag = "6")]
+    pub schema_revision: i32,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "7")]
+    pub any_schema: bool,
 }
 /// What is taken away.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3450,6 +3784,12 @@ pub struct CreateBackendRequest {
     /// Only answer what would change. Unset: false.
     #[prost(bool, tag = "3")]
     pub dry_run: bool,
+    /// As in ApplyRequest; refused only where it is higher than the daemon's. Unset: the first.
+    #[prost(enumeration = "SchemaRevision", tag = "4")]
+    pub schema_revision: i32,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "5")]
+    pub any_schema: bool,
 }
 /// Which one.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3500,6 +3840,13 @@ pub struct UpdateBackendRequest {
     /// Only answer what would change. Unset: false.
     #[prost(bool, tag = "6")]
     pub dry_run: bool,
+    /// As in ApplyRequest; one that is lower than the daemon's is refused only where a field that is a message, or
+    /// a list of messages, is taken over whole. Unset: the first.
+    #[prost(enumeration = "SchemaRevision", tag = "7")]
+    pub schema_revision: i32,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "8")]
+    pub any_schema: bool,
 }
 /// What is taken away.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3574,6 +3921,12 @@ pub struct CreateServiceRequest {
     /// Only answer what would change. Unset: false.
     #[prost(bool, tag = "2")]
     pub dry_run: bool,
+    /// As in ApplyRequest; refused only where it is higher than the daemon's. Unset: the first.
+    #[prost(enumeration = "SchemaRevision", tag = "3")]
+    pub schema_revision: i32,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "4")]
+    pub any_schema: bool,
 }
 /// Which one.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3614,6 +3967,13 @@ pub struct UpdateServiceRequest {
     /// Only answer what would change. Unset: false.
     #[prost(bool, tag = "5")]
     pub dry_run: bool,
+    /// As in ApplyRequest; one that is lower than the daemon's is refused only where a field that is a message, or
+    /// a list of messages, is taken over whole. Unset: the first.
+    #[prost(enumeration = "SchemaRevision", tag = "6")]
+    pub schema_revision: i32,
+    /// As in ApplyRequest. Unset: false.
+    #[prost(bool, tag = "7")]
+    pub any_schema: bool,
 }
 /// What is taken away.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -18,7 +18,8 @@ pub fn check(data: &[u8]) {
 /// A configuration survives the store, and the file that `spillway get` writes of it.
 pub fn is_kept(configuration: &Configuration) {
     let stored = convert::encode(configuration);
-    assert_eq!(convert::decode(&stored).expect("what was stored"), *configuration);
+    let read = convert::StoredMessage::read(&stored).expect("what was stored");
+    assert_eq!(read.configuration().expect("what was valid"), *configuration);
     assert_eq!(convert::encode(configuration), stored);
     let message = v1::Configuration::decode(&stored[..]).expect("a message");
     let document = Document::try_from(message).expect("our own words");

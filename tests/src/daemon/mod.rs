@@ -5,6 +5,7 @@ mod binaries;
 mod document;
 mod link;
 mod receiver;
+mod store;
 mod web;
 
 pub use balancer::Balancer;
@@ -12,4 +13,5 @@ pub use binaries::Binaries;
 pub use document::{Check, Document, Member, Pool, Service};
 pub use link::{XdpMode, xdp_mode};
 pub use receiver::Receiver;
+pub use store::rewrite_store;
 pub use web::{HTTP_ADDRESS, get, scrape};

@@ -16,12 +16,13 @@ pub(crate) fn given(variable: &str) -> Result<PathBuf> {
     Ok(path.into())
 }
 
-/// Installs a package file; whoever changed a settings file keeps it.
-pub(crate) fn dpkg(host: &Container, how: &str, deb: &Path) -> Result<()> {
+/// Installs a package file and returns what was said; whoever changed a settings file keeps it.
+pub(crate) fn dpkg(host: &Container, how: &str, deb: &Path) -> Result<String> {
     let package = "/tmp/spillway.deb";
     host.write(package, fs::read(deb).with_context(|| deb.display().to_string())?)?;
-    host.run(["dpkg", "--force-confold", how, package])?;
-    host.run(["rm", package]).map(drop)
+    let said = host.run(["dpkg", "--force-confold", how, package])?;
+    host.run(["rm", package])?;
+    Ok(said)
 }
 
 /// What the installed documents link to and is not there; a line each, and where it stands.

@@ -4,6 +4,7 @@ use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::{
+    container::Container,
     daemon::{XdpMode, xdp_mode},
     process::eventually,
     remains::pinned_below,
@@ -15,10 +16,19 @@ use crate::{
     story::{BALANCER, LIMIT, RECEIVER, Story},
 };
 
+/// What the package says of programs that no daemon looks after.
+const UNATTENDED: &str = "The program in the kernel goes on with packets";
+
 impl Story {
     pub(crate) fn install(&self) -> Result<()> {
-        for host in self.hosts() {
+        for (host, node) in
+            [(&self.balancer, &self.fabric.balancer), (&self.receiver, &self.backend.node)]
+        {
+            // As on a stock Debian.
+            node.sysctls(&[("net.ipv4.ping_group_range", "1\t0")])?;
             dpkg(host, "--install", &given("SPILLWAY_DEB_BEFORE")?)?;
+            let groups = host.run(["cat", "/proc/sys/net/ipv4/ping_group_range"])?;
+            ensure!(groups == "0\t2147483647\n", "echo requests cannot be sent: {groups}");
             for unit in [BALANCER, RECEIVER] {
                 ensure!(show(host, unit, "ActiveState")? == "inactive", "{unit} was started");
                 ensure!(show(host, unit, "UnitFileState")? == "disabled", "{unit} was enabled");
@@ -53,7 +63,27 @@ impl Story {
             let sentence = sentence.with_context(|| format!("no sentence:\n{journal}"))?;
             ensure!(sentence.contains("interface"), "{sentence}");
             ensure!(journal.lines().any(|line| line.starts_with("hint: ") && line.contains(file)));
+            self.refuse_an_unknown_interface(host, unit, file)?;
         }
+        Ok(())
+    }
+
+    /// An interface that the host does not have is a wrong setting too.
+    fn refuse_an_unknown_interface(&self, host: &Container, unit: &str, file: &str) -> Result<()> {
+        let before = host.run(["cat", file])?;
+        let settings = "interface = [\"eth7\"]\ninterface-wait = 0\n";
+        let lists = "allow-source = [\"10.0.0.2\"]\nvip = [\"203.0.113.1\"]\n";
+        let lists = if unit == RECEIVER { lists } else { "" };
+        host.write(file, format!("{settings}{lists}"))?;
+        ensure!(!host.output(["systemctl", "start", unit])?.status.success(), "{unit} runs");
+        ensure!(show(host, unit, "ActiveState")? == "failed");
+        ensure!(show(host, unit, "NRestarts")? == "0", "{unit} was tried again");
+        let journal = host.run(["journalctl", "--output=cat", "--unit", unit])?;
+        let sentence = "spillwayd: eth7: no such interface: this host has eth0 and lo";
+        ensure!(journal.lines().any(|line| line == sentence), "{journal}");
+        host.write(file, before)?;
+        // What the doctor says next is of these settings.
+        ensure!(!host.output(["systemctl", "start", unit])?.status.success(), "{unit} runs");
         Ok(())
     }
 
@@ -114,15 +144,38 @@ impl Story {
             Ok(())
         })?;
         for (host, unit) in self.services() {
-            dpkg(host, "--install", &given("SPILLWAY_DEB")?)?;
-            ensure!(show(host, unit, "ActiveState")? == "inactive", "{unit} was started");
+            let said = dpkg(host, "--install", &given("SPILLWAY_DEB")?)?;
+            ensure!(
+                show(host, unit, "ActiveState")? == "active",
+                "{unit} ran, and was not started"
+            );
             ensure!(show(host, unit, "UnitFileState")? == "enabled", "{unit} was disabled");
-            host.run(["systemctl", "start", unit])?;
+            ensure!(!said.contains(UNATTENDED), "{said}");
+            ensure!(!host.path("/var/lib/spillway/ran-when-removed").exists());
         }
+        ensure!(show(&self.balancer, RECEIVER, "ActiveState")? == "inactive");
         ensure!(self.generation()? == generation, "the state did not stay");
         self.wait_up()?;
         self.under_load(|| Ok(()))?;
-        Ok(())
+        self.reinstall_the_stopped()
+    }
+
+    /// What did not run before the removal is not started; that packets go on without it is said.
+    fn reinstall_the_stopped(&self) -> Result<()> {
+        for (host, unit) in self.services() {
+            let role = unit.trim_end_matches(".service");
+            host.run(["systemctl", "stop", unit])?;
+            host.run(["dpkg", "--remove", "spillway"])?;
+            // An upgrade of what is stopped says it too.
+            for _installed_and_upgraded in 0..2 {
+                let said = dpkg(host, "--install", &given("SPILLWAY_DEB")?)?;
+                ensure!(show(host, unit, "ActiveState")? == "inactive", "{unit} was started");
+                ensure!(said.contains(UNATTENDED), "{said}");
+                ensure!(said.contains(&format!("Start it: systemctl start {role}\n")), "{said}");
+            }
+            host.run(["systemctl", "start", unit])?;
+        }
+        self.wait_up()
     }
 
     /// Nothing is left: no program on an interface, no map, no file.
@@ -133,9 +186,18 @@ impl Story {
             ensure!(xdp_mode(node, "eth0")? != XdpMode::None, "nothing is attached");
             let objects = pinned_below(&host.path("/sys/fs/bpf"));
             ensure!(objects.len() > 3, "{objects:?}");
-            // What an operator put there goes with the operator.
-            host.run(["rm", "-f", "/etc/spillway/configuration.toml"])?;
-            host.run(["dpkg", "--purge", "spillway"])?;
+            // What an operator put there is the operator's.
+            let (key, text) = ("/etc/spillway/balancer.key", "a key that nobody else has\n");
+            host.write(key, text)?;
+            let said = host.run(["dpkg", "--purge", "spillway"])?;
+            ensure!(said.contains("these files are not of the package"), "{said}");
+            ensure!(said.contains(&format!("spillway:   {key}\n")), "{said}");
+            ensure!(fs::read_to_string(host.path(key))? == text, "the key was touched");
+            ensure!(!said.contains("balancer.toml"), "the package's own settings: {said}");
+            for file in ["balancer.toml", "receiver.toml"] {
+                ensure!(!host.path(&format!("/etc/spillway/{file}")).exists(), "{file} is left");
+            }
+            host.run(["rm", "-r", "/etc/spillway"])?;
             ensure!(!host.path("/sys/fs/bpf/spillway").exists(), "pins are left");
             eventually("programs and maps are gone", LIMIT, || {
                 objects.iter().all(|object| !object.exists().unwrap_or(true))

@@ -1,6 +1,8 @@
 //! Programs, links and pins: what stays over restarts, what is refused, what goes when asked.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
+mod layouts;
+
 use std::{
     collections::BTreeSet,
     net::IpAddr,
@@ -14,6 +16,7 @@ use aya::{
     maps::{Array, MapData},
     programs::links::{FdLink, PinnedLink},
 };
+use lb_common::abi::LAYOUT_VERSION;
 use lb_daemon::dataplane::{
     AllowLists, AttachedMode, Dataplane, Detached, FlowTables, Options, PinnedMaps, Pins, Prefix,
     Receiver, ReceiverMaps, Role, Rooms, XdpMode, detach,
@@ -34,6 +37,7 @@ pub(crate) const CASES: &[Case] = &[
     Case::waits("a_start_that_fails_leaves_no_link", failed_start),
     Case::waits("what_is_no_longer_listed_is_detached", no_longer_listed),
     Case::waits("detach_removes_all_and_says_what", detach_removes_all),
+    Case::waits("detach_removes_the_pins_of_other_layouts", layouts::detach_removes_other_layouts),
     Case::waits("tables_of_connections_are_as_large_as_asked_and_stay_so", rooms),
     Case::waits("a_table_within_its_budget_pushes_nothing_out", nothing_goes),
     Case::waits("pins_of_another_layout_are_refused", other_layout),
@@ -319,7 +323,8 @@ fn detach_removes_all(sandbox: &Sandbox) -> Result<()> {
     drop(Dataplane::open(&options(&bpffs, &["da", "db.7"], XdpMode::Auto))?);
     PinnedMaps::open(&bpffs)?;
     let detached = detach(&bpffs, Role::Balancer)?;
-    let expected = Detached { interfaces: vec!["da".into(), "db.7".into()], maps: 33 };
+    let interfaces = vec!["da".into(), "db.7".into()];
+    let expected = Detached { layouts: vec![LAYOUT_VERSION], interfaces, maps: 33 };
     ensure!(detached == expected, "{detached:?}");
     // At once, not some time later: the next program can be attached.
     ensure!(xdp("da")?.is_none() && xdp("db.7")?.is_none());

@@ -39,6 +39,7 @@ mod top;
 mod topology;
 mod traffic;
 mod unfit;
+mod unusable;
 mod utilisation;
 mod ways;
 
@@ -58,6 +59,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("doctor", doctor::CASES),
     ("gates", gates::CASES),
     ("unfit", unfit::CASES),
+    ("unusable", unusable::CASES),
     ("next_hops", next_hops::CASES),
     ("explain", explain::CASES),
     ("ports", ports::CASES),

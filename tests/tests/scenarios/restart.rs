@@ -11,14 +11,18 @@ use lb_tests::scene::{ECHO, HTTP, Health, Scene, Tunnel};
 use lb_tests::traffic::{ClientCounters, Requests, Stream, ensure_answered};
 use serde_json::Value;
 
-/// How soon after its start a daemon sends traffic past a backend that died while it was down.
-const LIMIT: Duration = Duration::from_secs(2);
+/// How soon after its start a daemon sends traffic past a backend that died while it was down, its check
+/// being as it is when nothing is said: a second to the first one, two more to the third, and the daemon's
+/// own start.
+const REFUSED: Duration = Duration::from_secs(5);
+/// The same where the third check has to wait for its timeout.
+const SILENT: Duration = Duration::from_secs(6);
 
 pub(crate) const CASES: &[Case] = &[
     Case::waits("kill_9_of_the_daemon_fails_no_request", kill_9_fails_no_request),
     Case::waits("a_stop_and_a_start_fail_no_request", stop_and_start_fail_no_request),
-    Case::alone("a_server_that_died_meanwhile_is_left_within_2_s", a_server_died_meanwhile),
-    Case::alone("a_host_that_vanished_meanwhile_is_left_within_2_s", a_host_vanished_meanwhile),
+    Case::alone("a_server_that_died_meanwhile_is_left_within_5_s", a_server_died_meanwhile),
+    Case::alone("a_host_that_vanished_meanwhile_is_left_within_6_s", a_host_vanished_meanwhile),
     Case::waits("pinned_health_stands_until_a_check_says_otherwise", pinned_health_stands),
     Case::waits("detach_ends_it", detach_ends_it),
 ];
@@ -101,17 +105,18 @@ fn connections(scene: &Scene) -> Result<u64> {
 }
 
 fn a_server_died_meanwhile(sandbox: &Sandbox) -> Result<()> {
-    died_meanwhile(sandbox, "died", |scene, victim| scene.servers[victim].kill())
+    died_meanwhile(sandbox, "died", REFUSED, |scene, victim| scene.servers[victim].kill())
 }
 
 fn a_host_vanished_meanwhile(sandbox: &Sandbox) -> Result<()> {
-    died_meanwhile(sandbox, "gone", |scene, victim| scene.fabric.backends[victim].unplug())
+    died_meanwhile(sandbox, "gone", SILENT, |scene, victim| scene.fabric.backends[victim].unplug())
 }
 
 /// With checks as they are when nobody says anything: every second, three failures.
 fn died_meanwhile(
     sandbox: &Sandbox,
     name: &str,
+    limit: Duration,
     end: fn(&mut Scene, usize) -> Result<()>,
 ) -> Result<()> {
     let mut scene = Scene::start(sandbox, name, Health::DEFAULT)?;
@@ -123,17 +128,17 @@ fn died_meanwhile(
     requests.wait_for(100)?;
     let start = Instant::now();
     scene.balancer.spawn()?;
-    pause(LIMIT);
-    let deadline = start + LIMIT;
+    pause(limit);
+    let deadline = start + limit;
     requests.wait_for(200)?;
     let attempts = requests.finish()?;
     let before = attempts.iter().filter(|attempt| attempt.at < start);
     ensure!(
-        before.filter(|a| a.answer.is_err() || a.took > LIMIT).count() > 0,
+        before.filter(|a| a.answer.is_err() || a.took > limit).count() > 0,
         "eu3 was not missed"
     );
     ensure_answered(&attempts, deadline, Instant::now(), &["eu3"])?;
-    let failed = attempts.iter().rev().find(|a| a.answer.is_err() || a.took > LIMIT / 4);
+    let failed = attempts.iter().rev().find(|a| a.answer.is_err() || a.took > limit / 4);
     if let Some(last) = failed.filter(|attempt| attempt.at > start) {
         harness::note(format!(
             "{name}: the last request in vain began {:?} after the start of the daemon",

@@ -103,7 +103,11 @@ impl Open {
         for (from, before) in self.flows.iter().zip(&self.names) {
             let said = explained(scene, self.tunnel, from)?;
             let answered = name_over_udp(&scene.fabric.client, *from, self.tunnel.endpoint(ECHO))?;
-            ensure!(said == answered, "{from}: explain says {said}, {answered} answers");
+            // The near region has room for one more every ten seconds: it may come between the two.
+            let has_room =
+                || Ok::<_, anyhow::Error>(explained(scene, self.tunnel, from)? == answered);
+            let came = answered.starts_with("eu") && !said.starts_with("eu") && has_room()?;
+            ensure!(said == answered || came, "{from}: explain says {said}, {answered} answers");
             ensure!((*before == backend) == (answered != *before), "{from}: {before}, {answered}");
             ensure!(answered != backend, "{from} is still answered by {backend}");
         }

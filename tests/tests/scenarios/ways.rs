@@ -1,6 +1,9 @@
 //! The way to the backends changes while packets flow: another gateway, another arm, several at a time.
 
+use std::{net::TcpStream, time::Duration};
+
 use anyhow::{Context as _, Result, ensure};
+use lb_tests::daemon::Binaries;
 use lb_tests::harness::Case;
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
@@ -19,6 +22,7 @@ pub(crate) const CASES: &[Case] = &[
     Case::waits("a_gateway_with_another_mac_keeps_connections", another_gateway),
     Case::waits("a_second_arm_takes_connections_over_and_gives_them_back", second_arm),
     Case::waits("packets_come_in_by_several_interfaces", several_interfaces),
+    Case::waits("the_documents_make_a_lab_of_namespaces_work", lab),
 ];
 
 /// What a router does that takes another one's address over: it says so.
@@ -97,6 +101,41 @@ fn add_arm(scene: &Scene) -> Result<()> {
         ))?;
     }
     net.ready()
+}
+
+/// Nothing but the command of the documents has the router's end of a veth pair take what the balancer sends back.
+fn lab(sandbox: &Sandbox) -> Result<()> {
+    let scene = Scene::start(sandbox, "lab", Health::QUICK)?;
+    let Fabric { router, client, .. } = &scene.fabric;
+    router.ip("link set balancer xdp off")?;
+    router.run("ethtool", ["-K", "balancer", "gro", "off"])?;
+    let connect = |patience| {
+        let to = Tunnel::Ipip.endpoint(ECHO);
+        client.enter(|| TcpStream::connect_timeout(&to, patience).map(drop))
+    };
+    let lost = connect(Duration::from_secs(2))?;
+    ensure!(lost.is_err(), "a packet came without a program");
+
+    let page = include_str!("../../../docs/operations.md");
+    let (_, page) = page.split_once("## In a lab of namespaces").context("no such section")?;
+    let command = page.split("```").nth(1).and_then(|block| block.strip_prefix("sh\n"));
+    let command = command.context("no command")?.replace("to-balancer", "balancer");
+    // `ip netns exec` gives it a mount namespace of its own.
+    let command = command
+        .replace("ip netns exec router", &format!("ip netns exec {}", router.namespace()))
+        .replace("spillwayd", &Binaries::find()?.spillwayd.display().to_string());
+    let mut running = router.spawn("sh", ["-c", &format!("exec {command}")])?;
+    until("a connection comes about", PATIENCE, || {
+        running.check()?;
+        Ok(connect(Duration::from_secs(1))?.is_ok().then_some(()))
+    })?;
+    let streams = streams(&scene)?;
+    Stream::all_go_on(&streams)?;
+    Stream::finish_all(streams)?;
+    drop(running);
+    until("its program goes with it", PATIENCE, || {
+        Ok(connect(Duration::from_secs(1))?.is_err().then_some(()))
+    })
 }
 
 /// Long connections by each tunnel.

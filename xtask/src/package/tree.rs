@@ -12,9 +12,10 @@ use crate::process;
 use crate::workspace;
 
 /// Files of the source tree, and where they go; a folder goes with all that is in it.
-const FILES: [(&str, &str); 11] = [
+const FILES: [(&str, &str); 12] = [
     ("packaging/systemd", "usr/lib/systemd/system"),
     ("packaging/sysusers.conf", "usr/lib/sysusers.d/spillway.conf"),
+    ("packaging/sysctl.conf", "usr/lib/sysctl.d/50-spillway.conf"),
     ("packaging/etc", "etc/spillway"),
     ("packaging/examples", "usr/share/doc/spillway/examples"),
     ("packaging/observability", "usr/share/spillway/observability"),

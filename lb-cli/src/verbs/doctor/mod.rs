@@ -10,7 +10,7 @@ mod finding;
 mod render;
 
 use self::{facts::Facts, render::Diagnosis};
-use crate::{arguments::Options, exit::Exit, failure::Failure, output::print};
+use crate::{arguments::Options, exit::Exit, failure::Failure, origin, output::print};
 
 /// Options of `doctor`.
 #[derive(clap::Args, Debug)]
@@ -27,8 +27,9 @@ pub(crate) struct Arguments {
 /// Looks at everything, and prints what it comes to.
 ///
 /// # Errors
-/// [`Exit::Unwell`] where something is wrong, after it was printed; or netlink fails.
+/// [`Exit::Unwell`] where something is wrong, after it was printed; netlink fails, or a server is given.
 pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failure> {
+    origin::this_host(options, "doctor", "looks at this host")?;
     let facts = Facts::gather(options, arguments.client_mtu, !arguments.no_probes)?;
     let diagnosis = Diagnosis::new(
         facts.roles.iter().map(|installed| installed.role.name()).collect(),

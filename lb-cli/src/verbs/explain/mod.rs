@@ -1,13 +1,16 @@
-//! `spillway explain`: which backend a packet goes to, and why. It runs the packet program's own
-//! decision over the pinned maps.
+//! `spillway explain`: which backend a packet goes to, and why. The packet program's own decision is run
+//! over the pinned maps, here or by the daemon.
 
 mod flow;
 mod render;
 
-use lb_daemon::explain;
+use lb_daemon::{api::convert, causes, explain};
+use spillway_proto::v1;
 
 use self::flow::Protocol;
-use crate::{arguments::Options, failure::Failure, output::print, pinned};
+use crate::{
+    arguments::Options, daemon::Daemon, exit::Exit, failure::Failure, origin, output::print, pinned,
+};
 
 /// Options of `explain`.
 #[derive(clap::Args, Debug)]
@@ -24,16 +27,40 @@ pub(crate) struct Arguments {
     open: bool,
 }
 
-/// Reads the maps, decides and prints.
+/// Asks the daemon, or reads the maps and decides, and prints.
 ///
 /// # Errors
-/// The command line names no packet, or the maps cannot be read.
+/// The command line names no packet, the daemon does not answer, or the maps cannot be read.
 pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failure> {
     let Arguments { client, vip, protocol, open } = arguments;
     let flow = flow::parse(client, vip, *protocol, *open)?;
-    let (maps, names) = pinned::open(options)?;
-    let explanation = explain::of(&maps, &names, &flow).map_err(|error| pinned::failure(&error))?;
-    print(&explanation, options.output)
+    let ask = async |daemon: &mut Daemon| {
+        let answer = daemon.explain(request(arguments)).await?;
+        convert::explanation(&flow, answer).map_err(|unknown| {
+            Failure::new(Exit::Failure, causes::of(&unknown))
+                .hint("spillway and spillwayd should be of one version")
+        })
+    };
+    let read = || {
+        let (maps, names) = pinned::open(options)?;
+        pinned::warn_of_namespace(&names);
+        explain::of(&maps, &names, &flow).map_err(|error| pinned::failure(&error))
+    };
+    print(&origin::answer(options, ask, read)?, options.output)
+}
+
+fn request(arguments: &Arguments) -> v1::ExplainRequest {
+    let Arguments { client, vip, protocol, open } = arguments;
+    let protocol = match protocol {
+        Protocol::Tcp => v1::Protocol::Tcp,
+        Protocol::Udp => v1::Protocol::Udp,
+    };
+    v1::ExplainRequest {
+        client: client.clone(),
+        vip: vip.clone(),
+        protocol: protocol.into(),
+        open: *open,
+    }
 }
 
 #[cfg(test)]

@@ -3,12 +3,10 @@
 use lb_daemon::{
     explain::{Chosen, Explanation, RegionOutcome, kind_name},
     model::Encapsulation,
+    names::interface_words,
 };
 
-use crate::{
-    output::{Grid, Report, fields},
-    pinned,
-};
+use crate::output::{Grid, Report, fields};
 
 impl Report for Explanation {
     fn table(&self) -> String {
@@ -31,9 +29,16 @@ impl Report for Explanation {
         if let Some((slot, hash)) = self.slot.as_ref().zip(self.hash.as_ref()) {
             head.push(("slot", format!("{} of {} (hash {hash})", slot.number, slot.of)));
         }
-        head.push(("verdict", self.verdict.into()));
+        head.push(("verdict", self.verdict.to_string()));
         if let Some(Chosen {
-            backend, region, next_hop, interface, encapsulation, gue_port, ..
+            backend,
+            region,
+            next_hop,
+            interface,
+            interface_name,
+            encapsulation,
+            gue_port,
+            ..
         }) = &self.choice
         {
             let region = region.as_ref().map_or_else(
@@ -46,7 +51,8 @@ impl Report for Explanation {
                 (_, Some(port)) => head.push(("in", format!("GUE to UDP port {port}"))),
                 _ => {}
             }
-            head.push(("next hop", format!("{next_hop} on {}", pinned::interface(*interface))));
+            let out = interface_words(interface_name.clone(), *interface);
+            head.push(("next hop", format!("{next_hop} on {out}")));
         }
         head.push(("why", self.why.clone()));
         if let Some(regions) = regions(self) {
@@ -80,7 +86,7 @@ fn lists(explanation: &Explanation) -> String {
             entry.slot.map_or_else(|| "-".into(), |slot| slot.to_string()),
             entry.place.clone(),
             entry.backend.clone(),
-            entry.state.into(),
+            entry.state.to_string(),
             entry.outcome.clone(),
         ]);
     }

@@ -4,6 +4,7 @@ use lb_common::abi::{
 use lb_daemon::{
     directory::Directory,
     explain::{Explanation, Flow, explain as explained, kind_name, no_service},
+    names::interface_words,
 };
 
 use super::*;
@@ -47,7 +48,9 @@ fn full(twin: &mut Twin, region: usize) {
 /// interface.
 fn table(explanation: &Explanation) -> String {
     let hash = explanation.hash.clone().unwrap();
-    let out = format!("on {}\n", pinned::interface(2));
+    let out = explanation.choice.as_ref().map_or_else(String::new, |choice| {
+        format!("on {}\n", interface_words(choice.interface_name.clone(), choice.interface))
+    });
     explanation.table().replace(&hash, "HASH").replace(&out, "on OUT\n")
 }
 

@@ -1,13 +1,13 @@
 //! What to do about an object that is not there, or that names one which is not there.
 
 use clap::{Args as _, Command};
+use lb_daemon::nearest::nearest;
 use spillway_proto::v1;
 use tonic::Code;
 
 use super::{
     calls::{Calls, Id},
     kind::Kind,
-    nearest::nearest,
     ways,
 };
 use crate::{daemon::Daemon, failure::Failure};

@@ -3,7 +3,10 @@
 use std::fmt::Debug;
 
 use prost_types::FieldMask;
-use spillway_proto::v1::{self, objects_client::ObjectsClient};
+use spillway_proto::{
+    SCHEMA_REVISION,
+    v1::{self, objects_client::ObjectsClient},
+};
 use tonic::{Status, transport::Channel};
 
 /// The API, object by object.
@@ -110,7 +113,13 @@ macro_rules! calls {
                 dry_run: bool,
             ) -> Result<Answer<Self>, Status> {
                 let _ = &pool;
-                let request = v1::$create_request { $($pool: pool,)? $field: Some(object), dry_run };
+                let request = v1::$create_request {
+                    $($pool: pool,)?
+                    $field: Some(object),
+                    dry_run,
+                    schema_revision: SCHEMA_REVISION.into(),
+                    any_schema: false,
+                };
                 Ok(client.$create_call(request).await?.into_inner().into())
             }
 
@@ -128,6 +137,8 @@ macro_rules! calls {
                     etag: how.etag,
                     allow_missing: how.allow_missing,
                     dry_run: how.dry_run,
+                    schema_revision: SCHEMA_REVISION.into(),
+                    any_schema: false,
                 };
                 Ok(client.$update_call(request).await?.into_inner().into())
             }

@@ -12,7 +12,6 @@ mod fields;
 mod get;
 mod kind;
 mod list;
-mod nearest;
 mod scale;
 mod sent;
 mod update;

@@ -3,7 +3,8 @@
 //! A region's groups are in several pools, so they change together, as one generation: the
 //! configuration in force is read, changed and applied on top of the generation that was read.
 
-use spillway_proto::v1;
+use spillway_proto::{SCHEMA_REVISION, v1};
+use tonic::Code;
 
 use super::{advice::advise, calls::Id, kind::Kind};
 use crate::{
@@ -26,6 +27,9 @@ pub(super) enum Wish {
 
 /// How often the configuration is read again because somebody else changed it meanwhile.
 const TRIES: usize = 10;
+
+/// The call that it takes, as the daemon names it to a caller who may not make it.
+const APPLY: &str = "/spillway.v1.Spillway/Apply";
 
 /// Which groups of a pool.
 #[derive(clap::Args, Debug)]
@@ -106,8 +110,33 @@ async fn once(daemon: &mut Daemon, groups: &Groups<'_>, wish: Wish) -> Result<Ch
         configuration: Some(configuration),
         dry_run: groups.dry_run,
         expected_generation: Some(exported.generation),
+        schema_revision: SCHEMA_REVISION.into(),
+        any_schema: false,
     };
-    Ok(Changes::new(daemon.apply(request).await?, groups.dry_run))
+    let applied = daemon.apply(request).await.map_err(|failure| denied(failure, groups, wish))?;
+    Ok(Changes::new(applied, groups.dry_run))
+}
+
+/// Says of a refusal that it is about draining, not about a call, and what an operator may do instead.
+fn denied(failure: Failure, groups: &Groups<'_>, wish: Wish) -> Failure {
+    if failure.code != Some(Code::PermissionDenied) {
+        return failure;
+    }
+    let (drains, kind) = match (wish, groups.pool) {
+        (Wish::Drain, Some(_)) => ("draining", "a pool"),
+        (Wish::Drain, None) => ("draining", "a region"),
+        (Wish::Enable, Some(_)) => ("enabling", "a pool"),
+        (Wish::Enable, None) => ("enabling", "a region"),
+    };
+    let message = failure.message.replace(APPLY, &format!("{drains} {kind}"));
+    let failure = Failure { message, ..failure };
+    if wish == Wish::Enable || !failure.message.contains(": is operator, ") {
+        return failure;
+    }
+    let pool = groups.pool.map_or(String::new(), |pool| format!(" --pool {pool}"));
+    failure.hint(format!(
+        "an operator may drain single backends: `spillway backend drain ADDRESS…{pool}`"
+    ))
 }
 
 /// Fails where there is no object of a name that was given.
@@ -171,6 +200,39 @@ fn nobody(groups: &Groups<'_>) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_may_not_is_told_of_draining_and_of_what_he_may() {
+        let said = |role: &str, pool, region, wish, code| {
+            let message =
+                format!("certificate a: is {role}, and /spillway.v1.Spillway/Apply takes admin");
+            let failure = Failure { code, ..Failure::new(Exit::Permission, message) }.hint("ask");
+            let groups = Groups { pool, region, dry_run: false };
+            let Failure { message, hint, exit, .. } = denied(failure, &groups, wish);
+            assert_eq!(exit, Exit::Permission);
+            (message, hint.unwrap())
+        };
+        let refused = Some(Code::PermissionDenied);
+        let single = "an operator may drain single backends: `spillway backend drain ADDRESS…";
+        for (role, pool, wish, message, hint) in [
+            (
+                "operator",
+                Some("web"),
+                Wish::Drain,
+                "draining a pool",
+                format!("{single} --pool web`"),
+            ),
+            ("operator", None, Wish::Drain, "draining a region", format!("{single}`")),
+            ("operator", Some("web"), Wish::Enable, "enabling a pool", "ask".into()),
+            ("viewer", Some("web"), Wish::Drain, "draining a pool", "ask".into()),
+        ] {
+            let message = format!("certificate a: is {role}, and {message} takes admin");
+            assert_eq!(said(role, pool, Some("eu"), wish, refused), (message, hint));
+        }
+        let (message, hint) =
+            said("operator", Some("web"), None, Wish::Drain, Some(Code::Internal));
+        assert!(message.contains(APPLY) && hint == "ask", "another failure stays: {message}");
+    }
 
     fn pool(name: &str, regions: &[&str]) -> v1::Pool {
         let backend =

@@ -1,5 +1,6 @@
-//! `spillway regions`: demand against capacity, region by region. Counters and limits come from the
-//! pinned maps; the capacities behind the limits are asked of the daemon, if it lives.
+//! `spillway regions`: demand against capacity, region by region. Counters and limits come from the pinned
+//! maps, and the capacities behind the limits from the daemon, if it lives. A daemon that the command line
+//! names tells all of it.
 
 mod bar;
 mod look;
@@ -18,6 +19,7 @@ use crate::{
     arguments::Options,
     daemon::{Daemon, converse},
     failure::Failure,
+    origin,
     output::{print, print_line},
     pinned,
 };
@@ -61,18 +63,18 @@ struct Pool {
     regions: Vec<Region>,
 }
 
-/// Reads the maps, asks the daemon and prints; with `--watch` until it is stopped.
+/// Looks, at the maps or by the daemon, and prints; with `--watch` until it is stopped.
 ///
 /// # Errors
-/// The maps cannot be read, or there is no such pool.
+/// The daemon that is named does not answer, the maps cannot be read, or there is no such pool.
 pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failure> {
     let interval = Duration::from_secs(arguments.interval);
-    let mut before = look(options, arguments)?;
+    let (mut before, told) = look(options, arguments)?;
     if arguments.totals {
-        return print(&Regions::new(&before, None, &ask(options, arguments)), options.output);
+        return print(&Regions::new(&before, None, &told), options.output);
     }
     if arguments.watch {
-        let first = Regions::new(&before, None, &ask(options, arguments));
+        let first = Regions::new(&before, None, &told);
         if print_line(&first, options.output)?.is_break() {
             return Ok(());
         }
@@ -84,8 +86,8 @@ pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failur
             tokio::time::sleep(rest).await;
             Ok(())
         })?;
-        let now = look(options, arguments)?;
-        let answer = Regions::new(&now, Some(&before), &ask(options, arguments));
+        let (now, told) = look(options, arguments)?;
+        let answer = Regions::new(&now, Some(&before), &told);
         if !arguments.watch {
             return print(&answer, options.output);
         }
@@ -96,16 +98,22 @@ pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failur
     }
 }
 
-fn look(options: &Options, arguments: &Arguments) -> Result<Look, Failure> {
-    // Opened anew each time: a generation may have come with other names.
-    let (maps, names) = pinned::open(options)?;
-    Look::take(&maps, &names, arguments.pool.as_deref())
-}
-
-fn ask(options: &Options, arguments: &Arguments) -> Told {
-    let pool = arguments.pool.clone().unwrap_or_default();
-    converse(async { Daemon::open(options).await?.regions(v1::RegionsRequest { pool }).await })
-        .map_err(|failure| failure.message)
+/// Takes a look, with what the daemon says of the regions.
+fn look(options: &Options, arguments: &Arguments) -> Result<(Look, Told), Failure> {
+    let pool = arguments.pool.as_deref();
+    let request = || v1::RegionsRequest { pool: pool.unwrap_or_default().to_owned() };
+    let ask = async |daemon: &mut Daemon| {
+        let answer = daemon.regions(request()).await?;
+        Ok((Look::told(Instant::now(), &answer), Ok(answer)))
+    };
+    let read = || {
+        // Opened anew each time: a generation may have come with other names.
+        let (maps, names) = pinned::open(options)?;
+        let look = Look::take(&maps, &names, pool)?;
+        let told = converse(async { Daemon::open(options).await?.regions(request()).await });
+        Ok((look, told.map_err(|failure| failure.message)))
+    };
+    origin::answer(options, ask, read)
 }
 
 impl Regions {

@@ -60,7 +60,7 @@ impl Region {
         Self {
             region: now.region.clone(),
             capacity: told.map(|(told, _)| Capacity::new(told)),
-            limit_per_second: capacity::per_second(now.limit),
+            limit_per_second: now.limit,
             totals: now.counters.into(),
             utilisation: rates.and_then(|rates| capacity::utilisation(&rates, now.limit)),
             missing_backends: rates

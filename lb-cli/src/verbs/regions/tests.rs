@@ -1,4 +1,4 @@
-use lb_common::abi::{counter::GroupCounter, meter::LimitWord};
+use lb_common::abi::counter::GroupCounter;
 use serde_json::json;
 
 use super::*;
@@ -9,8 +9,8 @@ fn look(at: Instant, counters: [GroupCounter; 2]) -> Look {
     let group = |region: &str, meter, counters| look::Group {
         pool: "web".into(),
         region: region.into(),
-        meter,
-        limit: LimitWord::new(16_000_000_000 / 10, 10),
+        meter: Some(meter),
+        limit: Some(10.0),
         counters,
     };
     let [eu, us] = counters;
@@ -125,7 +125,7 @@ fn a_region_that_was_made_anew_has_no_rates_yet() {
     let start = Instant::now();
     let before = look(start, spilled(100, 100));
     let mut after = look(start + Duration::from_secs(1), spilled(103, 103));
-    after.groups[0].meter = 11;
+    after.groups[0].meter = Some(11);
     let regions = Regions::new(&after, Some(&before), &answer(vec![]));
     assert!(regions.pools[0].regions[0].per_second.is_none());
     assert!(regions.pools[0].regions[1].per_second.is_some());
@@ -149,8 +149,8 @@ fn what_is_beyond_the_limit_or_refused_is_seen_without_colour() {
     assert!(table.contains("|################!!!!!!!!!!!!!!!!|"), "{table}");
     assert!(table.contains("|################xxxxxxxxxxxxxxxx|"), "{table}");
 
-    after.groups[0].limit = LimitWord::CLOSED;
-    after.groups[1].limit = LimitWord::UNLIMITED;
+    after.groups[0].limit = Some(0.0);
+    after.groups[1].limit = None;
     let table = Regions::new(&after, Some(&before), &answer(vec![])).table();
     assert!(table.contains("\neu        0/s     20.0"), "{table}");
     assert!(table.contains("\nus          -     20.0"), "{table}");
@@ -162,4 +162,36 @@ fn a_balancer_without_pools_says_so() {
     let nothing = Look { at: Instant::now(), groups: vec![] };
     let table = Regions::new(&nothing, None, &answer(vec![])).table();
     assert!(table.ends_with("\nno pool has backends yet\n"), "{table}");
+}
+
+/// What the daemon tells makes the same rows as the maps that it reads, but for the meters' indices.
+#[test]
+fn the_look_of_the_daemon_is_that_of_the_maps() {
+    let start = Instant::now();
+    let by_maps = look(start, spilled(130, 120));
+    let told = by_maps.groups.iter().map(|group| v1::RegionStatus {
+        limit_per_second: group.limit,
+        counters: Some(v1::RegionCounters {
+            offered: group.counters.offered,
+            admitted: group.counters.admitted,
+            spilled_in: group.counters.spilled_in,
+            spilled_out: group.counters.spilled_out,
+            refused: group.counters.refused,
+            overrun: group.counters.overrun,
+        }),
+        ..told(&group.region, 10.0, 1.0, None)
+    });
+    let answer = v1::RegionsResponse { regions: told.collect(), ..Default::default() };
+    let mut by_daemon = Look::told(start, &answer);
+    for (group, maps) in by_daemon.groups.iter_mut().zip(&by_maps.groups) {
+        assert_eq!(group.meter, None);
+        group.meter = maps.meter;
+    }
+    assert_eq!(by_daemon.groups, by_maps.groups);
+    // A group that was made anew counts from 0 again, which shows without its meter.
+    let mut later = Look::told(start + Duration::from_secs(1), &answer);
+    later.groups[0].counters = spilled(3, 3)[0];
+    let regions = Regions::new(&later, Some(&Look::told(start, &answer)), &Ok(answer.clone()));
+    assert!(regions.pools[0].regions[0].per_second.is_none());
+    assert!(regions.pools[0].regions[1].per_second.is_some());
 }

@@ -10,7 +10,7 @@ pub(super) fn table(it: &Remembered) -> String {
     let mut tables = Grid::new(["REMEMBERED", "IP", "HELD", "ROOM"]).right([2, 3]);
     let filled = || it.tables.iter().filter(|table| table.held > 0);
     for t in filled() {
-        tables.row([t.table.into(), t.ip.into(), t.held.to_string(), t.room.to_string()]);
+        tables.row([t.table.to_string(), t.ip.to_string(), t.held.to_string(), t.room.to_string()]);
     }
     if filled().next().is_some() {
         text += "\n";
@@ -19,7 +19,7 @@ pub(super) fn table(it: &Remembered) -> String {
     let mut events = Grid::new(["EVENT", "COUNT"]).right([1]);
     let happened = || it.events.iter().filter(|event| event.count > 0);
     for e in happened() {
-        events.row([e.event.into(), e.count.to_string()]);
+        events.row([e.event.to_string(), e.count.to_string()]);
     }
     if happened().next().is_some() {
         text += "\n";
@@ -39,7 +39,7 @@ pub(super) mod tests {
     use super::*;
 
     fn table(held: u64) -> Table {
-        Table { table: "exceptions", ip: "ipv4", held, room: 524_288 }
+        Table { table: "exceptions".into(), ip: "ipv4".into(), held, room: 524_288 }
     }
 
     /// A balancer that remembers nothing.

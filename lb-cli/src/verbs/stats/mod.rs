@@ -5,12 +5,16 @@ mod memory;
 mod receiver;
 mod verdict;
 
-use lb_daemon::dataplane::FlowTables;
-use lb_daemon::stats::{Stats, Traffic};
+use lb_daemon::{
+    dataplane::FlowTables,
+    stats::{Stats, Traffic},
+};
 
 use crate::{
     arguments::Options,
+    daemon::Daemon,
     failure::Failure,
+    origin,
     output::{Grid, Report, print},
     pinned,
     role::Role,
@@ -24,14 +28,20 @@ pub(crate) struct Arguments {
     role: Role,
 }
 
-/// Reads the maps and prints.
+/// Asks the daemon or reads the maps, and prints.
 ///
 /// # Errors
-/// The maps cannot be read.
+/// The daemon does not answer, or the maps cannot be read; or a server is asked for a receiver's.
 pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failure> {
     match arguments.role {
-        Role::Balancer => print(&read(options)?, options.output),
-        Role::Receiver => print(&receiver::read(options)?, options.output),
+        Role::Balancer => {
+            let ask = async |daemon: &mut Daemon| Ok(daemon.stats().await?.into());
+            print(&origin::answer(options, ask, || read(options))?, options.output)
+        }
+        Role::Receiver => {
+            origin::this_host(options, "stats --role receiver", "reads the pins of this host")?;
+            print(&receiver::read(options)?, options.output)
+        }
     }
 }
 

@@ -12,7 +12,7 @@ pub(super) fn table(verdicts: &[VerdictStats]) -> String {
     }
     let mut grid = Grid::new(["VERDICT", "ACTION", "PACKETS", "BYTES"]).right([2, 3]);
     for v in seen() {
-        let (verdict, action) = (v.verdict.into(), v.action.into());
+        let (verdict, action) = (v.verdict.to_string(), v.action.to_string());
         grid.row([verdict, action, v.packets.to_string(), v.bytes.to_string()]);
     }
     grid.lines()

@@ -34,6 +34,8 @@ pub(crate) struct Status {
     settling: Vec<Settling>,
     /// What else is wrong.
     troubles: Vec<Trouble>,
+    /// Changed settings that wait for the next start of the daemon.
+    waiting_settings: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -92,6 +94,7 @@ impl Status {
             backends: status.backends.into_iter().map(|b| Backend::new(b, now)).collect(),
             settling: status.settling.into_iter().map(|s| Settling::new(s, now)).collect(),
             troubles: status.troubles.into_iter().map(Trouble::new).collect(),
+            waiting_settings: status.waiting_settings,
         }
     }
 
@@ -106,8 +109,9 @@ impl Status {
             Some(at) => format!("{}, applied {}", self.generation, whole_seconds(at)),
             None => format!("{}, nothing was applied yet", self.generation),
         };
-        if let Some(behind) = &self.behind {
-            generation += &format!("; the packet path is not there yet: {behind}");
+        if self.behind.is_some() {
+            // Why, and since when, is among the troubles.
+            generation += "; the packet path is not there yet";
         }
         let mode = |mode: &str| if mode.is_empty() { "no program" } else { mode }.to_owned();
         let interfaces: Vec<_> =
@@ -124,6 +128,10 @@ impl Status {
             ("interfaces", or_none(interfaces.join(", "))),
         ];
         head.extend(self.troubles.iter().map(|trouble| ("trouble", trouble.line())));
+        if !self.waiting_settings.is_empty() {
+            let names = self.waiting_settings.join(", ");
+            head.push(("waiting", format!("{names}: changed settings, in force after a restart")));
+        }
         fields(&head)
     }
 }
@@ -185,7 +193,7 @@ impl Report for Status {
                     b.pool.clone(),
                     b.address.clone(),
                     b.region.clone(),
-                    b.state.clone(),
+                    b.shown.clone(),
                     b.age(),
                     b.why.clone(),
                 ]);
@@ -247,6 +255,7 @@ mod tests {
                 adopting: true,
             }],
             troubles: vec![],
+            waiting_settings: vec![],
         }
     }
 
@@ -348,14 +357,28 @@ interfaces  none
         status.backends[0].utilisation = Some(0.625);
         status.backends[2].unheard = "check load: nothing heard: connection refused".into();
         status.troubles.push(v1::Trouble {
+            subject: "packet path".into(),
+            cause: "is not at generation 4, and is tried again every second: map SERVICES: no space left".into(),
+            since: Some(prost_types::Timestamp { seconds: 1_000_000, nanos: 0 }),
+        });
+        status.troubles.push(v1::Trouble {
             subject: "/etc/spillway/web.toml".into(),
             cause: "line 2, column 1: unknown field `regions`".into(),
             since: Some(prost_types::Timestamp { seconds: 1_000_000, nanos: 0 }),
         });
+        status.waiting_settings = vec!["interface".into(), "region".into()];
+        let json = serde_json::to_value(Status::new(status.clone(), now())).unwrap();
+        assert_eq!(json["waiting_settings"], serde_json::json!(["interface", "region"]));
         let table = Status::new(status, now()).table();
+        let said = "\nwaiting     interface, region: changed settings, in force after a restart\n";
+        assert!(table.contains(said), "{table}");
         // A long cause goes over several lines.
         let words: Vec<_> = table.split_whitespace().collect();
-        let said = "the packet path is not there yet: map SERVICES: no space left checksum";
+        let said =
+            "generation 4, applied 1970-01-12T13:46:40Z; the packet path is not there yet checksum";
+        assert!(words.join(" ").contains(said), "{table}");
+        let said = "trouble packet path: is not at generation 4, and is tried again every second: map SERVICES: \
+                    no space left (since 1970-01-12T13:46:40Z)";
         assert!(words.join(" ").contains(said), "{table}");
         assert!(table.contains("interfaces  eth0 (no program)\n"), "{table}");
         assert!(words.join(" ").contains("refused; out of home"), "{table}");

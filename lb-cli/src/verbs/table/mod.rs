@@ -1,15 +1,17 @@
 //! `spillway table`: who owns the slots of a pool's tables, and whom they go to now.
 
-mod group;
-
-use lb_daemon::dataplane::{PinnedMaps, PoolView};
+use lb_daemon::{
+    api::convert,
+    pool_tables::{self, PoolTable, TablesError},
+};
 use serde::Serialize;
+use spillway_proto::v1;
 
-use self::group::{Group, Source};
 use crate::{
     arguments::Options,
+    daemon::Daemon,
     failure::Failure,
-    names::Names,
+    origin,
     output::{Grid, Report, percent, print},
     pinned,
 };
@@ -24,49 +26,27 @@ pub(crate) struct Arguments {
 /// The answer.
 #[derive(Serialize)]
 #[serde(transparent)]
-struct Tables(Vec<Pool>);
+struct Tables(Vec<PoolTable>);
 
-#[derive(Serialize)]
-struct Pool {
-    pool: String,
-    /// Nearest region first.
-    regions: Vec<Group>,
-}
-
-/// Reads the maps and prints.
+/// Asks the daemon or reads the maps, and prints.
 ///
 /// # Errors
-/// The maps cannot be read, or there is no such pool.
+/// The daemon does not answer, the maps cannot be read, or there is no such pool.
 pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failure> {
-    let (maps, names) = pinned::open(options)?;
-    let mut pools = Vec::new();
-    for index in pinned::pools(&maps, &names, arguments.pool.as_deref())? {
-        let view = maps.pool_view(index).map_err(|error| pinned::failure(&error))?;
-        let regions = view.map_or_else(Vec::new, |view| groups(&maps, &names, &view));
-        pools.push(Pool { pool: names.pool(index), regions });
-    }
-    print(&Tables(pools), options.output)
-}
-
-fn groups(maps: &PinnedMaps, names: &Names, view: &PoolView) -> Vec<Group> {
-    let group = |(_, group): &(u32, lb_common::abi::group::Group)| {
-        let head = group.head;
-        let table = view.tables.get(&lb_common::abi::table_ref::TableRef(head.table));
-        let member = |rank| maps.member(head.members.saturating_add(rank));
-        Group::new(&Source {
-            region: names.region(group.region),
-            words: table.map_or_else(Vec::new, |t| t.slots().map(|word| word.0).collect()),
-            members: (0..head.member_count)
-                .filter_map(member)
-                .map(|word| {
-                    let backend = view.backends.get(&word.backend());
-                    let address = backend.map_or_else(|| "?".into(), pinned::address);
-                    (address, word, maps.next_hop(u32::from(word.next_hop())))
-                })
-                .collect(),
+    let pool = arguments.pool.as_deref();
+    let ask = async |daemon: &mut Daemon| {
+        let request = v1::TableRequest { pool: pool.unwrap_or_default().to_owned() };
+        Ok(convert::pool_tables(daemon.table(request).await?))
+    };
+    let read = || {
+        let (maps, names) = pinned::open(options)?;
+        pinned::warn_of_namespace(&names);
+        pool_tables::read(&maps, &names, pool).map_err(|error| match error {
+            TablesError::NoPool(no_pool) => pinned::unknown_pool(&no_pool),
+            TablesError::Maps(error) => pinned::failure(&error),
         })
     };
-    view.groups.iter().map(group).collect()
+    print(&Tables(origin::answer(options, ask, read)?), options.output)
 }
 
 impl Report for Tables {
@@ -74,37 +54,35 @@ impl Report for Tables {
         if self.0.is_empty() {
             return "no pool is published\n".into();
         }
-        self.0.iter().map(Pool::table).collect::<Vec<_>>().join("\n")
+        self.0.iter().map(lines).collect::<Vec<_>>().join("\n")
     }
 }
 
-impl Pool {
-    fn table(&self) -> String {
-        if self.regions.is_empty() {
-            return format!("pool {}: no backends\n", self.pool);
-        }
-        let regions = self.regions.iter().map(|group| {
-            let mut grid = Grid::new(["BACKEND", "SLOTS", "SHARE", "NOW", "STATE", "NEXT HOP"])
-                .right([1, 2, 3]);
-            for member in &group.members {
-                grid.row([
-                    member.backend.clone(),
-                    member.slots.to_string(),
-                    percent(member.slots.into(), group.slots.into()),
-                    member.slots_now.to_string(),
-                    member.state.into(),
-                    member.next_hop.clone().unwrap_or_else(|| "unresolved".into()),
-                ]);
-            }
-            let (pool, region, slots) = (&self.pool, &group.region, group.slots);
-            let checksum = &group.checksum;
-            format!(
-                "pool {pool}, region {region}: {slots} slots, checksum {checksum}\n{}",
-                grid.lines()
-            )
-        });
-        regions.collect::<Vec<_>>().join("\n")
+fn lines(pool: &PoolTable) -> String {
+    if pool.regions.is_empty() {
+        return format!("pool {}: no backends\n", pool.pool);
     }
+    let regions = pool.regions.iter().map(|group| {
+        let mut grid =
+            Grid::new(["BACKEND", "SLOTS", "SHARE", "NOW", "STATE", "NEXT HOP"]).right([1, 2, 3]);
+        for member in &group.members {
+            grid.row([
+                member.backend.clone(),
+                member.slots.to_string(),
+                percent(member.slots.into(), group.slots.into()),
+                member.slots_now.to_string(),
+                member.state.to_string(),
+                member.next_hop.clone().unwrap_or_else(|| "unresolved".into()),
+            ]);
+        }
+        let (name, region, slots) = (&pool.pool, &group.region, group.slots);
+        let checksum = &group.checksum;
+        format!(
+            "pool {name}, region {region}: {slots} slots, checksum {checksum}\n{}",
+            grid.lines()
+        )
+    });
+    regions.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -114,17 +92,18 @@ mod tests {
         next_hop::NextHopWord,
         slot::{NO_RANK, SlotWord},
     };
+    use lb_daemon::pool_tables::{GroupTable, Member, Source};
 
     use super::*;
 
     fn example() -> Tables {
         let hop = NextHopWord::new([2, 0, 0, 0, 0, 1], 1);
         let member = |n: u32, state, hop| {
-            let address = format!("10.0.0.{n}");
-            (address, MemberWord::new(n, 1, state, FULL_RAMP, 1), hop)
+            let (address, interface) = (format!("10.0.0.{n}"), Some("eth0".into()));
+            Member { address, word: MemberWord::new(n, 1, state, FULL_RAMP, 1), hop, interface }
         };
         let slot = |ranks| SlotWord::new(ranks).0;
-        let group = Group::new(&Source {
+        let group = GroupTable::new(&Source {
             region: "eu".into(),
             words: vec![
                 slot([0, 1, 2, NO_RANK]),
@@ -142,8 +121,8 @@ mod tests {
             ],
         });
         Tables(vec![
-            Pool { pool: "web".into(), regions: vec![group] },
-            Pool { pool: "empty".into(), regions: Vec::new() },
+            PoolTable { pool: "web".into(), regions: vec![group] },
+            PoolTable { pool: "empty".into(), regions: Vec::new() },
         ])
     }
 
@@ -155,8 +134,8 @@ mod tests {
             "\
 pool web, region eu: 7 slots, checksum 2ee7bf07b7e00373
 BACKEND   SLOTS   SHARE  NOW  STATE  NEXT HOP
-10.0.0.1      2  28.57%    6  up     02:00:00:00:00:01 on lo
-10.0.0.2      3  42.86%    0  dead   02:00:00:00:00:01 on lo
+10.0.0.1      2  28.57%    6  up     02:00:00:00:00:01 on eth0
+10.0.0.2      3  42.86%    0  dead   02:00:00:00:00:01 on eth0
 10.0.0.3      2  28.57%    0  up     unresolved
 
 pool empty: no backends

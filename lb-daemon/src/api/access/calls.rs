@@ -40,10 +40,17 @@ pub(super) const CALLS: &[(&str, Role)] = &[
     ("/spillway.v1.Spillway/Export", Viewer),
     ("/spillway.v1.Spillway/Probe", Operator),
     ("/spillway.v1.Spillway/Regions", Viewer),
+    ("/spillway.v1.Spillway/Reload", Admin),
     ("/spillway.v1.Spillway/Stats", Viewer),
     ("/spillway.v1.Spillway/Status", Viewer),
+    ("/spillway.v1.Spillway/Table", Viewer),
     ("/spillway.v1.Spillway/Watch", Viewer),
 ];
+
+/// Whether a call takes an admin.
+pub(in crate::api) fn takes_admin(call: &str) -> bool {
+    least(call) == Some(Admin)
+}
 
 /// The least role for a call; `None`: the table does not name it.
 pub(super) fn least(call: &str) -> Option<Role> {

@@ -5,7 +5,8 @@ mod calls;
 mod guard;
 mod within;
 
-pub(super) use guard::{Guard, caller};
+pub(super) use calls::takes_admin;
+pub(super) use guard::{Guard, caller, watching, working};
 pub(super) use within::within;
 #[cfg(test)]
 mod tests;

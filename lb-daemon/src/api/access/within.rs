@@ -22,8 +22,7 @@ pub(in crate::api) fn within(
         return Ok(());
     }
     let cause = format!(
-        "{}: may change weight, wanted and max_connection_rate_per_second of backends alone; more \
-         takes admin",
+        "{}: may change weight, wanted and max_connection_rate of backends alone; more takes admin",
         peer.actor
     );
     denied(&cause);

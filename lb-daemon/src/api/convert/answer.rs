@@ -4,15 +4,16 @@ use std::time::SystemTime;
 
 use spillway_proto::v1;
 
-use super::message::{duration, encapsulation};
+use super::message::{duration, encapsulation, wanted_state};
 use crate::{
     command::{
-        Applied, BackendHistory, BackendStatus, Event, Exported, InterfaceStatus, ServiceStatus,
-        SettlingStatus, StateChange, Status,
+        Applied, BackendHistory, BackendStatus, Event, Exported, InterfaceStatus, Refusal,
+        ServiceStatus, SettlingStatus, StateChange, Status,
     },
     diff::{Change, Effect, Kind, Movement},
     health::Utilisation,
     memory::Memory,
+    store::Unusable,
     troubles::Trouble,
 };
 
@@ -28,10 +29,32 @@ impl From<&Applied> for v1::ApplyResponse {
     }
 }
 
-impl From<&Exported> for v1::ExportResponse {
-    fn from(exported: &Exported) -> Self {
-        let configuration = Some((&exported.configuration).into());
-        Self { generation: exported.generation, configuration }
+impl TryFrom<&Exported> for v1::ExportResponse {
+    type Error = Refusal;
+
+    /// Where the stored configuration cannot be used, it is the answer as it is stored.
+    fn try_from(exported: &Exported) -> Result<Self, Refusal> {
+        let Exported { generation, configuration, schema, unusable } = exported;
+        let in_use: v1::Configuration = configuration.into();
+        let (schema, configuration, unusable) = match unusable {
+            None => (*schema, in_use, String::new()),
+            Some(Unusable { cause, message: None, .. }) => {
+                return Err(Refusal::Unusable(cause.clone()));
+            }
+            Some(Unusable { schema, cause, message: Some(message), .. }) => {
+                let mut stored = message.0.clone();
+                if stored.hash_key.is_empty() {
+                    stored.hash_key = in_use.hash_key;
+                }
+                (*schema, stored, cause.clone())
+            }
+        };
+        Ok(Self {
+            generation: *generation,
+            configuration: Some(configuration),
+            schema_revision: schema.number(),
+            unusable,
+        })
     }
 }
 
@@ -50,6 +73,7 @@ impl From<&Status> for v1::StatusResponse {
             behind: status.behind.clone().unwrap_or_default(),
             settling: status.settling.iter().map(Into::into).collect(),
             troubles: status.troubles.iter().map(Into::into).collect(),
+            waiting_settings: status.waiting_settings.clone(),
         }
     }
 }
@@ -96,6 +120,7 @@ impl From<&BackendStatus> for v1::BackendStatus {
             drain: backend.said.drain.clone().unwrap_or_default(),
             unheard: backend.said.unheard.clone().unwrap_or_default(),
             out_of_home: backend.out_of_home,
+            wanted: wanted_state(backend.wanted).into(),
         }
     }
 }

@@ -48,6 +48,14 @@ impl From<Connections<u64>> for v1::RegionCounters {
     }
 }
 
+impl From<v1::RegionCounters> for Connections<u64> {
+    fn from(counted: v1::RegionCounters) -> Self {
+        let v1::RegionCounters { offered, admitted, spilled_in, spilled_out, refused, overrun } =
+            counted;
+        Self { offered, admitted, spilled_in, spilled_out, refused, overrun }
+    }
+}
+
 impl From<Rates> for v1::RegionRates {
     fn from(rates: Rates) -> Self {
         let Rates { offered, admitted, spilled_in, spilled_out, refused, overrun } = rates;

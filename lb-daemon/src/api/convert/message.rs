@@ -81,14 +81,17 @@ fn backend((address, backend): (&IpAddr, &Backend)) -> v1::Backend {
         address: address.to_string(),
         region: backend.region.to_string(),
         weight: Some(backend.weight),
-        wanted: match backend.wanted {
-            WantedState::Active => v1::WantedState::Active,
-            WantedState::Disabled => v1::WantedState::Disabled,
-            WantedState::Drain => v1::WantedState::Drain,
-        }
-        .into(),
+        wanted: wanted_state(backend.wanted).into(),
         mtu: backend.mtu.map_or(0, u32::from),
         max_connection_rate_per_second: backend.max_connection_rate.map(Rate::per_second),
+    }
+}
+
+pub(super) const fn wanted_state(wanted: WantedState) -> v1::WantedState {
+    match wanted {
+        WantedState::Active => v1::WantedState::Active,
+        WantedState::Disabled => v1::WantedState::Disabled,
+        WantedState::Drain => v1::WantedState::Drain,
     }
 }
 

@@ -6,6 +6,7 @@ use super::{Invalid, message::hash_key};
 use crate::{
     causes,
     command::{Refusal, Stopping},
+    names::NoPool,
     reconcile::ReconcileError,
 };
 
@@ -58,6 +59,7 @@ impl From<Refusal> for Status {
             }
             Refusal::NoPool(_) | Refusal::NoBackend(..) => Code::NotFound,
             Refusal::NoHashKey { .. } => Code::InvalidArgument,
+            Refusal::Schema(_) | Refusal::Unusable(_) => Code::FailedPrecondition,
             Refusal::Plan(_)
             | Refusal::Room(_)
             | Refusal::Store(_)
@@ -70,6 +72,8 @@ impl From<Refusal> for Status {
                 (Some("hash_key".to_owned()), Some(key_hint(*own_key)))
             }
             Refusal::Store(error) => (None, Some(error.hint())),
+            Refusal::Schema(mismatch) => (None, Some(mismatch.hint().into())),
+            Refusal::Unusable(_) => (None, Some(UNUSABLE_HINT.into())),
             _ => (None, None),
         };
         for (trailer, text) in [(FIELD_TRAILER, field), (HINT_TRAILER, hint)] {
@@ -81,6 +85,19 @@ impl From<Refusal> for Status {
         status
     }
 }
+
+impl From<NoPool> for Status {
+    fn from(no_pool: NoPool) -> Self {
+        let mut status = Self::not_found(no_pool.to_string());
+        if let Ok(hint) = AsciiMetadataValue::try_from(no_pool.hint()) {
+            status.metadata_mut().insert(HINT_TRAILER, hint);
+        }
+        status
+    }
+}
+
+/// What to do where the stored configuration cannot be used.
+const UNUSABLE_HINT: &str = "`spillway export` shows what is stored; mend it, and apply it";
 
 /// What to do where several balancers have no key.
 fn key_hint(key: [u64; 2]) -> String {

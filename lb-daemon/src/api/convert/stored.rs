@@ -6,26 +6,35 @@ use spillway_proto::v1;
 use super::{Invalid, configuration};
 use crate::model::Configuration;
 
-/// Why stored bytes are no configuration.
-#[derive(Debug, thiserror::Error)]
-pub enum Undecodable {
+/// A configuration as it was stored, which may break the rules of this version.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredMessage(pub(in crate::api) v1::Configuration);
+
+impl StoredMessage {
+    /// The message that bytes of [`encode`] mean; fields that this version does not know are left out.
+    ///
+    /// # Errors
     /// They are no message.
-    #[error(transparent)]
-    Message(#[from] prost::DecodeError),
-    /// The message breaks a rule.
-    #[error(transparent)]
-    Invalid(#[from] Invalid),
+    pub fn read(bytes: &[u8]) -> Result<Self, prost::DecodeError> {
+        v1::Configuration::decode(bytes).map(Self)
+    }
+
+    /// The configuration that it is.
+    ///
+    /// # Errors
+    /// It breaks a rule.
+    pub fn configuration(&self) -> Result<Configuration, Invalid> {
+        configuration(&self.0)
+    }
+}
+
+impl From<&Configuration> for StoredMessage {
+    fn from(configuration: &Configuration) -> Self {
+        Self(configuration.into())
+    }
 }
 
 /// The bytes of a configuration.
 pub fn encode(configuration: &Configuration) -> Vec<u8> {
     v1::Configuration::from(configuration).encode_to_vec()
-}
-
-/// The configuration that bytes of [`encode`] mean.
-///
-/// # Errors
-/// [`Undecodable`]: they were changed, or written by a version with other rules.
-pub fn decode(bytes: &[u8]) -> Result<Configuration, Undecodable> {
-    Ok(configuration(&v1::Configuration::decode(bytes)?)?)
 }

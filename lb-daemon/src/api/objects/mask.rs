@@ -15,6 +15,9 @@ use crate::quoted::Quoted;
 static DESCRIPTORS: LazyLock<DescriptorPool> =
     LazyLock::new(|| DescriptorPool::decode(spillway_proto::DESCRIPTORS).unwrap_or_default());
 
+/// Where our own messages are.
+const PACKAGE: &str = "spillway.v1";
+
 /// The field of requests that holds a mask.
 const MASK: &str = "update_mask";
 
@@ -41,6 +44,28 @@ pub(super) fn merge<O: Object>(old: &O, new: &O, mask: Option<&FieldMask>) -> Re
             .map_err(|cause| Refused::wrong(MASK, format!("{}: {cause}", Quoted(path))))?;
     }
     target.transcode_to().map_err(|error| Refused::wrong(O::FIELD, error.to_string()))
+}
+
+/// Whether an update takes over whole messages of ours, in which somebody may have set fields that the sender does
+/// not know.
+pub(super) fn replaces<O: Object>(new: &O, mask: Option<&FieldMask>) -> Result<bool, Refused> {
+    let is_ours = |field: &FieldDescriptor| {
+        field.kind().as_message().is_some_and(|inner| inner.package_name() == PACKAGE)
+    };
+    let paths = mask.map_or(&[][..], |mask| &mask.paths);
+    let message = dynamic(new)?;
+    if paths.is_empty() {
+        return Ok(message.fields().any(|(field, _)| is_ours(&field)));
+    }
+    let takes = |path: &String| {
+        let (mut within, mut last) = (Some(message.descriptor()), None);
+        for name in path.split('.') {
+            last = within.and_then(|message| message.get_field_by_name(name));
+            within = last.as_ref().and_then(|field| field.kind().as_message().cloned());
+        }
+        path == "*" || last.as_ref().is_some_and(is_ours)
+    };
+    Ok(paths.iter().any(takes))
 }
 
 /// Takes one field over.

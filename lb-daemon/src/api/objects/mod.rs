@@ -17,10 +17,14 @@ use spillway_proto::v1;
 use tokio::sync::Mutex;
 
 use super::{
-    access::{caller, within},
+    access::{caller, within, working},
     convert::{self, Invalid},
 };
-use crate::command::{Apply, Commands, Exported, Refusal};
+use crate::{
+    access::Actor,
+    command::{Apply, Commands, Exported, Refusal},
+    store::{Revision, SchemaMismatch},
+};
 use answer::{Answer, Removed};
 use object::{Id, Object, etag};
 use refused::Refused;
@@ -32,7 +36,8 @@ const TRIES: usize = 10;
 #[derive(Debug)]
 pub(super) struct Objects {
     commands: Commands,
-    turn: Mutex<()>,
+    /// Calls over the socket take turns, and so do those over TLS: neither waits for the other's.
+    turns: [Mutex<()>; 2],
 }
 
 /// What is to become of an object.
@@ -43,13 +48,69 @@ struct Update<'a, O> {
     allow_missing: bool,
 }
 
+/// What a call is to do.
+#[derive(Clone, Copy)]
+struct Task<'a> {
+    verb: &'static str,
+    id: &'a Id,
+    dry_run: bool,
+}
+
+impl Task<'_> {
+    /// In words for the log of changes.
+    fn wanted(&self) -> String {
+        format!("{} of {}", self.verb, self.id)
+    }
+
+    /// Whether a refusal is to be noted. What became a command, or was denied, is noted already.
+    fn notes(&self, refused: &Refused) -> bool {
+        match refused {
+            Refused::Refusal(_) | Refused::NotPermitted(_) | Refused::Stopping(_) => false,
+            _ => !self.dry_run,
+        }
+    }
+}
+
+/// What is known of whoever sent an object.
+#[derive(Clone, Copy, Debug)]
+struct Sender {
+    schema: Revision,
+    any_schema: bool,
+}
+
+impl Sender {
+    fn new(schema_revision: i32, any_schema: bool) -> Self {
+        Self { schema: Revision::new(schema_revision), any_schema }
+    }
+
+    /// Refuses what this daemon would drop of a newer client's object; and where an object, or a part of it, takes
+    /// the place of another (`replaces`), what an older client would erase.
+    fn agrees(self, daemon: Revision, replaces: bool) -> Result<(), Refused> {
+        match SchemaMismatch::of_client(self.schema, daemon) {
+            Err(SchemaMismatch::OlderClient { .. }) if !replaces => Ok(()),
+            Err(mismatch) if !self.any_schema => {
+                Err(Refused::Refusal(Refusal::Schema(mismatch).into()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The configuration that a call begins with.
+struct Before {
+    generation: u64,
+    configuration: v1::Configuration,
+    /// Schema revision of the daemon.
+    schema: Revision,
+}
+
 impl Objects {
     pub(super) fn new(commands: Commands) -> Self {
-        Self { commands, turn: Mutex::new(()) }
+        Self { commands, turns: Default::default() }
     }
 
     async fn get<O: Object>(&self, id: &Id) -> Result<Answer<O>, Refused> {
-        let (generation, configuration) = self.read().await?;
+        let Before { generation, configuration, .. } = self.read().await?;
         let object = find::<O>(&configuration, id)?.ok_or_else(|| Refused::Missing(id.clone()))?;
         Ok(Answer::of(object, id, generation))
     }
@@ -58,9 +119,13 @@ impl Objects {
         &self,
         id: &Id,
         object: &O,
+        sender: Sender,
         dry_run: bool,
     ) -> Result<Answer<O>, Refused> {
-        let edit = |configuration: &mut v1::Configuration| put(configuration, id, object.clone());
+        let edit = |configuration: &mut v1::Configuration, daemon| {
+            sender.agrees(daemon, false)?;
+            put(configuration, id, object.clone())
+        };
         let same = |before: &v1::Configuration, after: &v1::Configuration| {
             let before = find::<O>(before, id)?;
             if before.is_some() && before != find(after, id)? {
@@ -68,16 +133,19 @@ impl Objects {
             }
             Ok(())
         };
-        self.change(id, dry_run, edit, Refused::Invalid, same).await
+        let task = Task { verb: "creation", id, dry_run };
+        self.change(task, edit, Refused::Invalid, same).await
     }
 
     async fn update<O: Object>(
         &self,
         id: &Id,
         update: &Update<'_, O>,
+        sender: Sender,
         dry_run: bool,
     ) -> Result<Answer<O>, Refused> {
-        let edit = |configuration: &mut v1::Configuration| {
+        let edit = |configuration: &mut v1::Configuration, daemon| {
+            sender.agrees(daemon, mask::replaces(update.object, update.mask)?)?;
             let object = match find::<O>(configuration, id)? {
                 Some(old) => {
                     unchanged(old, id, update.etag)?;
@@ -88,7 +156,8 @@ impl Objects {
             };
             put(configuration, id, object)
         };
-        self.change(id, dry_run, edit, Refused::Invalid, |_, _| Ok(())).await
+        let task = Task { verb: "update", id, dry_run };
+        self.change(task, edit, Refused::Invalid, |_, _| Ok(())).await
     }
 
     /// What changed.
@@ -99,9 +168,13 @@ impl Objects {
         allow_missing: bool,
         dry_run: bool,
     ) -> Result<Removed, Refused> {
-        let edit = |configuration: &mut v1::Configuration| {
-            let Some(old) = find::<O>(configuration, id)? else {
-                return Err(Refused::Missing(id.clone()));
+        let edit = |configuration: &mut v1::Configuration, _| {
+            let old = match find::<O>(configuration, id) {
+                Ok(Some(old)) => old,
+                // It goes on as an apply that differs in nothing, which answers for packets too.
+                Ok(None) | Err(Refused::Missing(_)) if allow_missing => return Ok(Vec::new()),
+                Ok(None) => return Err(Refused::Missing(id.clone())),
+                Err(refused) => return Err(refused),
             };
             unchanged(old, id, etag)?;
             match O::users(configuration, id) {
@@ -115,24 +188,20 @@ impl Objects {
             Ok(Vec::new())
         };
         let needed = |invalid| Refused::Needed(id.clone(), invalid);
-        match self.apply::<O>(id, dry_run, edit, needed, |_, _| Ok(())).await {
-            Err(Refused::Missing(_)) if allow_missing => {
-                let (generation, _) = self.read().await?;
-                Ok(Removed(v1::ApplyResponse { generation, ..v1::ApplyResponse::default() }))
-            }
-            applied => applied.map(|(applied, _)| Removed(applied)),
-        }
+        let task = Task { verb: "deletion", id, dry_run };
+        let (applied, _) = self.apply::<O>(task, edit, needed, |_, _| Ok(())).await?;
+        Ok(Removed(applied))
     }
 
     async fn change<O: Object>(
         &self,
-        id: &Id,
-        dry_run: bool,
-        edit: impl Fn(&mut v1::Configuration) -> Result<Place, Refused>,
+        task: Task<'_>,
+        edit: impl Fn(&mut v1::Configuration, Revision) -> Result<Place, Refused>,
         invalid: impl Fn(Box<Invalid>) -> Refused,
         judge: impl Fn(&v1::Configuration, &v1::Configuration) -> Result<(), Refused>,
     ) -> Result<Answer<O>, Refused> {
-        let (applied, after) = self.apply::<O>(id, dry_run, edit, invalid, judge).await?;
+        let (applied, after) = self.apply::<O>(task, edit, invalid, judge).await?;
+        let id = task.id;
         let object = find::<O>(&after, id)?.ok_or_else(|| Refused::Missing(id.clone()))?;
         Ok(Answer::of(object, id, applied.generation).with(applied))
     }
@@ -141,25 +210,51 @@ impl Objects {
     /// that is in force then. `judge` sees it before and after.
     async fn apply<O: Object>(
         &self,
-        id: &Id,
-        dry_run: bool,
-        edit: impl Fn(&mut v1::Configuration) -> Result<Place, Refused>,
+        task: Task<'_>,
+        edit: impl Fn(&mut v1::Configuration, Revision) -> Result<Place, Refused>,
         invalid: impl Fn(Box<Invalid>) -> Refused,
         judge: impl Fn(&v1::Configuration, &v1::Configuration) -> Result<(), Refused>,
     ) -> Result<(v1::ApplyResponse, v1::Configuration), Refused> {
-        let _turn = self.turn.lock().await;
+        let actor = caller().actor;
+        let _turn = self.turns[usize::from(matches!(actor, Actor::Certificate(_)))].lock().await;
+        let _at_work = working().await;
+        let result = self.attempts::<O>(task, &actor, edit, invalid, judge).await;
+        if let Err(refused) = &result
+            && task.notes(refused)
+        {
+            self.commands.audit().refused(&actor, &task.wanted(), &refused.to_string());
+        }
+        result
+    }
+
+    async fn attempts<O: Object>(
+        &self,
+        task: Task<'_>,
+        actor: &Actor,
+        edit: impl Fn(&mut v1::Configuration, Revision) -> Result<Place, Refused>,
+        invalid: impl Fn(Box<Invalid>) -> Refused,
+        judge: impl Fn(&v1::Configuration, &v1::Configuration) -> Result<(), Refused>,
+    ) -> Result<(v1::ApplyResponse, v1::Configuration), Refused> {
+        let Task { id, dry_run, .. } = task;
         for _ in 0..TRIES {
-            let (generation, before) = self.read().await?;
+            let Before { generation, configuration: before, schema } = self.in_force().await?;
             let mut edited = before.clone();
-            let place = edit(&mut edited)?;
+            let place = edit(&mut edited, schema)?;
             let configuration = convert::configuration(&edited)
                 .map_err(|wrong| invalid(wrong.of_one(&place, O::KIND, O::FIELD).into()))?;
             let after = v1::Configuration::from(&configuration);
             judge(&before, &after)?;
             let expected_generation = Some(generation);
             within(&before, &after).map_err(Refused::NotPermitted)?;
-            let actor = caller().actor;
-            let apply = Apply { configuration, dry_run, expected_generation, actor };
+            let apply = Apply {
+                configuration,
+                dry_run,
+                expected_generation,
+                schema,
+                any_schema: false,
+                actor: actor.clone(),
+                wanted: task.wanted(),
+            };
             match self.commands.apply(apply).await? {
                 Ok(applied) => return Ok(((&applied).into(), after)),
                 Err(Refusal::Conflict { .. }) => {}
@@ -169,9 +264,23 @@ impl Objects {
         Err(Refused::Busy(id.clone(), TRIES))
     }
 
-    async fn read(&self) -> Result<(u64, v1::Configuration), Refused> {
-        let Exported { generation, configuration } = self.commands.export().await?;
-        Ok((generation, (&configuration).into()))
+    async fn read(&self) -> Result<Before, Refused> {
+        let _at_work = working().await;
+        self.in_force().await
+    }
+
+    /// The configuration in force; or the stored one that the daemon cannot use, if all of it is known here: a call
+    /// may mend it.
+    async fn in_force(&self) -> Result<Before, Refused> {
+        let exported: Exported = self.commands.export().await?;
+        let schema = exported.schema;
+        if let Some(unusable) = exported.unusable.as_ref().filter(|unusable| !unusable.is_whole()) {
+            return Err(Refused::Refusal(Refusal::Unusable(unusable.cause.clone()).into()));
+        }
+        let answer = v1::ExportResponse::try_from(&exported);
+        let answer = answer.map_err(|refusal| Refused::Refusal(refusal.into()))?;
+        let configuration = answer.configuration.unwrap_or_default();
+        Ok(Before { generation: exported.generation, configuration, schema })
     }
 }
 

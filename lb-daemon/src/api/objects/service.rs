@@ -3,7 +3,7 @@
 use spillway_proto::v1::{self, objects_server};
 use tonic::{Request, Response, Status};
 
-use super::{Answer, Id, Object, Objects, Refused, Update};
+use super::{Answer, Before, Id, Object, Objects, Refused, Sender, Update};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -31,7 +31,8 @@ impl objects_server::Objects for Objects {
     ) -> Answered<v1::RegionObject> {
         let r = request.into_inner();
         let (id, object) = sent(None, r.region)?;
-        Ok(Response::new(self.create(&id, &object, r.dry_run).await?.into()))
+        let sender = Sender::new(r.schema_revision, r.any_schema);
+        Ok(Response::new(self.create(&id, &object, sender, r.dry_run).await?.into()))
     }
 
     async fn get_region(
@@ -47,7 +48,7 @@ impl objects_server::Objects for Objects {
         &self,
         _: Request<v1::ListRegionsRequest>,
     ) -> Answered<v1::ListRegionsResponse> {
-        let (generation, configuration) = self.read().await?;
+        let Before { generation, configuration, .. } = self.read().await?;
         let regions = listed(&configuration.regions, None, generation);
         Ok(Response::new(v1::ListRegionsResponse { regions, generation }))
     }
@@ -58,9 +59,10 @@ impl objects_server::Objects for Objects {
     ) -> Answered<v1::RegionObject> {
         let r = request.into_inner();
         let (id, object) = sent(None, r.region)?;
+        let sender = Sender::new(r.schema_revision, r.any_schema);
         let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
         let update = Update { object: &object, mask, etag: &r.etag, allow_missing };
-        Ok(Response::new(self.update(&id, &update, r.dry_run).await?.into()))
+        Ok(Response::new(self.update(&id, &update, sender, r.dry_run).await?.into()))
     }
 
     async fn delete_region(
@@ -79,7 +81,8 @@ impl objects_server::Objects for Objects {
     ) -> Answered<v1::HealthCheckObject> {
         let r = request.into_inner();
         let (id, object) = sent(None, r.health_check)?;
-        Ok(Response::new(self.create(&id, &object, r.dry_run).await?.into()))
+        let sender = Sender::new(r.schema_revision, r.any_schema);
+        Ok(Response::new(self.create(&id, &object, sender, r.dry_run).await?.into()))
     }
 
     async fn get_health_check(
@@ -95,7 +98,7 @@ impl objects_server::Objects for Objects {
         &self,
         _: Request<v1::ListHealthChecksRequest>,
     ) -> Answered<v1::ListHealthChecksResponse> {
-        let (generation, configuration) = self.read().await?;
+        let Before { generation, configuration, .. } = self.read().await?;
         let health_checks = listed(&configuration.health_checks, None, generation);
         Ok(Response::new(v1::ListHealthChecksResponse { health_checks, generation }))
     }
@@ -106,9 +109,10 @@ impl objects_server::Objects for Objects {
     ) -> Answered<v1::HealthCheckObject> {
         let r = request.into_inner();
         let (id, object) = sent(None, r.health_check)?;
+        let sender = Sender::new(r.schema_revision, r.any_schema);
         let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
         let update = Update { object: &object, mask, etag: &r.etag, allow_missing };
-        Ok(Response::new(self.update(&id, &update, r.dry_run).await?.into()))
+        Ok(Response::new(self.update(&id, &update, sender, r.dry_run).await?.into()))
     }
 
     async fn delete_health_check(
@@ -127,7 +131,8 @@ impl objects_server::Objects for Objects {
     ) -> Answered<v1::PoolObject> {
         let r = request.into_inner();
         let (id, object) = sent(None, r.pool)?;
-        Ok(Response::new(self.create(&id, &object, r.dry_run).await?.into()))
+        let sender = Sender::new(r.schema_revision, r.any_schema);
+        Ok(Response::new(self.create(&id, &object, sender, r.dry_run).await?.into()))
     }
 
     async fn get_pool(&self, request: Request<v1::GetPoolRequest>) -> Answered<v1::PoolObject> {
@@ -140,7 +145,7 @@ impl objects_server::Objects for Objects {
         &self,
         _: Request<v1::ListPoolsRequest>,
     ) -> Answered<v1::ListPoolsResponse> {
-        let (generation, configuration) = self.read().await?;
+        let Before { generation, configuration, .. } = self.read().await?;
         let pools = listed(&configuration.pools, None, generation);
         Ok(Response::new(v1::ListPoolsResponse { pools, generation }))
     }
@@ -151,9 +156,10 @@ impl objects_server::Objects for Objects {
     ) -> Answered<v1::PoolObject> {
         let r = request.into_inner();
         let (id, object) = sent(None, r.pool)?;
+        let sender = Sender::new(r.schema_revision, r.any_schema);
         let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
         let update = Update { object: &object, mask, etag: &r.etag, allow_missing };
-        Ok(Response::new(self.update(&id, &update, r.dry_run).await?.into()))
+        Ok(Response::new(self.update(&id, &update, sender, r.dry_run).await?.into()))
     }
 
     async fn delete_pool(
@@ -172,7 +178,8 @@ impl objects_server::Objects for Objects {
     ) -> Answered<v1::BackendObject> {
         let r = request.into_inner();
         let (id, object) = sent(Some(&*r.pool), r.backend)?;
-        Ok(Response::new(self.create(&id, &object, r.dry_run).await?.into()))
+        let sender = Sender::new(r.schema_revision, r.any_schema);
+        Ok(Response::new(self.create(&id, &object, sender, r.dry_run).await?.into()))
     }
 
     async fn get_backend(
@@ -189,7 +196,7 @@ impl objects_server::Objects for Objects {
         request: Request<v1::ListBackendsRequest>,
     ) -> Answered<v1::ListBackendsResponse> {
         let r = request.into_inner();
-        let (generation, configuration) = self.read().await?;
+        let Before { generation, configuration, .. } = self.read().await?;
         let pools: Vec<_> = configuration
             .pools
             .iter()
@@ -209,9 +216,10 @@ impl objects_server::Objects for Objects {
     ) -> Answered<v1::BackendObject> {
         let r = request.into_inner();
         let (id, object) = sent(Some(&*r.pool), r.backend)?;
+        let sender = Sender::new(r.schema_revision, r.any_schema);
         let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
         let update = Update { object: &object, mask, etag: &r.etag, allow_missing };
-        Ok(Response::new(self.update(&id, &update, r.dry_run).await?.into()))
+        Ok(Response::new(self.update(&id, &update, sender, r.dry_run).await?.into()))
     }
 
     async fn delete_backend(
@@ -230,7 +238,8 @@ impl objects_server::Objects for Objects {
     ) -> Answered<v1::ServiceObject> {
         let r = request.into_inner();
         let (id, object) = sent(None, r.service)?;
-        Ok(Response::new(self.create(&id, &object, r.dry_run).await?.into()))
+        let sender = Sender::new(r.schema_revision, r.any_schema);
+        Ok(Response::new(self.create(&id, &object, sender, r.dry_run).await?.into()))
     }
 
     async fn get_service(
@@ -246,7 +255,7 @@ impl objects_server::Objects for Objects {
         &self,
         _: Request<v1::ListServicesRequest>,
     ) -> Answered<v1::ListServicesResponse> {
-        let (generation, configuration) = self.read().await?;
+        let Before { generation, configuration, .. } = self.read().await?;
         let services = listed(&configuration.services, None, generation);
         Ok(Response::new(v1::ListServicesResponse { services, generation }))
     }
@@ -257,9 +266,10 @@ impl objects_server::Objects for Objects {
     ) -> Answered<v1::ServiceObject> {
         let r = request.into_inner();
         let (id, object) = sent(None, r.service)?;
+        let sender = Sender::new(r.schema_revision, r.any_schema);
         let (mask, allow_missing) = (r.update_mask.as_ref(), r.allow_missing);
         let update = Update { object: &object, mask, etag: &r.etag, allow_missing };
-        Ok(Response::new(self.update(&id, &update, r.dry_run).await?.into()))
+        Ok(Response::new(self.update(&id, &update, sender, r.dry_run).await?.into()))
     }
 
     async fn delete_service(

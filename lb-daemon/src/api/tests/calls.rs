@@ -75,6 +75,7 @@ async fn a_configuration_is_applied_listed_and_described() {
         since: None,
         out_of_home: false,
         share: (state == "up").then_some(1.0),
+        wanted: v1::WantedState::Active.into(),
         ..Default::default()
     };
     let backends: Vec<_> =
@@ -201,7 +202,8 @@ async fn what_was_asked_is_quoted_in_short() {
     let mut client = daemon.client().await;
     client.apply(apply(configuration())).await.unwrap();
     let mut objects = ObjectsClient::new(daemon.channel().await);
-    let long = "\u{1}".repeat(100_000);
+    // Two of them are within the 64 KiB that a question may have.
+    let long = "\u{1}".repeat(30_000);
     let pool = || Some(v1::Pool { name: "web".into(), ..v1::Pool::default() });
     let mask = |path: String| v1::UpdatePoolRequest {
         pool: pool(),

@@ -53,3 +53,17 @@ async fn a_packet_that_cannot_be_is_named_by_its_field() {
     let message = status.message();
     assert!(message.starts_with("the maps: ") && message.contains("/bpf/"), "{message}");
 }
+
+#[tokio::test]
+async fn tables_that_cannot_be_read_are_said_to_be_unavailable() {
+    let daemon = Daemon::start();
+    let mut client = daemon.client().await;
+    // Nothing is pinned where this daemon says that its maps are.
+    for pool in ["", "web"] {
+        let request = v1::TableRequest { pool: pool.into() };
+        let status = client.table(request).await.unwrap_err();
+        assert_eq!(status.code(), Code::Unavailable);
+        let message = status.message();
+        assert!(message.starts_with("the maps: ") && message.contains("/bpf/"), "{message}");
+    }
+}

@@ -1,10 +1,13 @@
 mod calls;
 mod explaining;
+mod gone;
 mod memory;
+mod noted;
 mod objects;
 mod probing;
 mod reflection;
 mod regions;
+mod schema;
 mod serving;
 mod sockets;
 mod tls;
@@ -29,20 +32,22 @@ use crate::{
     document::Document,
     health::{Health, HealthChange, Said, Target, Tunnels},
     memory::Budget,
+    metrics::Live,
     model::Name,
     net::NetChange,
     plan::Sources,
+    reloads::Reloads,
     state::{Ended, Inbox, Sensors, Settings, State, twin::Twin},
     stats,
     stop::{Stop, Stopper},
-    store::Store,
+    store::{Revision, Store},
     tls::Connection,
     watchdog::Watchdog,
 };
 
 /// A daemon with a real socket and a real store; its packet path is in memory, its sensors the test.
 struct Daemon {
-    _directory: TempDir,
+    directory: TempDir,
     path: PathBuf,
     packets: Twin,
     health: mpsc::Sender<HealthChange>,
@@ -62,6 +67,11 @@ impl Daemon {
         Self::made(map_memory, None, Audit::default())
     }
 
+    /// One that notes changes.
+    fn noting(audit: Audit) -> Self {
+        Self::made(Budget::default(), None, audit)
+    }
+
     /// One that also takes connections from elsewhere, and notes changes.
     fn with_remote(remote: mpsc::Receiver<Connection>, audit: Audit) -> Self {
         Self::made(Budget::default(), Some(remote), audit)
@@ -69,28 +79,42 @@ impl Daemon {
 
     fn made(map_memory: Budget, remote: Option<mpsc::Receiver<Connection>>, audit: Audit) -> Self {
         let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let settings = Settings { map_memory, ..Settings::default() };
+        Self::over(directory, store, settings, remote, audit)
+    }
+
+    /// One of a schema revision.
+    fn of_schema(schema: Revision) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let settings = Settings { schema, ..Settings::default() };
+        Self::over(directory, store, settings, None, Audit::default())
+    }
+
+    fn over(
+        directory: TempDir,
+        store: Store,
+        settings: Settings,
+        remote: Option<mpsc::Receiver<Connection>>,
+        audit: Audit,
+    ) -> Self {
         let path = directory.path().join("run/spillwayd.sock");
         let packets = Twin::default();
         let (stopper, stop) = Stopper::new();
-        let (commands, asked) = Commands::channel();
+        let (commands, asked) = Commands::channel(audit);
         let (health, heard) = mpsc::channel(16);
         let (changes, network) = mpsc::channel(16);
         let sensors = Sensors::default();
         let targets = sensors.targets.subscribe();
-        let settings = Settings {
-            state_directory: directory.path().into(),
-            map_memory,
-            audit: audit.clone(),
-            ..Settings::default()
-        };
-        let store = Store::open(directory.path()).unwrap();
-        let state = State::start(settings, store, packets.clone(), sensors).unwrap();
+        let settings = Settings { state_directory: directory.path().into(), ..settings };
+        let state = State::start(settings, store, packets.clone(), sensors);
         let inbox = Inbox { health: heard, network, commands: asked };
         let heartbeat = Watchdog::new(None, None).register("state");
         Self {
-            server: serving(&path, remote, audit, commands, stop.clone()),
+            server: serving(&path, remote, commands, stop.clone()),
             state: tokio::spawn(state.run(inbox, heartbeat, stop.wait())),
-            _directory: directory,
+            directory,
             path,
             packets,
             health,
@@ -98,6 +122,14 @@ impl Daemon {
             _targets: targets,
             stopper,
         }
+    }
+
+    /// Stops it; what is left is its disk.
+    async fn stop(self) -> TempDir {
+        self.stopper.stop();
+        self.server.await.unwrap().unwrap();
+        assert_eq!(self.state.await.unwrap(), Ended::Stopped);
+        self.directory
     }
 
     async fn client(&self) -> SpillwayClient<Channel> {
@@ -121,7 +153,8 @@ impl Daemon {
             false => (Health::Silent, "check tcp: timed out".into()),
         };
         let said = Said::default();
-        let change = HealthChange { pool, address, health, reason, first: false, said };
+        let change =
+            HealthChange { pool, address, health, undecided: None, reason, first: false, said };
         self.health.send(change).await.unwrap();
     }
 }
@@ -129,7 +162,6 @@ impl Daemon {
 fn serving(
     path: &std::path::Path,
     remote: Option<mpsc::Receiver<Connection>>,
-    audit: Audit,
     commands: Commands,
     stop: Stop,
 ) -> JoinHandle<Result<(), ServeError>> {
@@ -140,7 +172,10 @@ fn serving(
     tokio::spawn(async move {
         let _socket = socket;
         let tunnels = Tunnels::new(Sources::default());
-        serve(listener, remote, audit, commands, counters, tunnels, stop).await
+        // Settings are read again by nothing here.
+        let (reloads, _) = Reloads::channel();
+        let handles = Handles { commands, counters, tunnels, reloads };
+        serve(listener, remote, handles, Live::default(), stop).await
     })
 }
 

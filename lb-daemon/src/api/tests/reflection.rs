@@ -64,5 +64,17 @@ async fn a_stranger_learns_the_whole_api() {
     assert_eq!(objects.methods().len(), 25);
     let update = objects.methods().find(|method| method.name() == "UpdateBackend").unwrap();
     let fields: Vec<_> = update.input().fields().map(|field| field.name().to_owned()).collect();
-    assert_eq!(fields, ["pool", "backend", "update_mask", "etag", "allow_missing", "dry_run"]);
+    assert_eq!(
+        fields,
+        [
+            "pool",
+            "backend",
+            "update_mask",
+            "etag",
+            "allow_missing",
+            "dry_run",
+            "schema_revision",
+            "any_schema"
+        ]
+    );
 }

@@ -51,3 +51,42 @@ async fn a_watcher_that_lags_gets_a_snapshot_again() {
         }
     }
 }
+
+/// Whoever never reads costs what there is room for; whoever reads a little and falls behind again at
+/// once is told so.
+#[tokio::test]
+async fn a_watcher_that_stays_too_slow_is_ended_in_words() {
+    let daemon = Daemon::start();
+    let mut client = daemon.client().await;
+    client.apply(apply(configuration())).await.unwrap();
+    // A client with little room of its own, so that the daemon is left with what it does not read.
+    let path = daemon.path.clone();
+    let connector = tower::service_fn(move |_| {
+        let path = path.clone();
+        async move { UnixStream::connect(path).await.map(TokioIo::new) }
+    });
+    let slow = Endpoint::from_static("http://spillwayd").initial_stream_window_size(65_535);
+    let mut slow = SpillwayClient::new(slow.connect_with_connector(connector).await.unwrap());
+    let mut watch = slow.watch(v1::WatchRequest {}).await.unwrap().into_inner();
+    let ended = loop {
+        for round in 0..6_000 {
+            daemon.judge("10.0.0.1", round % 2 == 0).await;
+        }
+        client.export(v1::ExportRequest {}).await.unwrap();
+        // It reads on up to the snapshot that it gets for what it missed.
+        let end = loop {
+            match watch.message().await {
+                Ok(Some(message)) if matches!(message.event, Some(Event::Snapshot(_))) => {
+                    break None;
+                }
+                Ok(message) => assert!(message.is_some(), "it ends in words"),
+                Err(status) => break Some(status),
+            }
+        };
+        if let Some(status) = end {
+            break status;
+        }
+    };
+    assert_eq!(ended.code(), tonic::Code::ResourceExhausted, "{ended}");
+    assert!(ended.message().contains("watch again"), "{ended}");
+}

@@ -1,4 +1,5 @@
 mod arbitrary;
+mod meant;
 mod whole;
 
 use std::time::Duration;
@@ -26,11 +27,18 @@ fn a_mistake_is_told_with_its_line() {
         ("hash_key = 5", "line 1, column 12: invalid type: integer `5`, expected a string"),
         (
             &format!("{service}port = 80\nprotcol = \"tcp\"\n"),
-            "line 6, column 1: unknown field `protcol`, expected one of \
+            "line 6, column 1: unknown field `protcol`: did you mean `protocol`?",
+        ),
+        (
+            &format!("{service}port = 80\nmaximum = 1\n"),
+            "line 6, column 1: unknown field `maximum`, expected one of \
              `name`, `address`, `port`, `ports`, `any_port`, `protocol`, `pool`, `affinity`, `when_full`, `udp`, \
              `idle_timeout`, `fragments`",
         ),
-        (&format!("{service}port = 80\n"), "line 1, column 1: missing field `protocol`"),
+        (
+            &format!("{service}port = 80\n"),
+            "line 1, column 1: service \"web\": missing field `protocol`",
+        ),
         (
             &format!("{service}protocol = \"tcp\"\nport = -1\n"),
             "line 6, column 8: invalid value: integer `-1`, expected a number from 1 to 65535",

@@ -1,10 +1,7 @@
 //! Which checks fail, by the names that pools have for them.
 
-use super::{Board, ProbeEntry};
-use crate::{
-    health::{Health, Probed},
-    metrics::Check,
-};
+use super::{Board, Judgement, ProbeEntry};
+use crate::{health::Probed, metrics::Check};
 
 impl Board {
     /// The checks that a probe is part of, and whether each fails: one through the tunnel has a probe for
@@ -40,5 +37,5 @@ impl Board {
 }
 
 fn fails(probe: &ProbeEntry) -> bool {
-    probe.says.as_ref().is_some_and(|says| says.health != Health::Passing)
+    probe.says.as_ref().is_some_and(Judgement::fails)
 }

@@ -32,6 +32,7 @@ fn target(pool: &str, last: u8, ports: &[u16]) -> Target {
         checks: ports.iter().map(|port| (name(port), check(*port))).collect(),
         vips: BTreeSet::new(),
         encapsulation: Encapsulation::IpInIp,
+        urgent: false,
     }
 }
 
@@ -54,7 +55,7 @@ fn lines(changes: Vec<HealthChange>) -> Vec<String> {
 }
 
 fn judgement(health: Health, why: &str) -> Judgement {
-    Judgement { health, why: why.to_owned(), silent: false, said: Said::default() }
+    Judgement { health, undecided: None, why: why.to_owned(), silent: false, said: Said::default() }
 }
 
 fn passes() -> Judgement {
@@ -69,16 +70,24 @@ fn silent() -> Judgement {
     judgement(Health::Silent, "silent")
 }
 
+/// Takes targets, and gives what is to start, to stop and to be told.
+fn configure(board: &mut Board, targets: &[Target]) -> (Vec<Probed>, Vec<Probed>, Vec<String>) {
+    let configured = board.configure(targets);
+    let start = configured.start.iter().map(|start| (*start.probed).clone()).collect();
+    let stop = configured.stop.iter().map(|probed| (**probed).clone()).collect();
+    (start, stop, lines(board.tell_again(targets)))
+}
+
 #[test]
 fn pools_share_a_probe_by_address_and_definition() {
     let mut board = Board::default();
-    let configured = board.configure(&[
+    let targets = [
         target("a", 1, &[80]),
         target("b", 1, &[80]),
         target("c", 1, &[81]),
         target("d", 2, &[80]),
-    ]);
-    let start: Vec<_> = configured.start.iter().map(|probed| (**probed).clone()).collect();
+    ];
+    let (start, ..) = configure(&mut board, &targets);
     assert_eq!(start, [probed(1, 80), probed(1, 81), probed(2, 80)]);
     assert_eq!(
         lines(board.record(&probed(1, 80), passes())),
@@ -110,8 +119,8 @@ fn one_failing_check_decides_and_health_waits_for_all() {
 #[test]
 fn a_target_without_checks_is_healthy_at_once() {
     let mut board = Board::default();
-    let configured = board.configure(&[target("web", 1, &[])]);
-    assert_eq!(lines(configured.changes), ["web 192.0.2.1 first up: no checks"]);
+    let (.., told) = configure(&mut board, &[target("web", 1, &[])]);
+    assert_eq!(told, ["web 192.0.2.1 first up: no checks"]);
 }
 
 #[test]
@@ -121,17 +130,14 @@ fn what_stays_keeps_its_probe_and_what_was_told() {
     board.record(&probed(1, 80), passes());
     board.record(&probed(2, 80), passes());
 
-    let configured = board.configure(&[target("a", 1, &[80]), target("b", 1, &[80])]);
-    assert_eq!(configured.start, []);
-    assert_eq!(configured.stop, [Arc::new(probed(2, 80))]);
-    assert_eq!(
-        lines(configured.changes),
-        ["a 192.0.2.1 up: all checks pass", "b 192.0.2.1 first up: all checks pass"]
-    );
+    let (start, stop, told) =
+        configure(&mut board, &[target("a", 1, &[80]), target("b", 1, &[80])]);
+    assert_eq!((start, stop), (Vec::new(), vec![probed(2, 80)]));
+    assert_eq!(told, ["a 192.0.2.1 up: all checks pass", "b 192.0.2.1 first up: all checks pass"]);
     assert_eq!(lines(board.record(&probed(2, 80), failed("late"))), [""; 0]);
 
-    let back = board.configure(&[target("a", 1, &[80]), target("a", 2, &[80])]);
-    assert_eq!(back.start, [Arc::new(probed(2, 80))]);
+    let (start, ..) = configure(&mut board, &[target("a", 1, &[80]), target("a", 2, &[80])]);
+    assert_eq!(start, [probed(2, 80)]);
     assert_eq!(
         lines(board.record(&probed(2, 80), passes())),
         ["a 192.0.2.2 first up: all checks pass"]
@@ -148,8 +154,8 @@ fn another_definition_says_nothing_until_its_first_result() {
         (82, failed("refused"), vec!["web 192.0.2.1 down: check on-82: refused"]),
         (83, passes(), vec!["web 192.0.2.1 up: all checks pass"]),
     ] {
-        let configured = board.configure(&[target("web", 1, &[port])]);
-        assert_eq!(lines(configured.changes), [""; 0]);
+        let (.., told_again) = configure(&mut board, &[target("web", 1, &[port])]);
+        assert_eq!(told_again, [""; 0]);
         assert_eq!(lines(board.record(&probed(1, port), says)), told, "port {port}");
     }
 }
@@ -160,9 +166,9 @@ fn a_target_that_came_back_unseen_is_told_again() {
     board.configure(&[target("web", 1, &[80])]);
     board.record(&probed(1, 80), passes());
     // Between these two it was not there, but nobody looked.
-    let configured = board.configure(&[target("web", 1, &[80])]);
-    assert_eq!((&configured.start[..], &configured.stop[..]), (&[][..], &[][..]));
-    assert_eq!(lines(configured.changes), ["web 192.0.2.1 up: all checks pass"]);
+    let (start, stop, told) = configure(&mut board, &[target("web", 1, &[80])]);
+    assert_eq!((start, stop), (Vec::new(), Vec::new()));
+    assert_eq!(told, ["web 192.0.2.1 up: all checks pass"]);
     assert_eq!(lines(board.record(&probed(1, 80), passes())), [""; 0]);
 }
 
@@ -172,8 +178,8 @@ fn dropping_the_failing_check_brings_a_target_up_at_once() {
     board.configure(&[target("web", 1, &[80, 81])]);
     board.record(&probed(1, 80), passes());
     board.record(&probed(1, 81), failed("refused"));
-    let configured = board.configure(&[target("web", 1, &[80])]);
-    assert_eq!(lines(configured.changes), ["web 192.0.2.1 up: all checks pass"]);
+    let (.., told) = configure(&mut board, &[target("web", 1, &[80])]);
+    assert_eq!(told, ["web 192.0.2.1 up: all checks pass"]);
 }
 
 #[test]
@@ -286,14 +292,10 @@ fn through(vip: u8) -> Probed {
 #[test]
 fn a_check_through_the_tunnel_passes_when_each_vip_does() {
     let mut board = Board::default();
-    assert_eq!(
-        lines(board.configure(&[tunnelled(&[])]).changes),
-        ["a 192.0.2.1 first up: no checks"]
-    );
-    let configured = board.configure(&[tunnelled(&[101, 102])]);
-    let started: Vec<_> = configured.start.iter().map(|probed| (**probed).clone()).collect();
-    assert_eq!(started, [through(101), through(102)]);
-    assert_eq!(lines(configured.changes), [""; 0]);
+    let (.., told) = configure(&mut board, &[tunnelled(&[])]);
+    assert_eq!(told, ["a 192.0.2.1 first up: no checks"]);
+    let (started, _, told) = configure(&mut board, &[tunnelled(&[101, 102])]);
+    assert_eq!((started, told), (vec![through(101), through(102)], Vec::new()));
     assert_eq!(lines(board.record(&through(101), passes())), [""; 0], "the other has not spoken");
     let why = "a 192.0.2.1 down: check on-80 of 192.0.2.102: refused";
     assert_eq!(lines(board.record(&through(102), failed("refused"))), [why]);
@@ -307,7 +309,110 @@ fn a_check_through_the_tunnel_passes_when_each_vip_does() {
     assert_eq!([fails(&board, 101), fails(&board, 102)], [[false], [false]]);
 
     // A VIP more is a probe more, and the others go on.
-    let configured = board.configure(&[tunnelled(&[101, 103])]);
-    assert_eq!(*configured.start[0], through(103));
-    assert_eq!(*configured.stop[0], through(102));
+    let (start, stop, _) = configure(&mut board, &[tunnelled(&[101, 103])]);
+    assert_eq!((start, stop), (vec![through(103)], vec![through(102)]));
+}
+
+/// A check with another interval than that of its port.
+fn slower(port: u16) -> HealthCheck {
+    HealthCheck { interval: Duration::from_secs(5), fall: 9, ..check(port) }
+}
+
+/// `target` with its checks replaced, each by its name.
+fn with_checks(pool: &str, last: u8, checks: &[(&str, HealthCheck)]) -> Target {
+    let name = |text: &str| Name::new(text).unwrap();
+    let checks = checks.iter().map(|(text, check)| (name(text), check.clone())).collect();
+    Target { checks, ..target(pool, last, &[]) }
+}
+
+#[test]
+fn what_asks_the_same_goes_on_from_what_asked_before_and_all_else_begins_anew() {
+    let slower_probe = |port| Probed { check: slower(port), ..probed(1, port) };
+    let before = [target("a", 1, &[80, 81]), target("b", 1, &[80])];
+    let after = |targets: &[Target]| {
+        let mut board = Board::default();
+        board.configure(&before);
+        let start = board.configure(targets).start;
+        let of = |start: Start| ((*start.probed).clone(), start.after.map(|it| (*it).clone()));
+        start.into_iter().map(of).collect::<Vec<_>>()
+    };
+    let same = [(slower_probe(80), Some(probed(1, 80)))];
+    // The edit of one of two pools, of both, under another name, and of a pool that is new as well.
+    assert_eq!(after(&[before[0].clone(), with_checks("b", 1, &[("on-80", slower(80))])]), same);
+    let both = [("on-80", slower(80)), ("on-81", check(81))];
+    let both = [with_checks("a", 1, &both), with_checks("b", 1, &both[..1])];
+    assert_eq!(after(&both), same);
+    assert_eq!(after(&[with_checks("b", 1, &[("other", slower(80))])]), same);
+    let new = with_checks("c", 1, &[("on-80", slower(80))]);
+    assert_eq!(after(&[new.clone(), with_checks("b", 1, &[("on-80", slower(80))])]), same);
+    // Another port, another backend, and a pool that has asked nothing.
+    let another = |last, port| {
+        let probed = Probed { check: slower(port), ..probed(last, port) };
+        (with_checks("b", last, &[("on-80", slower(port))]), [(probed, None)])
+    };
+    for (target, expected) in [another(1, 82), another(2, 80)] {
+        assert_eq!(after(&[target]), expected);
+    }
+    assert_eq!(after(&[new]), [(slower_probe(80), None)]);
+    // Of two that ask the same, the one of the same name.
+    let mut board = Board::default();
+    let quick = HealthCheck { fall: 1, ..check(80) };
+    board.configure(&[with_checks("a", 1, &[("quick", quick.clone()), ("firm", check(80))])]);
+    let start = board.configure(&[with_checks("a", 1, &[("quick", quick), ("firm", slower(80))])]);
+    assert_eq!(start.start[0].after.as_deref(), Some(&probed(1, 80)));
+}
+
+#[test]
+fn only_a_target_that_waits_for_a_first_result_is_asked_at_once() {
+    let urgent = |is| Target { urgent: is, ..target("a", 1, &[80]) };
+    let of = |board: &mut Board, targets: &[Target]| {
+        board.configure(targets).start.iter().map(|start| start.urgent).collect::<Vec<_>>()
+    };
+    for is in [true, false] {
+        assert_eq!(of(&mut Board::default(), &[urgent(is)]), [is]);
+    }
+    // One of two pools that share the probe waits.
+    let mut board = Board::default();
+    assert_eq!(of(&mut board, &[target("b", 1, &[80]), urgent(true)]), [true]);
+    // It was asked already, if at other times.
+    let edited = Target { urgent: true, ..with_checks("a", 1, &[("on-80", slower(80))]) };
+    assert_eq!(of(&mut board, &[edited]), [false]);
+}
+
+#[test]
+fn what_is_carried_over_is_told_again_with_the_configuration() {
+    let mut board = Board::default();
+    let edited = with_checks("a", 1, &[("on-80", slower(80))]);
+    board.configure(&[target("a", 1, &[80])]);
+    board.record(&probed(1, 80), passes());
+    let start = board.configure(std::slice::from_ref(&edited)).start;
+    // The probe's report of this did not come before the edit.
+    board.carry_over(&start[0].probed, failed("refused"));
+    let told = board.tell_again(std::slice::from_ref(&edited));
+    assert_eq!(lines(told), ["a 192.0.2.1 down: check on-80: refused"]);
+    assert_eq!(lines(board.record(&start[0].probed, failed("refused"))), [""; 0]);
+}
+
+#[test]
+fn a_row_that_has_only_begun_is_told_as_such_and_fails_no_check() {
+    let mut board = Board::default();
+    board.configure(&[target("a", 1, &[80, 81])]);
+    let row = |failed| Some(Row { failed, fall: 3 });
+    let begun = |number| Judgement { undecided: row(number), ..failed("refused") };
+    let mut say = |port, says| {
+        let changes = board.record(&probed(1, port), says);
+        assert_eq!(board.failing().count(), 0, "it is no failing check yet");
+        changes.into_iter().map(|it| (it.health, it.undecided, it.reason)).collect::<Vec<_>>()
+    };
+    let refused = |port| format!("check on-{port}: refused");
+    assert_eq!(say(80, begun(1)), [(Health::Failing, row(1), refused(80))]);
+    assert_eq!(say(80, begun(2)), [(Health::Failing, row(2), refused(80))]);
+    assert_eq!(say(80, passes()), [], "the other has not spoken");
+    assert_eq!(say(81, begun(1)), [(Health::Failing, row(1), refused(81))]);
+    assert_eq!(say(81, passes()), [(Health::Passing, None, "all checks pass".to_owned())]);
+    // One that fails decides, whatever comes before it.
+    say(80, begun(1));
+    let changes = board.record(&probed(1, 81), failed("refused"));
+    assert_eq!(lines(changes), ["a 192.0.2.1 down: check on-81: refused"]);
+    assert_eq!(board.record(&probed(1, 80), begun(2)).len(), 0);
 }

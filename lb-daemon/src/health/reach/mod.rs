@@ -23,7 +23,7 @@ use super::{host::Asker, tunnel::Tunnels};
 use crate::{
     access::Actor,
     audit::Audit,
-    command::{Commands, Stopping},
+    command::{Commands, Exported, Stopping},
     stop::Stop,
     turn::{Turn, Turns},
 };
@@ -48,6 +48,9 @@ pub enum ReachError {
     /// What is wanted is not there.
     #[error(transparent)]
     NoWay(#[from] NoWay),
+    /// The daemon knows no ways.
+    #[error("the stored configuration cannot be used: {0}")]
+    Unusable(String),
     /// The daemon stops.
     #[error(transparent)]
     Stopping(#[from] Stopping),
@@ -102,7 +105,10 @@ impl Reaches {
         size: u16,
         actor: Actor,
     ) -> Result<mpsc::Receiver<Result<Told, ReachError>>, ReachError> {
-        let configuration = self.commands.export().await?.configuration;
+        let Exported { configuration, unusable, .. } = self.commands.export().await?;
+        if let Some(unusable) = unusable {
+            return Err(ReachError::Unusable(unusable.cause));
+        }
         let (ways, left_out) = ways::ways(&configuration, &wanted, MOST)?;
         let turn = self.turns.take(&actor).map_err(ReachError::Busy)?;
         let summary = Summary { ways: ways.len(), left_out, size };
@@ -158,22 +164,16 @@ fn found(tunnels: &Tunnels, ways: Vec<Way>, size: u16) -> impl Stream<Item = Fou
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        command::{Command, Exported},
-        model::Configuration,
-        plan::Sources,
-        stop::Stopper,
-    };
+    use crate::{command::Command, plan::Sources, stop::Stopper};
 
     /// Nothing is sent of a configuration that has no services.
     #[tokio::test]
     async fn one_at_a_time_and_none_of_a_daemon_that_stops() {
         let (stopper, stop) = Stopper::new();
-        let (commands, mut asked) = Commands::channel();
+        let (commands, mut asked) = Commands::channel(Audit::default());
         let answers = tokio::spawn(async move {
             while let Some(Command::Export(reply)) = asked.recv().await {
-                let configuration = Configuration::EMPTY;
-                let _ = reply.send(Exported { generation: 1, configuration });
+                let _ = reply.send(Exported { generation: 1, ..Exported::default() });
             }
         });
         let tunnels = Tunnels::new(Sources::default());

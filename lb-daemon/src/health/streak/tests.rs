@@ -3,22 +3,41 @@ use proptest::prelude::*;
 use super::*;
 use Health::{Failing, Passing, Silent};
 
-/// What is said after each result, from the rules as the documents word them: looks for whole rows
-/// in the history instead of counting.
-fn naive(rise: usize, fall: usize, history: &[Health]) -> Vec<Health> {
-    let mut said: Vec<Health> = Vec::new();
-    for end in 1..=history.len() {
-        let last = |row: usize| history[..end].iter().rev().take(row).copied();
+/// What happens to a probe.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// A check ended so.
+    Result(Health),
+    /// An edit that asks the same: rise and fall.
+    Edit(usize, usize),
+}
+
+/// What is said after each result, `None` while nothing is decided, from the rules as the documents word
+/// them: looks for whole rows in the history instead of counting.
+fn naive(mut rise: usize, mut fall: usize, events: &[Event]) -> Vec<Option<Health>> {
+    let mut said: Vec<Option<Health>> = Vec::new();
+    let mut history: Vec<Health> = Vec::new();
+    for event in events {
+        match event {
+            Event::Edit(other_rise, other_fall) => {
+                (rise, fall) = (*other_rise, *other_fall);
+                continue;
+            }
+            Event::Result(result) => history.push(*result),
+        }
+        let end = history.len();
+        let last = |row: usize| history.iter().rev().take(row).copied();
         let row_of = |row: usize, is: fn(Health) -> bool| end >= row && last(row).all(is);
         let passed_before = history[..end - 1].contains(&Passing);
-        let before = said.last().copied();
+        let before = said.last().copied().flatten();
         let up = before == Some(Passing);
         let next = match (up, history[end - 1]) {
-            (false, Passing) if !passed_before => Passing,
-            (false, _) if row_of(rise, |result| result == Passing) => Passing,
-            (true, _) if !row_of(fall, |result| result != Passing) => Passing,
-            _ if row_of(fall, |result| result == Silent) => Silent,
-            _ => Failing,
+            (false, Passing) if !passed_before => Some(Passing),
+            (false, _) if row_of(rise, |result| result == Passing) => Some(Passing),
+            (true, _) if !row_of(fall, |result| result != Passing) => Some(Passing),
+            _ if before.is_none() && !row_of(fall, |result| result != Passing) => None,
+            _ if row_of(fall, |result| result == Silent) => Some(Silent),
+            _ => Some(Failing),
         };
         said.push(next);
     }
@@ -26,13 +45,22 @@ fn naive(rise: usize, fall: usize, history: &[Health]) -> Vec<Health> {
 }
 
 /// What a streak says after each result.
-fn said(rise: u32, fall: u32, history: &[Health]) -> Vec<Health> {
+fn said(rise: u32, fall: u32, events: &[Event]) -> Vec<Option<Health>> {
     let mut streak = Streak::new(rise, fall);
-    let mut said: Vec<Health> = Vec::new();
-    for result in history {
-        let news = streak.record(*result);
-        assert!(news.is_none() || news != said.last().copied(), "told twice");
-        said.push(news.or(said.last().copied()).expect("the first result says something"));
+    let mut said: Vec<Option<Health>> = Vec::new();
+    for event in events {
+        let result = match event {
+            Event::Result(result) => *result,
+            Event::Edit(rise, fall) => {
+                streak.judge_by(*rise as u32, *fall as u32);
+                continue;
+            }
+        };
+        let before = said.last().copied().flatten();
+        let news = streak.record(result);
+        assert!(news.is_none() || news != before, "told twice");
+        said.push(news.or(before));
+        assert_eq!(streak.undecided().is_some(), news.or(before).is_none());
     }
     said
 }
@@ -42,24 +70,33 @@ proptest! {
     fn streaks_say_what_the_rules_say(
         rise in 1usize..6,
         fall in 1usize..6,
-        history in prop::collection::vec(
-            prop_oneof![Just(Passing), Just(Failing), Just(Silent), Just(Silent)],
+        events in prop::collection::vec(
+            prop_oneof![
+                6 => Just(Event::Result(Passing)),
+                6 => Just(Event::Result(Failing)),
+                12 => Just(Event::Result(Silent)),
+                1 => (1usize..6, 1usize..6).prop_map(|(rise, fall)| Event::Edit(rise, fall)),
+            ],
             0..200,
         ),
     ) {
-        prop_assert_eq!(said(rise as u32, fall as u32, &history), naive(rise, fall, &history));
+        prop_assert_eq!(said(rise as u32, fall as u32, &events), naive(rise, fall, &events));
     }
 }
 
 /// `.` passes, `x` fails though the host is there, `o` shows no sign of the host; below stands what is
-/// said after each: `+` up, `-` unfit, `0` dead.
+/// said after each: `+` up, `-` unfit, `0` dead, `?` nothing yet.
 #[test]
 fn rows_of_results_by_hand() {
     for (rise, fall, history, expected) in [
-        // The first success suffices, and so does the first failure; for death it takes a row.
+        // The first success suffices; a first failure is one of a row.
         (2, 3, ".", "+"),
-        (2, 3, "xxxx.", "----+"),
-        (2, 3, "oooo.", "--00+"),
+        (2, 3, "x.", "?+"),
+        (2, 3, "xx.xx.xxx", "??++++++-"),
+        (2, 3, "xxxx.", "??--+"),
+        (2, 3, "oooo.", "??00+"),
+        (2, 3, "xooo", "??-0"),
+        (2, 1, "x", "-"),
         (2, 1, "o.", "0+"),
         // An application that fails and recovers.
         (2, 3, ".xx.xxx..", "++++++--+"),
@@ -83,15 +120,16 @@ fn rows_of_results_by_hand() {
         let results: Vec<_> = history
             .chars()
             .map(|c| match c {
-                '.' => Passing,
-                'x' => Failing,
-                _ => Silent,
+                '.' => Event::Result(Passing),
+                'x' => Event::Result(Failing),
+                _ => Event::Result(Silent),
             })
             .collect();
         let said = said(rise, fall, &results).into_iter().map(|health| match health {
-            Passing => '+',
-            Failing => '-',
-            Silent => '0',
+            Some(Passing) => '+',
+            Some(Failing) => '-',
+            Some(Silent) => '0',
+            None => '?',
         });
         assert_eq!(said.collect::<String>(), expected, "{history}, rise {rise}, fall {fall}");
     }
@@ -103,7 +141,8 @@ fn doubt_is_where_a_row_has_begun() {
     for (history, expected) in [
         (".xxx..", " ?? ? "),
         (".x.xx", " ? ??"),
-        ("xx.", "   "),
+        ("xx.", "?? "),
+        ("xxx.", "??  "),
         ("ooo..o", "??   ?"),
         (".ooo.", " ?? ?"),
         (".xxxx.x..", " ??  ? ? "),

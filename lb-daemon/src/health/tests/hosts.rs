@@ -55,6 +55,7 @@ async fn a_host_that_no_way_leads_to_is_silent_at_once_and_dead_after_a_row() {
     let began = Instant::now();
     let why = "check up: network is unreachable, and the host is silent";
     assert_eq!(probing.next().await, web(Failing, true, why));
+    assert_eq!(probing.next().await, web(Failing, false, why), "2 of 3");
     assert_eq!(probing.next().await, web(Health::Silent, false, why));
     assert!(began.elapsed() < check.timeout, "the timeout was waited for");
 }

@@ -68,6 +68,7 @@ fn target(pool: &str, server: SocketAddr, checks: &[(&str, &HealthCheck)]) -> Ta
         checks: checks.iter().map(|(n, c)| (Name::new(n).unwrap(), (*c).clone())).collect(),
         vips: BTreeSet::new(),
         encapsulation: Encapsulation::IpInIp,
+        urgent: true,
     }
 }
 

@@ -5,7 +5,7 @@ use tokio::time::Instant;
 use super::*;
 
 /// Answers connection after connection, `.` with 200 and `x` with 503, and writes down after which
-/// ones a change came, as `+` and `-`.
+/// ones a change came, as `+` and `-`, or `?` where a row has only begun.
 async fn play(server: &mut Server, probing: &mut Probing, answers: &str) -> String {
     let mut changes = String::new();
     let mut held = server.next().await;
@@ -15,6 +15,7 @@ async fn play(server: &mut Server, probing: &mut Probing, answers: &str) -> Stri
         held = server.next().await;
         changes.push(match probing.changes.try_recv() {
             Ok(change) if change.health == Passing => '+',
+            Ok(change) if change.undecided.is_some() => '?',
             Ok(_) => '-',
             Err(_) => ' ',
         });
@@ -28,7 +29,8 @@ async fn play(server: &mut Server, probing: &mut Probing, answers: &str) -> Stri
 async fn changes_come_with_exactly_the_deciding_check() {
     for (answers, changes) in [
         (".xx.xxx.x..xxx", "+     -   +  -"),
-        ("xxxx.xxx", "-   +  -"),
+        ("xxxx.xxx", "??- +  -"),
+        ("xx.xxx", "??+  -"),
         ("..........x.x.xx.xx.xxx", "+                     -"),
     ] {
         let mut server = Server::start("127.0.0.1:0").await;
@@ -64,6 +66,7 @@ async fn while_it_fails_another_reason_is_told_and_the_same_is_not() {
     }
     let failed = |status| format!("check up: status {status}, expected 200 to 299");
     assert_eq!(probing.next().await, web(Failing, true, &failed(500)));
+    assert_eq!(probing.next().await, web(Failing, false, &failed(500)), "2 of 3");
     assert_eq!(probing.next().await, web(Failing, false, &failed(503)));
     assert_eq!(probing.next().await, web(Failing, false, &failed(500)));
     assert_eq!(probing.next().await, web(Passing, false, PASSES));

@@ -78,12 +78,95 @@ async fn a_probe_that_nobody_wants_ends_with_its_connection() {
     assert!(probing.is_silent());
 }
 
+/// A row that has begun before an edit is judged by it, whatever was edited but the question.
 #[tokio::test]
-async fn another_definition_starts_at_once_and_what_was_told_stands_until_its_result() {
+async fn an_edit_that_asks_the_same_keeps_the_row_that_has_begun() {
+    let often = Duration::from_millis(2);
+    let edits: [fn(&mut HealthCheck); 6] = [
+        |check| check.interval *= 2,
+        |check| check.fast_interval *= 2,
+        |check| check.timeout *= 2,
+        |check| check.rise = 9,
+        |check| check.jitter_percent = 50,
+        |check| check.fall = 2,
+    ];
+    for (number, edit) in edits.into_iter().enumerate() {
+        let mut server = Server::start("127.0.0.1:0").await;
+        let mut check = HealthCheck { interval: often, ..http(server.address) };
+        let address = server.address;
+        let with = |check: &HealthCheck| vec![target("web", address, &[("up", check)])];
+        let mut probing = Probing::start(with(&check));
+        server.next().await.answer(200).await;
+        assert_eq!(probing.next().await, web(Passing, true, PASSES));
+        server.next().await.answer(503).await;
+        // The next one comes when the one before is counted; the edit breaks it off.
+        let broken_off = server.next().await;
+        edit(&mut check);
+        probing.configure(with(&check));
+        assert_eq!(probing.next().await, web(Passing, false, PASSES), "told again");
+        drop(broken_off);
+        for failed in 1..check.fall {
+            let held = server.next().await;
+            assert!(probing.is_silent(), "edit {number}: {failed} failures suffice");
+            held.answer(503).await;
+        }
+        let down = "check up: status 503, expected 200 to 299";
+        assert_eq!(probing.next().await, web(Failing, false, down));
+    }
+}
+
+/// An edit that does not change how often puts off no check, and a shorter interval is kept at once.
+#[tokio::test]
+async fn an_edit_does_not_ask_at_once_and_puts_no_check_off() {
+    let mut server = Server::start("127.0.0.1:0").await;
+    let check = HealthCheck { interval: LONG, fast_interval: LONG, ..http(server.address) };
+    let address = server.address;
+    let with = |check: &HealthCheck| vec![target("web", address, &[("up", check)])];
+    let mut probing = Probing::start(with(&check));
+    server.next().await.answer(200).await;
+    assert_eq!(probing.next().await, web(Passing, true, PASSES));
+    for fall in 4..20 {
+        probing.configure(with(&HealthCheck { fall, ..check.clone() }));
+        assert_eq!(probing.next().await, web(Passing, false, PASSES));
+    }
+    assert_eq!(server.waiting(), 0);
+    let short = Duration::from_millis(5);
+    probing.configure(with(&HealthCheck { interval: short, ..check.clone() }));
+    server.next().await.answer(200).await;
+}
+
+/// One that the packet path has up waits for its place in the interval, one that takes nothing does not.
+#[tokio::test]
+async fn at_a_start_only_those_that_take_nothing_are_asked_at_once() {
+    let mut server = Server::start("0.0.0.0:0").await;
+    let check = HealthCheck { interval: LONG, ..http(server.address) };
+    let backend = |last: u8, urgent| {
+        let address = SocketAddr::new([127, 9, 9, last].into(), server.address.port());
+        Target { urgent, ..target("web", address, &[("up", &check)]) }
+    };
+    let targets = (1..=100).map(|last| backend(last, last == 7)).collect();
+    let mut probing = Probing::start(targets);
+    server.next().await.answer(200).await;
+    let change = timeout(PATIENCE, probing.changes.recv()).await.unwrap().unwrap();
+    assert_eq!(change.address.to_string(), "127.9.9.7");
+    assert_eq!(server.waiting(), 0);
+    assert!(probing.is_silent());
+    // A promise that is an hour away is no loop that stands still.
+    let beats = probing.heartbeat.rounds();
+    while probing.heartbeat.rounds() < beats + 3 {
+        tokio::time::sleep(probing.heartbeat.interval()).await;
+    }
+}
+
+#[tokio::test]
+async fn another_question_begins_anew_and_what_was_told_stands_until_its_result() {
     let mut server = Server::start("127.0.0.1:0").await;
     let check = HealthCheck { interval: LONG, ..http(server.address) };
     let with = |check: &HealthCheck| vec![target("web", server.address, &[("up", check)])];
-    let (before, after) = (with(&check), with(&HealthCheck { fall: 9, ..check.clone() }));
+    let mut other = check.clone();
+    let Probe::Http(http) = &mut other.probe else { unreachable!() };
+    http.path = "/other".to_owned();
+    let (before, after) = (with(&check), with(&other));
     let mut probing = Probing::start(before);
     server.next().await.answer(200).await;
     assert_eq!(probing.next().await, web(Passing, true, PASSES));
@@ -92,7 +175,9 @@ async fn another_definition_starts_at_once_and_what_was_told_stands_until_its_re
     assert!(probing.is_silent());
     held.answer(404).await;
     let down = "check up: status 404, expected 200 to 299";
-    assert_eq!(probing.next().await, web(Failing, false, down));
+    let change = timeout(PATIENCE, probing.changes.recv()).await.unwrap().unwrap();
+    assert_eq!((change.health, change.first, &*change.reason), (Failing, false, down));
+    assert_eq!(change.undecided.map(|row| (row.failed, row.fall)), Some((1, 3)));
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 use super::{Said, Utilisation, Word};
 
 /// What stands of all that a backend has said to one check.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in super::super) struct Standing {
     /// Misses in a row after which nothing stands any more.
     fall: u32,
@@ -21,6 +21,11 @@ impl Standing {
     pub(in super::super) fn new(fall: u32) -> Self {
         let (down, drain, percent, utilisation, unheard) = (None, None, None, None, None);
         Self { fall, down, drain, percent, utilisation, missed: 0, silent: 0, unheard }
+    }
+
+    /// Has misses in a row judged by another `fall`, from the next result on.
+    pub(in super::super) fn judge_by(&mut self, fall: u32) {
+        self.fall = fall;
     }
 
     /// Takes a line.

@@ -15,6 +15,7 @@ use crate::{
     metrics::Facts,
     model::Name,
     stats::{EventStats, ServiceStats, Table, Traffic, VerdictStats, sentence},
+    troubles::PACKET_PATH,
 };
 
 /// Backends that are all told where no pool is asked for.
@@ -34,6 +35,8 @@ pub(in crate::http) struct Data {
     behind: Option<String>,
     /// What else is wrong, a line each.
     troubles: Vec<String>,
+    /// Changed settings that wait for the next start of the daemon.
+    waiting_settings: Vec<String>,
     interfaces: Vec<Interface>,
     balancers: u32,
     /// Time that rates are of.
@@ -97,6 +100,8 @@ struct Member {
     region: String,
     /// `up`, `unfit` or `dead`.
     state: &'static str,
+    /// `draining` or `disabled` where the operator wants that, else the state.
+    shown: &'static str,
     reason: String,
     next_hop: String,
     next_hop_resolved: bool,
@@ -165,8 +170,11 @@ impl Data {
             troubles: status
                 .troubles
                 .iter()
+                // The page has a sentence of its own for it.
+                .filter(|trouble| trouble.subject != PACKET_PATH)
                 .map(|trouble| format!("{}: {}", trouble.subject, trouble.cause))
                 .collect(),
+            waiting_settings: status.waiting_settings.clone(),
             interfaces: status
                 .interfaces
                 .iter()
@@ -261,6 +269,7 @@ impl Member {
         Self {
             region: backend.region.to_string(),
             state: backend.state.name(),
+            shown: backend.wanted.shown(backend.state.name()),
             reason: backend.reason.clone(),
             next_hop: next_hop.clone(),
             next_hop_resolved: backend.next_hop.is_ok(),
@@ -280,7 +289,7 @@ impl From<&VerdictStats> for Fate {
     fn from(counted: &VerdictStats) -> Self {
         let verdict = Verdict::ALL.iter().find(|verdict| verdict.name() == counted.verdict);
         let meaning = verdict.map(|verdict| sentence(verdict.meaning())).unwrap_or_default();
-        Self { counted: *counted, meaning }
+        Self { counted: counted.clone(), meaning }
     }
 }
 

@@ -32,8 +32,7 @@ pub(super) enum Value {
     Words(Vec<String>),
 }
 
-const HINT: &str =
-    "a settings file is TOML, one `flag = value` a line; docs/settings.md lists them";
+const HINT: &str = "a settings file is TOML, one `setting = value` a line; /usr/share/doc/spillway/docs/settings.md lists them";
 
 impl File {
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {

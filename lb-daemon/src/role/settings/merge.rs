@@ -18,6 +18,15 @@ pub(super) fn relaxed(command: Command) -> Command {
     command.mut_subcommands(|role| role.mut_args(|argument| argument.required(false)))
 }
 
+/// The flags of a role that are settings.
+pub(super) fn settings<'c>(
+    relaxed: &'c Command,
+    role: &str,
+) -> impl Iterator<Item = &'c Arg> + use<'c> {
+    let arguments = relaxed.find_subcommand(role).into_iter().flat_map(Command::get_arguments);
+    arguments.filter(|argument| !NO_SETTINGS.contains(&argument.get_id().as_str()))
+}
+
 /// The flag that a setting of the file is: its id, and its words, each of which it takes.
 pub(super) fn words(
     relaxed: &Command,
@@ -36,10 +45,7 @@ fn argument<'c>(
     setting: &Given,
 ) -> Result<&'c Arg, Failure> {
     let of = |role: &str| {
-        let arguments = relaxed.find_subcommand(role)?.get_arguments();
-        arguments
-            .filter(|a| !NO_SETTINGS.contains(&a.get_id().as_str()))
-            .find(|argument| argument.get_long() == Some(setting.name.as_str()))
+        settings(relaxed, role).find(|argument| argument.get_long() == Some(setting.name.as_str()))
     };
     if let Some(argument) = of(role) {
         return Ok(argument);
@@ -85,14 +91,17 @@ fn values(
     }
 }
 
-/// The settings that a whole command line told, by their long names.
-pub(super) fn told(matches: &ArgMatches) -> BTreeMap<String, Vec<OsString>> {
-    let Some((_, matches)) = matches.subcommand() else { return BTreeMap::new() };
-    let values = |id: &clap::Id| {
-        let words = matches.get_raw(id.as_str()).into_iter().flatten();
-        (id.as_str().replace('_', "-"), words.map(ToOwned::to_owned).collect())
-    };
-    matches.ids().filter(|id| matches.try_contains_id(id.as_str()).is_ok()).map(values).collect()
+/// The settings that a whole command line told, by their long names. What clap itself adds, such as groups of
+/// flags under the names of structs, is left out.
+pub(super) fn told(command: &Command, matches: &ArgMatches) -> BTreeMap<String, Vec<OsString>> {
+    let Some((role, matches)) = matches.subcommand() else { return BTreeMap::new() };
+    let flags = command.find_subcommand(role).into_iter().flat_map(Command::get_arguments);
+    let told = flags.filter_map(|flag| {
+        let name = flag.get_long().filter(|name| !NO_SETTINGS.contains(name))?;
+        let words = matches.try_get_raw(flag.get_id().as_str()).ok()??;
+        Some((name.to_owned(), words.map(ToOwned::to_owned).collect()))
+    });
+    told.collect()
 }
 
 /// What a flag is for, in its own words.

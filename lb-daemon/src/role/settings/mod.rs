@@ -5,6 +5,8 @@
 
 mod file;
 mod merge;
+mod names;
+mod reloaded;
 #[cfg(test)]
 mod tests;
 
@@ -21,12 +23,16 @@ use super::{
     arguments::{Arguments, Role},
 };
 use file::File;
+pub(super) use names::Names;
+pub(super) use reloaded::reloaded;
 
 /// What was told, as one.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) arguments: Arguments,
     pub(super) told: Told,
+    /// How failures call settings.
+    pub(super) names: Names,
 }
 
 /// Each setting that has a value, by its long name, as written.
@@ -70,19 +76,28 @@ impl Settings {
         let matches = Arguments::command().try_get_matches_from(&line);
         let matches = matches.map_err(|error| unset(error, file))?;
         let arguments = Arguments::from_arg_matches(&matches).map_err(Unusable::CommandLine)?;
+        let names = Names::new(&relaxed, role, given);
         // What contradicts itself, as a door without its files, is told wrong: to start it again mends nothing.
         match &arguments.role {
-            Role::Balancer(balancer) => balancer.remote().map(drop),
+            Role::Balancer(balancer) => balancer.agree(),
             Role::Receiver(receiver) => receiver.agree(),
         }
-        .map_err(Unusable::File)?;
-        Ok(Self { arguments, told: Told(merge::told(&matches)) })
+        .map_err(|failure| Unusable::File(names.spell(failure)))?;
+        let told = Told(merge::told(&Arguments::command(), &matches));
+        Ok(Self { arguments, told, names })
     }
 }
 
 impl Told {
+    /// Names of the settings that differ in `now` and wait for the next start.
+    pub(super) fn waiting(&self, now: &Settings) -> Vec<String> {
+        let reloaded = reloaded(&now.arguments.role);
+        let differing = self.differing(&now.told);
+        differing.into_iter().filter(|name| !reloaded.contains(&name.as_str())).collect()
+    }
+
     /// Names of the settings whose values differ.
-    pub(super) fn differing(&self, other: &Self) -> Vec<String> {
+    fn differing(&self, other: &Self) -> Vec<String> {
         let names = self.0.keys().chain(other.0.keys());
         let mut differing: Vec<_> =
             names.filter(|name| self.0.get(*name) != other.0.get(*name)).collect();

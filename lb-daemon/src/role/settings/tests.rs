@@ -167,12 +167,85 @@ fn each_mistake_is_told_with_its_line_and_what_to_do() {
             "a settings file is TOML",
         ),
         ("region eu", "line 1, column 8: ", "a settings file is TOML"),
+        (
+            "http = \"9750\"",
+            "line 1, column 1: http: \"9750\": give an address and a port, as 127.0.0.1:9750",
+            "--help says of `http`: ",
+        ),
+        (
+            "http = 9750",
+            "line 1, column 1: http: \"9750\": give an address and a port, as 127.0.0.1:9750",
+            "--help says of `http`: ",
+        ),
+        (
+            "http = \"localhost:9750\"",
+            "line 1, column 1: http: \"localhost:9750\": give an address and a port, as 127.0.0.1:9750",
+            "--help says of `http`: ",
+        ),
+        (
+            "listen = \"0.0.0.0\"",
+            "line 1, column 1: listen: \"0.0.0.0\": give an address and a port, as 192.0.2.1:9751",
+            "--help says of `listen`: ",
+        ),
+        (
+            "hash = = 1",
+            "line 1, column 8: ",
+            "a settings file is TOML, one `setting = value` a line; \
+             /usr/share/doc/spillway/docs/settings.md lists them",
+        ),
     ] {
         let (said, what_to_do) = directory.refusal("balancer", text);
         assert!(said.starts_with(sentence), "{text:?}: {said}");
         assert!(what_to_do.starts_with(hint), "{text:?}: {what_to_do}");
         assert_eq!(said.lines().count() + what_to_do.lines().count(), 2, "{said} {what_to_do}");
     }
+}
+
+/// What stands in the file is called as the file has it, what the command line says as that has it.
+#[test]
+fn settings_of_a_file_have_no_dashes() {
+    let directory = Dir::new();
+    let read = |role, text: &str, flags: &[&str]| {
+        let Err(Unusable::File(refused)) = directory.read(text, role, flags) else {
+            panic!("not refused: {text}")
+        };
+        refused.to_string()
+    };
+    let listen = "interface = \"eth0\"\nlisten = \"127.0.0.1:9751\"\n";
+    assert_eq!(
+        read("balancer", listen, &[]),
+        "spillwayd: listen 127.0.0.1:9751: tls-cert is missing\nhint: over TCP there is only TLS with certificates \
+         on both ends: give tls-cert, tls-key and tls-ca"
+    );
+    assert_eq!(
+        read("balancer", listen, &["--tls-cert=x", "--tls-ca=y"]),
+        "spillwayd: listen 127.0.0.1:9751: tls-key is missing\nhint: over TCP there is only TLS with certificates \
+         on both ends: give --tls-cert, tls-key and --tls-ca"
+    );
+    assert_eq!(
+        read("balancer", "interface = \"eth0\"\nsource = [\"10.0.0.1\", \"10.0.0.2\"]\n", &[]),
+        "spillwayd: source: 10.0.0.1 and 10.0.0.2 are of one family\n\
+         hint: give one address of each family at most"
+    );
+    let receiver = "interface = \"eth0\"\nallow-source = \"10.0.0.1\"\nvip = \"192.0.2.1\"\n";
+    assert_eq!(
+        read("receiver", &format!("{receiver}hook = \"tc\"\nxdp-mode = \"native\"\n"), &[]),
+        "spillwayd: hook tc: xdp-mode native is for programs of XDP\nhint: give one of the two"
+    );
+    // A failure of later on has the same names.
+    let text = "interface = \"eth0\"\nbpffs = \"/b\"\n";
+    let settings = directory.read(text, "balancer", &["--state-dir", "/s"]).unwrap();
+    let failure = Failure::new("more than --map-memory-limit of --state-dir")
+        .hint("give each its own --bpffs, --exceptions-or-so, and `--xdp-mode generic` to --help");
+    assert_eq!(
+        settings.names.spell(failure).to_string(),
+        "spillwayd: more than map-memory-limit of --state-dir\n\
+         hint: give each its own bpffs, --exceptions-or-so, and `xdp-mode generic` to --help"
+    );
+    let line = ["spillwayd", "balancer", "--interface", "eth0"].map(OsString::from);
+    let alone = Settings::read(&line).unwrap();
+    let failure = Failure::new("another --socket");
+    assert_eq!(alone.names.spell(failure.clone()), failure, "without a file there are only flags");
 }
 
 #[test]
@@ -190,7 +263,7 @@ fn a_receiver_has_one_hook() {
     let Err(Unusable::File(refused)) = read("xdp-mode = \"native\"", &["--hook", "tc"]) else {
         panic!("not refused")
     };
-    let expected = "spillwayd: --hook tc: --xdp-mode native is for programs of XDP\n\
+    let expected = "spillwayd: --hook tc: xdp-mode native is for programs of XDP\n\
                     hint: give one of the two";
     assert_eq!(refused.to_string(), expected);
 }
@@ -277,7 +350,61 @@ fn tunnels_are_to_end_at_no_vip() {
     let Err(Unusable::File(refused)) = read("[\"10.9.0.1\", \"2001:db8::1\"]") else {
         panic!("not refused")
     };
-    let expected = "spillwayd: --tunnel-endpoint 2001:db8::1: is a --vip, where no tunnel ends\n\
+    let expected = "spillwayd: tunnel-endpoint 2001:db8::1: is a vip, where no tunnel ends\n\
                     hint: give it as one of the two";
     assert_eq!(refused.to_string(), expected);
+}
+
+/// The words of a text that stand in backquotes.
+fn quoted(text: &str) -> Vec<String> {
+    let mut words: Vec<_> = text.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    words.sort();
+    words
+}
+
+#[test]
+fn code_documents_and_packaged_files_agree_on_what_a_reload_takes() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let read = |name: &str| fs::read_to_string(root.join(name)).unwrap();
+    let line = |text: &str, begin: &str| {
+        let found = text.lines().find_map(|line| line.strip_prefix(begin).map(str::to_owned));
+        found.unwrap_or_else(|| panic!("no line begins with {begin}"))
+    };
+    let (settings, install) = (read("docs/settings.md"), read("docs/install.md"));
+    let reload = settings.split("\n## Reload\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let of_unit = line(&install, "| `systemctl reload` | ");
+    let (of_unit, _) = of_unit.split_once(". It fails").unwrap();
+    let (of_balancer, of_receiver) = of_unit.split_once("receiver: ").unwrap();
+    let required = "interface = \"eth0\"\nallow-source = \"10.0.0.1\"\nvip = \"192.0.2.1\"\n";
+    for (role, of_unit, required) in
+        [("balancer", of_balancer, "interface = \"eth0\"\n"), ("receiver", of_receiver, required)]
+    {
+        let told = Dir::new().read(required, role, &[]).unwrap();
+        let code = reloaded(&told.arguments.role);
+        let row = line(reload, &format!("| {role} | "));
+        assert_eq!(quoted(row.split(" | ").next().unwrap()), code, "docs/settings.md, {role}");
+        assert_eq!(quoted(of_unit), code, "docs/install.md, {role}");
+        let file = read(&format!("packaging/etc/{role}.toml"));
+        let comment = file.split(&format!("systemctl reload spillway-{role}")).nth(1).unwrap();
+        let comment = comment.split("systemctl restart").next().unwrap();
+        assert_eq!(quoted(comment), code, "packaging/etc/{role}.toml");
+        let command = Arguments::command();
+        let flags: Vec<_> = command.find_subcommand(role).unwrap().get_arguments().collect();
+        for name in code {
+            assert!(flags.iter().any(|flag| flag.get_long() == Some(name)), "{name} of {role}");
+        }
+    }
+}
+
+#[test]
+fn settings_that_wait_are_called_as_in_the_file() {
+    let directory = Dir::new();
+    let first = directory.read("interface = \"eth0\"\n", "balancer", &[]).unwrap();
+    let all = "interface = \"eth1\"\nregion = \"us\"\napply = \"x\"\nxdp-mode = \"generic\"\n\
+               http = \"127.0.0.1:9750\"\nstatus-page = true\nmap-memory-limit = \"2GiB\"\n\
+               [tls-client]\na = \"viewer\"\n";
+    let second = directory.read(all, "balancer", &[]).unwrap();
+    let expected = ["http", "interface", "map-memory-limit", "region", "status-page", "xdp-mode"];
+    assert_eq!(first.told.waiting(&second), expected);
+    assert_eq!(second.told.waiting(&second), [""; 0]);
 }

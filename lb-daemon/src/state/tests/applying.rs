@@ -7,6 +7,7 @@ use crate::{
     diff::{Change, Kind},
     directory::Directory,
     model::{Encapsulation, arbitrary},
+    net::Namespace,
 };
 
 fn changes(applied: &Applied) -> Vec<&str> {
@@ -62,6 +63,7 @@ async fn the_answer_comes_after_disk_and_packet_path() {
     assert_eq!(generation.configuration, parse(WEB));
     let directory = Directory::read(daemon.directory.path()).unwrap();
     assert_eq!((directory.generation, directory.own_region.as_deref()), (1, Some("eu")));
+    assert_eq!(directory.network_namespace, Some(Namespace::current().unwrap()));
     assert_eq!(directory.pools.into_values().collect::<Vec<_>>(), ["web"]);
 }
 
@@ -156,6 +158,7 @@ async fn sensors_look_at_what_is_in_force() {
         checks,
         vips: BTreeSet::new(),
         encapsulation: Encapsulation::IpInIp,
+        urgent: true,
     };
     assert_eq!(
         daemon.running.targets.borrow_and_update().as_slice(),

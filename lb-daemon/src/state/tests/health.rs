@@ -1,6 +1,7 @@
 use MemberState::{Dead, Unfit, Up};
 
 use super::*;
+use crate::model::WantedState;
 
 const DISABLED: (&str, &str) = (
     "address = \"10.0.0.1\"\n    region = \"eu\"",
@@ -71,6 +72,51 @@ async fn who_fails_on_a_host_that_lives_is_unfit_and_who_never_passed_takes_noth
 }
 
 #[tokio::test]
+async fn a_row_of_failures_that_has_only_begun_changes_no_state_but_says_why() {
+    let mut daemon = Daemon::new();
+    let refused = "check tcp: connection refused";
+    daemon.apply(WEB).await.unwrap();
+    // A backend that never passed takes nothing anyway, and the reason is known at once.
+    daemon.begin_to_fail("web", "10.0.0.1", 1, refused).await;
+    let status = daemon.backend("web", "10.0.0.1").await;
+    let reason = format!("{refused} (takes nothing until it passes)");
+    assert_eq!((status.state, status.reason), (Dead, reason));
+
+    for (health, state) in [(Passing, Up), (Failing, Unfit)] {
+        daemon.judge("web", "10.0.0.1", health, "a reason").await;
+        // Of an edited check, and of the first one after a start.
+        for _ in 0..2 {
+            for failed in [1, 2] {
+                daemon.begin_to_fail("web", "10.0.0.1", failed, refused).await;
+                let status = daemon.backend("web", "10.0.0.1").await;
+                let reason = format!("{refused} (failure {failed} of 3)");
+                assert_eq!((status.state, status.reason), (state, reason));
+                assert_eq!(daemon.state("web", "10.0.0.1"), state);
+            }
+            daemon.restart().await;
+        }
+    }
+}
+
+/// Those that take nothing wait for their first check; the others can wait for their turn.
+#[tokio::test]
+async fn only_dead_backends_are_to_be_asked_at_once() {
+    let mut daemon = Daemon::new();
+    let urgent = |daemon: &Daemon| {
+        let targets = daemon.running.targets.borrow().clone();
+        targets.iter().filter(|it| it.urgent).map(|it| it.address).collect::<Vec<_>>()
+    };
+    daemon.apply(WEB).await.unwrap();
+    assert_eq!(urgent(&daemon), [ip("10.0.0.1"), ip("10.0.0.2")]);
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.apply(&WEB.replace("port = 80", "port = 81")).await.unwrap();
+    assert_eq!(urgent(&daemon), [ip("10.0.0.2")]);
+    daemon.judge("web", "10.0.0.1", Failing, "check tcp: connection refused").await;
+    daemon.restart().await;
+    assert_eq!(urgent(&daemon), [ip("10.0.0.2")]);
+}
+
+#[tokio::test]
 async fn a_drained_backend_whose_check_fails_keeps_its_connections_and_says_why_it_is_unfit() {
     let daemon = Daemon::new();
     daemon.apply(&drained()).await.unwrap();
@@ -113,7 +159,9 @@ async fn what_is_disabled_takes_nothing_whatever_checks_say() {
     daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     daemon.apply(&web(DISABLED.0, DISABLED.1)).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), Dead);
-    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "disabled");
+    let status = daemon.backend("web", "10.0.0.1").await;
+    assert_eq!((&*status.reason, status.wanted), ("disabled", WantedState::Disabled));
+    assert_eq!(status.wanted.shown(status.state.name()), "disabled");
     // A check that was under way.
     daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Dead);
@@ -177,6 +225,9 @@ async fn what_is_drained_keeps_its_connections_while_it_lives() {
     assert_eq!(daemon.state("web", "10.0.0.1"), Unfit);
     let status = daemon.backend("web", "10.0.0.1").await;
     assert_eq!((status.state, &*status.reason), (Unfit, "drained"));
+    assert_eq!((up.wanted, status.wanted), (WantedState::Active, WantedState::Drain));
+    assert_eq!(status.wanted.shown(status.state.name()), "draining");
+    assert_eq!(up.wanted.shown(up.state.name()), "up");
     assert!(status.since >= up.since);
     assert_eq!(daemon.running.targets.borrow().len(), 2, "it is still asked");
 

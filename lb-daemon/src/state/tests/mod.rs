@@ -1,5 +1,6 @@
 mod applying;
 mod behind;
+mod gone;
 mod health;
 mod homes;
 mod next_hops;
@@ -9,6 +10,7 @@ mod saying;
 mod shares;
 mod stalled;
 mod troubles;
+mod unusable;
 mod warnings;
 mod watching;
 
@@ -24,12 +26,13 @@ use tokio::{
 use super::{twin::Twin, *};
 use crate::{
     api::convert,
+    audit::Audit,
     causes,
     command::{Applied, Apply, BackendStatus, Commands, Refusal, Status},
     document::Document,
     health::{
         Health::{self, Failing, Passing, Silent},
-        HealthChange, Said, Target,
+        HealthChange, Row, Said, Target,
     },
     net::{NetChange, NextHopChange},
     watchdog::{Heartbeat, Watchdog},
@@ -108,16 +111,36 @@ impl Daemon {
     async fn judge(&self, pool: &str, address: &str, health: Health, reason: &str) {
         let (pool, address, reason) = (name(pool), ip(address), reason.into());
         let said = Said::default();
-        let change = HealthChange { pool, address, health, reason, first: false, said };
+        let change =
+            HealthChange { pool, address, health, undecided: None, reason, first: false, said };
         self.running.health.send(change).await.unwrap();
         // News is taken in before any command.
+        self.running.commands.export().await.unwrap();
+    }
+
+    /// Says that a row of failures has begun, which three of them decide, and waits until it is taken in.
+    async fn begin_to_fail(&self, pool: &str, address: &str, failed: u32, reason: &str) {
+        let (pool, address, reason) = (name(pool), ip(address), reason.into());
+        let undecided = Some(Row { failed, fall: 3 });
+        let said = Said::default();
+        let change =
+            HealthChange { pool, address, health: Failing, undecided, reason, first: false, said };
+        self.running.health.send(change).await.unwrap();
         self.running.commands.export().await.unwrap();
     }
 
     /// Says that its checks pass and what a backend says of itself, and waits until it is taken in.
     async fn say(&self, pool: &str, address: &str, said: Said) {
         let (pool, address, reason) = (name(pool), ip(address), "all checks pass".into());
-        let change = HealthChange { pool, address, health: Passing, reason, first: false, said };
+        let change = HealthChange {
+            pool,
+            address,
+            health: Passing,
+            undecided: None,
+            reason,
+            first: false,
+            said,
+        };
         self.running.health.send(change).await.unwrap();
         self.running.commands.export().await.unwrap();
     }
@@ -133,7 +156,18 @@ impl Running {
     }
 
     fn beating(directory: &TempDir, path: &Twin, heartbeat: Heartbeat) -> Self {
-        let (commands, asked) = Commands::channel();
+        let store = Store::open(directory.path()).unwrap();
+        Self::over(store, directory, path, heartbeat, false)
+    }
+
+    fn over(
+        store: Store,
+        directory: &TempDir,
+        path: &Twin,
+        heartbeat: Heartbeat,
+        any_schema: bool,
+    ) -> Self {
+        let (commands, asked) = Commands::channel(Audit::default());
         let (health, heard) = mpsc::channel(16);
         let (network, changes) = mpsc::channel(16);
         let sensors = Sensors::default();
@@ -142,10 +176,10 @@ impl Running {
         let settings = Settings {
             region: Some(name("eu")),
             state_directory: directory.path().into(),
+            any_schema,
             ..Settings::default()
         };
-        let store = Store::open(directory.path()).unwrap();
-        let state = State::start(settings, store, path.clone(), sensors).unwrap();
+        let state = State::start(settings, store, path.clone(), sensors);
         let inbox = Inbox { health: heard, network: changes, commands: asked };
         let stopped = async move { drop(stopped.await) };
         let ended = tokio::spawn(state.run(inbox, heartbeat.clone(), stopped));

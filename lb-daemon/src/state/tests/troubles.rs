@@ -15,7 +15,7 @@ async fn a_source_address_is_missed_where_a_backend_needs_it() {
     daemon.apply(WEB).await.unwrap();
     let missing = |family: &str| {
         let cause = format!(
-            "there is none, so packets to {family} backends are dropped; give the interface an \
+            "missing, so packets to {family} backends are dropped; give the interface an \
              address, or one with --source, and start again"
         );
         (format!("{family} source address"), cause)

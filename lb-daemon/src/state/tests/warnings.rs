@@ -55,3 +55,46 @@ async fn whoever_takes_the_last_one_for_new_connections_is_warned() {
     assert_eq!(dry(&daemon, &web(first, "")).await, [""; 0], "there was nobody already");
     assert_eq!(dry(&daemon, WEB).await, [""; 0]);
 }
+
+#[tokio::test]
+async fn a_service_whose_pool_has_no_backends_is_told_once() {
+    let daemon = Daemon::new();
+    let service = |name: &str, port: u16, pool: &str| {
+        format!(
+            "[[service]]\nname = \"{name}\"\naddress = \"192.0.2.9\"\nport = {port}\n\
+             protocol = \"tcp\"\npool = \"{pool}\"\n"
+        )
+    };
+    let empty = format!("[[pool]]\nname = \"empty\"\n{}", service("api", 80, "empty"));
+    let api = "pool empty has no backends, so all packets of service api are dropped";
+    assert_eq!(dry(&daemon, &empty).await, [api], "a dry run says it too");
+    assert_eq!(daemon.apply(&empty).await.unwrap().warnings, [api]);
+
+    // Other changes do not say it again; one of the service does, and names the services of a pool together.
+    let other = format!("{empty}[[pool]]\nname = \"unused\"\n");
+    assert_eq!(daemon.apply(&other).await.unwrap().warnings, [""; 0]);
+    let moved = other.replace("port = 80", "port = 81");
+    assert_eq!(dry(&daemon, &moved).await, [api]);
+    let many: String = (0..7).map(|n| service(&format!("s{n}"), 100 + n, "empty")).collect();
+    assert_eq!(
+        dry(&daemon, &format!("{other}{many}")).await,
+        [
+            "pool empty has no backends, so all packets of services s0, s1, s2, s3, s4 and 2 more are dropped"
+        ]
+    );
+    let pointed = other.replace("pool = \"empty\"", "pool = \"unused\"");
+    let unused = "pool unused has no backends, so all packets of service api are dropped";
+    assert_eq!(dry(&daemon, &pointed).await, [unused]);
+
+    // With a backend nothing is said; and where the last one goes that never passed a check, it is.
+    let region =
+        "[[region]]\nname = \"eu\"\n[[health_check]]\nname = \"tcp\"\nport = 80\ntcp = {}\n";
+    let full = format!(
+        "{region}[[pool]]\nname = \"empty\"\nhealth_checks = [\"tcp\"]\n[[pool.backend]]\n\
+         address = \"10.0.0.1\"\nregion = \"eu\"\n{}",
+        service("api", 80, "empty")
+    );
+    assert_eq!(daemon.apply(&full).await.unwrap().warnings, [""; 0]);
+    daemon.judge("empty", "10.0.0.1", Failing, "check tcp: refused").await;
+    assert_eq!(dry(&daemon, &empty).await, [api]);
+}

@@ -2,12 +2,14 @@
 
 use hyper_util::rt::TokioIo;
 use lb_daemon::{
-    api::{Rights, Socket, serve},
+    api::{Handles, Rights, Socket, serve},
     audit::Audit,
     command::Commands,
     health::Tunnels,
     memory::Budget,
+    metrics::Live,
     plan::Sources,
+    reloads::Reloads,
     state::{Inbox, Sensors, Settings, State},
     stats,
     stop::{Stop, Stopper},
@@ -54,7 +56,7 @@ impl Daemon {
         let directory = tempfile::tempdir().expect("a folder");
         let path = directory.path().join("run/spillwayd.sock");
         let (stopper, stop) = Stopper::new();
-        let (commands, asked) = Commands::channel();
+        let (commands, asked) = Commands::channel(Audit::default());
         let (health, heard) = mpsc::channel(1);
         let (changes, network) = mpsc::channel(1);
         let inside = runtime.enter();
@@ -66,7 +68,6 @@ impl Daemon {
             ..Settings::default()
         };
         let state = State::start(settings, store, Quiet::default(), Sensors::default());
-        let state = state.expect("a state");
         let inbox = Inbox { health: heard, network, commands: asked };
         let heartbeat = Watchdog::new(None, None).register("state");
         runtime.spawn(state.run(inbox, heartbeat, stop.clone().wait()));
@@ -130,9 +131,10 @@ async fn serving(
     let nowhere = std::path::PathBuf::from("/nonexistent");
     let counters = stats::Source { bpffs: nowhere.clone(), state_directory: nowhere };
     let tunnels = Tunnels::new(Sources::default());
-    serve(listener, None, Audit::default(), commands, counters, tunnels, stop)
-        .await
-        .expect("it serves");
+    // Settings are read again by nothing here.
+    let (reloads, _) = Reloads::channel();
+    let handles = Handles { commands, counters, tunnels, reloads };
+    serve(listener, None, handles, Live::default(), stop).await.expect("it serves");
 }
 
 /// Messages as bytes.

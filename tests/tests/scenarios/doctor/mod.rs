@@ -3,6 +3,7 @@
 
 mod patient;
 mod reach;
+mod services;
 
 use std::process::Command;
 
@@ -32,6 +33,7 @@ pub(crate) const CASES: &[Case] = &[
     Case::waits("doctor_starts_what_is_dead_and_restarts_what_is_slow", daemons),
     Case::waits("doctor_finds_and_mends_a_backend", a_backend),
     Case::waits("doctor_says_that_nothing_is_pinned", nothing),
+    Case::waits("doctor_says_which_service_has_no_backend", services::without_backends),
     Case::waits("doctor_asks_backends_through_their_tunnels", reach::through_tunnels),
 ];
 
@@ -144,13 +146,14 @@ fn daemons(sandbox: &Sandbox) -> Result<()> {
 
     // The daemon is killed: its maps say how it was started, but for what it was not told.
     balancer.kill()?;
-    let wrong = patient.until_wrong(&[("daemon", "problem", "balancer")])?;
-    patient.mend(&wrong[0])?;
+    let silent = [("services", "warning", "balancer"), ("daemon", "problem", "balancer")];
+    let wrong = patient.until_wrong(&silent)?;
+    patient.mend(&wrong[1])?;
     let status = balancer.ask(&["status"])?;
     ensure!(status["region"] == REGIONS[0] && status["generation"] == 1, "{status}");
     ensure!(status["interfaces"][0]["mode"] == "native", "{status}");
     kill(pid_of_daemon(&patient)?, Signal::SIGKILL).context("kill the daemon")?;
-    patient.until_wrong(&[("daemon", "problem", "balancer")])?;
+    patient.until_wrong(&silent)?;
 
     // One that runs in the stack is started anew in the driver, with all else it was told.
     let arguments: Vec<_> =

@@ -78,6 +78,9 @@ impl Patient {
         let log = self.node.directory().join("pasted.log");
         let log = std::fs::File::options().create(true).append(true).open(log)?;
         let mut shell = self.node.command("sh");
+        let programs = self.spillway.parent().map(|path| path.display().to_string());
+        let path = std::env::var("PATH").unwrap_or_default();
+        shell.env("PATH", format!("{}:{path}", programs.unwrap_or_default()));
         // A daemon that it leaves behind keeps what it is given to print to.
         shell.args(["-c", command]).stdout(log.try_clone()?).stderr(log).stdin(Stdio::null());
         let status = shell.status().context("run sh")?;
@@ -85,12 +88,13 @@ impl Patient {
         Ok(())
     }
 
-    /// Breaks something, sees exactly these faults, pastes what is printed for the first and sees all
-    /// of them gone.
+    /// Breaks something, sees exactly these faults, pastes what is printed for the first, but for what it comes to
+    /// for services, and sees all of them gone.
     pub(crate) fn mends(&self, breaking: &str, faults: &[Fault]) -> Result<()> {
         self.paste(breaking)?;
         let wrong = self.until_wrong(faults).with_context(|| breaking.to_owned())?;
-        self.mend(&wrong[0]).with_context(|| breaking.to_owned())
+        let cause = wrong.iter().find(|it| it["check"] != "services").context("no cause")?;
+        self.mend(cause).with_context(|| breaking.to_owned())
     }
 
     pub(crate) fn mend(&self, finding: &Value) -> Result<()> {

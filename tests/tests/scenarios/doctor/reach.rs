@@ -77,12 +77,34 @@ pub(crate) fn through_tunnels(sandbox: &Sandbox) -> Result<()> {
     receivers[0] = receiver(&near.node, &sources)?;
     patient.until_wrong(&[])?;
 
-    // A host that is away is its health check's.
+    // A host that is away, and no health check sees it.
     far.unplug()?;
+    let wrong =
+        patient.until_wrong(&[("tunnels", "problem", &*format!("{} and 1 more", far.v4))])?;
+    let away = "no sign of the host, in the tunnel or outside, though it is given new connections";
+    ensure!(wrong[0]["found"] == away, "{wrong:?}");
+    // The operator who has it so knows.
+    for own in [far.v4.to_string(), far.v6.to_string()] {
+        balancer.cli(&["backend", "drain", &own])?;
+    }
     patient.until_wrong(&[])?;
     let away = format!("{} and 1 more: no sign of the host", far.v4);
     ensure!(lines(&patient)?.iter().any(|line| line.starts_with(&away)), "{:?}", lines(&patient)?);
+    for own in [far.v4.to_string(), far.v6.to_string()] {
+        balancer.cli(&["backend", "enable", &own])?;
+    }
     far.plug_in()?;
+    patient.until_wrong(&[])?;
+
+    // A daemon that may send no echo requests looks for no large packets, which is no order; as on a stock Debian.
+    let groups = "net.ipv4.ping_group_range";
+    node.sysctls(&[(groups, "1 0")])?;
+    let all = format!("{} and 3 more", near.v4);
+    let wrong = patient.until_wrong(&[("tunnels", "warning", &all)])?;
+    let found = wrong[0]["found"].as_str().context("found")?;
+    ensure!(found.contains("whether large packets do is not known"), "{found}");
+    patient.mend(&wrong[0])?;
+    ensure!(lines(&patient)? == [format!("4 backends: {well}")], "{:?}", lines(&patient)?);
 
     // A firewall that drops echo requests is no VIP that is missing: nobody serves there, but it says so.
     far.node.sysctls(&[("net.ipv4.icmp_echo_ignore_all", "1")])?;
@@ -161,7 +183,7 @@ fn narrow(
 /// Probes that the daemon has begun.
 fn probes(balancer: &mut Balancer) -> usize {
     let said = balancer.running().map(|running| running.output()).unwrap_or_default();
-    said.matches(" probe actor=").count()
+    said.matches("VIP probe began: ").count()
 }
 
 /// What the doctor says of tunnels that is in order.

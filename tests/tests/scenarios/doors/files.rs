@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::doors::host::Host;
 
 /// A pool of one backend that nobody checks.
-const WEB: &str = "\
+pub(super) const WEB: &str = "\
 [[region]]
 name = \"eu\"
 

@@ -75,9 +75,29 @@ impl Host {
         }
     }
 
+    /// Throws away what the service manager was told so far: the next daemon has room to say something.
+    pub(crate) fn forget(&self) -> Result<()> {
+        self.manager.set_nonblocking(true)?;
+        while self.datagram().is_ok() {}
+        Ok(self.manager.set_nonblocking(false)?)
+    }
+
     /// Waits for a status line with these words in it.
-    pub(crate) fn status_line(&self, words: &str) -> Result<()> {
-        until(words, PATIENCE, || Ok(self.datagram()?.contains(words).then_some(())))
+    pub(crate) fn status_line(&self, words: &str) -> Result<String> {
+        until(words, PATIENCE, || Ok(Some(self.datagram()?).filter(|told| told.contains(words))))
+    }
+
+    /// Waits for READY=1 and for a status line with these words, whichever comes first.
+    pub(crate) fn ready_with(&self, words: &str) -> Result<String> {
+        let (mut is_ready, mut line) = (false, None);
+        until(words, PATIENCE, || {
+            let told = self.datagram()?;
+            is_ready |= told == "READY=1";
+            if told.starts_with("STATUS=") && told.contains(words) {
+                line = Some(told);
+            }
+            Ok(line.clone().filter(|_| is_ready))
+        })
     }
 
     fn datagram(&self) -> Result<String> {

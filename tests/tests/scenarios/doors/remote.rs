@@ -1,6 +1,7 @@
 use std::{
     fs,
     net::{SocketAddr, TcpListener},
+    path::Path,
     process::Output,
 };
 
@@ -12,23 +13,28 @@ use serde_json::Value;
 
 use crate::doors::{files::hang_up, host::Host};
 
-/// An authority whose certificate is in `NAME.ca`.
-fn authority(host: &Host, name: &str) -> Result<Issuer<'static, KeyPair>> {
+/// An authority whose certificate is in a directory's `NAME.ca`.
+pub(crate) fn authority(directory: &Path, name: &str) -> Result<Issuer<'static, KeyPair>> {
     let mut params = CertificateParams::new(vec![])?;
     params.distinguished_name.push(rcgen::DnType::CommonName, name);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let key = KeyPair::generate()?;
-    host.write(&format!("{name}.ca"), &params.self_signed(&key)?.pem())?;
+    fs::write(directory.join(format!("{name}.ca")), params.self_signed(&key)?.pem())?;
     Ok(Issuer::new(params, key))
 }
 
-/// A certificate for a name and the balancer's address, in `FILE.cert` and `FILE.key`.
-fn certificate(host: &Host, of: &Issuer<'_, KeyPair>, file: &str, name: &str) -> Result<()> {
+/// A certificate for a name and the balancer's address, in a directory's `FILE.cert` and `FILE.key`.
+pub(crate) fn certificate(
+    directory: &Path,
+    of: &Issuer<'_, KeyPair>,
+    file: &str,
+    name: &str,
+) -> Result<()> {
     let mut params = CertificateParams::new(vec![name.to_owned()])?;
     params.subject_alt_names.push(SanType::IpAddress(Fabric::BALANCER_V4.into()));
     let key = KeyPair::generate()?;
-    host.write(&format!("{file}.cert"), &params.signed_by(&key, of)?.pem())?;
-    host.write(&format!("{file}.key"), &key.serialize_pem())
+    fs::write(directory.join(format!("{file}.cert")), params.signed_by(&key, of)?.pem())?;
+    Ok(fs::write(directory.join(format!("{file}.key")), key.serialize_pem())?)
 }
 
 /// Runs `spillway` on the client's host, as who has a certificate.
@@ -54,10 +60,11 @@ fn failed(output: &Output, code: i32, words: &str) -> Result<()> {
 
 pub(crate) fn roles(sandbox: &Sandbox) -> Result<()> {
     let host = Host::new(sandbox, "remote")?;
-    let (ours, theirs) = (authority(&host, "ours")?, authority(&host, "theirs")?);
-    certificate(&host, &ours, "daemon", "spillwayd.example")?;
-    certificate(&host, &ours, "eye", "eye.example")?;
-    certificate(&host, &theirs, "stranger", "eye.example")?;
+    let files = host.fabric.balancer.directory();
+    let (ours, theirs) = (authority(files, "ours")?, authority(files, "theirs")?);
+    certificate(files, &ours, "daemon", "spillwayd.example")?;
+    certificate(files, &ours, "eye", "eye.example")?;
+    certificate(files, &theirs, "stranger", "eye.example")?;
     let settings = |role: &str| {
         host.settings(&format!(
             "listen = \"{}:7443\"\ntls-cert = {:?}\ntls-key = {:?}\ntls-ca = {:?}\n\
@@ -71,6 +78,9 @@ pub(crate) fn roles(sandbox: &Sandbox) -> Result<()> {
     };
     host.write("settings.toml", &settings("viewer"))?;
     host.write("web.toml", "[[region]]\nname = \"eu\"\n")?;
+    let pool = "[[region]]\nname = \"eu\"\n[[pool]]\nname = \"web\"\n[[pool.backend]]\naddress = \"10.1.0.11\"\n\
+                region = \"eu\"\n";
+    host.write("pool.toml", pool)?;
     let config = host.path("settings.toml").display().to_string();
     let mut running = host.start(&mut host.daemon(&["balancer", "--config", &config]))?;
     ensure!(host.told()? == "READY=1", "{}", running.output());
@@ -84,12 +94,33 @@ pub(crate) fn roles(sandbox: &Sandbox) -> Result<()> {
     failed(&cli(&host, "eye", &apply)?, 4, said)?;
     failed(&cli(&host, "stranger", &["status"])?, 4, "does not know our certificate's authority")?;
     failed(&cli(&host, "nobody", &["status"])?, 5, "nobody.cert")?;
-    certificate(&host, &ours, "mixed", "eye.example")?;
+    certificate(files, &ours, "mixed", "eye.example")?;
     host.write("mixed.key", &fs::read_to_string(host.path("eye.key"))?)?;
     failed(&cli(&host, "mixed", &["status"])?, 1, "mixed.key: keys may not be consistent")?;
     // Who takes the connection and says nothing is not waited for.
     let mute = host.fabric.balancer.enter(|| TcpListener::bind((Fabric::BALANCER_V4, 0)))??;
     failed(&cli_at(&host, mute.local_addr()?, "eye", &["status"])?, 3, "timed out")?;
+
+    // An operator is told of draining what it may drain.
+    host.write("settings.toml", &settings("operator"))?;
+    hang_up(&host, &running)?;
+    let drained = cli(&host, "eye", &["pool", "drain", "web"])?;
+    failed(&drained, 5, "pool \"web\": there is none of this name")?;
+    host.write("settings.toml", &settings("admin"))?;
+    hang_up(&host, &running)?;
+    let pool = cli(&host, "eye", &["apply", "-f", &host.path("pool.toml").display().to_string()])?;
+    ensure!(pool.status.success(), "{pool:?}");
+    host.write("settings.toml", &settings("operator"))?;
+    hang_up(&host, &running)?;
+    let drained = cli(&host, "eye", &["pool", "drain", "web"])?;
+    failed(&drained, 4, "certificate eye.example: is operator, and draining a pool takes admin\n")?;
+    failed(
+        &drained,
+        4,
+        "\nhint: an operator may drain single backends: `spillway backend drain ADDRESS… --pool web`\n",
+    )?;
+    let drained = cli(&host, "eye", &["backend", "drain", "10.1.0.11", "--pool", "web"])?;
+    ensure!(drained.status.success(), "{drained:?}");
 
     // Another role at a hangup, and the log file after it was moved away.
     host.write("settings.toml", &settings("admin"))?;
@@ -98,12 +129,20 @@ pub(crate) fn roles(sandbox: &Sandbox) -> Result<()> {
     let applied = cli(&host, "eye", &apply)?;
     ensure!(applied.status.success(), "{applied:?}");
     let old = fs::read_to_string(host.path("audit.old"))?;
-    ensure!(old.lines().count() == 1 && old.contains("\"what\":\"denied\""), "{old}");
+    let lines_of =
+        |what| old.lines().filter(|line| line.contains(&format!("\"what\":\"{what}\""))).count();
+    let lines = ["denied", "settings", "intent", "apply"].map(lines_of);
+    ensure!((lines, old.lines().count()) == ([2, 3, 2, 2], 9), "{old}");
     let new = fs::read_to_string(host.path("audit.log"))?;
-    let line: Value = serde_json::from_str(new.trim())?;
+    let lines: Vec<Value> = new.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+    ensure!(lines.len() == 3, "{new}");
+    ensure!(lines[0]["what"] == "settings" && lines[0]["outcome"] == "read", "{new}");
+    ensure!(lines[1]["what"] == "intent" && lines[1]["id"] == lines[2]["id"], "{new}");
+    let line = &lines[2];
+    ensure!(line["outcome"] == "changed", "{line}");
     ensure!(line["what"] == "apply" && line["who"]["certificate"] == "eye.example", "{line}");
-    ensure!(line["before"] == 0 && line["after"] == 1, "{line}");
-    ensure!(line["changes"][0]["object"] == "region eu", "{line}");
+    ensure!(line["before"] == 2 && line["after"] == 3, "{line}");
+    ensure!(line["changes"][0]["object"] == "pool web", "{line}");
 
     running.signal(Signal::SIGTERM)?;
     ensure!(running.wait()?.success(), "{}", running.output());

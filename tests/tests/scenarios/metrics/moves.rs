@@ -6,14 +6,15 @@ mod path;
 mod traffic;
 mod watch;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fs, os::unix::net::UnixStream};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use lb_daemon::metrics;
 use lb_tests::daemon::scrape;
 use lb_tests::exposition::Exposition;
 use lb_tests::process::PATIENCE;
 use lb_tests::sandbox::Sandbox;
+use nix::sys::signal::Signal;
 
 use crate::metrics::farm::Farm;
 use watch::Watch;
@@ -81,7 +82,7 @@ const MOVES: &[(&str, &[&str])] = &[
     ("another configuration is applied", &["backend_dead", "pool_settling", "group_out_of_home"]),
     (
         "the daemon starts anew, with a file that is not there",
-        &["start_timestamp_seconds", "troubles"],
+        &["start_timestamp_seconds", "troubles", "waiting_settings", "api_refused"],
     ),
     ("the kernel refuses a write", &["packet_path_behind", "publish_failures"]),
     ("the program is taken off", &["interface_attached"]),
@@ -128,8 +129,16 @@ pub(crate) fn every_metric(sandbox: &Sandbox) -> Result<()> {
     let before = watch.before;
 
     farm.balancer.stop()?;
+    let settings = farm.fabric.balancer.directory().join("settings.toml");
+    fs::write(&settings, "")?;
     farm.balancer.more.extend(["--apply".into(), "/nowhere.toml".into()]);
+    farm.balancer.more.extend(["--config".into(), settings.display().to_string()]);
     farm.balancer.start()?;
+    // A setting that waits for the next start, and more connections than one user may have.
+    fs::write(&settings, "interface-wait = 5\n")?;
+    farm.balancer.running().context("the daemon runs")?.signal(Signal::SIGHUP)?;
+    let crowd = (0..200).map(|_| UnixStream::connect(&farm.balancer.socket));
+    let crowd = crowd.collect::<Result<Vec<_>, _>>()?;
     let mut watch = Watch { farm: &farm, before, moved: BTreeSet::new() };
     let started = |of: &Exposition| of.value("spillway_start_timestamp_seconds", &[]);
     let was = started(&watch.before);
@@ -137,8 +146,14 @@ pub(crate) fn every_metric(sandbox: &Sandbox) -> Result<()> {
     watch.until("the daemon starts anew, with a file that is not there", |now| {
         // What is held leaves less for others. When that was first counted is nobody's business: maybe
         // by the daemon before.
-        started(now) > was && budget(now) < full && now.value("spillway_troubles", &[]) == Some(1.0)
+        let refused = [("door", "socket"), ("limit", "connections")];
+        started(now) > was
+            && budget(now) < full
+            && now.value("spillway_troubles", &[]) == Some(1.0)
+            && now.value("spillway_waiting_settings", &[]) == Some(1.0)
+            && now.value("spillway_api_refused_total", &refused) >= Some(1.0)
     })?;
+    drop(crowd);
     watch.moved.insert(BUDGET.into());
     ensure!(total(&watch.before, "spillway_service_packets_total") >= packets, "they count on");
     broken::refused(&mut watch)?;

@@ -55,7 +55,7 @@ impl Client {
         dry_run: bool,
     ) -> Answer<ApplyResponse> {
         let configuration = Some(configuration.clone());
-        let request = ApplyRequest { configuration, dry_run, expected_generation: None };
+        let request = ApplyRequest { configuration, dry_run, ..ApplyRequest::default() };
         self.call(async |mut c| c.apply(request).await)
     }
 }

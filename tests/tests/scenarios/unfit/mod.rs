@@ -1,6 +1,7 @@
 //! An application that fails is not a host that is gone: its connections stay.
 
 mod living;
+mod rows;
 mod vanishing;
 mod ways;
 
@@ -15,6 +16,8 @@ pub(crate) const CASES: &[Case] = &[
         "an_unfit_host_that_vanishes_is_dead_and_its_connections_move",
         vanishing::unfit_first,
     ),
+    Case::waits("an_edit_of_a_check_takes_nothing_out_on_one_failure", rows::edited),
+    Case::waits("the_first_failure_after_a_start_is_one_of_a_row", rows::started),
     Case::waits("a_host_that_answers_in_any_way_is_not_dead", ways::each_alone),
 ];
 

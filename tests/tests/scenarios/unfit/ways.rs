@@ -109,6 +109,7 @@ impl Probing {
             checks: vec![(name("open")?, check)],
             vips: BTreeSet::new(),
             encapsulation: Encapsulation::IpInIp,
+            urgent: true,
         };
         let (targets, wanted) = watch::channel(Arc::new(vec![target]));
         let (told, changes) = mpsc::channel(64);

@@ -1,9 +1,9 @@
 //! The daemons: there, of this version, and not behind.
 
-use lb_daemon::dataplane::Role;
+use lb_daemon::{dataplane::Role, troubles::PACKET_PATH};
 
 use super::{Facts, Finding, commands};
-use crate::verbs::doctor::facts::{Daemon, Holder, Unit};
+use crate::verbs::doctor::facts::{Control, Daemon, Holder, Unit};
 
 pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -13,23 +13,24 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
                 let daemon = facts.daemon.as_ref();
                 let own = daemon.map(|daemon| balancer(facts, daemon));
                 let more = daemon.into_iter().flat_map(|daemon| {
-                    strange_region(facts, daemon).into_iter().chain(troubles(facts, daemon))
+                    let region = strange_region(facts, daemon).into_iter();
+                    region.chain(troubles(facts, daemon)).chain(balancer_waits(facts, daemon))
                 });
                 own.into_iter().chain(more).collect()
             }
             // Pins that are of no use are another check's.
             Role::Receiver if installed.links.is_empty() && installed.holder.is_none() => Vec::new(),
-            Role::Receiver => vec![match &installed.holder {
-                Some(holder) => {
-                    Finding::ok("daemon", "receiver", format!("runs (process {})", holder.pid))
-                }
+            Role::Receiver => match &installed.holder {
+                Some(holder) => receiver(facts, holder),
                 None => {
                     let why = "packets are taken out of tunnels as before, but nobody sees when they no longer are";
-                    Finding::warning("daemon", "receiver", "does not run")
-                        .why(because(facts, Role::Receiver, why))
-                        .mend(commands::start(facts, Role::Receiver, None))
+                    vec![
+                        Finding::warning("daemon", "receiver", "does not run")
+                            .why(because(facts, Role::Receiver, why))
+                            .mend(commands::start(facts, Role::Receiver, None)),
+                    ]
                 }
-            }],
+            },
         });
     }
     findings.extend(facts.units.iter().filter_map(|unit| unit_alone(facts, unit)));
@@ -100,6 +101,67 @@ fn balancer(facts: &Facts, daemon: &Daemon) -> Finding {
     }
 }
 
+/// A receiver that runs, and what it says of its settings.
+fn receiver(facts: &Facts, holder: &Holder) -> Vec<Finding> {
+    let runs = format!("runs (process {})", holder.pid);
+    match &facts.control {
+        Some(Control::Silent(why, what_to_do)) => {
+            let found = format!("{runs}, but cannot be asked about its settings");
+            let finding = Finding::warning("daemon", "receiver", found).why(why.clone());
+            vec![
+                finding.mend(format!(
+                    "{}  # {what_to_do}",
+                    commands::start(facts, Role::Receiver, None)
+                )),
+            ]
+        }
+        Some(Control::Answers(answer)) => {
+            let reload = reload(Some(holder));
+            let troubles =
+                answer.troubles.iter().map(|it| refused(&it.subject, &it.cause, &reload));
+            let first = Finding::ok("daemon", "receiver", runs);
+            let waits = waits(facts, Role::Receiver, &answer.waiting_settings);
+            std::iter::once(first).chain(troubles).chain(waits).collect()
+        }
+        None => vec![Finding::ok("daemon", "receiver", runs)],
+    }
+}
+
+fn balancer_waits(facts: &Facts, daemon: &Daemon) -> Option<Finding> {
+    let Daemon::Answers { told, .. } = daemon else { return None };
+    waits(facts, Role::Balancer, &told.waiting_settings)
+}
+
+/// Changed settings that are not in force yet.
+fn waits(facts: &Facts, role: Role, names: &[String]) -> Option<Finding> {
+    if names.is_empty() {
+        return None;
+    }
+    let found = format!("changed settings wait for the next start: {}", names.join(", "));
+    let finding = Finding::warning("daemon", role.name(), found)
+        .why("a reload does not take them; packets go on over a restart");
+    Some(finding.mend(commands::start(facts, role, None)))
+}
+
+/// What was refused at a reload, or at the start.
+fn refused(subject: &str, cause: &str, reload: &str) -> Finding {
+    let why = match subject {
+        "settings" => "it goes on with what was in force before; its next start would fail",
+        _ => "it goes on with what was in force before",
+    };
+    let finding = Finding::warning("daemon", subject, cause).why(why);
+    finding.mend(format!("{reload}  # once it is corrected"))
+}
+
+/// How the daemon that holds the pins is told to read its settings again.
+fn reload(holder: Option<&Holder>) -> String {
+    match holder {
+        Some(Holder { unit: Some(unit), .. }) => format!("systemctl reload {unit}"),
+        Some(holder) => format!("kill -HUP {}", holder.pid),
+        None => "systemctl reload UNIT".into(),
+    }
+}
+
 /// It is told to stand in a region that nobody has heard of.
 fn strange_region(facts: &Facts, daemon: &Daemon) -> Option<Finding> {
     let Daemon::Answers { told, .. } = daemon else { return None };
@@ -121,11 +183,7 @@ fn troubles(facts: &Facts, daemon: &Daemon) -> Vec<Finding> {
     let Daemon::Answers { troubles, told, .. } = daemon else { return Vec::new() };
     let region = told.strange_region.as_deref().map(named);
     let holder = facts.role(Role::Balancer).and_then(|installed| installed.holder.as_ref());
-    let reload = match holder {
-        Some(Holder { unit: Some(unit), .. }) => format!("systemctl reload {unit}"),
-        Some(holder) => format!("kill -HUP {}", holder.pid),
-        None => "systemctl reload UNIT".into(),
-    };
+    let reload = reload(holder);
     let of = |(subject, cause): &(String, String)| {
         // Of a pool the ways to its backends are narrow, which no file says.
         if subject.starts_with("pool ") {
@@ -135,9 +193,8 @@ fn troubles(facts: &Facts, daemon: &Daemon) -> Vec<Finding> {
                     "spillway status --output json  # `mtu` of each backend: what its way carries",
                 );
         }
-        Finding::warning("daemon", subject, cause)
-            .why("it goes on with what was in force before")
-            .mend(format!("{reload}  # once it is corrected"))
+        refused(subject, cause, &reload)
     };
-    troubles.iter().filter(|(subject, _)| Some(subject) != region.as_ref()).map(of).collect()
+    let found = |subject: &String| Some(subject) == region.as_ref() || subject == PACKET_PATH;
+    troubles.iter().filter(|(subject, _)| !found(subject)).map(of).collect()
 }

@@ -15,6 +15,7 @@ mod pins;
 mod return_path;
 mod rp_filter;
 mod served_vips;
+mod services;
 #[cfg(test)]
 mod tests;
 mod tunnels;
@@ -24,6 +25,9 @@ use super::{commands, facts::Facts, finding::Finding};
 
 /// A check: what it finds, nothing where it has nothing to look at.
 type Check = fn(&Facts) -> Vec<Finding>;
+
+/// What the host is for. Everything below may be the reason.
+const FIRST: &[Check] = &[services::judge];
 
 /// What anybody can read.
 const OPEN: &[Check] = &[kernel::judge, capabilities::judge];
@@ -50,6 +54,7 @@ const CLOSED: &[Check] = &[
 /// What all checks find; without rights, those that need none. A daemon that may not be asked would look
 /// like a dead one, and be restarted for nothing.
 pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
-    let closed = if capabilities::suffice(facts) { CLOSED } else { &[] };
-    OPEN.iter().chain(closed).flat_map(|check| check(facts)).collect()
+    let (first, closed) =
+        if capabilities::suffice(facts) { (FIRST, CLOSED) } else { (&[][..], &[][..]) };
+    first.iter().chain(OPEN).chain(closed).flat_map(|check| check(facts)).collect()
 }

@@ -98,6 +98,9 @@ fn by(facts: &Facts, backend: &Backend, way: &Way) -> Option<Finding> {
             format!("ip link set dev {name} arp on"),
         );
     }
+    if facts.network.answered.get(&gateway) == Some(&false) && device.carrier {
+        return problem("does not answer", ask_again(gateway, &name));
+    }
     match (backend.hop, mac) {
         (Some((pinned, at)), Some(mac)) if pinned == mac && at == interface => None,
         // The kernel may have forgotten what the packet path still goes by.
@@ -108,15 +111,17 @@ fn by(facts: &Facts, backend: &Backend, way: &Way) -> Option<Finding> {
             "the interface has no carrier",
             format!("ip link set dev {name} up  # and the cable"),
         ),
-        (_, None) => problem(
-            "does not answer",
-            format!("ip neighbour flush to {gateway} dev {name}; ping -c 3 -I {name} {gateway}"),
-        ),
+        (_, None) => problem("does not answer", ask_again(gateway, &name)),
         (_, Some(_)) => problem(
             "the packet path does not have what the kernel knows",
             commands::start(facts, Role::Balancer, None),
         ),
     }
+}
+
+/// Has the kernel find the neighbour anew, and shows whether it answers.
+fn ask_again(gateway: IpAddr, interface: &str) -> String {
+    format!("ip neighbour flush to {gateway} dev {interface}; ping -c 3 -I {interface} {gateway}")
 }
 
 fn replace(gateway: IpAddr, backend: IpAddr) -> String {

@@ -1,6 +1,6 @@
 //! The pins: there, whole, and of this version.
 
-use lb_daemon::dataplane::Role;
+use lb_daemon::dataplane::{Pins, Role};
 
 use super::{Facts, Finding, commands};
 use crate::verbs::doctor::facts::{Broken, Installed, Kind};
@@ -39,7 +39,10 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
         findings.push(
             Finding::warning("pins", path.clone(), "are of another version")
                 .why("an interface has one role and one version: its program keeps ours away")
-                .mend(format!("rm -r {path}")),
+                .mend(match Pins::parse_directory(other) {
+                    Some((role, layout)) => format!("{} --layout {layout}", detach(facts, role)),
+                    None => format!("rm -r {path}"),
+                }),
         );
     }
     // A unit that was to pin them says why it has not.

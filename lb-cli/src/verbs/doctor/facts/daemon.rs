@@ -1,7 +1,8 @@
 use std::{collections::BTreeSet, net::IpAddr};
 
-use spillway_proto::v1::Configuration;
+use spillway_proto::v1::{ExportResponse, RegionStatus, RegionsRequest, StatusResponse};
 
+use super::services::{Served, served};
 use crate::{
     arguments::Options,
     daemon::{Daemon as Connection, converse},
@@ -35,16 +36,33 @@ pub(in super::super) struct Told {
     pub(in super::super) strange_region: Option<String>,
     /// Backends whose largest packet the configuration says, by address.
     pub(in super::super) sized: BTreeSet<IpAddr>,
+    /// The pools that services use, with the states of their backends.
+    pub(in super::super) served: Vec<Served>,
+    /// Changed settings that wait for its next start, by name.
+    pub(in super::super) waiting_settings: Vec<String>,
 }
 
 impl Told {
-    fn new(region: &str, configuration: &Configuration) -> Self {
-        let known = configuration.regions.iter().any(|known| known.name == region);
+    fn new(
+        status: &StatusResponse,
+        exported: &ExportResponse,
+        regions: Option<&[RegionStatus]>,
+    ) -> Self {
+        let Some(configuration) =
+            exported.configuration.as_ref().filter(|_| exported.generation > 0)
+        else {
+            let waiting_settings = status.waiting_settings.clone();
+            return Self { waiting_settings, ..Self::default() };
+        };
+        let region = &status.region;
+        let known = configuration.regions.iter().any(|known| known.name == *region);
         let backends = configuration.pools.iter().flat_map(|pool| &pool.backends);
         let sized = backends.filter(|backend| backend.mtu != 0);
         Self {
-            strange_region: (!region.is_empty() && !known).then(|| region.to_owned()),
+            strange_region: (!region.is_empty() && !known).then(|| region.clone()),
             sized: sized.filter_map(|backend| backend.address.parse().ok()).collect(),
+            served: served(configuration, status, regions),
+            waiting_settings: status.waiting_settings.clone(),
         }
     }
 }
@@ -58,14 +76,14 @@ impl Daemon {
         converse(async {
             let asked = async {
                 let mut daemon = Connection::open(options).await?;
-                Ok::<_, Failure>((daemon.status().await?, daemon.export().await?))
+                let (status, exported) = (daemon.status().await?, daemon.export().await?);
+                // A daemon that cannot read its maps has no answer to this, and is not silent.
+                let regions = daemon.regions(RegionsRequest::default()).await;
+                Ok::<_, Failure>((status, exported, regions.ok().map(|answer| answer.regions)))
             };
             Ok(match asked.await {
-                Ok((status, exported)) => Self::Answers {
-                    told: Box::new(match exported.configuration {
-                        Some(told) if exported.generation > 0 => Told::new(&status.region, &told),
-                        _ => Told::default(),
-                    }),
+                Ok((status, exported, regions)) => Self::Answers {
+                    told: Box::new(Told::new(&status, &exported, regions.as_deref())),
                     version: status.version,
                     generation: status.generation,
                     behind: status.behind,
@@ -79,7 +97,7 @@ impl Daemon {
 
 #[cfg(test)]
 mod tests {
-    use spillway_proto::v1::{Backend, Pool, Region};
+    use spillway_proto::v1::{Backend, Configuration, Pool, Region};
 
     use super::*;
 
@@ -97,9 +115,18 @@ mod tests {
             ..Configuration::default()
         };
         let sized: BTreeSet<IpAddr> = ["fd00::12".parse().unwrap()].into();
+        let mut exported = ExportResponse {
+            configuration: Some(configuration),
+            generation: 1,
+            ..ExportResponse::default()
+        };
         for (region, strange) in [("eu", None), ("", None), ("mars", Some("mars".to_owned()))] {
-            let told = Told { strange_region: strange, sized: sized.clone() };
-            assert_eq!(Told::new(region, &configuration), told);
+            let status = StatusResponse { region: region.into(), ..StatusResponse::default() };
+            let told = Told { strange_region: strange, sized: sized.clone(), ..Told::default() };
+            assert_eq!(Told::new(&status, &exported, None), told);
         }
+        exported.generation = 0;
+        let status = StatusResponse { region: "mars".into(), ..StatusResponse::default() };
+        assert_eq!(Told::new(&status, &exported, None), Told::default());
     }
 }

@@ -2,11 +2,13 @@
 //! nothing, and what cannot be read is missing.
 
 mod balancer;
+mod control;
 mod daemon;
 mod holder;
 mod host;
 mod network;
 mod role;
+mod services;
 mod settings;
 mod sysctls;
 mod tunnels;
@@ -15,13 +17,19 @@ mod unit;
 use std::{collections::BTreeMap, net::IpAddr, path::PathBuf};
 
 pub(super) use balancer::{Backend, Balancer};
+pub(super) use control::Control;
 pub(super) use daemon::Daemon;
+#[cfg(test)]
+pub(super) use daemon::Told;
 pub(super) use holder::Holder;
 pub(super) use host::Host;
 #[cfg(test)]
 pub(super) use network::Card;
 pub(super) use network::Network;
 pub(super) use role::{Broken, Installed, Kind, Receiver};
+#[cfg(test)]
+pub(super) use services::Member;
+pub(super) use services::{Idle, Served};
 pub(super) use sysctls::Sysctls;
 pub(super) use tunnels::{Outcome, Tunnels, Way};
 pub(super) use unit::Unit;
@@ -50,6 +58,8 @@ pub(super) struct Facts {
     pub(super) receiver: Option<Receiver>,
     /// What the balancer's daemon says; `None`: there is no balancer.
     pub(super) daemon: Option<Daemon>,
+    /// What the receiver's daemon says; `None`: there is none.
+    pub(super) control: Option<Control>,
     /// What comes of packets to its backends; `None`: nobody tried, or its daemon does not answer.
     pub(super) tunnels: Option<Tunnels>,
     /// Interfaces, addresses, routes, neighbours.
@@ -71,7 +81,7 @@ pub(super) struct Places {
 }
 
 impl Facts {
-    /// Reads it all, and has packets sent to the backends where `is_probing`.
+    /// Reads it all; where `is_probing` next hops are asked for, and packets sent to the backends.
     ///
     /// # Errors
     /// Netlink fails. Everything else that cannot be read is a fact.
@@ -82,8 +92,8 @@ impl Facts {
     ) -> Result<Self, Failure> {
         let places = Places {
             bpffs: options.bpffs.clone(),
-            state_directory: options.state_dir.clone(),
-            socket: options.socket.clone(),
+            state_directory: options.state_dir().to_owned(),
+            socket: options.socket().to_owned(),
             spillwayd: spillwayd(),
             client_mtu,
         };
@@ -103,7 +113,15 @@ impl Facts {
             };
             installed.broken = read.err();
         }
-        let network = Network::look(asked_ways(balancer.as_ref(), receiver.as_ref()), &roles)?;
+        let holder = roles.iter().find(|installed| installed.role == Role::Receiver);
+        let holder = holder.and_then(|installed| installed.holder.as_ref());
+        let control = holder.map(Control::ask).transpose()?;
+        let backends = balancer.iter().filter(|_| is_probing).flat_map(|b| &b.backends);
+        let network = Network::look(
+            asked_ways(balancer.as_ref(), receiver.as_ref()),
+            &backends.map(|backend| backend.address).collect(),
+            &roles,
+        )?;
         let sysctls = Sysctls::read(network.devices().map(|device| &device.interface.name));
         let units: Vec<_> =
             Role::ALL.into_iter().filter_map(|role| Unit::of(&places, role)).collect();
@@ -118,6 +136,7 @@ impl Facts {
             balancer,
             receiver,
             daemon,
+            control,
             tunnels,
             roles,
             places,

@@ -4,10 +4,12 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
 };
 
+use futures::{StreamExt, stream};
 use lb_daemon::{
     causes,
     dataplane::{Occupant, occupant},
     net::{
+        Presence,
         device::{XdpFeatures, offloads, xdp_features},
         survey::{Address, Device, Survey, Way, survey},
     },
@@ -20,12 +22,19 @@ use crate::{daemon::converse, exit::Exit, failure::Failure};
 pub(super) const CLIENTS: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(1, 0, 0, 1)), IpAddr::V6(Ipv6Addr::new(0x2600, 0, 0, 0, 0, 0, 0, 1))];
 
+/// Neighbours that are asked at most, and at once: the kernel takes three seconds for each that is silent.
+const ASKED: usize = 1_024;
+const AT_ONCE: usize = 256;
+
 /// Interfaces, addresses, routes and neighbours of this network namespace.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Network {
     pub(in super::super) survey: Survey,
     /// What is known of the devices with a program, and of the ports of those that are bonds, by index.
     pub(in super::super) cards: BTreeMap<u32, Card>,
+    /// Whether neighbours that the kernel was no more sure of answered for their addresses; those that were not
+    /// asked are missing.
+    pub(in super::super) answered: BTreeMap<IpAddr, bool>,
 }
 
 /// A device with a program of ours, or a port of one.
@@ -42,16 +51,27 @@ pub(in super::super) struct Card {
 }
 
 impl Network {
-    /// Looks at it all, and at the routes to these.
+    /// Looks at it all, and at the routes `to` these; asks the next hops of `backends` whether they are there.
     ///
     /// # Errors
     /// Netlink fails.
-    pub(super) fn look(to: Vec<IpAddr>, roles: &[Installed]) -> Result<Self, Failure> {
-        let to = to.into_iter().collect();
+    pub(super) fn look(
+        to: Vec<IpAddr>,
+        backends: &BTreeSet<IpAddr>,
+        roles: &[Installed],
+    ) -> Result<Self, Failure> {
+        let to: BTreeSet<_> = to.into_iter().collect();
         let failed = |error| Failure::new(Exit::Failure, causes::of(&error));
-        let survey = converse(async { survey(to).await.map_err(failed) })?;
+        let (survey, answered) = converse(async {
+            let answered = match backends.is_empty() {
+                true => BTreeMap::new(),
+                false => ask(in_doubt(&survey(backends.clone()).await.map_err(failed)?)).await,
+            };
+            // What the kernel has of them comes after they were asked.
+            Ok::<_, Failure>((survey(to).await.map_err(failed)?, answered))
+        })?;
         let indices = roles.iter().flat_map(|role| &role.links).filter_map(|link| link.index);
-        let mut network = Self { survey, cards: BTreeMap::new() };
+        let mut network = Self { survey, cards: BTreeMap::new(), answered };
         for index in indices {
             let ports = network.ports(index).map(|port| port.interface.index);
             let all: Vec<_> = std::iter::once(index).chain(ports).collect();
@@ -106,6 +126,26 @@ impl Network {
     }
 }
 
+/// The next hops that the kernel has not heard of lately. It asks them itself with the next packet that it
+/// sends there; those that it is sure of are left alone.
+fn in_doubt(survey: &Survey) -> BTreeSet<IpAddr> {
+    let hops: BTreeSet<_> =
+        survey.ways.values().flatten().map(|way| (way.interface, way.gateway)).collect();
+    let known = survey.neighbours.iter().filter(|known| !known.confirmed);
+    let known = known.map(|known| (known.interface, known.address));
+    known.filter(|known| hops.contains(known)).map(|(_, address)| address).collect()
+}
+
+/// Has the kernel ask neighbours for their addresses; those that cannot be asked are missing.
+async fn ask(neighbours: BTreeSet<IpAddr>) -> BTreeMap<IpAddr, bool> {
+    let Ok(presence) = Presence::open() else { return BTreeMap::new() };
+    let asks = neighbours.into_iter().take(ASKED).map(|neighbour| {
+        let presence = &presence;
+        async move { Some((neighbour, presence.asked(neighbour).await.ok()??)) }
+    });
+    stream::iter(asks).buffer_unordered(AT_ONCE).filter_map(std::future::ready).collect().await
+}
+
 /// Whether two addresses have their first bits in common.
 fn same_subnet(a: IpAddr, b: IpAddr, prefix: u8) -> bool {
     let (a, b, width) = match (a, b) {
@@ -140,7 +180,34 @@ fn driver(name: &str, index: u32) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use lb_daemon::net::survey::Neighbour;
+
     use super::*;
+
+    #[test]
+    fn next_hops_that_the_kernel_is_sure_of_are_not_asked() {
+        let address = |last| IpAddr::from([10, 0, 0, last]);
+        let way = |gateway| Ok(Way { interface: 2, gateway, mtu: None, advmss: None });
+        let neighbour = |interface, address, confirmed| Neighbour {
+            interface,
+            address,
+            mac: Some([2, 0, 0, 0, 0, 1]),
+            failed: false,
+            confirmed,
+        };
+        let survey = Survey {
+            ways: [(address(11), way(address(1))), (address(12), way(address(2)))].into(),
+            neighbours: vec![
+                neighbour(2, address(1), true),
+                neighbour(2, address(2), false),
+                // No next hop, and one of another interface.
+                neighbour(2, address(3), false),
+                neighbour(3, address(1), false),
+            ],
+            ..Survey::default()
+        };
+        assert_eq!(in_doubt(&survey), [address(2)].into());
+    }
 
     #[test]
     fn a_subnet_is_the_bits_of_its_prefix() {

@@ -3,7 +3,10 @@ use std::collections::HashMap;
 use spillway_proto::v1;
 
 use super::{Cell, Column, Row, Sheet, Tone};
-use crate::verbs::{backend::why, top::rates::Now};
+use crate::verbs::{
+    backend::{shown, why},
+    top::rates::Now,
+};
 
 /// Each backend of each pool: its state, and its share of the pool's packets.
 pub(super) fn sheet(now: &Now) -> Sheet {
@@ -11,7 +14,7 @@ pub(super) fn sheet(now: &Now) -> Sheet {
         Column::text("POOL", 12),
         Column::text("BACKEND", 20),
         Column::text("REGION", 8),
-        Column::text("STATE", 6),
+        Column::text("STATE", 8),
         Column::number("SHARE"),
         Column::number("CONN/S"),
         Column::number("PKT/S"),
@@ -38,6 +41,7 @@ fn row(now: &Now, backend: &v1::BackendStatus, total: f64) -> Row {
     let speed = now.backends.get(&backend.address);
     let tone = match backend.state.as_str() {
         "up" if backend.next_hop_resolved => Tone::Good,
+        "dead" if shown(backend) == "disabled" => Tone::Doubtful,
         "up" | "dead" => Tone::Bad,
         _ => Tone::Doubtful,
     };
@@ -45,7 +49,7 @@ fn row(now: &Now, backend: &v1::BackendStatus, total: f64) -> Row {
         Cell::text(&backend.pool),
         Cell::text(&backend.address),
         Cell::text(&backend.region),
-        Cell::text(&backend.state),
+        Cell::text(shown(backend)),
         Cell::percent(speed.filter(|_| total > 0.0).map(|speed| speed.packets / total)),
         Cell::rate(speed.map(|speed| speed.connections)),
         Cell::rate(speed.map(|speed| speed.packets)),

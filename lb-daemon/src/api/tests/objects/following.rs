@@ -84,14 +84,16 @@ pub(super) const FOLLOWING: &[Step] = &[
         r#"service { name: "dns" address: "192.0.2.53" port: 53 protocol: PROTOCOL_UDP pool: "spare"
              udp: UDP_MODE_TRACKED idle_timeout { seconds: 60 } affinity: AFFINITY_CONNECTION
              when_full: WHEN_FULL_NEAREST fragments: FRAGMENTS_DROPPED } generation: 10
-           changes { kind: KIND_ADDED object: "service dns" }"#,
+           changes { kind: KIND_ADDED object: "service dns" }
+           warnings: "pool spare has no backends, so all packets of service dns are dropped""#,
     ),
     (
         "UpdateService",
         r#"service { name: "dns" udp: UDP_MODE_STATELESS }"#,
         r#"service { name: "dns" address: "192.0.2.53" port: 53 protocol: PROTOCOL_UDP pool: "spare"
              udp: UDP_MODE_STATELESS affinity: AFFINITY_CONNECTION when_full: WHEN_FULL_NEAREST fragments: FRAGMENTS_DROPPED } generation: 11
-           changes { kind: KIND_CHANGED object: "service dns" details: "udp: tracked -> stateless" details: "idle_timeout: 60s -> unset" }"#,
+           changes { kind: KIND_CHANGED object: "service dns" details: "udp: tracked -> stateless" details: "idle_timeout: 60s -> unset" }
+           warnings: "pool spare has no backends, so all packets of service dns are dropped""#,
     ),
     (
         "UpdateService",
@@ -99,6 +101,7 @@ pub(super) const FOLLOWING: &[Step] = &[
         r#"service { name: "dns" address: "192.0.2.53" port: 53 protocol: PROTOCOL_TCP pool: "spare"
              affinity: AFFINITY_CONNECTION when_full: WHEN_FULL_NEAREST fragments: FRAGMENTS_DROPPED } generation: 12
            changes { kind: KIND_CHANGED object: "service dns" details: "protocol: udp -> tcp" }
-           movements { object: "service dns" effect: EFFECT_END share: 1 }"#,
+           movements { object: "service dns" effect: EFFECT_END share: 1 }
+           warnings: "pool spare has no backends, so all packets of service dns are dropped""#,
     ),
 ];

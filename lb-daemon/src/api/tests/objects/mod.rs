@@ -1,5 +1,6 @@
 //! The configuration object by object, over a real socket.
 
+mod behind;
 mod caller;
 mod following;
 mod outcome;
@@ -53,11 +54,15 @@ const SCENE: &str = r#"
     pool = "web"
 "#;
 
+/// The scene as a message.
+pub(super) fn text_scene() -> v1::Configuration {
+    Document::parse(SCENE).unwrap().into()
+}
+
 /// A daemon with the scene as generation 1.
 async fn scene() -> (Daemon, Caller) {
     let daemon = Daemon::start();
-    let scene = Document::parse(SCENE).unwrap().into();
-    daemon.client().await.apply(apply(scene)).await.unwrap();
+    daemon.client().await.apply(apply(text_scene())).await.unwrap();
     let caller = Caller::of(&daemon).await;
     (daemon, caller)
 }

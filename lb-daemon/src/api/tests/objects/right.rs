@@ -276,7 +276,8 @@ const SERVICE: &[Step] = &[
         r#"service { name: "dns" address: "2001:db8::53" port: 53 protocol: PROTOCOL_UDP pool: "spare"
              udp: UDP_MODE_TRACKED idle_timeout { seconds: 60 } affinity: AFFINITY_CONNECTION
              when_full: WHEN_FULL_NEAREST fragments: FRAGMENTS_DROPPED } generation: 2
-           changes { kind: KIND_ADDED object: "service dns" }"#,
+           changes { kind: KIND_ADDED object: "service dns" }
+           warnings: "pool spare has no backends, so all packets of service dns are dropped""#,
     ),
     (
         "UpdateService",

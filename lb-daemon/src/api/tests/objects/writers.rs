@@ -96,18 +96,20 @@ async fn a_call_that_is_always_too_late_gives_up() {
     let mut daemon = Daemon::start();
     let directory = tempfile::tempdir().unwrap();
     daemon.path = directory.path().join("other.sock");
-    let (commands, mut asked) = Commands::channel();
+    let (commands, mut asked) = Commands::channel(Audit::default());
     let (_stopper, stop) = Stopper::new();
-    let _server = serving(&daemon.path, None, Audit::default(), commands, stop);
+    let _server = serving(&daemon.path, None, commands, stop);
     let others = tokio::spawn(async move {
         let mut applies = 0;
         while let Some(command) = asked.recv().await {
             match command {
                 Command::Export(reply) => {
                     let (generation, configuration) = (applies, Default::default());
-                    reply.send(Exported { generation, configuration }).unwrap();
+                    reply
+                        .send(Exported { generation, configuration, ..Exported::default() })
+                        .unwrap();
                 }
-                Command::Apply(apply, reply) => {
+                Command::Apply(apply, _, reply) => {
                     let expected = apply.expected_generation.unwrap();
                     assert_eq!(expected, applies);
                     applies += 1;

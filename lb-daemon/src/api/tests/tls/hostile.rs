@@ -32,9 +32,12 @@ async fn nobody_gets_by_a_call_beyond_their_role() {
     for (who, least) in [
         (
             remote.ours.client("eye.example"),
-            &["Create", "Update", "Delete", "Apply", "Capture", "Probe"][..],
+            &["Create", "Update", "Delete", "Apply", "Capture", "Probe", "Reload"][..],
         ),
-        (remote.ours.client("hand.example"), &["Create", "Update", "Delete", "Apply"][..]),
+        (
+            remote.ours.client("hand.example"),
+            &["Create", "Update", "Delete", "Apply", "Reload"][..],
+        ),
         (stranger, &[""][..]),
     ] {
         let operator = least.len() > 1 && denied > 0;
@@ -58,7 +61,7 @@ async fn nobody_gets_by_a_call_beyond_their_role() {
     let channel = remote.channel(Some(&boss)).await.unwrap();
     let status = SpillwayClient::new(channel).status(v1::StatusRequest {}).await.unwrap();
     assert_eq!(status.into_inner().generation, 1);
-    let audit = remote.audit();
+    let audit = remote.audit().await;
     let lines: Vec<_> = audit.iter().filter(|line| line["what"] == "denied").collect();
     let left_out: u64 = lines.iter().map(|line| line["left_out"].as_u64().unwrap()).sum();
     assert!(denied > 60, "{denied}");
@@ -80,7 +83,7 @@ async fn of_several_names_the_one_with_most_rights_counts_and_is_noted() {
         refused.message(),
         "certificate hand.example: is operator, and /spillway.v1.Spillway/Apply takes admin"
     );
-    assert_eq!(remote.audit().last().unwrap()["who"]["certificate"], "hand.example");
+    assert_eq!(remote.audit().await.last().unwrap()["who"]["certificate"], "hand.example");
 }
 
 #[tokio::test]
@@ -135,5 +138,5 @@ async fn a_call_of_any_length_fits_a_line() {
     let name = format!("/{}", "x".repeat(4000));
     let refused = timeout(LIMIT, call(channel, &name)).await.expect("an end").unwrap_err();
     assert_eq!(refused.code(), Code::PermissionDenied);
-    assert_eq!(remote.audit().last().unwrap()["call"], name[..100]);
+    assert_eq!(remote.audit().await.last().unwrap()["call"], name[..100]);
 }

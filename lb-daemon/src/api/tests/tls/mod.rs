@@ -1,5 +1,6 @@
 //! The door over TLS: real certificates, real connections.
 
+mod crowd;
 mod hostile;
 
 use std::{fs, net::SocketAddr, path::Path, sync::Arc, time::Duration};
@@ -80,6 +81,7 @@ struct Remote {
     address: SocketAddr,
     credentials: Credentials,
     troubles: Troubles,
+    audit: Audit,
 }
 
 fn clients(list: &[&str]) -> Clients {
@@ -97,11 +99,11 @@ impl Remote {
             Credentials::open(files(directory.path()), clients(&CLIENTS), troubles.clone())
                 .unwrap();
         let any = "127.0.0.1:0".parse().unwrap();
-        let (address, remote) = listen(any, credentials.clone()).await.unwrap();
+        let (address, remote) = listen(any, credentials.clone(), Live::default()).await.unwrap();
         let audit = Audit::open(Some(&directory.path().join("audit")), troubles.clone()).unwrap();
-        let daemon = Daemon::with_remote(remote, audit);
+        let daemon = Daemon::with_remote(remote, audit.clone());
         daemon.client().await.apply(apply(configuration())).await.unwrap();
-        Self { daemon, directory, ours, address, credentials, troubles }
+        Self { daemon, directory, ours, address, credentials, troubles, audit }
     }
 
     /// A channel of somebody; `Err`: no connection came about.
@@ -129,7 +131,8 @@ impl Remote {
         timeout(LIMIT, ask).await.expect("an end")
     }
 
-    fn audit(&self) -> Vec<Value> {
+    async fn audit(&self) -> Vec<Value> {
+        self.audit.flush().await;
         let text = fs::read_to_string(self.directory.path().join("audit")).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
@@ -289,18 +292,27 @@ async fn each_role_does_what_it_may_and_the_log_says_who_did() {
     for request in [more, new] {
         let refused = objects.update_backend(request).await.unwrap_err();
         assert_eq!(refused.code(), Code::PermissionDenied, "{refused}");
-        assert!(refused.message().starts_with("certificate hand.example: may change weight"));
+        assert_eq!(
+            refused.message(),
+            "certificate hand.example: may change weight, wanted and max_connection_rate of backends alone; more \
+             takes admin"
+        );
     }
 
     let channel = remote.channel(Some(&boss)).await.unwrap();
     SpillwayClient::new(channel).apply(apply(weight)).await.unwrap();
 
-    let lines = remote.audit();
+    let lines = remote.audit().await;
     let whats: Vec<_> = lines.iter().map(|line| line["what"].as_str().unwrap()).collect();
     assert_eq!(
         whats,
-        ["apply", "denied", "denied", "apply", "denied", "denied", "denied", "apply"]
+        [
+            "intent", "apply", "denied", "denied", "intent", "apply", "denied", "denied", "denied",
+            "intent", "apply"
+        ]
     );
+    assert_eq!(lines[4]["wanted"], "update of pool \"web\": backend 10.0.0.1");
+    let lines: Vec<_> = lines.into_iter().filter(|line| line["what"] != "intent").collect();
     let uid = nix::unistd::Uid::effective().as_raw();
     assert_eq!(lines[0]["who"]["uid"], uid);
     assert_eq!((&lines[0]["before"], &lines[0]["after"]), (&0.into(), &1.into()));
@@ -330,21 +342,21 @@ async fn certificates_and_roles_change_without_a_restart() {
     let cert = remote.directory.path().join("cert");
     let good = fs::read(&cert).unwrap();
     fs::write(&cert, "nothing").unwrap();
-    remote.credentials.refresh();
+    remote.credentials.refresh().unwrap_err();
     let trouble = &remote.troubles.now()[0];
     let cause = format!("{}: holds no certificate in PEM form", cert.display());
     assert_eq!((&*trouble.subject, &trouble.cause), ("TLS", &cause));
     assert_eq!(remote.status(Some(&eye)).await, Ok(1));
     // A certificate without its key.
     fs::write(&cert, remote.ours.client("spillwayd.example").pem).unwrap();
-    remote.credentials.refresh();
+    remote.credentials.refresh().unwrap_err();
     assert!(remote.troubles.now()[0].cause.contains("cannot be used"));
     fs::write(&cert, good).unwrap();
-    remote.credentials.refresh();
+    remote.credentials.refresh().unwrap();
     assert_eq!(remote.troubles.now(), []);
     // A renewed certificate ends no connection.
     write(remote.directory.path(), &remote.ours.client("spillwayd.example"), &remote.ours);
-    remote.credentials.refresh();
+    remote.credentials.refresh().unwrap();
     held.status(v1::StatusRequest {}).await.unwrap();
 
     // Who is no longer listed is out, with what they had open.
@@ -382,7 +394,7 @@ async fn who_is_let_in_stays_when_nobody_is_left_to_take_rights_away() {
     let credentials =
         Credentials::open(files(directory.path()), clients(&CLIENTS), Troubles::default()).unwrap();
     let any = "127.0.0.1:0".parse().unwrap();
-    let (address, mut connections) = listen(any, credentials).await.unwrap();
+    let (address, mut connections) = listen(any, credentials, Live::default()).await.unwrap();
     let eye = ours.client("eye.example");
     let name = ServerName::try_from("spillwayd.example").unwrap();
     let stream = TcpStream::connect(address).await.unwrap();

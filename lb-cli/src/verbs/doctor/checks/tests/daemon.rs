@@ -1,11 +1,14 @@
-use lb_daemon::dataplane::Role;
+use lb_daemon::{
+    control::{Answer, Trouble},
+    dataplane::Role,
+};
 
 use super::{
     RESTART, Row,
-    scene::{backend, balancer},
+    scene::{backend, balancer, told},
 };
 use crate::verbs::doctor::{
-    facts::{Daemon, Facts, Unit},
+    facts::{Control, Daemon, Facts, Unit},
     finding::Level::{Problem, Warning},
 };
 
@@ -87,11 +90,50 @@ pub(super) const ROWS: &[Row] = &[
         "setsid -f spillwayd receiver --interface eth0 --allow-source 10.0.0.2/32 \
          --vip 203.0.113.1",
     ),
+    (balancer, balancer_waits, "daemon", Warning, "balancer", RESTART),
+    (backend, receiver_waits, "daemon", Warning, "receiver", RECEIVER_RESTART),
+    (
+        backend,
+        receiver_refused,
+        "daemon",
+        Warning,
+        "settings",
+        "kill -HUP 7  # once it is corrected",
+    ),
+    (
+        backend,
+        |f| f.control = Some(Control::Silent("no such socket".into(), "look".into())),
+        "daemon",
+        Warning,
+        "receiver",
+        "kill 7; tail --pid=7 -f /dev/null; setsid -f /d receiver  # look",
+    ),
 ];
 
+const RECEIVER_RESTART: &str = "kill 7; tail --pid=7 -f /dev/null; setsid -f /d receiver";
+
+fn balancer_waits(facts: &mut Facts) {
+    let Some(Daemon::Answers { told, .. }) = &mut facts.daemon else { panic!("it answers") };
+    told.waiting_settings = vec!["region".into()];
+}
+
+fn receiver_waits(facts: &mut Facts) {
+    let waiting_settings = vec!["hook".into()];
+    facts.control = Some(Control::Answers(Answer { waiting_settings, ..Answer::default() }));
+}
+
+fn receiver_refused(facts: &mut Facts) {
+    let (subject, cause) = ("settings".into(), "/etc/r.toml: vip is not set".into());
+    let troubles = vec![Trouble { subject, cause }];
+    facts.control = Some(Control::Answers(Answer { troubles, ..Answer::default() }));
+}
+
 fn answers(facts: &mut Facts, version: &str, generation: u64, behind: &str) {
-    let (version, behind) = (version.into(), behind.into());
-    let (troubles, told) = (Vec::new(), Box::default());
+    let (version, behind): (String, String) = (version.into(), behind.into());
+    // The daemon has it among its troubles as well.
+    let trouble = |why: &String| ("packet path".to_owned(), format!("is not there yet: {why}"));
+    let troubles = Some(&behind).filter(|why| !why.is_empty()).map(trouble).into_iter().collect();
+    let told = Box::new(std::mem::take(told(facts)));
     facts.daemon = Some(Daemon::Answers { version, generation, behind, troubles, told });
 }
 

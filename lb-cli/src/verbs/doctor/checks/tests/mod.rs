@@ -16,6 +16,7 @@ mod return_path;
 mod rp_filter;
 mod scene;
 mod served_vips;
+mod services;
 mod tunnels;
 mod vip_routes;
 
@@ -38,6 +39,7 @@ type Row = (fn() -> Facts, fn(&mut Facts), &'static str, Level, &'static str, &'
 const RESTART: &str = "kill 7; tail --pid=7 -f /dev/null; setsid -f /d balancer";
 
 const TABLES: &[&[Row]] = &[
+    services::ROWS,
     kernel::ROWS,
     capabilities::ROWS,
     pins::ROWS,
@@ -71,7 +73,10 @@ fn each_fault_is_found_and_no_other() {
     for (facts, change, check, level, subject, mend) in TABLES.iter().copied().flatten() {
         let mut facts = facts();
         change(&mut facts);
-        let wrong: Vec<_> = judge(&facts).into_iter().filter(|f| f.level != Ok).collect();
+        let mut wrong: Vec<_> = judge(&facts).into_iter().filter(|f| f.level != Ok).collect();
+        if matches!(facts.daemon, Some(Daemon::Silent(_))) {
+            services::take_unjudged(&mut wrong);
+        }
         if *level == Ok {
             assert_eq!(wrong, []);
             continue;
@@ -144,7 +149,8 @@ fn what_a_unit_said_last_is_the_reason() {
         settings: None,
         failed: Some("eth7: no such interface (name one with --interface)".into()),
     }];
-    let wrong: Vec<_> = judge(&facts).into_iter().filter(|f| f.level != Ok).collect();
+    let mut wrong: Vec<_> = judge(&facts).into_iter().filter(|f| f.level != Ok).collect();
+    services::take_unjudged(&mut wrong);
     assert_eq!(wrong.len(), 1, "{wrong:#?}");
     let said =
         "spillway-balancer ended: eth7: no such interface (name one with --interface); packets";

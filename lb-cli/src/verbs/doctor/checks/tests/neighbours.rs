@@ -4,7 +4,10 @@ use super::{
     RESTART, Row,
     scene::{balancer, eth0, ip, silent},
 };
-use crate::verbs::doctor::{facts::Facts, finding::Level::Problem};
+use crate::verbs::doctor::{
+    facts::Facts,
+    finding::Level::{Ok, Problem},
+};
 
 pub(super) const ROWS: &[Row] = &[
     (
@@ -31,6 +34,19 @@ pub(super) const ROWS: &[Row] = &[
         "10.0.0.1 on eth0",
         "ip neighbour flush to 10.0.0.1 dev eth0; ping -c 3 -I eth0 10.0.0.1",
     ),
+    // The kernel still has its MAC, and so has the packet path, but nobody answers for it.
+    (
+        balancer,
+        |f| {
+            f.network.survey.neighbours[0].confirmed = false;
+            f.network.answered = [(ip("10.0.0.1"), false)].into();
+        },
+        "neighbours",
+        Problem,
+        "10.0.0.1 on eth0",
+        "ip neighbour flush to 10.0.0.1 dev eth0; ping -c 3 -I eth0 10.0.0.1",
+    ),
+    (balancer, |f| f.network.answered = [(ip("10.0.0.1"), true)].into(), "neighbours", Ok, "", ""),
     (balancer, noarp, "neighbours", Problem, "10.0.0.1 on eth0", "ip link set dev eth0 arp on"),
     (
         balancer,

@@ -56,7 +56,24 @@ pub(super) const ROWS: &[Row] = &[
         "pins",
         Warning,
         "/sys/fs/bpf/spillway/balancer-v0",
-        "rm -r /sys/fs/bpf/spillway/balancer-v0",
+        "spillway detach --role balancer --layout 0",
+    ),
+    (
+        backend,
+        |f| f.other_pins = vec!["/sys/fs/bpf/spillway/receiver-v7".into()],
+        "pins",
+        Warning,
+        "/sys/fs/bpf/spillway/receiver-v7",
+        "spillway detach --role receiver --layout 7",
+    ),
+    // No name of a daemon's.
+    (
+        balancer,
+        |f| f.other_pins = vec!["/sys/fs/bpf/spillway/balancer-old".into()],
+        "pins",
+        Warning,
+        "/sys/fs/bpf/spillway/balancer-old",
+        "rm -r /sys/fs/bpf/spillway/balancer-old",
     ),
 ];
 

@@ -1,6 +1,6 @@
 //! Hosts that are in order, and what happens to them.
 
-use std::net::IpAddr;
+use std::{collections::BTreeMap, net::IpAddr};
 
 use lb_daemon::{
     dataplane::{AttachedMode, Linked, Role},
@@ -12,8 +12,8 @@ use lb_daemon::{
 };
 
 use crate::verbs::doctor::facts::{
-    Backend, Balancer, Card, Daemon, Facts, Holder, Host, Installed, Network, Outcome, Places,
-    Receiver, Sysctls, Tunnels, Way,
+    Backend, Balancer, Card, Daemon, Facts, Holder, Host, Installed, Member, Network, Outcome,
+    Places, Receiver, Served, Sysctls, Told, Tunnels, Way,
 };
 
 pub(super) const LO: u32 = 1;
@@ -59,8 +59,13 @@ pub(super) fn host(role: Role) -> Facts {
         driver: Some("ixgbe".into()),
         occupant: None,
     };
-    let neighbour =
-        Neighbour { interface: ETH0, address: ip("10.0.0.1"), mac: Some(MAC), failed: false };
+    let neighbour = Neighbour {
+        interface: ETH0,
+        address: ip("10.0.0.1"),
+        mac: Some(MAC),
+        failed: false,
+        confirmed: true,
+    };
     let sysctls = [
         ("net.ipv4.ip_forward", 0),
         ("net.ipv6.conf.all.forwarding", 0),
@@ -108,6 +113,7 @@ pub(super) fn host(role: Role) -> Facts {
                 neighbours: vec![neighbour],
             },
             cards: [(ETH0, card)].into(),
+            answered: BTreeMap::new(),
         },
         sysctls: Sysctls(sysctls.map(|(name, value)| (name.to_owned(), value)).into()),
         ..Facts::default()
@@ -134,7 +140,7 @@ pub(super) fn balancer() -> Facts {
         generation: 3,
         behind: String::new(),
         troubles: Vec::new(),
-        told: Box::default(),
+        told: Box::new(Told { served: vec![served()], ..Told::default() }),
     });
     let (backend, vip) = (ip("10.1.0.11"), ip("203.0.113.1"));
     let tried = Way { backend, vip, overhead: 20, outcome: Outcome::Well };
@@ -143,6 +149,19 @@ pub(super) fn balancer() -> Facts {
     ways.insert(ip("10.1.0.11"), way("10.0.0.1"));
     ways.insert(ip("203.0.113.1"), way("10.0.0.1"));
     facts
+}
+
+/// A service with two backends that are up.
+pub(super) fn served() -> Served {
+    let up = |address: &str| Member { address: address.into(), idle: None };
+    let backends = vec![up("10.1.0.11"), up("10.1.0.12")];
+    Served { pool: "web".into(), services: vec!["web".into()], backends }
+}
+
+/// What the daemon is told.
+pub(super) fn told(facts: &mut Facts) -> &mut Told {
+    let Some(Daemon::Answers { told, .. }) = &mut facts.daemon else { panic!("it answers") };
+    told
 }
 
 pub(super) fn backend() -> Facts {

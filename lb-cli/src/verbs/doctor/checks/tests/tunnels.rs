@@ -2,10 +2,10 @@ use lb_daemon::net::{Unresolved, survey};
 
 use super::{
     Row, judge,
-    scene::{self, LO, balancer, eth0, ip},
+    scene::{self, LO, balancer, eth0, ip, told},
 };
 use crate::verbs::doctor::{
-    facts::{Backend, Daemon, Facts, Outcome, Tunnels, Way},
+    facts::{Backend, Daemon, Facts, Idle, Outcome, Tunnels, Way},
     finding::{
         Finding,
         Level::{Ok, Problem, Warning},
@@ -16,6 +16,11 @@ const SILENT: Outcome = Outcome::Silent { is_there: true, by_tcp: true };
 const NARROW: Outcome = Outcome::Narrow { fits: Some(1_380) };
 const DOCTOR: &str = "ssh 10.1.0.11 spillway doctor  # it says what is missing";
 const SAY_1400: &str = "spillway backend update 10.1.0.11 --mtu 1400";
+
+const PING: &str = "ping -c 3 10.1.0.11  # is the host up, and the way to it?";
+const FORBIDDEN: &str =
+    "echo requests cannot be sent: Permission denied (net.ipv4.ping_group_range)";
+const ALLOW: &str = "sysctl -w net.ipv4.ping_group_range='0 2147483647'";
 
 pub(super) const ROWS: &[Row] = &[
     (balancer, |f| set(f, SILENT), "tunnels", Problem, "203.0.113.1", DOCTOR),
@@ -67,15 +72,27 @@ pub(super) const ROWS: &[Row] = &[
         "10.1.0.11",
         "spillway backend update 10.1.0.11 --mtu BYTES",
     ),
-    // Of hosts that are away health checks tell, and what cannot be told is no fault.
+    // A host that is away is as bad as what the daemon makes of it.
+    (balancer, |f| away(f, None), "tunnels", Problem, "10.1.0.11", PING),
+    (balancer, |f| away(f, Some(Idle::Drained)), "nothing", Ok, "", ""),
+    // May the daemon send no echo requests, large packets are not tried.
     (
         balancer,
-        |f| set(f, Outcome::Silent { is_there: false, by_tcp: true }),
-        "nothing",
-        Ok,
-        "",
-        "",
+        |f| set(f, Outcome::Unsized(FORBIDDEN.into())),
+        "tunnels",
+        Warning,
+        "10.1.0.11",
+        ALLOW,
     ),
+    (
+        balancer,
+        |f| set(f, Outcome::Barred(FORBIDDEN.into())),
+        "tunnels",
+        Warning,
+        "203.0.113.1",
+        ALLOW,
+    ),
+    // What cannot be told is no fault.
     (balancer, |f| set(f, Outcome::Barred("it is our own".into())), "nothing", Ok, "", ""),
     (balancer, |f| set(f, Outcome::Unsized("no echo".into())), "nothing", Ok, "", ""),
     (balancer, |f| f.tunnels = Some(Tunnels::Untried("no".into())), "nothing", Ok, "", ""),
@@ -231,9 +248,9 @@ fn each_backend_is_told_once() {
         [
             "problem 203.0.113.1 and 1 more: no answer through the tunnel from 10.1.0.14, though the host is there",
             "problem 203.0.113.2: no answer through the tunnel from 10.1.0.12 and 1 more, though the host is there",
+            "warning 10.1.0.15: no sign of the host, in the tunnel or outside",
             "warning 10.1.0.16: packets of 1500 bytes do not come through the tunnel, small ones do (the way takes \
              1320 with the tunnel)",
-            "ok 10.1.0.15: no sign of the host, in the tunnel or outside; `spillway status` says since when",
             "ok 1 backend: VIPs answer through the tunnel, packets of 1500 bytes come too",
             "ok 7 ways more: were not probed, for there are so many",
         ]
@@ -257,6 +274,28 @@ fn each_backend_is_told_once() {
             "ssh 10.1.0.12 ip address add 203.0.113.2/32 dev lo  # and so on the others",
         ]
     );
+}
+
+/// The host of the first backend shows no sign of itself.
+fn away(facts: &mut Facts, idle: Option<Idle>) {
+    told(facts).served[0].backends[0].idle = idle;
+    set(facts, Outcome::Silent { is_there: false, by_tcp: true });
+}
+
+/// It is said twice: of the service, and of the way.
+#[test]
+fn a_host_that_is_away_is_no_more_in_order_than_its_service() {
+    let mut facts = balancer();
+    away(&mut facts, Some(Idle::Unreachable("check web: the host is silent".into())));
+    let wrong: Vec<_> = judge(&facts).into_iter().filter(|f| f.level != Ok).collect();
+    let said: Vec<_> = wrong.iter().map(|f| (f.check, f.level, f.subject.as_str())).collect();
+    assert_eq!(said, [("services", Warning, "web"), ("tunnels", Warning, "10.1.0.11")]);
+    assert_eq!(wrong[1].mend, [PING]);
+    let two = Idle::Unreachable("check web: the host is silent".into());
+    told(&mut facts).served[0].backends[1].idle = Some(two);
+    let wrong: Vec<_> = judge(&facts).into_iter().filter(|f| f.level == Problem).collect();
+    assert_eq!(wrong.len(), 1, "{wrong:#?}");
+    assert_eq!(wrong[0].found, "none of 2 backends is up");
 }
 
 #[test]
@@ -322,7 +361,7 @@ fn without_a_tunnel_none_is_spoken_of() {
     assert_eq!(of(Outcome::Unsized("x".into())), [unsized_]);
     assert_eq!(
         of(Outcome::Silent { is_there: false, by_tcp: true }),
-        ["ok 10.1.0.11: no sign of the host; `spillway status` says since when"]
+        ["problem 10.1.0.11: no sign of the host, though it is given new connections"]
     );
     let mut facts = balancer();
     said(&mut facts, 1380);

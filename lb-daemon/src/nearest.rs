@@ -2,10 +2,7 @@
 
 /// The name that was meant, probably: the one that the fewest letters tell from `wrong`, if they are
 /// few for its length.
-pub(super) fn nearest<'a>(
-    wrong: &str,
-    names: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let most = (wrong.chars().count() / 3).max(1);
     let distances = names.into_iter().map(|name| (strsim::osa_distance(wrong, name), name));
     distances.filter(|(distance, _)| (1..=most).contains(distance)).min().map(|(_, name)| name)

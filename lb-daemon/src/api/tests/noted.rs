@@ -1,0 +1,111 @@
+//! What is noted of changes: an intent, and what came of it.
+
+use std::{fs, path::Path, time::Duration};
+
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::*;
+use crate::troubles::Troubles;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn lines(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn each_change_has_an_intent_and_an_outcome_refusals_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit");
+    let audit = Audit::open(Some(&path), Troubles::default()).unwrap();
+    let daemon = Daemon::noting(audit.clone());
+    let mut client = daemon.client().await;
+    client.apply(apply(configuration())).await.unwrap();
+    // Again is no change; on top of another generation it is refused; so is what is wrong.
+    client.apply(apply(configuration())).await.unwrap();
+    let mut conflict = apply(configuration());
+    conflict.expected_generation = Some(7);
+    client.apply(conflict).await.unwrap_err();
+    let mut wrong = apply(configuration());
+    wrong.configuration.as_mut().unwrap().services[0].pool = "none".into();
+    client.apply(wrong).await.unwrap_err();
+    // What changes nothing by its meaning is not noted.
+    let mut dry = apply(v1::Configuration::default());
+    dry.dry_run = true;
+    client.apply(dry).await.unwrap();
+    client.export(v1::ExportRequest {}).await.unwrap();
+
+    audit.flush().await;
+    let lines = lines(&path);
+    let whats: Vec<_> = lines
+        .iter()
+        .map(|line| (line["what"].as_str().unwrap(), line["outcome"].as_str().unwrap_or_default()))
+        .collect();
+    assert_eq!(
+        whats,
+        [
+            ("intent", ""),
+            ("apply", "changed"),
+            ("intent", ""),
+            ("apply", "unchanged"),
+            ("intent", ""),
+            ("apply", "refused"),
+            ("apply", "refused"),
+        ]
+    );
+    for pair in lines[..6].chunks(2) {
+        assert_eq!(pair[0]["id"], pair[1]["id"]);
+        assert_eq!(pair[0]["who"], pair[1]["who"]);
+    }
+    let ids: std::collections::BTreeSet<_> =
+        lines.iter().map(|line| line["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), 4, "each has an id of its own");
+    assert_eq!((&lines[1]["before"], &lines[1]["after"]), (&0.into(), &1.into()));
+    assert_eq!(lines[5]["cause"], "generation 1 is in force, not 7");
+    assert!(lines[6]["cause"].as_str().unwrap().contains("is not among the pools"), "{}", lines[6]);
+}
+
+/// A named pipe that nobody reads would block whoever opens it, or writes more than it holds.
+#[tokio::test]
+async fn a_pipe_that_is_not_read_hinders_no_change() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pipe");
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let troubles = Troubles::default();
+    let (at, among) = (path.clone(), troubles.clone());
+    let opened = tokio::task::spawn_blocking(move || Audit::open(Some(&at), among));
+    let audit = timeout(LIMIT, opened).await.expect("it opens").unwrap().unwrap();
+    let daemon = Daemon::noting(audit.clone());
+    let mut client = daemon.client().await;
+    let applied = timeout(LIMIT, client.apply(apply(configuration()))).await;
+    assert_eq!(applied.expect("an answer").unwrap().into_inner().generation, 1);
+    audit.flush().await;
+    let cause = &troubles.now()[0].cause;
+    assert!(cause.starts_with("audit: not written: "), "{cause}");
+
+    // Once it is read, what is noted from then on comes, and how much is missing.
+    use std::{io::Read as _, os::unix::fs::OpenOptionsExt as _};
+    let mut pipe =
+        fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path).unwrap();
+    client.apply(apply(v1::Configuration::default())).await.unwrap();
+    audit.flush().await;
+    assert_eq!(troubles.now(), []);
+    let mut read = vec![0; 65_536];
+    let length = pipe.read(&mut read).unwrap();
+    let text = String::from_utf8_lossy(&read[..length]);
+    let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["what"], &first["lines"]), (&"lost".into(), &2.into()));
+
+    // A full pipe is no hindrance either.
+    let mut fills = 0;
+    while troubles.now().is_empty() {
+        fills += 1;
+        assert!(fills < 2_000, "a pipe holds less than that");
+        let configuration =
+            if fills % 2 == 0 { v1::Configuration::default() } else { configuration() };
+        let applied = timeout(LIMIT, client.apply(apply(configuration))).await;
+        applied.expect("an answer").unwrap();
+    }
+}

@@ -1,0 +1,66 @@
+use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt, path::PathBuf, time::Instant};
+
+use super::*;
+
+#[test]
+fn a_file_is_named_whatever_its_name_is() {
+    let file = Actor::File(OsStr::from_bytes(b"/etc/\xff.toml").into());
+    assert_eq!(who(&file), json!({"file": "/etc/\u{fffd}.toml"}));
+}
+
+fn lines(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_change_that_is_dropped_is_noted_as_not_carried_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit");
+    let audit = Audit::open(Some(&path), Troubles::default()).unwrap();
+    let change = audit.intend(&Actor::User(7), "a configuration").await;
+    let intent = lines(&path);
+    assert_eq!((intent.len(), &intent[0]["what"]), (1, &"intent".into()), "it is written by then");
+    drop(change);
+    audit.flush().await;
+    let lines = lines(&path);
+    assert_eq!(lines[1]["outcome"], "not_carried_out");
+    assert_eq!(lines[0]["id"], lines[1]["id"]);
+}
+
+#[tokio::test]
+async fn a_file_that_stays_away_is_a_trouble_until_it_is_written_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, troubles): (PathBuf, _) = (directory.path().join("in/audit"), Troubles::default());
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    let audit = Audit::open(Some(&path), troubles.clone()).unwrap();
+    fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    audit.reopen();
+    audit.probed(&Actor::User(7), 1, 100);
+    audit.flush().await;
+    assert!(troubles.now()[0].cause.starts_with("audit: not written: "), "{:?}", troubles.now());
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    audit.reopen();
+    audit.probed(&Actor::User(7), 2, 100);
+    audit.flush().await;
+    assert_eq!(troubles.now(), []);
+    assert_eq!(lines(&path)[0]["ways"], 2);
+}
+
+/// As on a file system that answers nothing any more.
+#[tokio::test]
+async fn a_thread_that_hangs_delays_one_change_for_a_second_and_none_after() {
+    let troubles = Troubles::default();
+    let (writer, orders) = Writer::new(Path::new("/hangs"), troubles.clone());
+    let audit = Audit { writer: Some(writer), ..Audit::default() };
+    let begun = Instant::now();
+    for _ in 0..3_000 {
+        drop(audit.intend(&Actor::User(7), "a configuration").await);
+    }
+    let took = begun.elapsed();
+    assert!(took >= PATIENCE && took < 20 * PATIENCE, "{took:?}");
+    let cause = &troubles.now()[0].cause;
+    assert!(cause.starts_with("audit: not written: the file t"), "{cause}");
+    // It holds no more than it has room for.
+    assert!(orders.try_iter().count() <= 4096);
+}

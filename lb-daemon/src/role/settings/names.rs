@@ -1,0 +1,39 @@
+use std::collections::BTreeSet;
+
+use clap::{ArgMatches, Command, parser::ValueSource};
+
+use super::merge::settings;
+use crate::role::Failure;
+
+/// Settings that a failure calls by their names in the settings file: where there is one, all that the command line
+/// does not give, since the file is where to change them.
+#[derive(Clone, Debug, Default)]
+pub(in crate::role) struct Names(BTreeSet<String>);
+
+impl Names {
+    /// The names of a role's settings; `given` is what the command line alone says.
+    pub(super) fn new(relaxed: &Command, role: &str, given: &ArgMatches) -> Self {
+        if !given.contains_id("config") {
+            return Self::default();
+        }
+        let in_the_file = settings(relaxed, role).filter(|argument| {
+            given.value_source(argument.get_id().as_str()) != Some(ValueSource::CommandLine)
+        });
+        Self(in_the_file.filter_map(|argument| argument.get_long()).map(str::to_owned).collect())
+    }
+
+    /// A failure with these names, where it has the flags'.
+    pub(in crate::role) fn spell(&self, failure: Failure) -> Failure {
+        failure.reworded(|text| self.without_dashes(text))
+    }
+
+    fn without_dashes(&self, text: &str) -> String {
+        let mut parts = text.split("--");
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |before, part| {
+            let name = part.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).next();
+            let is_setting = name.is_some_and(|name| self.0.contains(name));
+            before + if is_setting { "" } else { "--" } + part
+        })
+    }
+}
