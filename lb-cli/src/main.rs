@@ -5,6 +5,7 @@
 //! nobody. All others ask the daemon, over its socket or over TLS.
 
 mod arguments;
+mod command_line;
 mod daemon;
 mod endpoint;
 mod exit;

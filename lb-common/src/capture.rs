@@ -3,8 +3,8 @@
 
 use crate::{
     abi::{
-        capture::Capture,
-        service::{AddressWords, IPV4, IPV6, V4_MAPPED},
+        capture::{Capture, Ends},
+        service::{IPV4, IPV6, V4_MAPPED},
     },
     wire::{
         self, ethernet,
@@ -15,26 +15,6 @@ use crate::{
     },
 };
 
-/// Between whom a frame goes, as far as it says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends {
-    /// 4 or 6; 0: it is not of IP, and all else is 0 too.
-    pub version: u8,
-    /// IP protocol number; of IPv6 the next header.
-    pub protocol: u8,
-    /// Source address.
-    pub source: AddressWords,
-    /// Destination address.
-    pub destination: AddressWords,
-    /// Source port as in the packet; 0: it has none, or is cut short before.
-    pub source_port: u16,
-    /// Destination port, likewise.
-    pub port: u16,
-}
-
-const NONE: Ends =
-    Ends { version: 0, protocol: 0, source: [0; 4], destination: [0; 4], source_port: 0, port: 0 };
-
 /// Whether a frame is from and for whom a capture wants.
 #[inline(always)]
 pub fn wants<P: Packet + ?Sized>(capture: &Capture, packet: &P) -> bool {
@@ -43,6 +23,7 @@ pub fn wants<P: Packet + ?Sized>(capture: &Capture, packet: &P) -> bool {
         && capture.client.has(&ends.source)
         && capture.vip.has(&ends.destination)
         && (capture.port == 0 || capture.port == ends.port)
+        && (capture.except.version == 0 || capture.except != ends)
 }
 
 /// Between whom a frame goes, be it whole or cut short, tagged (802.1Q) or not.
@@ -52,13 +33,13 @@ pub fn ends<P: Packet + ?Sized>(packet: &P) -> Ends {
     match packet.bytes::<2>(at - 2).copied().unwrap_or_default() {
         ethernet::IPV4 => of_ipv4(packet, at),
         ethernet::IPV6 => of_ipv6(packet, at),
-        _ => NONE,
+        _ => Ends::NONE,
     }
 }
 
 #[inline(always)]
 fn of_ipv4<P: Packet + ?Sized>(packet: &P, at: usize) -> Ends {
-    let Some(header) = packet.bytes::<{ ipv4::LENGTH }>(at) else { return NONE };
+    let Some(header) = packet.bytes::<{ ipv4::LENGTH }>(at) else { return Ends::NONE };
     let ip = Ipv4(header);
     let (source_port, port) = if ip.is_later_fragment() {
         (0, 0)
@@ -66,27 +47,29 @@ fn of_ipv4<P: Packet + ?Sized>(packet: &P, at: usize) -> Ends {
         ports(packet, ip.protocol(), at + ip.header_length())
     };
     Ends {
-        version: IPV4,
-        protocol: ip.protocol(),
         source: [0, 0, V4_MAPPED, ip.source()],
         destination: [0, 0, V4_MAPPED, ip.destination()],
         source_port,
         port,
+        version: IPV4,
+        protocol: ip.protocol(),
+        reserved: 0,
     }
 }
 
 #[inline(always)]
 fn of_ipv6<P: Packet + ?Sized>(packet: &P, at: usize) -> Ends {
-    let Some(header) = packet.bytes::<{ ipv6::LENGTH }>(at) else { return NONE };
+    let Some(header) = packet.bytes::<{ ipv6::LENGTH }>(at) else { return Ends::NONE };
     let ip = Ipv6(header);
     let (source_port, port) = ports(packet, ip.next_header(), at + ipv6::LENGTH);
     Ends {
-        version: IPV6,
-        protocol: ip.next_header(),
         source: ip.source(),
         destination: ip.destination(),
         source_port,
         port,
+        version: IPV6,
+        protocol: ip.next_header(),
+        reserved: 0,
     }
 }
 
@@ -104,7 +87,10 @@ fn ports<P: Packet + ?Sized>(packet: &P, protocol: u8, at: usize) -> (u16, u16) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::abi::{capture::Prefix, service::address_words};
+    use crate::abi::{
+        capture::Prefix,
+        service::{AddressWords, address_words},
+    };
     use std::vec::Vec;
 
     fn words(text: &str) -> AddressWords {
@@ -149,11 +135,12 @@ mod tests {
             destination: words("203.0.113.1"),
             source_port: 40_000_u16.to_be(),
             port: 80_u16.to_be(),
+            reserved: 0,
         };
         assert_eq!(ends(&tcp_v4(&[])[..]), expected);
         assert_eq!(ends(&tcp_v4(&[[0x81, 0, 0, 7]])[..]), expected);
         assert_eq!(ends(&tcp_v4(&[[0x88, 0xa8, 0, 7], [0x81, 0, 0, 8]])[..]), expected);
-        assert_eq!(ends(&tcp_v4(&[[0x81, 0, 0, 7]; 3])[..]), NONE);
+        assert_eq!(ends(&tcp_v4(&[[0x81, 0, 0, 7]; 3])[..]), Ends::NONE);
         let expected = Ends {
             version: IPV6,
             protocol: 17,
@@ -161,6 +148,7 @@ mod tests {
             destination: words("2001:db8:f::1"),
             source_port: 40_000_u16.to_be(),
             port: 53_u16.to_be(),
+            reserved: 0,
         };
         assert_eq!(ends(&udp_v6()[..]), expected);
     }
@@ -177,6 +165,32 @@ mod tests {
         later[20..22].copy_from_slice(&[0, 9]);
         assert_eq!((ends(&later[..]).version, ends(&later[..]).port), (IPV4, 0));
         assert!(wants(&any(), &[0_u8; 3][..]), "who asks for nothing gets all");
+    }
+
+    #[test]
+    fn only_the_packets_of_the_excepted_connection_are_left_out() {
+        let own = ends(&tcp_v4(&[])[..]);
+        let except = |except| wants(&Capture { except, ..any() }, &tcp_v4(&[])[..]);
+        assert!(!except(own));
+        assert!(except(Ends::NONE));
+        for other in [
+            Ends { source: words("198.51.100.8"), ..own },
+            Ends { destination: words("203.0.113.2"), ..own },
+            Ends { source_port: 40_001_u16.to_be(), ..own },
+            Ends { port: 81_u16.to_be(), ..own },
+            Ends { protocol: 17, ..own },
+            Ends { version: IPV6, ..own },
+            Ends { source: own.destination, destination: own.source, ..own },
+        ] {
+            assert!(except(other), "{other:?}");
+        }
+        let is_wanted = |frame: &[u8]| wants(&Capture { except: own, ..any() }, frame);
+        assert!(!is_wanted(&tcp_v4(&[[0x81, 0, 0, 7]])), "behind a tag too");
+        assert!(is_wanted(&udp_v6()));
+        // One that is not of IP has the same ends as none.
+        assert!(wants(&any(), &ethernet(&[], [8, 6])[..]));
+        let six = Capture { except: ends(&udp_v6()[..]), ..any() };
+        assert!(!wants(&six, &udp_v6()[..]));
     }
 
     #[test]

@@ -129,6 +129,7 @@ mod tests {
             generation: 5,
             memory: None,
             movements: Vec::new(),
+            movements_unknown: false,
             warnings: Vec::new(),
             changes: vec![
                 change(Kind::Added, "service shop", &[], 0),

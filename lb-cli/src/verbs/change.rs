@@ -54,8 +54,8 @@ pub(crate) struct Changes {
     pub(super) generation: u64,
     dry_run: bool,
     pub(super) changes: Vec<Change>,
-    /// Open connections that do not just stay.
-    movements: Vec<Movement>,
+    /// Open connections that do not just stay; `null`: not known.
+    movements: Option<Vec<Movement>>,
     /// `null`: nothing changes.
     memory: Option<Memory>,
     /// What its author should know, on standard error.
@@ -66,12 +66,20 @@ pub(crate) struct Changes {
 impl Changes {
     /// What the daemon answers.
     pub(crate) fn new(applied: v1::ApplyResponse, dry_run: bool) -> Self {
-        let v1::ApplyResponse { generation, changes, memory, movements, warnings } = applied;
+        let v1::ApplyResponse {
+            generation,
+            changes,
+            memory,
+            movements,
+            warnings,
+            movements_unknown,
+        } = applied;
+        let movements = movements.into_iter().map(Movement::from).collect();
         Self {
             generation,
             dry_run,
             changes: changes.into_iter().map(Change::from).collect(),
-            movements: movements.into_iter().map(Movement::from).collect(),
+            movements: (!movements_unknown).then_some(movements),
             memory: memory.map(Memory::from),
             warnings,
         }
@@ -88,7 +96,7 @@ impl Changes {
             return String::new();
         }
         let memory = self.memory.as_ref().map(|memory| memory.line() + &maps(memory));
-        movements(&self.movements) + &memory.unwrap_or_default()
+        movements(self.movements.as_deref()) + &memory.unwrap_or_default()
     }
 
     fn lines(&self) -> String {

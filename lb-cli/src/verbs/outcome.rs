@@ -61,8 +61,11 @@ fn share(share: f64) -> String {
     }
 }
 
-/// What becomes of open connections, in lines.
-pub(super) fn movements(movements: &[Movement]) -> String {
+/// What becomes of open connections, in lines; `None`: it is not known.
+pub(super) fn movements(movements: Option<&[Movement]>) -> String {
+    let Some(movements) = movements else {
+        return "open connections: not known which move\n".into();
+    };
     if movements.is_empty() {
         return "open connections: none moves\n".into();
     }
@@ -134,7 +137,7 @@ mod tests {
             of("service web", movement::Effect::End, 0.000_01),
         ];
         assert_eq!(
-            movements(&moving),
+            movements(Some(&moving)),
             "\
 open connections, by the tables alone, whatever the health:
   pool web                     16.7%  stay for the settle time; those that send
@@ -144,7 +147,8 @@ open connections, by the tables alone, whatever the health:
   service web                 < 0.1%  are not balanced any more
 "
         );
-        assert_eq!(movements(&[]), "open connections: none moves\n");
+        assert_eq!(movements(Some(&[])), "open connections: none moves\n");
+        assert_eq!(movements(None), "open connections: not known which move\n");
         assert_eq!(
             serde_json::to_value(&moving[1]).unwrap(),
             serde_json::json!({

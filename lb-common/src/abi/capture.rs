@@ -33,6 +33,9 @@ pub struct Capture {
     pub vip: Prefix,
     /// The backend that was chosen for it.
     pub backend: Prefix,
+    /// Packets between these ends are left out: those of the caller's own connection, of which each sample makes
+    /// more. Version 0: none are.
+    pub except: Ends,
     /// Destination port as in the packet; 0: any, and none.
     pub port: u16,
     /// IP version, [`IPV4`] or [`IPV6`]; 0: any, and none.
@@ -43,6 +46,26 @@ pub struct Capture {
     pub snap: u32,
 }
 
+/// Between whom a packet goes, as far as it says.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ends {
+    /// Source address.
+    pub source: AddressWords,
+    /// Destination address.
+    pub destination: AddressWords,
+    /// Source port as in the packet; 0: it has none, or is cut short before.
+    pub source_port: u16,
+    /// Destination port, likewise.
+    pub port: u16,
+    /// [`IPV4`] or [`IPV6`]; 0: it is not of IP, and all else is 0 too.
+    pub version: u8,
+    /// IP protocol number; of IPv6 the next header.
+    pub protocol: u8,
+    /// Zero.
+    pub reserved: u16,
+}
+
 /// Addresses that have some bits in common.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +74,19 @@ pub struct Prefix {
     pub address: AddressWords,
     /// Which bits they are.
     pub mask: AddressWords,
+}
+
+impl Ends {
+    /// Those of a frame that is not of IP.
+    pub const NONE: Self = Self {
+        source: [0; 4],
+        destination: [0; 4],
+        source_port: 0,
+        port: 0,
+        version: 0,
+        protocol: 0,
+        reserved: 0,
+    };
 }
 
 impl Prefix {

@@ -49,7 +49,7 @@ pod!(
     SourcePrefix = 20,
     VipKey = 20,
     ProbeWay = 48,
-    Capture = 128,
+    Capture = 168,
     SampleHead = 64,
     CaptureDesk = 4_184,
 );

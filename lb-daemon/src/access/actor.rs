@@ -1,4 +1,4 @@
-use std::{fmt, path::PathBuf};
+use std::{fmt, net::SocketAddr, path::PathBuf};
 
 use super::Role;
 
@@ -23,6 +23,17 @@ pub struct Peer {
     pub actor: Actor,
     /// What they may; `None`: nothing.
     pub role: Option<Role>,
+    /// Addresses of a connection over TLS; `None`: it came by the socket of this host.
+    pub connection: Option<TcpEnds>,
+}
+
+/// The two ends of a TCP connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpEnds {
+    /// The client's.
+    pub client: SocketAddr,
+    /// The daemon's.
+    pub daemon: SocketAddr,
 }
 
 impl fmt::Display for Actor {

@@ -51,7 +51,7 @@ impl Clients {
             None if names.is_empty() => (None, "without a DNS name or URI".into()),
             None => (None, unlisted(names)),
         };
-        Peer { actor: Actor::Certificate(name), role }
+        Peer { actor: Actor::Certificate(name), role, connection: None }
     }
 }
 

@@ -7,7 +7,7 @@ mod role;
 #[cfg(test)]
 mod tests;
 
-pub use actor::{Actor, Peer};
+pub use actor::{Actor, Peer, TcpEnds};
 pub use clients::{Client, ClientError, Clients};
 pub(crate) use quota::{Exceeded, Lease, Quota};
 pub use role::{Role, UnknownRole};

@@ -144,7 +144,7 @@ impl Spillway for Api {
         request: Request<CaptureRequest>,
     ) -> Result<Response<CaptureStream>, Status> {
         let wanted = convert::wanted(request.get_ref())?;
-        let said = self.captures.begin(wanted, caller().actor)?;
+        let said = self.captures.begin(wanted, caller())?;
         Ok(Response::new(capture::stream(said)))
     }
 
@@ -158,7 +158,7 @@ impl Spillway for Api {
     async fn reload(&self, _: Request<ReloadRequest>) -> Result<Response<ReloadResponse>, Status> {
         let _at_work = working().await;
         self.audit.reload_asked(&caller().actor);
-        Ok(Response::new(convert::reloaded(self.reloads.ask().await?)?))
+        Ok(Response::new(self.reloads.ask().await?.try_into()?))
     }
 
     async fn stats(&self, _: Request<StatsRequest>) -> Result<Response<StatsResponse>, Status> {

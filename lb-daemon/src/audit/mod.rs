@@ -8,7 +8,7 @@
 mod change;
 mod file;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod writer;
 
 use std::{
@@ -103,8 +103,9 @@ impl Audit {
         self.line("settings", &Actor::Unknown, json!({"outcome": outcome, "cause": cause}));
     }
 
-    /// A reload was asked for by a call.
+    /// A reload was asked for by a call. It opens the file anew: after a rotation its line stands in the new one.
     pub fn reload_asked(&self, actor: &Actor) {
+        self.reopen();
         tracing::info!(target: "audit", actor = %actor, "reload: a caller asked for it");
         self.line("reload", actor, json!({}));
     }

@@ -8,7 +8,8 @@ fn a_file_is_named_whatever_its_name_is() {
     assert_eq!(who(&file), json!({"file": "/etc/\u{fffd}.toml"}));
 }
 
-fn lines(path: &Path) -> Vec<Value> {
+/// The lines of an audit file.
+pub(crate) fn lines(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -45,6 +46,29 @@ async fn a_file_that_stays_away_is_a_trouble_until_it_is_written_again() {
     audit.flush().await;
     assert_eq!(troubles.now(), []);
     assert_eq!(lines(&path)[0]["ways"], 2);
+}
+
+#[tokio::test]
+async fn a_reload_stands_in_the_file_that_a_rotation_left_room_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, rotated) = (directory.path().join("audit"), directory.path().join("audit.1"));
+    let audit = Audit::open(Some(&path), Troubles::default()).unwrap();
+    fs::rename(&path, &rotated).unwrap();
+    audit.reload_asked(&Actor::User(7));
+    audit.flush().await;
+    assert_eq!((lines(&rotated).len(), lines(&path)[0]["what"].clone()), (0, "reload".into()));
+}
+
+/// Every write to `/dev/full` fails as on a disk without room (full(4)).
+#[tokio::test]
+async fn a_full_disk_refuses_no_change_and_is_a_trouble() {
+    let troubles = Troubles::default();
+    let audit = Audit::open(Some(Path::new("/dev/full")), troubles.clone()).unwrap();
+    drop(audit.intend(&Actor::User(7), "a configuration").await);
+    audit.flush().await;
+    let cause = &troubles.now()[0].cause;
+    assert!(cause.starts_with("audit: not written: "), "{cause}");
+    assert!(cause.contains("No space left on device"), "{cause}");
 }
 
 /// As on a file system that answers nothing any more.

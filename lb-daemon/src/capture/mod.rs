@@ -19,7 +19,7 @@ pub use taken::{Left, Taken};
 pub use wanted::{Bounds, Wanted};
 
 use crate::{
-    access::Actor,
+    access::{Actor, Peer},
     audit::Audit,
     dataplane::{CaptureMaps, MapsError},
     stop::Stop,
@@ -72,19 +72,21 @@ impl Captures {
         Self { bpffs, audit, stop, turns: Turns::default() }
     }
 
-    /// Begins a capture, which ends when nobody hears it any more.
+    /// Begins a capture, which ends when its caller reads it no more. The packets of the caller's own connection
+    /// are left out: each sample would make more of them.
     ///
     /// # Errors
     /// [`CaptureError`]; nothing is captured then.
     pub fn begin(
         &self,
         wanted: Wanted,
-        actor: Actor,
+        caller: Peer,
     ) -> Result<mpsc::Receiver<Result<Said, CaptureError>>, CaptureError> {
+        let Peer { actor, connection, .. } = caller;
         let turn = self.turns.take(&actor).map_err(CaptureError::Busy)?;
         let maps = CaptureMaps::open(&self.bpffs)?;
         let (sender, receiver) = mpsc::channel(BATCHES);
-        let running = Running::begin(maps, wanted)?;
+        let running = Running::begin(maps, wanted, connection)?;
         self.audit.capture_began(&actor, &running.wanted().to_string());
         let (audit, stop) = (self.audit.clone(), self.stop.clone());
         tokio::spawn(async move {
@@ -114,7 +116,7 @@ mod tests {
         let (_stopper, stop) = Stopper::new();
         let captures = Captures::new("/nowhere".into(), Audit::default(), stop);
         for _ in 0..2 {
-            let refused = captures.begin(Wanted::default(), Actor::User(7)).err().unwrap();
+            let refused = captures.begin(Wanted::default(), Peer::default()).err().unwrap();
             assert!(matches!(refused, CaptureError::Maps(MapsError::Missing { .. })), "{refused}");
         }
     }

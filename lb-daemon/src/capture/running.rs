@@ -14,6 +14,7 @@ use super::{
     ended::{Ended, How},
 };
 use crate::{
+    access::TcpEnds,
     causes,
     dataplane::{CaptureMaps, CaptureSwitch, MapsError, Sample, Samples, clock},
     stop::Stop,
@@ -96,14 +97,18 @@ impl Running {
     ///
     /// # Errors
     /// [`CaptureError`]; nothing is captured then.
-    pub(super) fn begin(maps: CaptureMaps, wanted: Wanted) -> Result<Self, CaptureError> {
+    pub(super) fn begin(
+        maps: CaptureMaps,
+        wanted: Wanted,
+        own: Option<TcpEnds>,
+    ) -> Result<Self, CaptureError> {
         let CaptureMaps { switch, mut samples } = maps;
         // Of captures that were cut off.
         while !samples.there(BATCH).is_empty() {}
         switch.set_limit(wanted.limit());
         let before = switch.counted()?;
         // No two captures begin at one moment, whoever the daemon is.
-        let capture = wanted.capture(clock::now()?);
+        let capture = wanted.capture(clock::now()?, own);
         let end = Instant::now() + wanted.bounds.duration;
         let mut on = On { switch, capture };
         on.renew(end)?;

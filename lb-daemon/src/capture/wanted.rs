@@ -1,10 +1,14 @@
 use std::{collections::BTreeSet, fmt, net::IpAddr, num::NonZeroU32, time::Duration};
 
 use lb_common::abi::{
-    capture::{Capture, MAX_SNAP, Prefix, version_of},
+    capture::{Capture, Ends, MAX_SNAP, Prefix, version_of},
     meter::LimitWord,
+    service::address_words,
     verdict::{Action, Verdict},
 };
+use lb_common::wire;
+
+use crate::access::TcpEnds;
 
 /// Which packets are wanted; what is not set does not matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,8 +58,9 @@ impl Default for Bounds {
 }
 
 impl Wanted {
-    /// The same as the packet path reads it, for a capture of a number; its end is put off later.
-    pub(super) fn capture(&self, number: u64) -> Capture {
+    /// The same as the packet path reads it, for a capture of a number, without the packets of the caller's `own`
+    /// connection; its end is put off later.
+    pub(super) fn capture(&self, number: u64, own: Option<TcpEnds>) -> Capture {
         let whole = |address: IpAddr| Prefix::new(address, 128);
         let is_wanted = |verdict: &&Verdict| {
             (self.verdicts.is_empty() || self.verdicts.contains(verdict))
@@ -70,6 +75,7 @@ impl Wanted {
             client: self.client.map_or(Prefix::ANY, |(address, bits)| Prefix::new(address, bits)),
             vip: self.vip.map_or(Prefix::ANY, whole),
             backend: self.backend.map_or(Prefix::ANY, whole),
+            except: own.map_or(Ends::NONE, coming_in),
             port: self.port.unwrap_or(0).to_be(),
             version: version.map_or(0, version_of),
             reserved: 0,
@@ -83,6 +89,22 @@ impl Wanted {
         self.bounds.per_second.map_or(LimitWord::UNLIMITED, |rate| {
             LimitWord::new(SECOND.div_ceil(u64::from(rate.get())), (rate.get() / 10).max(10))
         })
+    }
+}
+
+/// What packets of a connection say that come in from the client.
+fn coming_in(connection: TcpEnds) -> Ends {
+    let TcpEnds { client, daemon } = connection;
+    // A socket that takes both IP versions has IPv4 addresses in the form of IPv6 ones; packets do not.
+    let (source, destination) = (client.ip().to_canonical(), daemon.ip().to_canonical());
+    Ends {
+        source: address_words(source),
+        destination: address_words(destination),
+        source_port: client.port().to_be(),
+        port: daemon.port().to_be(),
+        version: version_of(source),
+        protocol: wire::TCP,
+        reserved: 0,
     }
 }
 
@@ -119,13 +141,36 @@ mod tests {
 
     #[test]
     fn who_wants_nothing_special_gets_all() {
-        let all = Wanted::default().capture(7);
+        let all = Wanted::default().capture(7, None);
         assert_eq!((all.until, all.number, all.snap), (0, 7, 256));
         assert_eq!((all.version, all.port), (0, 0));
         assert_eq!([all.client, all.vip, all.backend], [Prefix::ANY; 3]);
         assert_eq!(all.verdicts, (1 << Verdict::ALL.len()) - 1);
         assert_eq!(Wanted::default().limit(), LimitWord::UNLIMITED);
         assert_eq!(Wanted::default().to_string(), "1000 packets of 256 bytes within 30s");
+    }
+
+    #[test]
+    fn the_callers_own_connection_is_left_out_as_its_packets_come_in() {
+        assert_eq!(Wanted::default().capture(1, None).except, Ends::NONE);
+        let except = |client: &str, daemon: &str| {
+            let own = TcpEnds { client: client.parse().unwrap(), daemon: daemon.parse().unwrap() };
+            Wanted::default().capture(1, Some(own)).except
+        };
+        let words = |text: &str| address_words(text.parse().unwrap());
+        let expected = Ends {
+            source: words("198.51.100.7"),
+            destination: words("192.0.2.10"),
+            source_port: 40_000_u16.to_be(),
+            port: 9_443_u16.to_be(),
+            version: IPV4,
+            protocol: 6,
+            reserved: 0,
+        };
+        assert_eq!(except("198.51.100.7:40000", "192.0.2.10:9443"), expected);
+        assert_eq!(except("[::ffff:198.51.100.7]:40000", "[::ffff:192.0.2.10]:9443"), expected);
+        let six = except("[2001:db8::7]:40000", "[2001:db8::10]:9443");
+        assert_eq!((six.version, six.source), (IPV6, words("2001:db8::7")));
     }
 
     #[test]
@@ -139,7 +184,7 @@ mod tests {
             dropped: true,
             bounds: Bounds { per_second: NonZeroU32::new(1_000), ..Bounds::default() },
         };
-        let capture = wanted.capture(1);
+        let capture = wanted.capture(1, None);
         assert_eq!((capture.version, capture.port), (IPV4, 0x5000_u16.to_le()));
         assert_eq!(capture.verdicts, 1 << 7, "of the two it is the one that drops");
         assert_eq!(capture.client, Prefix::new("198.51.100.0".parse().unwrap(), 24));
@@ -149,7 +194,7 @@ mod tests {
              fragment, dropped, 1000 packets of 256 bytes within 30s, 1000 a second"
         );
         let six = Wanted { vip: Some("2001:db8::1".parse().unwrap()), ..Wanted::default() };
-        assert_eq!(six.capture(1).version, IPV6);
+        assert_eq!(six.capture(1, None).version, IPV6);
         let limit = wanted.limit();
         assert_eq!(limit.interval(), 1_000_000 * LimitWord::PER_NANOSECOND);
         assert_eq!(limit.burst(), 100, "a tenth of a second");

@@ -82,6 +82,8 @@ pub struct Applied {
     pub changes: Vec<Change>,
     /// What becomes of open connections that do not just stay.
     pub movements: Vec<Movement>,
+    /// Whether that is not known, as the configuration before could not be used.
+    pub movements_unknown: bool,
     /// What its maps take; `None`: nothing changes.
     pub memory: Option<Memory>,
     /// What its author should know of it, a sentence each.

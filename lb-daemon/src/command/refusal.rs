@@ -44,7 +44,7 @@ pub enum Refusal {
     #[error("the packet path cannot take it")]
     Room(#[source] ReconcileError),
     /// The maps would take more memory than they may. Nothing changed.
-    #[error("the maps would take {} bytes, more than the {} of --map-memory-limit{}",
+    #[error("the maps would take {} bytes, more than the {} of map-memory-limit{}",
         .0.peak, .0.limit.unwrap_or_default(), settled(.0))]
     Memory(Box<Memory>),
     /// The store cannot be written. Nothing changed.

@@ -12,8 +12,8 @@ use crate::{
 pub struct Regions {
     /// Time that the rates are of, about the last second; `None`: the daemon has not looked twice yet.
     pub window: Option<Duration>,
-    /// Balancers that share the capacities.
-    pub balancers: NonZeroU32,
+    /// Balancers that share the capacities; `None`: the stored configuration cannot be used.
+    pub balancers: Option<NonZeroU32>,
     /// By pool, and within a pool in the order in which they are asked.
     pub regions: Vec<RegionStatus>,
 }

@@ -121,7 +121,9 @@ fn backends(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
 }
 
 fn pools(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
-    sheet.one(&BALANCERS, u64::from(facts.regions.balancers.get()).into())?;
+    if let Some(balancers) = facts.regions.balancers {
+        sheet.one(&BALANCERS, u64::from(balancers.get()).into())?;
+    }
     let services = facts.stats.services.iter().map(|service| service.pool.as_str());
     let groups = facts.stats.groups.iter().map(|group| group.pool.as_str());
     let pools: BTreeSet<&str> = services.chain(groups).collect();

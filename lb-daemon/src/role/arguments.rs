@@ -129,7 +129,7 @@ pub(super) struct BalancerArguments {
     /// File to note each change of the configuration in, a line of JSON each
     #[arg(long, value_name = "FILE")]
     pub(super) audit_file: Option<PathBuf>,
-    /// Configuration to put in force at the start and at SIGHUP, a TOML file
+    /// Configuration to put in force at the start and at a reload, a TOML file
     #[arg(long, value_name = "FILE")]
     pub(super) apply: Option<PathBuf>,
     /// A balancer's packet program is one for XDP

@@ -65,13 +65,24 @@ impl<P: PacketPath> State<P> {
         let key = |configuration: &Configuration| configuration.hash_key.unwrap_or(own_key);
         let is_rehashed = key(self.configuration()) != key(&configuration);
         let (before, owners) = (self.configuration(), &diff::owners);
-        let movements = diff::movements(before, &configuration, own, is_rehashed, owners);
+        let movements_unknown = replaces_unusable.is_some();
+        let movements = match movements_unknown {
+            true => Vec::new(),
+            false => diff::movements(before, &configuration, own, is_rehashed, owners),
+        };
         let mut warnings: Vec<_> = replaces_unusable.into_iter().chain(taken_as_it_is).collect();
         warnings.extend(self.unserved(&configuration));
         warnings.extend(self.behind_gateways(&configuration));
         if dry_run {
             warnings.extend(self.not_there_yet());
-            return Ok(Applied { generation: current, changes, movements, memory, warnings });
+            return Ok(Applied {
+                generation: current,
+                changes,
+                movements,
+                movements_unknown,
+                memory,
+                warnings,
+            });
         }
         warnings.extend(self.taken_back(&configuration, &actor));
 
@@ -92,7 +103,8 @@ impl<P: PacketPath> State<P> {
         self.plan = Some(plan);
         self.write_directory();
         let brought = self.bring_along();
-        let applied = Applied { generation: number, changes, movements, memory, warnings };
+        let applied =
+            Applied { generation: number, changes, movements, movements_unknown, memory, warnings };
         if let Some(change) = change.take() {
             change.done(current, &applied, brought.as_ref().err().map(|error| causes::of(error)));
         }

@@ -41,7 +41,8 @@ impl<P: PacketPath> State<P> {
         regions.retain(|region| pool.is_none_or(|pool| region.pool.as_str() == pool));
         // Numbers are given out in any order; within a pool the order of its regions stays.
         regions.sort_by(|one, other| one.pool.cmp(&other.pool));
-        Ok(Regions { window: self.demand.window(), balancers: configuration.balancers, regions })
+        let balancers = self.is_known().is_ok().then_some(configuration.balancers);
+        Ok(Regions { window: self.demand.window(), balancers, regions })
     }
 
     /// Tells watchers of regions that are new or can take more or less than at the last look.

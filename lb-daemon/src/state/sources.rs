@@ -18,7 +18,7 @@ impl<P: PacketPath> State<P> {
             if missing && addresses.any(|address| address.is_ipv4() == v4) {
                 let cause = format!(
                     "missing, so packets to {family} backends are dropped; give the interface \
-                     an address, or one with --source, and start again"
+                     an address, or set `source`, and start again"
                 );
                 self.settings.troubles.begin(&subject, &cause);
             } else {

@@ -53,7 +53,7 @@ pub(crate) struct Content {
     /// The next so many applies fail.
     pub(crate) failures: usize,
     /// The next apply sends, and goes on only when the other end of the second is dropped.
-    pub(crate) stall: Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>,
+    stall: Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>,
 }
 
 /// A packet path that outlives the state, as pinned maps do.
@@ -63,6 +63,29 @@ pub(crate) struct Twin(Arc<Mutex<Content>>);
 impl Twin {
     pub(crate) fn content(&self) -> MutexGuard<'_, Content> {
         self.0.lock().unwrap()
+    }
+
+    /// The next apply begins, and goes no further until the stall is dropped.
+    pub(crate) fn stall(&self) -> Stall {
+        let (stalled, begun) = mpsc::channel();
+        let (release, released) = mpsc::channel();
+        self.content().stall = Some((stalled, released));
+        Stall { begun, _release: release }
+    }
+}
+
+/// An apply that goes no further.
+#[derive(Debug)]
+pub(crate) struct Stall {
+    begun: mpsc::Receiver<()>,
+    _release: mpsc::Sender<()>,
+}
+
+impl Stall {
+    /// Waits until it has begun. The loop that stalls has a thread of its own then.
+    pub(crate) async fn begun(self) -> Self {
+        let wait = tokio::task::spawn_blocking(move || self.begun.recv().map(|()| self).unwrap());
+        wait.await.unwrap()
     }
 }
 

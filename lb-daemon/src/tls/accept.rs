@@ -13,6 +13,7 @@ use super::{
     slots::{Slot, Slots},
 };
 use crate::{
+    access::{Peer, TcpEnds},
     metrics::{ApiLimit, Door, Live},
     seldom::Seldom,
 };
@@ -88,10 +89,12 @@ async fn shake_hands(
     slot: Slot,
 ) -> io::Result<Connection> {
     stream.set_nodelay(true)?;
+    let ends = TcpEnds { client: stream.peer_addr()?, daemon: stream.local_addr()? };
     let mut watch = credentials.watch();
     let InForce { config, clients, epoch, .. } = watch.borrow_and_update().clone();
     let stream = TlsAcceptor::from(config).accept(stream).await?;
     let peer = clients.peer(&names(stream.get_ref().1.peer_certificates()));
+    let peer = Peer { connection: Some(ends), ..peer };
     let over = async move {
         // Without credentials nobody is left to take rights away.
         if watch.wait_for(|now| now.epoch != epoch).await.is_err() {

@@ -52,7 +52,7 @@ impl fmt::Debug for Connection {
 impl Connection {
     /// One of this host: who may open the socket may do everything.
     pub(crate) fn local(stream: UnixStream, uid: u32, lease: Lease<u32>) -> Self {
-        let peer = Peer { actor: Actor::User(uid), role: Some(Role::Admin) };
+        let peer = Peer { actor: Actor::User(uid), role: Some(Role::Admin), connection: None };
         let place = Place::Local { _lease: lease };
         Self::new(Stream::Local(stream), peer, None, place)
     }

@@ -1520,13 +1520,16 @@ pub struct ApplyResponse {
     #[prost(message, optional, tag = "3")]
     pub memory: ::core::option::Option<MapMemory>,
     /// What becomes of open connections, or would. Objects whose connections all stay are left out; empty:
-    /// no open connection moves.
+    /// no open connection moves, or it is not known (movements_unknown).
     #[prost(message, repeated, tag = "4")]
     pub movements: ::prost::alloc::vec::Vec<Movement>,
     /// What whoever called should know of it, or of what it would be: a sentence each, for people, as
     /// "pool web has nobody left for new connections". Empty: nothing.
     #[prost(string, repeated, tag = "5")]
     pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether it is not known which open connections move: the configuration in force before could not be used.
+    #[prost(bool, tag = "6")]
+    pub movements_unknown: bool,
 }
 /// What becomes of open connections, by the tables alone: health is ignored. How many are open is not
 /// known, as the packet path keeps nothing of those at home.
@@ -1917,7 +1920,7 @@ pub struct RegionsResponse {
     /// there are none.
     #[prost(message, optional, tag = "2")]
     pub window: ::core::option::Option<::prost_types::Duration>,
-    /// Balancers that share the capacities.
+    /// Balancers that share the capacities; 0: not known, as the stored configuration cannot be used.
     #[prost(uint32, tag = "3")]
     pub balancers: u32,
 }

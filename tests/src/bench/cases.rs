@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use lb_common::abi::{
-    capture::{Capture, Prefix},
+    capture::{Capture, Ends, Prefix},
     form::Form,
 };
 use serde_json::{Value, json};
@@ -46,6 +46,7 @@ const NOTHING: Capture = Capture {
     client: Prefix::ANY,
     vip: Prefix::ANY,
     backend: Prefix::ANY,
+    except: Ends::NONE,
     port: 0,
     version: 0,
     reserved: 0,

@@ -120,21 +120,18 @@ fn until_a_file(sandbox: &Sandbox) -> Result<()> {
     let mut running = start(&[])?;
     ensure!(host.told()? == "READY=1", "{}", running.output());
     ensure!(host.cli(&["apply", "-f", &file])?.status.success());
-    running.signal(Signal::SIGTERM)?;
-    ensure!(running.wait()?.success(), "{}", running.output());
+    host.stop(&mut running)?;
     refuse(&host.path("state"))?;
 
     let mut running = start(&[])?;
     // Ready, as packets go on; what is wrong stands in the status line.
-    while host.told()? != "READY=1" {}
-    host.status_line(&format!(
+    host.ready_with(&format!(
         "generation 1 cannot be used, packets go on as they were; {SUBJECT}: "
     ))?;
     let status = host.ask("status")?;
     let cause = status["troubles"][0]["cause"].as_str().unwrap_or_default();
     ensure!(cause.contains(REFUSED), "{status}");
-    running.signal(Signal::SIGTERM)?;
-    ensure!(running.wait()?.success(), "{}", running.output());
+    host.stop(&mut running)?;
 
     // A file that is refused as well leaves all as it is; a good one ends it.
     let bad = FILE.replace("name = \"v4\"", "name = \"v4\"\nslots = 4");
@@ -152,8 +149,7 @@ fn until_a_file(sandbox: &Sandbox) -> Result<()> {
     host.status_line("generation 2, 1 of 1 backends up")?;
     let status = host.ask("status")?;
     ensure!(subjects(&status).is_empty(), "{status}");
-    running.signal(Signal::SIGTERM)?;
-    ensure!(running.wait()?.success(), "{}", running.output());
+    host.stop(&mut running)?;
 
     // At the start, in the place of one of a newer schema, which takes the word.
     rewrite_store(&host.path("state"), |description, _, more| {
@@ -164,8 +160,7 @@ fn until_a_file(sandbox: &Sandbox) -> Result<()> {
     while host.told()? != "READY=1" {}
     let status = host.ask("status")?;
     ensure!(status["generation"] == 3 && subjects(&status).is_empty(), "{status}");
-    running.signal(Signal::SIGTERM)?;
-    ensure!(running.wait()?.success(), "{}", running.output());
+    host.stop(&mut running)?;
     Ok(())
 }
 

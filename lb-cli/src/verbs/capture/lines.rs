@@ -1,9 +1,8 @@
 //! A line for a packet.
 
 use lb_common::{
-    abi::service::address_of,
-    capture::{self, Ends},
-    wire,
+    abi::{capture::Ends, service::address_of},
+    capture, wire,
 };
 use serde::Serialize;
 use spillway_proto::v1::CapturedPacket;

@@ -85,6 +85,7 @@ macro_rules! calls {
                         memory: message.memory,
                         movements: message.movements,
                         warnings: message.warnings,
+                        ..v1::ApplyResponse::default()
                     },
                 }
             }
@@ -158,6 +159,7 @@ macro_rules! calls {
                     memory: answer.memory,
                     movements: answer.movements,
                     warnings: answer.warnings,
+                    ..v1::ApplyResponse::default()
                 })
             }
         }

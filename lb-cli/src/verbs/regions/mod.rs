@@ -139,7 +139,7 @@ impl Regions {
         Self {
             interval_seconds: elapsed.map(|elapsed| elapsed.as_secs_f64()),
             daemon: told.as_ref().err().cloned(),
-            balancers: told.as_ref().ok().map(|told| told.balancers),
+            balancers: told.as_ref().ok().map(|told| told.balancers).filter(|number| *number != 0),
             pools,
         }
     }

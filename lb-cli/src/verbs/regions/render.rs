@@ -17,7 +17,8 @@ impl Report for Regions {
         };
         let capacity = match (&self.daemon, self.balancers) {
             (Some(why), _) => format!("as configured not known: {why}"),
-            (None, None | Some(0 | 1)) => "this balancer's alone".into(),
+            (None, None) => "not known, as the stored configuration cannot be used".into(),
+            (None, Some(0 | 1)) => "this balancer's alone".into(),
             (None, Some(balancers)) => format!("shared by {balancers} balancers"),
         };
         let mut text =

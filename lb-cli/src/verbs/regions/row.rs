@@ -44,7 +44,7 @@ pub(in crate::verbs) struct Capacity {
 
 impl Region {
     /// A region by its last look and the one before, and what the daemon says of it; capacities are
-    /// shared by so many balancers.
+    /// shared by so many balancers; 0: not known.
     pub(super) fn new(
         now: &Group,
         before: Option<(&Group, Duration)>,
@@ -54,8 +54,8 @@ impl Region {
         let rates = same
             .and_then(|(before, elapsed)| Rates::between(&before.counters, &now.counters, elapsed));
         let gain = told.and_then(|(told, balancers)| {
-            let share = told.scaler / f64::from(balancers.max(1));
-            told.backend_rate_per_second.map(|rate| rate * share)
+            let share = (balancers != 0).then(|| told.scaler / f64::from(balancers))?;
+            Some(told.backend_rate_per_second? * share)
         });
         Self {
             region: now.region.clone(),

@@ -128,7 +128,7 @@ fn held(body: Body, lease: Lease<Actor>) -> Body {
 
 /// Whether somebody may call something, and if not, why not.
 pub(super) fn permitted(peer: &Peer, call: &str) -> Result<(), String> {
-    let Peer { actor, role } = peer;
+    let Peer { actor, role, .. } = peer;
     let Some(role) = role else {
         return Err(format!("{actor}: has no role here; `tls-client` of the settings gives roles"));
     };

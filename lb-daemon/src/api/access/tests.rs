@@ -33,7 +33,8 @@ fn every_call_that_is_served_has_a_role_and_no_other_has() {
 #[test]
 fn each_role_may_what_it_may() {
     let may = |role, call: &str| {
-        permitted(&Peer { actor: Actor::Certificate("x".into()), role }, call).is_ok()
+        permitted(&Peer { actor: Actor::Certificate("x".into()), role, connection: None }, call)
+            .is_ok()
     };
     for call in served() {
         let name = call.rsplit('/').next().unwrap();

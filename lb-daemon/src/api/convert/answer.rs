@@ -13,6 +13,7 @@ use crate::{
     diff::{Change, Effect, Kind, Movement},
     health::Utilisation,
     memory::Memory,
+    reloads::Outcome,
     store::Unusable,
     troubles::Trouble,
 };
@@ -24,6 +25,7 @@ impl From<&Applied> for v1::ApplyResponse {
             changes: changes(&applied.changes),
             memory: applied.memory.as_ref().map(memory),
             movements: applied.movements.iter().map(movement).collect(),
+            movements_unknown: applied.movements_unknown,
             warnings: applied.warnings.clone(),
         }
     }
@@ -55,6 +57,19 @@ impl TryFrom<&Exported> for v1::ExportResponse {
             schema_revision: schema.number(),
             unusable,
         })
+    }
+}
+
+impl TryFrom<Outcome> for v1::ReloadResponse {
+    type Error = tonic::Status;
+
+    /// Where something was refused, all of it is the error.
+    fn try_from(outcome: Outcome) -> Result<Self, tonic::Status> {
+        let Outcome { generation, refused, waiting } = outcome;
+        if refused.is_empty() {
+            return Ok(Self { generation, waiting_settings: waiting });
+        }
+        Err(tonic::Status::failed_precondition(refused.join("; ")))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Regions, with what is asked of them and what they take, as messages.
 
+use std::num::NonZeroU32;
+
 use spillway_proto::v1;
 
 use super::message::duration;
@@ -13,7 +15,7 @@ impl From<&Regions> for v1::RegionsResponse {
         Self {
             regions: regions.regions.iter().map(Into::into).collect(),
             window: regions.window.map(duration),
-            balancers: regions.balancers.get(),
+            balancers: regions.balancers.map_or(0, NonZeroU32::get),
         }
     }
 }

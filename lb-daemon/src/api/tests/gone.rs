@@ -1,6 +1,6 @@
 //! Callers who go away before their command's turn comes.
 
-use std::{sync::mpsc as threads, time::Duration};
+use std::time::Duration;
 
 use tonic::{Code, Request};
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
@@ -13,11 +13,9 @@ async fn an_apply_whose_deadline_passes_in_the_queue_is_not_carried_out() {
     let daemon = Daemon::start();
     let (mut first, channel) = (daemon.client().await, daemon.channel().await);
     let mut second = SpillwayClient::new(channel.clone());
-    let (stalled, stalls) = threads::channel();
-    let (release, released) = threads::channel();
-    daemon.packets.content().stall = Some((stalled, released));
+    let stall = daemon.packets.stall();
     let busy = tokio::spawn(async move { first.apply(apply(configuration())).await });
-    tokio::task::spawn_blocking(move || stalls.recv().unwrap()).await.unwrap();
+    let stall = stall.begun().await;
 
     let mut late = Request::new(apply(v1::Configuration::default()));
     late.set_timeout(Duration::from_millis(200));
@@ -30,7 +28,7 @@ async fn an_apply_whose_deadline_passes_in_the_queue_is_not_carried_out() {
         health.check(HealthCheckRequest::default()).await.unwrap();
     }
 
-    drop(release);
+    drop(stall);
     busy.await.unwrap().unwrap();
     let exported = second.export(v1::ExportRequest {}).await.unwrap().into_inner();
     assert_eq!(exported.generation, 1, "what nobody waits for is not in force");

@@ -52,7 +52,7 @@ async fn a_dry_run_shows_the_memory_and_the_limit_holds() {
         assert_eq!(status.code(), Code::ResourceExhausted);
         assert_eq!(
             status.message(),
-            "the maps would take 1105920 bytes, more than the 1097728 of --map-memory-limit; 1097728 \
+            "the maps would take 1105920 bytes, more than the 1097728 of map-memory-limit; 1097728 \
              once earlier tables are gone"
         );
     }

@@ -1,19 +1,14 @@
 //! What is noted of changes: an intent, and what came of it.
 
-use std::{fs, path::Path, time::Duration};
+use std::{fs, time::Duration};
 
 use serde_json::Value;
 use tokio::time::timeout;
 
 use super::*;
-use crate::troubles::Troubles;
+use crate::{audit::tests::lines, troubles::Troubles};
 
 const LIMIT: Duration = Duration::from_secs(30);
-
-fn lines(path: &Path) -> Vec<Value> {
-    let text = fs::read_to_string(path).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
 
 #[tokio::test]
 async fn each_change_has_an_intent_and_an_outcome_refusals_too() {

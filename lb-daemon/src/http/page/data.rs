@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    num::NonZeroU32,
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -180,7 +181,7 @@ impl Data {
                 .iter()
                 .map(|i| Interface { name: i.name.clone(), mode: i.mode.clone() })
                 .collect(),
-            balancers: regions.balancers.get(),
+            balancers: regions.balancers.map_or(0, NonZeroU32::get),
             window_seconds: regions.window.map(|window| window.as_secs_f64()),
             pools,
             verdicts: stats.verdicts.iter().map(Into::into).collect(),

@@ -6,7 +6,6 @@
 mod file;
 mod merge;
 mod names;
-mod reloaded;
 #[cfg(test)]
 mod tests;
 
@@ -23,8 +22,7 @@ use super::{
     arguments::{Arguments, Role},
 };
 use file::File;
-pub(super) use names::Names;
-pub(super) use reloaded::reloaded;
+pub(super) use names::{Names, reloaded};
 
 /// What was told, as one.
 #[derive(Debug)]

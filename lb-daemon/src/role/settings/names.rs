@@ -1,9 +1,26 @@
+//! Settings by their names: which of them a reload takes, and what a failure calls them.
+
 use std::collections::BTreeSet;
 
 use clap::{ArgMatches, Command, parser::ValueSource};
 
 use super::merge::settings;
-use crate::role::Failure;
+use crate::role::{Failure, arguments::Role};
+
+/// Settings of the balancer that a reload brings into force. docs/settings.md, docs/install.md and the comments of
+/// packaging/etc say the same, which a test compares.
+const BALANCER: &[&str] = &["apply", "tls-client"];
+
+/// Settings of the receiver that a reload brings into force; likewise.
+const RECEIVER: &[&str] = &["allow-source", "gue-port", "tunnel-endpoint", "vip"];
+
+/// Names of the settings that a reload brings into force; all others wait for the next start.
+pub(in crate::role) fn reloaded(role: &Role) -> &'static [&'static str] {
+    match role {
+        Role::Balancer(_) => BALANCER,
+        Role::Receiver(_) => RECEIVER,
+    }
+}
 
 /// Settings that a failure calls by their names in the settings file: where there is one, all that the command line
 /// does not give, since the file is where to change them.

@@ -27,6 +27,7 @@ async fn generations_count_up_and_what_changes_nothing_makes_none() {
             generation: 1,
             changes: vec![],
             movements: vec![],
+            movements_unknown: false,
             memory: None,
             warnings: vec![]
         }
@@ -123,6 +124,7 @@ async fn the_key_in_use_is_listed_and_may_be_given_back() {
             generation: 1,
             changes: vec![],
             movements: vec![],
+            movements_unknown: false,
             memory: None,
             warnings: vec![]
         }

@@ -6,20 +6,18 @@ use super::*;
 async fn a_command_whose_caller_is_gone_is_not_carried_out() {
     let directory = tempfile::tempdir().unwrap();
     let daemon = Daemon::with(directory, Twin::default());
-    let (stalled, stalls) = std::sync::mpsc::channel();
-    let (release, released) = std::sync::mpsc::channel();
-    daemon.path.content().stall = Some((stalled, released));
+    let stall = daemon.path.stall();
     let commands = daemon.running.commands.clone();
     let apply = Apply { configuration: parse(WEB), ..Apply::default() };
     let applying = tokio::spawn(async move { commands.apply(apply).await });
-    tokio::task::spawn_blocking(move || stalls.recv().unwrap()).await.unwrap();
+    let stall = stall.begun().await;
 
     // It is in the queue, and then nobody waits for it.
     let removal = Apply::default();
     let mut queued = Box::pin(daemon.running.commands.apply(removal));
     assert!(futures::poll!(&mut queued).is_pending());
     drop(queued);
-    drop(release);
+    drop(stall);
     applying.await.unwrap().unwrap().unwrap();
     let exported = daemon.running.commands.export().await.unwrap();
     assert_eq!((exported.generation, exported.configuration.services.len()), (1, 1));

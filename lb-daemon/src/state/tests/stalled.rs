@@ -33,13 +33,11 @@ async fn nobody_feeds_the_watchdog_for_a_round_that_does_not_end() {
     assert_eq!(hear(&manager).await, "READY=1");
     assert_eq!(hear(&manager).await, "WATCHDOG=1");
 
-    let (stalled, stalls) = std::sync::mpsc::channel();
-    let (release, released) = std::sync::mpsc::channel();
-    daemon.path.content().stall = Some((stalled, released));
+    let stall = daemon.path.stall();
     let commands = daemon.running.commands.clone();
     let apply = Apply { configuration: parse(WEB), ..Apply::default() };
     let applying = tokio::spawn(async move { commands.apply(apply).await });
-    tokio::task::spawn_blocking(move || stalls.recv().unwrap()).await.unwrap();
+    let stall = stall.begun().await;
 
     // What was said before the stall does not count. One may be on its way; a daemon that goes on would send
     // twenty.
@@ -50,7 +48,7 @@ async fn nobody_feeds_the_watchdog_for_a_round_that_does_not_end() {
     }
     assert!(fed <= 1, "fed {fed} times");
 
-    drop(release);
+    drop(stall);
     applying.await.unwrap().unwrap().unwrap();
     let heard = timeout(100 * PERIOD, hear(&manager)).await.unwrap();
     assert_eq!(heard, "WATCHDOG=1");

@@ -16,7 +16,7 @@ async fn a_source_address_is_missed_where_a_backend_needs_it() {
     let missing = |family: &str| {
         let cause = format!(
             "missing, so packets to {family} backends are dropped; give the interface an \
-             address, or one with --source, and start again"
+             address, or set `source`, and start again"
         );
         (format!("{family} source address"), cause)
     };

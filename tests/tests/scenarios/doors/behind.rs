@@ -4,7 +4,6 @@ use anyhow::{Context as _, Result, bail, ensure};
 use lb_common::abi::names;
 use lb_daemon::dataplane::{Pins, Role};
 use lb_tests::{process::Running, sandbox::Sandbox};
-use nix::sys::signal::Signal;
 use serde_json::json;
 
 use crate::doors::host::Host;
@@ -73,8 +72,7 @@ pub(crate) fn works_on(sandbox: &Sandbox) -> Result<()> {
     is_behind(&host, &host.status_line(&format!("; packet path: {CONDITION}"))?)?;
 
     // Another daemon comes up over the same maps, and has the same to say.
-    stop(&mut running)?;
-    while host.told()? != "STOPPING=1" {}
+    host.stop(&mut running)?;
     let mut running = start(&host)?;
     is_behind(&host, &host.ready_with(&format!("; packet path: {CONDITION}"))?)?;
 
@@ -85,19 +83,13 @@ pub(crate) fn works_on(sandbox: &Sandbox) -> Result<()> {
     ensure!(status["troubles"] == json!([]), "{status}");
     let line = host.status_line("STATUS=generation 3, ")?;
     ensure!(line == "STATUS=generation 3, 1 of 1 backends up", "{line}");
-    stop(&mut running)
+    host.stop(&mut running)
 }
 
 fn start(host: &Host) -> Result<Running> {
     let config = host.path("settings.toml").display().to_string();
     let mut command = host.daemon(&["balancer", "--config", &config]);
     host.start(command.env("WATCHDOG_USEC", WATCHDOG))
-}
-
-fn stop(running: &mut Running) -> Result<()> {
-    running.signal(Signal::SIGTERM)?;
-    ensure!(running.wait()?.success(), "{}", running.output());
-    Ok(())
 }
 
 /// The service manager is told what is wrong and since when, and goes on hearing that the daemon works. `status`

@@ -1,10 +1,7 @@
 //! What is read from the maps on the balancer's host, asked from elsewhere: over TLS, by the socket alone,
 //! and from another network namespace.
 
-use std::{
-    fs,
-    process::{Command, Output},
-};
+use std::process::{Command, Output};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::{
@@ -17,7 +14,7 @@ use lb_tests::{
     traffic::name_over_http,
 };
 
-use crate::doors::remote::{authority, certificate};
+use crate::doors::remote;
 
 /// Verbs that read the maps, with what they ask for; each in both forms.
 fn questions() -> Vec<Vec<String>> {
@@ -94,38 +91,13 @@ fn ended(output: &Output, code: i32, error: &str) -> Result<()> {
 /// A viewer with a certificate, on a host that has no pins, sees what root sees on the balancer.
 pub(crate) fn over_tls(sandbox: &Sandbox) -> Result<()> {
     let mut scene = Scene::start(sandbox, "elsewhere", Health::QUICK)?;
-    let files = scene.fabric.balancer.directory().to_owned();
-    let ours = authority(&files, "ours")?;
-    certificate(&files, &ours, "daemon", "spillwayd.example")?;
-    certificate(&files, &ours, "eye", "eye.example")?;
-    let settings = format!(
-        "listen = \"{}:7443\"\ntls-cert = {:?}\ntls-key = {:?}\ntls-ca = {:?}\n\
-         [tls-client]\n\"eye.example\" = \"viewer\"\n",
-        Fabric::BALANCER_V4,
-        files.join("daemon.cert"),
-        files.join("daemon.key"),
-        files.join("ours.ca"),
-    );
-    fs::write(files.join("settings.toml"), settings)?;
-    scene.balancer.stop()?;
-    scene.balancer.more =
-        ["--config".into(), files.join("settings.toml").display().to_string()].into();
-    scene.balancer.start()?;
+    let server = Fabric::BALANCER_V4;
+    let spillway = remote::over_tls(&mut scene, &server.to_string(), "viewer")?;
     rest(&scene)?;
     let vip = Tunnel::Ipip.endpoint(HTTP);
     name_over_http(&scene.fabric.client, Random::new(5).client(vip.ip()), vip)?;
 
-    let spillway = Binaries::find()?.spillway;
-    let there = || {
-        let mut command = scene.fabric.client.command(&spillway);
-        command.args(["--server", &format!("https://{}:7443", Fabric::BALANCER_V4)]);
-        // Nothing of this host is read.
-        command.args(["--bpffs", "/nowhere", "--state-dir", "/nowhere", "--socket", "/nowhere"]);
-        command.arg("--tls-ca").arg(files.join("ours.ca"));
-        command.arg("--tls-cert").arg(files.join("eye.cert"));
-        command.arg("--tls-key").arg(files.join("eye.key"));
-        command
-    };
+    let there = || spillway(server.into());
     for question in questions() {
         if !question.contains(&"stats".into()) {
             same(&question, || scene.balancer.command(&[]), there)?;

@@ -5,6 +5,8 @@ use std::{
     os::unix::net::UnixDatagram,
     path::PathBuf,
     process::{Command, Output},
+    sync::mpsc::{self, Receiver},
+    thread,
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -14,6 +16,7 @@ use lb_tests::{
     sandbox::Sandbox,
     topology::Fabric,
 };
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 /// The host with its files.
@@ -21,15 +24,25 @@ pub(crate) struct Host {
     pub(crate) fabric: Fabric,
     pub(crate) binaries: Binaries,
     pub(crate) bpffs: PathBuf,
-    manager: UnixDatagram,
+    /// What the service manager was told. It is read at once: a socket has room for ten datagrams, and those that find
+    /// none are lost.
+    manager: Receiver<String>,
 }
 
 impl Host {
     pub(crate) fn new(sandbox: &Sandbox, name: &str) -> Result<Self> {
         let fabric = Fabric::new(sandbox, name, 1)?;
         let bpffs = sandbox.bpffs(fabric.balancer.namespace())?;
-        let manager = UnixDatagram::bind(fabric.balancer.directory().join("notify"))?;
-        manager.set_read_timeout(Some(PATIENCE))?;
+        let socket = UnixDatagram::bind(fabric.balancer.directory().join("notify"))?;
+        let (sender, manager) = mpsc::channel();
+        thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(length) = socket.recv(&mut buffer) {
+                if sender.send(String::from_utf8_lossy(&buffer[..length]).into_owned()).is_err() {
+                    break;
+                }
+            }
+        });
         Ok(Self { fabric, binaries: Binaries::find()?, bpffs, manager })
     }
 
@@ -65,6 +78,14 @@ impl Host {
         Running::start("spillwayd", command, &self.path("spillwayd.log"))
     }
 
+    /// Stops a daemon in good order; all that it told the service manager and nobody asked for is forgotten.
+    pub(crate) fn stop(&self, running: &mut Running) -> Result<()> {
+        running.signal(Signal::SIGTERM)?;
+        ensure!(running.wait()?.success(), "{}", running.output());
+        while self.told()? != "STOPPING=1" {}
+        Ok(())
+    }
+
     /// The next thing the service manager is told that is no status line.
     pub(crate) fn told(&self) -> Result<String> {
         loop {
@@ -73,13 +94,6 @@ impl Host {
                 return Ok(told);
             }
         }
-    }
-
-    /// Throws away what the service manager was told so far: the next daemon has room to say something.
-    pub(crate) fn forget(&self) -> Result<()> {
-        self.manager.set_nonblocking(true)?;
-        while self.datagram().is_ok() {}
-        Ok(self.manager.set_nonblocking(false)?)
     }
 
     /// Waits for a status line with these words in it.
@@ -101,9 +115,7 @@ impl Host {
     }
 
     fn datagram(&self) -> Result<String> {
-        let mut buffer = [0; 4096];
-        let length = self.manager.recv(&mut buffer).context("the service manager was not told")?;
-        Ok(String::from_utf8_lossy(&buffer[..length]).into_owned())
+        self.manager.recv_timeout(PATIENCE).context("the service manager was not told")
     }
 
     /// Runs `spillway` to its end, however it ends.

@@ -8,7 +8,7 @@ pub(crate) mod host;
 mod interfaces;
 mod receiver;
 mod reload;
-mod remote;
+pub(crate) mod remote;
 mod starts;
 
 use lb_tests::harness::Case;

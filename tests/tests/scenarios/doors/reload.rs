@@ -120,8 +120,7 @@ pub(crate) fn balancer(sandbox: &Sandbox) -> Result<()> {
     for wrong in [&["reload", "--timeout", "0"][..], &["reload", "--role", "router"]] {
         ensure!(host.cli(wrong)?.status.code() == Some(2), "{wrong:?}");
     }
-    running.signal(Signal::SIGTERM)?;
-    ensure!(running.wait()?.success(), "{}", running.output());
+    host.stop(&mut running)?;
     failed(&reload()?, 3, &["there is no such socket"])
 }
 
@@ -228,19 +227,16 @@ pub(crate) fn receiver(sandbox: &Sandbox) -> Result<()> {
     let hung = reload(&["--timeout", "1"])?;
     running.signal(Signal::SIGCONT)?;
     failed(&hung, 3, &["does not answer within 1 s"])?;
-    running.signal(Signal::SIGTERM)?;
-    ensure!(running.wait()?.success(), "{}", running.output());
+    host.stop(&mut running)?;
     ensure!(!host.path("s.sock").exists(), "the socket is left");
 
     // What a killed one leaves is taken away by the next.
-    host.forget()?;
     let mut killed = started(&host)?;
     killed.kill()?;
     failed(&reload(&[])?, 3, &["nothing listens there"])?;
     let mut running = started(&host)?;
     done(&reload(&[])?)?;
-    running.signal(Signal::SIGTERM)?;
-    ensure!(running.wait()?.success(), "{}", running.output());
+    host.stop(&mut running)?;
     Ok(())
 }
 

@@ -1,12 +1,12 @@
 use std::{
     fs,
-    net::{SocketAddr, TcpListener},
+    net::{IpAddr, SocketAddr, TcpListener},
     path::Path,
-    process::Output,
+    process::{Command, Output},
 };
 
 use anyhow::{Context as _, Result, ensure};
-use lb_tests::{sandbox::Sandbox, topology::Fabric};
+use lb_tests::{daemon::Binaries, sandbox::Sandbox, scene::Scene, topology::Fabric};
 use nix::sys::signal::Signal;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, SanType};
 use serde_json::Value;
@@ -31,10 +31,48 @@ pub(crate) fn certificate(
     name: &str,
 ) -> Result<()> {
     let mut params = CertificateParams::new(vec![name.to_owned()])?;
-    params.subject_alt_names.push(SanType::IpAddress(Fabric::BALANCER_V4.into()));
+    for address in [Fabric::BALANCER_V4.into(), Fabric::BALANCER_V6.into()] {
+        params.subject_alt_names.push(SanType::IpAddress(address));
+    }
     let key = KeyPair::generate()?;
     fs::write(directory.join(format!("{file}.cert")), params.signed_by(&key, of)?.pem())?;
     Ok(fs::write(directory.join(format!("{file}.key")), key.serialize_pem())?)
+}
+
+/// Starts a scene's balancer again with an API over TLS on port 7443 of an address, for eye.example with a role.
+/// Answers how to run a `spillway` on the client's host that asks it by an address.
+pub(crate) fn over_tls(
+    scene: &mut Scene,
+    listen: &str,
+    role: &str,
+) -> Result<impl Fn(IpAddr) -> Command + use<>> {
+    let files = scene.fabric.balancer.directory().to_owned();
+    let ours = authority(&files, "ours")?;
+    certificate(&files, &ours, "daemon", "spillwayd.example")?;
+    certificate(&files, &ours, "eye", "eye.example")?;
+    let settings = format!(
+        "listen = \"{listen}:7443\"\ntls-cert = {:?}\ntls-key = {:?}\ntls-ca = {:?}\n\
+         [tls-client]\n\"eye.example\" = \"{role}\"\n",
+        files.join("daemon.cert"),
+        files.join("daemon.key"),
+        files.join("ours.ca"),
+    );
+    fs::write(files.join("settings.toml"), settings)?;
+    scene.balancer.stop()?;
+    scene.balancer.more =
+        ["--config".into(), files.join("settings.toml").display().to_string()].into();
+    scene.balancer.start()?;
+    let (spillway, client) = (Binaries::find()?.spillway, scene.fabric.client.clone());
+    Ok(move |server| {
+        let mut command = client.command(&spillway);
+        command.args(["--server", &format!("https://{}", SocketAddr::new(server, 7443))]);
+        // Nothing of this host is read.
+        command.args(["--bpffs", "/nowhere", "--state-dir", "/nowhere", "--socket", "/nowhere"]);
+        command.arg("--tls-ca").arg(files.join("ours.ca"));
+        command.arg("--tls-cert").arg(files.join("eye.cert"));
+        command.arg("--tls-key").arg(files.join("eye.key"));
+        command
+    })
 }
 
 /// Runs `spillway` on the client's host, as who has a certificate.

@@ -156,7 +156,7 @@ pub(crate) fn limited(sandbox: &Sandbox) -> Result<()> {
     for dry_run in [true, false] {
         let status = client.apply(&more, dry_run).err().context("beyond the limit")?;
         ensure!(status.code() == Code::ResourceExhausted, "{status}");
-        ensure!(status.message().contains("--map-memory-limit"), "{status}");
+        ensure!(status.message().contains("of map-memory-limit"), "{status}");
     }
     ensure!(client.export()? == (generation, fits.clone()), "something changed");
     ensure!(kernel(&balancer)? == there, "something is in the maps");

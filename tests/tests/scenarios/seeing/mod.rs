@@ -6,6 +6,7 @@ mod drops;
 mod ends;
 mod filters;
 mod flood;
+mod own;
 mod pairs;
 mod rate;
 mod taking;
@@ -27,6 +28,7 @@ pub(crate) const CASES: &[Case] = &[
     Case::waits("a_capture_ends_with_its_count", ends::with_its_count),
     Case::waits("a_capture_ends_with_its_reader", ends::with_its_reader),
     Case::waits("a_capture_ends_with_the_daemon", ends::with_the_daemon),
+    Case::waits("a_capture_over_tls_leaves_its_own_connection_out", own::left_out),
     Case::waits("dropped_packets_are_told_with_their_reason", drops::told),
     Case::works("a_flood_is_taken_down_within_bounds", flood::bounded),
 ];

@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use aya::maps::{Array, Map, MapData};
+use lb_common::abi::capture::Capture;
 use lb_daemon::dataplane::{Pins, Role};
 use lb_tests::capture::Frames;
 use lb_tests::process::{PATIENCE, Running, until};
@@ -23,12 +25,21 @@ pub(crate) struct Taking {
 impl Taking {
     /// Begins a capture; nothing that comes later is missed.
     pub(crate) fn start(scene: &Scene, name: &str, arguments: &[&str]) -> Result<Self> {
-        let node = scene.fabric.balancer.clone();
+        Self::by(scene.balancer.command(&[]), &scene.fabric.balancer, name, arguments)
+    }
+
+    /// Begins a capture by a `spillway` on a node.
+    pub(crate) fn by(
+        mut spillway: Command,
+        node: &Node,
+        name: &str,
+        arguments: &[&str],
+    ) -> Result<Self> {
+        let node = node.clone();
         let file = node.directory().join(format!("{name}.pcapng"));
-        let path = file.display().to_string();
-        let all: Vec<_> = ["capture", "-w", &path].iter().chain(arguments).copied().collect();
+        spillway.args(["capture", "-w"]).arg(&file).args(arguments);
         let log = node.directory().join(format!("{name}.log"));
-        let mut running = Running::start("spillway", &mut scene.balancer.command(&all), &log)?;
+        let mut running = Running::start("spillway", &mut spillway, &log)?;
         let empty = until("the capture is on", PATIENCE, || {
             running.check()?;
             Ok(fs::metadata(&file).ok().map(|file| file.len()).filter(|length| *length > 0))
@@ -57,6 +68,7 @@ impl Taking {
 pub(crate) fn word(scene: &Scene) -> Result<u64> {
     let pin = Pins::new(&scene.balancer.bpffs, Role::Balancer).map("CAPTURE");
     let map = Map::from_map_data(MapData::from_pin(&pin).context("the pin")?)?;
-    let map: Array<_, [u64; 16]> = Array::try_from(map)?;
+    const WORDS: usize = size_of::<Capture>() / size_of::<u64>();
+    let map: Array<_, [u64; WORDS]> = Array::try_from(map)?;
     Ok(map.get(&0, 0)?[0])
 }

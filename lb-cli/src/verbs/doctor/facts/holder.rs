@@ -3,7 +3,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::rights;
+use crate::{command_line, rights};
 
 /// The daemon that holds a role's pins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Holder {
         let pid = lb_daemon::holder::holder(pins)?;
         Some(Self {
             pid,
-            command: command(pid),
+            command: command_line::of_process(pid),
             capabilities: rights::effective(&pid.to_string()),
             unit: fs::read_to_string(format!("/proc/{pid}/cgroup")).ok().and_then(|at| unit(&at)),
         })
@@ -32,21 +32,8 @@ impl Holder {
 
     /// The settings file that it was started with.
     pub(in super::super) fn settings(&self) -> Option<PathBuf> {
-        let at = self.command.iter().position(|word| word == "--config")?;
-        self.command.get(at + 1).map(PathBuf::from)
+        command_line::settings_file(&self.command)
     }
-}
-
-fn command(pid: u32) -> Vec<String> {
-    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let line = String::from_utf8_lossy(&line);
-    let mut words: Vec<_> = line.split_terminator('\0').map(str::to_owned).collect();
-    let program = fs::read_link(format!("/proc/{pid}/exe")).ok();
-    if let (Some(first), Some(program)) = (words.first_mut(), program) {
-        // A program whose file was replaced goes by the former name, marked.
-        *first = program.display().to_string().trim_end_matches(" (deleted)").to_owned();
-    }
-    words
 }
 
 /// The service that a process is in, of proc_pid_cgroup(5).

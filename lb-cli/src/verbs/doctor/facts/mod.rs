@@ -9,12 +9,11 @@ mod host;
 mod network;
 mod role;
 mod services;
-mod settings;
 mod sysctls;
 mod tunnels;
 mod unit;
 
-use std::{collections::BTreeMap, net::IpAddr, path::PathBuf};
+use std::{collections::BTreeMap, fs, net::IpAddr, path::PathBuf};
 
 pub(super) use balancer::{Backend, Balancer};
 pub(super) use control::Control;
@@ -48,7 +47,7 @@ pub(super) struct Facts {
     pub(super) roles: Vec<Installed>,
     /// The units that are installed for these pins.
     pub(super) units: Vec<Unit>,
-    /// What the settings files of daemons and units hold.
+    /// What the settings files of daemons and units hold; those that cannot be read are missing.
     pub(super) settings: BTreeMap<PathBuf, String>,
     /// Directories of pins that another version made.
     pub(super) other_pins: Vec<PathBuf>,
@@ -126,8 +125,12 @@ impl Facts {
         let units: Vec<_> =
             Role::ALL.into_iter().filter_map(|role| Unit::of(&places, role)).collect();
         let holders = roles.iter().filter_map(|installed| installed.holder.as_ref());
+        let files = holders.filter_map(Holder::settings);
+        let files = files.chain(units.iter().filter_map(|unit| unit.settings.clone()));
         Ok(Self {
-            settings: settings::files(holders, &units),
+            settings: files
+                .filter_map(|file| fs::read_to_string(&file).ok().map(|text| (file, text)))
+                .collect(),
             units,
             host: Host::read(&places),
             other_pins: role::others(&places),

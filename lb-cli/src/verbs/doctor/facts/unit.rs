@@ -7,7 +7,8 @@ use std::{
 
 use lb_daemon::dataplane::{DEFAULT_BPFFS, Role};
 
-use super::{Places, settings};
+use super::Places;
+use crate::command_line;
 
 /// A unit that is installed for a role, and for the pins that are looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,10 +46,9 @@ impl Unit {
             return None;
         }
         let shown = Shown::read(&said("systemctl", &["show", PROPERTIES, &name])?);
-        let settings = value(&shown.command, "--config").map(PathBuf::from);
+        let settings = command_line::settings_file(&shown.command);
         // With pins elsewhere it is another spillwayd's.
-        let given = value(&shown.command, "--bpffs").map(str::to_owned);
-        let bpffs = given.or_else(|| settings::text(settings.as_ref()?, "bpffs"));
+        let bpffs = command_line::setting(&shown.command, "bpffs");
         if shown.command.is_empty()
             || places.bpffs != Path::new(&bpffs.unwrap_or(DEFAULT_BPFFS.into()))
         {
@@ -88,13 +88,6 @@ fn last_start(journal: &str) -> Option<&str> {
 fn said(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-/// The value of an option of a command line.
-fn value<'w>(words: &'w [String], option: &str) -> Option<&'w str> {
-    let joined = |word: &'w String| word.strip_prefix(option)?.strip_prefix('=');
-    let apart = words.iter().position(|word| word == option).and_then(|at| words.get(at + 1));
-    words.iter().find_map(joined).or(apart.map(String::as_str))
 }
 
 impl Shown {
@@ -149,8 +142,10 @@ InvocationID=0123456789abcdef0123456789abcdef
     #[test]
     fn a_unit_says_its_command_and_whether_it_failed() {
         let failed = Shown::read(SHOWN);
-        assert_eq!(value(&failed.command, "--config"), Some("/etc/spillway/balancer.toml"));
-        assert_eq!(value(&failed.command, "--bpffs"), None);
+        assert_eq!(
+            failed.command,
+            ["/usr/sbin/spillwayd", "balancer", "--config", "/etc/spillway/balancer.toml"]
+        );
         assert_eq!(failed.failed.as_deref(), Some("exit-code"));
         assert_eq!(failed.invocation, "0123456789abcdef0123456789abcdef");
         let of = |active: &str, sub: &str, restarts: &str| {
@@ -168,13 +163,6 @@ InvocationID=0123456789abcdef0123456789abcdef
         assert_eq!(of("inactive", "dead", "0"), None);
         let absent = SHOWN.replace("LoadState=loaded", "LoadState=not-found");
         assert_eq!(Shown::read(&absent), Shown::default());
-    }
-
-    #[test]
-    fn an_option_is_found_in_both_its_forms() {
-        let words = ["d", "--a", "1", "--b=2"].map(str::to_owned);
-        assert_eq!((value(&words, "--a"), value(&words, "--b")), (Some("1"), Some("2")));
-        assert_eq!(value(&words, "--c"), None);
     }
 
     #[test]
