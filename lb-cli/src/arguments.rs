@@ -61,7 +61,7 @@ Exit status:
   6  the configuration is wrong, or at a reload the settings; what was in force
      stays
   7  the state does not allow it now: another generation or etag, an object that
-     is there already or in use, or the daemon runs
+     is there already or in use, another capture, or the daemon runs
   8  `diff`: they differ
   9  `doctor` found problems";
 
@@ -74,8 +74,9 @@ pub(crate) struct Options {
     #[arg(long, short, global = true, value_enum, default_value_t, value_name = "FORM")]
     #[arg(env = "SPILLWAY_OUTPUT", hide_possible_values = true)]
     pub(crate) output: Form,
-    /// Unix socket of the daemon [default: /run/spillway/spillwayd.sock; of a receiver: the one that it
-    /// was told, or /run/spillway-receiver/receiver.sock]
+    /// Unix socket of the daemon [default: /run/spillway/spillwayd.sock; of a receiver, and for
+    /// `reload`: the one in the daemon's settings, or of a receiver
+    /// /run/spillway-receiver/receiver.sock]
     #[arg(long, global = true, value_name = "PATH", env = "SPILLWAY_SOCKET")]
     pub(crate) socket: Option<PathBuf>,
     /// Daemon to ask over TLS instead, https://HOST:PORT

@@ -3,6 +3,7 @@
 use std::{fmt, io, path::Path};
 
 use lb_daemon::causes;
+use tonic::Code;
 
 use crate::{exit::Exit, output::tell};
 
@@ -18,7 +19,7 @@ pub(crate) struct Failure {
     /// The field of a configuration that it is about, as the daemon names it.
     pub(crate) field: Option<String>,
     /// How the daemon calls its refusal.
-    pub(crate) code: Option<tonic::Code>,
+    pub(crate) code: Option<Code>,
     /// Whether standard error has it already.
     pub(crate) is_told: bool,
 }
@@ -34,6 +35,11 @@ impl Failure {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Whether somebody else's change came first: on what is in force now the same call may succeed.
+    pub(crate) fn is_overtaken(&self) -> bool {
+        self.code == Some(Code::Aborted)
     }
 
     /// Says it on standard error, once: as what a command that goes on is to end with.

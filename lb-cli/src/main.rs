@@ -48,7 +48,7 @@ fn run(Arguments { options, verb }: Arguments) -> Result<Exit, Failure> {
         Verb::Health(Objects { verb }) => verb.run(options),
         Verb::Service(Objects { verb }) => verb.run(options),
         Verb::Status => verbs::status::run(options),
-        Verb::Reload(arguments) => verbs::reload::run(&options, &arguments),
+        Verb::Reload(arguments) => verbs::reload::run(options, &arguments),
         Verb::Watch => verbs::watch::run(options),
         Verb::Regions(arguments) => verbs::regions::run(&options, &arguments),
         Verb::Top(arguments) => verbs::top::run(options, &arguments),

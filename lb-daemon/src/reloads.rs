@@ -16,6 +16,8 @@ pub struct Outcome {
     pub generation: Option<u64>,
     /// What was refused, `subject: cause` each. Empty: nothing.
     pub refused: Vec<String>,
+    /// That the configuration is in force, but the packet path is not there yet.
+    pub behind: Option<String>,
     /// Names of settings that wait for the next start.
     pub waiting: Vec<String>,
 }

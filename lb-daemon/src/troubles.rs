@@ -8,6 +8,9 @@ use tokio::sync::watch;
 /// What a packet path that is not at the generation in force is called among the troubles.
 pub const PACKET_PATH: &str = "packet path";
 
+/// What a stored configuration that cannot be used is called among the troubles.
+pub const STORED: &str = "stored configuration";
+
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {

@@ -10,6 +10,8 @@ use std::{
 /// Fields that name what a line is about: the text has to name it too.
 const SUBJECTS: &[&str] =
     &["subject", "interface", "path", "address", "backend", "pool", "client", "call", "trouble"];
+/// Words that a line begins with whose subject comes later, or never.
+const NO_SUBJECTS: &[&str] = &["it", "its", "there", "they", "none", "is", "are", "was"];
 /// Fewest words of a text that names nothing by a value.
 const FEWEST: usize = 4;
 
@@ -88,6 +90,10 @@ fn fault(line: &Line) -> Option<String> {
     if text.is_empty() || is_only_a_value {
         return Some("says nothing but a value: write what it is of before it".into());
     }
+    let first = text.split([' ', ',', ':']).next().unwrap_or_default().to_lowercase();
+    if NO_SUBJECTS.contains(&first.as_str()) {
+        return Some(format!("begins with \"{first}\": begin it with what it is about"));
+    }
     if text.contains('{') {
         return None;
     }
@@ -149,6 +155,7 @@ fn lines_without_a_subject_are_found() {
         ),
         ("info!(v4, v6, \"sources of tunnels\")", "no sentence"),
         ("info!(%pool, \"applied\")", "its pool"),
+        ("error!(\"there is none on {name}, so packets are dropped\")", "begins with \"there\""),
     ] {
         assert!(fault(code).contains(because), "{code}: {:?}", fault(code));
     }

@@ -132,13 +132,13 @@ impl Draft {
     fn kept(&self, failure: Failure) -> Failure {
         let Self { path, generation } = self;
         let path = path.display();
-        let hint = match failure.exit {
-            Exit::Conflict => format!(
+        let apply = format!("spillway apply -f {path} --expect-generation {generation}");
+        let hint = match (&failure.hint, failure.exit) {
+            _ if failure.is_overtaken() => format!(
                 "somebody else changed it meanwhile; what you wrote is kept: see `spillway diff -f {path}`"
             ),
-            _ => format!(
-                "what you wrote is kept: mend it, then `spillway apply -f {path} --expect-generation {generation}`"
-            ),
+            (Some(hint), Exit::Conflict) => format!("what you wrote is kept in {path}; {hint}"),
+            _ => format!("what you wrote is kept: mend it, then `{apply}`"),
         };
         failure.hint(hint)
     }

@@ -1,8 +1,11 @@
 //! `spillway reload`: has a daemon read its settings again, and fails where they are refused.
 
-use std::time::Duration;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use lb_daemon::control::Question;
+use lb_daemon::{control::Question, dataplane::Pins, holder};
 use serde::Serialize;
 use spillway_proto::v1;
 use tokio::time::timeout;
@@ -10,6 +13,7 @@ use tonic::Code;
 
 use crate::{
     arguments::Options,
+    command_line,
     daemon::{Daemon, converse},
     exit::Exit,
     failure::Failure,
@@ -47,7 +51,16 @@ struct Reloaded {
 ///
 /// # Errors
 /// Something was refused, or the daemon does not answer.
-pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(mut options: Options, arguments: &Arguments) -> Result<(), Failure> {
+    if options.server.is_none() {
+        // `systemctl reload` has no option that names it.
+        options.socket = options.socket.take().or_else(|| match arguments.role {
+            Role::Balancer => own_socket(&options.bpffs),
+            // Of a receiver it is read with its process.
+            Role::Receiver => None,
+        });
+    }
+    let options = &options;
     let patience = Duration::from_secs(arguments.timeout);
     let reloaded = converse(async {
         match arguments.role {
@@ -56,6 +69,12 @@ pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failur
         }
     })?;
     print(&reloaded, options.output)
+}
+
+/// The socket that the settings of the balancer with these pins name; `None`: the default one.
+fn own_socket(bpffs: &Path) -> Option<PathBuf> {
+    let process = holder::holder(Pins::new(bpffs, lb_daemon::dataplane::Role::Balancer).root())?;
+    command_line::setting(&command_line::of_process(process), "socket").map(PathBuf::from)
 }
 
 async fn balancer(options: &Options, patience: Duration) -> Result<Reloaded, Failure> {

@@ -8,6 +8,7 @@ use std::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
 
+use super::convert::hinted;
 use crate::{
     access::{Actor, Exceeded, Lease, Quota},
     metrics::{ApiLimit, Door, Live},
@@ -27,6 +28,9 @@ const LOCAL_AT_WORK: usize = 16;
 const REMOTE_AT_WORK: usize = 4;
 /// Calls over TLS that the daemon works at. The state has a queue of 64: the socket's always have room in it.
 const ALL_REMOTE_AT_WORK: usize = 16;
+/// What a client may do whose call is refused.
+const HINT: &str = "end some of them, or wait until they end, and try again; \
+                    /usr/share/doc/spillway/docs/api.md lists the limits";
 /// Lines a second about what is refused.
 const LINES: u32 = 5;
 
@@ -141,6 +145,52 @@ impl Limits {
         if let Some(left_out) = self.0.lines.now(LINES) {
             tracing::warn!(client = %actor, door = door.name(), left_out, "API: refused: {cause}");
         }
-        Status::resource_exhausted(cause)
+        hinted(Status::resource_exhausted(cause), HINT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{FutureExt as _, future::join_all};
+
+    use super::*;
+
+    fn viewer(number: usize) -> Actor {
+        Actor::Certificate(format!("viewer-{number}.example"))
+    }
+
+    #[test]
+    fn calls_of_one_client_and_of_a_door_have_their_number() {
+        let limits = Limits::new(Live::default());
+        let of = |number| (0..CALLS.1).map(|_| limits.call(&viewer(number))).collect::<Vec<_>>();
+        let mut held: Vec<_> = (0..CALLS.0 / CALLS.1).map(of).collect();
+        assert!(held.iter().flatten().all(Result::is_ok));
+        let of_one = limits.call(&viewer(0)).unwrap_err();
+        assert_eq!(of_one.message(), "calls: there are 256 of this client, which is the limit");
+        let of_all = limits.call(&viewer(99)).unwrap_err();
+        assert_eq!(of_all.message(), "calls: there are 1024 of all clients, which is the limit");
+        // The other door has its own.
+        limits.call(&Actor::User(0)).unwrap();
+        held[0].pop();
+        limits.call(&viewer(0)).unwrap();
+    }
+
+    #[tokio::test]
+    async fn one_client_s_work_leaves_room_for_others() {
+        let limits = Limits::new(Live::default());
+        let at_work = async |actor: &Actor, number: usize| {
+            let held = (0..number).map(|_| limits.work(actor));
+            join_all(held).await
+        };
+        let _first = at_work(&viewer(0), REMOTE_AT_WORK).await;
+        assert!(limits.work(&viewer(0)).now_or_never().is_none(), "it waits for its own");
+        let mut others = Vec::new();
+        for number in 1..ALL_REMOTE_AT_WORK / REMOTE_AT_WORK {
+            others.push(at_work(&viewer(number), REMOTE_AT_WORK).await);
+        }
+        assert!(limits.work(&viewer(99)).now_or_never().is_none(), "it waits for all of TLS");
+        let _local = at_work(&Actor::User(0), LOCAL_AT_WORK).await;
+        others.pop();
+        let _next = limits.work(&viewer(99)).now_or_never().unwrap();
     }
 }

@@ -126,7 +126,7 @@ pub(super) struct BalancerArguments {
     /// given several times
     #[arg(long, value_name = "NAME=ROLE")]
     tls_client: Vec<Client>,
-    /// File to note each change of the configuration in, a line of JSON each
+    /// File to note each change of the configuration in, in lines of JSON: intent and outcome
     #[arg(long, value_name = "FILE")]
     pub(super) audit_file: Option<PathBuf>,
     /// Configuration to put in force at the start and at a reload, a TOML file

@@ -81,7 +81,7 @@ pub(super) async fn run(
                     manager.status(&(status + &status_line::names(&waiting)));
                     manager.reloaded();
                     let refused = refused.into_iter().collect();
-                    waiters.answer(&Outcome { generation: None, refused, waiting });
+                    waiters.answer(&Outcome { refused, waiting, ..Outcome::default() });
                 }
                 own = addresses.next() => wanted.follow(own.map_err(unknown)?, &mut maps),
             }

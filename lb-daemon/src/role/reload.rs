@@ -21,6 +21,15 @@ use crate::{
 /// What the settings are called among the troubles.
 pub(super) const SETTINGS: &str = "settings";
 
+/// Why packets do not go by the file of `--apply`, `FILE: cause`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unapplied {
+    /// What was in force stays.
+    Refused(String),
+    /// It is in force, and the packet path is not there yet.
+    Behind(String),
+}
+
 /// Reads again what can be read again.
 #[derive(Debug)]
 pub(super) struct Reload {
@@ -43,8 +52,8 @@ impl Reload {
     /// fails, what is in force stays, and the file is a trouble until it is read and accepted.
     ///
     /// # Errors
-    /// Why, `FILE: cause`.
-    pub(super) async fn apply(&self) -> Result<Option<u64>, String> {
+    /// [`Unapplied`].
+    pub(super) async fn apply(&self) -> Result<Option<u64>, Unapplied> {
         let Some(path) = self.followed.path() else { return Ok(None) };
         let subject = path.display().to_string();
         match file::apply(&path, &self.commands).await {
@@ -53,14 +62,18 @@ impl Reload {
                 Ok(Some(applied.generation))
             }
             Err(error) => {
+                let why = format!("{subject}: {error}");
                 match &error {
+                    // It is in force, and `status` says what is missing.
+                    FileError::Refused(Refusal::Behind { .. }) => {
+                        self.troubles.end(&subject);
+                        return Err(Unapplied::Behind(why));
+                    }
                     // Then there is nothing left to show it.
                     FileError::Stopping(_) => {}
-                    // It is in force, and `status` says what is missing.
-                    FileError::Refused(Refusal::Behind { .. }) => self.troubles.end(&subject),
                     error => self.troubles.begin(&subject, &error.to_string()),
                 }
-                Err(format!("{subject}: {error}"))
+                Err(Unapplied::Refused(why))
             }
         }
     }
@@ -92,10 +105,14 @@ impl Reload {
             Ok(()) => self.apply().await,
             Err(_) => Ok(None),
         };
-        let generation = applied.as_ref().ok().copied().flatten();
-        let refused = [settings.err(), certificates.err(), applied.err()];
+        let (generation, not_applied, behind) = match applied {
+            Ok(generation) => (generation, None, None),
+            Err(Unapplied::Refused(why)) => (None, Some(why), None),
+            Err(Unapplied::Behind(why)) => (None, None, Some(why)),
+        };
+        let refused = [settings.err(), certificates.err(), not_applied];
         let refused = refused.into_iter().flatten().collect();
-        Outcome { generation, refused, waiting: self.waiting.now() }
+        Outcome { generation, refused, behind, waiting: self.waiting.now() }
     }
 
     fn settings(&mut self) -> Result<(), String> {

@@ -10,8 +10,7 @@ use crate::{
     command::{Commands, Event, Stopping, Subscription},
     model::Name,
     reloads::WaitingSettings,
-    state::STORED,
-    troubles::{Trouble, Troubles},
+    troubles::{STORED, Trouble, Troubles},
     watchdog::Manager,
 };
 

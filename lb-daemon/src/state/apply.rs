@@ -5,7 +5,6 @@ use super::{
     homes::{HomeKeeper, clock},
     lines::log_applied,
     now,
-    unusable::STORED,
 };
 use crate::{
     audit::Change,
@@ -15,7 +14,7 @@ use crate::{
     model::Configuration,
     reconcile::{self, ReconcileError},
     store::Generation,
-    troubles::PACKET_PATH,
+    troubles::{PACKET_PATH, STORED},
 };
 
 /// What the directory of names is called among the troubles.

@@ -47,7 +47,6 @@ use tokio::sync::broadcast;
 pub use packet_path::PacketPath;
 pub use run::{Ended, Inbox};
 pub use sensors::Sensors;
-pub(crate) use unusable::STORED;
 
 use crate::{
     command::{Event, Offer},

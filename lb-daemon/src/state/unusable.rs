@@ -5,10 +5,8 @@ use crate::{
     access::Actor,
     command::{Apply, Refusal},
     store::{Revision, SchemaMismatch, Unusable},
+    troubles::STORED,
 };
-
-/// What it is called among the troubles.
-pub(crate) const STORED: &str = "stored configuration";
 
 impl<P: PacketPath> State<P> {
     /// Says that the stored generation is not in use, and why.

@@ -3399,6 +3399,9 @@ pub struct RegionObject {
     /// What whoever called should know of it, as in ApplyResponse. Empty: nothing, or the call was Get or List.
     #[prost(string, repeated, tag = "7")]
     pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether it is not known which open connections move, as in ApplyResponse.
+    #[prost(bool, tag = "8")]
+    pub movements_unknown: bool,
 }
 /// What is added.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3497,6 +3500,9 @@ pub struct DeleteRegionResponse {
     /// What whoever called should know of it, as in ApplyResponse. Empty: nothing.
     #[prost(string, repeated, tag = "5")]
     pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether it is not known which open connections move, as in ApplyResponse.
+    #[prost(bool, tag = "6")]
+    pub movements_unknown: bool,
 }
 /// A health check as it is in force.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3523,6 +3529,9 @@ pub struct HealthCheckObject {
     /// What whoever called should know of it, as in ApplyResponse. Empty: nothing, or the call was Get or List.
     #[prost(string, repeated, tag = "7")]
     pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether it is not known which open connections move, as in ApplyResponse.
+    #[prost(bool, tag = "8")]
+    pub movements_unknown: bool,
 }
 /// What is added.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3621,6 +3630,9 @@ pub struct DeleteHealthCheckResponse {
     /// What whoever called should know of it, as in ApplyResponse. Empty: nothing.
     #[prost(string, repeated, tag = "5")]
     pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether it is not known which open connections move, as in ApplyResponse.
+    #[prost(bool, tag = "6")]
+    pub movements_unknown: bool,
 }
 /// A pool as it is in force.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3647,6 +3659,9 @@ pub struct PoolObject {
     /// What whoever called should know of it, as in ApplyResponse. Empty: nothing, or the call was Get or List.
     #[prost(string, repeated, tag = "7")]
     pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether it is not known which open connections move, as in ApplyResponse.
+    #[prost(bool, tag = "8")]
+    pub movements_unknown: bool,
 }
 /// What is added.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3745,6 +3760,9 @@ pub struct DeletePoolResponse {
     /// What whoever called should know of it, as in ApplyResponse. Empty: nothing.
     #[prost(string, repeated, tag = "5")]
     pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether it is not known which open connections move, as in ApplyResponse.
+    #[prost(bool, tag = "6")]
+    pub movements_unknown: bool,
 }
 /// A backend as it is in force.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3774,6 +3792,9 @@ pub struct BackendObject {
     /// What whoever called should know of it, as in ApplyResponse. Empty: nothing, or the call was Get or List.
     #[prost(string, repeated, tag = "8")]
     pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether it is not known which open connections move, as in ApplyResponse.
+    #[prost(bool, tag = "9")]
+    pub movements_unknown: bool,
 }
 /// What is added.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3888,6 +3909,9 @@ pub struct DeleteBackendResponse {
     /// What whoever called should know of it, as in ApplyResponse. Empty: nothing.
     #[prost(string, repeated, tag = "5")]
     pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether it is not known which open connections move, as in ApplyResponse.
+    #[prost(bool, tag = "6")]
+    pub movements_unknown: bool,
 }
 /// A service as it is in force.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3914,6 +3938,9 @@ pub struct ServiceObject {
     /// What whoever called should know of it, as in ApplyResponse. Empty: nothing, or the call was Get or List.
     #[prost(string, repeated, tag = "7")]
     pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether it is not known which open connections move, as in ApplyResponse.
+    #[prost(bool, tag = "8")]
+    pub movements_unknown: bool,
 }
 /// What is added.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -4012,6 +4039,9 @@ pub struct DeleteServiceResponse {
     /// What whoever called should know of it, as in ApplyResponse. Empty: nothing.
     #[prost(string, repeated, tag = "5")]
     pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether it is not known which open connections move, as in ApplyResponse.
+    #[prost(bool, tag = "6")]
+    pub movements_unknown: bool,
 }
 /// Generated client implementations.
 pub mod objects_client {

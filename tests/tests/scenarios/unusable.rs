@@ -76,6 +76,18 @@ fn until_an_apply(sandbox: &Sandbox) -> Result<()> {
     let drain = failed(&scene.balancer.try_cli(&["region", "drain", "eu"], None)?, 6)?;
     ensure!(drain.contains(REFUSED), "{drain}");
 
+    let mended = ["pool", "update", "v4", "--settle-time", "10m", "--dry-run"];
+    let mended = scene.balancer.try_cli(&mended, None)?;
+    let mended = String::from_utf8(mended.stdout)?;
+    ensure!(mended.contains("\nopen connections: not known which move\n"), "{mended}");
+    let doctor = scene.balancer.try_cli(&["doctor"], None)?;
+    ensure!(doctor.status.code() == Some(9), "{doctor:?}");
+    let doctor = String::from_utf8(doctor.stdout)?;
+    ensure!(doctor.contains(&format!("problem  daemon: {SUBJECT}: ")), "{doctor}");
+    ensure!(doctor.contains("spillway apply -f stored.toml"), "{doctor}");
+    // Packets go on: it says nothing of services.
+    ensure!(!doctor.contains("  services: "), "{doctor}");
+
     // A daemon that is killed in this state finds all as it was.
     scene.balancer.kill()?;
     scene.balancer.start()?;
@@ -83,6 +95,9 @@ fn until_an_apply(sandbox: &Sandbox) -> Result<()> {
     ensure!(killed["troubles"][0]["cause"] == trouble["cause"], "{killed}");
     requests.wait_for(100)?;
 
+    let dry = scene.balancer.try_cli(&["apply", "--dry-run", "-f", "-"], Some(&good))?;
+    let dry = String::from_utf8(dry.stdout)?;
+    ensure!(dry.contains("\nopen connections: not known which move\n"), "{dry}");
     let applied = scene.balancer.apply(&good)?;
     ensure!(applied.starts_with("generation 2 is in force: "), "{applied}");
     scene.wait_up(&[])?;

@@ -85,7 +85,7 @@ macro_rules! calls {
                         memory: message.memory,
                         movements: message.movements,
                         warnings: message.warnings,
-                        ..v1::ApplyResponse::default()
+                        movements_unknown: message.movements_unknown,
                     },
                 }
             }
@@ -159,7 +159,7 @@ macro_rules! calls {
                     memory: answer.memory,
                     movements: answer.movements,
                     warnings: answer.warnings,
-                    ..v1::ApplyResponse::default()
+                    movements_unknown: answer.movements_unknown,
                 })
             }
         }

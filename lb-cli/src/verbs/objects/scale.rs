@@ -90,7 +90,7 @@ pub(super) fn run(options: Options, which: &impl Which, wish: Wish) -> Result<()
         let mut tries = 1;
         loop {
             match once(&mut daemon, &groups, wish).await {
-                Err(failure) if failure.exit == Exit::Conflict && tries < TRIES => tries += 1,
+                Err(failure) if failure.is_overtaken() && tries < TRIES => tries += 1,
                 other => break other,
             }
         }

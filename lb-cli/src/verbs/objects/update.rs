@@ -53,9 +53,7 @@ pub(super) fn run<K: Kind>(options: Options, arguments: &Arguments<K>) -> Result
         let mut tries = 1;
         loop {
             match once(&mut daemon, arguments, early.as_ref()).await {
-                Err(failure) if failure.exit == Exit::Conflict && again && tries < TRIES => {
-                    tries += 1;
-                }
+                Err(failure) if failure.is_overtaken() && again && tries < TRIES => tries += 1,
                 other => break other,
             }
         }

@@ -63,13 +63,18 @@ impl TryFrom<&Exported> for v1::ExportResponse {
 impl TryFrom<Outcome> for v1::ReloadResponse {
     type Error = tonic::Status;
 
-    /// Where something was refused, all of it is the error.
+    /// Where something was refused, all of it is the error. A packet path that is behind is one of another kind, as in
+    /// an Apply: what was read is in force.
     fn try_from(outcome: Outcome) -> Result<Self, tonic::Status> {
-        let Outcome { generation, refused, waiting } = outcome;
-        if refused.is_empty() {
-            return Ok(Self { generation, waiting_settings: waiting });
+        let Outcome { generation, mut refused, behind, waiting } = outcome;
+        match behind {
+            Some(behind) if refused.is_empty() => Err(tonic::Status::internal(behind)),
+            None if refused.is_empty() => Ok(Self { generation, waiting_settings: waiting }),
+            behind => {
+                refused.extend(behind);
+                Err(tonic::Status::failed_precondition(refused.join("; ")))
+            }
         }
-        Err(tonic::Status::failed_precondition(refused.join("; ")))
     }
 }
 
@@ -238,4 +243,29 @@ fn timestamp(time: SystemTime) -> prost_types::Timestamp {
 /// Counts of a valid configuration are far below the limit of the type.
 fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reload_that_is_in_force_but_behind_is_not_called_refused() {
+        let of = |refused: &[&str], behind: Option<&str>| {
+            let outcome = Outcome {
+                generation: Some(7),
+                refused: refused.iter().map(ToString::to_string).collect(),
+                behind: behind.map(str::to_owned),
+                ..Outcome::default()
+            };
+            v1::ReloadResponse::try_from(outcome)
+                .map(|answer| answer.generation)
+                .map_err(|status| (status.code(), status.message().to_owned()))
+        };
+        assert_eq!(of(&[], None), Ok(Some(7)));
+        assert_eq!(of(&[], Some("behind")), Err((tonic::Code::Internal, "behind".into())));
+        let refused = tonic::Code::FailedPrecondition;
+        assert_eq!(of(&["a", "b"], None), Err((refused, "a; b".into())));
+        assert_eq!(of(&["a"], Some("behind")), Err((refused, "a; behind".into())));
+    }
 }

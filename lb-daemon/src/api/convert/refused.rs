@@ -88,12 +88,17 @@ impl From<Refusal> for Status {
 
 impl From<NoPool> for Status {
     fn from(no_pool: NoPool) -> Self {
-        let mut status = Self::not_found(no_pool.to_string());
-        if let Ok(hint) = AsciiMetadataValue::try_from(no_pool.hint()) {
-            status.metadata_mut().insert(HINT_TRAILER, hint);
-        }
-        status
+        hinted(Self::not_found(no_pool.to_string()), &no_pool.hint())
     }
+}
+
+/// A status that says what to do.
+pub(in crate::api) fn hinted(mut status: Status, hint: &str) -> Status {
+    // A hint may have letters that no trailer takes.
+    if let Ok(hint) = AsciiMetadataValue::try_from(hint) {
+        status.metadata_mut().insert(HINT_TRAILER, hint);
+    }
+    status
 }
 
 /// What to do where the stored configuration cannot be used.

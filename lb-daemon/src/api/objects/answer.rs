@@ -31,8 +31,10 @@ macro_rules! answers {
         impl From<Answer<v1::$message>> for v1::$answer {
             fn from(answer: Answer<v1::$message>) -> Self {
                 let Answer { pool: _, object, etag, applied } = answer;
-                let v1::ApplyResponse { generation, changes, memory, movements, warnings, .. } = applied;
-                Self { $field: Some(object), etag, generation, changes, movements, memory, warnings }
+                let v1::ApplyResponse {
+ generation, changes, memory, movements, warnings, movements_unknown
+ } = applied;
+                Self { $field: Some(object), etag, generation, changes, movements, memory, warnings, movements_unknown }
             }
         }
     )*};
@@ -48,9 +50,26 @@ answers! {
 impl From<Answer<v1::Backend>> for v1::BackendObject {
     fn from(answer: Answer<v1::Backend>) -> Self {
         let Answer { pool, object, etag, applied } = answer;
-        let v1::ApplyResponse { generation, changes, memory, movements, warnings, .. } = applied;
+        let v1::ApplyResponse {
+            generation,
+            changes,
+            memory,
+            movements,
+            warnings,
+            movements_unknown,
+        } = applied;
         let pool = pool.unwrap_or_default();
-        Self { pool, backend: Some(object), etag, generation, changes, movements, memory, warnings }
+        Self {
+            pool,
+            backend: Some(object),
+            etag,
+            generation,
+            changes,
+            movements,
+            memory,
+            warnings,
+            movements_unknown,
+        }
     }
 }
 
@@ -61,8 +80,10 @@ macro_rules! removals {
     ($($answer:ident),* $(,)?) => {$(
         impl From<Removed> for v1::$answer {
             fn from(Removed(applied): Removed) -> Self {
-                let v1::ApplyResponse { generation, changes, memory, movements, warnings, .. } = applied;
-                Self { generation, changes, movements, memory, warnings }
+                let v1::ApplyResponse {
+ generation, changes, memory, movements, warnings, movements_unknown
+ } = applied;
+                Self { generation, changes, movements, memory, warnings, movements_unknown }
             }
         }
     )*};

@@ -65,7 +65,7 @@ impl Task<'_> {
     /// Whether a refusal is to be noted. What became a command, or was denied, is noted already.
     fn notes(&self, refused: &Refused) -> bool {
         match refused {
-            Refused::Refusal(_) | Refused::NotPermitted(_) | Refused::Stopping(_) => false,
+            Refused::Command(_) | Refused::NotPermitted(_) | Refused::Stopping(_) => false,
             _ => !self.dry_run,
         }
     }
@@ -258,7 +258,7 @@ impl Objects {
             match self.commands.apply(apply).await? {
                 Ok(applied) => return Ok(((&applied).into(), after)),
                 Err(Refusal::Conflict { .. }) => {}
-                Err(refusal) => return Err(Refused::Refusal(refusal.into())),
+                Err(refusal) => return Err(Refused::Command(refusal.into())),
             }
         }
         Err(Refused::Busy(id.clone(), TRIES))

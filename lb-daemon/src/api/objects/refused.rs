@@ -35,8 +35,12 @@ pub(super) enum Refused {
     Busy(Id, usize),
     #[error("{0}")]
     NotPermitted(String),
+    /// Before it became a command.
     #[error(transparent)]
     Refusal(Box<Refusal>),
+    /// As a command, which the audit has.
+    #[error(transparent)]
+    Command(Box<Refusal>),
     #[error(transparent)]
     Stopping(#[from] Stopping),
 }
@@ -60,7 +64,7 @@ impl From<Refused> for Status {
             Refused::InUse(..) | Refused::Needed(..) => {
                 Self::new(Code::FailedPrecondition, message)
             }
-            Refused::Refusal(refusal) => (*refusal).into(),
+            Refused::Refusal(refusal) | Refused::Command(refusal) => (*refusal).into(),
             Refused::Stopping(stopping) => stopping.into(),
         }
     }

@@ -3,12 +3,34 @@
 use std::{fs, time::Duration};
 
 use serde_json::Value;
+use spillway_proto::v1::objects_client::ObjectsClient;
 use tokio::time::timeout;
 
 use super::*;
 use crate::{audit::tests::lines, troubles::Troubles};
 
 const LIMIT: Duration = Duration::from_secs(30);
+
+#[tokio::test]
+async fn what_an_object_is_refused_for_before_it_is_a_change_is_noted_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit");
+    let audit = Audit::open(Some(&path), Troubles::default()).unwrap();
+    let daemon = Daemon::noting(audit.clone());
+    let mut objects = ObjectsClient::new(daemon.channel().await);
+    let newer = v1::CreateRegionRequest {
+        region: Some(v1::Region { name: "eu".into(), ..v1::Region::default() }),
+        schema_revision: 1_000,
+        ..v1::CreateRegionRequest::default()
+    };
+    let status = objects.create_region(newer).await.unwrap_err();
+    assert_eq!(status.code(), tonic::Code::FailedPrecondition, "{status}");
+    audit.flush().await;
+    let lines = lines(&path);
+    let whats: Vec<_> = lines.iter().map(|line| (&line["outcome"], &line["wanted"])).collect();
+    assert_eq!(whats, [(&"refused".into(), &"creation of region \"eu\"".into())]);
+    assert_eq!(lines[0]["cause"], status.message());
+}
 
 #[tokio::test]
 async fn each_change_has_an_intent_and_an_outcome_refusals_too() {

@@ -70,6 +70,14 @@ pub(crate) fn works_on(sandbox: &Sandbox) -> Result<()> {
     let said = apply(&host, &["late.toml", "--dry-run"], true)?;
     ensure!(said.starts_with(&format!("warning: {REFUSAL}")), "dry run: {said}");
     is_behind(&host, &host.status_line(&format!("; packet path: {CONDITION}"))?)?;
+    // So does a reload of the same: it is in force, not refused.
+    let late = host.path("late.toml");
+    host.write("settings.toml", &host.settings(&format!("region = \"eu\"\napply = {late:?}\n")))?;
+    let reload = host.cli(&["reload"])?;
+    let text = String::from_utf8_lossy(&reload.stderr).into_owned();
+    ensure!(reload.status.code() == Some(1) && text.contains(REFUSAL), "{reload:?}");
+    ensure!(!text.contains("what was in force stays"), "{text}");
+    host.write("settings.toml", &host.settings("region = \"eu\"\n"))?;
 
     // Another daemon comes up over the same maps, and has the same to say.
     host.stop(&mut running)?;

@@ -1,6 +1,9 @@
 //! The daemons: there, of this version, and not behind.
 
-use lb_daemon::{dataplane::Role, troubles::PACKET_PATH};
+use lb_daemon::{
+    dataplane::Role,
+    troubles::{PACKET_PATH, STORED},
+};
 
 use super::{Facts, Finding, commands};
 use crate::verbs::doctor::facts::{Control, Daemon, Holder, Unit};
@@ -185,6 +188,11 @@ fn troubles(facts: &Facts, daemon: &Daemon) -> Vec<Finding> {
     let holder = facts.role(Role::Balancer).and_then(|installed| installed.holder.as_ref());
     let reload = reload(holder);
     let of = |(subject, cause): &(String, String)| {
+        if subject == STORED {
+            return Finding::problem("daemon", subject, cause)
+                .why("backends are not checked, and no change reaches the packets")
+                .mend("spillway export > stored.toml; $EDITOR stored.toml; spillway apply -f stored.toml");
+        }
         // Of a pool the ways to its backends are narrow, which no file says.
         if subject.starts_with("pool ") {
             return Finding::warning("daemon", subject, cause)

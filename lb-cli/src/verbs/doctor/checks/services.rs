@@ -24,6 +24,7 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
         ],
         // The check of the daemon says so.
         Some(Daemon::Answers { generation: 0, .. }) => Vec::new(),
+        Some(Daemon::Answers { told, .. }) if told.unusable.is_some() => Vec::new(),
         Some(Daemon::Answers { told, .. }) if told.served.is_empty() => vec![
             Finding::warning(CHECK, "balancer", "there are none")
                 .why("without services no packet is balanced")

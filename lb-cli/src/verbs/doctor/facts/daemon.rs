@@ -1,5 +1,6 @@
 use std::{collections::BTreeSet, net::IpAddr};
 
+use lb_daemon::troubles::STORED;
 use spillway_proto::v1::{ExportResponse, RegionStatus, RegionsRequest, StatusResponse};
 
 use super::services::{Served, served};
@@ -40,19 +41,26 @@ pub(in super::super) struct Told {
     pub(in super::super) served: Vec<Served>,
     /// Changed settings that wait for its next start, by name.
     pub(in super::super) waiting_settings: Vec<String>,
+    /// Why it cannot use the stored configuration; `None`: it can. It says nothing of backends then.
+    pub(in super::super) unusable: Option<String>,
 }
 
 impl Told {
     fn new(
         status: &StatusResponse,
-        exported: &ExportResponse,
+        exported: Option<&ExportResponse>,
         regions: Option<&[RegionStatus]>,
     ) -> Self {
-        let Some(configuration) =
-            exported.configuration.as_ref().filter(|_| exported.generation > 0)
+        let waiting_settings = status.waiting_settings.clone();
+        let stored = status.troubles.iter().find(|trouble| trouble.subject == STORED);
+        let unusable = stored.map(|trouble| trouble.cause.clone());
+        let Some(configuration) = exported
+            .and_then(|exported| {
+                exported.configuration.as_ref().filter(|_| exported.generation > 0)
+            })
+            .filter(|_| unusable.is_none())
         else {
-            let waiting_settings = status.waiting_settings.clone();
-            return Self { waiting_settings, ..Self::default() };
+            return Self { waiting_settings, unusable, ..Self::default() };
         };
         let region = &status.region;
         let known = configuration.regions.iter().any(|known| known.name == *region);
@@ -62,7 +70,8 @@ impl Told {
             strange_region: (!region.is_empty() && !known).then(|| region.clone()),
             sized: sized.filter_map(|backend| backend.address.parse().ok()).collect(),
             served: served(configuration, status, regions),
-            waiting_settings: status.waiting_settings.clone(),
+            waiting_settings,
+            unusable,
         }
     }
 }
@@ -76,14 +85,16 @@ impl Daemon {
         converse(async {
             let asked = async {
                 let mut daemon = Connection::open(options).await?;
-                let (status, exported) = (daemon.status().await?, daemon.export().await?);
+                let status = daemon.status().await?;
+                // A stored configuration of which nothing can be read is no answer either, and the status says so.
+                let exported = daemon.export().await.ok();
                 // A daemon that cannot read its maps has no answer to this, and is not silent.
                 let regions = daemon.regions(RegionsRequest::default()).await;
                 Ok::<_, Failure>((status, exported, regions.ok().map(|answer| answer.regions)))
             };
             Ok(match asked.await {
                 Ok((status, exported, regions)) => Self::Answers {
-                    told: Box::new(Told::new(&status, &exported, regions.as_deref())),
+                    told: Box::new(Told::new(&status, exported.as_ref(), regions.as_deref())),
                     version: status.version,
                     generation: status.generation,
                     behind: status.behind,
@@ -123,10 +134,11 @@ mod tests {
         for (region, strange) in [("eu", None), ("", None), ("mars", Some("mars".to_owned()))] {
             let status = StatusResponse { region: region.into(), ..StatusResponse::default() };
             let told = Told { strange_region: strange, sized: sized.clone(), ..Told::default() };
-            assert_eq!(Told::new(&status, &exported, None), told);
+            assert_eq!(Told::new(&status, Some(&exported), None), told);
         }
         exported.generation = 0;
         let status = StatusResponse { region: "mars".into(), ..StatusResponse::default() };
-        assert_eq!(Told::new(&status, &exported, None), Told::default());
+        assert_eq!(Told::new(&status, Some(&exported), None), Told::default());
+        assert_eq!(Told::new(&status, None, None), Told::default());
     }
 }
