@@ -1,213 +1,249 @@
-//! The command line.
+//! Arguments that commands share: the options of every command, and parsers of values.
 
-use std::path::{Path, PathBuf};
-
-use clap::{
-    Args, Parser, Subcommand,
-    error::{ContextKind, ContextValue},
+use std::{
+    io::Read,
+    net::{IpAddr, SocketAddr},
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+    time::Duration,
 };
 
-use lb_daemon::{api::DEFAULT_SOCKET, directory::DEFAULT_STATE_DIRECTORY};
-use spillway_proto::v1;
+use clap::Args;
+use lb_config::{DEFAULT_SOCKET, document};
+use lb_maps::{self, directory::DEFAULT_STATE_DIRECTORY};
 
 use crate::{
-    output::Form,
-    verbs::objects::{self, BackendVerb, PoolVerb, RegionVerb},
+    failure::{Exit, Failure},
+    output::Format,
 };
 
-/// Control and look into the Spillway load balancer.
-#[derive(Debug, Parser)]
-#[command(name = "spillway", version, max_term_width = 80, after_help = EXIT_STATUS)]
-pub(crate) struct Arguments {
-    /// Options of every command.
-    #[command(flatten)]
-    pub(crate) options: Options,
-    /// What to do.
-    #[command(subcommand)]
-    pub(crate) verb: Verb,
-}
-
-impl Arguments {
-    /// Reads the command line; where it is wrong or asks for help, the program ends here.
-    pub(crate) fn read() -> Self {
-        Self::try_parse().unwrap_or_else(|error| opposite(error).exit())
-    }
-}
-
-/// Of a word that takes something back, clap suggests what it takes back, which is spelt alike.
-fn opposite(mut error: clap::Error) -> clap::Error {
-    let words = |kind| match error.get(kind) {
-        Some(ContextValue::String(word)) => vec![word.clone()],
-        Some(ContextValue::Strings(words)) => words.clone(),
-        _ => Vec::new(),
-    };
-    let wrong = words(ContextKind::InvalidSubcommand);
-    let suggested = words(ContextKind::SuggestedSubcommand);
-    if wrong == ["undrain"] && suggested.iter().any(|word| word == "drain") {
-        let enable = ContextValue::Strings(vec!["enable".into()]);
-        error.insert(ContextKind::SuggestedSubcommand, enable);
-    }
-    error
-}
-
-const EXIT_STATUS: &str = "\
-Exit status:
-  0  done
-  1  failed for a reason none of the others names
-  2  the command line is wrong
-  3  the daemon does not answer, or no program is pinned
-  4  not permitted
-  5  a file, object or pin that was named does not exist
-  6  the configuration is wrong, or at a reload the settings; what was in force
-     stays
-  7  the state does not allow it now: another generation or etag, an object that
-     is there already or in use, another capture, or the daemon runs
-  8  `diff`: they differ
-  9  `doctor` found problems";
-
-/// Options of every command.
 #[derive(Args, Debug)]
-#[command(next_help_heading = "Options of every command")]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Options {
-    /// How to print the answer: `table`, `wide` (more columns), `json` or `yaml` (when
-    /// watching, one value a line or document)
-    #[arg(long, short, global = true, value_enum, default_value_t, value_name = "FORM")]
+    /// Output format: `table`, `wide` (more columns), `json` or `yaml` (while watching, one value
+    /// per line or document)
+    #[arg(long, short, global = true, value_enum, default_value_t, value_name = "FORMAT")]
     #[arg(env = "SPILLWAY_OUTPUT", hide_possible_values = true)]
-    pub(crate) output: Form,
-    /// Unix socket of the daemon [default: /run/spillway/spillwayd.sock; of a receiver, and for
-    /// `reload`: the one in the daemon's settings, or of a receiver
+    pub(crate) output: Format,
+    /// Unix socket of the daemon [default: /run/spillway/spillwayd.sock; for a receiver and for
+    /// `reload`: the socket in the daemon's settings, or for a receiver
     /// /run/spillway-receiver/receiver.sock]
     #[arg(long, global = true, value_name = "PATH", env = "SPILLWAY_SOCKET")]
     pub(crate) socket: Option<PathBuf>,
-    /// Daemon to ask over TLS instead, https://HOST:PORT
+    /// Address of a daemon to ask over TLS instead, https://HOST:PORT
     #[arg(long, global = true, value_name = "URL", env = "SPILLWAY_SERVER")]
     pub(crate) server: Option<String>,
-    /// Certificate to show there, PEM; its names decide what you may do
+    /// Client certificate, PEM; the names in it decide what you may do
     #[arg(long, global = true, value_name = "FILE", env = "SPILLWAY_TLS_CERT")]
     pub(crate) tls_cert: Option<PathBuf>,
-    /// Its key, PEM
+    /// Key of the client certificate, PEM
     #[arg(long, global = true, value_name = "FILE", env = "SPILLWAY_TLS_KEY")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// Authorities that the daemon's certificate is from, PEM
+    /// CA certificates that the daemon's certificate is verified with, PEM
     #[arg(long, global = true, value_name = "FILE", env = "SPILLWAY_TLS_CA")]
     pub(crate) tls_ca: Option<PathBuf>,
-    /// Where the BPF file system is mounted
+    /// Mount point of the BPF file system
     #[arg(long, global = true, value_name = "DIR", env = "SPILLWAY_BPFFS")]
     #[arg(default_value = "/sys/fs/bpf")]
     pub(crate) bpffs: PathBuf,
-    /// Where the daemon keeps its store, /var/lib/spillway unless given
+    /// State directory of the daemon [default: /var/lib/spillway]
     #[arg(long, global = true, value_name = "DIR", env = "SPILLWAY_STATE_DIR")]
     pub(crate) state_dir: Option<PathBuf>,
 }
 
 impl Options {
-    /// The balancer's socket.
     pub(crate) fn socket(&self) -> &Path {
         self.socket.as_deref().unwrap_or(Path::new(DEFAULT_SOCKET))
     }
 
-    /// The daemon's state directory.
     pub(crate) fn state_dir(&self) -> &Path {
         self.state_dir.as_deref().unwrap_or(Path::new(DEFAULT_STATE_DIRECTORY))
     }
 
     /// Where the balancer is asked, for messages.
-    pub(crate) fn place(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         self.server.clone().unwrap_or_else(|| self.socket().display().to_string())
     }
 }
 
-/// What to do with objects of a kind.
-#[derive(Args, Debug)]
-pub(crate) struct Objects<V: Subcommand> {
-    /// What to do with them.
-    #[command(subcommand)]
-    pub(crate) verb: V,
+/// What a daemon does on its interfaces; `lb_maps::Role` as a flag.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Role {
+    /// Sends packets of services to backends
+    #[default]
+    Balancer,
+    /// Decapsulates packets on a backend
+    Receiver,
 }
 
-/// What to do; each verb is documented by its own module.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Verb {
-    /// Put a configuration in force, whole, as one generation
-    Apply(crate::verbs::apply::Arguments),
-    /// Print what a configuration file would change; exit status 8 where anything
-    Diff(crate::verbs::diff::Arguments),
-    /// Print the configuration in force
-    Export,
-    /// Edit the configuration in force with $VISUAL or $EDITOR, then apply it
-    Edit(crate::verbs::edit::Arguments),
-    /// Regions, one by one
-    Region(Objects<RegionVerb>),
-    /// Pools, one by one
-    Pool(Objects<PoolVerb>),
-    /// Backends, one by one
-    Backend(Objects<BackendVerb>),
-    /// Health checks, one by one
-    Health(Objects<objects::Verb<v1::HealthCheck>>),
-    /// Services, one by one
-    Service(Objects<objects::Verb<v1::Service>>),
-    /// Print what the daemon is, its services and its backends
-    Status,
-    /// Have the daemon read its settings, and its configuration file, again; fails if they are refused
-    Reload(crate::verbs::reload::Arguments),
-    /// Print each change of generation, health or next hop as it comes
-    Watch,
-    /// Print demand against capacity, region by region (no daemon needed, but for capacities)
-    Regions(crate::verbs::regions::Arguments),
-    /// Show regions, services, backends and drops, live
-    Top(crate::verbs::top::Arguments),
-    /// Print the packet counters (no daemon needed)
-    Stats(crate::verbs::stats::Arguments),
-    /// Print who owns the slots of a pool's tables (no daemon needed)
-    Table(crate::verbs::table::Arguments),
-    /// Explain which backend a packet goes to and why (no daemon needed)
-    Explain(crate::verbs::explain::Arguments),
-    /// Write packets as they come and as they leave to a pcap-ng file, with what was decided
-    Capture(crate::verbs::capture::Arguments),
-    /// Print packets that are dropped as they come, with the reason
-    Drops(crate::verbs::capture::drops::Arguments),
-    /// Look at this host, and print what is wrong with the command that mends it
-    Doctor(crate::verbs::doctor::Arguments),
-    /// Take programs and pins away; packets are then no longer balanced
-    Detach(crate::verbs::detach::Arguments),
-    /// Print every verdict a packet can get, with its meaning
-    Verdicts,
-    /// Print a shell's completions of this command line
-    Completions(crate::verbs::manual::Completions),
-    /// Write the manual, a page for each command
-    #[command(hide = true)]
-    Man(crate::verbs::manual::Man),
+impl From<Role> for lb_maps::Role {
+    fn from(role: Role) -> Self {
+        match role {
+            Role::Balancer => Self::Balancer,
+            Role::Receiver => Self::Receiver,
+        }
+    }
+}
+
+/// Name of an input file in messages. `-` is standard input.
+pub(crate) fn input_name(file: &Path) -> String {
+    if file == Path::new("-") { "standard input".into() } else { file.display().to_string() }
+}
+
+/// Reads a file that the command line names, or standard input for `-`.
+///
+/// # Errors
+/// The file cannot be read, or is not UTF-8.
+pub(crate) fn read_input(file: &Path) -> Result<String, Failure> {
+    let bytes = if file == Path::new("-") {
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
+    } else {
+        std::fs::read(file)
+    };
+    let bytes = bytes.map_err(|error| {
+        Failure::path(Path::new(&input_name(file)), &error)
+            .hint("name a readable file with -f, or - for standard input")
+    })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Failure::new(Exit::Invalid, format!("{}: byte {at} is not UTF-8", input_name(file)))
+            .hint("a configuration is a TOML file")
+    })
+}
+
+const ENDPOINT_HINT: &str = "write ADDRESS:PORT, as in 192.0.2.1:80 or [2001:db8::1]:80";
+
+/// Parses an address with a port: `192.0.2.1:80`, `[2001:db8::1]:80`. `what` names it in the failure.
+///
+/// # Errors
+/// Names the part that is missing or wrong, and what to write.
+pub(crate) fn parse_endpoint(what: &str, text: &str) -> Result<SocketAddr, Failure> {
+    let fail = |cause: String, hint: String| {
+        Failure::new(Exit::Usage, format!("{what} '{text}': {cause}")).hint(hint)
+    };
+    match text.parse::<SocketAddr>() {
+        Ok(SocketAddr::V6(v6)) if v6.scope_id() != 0 => Err(fail(
+            "an address with a zone is valid on one link only".into(),
+            "give the address without '%ZONE'".into(),
+        )),
+        Ok(endpoint) if endpoint.port() == 0 => {
+            Err(fail("port 0 is not a port".into(), "give a port from 1 to 65535".into()))
+        }
+        Ok(endpoint) => Ok(endpoint),
+        Err(_) => {
+            let (cause, hint) = endpoint_mistake(text);
+            Err(fail(cause, hint))
+        }
+    }
+}
+
+/// Why a text is not an address with a port, and what to write instead.
+fn endpoint_mistake(text: &str) -> (String, String) {
+    if let Ok(address) = text.parse::<IpAddr>() {
+        let (cause, form) = match address {
+            IpAddr::V4(_) => ("the port is missing", format!("write {text}:PORT")),
+            IpAddr::V6(_) => (
+                "an IPv6 address with a port needs brackets",
+                format!("write [{text}]:PORT, with brackets around the address only"),
+            ),
+        };
+        return (cause.into(), form);
+    }
+    let Some((address, port)) = text.rsplit_once(':') else {
+        return ("not an address with a port".into(), ENDPOINT_HINT.into());
+    };
+    let bare = address.strip_prefix('[').and_then(|a| a.strip_suffix(']')).unwrap_or(address);
+    match bare.parse::<IpAddr>() {
+        Ok(_) if port.is_empty() => ("the port is missing after ':'".into(), ENDPOINT_HINT.into()),
+        Ok(IpAddr::V6(_)) if bare == address => {
+            ("an IPv6 address with a port needs brackets".into(), format!("write [{bare}]:PORT"))
+        }
+        Ok(_) => (format!("'{port}' is not a port"), "give a port from 1 to 65535".into()),
+        Err(_) => (
+            format!("'{bare}' is not an IPv4 or IPv6 address"),
+            "give an address; names are not resolved".into(),
+        ),
+    }
+}
+
+/// A parser of whole numbers within a range.
+///
+/// In the API 0 often means "unset". A user who writes 0 expects 0 and would silently get the default,
+/// so 0 is refused here as in a file.
+pub(crate) fn within(
+    range: RangeInclusive<u32>,
+) -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number
+            .ok_or_else(|| format!("give a whole number from {} to {}", range.start(), range.end()))
+    }
+}
+
+/// [`within`] for a field that has a default: 0 is answered with how to get the default.
+pub(crate) fn within_or_unset(
+    range: RangeInclusive<u32>,
+) -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync {
+    let parse = within(range);
+    move |text| {
+        parse(text).map_err(|allowed| match text.parse() {
+            Ok(0) => format!("{allowed}; for the default, leave the flag out or use --unset"),
+            _ => allowed,
+        })
+    }
+}
+
+pub(crate) fn parse_duration(text: &str) -> Result<prost_types::Duration, String> {
+    document::parse_duration(text)
+        .and_then(|duration: Duration| duration.try_into().ok())
+        .ok_or_else(|| "give a whole number and a unit, such as 500ms, 2s or 10m".into())
+}
+
+/// Parses a rate of connections, such as `600/m`, to connections a second.
+pub(crate) fn parse_rate(text: &str) -> Result<f64, String> {
+    document::parse_rate(text).ok_or_else(|| {
+        "give a number of connections per unit of time, such as 10/s or 600/m".into()
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
+    use super::*;
 
-    use super::{Arguments, EXIT_STATUS};
-    use crate::exit::Exit;
-
-    /// Flags that stand twice, groups that are not there: the parser itself finds them.
     #[test]
-    fn every_command_holds_together() {
-        Arguments::command().debug_assert();
+    fn endpoints_of_both_families_are_parsed() {
+        let v4 = parse_endpoint("vip", "192.0.2.1:80").unwrap();
+        assert_eq!((v4.ip(), v4.port()), (IpAddr::from([192, 0, 2, 1]), 80));
+        let v6 = parse_endpoint("vip", "[2001:db8::1]:65535").unwrap();
+        let address = IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1]);
+        assert_eq!((v6.ip(), v6.port()), (address, 65535));
     }
 
     #[test]
-    fn every_exit_status_is_documented() {
-        for exit in [
-            Exit::Success,
-            Exit::Failure,
-            Exit::Usage,
-            Exit::Unavailable,
-            Exit::Permission,
-            Exit::NotFound,
-            Exit::Invalid,
-            Exit::Conflict,
-            Exit::Different,
-            Exit::Unwell,
+    fn each_mistake_in_an_endpoint_is_named_with_what_to_write() {
+        for (text, cause, hint) in [
+            ("192.0.2.1", "the port is missing", "192.0.2.1:PORT"),
+            ("2001:db8::1", "needs brackets", "[2001:db8::1]:PORT"),
+            ("2001:db8:0:0:0:0:0:1:80", "needs brackets", "[2001:db8:0:0:0:0:0:1]:PORT"),
+            ("192.0.2.1:0", "port 0", "1 to 65535"),
+            ("192.0.2.1:65536", "'65536' is not a port", "1 to 65535"),
+            ("[2001:db8::1]:http", "'http' is not a port", "1 to 65535"),
+            ("192.0.2.1:", "missing after", "ADDRESS:PORT"),
+            ("example:80", "'example' is not", "names are not"),
+            ("[::g]:80", "'::g' is not", "names are not"),
+            ("[fe80::1%2]:80", "zone", "without '%ZONE'"),
+            ("web", "not an address with a port", "ADDRESS:PORT"),
+            ("", "not an address with a port", "ADDRESS:PORT"),
         ] {
-            let line = format!("\n  {}  ", exit as u8);
-            assert!(EXIT_STATUS.contains(&line), "{exit:?}");
+            let failure = parse_endpoint("client", text).unwrap_err();
+            assert_eq!(failure.exit, Exit::Usage);
+            assert!(failure.message.starts_with(&format!("client '{text}': ")), "{failure}");
+            assert!(failure.message.contains(cause), "{text}: {failure}");
+            assert!(
+                failure.hint.as_deref().unwrap_or_default().contains(hint),
+                "{text}: {failure}"
+            );
         }
     }
 }

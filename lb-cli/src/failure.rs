@@ -1,56 +1,82 @@
-//! Why a command ended without doing what was asked.
+//! Why a command ended without doing what was asked, and its exit status.
 
-use std::{fmt, io, path::Path};
+use std::{fmt, io, path::Path, process::ExitCode};
 
-use lb_daemon::causes;
+use lb_base::error_chain;
 use tonic::Code;
 
-use crate::{exit::Exit, output::tell};
+/// The exit status. Scripts rely on the numbers: a number is never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    Success = 0,
+    /// A failure that no other status covers.
+    Failure = 1,
+    /// The command line is wrong. clap uses the same number.
+    Usage = 2,
+    /// The daemon does not answer, or no packet program is pinned.
+    Unavailable = 3,
+    /// The user is not permitted to do this.
+    Permission = 4,
+    /// A named file, object or pin does not exist.
+    NotFound = 5,
+    /// The configuration, or on a reload the settings, is invalid; what was in force stays.
+    Invalid = 6,
+    /// The current state does not allow it: another generation or etag is in force, an object exists
+    /// already or is in use, another capture is running, or the daemon is running.
+    Conflict = 7,
+    /// `diff` found differences.
+    Different = 8,
+    /// `doctor` found problems, and printed them.
+    Problems = 9,
+}
 
-/// One sentence on what happened to what, and one on what to do about it.
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// What happened, and what to do about it: one sentence each.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// Exit status.
     pub(crate) exit: Exit,
     /// What happened, `subject: cause`.
     pub(crate) message: String,
     /// What to do.
     pub(crate) hint: Option<String>,
-    /// The field of a configuration that it is about, as the daemon names it.
+    /// Field of the configuration that it is about, in the daemon's notation.
     pub(crate) field: Option<String>,
-    /// How the daemon calls its refusal.
+    /// gRPC code of the daemon's refusal.
     pub(crate) code: Option<Code>,
-    /// Whether standard error has it already.
-    pub(crate) is_told: bool,
+    /// Whether standard error already shows it.
+    pub(crate) is_printed: bool,
 }
 
 impl Failure {
-    /// A failure without advice.
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), hint: None, field: None, code: None, is_told: false }
+        Self {
+            exit,
+            message: message.into(),
+            hint: None,
+            field: None,
+            code: None,
+            is_printed: false,
+        }
     }
 
-    /// The same failure with advice.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Whether somebody else's change came first: on what is in force now the same call may succeed.
+    /// Whether another change came first: on the new state the same call may succeed.
     pub(crate) fn is_overtaken(&self) -> bool {
         self.code == Some(Code::Aborted)
     }
 
-    /// Says it on standard error, once: as what a command that goes on is to end with.
-    pub(crate) fn told(self) -> Self {
-        if !self.is_told {
-            tell(&self.to_string());
-        }
-        Self { is_told: true, ..self }
-    }
-
-    /// A path that could not be used.
+    /// A path that cannot be used.
     pub(crate) fn path(path: &Path, error: &io::Error) -> Self {
         let exit = match error.kind() {
             io::ErrorKind::NotFound => Exit::NotFound,
@@ -61,9 +87,9 @@ impl Failure {
     }
 }
 
-/// An I/O error in words, without the number of the operating system.
+/// An I/O error in words, without the operating system's error number.
 pub(crate) fn describe(error: &io::Error) -> String {
-    let words = causes::without_numbers(&error.to_string());
+    let words = error_chain::without_numbers(&error.to_string());
     let mut letters = words.chars();
     match letters.next() {
         Some(first) => first.to_lowercase().chain(letters).collect(),
@@ -86,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_reads_as_an_error_line_and_a_hint_line() {
+    fn a_failure_is_an_error_line_and_a_hint_line() {
         let failure = Failure::new(Exit::NotFound, "pool shop: is not in the configuration")
             .hint("the pools are: web");
         assert_eq!(
@@ -96,10 +122,11 @@ mod tests {
     }
 
     #[test]
-    fn paths_keep_their_kind_of_error_as_the_exit_status() {
-        let of = |number| Failure::path(Path::new("/a"), &io::Error::from_raw_os_error(number));
-        assert_eq!(of(2), Failure::new(Exit::NotFound, "/a: no such file or directory"));
-        assert_eq!(of(13), Failure::new(Exit::Permission, "/a: permission denied"));
-        assert_eq!(of(21), Failure::new(Exit::Failure, "/a: is a directory"));
+    fn the_exit_status_of_a_path_is_its_kind_of_error() {
+        let failure =
+            |number| Failure::path(Path::new("/a"), &io::Error::from_raw_os_error(number));
+        assert_eq!(failure(2), Failure::new(Exit::NotFound, "/a: no such file or directory"));
+        assert_eq!(failure(13), Failure::new(Exit::Permission, "/a: permission denied"));
+        assert_eq!(failure(21), Failure::new(Exit::Failure, "/a: is a directory"));
     }
 }

@@ -1,67 +1,240 @@
 //! `spillway`: the command line of the Spillway load balancer.
 //!
-//! Answers go to stdout, everything else to stderr. `stats`, `table`, `explain` and `detach` open the
-//! pins and need no daemon; `regions` and `doctor` do without it as far as they can; `verdicts` asks
-//! nobody. All others ask the daemon, over its socket or over TLS.
+//! Answers go to stdout, everything else to stderr. `stats`, `table`, `explain` and `detach` read the
+//! pins and need no daemon; `regions` and `doctor` do what they can without one; `verdicts` needs
+//! neither. All other commands ask the daemon, over its socket or over TLS.
 
 mod arguments;
-mod command_line;
-mod daemon;
-mod endpoint;
-mod exit;
+mod client;
+mod commands;
 mod failure;
-mod names;
 mod origin;
 mod output;
 mod pinned;
-mod receiver;
-mod rights;
-mod role;
-mod source;
-mod tls;
-mod verbs;
+mod process;
 
-use std::process::ExitCode;
-
-use crate::{
-    arguments::{Arguments, Objects, Verb},
-    exit::Exit,
-    failure::Failure,
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    process::ExitCode,
 };
 
+use clap::{
+    Args, CommandFactory as _, Parser, Subcommand,
+    error::{ContextKind, ContextValue},
+};
+use clap_complete::Shell;
+use lb_base::manual;
+use spillway_proto::v1;
+
+use crate::{
+    arguments::Options,
+    commands::{
+        apply, capture, detach, doctor, drops, edit, explain, export,
+        objects::{BackendCommand, ObjectCommand, PoolCommand, RegionCommand},
+        regions, reload, stats, status, table, top, verdicts, watch,
+    },
+    failure::{Exit, Failure, describe},
+};
+
+/// Control and inspect the Spillway load balancer.
+#[derive(Debug, Parser)]
+#[command(name = "spillway", version, max_term_width = 80, after_help = EXIT_STATUS)]
+struct Cli {
+    #[command(flatten)]
+    options: Options,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_STATUS: &str = "\
+Exit status:
+  0  success
+  1  failure that no other status covers
+  2  wrong usage
+  3  the daemon does not answer, or no packet program is pinned
+  4  permission denied
+  5  a named file, object or pin does not exist
+  6  the configuration is invalid, or on a reload the settings; what was in
+     force stays in force
+  7  conflict: another generation or etag is in force, the object exists already
+     or is in use, another capture is running, or the daemon is running
+  8  `diff`: the configurations differ
+  9  `doctor` found problems";
+
+/// Each command's arguments are defined in its own module.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Put a configuration file in force; it replaces the whole configuration, as one generation
+    Apply(apply::Arguments),
+    /// Show what a configuration file would change; exit status 8 if anything
+    Diff(apply::DiffArguments),
+    /// Print the configuration in force
+    Export,
+    /// Edit the configuration in force with $VISUAL or $EDITOR, then apply it
+    Edit(edit::Arguments),
+    /// Manage regions
+    Region(Nested<RegionCommand>),
+    /// Manage pools
+    Pool(Nested<PoolCommand>),
+    /// Manage backends
+    Backend(Nested<BackendCommand>),
+    /// Manage health checks
+    Health(Nested<ObjectCommand<v1::HealthCheck>>),
+    /// Manage services
+    Service(Nested<ObjectCommand<v1::Service>>),
+    /// Show the state of the daemon, its services and its backends
+    Status,
+    /// Reload the daemon's settings and its configuration file; fails if the daemon refuses them
+    Reload(reload::Arguments),
+    /// Print each change of generation, health, next hop or capacity as it happens
+    Watch,
+    /// Show demand and capacity of each region (the daemon is needed only for the capacity)
+    Regions(regions::Arguments),
+    /// Show regions, services, backends and drops, live
+    Top(top::Arguments),
+    /// Print the packet counters (no daemon needed)
+    Stats(stats::Arguments),
+    /// Show which backends own the slots of a pool's tables (no daemon needed)
+    Table(table::Arguments),
+    /// Explain which backend a packet goes to, and why (no daemon needed)
+    Explain(explain::Arguments),
+    /// Write packets, as received and as sent, with their verdicts to a pcap-ng file
+    Capture(capture::Arguments),
+    /// Print dropped packets as they arrive, with the reason
+    Drops(drops::Arguments),
+    /// Check this host, and print each problem with the command that fixes it
+    Doctor(doctor::Arguments),
+    /// Remove packet programs and pins; packets are then no longer balanced
+    Detach(detach::Arguments),
+    /// List every verdict that a packet can get, with its meaning
+    Verdicts,
+    /// Print a completion script for a shell
+    Completions(CompletionsArguments),
+    /// Write the manual, one page per command
+    #[command(hide = true)]
+    Man(ManArguments),
+}
+
+/// A command that has subcommands of its own.
+#[derive(Args, Debug)]
+struct Nested<C: Subcommand> {
+    #[command(subcommand)]
+    command: C,
+}
+
+#[derive(Args, Debug)]
+struct CompletionsArguments {
+    /// Shell to complete for
+    shell: Shell,
+}
+
+#[derive(Args, Debug)]
+struct ManArguments {
+    /// Existing directory to write the pages to
+    directory: PathBuf,
+}
+
 fn main() -> ExitCode {
-    match run(Arguments::read()) {
+    let cli = Cli::try_parse().unwrap_or_else(|error| suggest_enable(error).exit());
+    match run(cli) {
         Ok(exit) => exit.into(),
-        Err(failure) => failure.told().exit.into(),
+        Err(failure) => output::print_failure(failure).exit.into(),
     }
 }
 
-fn run(Arguments { options, verb }: Arguments) -> Result<Exit, Failure> {
-    let done = match verb {
-        Verb::Diff(arguments) => return verbs::diff::run(options, &arguments),
-        Verb::Edit(arguments) => verbs::edit::run(options, &arguments),
-        Verb::Apply(arguments) => verbs::apply::run(options, arguments),
-        Verb::Export => verbs::export::run(options),
-        Verb::Region(Objects { verb }) => verb.run(options),
-        Verb::Pool(Objects { verb }) => verb.run(options),
-        Verb::Backend(Objects { verb }) => verb.run(options),
-        Verb::Health(Objects { verb }) => verb.run(options),
-        Verb::Service(Objects { verb }) => verb.run(options),
-        Verb::Status => verbs::status::run(options),
-        Verb::Reload(arguments) => verbs::reload::run(options, &arguments),
-        Verb::Watch => verbs::watch::run(options),
-        Verb::Regions(arguments) => verbs::regions::run(&options, &arguments),
-        Verb::Top(arguments) => verbs::top::run(options, &arguments),
-        Verb::Stats(arguments) => verbs::stats::run(&options, &arguments),
-        Verb::Table(arguments) => verbs::table::run(&options, &arguments),
-        Verb::Explain(arguments) => verbs::explain::run(&options, &arguments),
-        Verb::Capture(arguments) => verbs::capture::run(options, arguments),
-        Verb::Drops(arguments) => verbs::capture::drops::run(options, arguments),
-        Verb::Detach(arguments) => verbs::detach::run(&options, &arguments),
-        Verb::Doctor(arguments) => verbs::doctor::run(&options, &arguments),
-        Verb::Verdicts => verbs::verdicts::run(&options),
-        Verb::Completions(arguments) => verbs::manual::completions(&arguments),
-        Verb::Man(arguments) => verbs::manual::man(&arguments),
+fn run(Cli { options, command }: Cli) -> Result<Exit, Failure> {
+    let done = match command {
+        Command::Diff(arguments) => return apply::diff(options, &arguments),
+        Command::Edit(arguments) => edit::run(options, &arguments),
+        Command::Apply(arguments) => apply::run(options, arguments),
+        Command::Export => export::run(options),
+        Command::Region(Nested { command }) => command.run(options),
+        Command::Pool(Nested { command }) => command.run(options),
+        Command::Backend(Nested { command }) => command.run(options),
+        Command::Health(Nested { command }) => command.run(options),
+        Command::Service(Nested { command }) => command.run(options),
+        Command::Status => status::run(options),
+        Command::Reload(arguments) => reload::run(options, &arguments),
+        Command::Watch => watch::run(options),
+        Command::Regions(arguments) => regions::run(&options, &arguments),
+        Command::Top(arguments) => top::run(options, &arguments),
+        Command::Stats(arguments) => stats::run(&options, &arguments),
+        Command::Table(arguments) => table::run(&options, &arguments),
+        Command::Explain(arguments) => explain::run(&options, &arguments),
+        Command::Capture(arguments) => capture::run(options, arguments),
+        Command::Drops(arguments) => drops::run(options, arguments),
+        Command::Detach(arguments) => detach::run(&options, &arguments),
+        Command::Doctor(arguments) => doctor::run(&options, &arguments),
+        Command::Verdicts => verdicts::run(&options),
+        Command::Completions(arguments) => print_completions(&arguments),
+        Command::Man(arguments) => write_manual(&arguments),
     };
     done.map(|()| Exit::Success)
+}
+
+/// Suggests `enable` for `undrain`. By spelling alone clap would suggest `drain`, the opposite.
+fn suggest_enable(mut error: clap::Error) -> clap::Error {
+    let words = |kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => vec![word.clone()],
+        Some(ContextValue::Strings(words)) => words.clone(),
+        _ => Vec::new(),
+    };
+    let wrong = words(ContextKind::InvalidSubcommand);
+    let suggested = words(ContextKind::SuggestedSubcommand);
+    if wrong == ["undrain"] && suggested.iter().any(|word| word == "drain") {
+        let enable = ContextValue::Strings(vec!["enable".into()]);
+        error.insert(ContextKind::SuggestedSubcommand, enable);
+    }
+    error
+}
+
+fn print_completions(arguments: &CompletionsArguments) -> Result<(), Failure> {
+    let script = manual::completions(Cli::command(), arguments.shell);
+    match io::stdout().lock().write_all(&script) {
+        // A reader that stops early (`| head`) is not an error.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(Exit::Failure, format!("standard output: {}", describe(&error))))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn write_manual(arguments: &ManArguments) -> Result<(), Failure> {
+    let directory = &arguments.directory;
+    manual::pages(Cli::command(), "1", directory)
+        .map_err(|error| Failure::path(directory, &error).hint("name an existing directory"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::{Cli, EXIT_STATUS};
+    use crate::failure::Exit;
+
+    /// clap finds flags that are defined twice and groups that do not exist.
+    #[test]
+    fn every_command_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_exit_status_is_documented() {
+        for exit in [
+            Exit::Success,
+            Exit::Failure,
+            Exit::Usage,
+            Exit::Unavailable,
+            Exit::Permission,
+            Exit::NotFound,
+            Exit::Invalid,
+            Exit::Conflict,
+            Exit::Different,
+            Exit::Problems,
+        ] {
+            let line = format!("\n  {}  ", exit as u8);
+            assert!(EXIT_STATUS.contains(&line), "{exit:?}");
+        }
+    }
 }

@@ -9,7 +9,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-/// Runs `spillway` with arguments, nothing of the caller's environment deciding.
+/// Runs `spillway` without the environment variables of the caller.
 fn spillway(arguments: &[&str]) -> Output {
     command(arguments).output().unwrap()
 }
@@ -36,7 +36,7 @@ fn path(directory: &tempfile::TempDir, name: &str) -> String {
 }
 
 #[test]
-fn no_daemon_is_told_with_what_to_do() {
+fn a_missing_daemon_is_reported_with_a_hint() {
     let directory = tempfile::tempdir().unwrap();
     let socket = path(&directory, "none.sock");
     for verb in ["export", "status", "watch"] {
@@ -45,7 +45,7 @@ fn no_daemon_is_told_with_what_to_do() {
             (
                 3,
                 format!(
-                    "error: spillwayd at {socket}: there is no such socket\n\
+                    "error: spillwayd at {socket}: no such socket\n\
                      hint: start the daemon (`systemctl start spillway-balancer`), or name its \
                      socket with --socket\n"
                 )
@@ -55,7 +55,7 @@ fn no_daemon_is_told_with_what_to_do() {
 }
 
 #[test]
-fn a_socket_that_nobody_listens_at_is_told_from_none() {
+fn a_socket_without_a_listener_is_reported_as_such() {
     let directory = tempfile::tempdir().unwrap();
     let socket = path(&directory, "old.sock");
     drop(UnixListener::bind(&socket).unwrap());
@@ -65,15 +65,15 @@ fn a_socket_that_nobody_listens_at_is_told_from_none() {
     assert_eq!(
         text,
         format!(
-            "error: spillwayd at {socket}: nothing listens there\n\
-             hint: the daemon has ended: start it (`systemctl start spillway-balancer`), or name \
+            "error: spillwayd at {socket}: nothing listens on this socket\n\
+             hint: the daemon is not running: start it (`systemctl start spillway-balancer`), or name \
              its socket with --socket\n"
         )
     );
 }
 
 #[test]
-fn a_file_that_is_no_socket_is_told_from_a_daemon_that_has_ended() {
+fn a_file_that_is_not_a_socket_is_reported_as_such() {
     let directory = tempfile::tempdir().unwrap();
     let file = path(&directory, "passwd");
     std::fs::write(&file, "root").unwrap();
@@ -82,7 +82,7 @@ fn a_file_that_is_no_socket_is_told_from_a_daemon_that_has_ended() {
         (
             3,
             format!(
-                "error: spillwayd at {file}: it is no socket\n\
+                "error: spillwayd at {file}: not a socket\n\
                  hint: name the daemon's socket with --socket or SPILLWAY_SOCKET\n"
             )
         )
@@ -90,7 +90,7 @@ fn a_file_that_is_no_socket_is_told_from_a_daemon_that_has_ended() {
 }
 
 #[test]
-fn a_listener_that_speaks_something_else_is_not_taken_for_the_daemon() {
+fn a_listener_with_another_protocol_is_not_taken_for_the_daemon() {
     let directory = tempfile::tempdir().unwrap();
     let socket = path(&directory, "other.sock");
     let listener = UnixListener::bind(&socket).unwrap();
@@ -107,10 +107,10 @@ fn a_listener_that_speaks_something_else_is_not_taken_for_the_daemon() {
 }
 
 #[test]
-fn an_unreadable_file_is_told_before_the_daemon_is_asked() {
+fn an_unreadable_file_is_reported_before_the_daemon_is_asked() {
     let directory = tempfile::tempdir().unwrap();
     let (missing, socket) = (path(&directory, "none.toml"), path(&directory, "none.sock"));
-    let hint = "hint: give a readable file after -f, or - for standard input\n";
+    let hint = "hint: name a readable file with -f, or - for standard input\n";
     assert_eq!(
         failed(&spillway(&["apply", "-f", &missing, "--socket", &socket])),
         (5, format!("error: {missing}: no such file or directory\n{hint}"))
@@ -123,7 +123,7 @@ fn an_unreadable_file_is_told_before_the_daemon_is_asked() {
 }
 
 #[test]
-fn a_file_that_is_no_configuration_is_told_with_its_line() {
+fn an_invalid_configuration_is_reported_with_its_line() {
     let directory = tempfile::tempdir().unwrap();
     let (file, socket) = (path(&directory, "web.toml"), path(&directory, "none.sock"));
     std::fs::write(&file, "[[region]]\nname = \"eu\"\noverflow = []\n").unwrap();
@@ -159,7 +159,7 @@ fn standard_input_is_a_file_too() {
 }
 
 #[test]
-fn a_tuple_that_is_none_is_told_with_how_to_write_it() {
+fn an_invalid_endpoint_is_reported_with_an_example() {
     for (tuple, cause, hint) in [
         (["198.51.100.7", "192.0.2.1:80"], "the port is missing", "write 198.51.100.7:PORT"),
         (["198.51.100.7:1", "web:80"], "'web' is not an IPv4 or IPv6 address", "names are not"),
@@ -174,7 +174,7 @@ fn a_tuple_that_is_none_is_told_with_how_to_write_it() {
 }
 
 #[test]
-fn without_pins_the_verbs_that_read_them_say_what_to_start() {
+fn without_pins_commands_that_read_them_name_what_to_start() {
     let directory = tempfile::tempdir().unwrap();
     let bpffs = directory.path().to_str().unwrap();
     for verb in [&["stats"][..], &["table"], &["explain", "198.51.100.7:1", "192.0.2.1:80"]] {
@@ -184,7 +184,7 @@ fn without_pins_the_verbs_that_read_them_say_what_to_start() {
             (
                 3,
                 format!(
-                    "error: {bpffs}/spillway/balancer-v1: no balancer is pinned there\n\
+                    "error: {bpffs}/spillway/balancer-v2: no balancer is pinned there\n\
                      hint: start it (`systemctl start spillway-balancer`), or name its BPF file \
                      system with --bpffs\n"
                 )
@@ -194,7 +194,7 @@ fn without_pins_the_verbs_that_read_them_say_what_to_start() {
 }
 
 #[test]
-fn detach_without_pins_says_so_and_is_done() {
+fn detach_without_pins_succeeds() {
     let directory = tempfile::tempdir().unwrap();
     let bpffs = directory.path().to_str().unwrap();
     for role in ["balancer", "receiver"] {
@@ -210,11 +210,11 @@ fn wrong_words_on_the_command_line_exit_with_two() {
     for arguments in [&["aply"][..], &["status", "--output", "xml"], &["apply"], &[]] {
         let (status, text) = failed(&spillway(arguments));
         assert_eq!(status, 2, "{arguments:?}: {text}");
-        assert!(!text.contains('\u{1b}'), "no colour where nobody sees it: {text:?}");
+        assert!(!text.contains('\u{1b}'), "no colour without a terminal: {text:?}");
     }
 }
 
-/// The word that is nearest by its letters would do the opposite.
+/// clap would suggest `drain`, the opposite.
 #[test]
 fn undrain_is_enable() {
     for kind in ["backend", "pool", "region"] {
@@ -283,23 +283,23 @@ fn every_command_that_help_shows_has_a_page_and_completions() {
         assert!(text.contains(&format!("spillway\\-{verb}")), "{verb}: {text}");
         assert!(bash.contains(&format!("spillway__subcmd__{verb})")), "{verb} is not completed");
     }
-    // What help hides has none.
+    // Hidden commands have no page.
     assert!(!directory.path().join("spillway-man.1").exists());
 }
 
-/// What a verb does where a server is given.
+/// What a command does if a server is given.
 #[derive(Clone, Copy, Debug)]
 enum Server {
-    /// It asks it.
+    /// It asks the server.
     Asks,
-    /// It works on this host alone, and says so.
+    /// It refuses: it works on this host only.
     Refuses,
-    /// It asks no daemon and looks at no host.
+    /// It needs neither a daemon nor a host.
     NeedsNone,
 }
 
-/// Every verb with a command line that holds together; FILE is a configuration.
-const VERBS: &[(&str, Server)] = &[
+/// Every command with valid arguments; FILE is a configuration.
+const COMMANDS: &[(&str, Server)] = &[
     ("apply -f FILE", Server::Asks),
     ("backend create --pool web --address 10.0.0.1 --region eu", Server::Asks),
     ("backend delete 10.0.0.1", Server::Asks),
@@ -355,8 +355,8 @@ const VERBS: &[(&str, Server)] = &[
     ("watch", Server::Asks),
 ];
 
-/// Words of every verb that has a page and no verbs below it.
-fn verbs_of_the_manual() -> BTreeSet<String> {
+/// Every command that has a page and no subcommands.
+fn commands_of_the_manual() -> BTreeSet<String> {
     let directory = tempfile::tempdir().unwrap();
     assert!(spillway(&["man", directory.path().to_str().unwrap()]).status.success());
     let pages = std::fs::read_dir(directory.path()).unwrap();
@@ -368,7 +368,7 @@ fn verbs_of_the_manual() -> BTreeSet<String> {
     leaves.map(|name| name.strip_prefix("spillway-").unwrap().replace('-', " ")).collect()
 }
 
-/// A terminal for standard input and output: `top` wants one.
+/// Runs a command with a terminal for standard input and output, which `top` needs.
 fn on_a_terminal(command: &mut Command) -> Output {
     let terminal = nix::pty::openpty(None, None).unwrap();
     let slave = || terminal.slave.try_clone().unwrap();
@@ -376,25 +376,25 @@ fn on_a_terminal(command: &mut Command) -> Output {
     command.spawn().unwrap().wait_with_output().unwrap()
 }
 
-/// A server that is given is asked or refused, by every verb: none looks at this host instead.
+/// Every command asks a given server or refuses it: none looks at this host instead.
 #[test]
-fn no_verb_ignores_a_server() {
-    let listed = VERBS.iter().map(|(line, _)| *line);
-    for verb in verbs_of_the_manual() {
+fn no_command_ignores_a_server() {
+    let listed = COMMANDS.iter().map(|(line, _)| *line);
+    for verb in commands_of_the_manual() {
         let is_it = |line: &str| line == verb || line.starts_with(&format!("{verb} "));
-        assert!(listed.clone().any(is_it), "{verb}: say what it does where a server is given");
+        assert!(listed.clone().any(is_it), "{verb}: add what it does with a server");
     }
     let directory = tempfile::tempdir().unwrap();
     let file = path(&directory, "web.toml");
     std::fs::write(&file, "[[region]]\nname = \"eu\"\n").unwrap();
     let nowhere = path(&directory, "nowhere");
-    for (line, server) in VERBS {
+    for (line, server) in COMMANDS {
         let words: Vec<_> =
             line.split(' ').map(|word| if word == "FILE" { &*file } else { word }).collect();
         for by_environment in [false, true] {
             let mut command = command(&words);
             command.args(["--bpffs", &nowhere, "--state-dir", &nowhere, "--socket", &nowhere]);
-            // No certificate is given: a verb that asks the server fails for the lack of one.
+            // No certificate is given: a command that asks the server fails.
             match by_environment {
                 true => command.env("SPILLWAY_SERVER", "https://192.0.2.1:7443"),
                 false => command.args(["--server", "https://192.0.2.1:7443"]),
@@ -403,19 +403,19 @@ fn no_verb_ignores_a_server() {
                 "top" => on_a_terminal(&mut command),
                 _ => command.output().unwrap(),
             };
-            let said = String::from_utf8(output.stderr).unwrap();
+            let stderr = String::from_utf8(output.stderr).unwrap();
             let (status, expected) = match server {
                 Server::Asks => (2, "error: --server: --tls-ca is missing\n"),
                 Server::Refuses => {
-                    (2, "and cannot be asked of the server \"https://192.0.2.1:7443\"\n")
+                    (2, "works on this host only, not on the server \"https://192.0.2.1:7443\"\n")
                 }
                 Server::NeedsNone => (0, ""),
             };
-            assert_eq!(output.status.code(), Some(status), "{line}: {said}");
-            assert!(said.contains(expected), "{line}: {said}");
+            assert_eq!(output.status.code(), Some(status), "{line}: {stderr}");
+            assert!(stderr.contains(expected), "{line}: {stderr}");
             assert!(
-                said.is_empty() || said.lines().count() == 2 && said.contains("\nhint: "),
-                "{said}"
+                stderr.is_empty() || stderr.lines().count() == 2 && stderr.contains("\nhint: "),
+                "{stderr}"
             );
         }
     }

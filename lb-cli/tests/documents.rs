@@ -1,9 +1,9 @@
-//! The documents say what is there: their configurations parse, their fields are all fields.
+//! Documents match the code: their configurations parse, and they list every field.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use lb_daemon::document::Document;
+use lb_config::document::Document;
 
 fn document(name: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -33,7 +33,7 @@ fn keys(value: &toml::Value, into: &mut BTreeSet<String>) {
 #[test]
 fn every_configuration_in_the_documents_parses() {
     for name in ["README.md", "docs/configuration.md", "docs/health.md"] {
-        // Others are settings, which a test of the daemon reads.
+        // Other blocks are settings, which a test of the daemon checks.
         let mut blocks = blocks(&document(name), "toml");
         blocks.retain(|block| block.contains("[["));
         assert!(!blocks.is_empty(), "{name}: no configuration");
@@ -53,10 +53,10 @@ fn every_field_has_its_line() {
     let known = fields_of_the_file_form();
     assert_eq!(shown, known, "the example shows each field");
     for field in known {
-        let told =
+        let is_listed =
             text.lines().any(|line| line.starts_with('|') && line.contains(&format!("`{field}`")))
                 || text.lines().any(|line| line.starts_with(&format!("## `[[{field}]]`")));
-        assert!(told, "field {field} stands in no table");
+        assert!(is_listed, "field {field} is in no table");
     }
 }
 

@@ -5,12 +5,12 @@
 //! most `burst + t / interval` connections are admitted.
 
 use crate::{
-    abi::{clock::Nanoseconds, meter::LimitWord},
+    abi::{clock::Nanoseconds, limiter::LimitWord},
     word::Word,
 };
 
-/// How often a debit is tried again because another CPU was at the same word, before it is made whatever the word
-/// says and taken back if that was too much.
+/// How often a debit is tried again because another CPU was at the same word, before it is added
+/// unconditionally and taken back if that was too much.
 pub const ATTEMPTS: u32 = 8;
 
 /// How many CPUs may have a debit at one word that they are about to take back. An arrival as far beyond the burst
@@ -78,7 +78,7 @@ fn add<W: Word>(limit: LimitWord, seen: u64, arrival: W, now: Nanoseconds) -> De
 /// The arrival after one more connection, or `None` where that is beyond the burst.
 ///
 /// An arrival further ahead than the burst allows, and than debits that are about to be taken back can bring it, is
-/// of a lower limit, which was raised meanwhile: it counts as just within, so that a raised limit is felt at once.
+/// of a lower limit, which was raised meanwhile: it counts as just within, so that a raised limit applies immediately.
 #[inline(always)]
 fn next(limit: LimitWord, arrival: u64, now: Nanoseconds) -> Option<u64> {
     let interval = limit.interval();

@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Whether a frame is from and for whom a capture wants.
+/// Whether a frame matches a capture's addresses and ports.
 #[inline(always)]
 pub fn wants<P: Packet + ?Sized>(capture: &Capture, packet: &P) -> bool {
     let ends = ends(packet);
@@ -26,10 +26,10 @@ pub fn wants<P: Packet + ?Sized>(capture: &Capture, packet: &P) -> bool {
         && (capture.except.version == 0 || capture.except != ends)
 }
 
-/// Between whom a frame goes, be it whole or cut short, tagged (802.1Q) or not.
+/// The ends of a frame, be it whole or cut short, tagged (802.1Q) or not.
 #[inline(always)]
 pub fn ends<P: Packet + ?Sized>(packet: &P) -> Ends {
-    let at = ethernet::LENGTH + Tags::of(packet).length();
+    let at = ethernet::LENGTH + Tags::read(packet).length();
     match packet.bytes::<2>(at - 2).copied().unwrap_or_default() {
         ethernet::IPV4 => of_ipv4(packet, at),
         ethernet::IPV6 => of_ipv6(packet, at),

@@ -18,17 +18,17 @@ const fn fold(sum: u32) -> u16 {
 #[inline(always)]
 pub const fn ipv4_header(first: u64, second: u64, third: u32) -> [u8; 2] {
     const LOW: u64 = 0xffff_ffff;
-    of_sum((first & LOW) + (first >> 32) + (second & LOW) + (second >> 32) + third as u64)
+    from_sum((first & LOW) + (first >> 32) + (second & LOW) + (second >> 32) + third as u64)
 }
 
 /// Checksum of what sums up to this: words of two or four bytes, whatever number of them.
 #[inline(always)]
-pub const fn of_sum(sum: u64) -> [u8; 2] {
+pub const fn from_sum(sum: u64) -> [u8; 2] {
     let sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
     (!fold(sum as u32)).to_ne_bytes()
 }
 
-/// Sum of the pseudo-header of IPv6 (RFC 8200, 8.1), for [`of_sum`]; addresses as in the packet.
+/// Sum of the pseudo-header of IPv6 (RFC 8200, 8.1), for [`from_sum`]; addresses as in the packet.
 #[inline(always)]
 pub fn pseudo_header_v6(
     source: &AddressWords,
@@ -65,7 +65,7 @@ mod tests {
         (!sum).to_be_bytes()
     }
 
-    fn of(header: &[u8; 20]) -> [u8; 2] {
+    fn header_checksum(header: &[u8; 20]) -> [u8; 2] {
         let (words, last) = header.split_at(16);
         let word = |at: usize| u64::from_ne_bytes(words[at..at + 8].try_into().unwrap());
         ipv4_header(word(0), word(8), u32::from_ne_bytes(last.try_into().unwrap()))
@@ -78,7 +78,7 @@ mod tests {
             0x45, 0x00, 0x00, 0x73, 0x00, 0x00, 0x40, 0x00, 0x40, 0x11, 0, 0, 0xc0, 0xa8, 0x00,
             0x01, 0xc0, 0xa8, 0x00, 0xc7,
         ];
-        assert_eq!(of(&header), [0xb8, 0x61]);
+        assert_eq!(header_checksum(&header), [0xb8, 0x61]);
     }
 
     proptest::proptest! {
@@ -87,7 +87,7 @@ mod tests {
             let mut header = header;
             header[10] = 0;
             header[11] = 0;
-            proptest::prop_assert_eq!(of(&header), by_the_book(&header));
+            proptest::prop_assert_eq!(header_checksum(&header), by_the_book(&header));
         }
 
         #[test]

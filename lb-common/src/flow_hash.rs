@@ -53,7 +53,7 @@ const fn pair(high: u32, low: u32) -> u64 {
 impl FlowHash {
     /// Hash of a flow under a key of 128 bits.
     #[inline(always)]
-    pub const fn of(flow: &FlowTuple, key: &[u64; 2]) -> Self {
+    pub const fn new(flow: &FlowTuple, key: &[u64; 2]) -> Self {
         let ports = (flow.client_port as u32) << 16 | flow.service_port as u32;
         let [k0, k1] = *key;
         let hash = if flow.version == IPV4 {
@@ -72,7 +72,7 @@ impl FlowHash {
     /// Hash of a service's port alone, as it stands in the packet: that of an IPv4 flow of which all else
     /// is 0. So services of one pool meet the same backend on the same port.
     #[inline(always)]
-    pub const fn of_port(service_port: u16, key: &[u64; 2]) -> Self {
+    pub const fn from_port(service_port: u16, key: &[u64; 2]) -> Self {
         let nothing = FlowTuple {
             client: [0; 4],
             vip: [0; 4],
@@ -81,7 +81,7 @@ impl FlowHash {
             protocol: 0,
             version: IPV4,
         };
-        Self::of(&nothing, key)
+        Self::new(&nothing, key)
     }
 
     /// The slot among `slots`, by multiply-shift.
@@ -163,7 +163,7 @@ mod tests {
             };
             let ports = u32::from(port) << 16 | 80;
             proptest::prop_assert_eq!(
-                (FlowHash::of(&tuple, &key).0 >> 32) as u32,
+                (FlowHash::new(&tuple, &key).0 >> 32) as u32,
                 mx2_of_the_design(client, ports, vip, 17, key[0], key[1])
             );
         }
@@ -186,7 +186,7 @@ mod tests {
     fn spread(flows: impl Iterator<Item = FlowTuple>, pick: impl Fn(FlowHash) -> u32) -> Vec<u64> {
         let mut counts = vec![0; 251];
         for tuple in flows {
-            counts[pick(FlowHash::of(&tuple, &[7, 9])) as usize] += 1;
+            counts[pick(FlowHash::new(&tuple, &[7, 9])) as usize] += 1;
         }
         counts
     }
@@ -205,7 +205,7 @@ mod tests {
         assert_even(&spread(hosts, slot), 60_000);
     }
 
-    /// The low half too: it picks the standby, the flow label, and the line of records.
+    /// The low half too: it picks the standby, the flow label, and the line of handshake entries.
     #[test]
     fn every_bit_that_decides_something_depends_on_the_whole_port() {
         for (client, vip) in [("192.0.2.1", "198.51.100.1"), ("2001:db8::1", "2001:db8:1::1")] {
@@ -213,7 +213,7 @@ mod tests {
                 let flows = (0..60_000_u16).map(|port| flow(client, vip, port));
                 let mut counts = vec![0; 256];
                 for tuple in flows {
-                    counts[(FlowHash::of(&tuple, &[7, 9]).0 >> shift) as usize & 0xff] += 1;
+                    counts[(FlowHash::new(&tuple, &[7, 9]).0 >> shift) as usize & 0xff] += 1;
                 }
                 assert_even(&counts, 60_000);
             }
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn further_tries_are_spread_within_one_slot() {
         // All flows of one first slot: their second slots must still be even.
-        let ours = |tuple: &FlowTuple| FlowHash::of(tuple, &[7, 9]).slot(16) == 3;
+        let ours = |tuple: &FlowTuple| FlowHash::new(tuple, &[7, 9]).slot(16) == 3;
         for attempt in 1..=4 {
             let flows = (0..60_000_u16).map(|p| flow("192.0.2.1", "198.51.100.1", p)).filter(ours);
             let counts = spread(flows, |hash| hash.again(attempt).slot(251));
@@ -238,8 +238,8 @@ mod tests {
         let tuple = flow("192.0.2.1", "198.51.100.1", 4711);
         let same = (0..1_000_u64)
             .filter(|&k| {
-                FlowHash::of(&tuple, &[k, 1]).slot(65_537)
-                    == FlowHash::of(&tuple, &[k, 2]).slot(65_537)
+                FlowHash::new(&tuple, &[k, 1]).slot(65_537)
+                    == FlowHash::new(&tuple, &[k, 2]).slot(65_537)
             })
             .count();
         assert!(same < 5, "{same} of 1000 keys agree");

@@ -4,6 +4,7 @@
 //! [`abi::pod`]. The packet programs compile this crate for BPF; the daemon and the command line
 //! compile the very same code to explain what the packet programs do.
 #![no_std]
+#![warn(missing_docs)]
 
 #[cfg(test)]
 extern crate std;

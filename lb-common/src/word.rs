@@ -1,17 +1,17 @@
-//! Words of 64 bits that several write.
+//! 64-bit words with several writers.
 
 use core::cell::Cell;
 
 /// A word in a map: the kernel's memory in a packet program, a plain cell in a test.
 pub trait Word: Copy {
-    /// What it says.
+    /// Its value.
     fn load(self) -> u64;
-    /// Makes it say `to` where it says `from`.
+    /// Stores `to` if the value is `from`.
     ///
     /// # Errors
-    /// What it says instead; nothing changed.
+    /// The value that it has instead; nothing changed.
     fn exchange(self, from: u64, to: u64) -> Result<(), u64>;
-    /// Adds to it, wrapping around, and returns what it said before.
+    /// Adds to it, wrapping around, and returns the value before.
     fn add(self, value: u64) -> u64;
 }
 
@@ -37,7 +37,7 @@ impl Word for &Cell<u64> {
     }
 }
 
-/// A word of which only a copy is at hand: it says what it said, and what is written to it is lost.
+/// A copy of a word: reads give the copied value, writes are lost.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot(pub u64);
 

@@ -2,9 +2,10 @@
 //! written out by hand.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-mod twin;
+mod fake;
 
 use etherparse::PacketBuilder;
+use fake::{FakeTables, GATEWAY, OWN};
 use lb_common::{
     abi::{
         service::{IPV4, IPV6, SERVICE_BY_ADDRESS, SERVICE_BY_PORT},
@@ -13,7 +14,6 @@ use lb_common::{
     path::{self, Head, Kind, encapsulate},
 };
 use proptest::prelude::*;
-use twin::{GATEWAY, OWN, Twin};
 
 const CLIENT_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x0c];
 
@@ -47,14 +47,14 @@ fn v6_udp() -> Vec<u8> {
 }
 
 /// One member in one slot, behind a tunnel of the given version, serving both VIPs.
-fn one_backend(version: u8) -> Twin {
-    Twin::new(&[(vec![[0, 0xffff, 0xffff, 0xffff]], 1)], version)
+fn one_backend(version: u8) -> FakeTables {
+    FakeTables::new(&[(vec![[0, 0xffff, 0xffff, 0xffff]], 1)], version)
         .with_service("198.51.100.1", 80, 6, 0)
         .with_service("2001:db8::80", 53, 17, 0)
 }
 
-fn head_of(twin: &Twin, frame: &[u8]) -> Head {
-    encapsulate::head(twin, &path::decide(frame, twin).unwrap()).unwrap().0
+fn head_of(fake: &FakeTables, frame: &[u8]) -> Head {
+    encapsulate::head(fake, &path::decide(frame, fake).unwrap()).unwrap().0
 }
 
 #[test]
@@ -95,34 +95,34 @@ fn ipv6_in_ipv6() {
 fn the_mtu_is_kept_to_the_byte() {
     let frame = v4([192, 0, 2, 9], 80, true);
     for (version, overhead) in [(IPV4, 20), (IPV6, 40)] {
-        let mut twin = one_backend(version);
-        twin.backends[1].mtu = 45 + overhead;
-        head_of(&twin, &frame);
-        twin.backends[1].mtu -= 1;
-        let forward = path::decide(&frame[..], &twin).unwrap();
-        assert_eq!(encapsulate::head(&twin, &forward), Err(Verdict::TooLarge));
+        let mut fake = one_backend(version);
+        fake.backends[1].mtu = 45 + overhead;
+        head_of(&fake, &frame);
+        fake.backends[1].mtu -= 1;
+        let forward = path::decide(&frame[..], &fake).unwrap();
+        assert_eq!(encapsulate::head(&fake, &forward), Err(Verdict::TooLarge));
     }
 }
 
 #[test]
 fn without_a_source_address_there_is_no_tunnel() {
     for version in [IPV4, IPV6] {
-        let mut twin = one_backend(version);
-        twin.descriptors[1].source_v4 = 0;
-        twin.descriptors[1].source_v6 = [0; 4];
+        let mut fake = one_backend(version);
+        fake.descriptors[1].source_v4 = 0;
+        fake.descriptors[1].source_v6 = [0; 4];
         let frame = v4([192, 0, 2, 9], 80, true);
-        let forward = path::decide(&frame[..], &twin).unwrap();
-        assert_eq!(encapsulate::head(&twin, &forward), Err(Verdict::NoSourceAddress));
+        let forward = path::decide(&frame[..], &fake).unwrap();
+        assert_eq!(encapsulate::head(&fake, &forward), Err(Verdict::NoSourceAddress));
     }
 }
 
 #[test]
 fn tcp_flags_decide_the_kind() {
-    let twin = one_backend(IPV4);
+    let fake = one_backend(IPV4);
     let with_flags = |flags: u8| {
         let mut frame = v4([192, 0, 2, 9], 80, true);
         frame[14 + 20 + 13] = flags;
-        path::decide(&frame[..], &twin).map(|forward| forward.parsed.kind)
+        path::decide(&frame[..], &fake).map(|forward| forward.parsed.kind)
     };
     for (flags, expected) in [
         (0x02, Ok(Kind::NewConnection)),
@@ -143,14 +143,14 @@ fn tcp_flags_decide_the_kind() {
 #[test]
 fn a_by_address_service_forgets_the_port() {
     let lists = (0..97).map(|n| [n, 0xffff, 0xffff, 0xffff]).collect();
-    let twin = Twin::new(&[(lists, 97)], IPV4)
+    let fake = FakeTables::new(&[(lists, 97)], IPV4)
         .with_service("198.51.100.1", 80, 6, SERVICE_BY_ADDRESS)
         .with_service("198.51.100.1", 81, 6, 0);
     let backends = |service_port| {
         let chosen = (1..=200_u16).map(|port| {
             let mut frame = v4([192, 0, 2, 9], service_port, true);
             frame[34..36].copy_from_slice(&port.to_be_bytes());
-            path::decide(&frame[..], &twin).unwrap().choice.member.backend()
+            path::decide(&frame[..], &fake).unwrap().choice.member.backend()
         });
         chosen.collect::<std::collections::BTreeSet<_>>().len()
     };
@@ -162,12 +162,12 @@ fn a_by_address_service_forgets_the_port() {
 #[test]
 fn by_address_the_services_port_is_forgotten_too() {
     let lists = (0..97).map(|n| [n, 0xffff, 0xffff, 0xffff]).collect();
-    let mut twin = Twin::new(&[(lists, 97)], IPV4);
+    let mut fake = FakeTables::new(&[(lists, 97)], IPV4);
     for port in 1..=50 {
-        twin = twin.with_service("198.51.100.1", port, 6, SERVICE_BY_ADDRESS);
+        fake = fake.with_service("198.51.100.1", port, 6, SERVICE_BY_ADDRESS);
     }
     let backend = |client, port| {
-        path::decide(&v4(client, port, true)[..], &twin).unwrap().choice.member.backend()
+        path::decide(&v4(client, port, true)[..], &fake).unwrap().choice.member.backend()
     };
     let of = |client: u8| (1..=50).map(|port| backend([192, 0, 2, client], port)).collect();
     let all: Vec<std::collections::BTreeSet<u32>> = (1..=50).map(of).collect();
@@ -179,12 +179,12 @@ fn by_address_the_services_port_is_forgotten_too() {
 #[test]
 fn a_by_port_service_hashes_the_port_alone() {
     let lists = (0..97).map(|n| [n, 0xffff, 0xffff, 0xffff]).collect();
-    let twin = Twin::new(&[(lists, 97)], IPV4)
+    let fake = FakeTables::new(&[(lists, 97)], IPV4)
         .with_service("198.51.100.1", 0, 6, SERVICE_BY_PORT)
         .with_service("198.51.100.1", 0, 17, SERVICE_BY_PORT);
     let backend = |client, port, tcp: bool| {
         let frame = if tcp { v4(client, port, true) } else { v4_udp(client, port) };
-        path::decide(&frame[..], &twin).unwrap().choice.member.backend()
+        path::decide(&frame[..], &fake).unwrap().choice.member.backend()
     };
     let mut backends = std::collections::BTreeSet::new();
     for port in 1..=100 {
@@ -201,13 +201,13 @@ fn a_by_port_service_hashes_the_port_alone() {
 #[test]
 fn an_exact_port_goes_before_any() {
     let lists = vec![[0, 0xffff, 0xffff, 0xffff]];
-    let mut twin = Twin::new(&[(lists, 1)], IPV4)
+    let mut fake = FakeTables::new(&[(lists, 1)], IPV4)
         .with_service("198.51.100.1", 0, 6, 0)
         .with_service("198.51.100.1", 443, 6, 0);
-    for service in twin.services.values_mut() {
+    for service in fake.services.values_mut() {
         service.index = u32::from(u16::from_be(service.key.port));
     }
-    let service = |frame: Vec<u8>| path::decide(&frame[..], &twin).map(|forward| forward.service);
+    let service = |frame: Vec<u8>| path::decide(&frame[..], &fake).map(|forward| forward.service);
     let client = [192, 0, 2, 9];
     let of = |port| service(v4(client, port, true));
     assert_eq!([of(443), of(444), of(1)], [Ok(443), Ok(0), Ok(0)]);
@@ -216,20 +216,20 @@ fn an_exact_port_goes_before_any() {
 
 #[test]
 fn a_reused_hash_element_is_a_miss() {
-    let mut twin = one_backend(IPV4);
-    for service in twin.services.values_mut() {
+    let mut fake = one_backend(IPV4);
+    for service in fake.services.values_mut() {
         service.key.port ^= 1;
     }
     let frame = v4([192, 0, 2, 9], 80, true);
-    assert_eq!(path::decide(&frame[..], &twin).map(|_| ()), Err(Verdict::NotOurs));
+    assert_eq!(path::decide(&frame[..], &fake).map(|_| ()), Err(Verdict::NotOurs));
 }
 
 #[test]
 fn another_incarnation_of_the_backend_is_never_sent_to() {
-    let mut twin = one_backend(IPV4);
-    twin.backends[1].incarnation += 1;
+    let mut fake = one_backend(IPV4);
+    fake.backends[1].incarnation += 1;
     let frame = v4([192, 0, 2, 9], 80, true);
-    assert_eq!(path::decide(&frame[..], &twin).map(|_| ()), Err(Verdict::Inconsistent));
+    assert_eq!(path::decide(&frame[..], &fake).map(|_| ()), Err(Verdict::Inconsistent));
 }
 
 #[test]
@@ -250,10 +250,10 @@ fn a_frame_cut_anywhere_is_never_forwarded() {
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes: Vec<u8>, start in 0..3_usize) {
-        let twin = one_backend(IPV4);
+        let fake = one_backend(IPV4);
         let ethertypes = [[0x08, 0x00], [0x86, 0xdd], [0x81, 0x00]];
         let frame: Vec<u8> = [0; 12].into_iter().chain(ethertypes[start]).chain(bytes).collect();
-        let _ = path::decide(&frame[..], &twin).map(|_| ());
+        let _ = path::decide(&frame[..], &fake).map(|_| ());
     }
 
     #[test]

@@ -2,9 +2,9 @@
 //!
 //! SIGHUP asks without hearing the outcome; the API and the receiver's control socket wait for it.
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 
-use crate::command::Stopping;
+use lb_control::command::Stopping;
 
 /// Requests that may wait while a reload is under way. Those that wait are answered by one reload.
 const WAITING: usize = 64;
@@ -84,35 +84,6 @@ impl Waiters {
     }
 }
 
-/// Names of changed settings that wait for the next start, as of the last reload. Clones are of the same ones.
-#[derive(Clone, Debug, Default)]
-pub struct WaitingSettings(watch::Sender<Vec<String>>);
-
-impl WaitingSettings {
-    /// These wait from now on, and no others.
-    pub fn set(&self, names: Vec<String>) {
-        if *self.0.borrow() == names {
-            return;
-        }
-        if names.is_empty() {
-            tracing::info!("no setting waits for the next start any more");
-        } else {
-            tracing::warn!("changed settings that wait for the next start: {}", names.join(", "));
-        }
-        self.0.send_replace(names);
-    }
-
-    /// Those there are now.
-    pub fn now(&self) -> Vec<String> {
-        self.0.borrow().clone()
-    }
-
-    /// A receiver that changes whenever they do.
-    pub fn changes(&self) -> watch::Receiver<Vec<String>> {
-        self.0.subscribe()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,19 +112,5 @@ mod tests {
         }
         drop(requests);
         assert_eq!(reloads.ask().await, Err(Stopping));
-    }
-
-    #[test]
-    fn settings_wait_until_they_are_as_they_were() {
-        let waiting = WaitingSettings::default();
-        let mut changes = waiting.changes();
-        waiting.set(vec!["region".into()]);
-        assert!(changes.has_changed().unwrap());
-        assert_eq!(waiting.now(), ["region"]);
-        changes.mark_unchanged();
-        waiting.set(vec!["region".into()]);
-        assert!(!changes.has_changed().unwrap());
-        waiting.set(Vec::new());
-        assert!(changes.has_changed().unwrap() && waiting.now().is_empty());
     }
 }

@@ -1,28 +1,28 @@
 //! Flows over real tables through the real decision: who moves when members die, and who does not.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-#[path = "../../lb-common/tests/twin/mod.rs"]
-mod twin;
+#[path = "../../lb-common/tests/fake/mod.rs"]
+mod fake;
 
+use fake::{FakeTables, backend_address};
 use lb_common::{
     abi::{
-        member::MemberState,
+        member::Accepts,
         service::IPV4,
         slot::{SlotWord, StandbyWord},
         verdict::Verdict,
     },
     flow_hash::FlowHash,
-    path::{Kind, Unobserved, choose::choose},
+    path::{Kind, Unobserved, select::select_member},
 };
-use lb_daemon::maglev::{self, Member};
+use lb_model::maglev::{self, Member};
 use proptest::prelude::*;
-use twin::{Twin, backend_address};
 
 const MEMBERS: u8 = 100;
 const FLOWS: u64 = 20_000;
 
 /// A pool of 100 equal members over a table of the default size.
-fn pool() -> Twin {
+fn pool() -> FakeTables {
     let members: Vec<Member> = (0..MEMBERS)
         .map(|n| Member { key: backend_address(0, n, IPV4).into(), weight: 1 })
         .collect();
@@ -32,21 +32,21 @@ fn pool() -> Twin {
         .iter()
         .map(|&word| [0, 1, 2, 3].map(|place| SlotWord(word).rank(place)))
         .collect();
-    Twin::new(&[(lists, MEMBERS)], IPV4)
+    FakeTables::new(&[(lists, MEMBERS)], IPV4)
 }
 
 /// Kills members, and points the standbys at eight live ones, as the daemon does.
-fn kill(twin: &mut Twin, dead: &[u8]) {
+fn kill(fake: &mut FakeTables, dead: &[u8]) {
     for &rank in dead {
-        twin.set(0, u32::from(rank), MemberState::Dead);
+        fake.set(0, u32::from(rank), Accepts::Nothing);
     }
     let mut alive = (0..u16::from(MEMBERS)).filter(|&rank| !dead.contains(&(rank as u8))).cycle();
-    twin.standbys = (0..8).map(|_| StandbyWord::new(alive.next())).collect();
+    fake.standbys = (0..8).map(|_| StandbyWord::new(alive.next())).collect();
 }
 
-fn backend(twin: &Twin, flow: u64) -> Result<u32, Verdict> {
+fn backend(fake: &FakeTables, flow: u64) -> Result<u32, Verdict> {
     let hash = FlowHash(flow.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    choose(twin, (1, &twin.descriptors[1]), hash, Kind::NewConnection, &mut Unobserved)
+    select_member(fake, (1, &fake.descriptors[1]), hash, Kind::NewConnection, &mut Unobserved)
         .map(|choice| choice.member.backend())
 }
 
@@ -56,11 +56,11 @@ proptest! {
     fn with_half_of_the_members_dead_every_flow_is_served_and_none_of_a_live_owner_moves(
         dead in proptest::sample::subsequence((0..MEMBERS).collect::<Vec<_>>(), 50),
     ) {
-        let mut twin = pool();
-        let before: Vec<_> = (0..FLOWS).map(|flow| backend(&twin, flow).unwrap()).collect();
-        kill(&mut twin, &dead);
+        let mut fake = pool();
+        let before: Vec<_> = (0..FLOWS).map(|flow| backend(&fake, flow).unwrap()).collect();
+        kill(&mut fake, &dead);
         for (flow, &owner) in (0..FLOWS).zip(&before) {
-            let now = backend(&twin, flow).unwrap();
+            let now = backend(&fake, flow).unwrap();
             let owner_died = dead.contains(&(owner as u8 - 1));
             prop_assert!(!dead.contains(&(now as u8 - 1)), "flow {} is sent to the dead", flow);
             prop_assert!(owner_died || now == owner, "flow {} moved off a live member", flow);
@@ -70,12 +70,12 @@ proptest! {
 
 #[test]
 fn one_death_is_shared_by_all_others() {
-    let mut twin = pool();
-    let before: Vec<_> = (0..200_000).map(|flow| backend(&twin, flow).unwrap()).collect();
-    kill(&mut twin, &[41]);
+    let mut fake = pool();
+    let before: Vec<_> = (0..200_000).map(|flow| backend(&fake, flow).unwrap()).collect();
+    kill(&mut fake, &[41]);
     let mut gained = [0_u32; MEMBERS as usize];
     for (flow, &owner) in (0..200_000).zip(&before) {
-        let now = backend(&twin, flow).unwrap();
+        let now = backend(&fake, flow).unwrap();
         if now != owner {
             assert_eq!(owner, 42, "only flows of the dead member move");
             gained[now as usize - 1] += 1;

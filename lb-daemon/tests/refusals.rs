@@ -11,7 +11,7 @@ use std::{
     process::{self, Command, Output},
 };
 
-use lb_daemon::store::{FILE, Store};
+use lb_control::store::{FILE, Store};
 
 /// Runs the balancer to its end with its files in `directory`, which is no BPF file system: at the
 /// latest there it ends.

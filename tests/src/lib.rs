@@ -29,24 +29,25 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may be blunt")]
 
-pub mod bench;
 pub mod capture;
 pub mod container;
 pub mod daemon;
-pub mod exposition;
+pub mod fixture;
 pub mod harness;
-pub mod hooks;
+pub mod leftovers;
 pub mod machine;
+pub mod openmetrics;
+pub mod packet_table;
 pub mod packets;
 pub mod process;
 pub mod random;
-pub mod remains;
+pub mod receiver_hooks;
 pub mod report;
 pub mod sample;
 pub mod sandbox;
-pub mod scene;
 pub mod statistics;
 pub mod syns;
+pub mod test_run;
 pub mod topology;
 pub mod traffic;
 pub mod transcript;

@@ -1,4 +1,4 @@
-//! What chance allows.
+//! What chance allows, and the middle of what was measured.
 
 use anyhow::{Result, ensure};
 
@@ -22,6 +22,12 @@ pub fn ensure_even(counts: &[u64], sigmas: f64) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// The middle value.
+pub fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 #[cfg(test)]

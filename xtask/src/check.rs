@@ -21,16 +21,20 @@ const PACKET_PROGRAMS: &str = "lb-ebpf";
 
 /// Files beside the packages, and the packages whose unit tests read them. A change of any other file beside
 /// them concerns all packages. The first prefix that fits counts.
-const READERS: [(&str, &[&str]); 10] = [
+const READERS: [(&str, &[&str]); 14] = [
     ("docs/verdicts.md", &["lb-cli", "lb-daemon", "lb-tests"]),
     ("docs/examples/python/requirements.txt", &["lb-cli", "lb-daemon", "xtask"]),
-    ("docs/", &["lb-daemon", "lb-cli"]),
+    ("docs/", &["lb-config", "lb-daemon", "lb-cli"]),
     ("packaging/", &["lb-daemon", "xtask"]),
     ("README.md", &["lb-daemon", "lb-cli"]),
     ("ARCHITECTURE.md", &[]),
     ("CONTRIBUTING.md", &[]),
+    ("CHANGELOG.md", &[]),
+    ("SECURITY.md", &[]),
     ("LICENSE", &[]),
     (".ci/", &[]),
+    (".editorconfig", &[]),
+    (".git-blame-ignore-revs", &[]),
     (".gitignore", &[]),
 ];
 
@@ -262,7 +266,8 @@ mod tests {
         let packages = Packages::read().unwrap();
         assert_eq!(names(&packages, &["tests/fuzz/src/lib.rs"]), ["lb-fuzz"]);
         assert_eq!(names(&packages, &["tests/src/lib.rs"]), ["lb-tests"]);
-        assert_eq!(names(&packages, &["docs/cli.md", "xtask/src/main.rs"]).len(), 3);
+        assert_eq!(names(&packages, &["docs/cli.md", "xtask/src/main.rs"]).len(), 4);
+        assert_eq!(names(&packages, &["lb-daemon/net/src/lib.rs"]), ["lb-net"]);
         assert_eq!(names(&packages, &["CONTRIBUTING.md"]).len(), 0);
         assert_eq!(names(&packages, &["Cargo.lock"]).len(), packages.packages.len());
     }
@@ -273,7 +278,7 @@ mod tests {
         let of = |name| packages.with_dependents(&BTreeSet::from([name])).into_iter().collect();
         let (fuzz, daemon): (Vec<_>, Vec<_>) = (of("lb-fuzz"), of("lb-daemon"));
         assert_eq!(fuzz, ["lb-fuzz"]);
-        assert_eq!(daemon, ["lb-cli", "lb-daemon", "lb-fuzz", "lb-tests"]);
+        assert_eq!(daemon, ["lb-daemon", "lb-fuzz", "lb-tests"]);
     }
 
     #[test]
@@ -286,7 +291,8 @@ mod tests {
         assert!(arguments("lb-tests").iter().all(|it| !it.starts_with("--test=")));
         let daemon = arguments("lb-daemon");
         assert!(daemon.contains(&"--test=flows".to_owned()), "{daemon:?}");
-        assert!(!daemon.contains(&"--test=hostile".to_owned()), "{daemon:?}");
+        let health = arguments("lb-health");
+        assert!(!health.contains(&"--test=hostile".to_owned()), "{health:?}");
         assert!(packages.unit_tests("lb-ebpf").is_none());
     }
 }

@@ -1,18 +1,19 @@
-//! Aligned columns without frames.
+//! Aligned columns without frames, and text on lines of limited width.
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 
-use super::{WIDTH, wrap};
+/// Widest line of a table that can be wrapped.
+pub(crate) const WIDTH: u16 = 80;
 
-/// Least room of a last column whose words are to be read, characters.
+/// Least width of a wrapped last column, characters.
 const READABLE: usize = 24;
 
 /// How far the second line of a row is indented.
 const INDENT: usize = 4;
 
-/// A table whose last column takes what room is left and is wrapped; no other is ever broken. Where
-/// that would leave no readable room, the columns that find none stand on an indented line of their
-/// own under the row, as do their headings.
+/// A table whose last column takes the remaining width and is wrapped; other columns are never broken.
+/// If too little width remains, the columns that do not fit go to an indented line under the row, and so
+/// do their headings.
 pub(crate) struct Grid {
     table: Table,
     right: Vec<usize>,
@@ -22,7 +23,6 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// A table with these headings.
     pub(crate) fn new<'a>(headings: impl IntoIterator<Item = &'a str>) -> Self {
         let mut grid = Self::bare();
         let headings: Vec<_> = headings.into_iter().map(str::to_owned).collect();
@@ -31,7 +31,6 @@ impl Grid {
         grid
     }
 
-    /// A table without headings.
     pub(crate) fn bare() -> Self {
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
@@ -39,14 +38,14 @@ impl Grid {
         Self { table, right: Vec::new(), headings: None, rows: Vec::new(), is_wide: false }
     }
 
-    /// The same table with these columns, counted from 0, aligned to the right: numbers.
+    /// Aligns these columns, counted from 0, to the right.
     #[must_use]
     pub(crate) fn right(mut self, columns: impl IntoIterator<Item = usize>) -> Self {
         self.right = columns.into_iter().collect();
         self
     }
 
-    /// The same table as wide as its words are; nothing is wrapped.
+    /// Wraps nothing, however wide the table becomes.
     #[must_use]
     pub(crate) fn wide(mut self) -> Self {
         self.table.set_content_arrangement(ContentArrangement::Disabled);
@@ -54,14 +53,13 @@ impl Grid {
         self
     }
 
-    /// One more row.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         let cells: Vec<_> = cells.into_iter().collect();
         self.table.add_row(cells.clone());
         self.rows.push(cells);
     }
 
-    /// The lines, without blanks at their ends.
+    /// The lines without trailing blanks.
     pub(crate) fn lines(mut self) -> String {
         let folds = self.folds();
         if !self.is_wide && folds.len() > 1 {
@@ -81,7 +79,7 @@ impl Grid {
         self.table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
     }
 
-    /// Width of each column, characters.
+    /// Width of each column in characters.
     fn widths(&self) -> Vec<usize> {
         let rows = || self.headings.iter().chain(&self.rows);
         let mut widths = vec![0; rows().map(Vec::len).max().unwrap_or(0)];
@@ -93,7 +91,7 @@ impl Grid {
         widths
     }
 
-    /// Where the lines of a row begin, by column: as many columns as each has room for.
+    /// The columns at which the lines of a row begin.
     fn folds(&self) -> Vec<usize> {
         let widths = self.widths();
         let (mut folds, mut used) = (vec![0], 0);
@@ -109,7 +107,7 @@ impl Grid {
         folds
     }
 
-    /// The table with each row on lines of its own for these ranges of columns.
+    /// The table with each row broken into lines at these columns.
     fn folded(&self, folds: &[usize]) -> String {
         let widths = self.widths();
         let rows = self.headings.iter().chain(&self.rows);
@@ -138,6 +136,37 @@ impl Grid {
         }
         lines + line.trim_end() + "\n"
     }
+}
+
+/// Breaks a text between words into lines of at most `width` characters. A longer word, such as a path,
+/// stays whole so that it can be copied.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        match lines.last_mut() {
+            Some(line) if used + 1 + length <= width => {
+                *line += " ";
+                *line += word;
+                used += 1 + length;
+            }
+            _ => {
+                lines.push(word.into());
+                used = length;
+            }
+        }
+    }
+    lines
+}
+
+/// Lines of `name  value`, values aligned and wrapped.
+pub(crate) fn fields(fields: &[(&str, String)]) -> String {
+    let mut grid = Grid::bare();
+    for (name, value) in fields {
+        grid.row([(*name).into(), value.clone()]);
+    }
+    grid.lines()
 }
 
 #[cfg(test)]
@@ -181,5 +210,13 @@ storefront  12345678  b
     short
 "
         );
+    }
+
+    #[test]
+    fn lines_break_between_words_and_never_in_one() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("one two three", 8), ["one two", "three"]);
+        assert_eq!(wrap("/a/long/path x", 4), ["/a/long/path", "x"]);
+        assert!(wrap(" ", 4).is_empty());
     }
 }

@@ -1,97 +1,95 @@
-//! Output: each answer is one value, and every form is made from it.
+//! Output: each answer is one value, which is printed in one of several formats.
 
 mod grid;
-mod words;
-mod wrap;
 
 use std::{
     io::{self, IsTerminal as _, Write},
     ops::ControlFlow,
+    time::Duration,
 };
 
-pub(crate) use grid::Grid;
-pub(crate) use words::{age, count, fields, percent, whole_seconds};
-pub(crate) use wrap::wrap;
+use self::grid::wrap;
+pub(crate) use self::grid::{Grid, WIDTH, fields};
 
-use crate::{
-    exit::Exit,
-    failure::{Failure, describe},
-};
+use crate::failure::{Exit, Failure, describe};
 
-/// Widest line of a table where its words allow a break.
-pub(crate) const WIDTH: u16 = 80;
-
-/// How an answer is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Form {
-    /// Aligned columns for people, at most 80 wide where the words allow it.
+pub(crate) enum Format {
+    /// Aligned columns, wrapped at 80 characters where possible.
     #[default]
     Table,
-    /// The same with more columns, as wide as they are.
+    /// A table with more columns, never wrapped.
     Wide,
-    /// One JSON value; of `watch`, one a line.
+    /// One JSON value; `watch` prints one per line.
     Json,
-    /// One YAML document; of `watch`, one each, after a line `---`.
+    /// One YAML document; `watch` prints each after a line `---`.
     Yaml,
 }
 
-/// An answer.
+/// An answer that can be printed.
 pub(crate) trait Report: serde::Serialize {
-    /// The answer for people; every line ends with a line feed.
+    /// The answer as text; every line ends with a line feed.
     fn table(&self) -> String;
 
-    /// The same with all there is to say, however wide.
+    /// The answer as text with all columns, unwrapped.
     fn wide(&self) -> String {
         self.table()
     }
 
-    /// What goes with it to standard error, a sentence each.
+    /// Sentences to print on standard error.
     fn warnings(&self) -> &[String] {
         &[]
     }
 }
 
-/// Prints an answer on stdout, and on stderr what is to be warned of.
+/// Prints an answer on stdout, and its warnings on stderr.
 ///
 /// # Errors
-/// Stdout cannot be written; a reader that went away (`| head`) is no error.
-pub(crate) fn print(report: &impl Report, form: Form) -> Result<(), Failure> {
-    let text = match form {
-        Form::Table => report.table(),
-        Form::Wide => report.wide(),
-        Form::Json => json(report, true)?,
-        Form::Yaml => yaml(report)?,
+/// Stdout cannot be written. A reader that stops early (`| head`) is not an error.
+pub(crate) fn print(report: &impl Report, format: Format) -> Result<(), Failure> {
+    let text = match format {
+        Format::Table => report.table(),
+        Format::Wide => report.wide(),
+        Format::Json => json(report, true)?,
+        Format::Yaml => yaml(report)?,
     };
     write(&text).map(drop)?;
     for warning in report.warnings() {
-        tell(&format!("warning: {warning}"));
+        print_stderr(&format!("warning: {warning}"));
     }
     Ok(())
 }
 
-/// Prints an answer as one of many, on one line; says whether somebody still reads.
+/// Prints one answer of a stream; breaks once the reader is gone.
 ///
 /// # Errors
-/// As [`print`].
-pub(crate) fn print_line(report: &impl Report, form: Form) -> Result<ControlFlow<()>, Failure> {
-    let text = match form {
-        Form::Table => report.table(),
-        Form::Wide => report.wide(),
-        Form::Json => json(report, false)?,
-        Form::Yaml => format!("---\n{}", yaml(report)?),
+/// As [`print()`].
+pub(crate) fn print_line(report: &impl Report, format: Format) -> Result<ControlFlow<()>, Failure> {
+    let text = match format {
+        Format::Table => report.table(),
+        Format::Wide => report.wide(),
+        Format::Json => json(report, false)?,
+        Format::Yaml => format!("---\n{}", yaml(report)?),
     };
     write(&text)
 }
 
-/// Prints lines on stderr. On a terminal they are broken between words to its width; anywhere else, as in
-/// pipes and logs, each stays one line.
-pub(crate) fn tell(text: &str) {
-    let is_terminal = io::stderr().is_terminal();
-    let size = is_terminal.then(crossterm::terminal::size).and_then(Result::ok);
-    eprintln!("{}", broken(text, size.map(|(columns, _)| columns.into())));
+/// Prints a failure on stderr, once: a command that goes on may print it before it ends with it.
+pub(crate) fn print_failure(failure: Failure) -> Failure {
+    if !failure.is_printed {
+        print_stderr(&failure.to_string());
+    }
+    Failure { is_printed: true, ..failure }
 }
 
-fn broken(text: &str, width: Option<usize>) -> String {
+/// Prints lines on stderr. A terminal gets them wrapped to its width; pipes and logs get each line whole.
+pub(crate) fn print_stderr(text: &str) {
+    let is_terminal = io::stderr().is_terminal();
+    let size = is_terminal.then(crossterm::terminal::size).and_then(Result::ok);
+    eprintln!("{}", wrap_lines(text, size.map(|(columns, _)| columns.into())));
+}
+
+fn wrap_lines(text: &str, width: Option<usize>) -> String {
     let Some(width) = width else { return text.into() };
     text.lines().flat_map(|line| wrap(line, width)).collect::<Vec<_>>().join("\n")
 }
@@ -119,18 +117,75 @@ fn write(text: &str) -> Result<ControlFlow<()>, Failure> {
     }
 }
 
+/// A duration in its two largest units: `3m 20s`, `5d 2h`; below a second `0s`.
+pub(crate) fn age(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds}s"),
+        (0, 0, _) => format!("{minutes}m {}s", seconds % 60),
+        (0, _, _) => format!("{hours}h {}m", minutes % 60),
+        _ => format!("{days}d {}h", hours % 24),
+    }
+}
+
+/// An RFC 3339 time in UTC without its fraction of a second.
+pub(crate) fn whole_seconds(time: &str) -> String {
+    match time.split_once('.') {
+        Some((seconds, _)) => format!("{seconds}Z"),
+        None => time.into(),
+    }
+}
+
+/// A share in percent with two decimal places; 0 of 0 is `-`.
+pub(crate) fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "-".into();
+    }
+    let hundredths = (u128::from(part) * 10_000 + u128::from(whole) / 2) / u128::from(whole);
+    format!("{}.{:02}%", hundredths / 100, hundredths % 100)
+}
+
+/// `1 change`, `2 changes`.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::broken;
+    use super::*;
 
     #[test]
     fn lines_are_broken_on_a_terminal_only() {
         let text =
             "error: service web: there is none of this name\nhint: see `spillway service list`";
-        assert_eq!(broken(text, None), text);
+        assert_eq!(wrap_lines(text, None), text);
         assert_eq!(
-            broken(text, Some(30)),
+            wrap_lines(text, Some(30)),
             "error: service web: there is\nnone of this name\nhint: see `spillway service\nlist`"
         );
+    }
+
+    #[test]
+    fn ages_have_at_most_two_units() {
+        for (seconds, text) in [
+            (0, "0s"),
+            (59, "59s"),
+            (200, "3m 20s"),
+            (3_600, "1h 0m"),
+            (86_399, "23h 59m"),
+            (439_200, "5d 2h"),
+        ] {
+            assert_eq!(age(Duration::from_secs(seconds)), text);
+        }
+    }
+
+    #[test]
+    fn shares_are_rounded_to_two_places() {
+        assert_eq!(percent(1, 3), "33.33%");
+        assert_eq!(percent(2, 3), "66.67%");
+        assert_eq!(percent(65_537, 65_537), "100.00%");
+        assert_eq!(percent(0, 0), "-");
+        assert_eq!(percent(u64::MAX, u64::MAX), "100.00%");
     }
 }

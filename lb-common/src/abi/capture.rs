@@ -1,4 +1,4 @@
-//! Captures: which packets are taken down, and what is taken down of one.
+//! Captures: which packets are captured, and what a sample of one holds.
 
 use super::{
     clock::Nanoseconds,
@@ -16,12 +16,12 @@ pub const RING_BYTES: u32 = 2 << 20;
 /// Number of no capture.
 pub const NO_CAPTURE: u64 = 0;
 
-/// What is to be captured. All of it is zero, and nothing is, but while somebody captures.
+/// What to capture. All of it is zero while no capture runs.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capture {
-    /// When it ends if nobody puts that off, by the exact monotonic clock; 0: there is none. The daemon
-    /// puts it off again and again, so a capture whose daemon is gone ends.
+    /// Its deadline by the exact monotonic clock; 0: no capture runs. The daemon renews it every second, so a
+    /// capture whose daemon is gone ends.
     pub until: Nanoseconds,
     /// Which capture it is: a later one has another number.
     pub number: u64,
@@ -46,7 +46,7 @@ pub struct Capture {
     pub snap: u32,
 }
 
-/// Between whom a packet goes, as far as it says.
+/// A packet's source and destination, as far as it has them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ends {

@@ -13,7 +13,7 @@ pub struct Coarse(pub u64);
 impl Coarse {
     /// The unit that a moment lies in.
     #[inline(always)]
-    pub const fn of(now: Nanoseconds) -> Self {
+    pub const fn from_nanoseconds(now: Nanoseconds) -> Self {
         Self(now >> 30)
     }
 
@@ -24,15 +24,15 @@ impl Coarse {
 }
 
 /// What a SYN decided is remembered for 64 s, in coarse units: longer than a client repeats one.
-pub const RECORD_LIFE: u64 = Coarse::units(64);
-/// An exception that was used within this time is not taken away, in coarse units: 10 minutes.
-pub const EXCEPTION_LIFE: u64 = Coarse::units(600);
+pub const HANDSHAKE_LIFE: u64 = Coarse::units(64);
+/// A displaced entry that was used within this time is kept, in coarse units: 10 minutes.
+pub const DISPLACED_LIFE: u64 = Coarse::units(600);
 
 /// Name of the programs' constant that holds a tick's length in nanoseconds, set when they are loaded.
 pub const TICK: &str = "TICK_NANOSECONDS";
 /// Name of the programs' constant that holds what the kernel's ticks begin to count at.
 pub const TICKS_AT_START: &str = "TICKS_AT_START";
-/// A tick's length where nobody says otherwise: 250 Hz.
+/// The default length of a tick: 250 Hz.
 pub const USUAL_TICK: Nanoseconds = 4_000_000;
 
 /// What a kernel's ticks begin to count at: five minutes before its 32-bit counter wraps

@@ -26,16 +26,16 @@ pub struct TrafficCounter {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupCounter {
-    /// Those it was asked for: the sum of admitted, spilled out and refused.
+    /// Those it was asked for: the sum of admitted, overflow out and refused.
     pub offered: u64,
     /// Those it took.
     pub admitted: u64,
-    /// Of those it took, the ones that a nearer group was asked for first.
-    pub spilled_in: u64,
-    /// Those that another group took, because this one was full or had nobody who may have them.
-    pub spilled_out: u64,
+    /// Of those it took, the ones that overflowed from a nearer group.
+    pub overflow_in: u64,
+    /// Those that another group took, because this one was full or had no member for them.
+    pub overflow_out: u64,
     /// Those that were dropped because every group was full, counted at the first one asked.
     pub refused: u64,
-    /// Of those it took, the ones beyond its limit, because every group was full.
-    pub overrun: u64,
+    /// Of those it took, the ones above its limit, admitted because every group was full.
+    pub over_capacity: u64,
 }

@@ -18,8 +18,8 @@ pub struct Descriptor {
     pub group_count: u32,
     /// [`LIMITED`] and the like, and the bits of a [`Form`]; other bits are 0.
     pub flags: u32,
-    /// Meter of the first group.
-    pub home_meter: u32,
+    /// Limiter of the first group.
+    pub home_limiter: u32,
     /// Group indices, nearest region first; `groups[0]` is the home group.
     pub groups: [u32; MAX_REGIONS_PER_POOL],
     /// Zero.
@@ -30,14 +30,14 @@ impl Descriptor {
     /// How packets get to the backends.
     #[inline(always)]
     pub const fn form(&self) -> Form {
-        Form::of_flags(self.flags)
+        Form::from_flags(self.flags)
     }
 }
 
-/// Some group or member of the pool has a limit: what every SYN decided is recorded.
+/// Some group or member of the pool has a limit: every SYN gets a handshake entry.
 pub const LIMITED: u32 = 1;
-/// A new connection leaves a region only where nobody in it may have it, not where it is full.
+/// A new connection leaves a region only if no member there may have it, not if the region is full.
 pub const ISOLATED: u32 = 2;
-/// Too few members are healthy: where nobody else may have a new connection, those that are marked
-/// for it get it whatever their state ([`super::member::MemberWord::is_last_resort`]).
+/// Too few members are healthy: if no other member may have a new connection, members that are marked as last
+/// resort get it whatever their state ([`super::member::MemberWord::is_last_resort`]).
 pub const PANIC: u32 = 4;

@@ -27,32 +27,32 @@ macro_rules! events {
 }
 
 events! {
-    /// An open connection away from home was given an exception.
-    ExceptionInserted = 0, "exception_inserted";
-    /// An open connection away from home got no exception: the budget is used up, or the kernel had no
+    /// A displaced open connection was given an entry.
+    DisplacedInserted = 0, "displaced_inserted";
+    /// A displaced open connection got no entry: the budget is used up, or the kernel had no
     /// room. Its packet went to its backend all the same, and the next one tries again.
-    ExceptionRefused = 1, "exception_refused";
-    /// The exceptions were asked for a packet.
-    ExceptionLookup = 2, "exception_lookup";
-    /// A packet went by an exception.
-    ExceptionHit = 3, "exception_hit";
-    /// An exception's connection ended, and a new one with its addresses and ports took its place.
-    ExceptionReplaced = 4, "exception_replaced";
-    /// A SYN met an exception that says something else, and marked it.
-    ExceptionMarked = 5, "exception_marked";
+    DisplacedRefused = 1, "displaced_refused";
+    /// A packet looked up the displaced entries.
+    DisplacedLookup = 2, "displaced_lookup";
+    /// A packet found its displaced entry.
+    DisplacedHit = 3, "displaced_hit";
+    /// A displaced entry's connection ended, and a new one with its addresses and ports took its place.
+    DisplacedReplaced = 4, "displaced_replaced";
+    /// A SYN was placed elsewhere than the displaced entry of its flow; the entry is contested for 64 s.
+    DisplacedContested = 5, "displaced_contested";
     /// A repeated SYN went where the first one had gone.
     SynRepeated = 6, "syn_repeated";
     /// A new connection stayed at its full home, at one that gives connections away for now (slow start,
-    /// shares), or at its former one, because there was no budget for an exception.
+    /// shares), or at its previous one, because there was no budget for a displaced entry.
     HeldAtHome = 7, "held_at_home";
     /// A limit could not be debited because too many CPUs were at it; the connection was refused there.
     LimitContended = 8, "limit_contended";
-    /// A stream came close below the sequence number of a record of its own flow that is not its own;
-    /// the record went.
-    RecordDropped = 9, "record_dropped";
-    /// During a change of home, an open connection was given an exception at its former home.
+    /// A stream came close below the sequence number of a handshake entry of its own flow that is not its own;
+    /// the entry was dropped.
+    HandshakeDropped = 9, "handshake_dropped";
+    /// During a remap, an open connection was given a displaced entry at its previous home.
     Adopted = 10, "adopted";
-    /// During a change of home, an open connection got no exception: the budget is used up.
+    /// During a remap, an open connection got no displaced entry: the budget is used up.
     AdoptionRefused = 11, "adoption_refused";
     /// A UDP flow entered the table of tracked flows.
     FlowTracked = 12, "flow_tracked";
@@ -60,9 +60,9 @@ events! {
     /// nothing changes.
     FlowRefused = 13, "flow_refused";
     /// The home of a new connection could not have it (unhealthy, drained, or without a next hop), and there
-    /// was no budget for an exception. The connection went elsewhere all the same; once its handshake is
+    /// was no budget for a displaced entry. The connection went elsewhere all the same; once its handshake is
     /// over it may be sent home, which resets it.
-    AwayWithoutBudget = 14, "away_without_budget";
+    DisplacedWithoutBudget = 14, "displaced_without_budget";
 }
 
 /// Entries of the event counter map: room for later events without a new layout.

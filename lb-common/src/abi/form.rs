@@ -2,7 +2,7 @@
 
 use crate::wire::{gue, ipv4, ipv6, udp};
 
-/// The part of a descriptor's flags that says it: the bits of [`GUE`], with its UDP port in the upper half, and
+/// The part of a descriptor's flags that holds the form: the bits of [`GUE`], with its UDP port in the upper half, and
 /// of [`DIRECT`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form(u32);
@@ -16,7 +16,7 @@ const PORT: u32 = 16;
 const BITS: u32 = GUE | DIRECT | 0xffff << PORT;
 
 impl Form {
-    /// IP in IP, where nothing else is said.
+    /// IP in IP, the default.
     pub const IP_IN_IP: Self = Self(0);
 
     /// Direct return: no tunnel.
@@ -29,7 +29,7 @@ impl Form {
 
     /// The form in a descriptor's flags.
     #[inline(always)]
-    pub const fn of_flags(flags: u32) -> Self {
+    pub const fn from_flags(flags: u32) -> Self {
         Self(flags & BITS)
     }
 
@@ -91,7 +91,7 @@ mod tests {
             (Form::DIRECT, false, 0, [0, 0]),
         ] {
             assert_eq!(form.flags() & 7, 0, "other flags have these bits");
-            let read = Form::of_flags(form.flags() | 7);
+            let read = Form::from_flags(form.flags() | 7);
             assert_eq!(read, form);
             assert_eq!((read.is_gue(), read.port()), (is_gue, port));
             assert_eq!(read.is_direct(), overheads == [0, 0]);

@@ -22,8 +22,8 @@ pub struct Group {
     pub head: GroupHead,
     /// Index of the region in the store, for people.
     pub region: u32,
-    /// Index of its [`super::meter::Meter`] and [`super::counter::GroupCounter`]; 0: none.
-    pub meter: u32,
+    /// Index of its [`super::limiter::Limiter`] and [`super::counter::GroupCounter`]; 0: none.
+    pub limiter: u32,
     /// Zero.
     pub reserved: [u32; 2],
 }

@@ -7,7 +7,7 @@ pub const MAX_SERVICES: u32 = 4_096;
 pub const MAX_SERVICE_KEYS: u32 = 65_536;
 /// Pools that at least one service names.
 pub const MAX_POOLS: u32 = 4_096;
-/// Descriptors: a pool needs its current one, its former one, and room for the next.
+/// Descriptors: a pool needs its current one, its previous one, and room for the next.
 pub const MAX_DESCRIPTORS: u32 = 3 * MAX_POOLS;
 /// Groups (a pool's members in one region), published and in preparation together.
 pub const MAX_GROUPS: u32 = 16_384;
@@ -25,19 +25,19 @@ pub const MAX_NEXT_HOPS: u32 = 65_536;
 pub const MAX_INTERFACES: u32 = 65_536;
 /// Slot tables, published and in preparation together.
 pub const MAX_TABLES: u32 = 4_096;
-/// Slots of a table where the configuration does not say otherwise (a prime).
+/// Default slots of a table (a prime).
 pub const DEFAULT_SLOTS: u32 = 65_537;
-/// Meters, the first [`super::meter::FIRST_METER`] of which are the packet path's own.
-pub const MAX_METERS: u32 = 65_536;
-/// Lines of records: half a million SYNs of the last 64 s. A power of two.
-pub const RECORD_LINES: u32 = 131_072;
-/// Exceptions of IPv4 connections, where the daemon's start does not say otherwise.
-pub const DEFAULT_EXCEPTIONS_V4: u32 = 524_288;
-/// Exceptions of IPv6 connections, where the daemon's start does not say otherwise.
-pub const DEFAULT_EXCEPTIONS_V6: u32 = 131_072;
-/// Tracked flows of IPv4, where the daemon's start does not say otherwise.
+/// Limiters, the first [`super::limiter::FIRST_LIMITER`] of which are the packet path's own.
+pub const MAX_LIMITERS: u32 = 65_536;
+/// Lines of handshake entries: half a million SYNs of the last 64 s. A power of two.
+pub const HANDSHAKE_LINES: u32 = 131_072;
+/// Default size of the table of displaced IPv4 connections.
+pub const DEFAULT_DISPLACED_V4: u32 = 524_288;
+/// Default size of the table of displaced IPv6 connections.
+pub const DEFAULT_DISPLACED_V6: u32 = 131_072;
+/// Default size of the table of tracked IPv4 flows.
 pub const DEFAULT_FLOWS_V4: u32 = 262_144;
-/// Tracked flows of IPv6, where the daemon's start does not say otherwise.
+/// Default size of the table of tracked IPv6 flows.
 pub const DEFAULT_FLOWS_V6: u32 = 65_536;
 /// Addresses of a receiver where tunnels end.
 pub const MAX_ENDPOINTS: u32 = 16_384;

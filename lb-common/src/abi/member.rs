@@ -1,34 +1,35 @@
-//! Member words: a backend's place in a group, and whether it may have a packet.
+//! Member words: a backend's place in a group, and which packets it accepts.
 
-/// Who may have a packet (`DESIGN`: up, unfit, dead). Zero is dead, so an unwritten word takes nothing.
+/// Which packets a member or a backend accepts, as the maps say it. Zero is [`Accepts::Nothing`], so an unwritten
+/// word accepts nothing.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum MemberState {
-    /// Takes nothing; its open connections move at once.
-    Dead = 0,
-    /// Keeps its open connections, takes no new ones.
-    Unfit = 1,
-    /// Takes new connections.
-    Up = 2,
+pub enum Accepts {
+    /// No packets: its open connections move to other backends.
+    Nothing = 0,
+    /// Packets of open connections.
+    OpenOnly = 1,
+    /// New connections too.
+    All = 2,
 }
 
-impl MemberState {
-    /// The state with a number; unknown numbers are [`MemberState::Dead`].
+impl Accepts {
+    /// The value with a number; unknown numbers are [`Accepts::Nothing`].
     #[inline(always)]
     pub const fn from_number(number: u8) -> Self {
         match number {
-            2 => Self::Up,
-            1 => Self::Unfit,
-            _ => Self::Dead,
+            2 => Self::All,
+            1 => Self::OpenOnly,
+            _ => Self::Nothing,
         }
     }
 
     /// The state's name, as commands print it.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Dead => "dead",
-            Self::Unfit => "unfit",
-            Self::Up => "up",
+            Self::Nothing => "dead",
+            Self::OpenOnly => "unfit",
+            Self::All => "up",
         }
     }
 }
@@ -38,8 +39,8 @@ pub const FULL_RAMP: u8 = 255;
 
 /// One member, in one word that is changed in place:
 /// `{backend 24, incarnation 8, state 8, ramp 8, next hop 16}` from the low end. Of the state's bits
-/// the highest says that it has a limit of its own, the next that it is a last resort, the third that
-/// it is out of home.
+/// the highest is set if it has a limit of its own, the next if it is a last resort, the third if it is
+/// marked out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberWord(pub u64);
 
@@ -48,14 +49,14 @@ impl MemberWord {
     pub const fn new(
         backend: u32,
         incarnation: u8,
-        state: MemberState,
+        accepts: Accepts,
         ramp: u8,
         next_hop: u16,
     ) -> Self {
         Self(
             (backend as u64 & 0xff_ffff)
                 | (incarnation as u64) << 24
-                | (state as u64) << 32
+                | (accepts as u64) << 32
                 | (ramp as u64) << 40
                 | (next_hop as u64) << 48,
         )
@@ -73,29 +74,29 @@ impl MemberWord {
         (self.0 >> 24) as u8
     }
 
-    /// The state.
+    /// Which packets it accepts.
     #[inline(always)]
-    pub const fn state(self) -> MemberState {
-        MemberState::from_number((self.0 >> 32) as u8 & 0x1f)
+    pub const fn accepts(self) -> Accepts {
+        Accepts::from_number((self.0 >> 32) as u8 & 0x1f)
     }
 
-    /// Whether it has a limit of its own: its meter is named by [`super::names::MEMBER_METERS`].
+    /// Whether it has a limit of its own: its limiter is named by [`super::names::MEMBER_LIMITERS`].
     #[inline(always)]
     pub const fn is_limited(self) -> bool {
         self.0 >> 39 & 1 != 0
     }
 
-    /// Whether it may have new connections when nobody else may: too few are healthy, and neither
-    /// was it drained or disabled nor is its host's next hop unknown.
+    /// Whether it may have new connections when no other member may: too few are healthy, it is neither drained
+    /// nor disabled, and its next hop is known.
     #[inline(always)]
     pub const fn is_last_resort(self) -> bool {
         self.0 >> 38 & 1 != 0
     }
 
-    /// Whether no connection is at home here that nothing is remembered of: it was out of service for
-    /// longer than the settle time, and home is the next of a slot's list that is not.
+    /// Whether it is marked out: it was out of service for longer than the settle time, so home is the next of a
+    /// slot's list that is not marked out.
     #[inline(always)]
-    pub const fn is_out_of_home(self) -> bool {
+    pub const fn is_marked_out(self) -> bool {
         self.0 >> 37 & 1 != 0
     }
 
@@ -111,10 +112,10 @@ impl MemberWord {
         Self(self.0 & !(1 << 38) | (last_resort as u64) << 38)
     }
 
-    /// The same member out of home, or not. Unlike the other bits it is changed with a new version of
+    /// The same member marked out, or not. Unlike the other bits it is changed with a new version of
     /// the pool only.
     #[must_use]
-    pub const fn with_out_of_home(self, out: bool) -> Self {
+    pub const fn with_marked_out(self, out: bool) -> Self {
         Self(self.0 & !(1 << 37) | (out as u64) << 37)
     }
 
@@ -136,10 +137,10 @@ impl MemberWord {
         (self.0 >> 48) as u16
     }
 
-    /// The same member in another state.
+    /// The same member that accepts other packets.
     #[must_use]
-    pub const fn with_state(self, state: MemberState) -> Self {
-        Self(self.0 & !(0x1f << 32) | (state as u64) << 32)
+    pub const fn with_accepts(self, accepts: Accepts) -> Self {
+        Self(self.0 & !(0x1f << 32) | (accepts as u64) << 32)
     }
 
     /// The same member behind another next hop.

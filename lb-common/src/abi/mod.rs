@@ -4,30 +4,30 @@
 //! All integers are in host order unless a field says that it holds bytes as they stand in a packet.
 
 pub mod backend;
+pub mod backend_state;
 pub mod capture;
 pub mod clock;
 pub mod counter;
 pub mod descriptor;
+pub mod displaced;
 pub mod event;
-pub mod exception;
 pub mod flow_key;
 pub mod form;
 pub mod group;
-pub mod host;
+pub mod handshake;
+pub mod limiter;
 pub mod limits;
 pub mod member;
-pub mod meter;
 pub mod names;
 pub mod next_hop;
 pub mod pod;
 pub mod pool;
 pub mod probe;
 pub mod receiver;
-pub mod record;
 pub mod service;
 pub mod slot;
 pub mod table_ref;
 pub mod verdict;
 
 /// Version of this layout. It is part of the pin path, so programs of two layouts never share maps.
-pub const LAYOUT_VERSION: u32 = 1;
+pub const LAYOUT_VERSION: u32 = 2;

@@ -23,24 +23,24 @@ pub const TABLES: &str = "TABLES";
 pub const SIZED_TABLES: &str = "SIZED_TABLES";
 /// Array of [`super::member::MemberWord`].
 pub const MEMBERS: &str = "MEMBERS";
-/// Array of meter indices, by index of the member's word: the limit of its own that a member has.
-pub const MEMBER_METERS: &str = "MEMBER_METERS";
-/// Array of [`super::meter::Meter`].
-pub const METERS: &str = "METERS";
-/// Array of [`super::host::HostWord`], by backend index.
-pub const HOSTS: &str = "HOSTS";
-/// Hash: [`super::host::shared_key`] to the number of a [`super::member::MemberState`], of backends that several pools
-/// have. Where there is none, the pool does not have the backend, or it is dead there.
+/// Array of limiter indices, by index of the member's word: the limit of its own that a member has.
+pub const MEMBER_LIMITERS: &str = "MEMBER_LIMITERS";
+/// Array of [`super::limiter::Limiter`].
+pub const LIMITERS: &str = "LIMITERS";
+/// Array of [`super::backend_state::BackendStateWord`], by backend index.
+pub const BACKEND_STATES: &str = "BACKEND_STATES";
+/// Hash: [`super::backend_state::shared_key`] to the number of a [`super::member::Accepts`], of backends that several pools
+/// have. Without an entry the pool does not have the backend, or the backend accepts nothing there.
 pub const SHARED_BACKENDS: &str = "SHARED_BACKENDS";
-/// Array of [`super::record::RecordLine`].
-pub const RECORDS: &str = "RECORDS";
-/// LRU hash: [`super::flow_key::FlowKeyV4`] to [`super::exception::ExceptionWord`].
-pub const EXCEPTIONS_V4: &str = "EXCEPTIONS_V4";
-/// LRU hash: [`super::flow_key::FlowKeyV6`] to [`super::exception::ExceptionWord`].
-pub const EXCEPTIONS_V6: &str = "EXCEPTIONS_V6";
-/// LRU hash of tracked UDP flows, as [`EXCEPTIONS_V4`].
+/// Array of [`super::handshake::HandshakeLine`].
+pub const HANDSHAKES: &str = "HANDSHAKES";
+/// LRU hash: [`super::flow_key::FlowKeyV4`] to [`super::displaced::DisplacedWord`].
+pub const DISPLACED_V4: &str = "DISPLACED_V4";
+/// LRU hash: [`super::flow_key::FlowKeyV6`] to [`super::displaced::DisplacedWord`].
+pub const DISPLACED_V6: &str = "DISPLACED_V6";
+/// LRU hash of tracked UDP flows, as [`DISPLACED_V4`].
 pub const FLOWS_V4: &str = "FLOWS_V4";
-/// LRU hash of tracked UDP flows, as [`EXCEPTIONS_V6`].
+/// LRU hash of tracked UDP flows, as [`DISPLACED_V6`].
 pub const FLOWS_V6: &str = "FLOWS_V6";
 /// Array of [`super::backend::Backend`].
 pub const BACKENDS: &str = "BACKENDS";
@@ -58,7 +58,7 @@ pub const VERDICT_COUNTERS: &str = "VERDICT_COUNTERS";
 pub const SERVICE_COUNTERS: &str = "SERVICE_COUNTERS";
 /// Per-CPU array of [`super::counter::TrafficCounter`] by backend index.
 pub const BACKEND_COUNTERS: &str = "BACKEND_COUNTERS";
-/// Per-CPU array of [`super::counter::GroupCounter`] by meter index.
+/// Per-CPU array of [`super::counter::GroupCounter`] by limiter index.
 pub const GROUP_COUNTERS: &str = "GROUP_COUNTERS";
 /// Per-CPU array of counts by [`super::event::Event`] number.
 pub const EVENT_COUNTERS: &str = "EVENT_COUNTERS";

@@ -1,16 +1,16 @@
-//! A pool's line: the one store that publishes a pool, and its gate.
+//! A pool's line: the one store that publishes a pool, and whether the pool may have displaced connections.
 
 /// A pool, half a cache line. Each word has one writer and is changed in place.
 #[repr(C, align(32))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolLine {
-    /// A [`PoolWord`]. The daemon's.
+    /// A [`PoolWord`], written by the daemon.
     pub word: u64,
-    /// What `last_away` said when the daemon last found that no connection of the pool is away from
-    /// home. The daemon's.
+    /// The value of `last_displaced` when the daemon last found that the pool has no displaced connection. Written
+    /// by the daemon.
     pub cleared: u64,
-    /// Coarse time of the last placement away from home ([`super::clock::Coarse`]). The packet path's.
-    pub last_away: u64,
+    /// Coarse time at which a connection was last displaced ([`super::clock::Coarse`]). Written by the packet path.
+    pub last_displaced: u64,
     /// Zero.
     pub reserved: u64,
 }
@@ -21,10 +21,10 @@ impl PoolLine {
     /// Word of `cleared` in the line.
     pub const CLEARED: usize = 1;
 
-    /// Whether every open connection is at home: then nothing is remembered of any.
+    /// Whether the pool may have displaced connections: then the displaced check is on, and packets look them up.
     #[inline(always)]
-    pub const fn is_gate_closed(&self) -> bool {
-        self.cleared == self.last_away
+    pub const fn has_displaced(&self) -> bool {
+        self.cleared != self.last_displaced
     }
 
     /// The published versions.
@@ -34,8 +34,8 @@ impl PoolLine {
     }
 }
 
-/// Index of the current descriptor (low half) and of the former one (high half, 0: none); the topmost
-/// bit says that connections at their former home are to be adopted.
+/// Index of the current descriptor (low half) and of the previous one (high half, 0: none). The topmost bit says
+/// whether connections at their previous home are adopted.
 ///
 /// Descriptor 0 is never published, so an all-zero word is a pool without descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,17 +43,17 @@ pub struct PoolWord(pub u64);
 
 impl PoolWord {
     /// A word from its halves.
-    pub const fn new(current: u32, former: u32) -> Self {
-        Self(current as u64 | (former as u64 & 0x7fff_ffff) << 32)
+    pub const fn new(current: u32, previous: u32) -> Self {
+        Self(current as u64 | (previous as u64 & 0x7fff_ffff) << 32)
     }
 
-    /// The same versions, with connections at their former home adopted.
+    /// The same versions, with connections at their previous home adopted.
     #[must_use]
     pub const fn adopting(self) -> Self {
         Self(self.0 | 1 << 63)
     }
 
-    /// Whether connections at their former home are to be adopted.
+    /// Whether connections at their previous home are to be adopted.
     #[inline(always)]
     pub const fn is_adopting(self) -> bool {
         self.0 >> 63 != 0
@@ -65,9 +65,9 @@ impl PoolWord {
         self.0 as u32
     }
 
-    /// Index of the former descriptor; 0: none.
+    /// Index of the previous descriptor; 0: none.
     #[inline(always)]
-    pub const fn former(self) -> u32 {
+    pub const fn previous(self) -> u32 {
         (self.0 >> 32) as u32 & 0x7fff_ffff
     }
 }

@@ -4,9 +4,9 @@ use super::service::AddressWords;
 
 /// The marks (`SO_MARK`) of sockets whose packets go such a way; their other bits are a way's number.
 pub const MARK: u32 = 0x5b00_0000;
-/// The bits of a mark that tell it from those of others.
+/// The bits of a mark that tell it from other programs' marks.
 pub const MARK_MASK: u32 = 0xff00_0000;
-/// Ways that there can be at once.
+/// Most ways.
 pub const MAX_WAYS: usize = 65_536;
 
 /// How the packets of a mark get to their backend.

@@ -71,7 +71,7 @@ impl ServiceKey {
 
     /// The key that a flow is looked up by first.
     #[inline(always)]
-    pub const fn of(flow: &FlowTuple) -> Self {
+    pub const fn from_flow(flow: &FlowTuple) -> Self {
         let FlowTuple { vip, service_port, protocol, version, .. } = *flow;
         Self { address: vip, port: service_port, protocol, version }
     }
@@ -114,7 +114,7 @@ impl ServiceKey {
 /// What is added to the protocol in a key of fragments. No packet is looked up by such a protocol.
 const FRAGMENTS: u8 = 128;
 
-/// Words of the map that says which addresses may have an any-port service.
+/// Words of the map of addresses that may have an any-port service.
 pub const ANY_PORT_WORDS: u32 = 64;
 
 /// The word and the bit in it that are set where an address has an any-port service. Others may share

@@ -52,7 +52,7 @@ impl OwnersWord {
     }
 
     /// The words that stand behind a table's lists.
-    pub fn of(lists: &[u64]) -> impl ExactSizeIterator<Item = u64> + '_ {
+    pub fn from_lists(lists: &[u64]) -> impl ExactSizeIterator<Item = u64> + '_ {
         lists.chunks(Self::SLOTS as usize).map(|lists| {
             let owners = lists.iter().rev();
             owners.fold(0, |word, list| word << 16 | SlotWord(*list).rank(0) as u64)
@@ -97,7 +97,7 @@ mod tests {
     fn owners_stand_behind_the_lists() {
         let lists: Vec<u64> =
             (0..7).map(|slot| SlotWord::new([100 + slot, 1, 2, NO_RANK]).0).collect();
-        let table: Vec<u64> = lists.iter().copied().chain(OwnersWord::of(&lists)).collect();
+        let table: Vec<u64> = lists.iter().copied().chain(OwnersWord::from_lists(&lists)).collect();
         assert_eq!(table.len(), table_words(7) as usize);
         assert_eq!(table[7..], [0x0067_0066_0065_0064, 0x006a_0069_0068]);
         for slot in 0..7 {

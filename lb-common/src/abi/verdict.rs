@@ -4,7 +4,7 @@
 /// What the driver does with a packet of this verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The host's own stack gets it, unchanged unless the verdict says so.
+    /// It goes to the host's own stack, unchanged unless the verdict says otherwise.
     Pass,
     /// It is gone.
     Drop,
@@ -82,9 +82,8 @@ verdicts! {
     NoBackend = 10, "no_backend", Drop;
     /// Members that may have the packet exist, but none has a resolved next hop.
     NextHopUnresolved = 11, "next_hop_unresolved", Drop;
-    /// The packet does not fit the backend's MTU after encapsulation, and its sender cannot be told: the
-    /// packet is an ICMP message or comes from no single host, or too many were told just now, or none are to
-    /// be.
+    /// The packet does not fit the backend's MTU after encapsulation, and no ICMP error was sent: the
+    /// packet is an ICMP message or comes from no single host, or the limit of such errors is reached or zero.
     TooLarge = 12, "too_large", Drop;
     /// The balancer has no source address of the tunnel's IP version.
     NoSourceAddress = 13, "no_source_address", Drop;
@@ -107,14 +106,14 @@ verdicts! {
     InnerMalformed = 21, "inner_malformed", Drop;
     /// A new connection to a service that rejects when full, and every region is.
     RegionsFull = 22, "regions_full", Drop;
-    /// The packet does not fit the backend's MTU after encapsulation; its sender was told how much does.
+    /// The packet does not fit the backend's MTU after encapsulation; an ICMP error told its sender how much does.
     AnsweredTooLarge = 23, "answered_too_large", Transmit;
     /// An echo request (ping) for a VIP, answered.
     AnsweredEcho = 24, "answered_echo", Transmit;
-    /// An echo request for a VIP, when too many were answered just now, or none are to be.
+    /// An echo request for a VIP, beyond the limit of answers, which may be zero.
     EchoLimited = 25, "echo_limited", Drop;
     /// An IPv4 packet that lets itself be fragmented does not fit the local link after encapsulation, or its
-    /// tunnel is IPv6: nobody here makes fragments.
+    /// tunnel is IPv6: the balancer makes no fragments.
     CannotFragment = 26, "cannot_fragment", Drop;
     /// Receiver: a router on the way marked the outer packet as congested (ECN), and the inner one's sender
     /// knows no marks: the mark stands for a loss (RFC 6040, 4.2).

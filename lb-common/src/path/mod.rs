@@ -1,37 +1,37 @@
-//! The way of a packet, pure: frame in, decision out. One direction, one file a stage:
-//! `parse → service → hash → choose → encapsulate`; the program that runs it emits.
+//! The packet path as pure code: frame in, decision out. One direction, one file per stage:
+//! `parse → service → hash → select → encapsulate`; the program that runs it emits.
 //!
-//! In steady state every packet is told at once where it goes ([`mod@at_once`]). For all others,
-//! choosing has one file for each kind of packet: [`connect`] for a SYN, [`open`] for the packets of
-//! an open connection, [`track`] for datagrams whose flow is remembered. What they share: [`admit`]
-//! (limits), [`records`] (what a SYN decided), [`hosts`] (where a remembered connection is),
-//! [`mod@choose`] and [`search`] (tables and states).
+//! In steady state [`mod@fast_path`] decides. All other packets take the slow path, which has one file
+//! per kind of packet: [`syn`] for a SYN, [`established`] for the packets of an open connection,
+//! [`udp_flow`] for datagrams of tracked flows. They share [`admit`] (limits), [`handshakes`] (what a SYN
+//! decided), [`backend_state`] (whether the backend of a known connection still takes it), [`mod@select`]
+//! and [`search`] (tables and states).
 
 pub mod admit;
-pub mod answer;
-pub mod aside;
-mod at_once;
-pub mod choose;
-mod connect;
+mod backend_state;
 pub mod encapsulate;
-mod hosts;
-pub mod large;
-mod open;
+mod established;
+mod fast_path;
+pub mod handshakes;
+mod hold_previous;
+pub mod icmp_reply;
+pub mod oversize;
 pub mod parse;
+pub mod parse_slow;
 pub mod probe;
-mod question;
-pub mod records;
+mod query;
 pub mod search;
-mod stay;
+pub mod select;
+mod syn;
 pub mod tables;
-mod track;
+mod udp_flow;
 
-pub use choose::{Choice, Left, Memory, Observe, Outcome, Place, Unobserved};
 pub use encapsulate::{Head, Shim};
-pub use large::Large;
+pub use oversize::Large;
 pub use parse::{Kind, Parsed, Version};
-pub use question::Question;
+pub use query::Query;
 pub use search::{FURTHER_SLOTS, Search};
+pub use select::{Choice, Left, Memory, Observe, Outcome, Place, Unobserved};
 pub use tables::Tables;
 
 use crate::{
@@ -56,13 +56,13 @@ pub struct Forward<'t> {
     pub descriptor: &'t Descriptor,
     /// Hash of its flow.
     pub hash: FlowHash,
-    /// Who has it.
+    /// The member that gets it.
     pub choice: Choice,
-    /// Where that is.
+    /// That member's backend.
     pub backend: &'t Backend,
 }
 
-/// What becomes of a frame.
+/// Decides a frame.
 ///
 /// # Errors
 /// The verdict of a frame that no backend gets.
@@ -72,49 +72,49 @@ pub fn decide<'t, P: Packet + ?Sized, T: Tables + ?Sized>(
     tables: &'t T,
 ) -> Result<Forward<'t>, Verdict> {
     let parsed = match parse::parse(packet) {
-        Err(Verdict::OtherProtocol) => aside::parse(packet)?,
+        Err(Verdict::OtherProtocol) => parse_slow::parse(packet)?,
         parsed => parsed?,
     };
-    let question = ask(tables, &parsed)?;
-    let mut choice = Choice::NOBODY;
-    question.answer(tables, &mut choice, &mut Unobserved)?;
-    forward_by(tables, &question, &choice, parsed)
+    let query = build_query(tables, &parsed)?;
+    let mut choice = Choice::NONE;
+    query.resolve(tables, &mut choice, &mut Unobserved)?;
+    forward_by(tables, &query, &choice, parsed)
 }
 
-/// What a frame asks whose headers were read.
+/// The query of a parsed frame.
 ///
 /// # Errors
 /// The verdict of a frame that no service can have.
 #[inline(always)]
-pub fn ask<T: Tables + ?Sized>(tables: &T, parsed: &Parsed) -> Result<Question, Verdict> {
+pub fn build_query<T: Tables + ?Sized>(tables: &T, parsed: &Parsed) -> Result<Query, Verdict> {
     let service = find_service(tables, parsed)?;
     admissible(parsed, &service)?;
-    Question::of(tables, &service, parsed)
+    Query::new(tables, &service, parsed)
 }
 
-/// What becomes of a frame whose headers were read, if that can be told at once: in steady state, where
-/// its home has it and nothing is remembered of any connection. `None`: `later` was told the question,
-/// which [`Question::answer`] answers; where this told an answer, that one would be the same.
+/// Decides a parsed frame on the fast path: in steady state, where its home gets it and no entries are needed.
+/// `None`: `defer` was called with the query, for [`Query::resolve`] on the slow path, which gives the same result
+/// wherever both decide.
 ///
 /// # Errors
 /// As [`decide`].
 #[inline(always)]
-pub fn decide_at_once<T: Tables + ?Sized>(
+pub fn decide_fast<T: Tables + ?Sized>(
     parsed: Parsed,
     tables: &T,
-    later: impl FnOnce(&Question),
+    defer: impl FnOnce(&Query),
 ) -> Result<Option<Forward<'_>>, Verdict> {
-    let question = ask(tables, &parsed)?;
-    match at_once::at_once(tables, &question, parsed.kind)? {
+    let query = build_query(tables, &parsed)?;
+    match fast_path::resolve(tables, &query, parsed.kind)? {
         None => {
-            later(&question);
+            defer(&query);
             Ok(None)
         }
-        Some(choice) => forward_by(tables, &question, &choice, parsed).map(Some),
+        Some(choice) => forward_by(tables, &query, &choice, parsed).map(Some),
     }
 }
 
-/// Hash and choice of a packet whose service is known; `observer` hears of each entry looked at.
+/// Hash and choice of a packet whose service is known; `observer` sees each entry that is looked at.
 ///
 /// # Errors
 /// The verdict of a packet that no backend gets.
@@ -125,29 +125,29 @@ pub fn forward<'t, T: Tables + ?Sized, O: Observe>(
     parsed: Parsed,
     observer: &mut O,
 ) -> Result<Forward<'t>, Verdict> {
-    let question = Question::of(tables, service, &parsed)?;
-    let mut choice = Choice::NOBODY;
-    question.answer(tables, &mut choice, observer)?;
-    forward_by(tables, &question, &choice, parsed)
+    let query = Query::new(tables, service, &parsed)?;
+    let mut choice = Choice::NONE;
+    query.resolve(tables, &mut choice, observer)?;
+    forward_by(tables, &query, &choice, parsed)
 }
 
-/// A packet's way out, as it was decided.
+/// The way of a packet to the member that was chosen.
 ///
 /// # Errors
 /// [`Verdict::Inconsistent`].
 #[inline(always)]
 pub fn forward_by<'t, T: Tables + ?Sized>(
     tables: &'t T,
-    question: &Question,
+    query: &Query,
     choice: &Choice,
     parsed: Parsed,
 ) -> Result<Forward<'t>, Verdict> {
-    let descriptor = tables.descriptor(question.version()).ok_or(Verdict::Inconsistent)?;
+    let descriptor = tables.descriptor(query.version()).ok_or(Verdict::Inconsistent)?;
     let backend = tables.backend(choice.member.backend()).ok_or(Verdict::Inconsistent)?;
     if backend.incarnation != choice.member.incarnation() {
         return Err(Verdict::Inconsistent);
     }
-    let (service, hash) = (question.service(), question.hash);
+    let (service, hash) = (query.service(), query.hash);
     Ok(Forward { parsed, service, descriptor, hash, choice: *choice, backend })
 }
 
@@ -157,7 +157,7 @@ pub fn forward_by<'t, T: Tables + ?Sized>(
 /// [`Verdict::NotOurs`], [`Verdict::LaterFragment`].
 #[inline(always)]
 pub fn find_service<T: Tables + ?Sized>(tables: &T, parsed: &Parsed) -> Result<Service, Verdict> {
-    let key = ServiceKey::of(&parsed.flow);
+    let key = ServiceKey::from_flow(&parsed.flow);
     if parsed.is_without_ports {
         let key = key.fragments();
         return match tables.service(&key) {
@@ -189,5 +189,5 @@ fn admissible(parsed: &Parsed, service: &Service) -> Result<(), Verdict> {
 /// Hash of a flow as its service wants it.
 #[inline(always)]
 pub fn flow_hash(service: &Service, descriptor: &Descriptor, flow: &FlowTuple) -> FlowHash {
-    question::hash_of(flow, service.flags, descriptor)
+    query::hash_of(flow, service.flags, descriptor)
 }

@@ -179,7 +179,7 @@ pub fn ipv6_header<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     Ok(parsed)
 }
 
-/// Fills in what TCP or UDP says; `ip_header` is the length of all IP headers, at most that of the packet.
+/// Fills in the fields of TCP or UDP; `ip_header` is the length of all IP headers, at most that of the packet.
 #[inline(always)]
 pub(super) fn parse_transport<P: Packet + ?Sized>(
     packet: &P,

@@ -25,7 +25,7 @@ impl ProbeWay {
     /// How packets get to the backend.
     #[inline(always)]
     pub const fn form(&self) -> Form {
-        Form::of_flags(self.form)
+        Form::from_flags(self.form)
     }
 
     /// Bytes that a packet grows by.

@@ -1,12 +1,11 @@
 //! The slow search: region by region the slot's list, the lists of further slots, a standby.
 //!
-//! Region and member are one loop. A group whose limit is reached is passed over before anybody is
-//! looked for in it, and debited last, when somebody was found who may have the connection: so no
-//! token is spent on a group that has nobody.
+//! Region and member are one loop. A group whose limit is reached is skipped before its members are looked at. It
+//! is debited last, once a member was found: so no token is spent on a group without one.
 
 use super::{
-    choose::{Choice, Left, Observe, Outcome, Place, judge, member, next_hop},
     parse::Kind,
+    select::{Choice, Left, Observe, Outcome, Place, judge, member, next_hop},
     tables::Tables,
 };
 use crate::{
@@ -24,21 +23,21 @@ use crate::{
     flow_hash::FlowHash,
 };
 
-/// Slots whose lists are asked beyond the first.
+/// Slots whose lists are searched beyond the first.
 pub const FURTHER_SLOTS: u32 = 4;
 
-/// Limits are kept to.
+/// Limits apply.
 pub(super) const LIMITS: u32 = 1;
-/// Regions without capacity are passed over, whatever else is kept to.
+/// Regions without capacity are skipped, whatever other rules apply.
 pub(super) const CLOSED: u32 = 2;
 /// A region that is full is not left.
 pub(super) const STAY: u32 = 4;
-/// Those that are a last resort, and nobody else.
+/// Only members that are a last resort.
 pub(super) const LAST_RESORT: u32 = 8;
 
 /// What is searched for, in words: a packet program makes a function of a search.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
+pub struct SearchRequest {
     /// The flow's hash.
     pub hash: FlowHash,
     /// `{descriptor 32, rules 8, kind 8, first entry 16}` from the low end.
@@ -47,7 +46,7 @@ pub struct Wanted {
     pub now: Nanoseconds,
 }
 
-impl Wanted {
+impl SearchRequest {
     /// A member by a version of its pool, for a kind of packet, without limits, from the beginning.
     #[inline(always)]
     pub(super) const fn new(hash: FlowHash, descriptor: u32, kind: Kind) -> Self {
@@ -89,26 +88,26 @@ impl Wanted {
 
 /// How a search ended: bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended(pub u64);
+pub struct SearchEnd(pub u64);
 
 const FOUND: u64 = 1;
 const MET_FULL: u64 = 2;
 const MET_UNRESOLVED: u64 = 4;
 
-impl Ended {
-    /// Whether somebody was found.
+impl SearchEnd {
+    /// Whether a member was found.
     #[inline(always)]
     pub const fn is_found(self) -> bool {
         self.0 & FOUND != 0
     }
 
-    /// Whether somebody was passed over only because a limit is reached.
+    /// Whether a member or group was skipped only because its limit is reached.
     #[inline(always)]
     pub const fn met_full(self) -> bool {
         self.0 & MET_FULL != 0
     }
 
-    /// Why nobody was found, limits aside.
+    /// Why no member was found, limits ignored.
     #[inline(always)]
     pub const fn verdict(self) -> Verdict {
         if self.0 & MET_UNRESOLVED != 0 { Verdict::NextHopUnresolved } else { Verdict::NoBackend }
@@ -117,12 +116,12 @@ impl Ended {
 
 /// A search under way.
 ///
-/// In this order two halves of a word that are stored at once are aligned, as the verifier wants them.
+/// In this order two halves of a word that the compiler stores together are aligned, as the verifier requires.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Search {
-    wanted: Wanted,
-    ended: Ended,
+    request: SearchRequest,
+    ended: SearchEnd,
     choice: Choice,
     /// The entry that the first step looks at, counted through all regions; moved on where a region
     /// is left early.
@@ -139,13 +138,13 @@ impl Search {
 
     /// A search that has not begun.
     #[inline(always)]
-    pub const fn new(wanted: Wanted) -> Self {
-        Self { wanted, ended: Ended(0), choice: Choice::NOBODY, first: wanted.how >> 48 }
+    pub const fn new(request: SearchRequest) -> Self {
+        Self { request, ended: SearchEnd(0), choice: Choice::NONE, first: request.how >> 48 }
     }
 
-    /// How it ended, and who was found.
+    /// How it ended, and which member was found.
     #[inline(always)]
-    pub const fn end(&self) -> (Ended, Choice) {
+    pub const fn end(&self) -> (SearchEnd, Choice) {
         (self.ended, self.choice)
     }
 
@@ -162,15 +161,15 @@ impl Search {
     ) -> bool {
         let at = (self.first as u32).wrapping_add(step);
         let (region, entry) = (at / Self::PER_REGION, at % Self::PER_REGION);
-        let Some(descriptor) = tables.descriptor(self.wanted.descriptor()) else { return true };
+        let Some(descriptor) = tables.descriptor(self.request.descriptor()) else { return true };
         if region >= descriptor.group_count || region >= MAX_REGIONS_PER_POOL as u32 {
             return true;
         }
         // A mask, not a bounds check: the verifier keeps track of it on this very register.
         let index = descriptor.groups[region as usize % MAX_REGIONS_PER_POOL];
         let Some(group) = tables.group(index) else { return false };
-        if entry == 0 && self.wanted.rules() & (LIMITS | CLOSED) != 0 {
-            if self.ended.met_full() && self.wanted.rules() & STAY != 0 {
+        if entry == 0 && self.request.rules() & (LIMITS | CLOSED) != 0 {
+            if self.ended.met_full() && self.request.rules() & STAY != 0 {
                 return true;
             }
             if self.passes_over(tables, group, (region, step), observer) {
@@ -193,10 +192,11 @@ impl Search {
         (region, step): (u32, u32),
         observer: &mut O,
     ) -> bool {
-        let Some((limit, _)) = tables.meter(group.meter) else { return false };
+        let Some((limit, _)) = tables.limiter(group.limiter) else { return false };
         if limit.is_closed() {
             observer.region(region, Left::Closed);
-        } else if self.wanted.rules() & LIMITS != 0 && tables.is_full(group.meter, self.wanted.now)
+        } else if self.request.rules() & LIMITS != 0
+            && tables.is_full(group.limiter, self.request.now)
         {
             self.ended.0 |= MET_FULL;
             observer.region(region, Left::Full);
@@ -224,8 +224,8 @@ impl Search {
         observer: &mut O,
     ) -> bool {
         let Some(member) = member(tables, &group.head, rank) else { return false };
-        let outcome = if self.wanted.rules() & LAST_RESORT == 0 {
-            judge(member, self.wanted.kind(), (slot, rank))
+        let outcome = if self.request.rules() & LAST_RESORT == 0 {
+            judge(member, self.request.kind(), (slot, rank))
         } else if member.is_last_resort() {
             Outcome::Chosen
         } else {
@@ -240,13 +240,13 @@ impl Search {
             observer.entry(place, rank, member, Outcome::NextHop);
             return false;
         };
-        if self.wanted.rules() & LIMITS != 0 {
-            if !debit_member(tables, &group.head, (rank, member), self.wanted.now) {
+        if self.request.rules() & LIMITS != 0 {
+            if !debit_member(tables, &group.head, (rank, member), self.request.now) {
                 self.ended.0 |= MET_FULL;
                 observer.entry(place, rank, member, Outcome::Full);
                 return false;
             }
-            if !tables.debit(group.meter, self.wanted.now) {
+            if !tables.debit(group.limiter, self.request.now) {
                 self.ended.0 |= MET_FULL;
                 observer.region(place.region, Left::Full);
                 self.leave(place.region, step);
@@ -273,16 +273,16 @@ impl Search {
         }
         let (attempt, entry) = (step / RANKS_PER_SLOT as u32, step % RANKS_PER_SLOT as u32);
         if step == Self::LISTED {
-            let entry = self.wanted.hash.standby();
+            let entry = self.request.hash.standby();
             let index = index.wrapping_mul(STANDBYS_PER_GROUP).wrapping_add(entry);
             let rank = tables.standby(index)?.rank()?;
             return Some((
                 rank,
                 Place { region, slot: None, entry },
-                self.wanted.hash.slot(head.slots),
+                self.request.hash.slot(head.slots),
             ));
         }
-        let hash = if attempt == 0 { self.wanted.hash } else { self.wanted.hash.again(attempt) };
+        let hash = if attempt == 0 { self.request.hash } else { self.request.hash.again(attempt) };
         let slot = hash.slot(head.slots);
         let word = tables.slot(TableRef(head.table), slot)?;
         Some((word.rank(entry), Place { region, slot: Some(slot), entry }, slot))
@@ -300,15 +300,15 @@ pub(super) fn debit_member<T: Tables + ?Sized>(
     if !member.is_limited() {
         return true;
     }
-    let meter = tables.member_meter(head.members.wrapping_add(u32::from(rank)));
-    meter.is_none_or(|meter| tables.debit(meter, now))
+    let limiter = tables.member_limiter(head.members.wrapping_add(u32::from(rank)));
+    limiter.is_none_or(|limiter| tables.debit(limiter, now))
 }
 
-/// Counts a connection against a meter's limit; a meter that is not there has none.
+/// Counts a connection against a limiter's limit; a limiter that is not there has none.
 #[inline(always)]
-pub fn debit<T: Tables + ?Sized>(tables: &T, meter: u32, now: Nanoseconds) -> bool {
-    let Some((limit, _)) = tables.meter(meter) else { return true };
-    let Some(arrival) = tables.arrival(meter) else { return true };
+pub fn debit<T: Tables + ?Sized>(tables: &T, limiter: u32, now: Nanoseconds) -> bool {
+    let Some((limit, _)) = tables.limiter(limiter) else { return true };
+    let Some(arrival) = tables.arrival(limiter) else { return true };
     match admission::debit(limit, arrival, now) {
         Debit::Admitted => true,
         Debit::Full => false,
@@ -319,9 +319,9 @@ pub fn debit<T: Tables + ?Sized>(tables: &T, meter: u32, now: Nanoseconds) -> bo
     }
 }
 
-/// Whether a debit would find a meter's limit reached.
+/// Whether a limiter's limit is reached.
 #[inline(always)]
-pub fn is_full<T: Tables + ?Sized>(tables: &T, meter: u32, now: Nanoseconds) -> bool {
+pub fn is_full<T: Tables + ?Sized>(tables: &T, limiter: u32, now: Nanoseconds) -> bool {
     let full = |(limit, arrival)| admission::is_full(limit, arrival, now);
-    tables.meter(meter).is_some_and(full)
+    tables.limiter(limiter).is_some_and(full)
 }

@@ -1,26 +1,26 @@
-//! What the decision asks of the maps.
+//! The maps as the decision sees them.
 
 use super::{
     admit,
-    choose::{self, Choice, Observe},
-    records::{self, Found, Line, Segment},
-    search::{self, Ended, Search, Wanted},
+    handshakes::{self, HandshakeMatch, Line, Segment},
+    search::{self, Search, SearchEnd, SearchRequest},
+    select::{self, Choice, Observe},
 };
 use crate::{
     abi::{
         backend::Backend,
+        backend_state::BackendStateWord,
         clock::{Coarse, Nanoseconds},
         counter::GroupCounter,
         descriptor::Descriptor,
+        displaced::DisplacedWord,
         event::Event,
-        exception::ExceptionWord,
         group::{Group, GroupHead},
-        host::HostWord,
-        member::{MemberState, MemberWord},
-        meter::LimitWord,
+        handshake::HandshakeEntry,
+        limiter::LimitWord,
+        member::{Accepts, MemberWord},
         next_hop::{InterfaceWord, NextHopWord},
         pool::PoolLine,
-        record::Record,
         service::{AddressWords, Service, ServiceKey},
         slot::{SlotWord, StandbyWord},
         table_ref::TableRef,
@@ -72,80 +72,85 @@ pub trait Tables {
     /// An interface's word, by interface index.
     fn interface(&self, index: u32) -> Option<InterfaceWord>;
 
-    /// What time it is.
+    /// The current time.
     fn now(&self) -> Nanoseconds;
-    /// A meter's limit, and what its arrival says.
-    fn meter(&self, index: u32) -> Option<(LimitWord, u64)>;
-    /// A meter's arrival.
+    /// A limiter's limit and arrival.
+    fn limiter(&self, index: u32) -> Option<(LimitWord, u64)>;
+    /// A limiter's arrival.
     fn arrival(&self, index: u32) -> Option<Self::Word<'_>>;
-    /// The meter of a member with a limit of its own, by the index of its word.
-    fn member_meter(&self, index: u32) -> Option<u32>;
-    /// What a remembered flow must know of a backend.
-    fn host(&self, backend: u32) -> Option<HostWord>;
+    /// The limiter of a member with a limit of its own, by the index of its word.
+    fn member_limiter(&self, index: u32) -> Option<u32>;
+    /// A backend's best state.
+    fn backend_state(&self, backend: u32) -> Option<BackendStateWord>;
     /// The state of a backend that several pools have, in one of them.
-    fn shared_backend(&self, pool: u32, backend: u32) -> MemberState;
-    /// Stores when a connection of a pool was last placed away from home.
-    fn set_last_away(&self, pool: u32, now: Coarse);
-    /// A cell of a line of records.
-    fn record(&self, line: u32, cell: u32) -> Option<Record>;
-    /// Writes a cell of a line of records, its first word first.
-    fn set_record(&self, line: u32, cell: u32, record: Record);
-    /// The exception of a connection, to read and to change in place.
-    fn exception(&self, flow: &FlowTuple) -> Option<Self::Word<'_>>;
-    /// Adds an exception; false where there is no room.
-    fn insert_exception(&self, flow: &FlowTuple, word: ExceptionWord) -> bool;
-    /// What is remembered of a tracked flow, to read and to change in place.
+    fn shared_backend(&self, pool: u32, backend: u32) -> Accepts;
+    /// Stores when a connection of a pool was last displaced.
+    fn set_last_displaced(&self, pool: u32, now: Coarse);
+    /// A cell of a line of handshake entries.
+    fn handshake_entry(&self, line: u32, cell: u32) -> Option<HandshakeEntry>;
+    /// Writes a cell of a line of handshake entries, its first word first.
+    fn set_handshake_entry(&self, line: u32, cell: u32, entry: HandshakeEntry);
+    /// The displaced entry of a connection, to read and to change in place.
+    fn displaced(&self, flow: &FlowTuple) -> Option<Self::Word<'_>>;
+    /// Adds a displaced entry; false where there is no room.
+    fn insert_displaced(&self, flow: &FlowTuple, word: DisplacedWord) -> bool;
+    /// The entry of a tracked flow, to read and to change in place.
     fn tracked(&self, flow: &FlowTuple) -> Option<Self::Word<'_>>;
     /// Adds a tracked flow; false where there is no room.
-    fn insert_tracked(&self, flow: &FlowTuple, word: ExceptionWord) -> bool;
+    fn insert_tracked(&self, flow: &FlowTuple, word: DisplacedWord) -> bool;
 
     /// Counts an event.
     fn count(&self, event: Event);
-    /// Counts at a group, by its meter.
-    fn count_group(&self, meter: u32, count: impl FnOnce(&mut GroupCounter));
+    /// Counts at a group, by its limiter.
+    fn count_group(&self, limiter: u32, count: impl FnOnce(&mut GroupCounter));
 
     // What follows is the same whatever the maps are; a packet program makes functions of it that are
     // verified once by themselves instead of once for every way to them.
 
-    /// Counts a connection against a meter's limit: [`search::debit`].
+    /// Counts a connection against a limiter's limit: [`search::debit`].
     #[inline(always)]
-    fn debit(&self, meter: u32, now: Nanoseconds) -> bool {
-        search::debit(self, meter, now)
+    fn debit(&self, limiter: u32, now: Nanoseconds) -> bool {
+        search::debit(self, limiter, now)
     }
-    /// Whether a debit would find a meter's limit reached: [`search::is_full`].
+    /// Whether a limiter's limit is reached: [`search::is_full`].
     #[inline(always)]
-    fn is_full(&self, meter: u32, now: Nanoseconds) -> bool {
-        search::is_full(self, meter, now)
+    fn is_full(&self, limiter: u32, now: Nanoseconds) -> bool {
+        search::is_full(self, limiter, now)
     }
-    /// Who has the home of an owner that is out of it: [`choose::stand_in`].
+    /// Place in the list of the member that stands in for an owner that is marked out: [`select::stand_in`].
     #[inline(always)]
     fn stand_in(&self, head: &GroupHead, slot: u32) -> u32 {
-        choose::stand_in(self, head, slot)
+        select::stand_in(self, head, slot)
     }
-    /// What a repeated SYN decided before: [`records::repeated`].
+    /// What a repeated SYN decided before: [`handshakes::find_repeated_syn`].
     #[inline(always)]
-    fn repeated(&self, line: Line, number: u32) -> Found {
-        records::repeated(self, line, number)
+    fn find_repeated_syn(&self, line: Line, number: u32) -> HandshakeMatch {
+        handshakes::find_repeated_syn(self, line, number)
     }
-    /// Writes what a SYN decided: [`records::write`].
+    /// Writes what a SYN decided: [`handshakes::write`].
     #[inline(always)]
-    fn write_record(&self, line: Line, record: Record) {
-        records::write(self, line, record);
+    fn write_handshake(&self, line: Line, entry: HandshakeEntry) {
+        handshakes::write(self, line, entry);
     }
-    /// What the SYN of a packet's handshake decided: [`records::handshake`].
+    /// What the SYN of a packet's handshake decided: [`handshakes::find_handshake`].
     #[inline(always)]
-    fn handshake(&self, line: Line, segment: Segment) -> Found {
-        records::handshake(self, line, segment)
+    fn find_handshake(&self, line: Line, segment: Segment) -> HandshakeMatch {
+        handshakes::find_handshake(self, line, segment)
     }
-    /// Counts a connection that went to a further region: [`admit::count_spilled`].
+    /// Counts a connection that went to a further region: [`admit::count_overflow`].
     #[inline(always)]
-    fn count_spilled(&self, version: u32, taken_by: u32, overrun: bool) {
-        admit::count_spilled(self, version, taken_by, overrun);
+    fn count_overflow(&self, version: u32, taken_by: u32, over_capacity: bool) {
+        admit::count_overflow(self, version, taken_by, over_capacity);
     }
-    /// Looks for a member, and says who was found.
+    /// Searches a member.
     #[inline(always)]
-    fn search<O: Observe>(&self, wanted: Wanted, choice: &mut Choice, observer: &mut O) -> Ended {
-        let mut search = Search::new(wanted);
+    fn search<O: Observe>(
+        &self,
+        request: SearchRequest,
+        choice: &mut Choice,
+        observer: &mut O,
+    ) -> SearchEnd {
+        let mut search = Search::new(request);
         for step in 0..Search::STEPS {
             if search.step(step, self, observer) {
                 break;

@@ -11,7 +11,7 @@ pub const CE: u8 = 3;
 
 const BITS: u8 = 3;
 
-/// What the inner packet says from here on; both are traffic classes, of which DSCP does not count.
+/// The inner packet's new traffic class; both are traffic classes, of which DSCP does not count.
 /// `None`: a router marked what stands for a packet whose sender knows no marks, so the mark is a loss.
 #[inline(always)]
 pub const fn combined(inner: u8, outer: u8) -> Option<u8> {

@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// What an inner header says.
+/// The fields of an inner header.
 pub(super) struct Inner {
     pub(super) source: AddressWords,
     pub(super) destination: AddressWords,
@@ -103,7 +103,7 @@ fn read_v6<P: Packet + ?Sized>(packet: &P, at: usize, room: usize) -> Result<Inn
             && length + ipv6::LENGTH <= room
             && found.is_some()
             && end.at - begin <= length,
-        // Who a packet is for takes it with any hop limit (RFC 8200, 3).
+        // A packet's destination takes it with any hop limit (RFC 8200, 3).
         is_expired: false,
         is_fragment: end.is_fragment,
         at: end.at,

@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// What an outer header says.
+/// The fields of an outer header.
 pub(super) struct Outer {
     pub(super) source: AddressWords,
     pub(super) destination: AddressWords,

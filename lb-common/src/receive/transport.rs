@@ -38,7 +38,7 @@ pub fn checksums<P: Packet + ?Sized>(
     if inner_is_right(packet, &inner) { Ok(()) } else { Err(Verdict::InnerChecksum) }
 }
 
-/// The first half of [`checksums`], for who leaves the inner packet to a stack to which nothing is noted.
+/// The first half of [`checksums`], for a hook that hands the inner packet to a stack without checksum notes.
 ///
 /// # Errors
 /// [`Verdict::OuterChecksum`].
@@ -47,7 +47,7 @@ pub fn outer_checksum<P: Packet + ?Sized>(packet: &P) -> Result<(), Verdict> {
     summed_outer(packet).map(drop)
 }
 
-/// The outer header and the length that UDP says, with a checksum that is zero or right.
+/// The outer header and UDP's length, with a checksum that is zero or right.
 #[inline(always)]
 fn summed_outer<P: Packet + ?Sized>(packet: &P) -> Result<(Outer, u16), Verdict> {
     let outer = outer::read(packet)?;
@@ -104,5 +104,5 @@ pub(super) fn inner_is_right<P: Packet + ?Sized>(packet: &P, inner: &Inner) -> b
 #[inline(always)]
 fn is_right<P: Packet + ?Sized>(packet: &P, at: usize, length: usize, pseudo: u64) -> bool {
     let sum = packet.sum_up(at, length);
-    sum.is_some_and(|sum| checksum::of_sum(pseudo + u64::from(sum)) == [0; 2])
+    sum.is_some_and(|sum| checksum::from_sum(pseudo + u64::from(sum)) == [0; 2])
 }

@@ -13,21 +13,21 @@ pub const fn ether_type(header: &[u8; LENGTH]) -> [u8; 2] {
     [header[12], header[13]]
 }
 
-/// MAC of who the frame is for, in the low 48 bits, its first byte lowest.
+/// Destination MAC, in the low 48 bits, its first byte lowest.
 #[inline(always)]
 pub const fn destination(header: &[u8; LENGTH]) -> u64 {
     let [a, b, c, d, e, f, ..] = *header;
     u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
 }
 
-/// MAC of who sent the frame, as [`destination`].
+/// Source MAC, as [`destination`].
 #[inline(always)]
 pub const fn source(header: &[u8; LENGTH]) -> u64 {
     let [_, _, _, _, _, _, a, b, c, d, e, f, ..] = *header;
     u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
 }
 
-/// Sends the frame back to who sent it.
+/// Turns the frame back to its sender.
 #[inline(always)]
 pub fn turn(header: &mut [u8; LENGTH]) {
     for at in 0..6 {

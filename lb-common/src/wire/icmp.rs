@@ -54,7 +54,7 @@ pub mod v6 {
 pub fn seal(header: &mut [u8; LENGTH], rest: u64) {
     let own = u64::from_ne_bytes(*header);
     let sum = rest + (own & 0xffff_ffff) + (own >> 32);
-    header[2..4].copy_from_slice(&checksum::of_sum(sum));
+    header[2..4].copy_from_slice(&checksum::from_sum(sum));
 }
 
 /// A view of a header.

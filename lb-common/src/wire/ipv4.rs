@@ -136,7 +136,7 @@ pub fn set_ecn(header: &mut [u8; LENGTH], ecn: u8) {
     header[field::CHECKSUM].copy_from_slice(&sum);
 }
 
-/// Sends the packet back to who sent it, with a TTL of its own.
+/// Turns the packet back to its sender, with a TTL of its own.
 #[inline(always)]
 pub fn turn(header: &mut [u8; LENGTH]) {
     // The checksum stays: it is a sum.
@@ -156,7 +156,7 @@ fn replace_ttl(header: &mut [u8; LENGTH], old: [u8; 2], new: [u8; 2]) {
     header[field::CHECKSUM].copy_from_slice(&sum);
 }
 
-/// What an outer header says.
+/// The fields of an outer header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outer {
     /// Source, as in the packet.

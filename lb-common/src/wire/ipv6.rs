@@ -83,7 +83,7 @@ pub fn set_ecn(header: &mut [u8; LENGTH], ecn: u8) {
     header[1] = header[1] & !0x30 | (ecn & 3) << 4;
 }
 
-/// Sends the packet back to who sent it, with a hop limit of its own.
+/// Turns the packet back to its sender, with a hop limit of its own.
 #[inline(always)]
 pub fn turn(header: &mut [u8; LENGTH]) {
     for at in field::SOURCE..field::DESTINATION {
@@ -92,7 +92,7 @@ pub fn turn(header: &mut [u8; LENGTH]) {
     header[field::HOP_LIMIT] = OUTER_HOP_LIMIT;
 }
 
-/// What an outer header says.
+/// The fields of an outer header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outer {
     /// Source, as in the packet.

@@ -1,6 +1,6 @@
 //! Headers as they stand in a packet: views over byte arrays, and writers into them.
 //!
-//! A view never judges: it names fields. What is wrong with them is said in [`crate::path`].
+//! A view never judges: it names fields. [`crate::path`] validates them.
 
 pub mod ethernet;
 pub mod extension;

@@ -8,7 +8,7 @@ pub trait Packet {
     /// Length of the frame, bytes.
     fn length(&self) -> usize;
 
-    /// Sum of `N` bytes from `offset`, as [`crate::checksum::of_sum`] wants it; `N` is at most 512 and a
+    /// Sum of `N` bytes from `offset`, as [`crate::checksum::from_sum`] wants it; `N` is at most 512 and a
     /// multiple of 4. `None` where the frame ends before.
     fn sum<const N: usize>(&self, offset: usize) -> Option<u32>;
 

@@ -51,7 +51,7 @@ impl Udp<'_> {
     }
 }
 
-/// What a header says.
+/// The fields of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Source port.

@@ -8,7 +8,7 @@ pub const LENGTH: usize = 4;
 pub const CUSTOMER: [u8; 2] = [0x81, 0x00];
 /// EtherType of a service provider's tag (802.1ad), outside of a customer's.
 pub const SERVICE: [u8; 2] = [0x88, 0xa8];
-/// The highest VLAN id that a tag can name; 0 is none, and says no more than a priority.
+/// The highest VLAN id that a tag can name; 0 is none, and carries only a priority.
 pub const MAX_ID: u16 = 4_094;
 
 /// The outermost tags of a frame, two at most, as they stand in it: the first byte lowest. Zero: it has none.
@@ -28,7 +28,7 @@ impl Tags {
 
     /// What tags a frame has, with an EtherType behind each.
     #[inline(always)]
-    pub fn of<P: Packet + ?Sized>(packet: &P) -> Self {
+    pub fn read<P: Packet + ?Sized>(packet: &P) -> Self {
         const FIRST: usize = ethernet::LENGTH + LENGTH;
         const SECOND: usize = FIRST + LENGTH;
         let Some(first) = packet.bytes::<FIRST>(0) else { return Self::NONE };
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     fn tags(after_macs: &[u8]) -> Tags {
-        Tags::of(&*[&[0xa5; 12], after_macs].concat())
+        Tags::read(&*[&[0xa5; 12], after_macs].concat())
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What can happen, and how often.
 
-use lb_common::abi::member::MemberState;
+use lb_common::abi::member::Accepts;
 use proptest::prelude::*;
 
 use crate::run::HOMES;
@@ -61,12 +61,12 @@ pub(crate) enum Act {
     /// The same, 2.5 MB ahead, and the stream passes that number.
     Pass(u16),
     Limit(usize, Limit),
-    State(usize, u32, MemberState),
-    /// Exceptions there is budget for at once; one comes back a minute.
+    State(usize, u32, Accepts),
+    /// Displaced entries there is budget for at once; one comes back a minute.
     Budget(Option<u32>),
     Sleep(u64),
     Daemon,
-    /// Another version of the pool, with another meaning of home; then connections at their former home
+    /// Another version of the pool, with another meaning of home; then connections at their previous home
     /// are adopted; then it goes.
     Home(u32),
 }
@@ -94,9 +94,9 @@ fn act() -> impl Strategy<Value = Act> {
         ]
     };
     let state = prop_oneof![
-        3 => Just(MemberState::Up),
-        1 => Just(MemberState::Unfit),
-        1 => Just(MemberState::Dead),
+        3 => Just(Accepts::All),
+        1 => Just(Accepts::OpenOnly),
+        1 => Just(Accepts::Nothing),
     ];
     let limit = prop_oneof![
         1 => Just(Limit::Unlimited),

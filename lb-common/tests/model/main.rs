@@ -6,10 +6,10 @@
 //! `PROPTEST_RNG_SEED` for others.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-#[path = "../twin/mod.rs"]
-mod twin;
-#[path = "../world/mod.rs"]
-mod world;
+#[path = "../fake/mod.rs"]
+mod fake;
+#[path = "../fixture/mod.rs"]
+mod fixture;
 
 mod act;
 mod oracle;
@@ -42,7 +42,7 @@ fn no_open_connection_is_moved_whose_host_lives() {
     let tried = TestRunner::new(config()).run(&act::plays(), |play| {
         let end = run::run(&play);
         for event in Event::ALL {
-            *seen.borrow_mut().entry(*event).or_default() += end.world.counted(*event);
+            *seen.borrow_mut().entry(*event).or_default() += end.fixture.counted(*event);
         }
         *cleared.borrow_mut() += end.cleared;
         *checked.borrow_mut() += end.checked;
@@ -54,19 +54,19 @@ fn no_open_connection_is_moved_whose_host_lives() {
     // A search that never came to where the rules matter would prove nothing.
     let seen = seen.into_inner();
     for event in [
-        Event::ExceptionInserted,
-        Event::ExceptionRefused,
-        Event::ExceptionHit,
-        Event::ExceptionReplaced,
-        Event::ExceptionMarked,
+        Event::DisplacedInserted,
+        Event::DisplacedRefused,
+        Event::DisplacedHit,
+        Event::DisplacedReplaced,
+        Event::DisplacedContested,
         Event::SynRepeated,
         Event::HeldAtHome,
-        Event::RecordDropped,
+        Event::HandshakeDropped,
         Event::Adopted,
     ] {
         assert!(seen[&event] > 0, "{event:?} never came");
     }
     let (cleared, checked) = (cleared.into_inner(), checked.into_inner());
-    assert!(cleared > 0, "the gate was never cleared");
+    assert!(cleared > 0, "the displaced check was never turned off");
     assert!(checked > 1_000, "{checked} packets of open connections");
 }

@@ -1,9 +1,9 @@
 //! What is known of a connection without knowing how the balancer works: who answered it.
 
-use crate::world::SECOND;
+use crate::fixture::SECOND;
 
 /// A SYN is repeated, and a SYN-ACK answered, within this time of the SYN: a little less than what a
-/// record lasts (60 units of 1.0737 s, the first of them begun).
+/// handshake entry lasts (60 units of 1.0737 s, the first of them begun).
 pub(crate) const HANDSHAKE: u64 = 63 * SECOND;
 /// A connection that was used within this time is not moved.
 pub(crate) const USED: u64 = 600 * SECOND;
@@ -17,11 +17,11 @@ pub(crate) struct Connection {
     pub(crate) next: u32,
     /// Backend that has its last SYN: the one whose SYN-ACK the client goes on with.
     pub(crate) host: u32,
-    /// That host died meanwhile, or an exception was refused: it may go anywhere.
+    /// That host died meanwhile, or a displaced entry was refused: it may go anywhere.
     pub(crate) lost: bool,
     /// Whether the handshake is over.
     pub(crate) open: bool,
-    /// Whether its SYN may have gone home without a trace: no limits, and the gate was shut.
+    /// Whether its SYN may have gone home without a trace: no limits, and the displaced check was off.
     pub(crate) untraced: bool,
     /// Its last packet that counts.
     pub(crate) used: u64,

@@ -3,26 +3,26 @@
 use lb_common::abi::{
     descriptor::{ISOLATED, LIMITED},
     event::Event,
-    member::MemberState,
-    meter::LimitWord,
+    limiter::LimitWord,
+    member::Accepts,
     pool::PoolWord,
     service::{SERVICE_BY_ADDRESS, SERVICE_REJECTS},
 };
 
 use crate::{
     act::{Act, CLIENTS, Late, Limit, MEMBERS, Number, Play, REGIONS},
+    fake::FakeTables,
+    fixture::{ACK, Client, FIN, Fixture, NONE, RST, SECOND, Went},
     oracle::{Before, Connection, HANDSHAKE, Port, USED},
-    twin::Twin,
-    world::{ACK, Client, FIN, NONE, RST, SECOND, Went, World},
 };
 
 /// What became of a case.
 pub(crate) struct Run {
-    pub(crate) world: World,
+    pub(crate) fixture: Fixture,
     ports: [Port; CLIENTS as usize],
-    /// Since when connections at their former home are adopted.
+    /// Since when connections at their previous home are adopted.
     adopting: Option<u64>,
-    /// How often the gate was shut after it had been open.
+    /// How often the displaced check was turned off.
     pub(crate) cleared: u64,
     /// Packets of open connections whose host was known.
     pub(crate) checked: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Run {
 
 pub(crate) fn run(play: &Play) -> Run {
     let mut run = Run {
-        world: world(play),
+        fixture: fixture(play),
         ports: [Port::default(); CLIENTS as usize],
         adopting: None,
         cleared: 0,
@@ -39,28 +39,28 @@ pub(crate) fn run(play: &Play) -> Run {
     for &act in &play.acts {
         run.act(act);
         // Packets of one moment are no two events of one cause.
-        run.world.sleep_ns(1_000_000);
+        run.fixture.sleep_ns(1_000_000);
     }
     run
 }
 
-/// Regions of two members and seven slots each, in several orders and with members out of home.
-fn world(play: &Play) -> World {
+/// Regions of two members and seven slots each, in several orders and with members marked out.
+fn fixture(play: &Play) -> Fixture {
     let lists = || (0..7).map(|slot| [slot % 2, 1 - slot % 2, NONE, NONE]).collect();
     let flags = if play.by_address { SERVICE_BY_ADDRESS } else { 0 }
         | if play.rejects { SERVICE_REJECTS } else { 0 };
     let regions: Vec<_> = (0..REGIONS).map(|_| (lists(), MEMBERS as u8)).collect();
-    let mut twin = Twin::new(&regions, 4).with_service("198.51.100.1", 80, 6, flags);
-    let current = &mut twin.descriptors[1];
+    let mut fake = FakeTables::new(&regions, 4).with_service("198.51.100.1", 80, 6, flags);
+    let current = &mut fake.descriptors[1];
     current.flags =
         if play.limited { LIMITED } else { 0 } | if play.isolated { ISOLATED } else { 0 };
     for (order, out) in HOMES {
-        twin.add_version(&order, out);
+        fake.add_version(&order, out);
     }
-    World::of(twin)
+    Fixture::with(fake)
 }
 
-/// A meaning of home: the order of regions, and members (region, rank) out of home.
+/// A meaning of home: the order of regions, and members (region, rank) marked out.
 type Meaning = ([usize; REGIONS], &'static [(usize, u32)]);
 
 /// Meanings of home beside the first.
@@ -78,7 +78,7 @@ fn client(n: u16) -> Client {
 
 impl Run {
     fn now(&self) -> u64 {
-        self.world.twin.now.get()
+        self.fixture.fake.now.get()
     }
 
     fn act(&mut self, act: Act) {
@@ -103,11 +103,11 @@ impl Run {
             Act::Limit(region, limit) => self.limit(region, limit),
             Act::State(region, rank, state) => self.state(region, rank, state),
             Act::Budget(burst) => self.budget(burst),
-            Act::Sleep(time) => self.world.sleep_ns(time),
+            Act::Sleep(time) => self.fixture.sleep_ns(time),
             Act::Daemon => {
-                let open = !self.world.is_gate_closed();
-                self.world.daemon();
-                self.cleared += u64::from(open && self.world.is_gate_closed());
+                let open = self.fixture.has_displaced();
+                self.fixture.daemon();
+                self.cleared += u64::from(open && !self.fixture.has_displaced());
             }
             Act::Home(version) => self.home(version),
         }
@@ -138,7 +138,7 @@ impl Run {
         self.ports[port as usize].recent.rotate_right(1);
         self.ports[port as usize].recent[0] = self.now();
         let untraced = self.leaves_no_trace();
-        let Ok(host) = self.world.syn(client(port), number) else { return };
+        let Ok(host) = self.fixture.syn(client(port), number) else { return };
         let (next, used) = (number.wrapping_add(1), self.now());
         let (open, lost) = (false, false);
         let connection = Connection { number, next, host, lost, open, untraced, used };
@@ -151,7 +151,7 @@ impl Run {
             return;
         }
         let untraced = self.leaves_no_trace();
-        let went = self.world.syn(client(port), connection.number);
+        let went = self.fixture.syn(client(port), connection.number);
         if connection.binds(self.now()) && !connection.untraced {
             assert_eq!(went, Ok(connection.host), "a repeated SYN of {port} {connection:?}");
         }
@@ -166,16 +166,16 @@ impl Run {
 
     /// Whether a SYN leaves no trace if it goes home.
     fn leaves_no_trace(&self) -> bool {
-        let line = self.world.twin.pools[0].get();
-        self.world.twin.descriptors[1].flags & LIMITED == 0
-            && line.is_gate_closed()
-            && line.versions().former() == 0
+        let line = self.fixture.fake.pools[0].get();
+        self.fixture.fake.descriptors[1].flags & LIMITED == 0
+            && !line.has_displaced()
+            && line.versions().previous() == 0
     }
 
     /// The packet that ends the handshake, `beyond` bytes into the stream: those before it are lost.
     fn establish(&mut self, port: u16, beyond: u32) {
         let Some(connection) = &mut self.ports[port as usize].now else { return };
-        if connection.open || !connection.binds(self.world.twin.now.get()) {
+        if connection.open || !connection.binds(self.fixture.fake.now.get()) {
             return;
         }
         connection.next = connection.number.wrapping_add(1 + beyond);
@@ -208,7 +208,7 @@ impl Run {
     fn check(&mut self, port: u16, flags: u8) {
         let Some(connection) = self.ports[port as usize].now else { return };
         let refused = self.refused();
-        let went = self.world.send(client(port), flags, connection.next);
+        let went = self.fixture.send(client(port), flags, connection.next);
         let now = self.now();
         let idle = connection.open && now - connection.used > USED;
         if connection.binds(now) {
@@ -221,19 +221,19 @@ impl Run {
         self.ports[port as usize].now = Some(Connection { lost, used, ..connection });
     }
 
-    /// Whether records of that time may count.
+    /// Whether handshake entries of that time may count.
     fn is_recent(&self, time: Option<u64>) -> bool {
         time.is_some_and(|time| self.now() - time <= 2 * HANDSHAKE)
     }
 
     fn refused(&self) -> u64 {
-        self.world.counted(Event::ExceptionRefused) + self.world.counted(Event::AdoptionRefused)
+        self.fixture.counted(Event::DisplacedRefused) + self.fixture.counted(Event::AdoptionRefused)
     }
 
     /// Whoever it goes to: it is of no connection that is still there. What is late and goes on close
-    /// below a number makes a record go (`records::APPROACH`), so it comes only where that is far; and
+    /// below a number makes a handshake entry go (`handshakes::APPROACH`), so it comes only where that is far; and
     /// together with a forged SYN it is what a forged ACK would be. Of a connection that never got its
-    /// exception it comes no later than the next one's handshake: afterwards its exception would be the
+    /// displaced entry it comes no later than the next one's handshake: afterwards its displaced entry would be the
     /// flow's, which a forged SYN must not prevent.
     fn late(&mut self, port: u16, late: Late) {
         let Some(Before { end, far, whole }) = self.ports[port as usize].before else { return };
@@ -250,11 +250,11 @@ impl Run {
             Late::Fin => FIN,
             Late::Rst => RST,
         };
-        let _: Went = self.world.send(client(port), flags, end);
+        let _: Went = self.fixture.send(client(port), flags, end);
     }
 
-    /// A line of records has four cells: whoever forges four SYNs of a flow while its handshake lasts
-    /// does take its record away.
+    /// A line of handshake entries has four cells: whoever forges four SYNs of a flow while its handshake lasts
+    /// does take its handshake entry away.
     fn forge(&mut self, port: u16, ahead: u32) {
         let now = self.now();
         if self.is_recent(self.ports[port as usize].close) {
@@ -268,11 +268,11 @@ impl Run {
         recent[0] = now;
         self.ports[port as usize].forged = Some(now);
         let next = self.ports[port as usize].now.map_or(0, |connection| connection.next);
-        let _: Went = self.world.syn(client(port), next.wrapping_add(ahead));
+        let _: Went = self.fixture.syn(client(port), next.wrapping_add(ahead));
     }
 
     fn limit(&mut self, region: usize, limit: Limit) {
-        if self.world.twin.descriptors[1].flags & LIMITED == 0 {
+        if self.fixture.fake.descriptors[1].flags & LIMITED == 0 {
             return;
         }
         let per = |time: u64| time * LimitWord::PER_NANOSECOND;
@@ -282,12 +282,12 @@ impl Run {
             Limit::OneAMinute => LimitWord::new(per(60 * SECOND), 1),
             Limit::TenASecond => LimitWord::new(per(SECOND / 10), 2),
         };
-        self.world.set_limit(region, limit);
+        self.fixture.set_limit(region, limit);
     }
 
-    fn state(&mut self, region: usize, rank: u32, state: MemberState) {
-        self.world.set(region, rank, state);
-        if state == MemberState::Dead {
+    fn state(&mut self, region: usize, rank: u32, state: Accepts) {
+        self.fixture.set(region, rank, state);
+        if state == Accepts::Nothing {
             let host = 1 + region as u32 * MEMBERS + rank;
             for connection in self.ports.iter_mut().filter_map(|port| port.now.as_mut()) {
                 connection.lost |= connection.host == host;
@@ -298,15 +298,15 @@ impl Run {
     fn budget(&mut self, burst: Option<u32>) {
         let slow = |burst| LimitWord::new(60 * SECOND * LimitWord::PER_NANOSECOND, burst);
         let limit = burst.map_or(LimitWord::UNLIMITED, slow);
-        self.world.budget(limit);
+        self.fixture.budget(limit);
     }
 
-    /// A change of home begins, goes on to its last part, or ends when that lasted for as long as a
+    /// A remap begins, goes on to its last part, or ends when that lasted for as long as a
     /// connection may be idle.
     fn home(&mut self, version: u32) {
-        let versions = self.world.twin.pools[0].get().versions();
-        let (current, former) = (versions.current(), versions.former());
-        let word = match (former, self.adopting) {
+        let versions = self.fixture.fake.pools[0].get().versions();
+        let (current, previous) = (versions.current(), versions.previous());
+        let word = match (previous, self.adopting) {
             (0, _) if version == current => return,
             (0, _) => PoolWord::new(version, current),
             (_, None) => {
@@ -319,6 +319,6 @@ impl Run {
                 PoolWord::new(current, 0)
             }
         };
-        self.world.publish(word);
+        self.fixture.publish(word);
     }
 }

@@ -2,70 +2,79 @@
 
 use lb_common::abi::event::Event;
 
-use crate::world::{Client, World, client};
+use crate::fixture::{Client, Fixture, client};
 
 #[test]
 fn a_forged_syn_does_not_move_a_connection_at_home() {
-    let mut world = World::two_regions();
-    world.room_at_home(1);
-    assert_eq!(world.open(client(1), 100), 1);
-    assert_eq!(world.ack(client(1), 1_000_000), Ok(1));
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
+    assert_eq!(fixture.open(client(1), 100), 1);
+    assert_eq!(fixture.ack(client(1), 1_000_000), Ok(1));
     for number in [0, 900_000, 2_000_000_000, 3_000_000_000] {
-        assert_eq!(world.syn(client(1), number), Ok(3), "home is full, so it is placed elsewhere");
+        assert_eq!(
+            fixture.syn(client(1), number),
+            Ok(3),
+            "home is full, so it is placed elsewhere"
+        );
     }
     for sequence in [1_000_001, 1_016_384, 1_100_000] {
-        assert_eq!(world.ack(client(1), sequence), Ok(1));
+        assert_eq!(fixture.ack(client(1), sequence), Ok(1));
     }
-    assert_eq!(world.exceptions(), 0);
-    assert_eq!(world.events(), []);
+    assert_eq!(fixture.displaced_count(), 0);
+    assert_eq!(fixture.events(), []);
 }
 
 #[test]
 fn a_forged_syn_close_ahead_of_a_stream_goes_as_the_stream_comes() {
-    let mut world = World::two_regions();
-    world.room_at_home(1);
-    assert_eq!(world.open(client(1), 100), 1);
-    assert_eq!(world.ack(client(1), 1_000_000), Ok(1));
-    assert_eq!(world.syn(client(1), 1_060_000), Ok(3));
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
+    assert_eq!(fixture.open(client(1), 100), 1);
+    assert_eq!(fixture.ack(client(1), 1_000_000), Ok(1));
+    assert_eq!(fixture.syn(client(1), 1_060_000), Ok(3));
     // 1,060,000 - 65,536 = 994,464: the stream is close already.
-    assert_eq!(world.ack(client(1), 1_001_460), Ok(1));
-    assert_eq!(world.events(), [(Event::RecordDropped, 1)]);
+    assert_eq!(fixture.ack(client(1), 1_001_460), Ok(1));
+    assert_eq!(fixture.events(), [(Event::HandshakeDropped, 1)]);
     for sequence in (1_050_000..1_090_000).step_by(1_460) {
-        assert_eq!(world.ack(client(1), sequence), Ok(1));
+        assert_eq!(fixture.ack(client(1), sequence), Ok(1));
     }
-    assert_eq!(world.exceptions(), 0);
+    assert_eq!(fixture.displaced_count(), 0);
 }
 
 #[test]
-fn a_forged_syn_does_not_move_a_connection_with_an_exception() {
-    let mut world = World::two_regions();
-    world.room_at_home(1);
-    assert_eq!(world.open(client(1), 100), 1);
-    assert_eq!(world.open(client(2), 500), 3);
-    world.sleep(61);
-    world.events();
-    assert_eq!(world.syn(client(2), 7_000_000), Ok(1), "home has room for it");
-    assert_eq!(world.exception(client(2)), Some((3, true)));
-    assert_eq!(world.events(), [(Event::ExceptionMarked, 1)]);
+fn a_forged_syn_does_not_move_a_connection_with_a_displaced_entry() {
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
+    assert_eq!(fixture.open(client(1), 100), 1);
+    assert_eq!(fixture.open(client(2), 500), 3);
+    fixture.sleep(61);
+    fixture.events();
+    assert_eq!(fixture.syn(client(2), 7_000_000), Ok(1), "home has room for it");
+    assert_eq!(fixture.displaced(client(2)), Some((3, true)));
+    assert_eq!(fixture.events(), [(Event::DisplacedContested, 1)]);
     for sequence in [20_000, 600_000, 4_000_000_000] {
-        assert_eq!(world.ack(client(2), sequence), Ok(3), "it does not fit, and leaves the mark");
+        assert_eq!(
+            fixture.ack(client(2), sequence),
+            Ok(3),
+            "it does not fit, and the entry stays contested"
+        );
     }
-    assert_eq!(world.exception(client(2)), Some((3, true)));
-    world.sleep(66);
-    // The forger's number is passed by when the record is gone; the mark goes with the first packet.
-    assert_eq!(world.ack(client(2), 7_000_001), Ok(3));
-    assert_eq!(world.exception(client(2)), Some((3, false)));
-    assert_eq!(world.events(), []);
+    assert_eq!(fixture.displaced(client(2)), Some((3, true)));
+    fixture.sleep(66);
+    // The forger's number is passed by when the handshake entry is gone; the first packet ends the contest.
+    assert_eq!(fixture.ack(client(2), 7_000_001), Ok(3));
+    assert_eq!(fixture.displaced(client(2)), Some((3, false)));
+    assert_eq!(fixture.events(), []);
 }
 
 #[test]
 fn two_hundred_thousand_random_syns_move_none_of_five_hundred_spilled_connections() {
-    let mut world = World::two_regions();
-    world.limit(0, 10, 10);
+    let mut fixture = Fixture::two_regions();
+    fixture.limit(0, 10, 10);
     let number = |n: u16| u32::from(n) * 8_000_000;
-    let spilled: Vec<u16> = (1..=510).filter(|&n| world.open(client(n), number(n)) == 3).collect();
+    let spilled: Vec<u16> =
+        (1..=510).filter(|&n| fixture.open(client(n), number(n)) == 3).collect();
     assert_eq!(spilled, (11..=510).collect::<Vec<_>>(), "the first ten fit the burst");
-    world.events();
+    fixture.events();
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     for n in 0..200_000_u64 {
         random ^= random << 13;
@@ -73,31 +82,31 @@ fn two_hundred_thousand_random_syns_move_none_of_five_hundred_spilled_connection
         random ^= random << 17;
         let [a, b, c, d, p, q, ..] = random.to_be_bytes();
         let from = Client([10 | a & 1, b, c, d], u16::from_be_bytes([p, q]));
-        assert!(world.syn(from, (random >> 11) as u32).is_ok());
-        world.sleep_ns(5_000); // 200,000 a second.
+        assert!(fixture.syn(from, (random >> 11) as u32).is_ok());
+        fixture.sleep_ns(5_000); // 200,000 a second.
         if n % 400 == 399 {
             let at = spilled[n as usize / 400];
-            assert_eq!(world.ack(client(at), number(at) + n as u32), Ok(3), "after {n} SYNs");
+            assert_eq!(fixture.ack(client(at), number(at) + n as u32), Ok(3), "after {n} SYNs");
         }
     }
-    assert_eq!(world.exceptions(), 500, "a SYN by itself enters nothing");
-    assert_eq!(world.events(), []);
-    let records = world.twin.records.borrow().len();
-    assert!(records <= 4 * 131_072, "{records} cells");
+    assert_eq!(fixture.displaced_count(), 500, "a SYN by itself enters nothing");
+    assert_eq!(fixture.events(), []);
+    let entries = fixture.fake.handshakes.borrow().len();
+    assert!(entries <= 4 * 131_072, "{entries} cells");
 }
 
 #[test]
 fn a_flood_from_the_address_of_a_connection_does_not_move_it_either() {
-    let mut world = World::two_regions();
-    world.room_at_home(1);
-    assert_eq!(world.open(client(1), 100), 1);
-    assert_eq!(world.open(client(2), 500), 3);
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
+    assert_eq!(fixture.open(client(1), 100), 1);
+    assert_eq!(fixture.open(client(2), 500), 3);
     // Numbers that are away from both streams: 2^32 / 1000 apart.
     for n in 1..1_000_u32 {
         for port in [1, 2] {
-            world.syn(client(port), n * 4_294_967).unwrap();
+            fixture.syn(client(port), n * 4_294_967).unwrap();
         }
     }
-    assert_eq!(world.ack(client(1), 40_000), Ok(1));
-    assert_eq!(world.ack(client(2), 40_000), Ok(3));
+    assert_eq!(fixture.ack(client(1), 40_000), Ok(1));
+    assert_eq!(fixture.ack(client(2), 40_000), Ok(3));
 }

@@ -7,76 +7,77 @@ use lb_common::abi::{
 };
 
 use crate::{
-    twin::Twin,
-    world::{Client, NONE, World, client},
+    fake::FakeTables,
+    fixture::{Client, Fixture, NONE, client},
 };
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const SERVED: u32 = SERVICE_BY_ADDRESS | SERVICE_FRAGMENTS;
 
-fn served(tcp: u32, udp: u32) -> World {
+fn served(tcp: u32, udp: u32) -> Fixture {
     let list = || (vec![[0, 1, NONE, NONE]], 2);
-    let twin = Twin::new(&[list(), list()], 4)
+    let fake = FakeTables::new(&[list(), list()], 4)
         .with_service("198.51.100.1", 80, TCP, tcp)
         .with_service("198.51.100.1", 53, UDP, udp);
-    World::of(twin)
+    Fixture::with(fake)
 }
 
 /// Whichever comes first is admitted, and the rest of the client's follows it.
 #[test]
 fn a_tracked_client_is_one_flow_with_its_fragments() {
-    let mut world = served(0, SERVED | SERVICE_TRACKED | 56 << 16);
-    world.room_at_home(1);
-    assert_eq!(world.fragment(client(1), UDP, true), Ok(1));
-    assert_eq!(world.fragment(client(1), UDP, false), Ok(1));
-    assert_eq!(world.datagram(client(2)), Ok(1));
+    let mut fixture = served(0, SERVED | SERVICE_TRACKED | 56 << 16);
+    fixture.room_at_home(1);
+    assert_eq!(fixture.fragment(client(1), UDP, true), Ok(1));
+    assert_eq!(fixture.fragment(client(1), UDP, false), Ok(1));
+    assert_eq!(fixture.datagram(client(2)), Ok(1));
     // Of another the last fragment overtakes the first: it is the one that spills.
     let other = Client([192, 0, 2, 10], 1);
-    assert_eq!(world.fragment(other, UDP, false), Ok(3));
-    assert_eq!(world.fragment(other, UDP, true), Ok(3));
-    assert_eq!(world.datagram(other), Ok(3));
-    assert_eq!(world.twin.tracked.borrow().len(), 2);
-    assert_eq!(world.counters(0), [2, 1, 0, 1, 0, 0]);
+    assert_eq!(fixture.fragment(other, UDP, false), Ok(3));
+    assert_eq!(fixture.fragment(other, UDP, true), Ok(3));
+    assert_eq!(fixture.datagram(other), Ok(3));
+    assert_eq!(fixture.fake.tracked.borrow().len(), 2);
+    assert_eq!(fixture.counters(0), [2, 1, 0, 1, 0, 0]);
 }
 
 #[test]
 fn without_the_flag_the_first_is_dropped_and_the_rest_the_hosts() {
-    let world = served(SERVICE_BY_ADDRESS, SERVICE_BY_ADDRESS);
+    let fixture = served(SERVICE_BY_ADDRESS, SERVICE_BY_ADDRESS);
     for protocol in [TCP, UDP] {
-        assert_eq!(world.fragment(client(1), protocol, true), Err(Verdict::Fragment));
-        assert_eq!(world.fragment(client(1), protocol, false), Err(Verdict::LaterFragment));
+        assert_eq!(fixture.fragment(client(1), protocol, true), Err(Verdict::Fragment));
+        assert_eq!(fixture.fragment(client(1), protocol, false), Err(Verdict::LaterFragment));
     }
 }
 
 /// They have no number and no ports: nothing says which of the client's connections they are of.
 #[test]
 fn later_fragments_of_tcp_go_home_and_change_nothing() {
-    let mut world = served(SERVED, 0);
-    world.room_at_home(1);
-    assert_eq!(world.open(client(1), 100), 1);
-    assert_eq!(world.open(client(2), 500), 3, "it spilled");
-    let remembered =
-        |world: &World| (world.exceptions(), world.twin.records.borrow().len(), world.counters(0));
-    let before = remembered(&world);
-    assert_eq!(world.fragment(client(2), TCP, true), Ok(3), "the first bears its ports");
-    assert_eq!(world.fragment(client(2), TCP, false), Ok(1));
-    assert_eq!(world.fragment(client(1), TCP, false), Ok(1));
-    assert_eq!(remembered(&world), before);
+    let mut fixture = served(SERVED, 0);
+    fixture.room_at_home(1);
+    assert_eq!(fixture.open(client(1), 100), 1);
+    assert_eq!(fixture.open(client(2), 500), 3, "it spilled");
+    let remembered = |fixture: &Fixture| {
+        (fixture.displaced_count(), fixture.fake.handshakes.borrow().len(), fixture.counters(0))
+    };
+    let before = remembered(&fixture);
+    assert_eq!(fixture.fragment(client(2), TCP, true), Ok(3), "the first bears its ports");
+    assert_eq!(fixture.fragment(client(2), TCP, false), Ok(1));
+    assert_eq!(fixture.fragment(client(1), TCP, false), Ok(1));
+    assert_eq!(remembered(&fixture), before);
 }
 
-/// During a change of home they go where the client's open connections go, and are not adopted.
+/// During a remap they go where the client's open connections go, and are not adopted.
 #[test]
-fn later_fragments_of_tcp_go_to_the_former_home() {
-    let mut world = served(SERVED, 0);
-    assert_eq!(world.open(client(1), 100), 1);
-    let turned = world.twin.add_version(&[1, 0], &[]);
-    world.publish(PoolWord::new(turned, 1));
-    assert_eq!(world.ack(client(1), 50_000), Ok(1));
-    assert_eq!(world.fragment(client(1), TCP, false), Ok(1));
-    world.publish(PoolWord::new(turned, 1).adopting());
-    assert_eq!(world.fragment(client(1), TCP, false), Ok(1));
-    assert_eq!(world.exceptions(), 0, "a fragment was adopted");
-    world.publish(PoolWord::new(turned, 0));
-    assert_eq!(world.fragment(client(1), TCP, false), Ok(3));
+fn later_fragments_of_tcp_go_to_the_previous_home() {
+    let mut fixture = served(SERVED, 0);
+    assert_eq!(fixture.open(client(1), 100), 1);
+    let turned = fixture.fake.add_version(&[1, 0], &[]);
+    fixture.publish(PoolWord::new(turned, 1));
+    assert_eq!(fixture.ack(client(1), 50_000), Ok(1));
+    assert_eq!(fixture.fragment(client(1), TCP, false), Ok(1));
+    fixture.publish(PoolWord::new(turned, 1).adopting());
+    assert_eq!(fixture.fragment(client(1), TCP, false), Ok(1));
+    assert_eq!(fixture.displaced_count(), 0, "a fragment was adopted");
+    fixture.publish(PoolWord::new(turned, 0));
+    assert_eq!(fixture.fragment(client(1), TCP, false), Ok(3));
 }

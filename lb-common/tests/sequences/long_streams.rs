@@ -2,7 +2,7 @@
 
 use lb_common::abi::event::Event;
 
-use crate::world::{World, client};
+use crate::fixture::{Fixture, client};
 
 /// The numbers of a stream of `bytes` from `from`: in steps just below 64 KiB, and segment by segment
 /// around `foreign`.
@@ -26,62 +26,62 @@ const TURN: u64 = (1 << 32) + (1 << 24);
 
 #[test]
 fn a_stream_at_home_passes_a_foreign_record() {
-    let mut world = World::two_regions();
-    world.room_at_home(1);
-    assert_eq!(world.open(client(1), 0), 1);
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
+    assert_eq!(fixture.open(client(1), 0), 1);
     let foreign = 3_000_000_000;
-    assert_eq!(world.syn(client(1), foreign), Ok(3), "not its own: home is full");
+    assert_eq!(fixture.syn(client(1), foreign), Ok(3), "not its own: home is full");
     let mut segments = 0;
     for sequence in stream(1, TURN, foreign) {
-        assert_eq!(world.ack(client(1), sequence), Ok(1), "at {sequence}");
+        assert_eq!(fixture.ack(client(1), sequence), Ok(1), "at {sequence}");
         segments += 1;
     }
     // 65,792 steps of 64 KiB, and 68 of 1,460 bytes around the foreign number.
     assert!(segments > 65_536 + 60, "{segments} segments");
-    // Its own record goes as well: its stream comes by a second time, and says home all the same.
-    assert_eq!(world.events(), [(Event::RecordDropped, 2)]);
-    assert_eq!(world.exceptions(), 0);
+    // Its own handshake entry goes as well: its stream comes by a second time, and says home all the same.
+    assert_eq!(fixture.events(), [(Event::HandshakeDropped, 2)]);
+    assert_eq!(fixture.displaced_count(), 0);
 }
 
 #[test]
-fn a_stream_with_a_marked_exception_passes_a_foreign_record() {
-    let mut world = World::two_regions();
-    world.room_at_home(1);
-    assert_eq!(world.open(client(1), 0), 1);
-    assert_eq!(world.open(client(2), 0), 3);
-    world.sleep(61);
+fn a_stream_with_a_contested_entry_passes_a_foreign_handshake_entry() {
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
+    assert_eq!(fixture.open(client(1), 0), 1);
+    assert_eq!(fixture.open(client(2), 0), 3);
+    fixture.sleep(61);
     let foreign = 3_000_000_000;
-    assert_eq!(world.syn(client(2), foreign), Ok(1), "home has room for it");
-    assert_eq!(world.exception(client(2)), Some((3, true)));
+    assert_eq!(fixture.syn(client(2), foreign), Ok(1), "home has room for it");
+    assert_eq!(fixture.displaced(client(2)), Some((3, true)));
     for sequence in stream(1, TURN, foreign) {
-        assert_eq!(world.ack(client(2), sequence), Ok(3), "at {sequence}");
+        assert_eq!(fixture.ack(client(2), sequence), Ok(3), "at {sequence}");
     }
-    assert_eq!(world.exception(client(2)), Some((3, true)));
+    assert_eq!(fixture.displaced(client(2)), Some((3, true)));
 }
 
 #[test]
 fn a_stream_passes_records_that_keep_coming() {
-    // A forger who tries again each time the record went, never within 64 KiB of the stream.
-    let mut world = World::two_regions();
-    world.room_at_home(1);
-    assert_eq!(world.open(client(1), 0), 1);
+    // A forger who tries again each time the handshake entry went, never within 64 KiB of the stream.
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
+    assert_eq!(fixture.open(client(1), 0), 1);
     for n in 0..16_u32 {
         let (from, foreign) = (n << 28, (n << 28) + (1 << 27));
-        assert_eq!(world.syn(client(1), foreign), Ok(3));
+        assert_eq!(fixture.syn(client(1), foreign), Ok(3));
         for sequence in stream(from + 1, 1 << 28, foreign) {
-            assert_eq!(world.ack(client(1), sequence), Ok(1), "at {sequence}");
+            assert_eq!(fixture.ack(client(1), sequence), Ok(1), "at {sequence}");
         }
     }
-    assert_eq!(world.exceptions(), 0);
+    assert_eq!(fixture.displaced_count(), 0);
 }
 
 #[test]
 fn a_spilled_stream_wraps_past_its_own_number() {
-    let mut world = World::two_regions();
-    world.room_at_home(1);
-    assert_eq!(world.open(client(1), 0), 1);
-    assert_eq!(world.open(client(2), 4_294_000_000), 3);
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
+    assert_eq!(fixture.open(client(1), 0), 1);
+    assert_eq!(fixture.open(client(2), 4_294_000_000), 3);
     for sequence in stream(4_294_000_001, TURN, 4_294_000_000) {
-        assert_eq!(world.ack(client(2), sequence), Ok(3), "at {sequence}");
+        assert_eq!(fixture.ack(client(2), sequence), Ok(3), "at {sequence}");
     }
 }

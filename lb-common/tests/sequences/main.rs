@@ -1,18 +1,18 @@
-//! Sequences of packets, each the reason that a rule of records, exceptions, limits or the gate is
+//! Sequences of packets, each the reason that a rule of handshake entries, displaced entries, limits or the displaced check is
 //! there: whole frames through the whole decision, with the clock moved by hand. Expected backends and
 //! counts are written out.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-#[path = "../twin/mod.rs"]
-mod twin;
-#[path = "../world/mod.rs"]
-mod world;
+#[path = "../fake/mod.rs"]
+mod fake;
+#[path = "../fixture/mod.rs"]
+mod fixture;
 
 mod by_address;
+mod displaced_check;
 mod errors;
 mod forged;
 mod fragments;
-mod gate;
 mod homes;
 mod limits;
 mod long_streams;

@@ -3,165 +3,165 @@
 use std::collections::VecDeque;
 
 use lb_common::abi::{
-    clock::EXCEPTION_LIFE,
+    clock::DISPLACED_LIFE,
+    displaced::DisplacedWord,
     event::Event,
-    exception::ExceptionWord,
-    member::MemberState::{Dead, Unfit, Up},
-    meter::{EXCEPTIONS_V4, LimitWord},
+    limiter::{DISPLACED_V4, LimitWord},
+    member::Accepts::{All, Nothing, OpenOnly},
     pool::PoolWord,
 };
 
-use crate::world::{SECOND, World, client};
+use crate::fixture::{Fixture, SECOND, client};
 
-/// Exceptions that a budget of five a second and a hundred at once is for: what comes in ten minutes
+/// Displaced entries that a budget of five a second and a hundred at once is for: what comes in ten minutes
 /// (559 units of 1.0737 s are 600.2 s), and in the ten seconds between two looks.
 const ROOM: usize = 5 * 610 + 100;
 
 #[test]
 fn the_owner_is_dead_and_then_up_again() {
-    let mut world = World::two_regions();
-    assert_eq!(world.open(client(1), 100), 1);
-    world.set(0, 0, Dead);
-    assert_eq!(world.ack(client(1), 900), Ok(2), "its host is gone: at once to who can reset it");
-    assert_eq!(world.open(client(2), 100), 2, "opened while the owner is dead");
-    world.set(0, 0, Up);
-    assert_eq!(world.ack(client(2), 900), Ok(2));
-    assert_eq!(world.ack(client(2), 90_000_000), Ok(2));
-    assert_eq!(world.ack(client(1), 900), Ok(1));
-    assert_eq!(world.open(client(3), 100), 1);
+    let mut fixture = Fixture::two_regions();
+    assert_eq!(fixture.open(client(1), 100), 1);
+    fixture.set(0, 0, Nothing);
+    assert_eq!(fixture.ack(client(1), 900), Ok(2), "its host is gone: at once to who can reset it");
+    assert_eq!(fixture.open(client(2), 100), 2, "opened while the owner is dead");
+    fixture.set(0, 0, All);
+    assert_eq!(fixture.ack(client(2), 900), Ok(2));
+    assert_eq!(fixture.ack(client(2), 90_000_000), Ok(2));
+    assert_eq!(fixture.ack(client(1), 900), Ok(1));
+    assert_eq!(fixture.open(client(3), 100), 1);
     // Again: what was at home keeps to that rule, what was elsewhere is not touched.
-    world.set(0, 0, Dead);
-    assert_eq!(world.ack(client(2), 95_000_000), Ok(2));
-    assert_eq!(world.ack(client(3), 900), Ok(2));
-    world.set(0, 0, Up);
-    world.set(0, 1, Dead);
-    assert_eq!(world.ack(client(2), 95_000_000), Ok(1), "its own host died");
+    fixture.set(0, 0, Nothing);
+    assert_eq!(fixture.ack(client(2), 95_000_000), Ok(2));
+    assert_eq!(fixture.ack(client(3), 900), Ok(2));
+    fixture.set(0, 0, All);
+    fixture.set(0, 1, Nothing);
+    assert_eq!(fixture.ack(client(2), 95_000_000), Ok(1), "its own host died");
 }
 
 #[test]
 fn an_application_check_that_fails_moves_nobody() {
-    let mut world = World::two_regions();
-    assert_eq!(world.open(client(1), 100), 1);
-    world.set(0, 0, Unfit);
-    assert_eq!(world.ack(client(1), 900), Ok(1));
-    assert_eq!(world.open(client(2), 100), 2);
-    world.set(0, 1, Unfit);
-    assert_eq!(world.open(client(3), 100), 3, "nobody of this region takes new ones");
-    world.set(0, 0, Up);
-    world.set(0, 1, Up);
+    let mut fixture = Fixture::two_regions();
+    assert_eq!(fixture.open(client(1), 100), 1);
+    fixture.set(0, 0, OpenOnly);
+    assert_eq!(fixture.ack(client(1), 900), Ok(1));
+    assert_eq!(fixture.open(client(2), 100), 2);
+    fixture.set(0, 1, OpenOnly);
+    assert_eq!(fixture.open(client(3), 100), 3, "nobody of this region takes new ones");
+    fixture.set(0, 0, All);
+    fixture.set(0, 1, All);
     for (port, at) in [(1, 1), (2, 2), (3, 3)] {
-        assert_eq!(world.ack(client(port), 50_000), Ok(at));
+        assert_eq!(fixture.ack(client(port), 50_000), Ok(at));
     }
-    world.set(1, 0, Unfit);
-    assert_eq!(world.ack(client(3), 60_000), Ok(3));
+    fixture.set(1, 0, OpenOnly);
+    assert_eq!(fixture.ack(client(3), 60_000), Ok(3));
 }
 
 #[test]
 fn a_handshake_across_the_owners_return_stays_where_it_began() {
-    let mut world = World::two_regions();
-    world.set(0, 0, Dead);
-    world.set(0, 1, Dead);
-    assert_eq!(world.syn(client(1), 100), Ok(3));
-    world.set(0, 0, Up);
-    assert_eq!(world.syn(client(1), 100), Ok(3), "repeated after the return");
-    assert_eq!(world.ack(client(1), 101), Ok(3));
-    assert_eq!(world.ack(client(1), 200_000), Ok(3));
-    assert_eq!(world.counters(0), [1, 0, 0, 1, 0, 0]);
+    let mut fixture = Fixture::two_regions();
+    fixture.set(0, 0, Nothing);
+    fixture.set(0, 1, Nothing);
+    assert_eq!(fixture.syn(client(1), 100), Ok(3));
+    fixture.set(0, 0, All);
+    assert_eq!(fixture.syn(client(1), 100), Ok(3), "repeated after the return");
+    assert_eq!(fixture.ack(client(1), 101), Ok(3));
+    assert_eq!(fixture.ack(client(1), 200_000), Ok(3));
+    assert_eq!(fixture.counters(0), [1, 0, 0, 1, 0, 0]);
 }
 
 /// What the kernel's table does that is full: those used least recently go.
-fn evict(world: &World, room: usize) {
-    let now = world.coarse();
-    let mut exceptions = world.twin.exceptions.borrow_mut();
-    let idle = |word: u64| ExceptionWord(word).idle(now);
-    let mut all: Vec<_> = exceptions.iter().map(|(flow, word)| (idle(word.get()), *flow)).collect();
+fn evict(fixture: &Fixture, room: usize) {
+    let now = fixture.coarse();
+    let mut displaced = fixture.fake.displaced.borrow_mut();
+    let idle = |word: u64| DisplacedWord(word).idle(now);
+    let mut all: Vec<_> = displaced.iter().map(|(flow, word)| (idle(word.get()), *flow)).collect();
     all.sort_by_key(|&(idle, _)| idle);
     for (idle, flow) in all.into_iter().skip(room) {
-        assert!(idle > EXCEPTION_LIFE, "evicted after {idle} units: the budget does not hold");
-        exceptions.remove(&flow);
+        assert!(idle > DISPLACED_LIFE, "evicted after {idle} units: the budget does not hold");
+        displaced.remove(&flow);
     }
 }
 
 /// An hour at `rate` connections a second while region 0 is dead; each is used for 100 s. The daemon
 /// looks every ten seconds. Returns the connections that are still in use, each with whether it has
-/// an exception, and the most exceptions there ever were.
-fn an_hour_of_outage(world: &mut World, rate: u16) -> (VecDeque<(u16, u64, bool)>, usize) {
+/// a displaced entry, and the most displaced entries there ever were.
+fn an_hour_of_outage(fixture: &mut Fixture, rate: u16) -> (VecDeque<(u16, u64, bool)>, usize) {
     let (mut open, mut most, mut port) = (VecDeque::new(), 0, 0_u16);
-    world.set(0, 0, Dead);
-    world.set(0, 1, Dead);
+    fixture.set(0, 0, Nothing);
+    fixture.set(0, 1, Nothing);
     for second in 0..3_600_u64 {
         for _ in 0..rate {
             port = port.wrapping_add(1);
             let number = second as u32 * 1_000_000;
-            assert_eq!(world.open(client(port), number), 3, "second {second}");
-            open.push_back((port, second, world.exception(client(port)).is_some()));
+            assert_eq!(fixture.open(client(port), number), 3, "second {second}");
+            open.push_back((port, second, fixture.displaced(client(port)).is_some()));
         }
         while open.front().is_some_and(|&(_, since, _)| since + 100 < second) {
             open.pop_front();
         }
         if second % 10 == 9 {
-            world.daemon();
+            fixture.daemon();
             let &(port, since, _) = &open[open.len() / 2];
             let sequence = since as u32 * 1_000_000 + 700_000;
-            assert_eq!(world.ack(client(port), sequence), Ok(3));
+            assert_eq!(fixture.ack(client(port), sequence), Ok(3));
         }
-        most = most.max(world.exceptions());
+        most = most.max(fixture.displaced_count());
         if second % 10 == 9 {
-            evict(world, ROOM);
+            evict(fixture, ROOM);
         }
-        world.sleep(1);
+        fixture.sleep(1);
     }
-    world.set(0, 0, Up);
-    world.set(0, 1, Up);
+    fixture.set(0, 0, All);
+    fixture.set(0, 1, All);
     (open, most)
 }
 
 #[test]
 fn an_hour_of_a_dead_region_within_the_budget_then_its_return() {
-    let mut world = World::two_regions();
+    let mut fixture = Fixture::two_regions();
     // Five a second, 100 at once: a table of 5 * 600 + 100 entries.
     let interval = SECOND * LimitWord::PER_NANOSECOND / 5;
-    world.twin.meters[EXCEPTIONS_V4 as usize].0.set(LimitWord::new(interval, 100));
-    let (open, most) = an_hour_of_outage(&mut world, 5);
+    fixture.fake.limiters[DISPLACED_V4 as usize].0.set(LimitWord::new(interval, 100));
+    let (open, most) = an_hour_of_outage(&mut fixture, 5);
     assert_eq!(most, ROOM + 50, "filled, and not the 18,000 of the hour");
     assert_eq!(open.len(), 5 * 101, "still in use");
     for &(port, since, _) in &open {
         let sequence = since as u32 * 1_000_000 + 800_000;
-        assert_eq!(world.ack(client(port), sequence), Ok(3), "after the return");
+        assert_eq!(fixture.ack(client(port), sequence), Ok(3), "after the return");
     }
-    assert_eq!(world.open(client(65_000), 77), 1, "new ones are at home again");
+    assert_eq!(fixture.open(client(65_000), 77), 1, "new ones are at home again");
     assert_eq!(
-        world.events(),
-        [(Event::ExceptionInserted, 18_000)],
+        fixture.events(),
+        [(Event::DisplacedInserted, 18_000)],
         "each had one, and nothing else happened"
     );
     // Ten minutes after the last packet the outage is forgotten.
-    world.sleep(610);
-    world.daemon();
-    assert!(world.is_gate_closed());
+    fixture.sleep(610);
+    fixture.daemon();
+    assert!(!fixture.has_displaced());
 }
 
 #[test]
 fn an_hour_of_a_dead_region_beyond_the_budget_then_its_return() {
-    let mut world = World::two_regions();
+    let mut fixture = Fixture::two_regions();
     let interval = SECOND * LimitWord::PER_NANOSECOND / 5;
-    world.twin.meters[EXCEPTIONS_V4 as usize].0.set(LimitWord::new(interval, 100));
+    fixture.fake.limiters[DISPLACED_V4 as usize].0.set(LimitWord::new(interval, 100));
     // Ten a second against a budget of five: nobody is held at a home that is dead. While it stays
-    // dead all are fine; at its return those without an exception go home, each of them counted.
-    let (open, most) = an_hour_of_outage(&mut world, 10);
+    // dead all are fine; at its return those without a displaced entry go home, each of them counted.
+    let (open, most) = an_hour_of_outage(&mut fixture, 10);
     assert!(most <= ROOM + 50, "the budget bounds the table: {most}");
     let (kept, lost): (Vec<_>, Vec<_>) = open.iter().partition(|(.., excepted)| *excepted);
     assert!(kept.len() >= 5 * 100 && lost.len() >= 5 * 100, "{} {}", kept.len(), lost.len());
-    world.sleep(70);
+    fixture.sleep(70);
     for &&(port, since, excepted) in kept.iter().chain(&lost) {
         let sequence = since as u32 * 1_000_000 + 800_000;
         let expected = if excepted { 3 } else { 1 };
-        assert_eq!(world.ack(client(port), sequence), Ok(expected));
+        assert_eq!(fixture.ack(client(port), sequence), Ok(expected));
     }
-    let events = world.events();
+    let events = fixture.events();
     assert_eq!(
         events.iter().map(|(event, _)| *event).collect::<Vec<_>>(),
-        [Event::ExceptionInserted, Event::ExceptionRefused, Event::AwayWithoutBudget]
+        [Event::DisplacedInserted, Event::DisplacedRefused, Event::DisplacedWithoutBudget]
     );
     let inserted = events[0].1;
     // 3,599 s of five a second and the first hundred.
@@ -171,7 +171,7 @@ fn an_hour_of_a_dead_region_beyond_the_budget_then_its_return() {
 }
 
 /// What the daemon publishes while region 0 is dead from second 0 to 3,600: after a settle time of 60 s
-/// it goes out of home, and at its return it comes back; each time the last third adopts.
+/// it is marked out, and at its return it comes back; each time the last third adopts.
 fn versions(second: u64) -> PoolWord {
     match second {
         60..100 => PoolWord::new(2, 1),
@@ -184,25 +184,25 @@ fn versions(second: u64) -> PoolWord {
 }
 
 #[test]
-fn an_hour_of_a_dead_region_at_any_rate_where_it_goes_out_of_home() {
-    let mut world = World::two_regions();
-    assert_eq!(world.twin.add_version(&[1, 0], &[]), 2);
+fn an_hour_of_a_dead_region_at_any_rate_where_it_is_marked_out() {
+    let mut fixture = Fixture::two_regions();
+    assert_eq!(fixture.fake.add_version(&[1, 0], &[]), 2);
     // As above, ten a second against a budget of five; but there is room for two settle times at once.
     let interval = SECOND * LimitWord::PER_NANOSECOND / 5;
-    world.twin.meters[EXCEPTIONS_V4 as usize].0.set(LimitWord::new(interval, 700));
-    world.set(0, 0, Dead);
-    world.set(0, 1, Dead);
+    fixture.fake.limiters[DISPLACED_V4 as usize].0.set(LimitWord::new(interval, 700));
+    fixture.set(0, 0, Nothing);
+    fixture.set(0, 1, Nothing);
     let (mut open, mut port, mut at_rest) = (VecDeque::new(), 0_u16, 0);
     for second in 0..4_500_u64 {
         if second == 3_600 {
-            world.set(0, 0, Up);
-            world.set(0, 1, Up);
+            fixture.set(0, 0, All);
+            fixture.set(0, 1, All);
         }
-        world.publish(versions(second));
+        fixture.publish(versions(second));
         for _ in 0..if second < 3_800 { 10 } else { 0 } {
             port = port.wrapping_add(1);
             let number = (second as u32).wrapping_mul(1_000_000);
-            let to = world.open(client(port), number);
+            let to = fixture.open(client(port), number);
             assert_eq!(to, if second < 3_600 { 3 } else { 1 }, "second {second}");
             open.push_back((port, second, to));
         }
@@ -210,25 +210,25 @@ fn an_hour_of_a_dead_region_at_any_rate_where_it_goes_out_of_home() {
             open.pop_front();
         }
         if second % 10 == 9 {
-            world.daemon();
+            fixture.daemon();
             for &(port, since, to) in &open {
                 let sequence = (since as u32).wrapping_mul(1_000_000) + 700_000;
-                assert_eq!(world.ack(client(port), sequence), Ok(to), "second {second}");
+                assert_eq!(fixture.ack(client(port), sequence), Ok(to), "second {second}");
             }
         }
         if (200..3_600).contains(&second) {
-            assert!(world.is_gate_closed(), "second {second}: region 1 is home");
-            assert_eq!(world.exceptions(), 0);
+            assert!(!fixture.has_displaced(), "second {second}: region 1 is home");
+            assert_eq!(fixture.displaced_count(), 0);
             at_rest += 1;
         }
-        world.sleep(1);
+        fixture.sleep(1);
     }
     assert_eq!(at_rest, 3_400);
     // Ten a second for two settle times, and for one at the return with what was then open.
-    let events = world.events();
+    let events = fixture.events();
     let count = |event| events.iter().find(|it| it.0 == event).map_or(0, |it| it.1);
-    assert_eq!(count(Event::ExceptionRefused), 0);
-    assert_eq!(count(Event::ExceptionInserted), 10 * (120 + 60));
+    assert_eq!(count(Event::DisplacedRefused), 0);
+    assert_eq!(count(Event::DisplacedInserted), 10 * (120 + 60));
     assert!((400..=700).contains(&count(Event::Adopted)), "{events:?}");
-    assert!(world.is_gate_closed() && world.exceptions() == 0);
+    assert!(!fixture.has_displaced() && fixture.displaced_count() == 0);
 }

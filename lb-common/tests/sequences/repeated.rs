@@ -1,130 +1,134 @@
 //! A SYN that is repeated is one connection.
 
-use lb_common::abi::{event::Event, member::MemberState, meter::LimitWord};
+use lb_common::abi::{event::Event, limiter::LimitWord, member::Accepts};
 
-use crate::world::{ACK, World, client};
+use crate::fixture::{ACK, Fixture, client};
 
 #[test]
 fn a_late_answer_is_answered_by_the_host_that_gave_it() {
-    let mut world = World::two_regions();
-    world.room_at_home(1);
-    assert_eq!(world.syn(client(1), 100), Ok(1), "the one connection that home has room for");
-    assert_eq!(world.syn(client(2), 500), Ok(3), "home is full");
-    let spent = (world.arrival(0), world.arrival(1));
-    world.sleep(61); // Home has room again, of which the repeated SYN takes nothing.
-    assert_eq!(world.syn(client(2), 500), Ok(3));
-    assert_eq!((world.arrival(0), world.arrival(1)), spent, "no second token anywhere");
-    assert_eq!(world.counters(0), [2, 1, 0, 1, 0, 0], "counted once, at the first SYN");
-    assert_eq!(world.counters(1), [1, 1, 1, 0, 0, 0]);
-    assert_eq!(world.events(), [(Event::SynRepeated, 1)]);
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
+    assert_eq!(fixture.syn(client(1), 100), Ok(1), "the one connection that home has room for");
+    assert_eq!(fixture.syn(client(2), 500), Ok(3), "home is full");
+    let spent = (fixture.arrival(0), fixture.arrival(1));
+    fixture.sleep(61); // Home has room again, of which the repeated SYN takes nothing.
+    assert_eq!(fixture.syn(client(2), 500), Ok(3));
+    assert_eq!((fixture.arrival(0), fixture.arrival(1)), spent, "no second token anywhere");
+    assert_eq!(fixture.counters(0), [2, 1, 0, 1, 0, 0], "counted once, at the first SYN");
+    assert_eq!(fixture.counters(1), [1, 1, 1, 0, 0, 0]);
+    assert_eq!(fixture.events(), [(Event::SynRepeated, 1)]);
     // The first SYN-ACK arrives at last, two minutes after the first SYN.
-    world.sleep(59);
-    assert_eq!(world.ack(client(2), 501), Ok(3), "a repeated SYN makes its record young again");
-    assert_eq!(world.events(), [(Event::ExceptionInserted, 1)]);
-    assert_eq!(world.syn(client(3), 900), Ok(1), "the token is still there");
+    fixture.sleep(59);
+    assert_eq!(
+        fixture.ack(client(2), 501),
+        Ok(3),
+        "a repeated SYN makes its handshake entry young again"
+    );
+    assert_eq!(fixture.events(), [(Event::DisplacedInserted, 1)]);
+    assert_eq!(fixture.syn(client(3), 900), Ok(1), "the token is still there");
 }
 
 #[test]
 fn a_repeat_at_home_takes_no_token_either() {
-    let mut world = World::two_regions();
-    world.room_at_home(1);
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
     for _ in 0..5 {
-        assert_eq!(world.syn(client(1), 100), Ok(1));
-        world.sleep(1);
+        assert_eq!(fixture.syn(client(1), 100), Ok(1));
+        fixture.sleep(1);
     }
-    assert_eq!(world.ack(client(1), 101), Ok(1));
-    assert_eq!(world.counters(0), [1, 1, 0, 0, 0, 0]);
-    assert!(world.is_gate_closed(), "nobody was placed away from home");
+    assert_eq!(fixture.ack(client(1), 101), Ok(1));
+    assert_eq!(fixture.counters(0), [1, 1, 0, 0, 0, 0]);
+    assert!(!fixture.has_displaced(), "none was displaced");
 }
 
 #[test]
 fn a_repeat_stays_with_a_host_that_became_unfit_and_leaves_a_dead_one() {
-    let mut world = World::two_regions();
-    world.room_at_home(1);
-    world.open(client(1), 100);
-    assert_eq!(world.syn(client(2), 500), Ok(3));
-    world.set(1, 0, MemberState::Unfit);
-    assert_eq!(world.syn(client(2), 500), Ok(3), "it may be answering already");
-    world.set(1, 0, MemberState::Dead);
-    assert_eq!(world.syn(client(2), 500), Ok(4));
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
+    fixture.open(client(1), 100);
+    assert_eq!(fixture.syn(client(2), 500), Ok(3));
+    fixture.set(1, 0, Accepts::OpenOnly);
+    assert_eq!(fixture.syn(client(2), 500), Ok(3), "it may be answering already");
+    fixture.set(1, 0, Accepts::Nothing);
+    assert_eq!(fixture.syn(client(2), 500), Ok(4));
     // The same second and the same number: only one of the two decisions holds.
-    assert_eq!(world.ack(client(2), 501), Ok(4));
-    assert_eq!(world.exception(client(2)), Some((4, false)));
+    assert_eq!(fixture.ack(client(2), 501), Ok(4));
+    assert_eq!(fixture.displaced(client(2)), Some((4, false)));
 }
 
 #[test]
 fn a_repeat_decided_anew_in_the_same_second_is_not_the_first_decision() {
     // Home dies between SYN and repeat, and its alternate is unfit: the SYN goes to the other region,
     // where a packet without memory would not.
-    let mut world = World::two_regions();
-    world.limit(0, 10, 10);
-    assert_eq!(world.syn(client(1), 100), Ok(1));
-    world.set(0, 0, MemberState::Dead);
-    world.set(0, 1, MemberState::Unfit);
-    assert_eq!(world.syn(client(1), 100), Ok(3));
-    assert_eq!(world.ack(client(1), 101), Ok(3));
-    assert_eq!(world.ack(client(1), 900_000), Ok(3));
+    let mut fixture = Fixture::two_regions();
+    fixture.limit(0, 10, 10);
+    assert_eq!(fixture.syn(client(1), 100), Ok(1));
+    fixture.set(0, 0, Accepts::Nothing);
+    fixture.set(0, 1, Accepts::OpenOnly);
+    assert_eq!(fixture.syn(client(1), 100), Ok(3));
+    assert_eq!(fixture.ack(client(1), 101), Ok(3));
+    assert_eq!(fixture.ack(client(1), 900_000), Ok(3));
 }
 
 #[test]
 fn another_number_is_another_connection() {
-    let mut world = World::two_regions();
-    world.room_at_home(2);
-    assert_eq!(world.syn(client(1), 100), Ok(1));
-    assert_eq!(world.syn(client(1), 101), Ok(1));
-    assert_eq!(world.syn(client(1), 102), Ok(3), "the third is over the limit");
-    assert_eq!(world.counters(0), [3, 2, 0, 1, 0, 0]);
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(2);
+    assert_eq!(fixture.syn(client(1), 100), Ok(1));
+    assert_eq!(fixture.syn(client(1), 101), Ok(1));
+    assert_eq!(fixture.syn(client(1), 102), Ok(3), "the third is over the limit");
+    assert_eq!(fixture.counters(0), [3, 2, 0, 1, 0, 0]);
 }
 
 #[test]
 fn a_mark_lasts_as_long_as_the_handshake_it_is_for() {
-    // A connection away from home is long idle; its port is used again while home has room, and the
+    // A displaced connection is long idle; its port is used again while home has room, and the
     // server answers only the SYN that is repeated after 63 s.
-    let mut world = World::two_regions();
-    world.room_at_home(1);
-    world.open(client(1), 100);
-    assert_eq!(world.open(client(2), 500), 3);
-    world.sleep(61);
-    assert_eq!(world.syn(client(2), 900_000), Ok(1));
-    assert_eq!(world.exception(client(2)), Some((3, true)));
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
+    fixture.open(client(1), 100);
+    assert_eq!(fixture.open(client(2), 500), 3);
+    fixture.sleep(61);
+    assert_eq!(fixture.syn(client(2), 900_000), Ok(1));
+    assert_eq!(fixture.displaced(client(2)), Some((3, true)));
     for pause in [1, 2, 4, 8, 16, 32] {
-        world.sleep(pause);
-        assert_eq!(world.syn(client(2), 900_000), Ok(1));
+        fixture.sleep(pause);
+        assert_eq!(fixture.syn(client(2), 900_000), Ok(1));
     }
-    world.sleep(5);
-    assert_eq!(world.send(client(2), ACK, 900_001), Ok(1), "68 s after the first SYN");
-    assert_eq!(world.exception(client(2)), Some((1, false)));
+    fixture.sleep(5);
+    assert_eq!(fixture.send(client(2), ACK, 900_001), Ok(1), "68 s after the first SYN");
+    assert_eq!(fixture.displaced(client(2)), Some((1, false)));
 }
 
 #[test]
 fn a_keep_alive_with_the_number_of_its_own_syn_says_nothing() {
     // RFC 9293, 3.8.4: SEG.SEQ = SND.NXT - 1, which is the SYN's number while nothing was sent.
-    let mut world = World::two_regions();
-    world.room_at_home(1);
-    world.open(client(1), 100);
-    assert_eq!(world.open(client(2), 500), 3);
-    world.events();
-    assert_eq!(world.ack(client(2), 500), Ok(3), "by its exception");
-    // At home with a record of its own, seen past an open gate.
-    assert_eq!(world.ack(client(1), 100), Ok(1));
-    assert_eq!(world.ack(client(1), 101), Ok(1));
-    assert_eq!(world.events(), [], "no record went, no exception came");
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
+    fixture.open(client(1), 100);
+    assert_eq!(fixture.open(client(2), 500), 3);
+    fixture.events();
+    assert_eq!(fixture.ack(client(2), 500), Ok(3), "by its displaced entry");
+    // At home with a handshake entry of its own, seen with the displaced check on.
+    assert_eq!(fixture.ack(client(1), 100), Ok(1));
+    assert_eq!(fixture.ack(client(1), 101), Ok(1));
+    assert_eq!(fixture.events(), [], "no handshake entry went, no displaced entry came");
 }
 
 #[test]
 fn a_keep_alive_does_not_drop_the_record_that_its_connection_lives_by() {
-    // The budget is used up, so that nothing but the record says where the connection is. A packet at
+    // The budget is used up, so that nothing but the handshake entry says where the connection is. A packet at
     // the SYN's own number says nothing of it, and goes home; it is no stream that nears the number.
-    let mut world = World::two_regions();
-    world.room_at_home(1);
-    world.open(client(1), 100);
-    assert_eq!(world.syn(client(2), 500), Ok(3));
-    world.budget(LimitWord::CLOSED);
-    assert_eq!(world.ack(client(2), 501), Ok(3));
-    assert_eq!(world.ack(client(2), 500), Ok(1));
-    assert_eq!(world.ack(client(2), 501), Ok(3));
-    assert_eq!(world.events(), [(Event::ExceptionRefused, 2)]);
-    world.budget(LimitWord::UNLIMITED);
-    assert_eq!(world.ack(client(2), 900), Ok(3));
-    assert_eq!(world.ack(client(2), 500), Ok(3), "by its exception, at last");
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
+    fixture.open(client(1), 100);
+    assert_eq!(fixture.syn(client(2), 500), Ok(3));
+    fixture.budget(LimitWord::CLOSED);
+    assert_eq!(fixture.ack(client(2), 501), Ok(3));
+    assert_eq!(fixture.ack(client(2), 500), Ok(1));
+    assert_eq!(fixture.ack(client(2), 501), Ok(3));
+    assert_eq!(fixture.events(), [(Event::DisplacedRefused, 2)]);
+    fixture.budget(LimitWord::UNLIMITED);
+    assert_eq!(fixture.ack(client(2), 900), Ok(3));
+    assert_eq!(fixture.ack(client(2), 500), Ok(3), "by its displaced entry, at last");
 }

@@ -1,148 +1,148 @@
 //! A port that is used again is another connection, and the old one's memory does not catch it.
 
-use lb_common::abi::{event::Event, member::MemberState::Unfit, meter::LimitWord};
+use lb_common::abi::{event::Event, limiter::LimitWord, member::Accepts::OpenOnly};
 
-use crate::world::{FIN, RST, World, client};
+use crate::fixture::{FIN, Fixture, RST, client};
 
-/// Client 2's connection is away from home, and home has room again.
-fn spilled() -> World {
-    let mut world = World::two_regions();
-    world.room_at_home(1);
-    assert_eq!(world.open(client(1), 100), 1);
-    assert_eq!(world.open(client(2), 500), 3);
-    assert_eq!(world.ack(client(2), 900), Ok(3));
-    world.sleep(61);
-    world.events();
-    world
+/// Client 2's connection is displaced, and home has room again.
+fn spilled() -> Fixture {
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
+    assert_eq!(fixture.open(client(1), 100), 1);
+    assert_eq!(fixture.open(client(2), 500), 3);
+    assert_eq!(fixture.ack(client(2), 900), Ok(3));
+    fixture.sleep(61);
+    fixture.events();
+    fixture
 }
 
 /// The port's next connection goes home, and whatever is left of the old one where it was.
-fn next_connection_is_at_home(world: &mut World) {
-    assert_eq!(world.syn(client(2), 4_000_000), Ok(1));
-    assert_eq!(world.ack(client(2), 930_000), Ok(3), "a late packet of the old connection");
-    assert_eq!(world.ack(client(2), 4_000_001), Ok(1));
-    assert_eq!(world.exception(client(2)), Some((1, false)));
-    assert_eq!(world.events(), [(Event::ExceptionReplaced, 1), (Event::ExceptionMarked, 1)]);
+fn next_connection_is_at_home(fixture: &mut Fixture) {
+    assert_eq!(fixture.syn(client(2), 4_000_000), Ok(1));
+    assert_eq!(fixture.ack(client(2), 930_000), Ok(3), "a late packet of the old connection");
+    assert_eq!(fixture.ack(client(2), 4_000_001), Ok(1));
+    assert_eq!(fixture.displaced(client(2)), Some((1, false)));
+    assert_eq!(fixture.events(), [(Event::DisplacedReplaced, 1), (Event::DisplacedContested, 1)]);
     for sequence in [4_001_000, 4_500_000, 900_000_000] {
-        assert_eq!(world.ack(client(2), sequence), Ok(1));
+        assert_eq!(fixture.ack(client(2), sequence), Ok(1));
     }
-    world.sleep(70);
-    world.daemon();
-    assert!(world.is_gate_closed(), "its entry says home, so it is none");
-    assert_eq!(world.exceptions(), 0);
-    assert_eq!(world.ack(client(2), 900_001_000), Ok(1));
+    fixture.sleep(70);
+    fixture.daemon();
+    assert!(!fixture.has_displaced(), "its entry says home, so it is none");
+    assert_eq!(fixture.displaced_count(), 0);
+    assert_eq!(fixture.ack(client(2), 900_001_000), Ok(1));
 }
 
 #[test]
 fn after_a_fin() {
-    let mut world = spilled();
-    assert_eq!(world.send(client(2), FIN, 901), Ok(3));
-    assert_eq!(world.exception(client(2)), Some((3, false)), "a FIN may have come to nobody");
-    next_connection_is_at_home(&mut world);
+    let mut fixture = spilled();
+    assert_eq!(fixture.send(client(2), FIN, 901), Ok(3));
+    assert_eq!(fixture.displaced(client(2)), Some((3, false)), "a FIN may have come to nobody");
+    next_connection_is_at_home(&mut fixture);
 }
 
 #[test]
 fn after_a_reset() {
-    let mut world = spilled();
-    assert_eq!(world.send(client(2), RST, 901), Ok(3));
-    assert_eq!(world.exception(client(2)), Some((3, false)), "a RST may be forged");
-    next_connection_is_at_home(&mut world);
+    let mut fixture = spilled();
+    assert_eq!(fixture.send(client(2), RST, 901), Ok(3));
+    assert_eq!(fixture.displaced(client(2)), Some((3, false)), "a RST may be forged");
+    next_connection_is_at_home(&mut fixture);
 }
 
 #[test]
 fn after_silence() {
-    let mut world = spilled();
-    world.sleep(3_600);
-    assert_eq!(world.exception(client(2)), Some((3, false)), "the daemon was away");
-    next_connection_is_at_home(&mut world);
+    let mut fixture = spilled();
+    fixture.sleep(3_600);
+    assert_eq!(fixture.displaced(client(2)), Some((3, false)), "the daemon was away");
+    next_connection_is_at_home(&mut fixture);
 }
 
 #[test]
 fn after_silence_and_a_daemon_that_forgets() {
-    let world = spilled();
-    world.sleep(500);
-    world.daemon();
-    assert_eq!(world.exceptions(), 1, "used within ten minutes");
-    world.sleep(110);
-    world.daemon();
-    assert_eq!(world.exceptions(), 0);
-    assert!(world.is_gate_closed());
-    assert_eq!(world.open(client(2), 4_000_000), 1);
+    let fixture = spilled();
+    fixture.sleep(500);
+    fixture.daemon();
+    assert_eq!(fixture.displaced_count(), 1, "used within ten minutes");
+    fixture.sleep(110);
+    fixture.daemon();
+    assert_eq!(fixture.displaced_count(), 0);
+    assert!(!fixture.has_displaced());
+    assert_eq!(fixture.open(client(2), 4_000_000), 1);
 }
 
 #[test]
 fn from_home_to_elsewhere() {
-    let world = spilled();
-    assert_eq!(world.send(client(1), FIN, 101), Ok(1));
-    assert_eq!(world.open(client(3), 0), 1, "takes the minute's token");
-    assert_eq!(world.syn(client(1), 7_000_000), Ok(3));
-    assert_eq!(world.ack(client(1), 102), Ok(1), "the last of the old one");
-    assert_eq!(world.ack(client(1), 7_000_001), Ok(3));
-    assert_eq!(world.ack(client(1), 8_000_000), Ok(3));
+    let fixture = spilled();
+    assert_eq!(fixture.send(client(1), FIN, 101), Ok(1));
+    assert_eq!(fixture.open(client(3), 0), 1, "takes the minute's token");
+    assert_eq!(fixture.syn(client(1), 7_000_000), Ok(3));
+    assert_eq!(fixture.ack(client(1), 102), Ok(1), "the last of the old one");
+    assert_eq!(fixture.ack(client(1), 7_000_001), Ok(3));
+    assert_eq!(fixture.ack(client(1), 8_000_000), Ok(3));
 }
 
 #[test]
 fn an_entry_whose_memory_another_connection_was_given_is_left_to_it() {
-    let mut world = spilled();
+    let mut fixture = spilled();
     let others = 0x0123_4567;
-    let entry = |world: &World| world.twin.exceptions.borrow()[&world.flow(client(2))].get();
-    let before = entry(&world);
-    world.twin.reused.set(Some(others));
-    assert_eq!(world.ack(client(2), 1_000), Ok(3), "what was read holds");
-    assert_eq!(entry(&world), others);
-    world.twin.exceptions.borrow()[&world.flow(client(2))].set(before);
-    assert_eq!(world.syn(client(2), 4_000_000), Ok(1));
-    assert_eq!((entry(&world), world.events()), (others, vec![]), "and is not marked");
+    let entry = |fixture: &Fixture| fixture.fake.displaced.borrow()[&fixture.flow(client(2))].get();
+    let before = entry(&fixture);
+    fixture.fake.reused.set(Some(others));
+    assert_eq!(fixture.ack(client(2), 1_000), Ok(3), "what was read holds");
+    assert_eq!(entry(&fixture), others);
+    fixture.fake.displaced.borrow()[&fixture.flow(client(2))].set(before);
+    assert_eq!(fixture.syn(client(2), 4_000_000), Ok(1));
+    assert_eq!((entry(&fixture), fixture.events()), (others, vec![]), "and is not contested");
 }
 
 #[test]
 fn out_of_time_wait() {
-    let world = spilled();
-    assert_eq!(world.send(client(1), FIN, 101), Ok(1));
-    assert_eq!(world.open(client(3), 0), 1, "takes the minute's token");
+    let fixture = spilled();
+    assert_eq!(fixture.send(client(1), FIN, 101), Ok(1));
+    assert_eq!(fixture.open(client(3), 0), 1, "takes the minute's token");
     // What Linux adds to the end of the connection in TIME_WAIT (tcp_twsk_unique): 65,535 + 2.
     let (end, number) = (102, 102 + 65_537);
-    assert_eq!(world.syn(client(1), number), Ok(3));
-    assert_eq!(world.ack(client(1), end), Ok(1), "an ACK of the old one, delayed");
-    assert_eq!(world.ack(client(1), number + 1), Ok(3));
-    assert_eq!(world.ack(client(1), number + 100_000), Ok(3));
+    assert_eq!(fixture.syn(client(1), number), Ok(3));
+    assert_eq!(fixture.ack(client(1), end), Ok(1), "an ACK of the old one, delayed");
+    assert_eq!(fixture.ack(client(1), number + 1), Ok(3));
+    assert_eq!(fixture.ack(client(1), number + 100_000), Ok(3));
 }
 
 #[test]
-fn a_late_packet_that_fits_the_old_record_leaves_the_mark() {
-    // All within the life of the first record: away, closed, used again while home has room.
-    let mut world = World::two_regions();
-    world.room_at_home(1);
-    assert_eq!(world.open(client(1), 100), 1);
-    world.sleep(50);
-    assert_eq!(world.open(client(2), 500), 3);
-    assert_eq!(world.send(client(2), FIN, 900), Ok(3));
-    world.sleep(11);
-    assert_eq!(world.syn(client(2), 4_000_000), Ok(1));
-    assert_eq!(world.send(client(2), FIN, 900), Ok(3), "the FIN again, after the next SYN");
-    assert_eq!(world.exception(client(2)), Some((3, true)));
-    assert_eq!(world.ack(client(2), 4_000_001), Ok(1));
-    assert_eq!(world.ack(client(2), 4_800_000), Ok(1));
+fn a_late_packet_that_fits_the_old_record_leaves_the_entry_contested() {
+    // All within the life of the first handshake entry: away, closed, used again while home has room.
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
+    assert_eq!(fixture.open(client(1), 100), 1);
+    fixture.sleep(50);
+    assert_eq!(fixture.open(client(2), 500), 3);
+    assert_eq!(fixture.send(client(2), FIN, 900), Ok(3));
+    fixture.sleep(11);
+    assert_eq!(fixture.syn(client(2), 4_000_000), Ok(1));
+    assert_eq!(fixture.send(client(2), FIN, 900), Ok(3), "the FIN again, after the next SYN");
+    assert_eq!(fixture.displaced(client(2)), Some((3, true)));
+    assert_eq!(fixture.ack(client(2), 4_000_001), Ok(1));
+    assert_eq!(fixture.ack(client(2), 4_800_000), Ok(1));
 }
 
 #[test]
 fn a_reset_writes_nothing_where_it_fits_a_record() {
-    let mut world = World::two_regions();
-    world.room_at_home(1);
-    assert_eq!(world.open(client(1), 100), 1);
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
+    assert_eq!(fixture.open(client(1), 100), 1);
     // Nothing known: a client that resets what it did not ask for.
-    assert_eq!(world.syn(client(2), 500), Ok(3));
-    assert_eq!(world.send(client(2), RST, 501), Ok(3), "it goes where the SYN went");
-    assert_eq!(world.exceptions(), 0);
-    // An entry, and a mark for the next connection: a RST of either changes neither.
-    assert_eq!(world.open(client(2), 70_000), 3);
-    world.sleep(61);
-    assert_eq!(world.syn(client(2), 4_000_000), Ok(1));
-    assert_eq!(world.send(client(2), RST, 4_000_001), Ok(1), "of the new one");
-    assert_eq!(world.exception(client(2)), Some((3, true)));
-    assert_eq!(world.send(client(2), RST, 70_001), Ok(3), "of the old one");
-    assert_eq!(world.exception(client(2)), Some((3, true)));
-    assert_eq!(world.ack(client(2), 4_000_001), Ok(1));
+    assert_eq!(fixture.syn(client(2), 500), Ok(3));
+    assert_eq!(fixture.send(client(2), RST, 501), Ok(3), "it goes where the SYN went");
+    assert_eq!(fixture.displaced_count(), 0);
+    // An entry that the next connection contests: a RST of either changes neither.
+    assert_eq!(fixture.open(client(2), 70_000), 3);
+    fixture.sleep(61);
+    assert_eq!(fixture.syn(client(2), 4_000_000), Ok(1));
+    assert_eq!(fixture.send(client(2), RST, 4_000_001), Ok(1), "of the new one");
+    assert_eq!(fixture.displaced(client(2)), Some((3, true)));
+    assert_eq!(fixture.send(client(2), RST, 70_001), Ok(3), "of the old one");
+    assert_eq!(fixture.displaced(client(2)), Some((3, true)));
+    assert_eq!(fixture.ack(client(2), 4_000_001), Ok(1));
 }
 
 #[test]
@@ -150,81 +150,81 @@ fn the_end_of_an_old_stream_close_below_does_not_drop_the_new_record() {
     // Linux begins the next connection of a recycled port 65,537 beyond the old one's end
     // (tcp_v4_connect), and answers a FIN of the old one that is still under way with a RST at its end.
     for last in [RST, FIN] {
-        let mut world = World::two_regions();
-        world.room_at_home(1);
-        assert_eq!(world.open(client(1), 100), 1);
-        assert_eq!(world.ack(client(1), 20_000), Ok(1));
-        assert_eq!(world.syn(client(1), 85_537), Ok(3));
-        assert_eq!(world.send(client(1), last, 20_000), Ok(1));
-        assert_eq!(world.ack(client(1), 85_538), Ok(3));
-        assert_eq!(world.ack(client(1), 990_000), Ok(3));
+        let mut fixture = Fixture::two_regions();
+        fixture.room_at_home(1);
+        assert_eq!(fixture.open(client(1), 100), 1);
+        assert_eq!(fixture.ack(client(1), 20_000), Ok(1));
+        assert_eq!(fixture.syn(client(1), 85_537), Ok(3));
+        assert_eq!(fixture.send(client(1), last, 20_000), Ok(1));
+        assert_eq!(fixture.ack(client(1), 85_538), Ok(3));
+        assert_eq!(fixture.ack(client(1), 990_000), Ok(3));
     }
 }
 
 #[test]
 fn of_two_numbers_close_together_the_later_connection_is_meant() {
     // Used again within the same second, 1,000 further on.
-    let mut world = World::two_regions();
-    world.room_at_home(1);
-    assert_eq!(world.syn(client(1), 5_000), Ok(1));
-    assert_eq!(world.send(client(1), RST, 5_001), Ok(1));
-    assert_eq!(world.syn(client(1), 6_000), Ok(3));
-    assert_eq!(world.ack(client(1), 6_001), Ok(3));
-    assert_eq!(world.ack(client(1), 6_000_000), Ok(3));
+    let mut fixture = Fixture::two_regions();
+    fixture.room_at_home(1);
+    assert_eq!(fixture.syn(client(1), 5_000), Ok(1));
+    assert_eq!(fixture.send(client(1), RST, 5_001), Ok(1));
+    assert_eq!(fixture.syn(client(1), 6_000), Ok(3));
+    assert_eq!(fixture.ack(client(1), 6_001), Ok(3));
+    assert_eq!(fixture.ack(client(1), 6_000_000), Ok(3));
 }
 
 #[test]
-fn an_exception_that_comes_after_the_next_syn_is_marked_for_it() {
+fn a_displaced_entry_that_comes_after_the_next_syn_is_contested_for_it() {
     // The budget refused the first connection; its late packet is what finds budget, when the next
     // connection's SYN has gone elsewhere.
     for pause in [0, 2] {
-        let mut world = World::two_regions();
-        world.room_at_home(1);
-        assert_eq!(world.open(client(1), 100), 1);
-        world.sleep(50);
-        assert_eq!(world.syn(client(2), 500), Ok(3));
-        world.budget(LimitWord::CLOSED);
-        assert_eq!(world.ack(client(2), 501), Ok(3));
-        assert_eq!(world.exception(client(2)), None);
-        world.budget(LimitWord::UNLIMITED);
-        world.sleep(pause);
-        world.limit(0, 10, 10);
-        assert_eq!(world.syn(client(2), 4_000_000), Ok(1));
-        assert_eq!(world.send(client(2), FIN, 900), Ok(3));
-        assert_eq!(world.exception(client(2)), Some((3, true)));
-        assert_eq!(world.ack(client(2), 4_000_001), Ok(1));
-        assert_eq!(world.ack(client(2), 4_800_000), Ok(1));
+        let mut fixture = Fixture::two_regions();
+        fixture.room_at_home(1);
+        assert_eq!(fixture.open(client(1), 100), 1);
+        fixture.sleep(50);
+        assert_eq!(fixture.syn(client(2), 500), Ok(3));
+        fixture.budget(LimitWord::CLOSED);
+        assert_eq!(fixture.ack(client(2), 501), Ok(3));
+        assert_eq!(fixture.displaced(client(2)), None);
+        fixture.budget(LimitWord::UNLIMITED);
+        fixture.sleep(pause);
+        fixture.limit(0, 10, 10);
+        assert_eq!(fixture.syn(client(2), 4_000_000), Ok(1));
+        assert_eq!(fixture.send(client(2), FIN, 900), Ok(3));
+        assert_eq!(fixture.displaced(client(2)), Some((3, true)));
+        assert_eq!(fixture.ack(client(2), 4_000_001), Ok(1));
+        assert_eq!(fixture.ack(client(2), 4_800_000), Ok(1));
     }
 }
 
 #[test]
-fn an_exception_of_the_later_of_two_connections_has_no_mark() {
+fn a_displaced_entry_of_the_later_of_two_connections_is_not_contested() {
     for pause in [0, 2] {
-        let mut world = World::two_regions();
-        world.room_at_home(1);
-        assert_eq!(world.syn(client(1), 500), Ok(1));
-        assert_eq!(world.send(client(1), RST, 501), Ok(1));
-        world.sleep(pause);
-        assert_eq!(world.open(client(1), 4_000_000), 3);
-        assert_eq!(world.exception(client(1)), Some((3, false)));
-        assert_eq!(world.send(client(1), FIN, 501), Ok(3), "late, and too late");
-        assert_eq!(world.ack(client(1), 4_800_000), Ok(3));
+        let mut fixture = Fixture::two_regions();
+        fixture.room_at_home(1);
+        assert_eq!(fixture.syn(client(1), 500), Ok(1));
+        assert_eq!(fixture.send(client(1), RST, 501), Ok(1));
+        fixture.sleep(pause);
+        assert_eq!(fixture.open(client(1), 4_000_000), 3);
+        assert_eq!(fixture.displaced(client(1)), Some((3, false)));
+        assert_eq!(fixture.send(client(1), FIN, 501), Ok(3), "late, and too late");
+        assert_eq!(fixture.ack(client(1), 4_800_000), Ok(3));
     }
 }
 
 #[test]
 fn of_three_connections_the_last_is_meant() {
-    // The second one's late ACK replaces the first one's exception when the third has sent its SYN.
-    let mut world = World::two_regions();
-    world.set_limit(0, LimitWord::CLOSED);
-    assert_eq!(world.open(client(1), 100), 3);
-    world.set_limit(0, LimitWord::UNLIMITED);
-    assert_eq!(world.syn(client(1), 40_000_000), Ok(1));
-    world.set(0, 0, Unfit);
-    assert_eq!(world.syn(client(1), 80_000_000), Ok(2));
-    assert_eq!(world.ack(client(1), 40_000_001), Ok(1));
-    assert_eq!(world.exception(client(1)), Some((1, true)));
-    assert_eq!(world.ack(client(1), 80_000_001), Ok(2));
-    assert_eq!(world.exception(client(1)), Some((2, false)));
-    assert_eq!(world.ack(client(1), 90_000_000), Ok(2));
+    // The second one's late ACK replaces the first one's displaced entry when the third has sent its SYN.
+    let mut fixture = Fixture::two_regions();
+    fixture.set_limit(0, LimitWord::CLOSED);
+    assert_eq!(fixture.open(client(1), 100), 3);
+    fixture.set_limit(0, LimitWord::UNLIMITED);
+    assert_eq!(fixture.syn(client(1), 40_000_000), Ok(1));
+    fixture.set(0, 0, OpenOnly);
+    assert_eq!(fixture.syn(client(1), 80_000_000), Ok(2));
+    assert_eq!(fixture.ack(client(1), 40_000_001), Ok(1));
+    assert_eq!(fixture.displaced(client(1)), Some((1, true)));
+    assert_eq!(fixture.ack(client(1), 80_000_001), Ok(2));
+    assert_eq!(fixture.displaced(client(1)), Some((2, false)));
+    assert_eq!(fixture.ack(client(1), 90_000_000), Ok(2));
 }

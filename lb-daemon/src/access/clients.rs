@@ -1,6 +1,8 @@
 use std::{collections::BTreeMap, str::FromStr};
 
-use super::{Actor, Peer, Role, UnknownRole};
+use lb_control::command::Actor;
+
+use super::{Peer, Role, UnknownRole};
 
 /// Names of a certificate that are shown where none is listed, and characters of each.
 const MOST: usize = 3;

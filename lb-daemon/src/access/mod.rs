@@ -1,13 +1,11 @@
 //! Who asks, and what they may: actors, their roles, and the names that clients are let in by.
 
-mod actor;
 mod clients;
 mod quota;
 mod role;
 #[cfg(test)]
 mod tests;
 
-pub use actor::{Actor, Peer, TcpEnds};
 pub use clients::{Client, ClientError, Clients};
 pub(crate) use quota::{Exceeded, Lease, Quota};
-pub use role::{Role, UnknownRole};
+pub use role::{Peer, Role, TcpEnds, UnknownRole};

@@ -1,4 +1,6 @@
-use std::{fmt, str::FromStr};
+use std::{fmt, net::SocketAddr, str::FromStr};
+
+use lb_control::command::Actor;
 
 /// What somebody may do. Each may do what those before it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,4 +40,24 @@ impl fmt::Display for Role {
             Self::Admin => "admin",
         })
     }
+}
+
+/// Who is at the other end of a connection, and what they may.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Peer {
+    /// Who it is.
+    pub actor: Actor,
+    /// What they may; `None`: nothing.
+    pub role: Option<Role>,
+    /// Addresses of a connection over TLS; `None`: it came by the socket of this host.
+    pub connection: Option<TcpEnds>,
+}
+
+/// The two ends of a TCP connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpEnds {
+    /// The client's.
+    pub client: SocketAddr,
+    /// The daemon's.
+    pub daemon: SocketAddr,
 }

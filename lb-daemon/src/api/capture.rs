@@ -9,10 +9,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status};
 
 use super::convert;
-use crate::{
-    capture::{CaptureError, Said},
-    causes,
-};
+use crate::capture::{CaptureError, Said};
+use lb_base::error_chain;
 
 /// What somebody who captures gets.
 pub(super) type CaptureStream = Pin<Box<dyn Stream<Item = Result<CaptureResponse, Status>> + Send>>;
@@ -30,6 +28,6 @@ impl From<CaptureError> for Status {
                 Code::Unavailable
             }
         };
-        Self::new(code, causes::of(&error))
+        Self::new(code, error_chain::message(&error))
     }
 }

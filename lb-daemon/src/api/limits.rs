@@ -10,10 +10,11 @@ use tonic::Status;
 
 use super::convert::hinted;
 use crate::{
-    access::{Actor, Exceeded, Lease, Quota},
+    access::{Exceeded, Lease, Quota},
     metrics::{ApiLimit, Door, Live},
-    seldom::Seldom,
 };
+use lb_base::rate_limited_log::RateLimit;
+use lb_control::command::Actor;
 
 /// Connections of the socket, and of one user of it.
 const LOCAL_CONNECTIONS: (usize, usize) = (256, 128);
@@ -44,7 +45,7 @@ struct Inner {
     local: Share,
     remote: Share,
     live: Live,
-    lines: Seldom,
+    lines: RateLimit,
 }
 
 /// What a door has for its clients.
@@ -94,7 +95,7 @@ impl Limits {
             local: Share::new(LOCAL_WATCHES, (Semaphore::MAX_PERMITS, LOCAL_AT_WORK)),
             remote: Share::new(REMOTE_WATCHES, (ALL_REMOTE_AT_WORK, REMOTE_AT_WORK)),
             live,
-            lines: Seldom::default(),
+            lines: RateLimit::default(),
         }))
     }
 

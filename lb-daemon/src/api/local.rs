@@ -4,7 +4,8 @@ use futures::{Stream, stream};
 use tokio::{net::UnixListener, time::sleep};
 
 use super::limits::Limits;
-use crate::{causes, seldom::Seldom, tls::Connection};
+use crate::tls::Connection;
+use lb_base::{error_chain, rate_limited_log::RateLimit};
 
 /// Rest after the kernel refused a connection, for want of descriptors for example.
 const REST: Duration = Duration::from_millis(100);
@@ -14,7 +15,7 @@ pub(super) fn connections(
     listener: UnixListener,
     limits: Limits,
 ) -> impl Stream<Item = Result<Connection, std::convert::Infallible>> + Send {
-    stream::unfold((listener, limits, Seldom::default()), async |(listener, limits, lines)| {
+    stream::unfold((listener, limits, RateLimit::default()), async |(listener, limits, lines)| {
         loop {
             let accepted = listener.accept().await;
             let taken = accepted.and_then(|(stream, _)| {
@@ -26,7 +27,11 @@ pub(super) fn connections(
                 Ok(None) => {}
                 Err(error) => {
                     if let Some(left_out) = lines.now(1) {
-                        tracing::warn!(left_out, "socket: no connection: {}", causes::of(&error));
+                        tracing::warn!(
+                            left_out,
+                            "socket: no connection: {}",
+                            error_chain::message(&error)
+                        );
                     }
                     sleep(REST).await;
                 }

@@ -1,4 +1,4 @@
-//! The door: gRPC over a unix socket or TLS in, [`crate::command`] out.
+//! The door: gRPC over a unix socket or TLS in, [`lb_control::command`] out.
 
 mod access;
 mod activation;

@@ -3,32 +3,31 @@
 use std::pin::Pin;
 
 use futures::{Stream, StreamExt};
-use spillway_proto::v1::ProbeResponse;
+use spillway_proto::v1::ProbeVipsResponse;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status};
 
 use super::convert;
-use crate::{
-    causes,
-    health::reach::{ReachError, Told},
-};
+use crate::vip_probe::{Told, VipProbeError};
+use lb_base::error_chain;
 
 /// What somebody who probes gets.
-pub(super) type ProbeStream = Pin<Box<dyn Stream<Item = Result<ProbeResponse, Status>> + Send>>;
+pub(super) type ProbeVipsStream =
+    Pin<Box<dyn Stream<Item = Result<ProbeVipsResponse, Status>> + Send>>;
 
 /// What a probe says; it ends when this is dropped.
-pub(super) fn stream(told: mpsc::Receiver<Result<Told, ReachError>>) -> ProbeStream {
+pub(super) fn stream(told: mpsc::Receiver<Result<Told, VipProbeError>>) -> ProbeVipsStream {
     Box::pin(ReceiverStream::new(told).map(|told| Ok(convert::told(told?))))
 }
 
-impl From<ReachError> for Status {
-    fn from(error: ReachError) -> Self {
+impl From<VipProbeError> for Status {
+    fn from(error: VipProbeError) -> Self {
         let code = match &error {
-            ReachError::Busy(_) | ReachError::Unusable(_) => Code::FailedPrecondition,
-            ReachError::NoWay(_) => Code::NotFound,
-            ReachError::Stopping(_) => Code::Unavailable,
+            VipProbeError::Busy(_) | VipProbeError::Unusable(_) => Code::FailedPrecondition,
+            VipProbeError::NoWay(_) => Code::NotFound,
+            VipProbeError::Stopping(_) => Code::Unavailable,
         };
-        Self::new(code, causes::of(&error))
+        Self::new(code, error_chain::message(&error))
     }
 }

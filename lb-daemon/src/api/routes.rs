@@ -5,7 +5,7 @@ use tonic::service::Routes;
 use tonic_health::server::HealthReporter;
 
 use super::{objects::Objects, server::Handles, service::Api, serving, sized::BySize};
-use crate::stop::Stop;
+use lb_base::shutdown::Stop;
 
 /// Largest answer, and largest request of an admin's calls, bytes: a configuration with every backend
 /// there is room for.
@@ -24,7 +24,7 @@ pub(super) fn routes(
     handles: Handles,
     stop: Stop,
 ) -> Result<(Routes, HealthReporter), DescriptorsError> {
-    let objects = ObjectsServer::new(Objects::new(handles.commands.clone()))
+    let objects = ObjectsServer::new(Objects::new(handles.commands.clone(), handles.audit.clone()))
         .max_encoding_message_size(LARGEST);
     let spillway = SpillwayServer::new(Api::new(handles, stop)).max_encoding_message_size(LARGEST);
     let objects = BySize {

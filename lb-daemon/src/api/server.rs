@@ -13,10 +13,11 @@ use super::{
     routes::{DescriptorsError, routes},
     serving,
 };
-use crate::{
-    command::Commands, health::Tunnels, metrics::Live, reloads::Reloads, stats, stop::Stop,
-    tls::Connection,
-};
+use crate::{audit::Audit, metrics::Live, reloads::Reloads, tls::Connection};
+use lb_base::shutdown::Stop;
+use lb_control::command::Commands;
+use lb_health::Tunnels;
+use lb_inspect::stats;
 
 /// How long calls under way may take once the daemon is told to stop.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -46,6 +47,8 @@ const AHEAD: (u32, u32) = (256 << 10, 1 << 20);
 pub struct Handles {
     /// The state.
     pub commands: Commands,
+    /// The log of changes.
+    pub audit: Audit,
     /// What the packet path counted.
     pub counters: stats::Source,
     /// The tunnels through which ways to backends are tried.
@@ -67,7 +70,7 @@ pub async fn serve(
     stop: Stop,
 ) -> Result<(), ServeError> {
     let commands = handles.commands.clone();
-    let (limits, audit) = (Limits::new(live), commands.audit().clone());
+    let (limits, audit) = (Limits::new(live), handles.audit.clone());
     let (routes, reporter) = routes(handles, stop.clone())?;
     serving::set(&reporter, ServingStatus::NotServing).await;
     let reports = serving::report(reporter, commands, stop.clone());

@@ -2,9 +2,9 @@
 
 use spillway_proto::v1::{
     ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, CaptureRequest,
-    Configuration, ExplainRequest, ExplainResponse, ExportRequest, ExportResponse, ProbeRequest,
-    RegionsRequest, RegionsResponse, ReloadRequest, ReloadResponse, StatsRequest, StatsResponse,
-    StatusRequest, StatusResponse, TableRequest, TableResponse, WatchRequest,
+    Configuration, ExplainRequest, ExplainResponse, ExportRequest, ExportResponse,
+    ProbeVipsRequest, RegionsRequest, RegionsResponse, ReloadRequest, ReloadResponse, StatsRequest,
+    StatsResponse, StatusRequest, StatusResponse, TableRequest, TableResponse, WatchRequest,
     spillway_server::Spillway,
 };
 use tonic::{Request, Response, Status};
@@ -12,23 +12,21 @@ use tonic::{Request, Response, Status};
 use super::{
     access::{caller, watching, working},
     capture::{self, CaptureStream},
-    convert,
-    probe::{self, ProbeStream},
+    convert::{self, IntoStatus, OrStatus},
+    probe::{self, ProbeVipsStream},
     server::Handles,
     watch::{self, WatchStream},
 };
-use crate::{
-    audit::Audit,
-    capture::Captures,
-    causes,
+use crate::{audit::Audit, capture::Captures, reloads::Reloads, vip_probe::VipProber};
+use lb_base::{error_chain, shutdown::Stop};
+use lb_control::{
     command::{Apply, Commands, Refusal},
-    explain,
-    health::reach::Reaches,
-    pool_tables::{self, TablesError},
-    reloads::Reloads,
-    stats,
-    stop::Stop,
     store::{Revision, SchemaMismatch},
+};
+use lb_inspect::{
+    explain, message,
+    pool_tables::{self, TablesError},
+    stats,
 };
 
 /// The server's side of the API.
@@ -37,7 +35,7 @@ pub(super) struct Api {
     commands: Commands,
     counters: stats::Source,
     captures: Captures,
-    reaches: Reaches,
+    reaches: VipProber,
     reloads: Reloads,
     audit: Audit,
     stop: Stop,
@@ -45,10 +43,9 @@ pub(super) struct Api {
 
 impl Api {
     pub(super) fn new(handles: Handles, stop: Stop) -> Self {
-        let Handles { commands, counters, tunnels, reloads } = handles;
-        let audit = commands.audit().clone();
+        let Handles { commands, audit, counters, tunnels, reloads } = handles;
         let captures = Captures::new(counters.bpffs.clone(), audit.clone(), stop.clone());
-        let reaches = Reaches::new(commands.clone(), tunnels, audit.clone(), stop.clone());
+        let reaches = VipProber::new(commands.clone(), tunnels, audit.clone(), stop.clone());
         Self { commands, counters, captures, reaches, reloads, audit, stop }
     }
 }
@@ -56,7 +53,7 @@ impl Api {
 #[tonic::async_trait]
 impl Spillway for Api {
     type CaptureStream = CaptureStream;
-    type ProbeStream = ProbeStream;
+    type ProbeVipsStream = ProbeVipsStream;
     type WatchStream = WatchStream;
 
     async fn apply(
@@ -73,16 +70,16 @@ impl Spillway for Api {
         let schema = Revision::new(schema_revision);
         let message = configuration.unwrap_or_default();
         let (actor, wanted) = (caller().actor, described(&message));
-        let configuration = convert::configuration(&message).map_err(|invalid| {
+        let configuration = lb_config::validate(&message).map_err(|invalid| {
             if !dry_run {
-                self.commands.audit().refused(&actor, &wanted, &invalid.to_string());
+                self.audit.refused(&actor, &wanted, &invalid.to_string());
             }
             // What a newer client sent and is unknown here may be all that is missing.
             match SchemaMismatch::of_client(schema, Revision::CURRENT) {
                 Err(newer @ SchemaMismatch::NewerClient { .. }) if !any_schema => {
-                    Refusal::Schema(newer).into()
+                    Refusal::Schema(newer).into_status()
                 }
-                _ => Status::from(invalid),
+                _ => invalid.into_status(),
             }
         })?;
         drop(message);
@@ -96,18 +93,20 @@ impl Spillway for Api {
             wanted,
         };
         let _at_work = working().await;
-        let applied = self.commands.apply(apply).await??;
-        Ok(Response::new((&applied).into()))
+        let applied = self.audit.apply(&self.commands, apply).await.or_status()?.or_status()?;
+        Ok(Response::new(convert::applied(&applied)))
     }
 
     async fn export(&self, _: Request<ExportRequest>) -> Result<Response<ExportResponse>, Status> {
         let _at_work = working().await;
-        Ok(Response::new((&self.commands.export().await?).try_into()?))
+        let exported = self.commands.export().await.or_status()?;
+        Ok(Response::new(convert::exported(&exported).or_status()?))
     }
 
     async fn status(&self, _: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {
         let _at_work = working().await;
-        Ok(Response::new((&self.commands.status().await??).into()))
+        let status = self.commands.status().await.or_status()?.or_status()?;
+        Ok(Response::new(convert::status(&status)))
     }
 
     async fn regions(
@@ -116,7 +115,8 @@ impl Spillway for Api {
     ) -> Result<Response<RegionsResponse>, Status> {
         let pool = Some(request.into_inner().pool).filter(|pool| !pool.is_empty());
         let _at_work = working().await;
-        Ok(Response::new((&self.commands.regions(pool).await??).into()))
+        let regions = self.commands.regions(pool).await.or_status()?.or_status()?;
+        Ok(Response::new(convert::regions(&regions)))
     }
 
     async fn backend_history(
@@ -126,15 +126,15 @@ impl Spillway for Api {
         let BackendHistoryRequest { pool, address } = request.into_inner();
         let address = Some(address).filter(|address| !address.is_empty());
         let _at_work = working().await;
-        let histories = self.commands.history(pool, address).await??;
-        let backends = histories.iter().map(Into::into).collect();
+        let histories = self.commands.history(pool, address).await.or_status()?.or_status()?;
+        let backends = histories.iter().map(convert::history).collect();
         Ok(Response::new(BackendHistoryResponse { backends }))
     }
 
     async fn watch(&self, _: Request<WatchRequest>) -> Result<Response<WatchStream>, Status> {
         let place = watching()?;
         let _at_work = working().await;
-        let subscription = self.commands.watch().await??;
+        let subscription = self.commands.watch().await.or_status()?.or_status()?;
         let stream = watch::stream(self.commands.clone(), subscription, place, self.stop.clone());
         Ok(Response::new(stream))
     }
@@ -148,7 +148,10 @@ impl Spillway for Api {
         Ok(Response::new(capture::stream(said)))
     }
 
-    async fn probe(&self, request: Request<ProbeRequest>) -> Result<Response<ProbeStream>, Status> {
+    async fn probe_vips(
+        &self,
+        request: Request<ProbeVipsRequest>,
+    ) -> Result<Response<ProbeVipsStream>, Status> {
         let (wanted, size) = convert::asked(request.into_inner())?;
         let _at_work = working().await;
         let told = self.reaches.begin(wanted, size, caller().actor).await?;
@@ -158,7 +161,7 @@ impl Spillway for Api {
     async fn reload(&self, _: Request<ReloadRequest>) -> Result<Response<ReloadResponse>, Status> {
         let _at_work = working().await;
         self.audit.reload_asked(&caller().actor);
-        Ok(Response::new(self.reloads.ask().await?.try_into()?))
+        Ok(Response::new(self.reloads.ask().await.or_status()?.try_into()?))
     }
 
     async fn stats(&self, _: Request<StatsRequest>) -> Result<Response<StatsResponse>, Status> {
@@ -168,7 +171,7 @@ impl Spillway for Api {
         match read {
             Ok(Ok(stats)) => Ok(Response::new(stats.into())),
             Ok(Err(error)) => {
-                Err(Status::unavailable(format!("the counters: {}", causes::of(&error))))
+                Err(Status::unavailable(format!("the counters: {}", error_chain::message(&error))))
             }
             Err(error) => Err(Status::internal(format!("the counters: {error}"))),
         }
@@ -184,9 +187,11 @@ impl Spillway for Api {
         let read = move || explain::of_pins(&bpffs, &state_directory, &flow);
         match tokio::task::spawn_blocking(read).await {
             Ok(Ok((generation, explanation))) => {
-                Ok(Response::new(convert::explained(&explanation, generation)))
+                Ok(Response::new(message::explained(&explanation, generation)))
             }
-            Ok(Err(error)) => Err(Status::unavailable(format!("the maps: {}", causes::of(&error)))),
+            Ok(Err(error)) => {
+                Err(Status::unavailable(format!("the maps: {}", error_chain::message(&error))))
+            }
             Err(error) => Err(Status::internal(format!("the maps: {error}"))),
         }
     }
@@ -200,10 +205,10 @@ impl Spillway for Api {
         let _at_work = working().await;
         let read = move || pool_tables::of_pins(&bpffs, &state_directory, pool.as_deref());
         match tokio::task::spawn_blocking(read).await {
-            Ok(Ok((generation, pools))) => Ok(Response::new(convert::tables(pools, generation))),
-            Ok(Err(TablesError::NoPool(no_pool))) => Err(no_pool.into()),
+            Ok(Ok((generation, pools))) => Ok(Response::new(message::tables(pools, generation))),
+            Ok(Err(TablesError::NoPool(no_pool))) => Err(no_pool.into_status()),
             Ok(Err(TablesError::Maps(error))) => {
-                Err(Status::unavailable(format!("the maps: {}", causes::of(&error))))
+                Err(Status::unavailable(format!("the maps: {}", error_chain::message(&error))))
             }
             Err(error) => Err(Status::internal(format!("the maps: {error}"))),
         }

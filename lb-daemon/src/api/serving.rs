@@ -11,7 +11,8 @@ use tonic_health::{
     server::{HealthReporter, HealthService},
 };
 
-use crate::{command::Commands, stop::Stop};
+use lb_base::shutdown::Stop;
+use lb_control::command::Commands;
 
 /// The daemon as a whole, and its services.
 const NAMES: [&str; 3] = ["", spillway_server::SERVICE_NAME, objects_server::SERVICE_NAME];
@@ -35,23 +36,23 @@ pub(super) async fn report(mut reporter: HealthReporter, commands: Commands, sto
     let looks = async {
         let mut turns = interval(LOOK);
         turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut former = None;
+        let mut previous = None;
         loop {
             turns.tick().await;
-            let trouble = look(&commands).await;
-            if former.as_ref() == Some(&trouble) {
+            let condition = look(&commands).await;
+            if previous.as_ref() == Some(&condition) {
                 continue;
             }
-            match (&trouble, &former) {
-                (Some(trouble), _) => tracing::warn!(
-                    trouble,
-                    "the API's health service answers NOT_SERVING: {trouble}"
+            match (&condition, &previous) {
+                (Some(condition), _) => tracing::warn!(
+                    condition,
+                    "the API's health service answers NOT_SERVING: {condition}"
                 ),
                 (None, Some(_)) => tracing::info!("the API's health service answers SERVING again"),
                 (None, None) => {}
             }
-            set(&reporter, if trouble.is_none() { Serving } else { NotServing }).await;
-            former = Some(trouble);
+            set(&reporter, if condition.is_none() { Serving } else { NotServing }).await;
+            previous = Some(condition);
         }
     };
     tokio::select! {
@@ -67,8 +68,8 @@ use ServingStatus::{NotServing, Serving};
 
 /// Why things are not as they should be; `None`: they are.
 async fn look(commands: &Commands) -> Option<String> {
-    match timeout(PATIENCE, commands.trouble()).await {
-        Ok(Ok(trouble)) => trouble,
+    match timeout(PATIENCE, commands.condition()).await {
+        Ok(Ok(condition)) => condition,
         Ok(Err(stopping)) => Some(stopping.to_string()),
         Err(_) => Some(format!("the state does not answer within {PATIENCE:?}")),
     }

@@ -11,7 +11,7 @@ use std::{
 
 use tokio::net::{UnixListener, UnixSocket};
 
-use crate::{holder, unwritable};
+use lb_base::{lock_owner, write_hint};
 
 /// Where the daemon listens, unless said otherwise.
 pub const DEFAULT_SOCKET: &str = "/run/spillway/spillwayd.sock";
@@ -77,12 +77,12 @@ impl SocketError {
                     .into()
             }
             Self::InUse { process, .. } => {
-                let other = process.map(holder::process).unwrap_or_default();
+                let other = process.map(lock_owner::process).unwrap_or_default();
                 format!("stop the other one{other}, or give each its own --socket")
             }
             Self::NotASocket(_) => "move it away, or give another --socket".into(),
             Self::File { path, source } => {
-                unwritable::hint(source, path.parent().unwrap_or(path), "--socket")
+                write_hint::hint(source, path.parent().unwrap_or(path), "--socket")
             }
         }
     }

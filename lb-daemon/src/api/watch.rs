@@ -16,11 +16,10 @@ use tokio::{
 };
 use tonic::Status;
 
-use crate::{
-    access::{Actor, Lease},
-    command::{self, Commands, Event, Stopping, Subscription},
-    stop::Stop,
-};
+use super::convert::{self, IntoStatus, OrStatus};
+use crate::access::Lease;
+use lb_base::shutdown::Stop;
+use lb_control::command::{self, Actor, Commands, Event, Stopping, Subscription};
 
 /// Events that wait for a watcher that does not read, and what they may be about, in objects. Beyond
 /// that they are dropped, and the watcher gets a snapshot when it reads again.
@@ -57,7 +56,7 @@ pub(super) fn stream(
         }
         let item = tokio::select! {
             item = watcher.next() => item,
-            () = &mut stopping => Err(Stopping.into()),
+            () = &mut stopping => Err(Stopping.into_status()),
         };
         watcher.ended = item.is_err();
         Some((item, (watcher, stopping)))
@@ -79,11 +78,11 @@ impl Watcher {
     async fn next(&mut self) -> Result<WatchResponse, Status> {
         loop {
             if let Some(snapshot) = self.snapshot.take() {
-                return Ok((&*snapshot).into());
+                return Ok(convert::snapshot(&snapshot));
             }
             match self.events.next().await {
-                Ok(event) => return Ok((&event).into()),
-                Err(End::Stopping) => return Err(Stopping.into()),
+                Ok(event) => return Ok(convert::event(&event)),
+                Err(End::Stopping) => return Err(Stopping.into_status()),
                 Err(End::Full) => self.catch_up().await?,
             }
         }
@@ -96,7 +95,8 @@ impl Watcher {
                 "changes come faster than this watch reads them: watch again, and read faster",
             ));
         }
-        let Subscription { snapshot, events } = self.commands.watch().await??;
+        let Subscription { snapshot, events } =
+            self.commands.watch().await.or_status()?.or_status()?;
         (self.snapshot, self.events) = (Some(Box::new(snapshot)), Events::follow(events));
         self.caught_up = Some(now);
         Ok(())

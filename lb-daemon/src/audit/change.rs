@@ -1,16 +1,13 @@
 use serde_json::json;
 
 use super::Audit;
-use crate::{
-    access::Actor,
-    causes,
-    command::{Applied, Refusal},
-};
+use lb_base::error_chain;
+use lb_control::command::{Actor, Applied, ChangeRecord, Refusal};
 
 /// A change whose intent is noted. Its outcome is noted once: by one of the methods that take it, or,
 /// where it is dropped before its turn came, as not carried out.
 #[derive(Debug)]
-pub struct Change {
+pub(super) struct Change {
     audit: Audit,
     actor: Actor,
     id: String,
@@ -33,10 +30,18 @@ impl Change {
         self.not_done("refused", Some(wanted), cause);
     }
 
-    /// It is in force; `behind` is why the packet path is not there yet.
-    pub fn done(mut self, before: u64, applied: &Applied, behind: Option<String>) {
+    fn not_done(&self, outcome: &str, wanted: Option<&str>, cause: &str) {
+        let Self { audit, actor, id, .. } = self;
+        tracing::warn!(target: "audit", actor = %actor, id, wanted, "change {outcome}: {cause}");
+        let more = json!({"id": id, "outcome": outcome, "wanted": wanted, "cause": cause});
+        audit.line("apply", actor, more);
+    }
+}
+
+impl ChangeRecord for Change {
+    fn changed(mut self: Box<Self>, before: u64, applied: &Applied, behind: Option<String>) {
         self.settled = true;
-        let Self { audit, actor, id, .. } = &self;
+        let Self { audit, actor, id, .. } = &*self;
         let (after, changes) = (applied.generation, applied.changes.len());
         tracing::info!(
             target: "audit",
@@ -57,12 +62,11 @@ impl Change {
         });
     }
 
-    /// It was refused, or changed nothing.
-    pub fn over(mut self, result: &Result<Applied, Refusal>) {
+    fn finished(mut self: Box<Self>, result: &Result<Applied, Refusal>) {
         self.settled = true;
         match result {
             Ok(applied) => {
-                let Self { audit, actor, id, .. } = &self;
+                let Self { audit, actor, id, .. } = &*self;
                 let generation = applied.generation;
                 tracing::info!(target: "audit", actor = %actor, id, generation, "generation {generation}: nothing to change");
                 audit.line(
@@ -75,17 +79,10 @@ impl Change {
                 );
             }
             Err(refusal @ Refusal::Behind { .. }) => {
-                self.not_done("behind", None, &causes::of(refusal));
+                self.not_done("behind", None, &error_chain::message(refusal));
             }
-            Err(refusal) => self.not_done("refused", None, &causes::of(refusal)),
+            Err(refusal) => self.not_done("refused", None, &error_chain::message(refusal)),
         }
-    }
-
-    fn not_done(&self, outcome: &str, wanted: Option<&str>, cause: &str) {
-        let Self { audit, actor, id, .. } = self;
-        tracing::warn!(target: "audit", actor = %actor, id, wanted, "change {outcome}: {cause}");
-        let more = json!({"id": id, "outcome": outcome, "wanted": wanted, "cause": cause});
-        audit.line("apply", actor, more);
     }
 }
 

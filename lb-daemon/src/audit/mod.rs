@@ -3,7 +3,7 @@
 //!
 //! A change has two lines with the same id: its intent, which is in the file before the command is queued, and its
 //! outcome. The file is written by a thread of its own. A file that takes no lines delays nothing for longer than
-//! [`PATIENCE`], refuses nothing, and is named among the troubles.
+//! [`PATIENCE`], refuses nothing, and is named among the conditions.
 
 mod change;
 mod file;
@@ -23,8 +23,9 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use crate::{access::Actor, seldom::Seldom, troubles::Troubles};
-pub use change::Change;
+use change::Change;
+use lb_base::{conditions::Conditions, rate_limited_log::RateLimit};
+use lb_control::command::{Actor, Applied, Apply, Commands, Refusal, Stopping};
 use writer::Writer;
 
 /// Longest time that a change waits for its intent to be written.
@@ -34,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, Default)]
 pub struct Audit {
     writer: Option<Writer>,
-    denials: Arc<Seldom>,
+    denials: Arc<RateLimit>,
     ids: Arc<Ids>,
 }
 
@@ -53,12 +54,12 @@ impl Default for Ids {
 
 impl Audit {
     /// A log that is also written to a file, at its end; readable for its owner alone where it is
-    /// made. Where it cannot be written later, or is a pipe that is not read, that is a trouble.
+    /// made. Where it cannot be written later, or is a pipe that is not read, that is a condition.
     ///
     /// # Errors
     /// It cannot be opened.
-    pub fn open(path: Option<&Path>, troubles: Troubles) -> io::Result<Self> {
-        let writer = path.map(|path| Writer::open(path, troubles)).transpose()?;
+    pub fn open(path: Option<&Path>, conditions: Conditions) -> io::Result<Self> {
+        let writer = path.map(|path| Writer::open(path, conditions)).transpose()?;
         Ok(Self { writer, ..Self::default() })
     }
 
@@ -77,8 +78,26 @@ impl Audit {
         }
     }
 
-    /// Somebody is about to change the configuration. Waits until that is written, as [`Self::flush`] does.
-    pub async fn intend(&self, actor: &Actor, wanted: &str) -> Change {
+    /// Puts a configuration in force, or says what that would change. The intent is in the log before the command is
+    /// queued, the outcome before this returns. A dry run is not logged.
+    ///
+    /// # Errors
+    /// The daemon is stopping; whether the change was made is not known.
+    pub async fn apply(
+        &self,
+        commands: &Commands,
+        apply: Apply,
+    ) -> Result<Result<Applied, Refusal>, Stopping> {
+        if apply.dry_run {
+            return commands.apply(apply, None).await;
+        }
+        let change = self.intend(&apply.actor, &apply.wanted).await;
+        let answer = commands.apply(apply, Some(Box::new(change))).await;
+        self.flush().await;
+        answer
+    }
+
+    async fn intend(&self, actor: &Actor, wanted: &str) -> Change {
         let change = Change::new(self.clone(), actor.clone(), self.id());
         change.intended(wanted);
         self.flush().await;

@@ -18,7 +18,7 @@ pub(crate) fn lines(path: &Path) -> Vec<Value> {
 async fn a_change_that_is_dropped_is_noted_as_not_carried_out() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit");
-    let audit = Audit::open(Some(&path), Troubles::default()).unwrap();
+    let audit = Audit::open(Some(&path), Conditions::default()).unwrap();
     let change = audit.intend(&Actor::User(7), "a configuration").await;
     let intent = lines(&path);
     assert_eq!((intent.len(), &intent[0]["what"]), (1, &"intent".into()), "it is written by then");
@@ -30,21 +30,26 @@ async fn a_change_that_is_dropped_is_noted_as_not_carried_out() {
 }
 
 #[tokio::test]
-async fn a_file_that_stays_away_is_a_trouble_until_it_is_written_again() {
+async fn a_file_that_stays_away_is_a_condition_until_it_is_written_again() {
     let directory = tempfile::tempdir().unwrap();
-    let (path, troubles): (PathBuf, _) = (directory.path().join("in/audit"), Troubles::default());
+    let (path, conditions): (PathBuf, _) =
+        (directory.path().join("in/audit"), Conditions::default());
     fs::create_dir(path.parent().unwrap()).unwrap();
-    let audit = Audit::open(Some(&path), troubles.clone()).unwrap();
+    let audit = Audit::open(Some(&path), conditions.clone()).unwrap();
     fs::remove_dir_all(path.parent().unwrap()).unwrap();
     audit.reopen();
     audit.probed(&Actor::User(7), 1, 100);
     audit.flush().await;
-    assert!(troubles.now()[0].cause.starts_with("audit: not written: "), "{:?}", troubles.now());
+    assert!(
+        conditions.now()[0].cause.starts_with("audit: not written: "),
+        "{:?}",
+        conditions.now()
+    );
     fs::create_dir(path.parent().unwrap()).unwrap();
     audit.reopen();
     audit.probed(&Actor::User(7), 2, 100);
     audit.flush().await;
-    assert_eq!(troubles.now(), []);
+    assert_eq!(conditions.now(), []);
     assert_eq!(lines(&path)[0]["ways"], 2);
 }
 
@@ -52,7 +57,7 @@ async fn a_file_that_stays_away_is_a_trouble_until_it_is_written_again() {
 async fn a_reload_stands_in_the_file_that_a_rotation_left_room_for() {
     let directory = tempfile::tempdir().unwrap();
     let (path, rotated) = (directory.path().join("audit"), directory.path().join("audit.1"));
-    let audit = Audit::open(Some(&path), Troubles::default()).unwrap();
+    let audit = Audit::open(Some(&path), Conditions::default()).unwrap();
     fs::rename(&path, &rotated).unwrap();
     audit.reload_asked(&Actor::User(7));
     audit.flush().await;
@@ -61,12 +66,12 @@ async fn a_reload_stands_in_the_file_that_a_rotation_left_room_for() {
 
 /// Every write to `/dev/full` fails as on a disk without room (full(4)).
 #[tokio::test]
-async fn a_full_disk_refuses_no_change_and_is_a_trouble() {
-    let troubles = Troubles::default();
-    let audit = Audit::open(Some(Path::new("/dev/full")), troubles.clone()).unwrap();
+async fn a_full_disk_refuses_no_change_and_is_a_condition() {
+    let conditions = Conditions::default();
+    let audit = Audit::open(Some(Path::new("/dev/full")), conditions.clone()).unwrap();
     drop(audit.intend(&Actor::User(7), "a configuration").await);
     audit.flush().await;
-    let cause = &troubles.now()[0].cause;
+    let cause = &conditions.now()[0].cause;
     assert!(cause.starts_with("audit: not written: "), "{cause}");
     assert!(cause.contains("No space left on device"), "{cause}");
 }
@@ -74,8 +79,8 @@ async fn a_full_disk_refuses_no_change_and_is_a_trouble() {
 /// As on a file system that answers nothing any more.
 #[tokio::test]
 async fn a_thread_that_hangs_delays_one_change_for_a_second_and_none_after() {
-    let troubles = Troubles::default();
-    let (writer, orders) = Writer::new(Path::new("/hangs"), troubles.clone());
+    let conditions = Conditions::default();
+    let (writer, orders) = Writer::new(Path::new("/hangs"), conditions.clone());
     let audit = Audit { writer: Some(writer), ..Audit::default() };
     let begun = Instant::now();
     for _ in 0..3_000 {
@@ -83,7 +88,7 @@ async fn a_thread_that_hangs_delays_one_change_for_a_second_and_none_after() {
     }
     let took = begun.elapsed();
     assert!(took >= PATIENCE && took < 20 * PATIENCE, "{took:?}");
-    let cause = &troubles.now()[0].cause;
+    let cause = &conditions.now()[0].cause;
     assert!(cause.starts_with("audit: not written: the file t"), "{cause}");
     // It holds no more than it has room for.
     assert!(orders.try_iter().count() <= 4096);

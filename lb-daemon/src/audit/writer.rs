@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::{sync::oneshot, time::timeout};
 
 use super::file::Lines;
-use crate::{causes, troubles::Troubles};
+use lb_base::{conditions::Conditions, error_chain};
 
 /// Orders that may wait for the thread.
 const WAITING: usize = 4096;
@@ -32,7 +32,7 @@ pub(super) struct Writer {
 #[derive(Debug)]
 struct Shared {
     subject: String,
-    troubles: Troubles,
+    conditions: Conditions,
     /// Lines that are missing in the file since the last one.
     lost: AtomicU64,
     /// Objects of lines that wait.
@@ -54,11 +54,11 @@ impl fmt::Debug for Order {
 }
 
 impl Writer {
-    pub(super) fn open(path: &Path, troubles: Troubles) -> io::Result<Self> {
+    pub(super) fn open(path: &Path, conditions: Conditions) -> io::Result<Self> {
         let (lines, unread) = Lines::open(path)?;
-        let (writer, orders) = Self::new(path, troubles);
+        let (writer, orders) = Self::new(path, conditions);
         if let Some(error) = unread {
-            writer.shared.trouble(&error);
+            writer.shared.condition(&error);
         }
         let shared = Arc::clone(&writer.shared);
         thread::Builder::new().name("audit".into()).spawn(move || run(lines, &orders, &shared))?;
@@ -66,11 +66,11 @@ impl Writer {
     }
 
     /// One whose orders nobody carries out yet.
-    pub(super) fn new(path: &Path, troubles: Troubles) -> (Self, mpsc::Receiver<Order>) {
+    pub(super) fn new(path: &Path, conditions: Conditions) -> (Self, mpsc::Receiver<Order>) {
         let (orders, receiver) = mpsc::sync_channel::<Order>(WAITING);
         let shared = Shared {
             subject: path.display().to_string(),
-            troubles,
+            conditions,
             lost: AtomicU64::new(0),
             objects: AtomicUsize::new(0),
             stalled: AtomicBool::new(false),
@@ -79,7 +79,7 @@ impl Writer {
     }
 
     /// Has a line written, of a size in objects. Waits for nothing: where too many wait it is lost, and
-    /// that is a trouble.
+    /// that is a condition.
     pub(super) fn line(&self, size: usize, line: impl FnOnce() -> Value + Send + 'static) {
         let shared = &*self.shared;
         let waiting = shared.objects.fetch_add(size, Relaxed);
@@ -88,7 +88,7 @@ impl Writer {
         if !fits || self.orders.try_send(Order::Line(size, Box::new(line))).is_err() {
             shared.objects.fetch_sub(size, Relaxed);
             shared.lost.fetch_add(1, Relaxed);
-            shared.trouble_is("the file takes lines too slowly");
+            shared.condition_is("the file takes lines too slowly");
         }
     }
 
@@ -105,23 +105,23 @@ impl Writer {
         let sent = self.orders.try_send(Order::Flush(done));
         if sent.is_err() || timeout(patience, written).await.is_err() {
             self.shared.stalled.store(true, Relaxed);
-            self.shared.trouble_is(&format!("the file took no line for {patience:?}"));
+            self.shared.condition_is(&format!("the file took no line for {patience:?}"));
         }
     }
 }
 
 impl Shared {
-    fn trouble(&self, error: &io::Error) {
-        self.trouble_is(&causes::of(error));
+    fn condition(&self, error: &io::Error) {
+        self.condition_is(&error_chain::message(error));
     }
 
-    fn trouble_is(&self, cause: &str) {
-        self.troubles.begin(&self.subject, &format!("audit: not written: {cause}"));
+    fn condition_is(&self, cause: &str) {
+        self.conditions.begin(&self.subject, &format!("audit: not written: {cause}"));
     }
 }
 
 fn run(mut lines: Lines, orders: &mpsc::Receiver<Order>, shared: &Shared) {
-    // A pipe that is not read is a trouble from the beginning.
+    // A pipe that is not read is a condition from the beginning.
     let mut is_written = lines.is_open();
     while let Ok(order) = orders.recv() {
         match order {
@@ -130,26 +130,26 @@ fn run(mut lines: Lines, orders: &mpsc::Receiver<Order>, shared: &Shared) {
                 let added = add(&mut lines, shared, &line);
                 is_written = added.is_ok();
                 match added {
-                    Ok(()) if lines.is_named() => shared.troubles.end(&shared.subject),
+                    Ok(()) if lines.is_named() => shared.conditions.end(&shared.subject),
                     Ok(()) => {}
                     Err(error) => {
                         shared.lost.fetch_add(1, Relaxed);
-                        shared.trouble(&error);
+                        shared.condition(&error);
                     }
                 }
                 shared.objects.fetch_sub(size, Relaxed);
                 shared.stalled.store(false, Relaxed);
             }
             Order::Reopen => match lines.reopen() {
-                Ok(()) => shared.troubles.end(&shared.subject),
-                Err(error) => shared.trouble(&error),
+                Ok(()) => shared.conditions.end(&shared.subject),
+                Err(error) => shared.condition(&error),
             },
             Order::Flush(done) => {
                 // Whoever waited may have given up, and have said so: it was only slow.
                 let is_late = done.send(()).is_err();
                 if is_late && is_written && lines.is_named() {
                     shared.stalled.store(false, Relaxed);
-                    shared.troubles.end(&shared.subject);
+                    shared.conditions.end(&shared.subject);
                 }
             }
         }

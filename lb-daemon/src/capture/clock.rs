@@ -7,7 +7,7 @@ use std::{
 
 use lb_common::abi::clock::Nanoseconds;
 
-use crate::dataplane::clock;
+use lb_maps::clock;
 
 /// Both clocks at one moment.
 #[derive(Clone, Copy, Debug)]

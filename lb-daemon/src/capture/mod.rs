@@ -18,13 +18,10 @@ pub use ended::{Summary, Why};
 pub use taken::{Left, Taken};
 pub use wanted::{Bounds, Wanted};
 
-use crate::{
-    access::{Actor, Peer},
-    audit::Audit,
-    dataplane::{CaptureMaps, MapsError},
-    stop::Stop,
-    turn::Turns,
-};
+use crate::{access::Peer, audit::Audit};
+use lb_base::{exclusive::Exclusive, shutdown::Stop};
+use lb_control::command::Actor;
+use lb_maps::{CaptureMaps, MapsError};
 use running::Running;
 
 /// Batches that may wait for a slow reader; further samples wait in the ring, and are lost when that is
@@ -63,13 +60,13 @@ pub struct Captures {
     bpffs: PathBuf,
     audit: Audit,
     stop: Stop,
-    turns: Turns,
+    running: Exclusive<Actor>,
 }
 
 impl Captures {
     /// Captures of the balancer whose maps are under a BPF file system; each is noted in `audit`.
     pub fn new(bpffs: PathBuf, audit: Audit, stop: Stop) -> Self {
-        Self { bpffs, audit, stop, turns: Turns::default() }
+        Self { bpffs, audit, stop, running: Exclusive::default() }
     }
 
     /// Begins a capture, which ends when its caller reads it no more. The packets of the caller's own connection
@@ -83,7 +80,7 @@ impl Captures {
         caller: Peer,
     ) -> Result<mpsc::Receiver<Result<Said, CaptureError>>, CaptureError> {
         let Peer { actor, connection, .. } = caller;
-        let turn = self.turns.take(&actor).map_err(CaptureError::Busy)?;
+        let guard = self.running.begin(&actor).map_err(CaptureError::Busy)?;
         let maps = CaptureMaps::open(&self.bpffs)?;
         let (sender, receiver) = mpsc::channel(BATCHES);
         let running = Running::begin(maps, wanted, connection)?;
@@ -92,7 +89,7 @@ impl Captures {
         tokio::spawn(async move {
             let ended = running.run(&sender, stop).await;
             audit.capture_ended(&actor, &ended.to_string());
-            drop(turn);
+            drop(guard);
             // Last of all: a daemon that stops waits for who hears this to the end.
             drop(sender);
         });
@@ -103,7 +100,7 @@ impl Captures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stop::Stopper;
+    use lb_base::shutdown::Stopper;
 
     #[test]
     fn who_has_it_is_named() {

@@ -13,12 +13,9 @@ use super::{
     clock::Clocks,
     ended::{Ended, How},
 };
-use crate::{
-    access::TcpEnds,
-    causes,
-    dataplane::{CaptureMaps, CaptureSwitch, MapsError, Sample, Samples, clock},
-    stop::Stop,
-};
+use crate::access::TcpEnds;
+use lb_base::{error_chain, shutdown::Stop};
+use lb_maps::{CaptureMaps, CaptureSwitch, MapsError, Sample, Samples, clock};
 
 /// How long the packet path goes on with nobody putting the end off, and how often that is done.
 const LEASE: Duration = Duration::from_secs(3);
@@ -75,7 +72,7 @@ impl Drop for On {
             && let Err(error) = self.end()
         {
             // It ends by itself.
-            tracing::warn!(error = causes::of(&error), "capture: cannot be turned off");
+            tracing::warn!(error = error_chain::message(&error), "capture: cannot be turned off");
         }
     }
 }
@@ -136,7 +133,7 @@ impl Running {
             Err(Cut::Unheard) => How::Unheard,
             Err(Cut::Unread) => How::Unread,
             Err(Cut::Broken(error)) => {
-                let cause = causes::of(&error);
+                let cause = error_chain::message(&error);
                 // Who does not hear it hears nothing else either.
                 let _ = timeout(PATIENCE, ear.send(Err(error))).await;
                 How::Broken(cause)

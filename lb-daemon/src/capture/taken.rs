@@ -6,7 +6,7 @@ use lb_common::abi::{
 };
 
 use super::clock::Clocks;
-use crate::dataplane::Sample;
+use lb_maps::Sample;
 
 /// A packet that was taken down.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@ use std::{collections::BTreeSet, fmt, net::IpAddr, num::NonZeroU32, time::Durati
 
 use lb_common::abi::{
     capture::{Capture, Ends, MAX_SNAP, Prefix, version_of},
-    meter::LimitWord,
+    limiter::LimitWord,
     service::address_words,
     verdict::{Action, Verdict},
 };

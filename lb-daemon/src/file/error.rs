@@ -1,11 +1,8 @@
 use std::{fmt, io};
 
-use crate::{
-    api::convert::Invalid,
-    causes,
-    command::{Refusal, Stopping},
-    document::DocumentError,
-};
+use lb_base::error_chain;
+use lb_config::{Invalid, document::DocumentError};
+use lb_control::command::{Refusal, Stopping};
 
 /// Why the configuration of a file is not in force.
 #[derive(Debug)]
@@ -42,13 +39,13 @@ impl From<Stopping> for FileError {
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unreadable(error) => write!(f, "cannot be read: {}", causes::of(error)),
+            Self::Unreadable(error) => write!(f, "cannot be read: {}", error_chain::message(error)),
             Self::Document(error) => write!(f, "{error}"),
             Self::Invalid { place: Some((line, column)), invalid } => {
                 write!(f, "line {line}, column {column}: {invalid}")
             }
             Self::Invalid { place: None, invalid } => write!(f, "{invalid}"),
-            Self::Refused(refusal) => f.write_str(&causes::of(refusal)),
+            Self::Refused(refusal) => f.write_str(&error_chain::message(refusal)),
             Self::Stopping(stopping) => write!(f, "{stopping}"),
         }
     }

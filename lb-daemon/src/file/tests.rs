@@ -3,13 +3,15 @@ use std::fs;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::{
-    audit::Audit,
-    state::{Inbox, Sensors, Settings, State, twin::Twin},
-    stop::Stopper,
+use crate::audit::Audit;
+use lb_base::heartbeat::Heartbeat;
+use lb_base::shutdown::Stopper;
+use lb_control::FollowedFile;
+use lb_control::{
+    state::{Inbox, Sensors, Settings, State},
     store::Store,
-    watchdog::Watchdog,
 };
+use lb_fake::packet_path::FakePacketPath;
 
 const GOOD: &str = "\
 [[region]]
@@ -26,32 +28,32 @@ region = \"eu\"
 async fn a_file_comes_into_force_and_a_wrong_one_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let (stopper, stop) = Stopper::new();
-    let (commands, asked) = Commands::channel(Audit::default());
+    let (audit, (commands, asked)) = (Audit::default(), Commands::channel());
     let ((_health, health), (_changes, network)) = (mpsc::channel(1), mpsc::channel(1));
     let path = directory.path().join("web.toml");
     let settings = Settings {
         state_directory: directory.path().into(),
-        followed: Followed::new(Some(path.clone())),
+        followed: FollowedFile::new(Some(path.clone())),
         ..Settings::default()
     };
     let store = Store::open(directory.path()).unwrap();
     let sensors = Sensors::default();
-    let state = State::start(settings, store, Twin::default(), sensors);
+    let state = State::start(settings, store, FakePacketPath::default(), sensors);
     let inbox = Inbox { health, network, commands: asked };
-    let heartbeat = Watchdog::new(None, None).register("state");
+    let heartbeat = Heartbeat::unwatched(std::time::Duration::from_secs(1));
     let state = tokio::spawn(state.run(inbox, heartbeat, stop.wait()));
 
-    let missing = apply(&path, &commands).await.unwrap_err();
+    let missing = apply(&path, &commands, &audit).await.unwrap_err();
     assert_eq!(missing.to_string(), "cannot be read: No such file or directory");
 
     fs::write(&path, GOOD).unwrap();
-    assert_eq!(apply(&path, &commands).await.unwrap().generation, 1);
-    let again = apply(&path, &commands).await.unwrap();
+    assert_eq!(apply(&path, &commands, &audit).await.unwrap().generation, 1);
+    let again = apply(&path, &commands, &audit).await.unwrap();
     assert_eq!((again.generation, again.changes.len()), (1, 0));
 
     let warnings = async |text: &str| {
         let apply = Apply { configuration: configuration(text).unwrap(), ..Apply::default() };
-        commands.apply(apply).await.unwrap().unwrap().warnings
+        commands.apply(apply, None).await.unwrap().unwrap().warnings
     };
     let others = GOOD.replace("31", "37");
     let taken_back = format!(
@@ -60,7 +62,11 @@ async fn a_file_comes_into_force_and_a_wrong_one_changes_nothing() {
     );
     assert_eq!(warnings(&others).await, [taken_back]);
     fs::write(&path, GOOD.replace("31", "41")).unwrap();
-    assert_eq!(apply(&path, &commands).await.unwrap().warnings, [""; 0], "it is the file's own");
+    assert_eq!(
+        apply(&path, &commands, &audit).await.unwrap().warnings,
+        [""; 0],
+        "it is the file's own"
+    );
     fs::write(&path, GOOD).unwrap();
     assert_eq!(warnings(GOOD).await, [""; 0], "the file says it already");
     assert_eq!(commands.export().await.unwrap().generation, 4);
@@ -74,13 +80,13 @@ async fn a_file_comes_into_force_and_a_wrong_one_changes_nothing() {
         ),
     ] {
         fs::write(&path, text).unwrap();
-        let error = apply(&path, &commands).await.unwrap_err().to_string();
+        let error = apply(&path, &commands, &audit).await.unwrap_err().to_string();
         assert!(error.starts_with(cause), "{error}");
         assert_eq!(commands.export().await.unwrap().generation, 4);
     }
     stopper.stop();
     state.await.unwrap();
-    assert!(matches!(apply(&path, &commands).await, Err(FileError::Invalid { .. })));
+    assert!(matches!(apply(&path, &commands, &audit).await, Err(FileError::Invalid { .. })));
     fs::write(&path, GOOD).unwrap();
-    assert!(matches!(apply(&path, &commands).await, Err(FileError::Stopping(_))));
+    assert!(matches!(apply(&path, &commands, &audit).await, Err(FileError::Stopping(_))));
 }

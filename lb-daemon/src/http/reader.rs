@@ -12,14 +12,12 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{
-    causes,
-    command::{BackendHistory, Commands, Refusal, Stopping},
-    dataplane::MapsError,
-    metrics::{self, Facts, Live},
-    model::Name,
-    stats::Source,
-};
+use crate::metrics::{self, Facts, Live};
+use lb_base::error_chain;
+use lb_control::command::{BackendHistory, Commands, Refusal, Stopping};
+use lb_inspect::stats::Source;
+use lb_maps::MapsError;
+use lb_model::Name;
 
 /// Time that the state may take for its answers: it may be at a large change.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -70,7 +68,7 @@ pub(super) enum Unseen {
 
 impl Unseen {
     pub(super) fn line(&self) -> String {
-        format!("{}\n", causes::of(self))
+        format!("{}\n", error_chain::message(self))
     }
 }
 

@@ -11,10 +11,8 @@ use axum::{
 use tokio::task::spawn_blocking;
 
 use super::{Reader, headers::guarded, page, reader::Unseen};
-use crate::{
-    causes,
-    metrics::{self, MEDIA_TYPE, ReceiverFacts},
-};
+use crate::metrics::{self, MEDIA_TYPE, ReceiverFacts};
+use lb_base::error_chain;
 
 /// Reads what a receiver counted and knows, or says in words why it cannot.
 pub type ReadReceiver = Arc<dyn Fn() -> Result<ReceiverFacts, String> + Send + Sync>;
@@ -50,7 +48,7 @@ async fn of_balancer(State(reader): State<Arc<Reader>>) -> Result<Response, Unse
 async fn of_receiver(State(read): State<ReadReceiver>) -> Response {
     let written = spawn_blocking(move || {
         let facts = read()?;
-        metrics::of_receiver(facts).map_err(|error| causes::of(&error))
+        metrics::of_receiver(facts).map_err(|error| error_chain::message(&error))
     });
     match written.await {
         Ok(Ok(exposition)) => ([(header::CONTENT_TYPE, MEDIA_TYPE)], exposition).into_response(),

@@ -4,7 +4,7 @@ use axum::Router;
 use tokio::{net::TcpListener, task::JoinSet, time::sleep};
 
 use super::{connection::converse, places::Places};
-use crate::stop::Stop;
+use lb_base::shutdown::Stop;
 
 /// Connections at once. A new one takes the place of the one that is idle longest; where none is idle
 /// it waits.

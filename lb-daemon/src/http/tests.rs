@@ -15,11 +15,9 @@ use tokio::{
 };
 
 use super::*;
-use crate::{
-    metrics::ReceiverFacts,
-    stats::ReceiverStats,
-    stop::{Stop, Stopper},
-};
+use crate::metrics::ReceiverFacts;
+use lb_base::shutdown::{Stop, Stopper};
+use lb_inspect::stats::ReceiverStats;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -41,7 +39,7 @@ impl Listening {
                 gue_port: None,
             },
             interfaces: Vec::new(),
-            troubles: 0,
+            conditions: 0,
             waiting_settings: 0,
             started: SystemTime::UNIX_EPOCH + Duration::from_millis(1_500),
         };

@@ -7,7 +7,7 @@ use std::{
     time::SystemTime,
 };
 
-use lb_common::abi::member::MemberState;
+use lb_common::abi::member::Accepts;
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 
 use super::{
@@ -17,11 +17,9 @@ use super::{
     sheet::{Sheet, Value},
     verdicts,
 };
-use crate::{
-    command::{Regions, Status},
-    dataplane::Role,
-    stats::Stats,
-};
+use lb_control::command::{Regions, Status};
+use lb_inspect::stats::Stats;
+use lb_maps::Role;
 
 /// All that is known of a balancer at one moment.
 #[derive(Clone, Debug)]
@@ -70,7 +68,7 @@ fn services(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
         (labels.map(String::as_str), Value::Info)
     });
     sheet.family(&SERVICE, info)?;
-    let of = |value: fn(&crate::stats::Traffic) -> u64| {
+    let of = |value: fn(&lb_inspect::stats::Traffic) -> u64| {
         services().map(move |s| ([s.service.as_str()], value(&s.traffic).into()))
     };
     sheet.family(&SERVICE_PACKETS, of(|t| t.packets))?;
@@ -83,7 +81,7 @@ fn services(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
 }
 
 fn backends(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
-    let of = |value: fn(&crate::stats::Traffic) -> u64| {
+    let of = |value: fn(&lb_inspect::stats::Traffic) -> u64| {
         let backends = facts.stats.backends.iter();
         backends.map(move |b| ([b.backend.as_str()], value(&b.traffic).into()))
     };
@@ -111,9 +109,9 @@ fn backends(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
             .zip(&addresses)
             .map(|(b, address)| (b, [b.pool.as_str(), address.as_str(), b.region.as_str()]))
     };
-    let state = |is: MemberState| each().map(move |(b, labels)| (labels, (b.state == is).into()));
-    sheet.family(&BACKEND_UP, state(MemberState::Up))?;
-    sheet.family(&BACKEND_DEAD, state(MemberState::Dead))?;
+    let state = |is: Accepts| each().map(move |(b, labels)| (labels, (b.state == is).into()));
+    sheet.family(&BACKEND_UP, state(Accepts::All))?;
+    sheet.family(&BACKEND_DEAD, state(Accepts::Nothing))?;
     sheet.family(&BACKEND_SHARE, each().map(|(b, labels)| (labels, b.share.into())))?;
     let utilised =
         each().filter_map(|(b, labels)| Some((labels, b.said.utilisation?.share().into())));
@@ -128,9 +126,9 @@ fn pools(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
     let groups = facts.stats.groups.iter().map(|group| group.pool.as_str());
     let pools: BTreeSet<&str> = services.chain(groups).collect();
     let open: BTreeSet<&str> =
-        facts.stats.remembered.open_gates.iter().map(String::as_str).collect();
+        facts.stats.remembered.pools_with_displaced.iter().map(String::as_str).collect();
     let settling: BTreeSet<&str> = facts.status.settling.iter().map(|s| s.pool.as_str()).collect();
-    sheet.family(&POOL_GATE_OPEN, pools.iter().map(|p| ([*p], open.contains(p).into())))?;
+    sheet.family(&POOL_HAS_DISPLACED, pools.iter().map(|p| ([*p], open.contains(p).into())))?;
     sheet.family(&POOL_SETTLING, pools.iter().map(|p| ([*p], settling.contains(p).into())))
 }
 
@@ -150,24 +148,27 @@ fn generation(sheet: &mut Sheet<'_>, status: &Status, live: &Live) -> fmt::Resul
     let applied = status.applied_at.map(|at| ([], seconds(at).into()));
     sheet.family(&APPLIED_AT, applied)?;
     sheet.one(&BEHIND, status.behind.is_some().into())?;
-    sheet.one(&TROUBLES, status.troubles.len().into())?;
+    sheet.one(&CONDITIONS, status.conditions.len().into())?;
     sheet.one(&WAITING_SETTINGS, status.waiting_settings.len().into())?;
-    sheet.kept(&PUBLISHED_AT, &live.published_at)?;
+    sheet.kept(&PUBLISHED_AT, &live.publish.last_at)?;
     let checksum = format!("{:016x}", status.checksum);
     sheet.family(&CHECKSUM, [([checksum.as_str()], Value::Info)])
 }
 
 fn daemon(sheet: &mut Sheet<'_>, live: &Live) -> fmt::Result {
-    sheet.kept(&PUBLISH, &live.publish)?;
-    sheet.kept(&PUBLISH_FAILURES, &live.publish_failures)?;
-    let results =
-        [("passed", &live.passed), ("failed", &live.failed), ("not_made", &live.not_made)];
+    sheet.kept(&PUBLISH, &live.publish.durations)?;
+    sheet.kept(&PUBLISH_FAILURES, &live.publish.failures)?;
+    let results = [
+        ("passed", &live.checks.passed),
+        ("failed", &live.checks.failed),
+        ("not_made", &live.checks.not_made),
+    ];
     sheet.family(&PROBES, results.map(|(result, count)| ([result], count.get().into())))?;
     let failing: Vec<_> =
-        live.failing.now().iter().map(|(p, a, c)| (p.clone(), a.to_string(), c.clone())).collect();
+        live.checks.failing().into_iter().map(|(p, a, c)| (p, a.to_string(), c)).collect();
     let failing = failing.iter().map(|(p, a, c)| ([p.as_str(), a, c.as_str()], true.into()));
     sheet.family(&CHECK_FAILING, failing)?;
-    sheet.kept(&PROBE_LATENESS, &live.lateness)?;
+    sheet.kept(&PROBE_LATENESS, &live.checks.lateness)?;
     let each = Door::ALL.into_iter().flat_map(|door| ApiLimit::ALL.map(|limit| (door, limit)));
     let refused = each
         .map(|(door, limit)| ([door.name(), limit.name()], live.api_refusals(door, limit).into()));

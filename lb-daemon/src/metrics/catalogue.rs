@@ -61,16 +61,16 @@ metrics! {
         "What a backend says it is utilised, 1 for all that it can do. Absent: it does not say";
 
     GROUP_OFFERED: Counter "group_connections_offered" None ["pool", "region"]
-        "New connections that a pool's backends in a region were asked to take: the sum of admitted, spilled out and refused";
+        "New connections that a pool's backends in a region were asked to take: the sum of admitted, overflow out and refused";
     GROUP_ADMITTED: Counter "group_connections_admitted" None ["pool", "region"]
         "New connections that a group took";
-    GROUP_SPILLED_IN: Counter "group_connections_spilled_in" None ["pool", "region"]
+    GROUP_OVERFLOW_IN: Counter "group_connections_overflow_in" None ["pool", "region"]
         "New connections that a group took after a nearer one was asked first";
-    GROUP_SPILLED_OUT: Counter "group_connections_spilled_out" None ["pool", "region"]
+    GROUP_OVERFLOW_OUT: Counter "group_connections_overflow_out" None ["pool", "region"]
         "New connections that another group took, because this one was full or had nobody for them";
     GROUP_REFUSED: Counter "group_connections_refused" None ["pool", "region"]
         "New connections that were dropped because every group was full, counted at the first one asked";
-    GROUP_OVERRUN: Counter "group_connections_overrun" None ["pool", "region"]
+    GROUP_OVER_CAPACITY: Counter "group_connections_over_capacity" None ["pool", "region"]
         "New connections that a group took beyond its limit, because every group was full";
     GROUP_LIMIT: Gauge "group_limit_connections_per_second" None ["pool", "region"]
         "New connections a second that this balancer admits to a group; 0: none. Absent: no limit";
@@ -86,22 +86,22 @@ metrics! {
         "Backends of a group that can have new connections: up, of some weight, next hop resolved";
     GROUP_MISSING_BACKENDS: Gauge "group_missing_backends" None ["pool", "region"]
         "How many more backends of the mean max_connection_rate a group needs for what it was offered in the last second. Absent: not known";
-    GROUP_OUT_OF_HOME: Gauge "group_out_of_home" None ["pool", "region"]
+    GROUP_MARKED_OUT: Gauge "group_marked_out" None ["pool", "region"]
         "1: all of a group was out of service for longer than the settle time, and is asked last; 0: it is asked in its place";
 
     BALANCERS: Gauge "balancers" None []
         "Balancers that share the capacities, as configured";
-    POOL_GATE_OPEN: Gauge "pool_gate_open" None ["pool"]
-        "1: some connections of a pool may be away from home; 0: all are at home, and no exception is looked up";
+    POOL_HAS_DISPLACED: Gauge "pool_has_displaced" None ["pool"]
+        "1: a pool may have displaced connections; 0: all are at home, and none is looked up";
     POOL_SETTLING: Gauge "pool_settling" None ["pool"]
-        "1: a pool is in a change of home; 0: it is not";
+        "1: a pool is in a remap; 0: it is not";
 
     TABLE_ENTRIES: Gauge "flow_table_entries" None ["table", "ip"]
-        "Entries of a table of what is remembered of connections: exceptions, udp_flows, records";
+        "Entries of a table of what is remembered of connections: displaced, udp_flows, handshakes";
     TABLE_ROOM: Gauge "flow_table_room_entries" None ["table", "ip"]
         "Entries that such a table has room for";
-    BUDGET: Gauge "exception_budget_insertions_per_second" None ["budget", "ip"]
-        "Exceptions that may be added a second; 0: none. Absent: no limit";
+    BUDGET: Gauge "displaced_budget_insertions_per_second" None ["budget", "ip"]
+        "Displaced entries that may be added a second; 0: none. Absent: no limit";
     EVENTS: Counter "events" None ["event"]
         "What happened beside the verdicts; /usr/share/doc/spillway/docs/operations.md has the events";
 
@@ -111,7 +111,7 @@ metrics! {
         "When the generation in force was applied, seconds of the Unix epoch. Absent: none was";
     BEHIND: Gauge "packet_path_behind" None []
         "1: the packet path is not at the generation in force, and is tried again every second; 0: it is there";
-    TROUBLES: Gauge "troubles" None []
+    CONDITIONS: Gauge "conditions" None []
         "Things that are wrong though the daemon goes on, such as a configuration file that cannot be read or a packet path that is behind; spillway status names them, of a receiver spillway doctor";
     WAITING_SETTINGS: Gauge "waiting_settings" None []
         "Changed settings that wait for the next start of the daemon; spillway status names them, of a receiver spillway doctor";

@@ -7,10 +7,8 @@ use super::{
     catalogue::*,
     sheet::{Sheet, Value},
 };
-use crate::{
-    capacity::{self, Connections},
-    command::RegionStatus,
-};
+use lb_control::command::GroupStatus;
+use lb_model::capacity::{self, Connections};
 
 pub(super) fn groups(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
     for (definition, count) in COUNTERS {
@@ -28,15 +26,15 @@ pub(super) fn groups(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
 }
 
 type Counter = (&'static super::Definition, fn(&Connections<u64>) -> u64);
-type Level = (&'static super::Definition, fn(&RegionStatus) -> Option<Value>);
+type Level = (&'static super::Definition, fn(&GroupStatus) -> Option<Value>);
 
 const COUNTERS: [Counter; 6] = [
     (&GROUP_OFFERED, |counted| counted.offered),
     (&GROUP_ADMITTED, |counted| counted.admitted),
-    (&GROUP_SPILLED_IN, |counted| counted.spilled_in),
-    (&GROUP_SPILLED_OUT, |counted| counted.spilled_out),
+    (&GROUP_OVERFLOW_IN, |counted| counted.overflow_in),
+    (&GROUP_OVERFLOW_OUT, |counted| counted.overflow_out),
     (&GROUP_REFUSED, |counted| counted.refused),
-    (&GROUP_OVERRUN, |counted| counted.overrun),
+    (&GROUP_OVER_CAPACITY, |counted| counted.over_capacity),
 ];
 
 const LEVELS: [Level; 8] = [
@@ -47,5 +45,5 @@ const LEVELS: [Level; 8] = [
     (&GROUP_BACKENDS, |region| Some(region.reading.members.len().into())),
     (&GROUP_BACKENDS_UP, |region| Some(region.backends_up().into())),
     (&GROUP_MISSING_BACKENDS, |region| region.missing_backends().map(|n| u64::from(n).into())),
-    (&GROUP_OUT_OF_HOME, |region| Some(region.out_of_home.into())),
+    (&GROUP_MARKED_OUT, |region| Some(region.marked_out.into())),
 ];

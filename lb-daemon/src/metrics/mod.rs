@@ -1,6 +1,6 @@
 //! Metrics: what is counted and known, in the OpenMetrics text format.
 //!
-//! Everything that the packet path counts is read when somebody asks ([`crate::stats`]); what only
+//! Everything that the packet path counts is read when somebody asks ([`lb_inspect::stats`]); what only
 //! this process knows is counted in [`Live`]. The names are defined once, in `catalogue`, which the
 //! exposition, docs/metrics.md, the dashboard and the alert rules are held against.
 
@@ -8,7 +8,6 @@ mod balancer;
 mod catalogue;
 mod definition;
 mod groups;
-mod lateness;
 mod live;
 mod receiver;
 mod sheet;
@@ -22,15 +21,12 @@ use prometheus_client::{collector::Collector, encoding::text, registry::Registry
 pub use balancer::Facts;
 pub use catalogue::ALL;
 pub use definition::{Base, Definition, Kind, PREFIX};
-pub use lateness::Lateness;
-pub use live::{ApiLimit, Check, Door, Live, Probed};
+pub use live::{ApiLimit, Door, Live};
 pub use receiver::ReceiverFacts;
 
-use crate::{
-    dataplane::{self, Role},
-    stats::VerdictStats,
-};
 use catalogue::{BUILD, STARTED_AT, VERDICT_BYTES, VERDICT_PACKETS};
+use lb_inspect::stats::VerdictStats;
+use lb_maps::{self, Role};
 use sheet::{Sheet, Value};
 
 /// Media type of the exposition.
@@ -70,7 +66,8 @@ fn verdicts(sheet: &mut Sheet<'_>, role: &str, verdicts: &[VerdictStats]) -> fmt
 fn build(sheet: &mut Sheet<'_>, role: Role, region: &str, started: SystemTime) -> fmt::Result {
     let name = role.to_string();
     sheet.family(&STARTED_AT, [([name.as_str()], live::seconds(started).into())])?;
-    let program = dataplane::digest(role).map_or("none".into(), |digest| format!("{digest:016x}"));
+    let program =
+        crate::OBJECTS.digest(role).map_or("none".into(), |digest| format!("{digest:016x}"));
     let labels = [&name, env!("CARGO_PKG_VERSION"), region, &program];
     sheet.family(&BUILD, [(labels, Value::Info)])
 }

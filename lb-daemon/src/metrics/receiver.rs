@@ -6,11 +6,13 @@ use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 
 use super::{
     build,
-    catalogue::{INTERFACE_ATTACHED, TROUBLES, WAITING_SETTINGS},
+    catalogue::{CONDITIONS, INTERFACE_ATTACHED, WAITING_SETTINGS},
     sheet::Sheet,
     verdicts,
 };
-use crate::{command::InterfaceStatus, dataplane::Role, stats::ReceiverStats};
+use lb_control::command::InterfaceStatus;
+use lb_inspect::stats::ReceiverStats;
+use lb_maps::Role;
 
 /// All that is known of a receiver at one moment.
 #[derive(Clone, Debug)]
@@ -20,7 +22,7 @@ pub struct ReceiverFacts {
     /// Interfaces with its packet program.
     pub interfaces: Vec<InterfaceStatus>,
     /// How many things are wrong though the daemon goes on.
-    pub troubles: usize,
+    pub conditions: usize,
     /// How many changed settings wait for the next start.
     pub waiting_settings: usize,
     /// When the daemon started.
@@ -35,7 +37,7 @@ impl Collector for ReceiverFacts {
         let attached =
             modes.map(|it| ([role.as_str(), it.name.as_str()], it.mode.is_some().into()));
         sheet.family(&INTERFACE_ATTACHED, attached)?;
-        sheet.one(&TROUBLES, self.troubles.into())?;
+        sheet.one(&CONDITIONS, self.conditions.into())?;
         sheet.one(&WAITING_SETTINGS, self.waiting_settings.into())?;
         build(&mut sheet, Role::Receiver, "", self.started)
     }

@@ -32,7 +32,7 @@ fn document() -> String {
     let mut text = String::from(
         "# Metrics\n\n\
          `spillwayd balancer --http 127.0.0.1:9750` serves them at `/metrics`, in the OpenMetrics text\n\
-         format; so does `spillwayd receiver --http …`, those with a label `role`, and `troubles` and\n\
+         format; so does `spillwayd receiver --http …`, those with a label `role`, and `conditions` and\n\
          `waiting_settings`. What the packet path counts is read when somebody asks, and counts on over restarts of the daemon. A counter\n\
          of an object begins anew with the object.\n\n\
          | metric | kind | labels | one for | meaning |\n|---|---|---|---|---|\n",
@@ -141,7 +141,7 @@ fn dashboard_and_alerts_ask_for_labels_that_there_are() {
         ("event", events.collect()),
         ("action", ["pass", "drop", "transmit", "redirect"].into()),
         ("result", ["passed", "failed", "not_made"].into()),
-        ("table", ["exceptions", "udp_flows", "records"].into()),
+        ("table", ["displaced", "udp_flows", "handshakes"].into()),
         ("role", ["balancer", "receiver"].into()),
     ]
     .into();

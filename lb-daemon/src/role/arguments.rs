@@ -14,15 +14,16 @@ use nix::unistd::{Group, User};
 use super::{Failure, interfaces::Awaited, vlan::Vlan};
 use crate::{
     access::{Client, Clients},
-    api::{DEFAULT_SOCKET, Rights},
-    dataplane::{self, AllowLists, DEFAULT_BPFFS, Options, Prefix, Rooms},
-    directory::DEFAULT_STATE_DIRECTORY,
-    memory::Bytes,
-    model::Name,
-    plan::Sources,
-    reconcile,
+    api::Rights,
     tls::TlsFiles,
 };
+use lb_base::byte_size::ByteSize;
+use lb_config::DEFAULT_SOCKET;
+use lb_control::reconcile;
+use lb_maps::{
+    self, AllowLists, DEFAULT_BPFFS, Options, Prefix, Rooms, directory::DEFAULT_STATE_DIRECTORY,
+};
+use lb_model::{Name, plan::Sources};
 
 /// The daemon of the Spillway load balancer.
 #[derive(Debug, Parser)]
@@ -74,10 +75,10 @@ pub(super) struct BalancerArguments {
     /// Unix socket to answer on
     #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET)]
     pub(super) socket: PathBuf,
-    /// Open IPv4 connections away from home to remember, 88 bytes each; a quarter as many of IPv6,
+    /// Displaced IPv4 connections to remember, 88 bytes each; a quarter as many of IPv6,
     /// 112 bytes each [default: 524288, or as many as the pinned table has]
     #[arg(long, value_name = "NUMBER", value_parser = room())]
-    exceptions: Option<u32>,
+    displaced: Option<u32>,
     /// Flows of tracked UDP services over IPv4 to remember, sizes as above [default: 262144, or as
     /// many as the pinned table has]
     #[arg(long, value_name = "NUMBER", value_parser = room())]
@@ -100,7 +101,7 @@ pub(super) struct BalancerArguments {
     /// Most kernel memory that all maps may take, as 512MiB or 2GiB; a configuration that needs more
     /// is refused [default: no limit]
     #[arg(long, value_name = "BYTES")]
-    pub(super) map_memory_limit: Option<Bytes>,
+    pub(super) map_memory_limit: Option<ByteSize>,
     /// User that the unix socket belongs to, a name or number [default: the daemon's own]
     #[arg(long, value_name = "USER", value_parser = user)]
     socket_owner: Option<u32>,
@@ -214,11 +215,12 @@ impl PathArguments {
 
     fn options(&self) -> Options {
         let mode = match self.xdp_mode {
-            XdpMode::Auto => dataplane::XdpMode::Auto,
-            XdpMode::Native => dataplane::XdpMode::Native,
-            XdpMode::Generic => dataplane::XdpMode::Generic,
+            XdpMode::Auto => lb_maps::XdpMode::Auto,
+            XdpMode::Native => lb_maps::XdpMode::Native,
+            XdpMode::Generic => lb_maps::XdpMode::Generic,
         };
         Options {
+            objects: crate::OBJECTS,
             bpffs: self.bpffs.clone(),
             interfaces: self.interface.clone(),
             hook: mode.into(),
@@ -232,7 +234,7 @@ impl ReceiverArguments {
         let options = self.path.options();
         match self.hook {
             Hook::Xdp => options,
-            Hook::Tc => Options { hook: dataplane::Hook::Tc, ..options },
+            Hook::Tc => Options { hook: lb_maps::Hook::Tc, ..options },
         }
     }
 
@@ -281,7 +283,7 @@ impl BalancerArguments {
     }
 
     pub(super) fn options(&self) -> Options {
-        let rooms = Rooms { exceptions: self.exceptions, udp_flows: self.udp_flows };
+        let rooms = Rooms { displaced: self.displaced, udp_flows: self.udp_flows };
         Options { rooms, ..self.path.options() }
     }
 
@@ -391,11 +393,10 @@ fn answers() -> clap::builder::RangedI64ValueParser<u32> {
 
 /// The version, and which packet programs are inside.
 fn version() -> String {
-    let object = |role: dataplane::Role| match dataplane::digest(role) {
+    let object = |role: lb_maps::Role| match crate::OBJECTS.digest(role) {
         Some(digest) => format!("{role} program: {digest:016x}"),
         None => format!("{role} program: none in this build"),
     };
     let version = env!("CARGO_PKG_VERSION");
-    [version.into(), object(dataplane::Role::Balancer), object(dataplane::Role::Receiver)]
-        .join("\n")
+    [version.into(), object(lb_maps::Role::Balancer), object(lb_maps::Role::Receiver)].join("\n")
 }

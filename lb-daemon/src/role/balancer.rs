@@ -16,27 +16,27 @@ use super::{
 use crate::{
     api::{self, Handles, Socket},
     audit::Audit,
-    causes,
-    command::Commands,
-    dataplane::{self, Dataplane, Pins},
-    file::Followed,
-    health::{Prober, Tunnels},
     http,
-    memory::{Budget, Bytes},
     metrics::Live,
-    net::NextHops,
-    packets::Packets,
-    reconcile::{self, GateKeeper, Reconciler},
-    reloads::{Reloads, WaitingSettings},
-    state::{Ended, Inbox, Sensors, Settings, State},
-    stats,
-    stop::Stopper,
-    store::Revision,
+    reloads::Reloads,
     tls::{self, Connection, Credentials, TlsError},
-    troubles::Troubles,
-    unwritable,
     watchdog::Watchdog,
 };
+use lb_base::{
+    byte_size::ByteSize, conditions::Conditions, error_chain, shutdown::Stopper, write_hint,
+};
+use lb_control::{
+    FollowedFile, WaitingSettings,
+    command::Commands,
+    reconcile::{self, DisplacedSweeper, Reconciler},
+    state::{Ended, Inbox, Packets, Sensors, Settings, State},
+    store::Revision,
+};
+use lb_health::{Prober, Tunnels};
+use lb_inspect::stats;
+use lb_maps::{self, Dataplane, Pins};
+use lb_model::map_memory::Budget;
+use lb_net::NextHops;
 
 /// News that may wait while the state is busy.
 const NEWS: usize = 4096;
@@ -51,14 +51,14 @@ pub(super) async fn run(
     let given = arguments.sources()?;
     let options = arguments.options();
     let mut watchdog =
-        Watchdog::from_environment().map_err(|error| Failure::new(causes::of(&error)))?;
-    let pins = Pins::new(&options.bpffs, dataplane::Role::Balancer);
+        Watchdog::from_environment().map_err(|error| Failure::new(error_chain::message(&error)))?;
+    let pins = Pins::new(&options.bpffs, lb_maps::Role::Balancer);
     interfaces::wait_for(arguments.interfaces(), &pins, &watchdog.manager()).await?;
     let store = store::open(&arguments.state_dir, arguments.any_schema)?;
-    let troubles = Troubles::default();
+    let conditions = Conditions::default();
     let live = Live::default();
-    let (credentials, remote) = remote(&arguments, &troubles, &live).await?;
-    let audit = audit(&arguments, &troubles)?;
+    let (credentials, remote) = remote(&arguments, &conditions, &live).await?;
+    let audit = audit(&arguments, &conditions)?;
     let (_socket, listener) = listener(&arguments)?;
     let seen_at = super::listen(arguments.path.http).await?;
     let vlans = vlan::by_interface(&arguments.vlan).await?;
@@ -79,7 +79,7 @@ pub(super) async fn run(
     let rounds = watchdog.register("gates");
     let (stopper, stop) = Stopper::new();
     let (applied, file_applied) = oneshot::channel();
-    let (commands, asked) = Commands::channel(audit.clone());
+    let (commands, asked) = Commands::channel();
     let (healthy, health) = mpsc::channel(NEWS);
     let (resolved, network) = mpsc::channel(NEWS);
     let sensors = Sensors::default();
@@ -89,7 +89,7 @@ pub(super) async fn run(
         state_directory: arguments.state_dir.clone(),
     };
     let map_memory = map_memory(&options.bpffs, arguments.map_memory_limit)?;
-    let followed = Followed::new(arguments.apply);
+    let followed = FollowedFile::new(arguments.apply);
     let waiting = WaitingSettings::default();
     let (reloads, requests) = Reloads::channel();
     let settings = Settings {
@@ -97,8 +97,8 @@ pub(super) async fn run(
         region: arguments.region,
         sources,
         state_directory: arguments.state_dir,
-        live: live.clone(),
-        troubles: troubles.clone(),
+        publish_counters: live.publish.clone(),
+        conditions: conditions.clone(),
         waiting_settings: waiting.clone(),
         followed: followed.clone(),
         any_schema: arguments.any_schema,
@@ -106,28 +106,39 @@ pub(super) async fn run(
     };
     let state = State::start(settings, store, Packets::new(reconciler, attached), sensors);
 
-    let tunnels = Tunnels::new(sources);
-    let mut prober = Prober::spawn(targets, healthy, checks, live.clone(), tunnels.clone());
+    let tunnels = Tunnels::new(sources, crate::attach_tunnel_program);
+    let mut prober = Prober::spawn(targets, healthy, checks, live.checks.clone(), tunnels.clone());
     let hops = NextHops::spawn(addresses, resolved, sources, on);
     let hops = hops.map_err(|e| Failure::of("next hops", &e))?;
     let inbox = Inbox { health, network, commands: asked };
     let first = reconciles.clone();
     let state = state.run(inbox, reconciles, stop.clone().wait());
     let (mut state, thread) = on_own_thread("state", state)?;
-    let keeper = GateKeeper::open(&options.bpffs).map_err(|error| Failure::of("gates", &error))?;
-    let keeping = keeper.run(troubles.clone(), rounds, stop.clone().wait());
+    let keeper =
+        DisplacedSweeper::open(&options.bpffs).map_err(|error| Failure::of("gates", &error))?;
+    let keeping = keeper.run(conditions.clone(), rounds, stop.clone().wait());
     let (mut gates, gate_thread) = on_own_thread("gates", keeping)?;
     let reader = http::Reader::new(commands.clone(), counters.clone(), live.clone());
     let shown = http::balancer(reader, arguments.status_page);
     let seeing = tokio::spawn(super::show(seen_at, shown, stop.clone()));
-    let handles = Handles { commands: commands.clone(), counters, tunnels, reloads };
+    let handles =
+        Handles { commands: commands.clone(), audit: audit.clone(), counters, tunnels, reloads };
     let mut server = tokio::spawn(api::serve(listener, remote, handles, live, stop.clone()));
     let manager = watchdog.manager();
     let said =
-        status_line::run(commands.clone(), troubles.clone(), waiting.clone(), manager.clone());
-    let reload = Reload { line, told, followed, commands, troubles, waiting, credentials };
+        status_line::run(commands.clone(), conditions.clone(), waiting.clone(), manager.clone());
+    let reload = Reload {
+        line,
+        told,
+        followed,
+        commands,
+        audit: audit.clone(),
+        conditions,
+        waiting,
+        credentials,
+    };
     let mut reload = tokio::spawn(async move {
-        // What is wrong with it is a trouble.
+        // What is wrong with it is a condition.
         let _shown = reload.apply().await;
         applied.send(()).ok();
         let credentials = reload.credentials.clone();
@@ -150,11 +161,11 @@ pub(super) async fn run(
     let end = tokio::select! {
         () = ends.told_to_stop() => Ok(()),
         ended = &mut state => Err(Failure::new(match ended {
-            Ok(Ended::Blind) => "sensors: one of them ended",
+            Ok(Ended::SensorEnded) => "sensors: one of them ended",
             Ok(Ended::Stopped) | Err(_) => "state: ended by itself",
         })),
         served = &mut server => Err(match served {
-            Ok(Err(error)) => Failure::new(causes::of(&error)),
+            Ok(Err(error)) => Failure::new(error_chain::message(&error)),
             _ => Failure::new("gRPC server: ended by itself"),
         }),
         sensed = hops => Err(match sensed {
@@ -186,16 +197,16 @@ pub(super) async fn run(
 }
 
 /// What the maps take as they are, within the limit.
-fn map_memory(bpffs: &Path, limit: Option<Bytes>) -> Result<Budget, Failure> {
-    let made = dataplane::map_memory(bpffs).map_err(|error| Failure::of("maps", &error))?;
+fn map_memory(bpffs: &Path, limit: Option<ByteSize>) -> Result<Budget, Failure> {
+    let made = lb_maps::map_memory(bpffs).map_err(|error| Failure::of("maps", &error))?;
     let all = made.iter().map(|(_, bytes)| bytes).sum();
     match limit {
         Some(limit) if all > limit.0 => {
-            let (all, message) = (Bytes(all), "more than --map-memory-limit");
+            let (all, message) = (ByteSize(all), "more than --map-memory-limit");
             Err(Failure::new(format!(
                 "maps: take {all} without any configuration, {message} {limit}"
             ))
-            .hint("raise the limit; or detach, and give fewer --exceptions and --udp-flows"))
+            .hint("raise the limit; or detach, and give fewer --displaced and --udp-flows"))
         }
         limit => Ok(Budget { made, limit: limit.map(|limit| limit.0) }),
     }
@@ -204,27 +215,27 @@ fn map_memory(bpffs: &Path, limit: Option<Bytes>) -> Result<Budget, Failure> {
 /// What to answer on: what the service manager hands over, or a socket of our own, whose file goes
 /// with it.
 fn listener(arguments: &BalancerArguments) -> Result<(Option<Socket>, UnixListener), Failure> {
-    let activated =
-        api::activated().map_err(|error| Failure::new(causes::of(&error)).hint(error.hint()))?;
+    let activated = api::activated()
+        .map_err(|error| Failure::new(error_chain::message(&error)).hint(error.hint()))?;
     if let Some(listener) = activated {
         tracing::info!("API: answering on the socket of the service manager");
         return Ok((None, listener));
     }
     let (socket, listener) = Socket::bind(&arguments.socket, arguments.rights())
-        .map_err(|error| Failure::new(causes::of(&error)).hint(error.hint()))?;
+        .map_err(|error| Failure::new(error_chain::message(&error)).hint(error.hint()))?;
     Ok((Some(socket), listener))
 }
 
 /// The door over TLS, if there is to be one.
 async fn remote(
     arguments: &BalancerArguments,
-    troubles: &Troubles,
+    conditions: &Conditions,
     live: &Live,
 ) -> Result<(Option<Credentials>, Option<mpsc::Receiver<Connection>>), Failure> {
     let Some((address, files)) = arguments.remote()? else { return Ok((None, None)) };
-    let failed = |error: TlsError| Failure::new(causes::of(&error)).hint(error.hint());
+    let failed = |error: TlsError| Failure::new(error_chain::message(&error)).hint(error.hint());
     let credentials =
-        Credentials::open(files, arguments.clients(), troubles.clone()).map_err(failed)?;
+        Credentials::open(files, arguments.clients(), conditions.clone()).map_err(failed)?;
     let (address, connections) =
         tls::listen(address, credentials.clone(), live.clone()).await.map_err(failed)?;
     tracing::info!(%address, "API: answering over TLS at {address}");
@@ -232,11 +243,11 @@ async fn remote(
 }
 
 /// The log of changes.
-fn audit(arguments: &BalancerArguments, troubles: &Troubles) -> Result<Audit, Failure> {
+fn audit(arguments: &BalancerArguments, conditions: &Conditions) -> Result<Audit, Failure> {
     let path = arguments.audit_file.as_deref();
-    Audit::open(path, troubles.clone()).map_err(|error| {
+    Audit::open(path, conditions.clone()).map_err(|error| {
         let path = path.unwrap_or(Path::new(""));
-        Failure::of(&path.display().to_string(), &error).hint(unwritable::hint(
+        Failure::of(&path.display().to_string(), &error).hint(write_hint::hint(
             &error,
             path.parent().unwrap_or(path),
             "--audit-file",

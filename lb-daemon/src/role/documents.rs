@@ -11,7 +11,7 @@ use clap::{CommandFactory, Parser};
 use clap_complete::Shell;
 
 use super::{Failure, arguments::Arguments};
-use crate::manual;
+use lb_base::manual;
 
 #[derive(Debug, Parser)]
 #[command(name = "spillwayd")]

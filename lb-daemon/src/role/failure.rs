@@ -1,6 +1,6 @@
 use std::{error::Error, fmt};
 
-use crate::causes;
+use lb_base::error_chain;
 
 /// Why the daemon cannot start or go on, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ impl Failure {
     }
 
     pub(super) fn of(subject: &str, error: &dyn Error) -> Self {
-        Self::new(format!("{subject}: {}", causes::of(error)))
+        Self::new(format!("{subject}: {}", error_chain::message(error)))
     }
 
     /// What happened, without what to do.

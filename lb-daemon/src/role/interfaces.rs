@@ -11,13 +11,11 @@ use nix::net::if_::if_nametoindex;
 use tokio::time::sleep;
 
 use super::Failure;
-use crate::{
-    causes,
-    dataplane::{Hook, Options, Pins, XdpMode},
-    net::{self, Interface},
-    plan::Sources,
-    watchdog::Manager,
-};
+use crate::watchdog::Manager;
+use lb_base::error_chain;
+use lb_maps::{Hook, Options, Pins, XdpMode};
+use lb_model::plan::Sources;
+use lb_net::{self, Interface};
 
 /// How long a host may be up for interfaces to be on their way: those of slow drivers, bonds and VLANs come
 /// after the units that order themselves after the network.
@@ -186,12 +184,12 @@ fn only<T: Copy + std::fmt::Debug>(addresses: &[T]) -> Option<T> {
 }
 
 async fn of(interface: &Interface) -> Result<Sources, Failure> {
-    let found = net::source_addresses(interface.index).await;
-    found.map_err(|error| Failure::new(causes::of(&error)))
+    let found = lb_net::source_addresses(interface.index).await;
+    found.map_err(|error| Failure::new(error_chain::message(&error)))
 }
 
 async fn all() -> Result<Vec<Interface>, Failure> {
-    net::all_interfaces().await.map_err(|error| Failure::new(causes::of(&error)))
+    lb_net::all_interfaces().await.map_err(|error| Failure::new(error_chain::message(&error)))
 }
 
 #[cfg(test)]

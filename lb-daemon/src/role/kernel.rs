@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use super::Failure;
-use crate::kernel::{BTF, OLDEST, version};
+use lb_base::kernel::{BTF, OLDEST, version};
 
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
 

@@ -20,9 +20,11 @@ use std::{env, ffi::OsString, net::SocketAddr, process::ExitCode};
 
 use tokio::{net::TcpListener, runtime::Runtime};
 
-use crate::{causes, dataplane::Attached, http, stop::Stop};
+use crate::http;
 use arguments::Role;
 pub use failure::Failure;
+use lb_base::{error_chain, shutdown::Stop};
+use lb_maps::Attached;
 use settings::{Settings, Unusable};
 
 /// Runs the daemon that the command line asks for. 0: it was told to stop; 1: it could not start or
@@ -75,7 +77,7 @@ fn log_interfaces(attached: &Attached) {
 async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Failure> {
     let Some(address) = address else { return Ok(None) };
     let bound = http::bind(address).await;
-    bound.map(Some).map_err(|error| Failure::new(causes::of(&error)).hint(error.hint()))
+    bound.map(Some).map_err(|error| Failure::new(error_chain::message(&error)).hint(error.hint()))
 }
 
 /// Shows something there until it is told to stop.

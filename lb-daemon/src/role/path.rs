@@ -3,27 +3,26 @@
 use std::{error::Error, io};
 
 use super::Failure;
-use crate::{
-    causes,
-    dataplane::{AttachError, BpffsError, DataplaneError},
-    holder,
-};
+use lb_base::{error_chain, lock_owner};
+use lb_maps::{AttachError, BpffsError, DataplaneError};
 
 /// The packet path cannot be set up.
 pub(super) fn failure(error: DataplaneError) -> Failure {
     match &error {
         DataplaneError::Bpffs(BpffsError::InUse { path }) => {
-            let other = holder::named(path);
+            let other = lock_owner::named(path);
             Failure::new(format!("{}: in use by another spillwayd", path.display()))
                 .hint(format!("stop the other one{other}, or give each its own --bpffs"))
         }
-        DataplaneError::Attach(AttachError::NoInterface(_)) => Failure::new(causes::of(&error))
-            .hint("`ip -brief link` shows those there are; name one with --interface"),
-        error if denied(error) => Failure::new(causes::of(error)).hint(
+        DataplaneError::Attach(AttachError::NoInterface(_)) => {
+            Failure::new(error_chain::message(&error))
+                .hint("`ip -brief link` shows those there are; name one with --interface")
+        }
+        error if denied(error) => Failure::new(error_chain::message(error)).hint(
             "run it as root, or as its unit does: packet programs need CAP_BPF, CAP_NET_ADMIN and \
              CAP_PERFMON",
         ),
-        error => Failure::new(causes::of(error)),
+        error => Failure::new(error_chain::message(error)),
     }
 }
 

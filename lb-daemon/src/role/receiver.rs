@@ -19,18 +19,22 @@ use super::{
 };
 use crate::{
     api::{Rights, Socket},
-    causes,
-    control::{self, Answer},
-    dataplane::{self, AllowLists, Attached, Options, Pins, Receiver, ReceiverMaps},
     http,
     metrics::ReceiverFacts,
-    net::{HostAddresses, NetError},
-    reloads::{Outcome, Reloads, WaitingSettings},
-    stats::ReceiverStats,
-    stop::{Stop, Stopper},
-    troubles::Troubles,
-    watchdog::{Heartbeat, Watchdog},
+    reloads::{Outcome, Reloads},
+    watchdog::Watchdog,
 };
+use lb_base::receiver_socket::{self, Answer};
+use lb_base::{
+    conditions::Conditions,
+    error_chain,
+    heartbeat::Heartbeat,
+    shutdown::{Stop, Stopper},
+};
+use lb_control::WaitingSettings;
+use lb_inspect::stats::ReceiverStats;
+use lb_maps::{self, AllowLists, Attached, Options, Pins, Receiver, ReceiverMaps};
+use lb_net::{HostAddresses, NetError};
 
 /// Runs until it is told to stop.
 pub(super) async fn run(
@@ -41,9 +45,9 @@ pub(super) async fn run(
     let mut hangups = end::hangups()?;
     let (options, started) = (arguments.options(), SystemTime::now());
     let mut watchdog =
-        Watchdog::from_environment().map_err(|error| Failure::new(causes::of(&error)))?;
+        Watchdog::from_environment().map_err(|error| Failure::new(error_chain::message(&error)))?;
     let manager = watchdog.manager();
-    let pins = Pins::new(&options.bpffs, dataplane::Role::Receiver);
+    let pins = Pins::new(&options.bpffs, lb_maps::Role::Receiver);
     interfaces::wait_for(arguments.path.interfaces(), &pins, &manager).await?;
     let seen_at = super::listen(arguments.path.http).await?;
     let control = control_socket(arguments.socket.as_deref())?;
@@ -102,24 +106,24 @@ pub(super) async fn run(
 /// How the settings are.
 #[derive(Clone, Debug, Default)]
 struct Known {
-    troubles: Troubles,
+    conditions: Conditions,
     waiting: WaitingSettings,
 }
 
 /// The control socket. By default the receiver goes on without one that it cannot have: it is there for packets.
 fn control_socket(given: Option<&Path>) -> Result<Option<(Socket, UnixListener)>, Failure> {
-    let path = given.unwrap_or(Path::new(control::DEFAULT_SOCKET));
+    let path = given.unwrap_or(Path::new(receiver_socket::DEFAULT_SOCKET));
     match Socket::bind(path, Rights { owner: None, group: None, mode: 0o600 }) {
         Ok(bound) => Ok(Some(bound)),
         Err(error) if given.is_none() => {
             tracing::warn!(
                 "control socket: there is none, so `spillway reload` cannot ask this receiver: {} (set `socket`, \
                  a path of its own)",
-                causes::of(&error)
+                error_chain::message(&error)
             );
             Ok(None)
         }
-        Err(error) => Err(Failure::new(causes::of(&error)).hint(error.hint())),
+        Err(error) => Err(Failure::new(error_chain::message(&error)).hint(error.hint())),
     }
 }
 
@@ -133,15 +137,18 @@ async fn answer(
     let Some((_socket, listener)) = control else { return stop.wait().await };
     let status = move || Answer {
         version: env!("CARGO_PKG_VERSION").into(),
-        troubles: known
-            .troubles
+        conditions: known
+            .conditions
             .now()
             .into_iter()
-            .map(|trouble| control::Trouble { subject: trouble.subject, cause: trouble.cause })
+            .map(|condition| receiver_socket::Condition {
+                subject: condition.subject,
+                cause: condition.cause,
+            })
             .collect(),
         waiting_settings: known.waiting.now(),
     };
-    control::serve(listener, reloads, status, stop).await;
+    crate::receiver_socket::serve(listener, reloads, status, stop).await;
 }
 
 /// What is to be let through: what the settings say, on a host with these addresses.
@@ -182,7 +189,7 @@ impl Wanted {
                 );
             }
             Ok(()) => {}
-            Err(error) => tracing::error!("tunnel endpoints: {}", causes::of(&error)),
+            Err(error) => tracing::error!("tunnel endpoints: {}", error_chain::message(&error)),
         }
     }
 }
@@ -204,14 +211,14 @@ fn read_again(
     wanted: &mut Wanted,
     maps: &mut ReceiverMaps,
 ) -> Result<(), String> {
-    let settings = reload::take(line, told, &known.troubles, &known.waiting);
+    let settings = reload::take(line, told, &known.conditions, &known.waiting);
     let settings = settings.map_err(reload::refused)?;
     let Role::Receiver(arguments) = settings.arguments.role else { return Ok(()) };
     wanted.settings = arguments.allowed();
     let lists = wanted.lists();
     maps.fill(&lists).map_err(|error| {
-        let cause = causes::of(&error);
-        known.troubles.begin(reload::SETTINGS, &cause);
+        let cause = error_chain::message(&error);
+        known.conditions.begin(reload::SETTINGS, &cause);
         reload::refused(cause)
     })?;
     let (sources, vips, endpoints) = (lists.sources.len(), lists.vips.len(), lists.endpoints.len());
@@ -232,10 +239,12 @@ fn reading(
     started: SystemTime,
 ) -> http::ReadReceiver {
     Arc::new(move || {
-        let stats = ReceiverStats::read(&options.bpffs).map_err(|error| causes::of(&error))?;
+        let stats =
+            ReceiverStats::read(&options.bpffs).map_err(|error| error_chain::message(&error))?;
         let interfaces = attached.interfaces().into_iter().map(Into::into).collect();
-        let (troubles, waiting_settings) = (known.troubles.now().len(), known.waiting.now().len());
-        Ok(ReceiverFacts { stats, interfaces, troubles, waiting_settings, started })
+        let (conditions, waiting_settings) =
+            (known.conditions.now().len(), known.waiting.now().len());
+        Ok(ReceiverFacts { stats, interfaces, conditions, waiting_settings, started })
     })
 }
 

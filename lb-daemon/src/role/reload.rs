@@ -10,15 +10,19 @@ use super::{
     settings::{Settings, Told, Unusable},
 };
 use crate::{
-    command::{Commands, Refusal},
-    file::{self, FileError, Followed},
-    reloads::{Outcome, ReloadRequests, Waiters, WaitingSettings},
+    audit::Audit,
+    file::{self, FileError},
+    reloads::{Outcome, ReloadRequests, Waiters},
     tls::Credentials,
-    troubles::Troubles,
     watchdog::Manager,
 };
+use lb_base::conditions::Conditions;
+use lb_control::{
+    FollowedFile, WaitingSettings,
+    command::{Commands, Refusal},
+};
 
-/// What the settings are called among the troubles.
+/// What the settings are called among the conditions.
 pub(super) const SETTINGS: &str = "settings";
 
 /// Why packets do not go by the file of `--apply`, `FILE: cause`.
@@ -38,9 +42,10 @@ pub(super) struct Reload {
     /// What is in force of the settings.
     pub(super) told: Told,
     /// The file of `--apply`.
-    pub(super) followed: Followed,
+    pub(super) followed: FollowedFile,
     pub(super) commands: Commands,
-    pub(super) troubles: Troubles,
+    pub(super) audit: Audit,
+    pub(super) conditions: Conditions,
     /// Settings that wait for the next start.
     pub(super) waiting: WaitingSettings,
     /// Certificates and clients of the door over TLS.
@@ -49,16 +54,16 @@ pub(super) struct Reload {
 
 impl Reload {
     /// Applies the file of `--apply`, if there is one, and returns the generation in force after it. Where that
-    /// fails, what is in force stays, and the file is a trouble until it is read and accepted.
+    /// fails, what is in force stays, and the file is a condition until it is read and accepted.
     ///
     /// # Errors
     /// [`Unapplied`].
     pub(super) async fn apply(&self) -> Result<Option<u64>, Unapplied> {
         let Some(path) = self.followed.path() else { return Ok(None) };
         let subject = path.display().to_string();
-        match file::apply(&path, &self.commands).await {
+        match file::apply(&path, &self.commands, &self.audit).await {
             Ok(applied) => {
-                self.troubles.end(&subject);
+                self.conditions.end(&subject);
                 Ok(Some(applied.generation))
             }
             Err(error) => {
@@ -66,12 +71,12 @@ impl Reload {
                 match &error {
                     // It is in force, and `status` says what is missing.
                     FileError::Refused(Refusal::Behind { .. }) => {
-                        self.troubles.end(&subject);
+                        self.conditions.end(&subject);
                         return Err(Unapplied::Behind(why));
                     }
                     // Then there is nothing left to show it.
                     FileError::Stopping(_) => {}
-                    error => self.troubles.begin(&subject, &error.to_string()),
+                    error => self.conditions.begin(&subject, &error.to_string()),
                 }
                 Err(Unapplied::Refused(why))
             }
@@ -97,7 +102,7 @@ impl Reload {
     }
 
     async fn again(&mut self) -> Outcome {
-        self.commands.audit().reopen();
+        self.audit.reopen();
         let settings = self.settings();
         let certificates = self.credentials.as_ref().map_or(Ok(()), Credentials::refresh);
         // With wrong settings it is not sure which configuration is meant.
@@ -116,8 +121,8 @@ impl Reload {
     }
 
     fn settings(&mut self) -> Result<(), String> {
-        let settings = take(&self.line, &self.told, &self.troubles, &self.waiting);
-        let audit = self.commands.audit();
+        let settings = take(&self.line, &self.told, &self.conditions, &self.waiting);
+        let audit = &self.audit;
         match &settings {
             Ok(_) => audit.settings_read(Ok(())),
             Err(cause) => audit.settings_read(Err(cause)),
@@ -130,7 +135,7 @@ impl Reload {
         let former = self.followed.path();
         if arguments.apply != former {
             if let Some(former) = former {
-                self.troubles.end(&former.display().to_string());
+                self.conditions.end(&former.display().to_string());
             }
             self.followed.set(arguments.apply);
         }
@@ -157,22 +162,22 @@ pub(super) async fn next(hangups: &mut Signal, requests: &mut ReloadRequests) ->
 /// take, wait for the next start.
 ///
 /// # Errors
-/// Why they cannot be used, which is a trouble until they can.
+/// Why they cannot be used, which is a condition until they can.
 pub(super) fn take(
     line: &[OsString],
     told: &Told,
-    troubles: &Troubles,
+    conditions: &Conditions,
     waiting: &WaitingSettings,
 ) -> Result<Settings, String> {
     match Settings::read(line) {
         Ok(settings) => {
-            troubles.end(SETTINGS);
+            conditions.end(SETTINGS);
             waiting.set(told.waiting(&settings));
             Ok(settings)
         }
         Err(error) => {
             let cause = cause(error);
-            troubles.begin(SETTINGS, &cause);
+            conditions.begin(SETTINGS, &cause);
             Err(cause)
         }
     }

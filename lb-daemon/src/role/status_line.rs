@@ -2,17 +2,17 @@
 
 use std::{collections::BTreeMap, future, net::IpAddr, time::Duration};
 
-use lb_common::abi::member::MemberState;
+use lb_common::abi::member::Accepts;
 use prost_types::Timestamp;
 use tokio::{sync::broadcast::error::RecvError, time::sleep};
 
-use crate::{
+use crate::watchdog::Manager;
+use lb_base::conditions::{Condition, Conditions, STORED};
+use lb_control::{
+    WaitingSettings,
     command::{Commands, Event, Stopping, Subscription},
-    model::Name,
-    reloads::WaitingSettings,
-    troubles::{STORED, Trouble, Troubles},
-    watchdog::Manager,
 };
+use lb_model::Name;
 
 /// Least time between two lines.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -24,36 +24,36 @@ type Backends = BTreeMap<(Name, IpAddr), bool>;
 /// Without a manager it waits for ever.
 pub(super) async fn run(
     commands: Commands,
-    troubles: Troubles,
+    conditions: Conditions,
     waiting: WaitingSettings,
     manager: Manager,
 ) {
     if manager.listens() {
-        let Err(Stopping) = tell(&commands, &troubles, &waiting, &manager).await;
+        let Err(Stopping) = tell(&commands, &conditions, &waiting, &manager).await;
     }
     future::pending().await
 }
 
 async fn tell(
     commands: &Commands,
-    troubles: &Troubles,
+    conditions: &Conditions,
     waiting: &WaitingSettings,
     manager: &Manager,
 ) -> Result<std::convert::Infallible, Stopping> {
-    let (mut changes, mut settings) = (troubles.changes(), waiting.changes());
+    let (mut changes, mut settings) = (conditions.changes(), waiting.changes());
     let mut said = String::new();
     loop {
         let Ok(Subscription { snapshot, mut events }) = commands.watch().await? else {
             sleep(PAUSE).await;
             continue;
         };
-        let up = |state: MemberState| state == MemberState::Up;
+        let up = |state: Accepts| state == Accepts::All;
         let backends = snapshot.backends.into_iter();
         let mut backends: Backends = backends.map(|b| ((b.pool, b.address), up(b.state))).collect();
         loop {
             changes.mark_unchanged();
             settings.mark_unchanged();
-            let mut line = line(snapshot.generation, &backends, &troubles.now());
+            let mut line = line(snapshot.generation, &backends, &conditions.now());
             line += &names(&waiting.now());
             if line != said {
                 manager.status(&line);
@@ -84,16 +84,16 @@ pub(super) fn names(waiting: &[String]) -> String {
 }
 
 /// `generation 7, 12 of 14 backends up; FILE: cause (since 2026-01-02T03:04:05Z)`
-fn line(generation: u64, backends: &Backends, troubles: &[Trouble]) -> String {
+fn line(generation: u64, backends: &Backends, conditions: &[Condition]) -> String {
     let up = backends.values().filter(|up| **up).count();
     let mut line = match generation {
         0 => "nothing was applied yet".to_owned(),
-        _ if troubles.iter().any(|trouble| trouble.subject == STORED) => {
+        _ if conditions.iter().any(|condition| condition.subject == STORED) => {
             format!("generation {generation} cannot be used, packets go on as they were")
         }
         _ => format!("generation {generation}, {up} of {} backends up", backends.len()),
     };
-    for Trouble { subject, cause, since } in troubles {
+    for Condition { subject, cause, since } in conditions {
         let since = Timestamp { nanos: 0, ..Timestamp::from(*since) };
         line.push_str(&format!("; {subject}: {cause} (since {since})"));
     }

@@ -1,10 +1,8 @@
 use std::{panic, path::Path, process};
 
 use super::Failure;
-use crate::{
-    causes,
-    store::{FILE, Store},
-};
+use lb_base::error_chain;
+use lb_control::store::{FILE, Store};
 
 /// Opens the store, with `any_schema` also one that holds a configuration of a newer schema. The database library under it panics on some damaged files: here that is said
 /// like any other refusal.
@@ -22,7 +20,7 @@ pub(super) fn open(state_directory: &Path, any_schema: bool) -> Result<Store, Fa
         false => Store::open(state_directory),
     };
     panic::set_hook(former);
-    store.map_err(|error| Failure::new(causes::of(&error)).hint(error.hint()))
+    store.map_err(|error| Failure::new(error_chain::message(&error)).hint(error.hint()))
 }
 
 const DAMAGED: &str =

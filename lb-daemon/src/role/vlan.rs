@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 use lb_common::wire::vlan::MAX_ID;
 
 use super::Failure;
-use crate::{causes, net};
+use lb_base::error_chain;
+use lb_net::{self};
 
 /// An interface, and the VLAN whose tag goes on what leaves by it: `eth1=100`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,8 +49,8 @@ impl FromStr for Vlan {
 pub(super) async fn by_interface(vlans: &[Vlan]) -> Result<BTreeMap<u32, u16>, Failure> {
     let mut ids = BTreeMap::new();
     for Vlan { interface, id } in vlans {
-        let found = net::interface_by_name(interface).await.map_err(|error| {
-            Failure::new(format!("--vlan {interface}={id}: {}", causes::of(&error)))
+        let found = lb_net::interface_by_name(interface).await.map_err(|error| {
+            Failure::new(format!("--vlan {interface}={id}: {}", error_chain::message(&error)))
                 .hint("name an interface of this host, by which packets leave for backends")
         })?;
         if let Some(other) = ids.insert(found.index, *id).filter(|other| other != id) {

@@ -15,8 +15,8 @@ use super::{
 use crate::{
     access::{Peer, TcpEnds},
     metrics::{ApiLimit, Door, Live},
-    seldom::Seldom,
 };
+use lb_base::rate_limited_log::RateLimit;
 
 /// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(5);
@@ -49,7 +49,7 @@ async fn accept(
     to: mpsc::Sender<Connection>,
     live: Live,
 ) {
-    let (slots, seldom) = (Slots::default(), Arc::new(Seldom::default()));
+    let (slots, seldom) = (Slots::default(), Arc::new(RateLimit::default()));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -104,7 +104,7 @@ async fn shake_hands(
     Ok(Connection::remote(stream, peer, slot, over))
 }
 
-fn say(seldom: &Seldom, client: &str, cause: &str) {
+fn say(seldom: &RateLimit, client: &str, cause: &str) {
     if let Some(left_out) = seldom.now(LINES) {
         tracing::warn!(client, left_out, "TLS: no connection with {client}: {cause}");
     }

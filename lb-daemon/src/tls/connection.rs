@@ -14,7 +14,8 @@ use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
 use super::slots::Slot;
-use crate::access::{Actor, Lease, Peer, Role};
+use crate::access::{Lease, Peer, Role};
+use lb_control::command::Actor;
 
 /// What a client says first, RFC 9113, 3.4, and how long it may take. From there on the server asks
 /// whether it is still there.

@@ -4,12 +4,13 @@ use tokio::{sync::watch, time::sleep};
 use tokio_rustls::rustls::ServerConfig;
 
 use super::{TlsError, TlsFiles, files::Contents};
-use crate::{access::Clients, causes, troubles::Troubles};
+use crate::access::Clients;
+use lb_base::{conditions::Conditions, error_chain};
 
 /// Time between two looks at the files.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// What certificates are called among the troubles.
+/// What certificates are called among the conditions.
 const TLS: &str = "TLS";
 
 /// What connections are accepted by now.
@@ -27,7 +28,7 @@ pub struct InForce {
 pub struct Credentials {
     files: TlsFiles,
     in_force: watch::Sender<InForce>,
-    troubles: Troubles,
+    conditions: Conditions,
 }
 
 impl fmt::Debug for InForce {
@@ -42,18 +43,22 @@ impl Credentials {
     ///
     /// # Errors
     /// [`TlsError`].
-    pub fn open(files: TlsFiles, clients: Clients, troubles: Troubles) -> Result<Self, TlsError> {
+    pub fn open(
+        files: TlsFiles,
+        clients: Clients,
+        conditions: Conditions,
+    ) -> Result<Self, TlsError> {
         let contents = files.read()?;
         let config = files.server(&contents)?;
         let in_force = InForce { config, clients: Arc::new(clients), epoch: 0, contents };
-        Ok(Self { files, in_force: watch::Sender::new(in_force), troubles })
+        Ok(Self { files, in_force: watch::Sender::new(in_force), conditions })
     }
 
     pub(super) fn watch(&self) -> watch::Receiver<InForce> {
         self.in_force.subscribe()
     }
 
-    /// Reads the files again. Where they cannot be used what is in force stays, and that is a trouble.
+    /// Reads the files again. Where they cannot be used what is in force stays, and that is a condition.
     ///
     /// # Errors
     /// Why, `TLS: cause`.
@@ -63,12 +68,12 @@ impl Credentials {
                 if changed {
                     tracing::info!("certificates were read anew");
                 }
-                self.troubles.end(TLS);
+                self.conditions.end(TLS);
                 Ok(())
             }
             Err(error) => {
-                let cause = causes::of(&error);
-                self.troubles.begin(TLS, &cause);
+                let cause = error_chain::message(&error);
+                self.conditions.begin(TLS, &cause);
                 Err(format!("{TLS}: {cause}"))
             }
         }
@@ -104,7 +109,7 @@ impl Credentials {
             sleep(LOOK).await;
             let files = self.clone();
             // Files may be on a slow disk.
-            // What is wrong with them is a trouble.
+            // What is wrong with them is a condition.
             let _ = tokio::task::spawn_blocking(move || files.refresh()).await;
         }
     }

@@ -45,7 +45,7 @@ impl Manager {
     pub(super) fn tell(&self, state: &str) {
         let Some(notifier) = &self.0 else { return };
         if let Err(error) = notifier.send(state) {
-            tracing::error!("service manager: {}", crate::causes::of(&error));
+            tracing::error!("service manager: {}", lb_base::error_chain::message(&error));
         }
     }
 }

@@ -12,7 +12,6 @@
 //! A loop shows its rounds through its [`Heartbeat`]. One that has nothing to do completes an empty
 //! round at least every [`Heartbeat::interval`].
 
-mod heartbeat;
 mod manager;
 mod notifier;
 
@@ -21,8 +20,7 @@ use std::{env, ffi::OsString, future::Future, process, time::Duration};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 use tracing::{error, info};
 
-pub use heartbeat::Heartbeat;
-use heartbeat::{Beats, Pulse};
+use lb_base::heartbeat::{Beats, Heartbeat, Pulse};
 pub use manager::Manager;
 pub use notifier::{Notifier, NotifyError};
 

@@ -11,14 +11,14 @@ use aya_ebpf::{
 use lb_common::{
     abi::{
         capture::{Capture, CaptureDesk, MAX_SNAP, NO_CAPTURE, RING_BYTES, SampleHead},
-        meter,
+        limiter,
     },
     capture,
     path::Tables as _,
     wire::packet::Packet as _,
 };
 
-use super::{apart, emit::Ended, maps::Maps};
+use super::{emit::Disposition, maps::Maps, subprograms};
 use crate::kernel::{self, Frame};
 
 #[btf_map]
@@ -27,10 +27,10 @@ static CAPTURE_DESK: PerCpuArray<CaptureDesk, 1> = PerCpuArray::new();
 /// Without a type: with one libbpf wants a size of values, which a ring has not.
 static SAMPLES: RingBuf<(), { RING_BYTES as usize }> = RingBuf::new();
 
-/// Takes down a frame as it came, if it is from and for whom somebody captures.
+/// Captures a frame as it came, if it matches the capture's addresses and ports.
 #[inline(never)]
 pub(super) fn before(context: &XdpContext) {
-    let frame = Frame::apart(context);
+    let frame = Frame::in_subprogram(context);
     let (now, capture) = (kernel::exact_time(), kernel::capture());
     if now >= capture.until {
         // Its daemon is gone.
@@ -64,7 +64,7 @@ pub(super) fn note_choice(backend: u32, interface: u32) {
 /// Takes down what became of the frame, and how it leaves, and sends that to the daemon.
 #[inline(never)]
 pub(super) fn after(context: &XdpContext, ended: u64) {
-    let (ended, frame) = (Ended(ended as u32), Frame::apart(context));
+    let (ended, frame) = (Disposition(ended as u32), Frame::in_subprogram(context));
     let capture = kernel::capture();
     kernel::per_cpu(&CAPTURE_DESK, 0, |desk| {
         // Taken: the next packet may be one of which nothing was taken down.
@@ -77,7 +77,7 @@ pub(super) fn after(context: &XdpContext, ended: u64) {
             desk.head.left_by = 0;
         }
         desk.counted.matched += 1;
-        if apart::debit(meter::SAMPLES, Maps.now()) == 0 {
+        if subprograms::debit(limiter::SAMPLES, Maps.now()) == 0 {
             desk.counted.left_out += 1;
             return;
         }
@@ -93,21 +93,21 @@ pub(super) fn after(context: &XdpContext, ended: u64) {
 
 /// What is done at a desk.
 trait Desk {
-    fn is_wanted(&mut self, capture: &Capture, ended: Ended) -> bool;
-    fn leaves(&mut self, frame: &Frame<'_>, capture: &Capture, ended: Ended);
+    fn is_wanted(&mut self, capture: &Capture, ended: Disposition) -> bool;
+    fn leaves(&mut self, frame: &Frame<'_>, capture: &Capture, ended: Disposition);
 }
 
 impl Desk for CaptureDesk {
-    /// Whether it became what somebody captures.
+    /// Whether its verdict and backend match the capture.
     #[inline(always)]
-    fn is_wanted(&mut self, capture: &Capture, ended: Ended) -> bool {
+    fn is_wanted(&mut self, capture: &Capture, ended: Disposition) -> bool {
         self.head.verdict = ended.verdict();
         capture.verdicts >> self.head.verdict & 1 != 0 && capture.backend.has(&self.head.backend)
     }
 
     /// Takes down the frame as it leaves, if it does.
     #[inline(always)]
-    fn leaves(&mut self, frame: &Frame<'_>, capture: &Capture, ended: Ended) {
+    fn leaves(&mut self, frame: &Frame<'_>, capture: &Capture, ended: Disposition) {
         if ended.leaves() {
             self.head.left_length = frame.length() as u32;
             self.head.left_captured =

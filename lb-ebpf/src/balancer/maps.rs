@@ -10,26 +10,26 @@ use aya_ebpf::{
 use lb_common::{
     abi::{
         backend::Backend,
+        backend_state::{BackendStateWord, shared_key},
         clock::{Coarse, Nanoseconds},
         counter::{GroupCounter, TrafficCounter},
         descriptor::Descriptor,
+        displaced::DisplacedWord,
         event::{EVENT_SLOTS, Event},
-        exception::ExceptionWord,
         flow_key::{FlowKeyV4, FlowKeyV6, flow_key_v4, flow_key_v6},
         group::{Group, GroupHead},
-        host::{HostWord, shared_key},
+        handshake::{CELLS_PER_LINE, HandshakeEntry, HandshakeLine},
+        limiter::{LimitWord, Limiter},
         limits::{
-            DEFAULT_EXCEPTIONS_V4, DEFAULT_EXCEPTIONS_V6, DEFAULT_FLOWS_V4, DEFAULT_FLOWS_V6,
-            DEFAULT_SLOTS, MAX_BACKENDS, MAX_DESCRIPTORS, MAX_GROUPS, MAX_INTERFACES, MAX_MEMBERS,
-            MAX_METERS, MAX_NEXT_HOPS, MAX_POOLS, MAX_SERVICE_KEYS, MAX_SERVICES, MAX_TABLES,
-            RECORD_LINES, STANDBYS_PER_GROUP,
+            DEFAULT_DISPLACED_V4, DEFAULT_DISPLACED_V6, DEFAULT_FLOWS_V4, DEFAULT_FLOWS_V6,
+            DEFAULT_SLOTS, HANDSHAKE_LINES, MAX_BACKENDS, MAX_DESCRIPTORS, MAX_GROUPS,
+            MAX_INTERFACES, MAX_LIMITERS, MAX_MEMBERS, MAX_NEXT_HOPS, MAX_POOLS, MAX_SERVICE_KEYS,
+            MAX_SERVICES, MAX_TABLES, STANDBYS_PER_GROUP,
         },
-        member::{MemberState, MemberWord},
-        meter::{LimitWord, Meter},
+        member::{Accepts, MemberWord},
         next_hop::{InterfaceWord, NextHopWord},
         pool::PoolLine,
         receiver::VipKey,
-        record::{CELLS_PER_LINE, Record, RecordLine},
         service::{ANY_PORT_WORDS, AddressWords, IPV4, Service, ServiceKey, any_port_bit},
         slot::{OwnersWord, SlotWord, StandbyWord, table_words},
         table_ref::TableRef,
@@ -37,26 +37,26 @@ use lb_common::{
     flow_hash::FlowTuple,
     path::{
         Choice, Observe, Tables,
-        records::{Found, Line, Segment},
-        search::{Ended, Wanted},
+        handshakes::{HandshakeMatch, Line, Segment},
+        search::{SearchEnd, SearchRequest},
     },
 };
 
-use super::apart;
+use super::subprograms;
 use crate::kernel;
 
 /// The daemon maps these into its memory: a published word is one store.
 const MMAP: usize = BPF_F_MMAPABLE as usize;
-/// Most balancers have few such elements.
+/// Few balancers have many such elements.
 const ON_DEMAND: usize = BPF_F_NO_PREALLOC as usize;
 const SIZED: usize = MMAP | BPF_F_INNER_MAP as usize;
 
-/// Words of a pool's line and of a meter.
+/// Words of a pool's line and of a limiter.
 const WORD_OF_VERSIONS: usize = offset_of!(PoolLine, word) / 8;
 const WORD_OF_CLEARED: usize = offset_of!(PoolLine, cleared) / 8;
-const WORD_OF_AWAY: usize = offset_of!(PoolLine, last_away) / 8;
-const WORD_OF_LIMIT: usize = offset_of!(Meter, limit) / 8;
-const WORD_OF_ARRIVAL: usize = offset_of!(Meter, arrival) / 8;
+const WORD_OF_LAST_DISPLACED: usize = offset_of!(PoolLine, last_displaced) / 8;
+const WORD_OF_LIMIT: usize = offset_of!(Limiter, limit) / 8;
+const WORD_OF_ARRIVAL: usize = offset_of!(Limiter, arrival) / 8;
 
 #[btf_map]
 static SERVICES_V4: HashMap<u64, Service, { MAX_SERVICE_KEYS as usize }> = HashMap::new();
@@ -64,7 +64,7 @@ static SERVICES_V4: HashMap<u64, Service, { MAX_SERVICE_KEYS as usize }> = HashM
 static SERVICES_V6: HashMap<ServiceKey, Service, { MAX_SERVICE_KEYS as usize }> = HashMap::new();
 #[btf_map]
 static ANY_PORTS: Array<u64, { ANY_PORT_WORDS as usize }, MMAP> = Array::new();
-/// Addresses of services: who may be pinged.
+/// Addresses of services, which can be pinged.
 #[btf_map]
 static ADDRESSES: HashMap<VipKey, u32, { MAX_SERVICES as usize }> = HashMap::new();
 #[btf_map]
@@ -78,21 +78,21 @@ static STANDBYS: Array<u64, { (MAX_GROUPS * STANDBYS_PER_GROUP) as usize }, MMAP
 #[btf_map]
 static MEMBERS: Array<u64, { MAX_MEMBERS as usize }, MMAP> = Array::new();
 #[btf_map]
-static MEMBER_METERS: Array<u64, { MAX_MEMBERS as usize }, MMAP> = Array::new();
+static MEMBER_LIMITERS: Array<u64, { MAX_MEMBERS as usize }, MMAP> = Array::new();
 #[btf_map]
-static METERS: Array<Meter, { MAX_METERS as usize }, MMAP> = Array::new();
+static LIMITERS: Array<Limiter, { MAX_LIMITERS as usize }, MMAP> = Array::new();
 #[btf_map]
-static HOSTS: Array<u64, { MAX_BACKENDS as usize }, MMAP> = Array::new();
+static BACKEND_STATES: Array<u64, { MAX_BACKENDS as usize }, MMAP> = Array::new();
 #[btf_map]
 static SHARED_BACKENDS: HashMap<u64, u64, { MAX_MEMBERS as usize }, ON_DEMAND> = HashMap::new();
 #[btf_map]
-static RECORDS: Array<RecordLine, { RECORD_LINES as usize }, MMAP> = Array::new();
+static HANDSHAKES: Array<HandshakeLine, { HANDSHAKE_LINES as usize }, MMAP> = Array::new();
 /// IPv4 has maps of its own for the sake of their keys: a third of the bytes to hash.
 #[btf_map]
-static EXCEPTIONS_V4: LruHashMap<FlowKeyV4, u64, { DEFAULT_EXCEPTIONS_V4 as usize }> =
+static DISPLACED_V4: LruHashMap<FlowKeyV4, u64, { DEFAULT_DISPLACED_V4 as usize }> =
     LruHashMap::new();
 #[btf_map]
-static EXCEPTIONS_V6: LruHashMap<FlowKeyV6, u64, { DEFAULT_EXCEPTIONS_V6 as usize }> =
+static DISPLACED_V6: LruHashMap<FlowKeyV6, u64, { DEFAULT_DISPLACED_V6 as usize }> =
     LruHashMap::new();
 #[btf_map]
 static FLOWS_V4: LruHashMap<FlowKeyV4, u64, { DEFAULT_FLOWS_V4 as usize }> = LruHashMap::new();
@@ -125,7 +125,7 @@ pub(super) static SERVICE_COUNTERS: PerCpuArray<TrafficCounter, { MAX_SERVICES a
 pub(super) static BACKEND_COUNTERS: PerCpuArray<TrafficCounter, { MAX_BACKENDS as usize }> =
     PerCpuArray::new();
 #[btf_map]
-static GROUP_COUNTERS: PerCpuArray<GroupCounter, { MAX_METERS as usize }> = PerCpuArray::new();
+static GROUP_COUNTERS: PerCpuArray<GroupCounter, { MAX_LIMITERS as usize }> = PerCpuArray::new();
 #[btf_map]
 static EVENT_COUNTERS: PerCpuArray<u64, { EVENT_SLOTS as usize }> = PerCpuArray::new();
 
@@ -156,9 +156,12 @@ impl Tables for Maps {
 
     #[inline(always)]
     fn pool(&self, index: u32) -> Option<PoolLine> {
-        let [word, cleared, last_away] =
-            kernel::words(&POOLS, index, [WORD_OF_VERSIONS, WORD_OF_CLEARED, WORD_OF_AWAY])?;
-        Some(PoolLine { word, cleared, last_away, reserved: 0 })
+        let [word, cleared, last_displaced] = kernel::words(
+            &POOLS,
+            index,
+            [WORD_OF_VERSIONS, WORD_OF_CLEARED, WORD_OF_LAST_DISPLACED],
+        )?;
+        Some(PoolLine { word, cleared, last_displaced, reserved: 0 })
     }
 
     #[inline(always)]
@@ -213,65 +216,65 @@ impl Tables for Maps {
     }
 
     #[inline(always)]
-    fn meter(&self, index: u32) -> Option<(LimitWord, u64)> {
-        let [limit, arrival] = kernel::words(&METERS, index, [WORD_OF_LIMIT, WORD_OF_ARRIVAL])?;
+    fn limiter(&self, index: u32) -> Option<(LimitWord, u64)> {
+        let [limit, arrival] = kernel::words(&LIMITERS, index, [WORD_OF_LIMIT, WORD_OF_ARRIVAL])?;
         Some((LimitWord(limit), arrival))
     }
 
     #[inline(always)]
     fn arrival(&self, index: u32) -> Option<Self::Word<'_>> {
-        kernel::shared_word(&METERS, index, WORD_OF_ARRIVAL)
+        kernel::shared_word(&LIMITERS, index, WORD_OF_ARRIVAL)
     }
 
     #[inline(always)]
-    fn member_meter(&self, index: u32) -> Option<u32> {
-        kernel::word(&MEMBER_METERS, index).map(|meter| meter as u32)
+    fn member_limiter(&self, index: u32) -> Option<u32> {
+        kernel::word(&MEMBER_LIMITERS, index).map(|limiter| limiter as u32)
     }
 
     #[inline(always)]
-    fn host(&self, backend: u32) -> Option<HostWord> {
-        kernel::word(&HOSTS, backend).map(HostWord)
+    fn backend_state(&self, backend: u32) -> Option<BackendStateWord> {
+        kernel::word(&BACKEND_STATES, backend).map(BackendStateWord)
     }
 
     #[inline(always)]
-    fn shared_backend(&self, pool: u32, backend: u32) -> MemberState {
+    fn shared_backend(&self, pool: u32, backend: u32) -> Accepts {
         let state = kernel::hash_word(&SHARED_BACKENDS, shared_key(pool, backend));
-        state.map_or(MemberState::Dead, |state| MemberState::from_number(state as u8))
+        state.map_or(Accepts::Nothing, |state| Accepts::from_number(state as u8))
     }
 
     #[inline(always)]
-    fn set_last_away(&self, pool: u32, now: Coarse) {
-        kernel::store_words(&POOLS, pool, [(WORD_OF_AWAY, now.0)]);
+    fn set_last_displaced(&self, pool: u32, now: Coarse) {
+        kernel::store_words(&POOLS, pool, [(WORD_OF_LAST_DISPLACED, now.0)]);
     }
 
     #[inline(always)]
-    fn record(&self, line: u32, cell: u32) -> Option<Record> {
+    fn handshake_entry(&self, line: u32, cell: u32) -> Option<HandshakeEntry> {
         let first = (2 * (cell % CELLS_PER_LINE)) as usize;
-        let [who, what] = kernel::words(&RECORDS, line, [first, first + 1])?;
-        Some(Record { who, what })
+        let [syn, decision] = kernel::words(&HANDSHAKES, line, [first, first + 1])?;
+        Some(HandshakeEntry { syn, decision })
     }
 
     #[inline(always)]
-    fn set_record(&self, line: u32, cell: u32, record: Record) {
+    fn set_handshake_entry(&self, line: u32, cell: u32, entry: HandshakeEntry) {
         let first = (2 * (cell % CELLS_PER_LINE)) as usize;
-        kernel::store_words(&RECORDS, line, [(first, record.who), (first + 1, record.what)]);
+        kernel::store_words(&HANDSHAKES, line, [(first, entry.syn), (first + 1, entry.decision)]);
     }
 
     #[inline(always)]
-    fn exception(&self, flow: &FlowTuple) -> Option<Self::Word<'_>> {
+    fn displaced(&self, flow: &FlowTuple) -> Option<Self::Word<'_>> {
         if flow.version == IPV4 {
-            kernel::lru_word(&EXCEPTIONS_V4, flow_key_v4(flow))
+            kernel::lru_word(&DISPLACED_V4, flow_key_v4(flow))
         } else {
-            kernel::lru_word(&EXCEPTIONS_V6, flow_key_v6(flow))
+            kernel::lru_word(&DISPLACED_V6, flow_key_v6(flow))
         }
     }
 
     #[inline(always)]
-    fn insert_exception(&self, flow: &FlowTuple, word: ExceptionWord) -> bool {
+    fn insert_displaced(&self, flow: &FlowTuple, word: DisplacedWord) -> bool {
         if flow.version == IPV4 {
-            EXCEPTIONS_V4.insert(flow_key_v4(flow), word.0, 0).is_ok()
+            DISPLACED_V4.insert(flow_key_v4(flow), word.0, 0).is_ok()
         } else {
-            EXCEPTIONS_V6.insert(flow_key_v6(flow), word.0, 0).is_ok()
+            DISPLACED_V6.insert(flow_key_v6(flow), word.0, 0).is_ok()
         }
     }
 
@@ -285,7 +288,7 @@ impl Tables for Maps {
     }
 
     #[inline(always)]
-    fn insert_tracked(&self, flow: &FlowTuple, word: ExceptionWord) -> bool {
+    fn insert_tracked(&self, flow: &FlowTuple, word: DisplacedWord) -> bool {
         if flow.version == IPV4 {
             FLOWS_V4.insert(flow_key_v4(flow), word.0, 0).is_ok()
         } else {
@@ -299,48 +302,53 @@ impl Tables for Maps {
     }
 
     #[inline(always)]
-    fn count_group(&self, meter: u32, count: impl FnOnce(&mut GroupCounter)) {
-        kernel::per_cpu(&GROUP_COUNTERS, meter, count);
+    fn count_group(&self, limiter: u32, count: impl FnOnce(&mut GroupCounter)) {
+        kernel::per_cpu(&GROUP_COUNTERS, limiter, count);
     }
 
     #[inline(always)]
-    fn debit(&self, meter: u32, now: Nanoseconds) -> bool {
-        apart::debit(meter, now) != 0
+    fn debit(&self, limiter: u32, now: Nanoseconds) -> bool {
+        subprograms::debit(limiter, now) != 0
     }
 
     #[inline(always)]
-    fn is_full(&self, meter: u32, now: Nanoseconds) -> bool {
-        apart::is_full(meter, now) != 0
+    fn is_full(&self, limiter: u32, now: Nanoseconds) -> bool {
+        subprograms::is_full(limiter, now) != 0
     }
 
     #[inline(always)]
     fn stand_in(&self, head: &GroupHead, slot: u32) -> u32 {
-        apart::stand_in(head.table, slot, head.members, head.member_count) as u32
+        subprograms::stand_in(head.table, slot, head.members, head.member_count) as u32
     }
 
     #[inline(always)]
-    fn repeated(&self, line: Line, number: u32) -> Found {
-        Found(apart::repeated(line.flow, line.now.0, number))
+    fn find_repeated_syn(&self, line: Line, number: u32) -> HandshakeMatch {
+        HandshakeMatch(subprograms::find_repeated_syn(line.flow, line.now.0, number))
     }
 
     #[inline(always)]
-    fn write_record(&self, line: Line, record: Record) {
-        apart::write_record(line.flow, line.now.0, record.who, record.what);
+    fn write_handshake(&self, line: Line, entry: HandshakeEntry) {
+        subprograms::write_handshake(line.flow, line.now.0, entry.syn, entry.decision);
     }
 
     #[inline(always)]
-    fn handshake(&self, line: Line, segment: Segment) -> Found {
-        Found(apart::handshake(line.flow, line.now.0, segment.0))
+    fn find_handshake(&self, line: Line, segment: Segment) -> HandshakeMatch {
+        HandshakeMatch(subprograms::find_handshake(line.flow, line.now.0, segment.0))
     }
 
     #[inline(always)]
-    fn count_spilled(&self, version: u32, taken_by: u32, overrun: bool) {
-        apart::count_spilled(version, taken_by, u32::from(overrun));
+    fn count_overflow(&self, version: u32, taken_by: u32, over_capacity: bool) {
+        subprograms::count_overflow(version, taken_by, u32::from(over_capacity));
     }
 
     #[inline(always)]
-    fn search<O: Observe>(&self, wanted: Wanted, choice: &mut Choice, _: &mut O) -> Ended {
-        Ended(apart::run_search(wanted.hash.0, wanted.how, wanted.now, choice))
+    fn search<O: Observe>(
+        &self,
+        request: SearchRequest,
+        choice: &mut Choice,
+        _: &mut O,
+    ) -> SearchEnd {
+        SearchEnd(subprograms::run_search(request.hash.0, request.how, request.now, choice))
     }
 }
 
@@ -359,7 +367,7 @@ fn service(key: &ServiceKey) -> Option<&'static Service> {
     }
 }
 
-/// No where an address has no any-port service, with few exceptions: so most packets of no service cost
+/// No where an address has no any-port service, but for a few: so most packets of no service cost
 /// one look-up in a hash map, not two.
 #[inline(always)]
 fn may_have_any_port(address: &AddressWords) -> bool {

@@ -1,19 +1,19 @@
 //! The balancer: decide, encapsulate, emit.
 //!
-//! What steady state needs is a function of its own, with the registers and most of the stack to
-//! itself. Where it cannot tell at once what becomes of a packet, the slow functions are asked: for
-//! limits, records, exceptions, and the search for somebody else where home is dead.
+//! The fast path is a function of its own, so that it has the registers and most of the stack to itself. Packets that
+//! it cannot decide take the slow path: limits, handshake entries, displaced entries, and the search for another member
+//! if home takes no packets.
 
-mod apart;
 mod capture;
 mod emit;
 mod maps;
-mod slow;
+mod slow_path;
+mod subprograms;
 
 use aya_ebpf::programs::XdpContext;
 use lb_common::{path::Large, wire::vlan::Tags};
 
-use self::emit::{Ended, Later};
+use self::emit::{Deferred, Disposition};
 use crate::kernel::{self, Frame};
 
 /// One packet through the balancer.
@@ -22,83 +22,83 @@ pub fn run(context: &XdpContext) -> u32 {
     if kernel::is_captured() {
         capture::before(context);
     }
-    let ended = way(context);
+    let ended = handle(context);
     if kernel::is_captured() {
-        // Of a number that it knows the verifier would walk what follows anew for each.
-        capture::after(context, apart::any(u64::from(ended)));
+        // Hides the constant: otherwise the verifier explores the rest once for each value.
+        capture::after(context, subprograms::hide_constant(u64::from(ended)));
     }
-    Ended(ended).action()
+    Disposition(ended).action()
 }
 
-/// What becomes of a packet: an [`Ended`].
+/// Handles a packet and returns its [`Disposition`].
 #[inline(always)]
-fn way(context: &XdpContext) -> u32 {
-    let mut later = Later::Nothing;
+fn handle(context: &XdpContext) -> u32 {
+    let mut deferred = Deferred::Nothing;
     let mut tags = 0;
-    let mut done = at_once(context, &mut later);
+    let mut done = fast_path(context, &mut deferred);
     if emit::is_ended(done) {
         return done;
     }
     if done == emit::TAGGED {
         tags = untag(context);
-        done = at_once_tagged(context, &mut later, tags);
+        done = fast_path_tagged(context, &mut deferred, tags);
         if emit::is_ended(done) {
             return done;
         }
     }
-    // Or else the verifier would walk all that follows once for no tags and once for any.
-    let tags = apart::any(tags);
-    if done == emit::SET_ASIDE {
-        done = read_aside(context, &mut later, tags);
+    // Hides the constant: otherwise the verifier explores the rest once for no tags and once for any.
+    let tags = subprograms::hide_constant(tags);
+    if done == emit::NEEDS_SLOW_PARSER {
+        done = parse_slow_path(context, &mut deferred, tags);
     }
-    if done == emit::SET_ASIDE {
+    if done == emit::NEEDS_SLOW_PARSER {
         return answer_echo(context, tags);
     }
-    if let Later::Question(question) = &later {
-        match slow::run(context, question, tags) {
+    if let Deferred::Query(query) = &deferred {
+        match slow_path::run(context, query, tags) {
             Ok(done) => return done,
-            Err(large) => later = Later::Large(large),
+            Err(large) => deferred = Deferred::Oversize(large),
         }
     }
-    match &later {
-        Later::Large(packet) => too_large(context, packet, tags),
+    match &deferred {
+        Deferred::Oversize(packet) => too_large(context, packet, tags),
         _ => done,
     }
 }
 
-/// The way of a packet in steady state.
+/// The fast path.
 #[inline(never)]
-fn at_once(context: &XdpContext, later: &mut Later) -> u32 {
-    emit::emit_at_once(&mut Frame::apart(context), later, Tags::NONE)
+fn fast_path(context: &XdpContext, deferred: &mut Deferred) -> u32 {
+    emit::emit_fast(&mut Frame::in_subprogram(context), deferred, Tags::NONE)
 }
 
-/// The same of one that had VLAN tags, which goes on with them: by itself, so that others need not ask.
+/// The fast path of a frame that had VLAN tags, which goes on with them: a function of its own, so that untagged
+/// frames need not check.
 #[inline(never)]
-fn at_once_tagged(context: &XdpContext, later: &mut Later, tags: u64) -> u32 {
-    emit::emit_at_once(&mut Frame::apart(context), later, Tags(tags))
+fn fast_path_tagged(context: &XdpContext, deferred: &mut Deferred, tags: u64) -> u32 {
+    emit::emit_fast(&mut Frame::in_subprogram(context), deferred, Tags(tags))
 }
 
-/// Takes the VLAN tags off a frame, and says what they were.
+/// Takes the VLAN tags off a frame, and returns them.
 #[inline(never)]
 fn untag(context: &XdpContext) -> u64 {
-    Frame::apart(context).untag().0
+    Frame::in_subprogram(context).untag().0
 }
 
-/// The question of a frame that steady state cannot read: an ICMP error, or one with IPv6 extension
-/// headers.
+/// The slow parser, for ICMP errors and frames with IPv6 extension headers; defers the query.
 #[inline(never)]
-fn read_aside(context: &XdpContext, later: &mut Later, tags: u64) -> u32 {
-    emit::read_aside(&mut Frame::apart(context), later, Tags(tags))
+fn parse_slow_path(context: &XdpContext, deferred: &mut Deferred, tags: u64) -> u32 {
+    emit::parse_slow_path(&mut Frame::in_subprogram(context), deferred, Tags(tags))
 }
 
-/// What becomes of a frame that does not fit.
+/// Handles a frame that does not fit.
 #[inline(never)]
 fn too_large(context: &XdpContext, packet: &Large, tags: u64) -> u32 {
-    emit::too_large(&mut Frame::apart(context), packet, Tags(tags))
+    emit::too_large(&mut Frame::in_subprogram(context), packet, Tags(tags))
 }
 
 /// The answer to a frame of no flow, if it asks for one.
 #[inline(never)]
 fn answer_echo(context: &XdpContext, tags: u64) -> u32 {
-    emit::echo(&mut Frame::apart(context), Tags(tags))
+    emit::echo(&mut Frame::in_subprogram(context), Tags(tags))
 }

@@ -1,4 +1,4 @@
-//! What the bench tells its programs, and hears from them.
+//! Settings of the bench's programs, and their counts.
 
 use aya_ebpf::{
     btf_maps::{Array, PerCpuArray, ProgramArray},

@@ -30,14 +30,14 @@ struct Shared(UnsafeCell<[u64; WORDS]>);
 // SAFETY: it is read and written word by word, volatile.
 unsafe impl Sync for Shared {}
 
-/// Whether somebody captures; one load.
+/// Whether a capture runs; one load.
 #[inline(always)]
 pub fn is_captured() -> bool {
     // SAFETY: the word is live and aligned; one volatile 8-byte load.
     unsafe { CAPTURE.0.get().cast::<u64>().read_volatile() != 0 }
 }
 
-/// What is to be captured.
+/// The capture's filter.
 #[inline(always)]
 pub fn capture() -> Capture {
     let mut words = WORDS_OF_NONE;
@@ -50,7 +50,7 @@ pub fn capture() -> Capture {
     unsafe { core::mem::transmute::<[u64; WORDS], Capture>(words) }
 }
 
-/// Nobody puts the end off any more.
+/// Ends the capture, whose deadline has expired.
 #[inline(always)]
 pub fn end_capture() {
     // SAFETY: the word is live and aligned; one volatile 8-byte store.

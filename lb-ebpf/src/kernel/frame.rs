@@ -26,7 +26,7 @@ impl<'c> Frame<'c> {
     /// sees what such a function reads of the context it lets the caller read it, and hands over
     /// numbers in which the verifier knows no packet any more.
     #[inline(always)]
-    pub fn apart(context: &'c XdpContext) -> Self {
+    pub fn in_subprogram(context: &'c XdpContext) -> Self {
         let address = opaque(core::ptr::from_ref(context).expose_provenance() as u64);
         let pointer = core::ptr::with_exposed_provenance::<XdpContext>(address as usize);
         // SAFETY: it is the pointer of the reference, for as long as that lives.
@@ -80,11 +80,11 @@ impl<'c> Frame<'c> {
         self.adjust(by as i32)
     }
 
-    /// Takes the outermost VLAN tags off, two at most, and says what they were. None: there was none.
+    /// Takes the outermost VLAN tags off, two at most, and returns them. None: there was none.
     #[inline(always)]
     pub fn untag(&mut self) -> Tags {
-        let tags = Tags::of(self);
-        let Some(macs) = self.bytes(0).map(Macs::of) else { return Tags::NONE };
+        let tags = Tags::read(self);
+        let Some(macs) = self.bytes(0).map(Macs::from_bytes) else { return Tags::NONE };
         if tags.is_none() {
             return tags;
         }
@@ -118,7 +118,7 @@ struct Macs([u32; 3]);
 
 impl Macs {
     #[inline(always)]
-    fn of(bytes: &[u8; MACS]) -> Self {
+    fn from_bytes(bytes: &[u8; MACS]) -> Self {
         let [a, b, c, d, e, f, g, h, i, j, k, l] = *bytes;
         Self([[a, b, c, d], [e, f, g, h], [i, j, k, l]].map(u32::from_ne_bytes))
     }
@@ -133,7 +133,7 @@ impl Macs {
 /// [`Frame::tag`]; 0: no.
 #[inline(never)]
 fn put_tags(context: &XdpContext, tags: u64) -> u32 {
-    let (mut frame, tags) = (Frame::apart(context), Tags(tags));
+    let (mut frame, tags) = (Frame::in_subprogram(context), Tags(tags));
     let done = if tags.is_pair() {
         put::<8, { MACS + 8 }>(&mut frame, tags)
     } else {
@@ -148,7 +148,7 @@ fn put<const N: usize, const ALL: usize>(frame: &mut Frame<'_>, tags: Tags) -> O
     if !frame.grow(N) {
         return None;
     }
-    let macs = Macs::of(frame.bytes(N)?);
+    let macs = Macs::from_bytes(frame.bytes(N)?);
     let bytes = tags.bytes();
     let head = frame.bytes_mut::<ALL>(0)?;
     macs.put(head.first_chunk_mut()?);

@@ -24,7 +24,7 @@ pub fn lent<'a, T>(pointer: *mut T) -> Option<&'a mut T> {
     unsafe { pointer.as_mut() }
 }
 
-/// A number of which the compiler forgets what it is.
+/// Hides a number's value from the compiler.
 #[inline(always)]
 pub fn opaque(mut number: u64) -> u64 {
     #[cfg(target_arch = "bpf")]

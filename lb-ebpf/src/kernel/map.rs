@@ -86,7 +86,7 @@ impl Word for SharedWord {
     }
 }
 
-/// Adds to a word, and says what stood there: one instruction (kernel 5.12), as above.
+/// Adds to a word, and returns its value before: one instruction (kernel 5.12), as below.
 #[cfg(target_arch = "bpf")]
 #[inline(always)]
 fn fetch_add(word: *mut u64, value: u64) -> u64 {
@@ -111,7 +111,7 @@ fn fetch_add(word: *mut u64, value: u64) -> u64 {
     word.fetch_add(value, core::sync::atomic::Ordering::SeqCst)
 }
 
-/// Stores `to` where `from` stands, and says what stood there: one instruction (kernel 5.12), which
+/// Stores `to` if the value is `from`, and returns the value before: one instruction (kernel 5.12), which
 /// the compiler's own atomics do not offer for this target.
 #[cfg(target_arch = "bpf")]
 #[inline(always)]

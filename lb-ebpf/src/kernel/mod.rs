@@ -8,7 +8,7 @@ mod global;
 mod map;
 mod outgoing;
 mod repeat;
-mod reread;
+mod revalidate;
 mod skb;
 mod slot;
 mod sum;
@@ -25,7 +25,7 @@ pub use map::{
 };
 pub use outgoing::Outgoing;
 pub use repeat::repeat;
-pub use reread::Reread;
+pub use revalidate::Revalidated;
 pub use skb::Skb;
 pub use slot::Slot;
 pub use tail_call::tail_call;

@@ -1,5 +1,5 @@
 //! Packets as tc has them: a card's frame or several that GRO merged, of which only the first bytes can be read
-//! at once.
+//! directly.
 //!
 //! Nothing here writes to a packet by a pointer: a program that does has each packet made writable before it
 //! begins, whatever it then makes of it.
@@ -17,7 +17,7 @@ use aya_ebpf::{
 };
 use lb_common::wire::{ethernet, packet::Packet, vlan::Tags};
 
-use super::Reread;
+use super::Revalidated;
 
 /// A packet of tc's. Views of it must not outlive what changes it, which the borrow checker sees to.
 pub struct Skb<'c> {
@@ -38,8 +38,8 @@ impl<'c> Skb<'c> {
     }
 
     #[inline(always)]
-    const fn memory(&self) -> Reread<__sk_buff> {
-        Reread::new(self.context())
+    const fn memory(&self) -> Revalidated<__sk_buff> {
+        Revalidated::new(self.context())
     }
 
     /// Makes the first `length` bytes readable, or all where it has less; false where they were so, or where

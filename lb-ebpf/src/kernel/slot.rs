@@ -28,7 +28,7 @@ impl<T: Copy> Slot<T> {
         if self.is_filled == 0 {
             return None;
         }
-        // SAFETY: only `fill` says so, and it has put a value there.
+        // SAFETY: only `fill` sets this, after it stored a value.
         Some(unsafe { self.value.assume_init_ref() })
     }
 }

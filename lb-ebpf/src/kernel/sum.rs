@@ -6,9 +6,9 @@ use aya_ebpf::{
 };
 use lb_common::wire::packet::Packet as _;
 
-use super::{Reread, global, repeat, reread::Context};
+use super::{Revalidated, global, repeat, revalidate::Context};
 
-/// What a step adds: as much at once as there is. Which step adds what is told by its number alone, so that
+/// What a step adds: the largest piece that is left. It follows from the step's number alone, so that
 /// the verifier need not know what others did.
 const LARGE: usize = 512;
 const MIDDLE: usize = 32;
@@ -84,7 +84,7 @@ extern "C" fn step<C: Context>(number: u32, sum: &mut Sum<C>) -> i64 {
 impl<C: Context> Sum<C> {
     #[inline(always)]
     fn add(&mut self, number: usize) -> Option<()> {
-        let frame = Reread::new(self.context);
+        let frame = Revalidated::new(self.context);
         let (large, middle) = (self.length / LARGE, self.length % LARGE / MIDDLE);
         let small = self.length % MIDDLE / SMALL;
         let at = |in_it: usize| (self.offset + in_it) & FARTHEST;
@@ -108,7 +108,7 @@ impl<C: Context> Sum<C> {
 
 /// Sum of less than four bytes and zeros.
 #[inline(always)]
-fn last_bytes<C: Context>(frame: &Reread<C>, at: usize, left: usize) -> Option<u64> {
+fn last_bytes<C: Context>(frame: &Revalidated<C>, at: usize, left: usize) -> Option<u64> {
     let mut sum = 0;
     if left >= 2 {
         sum += u64::from(u16::from_ne_bytes(*frame.bytes::<2>(at)?));

@@ -22,7 +22,7 @@ pub(super) trait Hooked: Packet + Marked {
     #[must_use]
     fn look_deeper(&mut self) -> bool;
 
-    /// Takes its VLAN tags away and says what they were.
+    /// Takes its VLAN tags off and returns them.
     fn untag(&mut self) -> Tags;
 
     /// Puts back what [`Self::untag`] took away; false where there is no room.
@@ -32,13 +32,12 @@ pub(super) trait Hooked: Packet + Marked {
     /// What is wrong with the checksums of a tunnel in UDP; `None`: nothing.
     fn wrong_checksum(&mut self, to_do: &Decapsulation) -> Option<Verdict>;
 
-    /// Takes the outer headers off, and says in the Ethernet header what is inside; false where that cannot
-    /// be.
+    /// Takes the outer headers off, and sets the Ethernet header's type to the inner packet's; false if it cannot.
     #[must_use]
     fn unwrap(&mut self, to_do: &Decapsulation) -> bool;
 }
 
-/// What the driver is told of a frame.
+/// The XDP action for a frame.
 #[inline(always)]
 pub(super) fn xdp(frame: Frame<'_>) -> u32 {
     match emit(frame) {
@@ -47,7 +46,7 @@ pub(super) fn xdp(frame: Frame<'_>) -> u32 {
     }
 }
 
-/// What the stack is told of a packet: who comes after this program may have a look too.
+/// The tc action for a packet; programs after this one may see what passes.
 #[inline(always)]
 pub(super) fn tc(packet: Skb<'_>) -> i32 {
     match emit(packet) {

@@ -1,8 +1,8 @@
 //! The receiver: takes the outer header off what balancers send to VIPs of this host.
 
-mod apart;
 mod emit;
 mod maps;
+mod subprograms;
 mod tc;
 mod xdp;
 

@@ -6,7 +6,7 @@ use lb_common::{
     wire::{ethernet, packet::Packet as _, vlan::Tags},
 };
 
-use super::{apart, emit::Hooked};
+use super::{emit::Hooked, subprograms};
 use crate::kernel::Frame;
 
 impl Hooked for Frame<'_> {
@@ -17,7 +17,7 @@ impl Hooked for Frame<'_> {
 
     #[inline(always)]
     fn untag(&mut self) -> Tags {
-        if Tags::of(self).is_none() { Tags::NONE } else { Frame::untag(self) }
+        if Tags::read(self).is_none() { Tags::NONE } else { Frame::untag(self) }
     }
 
     #[inline(always)]
@@ -27,7 +27,7 @@ impl Hooked for Frame<'_> {
 
     #[inline(always)]
     fn wrong_checksum(&mut self, to_do: &Decapsulation) -> Option<Verdict> {
-        apart::checksums(self, to_do)
+        subprograms::checksums(self, to_do)
     }
 
     /// Moves the Ethernet header up to the inner packet.

@@ -239,7 +239,7 @@ pub struct HealthCheck {
     /// TLS on the connection before anything is asked; of tcp the handshake is then all. Not for udp.
     /// Unset: none.
     #[prost(message, optional, tag = "12")]
-    pub tls: ::core::option::Option<TlsProbe>,
+    pub tls: ::core::option::Option<CheckTls>,
     /// Interval while the backend is between two states: it fails and is not out yet, passes and is not
     /// back yet, or its host is silent and not dead yet. 10 ms to the interval; a check that takes longer
     /// is waited for. Unset: the interval.
@@ -259,27 +259,27 @@ pub mod health_check {
     pub enum Probe {
         /// A TCP connection is opened and closed.
         #[prost(message, tag = "2")]
-        Tcp(super::TcpProbe),
+        Tcp(super::TcpCheck),
         /// An HTTP/1.1 request is sent on a connection of its own.
         #[prost(message, tag = "3")]
-        Http(super::HttpProbe),
+        Http(super::HttpCheck),
         /// The standard gRPC health service is asked, over HTTP/2.
         #[prost(message, tag = "10")]
-        Grpc(super::GrpcProbe),
+        Grpc(super::GrpcCheck),
         /// A datagram is sent and an answer awaited.
         #[prost(message, tag = "11")]
-        Udp(super::UdpProbe),
+        Udp(super::UdpCheck),
         /// A connection is opened, and one line read of what the backend says of itself.
         #[prost(message, tag = "14")]
-        Agent(super::AgentProbe),
+        Agent(super::AgentCheck),
     }
 }
 /// A TCP connect.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct TcpProbe {}
+pub struct TcpCheck {}
 /// TLS, version 1.2 or 1.3.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct TlsProbe {
+pub struct CheckTls {
     /// Name that is asked for (SNI) and that the certificate is verified for: a DNS name. Unset: the host
     /// of the request where that is a name; else none is asked for, and the certificate is verified for
     /// the backend's address.
@@ -298,7 +298,7 @@ pub struct TlsProbe {
 /// An HTTP/1.1 request; a status in the expected range within the timeout is a success, where
 /// body_contains is set together with that. Redirects are not followed: they are their status.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct HttpProbe {
+pub struct HttpCheck {
     /// Path with its query, starting with '/'; printable ASCII without blanks. Unset: "/".
     #[prost(string, tag = "1")]
     pub path: ::prost::alloc::string::String,
@@ -318,7 +318,7 @@ pub struct HttpProbe {
     /// body is not looked at.
     #[prost(string, tag = "6")]
     pub body_contains: ::prost::alloc::string::String,
-    /// Name of a header of the answer in which the backend says how it is, in the words of AgentProbe, as
+    /// Name of a header of the answer in which the backend says how it is, in the words of AgentCheck, as
     /// in "endpoint-load-metrics": a token of RFC 9110, at most 64 bytes. The status decides health as
     /// ever. Unset: none is read.
     #[prost(string, tag = "7")]
@@ -333,7 +333,7 @@ pub struct HttpProbe {
 /// line that cannot be had or read fails nothing; after as many in a row as fall says, all that was said
 /// is forgotten.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct AgentProbe {
+pub struct AgentCheck {
     /// What is sent when the connection is made, at most 1024 bytes. Unset: nothing.
     #[prost(bytes = "vec", tag = "1")]
     pub send: ::prost::alloc::vec::Vec<u8>,
@@ -341,7 +341,7 @@ pub struct AgentProbe {
 /// A call of grpc.health.v1.Health/Check, over TLS or in the clear; the answer SERVING within the
 /// timeout is a success.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GrpcProbe {
+pub struct GrpcCheck {
     /// Service that is asked for: at most 255 of printable ASCII without blanks. Unset: the server as a
     /// whole.
     #[prost(string, tag = "1")]
@@ -354,7 +354,7 @@ pub struct GrpcProbe {
 /// A datagram from a port of its own; the first answer within the timeout decides. A port that is
 /// unreachable is a refusal. One lost on the way is a failed check: it is not sent again.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct UdpProbe {
+pub struct UdpCheck {
     /// What is sent, at most 1232 bytes. Unset: an empty datagram.
     #[prost(bytes = "vec", tag = "1")]
     pub request: ::prost::alloc::vec::Vec<u8>,
@@ -385,7 +385,7 @@ pub struct Pool {
     /// What is set of its groups (its backends in one region); at most one for each region in which it
     /// has backends. Unset: none.
     #[prost(message, repeated, tag = "5")]
-    pub groups: ::prost::alloc::vec::Vec<PoolRegion>,
+    pub groups: ::prost::alloc::vec::Vec<Group>,
     /// When its new connections may leave the first region of its order. Unset: when that is full, and
     /// when nobody there can have them.
     #[prost(enumeration = "Isolation", tag = "6")]
@@ -402,7 +402,7 @@ pub struct Pool {
     /// weights, order of regions, slots, hash key), 1 s to 24 h; a later change begins it anew, up to
     /// three times as long in all. In its last third those that are in use are remembered one by one; one
     /// that sends nothing in that third may be reset if its slot changed. Also how long a backend or a
-    /// region must be out of service until it is taken out of home. Unset: 10 min.
+    /// region must be out of service until it is marked out. Unset: 10 min.
     #[prost(message, optional, tag = "9")]
     pub settle_time: ::core::option::Option<::prost_types::Duration>,
     /// How long a backend that comes up takes until it has its whole share of new connections, 1 s to 1 h:
@@ -422,7 +422,7 @@ pub struct Pool {
 }
 /// A group: a pool's backends in one region.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct PoolRegion {
+pub struct Group {
     /// Name of the region. Must be set; the pool has a backend there.
     #[prost(string, tag = "1")]
     pub region: ::prost::alloc::string::String,
@@ -1109,8 +1109,8 @@ pub enum ExplainedRegionOutcome {
     /// It has the packet.
     Chosen = 1,
     /// It has the packet though it is full, as every region is.
-    Overrun = 2,
-    /// It has the packet though it is full: there is no budget for connections away from home.
+    OverCapacity = 2,
+    /// It has the packet though it is full: there is no budget for displaced connections.
     Held = 3,
     /// Its limit is reached.
     Full = 4,
@@ -1132,7 +1132,7 @@ impl ExplainedRegionOutcome {
         match self {
             Self::Unspecified => "EXPLAINED_REGION_OUTCOME_UNSPECIFIED",
             Self::Chosen => "EXPLAINED_REGION_OUTCOME_CHOSEN",
-            Self::Overrun => "EXPLAINED_REGION_OUTCOME_OVERRUN",
+            Self::OverCapacity => "EXPLAINED_REGION_OUTCOME_OVER_CAPACITY",
             Self::Held => "EXPLAINED_REGION_OUTCOME_HELD",
             Self::Full => "EXPLAINED_REGION_OUTCOME_FULL",
             Self::Drained => "EXPLAINED_REGION_OUTCOME_DRAINED",
@@ -1146,7 +1146,7 @@ impl ExplainedRegionOutcome {
         match value {
             "EXPLAINED_REGION_OUTCOME_UNSPECIFIED" => Some(Self::Unspecified),
             "EXPLAINED_REGION_OUTCOME_CHOSEN" => Some(Self::Chosen),
-            "EXPLAINED_REGION_OUTCOME_OVERRUN" => Some(Self::Overrun),
+            "EXPLAINED_REGION_OUTCOME_OVER_CAPACITY" => Some(Self::OverCapacity),
             "EXPLAINED_REGION_OUTCOME_HELD" => Some(Self::Held),
             "EXPLAINED_REGION_OUTCOME_FULL" => Some(Self::Full),
             "EXPLAINED_REGION_OUTCOME_DRAINED" => Some(Self::Drained),
@@ -1163,14 +1163,14 @@ impl ExplainedRegionOutcome {
 pub enum ExplainedMemory {
     /// Nothing: it is placed anew, or at home.
     Unspecified = 0,
-    /// The record of its connection's SYN.
-    Record = 1,
-    /// The exception of a connection away from home.
-    Exception = 2,
+    /// The handshake entry of its connection's SYN.
+    Handshake = 1,
+    /// The entry of a displaced connection.
+    Displaced = 2,
     /// The entry of a tracked UDP flow.
     Tracked = 3,
-    /// The table of its pool before a change of home.
-    FormerHome = 4,
+    /// The table of its pool before a remap.
+    PreviousHome = 4,
 }
 impl ExplainedMemory {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1180,27 +1180,27 @@ impl ExplainedMemory {
     pub fn as_str_name(&self) -> &'static str {
         match self {
             Self::Unspecified => "EXPLAINED_MEMORY_UNSPECIFIED",
-            Self::Record => "EXPLAINED_MEMORY_RECORD",
-            Self::Exception => "EXPLAINED_MEMORY_EXCEPTION",
+            Self::Handshake => "EXPLAINED_MEMORY_HANDSHAKE",
+            Self::Displaced => "EXPLAINED_MEMORY_DISPLACED",
             Self::Tracked => "EXPLAINED_MEMORY_TRACKED",
-            Self::FormerHome => "EXPLAINED_MEMORY_FORMER_HOME",
+            Self::PreviousHome => "EXPLAINED_MEMORY_PREVIOUS_HOME",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
     pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
         match value {
             "EXPLAINED_MEMORY_UNSPECIFIED" => Some(Self::Unspecified),
-            "EXPLAINED_MEMORY_RECORD" => Some(Self::Record),
-            "EXPLAINED_MEMORY_EXCEPTION" => Some(Self::Exception),
+            "EXPLAINED_MEMORY_HANDSHAKE" => Some(Self::Handshake),
+            "EXPLAINED_MEMORY_DISPLACED" => Some(Self::Displaced),
             "EXPLAINED_MEMORY_TRACKED" => Some(Self::Tracked),
-            "EXPLAINED_MEMORY_FORMER_HOME" => Some(Self::FormerHome),
+            "EXPLAINED_MEMORY_PREVIOUS_HOME" => Some(Self::PreviousHome),
             _ => None,
         }
     }
 }
 /// Which ways to try, and with what.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ProbeRequest {
+pub struct ProbeVipsRequest {
     /// Size of the largest IP packet that clients send, bytes, 1280 to 9000: the full size. Unset: 1500.
     #[prost(uint32, tag = "1")]
     pub packet_size: u32,
@@ -1213,13 +1213,13 @@ pub struct ProbeRequest {
 }
 /// What comes of the ways.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ProbeResponse {
+pub struct ProbeVipsResponse {
     /// One of these; others may come, and may be left alone.
-    #[prost(oneof = "probe_response::Event", tags = "1, 2")]
-    pub event: ::core::option::Option<probe_response::Event>,
+    #[prost(oneof = "probe_vips_response::Event", tags = "1, 2")]
+    pub event: ::core::option::Option<probe_vips_response::Event>,
 }
-/// Nested message and enum types in `ProbeResponse`.
-pub mod probe_response {
+/// Nested message and enum types in `ProbeVipsResponse`.
+pub mod probe_vips_response {
     /// One of these; others may come, and may be left alone.
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum Event {
@@ -1228,7 +1228,7 @@ pub mod probe_response {
         Way(super::ProbedWay),
         /// All are done; nothing follows.
         #[prost(message, tag = "2")]
-        Summary(super::ProbeSummary),
+        Summary(super::VipProbeSummary),
     }
 }
 /// A way: to a backend, for a VIP, in the tunnel of a pool.
@@ -1247,14 +1247,14 @@ pub struct ProbedWay {
     #[prost(enumeration = "Encapsulation", tag = "4")]
     pub encapsulation: i32,
     /// What came of a small packet.
-    #[prost(enumeration = "ProbeOutcome", tag = "5")]
+    #[prost(enumeration = "VipProbeOutcome", tag = "5")]
     pub small: i32,
     /// What came of one of the full size, which is not to be fragmented; tried where a small one was answered
     /// by an echo reply.
-    #[prost(enumeration = "ProbeOutcome", tag = "6")]
+    #[prost(enumeration = "VipProbeOutcome", tag = "6")]
     pub full: i32,
     /// How the VIP answered the small one.
-    #[prost(enumeration = "ProbeAnswer", tag = "7")]
+    #[prost(enumeration = "VipProbeAnswer", tag = "7")]
     pub answer: i32,
     /// From the small one that was answered to its answer. Unset: it was not.
     #[prost(message, optional, tag = "8")]
@@ -1278,7 +1278,7 @@ pub struct ProbedWay {
 }
 /// What a call came to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ProbeSummary {
+pub struct VipProbeSummary {
     /// Ways that were tried.
     #[prost(uint32, tag = "1")]
     pub ways: u32,
@@ -1292,7 +1292,7 @@ pub struct ProbeSummary {
 /// What came of an echo request, or of what was tried in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
-pub enum ProbeOutcome {
+pub enum VipProbeOutcome {
     /// Not tried, or it cannot be told; reason says why.
     Unspecified = 0,
     /// The VIP has answered.
@@ -1302,26 +1302,26 @@ pub enum ProbeOutcome {
     /// Nothing could be sent there, for a reason of the balancer's host, which reason says.
     Barred = 3,
 }
-impl ProbeOutcome {
+impl VipProbeOutcome {
     /// String value of the enum field names used in the ProtoBuf definition.
     ///
     /// The values are not transformed in any way and thus are considered stable
     /// (if the ProtoBuf definition does not change) and safe for programmatic use.
     pub fn as_str_name(&self) -> &'static str {
         match self {
-            Self::Unspecified => "PROBE_OUTCOME_UNSPECIFIED",
-            Self::Answered => "PROBE_OUTCOME_ANSWERED",
-            Self::Silent => "PROBE_OUTCOME_SILENT",
-            Self::Barred => "PROBE_OUTCOME_BARRED",
+            Self::Unspecified => "VIP_PROBE_OUTCOME_UNSPECIFIED",
+            Self::Answered => "VIP_PROBE_OUTCOME_ANSWERED",
+            Self::Silent => "VIP_PROBE_OUTCOME_SILENT",
+            Self::Barred => "VIP_PROBE_OUTCOME_BARRED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
     pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
         match value {
-            "PROBE_OUTCOME_UNSPECIFIED" => Some(Self::Unspecified),
-            "PROBE_OUTCOME_ANSWERED" => Some(Self::Answered),
-            "PROBE_OUTCOME_SILENT" => Some(Self::Silent),
-            "PROBE_OUTCOME_BARRED" => Some(Self::Barred),
+            "VIP_PROBE_OUTCOME_UNSPECIFIED" => Some(Self::Unspecified),
+            "VIP_PROBE_OUTCOME_ANSWERED" => Some(Self::Answered),
+            "VIP_PROBE_OUTCOME_SILENT" => Some(Self::Silent),
+            "VIP_PROBE_OUTCOME_BARRED" => Some(Self::Barred),
             _ => None,
         }
     }
@@ -1329,7 +1329,7 @@ impl ProbeOutcome {
 /// How a VIP answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
-pub enum ProbeAnswer {
+pub enum VipProbeAnswer {
     /// It did not.
     Unspecified = 0,
     /// By an echo reply.
@@ -1337,24 +1337,24 @@ pub enum ProbeAnswer {
     /// Echo requests were not answered, but a TCP connection was, or it was refused.
     Tcp = 2,
 }
-impl ProbeAnswer {
+impl VipProbeAnswer {
     /// String value of the enum field names used in the ProtoBuf definition.
     ///
     /// The values are not transformed in any way and thus are considered stable
     /// (if the ProtoBuf definition does not change) and safe for programmatic use.
     pub fn as_str_name(&self) -> &'static str {
         match self {
-            Self::Unspecified => "PROBE_ANSWER_UNSPECIFIED",
-            Self::Echo => "PROBE_ANSWER_ECHO",
-            Self::Tcp => "PROBE_ANSWER_TCP",
+            Self::Unspecified => "VIP_PROBE_ANSWER_UNSPECIFIED",
+            Self::Echo => "VIP_PROBE_ANSWER_ECHO",
+            Self::Tcp => "VIP_PROBE_ANSWER_TCP",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
     pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
         match value {
-            "PROBE_ANSWER_UNSPECIFIED" => Some(Self::Unspecified),
-            "PROBE_ANSWER_ECHO" => Some(Self::Echo),
-            "PROBE_ANSWER_TCP" => Some(Self::Tcp),
+            "VIP_PROBE_ANSWER_UNSPECIFIED" => Some(Self::Unspecified),
+            "VIP_PROBE_ANSWER_ECHO" => Some(Self::Echo),
+            "VIP_PROBE_ANSWER_TCP" => Some(Self::Tcp),
             _ => None,
         }
     }
@@ -1751,13 +1751,13 @@ pub struct StatusResponse {
     /// is there.
     #[prost(string, tag = "10")]
     pub behind: ::prost::alloc::string::String,
-    /// Pools in a change of home, by name: their open connections stay where they are.
+    /// Pools in a remap, by name: their open connections stay where they are.
     #[prost(message, repeated, tag = "11")]
     pub settling: ::prost::alloc::vec::Vec<SettlingPool>,
     /// What is wrong, though the daemon goes on: a packet path that is behind, a file that could not be read or was
     /// refused, or ways to backends that are too narrow.
     #[prost(message, repeated, tag = "12")]
-    pub troubles: ::prost::alloc::vec::Vec<Trouble>,
+    pub conditions: ::prost::alloc::vec::Vec<Condition>,
     /// Settings that were changed and wait for the next start of the daemon, by name as in the settings file, as
     /// of the last reload. Empty: none.
     #[prost(string, repeated, tag = "13")]
@@ -1765,7 +1765,7 @@ pub struct StatusResponse {
 }
 /// Something that is wrong, though the daemon goes on.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Trouble {
+pub struct Condition {
     /// What it is about: the path of a file, "settings", "packet path", or what it names: "pool web".
     #[prost(string, tag = "1")]
     pub subject: ::prost::alloc::string::String,
@@ -1776,7 +1776,7 @@ pub struct Trouble {
     #[prost(message, optional, tag = "3")]
     pub since: ::core::option::Option<::prost_types::Timestamp>,
 }
-/// A pool in a change of home.
+/// A pool in a remap.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SettlingPool {
     /// Pool.
@@ -1868,7 +1868,7 @@ pub struct BackendStatus {
     /// Whether it was out of service for longer than the settle time of the pool: then no connection is at
     /// home there as long as its region has somebody else.
     #[prost(bool, tag = "9")]
-    pub out_of_home: bool,
+    pub marked_out: bool,
     /// Share that it takes now of the new connections of its own slots, above 0 and at most 1; the others go
     /// to the others of its region. Only the relation of shares in a region counts. Less than 1 in slow
     /// start, where it says so of itself, or where it is utilised more than the others. Unset: it takes
@@ -1915,7 +1915,7 @@ pub struct RegionsRequest {
 pub struct RegionsResponse {
     /// By pool, and within a pool in the order in which this balancer asks them.
     #[prost(message, repeated, tag = "1")]
-    pub regions: ::prost::alloc::vec::Vec<RegionStatus>,
+    pub regions: ::prost::alloc::vec::Vec<GroupStatus>,
     /// Time that rates are of, about the last second. Unset: the daemon started so short a time ago that
     /// there are none.
     #[prost(message, optional, tag = "2")]
@@ -1926,7 +1926,7 @@ pub struct RegionsResponse {
 }
 /// A pool's backends in one region.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct RegionStatus {
+pub struct GroupStatus {
     /// Pool.
     #[prost(string, tag = "1")]
     pub pool: ::prost::alloc::string::String,
@@ -1958,11 +1958,11 @@ pub struct RegionStatus {
     pub backend_rate_per_second: ::core::option::Option<f64>,
     /// What was counted since the region was made; it stays over restarts of the daemon.
     #[prost(message, optional, tag = "10")]
-    pub counters: ::core::option::Option<RegionCounters>,
+    pub counters: ::core::option::Option<GroupCounters>,
     /// What was counted in the window, a second. Unset: the region is newer than that.
     #[prost(message, optional, tag = "11")]
-    pub rates: ::core::option::Option<RegionRates>,
-    /// Admitted in the window as a share of the limit, 1 for all of it; more where a burst or an overrun
+    pub rates: ::core::option::Option<GroupRates>,
+    /// Admitted in the window as a share of the limit, 1 for all of it; more where a burst or connections over capacity
     /// went beyond it. Unset: there are no rates, or the limit is none or 0.
     #[prost(double, optional, tag = "12")]
     pub utilisation: ::core::option::Option<f64>,
@@ -1975,12 +1975,12 @@ pub struct RegionStatus {
     /// Whether all of it was out of service for longer than the settle time of the pool: then it is asked
     /// last.
     #[prost(bool, tag = "14")]
-    pub out_of_home: bool,
+    pub marked_out: bool,
 }
 /// New connections of a region.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct RegionCounters {
-    /// Those it was asked for: the sum of admitted, spilled_out and refused.
+pub struct GroupCounters {
+    /// Those it was asked for: the sum of admitted, overflow_out and refused.
     #[prost(uint64, tag = "1")]
     pub offered: u64,
     /// Those it took.
@@ -1988,20 +1988,20 @@ pub struct RegionCounters {
     pub admitted: u64,
     /// Of those it took, the ones that a nearer region was asked for first.
     #[prost(uint64, tag = "3")]
-    pub spilled_in: u64,
+    pub overflow_in: u64,
     /// Those that another region took, because this one was full or had nobody for them.
     #[prost(uint64, tag = "4")]
-    pub spilled_out: u64,
+    pub overflow_out: u64,
     /// Those that were dropped because every region was full, counted at the first one asked.
     #[prost(uint64, tag = "5")]
     pub refused: u64,
     /// Of those it took, the ones beyond its limit, because every region was full.
     #[prost(uint64, tag = "6")]
-    pub overrun: u64,
+    pub over_capacity: u64,
 }
-/// New connections of a region a second, as in RegionCounters.
+/// New connections of a region a second, as in GroupCounters.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
-pub struct RegionRates {
+pub struct GroupRates {
     /// Those it was asked for.
     #[prost(double, tag = "1")]
     pub offered: f64,
@@ -2010,16 +2010,16 @@ pub struct RegionRates {
     pub admitted: f64,
     /// Of those it took, the ones that a nearer region was asked for first.
     #[prost(double, tag = "3")]
-    pub spilled_in: f64,
+    pub overflow_in: f64,
     /// Those that another region took.
     #[prost(double, tag = "4")]
-    pub spilled_out: f64,
+    pub overflow_out: f64,
     /// Those that were dropped.
     #[prost(double, tag = "5")]
     pub refused: f64,
     /// Of those it took, the ones beyond its limit.
     #[prost(double, tag = "6")]
-    pub overrun: f64,
+    pub over_capacity: f64,
 }
 /// Nothing to say.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2046,9 +2046,9 @@ pub mod watch_response {
         #[prost(message, tag = "3")]
         Backend(super::BackendStatus),
         /// What a region can take changed: its capacity or limit, its backends that can have new
-        /// connections, or whether it is out of home. Within a second of the change.
+        /// connections, or whether it is marked out. Within a second of the change.
         #[prost(message, tag = "4")]
-        Region(super::RegionStatus),
+        Region(super::GroupStatus),
     }
 }
 /// A generation came into force.
@@ -2083,15 +2083,15 @@ pub struct StatsResponse {
     /// Tables of what is remembered of connections.
     #[prost(message, repeated, tag = "5")]
     pub tables: ::prost::alloc::vec::Vec<TableStats>,
-    /// How fast exceptions may be added.
+    /// How fast displaced entries may be added.
     #[prost(message, repeated, tag = "6")]
     pub budgets: ::prost::alloc::vec::Vec<BudgetStats>,
     /// Events, all of them, by number. docs/operations.md has their meanings.
     #[prost(message, repeated, tag = "7")]
     pub events: ::prost::alloc::vec::Vec<EventStats>,
-    /// Pools some of whose connections may be away from home, by name. Empty: none.
+    /// Pools that may have displaced connections, by name.
     #[prost(string, repeated, tag = "8")]
-    pub open_gates: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    pub pools_with_displaced: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Packets under one verdict.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2166,13 +2166,13 @@ pub struct GroupStats {
     pub region: ::prost::alloc::string::String,
     /// What was counted. Always set.
     #[prost(message, optional, tag = "3")]
-    pub counters: ::core::option::Option<RegionCounters>,
+    pub counters: ::core::option::Option<GroupCounters>,
 }
 /// A table of what is remembered of connections.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TableStats {
-    /// "exceptions": open connections away from home. "udp_flows": flows of tracked UDP services.
-    /// "records": what SYNs of the last 64 s decided.
+    /// "displaced": displaced open connections. "udp_flows": flows of tracked UDP services.
+    /// "handshakes": what SYNs of the last 64 s decided.
     #[prost(string, tag = "1")]
     pub table: ::prost::alloc::string::String,
     /// "ipv4", "ipv6", or "both".
@@ -2185,10 +2185,10 @@ pub struct TableStats {
     #[prost(uint64, tag = "4")]
     pub room: u64,
 }
-/// How fast a table of exceptions may be filled.
+/// How fast a table of displaced entries may be filled.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct BudgetStats {
-    /// "exceptions": by connections that are placed away from home. "adoptions": by those that a change of
+    /// "displaced": by connections that are displaced. "adoptions": by those that a change of
     /// home finds open.
     #[prost(string, tag = "1")]
     pub budget: ::prost::alloc::string::String,
@@ -2560,11 +2560,11 @@ pub mod spillway_client {
         /// caller. INVALID_ARGUMENT names the field in the trailer "spillway-field". NOT_FOUND: no pool has the
         /// name, or there is no such backend. FAILED_PRECONDITION: there is another such call. UNAVAILABLE: the
         /// daemon stops.
-        pub async fn probe(
+        pub async fn probe_vips(
             &mut self,
-            request: impl tonic::IntoRequest<super::ProbeRequest>,
+            request: impl tonic::IntoRequest<super::ProbeVipsRequest>,
         ) -> std::result::Result<
-            tonic::Response<tonic::codec::Streaming<super::ProbeResponse>>,
+            tonic::Response<tonic::codec::Streaming<super::ProbeVipsResponse>>,
             tonic::Status,
         > {
             self.inner
@@ -2577,11 +2577,11 @@ pub mod spillway_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/spillway.v1.Spillway/Probe",
+                "/spillway.v1.Spillway/ProbeVips",
             );
             let mut req = request.into_request();
             req.extensions_mut()
-                .insert(GrpcMethod::new("spillway.v1.Spillway", "Probe"));
+                .insert(GrpcMethod::new("spillway.v1.Spillway", "ProbeVips"));
             self.inner.server_streaming(req, path, codec).await
         }
         /// Reads the daemon's settings again, and the configuration file that they name (`apply`), as SIGHUP does, and
@@ -2706,9 +2706,9 @@ pub mod spillway_server {
             &self,
             request: tonic::Request<super::CaptureRequest>,
         ) -> std::result::Result<tonic::Response<Self::CaptureStream>, tonic::Status>;
-        /// Server streaming response type for the Probe method.
-        type ProbeStream: tonic::codegen::tokio_stream::Stream<
-                Item = std::result::Result<super::ProbeResponse, tonic::Status>,
+        /// Server streaming response type for the ProbeVips method.
+        type ProbeVipsStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::ProbeVipsResponse, tonic::Status>,
             >
             + std::marker::Send
             + 'static;
@@ -2718,10 +2718,10 @@ pub mod spillway_server {
         /// caller. INVALID_ARGUMENT names the field in the trailer "spillway-field". NOT_FOUND: no pool has the
         /// name, or there is no such backend. FAILED_PRECONDITION: there is another such call. UNAVAILABLE: the
         /// daemon stops.
-        async fn probe(
+        async fn probe_vips(
             &self,
-            request: tonic::Request<super::ProbeRequest>,
-        ) -> std::result::Result<tonic::Response<Self::ProbeStream>, tonic::Status>;
+            request: tonic::Request<super::ProbeVipsRequest>,
+        ) -> std::result::Result<tonic::Response<Self::ProbeVipsStream>, tonic::Status>;
         /// Reads the daemon's settings again, and the configuration file that they name (`apply`), as SIGHUP does, and
         /// answers when that is done. FAILED_PRECONDITION: something was refused, which the message names; what was in
         /// force of it stays. With wrong settings the configuration is not read. UNAVAILABLE: the daemon stops.
@@ -3245,26 +3245,26 @@ pub mod spillway_server {
                     };
                     Box::pin(fut)
                 }
-                "/spillway.v1.Spillway/Probe" => {
+                "/spillway.v1.Spillway/ProbeVips" => {
                     #[allow(non_camel_case_types)]
-                    struct ProbeSvc<T: Spillway>(pub Arc<T>);
+                    struct ProbeVipsSvc<T: Spillway>(pub Arc<T>);
                     impl<
                         T: Spillway,
-                    > tonic::server::ServerStreamingService<super::ProbeRequest>
-                    for ProbeSvc<T> {
-                        type Response = super::ProbeResponse;
-                        type ResponseStream = T::ProbeStream;
+                    > tonic::server::ServerStreamingService<super::ProbeVipsRequest>
+                    for ProbeVipsSvc<T> {
+                        type Response = super::ProbeVipsResponse;
+                        type ResponseStream = T::ProbeVipsStream;
                         type Future = BoxFuture<
                             tonic::Response<Self::ResponseStream>,
                             tonic::Status,
                         >;
                         fn call(
                             &mut self,
-                            request: tonic::Request<super::ProbeRequest>,
+                            request: tonic::Request<super::ProbeVipsRequest>,
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as Spillway>::probe(&inner, request).await
+                                <T as Spillway>::probe_vips(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -3275,7 +3275,7 @@ pub mod spillway_server {
                     let max_encoding_message_size = self.max_encoding_message_size;
                     let inner = self.inner.clone();
                     let fut = async move {
-                        let method = ProbeSvc(inner);
+                        let method = ProbeVipsSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -4,8 +4,8 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result};
-use lb_daemon::{api::convert, document::Document};
-use lb_fuzz::place;
+use lb_config::document::Document;
+use lb_fuzz::maps;
 use lb_tests::packets::frames::{ETHERNET, Flow, Packet, Tunnel, extended, tagged};
 use prost::Message as _;
 use spillway_proto::v1;
@@ -17,15 +17,15 @@ fn main() -> Result<()> {
         fs::create_dir_all(&folder)?;
         fs::write(folder.join(name), bytes).with_context(|| folder.display().to_string())
     };
-    let plain = [0; place::LENGTH];
+    let plain = [0; maps::LENGTH];
     // Two regions and IPv6 tunnels, small ones, VLANs.
     let other = [1, 1, 0, 0, 0, 3, 1, 4, 9, 3, 0, 0, 7, 0, 0, 0];
     let mut gue = plain;
     gue[13] = 1;
     for (name, frame) in frames() {
         write("parse", &name, &frame)?;
-        for (kind, place) in [("plain", plain), ("other", other), ("gue", gue)] {
-            write("encapsulation", &format!("{name}, {kind}"), &[&place, &frame[..]].concat())?;
+        for (kind, maps) in [("plain", plain), ("other", other), ("gue", gue)] {
+            write("encapsulation", &format!("{name}, {kind}"), &[&maps, &frame[..]].concat())?;
         }
         write("decision", &name, &[&other, &frame[..]].concat())?;
         write("receiver", &format!("{name}, inner"), &[&[1], &frame[ETHERNET..]].concat())?;
@@ -39,8 +39,8 @@ fn main() -> Result<()> {
     for (number, text) in configurations().into_iter().enumerate() {
         write("document", &number.to_string(), text.as_bytes())?;
         let message = Document::parse(text)?.into();
-        let configuration = convert::configuration(&message)?;
-        write("configuration", &number.to_string(), &convert::encode(&configuration))?;
+        let configuration = lb_config::validate(&message)?;
+        write("configuration", &number.to_string(), &lb_config::encode(&configuration))?;
     }
     for (name, calls) in calls()? {
         write("calls", name, &lb_fuzz::calls::input(calls))?;

@@ -3,16 +3,16 @@
 
 use lb_common::{
     abi::verdict::Verdict,
-    path::{self, Forward, Large, Tables, aside, encapsulate, large, parse},
+    path::{self, Forward, Large, Tables, encapsulate, oversize, parse, parse_slow},
 };
 
-use crate::{ip, place, wild::Wild};
+use crate::{ip, maps, wild::Wild};
 
-/// A place and a frame; the same bytes are the words of maps too.
+/// Maps and a frame; the same bytes are the words of maps too.
 pub fn check(data: &[u8]) {
-    let Some((place, frame)) = place::take(data) else { return };
+    let Some((maps, frame)) = maps::take(data) else { return };
     let (frame, _) = ip::untagged(frame);
-    at_once_is_no_other(&frame, &place.twin);
+    at_once_is_no_other(&frame, &maps.fake);
     if let Some((wild, frame)) = Wild::take(data) {
         stands(&frame, &wild);
     }
@@ -31,11 +31,11 @@ fn at_once_is_no_other<T: Tables>(frame: &[u8], tables: &T) {
         "it says so again"
     );
     let parsed = match parse::parse(frame) {
-        Err(Verdict::OtherProtocol) => aside::parse(frame),
+        Err(Verdict::OtherProtocol) => parse_slow::parse(frame),
         parsed => parsed,
     };
     let mut asked = false;
-    let at_once = parsed.and_then(|parsed| path::decide_at_once(parsed, tables, |_| asked = true));
+    let at_once = parsed.and_then(|parsed| path::decide_fast(parsed, tables, |_| asked = true));
     match at_once {
         Ok(None) => assert!(asked, "neither an answer nor a question"),
         at_once => {
@@ -50,7 +50,9 @@ fn stands(frame: &[u8], wild: &Wild) {
     let Ok(forward) = path::decide(frame, wild) else { return };
     assert_eq!(forward.backend.incarnation, forward.choice.member.incarnation());
     match encapsulate::head(wild, &forward) {
-        Err(Verdict::TooLarge) => drop(large::divisible(frame, wild, &Large::of(&forward))),
+        Err(Verdict::TooLarge) => {
+            let _ = oversize::divisible(frame, wild, &Large::from_forward(&forward));
+        }
         Ok(_) => assert!(forward.choice.next_hop.interface() > 0, "a way out"),
         Err(_) => {}
     }

@@ -1,10 +1,7 @@
 //! The file form: a text that is read is written and read again as the same; what it means is stored and read
 //! again as the same.
 
-use lb_daemon::{
-    api::convert,
-    document::{self, Document},
-};
+use lb_config::document::{self, Document};
 use spillway_proto::v1;
 
 /// Any text.
@@ -22,7 +19,7 @@ pub fn check(data: &[u8]) {
     let message = v1::Configuration::from(read);
     let back = Document::try_from(message.clone()).expect("our own words");
     assert_eq!(v1::Configuration::from(back), message);
-    match convert::configuration(&message) {
+    match lb_config::validate(&message) {
         Ok(configuration) => crate::configuration::is_kept(&configuration),
         Err(invalid) => {
             // A mistake is told, and where it is.

@@ -1,21 +1,21 @@
 //! Encapsulation: what goes out is right by RFC 2003 and RFC 2473, and the receiver gives back what came.
 
-use lb_tests::packets::{receiver::VIPS, scene::Form, twin::Lists};
+use lb_tests::packets::{fake_tables::Lists, fixture::Form, receiver::VIPS};
 
 use crate::{
     ip::{self, ETHERNET},
-    place, sent,
+    maps, sent,
 };
 
-/// A place and a frame.
+/// Maps and a frame.
 pub fn check(data: &[u8]) {
-    let Some((place, frame)) = place::take(data) else { return };
+    let Some((maps, frame)) = maps::take(data) else { return };
     // No driver hands on less than an Ethernet header.
     if frame.len() < ETHERNET {
         return;
     }
-    let became = place.twin.expects(frame);
-    let Some(tunnelled) = sent::check(&place.scene, frame, &became) else { return };
+    let became = maps.fake.expects(frame);
+    let Some(tunnelled) = sent::check(&maps.fixture, frame, &became) else { return };
     let arrived = became.frame.as_ref().unwrap();
     let outer = ip::read(&tunnelled.frame.0[ETHERNET..]).unwrap();
     let inner = ip::read(&tunnelled.hopped[ETHERNET..]).unwrap();
@@ -27,7 +27,7 @@ pub fn check(data: &[u8]) {
     }
     let received = Lists(&[outer.destination]).expects(arrived);
     // The checksum of a tunnel in UDP vouches for nothing in it: what is wrong in there is found.
-    if matches!(place.scene.form, Form::Gue(_)) && !inner.has_sound_segment() {
+    if matches!(maps.fixture.form, Form::Gue(_)) && !inner.has_sound_segment() {
         assert_eq!(received.verdict, "inner_checksum");
         return;
     }

@@ -4,17 +4,17 @@ use std::net::{IpAddr, SocketAddr};
 
 use lb_tests::packets::frames::{ETHERNET, Flow, Packet};
 
-use crate::{place, sent};
+use crate::{maps, sent};
 
-/// A place, a service, a client, and how the error is made; what is left is changed in the error.
+/// Maps, a service, a client, and how the error is made; what is left is changed in the error.
 pub fn check(data: &[u8]) {
-    let Some((place, rest)) = place::take(data) else { return };
+    let Some((maps, rest)) = maps::take(data) else { return };
     let Some(([service, kind, code, quoted, options, class, from @ ..], changes)) =
         rest.split_first_chunk::<24>()
     else {
         return;
     };
-    let services = &place.scene.services;
+    let services = &maps.fixture.services;
     let service = services[usize::from(*service) % services.len()];
     let port = u16::from_be_bytes([from[16], from[17]]);
     let address: IpAddr = match service.vip {
@@ -40,13 +40,13 @@ pub fn check(data: &[u8]) {
     }
     let error = packet.error(kinds[usize::from(*kind) % 3], *code, [0; 4], quote);
 
-    let (went, is_about) = (place.twin.expects(&plain), place.twin.expects(&error));
-    sent::check(&place.scene, &plain, &went);
-    sent::check(&place.scene, &error, &is_about);
+    let (went, is_about) = (maps.fake.expects(&plain), maps.fake.expects(&error));
+    sent::check(&maps.fixture, &plain, &went);
+    sent::check(&maps.fixture, &error, &is_about);
     if quote.len() < header + 8 {
         assert!(is_about.traffic.is_none(), "nobody's: {is_about:?}");
     } else if let Some((service, backend, _)) = went.traffic
-        && is_roomy(&place, backend)
+        && is_roomy(&maps, backend)
     {
         assert_eq!(is_about.traffic, Some((service, backend, 0)), "{is_about:?}");
     }
@@ -58,11 +58,11 @@ pub fn check(data: &[u8]) {
         let at = 12 + usize::from(change[0]) % (changed.len() - 12);
         changed[at] = change[1];
     }
-    sent::check(&place.scene, &changed, &place.twin.expects(&changed));
+    sent::check(&maps.fixture, &changed, &maps.fake.expects(&changed));
 }
 
 /// Whether an error of any length fits the way to a backend.
-fn is_roomy(place: &place::Place, backend: u32) -> bool {
-    let mut members = place.scene.regions.iter().flat_map(|region| &region.members);
+fn is_roomy(maps: &maps::FuzzedMaps, backend: u32) -> bool {
+    let mut members = maps.fixture.regions.iter().flat_map(|region| &region.members);
     members.any(|member| member.backend == backend && member.mtu >= 576)
 }

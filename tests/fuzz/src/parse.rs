@@ -3,7 +3,7 @@
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use lb_common::{
     abi::{service::address_of, verdict::Verdict},
-    path::{Parsed, aside, parse},
+    path::{Parsed, parse, parse_slow},
     wire::vlan::Tags,
 };
 
@@ -11,21 +11,21 @@ use crate::ip::{self, ETHERNET};
 
 /// Any bytes, as a frame.
 pub fn check(data: &[u8]) {
-    let tags = Tags::of(data);
+    let tags = Tags::read(data);
     if data.len() >= 14 && !tags.is_none() {
         let (_, ours) = ip::untagged(data);
         assert_eq!(tags.bytes()[..tags.length()], ours, "tags are as they stand there");
     }
     let at_once = parse::parse(data);
     let read = match at_once {
-        Err(Verdict::OtherProtocol) => aside::parse(data),
+        Err(Verdict::OtherProtocol) => parse_slow::parse(data),
         read => read,
     };
     if let Ok(parsed) = &read {
         stands_there(data, parsed);
         let end = ETHERNET + parsed.ip_length as usize;
         let without_padding = match parse::parse(&data[..end]) {
-            Err(Verdict::OtherProtocol) => aside::parse(&data[..end]),
+            Err(Verdict::OtherProtocol) => parse_slow::parse(&data[..end]),
             read => read,
         };
         assert_eq!(without_padding, read, "padding says nothing");

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use lb_tests::packets::{
+    fake_tables::Lists,
     receiver::{ENDPOINTS, VIPS},
-    twin::Lists,
 };
 
 use crate::ip::{self, ETHERNET, Ip};
@@ -64,7 +64,7 @@ fn is_the_same(outer: &Ip<'_>, inner: &Ip<'_>, before: &[u8], after: &[u8]) {
     assert_eq!(expected, after);
 }
 
-/// By the lists of the scene: 10.0.0.0/29, 192.0.2.1, fd00::/64.
+/// By the lists of the fixture: 10.0.0.0/29, 192.0.2.1, fd00::/64.
 fn is_allowed(source: IpAddr) -> bool {
     match source {
         IpAddr::V4(v4) => matches!(v4.octets(), [10, 0, 0, 0..=7] | [192, 0, 2, 1]),

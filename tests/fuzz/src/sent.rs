@@ -2,10 +2,8 @@
 
 use std::net::IpAddr;
 
-use lb_tests::packets::{
-    row::Expected,
-    scene::{Form, Member, Scene},
-};
+use lb_tests::packet_table::row::Expected;
+use lb_tests::packets::fixture::{Form, MapFixture, Member};
 
 use crate::ip::{self, ETHERNET, Ip};
 
@@ -19,15 +17,15 @@ pub struct Tunnelled {
 }
 
 /// Checks what became of a frame; the answer is what went to a backend in a tunnel, if it did.
-pub fn check(scene: &Scene, came: &[u8], became: &Expected) -> Option<Tunnelled> {
+pub fn check(fixture: &MapFixture, came: &[u8], became: &Expected) -> Option<Tunnelled> {
     match became.verdict {
-        "transmitted" | "redirected" if scene.form == Form::Direct => {
-            on_the_link(scene, came, became);
+        "transmitted" | "redirected" if fixture.form == Form::Direct => {
+            on_the_link(fixture, came, became);
             return None;
         }
-        "transmitted" | "redirected" => return Some(to_a_backend(scene, came, became)),
+        "transmitted" | "redirected" => return Some(to_a_backend(fixture, came, became)),
         "answered_echo" => echo(came, became),
-        "answered_too_large" => too_large(scene, came, became),
+        "answered_too_large" => too_large(fixture, came, became),
         // Nobody has touched what the host gets.
         _ => assert!(became.frame.as_ref().is_none_or(|frame| *frame == came)),
     }
@@ -35,54 +33,54 @@ pub fn check(scene: &Scene, came: &[u8], became: &Expected) -> Option<Tunnelled>
     None
 }
 
-fn to_a_backend(scene: &Scene, came: &[u8], became: &Expected) -> Tunnelled {
+fn to_a_backend(fixture: &MapFixture, came: &[u8], became: &Expected) -> Tunnelled {
     let (came, _) = ip::untagged(came);
     let (frame, tags) = ip::untagged(became.frame.as_ref().expect("it went somewhere"));
     let (service, backend, _) = became.traffic.expect("it is counted");
-    assert!(scene.services.iter().any(|it| it.index == service), "service {service}");
-    let member = member(scene, backend);
+    assert!(fixture.services.iter().any(|it| it.index == service), "service {service}");
+    let member = member(fixture, backend);
     let inner = ip::read(&came[ETHERNET..]).expect("what is no packet goes nowhere");
     let outer = ip::read(&frame[ETHERNET..]).expect("an outer header");
     assert_eq!(outer.header.len(), if outer.version == 4 { 20 } else { 40 });
     assert_eq!(frame[12..ETHERNET], ether_type(&outer));
     let kind = if inner.version == 4 { 4 } else { 41 };
-    let head = outer.header.len() + shim(scene.form, &outer, kind);
+    let head = outer.header.len() + shim(fixture.form, &outer, kind);
     assert_eq!(outer.length(), head + inner.length(), "the outer length");
     assert_eq!(frame.len(), came.len() + head, "padding stays");
     assert!(outer.is_sound(), "the outer checksum: {outer:?}");
     assert_eq!((outer.hop_limit, outer.traffic_class), (64, inner.traffic_class));
     let source: IpAddr =
-        if outer.version == 4 { scene.sources.0.into() } else { scene.sources.1.into() };
+        if outer.version == 4 { fixture.sources.0.into() } else { fixture.sources.1.into() };
     assert_eq!((outer.source, outer.destination), (source, member.address));
     assert!(!outer.is_fragment());
     let most = if outer.is_indivisible() { member.mtu } else { member.link };
     assert!(outer.length() <= most.into(), "{} bytes where {most} fit", outer.length());
     assert!(outer.is_indivisible() || !inner.is_indivisible(), "it may not be fragmented");
-    by_its_way(scene, &member, &frame, became);
+    by_its_way(fixture, &member, &frame, became);
     let hopped = hopped(&came, &frame[ETHERNET + head..]);
     Tunnelled { hopped, frame: (frame, tags) }
 }
 
 /// Without a tunnel: to the backend itself, and nothing but the hop limit has changed.
-fn on_the_link(scene: &Scene, came: &[u8], became: &Expected) {
+fn on_the_link(fixture: &MapFixture, came: &[u8], became: &Expected) {
     let (came, _) = ip::untagged(came);
     let (frame, _) = ip::untagged(became.frame.as_ref().expect("it went somewhere"));
     let (_, backend, _) = became.traffic.expect("it is counted");
-    let member = member(scene, backend);
+    let member = member(fixture, backend);
     assert!(member.on_link, "to a gateway it is for the VIP as before");
     assert_eq!(frame[12..ETHERNET], came[12..ETHERNET]);
     assert_ne!(frame[..6], came[..6], "it was on its way already");
-    by_its_way(scene, &member, &frame, became);
+    by_its_way(fixture, &member, &frame, became);
     let after = hopped(&came, &frame[ETHERNET..]);
     let packet = ip::read(&after[ETHERNET..]).expect("still a packet");
     assert!(packet.length() <= member.mtu.into(), "{} bytes fit", member.mtu);
 }
 
 /// A frame has the MACs of its backend's next hop, and leaves by its interface.
-fn by_its_way(scene: &Scene, member: &Member, frame: &[u8], became: &Expected) {
-    let way = scene.next_hops.get(&member.next_hop).expect("a way there");
+fn by_its_way(fixture: &MapFixture, member: &Member, frame: &[u8], became: &Expected) {
+    let way = fixture.next_hops.get(&member.next_hop).expect("a way there");
     assert_eq!(frame[..6], way.0, "to the next hop");
-    assert_eq!(frame[6..12], scene.interfaces[&way.1], "from the interface that it leaves by");
+    assert_eq!(frame[6..12], fixture.interfaces[&way.1], "from the interface that it leaves by");
     assert_eq!(became.verdict == "transmitted", way.1 == 1);
 }
 
@@ -136,7 +134,7 @@ fn echo(came: &[u8], became: &Expected) {
     assert_eq!(asked.is_sound(), answer.is_sound());
 }
 
-fn too_large(scene: &Scene, came: &[u8], became: &Expected) {
+fn too_large(fixture: &MapFixture, came: &[u8], became: &Expected) {
     let ((came, came_with), frame) =
         (ip::untagged(came), became.frame.as_ref().expect("an answer"));
     let (frame, tags) = ip::untagged(frame);
@@ -151,7 +149,7 @@ fn too_large(scene: &Scene, came: &[u8], became: &Expected) {
         if large.version == 4 { (576, [3, 4], 68) } else { (1_280, [2, 0], 0) };
     assert_eq!((answer.length(), &answer.payload[..2]), (length, &kind[..]));
     let fits = u32::from_be_bytes(*answer.payload[4..].first_chunk().unwrap()) as usize;
-    let widest = scene.regions.iter().flat_map(|region| &region.members).map(|member| member.mtu);
+    let widest = fixture.regions.iter().flat_map(|region| &region.members).map(|member| member.mtu);
     assert!(fits < large.length() && fits + 20 <= usize::from(widest.max().unwrap()), "{fits}");
     assert!(fits >= least.min(fits), "{fits}");
     assert!(large.is_indivisible(), "it may be fragmented");
@@ -169,7 +167,7 @@ fn ether_type(ip: &Ip<'_>) -> [u8; 2] {
     if ip.version == 4 { [0x08, 0x00] } else { [0x86, 0xdd] }
 }
 
-fn member(scene: &Scene, backend: u32) -> Member {
-    let mut members = scene.regions.iter().flat_map(|region| &region.members);
+fn member(fixture: &MapFixture, backend: u32) -> Member {
+    let mut members = fixture.regions.iter().flat_map(|region| &region.members);
     *members.find(|member| member.backend == backend).expect("a member of the pool")
 }

@@ -3,19 +3,19 @@
 use lb_common::{
     abi::{
         backend::Backend,
+        backend_state::BackendStateWord,
         clock::{Coarse, Nanoseconds},
         counter::GroupCounter,
         descriptor::Descriptor,
+        displaced::DisplacedWord,
         event::Event,
-        exception::ExceptionWord,
         group::Group,
-        host::HostWord,
-        member::{MemberState, MemberWord},
-        meter::LimitWord,
+        handshake::HandshakeEntry,
+        limiter::LimitWord,
+        member::{Accepts, MemberWord},
         next_hop::{InterfaceWord, NextHopWord},
         pod::{Pod, from_bytes},
         pool::PoolLine,
-        record::Record,
         service::{AddressWords, Service, ServiceKey},
         slot::{SlotWord, StandbyWord},
         table_ref::TableRef,
@@ -54,8 +54,8 @@ impl Wild {
     }
 
     /// The word in a place of a map, which may be missing.
-    fn word(&self, map: u32, place: u64) -> Option<u64> {
-        let mixed = (place ^ u64::from(map) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    fn word(&self, map: u32, maps: u64) -> Option<u64> {
+        let mixed = (maps ^ u64::from(map) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         (mixed & 0xf0 != 0xf0).then(|| self.words[mixed as usize % WORDS])
     }
 }
@@ -84,7 +84,7 @@ impl Tables for Wild {
     fn pool(&self, index: u32) -> Option<PoolLine> {
         of(&self.words, index).map(|&word| PoolLine {
             word,
-            last_away: self.words[1],
+            last_displaced: self.words[1],
             cleared: self.words[2],
             ..PoolLine::default()
         })
@@ -116,38 +116,38 @@ impl Tables for Wild {
     fn now(&self) -> Nanoseconds {
         self.words[3]
     }
-    fn meter(&self, index: u32) -> Option<(LimitWord, u64)> {
+    fn limiter(&self, index: u32) -> Option<(LimitWord, u64)> {
         Some((LimitWord(self.word(6, index.into())?), self.words[4]))
     }
     fn arrival(&self, index: u32) -> Option<Snapshot> {
         self.word(7, index.into()).map(Snapshot)
     }
-    fn member_meter(&self, index: u32) -> Option<u32> {
+    fn member_limiter(&self, index: u32) -> Option<u32> {
         self.word(8, index.into()).map(|word| word as u32)
     }
-    fn host(&self, backend: u32) -> Option<HostWord> {
-        self.word(9, backend.into()).map(HostWord)
+    fn backend_state(&self, backend: u32) -> Option<BackendStateWord> {
+        self.word(9, backend.into()).map(BackendStateWord)
     }
-    fn shared_backend(&self, pool: u32, backend: u32) -> MemberState {
+    fn shared_backend(&self, pool: u32, backend: u32) -> Accepts {
         let word = self.word(14, u64::from(pool) << 32 | u64::from(backend));
-        MemberState::from_number(word.unwrap_or(0) as u8)
+        Accepts::from_number(word.unwrap_or(0) as u8)
     }
-    fn set_last_away(&self, _: u32, _: Coarse) {}
-    fn record(&self, line: u32, cell: u32) -> Option<Record> {
+    fn set_last_displaced(&self, _: u32, _: Coarse) {}
+    fn handshake_entry(&self, line: u32, cell: u32) -> Option<HandshakeEntry> {
         let word = |half: u32| self.word(10 + half, u64::from(line) << 4 | u64::from(cell));
-        Some(Record { who: word(0)?, what: word(1)? })
+        Some(HandshakeEntry { syn: word(0)?, decision: word(1)? })
     }
-    fn set_record(&self, _: u32, _: u32, _: Record) {}
-    fn exception(&self, flow: &FlowTuple) -> Option<Snapshot> {
+    fn set_handshake_entry(&self, _: u32, _: u32, _: HandshakeEntry) {}
+    fn displaced(&self, flow: &FlowTuple) -> Option<Snapshot> {
         self.word(12, flow.client_port.into()).map(Snapshot)
     }
-    fn insert_exception(&self, _: &FlowTuple, word: ExceptionWord) -> bool {
+    fn insert_displaced(&self, _: &FlowTuple, word: DisplacedWord) -> bool {
         word.0 & 1 == 0
     }
     fn tracked(&self, flow: &FlowTuple) -> Option<Snapshot> {
         self.word(13, flow.client_port.into()).map(Snapshot)
     }
-    fn insert_tracked(&self, _: &FlowTuple, word: ExceptionWord) -> bool {
+    fn insert_tracked(&self, _: &FlowTuple, word: DisplacedWord) -> bool {
         word.0 & 1 == 0
     }
     fn count(&self, _: Event) {}

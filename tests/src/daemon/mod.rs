@@ -5,13 +5,12 @@ mod binaries;
 mod document;
 mod link;
 mod receiver;
-mod store;
 mod web;
 
 pub use balancer::Balancer;
 pub use binaries::Binaries;
 pub use document::{Check, Document, Member, Pool, Service};
+pub use lb_fake::stored::rewrite as rewrite_store;
 pub use link::{XdpMode, xdp_mode};
 pub use receiver::Receiver;
-pub use store::rewrite_store;
 pub use web::{HTTP_ADDRESS, get, scrape};

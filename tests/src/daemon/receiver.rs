@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use anyhow::{Context as _, Result};
-use lb_daemon::dataplane::{Pins, Role, links};
+use lb_maps::{Pins, Role, links};
 
 use super::Binaries;
 use crate::process::{PATIENCE, Running, until};

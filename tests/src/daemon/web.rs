@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::exposition::Exposition;
+use crate::openmetrics::Exposition;
 use crate::process::PATIENCE;
 use crate::topology::Node;
 

@@ -1,4 +1,4 @@
-//! The loaded balancer: maps filled from a scene, one frame at a time.
+//! The loaded balancer: maps filled from a fixture, one frame at a time.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -11,8 +11,8 @@ use aya::{
 
 use super::{
     counters::Counters,
+    fixture::{INGRESS, MapFixture, STRANGER, TABLES, Table},
     layout, objects,
-    scene::{INGRESS, STRANGER, Scene, TABLES, Table},
 };
 
 /// Flags of tables, as the balancer's own: `BPF_F_MMAPABLE`, and `BPF_F_INNER_MAP` for those of a
@@ -84,14 +84,14 @@ fn run_in(bpf: &Ebpf, program: &str, frame: &[u8], room: usize) -> Result<Ran> {
 pub struct Balancer {
     bpf: Ebpf,
     tables: BTreeMap<Table, Array<MapData, [u8; 8]>>,
-    scene: Option<Scene>,
-    /// Pools of the scene, as they are before each frame.
+    fixture: Option<MapFixture>,
+    /// Pools of the fixture, as they are before each frame.
     pools: Vec<(u32, Vec<u8>)>,
 }
 
 impl fmt::Debug for Balancer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Balancer").field("scene", &self.scene).finish_non_exhaustive()
+        f.debug_struct("Balancer").field("fixture", &self.fixture).finish_non_exhaustive()
     }
 }
 
@@ -106,21 +106,21 @@ impl Balancer {
         for table in TABLES {
             tables.insert(table, make_table(&mut bpf, table).context("make a slot table")?);
         }
-        Ok(Self { bpf, tables, scene: None, pools: Vec::new() })
+        Ok(Self { bpf, tables, fixture: None, pools: Vec::new() })
     }
 
-    /// Takes the former scene out of the maps and puts another one there.
+    /// Takes the previous fixture out of the maps and puts another one there.
     ///
     /// # Errors
     /// What the kernel answers.
-    pub fn show(&mut self, scene: &Scene) -> Result<()> {
-        if let Some(old) = self.scene.take() {
-            self.write(&old, true).context("take a scene away")?;
+    pub fn show(&mut self, fixture: &MapFixture) -> Result<()> {
+        if let Some(old) = self.fixture.take() {
+            self.write(&old, true).context("take a fixture away")?;
         }
-        self.write(scene, false).context("show a scene")?;
-        let pools = scene.elements().into_iter().filter(|(map, ..)| *map == "POOLS");
+        self.write(fixture, false).context("show a fixture")?;
+        let pools = fixture.elements().into_iter().filter(|(map, ..)| *map == "POOLS");
         self.pools = pools.map(|(_, index, line)| (index, line)).collect();
-        self.scene = Some(scene.clone());
+        self.fixture = Some(fixture.clone());
         Ok(())
     }
 
@@ -129,7 +129,7 @@ impl Balancer {
     /// # Errors
     /// As [`run`].
     pub fn run(&mut self, frame: &[u8]) -> Result<Ran> {
-        self.set_gate()?;
+        self.set_displaced_check()?;
         run(&self.bpf, "balancer", frame)
     }
 
@@ -138,12 +138,12 @@ impl Balancer {
     /// # Errors
     /// What the kernel answers; before Linux 6.8 it refuses.
     pub fn run_in(&mut self, frame: &[u8], room: usize) -> Result<Ran> {
-        self.set_gate()?;
+        self.set_displaced_check()?;
         run_in(&self.bpf, "balancer", frame, room)
     }
 
-    /// Makes each frame the first one, with the gate as the scene has it: what a SYN away from home left is not looked for.
-    fn set_gate(&mut self) -> Result<()> {
+    /// Makes each frame the first one, with the displaced check as the fixture has it: what a SYN away from home left is not looked for.
+    fn set_displaced_check(&mut self) -> Result<()> {
         let pools = std::mem::take(&mut self.pools);
         let closed = pools.iter().try_for_each(|(index, line)| self.element("POOLS", *index, line));
         self.pools = pools;
@@ -172,33 +172,33 @@ impl Balancer {
         Ok(())
     }
 
-    fn write(&mut self, scene: &Scene, erase: bool) -> Result<()> {
-        for (key, value) in scene.service_entries() {
+    fn write(&mut self, fixture: &MapFixture, erase: bool) -> Result<()> {
+        for (key, value) in fixture.service_entries() {
             self.service(&key, value, erase)?;
         }
         let mut addresses: HashMap<_, [u8; 20], u32> = map_mut(&mut self.bpf, "ADDRESSES")?;
-        for key in scene.address_entries() {
+        for key in fixture.address_entries() {
             if erase { addresses.remove(&key) } else { addresses.insert(key, 1, 0) }?;
         }
-        for (map, index, mut value) in scene.elements() {
+        for (map, index, mut value) in fixture.elements() {
             if erase {
                 value.fill(0);
             }
             self.element(map, index, &value).with_context(|| format!("{map} {index}"))?;
         }
-        for (table, slot, list) in scene.slots() {
+        for (table, slot, list) in fixture.slots() {
             let map = self.tables.get_mut(&table).context("a table that was not made")?;
             set_list(map, table, slot, if erase { layout::slot([STRANGER; 4]) } else { list })?;
         }
-        for (key, value) in scene.remembered_entries() {
+        for (key, value) in fixture.remembered_entries() {
             self.remember(&key, value, erase).context("a flow that is remembered")?;
         }
         let mut shared: HashMap<_, [u8; 8], [u8; 8]> = map_mut(&mut self.bpf, "SHARED_BACKENDS")?;
-        for (key, state) in scene.shared_entries() {
+        for (key, state) in fixture.shared_entries() {
             if erase { shared.remove(&key) } else { shared.insert(key, state, 0) }?;
         }
         let mut devices: DevMapHash<_> = map_mut(&mut self.bpf, "DEVICES")?;
-        for &interface in &scene.devices {
+        for &interface in &fixture.devices {
             // The only interface that is sure to be there stands for all.
             if erase {
                 devices.remove(interface)?;
@@ -228,11 +228,11 @@ impl Balancer {
         let value = (!erase).then_some(value);
         match key.len() {
             16 => {
-                let map = if is_tcp { "EXCEPTIONS_V4" } else { "FLOWS_V4" };
+                let map = if is_tcp { "DISPLACED_V4" } else { "FLOWS_V4" };
                 set::<16>(&mut self.bpf, map, key, value)
             }
             _ => {
-                let map = if is_tcp { "EXCEPTIONS_V6" } else { "FLOWS_V6" };
+                let map = if is_tcp { "DISPLACED_V6" } else { "FLOWS_V6" };
                 set::<40>(&mut self.bpf, map, key, value)
             }
         }

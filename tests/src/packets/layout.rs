@@ -43,11 +43,11 @@ pub fn any_port(vip: IpAddr) -> (u32, u32) {
     (number(&bits[..6]), number(&bits[6..12]))
 }
 
-/// Value of `POOLS`: `{current 4, former 4, cleared 8, last away 8, zero 8}`. The gate is open where the two in
+/// Value of `POOLS`: `{current 4, previous 4, cleared 8, last displaced 8, zero 8}`. The displaced check is on where the two in
 /// the middle differ.
-pub fn pool(current: u32, former: u32, gate_is_open: bool) -> [u8; 32] {
-    let last_away = u64::from(gate_is_open).to_le_bytes();
-    concat(&[&current.to_le_bytes(), &former.to_le_bytes(), &[0; 8], &last_away, &[0; 8]])
+pub fn pool(current: u32, previous: u32, has_displaced: bool) -> [u8; 32] {
+    let last_displaced = u64::from(has_displaced).to_le_bytes();
+    concat(&[&current.to_le_bytes(), &previous.to_le_bytes(), &[0; 8], &last_displaced, &[0; 8]])
 }
 
 /// `{table 4, slots 4, members 4, member count 4}`.
@@ -60,26 +60,26 @@ pub fn group_head(table: u32, slots: u32, members: u32, count: u32) -> [u8; 16] 
     ])
 }
 
-/// Value of `GROUPS`: `{head 16, region 4, meter 4, zero 8}`.
-pub fn group(head: &[u8; 16], region: u32, meter: u32) -> [u8; 32] {
-    concat(&[head, &region.to_le_bytes(), &meter.to_le_bytes(), &[0; 8]])
+/// Value of `GROUPS`: `{head 16, region 4, limiter 4, zero 8}`.
+pub fn group(head: &[u8; 16], region: u32, limiter: u32) -> [u8; 32] {
+    concat(&[head, &region.to_le_bytes(), &limiter.to_le_bytes(), &[0; 8]])
 }
 
-/// Value of `METERS`: `{interval 5, burst 3, arrival 8, zero 48}`, in sixteenths of a nanosecond and
+/// Value of `LIMITERS`: `{interval 5, burst 3, arrival 8, zero 48}`, in sixteenths of a nanosecond and
 /// of a connection.
-pub fn meter(interval: u64, burst: u32, arrival: u64) -> [u8; 64] {
+pub fn limiter(interval: u64, burst: u32, arrival: u64) -> [u8; 64] {
     let limit = interval | u64::from(burst) << 40;
     concat(&[&limit.to_le_bytes(), &arrival.to_le_bytes(), &[0; 48]])
 }
 
 /// Value of `DESCRIPTORS`: `{key 16, home 16, IPv6 source 16, IPv4 source 4, group count 4, flags 4,
-/// home meter 4, groups 8 × 4, zero 32}`.
+/// home limiter 4, groups 8 × 4, zero 32}`.
 pub fn descriptor(
     hash_key: [u64; 2],
     home: &[u8; 16],
     source_v6: [u8; 16],
     source_v4: [u8; 4],
-    (flags, home_meter): (u32, u32),
+    (flags, home_limiter): (u32, u32),
     groups: &[u32],
 ) -> [u8; 128] {
     let mut order = [0; 32];
@@ -94,7 +94,7 @@ pub fn descriptor(
         &source_v4,
         &(groups.len() as u32).to_le_bytes(),
         &flags.to_le_bytes(),
-        &home_meter.to_le_bytes(),
+        &home_limiter.to_le_bytes(),
         &order,
         &[0; 32],
     ])
@@ -113,8 +113,8 @@ pub const fn member(backend: u32, incarnation: u8, state: u8, ramp: u8, next_hop
     [b0, b1, b2, incarnation, state, ramp, n0, n1]
 }
 
-/// Value of `HOSTS`: `{incarnation 1, state 1, next hop 2, pool 4}`.
-pub const fn host(incarnation: u8, state: u8, next_hop: u16, pool: u32) -> [u8; 8] {
+/// Value of `BACKEND_STATES`: `{incarnation 1, state 1, next hop 2, pool 4}`.
+pub const fn backend_state(incarnation: u8, state: u8, next_hop: u16, pool: u32) -> [u8; 8] {
     let ([n0, n1], [p0, p1, p2, p3]) = (next_hop.to_le_bytes(), pool.to_le_bytes());
     [incarnation, state, n0, n1, p0, p1, p2, p3]
 }
@@ -124,13 +124,13 @@ pub fn shared_backend(pool: u32, backend: u32, state: u8) -> ([u8; 8], [u8; 8]) 
     (concat(&[&backend.to_le_bytes(), &pool.to_le_bytes()]), [state, 0, 0, 0, 0, 0, 0, 0])
 }
 
-/// Value of `EXCEPTIONS_V4`, `FLOWS_V4` and those of IPv6: `{backend 3, incarnation 1, mark 1, last seen 3}`.
-pub const fn exception(backend: u32, incarnation: u8, seen: u64) -> [u8; 8] {
+/// Value of `DISPLACED_V4`, `FLOWS_V4` and those of IPv6: `{backend 3, incarnation 1, mark 1, last seen 3}`.
+pub const fn displaced(backend: u32, incarnation: u8, seen: u64) -> [u8; 8] {
     let ([b0, b1, b2, _], [s0, s1, s2, ..]) = (backend.to_le_bytes(), seen.to_le_bytes());
     [b0, b1, b2, incarnation, 0, s0, s1, s2]
 }
 
-/// Key of `EXCEPTIONS_V4` and `FLOWS_V4`, which is 16 bytes long, and of those of IPv6, of 40: `{client, VIP,
+/// Key of `DISPLACED_V4` and `FLOWS_V4`, which is 16 bytes long, and of those of IPv6, of 40: `{client, VIP,
 /// client port 2, service port 2, protocol 1, zero 3}`.
 pub fn flow_key(client: SocketAddr, vip: SocketAddr, protocol: u8) -> Vec<u8> {
     let octets = |address| match address {

@@ -1,23 +1,21 @@
 //! Single packets through the loaded programs, by `BPF_PROG_TEST_RUN`.
 //!
-//! A [`scene::Scene`] says in plain numbers what stands in the maps; [`balancer::Balancer`] and
-//! [`receiver::Receiver`] load the objects, fill the maps and run a frame; [`row::Row`] says what must
-//! come of it, to the byte and to the counter. What is expected comes from `etherparse`, from [`mx2`]
+//! A [`fixture::MapFixture`] says in plain numbers what stands in the maps; [`balancer::Balancer`] and
+//! [`receiver::Receiver`] load the objects, fill the maps and run a frame; [`Row`](crate::packet_table::row::Row) says what must
+//! come of it, to the byte and to the counter. What is expected comes from `etherparse`, from [`flow_hash`]
 //! and from `docs/verdicts.md`, never from the code under test; map values are laid out by hand in
-//! [`layout`]. Only [`twin`] uses `lb-common`: it lets the pure decision run on the same scene.
+//! [`layout`]. Only [`fake_tables`] uses `lb-common`: it lets the pure decision run on the same fixture.
 
 #![allow(clippy::expect_used, reason = "a packet that cannot be built is a mistake in the test")]
 
 pub mod balancer;
 pub mod counters;
+pub mod fake_tables;
+pub mod fixture;
+pub mod flow_hash;
 pub mod frames;
 pub mod layout;
-pub mod mx2;
 pub mod objects;
 pub mod receiver;
-pub mod row;
-pub mod scene;
-pub mod table;
 pub mod tshark;
-pub mod twin;
 pub mod verdicts;

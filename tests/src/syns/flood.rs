@@ -8,10 +8,10 @@ use aya::Ebpf;
 use aya::programs::{TestRun as _, TestRunAttrs, TestRunOptions};
 
 use super::packet;
-use crate::bench::programs::{self, Settings};
-use crate::bench::throughput;
 use crate::packets::objects;
 use crate::process::pause;
+use crate::test_run::programs::{self, Settings};
+use crate::test_run::throughput;
 use crate::topology::{Fabric, Node};
 
 /// Frames of a call into the kernel, and of those how many at a time: a veth's ring holds 256.

@@ -26,9 +26,9 @@ pub struct Limit {
 pub struct Judgement {
     /// Connections that some window had more than the limit times its length; the burst at most.
     pub excess: f64,
-    /// Place of the first that spilled, from 0.
-    pub first_spilled: usize,
-    /// Admitted from the first that spilled on, as a share of what the limit admits in that time.
+    /// Place of the first that overflowed, from 0.
+    pub first_overflowed: usize,
+    /// Admitted from the first that overflowed on, as a share of what the limit admits in that time.
     pub utilisation: f64,
     /// What of that could be: less than the whole where for longer than the burst takes too few came.
     pub possible: f64,
@@ -36,12 +36,12 @@ pub struct Judgement {
 
 impl fmt::Display for Judgement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { excess, first_spilled, utilisation, possible } = self;
+        let Self { excess, first_overflowed, utilisation, possible } = self;
         write!(f, "at most {excess:.2} above the limit in any window, ")?;
         write!(
             f,
-            "the first spilled is number {}, then {utilisation:.4} used ",
-            first_spilled + 1
+            "the first that overflowed is number {}, then {utilisation:.4} used ",
+            first_overflowed + 1
         )?;
         write!(f, "of {possible:.4}")
     }
@@ -67,16 +67,16 @@ impl Limit {
             self.burst()
         );
         self.ensure_each(decisions)?;
-        let first_spilled = decisions.iter().position(|decision| !decision.near);
-        let first_spilled = first_spilled.unwrap_or(decisions.len());
-        let rest = &decisions[first_spilled..];
+        let first_overflowed = decisions.iter().position(|decision| !decision.near);
+        let first_overflowed = first_overflowed.unwrap_or(decisions.len());
+        let rest = &decisions[first_overflowed..];
         let time = rest.last().map_or(0, |last| last.sent - rest[0].sent) as f64 / SECOND;
         let admitted = rest.iter().filter(|decision| decision.near).count();
         let possible =
-            self.possible(decisions)[first_spilled..].iter().filter(|near| **near).count();
+            self.possible(decisions)[first_overflowed..].iter().filter(|near| **near).count();
         let share = |count: usize| count as f64 / (self.per_second * time);
         let (utilisation, possible) = (share(admitted), share(possible));
-        Ok(Judgement { excess, first_spilled, utilisation, possible })
+        Ok(Judgement { excess, first_overflowed, utilisation, possible })
     }
 
     /// The most that any window has above the limit times its length. A window goes from when its first
@@ -130,7 +130,7 @@ impl Limit {
                 late = late.max(to) + 1.0 / self.per_second;
             } else {
                 let least = left(late, from) - PART;
-                ensure!(least < 1.0, "number {number} was spilled: {least:.3} were left");
+                ensure!(least < 1.0, "number {number} overflowed: {least:.3} were left");
             }
         }
         Ok(())
@@ -165,9 +165,9 @@ mod tests {
     #[test]
     fn a_limit_that_is_kept_is_found_kept() {
         let judgement = TEN.judge(&decisions(&kept(9))).unwrap();
-        assert_eq!(judgement.first_spilled, 10);
+        assert_eq!(judgement.first_overflowed, 10);
         assert!((judgement.excess - 9.5).abs() < 1e-9, "{judgement:?}");
-        // 19 in the 1.85 s after the first that spilled.
+        // 19 in the 1.85 s after the first that overflowed.
         assert!((judgement.utilisation - 19.0 / 18.5).abs() < 1e-9, "{judgement:?}");
         assert_eq!(judgement.possible, judgement.utilisation);
     }
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(error(&kept(11)), said);
         let mut less = kept(9);
         less[6].1 = false;
-        assert!(error(&less).starts_with("number 6 was spilled: 3.8"));
+        assert!(error(&less).starts_with("number 6 overflowed: 3.8"));
     }
 
     #[test]

@@ -8,7 +8,6 @@
 mod fabric;
 mod node;
 mod object;
-mod pass;
 mod tags;
 
 use anyhow::{Context as _, Result, ensure};
@@ -88,7 +87,8 @@ impl Topology {
     /// # Errors
     /// When it has a program already.
     pub fn pass_all(&self, node: &Node, end: &str) -> Result<()> {
-        pass::attach(node, end).with_context(|| format!("{end} of {}: pass all", node.name()))
+        object::attach_pass(node, end)
+            .with_context(|| format!("{end} of {}: pass all", node.name()))
     }
 
     /// Has one end of a link put VLAN tags on packets to the VIPs of a fabric, `[EtherType, TCI]` from the outermost,

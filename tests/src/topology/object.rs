@@ -40,3 +40,18 @@ pub(super) fn write(node: &Node, name: &str, section: &str, program: &[[u8; 8]])
         .with_context(|| format!("write {}", file.display()))?;
     Ok(file.display().to_string())
 }
+
+/// `r0 = XDP_PASS; exit` (`XDP_PASS` is 2).
+const PASS: [[u8; 8]; 2] = [instruction(0xb7, (0, 0), 0, 2), instruction(0x95, (0, 0), 0, 0)];
+
+/// Attaches the program that passes every packet to an interface that XDP transmits to, in the driver. It goes with the
+/// interface.
+///
+/// What a program sends back by `XDP_TX` lies in the ring of the peer until the kernel is told of it, which happens only
+/// if the peer has a packet program itself (`veth_xdp_flush` in drivers/net/veth.c). GRO at the peer makes the ring, but
+/// then frames wait for the next ordinary packet, and once 256 of them lie there no packet comes through at all.
+pub(super) fn attach_pass(node: &Node, interface: &str) -> Result<()> {
+    let file = write(node, "pass", "xdp", &PASS)?;
+    node.run("ip", ["link", "set", interface, "xdpdrv", "object", &file, "section", "xdp"])?;
+    Ok(())
+}

@@ -12,7 +12,7 @@ use crate::process;
 use crate::workspace;
 
 /// Files of the source tree, and where they go; a folder goes with all that is in it.
-const FILES: [(&str, &str); 12] = [
+const FILES: [(&str, &str); 14] = [
     ("packaging/systemd", "usr/lib/systemd/system"),
     ("packaging/sysusers.conf", "usr/lib/sysusers.d/spillway.conf"),
     ("packaging/sysctl.conf", "usr/lib/sysctl.d/50-spillway.conf"),
@@ -24,6 +24,8 @@ const FILES: [(&str, &str); 12] = [
     ("README.md", "usr/share/doc/spillway/README.md"),
     ("ARCHITECTURE.md", "usr/share/doc/spillway/ARCHITECTURE.md"),
     ("CONTRIBUTING.md", "usr/share/doc/spillway/CONTRIBUTING.md"),
+    ("CHANGELOG.md", "usr/share/doc/spillway/CHANGELOG.md"),
+    ("SECURITY.md", "usr/share/doc/spillway/SECURITY.md"),
     ("proto/spillway", "usr/share/doc/spillway/proto/spillway"),
 ];
 

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: all tests, to the end even after a failure.
 //!
 //! What is built first is what all else needs. Then tests that mostly wait run several at a time, and beside them
-//! unit tests, clippy, mutants and the package. Tests that measure come after that, alone.
+//! unit tests, clippy, rustdoc, mutants and the package. Tests that measure come after that, alone.
 
 mod filter;
 pub(crate) mod mutants;
@@ -52,7 +52,8 @@ const MUTANTS: u64 = 3;
 /// Steps that run beside the tests in namespaces, each row in its order. What they build is built on idle CPU time.
 /// The package comes after the unit tests: it leaves a `spillwayd` without packet programs in target/debug, which
 /// they start.
-const BACKGROUND: [&[Step]; 2] = [&[Step::Unit, Step::Clippy, Step::Package], &[Step::Mutants]];
+const BACKGROUND: [&[Step]; 2] =
+    [&[Step::Unit, Step::Clippy, Step::Doc, Step::Package], &[Step::Mutants]];
 
 /// Steps that run before the build and have the machine to themselves.
 const FIRST: [Step; 3] = [Step::Fmt, Step::ClippyBpf, Step::Deny];
@@ -176,6 +177,7 @@ impl Run<'_> {
             (Step::Clippy, _) => {
                 self.check(step.name(), cargo::at_idle_priority(&steps::clippy_everything()))
             }
+            (Step::Doc, _) => self.check(step.name(), cargo::at_idle_priority(&steps::doc())),
             (Step::Unit, _) => self.unit_tests(),
             (Step::Mutants, Some(programs)) => self.mutants(programs),
             (Step::Package, Some(programs)) => self.package(programs),

@@ -136,7 +136,7 @@ struct Case {
     slots: usize,
 }
 
-/// Lines such as `[waits] gates::a_gate_closes: test`; the weights are those of lb-tests' `harness`.
+/// Lines such as `[waits] displaced::many_entries: test`; the weights are those of lb-tests' `harness`.
 fn parse(lines: &str) -> Result<Vec<Case>> {
     lines
         .lines()

@@ -23,6 +23,8 @@ pub(crate) enum Step {
     Build,
     /// Clippy on what runs on the host.
     Clippy,
+    /// Rustdoc on what runs on the host: links of comments that lead nowhere.
+    Doc,
     /// `cargo test`, as the user.
     Unit,
     /// The test programs of lb-tests, as root.
@@ -38,12 +40,13 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Fmt,
         Self::ClippyBpf,
         Self::Deny,
         Self::Build,
         Self::Clippy,
+        Self::Doc,
         Self::Unit,
         Self::Root,
         Self::Mutants,
@@ -59,6 +62,7 @@ impl Step {
             Self::ClippyBpf => "clippy-bpf",
             Self::Deny => "deny",
             Self::Build => "build",
+            Self::Doc => "doc",
             Self::Unit => "unit",
             Self::Root => "root",
             Self::Package => "package",
@@ -118,6 +122,17 @@ pub(crate) fn clippy_packages(packages: &BTreeSet<&str>) -> Command {
     }
     build::with_objects_if_built(&mut command);
     command.args(["--", "-D", "warnings"]);
+    command
+}
+
+/// Private items too: comments are read in the code, and their links break as those of public items do. So a link from
+/// public to private is none to refuse.
+pub(super) fn doc() -> Command {
+    const RUSTDOC_FLAGS: &str = "-D warnings -A rustdoc::private-intra-doc-links";
+    let mut command = cargo();
+    command.args(["doc", "--workspace", "--exclude", "lb-ebpf", "--no-deps"]);
+    command.arg("--document-private-items").env("RUSTDOCFLAGS", RUSTDOC_FLAGS);
+    build::with_objects_if_built(&mut command);
     command
 }
 

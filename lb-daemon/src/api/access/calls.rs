@@ -2,7 +2,7 @@
 
 use crate::access::Role::{self, Admin, Operator, Viewer};
 
-/// The least role for each call. `UpdateBackend` is looked at once more, see [`super::within`].
+/// The least role for each call. `UpdateBackend` is looked at once more, see [`within()`](super::within()).
 pub(super) const CALLS: &[(&str, Role)] = &[
     ("/grpc.health.v1.Health/Check", Viewer),
     ("/grpc.health.v1.Health/Watch", Viewer),
@@ -38,7 +38,7 @@ pub(super) const CALLS: &[(&str, Role)] = &[
     ("/spillway.v1.Spillway/Capture", Operator),
     ("/spillway.v1.Spillway/Explain", Viewer),
     ("/spillway.v1.Spillway/Export", Viewer),
-    ("/spillway.v1.Spillway/Probe", Operator),
+    ("/spillway.v1.Spillway/ProbeVips", Operator),
     ("/spillway.v1.Spillway/Regions", Viewer),
     ("/spillway.v1.Spillway/Reload", Admin),
     ("/spillway.v1.Spillway/Stats", Viewer),

@@ -7,10 +7,11 @@ use tower::{Layer, Service};
 
 use super::calls::least;
 use crate::{
-    access::{Actor, Lease, Peer, Role},
+    access::{Lease, Peer, Role},
     api::limits::{AtWork, Limits},
     audit::Audit,
 };
+use lb_control::command::Actor;
 
 /// Most characters of a call's name that are said again; each call that is served has fewer.
 const LONGEST: usize = 100;

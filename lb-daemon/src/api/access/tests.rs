@@ -3,10 +3,9 @@ use std::collections::BTreeSet;
 use prost_reflect::DescriptorPool;
 
 use super::{calls::CALLS, guard::permitted, within::operated};
-use crate::{
-    access::{Actor, Peer, Role},
-    document::Document,
-};
+use crate::access::{Peer, Role};
+use lb_config::document::Document;
+use lb_control::command::Actor;
 
 /// Calls of everything that is served, from the descriptors.
 fn served() -> BTreeSet<String> {
@@ -42,7 +41,7 @@ fn each_role_may_what_it_may() {
         let writes =
             ["Apply", "Create", "Update", "Delete", "Reload"].iter().any(|w| name.starts_with(w));
         // Packets have what people say to each other in them; and probes are packets that are sent.
-        let reads = !writes && !["Capture", "Probe"].contains(&name);
+        let reads = !writes && !["Capture", "ProbeVips"].contains(&name);
         assert_eq!(may(Some(Role::Viewer), &call), reads, "{call}");
         let operates = !writes || name == "UpdateBackend";
         assert_eq!(may(Some(Role::Operator), &call), operates, "{call}");

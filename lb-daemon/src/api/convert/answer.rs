@@ -4,60 +4,56 @@ use std::time::SystemTime;
 
 use spillway_proto::v1;
 
-use super::message::{duration, encapsulation, wanted_state};
-use crate::{
+use crate::reloads::Outcome;
+use lb_base::conditions::Condition;
+use lb_config::message::{duration, encapsulation, to_message, wanted_state};
+use lb_control::{
     command::{
         Applied, BackendHistory, BackendStatus, Event, Exported, InterfaceStatus, Refusal,
         ServiceStatus, SettlingStatus, StateChange, Status,
     },
-    diff::{Change, Effect, Kind, Movement},
-    health::Utilisation,
-    memory::Memory,
-    reloads::Outcome,
     store::Unusable,
-    troubles::Trouble,
+};
+use lb_health::Utilisation;
+use lb_model::{
+    diff::{Change, Effect, Kind, Movement},
+    map_memory::Memory,
 };
 
-impl From<&Applied> for v1::ApplyResponse {
-    fn from(applied: &Applied) -> Self {
-        Self {
-            generation: applied.generation,
-            changes: changes(&applied.changes),
-            memory: applied.memory.as_ref().map(memory),
-            movements: applied.movements.iter().map(movement).collect(),
-            movements_unknown: applied.movements_unknown,
-            warnings: applied.warnings.clone(),
-        }
+pub(in crate::api) fn applied(applied: &Applied) -> v1::ApplyResponse {
+    v1::ApplyResponse {
+        generation: applied.generation,
+        changes: changes(&applied.changes),
+        memory: applied.memory.as_ref().map(memory),
+        movements: applied.movements.iter().map(movement).collect(),
+        movements_unknown: applied.movements_unknown,
+        warnings: applied.warnings.clone(),
     }
 }
 
-impl TryFrom<&Exported> for v1::ExportResponse {
-    type Error = Refusal;
-
-    /// Where the stored configuration cannot be used, it is the answer as it is stored.
-    fn try_from(exported: &Exported) -> Result<Self, Refusal> {
-        let Exported { generation, configuration, schema, unusable } = exported;
-        let in_use: v1::Configuration = configuration.into();
-        let (schema, configuration, unusable) = match unusable {
-            None => (*schema, in_use, String::new()),
-            Some(Unusable { cause, message: None, .. }) => {
-                return Err(Refusal::Unusable(cause.clone()));
+/// Where the stored configuration cannot be used, it is the answer as it is stored.
+pub(in crate::api) fn exported(exported: &Exported) -> Result<v1::ExportResponse, Refusal> {
+    let Exported { generation, configuration, schema, unusable } = exported;
+    let in_use = to_message(configuration);
+    let (schema, configuration, unusable) = match unusable {
+        None => (*schema, in_use, String::new()),
+        Some(Unusable { cause, message: None, .. }) => {
+            return Err(Refusal::Unusable(cause.clone()));
+        }
+        Some(Unusable { schema, cause, message: Some(message), .. }) => {
+            let mut stored = message.0.clone();
+            if stored.hash_key.is_empty() {
+                stored.hash_key = in_use.hash_key;
             }
-            Some(Unusable { schema, cause, message: Some(message), .. }) => {
-                let mut stored = message.0.clone();
-                if stored.hash_key.is_empty() {
-                    stored.hash_key = in_use.hash_key;
-                }
-                (*schema, stored, cause.clone())
-            }
-        };
-        Ok(Self {
-            generation: *generation,
-            configuration: Some(configuration),
-            schema_revision: schema.number(),
-            unusable,
-        })
-    }
+            (*schema, stored, cause.clone())
+        }
+    };
+    Ok(v1::ExportResponse {
+        generation: *generation,
+        configuration: Some(configuration),
+        schema_revision: schema.number(),
+        unusable,
+    })
 }
 
 impl TryFrom<Outcome> for v1::ReloadResponse {
@@ -78,128 +74,110 @@ impl TryFrom<Outcome> for v1::ReloadResponse {
     }
 }
 
-impl From<&Status> for v1::StatusResponse {
-    fn from(status: &Status) -> Self {
-        Self {
-            version: status.version.into(),
-            region: status.region.as_ref().map(ToString::to_string).unwrap_or_default(),
-            generation: status.generation,
-            applied_at: status.applied_at.map(timestamp),
-            checksum: format!("{:016x}", status.checksum),
-            interfaces: status.interfaces.iter().map(Into::into).collect(),
-            backends: status.backends.iter().map(Into::into).collect(),
-            services: status.services.iter().map(Into::into).collect(),
-            uptime: Some(duration(status.uptime)),
-            behind: status.behind.clone().unwrap_or_default(),
-            settling: status.settling.iter().map(Into::into).collect(),
-            troubles: status.troubles.iter().map(Into::into).collect(),
-            waiting_settings: status.waiting_settings.clone(),
+pub(in crate::api) fn status(status: &Status) -> v1::StatusResponse {
+    v1::StatusResponse {
+        version: status.version.into(),
+        region: status.region.as_ref().map(ToString::to_string).unwrap_or_default(),
+        generation: status.generation,
+        applied_at: status.applied_at.map(timestamp),
+        checksum: format!("{:016x}", status.checksum),
+        interfaces: status.interfaces.iter().map(interface).collect(),
+        backends: status.backends.iter().map(backend).collect(),
+        services: status.services.iter().map(service).collect(),
+        uptime: Some(duration(status.uptime)),
+        behind: status.behind.clone().unwrap_or_default(),
+        settling: status.settling.iter().map(settling_pool).collect(),
+        conditions: status.conditions.iter().map(condition).collect(),
+        waiting_settings: status.waiting_settings.clone(),
+    }
+}
+
+pub(in crate::api) fn interface(interface: &InterfaceStatus) -> v1::InterfaceStatus {
+    let mode = interface.mode.clone().unwrap_or_default();
+    v1::InterfaceStatus { name: interface.name.clone(), mode }
+}
+
+pub(in crate::api) fn service(service: &ServiceStatus) -> v1::ServiceStatus {
+    v1::ServiceStatus {
+        name: service.name.to_string(),
+        endpoint: service.endpoint.to_string(),
+        protocol: service.protocol.name().into(),
+        pool: service.pool.to_string(),
+        backends_up: count(service.backends_up),
+        backends: count(service.backends),
+        encapsulation: encapsulation(service.encapsulation).into(),
+        gue_port: service.encapsulation.gue_port().map_or(0, u32::from),
+    }
+}
+
+pub(in crate::api) fn backend(backend: &BackendStatus) -> v1::BackendStatus {
+    let (Ok(next_hop) | Err(next_hop)) = &backend.next_hop;
+    v1::BackendStatus {
+        pool: backend.pool.to_string(),
+        address: backend.address.to_string(),
+        region: backend.region.to_string(),
+        state: backend.state.name().into(),
+        reason: backend.reason.clone(),
+        next_hop_resolved: backend.next_hop.is_ok(),
+        next_hop: next_hop.clone(),
+        mtu: backend.mtu.map_or(0, u32::from),
+        path_mtu: backend.path_mtu.map_or(0, u32::from),
+        since: Some(timestamp(backend.since)),
+        share: (backend.share > 0.0).then_some(backend.share),
+        utilisation: backend.said.utilisation.map(Utilisation::share),
+        wanted_percent: backend.said.percent.map(Into::into),
+        drain: backend.said.drain.clone().unwrap_or_default(),
+        unheard: backend.said.unheard.clone().unwrap_or_default(),
+        marked_out: backend.marked_out,
+        wanted: wanted_state(backend.wanted).into(),
+    }
+}
+
+pub(in crate::api) fn history(history: &BackendHistory) -> v1::BackendHistory {
+    let change = |change: &StateChange| v1::StateChange {
+        at: Some(timestamp(change.at)),
+        state: change.state.name().into(),
+        reason: change.reason.to_string(),
+    };
+    v1::BackendHistory {
+        pool: history.pool.to_string(),
+        address: history.address.to_string(),
+        changes: history.changes.iter().map(change).collect(),
+    }
+}
+
+pub(in crate::api) fn settling_pool(settling: &SettlingStatus) -> v1::SettlingPool {
+    v1::SettlingPool {
+        pool: settling.pool.to_string(),
+        since: Some(timestamp(settling.since)),
+        adopts_at: Some(timestamp(settling.adopts_at)),
+        ends_at: Some(timestamp(settling.ends_at)),
+        adopting: settling.adopting,
+    }
+}
+
+fn condition(condition: &Condition) -> v1::Condition {
+    v1::Condition {
+        subject: condition.subject.clone(),
+        cause: condition.cause.clone(),
+        since: Some(timestamp(condition.since)),
+    }
+}
+
+pub(in crate::api) fn snapshot(status: &Status) -> v1::WatchResponse {
+    v1::WatchResponse { event: Some(v1::watch_response::Event::Snapshot(self::status(status))) }
+}
+
+pub(in crate::api) fn event(event: &Event) -> v1::WatchResponse {
+    let event = match event {
+        Event::Generation(Applied { generation, changes: list, .. }) => {
+            let (generation, changes) = (*generation, changes(list));
+            v1::watch_response::Event::Generation(v1::GenerationChange { generation, changes })
         }
-    }
-}
-
-impl From<&InterfaceStatus> for v1::InterfaceStatus {
-    fn from(interface: &InterfaceStatus) -> Self {
-        let mode = interface.mode.clone().unwrap_or_default();
-        Self { name: interface.name.clone(), mode }
-    }
-}
-
-impl From<&ServiceStatus> for v1::ServiceStatus {
-    fn from(service: &ServiceStatus) -> Self {
-        Self {
-            name: service.name.to_string(),
-            endpoint: service.endpoint.to_string(),
-            protocol: service.protocol.name().into(),
-            pool: service.pool.to_string(),
-            backends_up: count(service.backends_up),
-            backends: count(service.backends),
-            encapsulation: encapsulation(service.encapsulation).into(),
-            gue_port: service.encapsulation.gue_port().map_or(0, u32::from),
-        }
-    }
-}
-
-impl From<&BackendStatus> for v1::BackendStatus {
-    fn from(backend: &BackendStatus) -> Self {
-        let (Ok(next_hop) | Err(next_hop)) = &backend.next_hop;
-        Self {
-            pool: backend.pool.to_string(),
-            address: backend.address.to_string(),
-            region: backend.region.to_string(),
-            state: backend.state.name().into(),
-            reason: backend.reason.clone(),
-            next_hop_resolved: backend.next_hop.is_ok(),
-            next_hop: next_hop.clone(),
-            mtu: backend.mtu.map_or(0, u32::from),
-            path_mtu: backend.path_mtu.map_or(0, u32::from),
-            since: Some(timestamp(backend.since)),
-            share: (backend.share > 0.0).then_some(backend.share),
-            utilisation: backend.said.utilisation.map(Utilisation::share),
-            wanted_percent: backend.said.percent.map(Into::into),
-            drain: backend.said.drain.clone().unwrap_or_default(),
-            unheard: backend.said.unheard.clone().unwrap_or_default(),
-            out_of_home: backend.out_of_home,
-            wanted: wanted_state(backend.wanted).into(),
-        }
-    }
-}
-
-impl From<&BackendHistory> for v1::BackendHistory {
-    fn from(history: &BackendHistory) -> Self {
-        let change = |change: &StateChange| v1::StateChange {
-            at: Some(timestamp(change.at)),
-            state: change.state.name().into(),
-            reason: change.reason.to_string(),
-        };
-        Self {
-            pool: history.pool.to_string(),
-            address: history.address.to_string(),
-            changes: history.changes.iter().map(change).collect(),
-        }
-    }
-}
-
-impl From<&SettlingStatus> for v1::SettlingPool {
-    fn from(settling: &SettlingStatus) -> Self {
-        Self {
-            pool: settling.pool.to_string(),
-            since: Some(timestamp(settling.since)),
-            adopts_at: Some(timestamp(settling.adopts_at)),
-            ends_at: Some(timestamp(settling.ends_at)),
-            adopting: settling.adopting,
-        }
-    }
-}
-
-impl From<&Trouble> for v1::Trouble {
-    fn from(trouble: &Trouble) -> Self {
-        Self {
-            subject: trouble.subject.clone(),
-            cause: trouble.cause.clone(),
-            since: Some(timestamp(trouble.since)),
-        }
-    }
-}
-
-impl From<&Status> for v1::WatchResponse {
-    fn from(status: &Status) -> Self {
-        Self { event: Some(v1::watch_response::Event::Snapshot(status.into())) }
-    }
-}
-
-impl From<&Event> for v1::WatchResponse {
-    fn from(event: &Event) -> Self {
-        let event = match event {
-            Event::Generation(Applied { generation, changes: list, .. }) => {
-                let (generation, changes) = (*generation, changes(list));
-                v1::watch_response::Event::Generation(v1::GenerationChange { generation, changes })
-            }
-            Event::Backend(status) => v1::watch_response::Event::Backend(status.into()),
-            Event::Region(status) => v1::watch_response::Event::Region(status.into()),
-        };
-        Self { event: Some(event) }
-    }
+        Event::Backend(status) => v1::watch_response::Event::Backend(backend(status)),
+        Event::Region(status) => v1::watch_response::Event::Region(super::demand::region(status)),
+    };
+    v1::WatchResponse { event: Some(event) }
 }
 
 fn movement(movement: &Movement) -> v1::Movement {

@@ -7,11 +7,9 @@ use nix::net::if_::if_indextoname;
 use spillway_proto::v1::{self, capture_response::Event, capture_summary::Reason};
 
 use super::WrongField;
-use crate::{
-    capture::{Bounds, Left, Said, Summary, Taken, Wanted, Why},
-    quoted::Quoted,
-    stats::action_word,
-};
+use crate::capture::{Bounds, Left, Said, Summary, Taken, Wanted, Why};
+use lb_base::Quoted;
+use lb_inspect::stats::action_word;
 
 /// What a request asks for.
 pub(in crate::api) fn wanted(request: &v1::CaptureRequest) -> Result<Wanted, WrongField> {

@@ -1,12 +1,13 @@
 //! Which ways to try, and what came of them, as messages.
 
-use spillway_proto::v1::{self, ProbeAnswer, ProbeOutcome, probe_response::Event};
+use spillway_proto::v1::{self, VipProbeAnswer, VipProbeOutcome, probe_vips_response::Event};
 
-use super::{WrongField, message::encapsulation};
-use crate::{
-    health::reach::{Found, Full, Small, Summary, Told, UNSERVED, Wanted},
-    quoted::Quoted,
-};
+use lb_config::message::encapsulation;
+
+use super::WrongField;
+use crate::vip_probe::{Found, Full, Small, Summary, Told, Wanted};
+use lb_base::Quoted;
+use lb_health::host::UNSERVED;
 
 /// The full size where a request says none, bytes: what fits an Ethernet.
 const USUAL: u16 = 1_500;
@@ -14,8 +15,8 @@ const USUAL: u16 = 1_500;
 const SIZES: std::ops::RangeInclusive<u32> = 1_280..=9_000;
 
 /// What a request asks for, and the full size, bytes.
-pub(in crate::api) fn asked(request: v1::ProbeRequest) -> Result<(Wanted, u16), WrongField> {
-    let v1::ProbeRequest { packet_size, pool, backend } = request;
+pub(in crate::api) fn asked(request: v1::ProbeVipsRequest) -> Result<(Wanted, u16), WrongField> {
+    let v1::ProbeVipsRequest { packet_size, pool, backend } = request;
     let size = match packet_size {
         0 => USUAL,
         size => u16::try_from(size).ok().filter(|_| SIZES.contains(&size)).ok_or_else(|| {
@@ -33,16 +34,16 @@ pub(in crate::api) fn asked(request: v1::ProbeRequest) -> Result<(Wanted, u16), 
 }
 
 /// What is said of ways.
-pub(in crate::api) fn told(told: Told) -> v1::ProbeResponse {
+pub(in crate::api) fn told(told: Told) -> v1::ProbeVipsResponse {
     let event = match told {
         Told::Way(found) => Event::Way(way(found)),
-        Told::Summary(Summary { ways, left_out, size }) => Event::Summary(v1::ProbeSummary {
+        Told::Summary(Summary { ways, left_out, size }) => Event::Summary(v1::VipProbeSummary {
             ways: number(ways),
             left_out: number(left_out),
             packet_size: size.into(),
         }),
     };
-    v1::ProbeResponse { event: Some(event) }
+    v1::ProbeVipsResponse { event: Some(event) }
 }
 
 fn way(Found { way, small, full }: Found) -> v1::ProbedWay {
@@ -54,28 +55,28 @@ fn way(Found { way, small, full }: Found) -> v1::ProbedWay {
         ..v1::ProbedWay::default()
     };
     let (outcome, answer, after) = match small {
-        Small::Echo(after) => (ProbeOutcome::Answered, ProbeAnswer::Echo, Some(after)),
-        Small::Tcp(after) => (ProbeOutcome::Answered, ProbeAnswer::Tcp, Some(after)),
+        Small::Echo(after) => (VipProbeOutcome::Answered, VipProbeAnswer::Echo, Some(after)),
+        Small::Tcp(after) => (VipProbeOutcome::Answered, VipProbeAnswer::Tcp, Some(after)),
         Small::Silent { host } => {
             message.host = host.unwrap_or_default();
-            (ProbeOutcome::Silent, ProbeAnswer::Unspecified, None)
+            (VipProbeOutcome::Silent, VipProbeAnswer::Unspecified, None)
         }
         Small::Barred(why) => {
             message.reason = why;
-            (ProbeOutcome::Barred, ProbeAnswer::Unspecified, None)
+            (VipProbeOutcome::Barred, VipProbeAnswer::Unspecified, None)
         }
     };
     message.set_small(outcome);
     message.set_answer(answer);
     message.round_trip_time = after.and_then(|after| after.try_into().ok());
-    if answer != ProbeAnswer::Echo {
+    if answer != VipProbeAnswer::Echo {
         // A host may well drop what asks for a port that nobody serves.
         message.tcp_port = way.tcp_port.filter(|port| *port != UNSERVED).map_or(0, Into::into);
     }
     match full {
-        Full::Answered => message.set_full(ProbeOutcome::Answered),
+        Full::Answered => message.set_full(VipProbeOutcome::Answered),
         Full::Silent { fits } => {
-            message.set_full(ProbeOutcome::Silent);
+            message.set_full(VipProbeOutcome::Silent);
             message.fits = fits.map_or(0, Into::into);
         }
         Full::Untried => {}
@@ -93,16 +94,14 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{
-        health::reach::Way,
-        model::{Encapsulation, Name},
-    };
+    use crate::vip_probe::Way;
+    use lb_model::{Encapsulation, Name};
 
     #[test]
     fn a_request_is_within_its_bounds() {
         let ask = |packet_size, pool: &str, backend: &str| {
             let request =
-                v1::ProbeRequest { packet_size, pool: pool.into(), backend: backend.into() };
+                v1::ProbeVipsRequest { packet_size, pool: pool.into(), backend: backend.into() };
             asked(request).map_err(|wrong| wrong.to_string())
         };
         assert_eq!(ask(0, "", ""), Ok((Wanted::default(), 1_500)));
@@ -141,21 +140,21 @@ mod tests {
                 backend: "10.1.0.11".into(),
                 vip: "203.0.113.1".into(),
                 encapsulation: v1::Encapsulation::Gue.into(),
-                small: ProbeOutcome::Answered.into(),
-                full: ProbeOutcome::Silent.into(),
-                answer: ProbeAnswer::Echo.into(),
+                small: VipProbeOutcome::Answered.into(),
+                full: VipProbeOutcome::Silent.into(),
+                answer: VipProbeAnswer::Echo.into(),
                 fits: 1_420,
                 round_trip_time: Some(prost_types::Duration { seconds: 0, nanos: 1_500_000 }),
                 ..Default::default()
             }
         );
         let tcp = of(Small::Tcp(time), Full::Unknown("no echo".into()));
-        assert_eq!((tcp.answer(), tcp.full()), (ProbeAnswer::Tcp, ProbeOutcome::Unspecified));
+        assert_eq!((tcp.answer(), tcp.full()), (VipProbeAnswer::Tcp, VipProbeOutcome::Unspecified));
         assert_eq!((tcp.tcp_port, tcp.reason.as_str()), (80, "no echo"));
         let silent = of(Small::Silent { host: Some("is there".into()) }, Full::Untried);
-        assert_eq!((silent.small(), silent.host.as_str()), (ProbeOutcome::Silent, "is there"));
+        assert_eq!((silent.small(), silent.host.as_str()), (VipProbeOutcome::Silent, "is there"));
         assert_eq!((silent.tcp_port, silent.round_trip_time), (80, None));
         let barred = of(Small::Barred("no link".into()), Full::Untried);
-        assert_eq!((barred.small(), barred.reason.as_str()), (ProbeOutcome::Barred, "no link"));
+        assert_eq!((barred.small(), barred.reason.as_str()), (VipProbeOutcome::Barred, "no link"));
     }
 }

@@ -2,19 +2,13 @@
 
 use tonic::{Code, Status, metadata::AsciiMetadataValue};
 
-use super::{Invalid, message::hash_key};
-use crate::{
-    causes,
+use lb_base::error_chain;
+use lb_config::{FIELD_TRAILER, HINT_TRAILER, Invalid, message::hash_key};
+use lb_control::{
     command::{Refusal, Stopping},
-    names::NoPool,
     reconcile::ReconcileError,
 };
-
-/// Trailer that holds the path of the field that is wrong.
-pub const FIELD_TRAILER: &str = "spillway-field";
-
-/// Trailer that says what to do, where the daemon knows it better than whoever asks.
-pub const HINT_TRAILER: &str = "spillway-hint";
+use lb_inspect::names::NoPool;
 
 /// A field of a request that is wrong by itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,9 +30,25 @@ impl From<WrongField> for Status {
     }
 }
 
-impl From<Invalid> for Status {
-    fn from(invalid: Invalid) -> Self {
-        invalid_argument(invalid.to_string(), invalid.path())
+/// An error of another crate that a call answers with.
+pub(in crate::api) trait IntoStatus {
+    fn into_status(self) -> Status;
+}
+
+/// Turns an error of another crate into the answer of a call.
+pub(in crate::api) trait OrStatus<T> {
+    fn or_status(self) -> Result<T, Status>;
+}
+
+impl<T, E: IntoStatus> OrStatus<T> for Result<T, E> {
+    fn or_status(self) -> Result<T, Status> {
+        self.map_err(IntoStatus::into_status)
+    }
+}
+
+impl IntoStatus for Invalid {
+    fn into_status(self) -> Status {
+        invalid_argument(self.to_string(), self.path())
     }
 }
 
@@ -50,9 +60,9 @@ fn invalid_argument(message: String, field: String) -> Status {
     status
 }
 
-impl From<Refusal> for Status {
-    fn from(refusal: Refusal) -> Self {
-        let code = match &refusal {
+impl IntoStatus for Refusal {
+    fn into_status(self) -> Status {
+        let code = match &self {
             Refusal::Conflict { .. } => Code::Aborted,
             Refusal::Exhausted(_) | Refusal::Memory(_) | Refusal::Room(ReconcileError::Full(_)) => {
                 Code::ResourceExhausted
@@ -66,8 +76,8 @@ impl From<Refusal> for Status {
             | Refusal::Behind { .. }
             | Refusal::Unreadable(_) => Code::Internal,
         };
-        let mut status = Self::new(code, causes::of(&refusal));
-        let (field, hint) = match &refusal {
+        let mut status = Status::new(code, error_chain::message(&self));
+        let (field, hint) = match &self {
             Refusal::NoHashKey { own_key, .. } => {
                 (Some("hash_key".to_owned()), Some(key_hint(*own_key)))
             }
@@ -86,9 +96,9 @@ impl From<Refusal> for Status {
     }
 }
 
-impl From<NoPool> for Status {
-    fn from(no_pool: NoPool) -> Self {
-        hinted(Self::not_found(no_pool.to_string()), &no_pool.hint())
+impl IntoStatus for NoPool {
+    fn into_status(self) -> Status {
+        hinted(Status::not_found(self.to_string()), &self.hint())
     }
 }
 
@@ -113,8 +123,8 @@ fn key_hint(key: [u64; 2]) -> String {
     )
 }
 
-impl From<Stopping> for Status {
-    fn from(stopping: Stopping) -> Self {
-        Self::unavailable(stopping.to_string())
+impl IntoStatus for Stopping {
+    fn into_status(self) -> Status {
+        Status::unavailable(self.to_string())
     }
 }

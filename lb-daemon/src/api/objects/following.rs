@@ -2,10 +2,8 @@
 //! a check's interval would be held to the timeout that followed from the old one.
 
 use prost_reflect::{DynamicMessage, FieldDescriptor, Value};
-use spillway_proto::v1;
 
 use super::{Id, Object, find};
-use crate::api::convert;
 
 /// Unsets what stands in an object of the configuration in force as it would be if it were left out,
 /// whoever set it: validation fills it again, by what the others are then.
@@ -55,7 +53,7 @@ fn without(message: &DynamicMessage, path: &[FieldDescriptor]) -> DynamicMessage
 /// The object that a message is, with its defaults, if it is valid.
 fn spelt_out<O: Object>(message: &DynamicMessage) -> Option<O> {
     let object: O = message.transcode_to().ok()?;
-    let configuration = convert::configuration(&object.alone()?).ok()?;
-    let configuration = v1::Configuration::from(&configuration);
+    let configuration = lb_config::validate(&object.alone()?).ok()?;
+    let configuration = lb_config::to_message(&configuration);
     find(&configuration, &Id::of_listed(None, &object)).ok()?.cloned()
 }

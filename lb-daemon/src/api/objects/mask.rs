@@ -9,7 +9,7 @@ use prost_reflect::{
 use prost_types::FieldMask;
 
 use super::{Object, Refused, following};
-use crate::quoted::Quoted;
+use lb_base::Quoted;
 
 /// The descriptors of the API; a test holds that they are sound.
 static DESCRIPTORS: LazyLock<DescriptorPool> =

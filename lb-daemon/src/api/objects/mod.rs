@@ -12,20 +12,21 @@ mod refused;
 mod service;
 mod users;
 
+use lb_config::Invalid;
 use prost_types::FieldMask;
 use spillway_proto::v1;
 use tokio::sync::Mutex;
 
 use super::{
     access::{caller, within, working},
-    convert::{self, Invalid},
+    convert,
 };
-use crate::{
-    access::Actor,
-    command::{Apply, Commands, Exported, Refusal},
+use crate::audit::Audit;
+use answer::{Answer, Removed};
+use lb_control::{
+    command::{Actor, Apply, Commands, Exported, Refusal},
     store::{Revision, SchemaMismatch},
 };
-use answer::{Answer, Removed};
 use object::{Id, Object, etag};
 use refused::Refused;
 
@@ -36,6 +37,7 @@ const TRIES: usize = 10;
 #[derive(Debug)]
 pub(super) struct Objects {
     commands: Commands,
+    audit: Audit,
     /// Calls over the socket take turns, and so do those over TLS: neither waits for the other's.
     turns: [Mutex<()>; 2],
 }
@@ -105,8 +107,8 @@ struct Before {
 }
 
 impl Objects {
-    pub(super) fn new(commands: Commands) -> Self {
-        Self { commands, turns: Default::default() }
+    pub(super) fn new(commands: Commands, audit: Audit) -> Self {
+        Self { commands, audit, turns: Default::default() }
     }
 
     async fn get<O: Object>(&self, id: &Id) -> Result<Answer<O>, Refused> {
@@ -222,7 +224,7 @@ impl Objects {
         if let Err(refused) = &result
             && task.notes(refused)
         {
-            self.commands.audit().refused(&actor, &task.wanted(), &refused.to_string());
+            self.audit.refused(&actor, &task.wanted(), &refused.to_string());
         }
         result
     }
@@ -240,9 +242,9 @@ impl Objects {
             let Before { generation, configuration: before, schema } = self.in_force().await?;
             let mut edited = before.clone();
             let place = edit(&mut edited, schema)?;
-            let configuration = convert::configuration(&edited)
+            let configuration = lb_config::validate(&edited)
                 .map_err(|wrong| invalid(wrong.of_one(&place, O::KIND, O::FIELD).into()))?;
-            let after = v1::Configuration::from(&configuration);
+            let after = lb_config::to_message(&configuration);
             judge(&before, &after)?;
             let expected_generation = Some(generation);
             within(&before, &after).map_err(Refused::NotPermitted)?;
@@ -255,8 +257,8 @@ impl Objects {
                 actor: actor.clone(),
                 wanted: task.wanted(),
             };
-            match self.commands.apply(apply).await? {
-                Ok(applied) => return Ok(((&applied).into(), after)),
+            match self.audit.apply(&self.commands, apply).await? {
+                Ok(applied) => return Ok((convert::applied(&applied), after)),
                 Err(Refusal::Conflict { .. }) => {}
                 Err(refusal) => return Err(Refused::Command(refusal.into())),
             }
@@ -277,7 +279,7 @@ impl Objects {
         if let Some(unusable) = exported.unusable.as_ref().filter(|unusable| !unusable.is_whole()) {
             return Err(Refused::Refusal(Refusal::Unusable(unusable.cause.clone()).into()));
         }
-        let answer = v1::ExportResponse::try_from(&exported);
+        let answer = convert::exported(&exported);
         let answer = answer.map_err(|refusal| Refused::Refusal(refusal.into()))?;
         let configuration = answer.configuration.unwrap_or_default();
         Ok(Before { generation: exported.generation, configuration, schema })

@@ -6,7 +6,7 @@ use prost::Message;
 use spillway_proto::v1;
 
 use super::{Refused, users};
-use crate::quoted::Quoted;
+use lb_base::Quoted;
 
 /// An object of the API, named within its list.
 pub(super) trait Object: Message + Default + Clone + PartialEq {

@@ -3,11 +3,10 @@
 use tonic::{Code, Status};
 
 use super::Id;
-use crate::{
-    api::convert::{Invalid, WrongField},
-    command::{Refusal, Stopping},
-    quoted::Quoted,
-};
+use crate::api::convert::{IntoStatus, WrongField};
+use lb_base::Quoted;
+use lb_config::Invalid;
+use lb_control::command::{Refusal, Stopping};
 
 /// Users that a message names; of more it gives the number.
 const NAMED: usize = 5;
@@ -56,7 +55,7 @@ impl From<Refused> for Status {
         let message = refused.to_string();
         match refused {
             Refused::Wrong(wrong) => wrong.into(),
-            Refused::Invalid(invalid) => (*invalid).into(),
+            Refused::Invalid(invalid) => invalid.into_status(),
             Refused::NotPermitted(_) => Self::permission_denied(message),
             Refused::Missing(_) => Self::new(Code::NotFound, message),
             Refused::Exists(_) => Self::new(Code::AlreadyExists, message),
@@ -64,8 +63,8 @@ impl From<Refused> for Status {
             Refused::InUse(..) | Refused::Needed(..) => {
                 Self::new(Code::FailedPrecondition, message)
             }
-            Refused::Refusal(refusal) | Refused::Command(refusal) => (*refusal).into(),
-            Refused::Stopping(stopping) => stopping.into(),
+            Refused::Refusal(refusal) | Refused::Command(refusal) => (*refusal).into_status(),
+            Refused::Stopping(stopping) => stopping.into_status(),
         }
     }
 }

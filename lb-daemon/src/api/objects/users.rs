@@ -1,8 +1,8 @@
 //! Who names an object, and so needs it.
 
-use spillway_proto::v1::{Configuration, Pool, PoolRegion};
+use spillway_proto::v1::{Configuration, Group, Pool};
 
-use crate::quoted::Quoted;
+use lb_base::Quoted;
 
 /// Pools that have backends or settings in a region or prefer it, and regions that overflow to it.
 pub(super) fn of_region(configuration: &Configuration, name: &str) -> Vec<String> {
@@ -42,12 +42,12 @@ pub(super) fn of_backend(pool: &Pool, address: &str) -> Vec<String> {
         return Vec::new();
     };
     let there = pool.backends.iter().filter(|backend| backend.region == gone.region).count();
-    let sets = |group: &&PoolRegion| {
+    let sets = |group: &&Group| {
         let scaled = group.scaler.is_some_and(|scaler| scaler != 1.0);
         group.region == gone.region && (group.capacity_per_second.is_some() || scaled)
     };
     let settings = pool.groups.iter().filter(|group| there == 1 && sets(group));
-    let of = |group: &PoolRegion| {
+    let of = |group: &Group| {
         let (pool, region) = (Quoted(&pool.name), Quoted(&group.region));
         format!(
             "pool {pool} has a capacity or scaler for region {region}, and no other backend there"

@@ -41,8 +41,8 @@ async fn a_configuration_is_applied_listed_and_described() {
     let listed = listed.configuration.unwrap();
     assert_eq!(listed.hash_key, configuration().hash_key);
     assert_eq!(
-        convert::configuration(&listed).unwrap(),
-        convert::configuration(&configuration()).unwrap()
+        lb_config::validate(&listed).unwrap(),
+        lb_config::validate(&configuration()).unwrap()
     );
 
     daemon.judge("10.0.0.1", true).await;
@@ -73,7 +73,7 @@ async fn a_configuration_is_applied_listed_and_described() {
         next_hop_resolved: false,
         next_hop: "not looked up yet".into(),
         since: None,
-        out_of_home: false,
+        marked_out: false,
         share: (state == "up").then_some(1.0),
         wanted: v1::WantedState::Active.into(),
         ..Default::default()
@@ -112,7 +112,7 @@ async fn refusals_have_their_codes_and_change_nothing() {
     assert_eq!(status.code(), Code::InvalidArgument);
     let message = "services[0] \"web\": port: 70000 is not a port; give 1 to 65535";
     assert_eq!(status.message(), message);
-    assert_eq!(status.metadata().get(convert::FIELD_TRAILER).unwrap(), "services[0].port");
+    assert_eq!(status.metadata().get(lb_config::FIELD_TRAILER).unwrap(), "services[0].port");
 
     let mut other = configuration();
     other.services[0].port = 81;

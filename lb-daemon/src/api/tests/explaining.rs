@@ -45,7 +45,7 @@ async fn a_packet_that_cannot_be_is_named_by_its_field() {
         let status = client.explain(request.clone()).await.unwrap_err();
         assert_eq!(status.code(), Code::InvalidArgument, "{request:?}");
         assert_eq!(status.message(), format!("{field}: {cause}"));
-        assert_eq!(status.metadata().get(convert::FIELD_TRAILER).unwrap(), field);
+        assert_eq!(status.metadata().get(lb_config::FIELD_TRAILER).unwrap(), field);
     }
     // Nothing is pinned where this daemon says that its maps are.
     let status = client.explain(good).await.unwrap_err();

@@ -26,30 +26,26 @@ use tokio::{
 use tonic::transport::{Channel, Endpoint};
 
 use super::*;
-use crate::{
-    audit::Audit,
+use crate::{audit::Audit, metrics::Live, reloads::Reloads, tls::Connection};
+use lb_base::heartbeat::Heartbeat;
+use lb_base::shutdown::{Stop, Stopper};
+use lb_config::document::Document;
+use lb_control::{
     command::Commands,
-    document::Document,
-    health::{Health, HealthChange, Said, Target, Tunnels},
-    memory::Budget,
-    metrics::Live,
-    model::Name,
-    net::NetChange,
-    plan::Sources,
-    reloads::Reloads,
-    state::{Ended, Inbox, Sensors, Settings, State, twin::Twin},
-    stats,
-    stop::{Stop, Stopper},
+    state::{Ended, Inbox, Sensors, Settings, State},
     store::{Revision, Store},
-    tls::Connection,
-    watchdog::Watchdog,
 };
+use lb_fake::packet_path::FakePacketPath;
+use lb_health::{Health, HealthChange, Said, Target, Tunnels};
+use lb_inspect::stats;
+use lb_model::{Name, map_memory::Budget, plan::Sources};
+use lb_net::NetChange;
 
 /// A daemon with a real socket and a real store; its packet path is in memory, its sensors the test.
 struct Daemon {
     directory: TempDir,
     path: PathBuf,
-    packets: Twin,
+    packets: FakePacketPath,
     health: mpsc::Sender<HealthChange>,
     _network: mpsc::Sender<NetChange>,
     _targets: watch::Receiver<Arc<Vec<Target>>>,
@@ -100,9 +96,9 @@ impl Daemon {
         audit: Audit,
     ) -> Self {
         let path = directory.path().join("run/spillwayd.sock");
-        let packets = Twin::default();
+        let packets = FakePacketPath::default();
         let (stopper, stop) = Stopper::new();
-        let (commands, asked) = Commands::channel(audit);
+        let (commands, asked) = Commands::channel();
         let (health, heard) = mpsc::channel(16);
         let (changes, network) = mpsc::channel(16);
         let sensors = Sensors::default();
@@ -110,9 +106,9 @@ impl Daemon {
         let settings = Settings { state_directory: directory.path().into(), ..settings };
         let state = State::start(settings, store, packets.clone(), sensors);
         let inbox = Inbox { health: heard, network, commands: asked };
-        let heartbeat = Watchdog::new(None, None).register("state");
+        let heartbeat = Heartbeat::unwatched(std::time::Duration::from_secs(1));
         Self {
-            server: serving(&path, remote, commands, stop.clone()),
+            server: serving(&path, remote, (commands, audit), stop.clone()),
             state: tokio::spawn(state.run(inbox, heartbeat, stop.wait())),
             directory,
             path,
@@ -162,7 +158,7 @@ impl Daemon {
 fn serving(
     path: &std::path::Path,
     remote: Option<mpsc::Receiver<Connection>>,
-    commands: Commands,
+    (commands, audit): (Commands, Audit),
     stop: Stop,
 ) -> JoinHandle<Result<(), ServeError>> {
     let (socket, listener) = Socket::bind(path, Rights::default()).unwrap();
@@ -171,10 +167,11 @@ fn serving(
     let counters = stats::Source { bpffs: nowhere.clone(), state_directory: nowhere };
     tokio::spawn(async move {
         let _socket = socket;
-        let tunnels = Tunnels::new(Sources::default());
+        let tunnels =
+            Tunnels::new(Sources::default(), |_| Err("this test has no packet program".into()));
         // Settings are read again by nothing here.
         let (reloads, _) = Reloads::channel();
-        let handles = Handles { commands, counters, tunnels, reloads };
+        let handles = Handles { commands, audit, counters, tunnels, reloads };
         serve(listener, remote, handles, Live::default(), stop).await
     })
 }

@@ -7,7 +7,8 @@ use spillway_proto::v1::objects_client::ObjectsClient;
 use tokio::time::timeout;
 
 use super::*;
-use crate::{audit::tests::lines, troubles::Troubles};
+use crate::audit::tests::lines;
+use lb_base::conditions::Conditions;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -15,7 +16,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 async fn what_an_object_is_refused_for_before_it_is_a_change_is_noted_once() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit");
-    let audit = Audit::open(Some(&path), Troubles::default()).unwrap();
+    let audit = Audit::open(Some(&path), Conditions::default()).unwrap();
     let daemon = Daemon::noting(audit.clone());
     let mut objects = ObjectsClient::new(daemon.channel().await);
     let newer = v1::CreateRegionRequest {
@@ -36,7 +37,7 @@ async fn what_an_object_is_refused_for_before_it_is_a_change_is_noted_once() {
 async fn each_change_has_an_intent_and_an_outcome_refusals_too() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit");
-    let audit = Audit::open(Some(&path), Troubles::default()).unwrap();
+    let audit = Audit::open(Some(&path), Conditions::default()).unwrap();
     let daemon = Daemon::noting(audit.clone());
     let mut client = daemon.client().await;
     client.apply(apply(configuration())).await.unwrap();
@@ -90,8 +91,8 @@ async fn a_pipe_that_is_not_read_hinders_no_change() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pipe");
     nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    let troubles = Troubles::default();
-    let (at, among) = (path.clone(), troubles.clone());
+    let conditions = Conditions::default();
+    let (at, among) = (path.clone(), conditions.clone());
     let opened = tokio::task::spawn_blocking(move || Audit::open(Some(&at), among));
     let audit = timeout(LIMIT, opened).await.expect("it opens").unwrap().unwrap();
     let daemon = Daemon::noting(audit.clone());
@@ -99,7 +100,7 @@ async fn a_pipe_that_is_not_read_hinders_no_change() {
     let applied = timeout(LIMIT, client.apply(apply(configuration()))).await;
     assert_eq!(applied.expect("an answer").unwrap().into_inner().generation, 1);
     audit.flush().await;
-    let cause = &troubles.now()[0].cause;
+    let cause = &conditions.now()[0].cause;
     assert!(cause.starts_with("audit: not written: "), "{cause}");
 
     // Once it is read, what is noted from then on comes, and how much is missing.
@@ -108,7 +109,7 @@ async fn a_pipe_that_is_not_read_hinders_no_change() {
         fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path).unwrap();
     client.apply(apply(v1::Configuration::default())).await.unwrap();
     audit.flush().await;
-    assert_eq!(troubles.now(), []);
+    assert_eq!(conditions.now(), []);
     let mut read = vec![0; 65_536];
     let length = pipe.read(&mut read).unwrap();
     let text = String::from_utf8_lossy(&read[..length]);
@@ -117,7 +118,7 @@ async fn a_pipe_that_is_not_read_hinders_no_change() {
 
     // A full pipe is no hindrance either.
     let mut fills = 0;
-    while troubles.now().is_empty() {
+    while conditions.now().is_empty() {
         fills += 1;
         assert!(fills < 2_000, "a pipe holds less than that");
         let configuration =

@@ -1,10 +1,10 @@
-use spillway_proto::v1::probe_response::Event;
+use spillway_proto::v1::probe_vips_response::Event;
 use tonic::Code;
 
 use super::*;
 
-fn request(packet_size: u32, pool: &str, backend: &str) -> v1::ProbeRequest {
-    v1::ProbeRequest { packet_size, pool: pool.into(), backend: backend.into() }
+fn request(packet_size: u32, pool: &str, backend: &str) -> v1::ProbeVipsRequest {
+    v1::ProbeVipsRequest { packet_size, pool: pool.into(), backend: backend.into() }
 }
 
 #[tokio::test]
@@ -20,16 +20,16 @@ async fn a_probe_that_cannot_be_is_refused_with_its_field() {
         ),
         (request(0, "", "web"), "backend", "backend: \"web\" is not an IPv4 or IPv6 address"),
     ] {
-        let status = client.probe(wrong).await.unwrap_err();
+        let status = client.probe_vips(wrong).await.unwrap_err();
         assert_eq!((status.code(), status.message()), (Code::InvalidArgument, message));
-        assert_eq!(status.metadata().get(convert::FIELD_TRAILER).unwrap(), field);
+        assert_eq!(status.metadata().get(lb_config::FIELD_TRAILER).unwrap(), field);
     }
     for (wrong, message) in [
         (request(0, "x", ""), "pool \"x\": there is none of this name"),
         (request(0, "web", "10.0.0.9"), "pool \"web\": it has no backend 10.0.0.9"),
         (request(0, "", "10.0.0.9"), "backend 10.0.0.9: no pool has it"),
     ] {
-        let status = client.probe(wrong).await.unwrap_err();
+        let status = client.probe_vips(wrong).await.unwrap_err();
         assert_eq!((status.code(), status.message()), (Code::NotFound, message));
     }
 }
@@ -43,8 +43,8 @@ async fn without_ways_a_probe_is_its_summary() {
     none.services.clear();
     client.apply(apply(none)).await.unwrap();
     for (size, expected) in [(0, 1500), (9000, 9000)] {
-        let mut told = client.probe(request(size, "", "")).await.unwrap().into_inner();
-        let summary = v1::ProbeSummary { ways: 0, left_out: 0, packet_size: expected };
+        let mut told = client.probe_vips(request(size, "", "")).await.unwrap().into_inner();
+        let summary = v1::VipProbeSummary { ways: 0, left_out: 0, packet_size: expected };
         let event = told.message().await.unwrap().unwrap().event;
         assert_eq!(event, Some(Event::Summary(summary)));
         assert_eq!(told.message().await.unwrap(), None);

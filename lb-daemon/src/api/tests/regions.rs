@@ -43,7 +43,7 @@ async fn regions_say_what_is_asked_of_them_and_what_is_missing() {
             let counter = GroupCounter {
                 offered: total,
                 admitted: total * 2 / 7,
-                spilled_out: total - total * 2 / 7,
+                overflow_out: total - total * 2 / 7,
                 ..GroupCounter::default()
             };
             daemon.packets.content().counted.insert(index, counter);
@@ -66,7 +66,7 @@ async fn regions_say_what_is_asked_of_them_and_what_is_missing() {
     let counters = eu.counters.unwrap();
     assert_eq!((counters.offered, counters.refused), (total, 0));
     let rates = eu.rates.unwrap();
-    assert!((rates.offered - rates.admitted - rates.spilled_out).abs() < 1e-6, "{rates:?}");
+    assert!((rates.offered - rates.admitted - rates.overflow_out).abs() < 1e-6, "{rates:?}");
     assert_eq!(eu.utilisation, Some(rates.admitted / 2.5));
     // One more backend is 2.5/s more of this balancer's.
     let missing = ((rates.offered - 2.5) / 2.5).ceil();

@@ -5,8 +5,8 @@ use spillway_proto::v1::objects_client::ObjectsClient;
 use tonic::{Code, Request, Status, client::Grpc};
 use tonic_prost::ProstCodec;
 
-use super::{objects::text_scene, *};
-use crate::{api::convert::HINT_TRAILER, store::rewritten};
+use super::{objects::text_fixture, *};
+use lb_config::HINT_TRAILER;
 
 /// This program's revision and the next one.
 const NOW: i32 = spillway_proto::SCHEMA_REVISION as i32;
@@ -107,14 +107,14 @@ async fn an_older_client_cannot_erase_what_it_does_not_know() {
 #[tokio::test]
 async fn of_an_object_an_older_client_changes_what_it_names_and_replaces_nothing() {
     let daemon = Daemon::of_schema(Revision::new(NEXT));
-    let mut scene = apply(text_scene());
+    let mut scene = apply(text_fixture());
     scene.schema_revision = NEXT;
     daemon.client().await.apply(scene).await.unwrap();
     let mut objects = ObjectsClient::new(daemon.channel().await);
     let pool = v1::Pool {
         name: "web".into(),
         slots: 37,
-        groups: vec![v1::PoolRegion {
+        groups: vec![v1::Group {
             region: "us".into(),
             scaler: Some(0.5),
             capacity_per_second: Some(10.0),
@@ -167,10 +167,11 @@ async fn a_store_of_a_newer_schema_waits_for_the_word() {
     let request = v1::ApplyRequest { schema_revision: NEXT, ..apply(configuration()) };
     newer.client().await.apply(request).await.unwrap();
     let directory = newer.stop().await;
-    rewritten::rewrite(directory.path(), |description, _, more| {
+    lb_fake::stored::rewrite(directory.path(), |description, _, more| {
         assert_eq!(description["schema"], NEXT);
         more.extend([0xc0, 0x3e, 7]);
-    });
+    })
+    .unwrap();
     assert!(Store::open(directory.path()).is_err());
     let store = Store::open_any_schema(directory.path()).unwrap();
     let daemon = Daemon::over(directory, store, Settings::default(), None, Audit::default());
@@ -211,9 +212,12 @@ async fn a_store_of_a_newer_schema_waits_for_the_word() {
 #[tokio::test]
 async fn a_refused_configuration_is_exported_and_mended_by_object() {
     let daemon = Daemon::start();
-    daemon.client().await.apply(apply(text_scene())).await.unwrap();
+    daemon.client().await.apply(apply(text_fixture())).await.unwrap();
     let directory = daemon.stop().await;
-    rewritten::rewrite(directory.path(), |_, configuration, _| configuration.pools[0].slots = 4);
+    lb_fake::stored::rewrite(directory.path(), |_, configuration, _| {
+        configuration.pools[0].slots = 4
+    })
+    .unwrap();
     let store = Store::open(directory.path()).unwrap();
     let daemon = Daemon::over(directory, store, Settings::default(), None, Audit::default());
     let mut client = daemon.client().await;
@@ -241,7 +245,7 @@ async fn a_refused_configuration_is_exported_and_mended_by_object() {
     assert_eq!((exported.generation, &*exported.unusable), (2, ""));
     let status = client.status(v1::StatusRequest {}).await.unwrap().into_inner();
     assert_eq!(status.services.len(), 1);
-    assert!(status.troubles.iter().all(|it| it.subject != "stored configuration"), "{status:?}");
+    assert!(status.conditions.iter().all(|it| it.subject != "stored configuration"), "{status:?}");
 }
 
 #[tokio::test]
@@ -249,7 +253,7 @@ async fn what_cannot_be_read_is_not_exported() {
     let daemon = Daemon::start();
     daemon.client().await.apply(apply(configuration())).await.unwrap();
     let directory = daemon.stop().await;
-    rewritten::rewrite(directory.path(), |_, _, more| more.push(0x0f));
+    lb_fake::stored::rewrite(directory.path(), |_, _, more| more.push(0x0f)).unwrap();
     let store = Store::open(directory.path()).unwrap();
     let daemon = Daemon::over(directory, store, Settings::default(), None, Audit::default());
     let mut client = daemon.client().await;

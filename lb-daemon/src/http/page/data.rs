@@ -9,14 +9,14 @@ use std::{
 use lb_common::abi::verdict::Verdict;
 use serde::Serialize;
 
-use crate::{
+use crate::metrics::Facts;
+use lb_base::conditions::PACKET_PATH;
+use lb_control::command::{BackendHistory, BackendStatus, GroupStatus, StateChange};
+use lb_health::Utilisation;
+use lb_inspect::stats::{EventStats, ServiceStats, Table, Traffic, VerdictStats, sentence};
+use lb_model::{
+    Name,
     capacity::{self, Connections, Rates},
-    command::{BackendHistory, BackendStatus, RegionStatus, StateChange},
-    health::Utilisation,
-    metrics::Facts,
-    model::Name,
-    stats::{EventStats, ServiceStats, Table, Traffic, VerdictStats, sentence},
-    troubles::PACKET_PATH,
 };
 
 /// Backends that are all told where no pool is asked for.
@@ -35,7 +35,7 @@ pub(in crate::http) struct Data {
     /// Why the packet path is not at the generation.
     behind: Option<String>,
     /// What else is wrong, a line each.
-    troubles: Vec<String>,
+    conditions: Vec<String>,
     /// Changed settings that wait for the next start of the daemon.
     waiting_settings: Vec<String>,
     interfaces: Vec<Interface>,
@@ -58,7 +58,7 @@ struct Interface {
 struct Pool {
     pool: String,
     settling: bool,
-    gate_open: bool,
+    has_displaced: bool,
     services: Vec<Service>,
     /// In the order in which they are asked.
     regions: Vec<Region>,
@@ -88,7 +88,7 @@ struct Region {
     scaler: f64,
     backends: usize,
     backends_up: usize,
-    out_of_home: bool,
+    marked_out: bool,
     missing_backends: Option<u32>,
     /// Not known before two looks.
     rates: Option<Rates>,
@@ -106,7 +106,7 @@ struct Member {
     reason: String,
     next_hop: String,
     next_hop_resolved: bool,
-    out_of_home: bool,
+    marked_out: bool,
     /// Of its own new connections; 0: it takes none.
     share: f64,
     utilisation: Option<f64>,
@@ -153,7 +153,7 @@ impl Data {
             let services = stats.services.iter().filter(|service| service.pool == pool.pool);
             pool.services = services.map(Into::into).collect();
             pool.settling = status.settling.iter().any(|settling| is_it(&settling.pool));
-            pool.gate_open = stats.remembered.open_gates.contains(&pool.pool);
+            pool.has_displaced = stats.remembered.pools_with_displaced.contains(&pool.pool);
             let all = wanted.is_none() && status.backends.len() <= FEW;
             let told = all || wanted.is_some_and(|wanted| wanted == pool.pool);
             let members = status.backends.iter().filter(|backend| is_it(&backend.pool));
@@ -168,12 +168,12 @@ impl Data {
             started_at: milliseconds(*at - status.uptime),
             checksum: format!("{:016x}", status.checksum),
             behind: status.behind.clone(),
-            troubles: status
-                .troubles
+            conditions: status
+                .conditions
                 .iter()
                 // The page has a sentence of its own for it.
-                .filter(|trouble| trouble.subject != PACKET_PATH)
-                .map(|trouble| format!("{}: {}", trouble.subject, trouble.cause))
+                .filter(|condition| condition.subject != PACKET_PATH)
+                .map(|condition| format!("{}: {}", condition.subject, condition.cause))
                 .collect(),
             waiting_settings: status.waiting_settings.clone(),
             interfaces: status
@@ -220,11 +220,11 @@ impl From<&StateChange> for Change {
 }
 
 impl Pool {
-    fn new(region: &RegionStatus) -> Self {
+    fn new(region: &GroupStatus) -> Self {
         Self {
             pool: region.pool.to_string(),
             settling: false,
-            gate_open: false,
+            has_displaced: false,
             services: Vec::new(),
             regions: vec![region.into()],
             backends: 0,
@@ -245,8 +245,8 @@ impl From<&ServiceStats> for Service {
     }
 }
 
-impl From<&RegionStatus> for Region {
-    fn from(status: &RegionStatus) -> Self {
+impl From<&GroupStatus> for Region {
+    fn from(status: &GroupStatus) -> Self {
         let reading = &status.reading;
         Self {
             region: status.region.to_string(),
@@ -255,7 +255,7 @@ impl From<&RegionStatus> for Region {
             scaler: reading.settings.in_use().share(),
             backends: reading.members.len(),
             backends_up: status.backends_up(),
-            out_of_home: status.out_of_home,
+            marked_out: status.marked_out,
             missing_backends: status.missing_backends(),
             rates: status.rates,
             totals: reading.counters.into(),
@@ -274,7 +274,7 @@ impl Member {
             reason: backend.reason.clone(),
             next_hop: next_hop.clone(),
             next_hop_resolved: backend.next_hop.is_ok(),
-            out_of_home: backend.out_of_home,
+            marked_out: backend.marked_out,
             share: backend.share,
             utilisation: backend.said.utilisation.map(Utilisation::share),
             unheard: backend.said.unheard.clone(),

@@ -94,7 +94,7 @@ function head() {
     put(cell.querySelector("small"), more);
   });
   put($("where"), (now.region ? "balancer in " + now.region : "balancer") + " · generation " + now.generation);
-  const wrong = now.troubles.slice();
+  const wrong = now.conditions.slice();
   if (now.behind) wrong.unshift("The packet path is behind the configuration, and is tried again every second: " + now.behind);
   if (now.waiting_settings.length) wrong.push("Changed settings wait for the next start of the daemon: " + now.waiting_settings.join(", "));
   $("behind").hidden = !wrong.length;
@@ -135,7 +135,7 @@ function waterfall(lanes, pool) {
       node.style.left = at(left);
       node.style.width = at(width);
     };
-    const excess = got ? Math.min(got.overrun, row.took) : 0;
+    const excess = got ? Math.min(got.over_capacity, row.took) : 0;
     const unlimited = r.limit === null, end = unlimited ? most : row.from + r.limit;
     place(room, row.from, Math.max(0, end - row.from), unlimited || r.limit > 0);
     room.className = unlimited ? "room open" : "room";
@@ -143,15 +143,15 @@ function waterfall(lanes, pool) {
     place(over, row.from + row.took - excess, excess, excess > 0);
     place(gone, row.from + row.took, refused, row.last && refused > 0);
     place(edge, end, 0, !unlimited);
-    const falls = got ? got.spilled_out : 0;
+    const falls = got ? got.overflow_out : 0;
     place(drop, row.from + row.took, 0, falls > 0 && !row.last);
     const up = r.backends_up + " of " + r.backends + " up";
-    put(line.querySelector("small"), up + (r.out_of_home ? ", asked last" : ""));
+    put(line.querySelector("small"), up + (r.marked_out ? ", asked last" : ""));
     const parts = [["b", "", rate(got ? got.admitted : null)]];
     parts.push(["span", "", unlimited ? " no limit" : r.limit === 0 ? " closed" : " of " + rate(r.limit)]);
-    if (got && falls > 0) parts.push(["div", "spills", rate(falls) + " spills on" + (row.next ? " to " + row.next.r.region : "")]);
+    if (got && falls > 0) parts.push(["div", "spills", rate(falls) + " overflows" + (row.next ? " to " + row.next.r.region : "")]);
     if (got && got.refused > 0) parts.push(["div", "lost", rate(got.refused) + " refused"]);
-    if (got && got.overrun > 0) parts.push(["div", "spills", rate(got.overrun) + " over the limit"]);
+    if (got && got.over_capacity > 0) parts.push(["div", "spills", rate(got.over_capacity) + " over capacity"]);
     if (r.missing_backends > 0) parts.push(["div", "", r.missing_backends + " more backends would do"]);
     const text = parts.map((p) => p[2]).join("\n");
     if (said.dataset.text !== text) {
@@ -206,7 +206,7 @@ function members(card, pool) {
     state.className = "state " + m.state;
     put(state, m.shown);
     put(since, "for " + age(now.at - m.since));
-    const more = [(m.shown === "draining" && m.state === "dead" ? "dead: " : "") + m.reason + (m.out_of_home ? " (out of home)" : "")];
+    const more = [(m.shown === "draining" && m.state === "dead" ? "dead: " : "") + m.reason + (m.marked_out ? " (marked out)" : "")];
     if (m.utilisation !== null) more.push(percent(m.utilisation) + " utilised");
     if (m.state === "up" && m.share > 0 && m.share < 1) more.push("takes " + percent(m.share) + " of its share");
     if (m.unheard) more.push(m.unheard);
@@ -248,8 +248,8 @@ function pools() {
     const [, about, tag] = card.firstChild.children;
     const ways = pool.regions.length === 1 ? "1 region" : pool.regions.length + " regions in the order they are asked";
     put(about, ways);
-    tag.hidden = !pool.settling && !pool.gate_open;
-    put(tag, pool.settling ? "change of home" : "some away from home");
+    tag.hidden = !pool.settling && !pool.has_displaced;
+    put(tag, pool.settling ? "remap" : "some away from home");
     tag.title = pool.settling ? "open connections stay where they were" : "some connections may be remembered one by one";
     waterfall(card.children[1], pool);
     card.children[2].hidden = pool.services.length === 0;
@@ -276,7 +276,7 @@ function below() {
     const quick = speed("ofVerdict", v.verdict, "packets");
     put(row.children[1], v.packets ? number.format(v.packets) + (quick ? ", now " + rate(quick) : "") : "");
   });
-  const names = { exceptions: "Away from home", udp_flows: "UDP flows", records: "Recent SYNs" };
+  const names = { displaced: "Displaced", udp_flows: "UDP flows", handshakes: "Recent SYNs" };
   keep($("memory"), now.tables, (t) => t.table + t.ip, (t) => {
     const row = make("div", "row"), bar = make("div", "share meter");
     bar.append(make("i"), make("span"));

@@ -4,7 +4,8 @@ use std::{fs, path::Path};
 
 use toml::de::{DeTable, DeValue};
 
-use crate::{document::line_and_column, role::Failure};
+use crate::role::Failure;
+use lb_config::document::line_and_column;
 
 /// A file that was read.
 #[derive(Debug)]

@@ -3,10 +3,8 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::*;
-use crate::{
-    dataplane::{Hook, XdpMode},
-    role::arguments::Role,
-};
+use crate::role::arguments::Role;
+use lb_maps::{Hook, XdpMode};
 
 struct Dir(TempDir);
 
@@ -60,7 +58,7 @@ fn a_file_says_what_flags_say_and_flags_go_before_it() {
     let text = "\
 interface = [\"eth0\", \"eth1\"]
 region = \"eu\"
-exceptions = 5000
+displaced = 5000
 source = \"10.0.0.1\"
 xdp-mode = \"generic\"
 apply = \"/etc/spillway/web.toml\"
@@ -125,9 +123,9 @@ fn each_mistake_is_told_with_its_line_and_what_to_do() {
             "--help says of `region`: Region this host stands in: its backends come first",
         ),
         (
-            "exceptions = 5",
-            "line 1, column 1: exceptions: \"5\": 5 is not in 4096..=16777216",
-            "--help says of `exceptions`: ",
+            "displaced = 5",
+            "line 1, column 1: displaced: \"5\": 5 is not in 4096..=16777216",
+            "--help says of `displaced`: ",
         ),
         (
             "[vlan]\neth1 = 4095",
@@ -236,11 +234,11 @@ fn settings_of_a_file_have_no_dashes() {
     let text = "interface = \"eth0\"\nbpffs = \"/b\"\n";
     let settings = directory.read(text, "balancer", &["--state-dir", "/s"]).unwrap();
     let failure = Failure::new("more than --map-memory-limit of --state-dir")
-        .hint("give each its own --bpffs, --exceptions-or-so, and `--xdp-mode generic` to --help");
+        .hint("give each its own --bpffs, --displaced-or-so, and `--xdp-mode generic` to --help");
     assert_eq!(
         settings.names.spell(failure).to_string(),
         "spillwayd: more than map-memory-limit of --state-dir\n\
-         hint: give each its own bpffs, --exceptions-or-so, and `xdp-mode generic` to --help"
+         hint: give each its own bpffs, --displaced-or-so, and `xdp-mode generic` to --help"
     );
     let line = ["spillwayd", "balancer", "--interface", "eth0"].map(OsString::from);
     let alone = Settings::read(&line).unwrap();

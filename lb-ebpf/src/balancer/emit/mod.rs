@@ -1,7 +1,7 @@
 //! Emit: the one exit. Every packet is counted here under one verdict, and nowhere else.
 
-mod answer;
-mod ended;
+mod disposition;
+mod icmp_reply;
 
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS, XDP_TX};
 use lb_common::{
@@ -13,61 +13,61 @@ use lb_common::{
         verdict::{Action, Verdict},
     },
     path::{
-        self, Choice, Forward, Head, Kind, Large, Parsed, Question, Shim, Version, aside,
-        encapsulate, parse,
+        self, Choice, Forward, Head, Kind, Large, Parsed, Query, Shim, Version, encapsulate, parse,
+        parse_slow,
     },
     wire::{ethernet, ipv4, ipv6, packet::Packet, vlan::Tags},
 };
 
-pub(super) use answer::{echo, too_large};
-pub(super) use ended::Ended;
+pub(super) use disposition::Disposition;
+pub(super) use icmp_reply::{echo, too_large};
 
 use super::{
-    apart,
     maps::{self, BACKEND_COUNTERS, DEVICES, Maps, SERVICE_COUNTERS},
+    subprograms,
 };
 use crate::{counters, kernel, kernel::Frame};
 
-/// Decides about a frame at once, rewrites it, counts it, and says what became of it: an [`Ended`]; where
-/// more must be done it says what, with the frame as it was and nothing counted. A question is left for `later`.
-/// `tags` were taken off it, here and below.
+/// Decides a frame on the fast path, rewrites it, counts it, and returns its [`Disposition`]. If more must be done it
+/// returns what, and leaves the rest in `deferred`, with the frame as it was and nothing counted. `tags` were taken off
+/// the frame, here and below.
 #[inline(always)]
-pub(super) fn emit_at_once(frame: &mut Frame<'_>, later: &mut Later, tags: Tags) -> u32 {
-    emit_by(frame, &mut AtOnce { later }, tags)
+pub(super) fn emit_fast(frame: &mut Frame<'_>, deferred: &mut Deferred, tags: Tags) -> u32 {
+    emit_by(frame, &mut FastPath { deferred }, tags)
 }
 
-/// What is left of a frame that nothing was done with yet.
-pub(super) enum Later {
+/// What the fast path leaves to do for a frame.
+pub(super) enum Deferred {
     Nothing,
-    /// What it asks.
-    Question(Question),
-    /// Where it was to go, for which it is too large.
-    Large(Large),
+    /// Its query must be resolved.
+    Query(Query),
+    /// It is too large for its backend.
+    Oversize(Large),
 }
 
-/// As [`emit_at_once`], of a frame that was set aside; set aside again it belongs to no flow.
+/// As [`emit_fast`], with the slow parser; a frame that it cannot parse either belongs to no flow.
 #[inline(always)]
-pub(super) fn read_aside(frame: &mut Frame<'_>, later: &mut Later, tags: Tags) -> u32 {
-    emit_by(frame, &mut Aside { later }, tags)
+pub(super) fn parse_slow_path(frame: &mut Frame<'_>, deferred: &mut Deferred, tags: Tags) -> u32 {
+    emit_by(frame, &mut SlowParser { deferred }, tags)
 }
 
-/// Rewrites a frame as it was decided, counts it, and says what became of it: an [`Ended`].
+/// Rewrites a frame as the slow path decided, counts it, and returns its [`Disposition`].
 #[inline(always)]
 pub(super) fn emit(frame: &mut Frame<'_>, decision: &mut Decided<'_>, tags: Tags) -> u32 {
     emit_by(frame, decision, tags)
 }
 
-/// What was decided with more than one look.
+/// A decision of the slow path.
 pub(super) struct Decided<'d> {
-    /// The verdict on a frame that nobody gets.
+    /// The verdict on a frame that no backend gets.
     pub(super) failure: Option<Verdict>,
-    /// What was asked.
-    pub(super) question: &'d Question,
-    /// Who has it.
+    /// The query.
+    pub(super) query: &'d Query,
+    /// The member that gets the frame.
     pub(super) choice: &'d Choice,
 }
 
-/// Who reads a frame and says what becomes of it. (A closure would be one function for both IP versions.)
+/// Parses a frame and decides it. (A closure would be one function for both IP versions.)
 trait Decision {
     #[inline(always)]
     fn ipv4(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
@@ -77,70 +77,70 @@ trait Decision {
     fn ipv6(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
         parse::parse_ipv6(frame)
     }
-    /// Told of a frame that is too large for where it was to go.
+    /// Called for a frame that is too large for its backend.
     #[inline(always)]
     fn too_large(&mut self, _: &Forward<'_>) {}
-    /// What becomes of a frame that was read, if that can be told.
-    fn of(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict>;
+    /// Decides a parsed frame; `None`: deferred.
+    fn decide(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict>;
 }
 
-/// The decision of steady state.
-struct AtOnce<'l> {
-    later: &'l mut Later,
+/// The fast path, for steady state.
+struct FastPath<'l> {
+    deferred: &'l mut Deferred,
 }
 
-impl Decision for AtOnce<'_> {
+impl Decision for FastPath<'_> {
     #[inline(always)]
     fn too_large(&mut self, forward: &Forward<'_>) {
-        *self.later = Later::Large(Large::of(forward));
+        *self.deferred = Deferred::Oversize(Large::from_forward(forward));
     }
 
     #[inline(always)]
-    fn of(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict> {
-        path::decide_at_once(parsed, &Maps, |question| *self.later = Later::Question(*question))
+    fn decide(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict> {
+        path::decide_fast(parsed, &Maps, |query| *self.deferred = Deferred::Query(*query))
     }
 }
 
-/// The question of a frame that was set aside.
-struct Aside<'l> {
-    later: &'l mut Later,
+/// The slow parser, which defers the query.
+struct SlowParser<'l> {
+    deferred: &'l mut Deferred,
 }
 
-impl Decision for Aside<'_> {
+impl Decision for SlowParser<'_> {
     #[inline(always)]
     fn ipv4(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
-        aside::parse_ipv4(frame)
+        parse_slow::parse_ipv4(frame)
     }
 
     #[inline(always)]
     fn ipv6(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
-        aside::parse_ipv6(frame)
+        parse_slow::parse_ipv6(frame)
     }
 
     #[inline(always)]
-    fn of(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict> {
-        *self.later = Later::Question(path::ask(&Maps, &parsed)?);
+    fn decide(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict> {
+        *self.deferred = Deferred::Query(path::build_query(&Maps, &parsed)?);
         Ok(None)
     }
 }
 
-/// What it was asked for is known: of the frame no more is read than goes into the outer header.
+/// The query is resolved: of the frame only what goes into the outer header is read.
 impl Decision for Decided<'_> {
     #[inline(always)]
     fn ipv4(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
         let (parsed, _) = parse::ipv4_header(frame)?;
-        Ok(Parsed { kind: self.question.kind(), ..parsed })
+        Ok(Parsed { kind: self.query.kind(), ..parsed })
     }
 
     #[inline(always)]
     fn ipv6(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
-        Ok(Parsed { kind: self.question.kind(), ..parse::ipv6_header(frame)? })
+        Ok(Parsed { kind: self.query.kind(), ..parse::ipv6_header(frame)? })
     }
 
     #[inline(always)]
-    fn of(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict> {
+    fn decide(&mut self, parsed: Parsed) -> Result<Option<Forward<'static>>, Verdict> {
         match self.failure {
-            None => path::forward_by(&Maps, self.question, self.choice, parsed).map(Some),
+            None => path::forward_by(&Maps, self.query, self.choice, parsed).map(Some),
             Some(verdict) => Err(verdict),
         }
     }
@@ -148,11 +148,11 @@ impl Decision for Decided<'_> {
 
 #[inline(always)]
 fn emit_by(frame: &mut Frame<'_>, decision: &mut impl Decision, tags: Tags) -> u32 {
-    let bytes = came(frame, tags);
+    let bytes = received_length(frame, tags);
     // Each IP version has the whole way to itself: half of it folds away where the version is known,
     // and what is left fits into registers.
     let done = match parse::version(frame) {
-        Err(_) if tags.is_none() && !Tags::of(frame).is_none() => return TAGGED,
+        Err(_) if tags.is_none() && !Tags::read(frame).is_none() => return TAGGED,
         Err(verdict) => Done::AsItIs(verdict),
         Ok(Version::V4) => {
             let parsed = decision.ipv4(frame);
@@ -166,40 +166,40 @@ fn emit_by(frame: &mut Frame<'_>, decision: &mut impl Decision, tags: Tags) -> u
     match done {
         Done::Now(verdict, action) => {
             counters::count(verdict, bytes);
-            Ended::new(verdict, action).0
+            Disposition::new(verdict, action).0
         }
         Done::AsItIs(verdict) => {
             let (verdict, action) = leave(frame, (verdict, action_of(verdict)), tags);
             counters::count(verdict, bytes);
-            Ended::new(verdict, action).0
+            Disposition::new(verdict, action).0
         }
         // What is left to do is counted then.
-        Done::Later => ASKED,
-        Done::Aside => SET_ASIDE,
+        Done::Deferred => DEFERRED,
+        Done::NeedsSlowParser => NEEDS_SLOW_PARSER,
         Done::TooLarge => TOO_LARGE,
     }
 }
 
 /// Length of a frame as it came in, bytes.
 #[inline(always)]
-fn came(frame: &Frame<'_>, tags: Tags) -> u64 {
+fn received_length(frame: &Frame<'_>, tags: Tags) -> u64 {
     (frame.length() + tags.length()) as u64
 }
 
-/// No end: the question was told.
-pub(super) const ASKED: u32 = 1 << 16;
-/// No end: the frame has not been read.
-pub(super) const SET_ASIDE: u32 = 1 << 17;
+/// No end: the query was deferred.
+pub(super) const DEFERRED: u32 = 1 << 16;
+/// No end: the frame needs the slow parser.
+pub(super) const NEEDS_SLOW_PARSER: u32 = 1 << 17;
 /// No end: the frame is too large for where it was to go.
 pub(super) const TOO_LARGE: u32 = 1 << 18;
 
 /// No end: the frame has VLAN tags, which are to be taken off first.
 pub(super) const TAGGED: u32 = 1 << 19;
 
-/// Whether it is an [`Ended`], and nothing is left to do.
+/// Whether it is a [`Disposition`], and nothing is left to do.
 #[inline(always)]
 pub(super) const fn is_ended(number: u32) -> bool {
-    number < ASKED
+    number < DEFERRED
 }
 
 /// What has become of a frame.
@@ -208,10 +208,10 @@ enum Done {
     Now(Verdict, u32),
     /// This: no backend gets it.
     AsItIs(Verdict),
-    /// Nothing yet: the question was told.
-    Later,
-    /// Nothing yet: it has not been read.
-    Aside,
+    /// Nothing yet: the query was deferred.
+    Deferred,
+    /// Nothing yet: it needs the slow parser.
+    NeedsSlowParser,
     /// Nothing yet: it does not fit.
     TooLarge,
 }
@@ -233,17 +233,17 @@ fn carry_out(
     (bytes, tags): (u64, Tags),
 ) -> Done {
     let decided = match parsed {
-        Err(Verdict::OtherProtocol) => return Done::Aside,
+        Err(Verdict::OtherProtocol) => return Done::NeedsSlowParser,
         Err(verdict) => Err(verdict),
-        Ok(parsed) => decision.of(parsed),
+        Ok(parsed) => decision.decide(parsed),
     };
     let forward = match decided {
         Err(verdict) => return Done::AsItIs(verdict),
-        Ok(None) => return Done::Later,
+        Ok(None) => return Done::Deferred,
         Ok(Some(forward)) => forward,
     };
     if kernel::is_captured() {
-        apart::note_choice(
+        subprograms::note_choice(
             forward.choice.member.backend(),
             u32::from(forward.choice.next_hop.interface()),
         );

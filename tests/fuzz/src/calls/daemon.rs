@@ -1,21 +1,22 @@
 //! The daemon's own server, state and store, in one thread.
 
 use hyper_util::rt::TokioIo;
+use lb_base::heartbeat::Heartbeat;
+use lb_base::shutdown::{Stop, Stopper};
+use lb_control::{
+    command::Commands,
+    state::{Inbox, Sensors, Settings, State},
+    store::Store,
+};
 use lb_daemon::{
     api::{Handles, Rights, Socket, serve},
     audit::Audit,
-    command::Commands,
-    health::Tunnels,
-    memory::Budget,
     metrics::Live,
-    plan::Sources,
     reloads::Reloads,
-    state::{Inbox, Sensors, Settings, State},
-    stats,
-    stop::{Stop, Stopper},
-    store::Store,
-    watchdog::Watchdog,
 };
+use lb_health::Tunnels;
+use lb_inspect::stats;
+use lb_model::{map_memory::Budget, plan::Sources};
 use prost::{
     Message as _,
     bytes::{Buf, BufMut},
@@ -46,8 +47,8 @@ pub(super) struct Daemon {
     _directory: TempDir,
     _stopper: Stopper,
     // Whoever is at the other end of these must not be gone.
-    _health: mpsc::Sender<lb_daemon::health::HealthChange>,
-    _network: mpsc::Sender<lb_daemon::net::NetChange>,
+    _health: mpsc::Sender<lb_health::HealthChange>,
+    _network: mpsc::Sender<lb_net::NetChange>,
 }
 
 impl Daemon {
@@ -56,7 +57,7 @@ impl Daemon {
         let directory = tempfile::tempdir().expect("a folder");
         let path = directory.path().join("run/spillwayd.sock");
         let (stopper, stop) = Stopper::new();
-        let (commands, asked) = Commands::channel(Audit::default());
+        let (commands, asked) = Commands::channel();
         let (health, heard) = mpsc::channel(1);
         let (changes, network) = mpsc::channel(1);
         let inside = runtime.enter();
@@ -69,7 +70,7 @@ impl Daemon {
         };
         let state = State::start(settings, store, Quiet::default(), Sensors::default());
         let inbox = Inbox { health: heard, network, commands: asked };
-        let heartbeat = Watchdog::new(None, None).register("state");
+        let heartbeat = Heartbeat::unwatched(std::time::Duration::from_secs(1));
         runtime.spawn(state.run(inbox, heartbeat, stop.clone().wait()));
         runtime.spawn(serving(listener, socket, commands, stop));
         let connector = tower::service_fn(move |_| {
@@ -130,10 +131,11 @@ async fn serving(
     // No packet path is pinned there.
     let nowhere = std::path::PathBuf::from("/nonexistent");
     let counters = stats::Source { bpffs: nowhere.clone(), state_directory: nowhere };
-    let tunnels = Tunnels::new(Sources::default());
+    let tunnels =
+        Tunnels::new(Sources::default(), |_| Err("this test has no packet program".into()));
     // Settings are read again by nothing here.
     let (reloads, _) = Reloads::channel();
-    let handles = Handles { commands, counters, tunnels, reloads };
+    let handles = Handles { commands, audit: Audit::default(), counters, tunnels, reloads };
     serve(listener, None, handles, Live::default(), stop).await.expect("it serves");
 }
 

@@ -35,6 +35,6 @@ pub(super) fn all() -> &'static [Method] {
                     .any(|verb| method.name().starts_with(verb)),
             })
         });
-        methods.filter(|method| !method.path.ends_with("/Probe")).collect()
+        methods.filter(|method| !method.path.ends_with("/ProbeVips")).collect()
     })
 }

@@ -2,7 +2,7 @@
 //! down, and what is in force is valid after each.
 //!
 //! The daemon's own server, state and store answer, over a socket of theirs; packets alone are nobody's.
-//! `Probe` is left out, which would send packets.
+//! `ProbeVips` is left out, which would send packets.
 
 mod daemon;
 mod methods;
@@ -14,7 +14,6 @@ use tonic::{Code, Status};
 
 use self::{daemon::Daemon, methods::Method};
 use crate::configuration::is_kept;
-use lb_daemon::api::convert;
 
 /// Calls of an input, at most.
 const MOST: usize = 16;
@@ -73,7 +72,7 @@ fn one(daemon: &Daemon, method: &Method, message: &[u8]) {
     assert!((before..=before + changed).contains(&after), "{}: {before}, {after}", method.path);
     // Nothing is in force before the first apply, not even a key.
     if after > 0 {
-        is_kept(&convert::configuration(&configuration).expect("it is in force"));
+        is_kept(&lb_config::validate(&configuration).expect("it is in force"));
     }
 }
 

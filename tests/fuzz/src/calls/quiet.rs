@@ -5,25 +5,22 @@ use std::{
     net::IpAddr,
 };
 
-use lb_common::abi::member::MemberState;
-use lb_daemon::{
-    capacity::Reading,
+use lb_common::abi::member::Accepts;
+use lb_control::{
     command::InterfaceStatus,
-    ids::Named,
-    memory::TableMemory,
-    model::Name,
-    net::Bonds,
-    next_hop::NextHop,
-    plan::Plan,
     reconcile::{Applied, Homes, ReconcileError},
     state::PacketPath,
 };
+use lb_model::{
+    Name, capacity::Reading, ids::Named, map_memory::TableMemory, next_hop::NextHop, plan::Plan,
+};
+use lb_net::Bonds;
 
 /// The plan, and how its members are.
 #[derive(Debug, Default)]
 pub(super) struct Quiet {
     plan: Plan,
-    states: BTreeMap<(Name, IpAddr), MemberState>,
+    states: BTreeMap<(Name, IpAddr), Accepts>,
 }
 
 impl Quiet {
@@ -45,7 +42,7 @@ impl PacketPath for Quiet {
             let addresses = members.map(|member| member.address).chain(pool.idle.iter().copied());
             addresses.map(|address| (pool.name.clone(), address))
         });
-        let state = |member: &_| self.states.get(member).copied().unwrap_or(MemberState::Dead);
+        let state = |member: &_| self.states.get(member).copied().unwrap_or(Accepts::Nothing);
         self.states = members.map(|member| (member.clone(), state(&member))).collect();
         self.plan = plan.clone();
         Ok(Applied::default())
@@ -62,11 +59,11 @@ impl PacketPath for Quiet {
         }
     }
 
-    fn state(&self, pool: &Name, address: IpAddr) -> Option<MemberState> {
+    fn state(&self, pool: &Name, address: IpAddr) -> Option<Accepts> {
         self.states.get(&(pool.clone(), address)).copied()
     }
 
-    fn set_state(&mut self, pool: &Name, address: IpAddr, state: MemberState) -> bool {
+    fn set_state(&mut self, pool: &Name, address: IpAddr, state: Accepts) -> bool {
         let known = self.states.get_mut(&(pool.clone(), address));
         known.map(|known| *known = state).is_some()
     }
@@ -99,7 +96,7 @@ impl PacketPath for Quiet {
 
     fn set_adopting(&mut self, _: u32, _: bool) {}
 
-    fn forget_formers(&mut self, _: &BTreeSet<u32>) -> Result<(), ReconcileError> {
+    fn forget_previous(&mut self, _: &BTreeSet<u32>) -> Result<(), ReconcileError> {
         Ok(())
     }
 

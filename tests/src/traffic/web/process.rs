@@ -39,8 +39,8 @@ impl WebServer {
             node.name().into(),
             "--work-us".into(),
             work.time.as_micros().to_string(),
-            "--at-once".into(),
-            work.at_once.to_string(),
+            "--at-a-time".into(),
+            work.at_a_time.to_string(),
             "--log".into(),
             log.display().to_string(),
         ];

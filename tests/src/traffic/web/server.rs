@@ -26,13 +26,13 @@ pub struct Work {
     /// Time of one request.
     pub time: Duration,
     /// Requests that are worked on at the same time.
-    pub at_once: usize,
+    pub at_a_time: usize,
 }
 
 impl Work {
     /// Requests a second it can do.
     pub fn capacity(&self) -> f64 {
-        self.at_once as f64 / self.time.as_secs_f64()
+        self.at_a_time as f64 / self.time.as_secs_f64()
     }
 }
 
@@ -58,7 +58,7 @@ pub fn serve(port: u16, name: &str, work: Work, log: File) -> Result<()> {
 
     let (queue, turns) = channel();
     let (turns, log) = (Arc::new(Mutex::new(turns)), Arc::new(Mutex::new(log)));
-    for _ in 0..work.at_once {
+    for _ in 0..work.at_a_time {
         let (turns, log, name) = (turns.clone(), log.clone(), name.to_owned());
         std::thread::spawn(move || labour(&turns, work.time, &name, &log));
     }

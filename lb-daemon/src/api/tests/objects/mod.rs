@@ -55,14 +55,14 @@ const SCENE: &str = r#"
 "#;
 
 /// The scene as a message.
-pub(super) fn text_scene() -> v1::Configuration {
+pub(super) fn text_fixture() -> v1::Configuration {
     Document::parse(SCENE).unwrap().into()
 }
 
 /// A daemon with the scene as generation 1.
 async fn scene() -> (Daemon, Caller) {
     let daemon = Daemon::start();
-    daemon.client().await.apply(apply(text_scene())).await.unwrap();
+    daemon.client().await.apply(apply(text_fixture())).await.unwrap();
     let caller = Caller::of(&daemon).await;
     (daemon, caller)
 }

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use tonic::Code;
 
 use super::*;
-use crate::command::{Command, Exported, Refusal};
+use lb_control::command::{Command, Exported, Refusal};
 
 const WRITERS: u32 = 6;
 const EACH: u32 = 5;
@@ -96,9 +96,9 @@ async fn a_call_that_is_always_too_late_gives_up() {
     let mut daemon = Daemon::start();
     let directory = tempfile::tempdir().unwrap();
     daemon.path = directory.path().join("other.sock");
-    let (commands, mut asked) = Commands::channel(Audit::default());
+    let (commands, mut asked) = Commands::channel();
     let (_stopper, stop) = Stopper::new();
-    let _server = serving(&daemon.path, None, commands, stop);
+    let _server = serving(&daemon.path, None, (commands, Audit::default()), stop);
     let others = tokio::spawn(async move {
         let mut applies = 0;
         while let Some(command) = asked.recv().await {
@@ -118,7 +118,7 @@ async fn a_call_that_is_always_too_late_gives_up() {
                         break;
                     }
                 }
-                Command::Trouble(reply) => reply.send(None).unwrap(),
+                Command::Condition(reply) => reply.send(None).unwrap(),
                 command => panic!("{command:?}"),
             }
         }

@@ -245,7 +245,7 @@ async fn every_mistake_has_its_code_and_its_field_and_changes_nothing() {
         let Err(status) = caller.call(method, request).await else {
             panic!("{method} {request}: was not refused")
         };
-        let trailer = status.metadata().get(convert::FIELD_TRAILER);
+        let trailer = status.metadata().get(lb_config::FIELD_TRAILER);
         let trailer = trailer.map_or("", |field| field.to_str().unwrap());
         assert_eq!(
             (status.code(), status.message(), trailer),

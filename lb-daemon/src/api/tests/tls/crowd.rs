@@ -4,7 +4,7 @@ use futures::future::join_all;
 use tonic::Streaming;
 
 use super::*;
-use crate::api::convert::HINT_TRAILER;
+use lb_config::HINT_TRAILER;
 
 /// An answer that does not wait for a crowd.
 const PROMPT: Duration = Duration::from_secs(10);

@@ -31,8 +31,8 @@ use super::*;
 use crate::{
     access::Clients,
     tls::{Credentials, TlsFiles, listen},
-    troubles::Troubles,
 };
+use lb_base::conditions::Conditions;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -80,7 +80,7 @@ struct Remote {
     ours: Authority,
     address: SocketAddr,
     credentials: Credentials,
-    troubles: Troubles,
+    conditions: Conditions,
     audit: Audit,
 }
 
@@ -94,16 +94,16 @@ impl Remote {
     async fn start() -> Self {
         let (directory, ours) = (tempfile::tempdir().unwrap(), Authority::new("ours"));
         write(directory.path(), &ours.client("spillwayd.example"), &ours);
-        let troubles = Troubles::default();
+        let conditions = Conditions::default();
         let credentials =
-            Credentials::open(files(directory.path()), clients(&CLIENTS), troubles.clone())
+            Credentials::open(files(directory.path()), clients(&CLIENTS), conditions.clone())
                 .unwrap();
         let any = "127.0.0.1:0".parse().unwrap();
         let (address, remote) = listen(any, credentials.clone(), Live::default()).await.unwrap();
-        let audit = Audit::open(Some(&directory.path().join("audit")), troubles.clone()).unwrap();
+        let audit = Audit::open(Some(&directory.path().join("audit")), conditions.clone()).unwrap();
         let daemon = Daemon::with_remote(remote, audit.clone());
         daemon.client().await.apply(apply(configuration())).await.unwrap();
-        Self { daemon, directory, ours, address, credentials, troubles, audit }
+        Self { daemon, directory, ours, address, credentials, conditions, audit }
     }
 
     /// A channel of somebody; `Err`: no connection came about.
@@ -338,22 +338,22 @@ async fn certificates_and_roles_change_without_a_restart() {
     let mut watch = held.watch(v1::WatchRequest {}).await.unwrap().into_inner();
     watch.message().await.unwrap().unwrap();
 
-    // A broken file: what is in force stays, and the trouble is named.
+    // A broken file: what is in force stays, and the condition is named.
     let cert = remote.directory.path().join("cert");
     let good = fs::read(&cert).unwrap();
     fs::write(&cert, "nothing").unwrap();
     remote.credentials.refresh().unwrap_err();
-    let trouble = &remote.troubles.now()[0];
+    let condition = &remote.conditions.now()[0];
     let cause = format!("{}: holds no certificate in PEM form", cert.display());
-    assert_eq!((&*trouble.subject, &trouble.cause), ("TLS", &cause));
+    assert_eq!((&*condition.subject, &condition.cause), ("TLS", &cause));
     assert_eq!(remote.status(Some(&eye)).await, Ok(1));
     // A certificate without its key.
     fs::write(&cert, remote.ours.client("spillwayd.example").pem).unwrap();
     remote.credentials.refresh().unwrap_err();
-    assert!(remote.troubles.now()[0].cause.contains("cannot be used"));
+    assert!(remote.conditions.now()[0].cause.contains("cannot be used"));
     fs::write(&cert, good).unwrap();
     remote.credentials.refresh().unwrap();
-    assert_eq!(remote.troubles.now(), []);
+    assert_eq!(remote.conditions.now(), []);
     // A renewed certificate ends no connection.
     write(remote.directory.path(), &remote.ours.client("spillwayd.example"), &remote.ours);
     remote.credentials.refresh().unwrap();
@@ -368,7 +368,7 @@ async fn certificates_and_roles_change_without_a_restart() {
     remote.credentials.set_clients(clients(&CLIENTS));
     assert_eq!(remote.status(Some(&eye)).await, Ok(1));
 
-    // Another authority, found by looking at the files: who is from the former one is out.
+    // Another authority, found by looking at the files: who is from the previous one is out.
     let theirs = Authority::new("theirs");
     let follow = remote.credentials.clone();
     let follow = tokio::spawn(async move { follow.follow().await });
@@ -392,7 +392,8 @@ async fn who_is_let_in_stays_when_nobody_is_left_to_take_rights_away() {
     let (directory, ours) = (tempfile::tempdir().unwrap(), Authority::new("ours"));
     write(directory.path(), &ours.client("spillwayd.example"), &ours);
     let credentials =
-        Credentials::open(files(directory.path()), clients(&CLIENTS), Troubles::default()).unwrap();
+        Credentials::open(files(directory.path()), clients(&CLIENTS), Conditions::default())
+            .unwrap();
     let any = "127.0.0.1:0".parse().unwrap();
     let (address, mut connections) = listen(any, credentials, Live::default()).await.unwrap();
     let eye = ours.client("eye.example");

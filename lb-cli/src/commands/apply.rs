@@ -1,0 +1,249 @@
+//! `spillway apply` puts a configuration file in force; `spillway diff` shows what that would change.
+
+use std::path::{Path, PathBuf};
+
+use lb_config::document::{self, Document};
+use serde::Serialize;
+use spillway_proto::{SCHEMA_REVISION, v1};
+
+use super::changes::{Change, Changes};
+use crate::{
+    arguments::{Options, input_name, read_input},
+    client::{DaemonClient, block_on},
+    failure::{Exit, Failure},
+    output::{Report, print},
+};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Arguments {
+    /// Configuration file (TOML); `-` reads standard input
+    #[arg(long, short, value_name = "FILE")]
+    file: PathBuf,
+    /// Only print what would change
+    #[arg(long)]
+    dry_run: bool,
+    /// Apply only while this generation is in force
+    #[arg(long, value_name = "N")]
+    expect_generation: Option<u64>,
+    /// Apply even if spillway, the daemon or its store have different schema versions; fields that only one of them
+    /// knows are lost
+    #[arg(long)]
+    any_schema: bool,
+}
+
+/// # Errors
+/// The file cannot be read or is not a configuration, or the daemon refuses or does not answer.
+pub(crate) fn run(options: Options, arguments: Arguments) -> Result<(), Failure> {
+    let Arguments { file, dry_run, expect_generation, any_schema } = arguments;
+    let file = ConfigurationFile::read(&file)?;
+    let how = ApplyOptions { dry_run, expected_generation: expect_generation, any_schema };
+    let changes =
+        block_on(async { file.apply(&mut DaemonClient::connect(&options).await?, how).await })?;
+    print(&changes, options.output)
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ApplyOptions {
+    /// Only answer what it would change.
+    pub(super) dry_run: bool,
+    /// Fail unless this generation is in force.
+    pub(super) expected_generation: Option<u64>,
+    /// Ignore the schema revisions.
+    pub(super) any_schema: bool,
+}
+
+pub(super) struct ConfigurationFile {
+    pub(super) name: String,
+    text: String,
+    configuration: v1::Configuration,
+}
+
+impl ConfigurationFile {
+    /// # Errors
+    /// The file cannot be read, or is not a configuration.
+    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
+        Self::new(input_name(path), read_input(path)?)
+    }
+
+    /// # Errors
+    /// The text is not a configuration.
+    pub(super) fn new(name: String, text: String) -> Result<Self, Failure> {
+        let document = Document::parse(&text).map_err(|error| {
+            Failure::new(Exit::Invalid, format!("{name}: {error}")).hint(
+                "nothing was sent; /usr/share/doc/spillway/docs/configuration.md lists the fields",
+            )
+        })?;
+        Ok(Self { name, text, configuration: document.into() })
+    }
+
+    /// Puts the file in force; a dry run only answers what that would change.
+    ///
+    /// # Errors
+    /// The daemon refuses or does not answer.
+    pub(super) async fn apply(
+        &self,
+        daemon: &mut DaemonClient,
+        how: ApplyOptions,
+    ) -> Result<Changes, Failure> {
+        let ApplyOptions { dry_run, expected_generation, any_schema } = how;
+        let request = v1::ApplyRequest {
+            configuration: Some(self.configuration.clone()),
+            dry_run,
+            expected_generation,
+            schema_revision: SCHEMA_REVISION.into(),
+            any_schema,
+        };
+        let answer = daemon.apply(request).await;
+        let answer = answer.map_err(|failure| with_location(failure, &self.name, &self.text))?;
+        Ok(Changes::new(answer, dry_run))
+    }
+}
+
+/// Adds the line and column in the file of the field that the daemon refused.
+fn with_location(failure: Failure, source: &str, text: &str) -> Failure {
+    let place = failure.field.as_deref().and_then(|field| document::place(text, field));
+    let Some((line, column)) = place else { return failure };
+    let message = format!("{source}: line {line}, column {column}: {}", failure.message);
+    Failure { message, ..failure }
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct DiffArguments {
+    /// Configuration file (TOML); `-` reads standard input
+    #[arg(long, short, value_name = "FILE")]
+    file: PathBuf,
+}
+
+#[derive(Serialize)]
+struct Differences {
+    generation: u64,
+    different: bool,
+    changes: Vec<Change>,
+    #[serde(skip)]
+    file: String,
+}
+
+/// The exit status says whether anything differs.
+///
+/// # Errors
+/// The file cannot be read or is not a configuration, or the daemon refuses or does not answer.
+pub(crate) fn diff(options: Options, arguments: &DiffArguments) -> Result<Exit, Failure> {
+    let file = ConfigurationFile::read(&arguments.file)?;
+    // As an apply with --any-schema would.
+    let how = ApplyOptions { dry_run: true, expected_generation: None, any_schema: true };
+    let Changes { generation, changes, .. } =
+        block_on(async { file.apply(&mut DaemonClient::connect(&options).await?, how).await })?;
+    let different = !changes.is_empty();
+    print(&Differences { generation, different, changes, file: file.name }, options.output)?;
+    Ok(if different { Exit::Different } else { Exit::Success })
+}
+
+impl Report for Differences {
+    fn table(&self) -> String {
+        let Self { generation, file, changes, .. } = self;
+        if changes.is_empty() {
+            return format!("generation {generation} and {file} are equal\n");
+        }
+        let lines: String = changes.iter().map(Change::lines).collect();
+        format!("from generation {generation} to {file}:\n{lines}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer() -> v1::ApplyResponse {
+        use v1::change::Kind;
+        let change = |kind: Kind, object: &str, details: &[&str], slots_moved| v1::Change {
+            kind: kind.into(),
+            object: object.into(),
+            details: details.iter().map(ToString::to_string).collect(),
+            slots_moved,
+        };
+        v1::ApplyResponse {
+            generation: 5,
+            memory: None,
+            movements: Vec::new(),
+            movements_unknown: false,
+            warnings: Vec::new(),
+            changes: vec![
+                change(Kind::Added, "service shop", &[], 0),
+                change(Kind::Removed, "region us", &[], 0),
+                change(Kind::Changed, "pool web: backend 10.0.0.1", &["weight: 1 -> 2"], 21_845),
+            ],
+        }
+    }
+
+    #[test]
+    fn the_table_lists_the_changes_under_the_generation() {
+        assert_eq!(
+            Changes::new(answer(), false).table(),
+            "\
+generation 5 is in force: 3 changes
++ service shop
+- region us
+~ pool web: backend 10.0.0.1 (21845 slots moved)
+    weight: 1 -> 2
+"
+        );
+    }
+
+    #[test]
+    fn a_dry_run_and_an_equal_configuration_change_nothing() {
+        let mut answer = answer();
+        answer.memory = Some(v1::MapMemory {
+            needed_bytes: 3 << 19,
+            peak_bytes: 3 << 19,
+            limit_bytes: None,
+            maps: vec![v1::MapBytes { map: "TABLES".into(), bytes: 3 << 19 }],
+        });
+        let dry = Changes::new(answer.clone(), true);
+        let table = "\
+dry run: generation 5 stays in force; it would make 3 changes
++ service shop
+- region us
+~ pool web: backend 10.0.0.1 (21845 slots moved)
+    weight: 1 -> 2
+open connections: none move
+kernel memory: the maps need 1.5 MiB
+";
+        assert_eq!(dry.table(), table);
+        assert_eq!(dry.wide(), format!("{table}  TABLES  1.5 MiB\n"));
+        let done = Changes::new(answer, false).wide();
+        assert!(!done.contains("kernel memory") && !done.contains("connections"), "{done}");
+        let same = v1::ApplyResponse { generation: 5, ..Default::default() };
+        assert_eq!(
+            Changes::new(same, false).table(),
+            "generation 5 stays in force: nothing differs\n"
+        );
+    }
+
+    #[test]
+    fn a_refusal_names_its_place_in_the_file() {
+        let failure = |field: Option<&str>| Failure {
+            field: field.map(str::to_owned),
+            ..Failure::new(Exit::Invalid, "services[0] \"web\": port: 70000 is not a port")
+        };
+        let text = "[[service]]\nname = \"web\"\nport = 70000\n";
+        assert_eq!(
+            with_location(failure(Some("services[0].port")), "web.toml", text).message,
+            "web.toml: line 3, column 1: services[0] \"web\": port: 70000 is not a port"
+        );
+        assert_eq!(with_location(failure(None), "web.toml", text), failure(None));
+    }
+
+    #[test]
+    fn json_has_the_same_changes() {
+        assert_eq!(
+            serde_json::to_value(Changes::new(answer(), true)).unwrap(),
+            serde_json::json!({"generation": 5, "dry_run": true, "movements": [], "memory": null,
+            "changes": [
+                {"kind": "added", "object": "service shop", "details": [], "slots_moved": 0},
+                {"kind": "removed", "object": "region us", "details": [], "slots_moved": 0},
+                {"kind": "changed", "object": "pool web: backend 10.0.0.1",
+                 "details": ["weight: 1 -> 2"], "slots_moved": 21_845},
+            ]})
+        );
+    }
+}

@@ -1,0 +1,144 @@
+//! `spillway detach`: removes the programs and pins of a role, and with them the counters.
+
+use lb_base::error_chain;
+use lb_common::abi::LAYOUT_VERSION;
+use lb_maps::{self, BpffsError, Detached, Pins};
+use lb_net::{PROBE_LINK, ProbeLink};
+use serde::Serialize;
+
+use crate::{
+    arguments::{Options, Role},
+    client::block_on,
+    failure::{Exit, Failure},
+    origin,
+    output::{Report, count, print},
+};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Arguments {
+    /// Role to detach
+    #[arg(long, value_enum, default_value_t)]
+    role: Role,
+    /// Only remove the pins of this layout, the number in their directory's name (`balancer-v1`); by default the pins
+    /// of all layouts, which other versions may have left
+    #[arg(long, value_name = "NUMBER")]
+    layout: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Removed {
+    role: &'static str,
+    /// Layouts whose pins were removed.
+    layouts: Vec<u32>,
+    interfaces: Vec<String>,
+    maps: u32,
+}
+
+/// # Errors
+/// A daemon of the role runs, something cannot be removed, or a server is given.
+pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failure> {
+    origin::refuse_server(options, "detach")?;
+    let role = lb_maps::Role::from(arguments.role);
+    let found = Pins::layouts(&options.bpffs, role);
+    let found = found.map_err(|error| {
+        Failure::path(&options.bpffs.join("spillway"), &error).hint("run it as root")
+    })?;
+    let is_selected = |layout: &u32| arguments.layout.is_none_or(|only| only == *layout);
+    let layouts: Vec<_> = found.iter().copied().filter(is_selected).collect();
+    let detached = lb_maps::detach_layouts(&options.bpffs, role, &layouts);
+    let detached = detached.map_err(|error| failure(&error, role, &found))?;
+    // A daemon of another layout may still run and need its link.
+    let is_all = detached.layouts == found;
+    if role == lb_maps::Role::Balancer && is_all && !found.is_empty() {
+        block_on(remove_probe_link())?;
+    }
+    let Detached { layouts, interfaces, maps } = detached;
+    print(&Removed { role: role.name(), layouts, interfaces, maps }, options.output)
+}
+
+/// Removes the health check link that a killed daemon leaves behind.
+async fn remove_probe_link() -> Result<(), Failure> {
+    let taken = ProbeLink::take_away().await;
+    taken.map_err(|error| {
+        Failure::new(Exit::Failure, format!("{PROBE_LINK}: {}", error_chain::message(&error)))
+    })
+}
+
+fn failure(error: &BpffsError, role: lb_maps::Role, found: &[u32]) -> Failure {
+    match error {
+        BpffsError::InUse { path } => {
+            let message =
+                format!("{}: a spillwayd {role} is running with these pins", path.display());
+            let stop = "stop the daemon first; packets go on without it until you detach";
+            Failure::new(Exit::Conflict, message).hint(match found {
+                [_] => stop.into(),
+                _ => format!("{stop}; `--layout NUMBER` removes only the pins of another layout"),
+            })
+        }
+        BpffsError::File { path, source } => Failure::path(path, source).hint("run it as root"),
+        error => Failure::new(Exit::Failure, error_chain::message(error)),
+    }
+}
+
+impl Report for Removed {
+    fn table(&self) -> String {
+        if self.layouts.is_empty() {
+            return format!("{}: nothing was pinned\n", self.role);
+        }
+        let interfaces = match self.interfaces.is_empty() {
+            true => "no interface".into(),
+            false => self.interfaces.join(", "),
+        };
+        let maps = count(self.maps.into(), "map");
+        let of = match self.layouts[..] {
+            [LAYOUT_VERSION] => String::new(),
+            [other] => format!(", of layout {other}"),
+            ref all => {
+                let all: Vec<_> = all.iter().map(ToString::to_string).collect();
+                format!(", of layouts {}", all.join(", "))
+            }
+        };
+        format!("{}: detached from {interfaces}; {maps} removed{of}\n", self.role)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_is_one_line() {
+        let removed = |layouts: &[u32], interfaces: &[&str], maps| Removed {
+            role: "balancer",
+            layouts: layouts.to_vec(),
+            interfaces: interfaces.iter().map(ToString::to_string).collect(),
+            maps,
+        };
+        let own = LAYOUT_VERSION;
+        assert_eq!(
+            removed(&[own], &["eth0", "eth1"], 15).table(),
+            "balancer: detached from eth0, eth1; 15 maps removed\n"
+        );
+        assert_eq!(
+            removed(&[own], &[], 1).table(),
+            "balancer: detached from no interface; 1 map removed\n"
+        );
+        assert_eq!(
+            removed(&[own + 6], &["eth0"], 15).table(),
+            format!("balancer: detached from eth0; 15 maps removed, of layout {}\n", own + 6)
+        );
+        assert_eq!(
+            removed(&[own, own + 1], &["eth0"], 30).table(),
+            format!(
+                "balancer: detached from eth0; 30 maps removed, of layouts {own}, {}\n",
+                own + 1
+            )
+        );
+        // Another build's directory may hold nothing that is counted.
+        assert_eq!(
+            removed(&[own], &[], 0).table(),
+            "balancer: detached from no interface; 0 maps removed\n"
+        );
+        assert_eq!(removed(&[], &[], 0).table(), "balancer: nothing was pinned\n");
+    }
+}

@@ -1,0 +1,207 @@
+//! The daemons: running, of this version, and with the packet path up to date.
+
+use lb_base::conditions::{PACKET_PATH, STORED};
+use lb_maps::Role;
+
+use crate::commands::doctor::{
+    facts::{DaemonState, Facts, PinOwner, ReceiverState, Unit},
+    finding::Finding,
+    start_command::start_command,
+};
+
+pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for installed in &facts.roles {
+        findings.extend(match installed.role {
+            Role::Balancer => {
+                let daemon = facts.daemon.as_ref();
+                let own = daemon.map(|daemon| balancer(facts, daemon));
+                let more = daemon.into_iter().flat_map(|daemon| {
+                    let region = unknown_region(facts, daemon).into_iter();
+                    region
+                        .chain(conditions(facts, daemon))
+                        .chain(balancer_pending_settings(facts, daemon))
+                });
+                own.into_iter().chain(more).collect()
+            }
+            // Unused pins are the finding of another check.
+            Role::Receiver if installed.links.is_empty() && installed.owner.is_none() => Vec::new(),
+            Role::Receiver => match &installed.owner {
+                Some(owner) => receiver(facts, owner),
+                None => {
+                    let why = "packets are still decapsulated, but a failure would go unnoticed";
+                    vec![
+                        Finding::warning("daemon", "receiver", "does not run")
+                            .why(with_unit_error(facts, Role::Receiver, why))
+                            .mend(start_command(facts, Role::Receiver, None)),
+                    ]
+                }
+            },
+        });
+    }
+    findings.extend(facts.units.iter().filter_map(|unit| failed_unit(facts, unit)));
+    findings
+}
+
+/// Adds the last error of a failed unit to the reason.
+fn with_unit_error(facts: &Facts, role: Role, why: &str) -> String {
+    match facts.unit(role).and_then(|unit| Some((&unit.name, unit.failed.as_ref()?))) {
+        Some((name, error)) => format!("{name} failed: {error}; {why}"),
+        None => why.into(),
+    }
+}
+
+/// A failed unit without pins, or beside a daemon that was started by hand.
+fn failed_unit(facts: &Facts, unit: &Unit) -> Option<Finding> {
+    let error = unit.failed.clone()?;
+    let finding = match facts.role(unit.role).map(|installed| &installed.owner) {
+        None => Finding::problem("daemon", unit.role.name(), "does not run, and nothing is pinned")
+            .why(format!("{} failed: {error}", unit.name)),
+        Some(Some(owner)) if owner.unit.is_none() => {
+            let beside = format!("fails beside process {}, which was started by hand", owner.pid);
+            Finding::warning("daemon", &unit.name, beside).why(error)
+        }
+        // The finding about the role has it.
+        Some(_) => return None,
+    };
+    Some(finding.mend(start_command(facts, unit.role, None)))
+}
+
+fn balancer(facts: &Facts, daemon: &DaemonState) -> Finding {
+    let start = || start_command(facts, Role::Balancer, None);
+    let owner = facts.role(Role::Balancer).and_then(|installed| installed.owner.as_ref());
+    match daemon {
+        DaemonState::Silent(why) => match owner {
+            None => Finding::problem("daemon", "balancer", "does not run")
+                .why(with_unit_error(
+                    facts,
+                    Role::Balancer,
+                    "packets are still balanced, but health, neighbours and limits are no longer updated",
+                ))
+                .mend(start()),
+            Some(owner) => {
+                let found = format!("runs (process {}) but does not answer", owner.pid);
+                Finding::problem("daemon", "balancer", found).why(why.clone()).mend(start())
+            }
+        },
+        DaemonState::Answers { behind, generation, .. } if !behind.is_empty() => {
+            let found = format!("the packet path has not reached generation {generation}");
+            Finding::problem("daemon", "balancer", found).why(behind.clone()).mend(start())
+        }
+        DaemonState::Answers { version, .. } if version != env!("CARGO_PKG_VERSION") => {
+            let own = env!("CARGO_PKG_VERSION");
+            let found = format!("is version {version}, but this program is {own}");
+            Finding::warning("daemon", "balancer", found)
+                .why("a restart replaces the old version without a gap")
+                .mend(start())
+        }
+        DaemonState::Answers { generation: 0, .. } => {
+            Finding::warning("daemon", "balancer", "has no configuration yet")
+                .why("without services no packet is balanced")
+                .mend("spillway apply -f FILE")
+        }
+        DaemonState::Answers { generation, .. } => {
+            let found = format!("answers; the packet path is at generation {generation}");
+            Finding::ok("daemon", "balancer", found)
+        }
+    }
+}
+
+/// A running receiver, and the state of its settings.
+fn receiver(facts: &Facts, owner: &PinOwner) -> Vec<Finding> {
+    let runs = format!("runs (process {})", owner.pid);
+    match &facts.receiver_state {
+        Some(ReceiverState::Silent(why, what_to_do)) => {
+            let found = format!("{runs}, but does not answer");
+            let finding = Finding::warning("daemon", "receiver", found).why(why.clone());
+            vec![
+                finding.mend(format!(
+                    "{}  # {what_to_do}",
+                    start_command(facts, Role::Receiver, None)
+                )),
+            ]
+        }
+        Some(ReceiverState::Answers(answer)) => {
+            let reload = reload_command(Some(owner));
+            let conditions =
+                answer.conditions.iter().map(|it| refused(&it.subject, &it.cause, &reload));
+            let first = Finding::ok("daemon", "receiver", runs);
+            let waits = pending_settings(facts, Role::Receiver, &answer.waiting_settings);
+            std::iter::once(first).chain(conditions).chain(waits).collect()
+        }
+        None => vec![Finding::ok("daemon", "receiver", runs)],
+    }
+}
+
+fn balancer_pending_settings(facts: &Facts, daemon: &DaemonState) -> Option<Finding> {
+    let DaemonState::Answers { configuration, .. } = daemon else { return None };
+    pending_settings(facts, Role::Balancer, &configuration.waiting_settings)
+}
+
+fn pending_settings(facts: &Facts, role: Role, names: &[String]) -> Option<Finding> {
+    if names.is_empty() {
+        return None;
+    }
+    let found = format!("changed settings need a restart: {}", names.join(", "));
+    let finding = Finding::warning("daemon", role.name(), found)
+        .why("a reload does not apply them; packets are still balanced during a restart");
+    Some(finding.mend(start_command(facts, role, None)))
+}
+
+/// Something that the daemon refused on a reload or at its start.
+fn refused(subject: &str, cause: &str, reload: &str) -> Finding {
+    let why = match subject {
+        "settings" => "the daemon keeps what was in force before, but its next start would fail",
+        _ => "the daemon keeps what was in force before",
+    };
+    let finding = Finding::warning("daemon", subject, cause).why(why);
+    finding.mend(format!("{reload}  # after correcting it"))
+}
+
+/// The command that reloads the daemon that holds the pins.
+fn reload_command(owner: Option<&PinOwner>) -> String {
+    match owner {
+        Some(PinOwner { unit: Some(unit), .. }) => format!("systemctl reload {unit}"),
+        Some(owner) => format!("kill -HUP {}", owner.pid),
+        None => "systemctl reload UNIT".into(),
+    }
+}
+
+/// The daemon's own region is not in the configuration.
+fn unknown_region(facts: &Facts, daemon: &DaemonState) -> Option<Finding> {
+    let DaemonState::Answers { configuration, .. } = daemon else { return None };
+    let region = configuration.unknown_region.as_ref()?;
+    let other = start_command(facts, Role::Balancer, Some(("region", "REGION")));
+    let finding = Finding::warning("daemon", region_subject(region), "is not in the configuration")
+        .why("it is this balancer's own region, so no region comes first here")
+        .mend(format!("spillway region create {region}"));
+    Some(finding.or(other))
+}
+
+/// The subject that the daemon uses for a region.
+fn region_subject(region: &str) -> String {
+    format!("region {region}")
+}
+
+fn conditions(facts: &Facts, daemon: &DaemonState) -> Vec<Finding> {
+    let DaemonState::Answers { conditions, configuration, .. } = daemon else { return Vec::new() };
+    let region = configuration.unknown_region.as_deref().map(region_subject);
+    let owner = facts.role(Role::Balancer).and_then(|installed| installed.owner.as_ref());
+    let reload = reload_command(owner);
+    let judge = |(subject, cause): &(String, String)| {
+        if subject == STORED {
+            return Finding::problem("daemon", subject, cause)
+                .why("backends are not checked, and no change reaches the packet path")
+                .mend("spillway export > stored.toml; $EDITOR stored.toml; spillway apply -f stored.toml");
+        }
+        // For a pool, the path MTU to its backends is too small; no file is wrong.
+        if subject.starts_with("pool ") {
+            return Finding::warning("daemon", subject, cause)
+                .why("clients cannot make their packets small enough")
+                .mend("spillway status --output json  # `mtu` of each backend is its path MTU");
+        }
+        refused(subject, cause, &reload)
+    };
+    let is_reported = |subject: &String| Some(subject) == region.as_ref() || subject == PACKET_PATH;
+    conditions.iter().filter(|(subject, _)| !is_reported(subject)).map(judge).collect()
+}

@@ -1,0 +1,91 @@
+//! The pins: there, whole, and of this version.
+
+use lb_maps::{Pins, Role};
+
+use crate::commands::doctor::{
+    facts::{Facts, InstalledRole, MapsProblem, MapsProblemKind},
+    finding::Finding,
+    start_command::{enable_command, start_command},
+};
+
+pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for installed in &facts.roles {
+        let subject = facts.pin_directory(installed.role).display().to_string();
+        let start = || start_command(facts, installed.role, None);
+        findings.push(match &installed.maps_problem {
+            None if installed.links.is_empty() => without_interface(facts, installed, subject),
+            None => Finding::ok("pins", subject, "are complete and of this version"),
+            Some(MapsProblem { kind, why }) => match kind {
+                MapsProblemKind::Denied => Finding::problem("pins", subject, "cannot be read")
+                    .why(why)
+                    .mend("sudo spillway doctor"),
+                MapsProblemKind::Incomplete => {
+                    Finding::problem("pins", subject, "are incomplete").why(why).mend(start())
+                }
+                MapsProblemKind::Changing => {
+                    Finding::warning("pins", subject, "changed during each reading")
+                        .why(format!("{why}; their content was not checked"))
+                        .mend("spillway doctor  # again")
+                }
+                MapsProblemKind::Unreadable => {
+                    Finding::problem("pins", subject, "cannot be read").why(why).mend(format!(
+                        "{}  # after stopping the daemon; then start it again",
+                        detach_command(facts, installed.role)
+                    ))
+                }
+            },
+        });
+    }
+    for other in &facts.other_pins {
+        let path = other.display().to_string();
+        findings.push(
+            Finding::warning("pins", path.clone(), "are of another version")
+                .why("an interface takes one role of one version: the old program keeps ours away")
+                .mend(match Pins::parse_directory(other) {
+                    Some((role, layout)) => {
+                        format!("{} --layout {layout}", detach_command(facts, role))
+                    }
+                    None => format!("rm -r {path}"),
+                }),
+        );
+    }
+    // A failed unit explains it.
+    if facts.roles.is_empty() && facts.units.iter().all(|unit| unit.failed.is_none()) {
+        let role = facts.environment.bpffs.join("spillway").display().to_string();
+        findings.push(
+            Finding::problem("pins", role, "no program is pinned here")
+                .why("packets are neither balanced nor decapsulated")
+                .mend(enable_command(facts, Role::Balancer))
+                .or(enable_command(facts, Role::Receiver)),
+        );
+    }
+    findings
+}
+
+/// Maps without a link are left by a daemon that lost its interfaces, or never had any.
+fn without_interface(facts: &Facts, installed: &InstalledRole, subject: String) -> Finding {
+    let finding =
+        Finding::problem("pins", subject, "have no interface").why("the program sees no packet");
+    let other = facts.roles.iter().any(|other| !other.links.is_empty());
+    let (start, detach) =
+        (start_command(facts, installed.role, None), detach_command(facts, installed.role));
+    // If the other role runs on this host, these pins are probably leftovers.
+    match other && installed.owner.is_none() {
+        true => finding.mend(detach).or(start),
+        false => finding.mend(start).or(detach),
+    }
+}
+
+fn detach_command(facts: &Facts, role: Role) -> String {
+    format!("spillway{} detach --role {role}", bpffs_option(facts))
+}
+
+/// The `--bpffs` option, unless the path is the default.
+fn bpffs_option(facts: &Facts) -> String {
+    let bpffs = facts.environment.bpffs.display().to_string();
+    if bpffs == lb_maps::DEFAULT_BPFFS {
+        return String::new();
+    }
+    format!(" --bpffs {bpffs}")
+}

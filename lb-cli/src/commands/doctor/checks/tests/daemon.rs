@@ -1,0 +1,193 @@
+use lb_base::receiver_socket::{Answer, Condition};
+use lb_maps::Role;
+
+use super::{
+    RESTART, Row,
+    fixture::{backend, balancer, configuration},
+};
+use crate::commands::doctor::{
+    facts::{DaemonState, Facts, ReceiverState, Unit},
+    finding::Level::{Problem, Warning},
+};
+
+pub(super) const ROWS: &[Row] = &[
+    (
+        balancer,
+        dead,
+        "daemon",
+        Problem,
+        "balancer",
+        "setsid -f spillwayd balancer --interface eth0 --region eu",
+    ),
+    (balancer, dead_service, "daemon", Problem, "balancer", "systemctl start spillway-balancer"),
+    (
+        balancer,
+        failed_service,
+        "daemon",
+        Problem,
+        "balancer",
+        "systemctl start spillway-balancer  # after fixing that; its settings: /etc/b.toml",
+    ),
+    (
+        balancer,
+        |f| service(f, Some("in use by another spillwayd")),
+        "daemon",
+        Warning,
+        "spillway-balancer",
+        "kill 7; tail --pid=7 -f /dev/null; systemctl restart spillway-balancer",
+    ),
+    (
+        balancer,
+        never_started,
+        "daemon",
+        Problem,
+        "balancer",
+        "systemctl start spillway-balancer  # after fixing that; its settings: /etc/b.toml",
+    ),
+    (
+        balancer,
+        |f| f.daemon = Some(DaemonState::Silent("no answer".into())),
+        "daemon",
+        Problem,
+        "balancer",
+        RESTART,
+    ),
+    (
+        balancer,
+        |f| answers(f, env!("CARGO_PKG_VERSION"), 3, "map X: full"),
+        "daemon",
+        Problem,
+        "balancer",
+        RESTART,
+    ),
+    (balancer, |f| answers(f, "0.0.1", 3, ""), "daemon", Warning, "balancer", RESTART),
+    (
+        balancer,
+        |f| answers(f, env!("CARGO_PKG_VERSION"), 0, ""),
+        "daemon",
+        Warning,
+        "balancer",
+        "spillway apply -f FILE",
+    ),
+    (balancer, condition, "daemon", Warning, "/etc/web.toml", "kill -HUP 7  # after correcting it"),
+    (
+        balancer,
+        narrow,
+        "daemon",
+        Warning,
+        "pool web",
+        "spillway status --output json  # `mtu` of each backend is its path MTU",
+    ),
+    (balancer, unknown_region, "daemon", Warning, "region mars", "spillway region create mars"),
+    (
+        backend,
+        |f| f.roles[0].owner = None,
+        "daemon",
+        Warning,
+        "receiver",
+        "setsid -f spillwayd receiver --interface eth0 --allow-source 10.0.0.2/32 \
+         --vip 203.0.113.1",
+    ),
+    (balancer, balancer_waits, "daemon", Warning, "balancer", RESTART),
+    (backend, receiver_waits, "daemon", Warning, "receiver", RECEIVER_RESTART),
+    (
+        backend,
+        receiver_refused,
+        "daemon",
+        Warning,
+        "settings",
+        "kill -HUP 7  # after correcting it",
+    ),
+    (
+        backend,
+        |f| f.receiver_state = Some(ReceiverState::Silent("no such socket".into(), "look".into())),
+        "daemon",
+        Warning,
+        "receiver",
+        "kill 7; tail --pid=7 -f /dev/null; setsid -f /d receiver  # look",
+    ),
+];
+
+const RECEIVER_RESTART: &str = "kill 7; tail --pid=7 -f /dev/null; setsid -f /d receiver";
+
+fn balancer_waits(facts: &mut Facts) {
+    let Some(DaemonState::Answers { configuration, .. }) = &mut facts.daemon else {
+        panic!("it answers")
+    };
+    configuration.waiting_settings = vec!["region".into()];
+}
+
+fn receiver_waits(facts: &mut Facts) {
+    let waiting_settings = vec!["hook".into()];
+    facts.receiver_state =
+        Some(ReceiverState::Answers(Answer { waiting_settings, ..Answer::default() }));
+}
+
+fn receiver_refused(facts: &mut Facts) {
+    let (subject, cause) = ("settings".into(), "/etc/r.toml: vip is not set".into());
+    let conditions = vec![Condition { subject, cause }];
+    facts.receiver_state = Some(ReceiverState::Answers(Answer { conditions, ..Answer::default() }));
+}
+
+fn answers(facts: &mut Facts, version: &str, generation: u64, behind: &str) {
+    let (version, behind): (String, String) = (version.into(), behind.into());
+    // The daemon reports it among its conditions too.
+    let condition = |why: &String| ("packet path".to_owned(), format!("is not there yet: {why}"));
+    let conditions =
+        Some(&behind).filter(|why| !why.is_empty()).map(condition).into_iter().collect();
+    let configuration = Box::new(std::mem::take(configuration(facts)));
+    facts.daemon =
+        Some(DaemonState::Answers { version, generation, behind, conditions, configuration });
+}
+
+fn dead(facts: &mut Facts) {
+    facts.roles[0].owner = None;
+    facts.daemon = Some(DaemonState::Silent("nothing listens there".into()));
+}
+
+fn service(facts: &mut Facts, failed: Option<&str>) {
+    facts.units.push(Unit {
+        role: Role::Balancer,
+        name: "spillway-balancer".into(),
+        settings: Some("/etc/b.toml".into()),
+        failed: failed.map(str::to_owned),
+    });
+}
+
+fn dead_service(facts: &mut Facts) {
+    service(facts, None);
+    dead(facts);
+}
+
+fn failed_service(facts: &mut Facts) {
+    service(facts, Some("eth7: no such interface"));
+    dead(facts);
+}
+
+fn never_started(facts: &mut Facts) {
+    service(facts, Some("/etc/b.toml: interface is not set"));
+    (facts.roles, facts.balancer, facts.daemon) = (Vec::new(), None, None);
+}
+
+fn condition(facts: &mut Facts) {
+    let Some(DaemonState::Answers { conditions, .. }) = &mut facts.daemon else {
+        panic!("it answers")
+    };
+    conditions.push(("/etc/web.toml".into(), "line 3: unknown field".into()));
+}
+
+fn narrow(facts: &mut Facts) {
+    let Some(DaemonState::Answers { conditions, .. }) = &mut facts.daemon else {
+        panic!("it answers")
+    };
+    conditions.push(("pool web".into(), "the way to 10.1.0.11 carries 1270 bytes".into()));
+}
+
+/// The daemon reports it among its conditions too.
+fn unknown_region(facts: &mut Facts) {
+    let Some(DaemonState::Answers { conditions, configuration, .. }) = &mut facts.daemon else {
+        panic!("it answers")
+    };
+    conditions.push(("region mars".into(), "is not in the configuration".into()));
+    configuration.unknown_region = Some("mars".into());
+}

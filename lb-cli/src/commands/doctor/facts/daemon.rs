@@ -1,0 +1,416 @@
+//! What the daemons report: their state, and which backends of services take connections.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    time::Duration,
+};
+
+use lb_base::{
+    conditions::STORED,
+    receiver_socket::{Answer, Question},
+};
+use spillway_proto::v1::{
+    Backend, BackendStatus, Configuration, ExportResponse, GroupStatus, Isolation, Pool,
+    RegionsRequest, StatusResponse, WantedState,
+};
+
+use super::installed::PinOwner;
+use crate::{
+    arguments::Options,
+    client::{DaemonClient, ReceiverClient, block_on},
+    commands::backend_status,
+    failure::Failure,
+};
+
+/// The state of a balancer's daemon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) enum DaemonState {
+    /// The reason why it does not answer.
+    Silent(String),
+    Answers {
+        version: String,
+        generation: u64,
+        /// Why the packet path has not reached the generation; empty: it has.
+        behind: String,
+        /// What else is wrong: subject and cause.
+        conditions: Vec<(String, String)>,
+        /// Boxed: the other variant is small.
+        configuration: Box<DaemonConfiguration>,
+    },
+}
+
+/// The parts of the configuration and settings that this host must fit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct DaemonConfiguration {
+    /// The daemon's own region, if the configuration does not have it.
+    pub(in super::super) unknown_region: Option<String>,
+    /// Backends with a configured `mtu`.
+    pub(in super::super) with_mtu: BTreeSet<IpAddr>,
+    /// Pools that services use, with their backends.
+    pub(in super::super) served: Vec<PoolServices>,
+    /// Changed settings that need a restart.
+    pub(in super::super) waiting_settings: Vec<String>,
+    /// Why it cannot use the stored configuration; it then reports no backends. `None`: it can.
+    pub(in super::super) unusable: Option<String>,
+}
+
+impl DaemonConfiguration {
+    fn new(
+        status: &StatusResponse,
+        exported: Option<&ExportResponse>,
+        regions: Option<&[GroupStatus]>,
+    ) -> Self {
+        let waiting_settings = status.waiting_settings.clone();
+        let stored = status.conditions.iter().find(|condition| condition.subject == STORED);
+        let unusable = stored.map(|condition| condition.cause.clone());
+        let Some(configuration) = exported
+            .and_then(|exported| {
+                exported.configuration.as_ref().filter(|_| exported.generation > 0)
+            })
+            .filter(|_| unusable.is_none())
+        else {
+            return Self { waiting_settings, unusable, ..Self::default() };
+        };
+        let region = &status.region;
+        let known = configuration.regions.iter().any(|known| known.name == *region);
+        let backends = configuration.pools.iter().flat_map(|pool| &pool.backends);
+        let with_mtu = backends.filter(|backend| backend.mtu != 0);
+        Self {
+            unknown_region: (!region.is_empty() && !known).then(|| region.clone()),
+            with_mtu: with_mtu.filter_map(|backend| backend.address.parse().ok()).collect(),
+            served: pools_of_services(configuration, status, regions),
+            waiting_settings,
+            unusable,
+        }
+    }
+}
+
+impl DaemonState {
+    /// # Errors
+    /// The runtime cannot start. A daemon that does not answer is a fact.
+    pub(super) fn ask(options: &Options) -> Result<Self, Failure> {
+        block_on(async {
+            let asked = async {
+                let mut daemon = DaemonClient::connect(options).await?;
+                let status = daemon.status().await?;
+                // An unreadable stored configuration fails here; the status reports it.
+                let exported = daemon.export().await.ok();
+                // This fails if the daemon cannot read its maps; it answers nevertheless.
+                let regions = daemon.regions(RegionsRequest::default()).await;
+                Ok::<_, Failure>((status, exported, regions.ok().map(|answer| answer.regions)))
+            };
+            Ok(match asked.await {
+                Ok((status, exported, regions)) => Self::Answers {
+                    configuration: Box::new(DaemonConfiguration::new(
+                        &status,
+                        exported.as_ref(),
+                        regions.as_deref(),
+                    )),
+                    version: status.version,
+                    generation: status.generation,
+                    behind: status.behind,
+                    conditions: status
+                        .conditions
+                        .into_iter()
+                        .map(|t| (t.subject, t.cause))
+                        .collect(),
+                },
+                Err(failure) => Self::Silent(failure.message),
+            })
+        })
+    }
+}
+
+/// Longest wait for a receiver's answer.
+const RECEIVER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The state of a receiver's daemon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) enum ReceiverState {
+    /// It does not answer: the reason and a hint.
+    Silent(String, String),
+    Answers(Answer),
+}
+
+impl ReceiverState {
+    /// Asks the receiver that holds the pins.
+    ///
+    /// # Errors
+    /// The runtime cannot start. A receiver that does not answer is a fact.
+    pub(super) fn ask(owner: &PinOwner) -> Result<Self, Failure> {
+        let receiver = ReceiverClient::from_process(Some(owner.pid), &owner.command);
+        block_on(async {
+            Ok(match receiver.ask(Question::Status, RECEIVER_TIMEOUT).await {
+                Ok(answer) => Self::Answers(answer),
+                Err(failure) => Self::Silent(failure.message, failure.hint.unwrap_or_default()),
+            })
+        })
+    }
+}
+
+/// The daemon adds this to the reason of a backend whose host is up but which has not passed a check yet.
+const NEVER_PASSED: &str = "(takes nothing until it passes)";
+
+/// A pool that services use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct PoolServices {
+    pub(in super::super) pool: String,
+    pub(in super::super) services: Vec<String>,
+    pub(in super::super) backends: Vec<PoolBackend>,
+}
+
+/// A backend of a pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) struct PoolBackend {
+    pub(in super::super) address: String,
+    /// Why it takes no new connections; `None`: it takes them.
+    pub(in super::super) idle: Option<IdleReason>,
+}
+
+/// Why a backend takes no new connections.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in super::super) enum IdleReason {
+    /// Its check fails but its host is up; the daemon's reason.
+    Unhealthy(String),
+    /// Its host does not answer; the daemon's reason.
+    Unreachable(String),
+    /// Its first check has not ended.
+    Unchecked,
+    /// Its next hop is unresolved; the reason.
+    NoNextHop(String),
+    /// Disabled by the operator.
+    Disabled,
+    /// Drained by the operator.
+    Drained,
+    /// Its weight is 0.
+    ZeroWeight,
+    /// Its region is drained in this pool.
+    RegionDrained(String),
+    /// The pool does not use its region because of strict isolation.
+    Isolated(String),
+}
+
+impl IdleReason {
+    /// Whether the configuration asks for it.
+    pub(in super::super) const fn is_configured(&self) -> bool {
+        matches!(
+            self,
+            Self::Disabled
+                | Self::Drained
+                | Self::ZeroWeight
+                | Self::RegionDrained(_)
+                | Self::Isolated(_)
+        )
+    }
+}
+
+/// The pools of all services in order of name. `regions` are those in use; `None`: unknown.
+fn pools_of_services(
+    configuration: &Configuration,
+    status: &StatusResponse,
+    regions: Option<&[GroupStatus]>,
+) -> Vec<PoolServices> {
+    let mut services: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for service in &configuration.services {
+        services.entry(&service.pool).or_default().insert(&service.name);
+    }
+    let pools = configuration.pools.iter();
+    let pools: BTreeMap<_, _> = pools.map(|pool| (pool.name.as_str(), pool)).collect();
+    let mut states: BTreeMap<(&str, &str), &BackendStatus> = BTreeMap::new();
+    for backend in &status.backends {
+        states.insert((&backend.pool, &backend.address), backend);
+    }
+    let asked: Option<BTreeSet<_>> = regions
+        .map(|regions| regions.iter().map(|it| (it.pool.as_str(), it.region.as_str())).collect());
+    let pool_services = |(pool, services): (&str, BTreeSet<&str>)| {
+        let configured = pools.get(pool)?;
+        let member = |configured: &&Pool, backend: &Backend| {
+            let state = states.get(&(pool, backend.address.as_str()))?;
+            let group = (pool, backend.region.as_str());
+            let is_asked = asked.as_ref().is_none_or(|asked| asked.contains(&group));
+            Some(PoolBackend {
+                address: backend.address.clone(),
+                idle: idle_reason(configured, backend, state, is_asked),
+            })
+        };
+        Some(PoolServices {
+            pool: pool.to_owned(),
+            services: services.into_iter().map(str::to_owned).collect(),
+            // A backend that changed between the two answers is in only one of them.
+            backends: configured
+                .backends
+                .iter()
+                .filter_map(|backend| member(configured, backend))
+                .collect(),
+        })
+    };
+    services.into_iter().filter_map(pool_services).collect()
+}
+
+/// Reasons of the configuration come first: they need no other.
+fn idle_reason(
+    pool: &Pool,
+    backend: &Backend,
+    state: &BackendStatus,
+    is_asked: bool,
+) -> Option<IdleReason> {
+    let region = || backend.region.clone();
+    let group = pool.groups.iter().find(|group| group.region == backend.region);
+    match backend.wanted() {
+        WantedState::Disabled => return Some(IdleReason::Disabled),
+        WantedState::Drain => return Some(IdleReason::Drained),
+        WantedState::Active | WantedState::Unspecified => {}
+    }
+    if backend.weight == Some(0) {
+        return Some(IdleReason::ZeroWeight);
+    }
+    if group.is_some_and(|group| group.drained || group.scaler == Some(0.0)) {
+        return Some(IdleReason::RegionDrained(region()));
+    }
+    if pool.isolation() == Isolation::Strict && !is_asked {
+        return Some(IdleReason::Isolated(region()));
+    }
+    match state.state.as_str() {
+        "up" if state.next_hop_resolved => None,
+        "up" => Some(IdleReason::NoNextHop(state.next_hop.clone())),
+        _ if state.reason == backend_status::NOT_CHECKED => Some(IdleReason::Unchecked),
+        "dead" if state.reason.ends_with(NEVER_PASSED) => {
+            Some(IdleReason::Unhealthy(state.reason.clone()))
+        }
+        "unfit" => Some(IdleReason::Unhealthy(state.reason.clone())),
+        _ if !state.next_hop_resolved => Some(IdleReason::NoNextHop(state.next_hop.clone())),
+        _ => Some(IdleReason::Unreachable(state.reason.clone())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spillway_proto::v1::{Backend, Configuration, Group, Pool, Region, Service};
+
+    use super::*;
+
+    #[test]
+    fn the_configuration_is_read_from_the_answers() {
+        let backend =
+            |address: &str, mtu| Backend { address: address.into(), mtu, ..Backend::default() };
+        let pool = Pool {
+            backends: vec![backend("10.1.0.11", 0), backend("fd00::12", 1500)],
+            ..Pool::default()
+        };
+        let configuration = Configuration {
+            regions: vec![Region { name: "eu".into(), ..Region::default() }],
+            pools: vec![pool],
+            ..Configuration::default()
+        };
+        let with_mtu: BTreeSet<IpAddr> = ["fd00::12".parse().unwrap()].into();
+        let mut exported = ExportResponse {
+            configuration: Some(configuration),
+            generation: 1,
+            ..ExportResponse::default()
+        };
+        for (region, strange) in [("eu", None), ("", None), ("mars", Some("mars".to_owned()))] {
+            let status = StatusResponse { region: region.into(), ..StatusResponse::default() };
+            let configuration = DaemonConfiguration {
+                unknown_region: strange,
+                with_mtu: with_mtu.clone(),
+                ..DaemonConfiguration::default()
+            };
+            assert_eq!(DaemonConfiguration::new(&status, Some(&exported), None), configuration);
+        }
+        exported.generation = 0;
+        let status = StatusResponse { region: "mars".into(), ..StatusResponse::default() };
+        assert_eq!(
+            DaemonConfiguration::new(&status, Some(&exported), None),
+            DaemonConfiguration::default()
+        );
+        assert_eq!(DaemonConfiguration::new(&status, None, None), DaemonConfiguration::default());
+    }
+
+    fn backend(number: u8) -> Backend {
+        let address = format!("10.1.0.{number}");
+        Backend { address, region: "eu".into(), ..Backend::default() }
+    }
+
+    fn state(number: u8, state: &str, reason: &str) -> BackendStatus {
+        BackendStatus {
+            pool: "web".into(),
+            address: backend(number).address,
+            region: "eu".into(),
+            state: state.into(),
+            reason: reason.into(),
+            next_hop_resolved: true,
+            next_hop: "02:00:00:00:00:01 on eth0".into(),
+            ..BackendStatus::default()
+        }
+    }
+
+    /// One backend of a pool of its own.
+    fn idle_of(
+        backend: Backend,
+        state: BackendStatus,
+        change: impl FnOnce(&mut Pool),
+    ) -> Option<IdleReason> {
+        let mut pool = Pool { name: "web".into(), backends: vec![backend], ..Pool::default() };
+        change(&mut pool);
+        let service =
+            |name: &str| Service { name: name.into(), pool: "web".into(), ..Service::default() };
+        let configuration = Configuration {
+            pools: vec![pool, Pool { name: "unused".into(), ..Pool::default() }],
+            services: vec![service("b"), service("a")],
+            ..Configuration::default()
+        };
+        let status = StatusResponse { backends: vec![state], ..StatusResponse::default() };
+        let mut served = pools_of_services(&configuration, &status, Some(&[]));
+        assert_eq!(served.len(), 1, "a pool without a service is left out");
+        assert_eq!(served[0].services, ["a", "b"]);
+        served.remove(0).backends.remove(0).idle
+    }
+
+    #[test]
+    fn each_idle_reason_is_recognized() {
+        let up = || state(11, "up", "all checks pass");
+        let same = |_: &mut Pool| {};
+        assert_eq!(idle_of(backend(11), up(), same), None);
+        let refused = "check web: connection refused";
+        let of_state = |state| idle_of(backend(11), state, |_| {});
+        assert_eq!(
+            of_state(state(11, "unfit", refused)),
+            Some(IdleReason::Unhealthy(refused.into()))
+        );
+        let never = format!("{refused} (takes nothing until it passes)");
+        assert_eq!(of_state(state(11, "dead", &never)), Some(IdleReason::Unhealthy(never)));
+        let silent = "check web: no connection within 1s, and the host is silent";
+        assert_eq!(
+            of_state(state(11, "dead", silent)),
+            Some(IdleReason::Unreachable(silent.into()))
+        );
+        assert_eq!(of_state(state(11, "dead", "not checked yet")), Some(IdleReason::Unchecked));
+        for health in ["up", "dead"] {
+            let next_hop = "10.0.0.1 on eth0 does not answer".to_owned();
+            let lost = BackendStatus {
+                next_hop_resolved: false,
+                next_hop: next_hop.clone(),
+                ..state(11, health, "x")
+            };
+            assert_eq!(of_state(lost), Some(IdleReason::NoNextHop(next_hop)), "{health}");
+        }
+        let wanted = |wanted: WantedState| Backend { wanted: wanted.into(), ..backend(11) };
+        assert_eq!(idle_of(wanted(WantedState::Active), up(), same), None);
+        assert_eq!(idle_of(wanted(WantedState::Disabled), up(), same), Some(IdleReason::Disabled));
+        assert_eq!(idle_of(wanted(WantedState::Drain), up(), same), Some(IdleReason::Drained));
+        let weightless = Backend { weight: Some(0), ..backend(11) };
+        assert_eq!(idle_of(weightless, up(), same), Some(IdleReason::ZeroWeight));
+        let region = |change: fn(&mut Group)| {
+            let mut group = Group { region: "eu".into(), ..Group::default() };
+            change(&mut group);
+            idle_of(backend(11), up(), |pool| pool.groups = vec![group])
+        };
+        assert_eq!(region(|_| {}), None);
+        let drained = Some(IdleReason::RegionDrained("eu".into()));
+        assert_eq!(region(|group| group.drained = true), drained);
+        assert_eq!(region(|group| group.scaler = Some(0.0)), drained);
+        let isolated = idle_of(backend(11), up(), |pool| pool.isolation = Isolation::Strict.into());
+        assert_eq!(isolated, Some(IdleReason::Isolated("eu".into())));
+    }
+}

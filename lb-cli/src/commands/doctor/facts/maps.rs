@@ -1,0 +1,185 @@
+//! What the pinned maps of balancer and receiver hold.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+use lb_base::error_chain;
+use lb_common::abi::{
+    form::Form,
+    service::{IPV4, IPV6, address_of},
+    verdict::Verdict,
+};
+use lb_maps::{MapsError, PinnedMaps, ReceiverMaps, directory::Directory};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct BalancerFacts {
+    /// The daemon's own region, from the directory of names.
+    pub(in super::super) region: Option<String>,
+    /// Addresses of the services.
+    pub(in super::super) vips: BTreeSet<IpAddr>,
+    /// Backends in order of address.
+    pub(in super::super) backends: Vec<PinnedBackend>,
+    /// Source addresses of the tunnels.
+    pub(in super::super) sources: BTreeSet<IpAddr>,
+    /// Packets dropped because they did not fit the MTU.
+    pub(in super::super) too_large: u64,
+}
+
+/// A backend in the pinned maps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) struct PinnedBackend {
+    pub(in super::super) address: IpAddr,
+    /// Largest outer packet to it, bytes.
+    pub(in super::super) mtu: u32,
+    /// Most bytes that encapsulation adds.
+    pub(in super::super) overhead: u32,
+    /// Whether packets are sent without a tunnel.
+    pub(in super::super) direct: bool,
+    /// MAC address and interface of the next hop; `None`: unresolved.
+    pub(in super::super) hop: Option<([u8; 6], u32)>,
+}
+
+impl BalancerFacts {
+    /// # Errors
+    /// The maps cannot be read.
+    pub(super) fn read(bpffs: &Path, state_directory: &Path) -> Result<Self, MapsProblem> {
+        let names = Directory::read(state_directory).unwrap_or_default();
+        let read = || Self::from_maps(&PinnedMaps::open(bpffs)?, names.own_region);
+        read().map_err(|error| MapsProblem::from(&error))
+    }
+
+    fn from_maps(maps: &PinnedMaps, region: Option<String>) -> Result<Self, MapsError> {
+        let vips = maps.services()?.iter().map(|service| service.key.ip()).collect();
+        let (mut backends, mut sources) = (BTreeMap::new(), BTreeSet::new());
+        for pool in 0..maps.pool_count() {
+            let word = maps.pool(pool);
+            if word.current() == 0 {
+                continue;
+            }
+            let descriptor = maps.descriptor(word.current());
+            let form = descriptor.map_or(Form::IP_IN_IP, |descriptor| descriptor.form());
+            if let Some(descriptor) = descriptor {
+                let v4 = [0, 0, lb_common::abi::service::V4_MAPPED, descriptor.source_v4];
+                let given = [
+                    (v4, IPV4, descriptor.source_v4 != 0),
+                    (descriptor.source_v6, IPV6, descriptor.source_v6 != [0; 4]),
+                ];
+                sources.extend(
+                    given.iter().filter(|s| s.2).map(|(words, v, _)| address_of(words, *v)),
+                );
+            }
+            for (_, group) in maps.pool_members(pool)?.unwrap_or_default().groups {
+                for rank in 0..group.head.member_count {
+                    let member = maps.member(group.head.members.saturating_add(rank));
+                    let Some(member) = member else { continue };
+                    let Some(backend) = maps.backend(member.backend()) else { continue };
+                    let address = address_of(&backend.address, backend.version);
+                    let hop = maps.next_hop(member.next_hop().into());
+                    let hop = hop.is_resolved().then(|| (hop.mac(), hop.interface().into()));
+                    let mtu = backend.mtu.into();
+                    let overhead = form.overhead(address.is_ipv4()).into();
+                    let there = backends.entry(address);
+                    let direct = form.is_direct();
+                    let there =
+                        there.or_insert(PinnedBackend { address, mtu, overhead, direct, hop });
+                    there.overhead = there.overhead.max(overhead);
+                }
+            }
+        }
+        let verdicts = maps.verdicts()?;
+        let too_large = verdicts.iter().find(|(verdict, _)| *verdict == Verdict::TooLarge);
+        Ok(Self {
+            region,
+            vips,
+            backends: backends.into_values().collect(),
+            sources,
+            too_large: too_large.map_or(0, |(_, counter)| counter.packets),
+        })
+    }
+}
+
+/// Why maps cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) struct MapsProblem {
+    pub(in super::super) kind: MapsProblemKind,
+    pub(in super::super) why: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum MapsProblemKind {
+    /// This program lacks the permission.
+    Denied,
+    /// A map is missing.
+    Incomplete,
+    /// The maps changed during each reading.
+    Changing,
+    /// The maps are from another build, or the kernel refuses.
+    Unreadable,
+}
+
+impl From<&MapsError> for MapsProblem {
+    fn from(error: &MapsError) -> Self {
+        let kind = match error {
+            MapsError::Permission { .. } => MapsProblemKind::Denied,
+            MapsError::Missing { .. } => MapsProblemKind::Incomplete,
+            MapsError::Changing { .. } => MapsProblemKind::Changing,
+            _ => MapsProblemKind::Unreadable,
+        };
+        Self { kind, why: error_chain::message(error) }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct ReceiverFacts {
+    /// Prefixes from which tunnels are allowed, such as `10.0.0.2/32`.
+    pub(in super::super) sources: Vec<String>,
+    /// VIPs that are allowed.
+    pub(in super::super) vips: Vec<IpAddr>,
+    /// Addresses at which tunnels end.
+    pub(in super::super) endpoints: BTreeSet<IpAddr>,
+    /// Packets so far in tunnels to other addresses; `None`: their number does not grow.
+    pub(in super::super) not_local: Option<u64>,
+}
+
+/// How long to watch whether a counter grows.
+const WATCH_TIME: Duration = Duration::from_secs(2);
+
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+impl ReceiverFacts {
+    /// # Errors
+    /// The maps cannot be read.
+    pub(super) fn read(bpffs: &Path) -> Result<Self, MapsProblem> {
+        let maps = ReceiverMaps::open(bpffs).map_err(|error| MapsProblem::from(&error))?;
+        let allowed = maps.allowed().map_err(|error| MapsProblem::from(&error))?;
+        Ok(Self {
+            sources: allowed.sources.iter().map(ToString::to_string).collect(),
+            vips: allowed.vips.into_iter().collect(),
+            endpoints: allowed.endpoints,
+            not_local: growing_not_local(&maps).map_err(|error| MapsProblem::from(&error))?,
+        })
+    }
+}
+
+/// Watches the counter for a while: an old count says nothing about now.
+fn growing_not_local(maps: &ReceiverMaps) -> Result<Option<u64>, MapsError> {
+    let count = || -> Result<u64, MapsError> {
+        let verdicts = maps.verdicts()?.into_iter();
+        let own = verdicts.filter(|(verdict, _)| *verdict == Verdict::TunnelNotLocal);
+        Ok(own.map(|(_, counter)| counter.packets).sum())
+    };
+    let (first, begun) = (count()?, Instant::now());
+    while first > 0 && begun.elapsed() < WATCH_TIME {
+        thread::park_timeout(POLL_INTERVAL);
+        let now = count()?;
+        if now > first {
+            return Ok(Some(now));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,186 @@
+//! `spillway explain`: which backend a packet goes to, and why. Runs the packet program's own decision
+//! over the pinned maps, here or in the daemon.
+
+#[cfg(test)]
+mod tests;
+
+use lb_base::error_chain;
+use lb_inspect::message;
+use lb_inspect::{
+    explain::{self, Chosen, Explanation, Flow, RegionOutcome, kind_name},
+    names::interface_words,
+};
+use lb_model::{self, Encapsulation};
+use spillway_proto::v1;
+
+use crate::{
+    arguments::{Options, parse_endpoint},
+    client::DaemonClient,
+    failure::{Exit, Failure},
+    origin,
+    output::{Grid, Report, fields, print},
+    pinned,
+};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Arguments {
+    /// Source of the packet, such as 198.51.100.7:40000 or [2001:db8::7]:40000
+    #[allow(rustdoc::broken_intra_doc_links, reason = "a help text shows brackets as they are")]
+    client: String,
+    /// Address and port of the service, such as 192.0.2.1:80 or [2001:db8:1::1]:80
+    #[allow(rustdoc::broken_intra_doc_links, reason = "a help text shows brackets as they are")]
+    vip: String,
+    /// Transport protocol
+    #[arg(long, value_enum, default_value_t)]
+    protocol: TransportFlag,
+    /// Assume a packet of an open connection instead of a SYN
+    #[arg(long)]
+    open: bool,
+}
+
+/// # Errors
+/// The arguments are not a packet, the daemon does not answer, or the maps cannot be read.
+pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failure> {
+    let Arguments { client, vip, protocol, open } = arguments;
+    let flow = parse_flow(client, vip, *protocol, *open)?;
+    let ask = async |daemon: &mut DaemonClient| {
+        let answer = daemon.explain(request(arguments)).await?;
+        message::explanation(&flow, answer).map_err(|unknown| {
+            Failure::new(Exit::Failure, error_chain::message(&unknown))
+                .hint("use the same version of spillway and spillwayd")
+        })
+    };
+    let read = || {
+        let (maps, names) = pinned::open(options)?;
+        pinned::warn_of_namespace(&names);
+        explain::of(&maps, &names, &flow).map_err(|error| pinned::maps_failure(&error))
+    };
+    print(&origin::ask_or_read(options, ask, read)?, options.output)
+}
+
+fn request(arguments: &Arguments) -> v1::ExplainRequest {
+    let Arguments { client, vip, protocol, open } = arguments;
+    let protocol = match protocol {
+        TransportFlag::Tcp => v1::Protocol::Tcp,
+        TransportFlag::Udp => v1::Protocol::Udp,
+    };
+    v1::ExplainRequest {
+        client: client.clone(),
+        vip: vip.clone(),
+        protocol: protocol.into(),
+        open: *open,
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum TransportFlag {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+/// # Errors
+/// An endpoint is not an address with a port, the endpoints have different IP versions, or `open` goes
+/// with UDP.
+fn parse_flow(
+    client: &str,
+    vip: &str,
+    protocol: TransportFlag,
+    open: bool,
+) -> Result<Flow, Failure> {
+    let client = parse_endpoint("client", client)?;
+    let vip = parse_endpoint("vip", vip)?;
+    let protocol = match protocol {
+        TransportFlag::Tcp => lb_model::Protocol::Tcp,
+        TransportFlag::Udp => lb_model::Protocol::Udp,
+    };
+    Flow::new(client, vip, protocol, open)
+        .map_err(|error| Failure::new(Exit::Usage, error.to_string()).hint(error.hint()))
+}
+
+impl Report for Explanation {
+    fn table(&self) -> String {
+        let mut head = vec![(
+            "packet",
+            format!(
+                "{} {} -> {}, {}",
+                self.protocol,
+                self.client,
+                self.vip,
+                kind_name(self.packet)
+            ),
+        )];
+        if let Some(service) = &self.service {
+            head.push((
+                "service",
+                format!("{}, pool {}, affinity {}", service.name, service.pool, service.affinity),
+            ));
+        }
+        if let Some((slot, hash)) = self.slot.as_ref().zip(self.hash.as_ref()) {
+            head.push(("slot", format!("{} of {} (hash {hash})", slot.number, slot.of)));
+        }
+        head.push(("verdict", self.verdict.to_string()));
+        if let Some(Chosen {
+            backend,
+            region,
+            next_hop,
+            interface,
+            interface_name,
+            encapsulation,
+            gue_port,
+            ..
+        }) = &self.choice
+        {
+            let region = region.as_ref().map_or_else(
+                || "in no region that the pool uses now".into(),
+                |region| format!("region {region}"),
+            );
+            head.push(("backend", format!("{backend}, {region}")));
+            match (encapsulation, gue_port) {
+                (Encapsulation::Direct, _) => head.push(("in", "no tunnel (direct return)".into())),
+                (_, Some(port)) => head.push(("in", format!("GUE to UDP port {port}"))),
+                _ => {}
+            }
+            let out = interface_words(interface_name.clone(), *interface);
+            head.push(("next hop", format!("{next_hop} on {out}")));
+        }
+        head.push(("why", self.why.clone()));
+        if let Some(regions) = region_outcomes(self) {
+            head.push(("regions", regions));
+        }
+        let mut text = fields(&head);
+        if !self.entries.is_empty() {
+            text += "\n";
+            text += &candidates(self);
+        }
+        text
+    }
+}
+
+/// The outcome in each region that was asked, unless the first region took the packet.
+fn region_outcomes(explanation: &Explanation) -> Option<String> {
+    let asked =
+        explanation.regions.iter().filter(|region| region.outcome != RegionOutcome::NotAsked);
+    let words: Vec<_> =
+        asked.map(|region| format!("{} {}", region.region, region.outcome.words())).collect();
+    let usual =
+        explanation.regions.first().is_none_or(|region| region.outcome == RegionOutcome::Chosen);
+    (!usual && !words.is_empty()).then(|| words.join("; "))
+}
+
+fn candidates(explanation: &Explanation) -> String {
+    let mut grid = Grid::new(["REGION", "SLOT", "PLACE", "BACKEND", "STATE", "OUTCOME"]);
+    for entry in &explanation.entries {
+        grid.row([
+            entry.region.clone(),
+            entry.slot.map_or_else(|| "-".into(), |slot| slot.to_string()),
+            entry.place.clone(),
+            entry.backend.clone(),
+            entry.state.to_string(),
+            entry.outcome.clone(),
+        ]);
+    }
+    grid.lines()
+}

@@ -1,0 +1,178 @@
+use lb_common::abi::{
+    descriptor::LIMITED, limiter::LimitWord, member::Accepts, service::ServiceKey,
+};
+use lb_inspect::{
+    explain::{Explanation, Flow, explain as explained, kind_name, no_service},
+    names::{Names, interface_words},
+};
+use lb_maps::directory::Directory;
+
+use super::*;
+use crate::output::Report;
+
+#[path = "../../../../lb-common/tests/fake/mod.rs"]
+mod fake;
+
+use fake::FakeTables;
+
+fn names() -> Names {
+    Names(Directory {
+        regions: [(0, "eu".into()), (1, "us".into())].into(),
+        pools: [(0, "web".into())].into(),
+        services: [(1, "shop".into())].into(),
+        ..Directory::default()
+    })
+}
+
+fn explain(fake: &FakeTables, open: bool) -> Explanation {
+    let flow: Flow =
+        parse_flow("198.51.100.7:40000", "192.0.2.1:80", TransportFlag::Tcp, open).unwrap();
+    explained(fake, &names(), &fake.services[&ServiceKey::from_flow(&flow.tuple())], &flow)
+}
+
+/// Explaining changes nothing in pinned maps; in the fake it leaves the record of its SYN.
+fn forget(fake: &FakeTables) {
+    fake.handshakes.borrow_mut().clear();
+}
+
+/// Limits a region to one connection a second, and uses that up.
+fn fill_up(fake: &mut FakeTables, region: usize) {
+    let limiter = &fake.limiters[fake.groups[region].limiter as usize];
+    limiter.0.set(LimitWord::new(16 * 1_000_000_000, 1));
+    // One second ahead of the clock: no more than that may come early.
+    limiter.1.set((fake.now.get() + 1_000_000_000) * 16);
+    fake.descriptors[1].flags |= LIMITED;
+}
+
+/// The table without its hash, which other tests check, and without the name of the second interface, which
+/// depends on the host.
+fn table(explanation: &Explanation) -> String {
+    let hash = explanation.hash.clone().unwrap();
+    let out = explanation.choice.as_ref().map_or_else(String::new, |choice| {
+        format!("on {}\n", interface_words(choice.interface_name.clone(), choice.interface))
+    });
+    explanation.table().replace(&hash, "HASH").replace(&out, "on OUT\n")
+}
+
+#[test]
+fn the_owner_has_the_packet() {
+    assert_eq!(
+        table(&explain(&FakeTables::one_slot(), false)),
+        "\
+packet    tcp 198.51.100.7:40000 -> 192.0.2.1:80, new connection
+service   shop, pool web, affinity connection
+slot      0 of 1 (hash HASH)
+verdict   forwarded
+backend   10.0.0.0, region eu
+next hop  02:00:00:00:00:fe on OUT
+why       10.0.0.0 owns the slot and is up
+
+REGION  SLOT  PLACE        BACKEND   STATE  OUTCOME
+eu      0     owner        10.0.0.0  up     chosen
+eu      0     alternate 1  10.0.0.1  up     not asked
+eu      0     alternate 2  10.0.0.2  up     not asked
+"
+    );
+}
+
+#[test]
+fn an_alternate_has_it_when_the_owner_may_not() {
+    let mut fake = FakeTables::one_slot();
+    fake.set(0, 0, Accepts::OpenOnly);
+    fake.set_next_hop(0, 1, 0);
+    assert_eq!(
+        table(&explain(&fake, false)),
+        "\
+packet    tcp 198.51.100.7:40000 -> 192.0.2.1:80, new connection
+service   shop, pool web, affinity connection
+slot      0 of 1 (hash HASH)
+verdict   forwarded
+backend   10.0.0.2, region eu
+next hop  02:00:00:00:00:fe on OUT
+why       10.0.0.0 owns the slot but is unfit; alternate 2 is the first of its
+          list that may have the packet
+
+REGION  SLOT  PLACE        BACKEND   STATE  OUTCOME
+eu      0     owner        10.0.0.0  unfit  passed over: it takes no new
+                                            connections
+eu      0     alternate 1  10.0.0.1  up     passed over: its next hop has no
+                                            address
+eu      0     alternate 2  10.0.0.2  up     chosen
+"
+    );
+    forget(&fake);
+    let open = explain(&fake, true);
+    assert_eq!(open.why, "10.0.0.0 owns the slot and is unfit");
+    assert_eq!(kind_name(open.packet), "open connection");
+    assert!(open.choice.unwrap().owner);
+}
+
+#[test]
+fn an_empty_pool_has_no_slot() {
+    let fake = FakeTables::new(&[], 4).with_service("192.0.2.1", 80, 6, 0);
+    assert_eq!(
+        explain(&fake, false).table(),
+        "\
+packet   tcp 198.51.100.7:40000 -> 192.0.2.1:80, new connection
+service  shop, pool web, affinity connection
+verdict  no_backend
+why      The pool of the service has no member that may have the packet.
+"
+    );
+}
+
+#[test]
+fn no_service_is_an_answer() {
+    let flow: Flow =
+        parse_flow("[2001:db8::7]:1", "[2001:db8:1::1]:53", TransportFlag::Udp, false).unwrap();
+    assert_eq!(
+        no_service(&flow).table(),
+        "\
+packet   udp [2001:db8::7]:1 -> [2001:db8:1::1]:53, datagram
+verdict  not_ours
+why      No service has this address, port and protocol.
+"
+    );
+}
+
+#[test]
+fn a_full_region_is_named_and_the_next_has_it() {
+    let mut fake = FakeTables::one_slot();
+    fill_up(&mut fake, 0);
+    let explanation = explain(&fake, false);
+    assert_eq!(
+        table(&explanation),
+        "\
+packet    tcp 198.51.100.7:40000 -> 192.0.2.1:80, new connection
+service   shop, pool web, affinity connection
+slot      0 of 1 (hash HASH)
+verdict   forwarded
+backend   10.0.1.0, region us
+next hop  02:00:00:00:00:fe on OUT
+why       region eu is full; owner of slot 0 is the next that may
+regions   eu is full; us has it
+
+REGION  SLOT  PLACE        BACKEND   STATE  OUTCOME
+us      0     owner        10.0.1.0  up     chosen
+eu      0     owner        10.0.0.0  up     not asked
+eu      0     alternate 1  10.0.0.1  up     not asked
+eu      0     alternate 2  10.0.0.2  up     not asked
+"
+    );
+    let json = serde_json::to_value(&explanation).unwrap();
+    assert_eq!(json["regions"][0], serde_json::json!({ "region": "eu", "outcome": "full" }));
+    assert_eq!(json["choice"]["region"], "us");
+    assert_eq!(json["remembered"], serde_json::Value::Null);
+}
+
+#[test]
+fn mixed_ip_versions_and_open_datagrams_are_refused() {
+    let mixed = parse_flow("[2001:db8::7]:1", "192.0.2.1:80", TransportFlag::Tcp, false);
+    assert_eq!(
+        mixed.unwrap_err().to_string(),
+        "error: client [2001:db8::7]:1 and vip 192.0.2.1:80: they are of two IP versions\n\
+         hint: give both as IPv4 or both as IPv6 addresses"
+    );
+    let open = parse_flow("198.51.100.7:1", "192.0.2.1:53", TransportFlag::Udp, true);
+    assert_eq!(open.unwrap_err().exit, Exit::Usage);
+}

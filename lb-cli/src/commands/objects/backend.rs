@@ -1,0 +1,195 @@
+//! Backends: flags and columns.
+
+use clap::{Args, ValueEnum};
+use lb_config::document;
+use lb_model::bounds;
+use spillway_proto::v1;
+
+use super::kind::{Fields, Kind, ListColumn, Patch, PoolArgument, Selector, cell, parse_name};
+use crate::{
+    arguments::{parse_rate, within, within_or_unset},
+    failure::Failure,
+};
+
+#[derive(Args, Debug)]
+#[group(id = "fields")]
+pub(crate) struct BackendFields {
+    /// Region
+    #[arg(long)]
+    region: Option<String>,
+    /// Weight relative to the other backends of its region; 0 takes no connections [default: 1]
+    #[arg(long, value_parser = within(bounds::WEIGHTS), allow_negative_numbers = true)]
+    weight: Option<u32>,
+    /// Whether it takes traffic [default: active]
+    #[arg(long)]
+    wanted: Option<Wanted>,
+    /// Largest outer IP packet to it, bytes [default: the MTU of the interface]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
+    #[arg(value_parser = within_or_unset(bounds::MTUS))]
+    mtu: Option<u32>,
+    /// Maximum new connections over all balancers, such as 200/s [default: no limit]
+    #[arg(long, value_name = "RATE", value_parser = parse_rate, allow_hyphen_values = true)]
+    max_connection_rate: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Wanted {
+    /// Takes traffic while it is healthy
+    Active,
+    /// Takes no new connections; open ones stay
+    Drain,
+    /// Takes no traffic; open connections move
+    Disabled,
+}
+
+/// The pool is needed only if several pools have the address.
+#[derive(Args, Debug)]
+pub(crate) struct Address {
+    /// Address
+    #[arg(value_name = "ADDRESS", required_unless_present = "address")]
+    #[arg(value_parser = parse_address)]
+    backend: Option<String>,
+    /// Address, as a flag
+    #[arg(long, conflicts_with = "backend", value_parser = parse_address)]
+    address: Option<String>,
+    /// Pool; needed if several pools have the address
+    #[arg(long, value_parser = parse_name)]
+    pool: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Addresses {
+    /// Addresses
+    #[arg(value_name = "ADDRESS", required_unless_present = "address", value_parser = parse_address)]
+    backends: Vec<String>,
+    /// Address, as a flag
+    #[arg(long, conflicts_with = "backends", value_parser = parse_address)]
+    address: Option<String>,
+    /// Pool; needed if several pools have an address
+    #[arg(long, value_parser = parse_name)]
+    pool: Option<String>,
+}
+
+impl Addresses {
+    pub(crate) fn each(&self) -> Vec<Address> {
+        let one = |address: &String| Address {
+            backend: Some(address.clone()),
+            address: None,
+            pool: self.pool.clone(),
+        };
+        self.backends.iter().chain(&self.address).map(one).collect()
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct AddressOrFile {
+    /// Address
+    #[arg(value_name = "ADDRESS", required_unless_present_any = ["address", "file"])]
+    #[arg(value_parser = parse_address)]
+    backend: Option<String>,
+    /// Address, as a flag
+    #[arg(long, conflicts_with = "backend", value_parser = parse_address)]
+    address: Option<String>,
+    /// Pool; required for a new backend
+    #[arg(long, value_parser = parse_name)]
+    pool: Option<String>,
+}
+
+/// Refuses an empty address, which a script with an unset variable gives.
+fn parse_address(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("the address is empty".into()),
+        address => Ok(address.into()),
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct PoolFilter {
+    /// Only backends of this pool
+    #[arg(long)]
+    pool: Option<String>,
+}
+
+fn in_pool(pool: Option<&str>) -> PoolArgument<'_> {
+    pool.map_or(PoolArgument::Missing, PoolArgument::Named)
+}
+
+impl Selector for PoolFilter {
+    fn pool(&self) -> PoolArgument<'_> {
+        in_pool(self.pool.as_deref())
+    }
+}
+
+impl Selector for Address {
+    fn name(&self) -> Option<&str> {
+        self.backend.as_deref().or(self.address.as_deref())
+    }
+
+    fn pool(&self) -> PoolArgument<'_> {
+        in_pool(self.pool.as_deref())
+    }
+}
+
+impl Selector for AddressOrFile {
+    fn name(&self) -> Option<&str> {
+        self.backend.as_deref().or(self.address.as_deref())
+    }
+
+    fn pool(&self) -> PoolArgument<'_> {
+        in_pool(self.pool.as_deref())
+    }
+}
+
+impl Fields<v1::Backend> for BackendFields {
+    fn write(
+        &self,
+        patch: &mut Patch<v1::Backend>,
+        _: Option<&v1::Backend>,
+    ) -> Result<(), Failure> {
+        patch.set("region", self.region.as_ref(), |b, region| b.region = region);
+        patch.set("weight", self.weight.as_ref(), |b, weight| b.weight = Some(weight));
+        patch.set("wanted", self.wanted.as_ref(), |b, wanted| {
+            b.set_wanted(match wanted {
+                Wanted::Active => v1::WantedState::Active,
+                Wanted::Drain => v1::WantedState::Drain,
+                Wanted::Disabled => v1::WantedState::Disabled,
+            });
+        });
+        patch.set("mtu", self.mtu.as_ref(), |b, mtu| b.mtu = mtu);
+        patch.set(
+            "max_connection_rate_per_second",
+            self.max_connection_rate.as_ref(),
+            |b, rate| b.max_connection_rate_per_second = Some(rate),
+        );
+        Ok(())
+    }
+}
+
+impl Kind for v1::Backend {
+    const NAME: &'static str = "backend";
+    const PLURAL: &'static str = "backends";
+    const COMMAND: &'static str = "backend";
+    const KEYS: (&'static str, &'static str) = ("backend", "backends");
+    const COLUMNS: &'static [ListColumn] = &[
+        ("POOL", |b| cell(&b["pool"])),
+        ("ADDRESS", |b| cell(&b["address"])),
+        ("REGION", |b| cell(&b["region"])),
+        ("WEIGHT", |b| cell(&b["weight"])),
+        ("WANTED", |b| cell(&b["wanted"])),
+    ];
+    const WIDE_COLUMNS: &'static [ListColumn] =
+        &[("MTU", |b| cell(&b["mtu"])), ("MAX RATE", |b| cell(&b["max_connection_rate"]))];
+    type Filter = PoolFilter;
+    type Target = Address;
+    type TargetOrFile = AddressOrFile;
+    type Fields = BackendFields;
+    type File = document::Backend;
+
+    fn name(&self) -> &str {
+        &self.address
+    }
+
+    fn rename(&mut self, name: &str) {
+        self.address = name.into();
+    }
+}

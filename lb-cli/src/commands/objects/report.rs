@@ -1,0 +1,159 @@
+//! Answers about objects as they are printed.
+
+use lb_config::document;
+use serde::{Serialize, Serializer, ser::SerializeMap as _};
+use serde_json::Value;
+
+use super::{
+    calls,
+    kind::{Kind, ListColumn, cell},
+};
+use crate::{
+    commands::changes::Changes,
+    failure::{Exit, Failure},
+    output::{Grid, Report},
+};
+
+/// An object in its file form with its etag.
+#[derive(Serialize)]
+pub(super) struct ObjectForm<F> {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pool: String,
+    #[serde(flatten)]
+    object: F,
+    etag: String,
+}
+
+/// The daemon's answer holds values that this version does not know.
+fn unreadable(error: &dyn std::fmt::Display) -> Failure {
+    Failure::new(Exit::Failure, format!("the daemon's answer: {error}"))
+        .hint("use the same version of spillway and spillwayd")
+}
+
+fn to_file_form<K: Kind>(answer: calls::ObjectAnswer<K>) -> Result<ObjectForm<K::File>, Failure> {
+    let calls::ObjectAnswer { pool, object, etag, .. } = answer;
+    let object = K::File::try_from(object).map_err(|error| unreadable(&error))?;
+    Ok(ObjectForm { pool, object, etag })
+}
+
+pub(super) struct ListReport<K: Kind> {
+    generation: u64,
+    objects: Vec<ObjectForm<K::File>>,
+    /// The objects as JSON, for the cells of a table.
+    rows: Vec<Value>,
+}
+
+impl<K: Kind> ListReport<K> {
+    pub(super) fn new(
+        generation: u64,
+        answers: Vec<calls::ObjectAnswer<K>>,
+    ) -> Result<Self, Failure> {
+        let objects: Vec<_> = answers.into_iter().map(to_file_form).collect::<Result<_, _>>()?;
+        let rows = objects.iter().map(serde_json::to_value).collect::<Result<_, _>>();
+        Ok(Self { generation, rows: rows.map_err(|error| unreadable(&error))?, objects })
+    }
+
+    fn grid(&self, mut grid: Grid, columns: &[ListColumn]) -> String {
+        for object in &self.rows {
+            grid.row(columns.iter().map(|(_, cell)| cell(object)));
+        }
+        grid.lines()
+    }
+}
+
+fn headings(columns: &[ListColumn]) -> impl Iterator<Item = &'static str> {
+    columns.iter().map(|(heading, _)| *heading)
+}
+
+impl<K: Kind> Serialize for ListReport<K> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("generation", &self.generation)?;
+        map.serialize_entry(K::KEYS.1, &self.objects)?;
+        map.end()
+    }
+}
+
+impl<K: Kind> Report for ListReport<K> {
+    fn table(&self) -> String {
+        self.grid(Grid::new(headings(K::COLUMNS)), K::COLUMNS)
+    }
+
+    fn wide(&self) -> String {
+        let etag: ListColumn = ("ETAG", |object| cell(&object["etag"]));
+        let columns: Vec<_> =
+            K::COLUMNS.iter().chain(K::WIDE_COLUMNS).copied().chain([etag]).collect();
+        self.grid(Grid::new(headings(&columns)).wide(), &columns)
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct ObjectReport<F> {
+    #[serde(flatten)]
+    object: ObjectForm<F>,
+    generation: u64,
+    #[serde(skip)]
+    file: String,
+}
+
+impl<F: Serialize> ObjectReport<F> {
+    pub(super) fn new<K: Kind<File = F>>(answer: calls::ObjectAnswer<K>) -> Result<Self, Failure> {
+        let generation = answer.applied.generation;
+        let object = to_file_form(answer)?;
+        let in_pool = match &*object.pool {
+            "" => String::new(),
+            pool => format!(" of pool {pool}"),
+        };
+        let head =
+            format!("# {}{in_pool}, generation {generation}, etag {}\n", K::NAME, object.etag);
+        let text = document::object_to_toml(&object.object).map_err(|error| unreadable(&error))?;
+        Ok(Self { object, generation, file: head + &text })
+    }
+}
+
+impl<F: Serialize> Report for ObjectReport<F> {
+    fn table(&self) -> String {
+        self.file.clone()
+    }
+}
+
+/// The changes and the object after them.
+pub(super) struct ChangeReport<K: Kind> {
+    changes: Changes,
+    object: ObjectForm<K::File>,
+}
+
+impl<K: Kind> ChangeReport<K> {
+    pub(super) fn new(mut answer: calls::ObjectAnswer<K>, dry_run: bool) -> Result<Self, Failure> {
+        let changes = Changes::new(std::mem::take(&mut answer.applied), dry_run);
+        Ok(Self { changes, object: to_file_form(answer)? })
+    }
+}
+
+impl<K: Kind> Serialize for ChangeReport<K> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Flat<'a, M> {
+            #[serde(flatten)]
+            changes: &'a Changes,
+            #[serde(flatten)]
+            object: M,
+        }
+        let object = std::collections::BTreeMap::from([(K::KEYS.0, &self.object)]);
+        Flat { changes: &self.changes, object }.serialize(serializer)
+    }
+}
+
+impl<K: Kind> Report for ChangeReport<K> {
+    fn table(&self) -> String {
+        self.changes.table()
+    }
+
+    fn wide(&self) -> String {
+        self.changes.wide()
+    }
+
+    fn warnings(&self) -> &[String] {
+        self.changes.warnings()
+    }
+}

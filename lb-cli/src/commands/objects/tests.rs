@@ -1,0 +1,132 @@
+use spillway_proto::v1;
+
+use super::{
+    calls::ObjectAnswer,
+    report::{ChangeReport, ListReport, ObjectReport},
+};
+use crate::output::Report as _;
+
+fn applied() -> v1::ApplyResponse {
+    v1::ApplyResponse { generation: 7, ..v1::ApplyResponse::default() }
+}
+
+fn backend(address: &str) -> ObjectAnswer<v1::Backend> {
+    let backend = v1::Backend {
+        address: address.into(),
+        region: "eu".into(),
+        weight: Some(2),
+        wanted: v1::WantedState::Drain.into(),
+        max_connection_rate_per_second: Some(10.0),
+        ..v1::Backend::default()
+    };
+    let (pool, etag) = ("web".into(), "00000000000012e4".into());
+    ObjectAnswer { pool, object: backend, etag, applied: applied() }
+}
+
+#[test]
+fn wide_has_more_columns() {
+    let listed = ListReport::new(7, vec![backend("10.0.0.1"), backend("2001:db8::1")]).unwrap();
+    assert_eq!(
+        listed.table(),
+        "\
+POOL  ADDRESS      REGION  WEIGHT  WANTED
+web   10.0.0.1     eu      2       drain
+web   2001:db8::1  eu      2       drain
+"
+    );
+    assert_eq!(
+        listed.wide(),
+        "\
+POOL  ADDRESS      REGION  WEIGHT  WANTED  MTU  MAX RATE  ETAG
+web   10.0.0.1     eu      2       drain   -    10/s      00000000000012e4
+web   2001:db8::1  eu      2       drain   -    10/s      00000000000012e4
+"
+    );
+}
+
+#[test]
+fn the_longest_names_of_a_service_fit_in_eighty_columns() {
+    let name = "n".repeat(15);
+    let service = v1::Service {
+        name: name.clone(),
+        address: "2001:db8:1111:2222:3333:4444:5555:6666".into(),
+        port: 65535,
+        protocol: v1::Protocol::Tcp.into(),
+        pool: "p".into(),
+        ..v1::Service::default()
+    };
+    let (pool, etag) = (String::new(), String::new());
+    let answer = ObjectAnswer { pool, object: service, etag, applied: applied() };
+    let table = ListReport::new(7, vec![answer]).unwrap().table();
+    assert!(table.lines().all(|line| line.len() <= 80), "{table}");
+    assert!(table.contains(&name), "{table}");
+}
+
+/// An etag of digits, or of digits around an `e`, is a text in YAML too.
+#[test]
+fn json_and_yaml_are_equal() {
+    let listed = ListReport::new(7, vec![backend("10.0.0.1")]).unwrap();
+    let object = serde_json::json!({
+        "pool": "web", "address": "10.0.0.1", "region": "eu", "weight": 2, "wanted": "drain",
+        "max_connection_rate": "10/s", "etag": "00000000000012e4",
+    });
+    assert_eq!(
+        serde_json::to_value(&listed).unwrap(),
+        serde_json::json!({"generation": 7, "backends": [object]})
+    );
+    assert_eq!(
+        serde_saphyr::to_string(&listed).unwrap(),
+        "\
+generation: 7
+backends:
+- pool: web
+  address: \"10.0.0.1\"
+  region: eu
+  weight: 2
+  wanted: drain
+  max_connection_rate: 10/s
+  etag: \"00000000000012e4\"
+"
+    );
+}
+
+#[test]
+fn an_object_is_printed_in_its_file_form() {
+    let got = ObjectReport::new(backend("10.0.0.1")).unwrap();
+    assert_eq!(
+        got.table(),
+        "\
+# backend of pool web, generation 7, etag 00000000000012e4
+address = \"10.0.0.1\"
+region = \"eu\"
+weight = 2
+wanted = \"drain\"
+max_connection_rate = \"10/s\"
+"
+    );
+}
+
+#[test]
+fn a_change_is_printed_with_the_new_object() {
+    let change = v1::Change {
+        kind: v1::change::Kind::Changed.into(),
+        object: "pool web: backend 10.0.0.1".into(),
+        details: vec!["wanted: active -> drain".into()],
+        slots_moved: 0,
+    };
+    let applied = v1::ApplyResponse { changes: vec![change], ..applied() };
+    let answer = ObjectAnswer { applied, ..backend("10.0.0.1") };
+    let done = ChangeReport::new(answer, false).unwrap();
+    assert_eq!(
+        done.table(),
+        "\
+generation 7 is in force: 1 change
+~ pool web: backend 10.0.0.1
+    wanted: active -> drain
+"
+    );
+    let value = serde_json::to_value(&done).unwrap();
+    assert_eq!(value["changes"][0]["object"], "pool web: backend 10.0.0.1");
+    assert_eq!(value["backend"]["wanted"], "drain");
+    assert_eq!((&value["generation"], &value["dry_run"]), (&7.into(), &false.into()));
+}

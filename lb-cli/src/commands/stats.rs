@@ -1,0 +1,309 @@
+//! `spillway stats`: packets by verdict, traffic by service and by backend, and what is remembered of
+//! connections; of a receiver, what it did and what it lets through.
+
+use lb_inspect::stats::{ReceiverStats, Remembered, Stats, Traffic, VerdictStats};
+use lb_maps::{FlowTables, MapsError};
+
+use crate::{
+    arguments::{Options, Role},
+    client::DaemonClient,
+    failure::Failure,
+    origin,
+    output::{Grid, Report, fields, print},
+    pinned,
+};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Arguments {
+    /// Role whose counters are printed: the balancer, or the receiver on a backend
+    #[arg(long, value_enum, default_value_t)]
+    role: Role,
+}
+
+/// # Errors
+/// The daemon does not answer, the maps cannot be read, or a server is asked for a receiver's counters.
+pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failure> {
+    match arguments.role {
+        Role::Balancer => {
+            let ask = async |daemon: &mut DaemonClient| Ok(daemon.stats().await?.into());
+            print(&origin::ask_or_read(options, ask, || read_balancer(options))?, options.output)
+        }
+        Role::Receiver => {
+            origin::refuse_server(options, "stats --role receiver")?;
+            print(&read_receiver(options)?, options.output)
+        }
+    }
+}
+
+fn read_balancer(options: &Options) -> Result<Stats, Failure> {
+    let (maps, names) = pinned::open(options)?;
+    let read = || Stats::read(&maps, &FlowTables::open(&options.bpffs)?, &names);
+    read().map_err(|error| pinned::maps_failure(&error))
+}
+
+impl Report for Stats {
+    fn table(&self) -> String {
+        let mut text = verdict_table(&self.verdicts);
+        if !self.services.is_empty() {
+            let mut grid =
+                Grid::new(["SERVICE", "ENDPOINT", "PROTOCOL", "PACKETS", "BYTES", "CONNECTIONS"])
+                    .right([3, 4, 5]);
+            for s in &self.services {
+                let [packets, bytes, connections] = cells(s.traffic);
+                let (service, endpoint) = (s.service.clone(), s.endpoint.clone());
+                grid.row([service, endpoint, s.protocol.clone(), packets, bytes, connections]);
+            }
+            text += "\n";
+            text += &grid.lines();
+        }
+        if !self.backends.is_empty() {
+            let mut grid =
+                Grid::new(["BACKEND", "PACKETS", "BYTES", "CONNECTIONS", "POOLS"]).right([1, 2, 3]);
+            for b in &self.backends {
+                let [packets, bytes, connections] = cells(b.traffic);
+                let pools = b.pools.iter().cloned().collect::<Vec<_>>().join(", ");
+                grid.row([b.backend.clone(), packets, bytes, connections, pools]);
+            }
+            text += "\n";
+            text += &grid.lines();
+        }
+        text += &remembered_table(&self.remembered);
+        text
+    }
+}
+
+fn cells(Traffic { packets, bytes, connections }: Traffic) -> [String; 3] {
+    [packets, bytes, connections].map(|number| number.to_string())
+}
+
+/// Leaves out empty tables and events that never happened; JSON and YAML have them.
+fn remembered_table(it: &Remembered) -> String {
+    let mut text = String::new();
+    let mut tables = Grid::new(["REMEMBERED", "IP", "HELD", "ROOM"]).right([2, 3]);
+    let filled = || it.tables.iter().filter(|table| table.held > 0);
+    for t in filled() {
+        tables.row([t.table.to_string(), t.ip.to_string(), t.held.to_string(), t.room.to_string()]);
+    }
+    if filled().next().is_some() {
+        text += "\n";
+        text += &tables.lines();
+    }
+    let mut events = Grid::new(["EVENT", "COUNT"]).right([1]);
+    let happened = || it.events.iter().filter(|event| event.count > 0);
+    for e in happened() {
+        events.row([e.event.to_string(), e.count.to_string()]);
+    }
+    if happened().next().is_some() {
+        text += "\n";
+        text += &events.lines();
+    }
+    if !it.pools_with_displaced.is_empty() {
+        text += &format!("\ndisplaced connections: {}\n", it.pools_with_displaced.join(", "));
+    }
+    text
+}
+
+fn read_receiver(options: &Options) -> Result<ReceiverStats, Failure> {
+    ReceiverStats::read(&options.bpffs).map_err(|error| match error {
+        MapsError::Missing { .. } => pinned::nothing_pinned(options, Role::Receiver.into()),
+        error => pinned::maps_failure(&error),
+    })
+}
+
+impl Report for ReceiverStats {
+    fn table(&self) -> String {
+        let port = self.gue_port.map_or_else(|| "none".into(), |port| port.to_string());
+        let allowed = [
+            ("sources", self.sources.join(", ")),
+            ("vips", self.vips.join(", ")),
+            ("endpoints", self.endpoints.join(", ")),
+            ("gue port", port),
+        ];
+        format!("{}\n{}", fields(&allowed), verdict_table(&self.verdicts))
+    }
+}
+
+/// Leaves out verdicts that no packet got; JSON and YAML have them.
+fn verdict_table(verdicts: &[VerdictStats]) -> String {
+    let seen = || verdicts.iter().filter(|v| v.packets > 0);
+    if seen().next().is_none() {
+        return "no packets yet\n".into();
+    }
+    let mut grid = Grid::new(["VERDICT", "ACTION", "PACKETS", "BYTES"]).right([2, 3]);
+    for v in seen() {
+        let (verdict, action) = (v.verdict.to_string(), v.action.to_string());
+        grid.row([verdict, action, v.packets.to_string(), v.bytes.to_string()]);
+    }
+    grid.lines()
+}
+
+#[cfg(test)]
+mod tests {
+    use lb_common::abi::{counter::VerdictCounter, event::Event, verdict::Verdict};
+    use lb_inspect::stats::{BackendStats, EventStats, ServiceStats, Table};
+
+    use super::*;
+
+    fn example() -> Stats {
+        let verdict = |verdict, packets: u64| {
+            (verdict, VerdictCounter { packets, bytes: packets * 60 }).into()
+        };
+        let traffic =
+            |connections| Traffic { packets: connections * 10, bytes: 6_000, connections };
+        Stats {
+            verdicts: [
+                verdict(Verdict::NotIp, 12),
+                verdict(Verdict::NotOurs, 0),
+                verdict(Verdict::Transmitted, 1_234_567),
+            ]
+            .into(),
+            services: vec![ServiceStats {
+                service: "shop".into(),
+                endpoint: "[2001:db8:1::1]:80".into(),
+                protocol: "tcp".into(),
+                pool: "web".into(),
+                traffic: traffic(3),
+            }],
+            backends: vec![
+                BackendStats {
+                    backend: "10.0.0.1".into(),
+                    pools: ["web".into(), "api".into()].into(),
+                    traffic: traffic(2),
+                },
+                BackendStats {
+                    backend: "10.0.0.2".into(),
+                    pools: ["web".into()].into(),
+                    traffic: traffic(1),
+                },
+            ],
+            groups: Vec::new(),
+            remembered: nothing_remembered(),
+        }
+    }
+
+    #[test]
+    fn the_table_leaves_out_verdicts_without_packets() {
+        assert_eq!(
+            example().table(),
+            "\
+VERDICT      ACTION    PACKETS     BYTES
+not_ip       pass           12       720
+transmitted  transmit  1234567  74074020
+
+SERVICE  ENDPOINT            PROTOCOL  PACKETS  BYTES  CONNECTIONS
+shop     [2001:db8:1::1]:80  tcp            30   6000            3
+
+BACKEND   PACKETS  BYTES  CONNECTIONS  POOLS
+10.0.0.1       20   6000            2  api, web
+10.0.0.2       10   6000            1  web
+"
+        );
+    }
+
+    #[test]
+    fn json_has_them_all() {
+        let json = serde_json::to_value(example()).unwrap();
+        assert_eq!(json["verdicts"][1]["verdict"], "not_ours");
+        assert_eq!(json["verdicts"][1]["packets"], 0);
+        assert_eq!(json["services"][0]["connections"], 3);
+        assert_eq!(json["backends"][0]["pools"], serde_json::json!(["api", "web"]));
+    }
+
+    #[test]
+    fn a_balancer_without_packets_shows_that() {
+        let stats = Stats {
+            verdicts: Vec::new(),
+            services: Vec::new(),
+            backends: Vec::new(),
+            groups: Vec::new(),
+            remembered: nothing_remembered(),
+        };
+        assert_eq!(stats.table(), "no packets yet\n");
+    }
+
+    fn table(held: u64) -> Table {
+        Table { table: "displaced".into(), ip: "ipv4".into(), held, room: 524_288 }
+    }
+
+    fn nothing_remembered() -> Remembered {
+        Remembered {
+            tables: vec![table(0)],
+            budgets: Vec::new(),
+            pools_with_displaced: Vec::new(),
+            events: vec![(Event::DisplacedHit, 0).into()],
+        }
+    }
+
+    #[test]
+    fn a_balancer_that_remembers_nothing_shows_no_such_section() {
+        assert_eq!(remembered_table(&nothing_remembered()), "");
+    }
+
+    #[test]
+    fn tables_and_events_are_listed() {
+        let events = [(Event::DisplacedInserted, 12), (Event::DisplacedHit, 3456)];
+        let remembered = Remembered {
+            tables: vec![table(12), table(0)],
+            budgets: Vec::new(),
+            pools_with_displaced: vec!["api".into(), "web".into()],
+            events: events.map(Into::into).into(),
+        };
+        assert_eq!(
+            remembered_table(&remembered),
+            "\n\
+REMEMBERED  IP    HELD    ROOM
+displaced   ipv4    12  524288
+
+EVENT               COUNT
+displaced_inserted     12
+displaced_hit        3456
+
+displaced connections: api, web
+"
+        );
+        let json = serde_json::to_value(&remembered).unwrap();
+        assert_eq!(json["tables"][0]["held"], 12);
+        assert_eq!(json["events"][0]["meaning"], "A displaced open connection was given an entry.");
+    }
+
+    /// docs/operations.md holds the names and meanings of events, word for word.
+    #[test]
+    fn the_documents_explain_each_event() {
+        let page = include_str!("../../../docs/operations.md");
+        for row in Event::ALL.iter().map(|each| EventStats::from((*each, 0))) {
+            let line = format!("| `{}` | {} |\n", row.event, row.meaning);
+            assert!(page.contains(&line), "docs/operations.md lacks\n{line}");
+        }
+    }
+
+    #[test]
+    fn a_receiver_shows_its_allow_lists_and_verdicts() {
+        let counter = VerdictCounter { packets: 7, bytes: 700 };
+        let receiver = ReceiverStats {
+            verdicts: [(Verdict::Decapsulated, counter), (Verdict::NotTunnel, counter)]
+                .map(Into::into)
+                .into(),
+            sources: ["10.0.0.2/32", "fd00::/64"].map(Into::into).into(),
+            vips: ["203.0.113.1", "2001:db8:f::1"].map(Into::into).into(),
+            endpoints: ["10.0.0.3", "fd00::3"].map(Into::into).into(),
+            gue_port: Some(6080),
+        };
+        assert_eq!(
+            receiver.table(),
+            "\
+sources    10.0.0.2/32, fd00::/64
+vips       203.0.113.1, 2001:db8:f::1
+endpoints  10.0.0.3, fd00::3
+gue port   6080
+
+VERDICT       ACTION  PACKETS  BYTES
+decapsulated  pass          7    700
+not_tunnel    pass          7    700
+"
+        );
+        let json = serde_json::to_value(&receiver).unwrap();
+        assert_eq!(json["endpoints"], serde_json::json!(["10.0.0.3", "fd00::3"]));
+        assert_eq!(json["vips"], serde_json::json!(["203.0.113.1", "2001:db8:f::1"]));
+        assert_eq!(json["verdicts"][0]["packets"], 7);
+    }
+}

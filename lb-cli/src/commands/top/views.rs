@@ -1,0 +1,360 @@
+//! Each view as rows of text: columns, cells, sorting and filtering.
+
+use std::{cmp::Ordering, collections::HashMap};
+
+use lb_common::abi::verdict::Verdict;
+use lb_inspect::stats::sentence;
+use ratatui::layout::Constraint;
+use spillway_proto::v1;
+
+use super::{
+    sample::Snapshot,
+    screen::{Tab, TabState},
+};
+use crate::commands::{
+    backend_status::{shown_reason, shown_state},
+    regions::BarParts,
+};
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Column {
+    pub(super) heading: &'static str,
+    /// Whether it holds numbers: aligned to the right, sorted from the largest.
+    pub(super) number: bool,
+    /// Maximum width in characters; longer text is cut.
+    max_width: u16,
+}
+
+impl Column {
+    const fn text(heading: &'static str, max_width: u16) -> Self {
+        Self { heading, number: false, max_width }
+    }
+
+    const fn number(heading: &'static str) -> Self {
+        Self { heading, number: true, max_width: 10 }
+    }
+}
+
+/// How good or bad the state of a row is; colours follow it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tone {
+    Plain,
+    Good,
+    Warning,
+    Bad,
+}
+
+/// A cell, with the number that it is sorted by.
+#[derive(Clone, Debug)]
+pub(super) struct Cell {
+    pub(super) text: String,
+    number: Option<f64>,
+}
+
+impl Cell {
+    fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), number: None }
+    }
+
+    /// A number a second; `None`: unknown.
+    fn rate(rate: Option<f64>) -> Self {
+        Self {
+            text: rate.map_or_else(|| "-".into(), format_si),
+            number: Some(rate.unwrap_or(-1.0)),
+        }
+    }
+
+    fn percent(share: Option<f64>) -> Self {
+        let text = share.map_or_else(|| "-".into(), |share| format!("{:.0}%", share * 100.0));
+        Self { text, number: Some(share.unwrap_or(-1.0)) }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct ViewRow {
+    pub(super) cells: Vec<Cell>,
+    pub(super) tone: Tone,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    pub(super) columns: Vec<Column>,
+    pub(super) rows: Vec<ViewRow>,
+    /// The column that names the object of a row, if the last column is a sentence.
+    name_column: Option<usize>,
+    /// Text in place of rows if there are none.
+    pub(super) empty: &'static str,
+}
+
+/// Builds the view of a tab, for a screen of that width.
+pub(super) fn build_view(tab: Tab, snapshot: &Snapshot, width: u16) -> View {
+    match tab {
+        Tab::Regions => regions_view(snapshot, width),
+        Tab::Services => services_view(snapshot),
+        Tab::Backends => backends_view(snapshot),
+        Tab::Drops => drops_view(snapshot),
+    }
+}
+
+impl View {
+    /// The sentence of a row with the name of its object: the table may be too narrow for it.
+    pub(super) fn sentence(&self, row: usize) -> Option<String> {
+        let cells = &self.rows.get(row)?.cells;
+        Some(format!("{}: {}", cells.get(self.name_column?)?.text, cells.last()?.text))
+    }
+
+    /// Keeps only rows that contain a text, ignoring case.
+    pub(super) fn filtered(mut self, text: &str) -> Self {
+        let text = text.to_lowercase();
+        self.rows.retain(|row| row.cells.iter().any(|c| c.text.to_lowercase().contains(&text)));
+        self
+    }
+
+    /// Sorts numbers from the largest and names alphabetically; equal rows keep their order.
+    pub(super) fn sorted(mut self, state: TabState) -> Self {
+        if let Some(by) = state.sort {
+            self.rows.sort_by(|a, b| {
+                let order = compare(&a.cells[by], &b.cells[by]);
+                if state.reversed { order.reverse() } else { order }
+            });
+        } else if state.reversed {
+            self.rows.reverse();
+        }
+        self
+    }
+
+    /// Column widths by content; the last column takes the rest.
+    pub(super) fn widths(&self) -> Vec<Constraint> {
+        let last = self.columns.len().saturating_sub(1);
+        let width = |(at, column): (usize, &Column)| {
+            if at == last {
+                return Constraint::Fill(1);
+            }
+            // Leave room for the sort mark.
+            let heading = column.heading.len() + 1;
+            let cells = self.rows.iter().map(|row| row.cells[at].text.chars().count());
+            let widest = cells.chain([heading]).max().unwrap_or(0);
+            Constraint::Length(u16::try_from(widest).unwrap_or(u16::MAX).min(column.max_width))
+        };
+        self.columns.iter().enumerate().map(width).collect()
+    }
+}
+
+fn compare(a: &Cell, b: &Cell) -> Ordering {
+    match (a.number, b.number) {
+        (Some(a), Some(b)) => b.total_cmp(&a),
+        _ => a.text.cmp(&b.text),
+    }
+}
+
+/// A number with one decimal place and an SI prefix: k, M or G.
+pub(super) fn format_si(number: f64) -> String {
+    let (scaled, letter) = match number {
+        n if n >= 999_950_000.0 => (n / 1e9, "G"),
+        n if n >= 999_950.0 => (n / 1e6, "M"),
+        n if n >= 999.95 => (n / 1e3, "k"),
+        n => (n, ""),
+    };
+    if scaled == 0.0 { "0".into() } else { format!("{scaled:.1}{letter}") }
+}
+
+/// The columns of the regions view except for the bar.
+const REGION_COLUMNS: [Column; 5] = [
+    Column::text("POOL", 16),
+    Column::text("REGION", 12),
+    Column::number("OFFERED/S"),
+    Column::number("LIMIT/S"),
+    Column::number("USED"),
+];
+
+/// Demand and limit of each region, as bars with one scale per pool.
+fn regions_view(snapshot: &Snapshot, width: u16) -> View {
+    let regions = &snapshot.reading.regions.regions;
+    let mut view = View {
+        columns: [REGION_COLUMNS.as_slice(), &[Column::text("DEMAND AGAINST LIMIT", 0)]].concat(),
+        rows: regions
+            .iter()
+            .map(|region| region_row(region, region_rates(snapshot, region)))
+            .collect(),
+        name_column: None,
+        empty: "no pool has backends yet",
+    };
+    let fixed: u16 = view
+        .widths()
+        .iter()
+        .map(|width| match width {
+            Constraint::Length(length) => length + 2,
+            _ => 0,
+        })
+        .sum();
+    let room = usize::from(width.saturating_sub(fixed)).saturating_sub(2);
+    let mut longest: HashMap<&str, f64> = HashMap::new();
+    for region in regions {
+        let longest = longest.entry(&region.pool).or_default();
+        *longest = longest.max(bar_parts(snapshot, region).extent());
+    }
+    for (region, row) in regions.iter().zip(&mut view.rows) {
+        let whole = longest.get(&*region.pool).copied().unwrap_or_default();
+        row.cells.push(Cell::text(bar_parts(snapshot, region).bar(whole, room)));
+    }
+    view
+}
+
+fn region_rates<'n>(
+    snapshot: &'n Snapshot,
+    region: &v1::GroupStatus,
+) -> Option<&'n v1::GroupRates> {
+    snapshot.regions.get(&(region.pool.clone(), region.region.clone()))
+}
+
+fn bar_parts(snapshot: &Snapshot, region: &v1::GroupStatus) -> BarParts {
+    let rates = region_rates(snapshot, region).copied().unwrap_or_default();
+    BarParts {
+        admitted: rates.admitted,
+        over_capacity: rates.over_capacity,
+        overflow_out: rates.overflow_out,
+        refused: rates.refused,
+        limit: region.limit_per_second.unwrap_or(0.0),
+    }
+}
+
+fn region_row(region: &v1::GroupStatus, rates: Option<&v1::GroupRates>) -> ViewRow {
+    let limit = region.limit_per_second;
+    let used = limit.filter(|limit| *limit > 0.0).zip(rates).map(|(l, r)| r.admitted / l);
+    let tone = match rates {
+        Some(rates) if rates.refused > 0.0 || rates.over_capacity > 0.0 => Tone::Bad,
+        Some(rates) if rates.overflow_out > 0.0 => Tone::Warning,
+        _ => Tone::Plain,
+    };
+    let cells = vec![
+        Cell::text(&region.pool),
+        Cell::text(&region.region),
+        Cell::rate(rates.map(|rates| rates.offered)),
+        Cell::rate(limit),
+        Cell::percent(used),
+    ];
+    ViewRow { cells, tone }
+}
+
+/// Each service with its rates and the number of its backends that are up.
+fn services_view(snapshot: &Snapshot) -> View {
+    let columns = vec![
+        Column::text("SERVICE", 16),
+        Column::text("ENDPOINT", 22),
+        Column::text("", 3),
+        Column::number("CONN/S"),
+        Column::number("PKT/S"),
+        Column::number("BIT/S"),
+        Column::text("UP", 9),
+        Column::text("POOL", 0),
+    ];
+    let rows = snapshot.reading.stats.services.iter().map(|service| {
+        let speed = snapshot.services.get(&(service.endpoint.clone(), service.protocol.clone()));
+        let mut known = snapshot.reading.status.services.iter();
+        let known = known.find(|s| s.name == service.service);
+        let up =
+            known.map_or_else(|| "-".into(), |s| format!("{} of {}", s.backends_up, s.backends));
+        let tone = match known {
+            Some(service) if service.backends_up == 0 => Tone::Bad,
+            Some(service) if service.backends_up < service.backends => Tone::Warning,
+            _ => Tone::Plain,
+        };
+        let cells = vec![
+            Cell::text(&service.service),
+            Cell::text(&service.endpoint),
+            Cell::text(&service.protocol),
+            Cell::rate(speed.map(|speed| speed.connections)),
+            Cell::rate(speed.map(|speed| speed.packets)),
+            Cell::rate(speed.map(|speed| speed.bytes * 8.0)),
+            Cell::text(up),
+            Cell::text(&service.pool),
+        ];
+        ViewRow { cells, tone }
+    });
+    View { columns, rows: rows.collect(), name_column: None, empty: "no services yet" }
+}
+
+/// Each backend of each pool with its state and its share of the pool's packets.
+fn backends_view(snapshot: &Snapshot) -> View {
+    let columns = vec![
+        Column::text("POOL", 12),
+        Column::text("BACKEND", 20),
+        Column::text("REGION", 8),
+        Column::text("STATE", 8),
+        Column::number("SHARE"),
+        Column::number("CONN/S"),
+        Column::number("PKT/S"),
+        Column::text("WHY", 0),
+    ];
+    let backends = &snapshot.reading.status.backends;
+    let totals = pool_rates(snapshot);
+    let total = |backend: &v1::BackendStatus| totals.get(backend.pool.as_str()).copied();
+    let rows = backends
+        .iter()
+        .map(|backend| backend_row(snapshot, backend, total(backend).unwrap_or(0.0)));
+    View { columns, rows: rows.collect(), name_column: Some(1), empty: "no backends yet" }
+}
+
+/// Packets a second to all backends of each pool. A backend in several pools counts in each.
+fn pool_rates(snapshot: &Snapshot) -> HashMap<&str, f64> {
+    let mut totals = HashMap::new();
+    for backend in &snapshot.reading.status.backends {
+        let speed = snapshot.backends.get(&backend.address).map_or(0.0, |speed| speed.packets);
+        *totals.entry(backend.pool.as_str()).or_insert(0.0) += speed;
+    }
+    totals
+}
+
+fn backend_row(snapshot: &Snapshot, backend: &v1::BackendStatus, total: f64) -> ViewRow {
+    let speed = snapshot.backends.get(&backend.address);
+    let tone = match backend.state.as_str() {
+        "up" if backend.next_hop_resolved => Tone::Good,
+        "dead" if shown_state(backend) == "disabled" => Tone::Warning,
+        "up" | "dead" => Tone::Bad,
+        _ => Tone::Warning,
+    };
+    let cells = vec![
+        Cell::text(&backend.pool),
+        Cell::text(&backend.address),
+        Cell::text(&backend.region),
+        Cell::text(shown_state(backend)),
+        Cell::percent(speed.filter(|_| total > 0.0).map(|speed| speed.packets / total)),
+        Cell::rate(speed.map(|speed| speed.connections)),
+        Cell::rate(speed.map(|speed| speed.packets)),
+        Cell::text(shown_reason(backend)),
+    ];
+    ViewRow { cells, tone }
+}
+
+/// Dropped packets by reason, without reasons that never occurred.
+fn drops_view(snapshot: &Snapshot) -> View {
+    let columns = vec![
+        Column::text("REASON", 20),
+        Column::number("DROPS/S"),
+        Column::number("DROPS"),
+        Column::text("MEANING", 0),
+    ];
+    let rows = drop_verdicts(snapshot).filter(|verdict| verdict.packets > 0).map(|verdict| {
+        let rate = snapshot.verdicts.get(&verdict.verdict).copied();
+        let known = Verdict::ALL.iter().find(|known| known.name() == verdict.verdict);
+        let total = verdict.packets;
+        let cells = vec![
+            Cell::text(&verdict.verdict),
+            Cell::rate(rate),
+            Cell { text: total.to_string(), number: Some(total as f64) },
+            Cell::text(known.map(|known| sentence(known.meaning())).unwrap_or_default()),
+        ];
+        let is_growing = rate.is_some_and(|rate| rate > 0.0);
+        ViewRow { cells, tone: if is_growing { Tone::Bad } else { Tone::Plain } }
+    });
+    View { columns, rows: rows.collect(), name_column: Some(0), empty: "no packets dropped" }
+}
+
+fn drop_verdicts(snapshot: &Snapshot) -> impl Iterator<Item = &v1::VerdictStats> {
+    snapshot.reading.stats.verdicts.iter().filter(|verdict| verdict.action == "drop")
+}
+
+/// Drops a second, by reason.
+pub(super) fn drop_rates(snapshot: &Snapshot) -> impl Iterator<Item = f64> {
+    drop_verdicts(snapshot).filter_map(|verdict| snapshot.verdicts.get(&verdict.verdict).copied())
+}

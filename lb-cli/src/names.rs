@@ -1,3 +1,0 @@
-//! Names for the indices of the maps.
-
-pub(crate) use lb_daemon::names::Names;

@@ -1,0 +1,269 @@
+//! A query: a packet, its service, and the pool's line; and its dispatch by kind of packet.
+
+use core::ops::Deref;
+
+use super::{
+    established,
+    parse::{Kind, Parsed},
+    select::{self, Choice, Observe},
+    syn,
+    tables::Tables,
+    udp_flow,
+};
+use crate::{
+    abi::{
+        descriptor::Descriptor,
+        flow_key::{FlowKeyV6, flow_key_v6, flow_of_v6},
+        pool::PoolLine,
+        service::{
+            IPV4, IPV6, SERVICE_BY_ADDRESS, SERVICE_BY_PORT, SERVICE_FRAGMENTS, SERVICE_TRACKED,
+            Service,
+        },
+        verdict::Verdict,
+    },
+    flow_hash::{FlowHash, FlowTuple},
+};
+
+/// What a packet asks for. Made of whole words: a packet program keeps it on the stack, where the verifier requires
+/// aligned stores and the compiler merges small ones.
+#[derive(Clone, Copy, Debug)]
+pub struct Query {
+    /// The words of the pool's line that are of use.
+    line: [u64; 3],
+    pub(super) hash: FlowHash,
+    flow: FlowKeyV6,
+    /// `{kind 8, is IPv4 8, TCP control bits 8, is quoted 8, sequence number 32}` from the low end.
+    packet: u64,
+    /// `{pool 32, service 32}` from the low end.
+    indices: u64,
+    service_flags: u64,
+}
+
+impl Query {
+    /// The query of a packet of a service.
+    ///
+    /// # Errors
+    /// [`Verdict::Inconsistent`].
+    #[inline(always)]
+    pub fn new<T: Tables + ?Sized>(
+        tables: &T,
+        service: &Service,
+        parsed: &Parsed,
+    ) -> Result<Self, Verdict> {
+        let line = tables.pool(service.pool).ok_or(Verdict::Inconsistent)?;
+        let current = line.versions().current();
+        let descriptor = tables.descriptor(current).ok_or(Verdict::Inconsistent)?;
+        let kind = match parsed.kind {
+            Kind::NewConnection => NEW,
+            Kind::OpenConnection => OPEN,
+            Kind::Datagram => DATAGRAM,
+        };
+        Ok(Self {
+            line: [line.word, line.cleared, line.last_displaced],
+            hash: hash_of(&parsed.flow, service.flags, descriptor),
+            flow: flow_key_v6(&parsed.flow),
+            packet: kind
+                | u64::from(parsed.flow.version == IPV4) << 8
+                | u64::from(parsed.tcp_flags) << 16
+                | u64::from(parsed.is_quoted) << 24
+                | u64::from(parsed.sequence) << 32,
+            indices: u64::from(service.pool) | u64::from(service.index) << 32,
+            service_flags: u64::from(service.flags),
+        })
+    }
+
+    /// Finds the member that gets the packet, and stores it in `to`: one place for all callees, because a packet
+    /// program has little stack.
+    ///
+    /// # Errors
+    /// The verdict of a packet that no backend gets.
+    #[inline(always)]
+    pub fn resolve<T: Tables + ?Sized, O: Observe>(
+        &self,
+        tables: &T,
+        to: &mut Choice,
+        observer: &mut O,
+    ) -> Result<(), Verdict> {
+        let query = VersionedQuery::new(tables, self)?;
+        match self.kind() {
+            Kind::OpenConnection => established::resolve(tables, &query, to, observer),
+            Kind::NewConnection => syn::resolve(tables, &query, to, observer),
+            Kind::Datagram if self.service_has(SERVICE_TRACKED) => {
+                udp_flow::resolve(tables, &query, to, observer)
+            }
+            Kind::Datagram => select::select_out_of_line(tables, &query, to, observer),
+        }
+    }
+
+    /// The pool's line.
+    #[inline(always)]
+    pub(super) const fn line(&self) -> PoolLine {
+        let [word, cleared, last_displaced] = self.line;
+        PoolLine { word, cleared, last_displaced, reserved: 0 }
+    }
+
+    /// What the packet asks for.
+    #[inline(always)]
+    pub const fn kind(&self) -> Kind {
+        match self.packet & 0xff {
+            NEW => Kind::NewConnection,
+            OPEN => Kind::OpenConnection,
+            _ => Kind::Datagram,
+        }
+    }
+
+    /// Index of the descriptor that decides.
+    #[inline(always)]
+    pub(super) const fn version(&self) -> u32 {
+        self.line().versions().current()
+    }
+
+    /// Index of the pool.
+    #[inline(always)]
+    pub(super) const fn pool(&self) -> u32 {
+        self.indices as u32
+    }
+
+    /// Index of the service.
+    #[inline(always)]
+    pub(super) const fn service(&self) -> u32 {
+        (self.indices >> 32) as u32
+    }
+
+    /// Time after which a tracked flow is forgotten, in coarse units.
+    #[inline(always)]
+    pub(super) const fn idle(&self) -> u64 {
+        self.service_flags >> 16
+    }
+
+    /// Whether the service has one of some flags.
+    #[inline(always)]
+    pub(super) const fn service_has(&self, flags: u32) -> bool {
+        self.service_flags as u32 & flags != 0
+    }
+
+    /// Whether the packet has one of some TCP control bits.
+    #[inline(always)]
+    pub(super) const fn tcp_has(&self, flags: u8) -> bool {
+        (self.packet >> 16) as u8 & flags != 0
+    }
+
+    #[inline(always)]
+    pub(super) const fn is_v4(&self) -> bool {
+        self.packet >> 8 & 1 != 0
+    }
+
+    /// Whether the packet quotes one of the flow, and is none of it.
+    #[inline(always)]
+    pub(super) const fn is_quoted(&self) -> bool {
+        self.packet >> 24 & 1 != 0
+    }
+
+    /// The TCP sequence number.
+    #[inline(always)]
+    pub(super) const fn sequence(&self) -> u32 {
+        (self.packet >> 32) as u32
+    }
+
+    /// The flow.
+    #[inline(always)]
+    pub(super) const fn flow(&self) -> FlowTuple {
+        let version = if self.is_v4() { IPV4 } else { IPV6 };
+        FlowTuple { version, ..flow_of_v6(&self.flow) }
+    }
+
+    /// The flow as a tracking service distinguishes flows.
+    #[inline(always)]
+    pub(super) const fn tracked_flow(&self) -> FlowTuple {
+        let flow = self.flow();
+        if self.service_has(SERVICE_FRAGMENTS) {
+            // All of its packets as those that bear no ports.
+            FlowTuple { client_port: 0, service_port: 0, ..flow }
+        } else if self.service_has(SERVICE_BY_ADDRESS) {
+            FlowTuple { client_port: 0, ..flow }
+        } else {
+            flow
+        }
+    }
+}
+
+const DATAGRAM: u64 = 0;
+const NEW: u64 = 1;
+const OPEN: u64 = 2;
+
+/// A query, and the version of the pool that decides it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct VersionedQuery<'q> {
+    query: &'q Query,
+    pub(super) descriptor: &'q Descriptor,
+}
+
+impl Deref for VersionedQuery<'_> {
+    type Target = Query;
+
+    #[inline(always)]
+    fn deref(&self) -> &Query {
+        self.query
+    }
+}
+
+impl<'q> VersionedQuery<'q> {
+    /// # Errors
+    /// [`Verdict::Inconsistent`].
+    #[inline(always)]
+    pub(super) fn new<T: Tables + ?Sized>(
+        tables: &'q T,
+        query: &'q Query,
+    ) -> Result<Self, Verdict> {
+        let descriptor = tables.descriptor(query.version()).ok_or(Verdict::Inconsistent)?;
+        Ok(Self { query, descriptor })
+    }
+
+    /// The same query, for another version of the pool.
+    #[inline(always)]
+    pub(super) const fn by(&self, descriptor: &'q Descriptor) -> Self {
+        Self { query: self.query, descriptor }
+    }
+
+    /// The previous version of the pool with the flow's hash under it, while its home still counts.
+    #[inline(always)]
+    pub(super) fn previous<'t, T: Tables + ?Sized>(
+        &self,
+        tables: &'t T,
+    ) -> Option<(&'t Descriptor, FlowHash)> {
+        let previous = self.line().versions().previous();
+        if previous == 0 {
+            return None;
+        }
+        let descriptor = tables.descriptor(previous)?;
+        Some((descriptor, hash_of(&self.flow(), self.service_flags as u32, descriptor)))
+    }
+
+    /// Hash of all of the flow's addresses and ports, whatever the service hashes by.
+    #[inline(always)]
+    pub(super) fn identity(&self) -> FlowHash {
+        if self.service_has(SERVICE_BY_ADDRESS | SERVICE_BY_PORT) {
+            return FlowHash::new(&self.flow(), &self.descriptor.hash_key);
+        }
+        self.hash
+    }
+}
+
+/// Hash of a flow by its service's affinity.
+#[inline(always)]
+pub(super) const fn hash_of(
+    flow: &FlowTuple,
+    service_flags: u32,
+    descriptor: &Descriptor,
+) -> FlowHash {
+    let key = &descriptor.hash_key;
+    let mut flow = *flow;
+    // One branch for both rare cases, so that the usual one is few instructions.
+    if service_flags & (SERVICE_BY_ADDRESS | SERVICE_BY_PORT) != 0 {
+        if service_flags & SERVICE_BY_PORT != 0 {
+            return FlowHash::from_port(flow.service_port, key);
+        }
+        (flow.client_port, flow.service_port) = (0, 0);
+    }
+    FlowHash::new(&flow, key)
+}

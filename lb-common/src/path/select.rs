@@ -1,0 +1,307 @@
+//! Selection: from a flow's hash to a member. The first entry of the slot's list in the first region is home, which
+//! is all that the fast path looks at; everything else is [`Search`](super::Search), out of line.
+
+use super::{parse::Kind, query::VersionedQuery, search::SearchRequest, tables::Tables};
+use crate::{
+    abi::{
+        descriptor::Descriptor,
+        group::GroupHead,
+        handshake::Placement,
+        member::{Accepts, FULL_RAMP, MemberWord},
+        next_hop::NextHopWord,
+        slot::RANKS_PER_SLOT,
+        table_ref::TableRef,
+        verdict::Verdict,
+    },
+    flow_hash::FlowHash,
+};
+
+/// A member that has the packet.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// Its word, as it was read once.
+    pub member: MemberWord,
+    /// Its next hop, resolved.
+    pub next_hop: NextHopWord,
+    /// Position of its group in the pool's order of regions; [`REMEMBERED`] where that was not asked.
+    pub region: u32,
+}
+
+/// The region of a choice that an entry led to, without a search.
+pub const REMEMBERED: u32 = u32::MAX;
+
+impl Choice {
+    /// No member.
+    pub const NONE: Self =
+        Self { member: MemberWord(0), next_hop: NextHopWord::UNRESOLVED, region: REMEMBERED };
+
+    /// Where a connection is that is placed by it.
+    #[inline(always)]
+    pub const fn placement(&self) -> Placement {
+        placement(self.member)
+    }
+}
+
+/// Where a connection is that a member has.
+#[inline(always)]
+pub const fn placement(member: MemberWord) -> Placement {
+    Placement { backend: member.backend(), incarnation: member.incarnation() }
+}
+
+/// Where in the order an entry was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Position of the group in the pool's order of regions.
+    pub region: u32,
+    /// Slot of its table, or `None` for a standby.
+    pub slot: Option<u32>,
+    /// Place in the slot's list, 0 for the owner; for a standby its number.
+    pub entry: u32,
+}
+
+/// What was made of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It has the packet.
+    Chosen,
+    /// Its state forbids it.
+    State,
+    /// It is new and this slot is not its own yet.
+    Ramp,
+    /// Its next hop is not resolved.
+    NextHop,
+    /// Its own limit is reached.
+    Full,
+}
+
+/// Why a region has not the packet, or has it against the rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// Its limit is reached.
+    Full,
+    /// It is drained, or has no capacity because no member there is healthy.
+    Closed,
+    /// It is full, but there is no budget to remember connections elsewhere.
+    Held,
+    /// It is full as all others are, and serves all the same.
+    OverCapacity,
+}
+
+/// What led a packet to its backend instead of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// What the connection's SYN decided.
+    Handshake,
+    /// A displaced entry.
+    Displaced,
+    /// The table of tracked UDP flows.
+    Tracked,
+    /// The previous home, during a remap.
+    PreviousHome,
+}
+
+/// Observes every entry that is looked at. In a packet program it is empty and compiles to nothing.
+pub trait Observe {
+    /// An entry was looked at.
+    fn entry(&mut self, place: Place, rank: u16, member: MemberWord, outcome: Outcome);
+    /// A region was left, or kept against the rule.
+    #[inline(always)]
+    fn region(&mut self, _region: u32, _why: Left) {}
+    /// The packet goes by what is remembered of its connection.
+    #[inline(always)]
+    fn remembered(&mut self, _by: Memory, _placed: Placement) {}
+}
+
+/// Observes nothing.
+pub struct Unobserved;
+
+impl Observe for Unobserved {
+    #[inline(always)]
+    fn entry(&mut self, _: Place, _: u16, _: MemberWord, _: Outcome) {}
+}
+
+/// The entry that tables alone lead to: where a connection is that nothing is remembered of.
+#[derive(Clone, Copy, Debug)]
+pub struct Home {
+    /// Its slot.
+    pub slot: u32,
+    /// Its place in the slot's list.
+    pub entry: u32,
+    /// Its rank there.
+    pub rank: u16,
+    /// Its member; dead where the group has none of that rank.
+    pub member: MemberWord,
+}
+
+/// The owner of a flow's slot in the first group, which nearly always is its home.
+///
+/// # Errors
+/// As [`home`].
+#[inline(always)]
+pub(super) fn owner<T: Tables + ?Sized>(
+    tables: &T,
+    descriptor: &Descriptor,
+    hash: FlowHash,
+) -> Result<Home, Verdict> {
+    if descriptor.group_count == 0 {
+        return Err(Verdict::NoBackend);
+    }
+    let head = &descriptor.home;
+    let slot = hash.slot(head.slots);
+    let rank = tables.owner(head, slot).ok_or(Verdict::Inconsistent)?;
+    let member = member(tables, head, rank).unwrap_or(MemberWord(0));
+    Ok(Home { slot, entry: 0, rank, member })
+}
+
+/// Home of a flow, health ignored: the first of its slot's list that is not marked out.
+///
+/// # Errors
+/// [`Verdict::NoBackend`] where the pool has no members, [`Verdict::Inconsistent`] where the home
+/// group has no table.
+#[inline(always)]
+pub fn home<T: Tables + ?Sized>(
+    tables: &T,
+    descriptor: &Descriptor,
+    hash: FlowHash,
+) -> Result<Home, Verdict> {
+    let owner = owner(tables, descriptor, hash)?;
+    if !owner.member.is_marked_out() {
+        return Ok(owner);
+    }
+    let head = &descriptor.home;
+    let entry = tables.stand_in(head, owner.slot);
+    let word = tables.slot(TableRef(head.table), owner.slot).ok_or(Verdict::Inconsistent)?;
+    let rank = word.rank(entry);
+    let member = member(tables, head, rank).unwrap_or(MemberWord(0));
+    Ok(Home { entry, rank, member, ..owner })
+}
+
+/// Place in a slot's list of the first that is not marked out; the owner's if there is none.
+#[inline(always)]
+pub fn stand_in<T: Tables + ?Sized>(tables: &T, head: &GroupHead, slot: u32) -> u32 {
+    let Some(word) = tables.slot(TableRef(head.table), slot) else { return 0 };
+    let is_in = |&entry: &u32| {
+        member(tables, head, word.rank(entry)).is_some_and(|member| !member.is_marked_out())
+    };
+    (1..RANKS_PER_SLOT as u32).find(is_in).unwrap_or(0)
+}
+
+impl Home {
+    /// Where it is in the order of things.
+    #[inline(always)]
+    const fn place(&self) -> Place {
+        Place { region: 0, slot: Some(self.slot), entry: self.entry }
+    }
+
+    /// The choice of home if its state allows the packet; limits are not checked.
+    #[inline(always)]
+    pub fn choice<T: Tables + ?Sized>(&self, tables: &T, kind: Kind) -> Option<Choice> {
+        if judge(self.member, kind, (self.slot, self.rank)) != Outcome::Chosen {
+            return None;
+        }
+        let next_hop = next_hop(tables, self.member)?;
+        Some(Choice { member: self.member, next_hop, region: 0 })
+    }
+
+    /// The choice of home for a new connection of a slot that it gives away for now.
+    #[inline(always)]
+    pub(super) fn choice_despite_ramp<T: Tables + ?Sized>(&self, tables: &T) -> Option<Choice> {
+        // No ramp gives open connections away, but a member that is unfit keeps those too.
+        let is_up = self.member.accepts() == Accepts::All;
+        if is_up { self.choice(tables, Kind::OpenConnection) } else { None }
+    }
+
+    /// Reports that home gets the packet.
+    #[inline(always)]
+    pub fn report_chosen<O: Observe>(&self, observer: &mut O) {
+        observer.entry(self.place(), self.rank, self.member, Outcome::Chosen);
+    }
+
+    /// Reports that home's own limit is reached.
+    #[inline(always)]
+    pub fn report_full<O: Observe>(&self, observer: &mut O) {
+        observer.entry(self.place(), self.rank, self.member, Outcome::Full);
+    }
+}
+
+/// A member of a group, by its rank.
+#[inline(always)]
+pub(super) fn member<T: Tables + ?Sized>(
+    tables: &T,
+    head: &GroupHead,
+    rank: u16,
+) -> Option<MemberWord> {
+    if u32::from(rank) >= head.member_count {
+        return None;
+    }
+    tables.member(head.members.wrapping_add(u32::from(rank)))
+}
+
+/// A member's next hop, if it is resolved.
+#[inline(always)]
+pub(super) fn next_hop<T: Tables + ?Sized>(tables: &T, member: MemberWord) -> Option<NextHopWord> {
+    tables.next_hop(u32::from(member.next_hop())).filter(|hop| hop.is_resolved())
+}
+
+/// Whether a member may have a packet; its next hop and limits are not checked.
+#[inline(always)]
+pub(super) fn judge(member: MemberWord, kind: Kind, (slot, rank): (u32, u16)) -> Outcome {
+    match (member.accepts(), kind) {
+        (Accepts::All, Kind::NewConnection | Kind::Datagram) => {
+            let ramp = member.ramp();
+            if ramp == FULL_RAMP || FlowHash::ramp_threshold(slot, rank) < ramp {
+                Outcome::Chosen
+            } else {
+                Outcome::Ramp
+            }
+        }
+        (Accepts::All | Accepts::OpenOnly, Kind::OpenConnection) => Outcome::Chosen,
+        _ => Outcome::State,
+    }
+}
+
+/// The member that has a flow's packet, by tables and states alone: limits are not asked.
+///
+/// # Errors
+/// [`Verdict::NoBackend`], [`Verdict::NextHopUnresolved`], or [`Verdict::Inconsistent`] where the home
+/// group has no table.
+#[inline(always)]
+pub fn select_member<T: Tables + ?Sized, O: Observe>(
+    tables: &T,
+    (index, descriptor): (u32, &Descriptor),
+    hash: FlowHash,
+    kind: Kind,
+    observer: &mut O,
+) -> Result<Choice, Verdict> {
+    let home = home(tables, descriptor, hash)?;
+    if let Some(choice) = home.choice(tables, kind) {
+        home.report_chosen(observer);
+        return Ok(choice);
+    }
+    let mut choice = Choice::NONE;
+    let ended = tables.search(SearchRequest::new(hash, index, kind), &mut choice, observer);
+    if ended.is_found() { Ok(choice) } else { Err(ended.verdict()) }
+}
+
+/// As [`select_member`], in a function of its own.
+///
+/// # Errors
+/// As [`select_member`].
+#[inline(never)]
+pub(super) fn select_out_of_line<T: Tables + ?Sized, O: Observe>(
+    tables: &T,
+    query: &VersionedQuery<'_>,
+    to: &mut Choice,
+    observer: &mut O,
+) -> Result<(), Verdict> {
+    let home = home(tables, query.descriptor, query.hash)?;
+    if let Some(choice) = home.choice(tables, query.kind()) {
+        home.report_chosen(observer);
+        *to = choice;
+        return Ok(());
+    }
+    let request = SearchRequest::new(query.hash, query.version(), query.kind());
+    let ended = tables.search(request, to, observer);
+    if ended.is_found() { Ok(()) } else { Err(ended.verdict()) }
+}

@@ -1,0 +1,341 @@
+//! The maps as plain vectors: the decision's fake of the kernel's maps.
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    net::IpAddr,
+};
+
+use lb_common::{
+    abi::{
+        backend::Backend,
+        backend_state::BackendStateWord,
+        clock::Coarse,
+        counter::GroupCounter,
+        descriptor::Descriptor,
+        displaced::DisplacedWord,
+        event::Event,
+        group::{Group, GroupHead},
+        handshake::{CELLS_PER_LINE, HandshakeEntry},
+        limiter::{FIRST_LIMITER, LimitWord},
+        limits::HANDSHAKE_LINES,
+        member::{Accepts, FULL_RAMP, MemberWord},
+        next_hop::{InterfaceWord, NextHopWord},
+        pool::{PoolLine, PoolWord},
+        service::{
+            AddressWords, IPV4, IPV6, SERVICE_FRAGMENTS, Service, ServiceKey, address_words,
+        },
+        slot::{NO_RANK, SlotWord, StandbyWord},
+        table_ref::TableRef,
+    },
+    flow_hash::FlowTuple,
+    path::Tables,
+    word::Word,
+};
+
+/// MAC of every next hop, and of the balancer's interface 2.
+pub const GATEWAY: [u8; 6] = [0x02, 0, 0, 0, 0, 0xfe];
+pub const OWN: [u8; 6] = [0x02, 0, 0, 0, 0, 0x01];
+
+#[derive(Default)]
+pub struct FakeTables {
+    pub services: HashMap<ServiceKey, Service>,
+    pub pools: Vec<Cell<PoolLine>>,
+    pub descriptors: Vec<Descriptor>,
+    pub groups: Vec<Group>,
+    pub tables: Vec<Vec<SlotWord>>,
+    pub standbys: Vec<StandbyWord>,
+    pub members: Vec<MemberWord>,
+    pub backends: Vec<Backend>,
+    pub next_hops: Vec<NextHopWord>,
+    pub backend_states: Vec<BackendStateWord>,
+    /// By pool and backend.
+    pub shared_backends: HashMap<(u32, u32), Accepts>,
+    /// Limit and arrival.
+    pub limiters: Vec<(Cell<LimitWord>, Cell<u64>)>,
+    /// By index of the member's word.
+    pub member_limiters: HashMap<u32, u32>,
+    pub handshakes: RefCell<HashMap<(u32, u32), HandshakeEntry>>,
+    pub displaced: RefCell<HashMap<FlowTuple, &'static Cell<u64>>>,
+    /// Displaced entries there is room for.
+    pub displaced_room: usize,
+    pub tracked: RefCell<HashMap<FlowTuple, &'static Cell<u64>>>,
+    /// What an entry of a connection says from when it was read: the kernel gave its memory to another one.
+    pub reused: Cell<Option<u64>>,
+    pub events: RefCell<HashMap<Event, u64>>,
+    pub group_counters: RefCell<HashMap<u32, GroupCounter>>,
+    /// The clock, nanoseconds.
+    pub now: Cell<u64>,
+}
+
+/// A word that outlives the test, as the kernel's outlive a packet.
+fn lasting(word: u64) -> &'static Cell<u64> {
+    Box::leak(Box::new(Cell::new(word)))
+}
+
+/// A word of a connection's entry, or of a limiter.
+#[derive(Clone, Copy)]
+pub struct FakeWord<'t> {
+    cell: &'t Cell<u64>,
+    reused: Option<u64>,
+}
+
+impl Word for FakeWord<'_> {
+    fn load(self) -> u64 {
+        let read = self.cell.get();
+        self.cell.set(self.reused.unwrap_or(read));
+        read
+    }
+    fn exchange(self, from: u64, to: u64) -> Result<(), u64> {
+        self.cell.exchange(from, to)
+    }
+    fn add(self, value: u64) -> u64 {
+        self.cell.add(value)
+    }
+}
+
+impl FakeTables {
+    fn entry(&self, cell: &'static Cell<u64>) -> FakeWord<'_> {
+        FakeWord { cell, reused: self.reused.get() }
+    }
+}
+
+impl Tables for FakeTables {
+    type Word<'t> = FakeWord<'t>;
+
+    fn is_vip(&self, address: &AddressWords, version: u8) -> bool {
+        self.services.keys().any(|key| (key.address, key.version) == (*address, version))
+    }
+    fn now(&self) -> u64 {
+        self.now.get()
+    }
+    fn limiter(&self, index: u32) -> Option<(LimitWord, u64)> {
+        self.limiters.get(index as usize).map(|(limit, arrival)| (limit.get(), arrival.get()))
+    }
+    fn arrival(&self, index: u32) -> Option<Self::Word<'_>> {
+        let limiter = self.limiters.get(index as usize);
+        limiter.map(|(_, arrival)| FakeWord { cell: arrival, reused: None })
+    }
+    fn member_limiter(&self, index: u32) -> Option<u32> {
+        self.member_limiters.get(&index).copied()
+    }
+    fn backend_state(&self, backend: u32) -> Option<BackendStateWord> {
+        self.backend_states.get(backend as usize).copied()
+    }
+    fn shared_backend(&self, pool: u32, backend: u32) -> Accepts {
+        self.shared_backends.get(&(pool, backend)).copied().unwrap_or(Accepts::Nothing)
+    }
+    fn set_last_displaced(&self, pool: u32, now: Coarse) {
+        let line = &self.pools[pool as usize];
+        line.set(PoolLine { last_displaced: now.0, ..line.get() });
+    }
+    fn handshake_entry(&self, line: u32, cell: u32) -> Option<HandshakeEntry> {
+        assert!(line < HANDSHAKE_LINES && cell < CELLS_PER_LINE);
+        Some(
+            self.handshakes
+                .borrow()
+                .get(&(line, cell))
+                .copied()
+                .unwrap_or(HandshakeEntry { syn: 0, decision: 0 }),
+        )
+    }
+    fn set_handshake_entry(&self, line: u32, cell: u32, entry: HandshakeEntry) {
+        self.handshakes.borrow_mut().insert((line, cell), entry);
+    }
+    fn displaced(&self, flow: &FlowTuple) -> Option<Self::Word<'_>> {
+        self.displaced.borrow().get(flow).map(|cell| self.entry(cell))
+    }
+    fn insert_displaced(&self, flow: &FlowTuple, word: DisplacedWord) -> bool {
+        let mut displaced = self.displaced.borrow_mut();
+        let room = displaced.len() < self.displaced_room;
+        if room {
+            displaced.insert(*flow, lasting(word.0));
+        }
+        room
+    }
+    fn tracked(&self, flow: &FlowTuple) -> Option<Self::Word<'_>> {
+        self.tracked.borrow().get(flow).map(|cell| self.entry(cell))
+    }
+    fn insert_tracked(&self, flow: &FlowTuple, word: DisplacedWord) -> bool {
+        self.tracked.borrow_mut().insert(*flow, lasting(word.0));
+        true
+    }
+    fn count(&self, event: Event) {
+        *self.events.borrow_mut().entry(event).or_default() += 1;
+    }
+    fn count_group(&self, limiter: u32, count: impl FnOnce(&mut GroupCounter)) {
+        count(self.group_counters.borrow_mut().entry(limiter).or_default());
+    }
+    fn service(&self, key: &ServiceKey) -> Option<Service> {
+        self.services.get(key).copied()
+    }
+    fn pool(&self, index: u32) -> Option<PoolLine> {
+        self.pools.get(index as usize).map(Cell::get)
+    }
+    fn descriptor(&self, index: u32) -> Option<&Descriptor> {
+        self.descriptors.get(index as usize)
+    }
+    fn group(&self, index: u32) -> Option<&Group> {
+        self.groups.get(index as usize)
+    }
+    fn slot(&self, table: TableRef, slot: u32) -> Option<SlotWord> {
+        self.tables.get(table.index() as usize)?.get(slot as usize).copied()
+    }
+    fn standby(&self, index: u32) -> Option<StandbyWord> {
+        self.standbys.get(index as usize).copied()
+    }
+    fn member(&self, index: u32) -> Option<MemberWord> {
+        self.members.get(index as usize).copied()
+    }
+    fn backend(&self, index: u32) -> Option<&Backend> {
+        self.backends.get(index as usize)
+    }
+    fn next_hop(&self, index: u32) -> Option<NextHopWord> {
+        self.next_hops.get(index as usize).copied()
+    }
+    fn interface(&self, index: u32) -> Option<InterfaceWord> {
+        Some(InterfaceWord::new(if index == 2 { OWN } else { [0x02, 0, 0, 0, 1, index as u8] }))
+    }
+}
+
+fn backend(address: IpAddr) -> Backend {
+    Backend {
+        address: address_words(address),
+        version: if address.is_ipv4() { IPV4 } else { IPV6 },
+        incarnation: 5,
+        mtu: 1500,
+        link: 1500,
+        on_link: 1,
+        reserved: [0; 4],
+    }
+}
+
+/// Backend addresses of tests: 10.0.<region>.<n> or fd00:<region>::<n>.
+pub fn backend_address(region: u8, n: u8, version: u8) -> IpAddr {
+    if version == IPV4 {
+        IpAddr::from([10, 0, region, n])
+    } else {
+        IpAddr::from([0xfd00, u16::from(region), 0, 0, 0, 0, 0, u16::from(n)])
+    }
+}
+
+impl FakeTables {
+    /// One pool with a group per entry of `regions`: the slot lists, and how many members.
+    /// Members are up behind next hop 1, on interface 2. Backend 0 and descriptor 0 stay unused.
+    pub fn new(regions: &[(Vec<[u16; 4]>, u8)], version: u8) -> Self {
+        let mut fake = Self {
+            next_hops: vec![NextHopWord::UNRESOLVED, NextHopWord::new(GATEWAY, 2)],
+            backends: vec![backend(IpAddr::from([0, 0, 0, 0]))],
+            backend_states: vec![BackendStateWord::GONE],
+            limiters: (0..FIRST_LIMITER)
+                .map(|_| (Cell::new(LimitWord::UNLIMITED), Cell::new(0)))
+                .collect(),
+            displaced_room: usize::MAX,
+            // An hour after the kernel's start.
+            now: Cell::new(3_600_000_000_000),
+            ..Self::default()
+        };
+        let mut order = [0; 8];
+        for (region, (lists, members)) in regions.iter().enumerate() {
+            order[region] = fake.groups.len() as u32;
+            let head = GroupHead {
+                table: fake.tables.len() as u32,
+                slots: lists.len() as u32,
+                members: fake.members.len() as u32,
+                member_count: u32::from(*members),
+            };
+            let limiter = fake.limiters.len() as u32;
+            fake.limiters.push((Cell::new(LimitWord::UNLIMITED), Cell::new(0)));
+            fake.groups.push(Group { head, region: region as u32, limiter, reserved: [0; 2] });
+            fake.tables.push(lists.iter().map(|&ranks| SlotWord::new(ranks)).collect());
+            fake.standbys.extend([StandbyWord::new(None); 8]);
+            for n in 0..*members {
+                let index = fake.backends.len() as u32;
+                fake.backends.push(backend(backend_address(region as u8, n, version)));
+                fake.members.push(MemberWord::new(index, 5, Accepts::All, FULL_RAMP, 1));
+                fake.backend_states.push(BackendStateWord::new(5, Accepts::All, 1, 0));
+            }
+        }
+        let none = GroupHead { table: 0, slots: 1, members: 0, member_count: 0 };
+        let descriptor = Descriptor {
+            hash_key: [3, 4],
+            home: fake.groups.first().map_or(none, |group| group.head),
+            source_v6: address_words("fd00::1".parse().unwrap()),
+            source_v4: u32::from_ne_bytes([10, 0, 0, 1]),
+            group_count: regions.len() as u32,
+            flags: 0,
+            home_limiter: fake.groups.first().map_or(0, |group| group.limiter),
+            groups: order,
+            spare: [0; 8],
+        };
+        fake.descriptors = vec![descriptor, descriptor];
+        let line = PoolLine { word: PoolWord::new(1, 0).0, ..PoolLine::default() };
+        fake.pools = vec![Cell::new(line)];
+        fake
+    }
+
+    /// Three members in the first region and one in the next, one slot each: every flow is in slot 0.
+    /// A service at 192.0.2.1:80.
+    pub fn one_slot() -> Self {
+        let regions = [(vec![[0, 1, 2, NO_RANK]], 3), (vec![[0, NO_RANK, NO_RANK, NO_RANK]], 1)];
+        Self::new(&regions, 4).with_service("192.0.2.1", 80, 6, 0)
+    }
+
+    /// Adds a service on the pool.
+    pub fn with_service(mut self, vip: &str, port: u16, protocol: u8, flags: u32) -> Self {
+        let key = ServiceKey::new(vip.parse().unwrap(), port, protocol);
+        self.services.insert(key, Service { key, index: 1, pool: 0, flags });
+        if flags & SERVICE_FRAGMENTS != 0 {
+            let key = key.fragments();
+            self.services.insert(key, Service { key, index: 1, pool: 0, flags });
+        }
+        self
+    }
+
+    /// Adds a version of the pool: its regions in an order, without the members (region, rank) in home
+    /// that are out of it. Returns its descriptor's index.
+    pub fn add_version(&mut self, order: &[usize], out: &[(usize, u32)]) -> u32 {
+        let mut version = self.descriptors[1];
+        for (place, &region) in order.iter().enumerate() {
+            let mut group = self.groups[region];
+            let ranks: Vec<_> = out.iter().filter(|it| it.0 == region).map(|it| it.1).collect();
+            version.groups[place] = region as u32;
+            if !ranks.is_empty() {
+                let block = group.head.members..group.head.members + group.head.member_count;
+                group.head.members = self.members.len() as u32;
+                for (rank, at) in block.enumerate() {
+                    let out = ranks.contains(&(rank as u32));
+                    self.members.push(self.members[at as usize].with_marked_out(out));
+                }
+                version.groups[place] = self.groups.len() as u32;
+                self.groups.push(group);
+                self.standbys.extend([StandbyWord::new(None); 8]);
+            }
+        }
+        let first = self.groups[version.groups[0] as usize];
+        (version.home, version.home_limiter) = (first.head, first.limiter);
+        self.descriptors.push(version);
+        self.descriptors.len() as u32 - 1
+    }
+
+    /// Changes one member's state, in all versions.
+    pub fn set(&mut self, region: usize, rank: u32, state: Accepts) {
+        self.change(region, rank, |member| member.with_accepts(state));
+        let member = self.members[(self.groups[region].head.members + rank) as usize];
+        let host = BackendStateWord::new(member.incarnation(), state, member.next_hop(), 0);
+        self.backend_states[member.backend() as usize] = host;
+    }
+
+    /// Changes one member's next hop.
+    pub fn set_next_hop(&mut self, region: usize, rank: u32, next_hop: u16) {
+        self.change(region, rank, |member| member.with_next_hop(next_hop));
+    }
+
+    fn change(&mut self, region: usize, rank: u32, to: impl Fn(MemberWord) -> MemberWord) {
+        for group in self.groups.iter().filter(|group| group.region == region as u32) {
+            let at = (group.head.members + rank) as usize;
+            self.members[at] = to(self.members[at]);
+        }
+    }
+}

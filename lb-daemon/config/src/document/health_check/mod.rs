@@ -1,0 +1,148 @@
+mod probe;
+
+use std::{num::NonZeroU32, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use super::duration;
+use lb_base::bytes::Bytes;
+use probe::TcpCheck;
+pub use probe::{AgentCheck, CheckTls, GrpcCheck, HttpCheck, Probe, UdpCheck};
+
+/// `[[health_check]]`: how a backend's health is asked for, with one of `tcp = {}`, `http = { … }`,
+/// `grpc = { … }`, `udp = { … }` and `agent = { … }`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Fields", into = "Fields")]
+pub struct HealthCheck {
+    /// Name.
+    pub name: String,
+    /// What is asked.
+    pub probe: Probe,
+    /// TLS before anything is asked.
+    pub tls: Option<CheckTls>,
+    /// Which way it goes.
+    pub via: Option<Via>,
+    /// Port on the backend, or of the VIP.
+    pub port: u32,
+    /// Time from the start of one check to the start of the next.
+    pub interval: Option<Duration>,
+    /// The same while the backend is between two states.
+    pub fast_interval: Option<Duration>,
+    /// Time a check may take.
+    pub timeout: Option<Duration>,
+    /// Successes in a row that bring a failed backend back.
+    pub rise: Option<NonZeroU32>,
+    /// Failures in a row that take a backend out.
+    pub fall: Option<NonZeroU32>,
+    /// How far each interval may be shortened or lengthened, percent.
+    pub jitter_percent: Option<u32>,
+}
+
+/// Which way a check goes to a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Via {
+    /// To its own address.
+    Address,
+    /// To the VIPs of its pool, through the tunnel.
+    Tunnel,
+}
+
+/// The fields as the file has them.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename = "HealthCheck")]
+struct Fields {
+    name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    via: Option<Via>,
+    port: u32,
+    #[serde(default, with = "duration", skip_serializing_if = "Option::is_none")]
+    interval: Option<Duration>,
+    #[serde(default, with = "duration", skip_serializing_if = "Option::is_none")]
+    fast_interval: Option<Duration>,
+    #[serde(default, with = "duration", skip_serializing_if = "Option::is_none")]
+    timeout: Option<Duration>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rise: Option<NonZeroU32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fall: Option<NonZeroU32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    jitter_percent: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tcp: Option<TcpCheck>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    http: Option<HttpCheck>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    grpc: Option<GrpcCheck>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    udp: Option<UdpCheck>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    agent: Option<AgentCheck>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tls: Option<CheckTls>,
+}
+
+impl TryFrom<Fields> for HealthCheck {
+    type Error = String;
+
+    fn try_from(fields: Fields) -> Result<Self, String> {
+        let probes = [
+            fields.tcp.map(|TcpCheck {}| Probe::Tcp),
+            fields.http.map(Probe::Http),
+            fields.grpc.map(Probe::Grpc),
+            fields.udp.map(Probe::Udp),
+            fields.agent.map(Probe::Agent),
+        ];
+        let mut probes = probes.into_iter().flatten();
+        let (Some(probe), None) = (probes.next(), probes.next()) else {
+            let name = fields.name;
+            return Err(format!(
+                "health check {name:?}: give one of tcp = {{}}, http = {{}}, grpc = {{}}, udp = {{}} \
+                 and agent = {{}}"
+            ));
+        };
+        Ok(Self {
+            name: fields.name,
+            probe,
+            tls: fields.tls,
+            via: fields.via,
+            port: fields.port,
+            interval: fields.interval,
+            fast_interval: fields.fast_interval,
+            timeout: fields.timeout,
+            rise: fields.rise,
+            fall: fields.fall,
+            jitter_percent: fields.jitter_percent,
+        })
+    }
+}
+
+impl From<HealthCheck> for Fields {
+    fn from(check: HealthCheck) -> Self {
+        let mut fields = Self {
+            name: check.name,
+            via: check.via,
+            port: check.port,
+            interval: check.interval,
+            fast_interval: check.fast_interval,
+            timeout: check.timeout,
+            rise: check.rise,
+            fall: check.fall,
+            jitter_percent: check.jitter_percent,
+            tcp: None,
+            http: None,
+            grpc: None,
+            udp: None,
+            agent: None,
+            tls: check.tls,
+        };
+        match check.probe {
+            Probe::Tcp => fields.tcp = Some(TcpCheck {}),
+            Probe::Http(http) => fields.http = Some(http),
+            Probe::Grpc(grpc) => fields.grpc = Some(grpc),
+            Probe::Udp(udp) => fields.udp = Some(udp),
+            Probe::Agent(agent) => fields.agent = Some(agent),
+        }
+        fields
+    }
+}

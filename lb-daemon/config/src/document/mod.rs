@@ -1,0 +1,103 @@
+//! The file form of a configuration, TOML, for people.
+//!
+//! It says the same as `spillway.v1.Configuration`, field by field; whether the values make sense is
+//! judged behind the API, once for every door. What a file can get wrong alone (spelling of fields,
+//! types, durations and rates without a unit) is told here, with its line.
+
+mod duration;
+mod error;
+mod group;
+mod health_check;
+mod place;
+mod pool;
+mod ports;
+mod rate;
+mod region;
+mod service;
+mod told;
+
+use std::num::NonZeroU32;
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+pub use duration::parse as parse_duration;
+pub use error::DocumentError;
+pub use group::Group;
+pub use health_check::{
+    AgentCheck, CheckTls, GrpcCheck, HealthCheck, HttpCheck, Probe, UdpCheck, Via,
+};
+pub use lb_model::rate::parse as parse_rate;
+pub use place::{line_and_column, place};
+pub use pool::{Backend, Encapsulation, Isolation, Pool, WantedState};
+pub use ports::{PortRange, parse_ports};
+pub use region::Region;
+pub use service::{Affinity, Fragments, Protocol, Service, UdpMode, WhenFull};
+
+/// A configuration as a file says it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Document {
+    /// Key of the flow hash, 32 hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash_key: Option<String>,
+    /// Balancers that share the capacities.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub balancers: Option<NonZeroU32>,
+    /// `[[region]]`
+    #[serde(default, rename = "region", skip_serializing_if = "Vec::is_empty")]
+    pub regions: Vec<Region>,
+    /// `[[health_check]]`
+    #[serde(default, rename = "health_check", skip_serializing_if = "Vec::is_empty")]
+    pub health_checks: Vec<HealthCheck>,
+    /// `[[pool]]`
+    #[serde(default, rename = "pool", skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<Pool>,
+    /// `[[service]]`
+    #[serde(default, rename = "service", skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<Service>,
+}
+
+impl Document {
+    /// Reads a file's text. One that is empty was cut off rather than written: that nothing is to be
+    /// configured must be said, by a comment at least.
+    ///
+    /// # Errors
+    /// [`DocumentError`] has the line of the first thing that is not TOML, or no field of ours, or of
+    /// another type than its field.
+    pub fn parse(text: &str) -> Result<Self, DocumentError> {
+        if text.trim().is_empty() {
+            return Err(DocumentError::empty());
+        }
+        toml::from_str(text).map_err(|error| DocumentError::new(text, &error))
+    }
+
+    /// The file's text.
+    ///
+    /// # Errors
+    /// [`DocumentError`] where a value has no TOML form.
+    pub fn to_toml(&self) -> Result<String, DocumentError> {
+        match toml::to_string(self) {
+            Ok(text) if text.is_empty() => Ok("# nothing\n".into()),
+            written => written.map_err(|error| DocumentError::unwritable(&error)),
+        }
+    }
+}
+
+/// Reads the text of one object alone, as `[[service]]` has it in a file, without that line.
+///
+/// # Errors
+/// As [`Document::parse`].
+pub fn parse_object<T: DeserializeOwned>(text: &str) -> Result<T, DocumentError> {
+    toml::from_str(text).map_err(|error| DocumentError::new(text, &error))
+}
+
+/// The text of one object alone.
+///
+/// # Errors
+/// [`DocumentError`] where a value has no TOML form.
+pub fn object_to_toml<T: Serialize>(object: &T) -> Result<String, DocumentError> {
+    toml::to_string(object).map_err(|error| DocumentError::unwritable(&error))
+}
+
+#[cfg(test)]
+mod tests;

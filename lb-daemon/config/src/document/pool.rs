@@ -1,0 +1,104 @@
+use std::{num::NonZeroU32, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Group, duration, rate};
+
+/// `[[pool]]`: a named set of backends with its health checks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pool {
+    /// Name.
+    pub name: String,
+    /// Names of the checks that must all pass.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub health_checks: Vec<String>,
+    /// Slots of its tables, a prime.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<NonZeroU32>,
+    /// When its new connections may leave the first region of its order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
+    /// Names of regions that are asked first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub preferred_regions: Vec<String>,
+    /// Share of healthy backends below which the others are the last resort, percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub panic_threshold_percent: Option<NonZeroU32>,
+    /// How long open connections stay where they are after a remap.
+    #[serde(default, with = "duration", skip_serializing_if = "Option::is_none")]
+    pub settle_time: Option<Duration>,
+    /// How long a backend that comes up takes until it has its whole share of new connections.
+    #[serde(default, with = "duration", skip_serializing_if = "Option::is_none")]
+    pub slow_start: Option<Duration>,
+    /// How packets get to its backends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encapsulation: Option<Encapsulation>,
+    /// UDP port that GUE goes to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gue_port: Option<NonZeroU32>,
+    /// `[[pool.group]]`
+    #[serde(default, rename = "group", skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<Group>,
+    /// `[[pool.backend]]`
+    #[serde(default, rename = "backend", skip_serializing_if = "Vec::is_empty")]
+    pub backends: Vec<Backend>,
+}
+
+/// When new connections may leave the first region of a pool's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// When it is full, and when nobody there can have them.
+    None,
+    /// When nobody there can have them.
+    OnFailure,
+    /// Never.
+    Strict,
+}
+
+/// How packets get to a pool's backends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Encapsulation {
+    /// In an IP header alone.
+    IpInIp,
+    /// In GUE.
+    Gue,
+    /// As they are.
+    Direct,
+}
+
+/// `[[pool.backend]]`: one real server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Backend {
+    /// IPv4 or IPv6 address the tunnel ends at.
+    pub address: String,
+    /// Name of its region.
+    pub region: String,
+    /// Share relative to the others of its region; 0 takes none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u32>,
+    /// What the operator wants of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<WantedState>,
+    /// Largest outer IP packet towards it, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<NonZeroU32>,
+    /// New connections it takes a second in this pool, over all balancers.
+    #[serde(default, with = "rate", skip_serializing_if = "Option::is_none")]
+    pub max_connection_rate: Option<f64>,
+}
+
+/// What the operator wants of a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WantedState {
+    /// Takes traffic while it is healthy.
+    Active,
+    /// Takes nothing, and its open connections move.
+    Disabled,
+    /// Takes no new connections.
+    Drain,
+}

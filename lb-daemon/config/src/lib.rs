@@ -1,0 +1,19 @@
+//! The forms of a configuration: the file that people write, the message of the API, and the way from a message to the
+//! validated model.
+#![warn(missing_docs)]
+
+pub mod document;
+pub mod message;
+pub mod validate;
+
+pub use message::{StoredMessage, UnknownValue, encode, to_message};
+pub use validate::{Invalid, validate};
+
+/// Unix socket of the API, unless the daemon is told otherwise.
+pub const DEFAULT_SOCKET: &str = "/run/spillway/spillwayd.sock";
+
+/// Trailer of a gRPC error that holds the path of the field that is wrong.
+pub const FIELD_TRAILER: &str = "spillway-field";
+
+/// Trailer of a gRPC error that says what to do, where the daemon knows it better than its caller.
+pub const HINT_TRAILER: &str = "spillway-hint";

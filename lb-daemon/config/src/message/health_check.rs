@@ -1,0 +1,142 @@
+use std::num::NonZeroU32;
+
+use spillway_proto::v1;
+
+use super::document::{UnknownValue, duration, number, saturating_duration, text};
+use crate::document::{
+    AgentCheck, CheckTls, GrpcCheck, HealthCheck, HttpCheck, Probe, UdpCheck, Via,
+};
+use lb_base::bytes::Bytes;
+
+impl From<HealthCheck> for v1::HealthCheck {
+    fn from(check: HealthCheck) -> Self {
+        Self {
+            name: check.name,
+            probe: Some(check.probe.into()),
+            tls: check.tls.map(Into::into),
+            via: match check.via {
+                None => v1::Via::Unspecified,
+                Some(Via::Address) => v1::Via::Address,
+                Some(Via::Tunnel) => v1::Via::Tunnel,
+            }
+            .into(),
+            port: check.port,
+            interval: check.interval.map(saturating_duration),
+            fast_interval: check.fast_interval.map(saturating_duration),
+            timeout: check.timeout.map(saturating_duration),
+            rise: number(check.rise),
+            fall: number(check.fall),
+            jitter_percent: check.jitter_percent,
+        }
+    }
+}
+
+impl TryFrom<v1::HealthCheck> for HealthCheck {
+    type Error = UnknownValue;
+
+    fn try_from(message: v1::HealthCheck) -> Result<Self, UnknownValue> {
+        let unknown =
+            |field| UnknownValue { object: "health check", name: message.name.clone(), field };
+        let duration = |field, value| duration(value).ok_or_else(|| unknown(field));
+        Ok(Self {
+            probe: message.probe.clone().ok_or_else(|| unknown("probe"))?.into(),
+            tls: message.tls.clone().map(Into::into),
+            via: match v1::Via::try_from(message.via) {
+                Ok(v1::Via::Unspecified) => None,
+                Ok(v1::Via::Address) => Some(Via::Address),
+                Ok(v1::Via::Tunnel) => Some(Via::Tunnel),
+                Err(_) => return Err(unknown("via")),
+            },
+            port: message.port,
+            interval: duration("interval", message.interval)?,
+            fast_interval: duration("fast_interval", message.fast_interval)?,
+            timeout: duration("timeout", message.timeout)?,
+            rise: NonZeroU32::new(message.rise),
+            fall: NonZeroU32::new(message.fall),
+            jitter_percent: message.jitter_percent,
+            name: message.name,
+        })
+    }
+}
+
+impl From<Probe> for v1::health_check::Probe {
+    fn from(probe: Probe) -> Self {
+        match probe {
+            Probe::Tcp => Self::Tcp(v1::TcpCheck {}),
+            Probe::Http(http) => Self::Http(v1::HttpCheck {
+                method: http.method.unwrap_or_default(),
+                path: http.path.unwrap_or_default(),
+                host: http.host.unwrap_or_default(),
+                status_min: number(http.status_min),
+                status_max: number(http.status_max),
+                body_contains: http.body_contains.unwrap_or_default(),
+                agent_header: http.agent_header.unwrap_or_default(),
+            }),
+            Probe::Grpc(grpc) => Self::Grpc(v1::GrpcCheck {
+                service: grpc.service.unwrap_or_default(),
+                authority: grpc.authority.unwrap_or_default(),
+            }),
+            Probe::Udp(udp) => Self::Udp(v1::UdpCheck {
+                request: udp.request.unwrap_or_default().0,
+                answer_prefix: udp.answer_prefix.unwrap_or_default().0,
+                answer_contains: udp.answer_contains.unwrap_or_default().0,
+            }),
+            Probe::Agent(agent) => {
+                Self::Agent(v1::AgentCheck { send: agent.send.unwrap_or_default().0 })
+            }
+        }
+    }
+}
+
+impl From<v1::health_check::Probe> for Probe {
+    fn from(message: v1::health_check::Probe) -> Self {
+        match message {
+            v1::health_check::Probe::Tcp(v1::TcpCheck {}) => Self::Tcp,
+            v1::health_check::Probe::Http(http) => Self::Http(HttpCheck {
+                method: text(http.method),
+                path: text(http.path),
+                host: text(http.host),
+                status_min: NonZeroU32::new(http.status_min),
+                status_max: NonZeroU32::new(http.status_max),
+                body_contains: text(http.body_contains),
+                agent_header: text(http.agent_header),
+            }),
+            v1::health_check::Probe::Grpc(grpc) => Self::Grpc(GrpcCheck {
+                service: text(grpc.service),
+                authority: text(grpc.authority),
+            }),
+            v1::health_check::Probe::Udp(udp) => Self::Udp(UdpCheck {
+                request: bytes(udp.request),
+                answer_prefix: bytes(udp.answer_prefix),
+                answer_contains: bytes(udp.answer_contains),
+            }),
+            v1::health_check::Probe::Agent(agent) => {
+                Self::Agent(AgentCheck { send: bytes(agent.send) })
+            }
+        }
+    }
+}
+
+impl From<CheckTls> for v1::CheckTls {
+    fn from(tls: CheckTls) -> Self {
+        Self {
+            server_name: tls.server_name.unwrap_or_default(),
+            verify: tls.verify,
+            ca_file: tls.ca_file.unwrap_or_default(),
+        }
+    }
+}
+
+impl From<v1::CheckTls> for CheckTls {
+    fn from(message: v1::CheckTls) -> Self {
+        Self {
+            server_name: text(message.server_name),
+            verify: message.verify,
+            ca_file: text(message.ca_file),
+        }
+    }
+}
+
+fn bytes(value: Vec<u8>) -> Option<Bytes> {
+    (!value.is_empty()).then_some(Bytes(value))
+}

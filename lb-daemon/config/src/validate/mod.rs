@@ -1,0 +1,52 @@
+//! From a message to a valid configuration. The first mistake in the order of the message is told,
+//! so the same message always gets the same answer.
+
+mod address;
+mod group;
+mod hash_key;
+mod health_check;
+mod invalid;
+mod names;
+mod number;
+mod pool;
+mod region;
+mod room;
+mod service;
+mod share;
+mod tunnel;
+
+use spillway_proto::v1;
+
+pub use invalid::Invalid;
+use lb_model::Configuration;
+use names::Names;
+
+/// The configuration that a message describes, defaults filled in.
+///
+/// # Errors
+/// [`Invalid`] names the first field that breaks a rule of `configuration.proto`.
+pub fn validate(message: &v1::Configuration) -> Result<Configuration, Invalid> {
+    let regions = Names::of("regions", message.regions.iter().map(|region| &*region.name))?;
+    let checks = Names::of("health_checks", message.health_checks.iter().map(|c| &*c.name))?;
+    let pools = Names::of("pools", message.pools.iter().map(|pool| &*pool.name))?;
+    let services = Names::of("services", message.services.iter().map(|service| &*service.name))?;
+
+    let configuration = Configuration {
+        regions: regions.build(&message.regions, |at, m| region::region(at, m, &regions))?,
+        health_checks: checks.build(&message.health_checks, health_check::health_check)?,
+        pools: pools.build(&message.pools, |at, m| pool::pool(at, m, &regions, &checks))?,
+        services: services.build(&message.services, |at, m| service::service(at, m, &pools))?,
+        hash_key: hash_key::hash_key(&message.hash_key)?,
+        balancers: number::balancers(message.balancers)?,
+    };
+    region::no_circle(&regions, &configuration)?;
+    service::distinct(message, &configuration)?;
+    pool::consistent(message, &configuration)?;
+    tunnel::wide_enough(message, &configuration)?;
+    share::enough(message, &configuration)?;
+    room::enough(&configuration)?;
+    Ok(configuration)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,226 @@
+//! Pools and their backends.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::IpAddr,
+    time::Duration,
+};
+
+use lb_common::abi::limits::{DEFAULT_SLOTS, MAX_REGIONS_PER_POOL};
+use spillway_proto::v1;
+
+use super::{
+    Names, address, group,
+    invalid::{Invalid, Place},
+    number,
+};
+use lb_model::{Backend, Configuration, Encapsulation, Isolation, Name, Pool, WantedState, bounds};
+
+/// Shortest and longest settle time.
+const SETTLE_TIMES: (Duration, Duration) =
+    (Duration::from_secs(1), Duration::from_secs(24 * 60 * 60));
+/// Shortest and longest slow start.
+const SLOW_STARTS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60 * 60));
+
+/// A pool whose references resolve and whose tables can be built.
+pub(super) fn pool(
+    at: &Place,
+    message: &v1::Pool,
+    regions: &Names,
+    checks: &Names,
+) -> Result<Pool, Invalid> {
+    let mut backends = BTreeMap::new();
+    let mut first = HashMap::new();
+    for (index, message) in message.backends.iter().enumerate() {
+        let at = at.child("backends", index, &message.address);
+        let address = address::address(&at, &message.address)?;
+        if let Some(first) = first.insert(address, index) {
+            let cause = format!("{address} is already the address of backends[{first}]");
+            return Err(at.wrong("address", cause));
+        }
+        backends.insert(address, backend(&at, message, regions)?);
+    }
+    let health_checks = checks.resolve_each(at, "health_checks", &message.health_checks)?;
+    let pool = Pool {
+        slots: slots(at, message.slots)?,
+        groups: group::groups(at, &message.groups, regions, &backends)?,
+        isolation: isolation(at, message.isolation)?,
+        preferred_regions: regions.resolve_each(
+            at,
+            "preferred_regions",
+            &message.preferred_regions,
+        )?,
+        panic_threshold_percent: number::within_or(
+            at,
+            "panic_threshold_percent",
+            message.panic_threshold_percent,
+            bounds::PANIC_THRESHOLDS,
+            0,
+        )?,
+        settle_time: settle_time(at, message.settle_time)?,
+        slow_start: slow_start(at, message.slow_start)?,
+        encapsulation: encapsulation(at, message)?,
+        backends,
+        health_checks,
+    };
+    tables(at, &pool)?;
+    Ok(pool)
+}
+
+fn backend(at: &Place, message: &v1::Backend, regions: &Names) -> Result<Backend, Invalid> {
+    Ok(Backend {
+        region: regions.resolve(at, "region", &message.region)?,
+        weight: match message.weight {
+            None => 1,
+            Some(weight) => number::within(at, "weight", weight, bounds::WEIGHTS)?,
+        },
+        wanted: match v1::WantedState::try_from(message.wanted) {
+            Ok(v1::WantedState::Unspecified | v1::WantedState::Active) => WantedState::Active,
+            Ok(v1::WantedState::Disabled) => WantedState::Disabled,
+            Ok(v1::WantedState::Drain) => WantedState::Drain,
+            Err(_) => {
+                let cause = format!("{} is no state that this version knows", message.wanted);
+                return Err(at.wrong("wanted", cause));
+            }
+        },
+        mtu: match message.mtu {
+            0 => None,
+            mtu => Some(number::within(at, "mtu", mtu, bounds::MTUS)?),
+        },
+        max_connection_rate: {
+            let rate = message.max_connection_rate_per_second;
+            number::rate(at, "max_connection_rate_per_second", rate)?
+        },
+    })
+}
+
+fn isolation(at: &Place, number: i32) -> Result<Isolation, Invalid> {
+    match v1::Isolation::try_from(number) {
+        Ok(v1::Isolation::Unspecified | v1::Isolation::None) => Ok(Isolation::None),
+        Ok(v1::Isolation::OnFailure) => Ok(Isolation::OnFailure),
+        Ok(v1::Isolation::Strict) => Ok(Isolation::Strict),
+        Err(_) => {
+            let cause = format!("{number} is no isolation that this version knows");
+            Err(at.wrong("isolation", cause))
+        }
+    }
+}
+
+fn encapsulation(at: &Place, message: &v1::Pool) -> Result<Encapsulation, Invalid> {
+    let number = message.encapsulation;
+    let port = message.gue_port;
+    match v1::Encapsulation::try_from(number) {
+        Ok(v1::Encapsulation::Gue) => {
+            let default = Encapsulation::DEFAULT_GUE_PORT;
+            let port = number::within_or(at, "gue_port", port, bounds::PORTS, default)?;
+            Ok(Encapsulation::Gue(port))
+        }
+        Ok(_) if port != 0 => {
+            let cause = format!("{port} is given, but packets do not go in GUE; leave it out");
+            Err(at.wrong("gue_port", cause))
+        }
+        Ok(v1::Encapsulation::Unspecified | v1::Encapsulation::IpInIp) => Ok(Encapsulation::IpInIp),
+        Ok(v1::Encapsulation::Direct) => Ok(Encapsulation::Direct),
+        Err(_) => {
+            let cause = format!("{number} is no encapsulation that this version knows");
+            Err(at.wrong("encapsulation", cause))
+        }
+    }
+}
+
+fn settle_time(at: &Place, time: Option<prost_types::Duration>) -> Result<Duration, Invalid> {
+    let (shortest, longest) = SETTLE_TIMES;
+    match time {
+        None => Ok(Pool::DEFAULT_SETTLE_TIME),
+        Some(time) => number::duration(at, "settle_time", time, shortest, longest, "24h"),
+    }
+}
+
+fn slow_start(at: &Place, time: Option<prost_types::Duration>) -> Result<Duration, Invalid> {
+    let (shortest, longest) = SLOW_STARTS;
+    let Some(time) = time else { return Ok(Duration::ZERO) };
+    number::duration(at, "slow_start", time, shortest, longest, "1h")
+}
+
+fn slots(at: &Place, slots: u32) -> Result<u32, Invalid> {
+    let slots = number::within_or(at, "slots", slots, bounds::SLOTS, DEFAULT_SLOTS)?;
+    match (2..).take_while(|d| d * d <= slots).find(|d| slots.is_multiple_of(*d)) {
+        None => Ok(slots),
+        Some(divisor) => {
+            let cause = format!("{slots} is not a prime: {divisor} divides it");
+            Err(at.wrong("slots", cause))
+        }
+    }
+}
+
+fn tables(at: &Place, pool: &Pool) -> Result<(), Invalid> {
+    let mut members: BTreeMap<&Name, u32> = BTreeMap::new();
+    for backend in pool.backends.values() {
+        *members.entry(&backend.region).or_default() += 1;
+    }
+    if members.len() > MAX_REGIONS_PER_POOL {
+        let cause = format!(
+            "stand in {} regions; at most {MAX_REGIONS_PER_POOL} are allowed",
+            members.len()
+        );
+        return Err(at.wrong("backends", cause));
+    }
+    if !pool.backends.is_empty() && pool.backends.values().all(|backend| backend.weight == 0) {
+        let cause = "all weights are 0, so nobody would be served; give one of them a weight";
+        return Err(at.wrong("backends", cause));
+    }
+    if let Some((region, count)) = members.iter().find(|(_, count)| **count >= pool.slots) {
+        let cause =
+            format!("{} must be more than the {count} backends in region {region:?}", pool.slots);
+        return Err(at.wrong("slots", cause));
+    }
+    Ok(())
+}
+
+/// One address is one host: it stands in one region and has one MTU, whatever pools name it, and one kind of
+/// way leads there, by a gateway or not; and it is no VIP, or its packets would come back to the balancer.
+pub(super) fn consistent(
+    message: &v1::Configuration,
+    configuration: &Configuration,
+) -> Result<(), Invalid> {
+    let vips: HashMap<IpAddr, &Name> =
+        configuration.services.iter().rev().map(|(name, s)| (s.address, name)).collect();
+    let mut first: HashMap<IpAddr, (&str, &Backend, Encapsulation)> = HashMap::new();
+    for (index, pool) in message.pools.iter().enumerate() {
+        let place = Place::default().child("pools", index, &pool.name);
+        let backends = Name::new(&pool.name).ok().and_then(|name| configuration.pools.get(&name));
+        for (index, message) in pool.backends.iter().enumerate() {
+            let at = place.child("backends", index, &message.address);
+            let address = address::address(&at, &message.address)?;
+            if let Some(service) = vips.get(&address) {
+                let cause = format!("{address} is the address of service {service:?}");
+                return Err(at.wrong("address", cause));
+            }
+            let here = backends.and_then(|pool| Some((pool, pool.backends.get(&address)?)));
+            let Some((of, backend)) = here else { continue };
+            let how = of.encapsulation;
+            let (other, same, there) = *first.entry(address).or_insert((&pool.name, backend, how));
+            if (how == Encapsulation::Direct) != (there == Encapsulation::Direct) {
+                let cause = format!(
+                    "is {} here, but {address} is in pool {other:?} too, where it is {}; where one \
+                     goes direct all must",
+                    how.name(),
+                    there.name()
+                );
+                return Err(place.wrong("encapsulation", cause));
+            }
+            if same.region != backend.region {
+                let (here, there) = (&backend.region, &same.region);
+                let cause = format!("is {here:?} here but {there:?} in pool {other:?}");
+                return Err(at.wrong("region", cause));
+            }
+            if same.mtu != backend.mtu {
+                let spell = |mtu: Option<u16>| mtu.map_or("unset".into(), |mtu| mtu.to_string());
+                let (here, there) = (spell(backend.mtu), spell(same.mtu));
+                let cause = format!("is {here} here but {there} in pool {other:?}");
+                return Err(at.wrong("mtu", cause));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,249 @@
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::IpAddr,
+    time::Duration,
+};
+
+use spillway_proto::v1;
+
+use super::{
+    Names, address,
+    invalid::{Invalid, Place},
+    number,
+};
+use lb_model::{
+    Affinity, Configuration, Fragments, Name, PortList, Ports, Protocol, Service, WhenFull,
+};
+
+const SHORTEST_IDLE: Duration = Duration::from_secs(1);
+/// What sixteen bits of seconds hold, rounded down.
+const LONGEST_IDLE: Duration = Duration::from_secs(18 * 3600);
+const DEFAULT_IDLE: Duration = Duration::from_secs(60);
+
+/// A service whose pool is known.
+pub(super) fn service(
+    at: &Place,
+    message: &v1::Service,
+    pools: &Names,
+) -> Result<Service, Invalid> {
+    let (address, ports) = (address::address(at, &message.address)?, ports(at, message)?);
+    let protocol = protocol(at, message.protocol)?;
+    let idle_timeout = idle_timeout(at, message, protocol)?;
+    let pool = pools.resolve(at, "pool", &message.pool)?;
+    let affinity = affinity(at, message.affinity, &ports)?;
+    Ok(Service {
+        address,
+        ports,
+        protocol,
+        pool,
+        affinity,
+        when_full: when_full(at, message.when_full, protocol, idle_timeout)?,
+        idle_timeout,
+        fragments: fragments(at, message.fragments, affinity)?,
+    })
+}
+
+/// What of three fields says the ports, and only that.
+fn ports(at: &Place, message: &v1::Service) -> Result<Ports, Invalid> {
+    match (message.port, &message.ports[..], message.any_port) {
+        (0, [], false) => Err(at.wrong("port", "must be set; give port, ports or any_port")),
+        (port, [], false) => Ok(Ports::one(number::port(at, "port", port)?)),
+        (0, [], true) => Ok(Ports::Any),
+        (0, ranges, false) => {
+            let ranges: Result<Vec<_>, _> = ranges
+                .iter()
+                .enumerate()
+                .map(|(index, range)| ports_from(at, index, range))
+                .collect();
+            // Each range was found to be one.
+            let none = || at.wrong("ports", "must be set; give port, ports or any_port");
+            PortList::new(ranges?).map(Ports::Listed).ok_or_else(none)
+        }
+        (0, _, true) => Err(at.wrong("any_port", "has all ports already; leave ports out")),
+        (_, [], true) => Err(at.wrong("any_port", "has all ports already; leave port out")),
+        (port, ..) => {
+            let cause = format!("leave port out, and put {port} among them");
+            Err(at.wrong("ports", cause))
+        }
+    }
+}
+
+fn ports_from(at: &Place, index: usize, range: &v1::PortRange) -> Result<(u16, u16), Invalid> {
+    let last = if range.last == 0 { range.first } else { range.last };
+    let spelt = match last == range.first {
+        true => last.to_string(),
+        false => format!("{}-{last}", range.first),
+    };
+    let at = at.child("ports", index, &spelt);
+    let (first, last) =
+        (number::port(&at, "first", range.first)?, number::port(&at, "last", last)?);
+    if last < first {
+        return Err(at.wrong("last", format_args!("{last} is below the first, {first}")));
+    }
+    Ok((first, last))
+}
+
+fn affinity(at: &Place, number: i32, ports: &Ports) -> Result<Affinity, Invalid> {
+    match v1::Affinity::try_from(number) {
+        Ok(v1::Affinity::Unspecified | v1::Affinity::Connection) => Ok(Affinity::Connection),
+        Ok(v1::Affinity::Client) => Ok(Affinity::Client),
+        Ok(v1::Affinity::Port) if ports.single().is_some() => {
+            let cause = "port would give all connections of one port to one backend; give ports or \
+                         any_port, or another affinity";
+            Err(at.wrong("affinity", cause))
+        }
+        Ok(v1::Affinity::Port) => Ok(Affinity::Port),
+        Err(_) => {
+            let cause = format!("{number} is no affinity that this version knows");
+            Err(at.wrong("affinity", cause))
+        }
+    }
+}
+
+fn fragments(at: &Place, number: i32, affinity: Affinity) -> Result<Fragments, Invalid> {
+    match v1::Fragments::try_from(number) {
+        Ok(v1::Fragments::Unspecified | v1::Fragments::Dropped) => Ok(Fragments::Dropped),
+        Ok(v1::Fragments::Served) if affinity == Affinity::Client => Ok(Fragments::Served),
+        Ok(v1::Fragments::Served) => {
+            let cause = "served is for affinity by client: but the first, fragments bear no ports";
+            Err(at.wrong("fragments", cause))
+        }
+        Err(_) => {
+            let cause = format!("{number} is no answer that this version knows");
+            Err(at.wrong("fragments", cause))
+        }
+    }
+}
+
+fn protocol(at: &Place, number: i32) -> Result<Protocol, Invalid> {
+    match v1::Protocol::try_from(number) {
+        Ok(v1::Protocol::Tcp) => Ok(Protocol::Tcp),
+        Ok(v1::Protocol::Udp) => Ok(Protocol::Udp),
+        Ok(v1::Protocol::Unspecified) => Err(at.wrong("protocol", "must be set; give tcp or udp")),
+        Err(_) => {
+            let cause = format!("{number} is no protocol that this version knows");
+            Err(at.wrong("protocol", cause))
+        }
+    }
+}
+
+/// How long flows are remembered; `None`: they are not.
+fn idle_timeout(
+    at: &Place,
+    message: &v1::Service,
+    protocol: Protocol,
+) -> Result<Option<Duration>, Invalid> {
+    let tracked = match v1::UdpMode::try_from(message.udp) {
+        Ok(v1::UdpMode::Unspecified) => false,
+        Ok(_) if protocol == Protocol::Tcp => {
+            return Err(at.wrong("udp", "is for UDP; this service is TCP"));
+        }
+        Ok(mode) => mode == v1::UdpMode::Tracked,
+        Err(_) => {
+            let cause = format!("{} is no mode that this version knows", message.udp);
+            return Err(at.wrong("udp", cause));
+        }
+    };
+    match message.idle_timeout {
+        None => Ok(tracked.then_some(DEFAULT_IDLE)),
+        Some(_) if !tracked => {
+            Err(at.wrong("idle_timeout", "is for tracked UDP; this service is not"))
+        }
+        Some(timeout) => {
+            let (shortest, longest) = (SHORTEST_IDLE, LONGEST_IDLE);
+            number::duration(at, "idle_timeout", timeout, shortest, longest, "18h").map(Some)
+        }
+    }
+}
+
+fn when_full(
+    at: &Place,
+    number: i32,
+    protocol: Protocol,
+    idle_timeout: Option<Duration>,
+) -> Result<WhenFull, Invalid> {
+    match v1::WhenFull::try_from(number) {
+        Ok(v1::WhenFull::Unspecified | v1::WhenFull::Nearest) => Ok(WhenFull::Nearest),
+        Ok(v1::WhenFull::Reject) if protocol == Protocol::Udp && idle_timeout.is_none() => {
+            let cause = "reject is not for stateless UDP, which knows no new connections";
+            Err(at.wrong("when_full", cause))
+        }
+        Ok(v1::WhenFull::Reject) => Ok(WhenFull::Reject),
+        Err(_) => {
+            let cause = format!("{number} is no answer that this version knows");
+            Err(at.wrong("when_full", cause))
+        }
+    }
+}
+
+/// No two services of an address and protocol have the same port, nor any port, nor fragments.
+pub(super) fn distinct(
+    message: &v1::Configuration,
+    configuration: &Configuration,
+) -> Result<(), Invalid> {
+    let mut all: HashMap<_, Claims<'_>> = HashMap::new();
+    for (index, message) in message.services.iter().enumerate() {
+        let name = Name::new(&message.name).ok();
+        let Some(service) = name.and_then(|name| configuration.services.get(&name)) else {
+            continue;
+        };
+        let claims = all.entry((service.address, service.protocol)).or_default();
+        let at = Place::default().child("services", index, &message.name);
+        claims.add(&at, &message.name, service)?;
+    }
+    Ok(())
+}
+
+/// Who has what of an address and protocol.
+#[derive(Default)]
+struct Claims<'a> {
+    /// Ranges of ports by their first: the last, and whose they are.
+    ranges: BTreeMap<u16, (u16, &'a str)>,
+    any: Option<&'a str>,
+    fragments: Option<&'a str>,
+}
+
+impl<'a> Claims<'a> {
+    fn add(&mut self, at: &Place, name: &'a str, service: &Service) -> Result<(), Invalid> {
+        let (address, protocol) = (service.address, service.protocol);
+        let taken = |field, what: &str, other: &str| {
+            Err(at.wrong(field, taken(address, what, protocol, other)))
+        };
+        match &service.ports {
+            Ports::Any => {
+                if let Some(other) = self.any.replace(name) {
+                    return taken("any_port", "any port", other);
+                }
+            }
+            Ports::Listed(list) => {
+                for (first, last) in list.ranges() {
+                    if let Some((port, other)) = self.owner(*first, *last) {
+                        return taken("address", &format!("port {port}"), other);
+                    }
+                }
+                self.ranges
+                    .extend(list.ranges().iter().map(|(first, last)| (*first, (*last, name))));
+            }
+        }
+        if service.fragments == Fragments::Served
+            && let Some(other) = self.fragments.replace(name)
+        {
+            return taken("fragments", "fragments", other);
+        }
+        Ok(())
+    }
+
+    /// Whose the lowest port of a range is that somebody has.
+    fn owner(&self, first: u16, last: u16) -> Option<(u16, &'a str)> {
+        let before = self.ranges.range(..=first).next_back();
+        let before =
+            before.filter(|(_, (end, _))| *end >= first).map(|(_, (_, name))| (first, *name));
+        let within =
+            || self.ranges.range(first..=last).next().map(|(port, (_, name))| (*port, *name));
+        before.or_else(within)
+    }
+}
+
+fn taken(address: IpAddr, what: &str, protocol: Protocol, other: &str) -> String {
+    format!("{address}, {what}, {} is already service {other:?}", protocol.name())
+}

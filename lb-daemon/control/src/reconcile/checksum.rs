@@ -1,0 +1,91 @@
+//! One number for all that packets are decided by.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use lb_common::abi::{pod::bytes_of, table_ref::TableRef};
+use xxhash_rust::xxh64::Xxh64;
+
+use lb_maps::{Mapping, Maps, MapsError, PoolView, SlotTable};
+use lb_model::maglev;
+
+/// Checksums of tables by the kernel's id of their map: a table never changes while it has its id.
+#[derive(Clone, Debug, Default)]
+pub struct TableChecksums(HashMap<u32, u64>);
+
+impl TableChecksums {
+    /// [`maglev::checksum`] of a published table.
+    pub fn of(&mut self, table: &SlotTable) -> u64 {
+        *self.0.entry(table.id()).or_insert_with(|| {
+            let words: Vec<u64> = table.slots().map(|slot| slot.0).collect();
+            maglev::checksum(&words)
+        })
+    }
+
+    /// Forgets tables that are gone: the kernel gives their ids to nobody again.
+    fn retain<'a>(&mut self, pools: impl Iterator<Item = &'a PoolView>) {
+        let there: HashSet<u32> =
+            pools.flat_map(|pool| pool.tables.values()).map(SlotTable::id).collect();
+        self.0.retain(|id, _| there.contains(id));
+    }
+}
+
+/// Digest over the services and pools that maps say: keys and modes of services; hash key, order
+/// of regions, members, table content and flags of pools.
+///
+/// It does not depend on indices, so it is the same for the same configuration whatever came
+/// before, and the same on all balancers with that configuration, own region and hash key. What is a
+/// balancer's own (source addresses, next hops, MTU) and what changes by itself (health, and limits
+/// with it) is no part of it; but a region that is marked out comes last in the order.
+///
+/// # Errors
+/// What the kernel answers.
+pub fn checksum<M: AsRef<Mapping>>(
+    maps: &Maps<M>,
+    tables: &mut TableChecksums,
+) -> Result<u64, MapsError> {
+    let mut views = BTreeMap::new();
+    for index in 0..maps.pool_count() {
+        views.extend(maps.pool_view(index)?.map(|pool| (index, pool)));
+    }
+    tables.retain(views.values());
+    let pools: BTreeMap<u32, u64> =
+        views.iter().map(|(index, pool)| (*index, pool_checksum(maps, pool, tables))).collect();
+    let mut hash = Xxh64::new(0);
+    for service in maps.services()? {
+        hash.update(bytes_of(&service.key));
+        hash.update(&service.flags.to_le_bytes());
+        hash.update(&pools.get(&service.pool).unwrap_or(&0).to_le_bytes());
+    }
+    let mut digests: Vec<u64> = pools.into_values().collect();
+    digests.sort_unstable();
+    for digest in digests {
+        hash.update(&digest.to_le_bytes());
+    }
+    Ok(hash.digest())
+}
+
+fn pool_checksum<M: AsRef<Mapping>>(
+    maps: &Maps<M>,
+    pool: &PoolView,
+    tables: &mut TableChecksums,
+) -> u64 {
+    let mut hash = Xxh64::new(1);
+    for key in pool.descriptor.hash_key {
+        hash.update(&key.to_le_bytes());
+    }
+    hash.update(&pool.descriptor.flags.to_le_bytes());
+    for (_, group) in &pool.groups {
+        hash.update(&group.head.member_count.to_le_bytes());
+        for rank in 0..group.head.member_count {
+            let member = maps.member(group.head.members.saturating_add(rank));
+            let backend = member.and_then(|member| pool.backends.get(&member.backend()));
+            if let Some(backend) = backend {
+                backend.address.iter().for_each(|word| hash.update(bytes_of(word)));
+                hash.update(&[backend.version]);
+            }
+        }
+        let table = pool.tables.get(&TableRef(group.head.table));
+        hash.update(&table.map_or(0, |table| tables.of(table)).to_le_bytes());
+    }
+    hash.digest()
+}

@@ -1,0 +1,134 @@
+//! Limits: one word for a group, one for a member with a limit of its own.
+
+use lb_common::abi::{
+    limiter::{ECHOES, ERRORS, LimitWord, NO_LIMITER},
+    member::{Accepts, MemberWord},
+};
+
+use super::{
+    Reconciler,
+    change::Change,
+    displaced_check::budgets,
+    published::{PublishedGroup, PublishedMember, Terms},
+    settings::per_second,
+};
+use lb_maps::MapsError;
+use lb_model::capacity::{Capacity, Member, Share, is_lower};
+
+impl Reconciler {
+    /// Says how fast displaced entries may be added to empty tables; the sweeper of displaced entries makes it less
+    /// while there are some. And how many ICMP messages the packet path may make.
+    pub(super) fn write_budgets(&self) {
+        for (limiter, limit) in budgets(self.maps.displaced_room()) {
+            self.maps.set_limit(limiter, limit);
+        }
+        self.maps.set_limit(ERRORS, per_second(self.settings.icmp_errors));
+        self.maps.set_limit(ECHOES, per_second(self.settings.icmp_echoes));
+    }
+
+    /// Writes the limits of a change that may come before packets see it: those of limiters that
+    /// nobody reads yet, and those that are lower than before. How many of the latter it wrote.
+    pub(super) fn lower_limits(&mut self, change: &Change) -> Result<usize, MapsError> {
+        let mut lowered = 0;
+        for group in change.published.groups.values() {
+            for (limiter, limit) in self.limits_of(group) {
+                if change.limiters.contains(&limiter) {
+                    self.maps.reset_limiter(limiter, limit);
+                } else if is_lower(limit, self.maps.limit(limiter)) {
+                    self.maps.set_limit(limiter, limit);
+                    lowered += 1;
+                }
+            }
+            if change.limiters.contains(&group.group.limiter) {
+                self.maps.reset_group_connections(group.group.limiter)?;
+            }
+        }
+        Ok(lowered)
+    }
+
+    /// Writes the other limits of what is published, and who of its members has one. How many limits
+    /// it wrote.
+    pub(super) fn raise_limits(&self) -> usize {
+        let mut raised = 0;
+        for group in self.published.groups.values() {
+            for (limiter, limit) in self.limits_of(group) {
+                if self.maps.limit(limiter) != limit {
+                    self.maps.set_limit(limiter, limit);
+                    raised += 1;
+                }
+            }
+            for (at, member) in (group.group.head.members..).zip(&group.members) {
+                let Some(word) = self.maps.member(at) else { continue };
+                let limiter =
+                    if word.is_limited() { self.maps.member_limiter(at) } else { NO_LIMITER };
+                if limiter != member.limiter {
+                    self.maps.set_member(at, self.with_limiter(at, member, word));
+                }
+            }
+        }
+        raised
+    }
+
+    /// Points a member's word at its limiter, and returns the word with or without a limit.
+    pub(super) fn with_limiter(
+        &self,
+        at: u32,
+        member: &PublishedMember,
+        word: MemberWord,
+    ) -> MemberWord {
+        if member.limiter != NO_LIMITER {
+            self.maps.set_member_limiter(at, member.limiter);
+        }
+        word.with_limit(member.limiter != NO_LIMITER)
+    }
+
+    /// Makes a group's limit right after something became known of a member: one store.
+    pub(super) fn relimit(&self, at: u32) {
+        let Some(group) = self.published.groups.get(&at) else { return };
+        let Some(terms) = group.terms.filter(|terms| self.follows_health(terms, group)) else {
+            return;
+        };
+        let limit = self.limit(terms, group);
+        if self.maps.limit(group.group.limiter) != limit {
+            self.maps.set_limit(group.group.limiter, limit);
+        }
+    }
+
+    /// Limiters of a group and its members with what their limits should be, as far as a plan said.
+    fn limits_of(&self, group: &PublishedGroup) -> impl Iterator<Item = (u32, LimitWord)> {
+        let terms = group.terms.into_iter();
+        terms.flat_map(move |terms| {
+            let share = self.share(terms);
+            let limited =
+                group.members.iter().filter_map(|member| Some((member.limiter, member.rate?)));
+            let members = limited.map(move |(limiter, rate)| (limiter, share.of_member(rate)));
+            members.chain([(group.group.limiter, self.limit(terms, group))])
+        })
+    }
+
+    fn limit(&self, terms: Terms, group: &PublishedGroup) -> LimitWord {
+        self.share(terms).of_group(Capacity::of(terms.settings, self.members_of(group)))
+    }
+
+    fn follows_health(&self, terms: &Terms, group: &PublishedGroup) -> bool {
+        Capacity::follows_health(terms.settings, self.members_of(group))
+    }
+
+    fn share(&self, terms: Terms) -> Share {
+        Share { balancers: terms.balancers, tick: self.tick }
+    }
+
+    /// What of a group's members counts for its capacity.
+    pub(super) fn members_of(&self, group: &PublishedGroup) -> impl Iterator<Item = Member> {
+        group.members.iter().map(|member| {
+            let known = self.states.get(group.pool, &member.address);
+            let reachable = self.hops.of_backend(&member.address) != 0;
+            Member {
+                weighted: member.weighted != Some(false),
+                healthy: reachable && known.is_some_and(|known| known.state == Accepts::All),
+                last_resort: reachable && known.is_some_and(|known| known.last_resort),
+                rate: member.rate,
+            }
+        })
+    }
+}

@@ -1,0 +1,139 @@
+//! Previous versions of pools: what open connections go by first after a remap.
+//!
+//! They keep all that they name, their members' words are kept true like those of the current ones, and
+//! they go when they are forgotten, after a grace period.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
+
+use lb_common::abi::event::Event;
+
+use super::{
+    ReconcileError, Reconciler,
+    change::Left,
+    places::Places,
+    published::{Home, Published, PublishedPool},
+};
+use lb_base::error_chain;
+use lb_maps::MapsError;
+
+/// A pool's home, as packets have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Homes {
+    /// Its current meaning; `None`: the pool has no members.
+    pub current: Option<Home>,
+    /// Whether a previous meaning counts.
+    pub has_previous: bool,
+    /// Whether connections at their previous home are adopted.
+    pub adopting: bool,
+    /// Regions by index, in the order in which they are asked.
+    pub regions: Vec<u32>,
+    /// Members of the first of them that are marked out.
+    pub out: BTreeSet<IpAddr>,
+}
+
+impl Reconciler {
+    /// What home means in each pool, by index.
+    pub fn homes(&self) -> BTreeMap<u32, Homes> {
+        let homes = self.published.pools.iter().map(|(index, pool)| (*index, self.homes_of(pool)));
+        homes.collect()
+    }
+
+    fn homes_of(&self, pool: &PublishedPool) -> Homes {
+        let groups = pool.current.groups().iter().filter_map(|at| self.published.groups.get(at));
+        let first = groups.clone().next();
+        let out = first.into_iter().flat_map(|group| &group.members);
+        let out = out.filter(|member| member.out).map(|member| member.address);
+        Homes {
+            current: pool.current.home(),
+            has_previous: pool.previous.is_some(),
+            adopting: pool.adopting,
+            regions: groups.map(|group| group.group.region).collect(),
+            out: out.collect(),
+        }
+    }
+
+    /// Says whether connections of a pool at their previous home are adopted: one store.
+    pub fn set_adopting(&mut self, pool: u32, adopting: bool) {
+        let Some(published) = self.published.pools.get_mut(&pool) else { return };
+        published.adopting = adopting && published.previous.is_some();
+        self.maps.set_pool(pool, published.word());
+    }
+
+    /// Forgets what home meant before in some pools: a store each, and what the previous versions alone
+    /// named is given back after one grace period.
+    ///
+    /// # Errors
+    /// What the kernel answers. The versions are forgotten all the same.
+    pub fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {
+        if self.stale {
+            self.rescan()?;
+        }
+        let mut kept = Published { groups: BTreeMap::new(), ..self.published.clone() };
+        for index in pools {
+            let Some(pool) = kept.pools.get_mut(index).filter(|pool| pool.previous.is_some())
+            else {
+                continue;
+            };
+            (pool.previous, pool.adopting) = (None, false);
+            self.maps.set_pool(*index, pool.word());
+        }
+        for at in kept.pools.values().flat_map(PublishedPool::versions).flat_map(|v| v.groups()) {
+            let group = self.published.groups.get(at).map(|group| (*at, group.clone()));
+            kept.groups.extend(group);
+        }
+        let named = kept.table_refs();
+        kept.tables.retain(|_, table| named.contains(table));
+        let left = Left::between(&self.published, &kept);
+        self.published = kept;
+        self.stale = true;
+        let done = self.release(&left);
+        if done.is_err()
+            && let Err(error) = self.rescan()
+        {
+            tracing::error!(error = error_chain::message(&error), "the maps cannot be read");
+        }
+        self.stale &= done.is_err();
+        Ok(done?)
+    }
+
+    /// What nobody names any more is given back.
+    fn release(&mut self, left: &Left) -> Result<(), MapsError> {
+        self.places = Places::of(&self.published);
+        self.states.forget(self.published.leaving());
+        self.retain_hops();
+        self.settle_backend_states()?;
+        if !left.is_empty() || self.hops.is_leaving() {
+            self.maps.wait_for_readers()?;
+            self.maps.retire_tables(&left.tables)?;
+            left.free(&mut self.room);
+            self.hops.release();
+        }
+        Ok(())
+    }
+
+    /// Forgets the next hops of backends that neither the plan nor a previous version has.
+    pub(super) fn retain_hops(&mut self) {
+        let Self { hops, backends, places, .. } = self;
+        hops.retain(|address| backends.contains_key(address) || places.has(address));
+    }
+
+    /// Backends that only previous versions have: their next hops are still needed.
+    pub fn leaving(&self) -> BTreeSet<IpAddr> {
+        let leaving = self.published.leaving().into_iter().map(|(_, address)| address);
+        leaving.filter(|address| !self.backends.contains_key(address)).collect()
+    }
+
+    /// Connections that were to be adopted and were not, since the program was loaded: the budget was
+    /// used up.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn adoptions_refused(&self) -> Result<u64, ReconcileError> {
+        let events = self.maps.events()?;
+        let refused = events.into_iter().find(|(event, _)| *event == Event::AdoptionRefused);
+        Ok(refused.map_or(0, |(_, count)| count))
+    }
+}

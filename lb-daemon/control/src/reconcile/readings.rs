@@ -1,0 +1,33 @@
+use lb_common::abi::limiter::NO_LIMITER;
+
+use super::Reconciler;
+use lb_maps::MapsError;
+use lb_model::capacity::Reading;
+
+impl Reconciler {
+    /// The groups of each pool, nearest first, with what was counted of them. One that no plan has
+    /// spoken on is left out.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn readings(&self) -> Result<Vec<Reading>, MapsError> {
+        let mut readings = Vec::new();
+        for (&pool, published) in &self.published.pools {
+            let groups =
+                published.current.groups().iter().filter_map(|at| self.published.groups.get(at));
+            for group in groups.filter(|group| group.group.limiter != NO_LIMITER) {
+                let Some(terms) = group.terms else { continue };
+                readings.push(Reading {
+                    pool,
+                    region: group.group.region,
+                    settings: terms.settings,
+                    balancers: terms.balancers,
+                    members: self.members_of(group).collect(),
+                    limit: self.maps.limit(group.group.limiter),
+                    counters: self.maps.group_connections(group.group.limiter)?,
+                });
+            }
+        }
+        Ok(readings)
+    }
+}

@@ -1,0 +1,171 @@
+//! Finding out from the maps what is in use: after a start, and after a change that failed half-way.
+//!
+//! Limits are left as they are found: what they are worked out from comes with the next plan.
+
+use std::collections::HashMap;
+
+use lb_common::abi::{
+    limiter::NO_LIMITER, member::MemberWord, service::address_of, table_ref::TableRef,
+};
+
+use super::{
+    Reconciler,
+    backend_states::Shared,
+    hops::Hops,
+    places::Places,
+    published::{Published, PublishedGroup, PublishedMember, PublishedPool, Version},
+    room::Room,
+    standing::Standing,
+    states::States,
+};
+use lb_maps::{MapsError, SharedBackend, TableName, WritableMaps};
+use lb_model::ids::BackendId;
+
+/// Reads what is published. What no pool leads to is given back, after a grace period: a daemon
+/// that died may have unpublished it a moment ago.
+///
+/// # Errors
+/// What the kernel answers.
+pub(super) fn take_stock(maps: &mut WritableMaps) -> Result<(Published, Room), MapsError> {
+    let present = maps.present_tables()?;
+    let published = read(maps, &present)?;
+    let named = published.table_refs();
+    let unnamed: Vec<_> =
+        present.iter().map(|(table, _)| *table).filter(|table| !named.contains(table)).collect();
+    maps.wait_for_readers()?;
+    maps.retire_tables(&unnamed)?;
+    let room = Room::beside(&published);
+    Ok((published, room))
+}
+
+impl Reconciler {
+    /// Reads again what is published, keeping what the sensors said.
+    pub(super) fn rescan(&mut self) -> Result<(), MapsError> {
+        (self.published, self.room) = take_stock(&mut self.maps)?;
+        self.shared = shared(&self.maps)?;
+        self.places = Places::of(&self.published);
+        self.restate();
+        self.stale = false;
+        Ok(())
+    }
+
+    /// Makes the words that were found say what is known of their members: news may have missed
+    /// those that a change published before it failed, and a daemon may have died between two of the
+    /// words of one backend. Standbys follow with the next plan.
+    pub(super) fn restate(&self) {
+        for group in self.published.groups.values() {
+            for (at, member) in (group.group.head.members..).zip(&group.members) {
+                let Some(there) = self.maps.member(at) else { continue };
+                let known = self.states.get(group.pool, &member.address);
+                let known = known.unwrap_or_else(|| Standing::of(there));
+                let hop = self.hops.of_backend(&member.address) as u16;
+                let word = known.put_in(there).with_next_hop(hop);
+                if word != there {
+                    self.maps.set_member(at, word);
+                }
+            }
+        }
+    }
+}
+
+fn read(
+    maps: &WritableMaps,
+    present: &[(TableRef, Option<TableName>)],
+) -> Result<Published, MapsError> {
+    let mut published = Published::default();
+    for service in maps.services()? {
+        published.services.insert(service.key, service);
+    }
+    published.vips = maps.vips()?;
+    let names: HashMap<TableRef, Option<TableName>> = present.iter().copied().collect();
+    for index in 0..maps.pool_count() {
+        let word = maps.pool(index);
+        let version = |at| {
+            let descriptor = maps.descriptor(at).filter(|_| at != 0)?;
+            Some(Version { at, descriptor })
+        };
+        let Some(current) = version(word.current()) else { continue };
+        let previous = version(word.previous());
+        let pool = PublishedPool { current, previous, adopting: word.is_adopting() };
+        for &group in pool.versions().flat_map(Version::groups) {
+            if let Some(read) = read_group(maps, index, group, &names) {
+                let table = TableRef(read.group.head.table);
+                published.tables.extend(read.table.map(|name| (name, table)));
+                published.groups.insert(group, read);
+            }
+        }
+        published.pools.insert(index, pool);
+    }
+    Ok(published)
+}
+
+fn read_group(
+    maps: &WritableMaps,
+    pool: u32,
+    index: u32,
+    tables: &HashMap<TableRef, Option<TableName>>,
+) -> Option<PublishedGroup> {
+    let group = maps.group(index)?;
+    let ranks = 0..group.head.member_count;
+    let member = |rank| {
+        let word = maps.member(group.head.members.checked_add(rank)?)?;
+        let backend = maps.backend(word.backend())?;
+        let id = BackendId { index: word.backend(), incarnation: word.incarnation() };
+        let address = address_of(&backend.address, backend.version);
+        let at = group.head.members + rank;
+        let limiter = if word.is_limited() { maps.member_limiter(at) } else { NO_LIMITER };
+        let out = word.is_marked_out();
+        Some(PublishedMember { address, id, weighted: None, rate: None, limiter, out })
+    };
+    let members = ranks.map(member).collect::<Option<Vec<_>>>()?;
+    let table = tables.get(&TableRef(group.head.table)).copied().flatten();
+    Some(PublishedGroup { group, pool, table, terms: None, members })
+}
+
+/// What is said of backends that several pools have.
+///
+/// # Errors
+/// What the kernel answers.
+pub(super) fn shared(maps: &WritableMaps) -> Result<Shared, MapsError> {
+    let mut shared = Shared::new();
+    for SharedBackend { pool, backend, state } in maps.shared_backends()? {
+        shared.entry(backend).or_default().insert(pool, state);
+    }
+    Ok(shared)
+}
+
+/// What the words of members and hosts say.
+pub(super) fn members(
+    maps: &WritableMaps,
+    published: &Published,
+    shared: &Shared,
+) -> (States, Hops) {
+    let (mut states, mut hops) = (States::default(), Hops::new());
+    for group in published.groups.values() {
+        for (rank, member) in group.members.iter().enumerate() {
+            let at = group.group.head.members + rank as u32;
+            let word = maps.member(at).unwrap_or(MemberWord(0));
+            states.found(group.pool, member.address, Standing::of(word));
+            let hop = u32::from(word.next_hop());
+            hops.found(member.address, hop, maps.next_hop(hop));
+        }
+    }
+    for (index, host) in maps.backend_states() {
+        let backend = maps.backend(index);
+        let Some(backend) = backend.filter(|b| b.incarnation == host.incarnation()) else {
+            continue;
+        };
+        let address = address_of(&backend.address, backend.version);
+        let id = BackendId { index, incarnation: host.incarnation() };
+        if host.is_shared() {
+            for (pool, state) in shared.get(&index).into_iter().flatten() {
+                states.found_backend_state(*pool, address, id, *state);
+            }
+        } else {
+            states.found_backend_state(host.pool(), address, id, host.accepts_in(host.pool()));
+        }
+        let hop = u32::from(host.next_hop());
+        hops.found(address, hop, maps.next_hop(hop));
+    }
+    (states, hops)
+}

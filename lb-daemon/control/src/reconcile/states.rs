@@ -1,0 +1,116 @@
+//! What is known of every pool's members.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    net::IpAddr,
+};
+
+use lb_common::abi::member::Accepts;
+
+use super::standing::Standing;
+use lb_model::{Name, ids::BackendId, plan::Plan};
+
+/// Standings by pool and address. A member's word says the same; one in no group has only this.
+#[derive(Clone, Debug, Default)]
+pub(super) struct States {
+    names: BTreeMap<Name, u32>,
+    pools: BTreeMap<u32, HashMap<IpAddr, Standing>>,
+    /// Pools of the last plan that have an address.
+    pools_of: HashMap<IpAddr, Vec<u32>>,
+    /// Members that only a pool's previous version has: they stay as they were last known.
+    leaving: BTreeSet<(u32, IpAddr)>,
+    /// States of hosts by pool, as an earlier daemon left them, for members that have no word; until the
+    /// first plan.
+    hosts: HashMap<(u32, IpAddr), (BackendId, Accepts)>,
+}
+
+impl States {
+    /// A standing read from the maps.
+    pub(super) fn found(&mut self, pool: u32, address: IpAddr, standing: Standing) {
+        self.pools.entry(pool).or_default().insert(address, standing);
+    }
+
+    /// A host's state in a pool, read from the maps.
+    pub(super) fn found_backend_state(
+        &mut self,
+        pool: u32,
+        address: IpAddr,
+        id: BackendId,
+        state: Accepts,
+    ) {
+        self.hosts.insert((pool, address), (id, state));
+    }
+
+    /// Index of a pool of the last plan.
+    pub(super) fn pool(&self, name: &Name) -> Option<u32> {
+        self.names.get(name).copied()
+    }
+
+    pub(super) fn get(&self, pool: u32, address: &IpAddr) -> Option<Standing> {
+        self.pools.get(&pool)?.get(address).copied()
+    }
+
+    pub(super) fn set(&mut self, pool: u32, address: &IpAddr, standing: Standing) {
+        if let Some(known) = self.pools.get_mut(&pool).and_then(|pool| pool.get_mut(address)) {
+            *known = standing;
+        }
+    }
+
+    /// The same for a member of the last plan, which one of a previous version alone is not.
+    pub(super) fn of_plan(&self, pool: u32, address: &IpAddr) -> Option<Standing> {
+        self.get(pool, address).filter(|_| !self.leaving.contains(&(pool, *address)))
+    }
+
+    /// Forgets members of previous versions that are gone.
+    pub(super) fn forget(&mut self, leaving: BTreeSet<(u32, IpAddr)>) {
+        for (pool, address) in self.leaving.difference(&leaving) {
+            if let Some(members) = self.pools.get_mut(pool) {
+                members.remove(address);
+            }
+            if let Some(pools) = self.pools_of.get_mut(address) {
+                pools.retain(|of| of != pool);
+            }
+        }
+        self.leaving = leaving;
+    }
+
+    /// A host's states in its pools, as words say them.
+    pub(super) fn of_host(&self, address: &IpAddr) -> BTreeMap<u32, Accepts> {
+        let pools = self.pools_of.get(address).into_iter().flatten();
+        let known = pools.filter_map(|pool| Some((*pool, self.get(*pool, address)?.in_words())));
+        known.collect()
+    }
+
+    /// Those of a plan's members, dead where they are new, and of those that only a previous version
+    /// will have.
+    pub(super) fn planned(&self, plan: &Plan, mut leaving: BTreeSet<(u32, IpAddr)>) -> Self {
+        let mut next = Self::default();
+        for (&index, pool) in &plan.pools {
+            next.names.insert(pool.name.clone(), index);
+            let members = pool.groups.iter().flat_map(|group| &group.members);
+            let addresses: BTreeSet<_> =
+                members.map(|member| member.address).chain(pool.idle.iter().copied()).collect();
+            for address in &addresses {
+                next.pools_of.entry(*address).or_default().push(index);
+            }
+            let standing = |address: IpAddr| {
+                let known = self.get(index, &address);
+                // One without a word lives as its host does in the pool: connections may be there.
+                let id = plan.backends.get(&address).filter(|_| pool.idle.contains(&address));
+                let host = self.hosts.get(&(index, address));
+                let host = host.filter(|host| id.is_some_and(|b| b.id == host.0));
+                let host = host.map(|(_, state)| Standing { state: *state, ..Standing::NEW });
+                known.or(host).unwrap_or(Standing::NEW)
+            };
+            let standings = addresses.into_iter().map(|address| (address, standing(address)));
+            next.pools.insert(index, standings.collect());
+        }
+        leaving.retain(|(pool, address)| next.get(*pool, address).is_none());
+        for (pool, address) in &leaving {
+            let standing = self.get(*pool, address).unwrap_or(Standing::NEW);
+            next.found(*pool, *address, standing);
+            next.pools_of.entry(*address).or_default().push(*pool);
+        }
+        Self { leaving, ..next }
+    }
+}

@@ -1,0 +1,244 @@
+use std::{net::IpAddr, num::NonZeroU32, time::Instant};
+
+use super::{
+    PacketPath, State,
+    homes::{HomeKeeper, clock},
+    lines::log_applied,
+    now,
+};
+use crate::command::ChangeRecord;
+use crate::{
+    command::{Applied, Apply, Event, Refusal},
+    reconcile::{self, ReconcileError},
+    store::Generation,
+};
+use lb_base::{
+    conditions::{PACKET_PATH, STORED},
+    error_chain,
+};
+use lb_model::{Configuration, diff};
+
+/// What the directory of names is called among the conditions.
+const NAMES: &str = "names for the command line";
+
+impl<P: PacketPath> State<P> {
+    /// Carries out an apply. Takes `change` where it is in force from here on, whether the packet path is
+    /// there or not.
+    pub(super) fn apply(
+        &mut self,
+        apply: Apply,
+        change: &mut Option<Box<dyn ChangeRecord>>,
+    ) -> Result<Applied, Refusal> {
+        let taken_as_it_is = self.schemas_agree(&apply)?;
+        let Apply { mut configuration, dry_run, expected_generation, actor, .. } = apply;
+        let current = self.generation();
+        if let Some(expected) = expected_generation.filter(|expected| *expected != current) {
+            return Err(Refusal::Conflict { expected, current });
+        }
+        let own_key = self.store.hash_key();
+        if configuration.balancers > NonZeroU32::MIN && configuration.hash_key.is_none() {
+            return Err(Refusal::NoHashKey { balancers: configuration.balancers, own_key });
+        }
+        self.leave_out_own_key(&mut configuration);
+        let changes = diff::between(self.configuration(), &configuration, &diff::owners);
+        let replaces_unusable = self.replaces_unusable();
+        if changes.is_empty() && replaces_unusable.is_none() {
+            let mut applied = self.apply_unchanged(dry_run)?;
+            applied.warnings.extend(taken_as_it_is);
+            return Ok(applied);
+        }
+        let ids = self.ids.next(&configuration, &self.rests, Instant::now())?;
+        if replaces_unusable.is_some() {
+            // As at a start, from what the packet path has.
+            let own = self.settings.region.as_ref();
+            self.homes = HomeKeeper::found(&configuration, own, &ids, &self.path.homes());
+        }
+        let mark_outs = self.mark_outs_in(&configuration, clock());
+        let plan = self.plan_of(&configuration, &ids, &mark_outs)?;
+        let tables = self.path.check(&plan).map_err(Refusal::Room)?;
+        let memory = self.settings.map_memory.with(&tables);
+        if memory.exceeds() {
+            return Err(Refusal::Memory(memory.into()));
+        }
+        let memory = Some(memory);
+        let own = self.settings.region.as_ref();
+        let key = |configuration: &Configuration| configuration.hash_key.unwrap_or(own_key);
+        let is_rehashed = key(self.configuration()) != key(&configuration);
+        let (before, owners) = (self.configuration(), &diff::owners);
+        let movements_unknown = replaces_unusable.is_some();
+        let movements = match movements_unknown {
+            true => Vec::new(),
+            false => diff::movements(before, &configuration, own, is_rehashed, owners),
+        };
+        let mut warnings: Vec<_> = replaces_unusable.into_iter().chain(taken_as_it_is).collect();
+        warnings.extend(self.unserved(&configuration));
+        warnings.extend(self.behind_gateways(&configuration));
+        if dry_run {
+            warnings.extend(self.not_there_yet());
+            return Ok(Applied {
+                generation: current,
+                changes,
+                movements,
+                movements_unknown,
+                memory,
+                warnings,
+            });
+        }
+        warnings.extend(self.taken_back(&configuration, &actor));
+
+        let number = current + 1;
+        let (applied_at, kept) = (now(), configuration.clone());
+        self.store.commit(Generation {
+            number,
+            applied_at,
+            configuration: kept,
+            ids: ids.clone(),
+            schema: self.settings.schema,
+        })?;
+        self.settings.conditions.end(STORED);
+        // From here on it is in force, whatever comes.
+        self.ids = ids;
+        self.homes.mark_outs = mark_outs;
+        self.rests.adopt(&self.ids);
+        self.plan = Some(plan);
+        self.write_directory();
+        let brought = self.bring_along();
+        let applied =
+            Applied { generation: number, changes, movements, movements_unknown, memory, warnings };
+        if let Some(change) = change.take() {
+            change.changed(
+                current,
+                &applied,
+                brought.as_ref().err().map(|error| error_chain::message(error)),
+            );
+        }
+        self.announce(Event::Generation(applied.clone()));
+        self.configured(&configuration);
+        log_applied(&configuration, number, &applied.changes);
+        match brought {
+            Ok(()) => Ok(applied),
+            Err(source) => Err(Refusal::Behind { generation: number, source }),
+        }
+    }
+
+    /// What is in force is to be so. A client that repeats an Apply that was refused because packets were behind
+    /// asks for them too.
+    fn apply_unchanged(&mut self, dry_run: bool) -> Result<Applied, Refusal> {
+        let generation = self.generation();
+        let mut applied = Applied { generation, ..Applied::default() };
+        if dry_run {
+            applied.warnings.extend(self.not_there_yet());
+        } else if self.behind.is_some() {
+            self.catch_up().map_err(|source| Refusal::Behind { generation, source })?;
+        }
+        Ok(applied)
+    }
+
+    /// Brings a packet path that is behind to the plan in force, and turns the sensors to it.
+    pub(super) fn catch_up(&mut self) -> Result<(), ReconcileError> {
+        self.bring_along()?;
+        let generation = self.generation();
+        tracing::info!(generation, "the packet path is at generation {generation} again");
+        self.point_sensors();
+        Ok(())
+    }
+
+    /// The daemon's own key by its name or by its value is the same, where no other balancer has to know it.
+    pub(super) fn leave_out_own_key(&self, configuration: &mut Configuration) {
+        if configuration.balancers == NonZeroU32::MIN {
+            configuration.hash_key.take_if(|key| *key == self.store.hash_key());
+        }
+    }
+
+    /// Brings the packet path to the plan in force.
+    pub(super) fn bring_along(&mut self) -> Result<(), ReconcileError> {
+        self.leave_gateways();
+        let Some(plan) = &self.plan else { return Ok(()) };
+        let configuration = Self::in_force(&self.store);
+        let began = Instant::now();
+        match self.path.apply(plan) {
+            Ok(written) => {
+                self.settings.publish_counters.published(began.elapsed(), now());
+                tracing::debug!(?written, "the packet path is at the generation");
+                self.rests.settle(&self.ids, &self.path.named(), Instant::now());
+                self.members.share_all(configuration, &mut self.path, clock());
+                self.members.agree(&mut self.path, now());
+                self.members.resort_all(configuration, &mut self.path);
+                self.homes.see(&self.path.homes(), clock());
+                self.behind = None;
+                self.settings.conditions.end(PACKET_PATH);
+                Ok(())
+            }
+            Err(error) => {
+                self.settings.publish_counters.failed();
+                let (generation, why) = (self.generation(), error_chain::message(&error));
+                let cause = format!(
+                    "is not at generation {generation}, and is tried again every second: {why}"
+                );
+                self.settings.conditions.begin(PACKET_PATH, &cause);
+                self.behind = Some(why);
+                Err(error)
+            }
+        }
+    }
+
+    /// Tells everybody else of the configuration in force.
+    pub(super) fn configured(&mut self, configuration: &Configuration) {
+        let changed = self.members.configure(configuration, &self.path, now());
+        self.members.share_all(configuration, &mut self.path, clock());
+        self.members.agree(&mut self.path, now());
+        self.members.resort_all(configuration, &mut self.path);
+        self.point_sensors();
+        self.see_sources(configuration);
+        self.see_ways(configuration);
+        // Of a store that an older daemon wrote: nobody may give such a configuration any more.
+        match configuration.balancers > NonZeroU32::MIN && configuration.hash_key.is_none() {
+            true => self.settings.conditions.begin(
+                "hash_key",
+                "is not set, though there are several balancers: each has a key of its own, and they choose \
+                 different backends; set one in the configuration of all (`spillway export` prints this one's)",
+            ),
+            false => self.settings.conditions.end("hash_key"),
+        }
+        if let Some(region) = &self.settings.region {
+            let subject = format!("region {region}");
+            // Where nothing is configured yet, nothing is missing.
+            match configuration.regions.is_empty() || configuration.regions.contains_key(region) {
+                true => self.settings.conditions.end(&subject),
+                false => self.settings.conditions.begin(
+                    &subject,
+                    "is this balancer's own and is not in the configuration, so no backend is near",
+                ),
+            }
+        }
+        for key in &changed {
+            self.announce_backend(key);
+        }
+    }
+
+    /// Turns the sensors to the configuration in force, and to backends that only a previous version of
+    /// a pool has: their connections go on.
+    pub(super) fn point_sensors(&mut self) {
+        let (members, leaving) = (&self.members, self.path.leaving());
+        let needed =
+            |address: &IpAddr| !members.pools_of(address).is_empty() || leaving.contains(address);
+        self.hops.retain(|address, _| needed(address));
+        self.sensors.point_at(Self::in_force(&self.store), members, leaving);
+    }
+
+    /// Writes the names of the numbers for the command line; without them it shows numbers.
+    pub(super) fn write_directory(&self) {
+        let Self { settings, ids, .. } = self;
+        let directory = reconcile::directory(self.generation(), settings.region.as_ref(), ids);
+        match directory.write(&settings.state_directory) {
+            Ok(()) => settings.conditions.end(NAMES),
+            Err(error) => {
+                let cause = format!(
+                    "are stale, and its tables may show wrong ones: {}",
+                    error_chain::message(&error)
+                );
+                settings.conditions.begin(NAMES, &cause);
+            }
+        }
+    }
+}

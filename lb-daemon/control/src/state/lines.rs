@@ -1,0 +1,123 @@
+//! Lines of the log that name what they are about: `service`, `pool`, `backend`, `region`. A pool's
+//! line has the services that use it, in one field.
+
+use std::net::IpAddr;
+
+use super::{PacketPath, State};
+use lb_model::{Configuration, Name, diff::Change};
+
+/// Changes of an apply that have a line each.
+const CHANGES: usize = 20;
+/// Services that a pool's line names.
+const SERVICES: usize = 8;
+
+/// What a change is about.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Place<'a> {
+    service: Option<&'a str>,
+    pool: Option<&'a str>,
+    backend: Option<&'a str>,
+    region: Option<&'a str>,
+}
+
+impl<P: PacketPath> State<P> {
+    /// A backend's state is another one.
+    pub(super) fn log_backend(&self, of: (&Name, IpAddr), from: &str, to: &str, reason: &str) {
+        let ((pool, backend), configuration) = (of, self.configuration());
+        let service = services(configuration, pool.as_str());
+        let there = configuration.pools.get(pool).and_then(|pool| pool.backends.get(&backend));
+        let region = there.map(|backend| backend.region.as_str());
+        tracing::info!(
+            service, %pool, %backend, region, from, to, reason,
+            "pool {pool}: backend {backend} is {to}: {reason}"
+        );
+    }
+
+    /// A region sends new connections on, or no longer does.
+    pub(super) fn log_region(&self, pool: &Name, region: &Name, overflows: bool) {
+        let service = services(self.configuration(), pool.as_str());
+        if overflows {
+            tracing::warn!(
+                service, %pool, %region,
+                "pool {pool}: region {region} does not take all new connections"
+            );
+        } else {
+            tracing::info!(
+                service, %pool, %region,
+                "pool {pool}: region {region} takes all new connections again"
+            );
+        }
+    }
+}
+
+/// A generation is in force.
+pub(super) fn log_applied(configuration: &Configuration, generation: u64, changes: &[Change]) {
+    let count = changes.len();
+    tracing::info!(
+        generation,
+        changes = count,
+        "generation {generation} is in force, changes: {count}"
+    );
+    for change in changes.iter().take(CHANGES) {
+        let Place { service, pool, backend, region } = Place::of(&change.object);
+        let using = pool.and_then(|pool| services(configuration, pool));
+        let service = service.or(using.as_deref());
+        let details = change.details.join(", ");
+        let details = (!details.is_empty()).then_some(&*details);
+        let (kind, object) = (change.kind, &*change.object);
+        tracing::info!(generation, service, pool, backend, region, details, "{object}: {kind}");
+    }
+    if let Some(more @ 1..) = changes.len().checked_sub(CHANGES) {
+        tracing::info!(generation, more, "generation {generation}: {more} more changes");
+    }
+}
+
+impl<'a> Place<'a> {
+    fn of(object: &'a str) -> Self {
+        let mut place = Self::default();
+        match object.split_once(' ') {
+            Some(("service", name)) => place.service = Some(name),
+            Some(("region", name)) => place.region = Some(name),
+            Some(("pool", name)) => match name.split_once(": backend ") {
+                Some((name, backend)) => (place.pool, place.backend) = (Some(name), Some(backend)),
+                None => place.pool = Some(name),
+            },
+            _ => {}
+        }
+        place
+    }
+}
+
+/// The services that use a pool, `None` without one.
+fn services(configuration: &Configuration, pool: &str) -> Option<String> {
+    let using = configuration.services.iter().filter(|(_, service)| service.pool.as_str() == pool);
+    let mut names: Vec<_> = using.map(|(name, _)| name.as_str()).take(SERVICES + 1).collect();
+    if names.len() > SERVICES {
+        names[SERVICES] = "...";
+    }
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_change_is_about_is_told_from_its_object() {
+        let none = Place::default();
+        for (object, expected) in [
+            ("service web", Place { service: Some("web"), ..Place::default() }),
+            ("region eu", Place { region: Some("eu"), ..Place::default() }),
+            ("pool web", Place { pool: Some("web"), ..Place::default() }),
+            (
+                "pool web: backend 2001:db8::1",
+                Place { pool: Some("web"), backend: Some("2001:db8::1"), ..Place::default() },
+            ),
+            ("health check web", Place::default()),
+            ("hash key", Place::default()),
+            ("balancers", none),
+        ] {
+            assert_eq!(Place::of(object), expected, "{object}");
+        }
+    }
+}

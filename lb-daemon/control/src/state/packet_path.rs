@@ -1,0 +1,93 @@
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
+
+use lb_common::abi::member::Accepts;
+
+use crate::{
+    command::InterfaceStatus,
+    reconcile::{Applied, Homes, ReconcileError},
+};
+use lb_model::{
+    Name, capacity::Reading, ids::Named, map_memory::TableMemory, next_hop::NextHop, plan::Plan,
+};
+use lb_net::Bonds;
+
+/// What the state needs of the packet path; [`crate::reconcile::Reconciler`] has the contracts.
+pub trait PacketPath: Send {
+    /// Whether a plan could be applied, and what its tables take; changes nothing.
+    ///
+    /// # Errors
+    /// It could not.
+    fn check(&self, plan: &Plan) -> Result<TableMemory, ReconcileError>;
+
+    /// Brings packets to a plan.
+    ///
+    /// # Errors
+    /// They may be half-way; applying again goes on from there.
+    fn apply(&mut self, plan: &Plan) -> Result<Applied, ReconcileError>;
+
+    /// Numbers that packets may still meet.
+    fn named(&self) -> Named;
+
+    /// A member's state; `None`: the last plan has no such member.
+    fn state(&self, pool: &Name, address: IpAddr) -> Option<Accepts>;
+
+    /// Changes a member's state; false: the last plan has no such member.
+    fn set_state(&mut self, pool: &Name, address: IpAddr, state: Accepts) -> bool;
+
+    /// Says whether a member may have new connections that nobody else may have; false: the last
+    /// plan has no such member.
+    fn set_last_resort(&mut self, pool: &Name, address: IpAddr, last_resort: bool) -> bool;
+
+    /// Changes which share of its slots' new connections a member takes, 255 for all; false: the last
+    /// plan has no such member.
+    fn set_ramp(&mut self, pool: &Name, address: IpAddr, ramp: u8) -> bool;
+
+    /// Changes a backend's next hop.
+    ///
+    /// # Errors
+    /// Nothing changed.
+    fn set_next_hop(&mut self, backend: IpAddr, hop: Option<NextHop>)
+    -> Result<(), ReconcileError>;
+
+    /// Changes which interfaces are ports of bonds.
+    fn set_bonds(&mut self, bonds: &Bonds);
+
+    /// Digest over what packets are decided by.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn checksum(&mut self) -> Result<u64, ReconcileError>;
+
+    /// The groups of each pool in its order, with what was counted of them.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    fn readings(&self) -> Result<Vec<Reading>, ReconcileError>;
+
+    /// What home means in each pool, by index.
+    fn homes(&self) -> BTreeMap<u32, Homes>;
+
+    /// Says whether connections of a pool at their previous home are remembered one by one.
+    fn set_adopting(&mut self, pool: u32, adopting: bool);
+
+    /// Forgets what home meant before in some pools.
+    ///
+    /// # Errors
+    /// It is forgotten, but what it needed is not free yet.
+    fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError>;
+
+    /// Backends that are in no pool any more but in what home meant before.
+    fn leaving(&self) -> BTreeSet<IpAddr>;
+
+    /// Connections at their previous home that could not be remembered, so far.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    fn adoptions_refused(&self) -> Result<u64, ReconcileError>;
+
+    /// Interfaces with the packet program, as they are now.
+    fn interfaces(&self) -> Vec<InterfaceStatus>;
+}

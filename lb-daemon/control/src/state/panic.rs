@@ -1,0 +1,51 @@
+//! Panic: too few of a pool are healthy, and those whose checks fail become its last resort.
+
+use lb_common::abi::member::Accepts;
+
+use super::{
+    PacketPath,
+    members::{Judge, Key, Members},
+};
+use lb_model::{Configuration, Name, Pool};
+
+impl Members {
+    /// Says to the packet path who of all pools is a last resort, where that is news.
+    pub(super) fn resort_all(&mut self, configuration: &Configuration, path: &mut impl PacketPath) {
+        for (name, pool) in &configuration.pools {
+            self.resort(name, pool, path);
+        }
+    }
+
+    /// The same for one pool. One that nobody has spoken on is left as it is: a new backend takes
+    /// nothing until its first success, and a restart of the daemon changes nothing.
+    pub(super) fn resort(&mut self, name: &Name, pool: &Pool, path: &mut impl PacketPath) {
+        let panics = self.panics(name, pool);
+        for (address, backend) in &pool.backends {
+            let Some(member) = self.get_mut(&(name.clone(), *address)) else { continue };
+            let eligible =
+                member.judge == Judge::Checks && !member.is_drained() && backend.weight > 0;
+            let last_resort = panics && eligible && member.state != Accepts::All;
+            let open = last_resort && !member.judged;
+            if !open
+                && member.last_resort != Some(last_resort)
+                && path.set_last_resort(name, *address, last_resort)
+            {
+                member.last_resort = Some(last_resort);
+            }
+        }
+    }
+
+    /// Whether less than the pool's threshold of those that should take connections is healthy.
+    fn panics(&self, name: &Name, pool: &Pool) -> bool {
+        let active = pool.backends.iter().filter(|(_, backend)| backend.weight > 0);
+        let key = |address| -> Key { (name.clone(), address) };
+        let (mut all, mut healthy) = (0_u64, 0_u64);
+        for member in active.filter_map(|(address, _)| self.get(&key(*address))) {
+            if member.judge != Judge::Operator && !member.is_drained() {
+                all += 1;
+                healthy += u64::from(member.state == Accepts::All);
+            }
+        }
+        healthy * 100 < u64::from(pool.panic_threshold_percent) * all
+    }
+}

@@ -1,0 +1,178 @@
+use std::{future::Future, net::IpAddr, time::Duration};
+
+use tokio::{
+    sync::mpsc,
+    time::{MissedTickBehavior, interval},
+};
+
+use super::{PacketPath, State, demand::SECOND, direct, homes::clock, now};
+use crate::command::Command;
+use lb_base::{error_chain, heartbeat::Heartbeat};
+use lb_health::HealthChange;
+use lb_model::next_hop::NextHop;
+use lb_net::{NetChange, NextHopChange};
+
+/// Time between two tries to bring the packet path along.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Where news and commands come in.
+#[derive(Debug)]
+pub struct Inbox {
+    /// What checks say.
+    pub health: mpsc::Receiver<HealthChange>,
+    /// Where backends are, and which interfaces are ports of bonds.
+    pub network: mpsc::Receiver<NetChange>,
+    /// What people ask.
+    pub commands: mpsc::Receiver<Command>,
+}
+
+/// Why the loop ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It was told to, or nobody can ask any more.
+    Stopped,
+    /// A sensor ended, which it never does by itself.
+    SensorEnded,
+}
+
+impl<P: PacketPath> State<P> {
+    /// Carries out what comes in until `stop` is done. It blocks its thread while it works, so it
+    /// should have one of its own. Its beat is a tick of its own, ahead of all news: it proves that the loop
+    /// turns, and nothing else. A packet path that is behind is no reason for a restart, which brings it no
+    /// further.
+    pub async fn run(
+        mut self,
+        mut inbox: Inbox,
+        heartbeat: Heartbeat,
+        stop: impl Future<Output = ()>,
+    ) -> Ended {
+        tokio::pin!(stop);
+        let mut beat = interval(heartbeat.interval());
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut again = interval(AGAIN);
+        again.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut look = interval(SECOND);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut stop => return Ended::Stopped,
+                _ = beat.tick() => heartbeat.beat(),
+                change = inbox.health.recv() => match change {
+                    Some(change) => self.heard(&change),
+                    None => return Ended::SensorEnded,
+                },
+                change = inbox.network.recv() => match change {
+                    Some(NetChange::NextHop(change)) => self.resolved(change),
+                    Some(NetChange::Bonds(bonds)) => self.path.set_bonds(&bonds),
+                    None => return Ended::SensorEnded,
+                },
+                command = inbox.commands.recv() => match command {
+                    Some(command) => self.carry_out(command),
+                    None => return Ended::Stopped,
+                },
+                _ = again.tick(), if self.behind.is_some() => self.try_again(),
+                _ = look.tick() => {
+                    self.look();
+                    self.keep_homes();
+                    self.keep_shares();
+                }
+            }
+        }
+    }
+
+    fn heard(&mut self, change: &HealthChange) {
+        let key = (change.pool.clone(), change.address);
+        let before = self.members.get(&key).map(|member| member.state);
+        let Some(state) = self.members.judged(change, now()) else { return };
+        // Packets first, words later; and who comes up slowly never has more than it should.
+        let pool = Self::in_force(&self.store).pools.get(&change.pool);
+        if let Some(pool) = pool {
+            self.members.share(&change.pool, pool, &mut self.path, clock());
+        }
+        self.path.set_state(&change.pool, change.address, state);
+        if let Some(pool) = pool {
+            self.members.resort(&change.pool, pool, &mut self.path);
+        }
+        let (from, to) = (before.map_or("unknown", |state| state.name()), state.name());
+        if from != to {
+            self.log_backend((&change.pool, change.address), from, to, &change.reason);
+        }
+        self.announce_backend(&key);
+    }
+
+    fn resolved(&mut self, change: NextHopChange) {
+        let NextHopChange { address, hop } = change;
+        let hop = hop.map_err(|why| error_chain::message(&why));
+        let hop = direct::usable(Self::in_force(&self.store), address, hop);
+        // Sensors tell all they know after each configuration: most of it is no news.
+        if self.hops.get(&address) != Some(&hop) {
+            self.take_hop(address, hop);
+        }
+    }
+
+    /// Has packets go by a backend's new next hop, and tells whoever wants to know.
+    pub(super) fn take_hop(&mut self, address: IpAddr, mut hop: Result<NextHop, String>) {
+        if let Err(error) = self.path.set_next_hop(address, hop.as_ref().ok().copied()) {
+            hop = Err(error_chain::message(&error));
+            // The previous one is not true any more either.
+            if let Err(error) = self.path.set_next_hop(address, None) {
+                tracing::error!(
+                    backend = %address,
+                    error = error_chain::message(&error),
+                    "backend {address}: its next hop cannot be written"
+                );
+            }
+        }
+        match &hop {
+            Ok(hop) => {
+                tracing::debug!(backend = %address, ?hop, "next hop");
+                let before = self.hops.get(&address).and_then(|before| before.as_ref().ok());
+                self.log_mtu(address, before, hop);
+            }
+            Err(why) => {
+                tracing::warn!(backend = %address, why, "backend {address}: no next hop: {why}");
+            }
+        }
+        self.hops.insert(address, hop);
+        self.see_way(address);
+        for pool in self.members.pools_of(&address) {
+            self.announce_backend(&(pool.clone(), address));
+        }
+    }
+
+    fn carry_out(&mut self, command: Command) {
+        // A caller whose deadline is over, or who hung up, has been told that nothing is known of it.
+        if command.is_abandoned() {
+            tracing::debug!("a command is not carried out: its caller is gone");
+            return;
+        }
+        match command {
+            Command::Apply(apply, mut change, reply) => {
+                let result = self.apply(*apply, &mut change);
+                if let Some(change) = change {
+                    change.finished(&result);
+                }
+                drop(reply.send(result));
+            }
+            Command::Export(reply) => drop(reply.send(self.export())),
+            Command::Status(reply) => drop(reply.send(self.status())),
+            Command::Condition(reply) => drop(reply.send(self.condition())),
+            Command::Regions(pool, reply) => drop(reply.send(self.regions(pool.as_deref()))),
+            Command::History { pool, address, reply } => {
+                drop(reply.send(self.history(&pool, address.as_deref())));
+            }
+            Command::Watch(reply) => drop(reply.send(self.watch())),
+        }
+    }
+
+    fn try_again(&mut self) {
+        if let Err(error) = self.catch_up() {
+            // At a higher level it would be a line a second; the condition is in the log once.
+            tracing::debug!(
+                error = error_chain::message(&error),
+                "the packet path is still behind"
+            );
+        }
+    }
+}

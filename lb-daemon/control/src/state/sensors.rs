@@ -1,0 +1,61 @@
+use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
+
+use tokio::sync::watch;
+
+use super::members::{self, Members};
+use lb_common::abi::member::Accepts;
+
+use lb_health::Target;
+use lb_model::{Configuration, Via};
+
+/// What the sensors are to look at.
+#[derive(Debug, Default)]
+pub struct Sensors {
+    /// Backends in pools with their checks.
+    pub targets: watch::Sender<Arc<Vec<Target>>>,
+    /// Backends whose next hop is to be known.
+    pub next_hops: watch::Sender<Arc<BTreeSet<IpAddr>>>,
+}
+
+impl Sensors {
+    /// Turns the sensors to a configuration, and to others whose next hop is to be known.
+    pub(super) fn point_at(
+        &self,
+        configuration: &Configuration,
+        members: &Members,
+        others: BTreeSet<IpAddr>,
+    ) {
+        let mut targets = Vec::new();
+        let mut addresses = others;
+        for (name, pool) in &configuration.pools {
+            let checks: Vec<_> = pool
+                .health_checks
+                .iter()
+                .filter_map(|name| {
+                    let check = configuration.health_checks.get(name)?;
+                    Some((name.clone(), check.clone()))
+                })
+                .collect();
+            let asks_vips = checks.iter().any(|(_, check)| check.via == Via::Tunnel);
+            let served = configuration.services.values().filter(|it| asks_vips && it.pool == *name);
+            let vips: BTreeSet<_> = served.map(|service| service.address).collect();
+            for (address, backend) in &pool.backends {
+                addresses.insert(*address);
+                if members::is_checked(pool, backend.wanted) {
+                    let member = members.of_pool(name).and_then(|of| of.get(address));
+                    let urgent = member.is_none_or(|member| member.state == Accepts::Nothing);
+                    targets.push(Target {
+                        pool: name.clone(),
+                        address: *address,
+                        checks: checks.clone(),
+                        vips: vips.clone(),
+                        encapsulation: pool.encapsulation,
+                        urgent,
+                    });
+                }
+            }
+        }
+        self.targets.send_replace(Arc::new(targets));
+        self.next_hops.send_replace(Arc::new(addresses));
+    }
+}

@@ -1,0 +1,88 @@
+use std::time::Instant;
+
+use tokio::sync::broadcast;
+
+use super::{
+    Demand, EVENTS, HomeKeeper, Members, Narrow, Overflows, PacketPath, Sensors, Settings, State,
+};
+use crate::store::Store;
+use lb_base::error_chain;
+use lb_model::{
+    ids::{Ids, Named, Quarantine},
+    mark_out::MarkOuts,
+    plan,
+};
+
+impl<P: PacketPath> State<P> {
+    /// Takes up where the last daemon stopped: the packet path is brought to the generation in the
+    /// store, and the states that are pinned there stand until the checks of each backend decide. A
+    /// store without generation, and one whose generation cannot be used, leave the packet path as it is until
+    /// the next apply.
+    pub fn start(settings: Settings, store: Store, path: P, sensors: Sensors) -> Self {
+        let named = path.named();
+        let ids = store.ids().cloned().unwrap_or_else(|| Ids::reserving(&named));
+        let (events, _) = broadcast::channel(EVENTS);
+        let mut state = Self {
+            settings,
+            store,
+            path,
+            sensors,
+            ids,
+            rests: Quarantine::default(),
+            plan: None,
+            behind: None,
+            members: Members::default(),
+            hops: Default::default(),
+            demand: Demand::default(),
+            offers: None,
+            overflows: Overflows::default(),
+            homes: HomeKeeper::default(),
+            narrow: Narrow::default(),
+            events,
+            started: Instant::now(),
+        };
+        if state.generation() == 0 {
+            if named != Named::default() {
+                tracing::warn!(
+                    "the store is empty, but the packet path serves what an earlier daemon left: \
+                     it stands until the first apply"
+                );
+            }
+            return state;
+        }
+        if state.store.unusable().is_some() {
+            state.begin_unusable();
+            return state;
+        }
+        let configuration = state.configuration().clone();
+        let own = state.settings.region.as_ref();
+        let homes = HomeKeeper::found(&configuration, own, &state.ids, &state.path.homes());
+        match state.plan_of(&configuration, &state.ids, &homes.mark_outs) {
+            Ok(plan) => state.plan = Some(plan),
+            Err(error) => {
+                state.store.set_aside(format!("it has no plan: {}", error_chain::message(&error)));
+                state.begin_unusable();
+                return state;
+            }
+        }
+        state.homes = homes;
+        let generation = state.generation();
+        tracing::info!(generation, "store: taking up its configuration, generation {generation}");
+        state.write_directory();
+        // Where that fails, it is among the conditions, and tried again.
+        let _ = state.bring_along();
+        state.configured(&configuration);
+        state
+    }
+
+    pub(super) fn plan_of(
+        &self,
+        configuration: &lb_model::Configuration,
+        ids: &Ids,
+        mark_outs: &MarkOuts,
+    ) -> Result<plan::Plan, plan::PlanError> {
+        let Settings { region, sources, .. } = &self.settings;
+        let (region, hash_key, out) = (region.as_ref(), self.store.hash_key(), mark_outs.out());
+        plan::build(configuration, region, ids, hash_key, *sources, &out)
+    }
+}

@@ -1,0 +1,169 @@
+//! The packet path fails after the store has the generation.
+
+use std::time::{Duration, SystemTime};
+
+use Accepts::{All, Nothing};
+
+use super::*;
+
+const CAUSE: &str = "groups: 1 more are needed in one piece, the largest free one has 0";
+
+#[tokio::test(start_paused = true)]
+async fn it_is_said_and_tried_again_until_done() {
+    let daemon = Daemon::new();
+    let mut subscription = daemon.running.commands.watch().await.unwrap().unwrap();
+    daemon.path.content().failures = 3;
+    let error = daemon.apply(WEB).await.unwrap_err();
+    assert_eq!(
+        error_chain::message(&error),
+        format!(
+            "generation 1 is in force, but the packet path is not there yet and is tried again \
+             every second: {CAUSE}"
+        )
+    );
+    let status = daemon.status().await;
+    assert_eq!((status.generation, status.behind.as_deref()), (1, Some(CAUSE)));
+    assert_eq!(daemon.running.commands.export().await.unwrap().generation, 1);
+    assert!(matches!(subscription.events.try_recv(), Ok(Event::Generation(_))));
+    // A check may speak meanwhile.
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+
+    while daemon.status().await.behind.is_some() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(daemon.path.content().applied, 1);
+    assert_eq!(daemon.path.content().plan.backends.len(), 2);
+    assert_eq!(daemon.state("web", "10.0.0.1"), All);
+    assert_eq!(daemon.state("web", "10.0.0.2"), Nothing);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_apply_may_bring_it_along() {
+    let daemon = Daemon::new();
+    daemon.path.content().failures = 1;
+    daemon.apply(WEB).await.unwrap_err();
+    daemon.path.content().failures = 0;
+    let applied = daemon.apply(&web("slots = 31", "slots = 37")).await.unwrap();
+    assert_eq!(applied.generation, 2);
+    assert_eq!(daemon.status().await.behind, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_a_start_pinned_states_stand_until_it_is_done() {
+    let mut daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.restart_after(|path| path.content().failures = 1).await;
+    while daemon.status().await.behind.is_some() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(daemon.state("web", "10.0.0.1"), All);
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.state, All);
+}
+
+/// A daemon that is behind works, and a restart would not bring it further: the watchdog is fed, and its start is
+/// told as done.
+#[tokio::test(start_paused = true)]
+async fn rounds_complete_while_behind() {
+    let mut daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    daemon.restart_after(|path| path.content().failures = 4).await;
+    let mut seen = 0;
+    for second in 1..=3 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let rounds = daemon.running.heartbeat.rounds();
+        assert!(rounds > seen, "none in second {second}");
+        seen = rounds;
+    }
+    assert_ne!(daemon.status().await.behind, None);
+}
+
+/// Its rounds are those of a tick, so that news without end neither makes them up nor holds them up.
+#[tokio::test(start_paused = true)]
+async fn a_round_is_a_tick_whatever_else_comes_in() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    let before = daemon.running.heartbeat.rounds();
+    for _ in 0..1000 {
+        daemon.running.commands.export().await.unwrap();
+    }
+    assert_eq!(daemon.running.heartbeat.rounds(), before, "the clock stands still");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let rounds = daemon.running.heartbeat.rounds() - before;
+    assert!((9..=11).contains(&rounds), "{rounds} in 10 s");
+}
+
+/// What is wrong, by subject, and since when.
+async fn conditions(daemon: &Daemon) -> Vec<(String, String, SystemTime)> {
+    let conditions = daemon.status().await.conditions.into_iter();
+    let conditions = conditions.filter(|condition| !condition.subject.contains("source address"));
+    conditions.map(|condition| (condition.subject, condition.cause, condition.since)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_a_condition_from_the_first_try_to_the_last() {
+    let daemon = Daemon::new();
+    daemon.path.content().failures = usize::MAX;
+    daemon.apply(WEB).await.unwrap_err();
+    let said = |generation| {
+        format!("is not at generation {generation}, and is tried again every second: {CAUSE}")
+    };
+    let first = conditions(&daemon).await;
+    let [(subject, cause, since)] = &*first else { panic!("{first:?}") };
+    assert_eq!((&**subject, cause), ("packet path", &said(1)));
+    daemon.apply(&web("slots = 31", "slots = 37")).await.unwrap_err();
+    assert_eq!(conditions(&daemon).await, [(subject.clone(), said(2), *since)]);
+    daemon.path.content().failures = 1;
+    while daemon.status().await.behind.is_some() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(conditions(&daemon).await, []);
+}
+
+/// Who repeats an Apply that was refused so is not told that all is well.
+#[tokio::test(start_paused = true)]
+async fn an_equal_apply_brings_it_along_or_says_the_same() {
+    let daemon = Daemon::new();
+    daemon.path.content().failures = usize::MAX;
+    let first = daemon.apply(WEB).await.unwrap_err().to_string();
+    // Its own first try comes at once, the next one in a second.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    daemon.path.content().failures = 1;
+    let again = daemon.apply(WEB).await.unwrap_err();
+    assert!(matches!(again, Refusal::Behind { generation: 1, .. }), "{again:?}");
+    assert_eq!(again.to_string(), first);
+    assert_eq!(daemon.path.content().failures, 0, "it was tried once a call");
+    let done = daemon.apply(WEB).await.unwrap();
+    assert_eq!((done.generation, done.changes.len(), done.warnings.len()), (1, 0, 0));
+    assert_eq!(daemon.path.content().applied, 1);
+    assert_eq!(daemon.status().await.behind, None);
+    assert_eq!(conditions(&daemon).await, []);
+    // The sensors are told too, as after every try that gets there.
+    assert_eq!(daemon.running.targets.borrow().len(), 2);
+    daemon.apply(WEB).await.unwrap();
+    assert_eq!(daemon.path.content().applied, 1, "where nothing is behind, nothing is done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_warns_of_it_and_tries_nothing() {
+    let daemon = Daemon::new();
+    daemon.path.content().failures = usize::MAX;
+    daemon.apply(WEB).await.unwrap_err();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    daemon.path.content().failures = 1;
+    let said = format!(
+        "generation 1 is in force, but the packet path is not there yet and is tried again every second: {CAUSE}"
+    );
+    for text in [WEB, &*web("slots = 31", "slots = 37")] {
+        let configuration = parse(text);
+        let apply = Apply { configuration, dry_run: true, ..Apply::default() };
+        let planned = daemon.running.commands.apply(apply, None).await.unwrap().unwrap();
+        assert_eq!(planned.warnings, [&*said]);
+        assert_eq!(daemon.path.content().failures, 1, "nothing was tried");
+    }
+    daemon.path.content().failures = 0;
+    daemon.apply(WEB).await.unwrap();
+    let apply = Apply { configuration: parse(WEB), dry_run: true, ..Apply::default() };
+    let planned = daemon.running.commands.apply(apply, None).await.unwrap().unwrap();
+    assert_eq!(planned.warnings, [""; 0]);
+}

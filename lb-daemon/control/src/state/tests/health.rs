@@ -1,0 +1,327 @@
+use Accepts::{All, Nothing, OpenOnly};
+
+use super::*;
+use lb_model::WantedState;
+
+const DISABLED: (&str, &str) = (
+    "address = \"10.0.0.1\"\n    region = \"eu\"",
+    "address = \"10.0.0.1\"\n    region = \"eu\"\n    wanted = \"disabled\"",
+);
+
+#[tokio::test]
+async fn a_new_backend_is_dead_until_its_checks_pass() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "not checked yet");
+
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), All);
+    let status = daemon.backend("web", "10.0.0.1").await;
+    assert_eq!((status.state, &*status.reason), (All, "all checks pass"));
+    assert_eq!(daemon.state("web", "10.0.0.2"), Nothing);
+
+    daemon.judge("web", "10.0.0.1", Silent, "check tcp: timed out").await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
+    let down = daemon.backend("web", "10.0.0.1").await;
+    assert_eq!((down.state, &*down.reason), (Nothing, "check tcp: timed out"));
+    assert!(down.since >= status.since);
+
+    daemon.judge("web", "10.0.0.1", Silent, "check tcp: no route to host").await;
+    let still = daemon.backend("web", "10.0.0.1").await;
+    assert_eq!(still.reason, "check tcp: no route to host");
+    assert_eq!(still.since, down.since, "another reason is no other state");
+}
+
+#[tokio::test]
+async fn who_fails_on_a_host_that_lives_is_unfit_and_who_never_passed_takes_nothing() {
+    let mut daemon = Daemon::new();
+    let refused = "check tcp: connection refused";
+    daemon.apply(WEB).await.unwrap();
+    daemon.judge("web", "10.0.0.1", Failing, refused).await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
+    let reason = daemon.backend("web", "10.0.0.1").await.reason;
+    assert_eq!(reason, "check tcp: connection refused (takes nothing until it passes)");
+
+    let steps = [
+        (Passing, "all checks pass", All),
+        (Failing, refused, OpenOnly),
+        (Silent, "check tcp: timed out", Nothing),
+        (Failing, refused, OpenOnly),
+        (Passing, "all checks pass", All),
+        (Silent, "check tcp: timed out", Nothing),
+        (Passing, "all checks pass", All),
+        (Failing, refused, OpenOnly),
+    ];
+    for (health, reason, state) in steps {
+        daemon.judge("web", "10.0.0.1", health, reason).await;
+        assert_eq!(daemon.state("web", "10.0.0.1"), state);
+        let status = daemon.backend("web", "10.0.0.1").await;
+        assert_eq!((status.state, &*status.reason), (state, reason));
+    }
+
+    // What the packet path has stands, and says that there may be connections.
+    daemon.restart().await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), OpenOnly);
+    daemon.judge("web", "10.0.0.1", Failing, refused).await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), OpenOnly);
+    daemon.judge("web", "10.0.0.1", Silent, "check tcp: timed out").await;
+    daemon.restart().await;
+    daemon.judge("web", "10.0.0.1", Failing, refused).await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), Nothing, "its connections have moved");
+}
+
+#[tokio::test]
+async fn a_row_of_failures_that_has_only_begun_changes_no_state_but_says_why() {
+    let mut daemon = Daemon::new();
+    let refused = "check tcp: connection refused";
+    daemon.apply(WEB).await.unwrap();
+    // A backend that never passed takes nothing anyway, and the reason is known at once.
+    daemon.begin_to_fail("web", "10.0.0.1", 1, refused).await;
+    let status = daemon.backend("web", "10.0.0.1").await;
+    let reason = format!("{refused} (takes nothing until it passes)");
+    assert_eq!((status.state, status.reason), (Nothing, reason));
+
+    for (health, state) in [(Passing, All), (Failing, OpenOnly)] {
+        daemon.judge("web", "10.0.0.1", health, "a reason").await;
+        // Of an edited check, and of the first one after a start.
+        for _ in 0..2 {
+            for failed in [1, 2] {
+                daemon.begin_to_fail("web", "10.0.0.1", failed, refused).await;
+                let status = daemon.backend("web", "10.0.0.1").await;
+                let reason = format!("{refused} (failure {failed} of 3)");
+                assert_eq!((status.state, status.reason), (state, reason));
+                assert_eq!(daemon.state("web", "10.0.0.1"), state);
+            }
+            daemon.restart().await;
+        }
+    }
+}
+
+/// Those that take nothing wait for their first check; the others can wait for their turn.
+#[tokio::test]
+async fn only_dead_backends_are_to_be_asked_at_once() {
+    let mut daemon = Daemon::new();
+    let urgent = |daemon: &Daemon| {
+        let targets = daemon.running.targets.borrow().clone();
+        targets.iter().filter(|it| it.urgent).map(|it| it.address).collect::<Vec<_>>()
+    };
+    daemon.apply(WEB).await.unwrap();
+    assert_eq!(urgent(&daemon), [ip("10.0.0.1"), ip("10.0.0.2")]);
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.apply(&WEB.replace("port = 80", "port = 81")).await.unwrap();
+    assert_eq!(urgent(&daemon), [ip("10.0.0.2")]);
+    daemon.judge("web", "10.0.0.1", Failing, "check tcp: connection refused").await;
+    daemon.restart().await;
+    assert_eq!(urgent(&daemon), [ip("10.0.0.2")]);
+}
+
+#[tokio::test]
+async fn a_drained_backend_whose_check_fails_keeps_its_connections_and_says_why_it_is_unfit() {
+    let daemon = Daemon::new();
+    daemon.apply(&drained()).await.unwrap();
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.judge("web", "10.0.0.1", Failing, "check tcp: connection refused").await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), OpenOnly);
+    let status = daemon.backend("web", "10.0.0.1").await;
+    assert_eq!((status.state, &*status.reason), (OpenOnly, "check tcp: connection refused"));
+    daemon.apply(WEB).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), OpenOnly, "undrained, its check still fails");
+}
+
+#[tokio::test]
+async fn the_same_address_is_judged_in_each_pool_alone() {
+    let daemon = Daemon::new();
+    let other = WEB.split("[[pool]]").nth(1).unwrap().split("[[service]]").next().unwrap();
+    let text = format!("{WEB}\n[[pool]]{}", other.replace("\"web\"", "\"other\""));
+    daemon.apply(&text).await.unwrap();
+    daemon.judge("other", "10.0.0.1", Passing, "all checks pass").await;
+    assert_eq!(daemon.state("other", "10.0.0.1"), All);
+    assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
+}
+
+#[tokio::test]
+async fn other_changes_leave_a_state_alone() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    let before = daemon.backend("web", "10.0.0.1").await;
+    daemon.apply(&web("slots = 31", "slots = 37")).await.unwrap();
+    daemon.apply(&web("tcp = {}", "http = {}")).await.unwrap();
+    assert_eq!(daemon.backend("web", "10.0.0.1").await, before);
+    assert_eq!(daemon.state("web", "10.0.0.1"), All);
+}
+
+#[tokio::test]
+async fn what_is_disabled_takes_nothing_whatever_checks_say() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.apply(&web(DISABLED.0, DISABLED.1)).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
+    let status = daemon.backend("web", "10.0.0.1").await;
+    assert_eq!((&*status.reason, status.wanted), ("disabled", WantedState::Disabled));
+    assert_eq!(status.wanted.shown(status.state.name()), "disabled");
+    // A check that was under way.
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "disabled");
+
+    daemon.apply(WEB).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "not checked yet");
+    daemon.judge("web", "10.0.0.1", Failing, "check tcp: connection refused").await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), Nothing, "its connections have moved");
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), All);
+}
+
+#[tokio::test]
+async fn without_checks_active_is_up() {
+    let daemon = Daemon::new();
+    let unchecked = web("health_checks = [\"tcp\"]", "");
+    daemon.apply(&unchecked).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), All);
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "no checks");
+
+    // Checks that come later are waited for; what serves goes on.
+    daemon.apply(WEB).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), All);
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "not checked yet");
+    daemon.judge("web", "10.0.0.1", Silent, "check tcp: timed out").await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
+
+    daemon.apply(&unchecked).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), All);
+    daemon.apply(&unchecked.replace(DISABLED.0, DISABLED.1)).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
+}
+
+#[tokio::test]
+async fn a_backend_that_was_removed_comes_back_as_a_new_one() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.apply(&web("10.0.0.1", "10.0.0.3")).await.unwrap();
+    // A check of the removed one that was under way.
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.apply(WEB).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "not checked yet");
+}
+
+/// What `web` becomes when its first backend is drained.
+fn drained() -> String {
+    web(DISABLED.0, &DISABLED.1.replace("disabled", "drain"))
+}
+
+#[tokio::test]
+async fn what_is_drained_keeps_its_connections_while_it_lives() {
+    let mut daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    let up = daemon.backend("web", "10.0.0.1").await;
+    daemon.apply(&drained()).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), OpenOnly);
+    let status = daemon.backend("web", "10.0.0.1").await;
+    assert_eq!((status.state, &*status.reason), (OpenOnly, "drained"));
+    assert_eq!((up.wanted, status.wanted), (WantedState::Active, WantedState::Drain));
+    assert_eq!(status.wanted.shown(status.state.name()), "draining");
+    assert_eq!(up.wanted.shown(up.state.name()), "up");
+    assert!(status.since >= up.since);
+    assert_eq!(daemon.running.targets.borrow().len(), 2, "it is still asked");
+
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    assert_eq!(daemon.backend("web", "10.0.0.1").await, status, "that is no news");
+    daemon.judge("web", "10.0.0.1", Silent, "check tcp: timed out").await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "check tcp: timed out");
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), OpenOnly);
+
+    daemon.restart().await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), OpenOnly);
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "drained");
+
+    daemon.apply(WEB).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), All, "its checks pass");
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "all checks pass");
+}
+
+#[tokio::test]
+async fn a_drain_that_the_packet_path_missed_is_made_up_for() {
+    let mut daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.apply(&drained()).await.unwrap();
+    // Killed between disk and maps: the maps still have it up.
+    let key = (name("web"), ip("10.0.0.1"));
+    let missed =
+        |path: &FakePacketPath| assert_eq!(path.content().states.insert(key, All), Some(OpenOnly));
+    daemon.restart_after(missed).await;
+    assert_eq!(daemon.state("web", "10.0.0.1"), OpenOnly);
+}
+
+#[tokio::test]
+async fn without_checks_what_is_drained_is_unfit_and_comes_back_at_once() {
+    let daemon = Daemon::new();
+    let unchecked = |text: &str| text.replace("health_checks = [\"tcp\"]", "");
+    daemon.apply(&unchecked(WEB)).await.unwrap();
+    daemon.apply(&unchecked(&drained())).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), OpenOnly);
+    assert_eq!(daemon.state("web", "10.0.0.2"), All);
+    daemon.apply(&unchecked(WEB)).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.1"), All);
+}
+
+#[tokio::test]
+async fn the_last_changes_are_kept_with_their_reasons() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    let history = async |address: Option<&str>| {
+        let asked = daemon.running.commands.history("web".into(), address.map(Into::into));
+        let told = asked.await.unwrap().unwrap();
+        let of = |each: &crate::command::BackendHistory| -> Vec<_> {
+            each.changes.iter().map(|c| (c.state, c.reason.to_string())).collect()
+        };
+        told.iter().map(|each| (each.address.to_string(), of(each))).collect::<Vec<_>>()
+    };
+    let said = |state, reason: &str| (state, reason.to_owned());
+    let (one, two) = ("10.0.0.1", "10.0.0.2");
+    assert_eq!(
+        history(None).await,
+        [one, two].map(|each| (each.to_owned(), vec![said(Nothing, "not checked yet")]))
+    );
+    // Its first word says why it is dead; another reason later is no other state.
+    daemon.judge("web", one, Failing, "check tcp: timed out").await;
+    daemon.judge("web", one, Failing, "check tcp: connection refused").await;
+    daemon.judge("web", one, Passing, "all checks pass").await;
+    daemon.judge("web", one, Failing, "check tcp: connection refused").await;
+    daemon.judge("web", one, Failing, "check tcp: timed out").await;
+    let expected = vec![
+        said(OpenOnly, "check tcp: connection refused"),
+        said(All, "all checks pass"),
+        said(Nothing, "check tcp: timed out (takes nothing until it passes)"),
+    ];
+    assert_eq!(history(Some(one)).await, [(one.to_owned(), expected)]);
+    // A configuration that keeps the backend keeps them; there are 16 at most.
+    daemon.apply(&drained()).await.unwrap();
+    for _ in 0..20 {
+        daemon.judge("web", one, Passing, "all checks pass").await;
+        daemon.judge("web", one, Silent, "check tcp: timed out").await;
+    }
+    let [(_, changes)] = &history(Some(one)).await[..] else { panic!("it is one") };
+    let turns = [said(Nothing, "check tcp: timed out"), said(OpenOnly, "drained")];
+    assert_eq!(*changes, turns.into_iter().cycle().take(16).collect::<Vec<_>>());
+
+    let refused = async |pool: &str, address: &str| {
+        let asked = daemon.running.commands.history(pool.into(), Some(address.into()));
+        asked.await.unwrap().unwrap_err().to_string()
+    };
+    assert_eq!(refused("none", one).await, "pool \"none\": there is none of this name");
+    for address in ["10.0.0.9", "x"] {
+        let expected = format!("pool \"web\": it has no backend {address:?}");
+        assert_eq!(refused("web", address).await, expected);
+    }
+}

@@ -1,0 +1,215 @@
+//! Remaps: what the state tells the packet path, and when.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use tokio::time::sleep;
+
+use super::*;
+
+/// [`WEB`] with a settle time of a minute, and more backends: last number, region.
+fn text(more: &[(u8, &str)]) -> String {
+    let backend = |(last, region): &(u8, &str)| {
+        format!("[[pool.backend]]\naddress = \"10.0.0.{last}\"\nregion = \"{region}\"\n")
+    };
+    let text = web("slots = 31", "slots = 31\n    settle_time = \"60s\"");
+    let (before, after) = text.split_once("[[service]]").unwrap();
+    let more: String = more.iter().map(backend).collect();
+    format!("{before}\n{more}\n[[service]]{after}\n[[region]]\nname = \"us\"\n")
+}
+
+async fn seconds(number: u64) {
+    sleep(Duration::from_secs(number)).await;
+}
+
+async fn judge(daemon: &Daemon, last: u8, healthy: bool) {
+    let (health, reason) =
+        if healthy { (Passing, "all checks pass") } else { (Silent, "check tcp: timed out") };
+    daemon.judge("web", &format!("10.0.0.{last}"), health, reason).await;
+}
+
+/// Whether a previous meaning of home counts, and whether connections are adopted.
+fn phase(daemon: &Daemon) -> (bool, bool) {
+    let content = daemon.path.content();
+    (!content.previous_homes.is_empty(), !content.adopting.is_empty())
+}
+
+/// Number of regions, by their names, and last numbers of the members of the first that are marked out.
+fn home(daemon: &Daemon) -> (Vec<usize>, Vec<u8>) {
+    let content = daemon.path.content();
+    let pool = content.plan.pools.values().next().unwrap();
+    let last = |address| match address {
+        IpAddr::V4(v4) => v4.octets()[3],
+        IpAddr::V6(_) => panic!("{address}"),
+    };
+    let out = pool.groups[0].members.iter().filter(|member| member.out);
+    let sizes = pool.groups.iter().map(|group| group.members.len()).collect();
+    (sizes, out.map(|member| last(member.address)).collect())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_settles_adopts_and_is_over() {
+    let daemon = Daemon::new();
+    daemon.apply(&text(&[])).await.unwrap();
+    seconds(10).await;
+    assert_eq!(phase(&daemon), (false, false), "the first plan replaces nothing");
+    daemon.apply(&text(&[(3, "eu")])).await.unwrap();
+    assert_eq!(phase(&daemon), (true, false));
+    let [status] = &daemon.status().await.settling[..] else { panic!("one pool settles") };
+    assert_eq!((status.pool.as_str(), status.adopting), ("web", false));
+    assert_eq!(status.ends_at.duration_since(status.since).unwrap().as_secs(), 60);
+    assert_eq!(status.ends_at.duration_since(status.adopts_at).unwrap().as_secs(), 20);
+
+    seconds(38).await;
+    assert_eq!(phase(&daemon), (true, false));
+    seconds(4).await;
+    assert_eq!(phase(&daemon), (true, true));
+    assert!(daemon.status().await.settling[0].adopting);
+    seconds(16).await;
+    assert_eq!(phase(&daemon), (true, true));
+    seconds(4).await;
+    assert_eq!(phase(&daemon), (false, false));
+    assert!(daemon.status().await.settling.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_moves_no_home_settles_nothing() {
+    let daemon = Daemon::new();
+    daemon.apply(&text(&[])).await.unwrap();
+    let more = text(&[]).replace("slots = 31", "slots = 31\n    panic_threshold_percent = 50");
+    daemon.apply(&more).await.unwrap();
+    assert_eq!(phase(&daemon), (false, false));
+    // A region that is asked last.
+    daemon.apply(&text(&[(3, "us")])).await.unwrap();
+    assert_eq!(phase(&daemon), (false, false));
+    daemon.apply(&text(&[(3, "us")]).replace("slots = 31", "slots = 251")).await.unwrap();
+    assert_eq!(phase(&daemon), (true, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_adoption_puts_the_end_off() {
+    let daemon = Daemon::new();
+    daemon.apply(&text(&[])).await.unwrap();
+    daemon.apply(&text(&[(3, "eu")])).await.unwrap();
+    seconds(50).await;
+    daemon.path.content().refused += 7;
+    seconds(15).await;
+    assert_eq!(phase(&daemon), (true, true), "20 s more since the last refusal");
+    seconds(10).await;
+    assert_eq!(phase(&daemon), (false, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_hop_of_who_was_removed_is_watched_until_it_is_over() {
+    let daemon = Daemon::new();
+    daemon.apply(&text(&[(3, "eu")])).await.unwrap();
+    judge(&daemon, 3, true).await;
+    let id = daemon.path.content().plan.backends[&ip("10.0.0.3")].id;
+    daemon.apply(&text(&[])).await.unwrap();
+    let watched = |daemon: &Daemon| -> BTreeSet<IpAddr> {
+        daemon.running.wanted_hops.borrow().as_ref().clone()
+    };
+    let both = BTreeSet::from([ip("10.0.0.1"), ip("10.0.0.2")]);
+    let all = BTreeSet::from_iter(both.iter().copied().chain([ip("10.0.0.3")]));
+    assert_eq!(watched(&daemon), all);
+    let targets = daemon.running.targets.borrow().clone();
+    assert_eq!(targets.len(), 2, "nobody asks for its health");
+    // Its number is its own for as long, and rests after that.
+    daemon.apply(&text(&[(4, "eu")])).await.unwrap();
+    assert_ne!(daemon.path.content().plan.backends[&ip("10.0.0.4")].id.index, id.index);
+    assert!(daemon.path.named().backends.contains_key(&id.index));
+    seconds(62).await;
+    assert_eq!(phase(&daemon), (false, false));
+    assert!(!daemon.path.named().backends.contains_key(&id.index));
+    assert_eq!(watched(&daemon), BTreeSet::from_iter(both.into_iter().chain([ip("10.0.0.4")])));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_is_long_away_is_marked_out_and_back_at_once() {
+    let daemon = Daemon::new();
+    daemon.apply(&text(&[])).await.unwrap();
+    judge(&daemon, 1, true).await;
+    judge(&daemon, 2, false).await;
+    seconds(58).await;
+    assert_eq!((home(&daemon), phase(&daemon)), ((vec![2], vec![]), (false, false)));
+    seconds(4).await;
+    assert_eq!((home(&daemon), phase(&daemon)), ((vec![2], vec![2]), (true, false)));
+    assert!(daemon.backend("web", "10.0.0.2").await.marked_out);
+    assert_eq!(daemon.status().await.generation, 1, "nobody applied anything");
+    seconds(200).await;
+    assert_eq!((home(&daemon), phase(&daemon)), ((vec![2], vec![2]), (false, false)));
+    let applied = daemon.path.content().applied;
+    judge(&daemon, 2, true).await;
+    seconds(2).await;
+    assert_eq!((home(&daemon), phase(&daemon)), ((vec![2], vec![]), (true, false)));
+    assert!(!daemon.backend("web", "10.0.0.2").await.marked_out);
+    seconds(30).await;
+    assert_eq!(daemon.path.content().applied, applied + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_region_that_is_scaled_to_nothing_is_asked_last_and_first_again_with_the_apply() {
+    let daemon = Daemon::new();
+    let text = text(&[(3, "us")]);
+    let settle = "settle_time = \"60s\"";
+    let group = "[[pool.group]]\n    region = \"eu\"\n    scaler = 0.0";
+    let drained = text.replace(settle, &format!("{settle}\n    {group}"));
+    daemon.apply(&text).await.unwrap();
+    for last in [1, 2, 3] {
+        judge(&daemon, last, true).await;
+    }
+    daemon.apply(&drained).await.unwrap();
+    seconds(58).await;
+    assert_eq!(home(&daemon).0, [2, 1]);
+    seconds(4).await;
+    assert_eq!(home(&daemon).0, [1, 2]);
+    let regions = daemon.running.commands.regions(None).await.unwrap().unwrap().regions;
+    let said: Vec<_> = regions.iter().map(|r| (r.region.as_str(), r.marked_out)).collect();
+    assert_eq!(said, [("us", false), ("eu", true)]);
+    daemon.apply(&text).await.unwrap();
+    assert_eq!(home(&daemon).0, [2, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_daemon_goes_on_with_what_it_finds() {
+    let mut daemon = Daemon::new();
+    daemon.apply(&text(&[(3, "us"), (4, "us")])).await.unwrap();
+    for (last, healthy) in [(1, false), (2, false), (3, true), (4, true)] {
+        judge(&daemon, last, healthy).await;
+    }
+    seconds(62).await;
+    assert_eq!((home(&daemon), phase(&daemon)), ((vec![2, 2], vec![]), (true, false)));
+    judge(&daemon, 4, false).await;
+    seconds(62).await;
+    let before = (home(&daemon), phase(&daemon));
+    assert_eq!(before.0.1, [4]);
+    let applied = daemon.path.content().plan.clone();
+
+    daemon.restart().await;
+    assert_eq!(daemon.path.content().plan, applied);
+    assert_eq!((home(&daemon), phase(&daemon)), before);
+    seconds(38).await;
+    assert_eq!((home(&daemon), phase(&daemon)), (before.0, (true, false)), "time begins anew");
+    seconds(30).await;
+    assert_eq!(phase(&daemon), (false, false));
+    // Nobody has been asked since; who answers is back.
+    assert_eq!(daemon.path.content().plan, applied);
+    judge(&daemon, 1, true).await;
+    seconds(2).await;
+    assert_eq!(home(&daemon), (vec![2, 2], vec![]));
+    assert_eq!(daemon.path.content().plan.pools.values().next().unwrap().groups[0].region, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_there_is_no_room_it_waits() {
+    let daemon = Daemon::new();
+    daemon.apply(&text(&[])).await.unwrap();
+    judge(&daemon, 1, true).await;
+    judge(&daemon, 2, false).await;
+    daemon.path.content().full = true;
+    seconds(70).await;
+    assert_eq!(home(&daemon).1, [0; 0]);
+    assert!(!daemon.backend("web", "10.0.0.2").await.marked_out);
+    daemon.path.content().full = false;
+    seconds(2).await;
+    assert_eq!(home(&daemon).1, [2]);
+}

@@ -1,0 +1,232 @@
+mod applying;
+mod behind;
+mod conditions;
+mod gone;
+mod health;
+mod homes;
+mod next_hops;
+mod panic;
+mod restart;
+mod saying;
+mod shares;
+mod stalled;
+mod unusable;
+mod warnings;
+mod watching;
+
+use std::{net::IpAddr, sync::Arc};
+
+use lb_common::abi::member::Accepts;
+use tempfile::TempDir;
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    task::JoinHandle,
+};
+
+use super::*;
+use crate::command::{Applied, Apply, BackendStatus, Commands, Refusal, Status};
+use crate::fake::{self, FakePacketPath};
+use lb_base::{error_chain, heartbeat::Heartbeat};
+use lb_config::document::Document;
+use lb_health::{
+    Health::{self, Failing, Passing, Silent},
+    HealthChange, Row, Said, Target,
+};
+use lb_net::{NetChange, NextHopChange};
+
+/// A daemon whose packet path is in memory and whose sensors are the test.
+struct Daemon {
+    directory: TempDir,
+    path: FakePacketPath,
+    running: Running,
+}
+
+struct Running {
+    commands: Commands,
+    health: mpsc::Sender<HealthChange>,
+    network: mpsc::Sender<NetChange>,
+    targets: watch::Receiver<Arc<Vec<Target>>>,
+    wanted_hops: watch::Receiver<Arc<std::collections::BTreeSet<IpAddr>>>,
+    heartbeat: Heartbeat,
+    stop: oneshot::Sender<()>,
+    ended: JoinHandle<Ended>,
+}
+
+impl Daemon {
+    fn new() -> Self {
+        Self::with(tempfile::tempdir().unwrap(), FakePacketPath::default())
+    }
+
+    fn with(directory: TempDir, path: FakePacketPath) -> Self {
+        let running = Running::start(&directory, &path);
+        Self { directory, path, running }
+    }
+
+    /// One whose rounds somebody counts.
+    fn beating(heartbeat: Heartbeat) -> Self {
+        let (directory, path) = (tempfile::tempdir().unwrap(), FakePacketPath::default());
+        let running = Running::beating(&directory, &path, heartbeat);
+        Self { directory, path, running }
+    }
+
+    /// Stops the daemon and starts another over the same disk and packet path.
+    async fn restart(&mut self) {
+        self.stop().await;
+        self.running = Running::start(&self.directory, &self.path);
+    }
+
+    /// Stops the daemon; `between` does what happens while none runs.
+    async fn restart_after(&mut self, between: impl FnOnce(&FakePacketPath)) {
+        self.stop().await;
+        between(&self.path);
+        self.running = Running::start(&self.directory, &self.path);
+    }
+
+    async fn stop(&mut self) {
+        let (stop, _) = oneshot::channel();
+        let _ = std::mem::replace(&mut self.running.stop, stop).send(());
+        assert_eq!((&mut self.running.ended).await.unwrap(), Ended::Stopped);
+    }
+
+    async fn apply(&self, text: &str) -> Result<Applied, Refusal> {
+        let configuration = parse(text);
+        self.running
+            .commands
+            .apply(Apply { configuration, ..Apply::default() }, None)
+            .await
+            .unwrap()
+    }
+
+    async fn status(&self) -> Status {
+        self.running.commands.status().await.unwrap().unwrap()
+    }
+
+    async fn backend(&self, pool: &str, address: &str) -> BackendStatus {
+        let (pool, address) = (name(pool), ip(address));
+        let backends = self.status().await.backends;
+        backends.into_iter().find(|b| b.pool == pool && b.address == address).unwrap()
+    }
+
+    /// Says what a check says, and waits until it is taken in.
+    async fn judge(&self, pool: &str, address: &str, health: Health, reason: &str) {
+        let (pool, address, reason) = (name(pool), ip(address), reason.into());
+        let said = Said::default();
+        let change =
+            HealthChange { pool, address, health, undecided: None, reason, first: false, said };
+        self.running.health.send(change).await.unwrap();
+        // News is taken in before any command.
+        self.running.commands.export().await.unwrap();
+    }
+
+    /// Says that a row of failures has begun, which three of them decide, and waits until it is taken in.
+    async fn begin_to_fail(&self, pool: &str, address: &str, failed: u32, reason: &str) {
+        let (pool, address, reason) = (name(pool), ip(address), reason.into());
+        let undecided = Some(Row { failed, fall: 3 });
+        let said = Said::default();
+        let change =
+            HealthChange { pool, address, health: Failing, undecided, reason, first: false, said };
+        self.running.health.send(change).await.unwrap();
+        self.running.commands.export().await.unwrap();
+    }
+
+    /// Says that its checks pass and what a backend says of itself, and waits until it is taken in.
+    async fn say(&self, pool: &str, address: &str, said: Said) {
+        let (pool, address, reason) = (name(pool), ip(address), "all checks pass".into());
+        let change = HealthChange {
+            pool,
+            address,
+            health: Passing,
+            undecided: None,
+            reason,
+            first: false,
+            said,
+        };
+        self.running.health.send(change).await.unwrap();
+        self.running.commands.export().await.unwrap();
+    }
+
+    fn state(&self, pool: &str, address: &str) -> Accepts {
+        self.path.state(&name(pool), ip(address)).unwrap()
+    }
+}
+
+impl Running {
+    fn start(directory: &TempDir, path: &FakePacketPath) -> Self {
+        Self::beating(directory, path, Heartbeat::unwatched(std::time::Duration::from_secs(1)))
+    }
+
+    fn beating(directory: &TempDir, path: &FakePacketPath, heartbeat: Heartbeat) -> Self {
+        let store = Store::open(directory.path()).unwrap();
+        Self::over(store, directory, path, heartbeat, false)
+    }
+
+    fn over(
+        store: Store,
+        directory: &TempDir,
+        path: &FakePacketPath,
+        heartbeat: Heartbeat,
+        any_schema: bool,
+    ) -> Self {
+        let (commands, asked) = Commands::channel();
+        let (health, heard) = mpsc::channel(16);
+        let (network, changes) = mpsc::channel(16);
+        let sensors = Sensors::default();
+        let (targets, wanted_hops) = (sensors.targets.subscribe(), sensors.next_hops.subscribe());
+        let (stop, stopped) = oneshot::channel();
+        let settings = Settings {
+            region: Some(name("eu")),
+            state_directory: directory.path().into(),
+            any_schema,
+            ..Settings::default()
+        };
+        let state = State::start(settings, store, path.clone(), sensors);
+        let inbox = Inbox { health: heard, network: changes, commands: asked };
+        let stopped = async move { drop(stopped.await) };
+        let ended = tokio::spawn(state.run(inbox, heartbeat.clone(), stopped));
+        Self { commands, health, network, targets, wanted_hops, heartbeat, stop, ended }
+    }
+}
+
+fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+fn parse(text: &str) -> Configuration {
+    lb_config::validate(&Document::parse(text).unwrap().into()).unwrap()
+}
+
+/// Two checked backends in `eu` behind `web`, by a short table.
+const WEB: &str = r#"
+    [[region]]
+    name = "eu"
+    [[health_check]]
+    name = "tcp"
+    port = 80
+    tcp = {}
+    [[pool]]
+    name = "web"
+    health_checks = ["tcp"]
+    slots = 31
+    [[pool.backend]]
+    address = "10.0.0.1"
+    region = "eu"
+    [[pool.backend]]
+    address = "10.0.0.2"
+    region = "eu"
+    [[service]]
+    name = "web"
+    address = "192.0.2.1"
+    port = 80
+    protocol = "tcp"
+    pool = "web"
+"#;
+
+/// [`WEB`] with something replaced.
+fn web(from: &str, to: &str) -> String {
+    assert!(WEB.contains(from), "{from}");
+    WEB.replace(from, to)
+}

@@ -1,0 +1,119 @@
+use super::*;
+use lb_net::{Bonds, Unresolved};
+
+fn hop(interface: u32) -> NextHop {
+    NextHop {
+        gateway: ip("10.0.0.254"),
+        mac: [2, 0, 0, 0, 0, 1],
+        interface,
+        vlan: None,
+        interface_mac: [2, 0, 0, 0, 0, 2],
+        mtu: 1500,
+        link_mtu: 1500,
+        path_mtu: None,
+    }
+}
+
+impl Daemon {
+    async fn resolve(&self, address: &str, hop: Result<NextHop, Unresolved>) {
+        let change = NextHopChange { address: ip(address), hop };
+        self.running.network.send(NetChange::NextHop(change)).await.unwrap();
+        self.running.commands.export().await.unwrap();
+    }
+}
+
+/// The loopback interface has index 1 in every network namespace.
+#[tokio::test]
+async fn they_reach_packets_and_status() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    let waiting = daemon.backend("web", "10.0.0.1").await;
+    assert_eq!(waiting.next_hop, Err("not looked up yet".into()));
+
+    daemon.resolve("10.0.0.1", Ok(hop(1))).await;
+    assert_eq!(daemon.path.content().hops[&ip("10.0.0.1")], hop(1));
+    let status = daemon.backend("web", "10.0.0.1").await;
+    assert_eq!(status.next_hop, Ok("02:00:00:00:00:01 on lo".into()));
+
+    daemon.resolve("10.0.0.1", Err(Unresolved::NoRoute)).await;
+    assert!(daemon.path.content().hops.is_empty());
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.next_hop, Err("no route".into()));
+}
+
+#[tokio::test]
+async fn ports_of_bonds_reach_packets() {
+    let daemon = Daemon::new();
+    for bonds in [vec![(3, 5), (4, 5)], vec![(4, 5)]] {
+        let bonds: Bonds = bonds.into_iter().collect();
+        let change = NetChange::Bonds(bonds.clone());
+        daemon.running.network.send(change).await.unwrap();
+        daemon.running.commands.export().await.unwrap();
+        assert_eq!(daemon.path.content().bonds, bonds);
+    }
+}
+
+#[tokio::test]
+async fn one_that_cannot_be_used_is_none() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    daemon.resolve("10.0.0.1", Ok(hop(1))).await;
+    daemon.resolve("10.0.0.1", Ok(hop(70_000))).await;
+    assert!(daemon.path.content().hops.is_empty());
+    let why = "interface 70000: its index is beyond 65535, which a next hop cannot name";
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.next_hop, Err(why.into()));
+}
+
+#[tokio::test]
+async fn direct_return_says_whom_it_takes_the_way_from() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    let on_link = NextHop { gateway: ip("10.0.0.2"), ..hop(1) };
+    daemon.resolve("10.0.0.1", Ok(hop(1))).await;
+    daemon.resolve("10.0.0.2", Ok(on_link)).await;
+    let mut watcher = daemon.running.commands.watch().await.unwrap().unwrap();
+
+    let direct = web("slots = 31", "slots = 31\n    encapsulation = \"direct\"");
+    let applied = daemon.apply(&direct).await.unwrap();
+    let warning = "pool web goes direct, but 1 of its 2 backends are behind a gateway (10.0.0.1 by \
+                   10.0.0.254): they take nothing";
+    assert_eq!(applied.warnings, [warning]);
+    assert_eq!(daemon.path.content().hops, [(ip("10.0.0.2"), on_link)].into());
+    let why = "direct return: it must be on the link, but the route to it leads by 10.0.0.254";
+    let behind = daemon.backend("web", "10.0.0.1").await;
+    assert_eq!(behind.next_hop, Err(why.into()));
+    let mut told = Vec::new();
+    while let Ok(event) = watcher.events.try_recv() {
+        told.push(event);
+    }
+    assert!(told.contains(&Event::Backend(behind)), "{told:?}");
+    // Once is enough.
+    let again = direct.replace("slots = 31", "slots = 37");
+    assert_eq!(daemon.apply(&again).await.unwrap().warnings, [""; 0]);
+}
+
+#[tokio::test]
+async fn services_count_who_can_have_connections() {
+    let daemon = Daemon::new();
+    let weightless = web(
+        "address = \"10.0.0.2\"\n    region = \"eu\"",
+        "address = \"10.0.0.2\"\n    region = \"eu\"\n    weight = 0",
+    );
+    daemon.apply(&weightless).await.unwrap();
+    let up = async || {
+        let service = &daemon.status().await.services[0];
+        (service.backends_up, service.backends)
+    };
+    assert_eq!(up().await, (0, 2));
+    for address in ["10.0.0.1", "10.0.0.2"] {
+        daemon.judge("web", address, Passing, "all checks pass").await;
+        assert_eq!(up().await, (0, 2), "no next hop");
+    }
+    for address in ["10.0.0.2", "10.0.0.1"] {
+        daemon.resolve(address, Ok(hop(1))).await;
+    }
+    assert_eq!(up().await, (1, 2), "one of them has no weight");
+    daemon.apply(WEB).await.unwrap();
+    assert_eq!(up().await, (2, 2));
+    daemon.judge("web", "10.0.0.1", Silent, "check tcp: timed out").await;
+    assert_eq!(up().await, (1, 2));
+}

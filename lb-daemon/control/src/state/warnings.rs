@@ -1,0 +1,98 @@
+//! What the author of a change should know of it, and may not have meant.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{PacketPath, State};
+use crate::command::{Actor, packet_path_behind};
+use lb_model::{Configuration, Name, Scaler, WantedState};
+
+impl<P: PacketPath> State<P> {
+    /// Pools that had somebody for new connections, or whose services had, and would have nobody with
+    /// `next`, by what is known of their backends now.
+    fn emptied<'a>(&self, next: &'a Configuration) -> BTreeSet<&'a Name> {
+        let now = self.configuration();
+        let serves = |configuration, pool| self.somebody_serves(configuration, pool);
+        let own = next.pools.keys().filter(|name| serves(now, name));
+        // A service that is pointed elsewhere takes its clients there.
+        let pointed = next.services.iter().filter_map(|(name, service)| {
+            let before = now.services.get(name)?;
+            serves(now, &before.pool).then_some(&service.pool)
+        });
+        own.chain(pointed).filter(|pool| !serves(next, pool)).collect()
+    }
+
+    /// Pools that `next` leaves without anything for new connections, and services that it gives to a pool
+    /// without backends. What stays as it is was said when it came.
+    pub(super) fn unserved(&self, next: &Configuration) -> Vec<String> {
+        let now = self.configuration();
+        let emptied = self.emptied(next);
+        let mut services: BTreeMap<&Name, Vec<&Name>> = BTreeMap::new();
+        for (name, service) in &next.services {
+            let Some(pool) = next.pools.get(&service.pool) else { continue };
+            let is_as_it_was = now.services.get(name) == Some(service)
+                && now.pools.get(&service.pool).is_some_and(|pool| pool.backends.is_empty());
+            if pool.backends.is_empty() && !is_as_it_was && !emptied.contains(&service.pool) {
+                services.entry(&service.pool).or_default().push(name);
+            }
+        }
+        let sentence = |(pool, services): (&Name, Vec<&Name>)| {
+            format!(
+                "pool {pool} has no backends, so all packets of {} are dropped",
+                listed(&services)
+            )
+        };
+        let left = |pool| format!("pool {pool} has nobody left for new connections");
+        emptied.iter().map(left).chain(services.into_iter().map(sentence)).collect()
+    }
+
+    /// Whether a pool has somebody for new connections under a configuration. Who is not known yet may
+    /// become one.
+    fn somebody_serves(&self, configuration: &Configuration, name: &Name) -> bool {
+        let Some(pool) = configuration.pools.get(name) else { return false };
+        pool.backends.iter().any(|(address, backend)| {
+            let wanted = backend.wanted == WantedState::Active
+                && backend.weight > 0
+                && pool.group(&backend.region).in_use() != Scaler::NONE;
+            let member = self.members.get(&(name.clone(), *address));
+            // In a panic those whose checks fail have them too.
+            wanted
+                && (pool.panic_threshold_percent > 0
+                    || member.is_none_or(|member| member.may_serve()))
+        })
+    }
+
+    /// That packets do not go by what is in force.
+    pub(super) fn not_there_yet(&self) -> Option<String> {
+        let (generation, why) = (self.generation(), self.behind.as_ref()?);
+        Some(format!("{}: {why}", packet_path_behind(generation)))
+    }
+
+    /// That a file says otherwise which the daemon reads again.
+    pub(super) fn taken_back(&self, next: &Configuration, actor: &Actor) -> Option<String> {
+        if matches!(actor, Actor::File(_)) {
+            return None;
+        }
+        let (path, said) = self.settings.followed.read()?;
+        let agrees = said.is_some_and(|mut said| {
+            self.leave_out_own_key(&mut said);
+            said == *next
+        });
+        let path = path.display();
+        (!agrees).then(|| {
+            format!(
+                "the daemon reads {path} at its next start or reload, which takes this back: change \
+                 it there too"
+            )
+        })
+    }
+}
+
+/// `service web`, or `services api, web`; of many the first and how many more.
+fn listed(services: &[&Name]) -> String {
+    const MOST: usize = 5;
+    let shown: Vec<_> = services.iter().take(MOST).map(ToString::to_string).collect();
+    let more = services.len().saturating_sub(MOST);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let word = if services.len() == 1 { "service" } else { "services" };
+    format!("{word} {}{more}", shown.join(", "))
+}

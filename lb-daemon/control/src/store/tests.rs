@@ -1,0 +1,258 @@
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::{Duration, Instant, UNIX_EPOCH},
+};
+
+use proptest::{collection::vec, prelude::*};
+use redb::ReadableDatabase;
+use tempfile::TempDir;
+
+use super::*;
+use lb_fake::arbitrary;
+use lb_model::ids::Quarantine;
+
+fn directory() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn generation(number: u64, configuration: Configuration, ids: &Ids) -> Generation {
+    let ids = ids.next(&configuration, &Quarantine::default(), Instant::now()).unwrap();
+    let applied_at = UNIX_EPOCH + Duration::new(1_700_000_000 + number, 123_456_789);
+    Generation { number, applied_at, configuration, ids, schema: Revision::CURRENT }
+}
+
+/// A store with one generation of one region; its path.
+fn written(state: &TempDir) -> std::path::PathBuf {
+    let mut configuration = Configuration::default();
+    let eu = lb_model::Name::new("eu").unwrap();
+    configuration.regions.insert(eu, lb_model::Region::default());
+    let mut store = Store::open(state.path()).unwrap();
+    store.commit(generation(1, configuration, &Ids::default())).unwrap();
+    state.path().join(FILE)
+}
+
+fn refusal(state: &TempDir) -> (String, String) {
+    let error = Store::open(state.path()).unwrap_err();
+    let path = format!("{}: ", state.path().join(FILE).display());
+    let text = error.to_string();
+    assert!(!text.contains('\n'), "{text}");
+    (text.strip_prefix(&path).unwrap().to_owned(), error.hint())
+}
+
+#[test]
+fn a_new_store_has_a_key_of_its_own_and_nothing_else() {
+    let (one, other) = (directory(), directory());
+    let store = Store::open(&one.path().join("a/b")).unwrap();
+    assert_eq!(store.generation(), None);
+    let key = store.hash_key();
+    assert_ne!(key, Store::open(other.path()).unwrap().hash_key());
+    drop(store);
+    let store = Store::open(&one.path().join("a/b")).unwrap();
+    assert_eq!(store.hash_key(), key);
+    assert_eq!(store.generation(), None);
+    let mode = fs::metadata(one.path().join("a/b").join(FILE)).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_store_that_is_in_use_is_not_opened_twice() {
+    let state = directory();
+    let _open = Store::open(state.path()).unwrap();
+    let own = std::process::id();
+    let expected = format!("stop the other one (process {own}), or give each its own --state-dir");
+    assert_eq!(refusal(&state), ("another spillwayd uses it".into(), expected));
+}
+
+#[test]
+fn what_is_no_store_is_refused_and_left_alone() {
+    let state = directory();
+    let path = state.path().join(FILE);
+    for content in ["x", "{}\n", &"not a database\n".repeat(1000)] {
+        fs::write(&path, content).unwrap();
+        let (cause, hint) = refusal(&state);
+        assert!(cause.starts_with("is not a store of spillwayd: "), "{cause}");
+        assert!(hint.starts_with("put a good copy in its place"), "{hint}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), content);
+    }
+}
+
+#[test]
+fn the_database_of_another_program_is_refused() {
+    let state = directory();
+    let path = state.path().join(FILE);
+    let other: TableDefinition<u64, u64> = TableDefinition::new("other");
+    let database = Database::create(&path).unwrap();
+    let transaction = database.begin_write().unwrap();
+    transaction.open_table(other).unwrap().insert(1, 2).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    let expected = "is not a store of spillwayd: it is the database of another program";
+    assert_eq!(refusal(&state).0, expected);
+    let database = Database::open(&path).unwrap();
+    let table = database.begin_read().unwrap().open_table(other).unwrap();
+    assert_eq!(table.get(1).unwrap().unwrap().value(), 2);
+}
+
+#[test]
+fn a_newer_format_and_a_changed_value_are_told_apart() {
+    let state = directory();
+    let path = written(&state);
+    let set = |name: &str, value: &[u8]| {
+        let database = Database::open(&path).unwrap();
+        let transaction = database.begin_write().unwrap();
+        transaction.open_table(TABLE).unwrap().insert(name, value).unwrap();
+        transaction.commit().unwrap();
+    };
+    set("hash_key", &[7; 16]);
+    assert_eq!(refusal(&state).0, "is damaged: its checksum does not match");
+    set("format", &2u32.to_le_bytes());
+    let newer = "was written by a newer spillwayd, in format 2";
+    assert_eq!(refusal(&state).0, newer);
+    set("format", b"x");
+    assert_eq!(refusal(&state).0, "is damaged: format is no number of ours");
+}
+
+/// A configuration that breaks a rule of this version is kept as it is, with all that goes with it.
+#[test]
+fn a_configuration_that_is_refused_is_kept_and_replaced_by_the_next() {
+    let state = directory();
+    let path = written(&state);
+    let ids = Store::open(state.path()).unwrap().ids().unwrap().clone();
+    lb_fake::stored::rewrite(state.path(), |_, configuration, _| {
+        configuration.regions[0].overflow_to.push("nowhere".into());
+    })
+    .unwrap();
+    let before = fs::read(&path).unwrap();
+    let mut store = Store::open(state.path()).unwrap();
+    assert_eq!((store.generation(), store.number(), store.ids()), (None, 1, Some(&ids)));
+    let unusable = store.unusable().unwrap();
+    let cause = "this version refuses it: regions[0] \"eu\": overflow_to: ";
+    assert!(unusable.cause.starts_with(cause), "{}", unusable.cause);
+    assert!(unusable.is_whole());
+    assert_eq!(Some(unusable.applied_at), store.applied_at());
+
+    let next = generation(2, Configuration::default(), &ids);
+    store.commit(next.clone()).unwrap();
+    assert_eq!((store.generation(), store.unusable()), (Some(&next), None));
+    drop(store);
+    assert_ne!(fs::read(&path).unwrap(), before);
+    assert_eq!(Store::open(state.path()).unwrap().generation(), Some(&next));
+}
+
+#[test]
+fn what_is_no_configuration_at_all_is_kept_too() {
+    let state = directory();
+    written(&state);
+    // A field of a wire type that there is none of.
+    lb_fake::stored::rewrite(state.path(), |_, _, more| more.push(0x0f)).unwrap();
+    let store = Store::open(state.path()).unwrap();
+    let unusable = store.unusable().unwrap();
+    assert!(unusable.cause.starts_with("it cannot be read: "), "{}", unusable.cause);
+    assert_eq!((&unusable.message, unusable.is_whole(), unusable.number), (&None, false, 1));
+}
+
+/// Its fields that are unknown here would be lost with the next apply.
+#[test]
+fn a_newer_schema_is_refused_unless_it_is_asked_for() {
+    let state = directory();
+    written(&state);
+    lb_fake::stored::rewrite(state.path(), |description, _, more| {
+        description["schema"] = (Revision::CURRENT.number() + 1).into();
+        // Field 1000, with the number 7.
+        more.extend([0xc0, 0x3e, 7]);
+    })
+    .unwrap();
+    let before = lb_fake::stored::configuration(state.path()).unwrap();
+    assert!(before.ends_with(&[0xc0, 0x3e, 7]));
+    let (cause, hint) = refusal(&state);
+    let expected =
+        "holds a configuration of a newer spillwayd, of schema revision 2, and this one knows 1";
+    assert_eq!(cause, expected);
+    assert!(hint.contains("--any-schema"), "{hint}");
+    let store = Store::open_any_schema(state.path()).unwrap();
+    let unusable = store.unusable().unwrap();
+    assert_eq!(unusable.cause, "it has schema revision 2, and this version knows 1");
+    assert!(unusable.message.is_some() && !unusable.is_whole());
+    drop(store);
+    assert_eq!(lb_fake::stored::configuration(state.path()).unwrap(), before);
+    assert_eq!(refusal(&state).0, expected, "the store still has all of it");
+}
+
+#[test]
+fn a_store_from_before_revisions_has_the_first() {
+    let state = directory();
+    written(&state);
+    lb_fake::stored::rewrite(state.path(), |description, _, _| {
+        description.as_object_mut().unwrap().remove("schema").unwrap();
+    })
+    .unwrap();
+    let store = Store::open(state.path()).unwrap();
+    assert_eq!(store.generation().unwrap().schema, Revision::FIRST);
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_named() {
+    let state = directory();
+    fs::write(state.path().join("file"), "").unwrap();
+    let error = Store::open(&state.path().join("file")).unwrap_err();
+    assert!(error.to_string().contains("cannot be opened: "), "{error}");
+}
+
+/// Damage anywhere in the file is either noticed or harmless; nothing wrong is ever read. Some of it
+/// the database notices by a panic, which `spillwayd` words as it words the other refusals.
+#[test]
+fn damage_never_passes_for_content() {
+    let state = directory();
+    let path = written(&state);
+    let good = fs::read(&path).unwrap();
+    let expected = Store::open(state.path()).unwrap().generation().cloned();
+    let used = good.iter().rposition(|byte| *byte != 0).unwrap();
+    let (mut noticed, mut passed) = (0, 0);
+    // A byte of every few, for the sake of time; 67 shares no factor with the sizes of what stands there.
+    for at in (0..=used).filter(|at| good[*at] != 0).step_by(67) {
+        let mut bad = good.clone();
+        bad[at] ^= 0xff;
+        fs::write(&path, &bad).unwrap();
+        let mut read = None;
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            let store = Store::open(state.path())?;
+            read = Some(store.generation().cloned());
+            Ok::<_, StoreError>(())
+        }));
+        match read {
+            Some(read) => assert_eq!(read, expected, "byte {at}"),
+            None => assert!(!matches!(ended, Ok(Ok(()))), "byte {at}"),
+        }
+        *(if matches!(ended, Ok(Ok(()))) { &mut passed } else { &mut noticed }) += 1;
+    }
+    assert!(noticed > 0 && passed > 0, "{noticed} noticed, {passed} harmless");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20))]
+
+    /// Every generation is found again by whoever opens the store next, and its numbers with it.
+    #[test]
+    fn what_was_committed_is_found_again(
+        steps in vec((arbitrary::configuration(), any::<bool>()), 1..8),
+    ) {
+        let state = directory();
+        let mut store = Store::open(state.path()).unwrap();
+        let key = store.hash_key();
+        let mut expected: Option<Generation> = None;
+        for (number, (configuration, reopen)) in (1..).zip(steps) {
+            let ids = expected.as_ref().map(|generation| generation.ids.clone()).unwrap_or_default();
+            let next = generation(number, configuration, &ids);
+            store.commit(next.clone()).unwrap();
+            if reopen {
+                drop(store);
+                store = Store::open(state.path()).unwrap();
+            }
+            expected = Some(next);
+            prop_assert_eq!(store.generation(), expected.as_ref());
+            prop_assert_eq!(store.hash_key(), key);
+        }
+    }
+}

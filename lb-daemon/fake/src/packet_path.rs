@@ -1,0 +1,332 @@
+//! A packet path in memory, with the contracts of the real one, for tests that are about the state.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    hash::{DefaultHasher, Hash, Hasher},
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, mpsc},
+};
+
+use lb_common::abi::{
+    clock::USUAL_TICK, counter::GroupCounter, limiter::LimitWord, member::Accepts,
+};
+
+use lb_control::{
+    command::InterfaceStatus,
+    reconcile::{Applied, Full, Home, Homes, ReconcileError},
+    state::PacketPath,
+};
+use lb_model::{
+    Name,
+    capacity::{Member, Reading, Share},
+    ids::Named,
+    map_memory::TableMemory,
+    next_hop::NextHop,
+    plan::{Plan, PlannedMember, PlannedPool},
+};
+use lb_net::Bonds;
+
+/// What the packet path holds; tests look at it and set its moods through [`FakePacketPath::content`].
+#[derive(Debug, Default)]
+pub struct Content {
+    pub plan: Plan,
+    pub states: BTreeMap<(Name, IpAddr), Accepts>,
+    pub last_resorts: BTreeSet<(Name, IpAddr)>,
+    /// Ramps that were told.
+    pub ramps: BTreeMap<(Name, IpAddr), u8>,
+    pub hops: BTreeMap<IpAddr, NextHop>,
+    pub bonds: Bonds,
+    /// Every state that was told, in order.
+    pub told: Vec<(Name, IpAddr, Accepts)>,
+    /// What home meant before, in pools that have not forgotten it.
+    pub previous_homes: BTreeMap<u32, PlannedPool>,
+    /// Pools whose connections are adopted.
+    pub adopting: BTreeSet<u32>,
+    /// Adoptions that were refused.
+    pub refused: u64,
+    /// Plans that were applied.
+    pub applied: usize,
+    /// What was counted in each region.
+    pub counted: BTreeMap<u32, GroupCounter>,
+    /// The program was taken off its interface.
+    pub detached: bool,
+    /// There is no room for anything.
+    pub full: bool,
+    /// The next so many applies fail.
+    pub failures: usize,
+    /// The next apply sends, and goes on only when the other end of the second is dropped.
+    stall: Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>,
+}
+
+/// A packet path that outlives the state, as pinned maps do.
+#[derive(Clone, Debug, Default)]
+pub struct FakePacketPath(Arc<Mutex<Content>>);
+
+impl FakePacketPath {
+    pub fn content(&self) -> MutexGuard<'_, Content> {
+        self.0.lock().unwrap()
+    }
+
+    /// The next apply begins, and goes no further until the stall is dropped.
+    pub fn stall(&self) -> Stall {
+        let (stalled, begun) = mpsc::channel();
+        let (release, released) = mpsc::channel();
+        self.content().stall = Some((stalled, released));
+        Stall { begun, _release: release }
+    }
+}
+
+/// An apply that goes no further.
+#[derive(Debug)]
+pub struct Stall {
+    begun: mpsc::Receiver<()>,
+    _release: mpsc::Sender<()>,
+}
+
+impl Stall {
+    /// Waits until it has begun. The loop that stalls has a thread of its own then.
+    pub async fn begun(self) -> Self {
+        let wait = tokio::task::spawn_blocking(move || self.begun.recv().map(|()| self).unwrap());
+        wait.await.unwrap()
+    }
+}
+
+impl Content {
+    /// The meaning of home before the first of several changes counts on.
+    fn change_homes(&mut self, plan: &Plan) {
+        for (index, pool) in &plan.pools {
+            let Some(before) = self.plan.pools.get(index) else { continue };
+            if home(before) != home(pool) {
+                self.adopting.remove(index);
+                self.previous_homes.entry(*index).or_insert_with(|| before.clone());
+            }
+        }
+        let settled = |index: &u32, previous: &PlannedPool| {
+            plan.pools.get(index).is_none_or(|pool| home(pool) == home(previous))
+        };
+        self.previous_homes
+            .retain(|index, previous| home(previous).is_some() && !settled(index, previous));
+        let Self { adopting, previous_homes, .. } = self;
+        adopting.retain(|pool| previous_homes.contains_key(pool));
+    }
+}
+
+/// What home means in a pool.
+fn home(pool: &PlannedPool) -> Option<Home> {
+    let group = pool.groups.first()?;
+    let mut hasher = DefaultHasher::new();
+    (group.region, group.table, group.slots).hash(&mut hasher);
+    let members = group.members.iter().map(|member| (member.address, member.id, member.out));
+    members.collect::<Vec<_>>().hash(&mut hasher);
+    Some(Home::new(pool.hash_key, hasher.finish() as u32))
+}
+
+fn members(pool: &PlannedPool) -> impl Iterator<Item = &PlannedMember> {
+    pool.groups.iter().flat_map(|group| &group.members)
+}
+
+fn refused() -> ReconcileError {
+    Full { what: "groups", wanted: 1, free: 0 }.into()
+}
+
+impl PacketPath for FakePacketPath {
+    fn check(&self, plan: &Plan) -> Result<TableMemory, ReconcileError> {
+        let content = self.content();
+        let slots =
+            |plan: &Plan| plan.tables.values().map(|table| table.slots()).collect::<Vec<_>>();
+        let gone = content.plan.tables.iter().filter(|(id, _)| !plan.tables.contains_key(id));
+        let gone = gone.map(|(_, table)| table.slots());
+        if content.full {
+            Err(refused())
+        } else {
+            Ok(TableMemory::of(slots(plan).into_iter(), gone))
+        }
+    }
+
+    fn apply(&mut self, plan: &Plan) -> Result<Applied, ReconcileError> {
+        let stall = self.content().stall.take();
+        if let Some((stalled, release)) = stall {
+            stalled.send(()).unwrap();
+            let _ = release.recv();
+        }
+        let mut content = self.content();
+        if content.failures > 0 {
+            content.failures -= 1;
+            return Err(refused());
+        }
+        let previous = std::mem::take(&mut content.states);
+        for pool in plan.pools.values() {
+            let members = pool.groups.iter().flat_map(|group| &group.members);
+            for address in members.map(|member| member.address).chain(pool.idle.iter().copied()) {
+                let key = (pool.name.clone(), address);
+                let state = previous.get(&key).copied().unwrap_or(Accepts::Nothing);
+                content.states.insert(key, state);
+            }
+        }
+        content.change_homes(plan);
+        content.plan = plan.clone();
+        content.applied += 1;
+        Ok(Applied::default())
+    }
+
+    fn named(&self) -> Named {
+        let content = self.content();
+        let plan = &content.plan;
+        let previous_homes = content.previous_homes.values().flat_map(members);
+        let ids =
+            plan.backends.values().map(|backend| backend.id).chain(previous_homes.map(|m| m.id));
+        Named {
+            backends: ids.map(|id| (id.index, id.incarnation)).collect(),
+            services: plan.services.values().map(|service| service.index).collect(),
+            pools: plan.pools.keys().copied().collect(),
+            regions: plan.pools.values().flat_map(|p| &p.groups).map(|g| g.region).collect(),
+        }
+    }
+
+    fn state(&self, pool: &Name, address: IpAddr) -> Option<Accepts> {
+        self.content().states.get(&(pool.clone(), address)).copied()
+    }
+
+    fn set_state(&mut self, pool: &Name, address: IpAddr, state: Accepts) -> bool {
+        let mut content = self.content();
+        content.told.push((pool.clone(), address, state));
+        let known = content.states.get_mut(&(pool.clone(), address));
+        known.map(|known| *known = state).is_some()
+    }
+
+    fn set_last_resort(&mut self, pool: &Name, address: IpAddr, last_resort: bool) -> bool {
+        let key = (pool.clone(), address);
+        let mut content = self.content();
+        if last_resort {
+            content.last_resorts.insert(key.clone());
+        } else {
+            content.last_resorts.remove(&key);
+        }
+        content.states.contains_key(&key)
+    }
+
+    fn set_ramp(&mut self, pool: &Name, address: IpAddr, ramp: u8) -> bool {
+        let key = (pool.clone(), address);
+        let mut content = self.content();
+        content.ramps.insert(key.clone(), ramp);
+        content.states.contains_key(&key)
+    }
+
+    fn set_next_hop(
+        &mut self,
+        backend: IpAddr,
+        hop: Option<NextHop>,
+    ) -> Result<(), ReconcileError> {
+        let mut content = self.content();
+        content.hops.remove(&backend);
+        if let Some(hop) = hop {
+            if hop.interface > 65_535 {
+                return Err(ReconcileError::InterfaceIndex(hop.interface));
+            }
+            content.hops.insert(backend, hop);
+        }
+        Ok(())
+    }
+
+    fn set_bonds(&mut self, bonds: &Bonds) {
+        self.content().bonds.clone_from(bonds);
+    }
+
+    fn checksum(&mut self) -> Result<u64, ReconcileError> {
+        let content = self.content();
+        let mut hasher = DefaultHasher::new();
+        for (key, service) in &content.plan.services {
+            key.hash(&mut hasher);
+            (service.affinity.name(), service.fragments).hash(&mut hasher);
+            (service.rejects, service.tracked).hash(&mut hasher);
+            let pool = &content.plan.pools[&service.pool];
+            (pool.hash_key, &pool.idle, pool.isolated, pool.panics).hash(&mut hasher);
+            for group in &pool.groups {
+                group.slots.hash(&mut hasher);
+                let members: BTreeSet<_> =
+                    group.members.iter().map(|member| (member.address, member.weighted)).collect();
+                members.hash(&mut hasher);
+            }
+        }
+        Ok(hasher.finish())
+    }
+
+    fn readings(&self) -> Result<Vec<Reading>, ReconcileError> {
+        let content = self.content();
+        let mut readings = Vec::new();
+        for (&index, pool) in &content.plan.pools {
+            for group in &pool.groups {
+                let members = group.members.iter().map(|member| {
+                    let state = content.states.get(&(pool.name.clone(), member.address));
+                    Member {
+                        weighted: member.weighted,
+                        healthy: state == Some(&Accepts::All),
+                        last_resort: false,
+                        rate: member.rate,
+                    }
+                });
+                let mut reading = Reading {
+                    pool: index,
+                    region: group.region,
+                    settings: group.settings,
+                    balancers: pool.balancers,
+                    members: members.collect(),
+                    limit: LimitWord::UNLIMITED,
+                    counters: content.counted.get(&group.region).copied().unwrap_or_default(),
+                };
+                let share = Share { balancers: pool.balancers, tick: USUAL_TICK };
+                reading.limit = share.of_group(reading.capacity());
+                readings.push(reading);
+            }
+        }
+        Ok(readings)
+    }
+
+    fn homes(&self) -> BTreeMap<u32, Homes> {
+        let content = self.content();
+        let homes = content.plan.pools.iter().map(|(index, pool)| {
+            let out = pool.groups.first().into_iter().flat_map(|group| &group.members);
+            let homes = Homes {
+                current: home(pool),
+                has_previous: content.previous_homes.contains_key(index),
+                adopting: content.adopting.contains(index),
+                regions: pool.groups.iter().map(|group| group.region).collect(),
+                out: out.filter(|member| member.out).map(|member| member.address).collect(),
+            };
+            (*index, homes)
+        });
+        homes.collect()
+    }
+
+    fn set_adopting(&mut self, pool: u32, adopting: bool) {
+        let mut content = self.content();
+        if adopting && content.previous_homes.contains_key(&pool) {
+            content.adopting.insert(pool);
+        } else {
+            content.adopting.remove(&pool);
+        }
+    }
+
+    fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {
+        let mut content = self.content();
+        content.previous_homes.retain(|pool, _| !pools.contains(pool));
+        content.adopting.retain(|pool| !pools.contains(pool));
+        Ok(())
+    }
+
+    fn leaving(&self) -> BTreeSet<IpAddr> {
+        let content = self.content();
+        let members =
+            content.previous_homes.values().flat_map(members).map(|member| member.address);
+        members.filter(|address| !content.plan.backends.contains_key(address)).collect()
+    }
+
+    fn adoptions_refused(&self) -> Result<u64, ReconcileError> {
+        Ok(self.content().refused)
+    }
+
+    fn interfaces(&self) -> Vec<InterfaceStatus> {
+        let mode = (!self.content().detached).then(|| "native".into());
+        vec![InterfaceStatus { name: "eth0".into(), mode }]
+    }
+}

@@ -1,0 +1,194 @@
+mod serving;
+mod words;
+
+use std::{fmt, io, time::Duration};
+
+use super::{
+    bounded::{MOST, TooMuch},
+    http::BODY_MOST,
+    udp,
+};
+pub(super) use serving::ServingStatus;
+
+use crate::{Health, host::Sign, word::Unreadable};
+use lb_net::Unresolved;
+
+/// Why a check failed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// No connection was made, and the host did not say why.
+    NoConnection {
+        /// What came instead.
+        why: NoConnection,
+        /// What the host showed of itself otherwise.
+        sign: Option<Sign>,
+    },
+    /// There is no way through the tunnel, for a reason of this host's.
+    NoEntrance(String),
+    /// The connection was made, but the rest was not over in time.
+    NoAnswer(Duration),
+    /// The host refused the connection, or it broke.
+    Io(io::Error),
+    /// The backend closed the connection before it had answered.
+    Closed,
+    /// What came is no HTTP/1 response.
+    NotHttp,
+    /// The response's head is longer than this many bytes.
+    HeadTooLong(usize),
+    /// The status is not one of those wanted.
+    Status { status: u16, min: u16, max: u16 },
+    /// The body, or the part of it that is looked at, does not have this text.
+    BodyLacks { text: String, whole: bool },
+    /// The framing of the body is none of HTTP/1.
+    Chunks,
+    /// More came than a check reads.
+    TooMuch,
+    /// The connection was made, but TLS was not in time.
+    NoHandshake(Duration),
+    /// TLS did not come about.
+    Tls(rustls::Error),
+    /// This host's own certificates of those it trusts cannot be read.
+    Roots(String),
+    /// What came is no HTTP/2.
+    Http2(h2::Error),
+    /// An HTTP/2 response with this status that is none of gRPC.
+    NotGrpc(u16),
+    /// The call failed with this code of gRPC.
+    GrpcStatus(u8),
+    /// The call succeeded, but its answer is none of the health service.
+    NotHealth,
+    /// The health service says something else than that it serves.
+    NotServing(ServingStatus),
+    /// The datagram does not begin so.
+    Prefix(Vec<u8>),
+    /// The datagram does not have this.
+    AnswerLacks(Vec<u8>),
+    /// The line is none of an agent.
+    Line(Unreadable),
+}
+
+/// What came instead of a connection.
+#[derive(Debug)]
+pub(crate) enum NoConnection {
+    /// Nothing, for so long.
+    InTime(Duration),
+    /// No answer to a datagram, for so long.
+    NoDatagram(Duration),
+    /// Word of this host or of a router that there is no way.
+    Failed(io::Error),
+    /// There is no way to the host that a tunnel ends at.
+    NoWay(Unresolved),
+}
+
+impl Failure {
+    /// What it says of the backend.
+    pub(crate) fn health(&self) -> Health {
+        match self {
+            Self::NoConnection { sign: None, .. } => Health::Silent,
+            _ => Health::Failing,
+        }
+    }
+
+    /// What ended a handshake.
+    pub(super) fn of_handshake(error: io::Error) -> Self {
+        match inner::<rustls::Error>(&error) {
+            Some(error) => Self::Tls(error.clone()),
+            None => Self::from(error),
+        }
+    }
+}
+
+/// What a layer above the connection wrapped.
+fn inner<E: std::error::Error + 'static>(error: &io::Error) -> Option<&E> {
+    error.get_ref().and_then(|inner| inner.downcast_ref())
+}
+
+impl From<Unreadable> for Failure {
+    fn from(why: Unreadable) -> Self {
+        Self::Line(why)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        if inner::<TooMuch>(&error).is_some() {
+            return Self::TooMuch;
+        }
+        match inner::<rustls::Error>(&error) {
+            Some(error) => Self::Tls(error.clone()),
+            // TLS that ends without saying so.
+            None if error.kind() == io::ErrorKind::UnexpectedEof => Self::Closed,
+            None => Self::Io(error),
+        }
+    }
+}
+
+impl From<h2::Error> for Failure {
+    fn from(error: h2::Error) -> Self {
+        match error.get_io() {
+            // Broken off, which `Noted` knows more of, or closed amid a frame.
+            Some(io) => Self::from(io::Error::from(io.kind())),
+            None => Self::Http2(error),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoConnection { why, sign: Some(sign) } => write!(f, "{why}, but the host {sign}"),
+            Self::NoConnection { why, sign: None } => write!(f, "{why}, and the host is silent"),
+            Self::NoEntrance(why) => write!(f, "no way through the tunnel: {why}"),
+            Self::NoAnswer(timeout) => write!(f, "no answer within {} ms", timeout.as_millis()),
+            Self::Io(error) => f.write_str(&words::io(error)),
+            Self::Closed => f.write_str("connection closed before the answer"),
+            Self::NotHttp => f.write_str("the answer is not HTTP/1"),
+            Self::HeadTooLong(most) => write!(f, "the answer's head is over {most} bytes"),
+            Self::Status { status, min, max } if min == max => {
+                write!(f, "status {status}, expected {min}")
+            }
+            Self::Status { status, min, max } => {
+                write!(f, "status {status}, expected {min} to {max}")
+            }
+            Self::BodyLacks { text, whole: true } => write!(f, "the body has no {text:?}"),
+            Self::BodyLacks { text, whole: false } => {
+                write!(f, "the body's first {BODY_MOST} bytes have no {text:?}")
+            }
+            Self::Chunks => f.write_str("the body's chunks are not HTTP/1.1"),
+            Self::TooMuch => write!(f, "over {MOST} bytes came, and no answer"),
+            Self::NoHandshake(timeout) => {
+                write!(f, "TLS: no handshake within {} ms", timeout.as_millis())
+            }
+            Self::Tls(error) => write!(f, "TLS: {}", words::tls(error)),
+            Self::Roots(why) => f.write_str(why),
+            Self::Http2(error) => f.write_str(&words::http2(error)),
+            Self::NotGrpc(status) => write!(f, "status {status}, and the answer is not gRPC"),
+            Self::GrpcStatus(code) => write!(f, "the call failed: {}", words::grpc(*code)),
+            Self::NotHealth => f.write_str("the answer is not of the gRPC health service"),
+            Self::NotServing(serving) => write!(f, "the server says {serving}"),
+            Self::Prefix(prefix) => {
+                write!(f, "the answer does not begin with {:?}", words::bytes(prefix))
+            }
+            Self::Line(why) => why.fmt(f),
+            Self::AnswerLacks(bytes) => {
+                write!(
+                    f,
+                    "the answer's first {} bytes have no {:?}",
+                    udp::MOST,
+                    words::bytes(bytes)
+                )
+            }
+        }
+    }
+}
+
+impl fmt::Display for NoConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InTime(time) => write!(f, "no connection within {} ms", time.as_millis()),
+            Self::NoDatagram(time) => write!(f, "no answer within {} ms", time.as_millis()),
+            Self::Failed(error) => f.write_str(&words::io(error)),
+            Self::NoWay(why) => why.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+use std::{
+    io,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    time::Duration,
+};
+
+use memchr::memmem;
+use tokio::net::UdpSocket;
+
+use super::{Destination, Failure, NoConnection, connection::word};
+use crate::host::Asker;
+use lb_model::UdpCheck;
+
+/// How much of an answer is looked at, bytes.
+pub(super) const MOST: usize = 4096;
+
+/// Sends the datagram and looks at the first answer, which must come within `time`.
+pub(super) async fn ask(
+    to: Destination,
+    probe: &UdpCheck,
+    time: Duration,
+    asker: &Asker,
+) -> Result<(), Failure> {
+    let answer = exchange(to, &probe.request);
+    let answer = word(answer, to.host, time, NoConnection::NoDatagram(time), asker).await?;
+    if !answer.starts_with(&probe.answer_prefix) {
+        return Err(Failure::Prefix(probe.answer_prefix.clone()));
+    }
+    match memmem::find(&answer, &probe.answer_contains) {
+        Some(_) => Ok(()),
+        None => Err(Failure::AnswerLacks(probe.answer_contains.clone())),
+    }
+}
+
+/// A socket of its own each time: only an answer to this very question gets there, and an unreachable
+/// port is told to it alone.
+async fn exchange(to: Destination, request: &[u8]) -> io::Result<Vec<u8>> {
+    let server = to.server;
+    let any = match server {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    };
+    let socket = UdpSocket::bind(to.local().unwrap_or(any)).await?;
+    to.prepare(&socket, false)?;
+    socket.connect(server).await?;
+    if socket.local_addr()? == server {
+        // Nobody listens: the kernel picked the very port as source, and the socket met itself.
+        return Err(io::ErrorKind::ConnectionRefused.into());
+    }
+    socket.send(request).await?;
+    let mut answer = Vec::with_capacity(MOST);
+    socket.recv_buf(&mut answer).await?;
+    Ok(answer)
+}

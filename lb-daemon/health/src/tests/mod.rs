@@ -1,0 +1,121 @@
+//! Probers over real sockets on loopback.
+
+mod agents;
+mod answers;
+mod authority;
+mod bodies;
+mod datagrams;
+mod grpc;
+mod hostile;
+mod hosts;
+mod https;
+mod rounds;
+mod server;
+mod targets;
+
+use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Duration};
+
+use server::{PATIENCE, Server};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinHandle,
+    time::timeout,
+};
+
+use super::{
+    Health::{self, Failing, Passing},
+    HealthChange, Prober, Target, Tunnels,
+};
+use crate::Counters;
+use lb_base::heartbeat::Heartbeat;
+use lb_model::{Encapsulation, HealthCheck, HttpCheck, Name, Probe, Via, plan::Sources};
+
+/// A check of `server` that waits longer than any test and repeats as fast as it is answered.
+fn http(server: SocketAddr) -> HealthCheck {
+    HealthCheck {
+        probe: Probe::Http(HttpCheck {
+            method: "GET".to_owned(),
+            path: "/health".to_owned(),
+            host: None,
+            status_min: 200,
+            status_max: 299,
+            body_contains: None,
+            agent_header: None,
+        }),
+        tls: None,
+        via: Via::Address,
+        port: server.port(),
+        interval: Duration::from_millis(1),
+        fast_interval: Duration::from_millis(1),
+        timeout: PATIENCE,
+        rise: 2,
+        fall: 3,
+        jitter_percent: 0,
+    }
+}
+
+fn tcp(server: SocketAddr) -> HealthCheck {
+    HealthCheck { probe: Probe::Tcp, ..http(server) }
+}
+
+fn target(pool: &str, server: SocketAddr, checks: &[(&str, &HealthCheck)]) -> Target {
+    Target {
+        pool: Name::new(pool).unwrap(),
+        address: server.ip(),
+        checks: checks.iter().map(|(n, c)| (Name::new(n).unwrap(), (*c).clone())).collect(),
+        vips: BTreeSet::new(),
+        encapsulation: Encapsulation::IpInIp,
+        urgent: true,
+    }
+}
+
+/// A running prober.
+struct Probing {
+    targets: watch::Sender<Arc<Vec<Target>>>,
+    changes: mpsc::Receiver<HealthChange>,
+    heartbeat: Heartbeat,
+    task: JoinHandle<()>,
+}
+
+impl Probing {
+    fn start(targets: Vec<Target>) -> Self {
+        Self::with_limits(targets, 1024, 1024)
+    }
+
+    /// At most `room` checks at once, at most `unread` changes told and not read.
+    fn with_limits(targets: Vec<Target>, room: usize, unread: usize) -> Self {
+        let heartbeat = Heartbeat::unwatched(Duration::from_millis(10));
+        let (targets, wanted) = watch::channel(Arc::new(targets));
+        let (told, changes) = mpsc::channel(unread);
+        let task = Prober::spawn_with_room(
+            wanted,
+            told,
+            heartbeat.clone(),
+            Counters::default(),
+            Tunnels::new(Sources::default(), |_| Err("this test has no packet program".into())),
+            room,
+        );
+        Self { targets, changes, heartbeat, task }
+    }
+
+    fn configure(&self, targets: Vec<Target>) {
+        self.targets.send(Arc::new(targets)).unwrap();
+    }
+
+    /// The next change: pool, health, whether first, reason.
+    async fn next(&mut self) -> (String, Health, bool, String) {
+        let change = timeout(PATIENCE, self.changes.recv()).await.expect("no change came").unwrap();
+        (change.pool.to_string(), change.health, change.first, change.reason)
+    }
+
+    fn is_silent(&self) -> bool {
+        self.changes.is_empty()
+    }
+}
+
+/// What [`Probing::next`] gives for pool `web`.
+fn web(health: Health, first: bool, reason: &str) -> (String, Health, bool, String) {
+    ("web".to_owned(), health, first, reason.to_owned())
+}
+
+const PASSES: &str = "all checks pass";

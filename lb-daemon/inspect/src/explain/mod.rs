@@ -1,0 +1,194 @@
+//! Which backend a packet goes to, and why: what the Explain call and `spillway explain` are made of.
+//! It runs the packet program's own decision over the pinned maps, and works with the daemon dead.
+
+mod flow;
+mod reason;
+mod recorder;
+mod regions;
+mod trace;
+
+use std::{borrow::Cow, path::Path};
+
+use lb_common::path::{Kind, Memory, Outcome};
+use serde::{Serialize, Serializer};
+
+pub use flow::{Flow, FlowError};
+pub use regions::{Outcome as RegionOutcome, Region};
+pub use trace::{explain, no_service};
+
+use crate::names::Names;
+use lb_maps::{MapsError, PinnedMaps, directory::Directory};
+use lb_model::Encapsulation;
+
+/// What becomes of a packet.
+#[derive(Clone, Debug, Serialize)]
+pub struct Explanation {
+    /// Address and port.
+    pub client: String,
+    /// Address and port.
+    pub vip: String,
+    /// `tcp` or `udp`.
+    pub protocol: &'static str,
+    /// `new connection`, `open connection` or `datagram`.
+    #[serde(serialize_with = "packet_name")]
+    pub packet: Kind,
+    /// The service; `null`: none has this address, port and protocol.
+    pub service: Option<ServicePart>,
+    /// Hash of the flow, 16 hexadecimal digits.
+    pub hash: Option<String>,
+    /// The flow's slot in the first region.
+    pub slot: Option<Slot>,
+    /// Every entry that was asked, in order, and the rest of the first slot's list.
+    pub entries: Vec<Entry>,
+    /// The pool's regions in their order, and what was made of each.
+    pub regions: Vec<Region>,
+    /// What the packet goes by instead of being placed anew: `handshake`, `displaced`, `tracked`, or
+    /// `previous_home`.
+    #[serde(serialize_with = "memory_name")]
+    pub remembered: Option<Memory>,
+    /// `forwarded`, or the verdict of a packet that no backend gets.
+    pub verdict: Cow<'static, str>,
+    /// Who has the packet.
+    pub choice: Option<Chosen>,
+    /// Why.
+    pub why: String,
+}
+
+/// A service and what serves it.
+#[derive(Clone, Debug, Serialize)]
+pub struct ServicePart {
+    /// Name.
+    pub name: String,
+    /// Pool.
+    pub pool: String,
+    /// `connection`, `client` or `port`.
+    pub affinity: &'static str,
+}
+
+/// A slot of a table.
+#[derive(Clone, Debug, Serialize)]
+pub struct Slot {
+    /// Its number, from 0.
+    pub number: u32,
+    /// Slots of the table.
+    pub of: u32,
+}
+
+/// An entry that was asked, or would have been.
+#[derive(Clone, Debug, Serialize)]
+pub struct Entry {
+    /// Region.
+    pub region: String,
+    /// `null` for a standby.
+    pub slot: Option<u32>,
+    /// `owner`, `alternate N` or `standby N`.
+    pub place: String,
+    /// Address.
+    pub backend: String,
+    /// `up`, `unfit` or `dead`.
+    pub state: Cow<'static, str>,
+    /// What was made of it, in words.
+    pub outcome: String,
+    /// The same; `None`: it was not asked, another had the packet before.
+    #[serde(skip)]
+    pub asked: Option<Outcome>,
+}
+
+/// Who has the packet.
+#[derive(Clone, Debug, Serialize)]
+pub struct Chosen {
+    /// Address.
+    pub backend: String,
+    /// `null`: it is in none that the pool asks now.
+    pub region: Option<String>,
+    /// `up`, `unfit` or `dead`.
+    pub state: Cow<'static, str>,
+    /// Whether it is where the table alone puts the connection.
+    pub owner: bool,
+    /// How the packet gets there: `ip_in_ip`, `gue` or `direct`.
+    #[serde(serialize_with = "encapsulation_name")]
+    pub encapsulation: Encapsulation,
+    /// UDP port that it goes to; `null`: none.
+    pub gue_port: Option<u16>,
+    /// MAC.
+    pub next_hop: String,
+    /// Index of the interface that the packet leaves by, in the network namespace of the daemon.
+    pub interface: u16,
+    /// Its name; `null`: there is none of this index any more, or this is another network namespace.
+    pub interface_name: Option<String>,
+}
+
+fn memory_name<S: Serializer>(memory: &Option<Memory>, to: S) -> Result<S::Ok, S::Error> {
+    memory.map(reason::memory_name).serialize(to)
+}
+
+fn encapsulation_name<S: Serializer>(to: &Encapsulation, by: S) -> Result<S::Ok, S::Error> {
+    by.serialize_str(to.name())
+}
+
+fn packet_name<S: Serializer>(kind: &Kind, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(kind_name(*kind))
+}
+
+/// `new connection`, `open connection` or `datagram`.
+pub const fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::NewConnection => "new connection",
+        Kind::OpenConnection => "open connection",
+        Kind::Datagram => "datagram",
+    }
+}
+
+/// Explains a packet by the maps pinned in a BPF file system and the names in a state directory, with
+/// the generation of the names; without names things are called by their numbers.
+///
+/// # Errors
+/// [`MapsError`] says which pin is missing, forbidden or of another layout, or what the kernel
+/// answers.
+pub fn of_pins(
+    bpffs: &Path,
+    state_directory: &Path,
+    flow: &Flow,
+) -> Result<(u64, Explanation), MapsError> {
+    let names = Directory::read(state_directory).map(Names).unwrap_or_default();
+    Ok((names.0.generation, of(&PinnedMaps::open(bpffs)?, &names, flow)?))
+}
+
+/// Explains a packet by maps that are open.
+///
+/// # Errors
+/// As [`of_pins`].
+pub fn of(maps: &PinnedMaps, names: &Names, flow: &Flow) -> Result<Explanation, MapsError> {
+    let service = maps.service_of(&flow.tuple())?;
+    let view = service.map(|service| maps.service_view(service)).transpose()?.flatten();
+    Ok(match view {
+        Some(view) => explain(&view, names, view.service(), flow),
+        None => no_service(flow),
+    })
+}
+
+impl Explanation {
+    /// The verdict of a packet that a backend has: transmitted or redirected, by where it came in.
+    const FORWARDED: &str = "forwarded";
+
+    pub(crate) fn of(flow: &Flow) -> Self {
+        Self {
+            client: flow.client.to_string(),
+            vip: flow.vip.to_string(),
+            protocol: flow.protocol.name(),
+            packet: flow.kind,
+            service: None,
+            hash: None,
+            slot: None,
+            entries: Vec::new(),
+            regions: Vec::new(),
+            remembered: None,
+            verdict: Self::FORWARDED.into(),
+            choice: None,
+            why: String::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

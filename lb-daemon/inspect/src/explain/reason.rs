@@ -1,0 +1,156 @@
+//! Why a packet goes where it goes, in words.
+
+use lb_common::{
+    abi::{
+        member::{Accepts, MemberWord},
+        verdict::Verdict,
+    },
+    path::{Kind, Memory, Outcome, Place},
+};
+
+use super::{
+    recorder::Looked,
+    regions::{self, Region},
+};
+
+/// A verdict's meaning on one line.
+pub(super) fn verdict(verdict: Verdict) -> String {
+    verdict.meaning().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A place in the order of a group: `owner`, `alternate 2`, `standby 5`.
+pub(super) fn place_name(place: Place) -> String {
+    match (place.slot, place.entry) {
+        (None, standby) => format!("standby {standby}"),
+        (Some(_), 0) => "owner".into(),
+        (Some(_), alternate) => format!("alternate {alternate}"),
+    }
+}
+
+/// What was made of an entry.
+pub(super) fn outcome(looked: &Looked, kind: Kind) -> String {
+    let state = looked.member.accepts();
+    match looked.outcome {
+        Some(Outcome::Chosen) => "chosen".into(),
+        Some(Outcome::State) if state == Accepts::OpenOnly && kind == Kind::NewConnection => {
+            "passed over: it takes no new connections".into()
+        }
+        Some(Outcome::State) => format!("passed over: it is {}", state.name()),
+        Some(Outcome::Ramp) => "passed over: slow start leaves it this slot later".into(),
+        Some(Outcome::NextHop) => "passed over: its next hop has no address".into(),
+        Some(Outcome::Full) => "passed over: it has its own limit of new connections".into(),
+        None => "not asked".into(),
+    }
+}
+
+/// What the packet goes by, by name.
+pub(super) const fn memory_name(by: Memory) -> &'static str {
+    match by {
+        Memory::Handshake => "handshake",
+        Memory::Displaced => "displaced",
+        Memory::Tracked => "tracked",
+        Memory::PreviousHome => "previous_home",
+    }
+}
+
+/// Why a packet goes where its connection is remembered to be.
+pub(super) fn memory(by: Memory, kind: Kind, backend: &str) -> String {
+    match by {
+        Memory::Handshake if kind == Kind::NewConnection => {
+            format!("the SYN is a repeated one; {backend} was given the first (a handshake entry)")
+        }
+        Memory::Handshake => {
+            format!("{backend} was given its SYN, which is remembered for 64 s (a handshake entry)")
+        }
+        Memory::Displaced => {
+            format!(
+                "it lives away from where the table puts it: at {backend} (a displaced connection)"
+            )
+        }
+        Memory::Tracked => format!("its flow is tracked: it lives at {backend}"),
+        Memory::PreviousHome => format!(
+            "{backend} had its slot before the pool changed, and keeps what it has for a while"
+        ),
+    }
+}
+
+/// Why a backend that is not healthy has a new connection.
+pub(super) fn last_resort(backend: &str) -> String {
+    format!("nobody healthy may have it; {backend} is the pool's last resort (its panic threshold)")
+}
+
+/// Why a region has a packet that is beyond its limit; `None`: none has.
+pub(super) fn beyond_limits(regions: &[Region], backend: &str) -> Option<String> {
+    let has = |outcome| regions.iter().find(|region| region.outcome == outcome);
+    if let Some(region) = has(regions::Outcome::Held) {
+        return Some(format!(
+            "region {} is full, but no more connections can be remembered elsewhere for now: \
+             {backend} serves beyond the limit",
+            region.region
+        ));
+    }
+    has(regions::Outcome::OverCapacity).map(|region| {
+        format!(
+            "no region that may have it has room; {backend} in region {} serves beyond the limit",
+            region.region
+        )
+    })
+}
+
+/// Why the entry that was chosen was.
+pub(super) fn choice(
+    looked: &[Looked],
+    regions: &[Region],
+    address: &impl Fn(MemberWord) -> String,
+) -> String {
+    let asked: Vec<_> = looked.iter().filter(|l| l.outcome.is_some()).collect();
+    let Some((chosen, before)) = asked.split_last() else { return "it was chosen".into() };
+    let (place, state) = (chosen.place, chosen.member.accepts());
+    if place.region == 0 && before.is_empty() && place.entry == 0 && place.slot.is_some() {
+        return format!("{} owns the slot and is {}", address(chosen.member), state.name());
+    }
+    let found = match place.slot {
+        None => format!("standby {} of its region", place.entry),
+        Some(slot)
+            if place.region == 0 && before.first().is_some_and(|f| f.place.slot == Some(slot)) =>
+        {
+            let first = before[0];
+            let owner = (first.place.entry == 0).then(|| why_not(first, &address(first.member)));
+            let owner = owner.unwrap_or_else(|| "the slot has no owner".into());
+            let name = place_name(place);
+            return format!("{owner}; {name} is the first of its list that may have the packet");
+        }
+        Some(slot) => format!("{} of slot {slot}", place_name(place)),
+    };
+    let passed = if place.region == 0 {
+        "nobody on the slot's own list may have the packet".into()
+    } else {
+        left_behind(&regions[..regions.len().min(place.region as usize)])
+    };
+    format!("{passed}; {found} is the next that may")
+}
+
+/// Why regions that come before the chosen one have not the packet.
+fn left_behind(regions: &[Region]) -> String {
+    use regions::Outcome::NobodyUsable;
+    let nobody = |region: &&Region| region.outcome == NobodyUsable;
+    let names: Vec<_> = regions.iter().filter(nobody).map(|r| r.region.as_str()).collect();
+    let others = regions.iter().filter(|region| !nobody(region));
+    let mut words: Vec<_> =
+        others.map(|r| format!("region {} {}", r.region, r.outcome.words())).collect();
+    if !names.is_empty() {
+        words.push(format!("nobody asked in region {} may have the packet", names.join(", ")));
+    }
+    words.join(", ")
+}
+
+/// Why the owner of a slot does not have the packet.
+fn why_not(owner: &Looked, address: &str) -> String {
+    let cause = match owner.outcome {
+        Some(Outcome::NextHop) => "has no resolved next hop".into(),
+        Some(Outcome::Ramp) => "starts slowly".into(),
+        Some(Outcome::Full) => "has all the new connections of its own limit".into(),
+        _ => format!("is {}", owner.member.accepts().name()),
+    };
+    format!("{address} owns the slot but {cause}")
+}

@@ -1,0 +1,49 @@
+//! What the decision tells while it is watched.
+
+use lb_common::{
+    abi::{handshake::Placement, member::MemberWord},
+    path::{Left, Memory, Observe, Outcome, Place},
+};
+
+/// One entry that the decision looked at, or would have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Looked {
+    pub(super) place: Place,
+    pub(super) member: MemberWord,
+    /// `None`: it was not asked, another had the packet before.
+    pub(super) outcome: Option<Outcome>,
+}
+
+/// All that was told.
+#[derive(Debug, Default)]
+pub(super) struct Recorder {
+    /// Entries in the order in which they were asked.
+    pub(super) looked: Vec<Looked>,
+    /// Regions that were left, or kept against the rule, each reason once.
+    pub(super) left: Vec<(u32, Left)>,
+    /// What the packet went by, if nothing was chosen anew.
+    pub(super) remembered: Option<Memory>,
+}
+
+impl Observe for Recorder {
+    fn entry(&mut self, place: Place, _: u16, member: MemberWord, outcome: Outcome) {
+        self.looked.push(Looked { place, member, outcome: Some(outcome) });
+    }
+
+    fn region(&mut self, region: u32, why: Left) {
+        if !self.left.contains(&(region, why)) {
+            self.left.push((region, why));
+        }
+    }
+
+    fn remembered(&mut self, by: Memory, _: Placement) {
+        self.remembered = Some(by);
+    }
+}
+
+impl Recorder {
+    /// Whether a region was left, or kept, for a reason.
+    pub(super) fn has(&self, region: u32, why: Left) -> bool {
+        self.left.contains(&(region, why))
+    }
+}

@@ -1,0 +1,140 @@
+//! What was made of each region, in order.
+
+use lb_common::{
+    abi::{descriptor::Descriptor, limits::MAX_REGIONS_PER_POOL, member::Accepts},
+    path::{Choice, Left, Tables, select::REMEMBERED},
+};
+use serde::Serialize;
+
+use super::recorder::Recorder;
+use crate::names::Names;
+
+/// A region of the pool's order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Region {
+    /// Its name.
+    pub region: String,
+    /// What was made of it.
+    pub outcome: Outcome,
+}
+
+/// What was made of a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It has the packet.
+    Chosen,
+    /// It has the packet though it is full, as every region is.
+    OverCapacity,
+    /// It has the packet though it is full: there is no budget for displaced connections.
+    Held,
+    /// Its limit is reached.
+    Full,
+    /// Its scaler is 0.
+    Drained,
+    /// It has no capacity, because nobody there is healthy.
+    Closed,
+    /// Nobody who was asked there may have the packet.
+    NobodyUsable,
+    /// It was not asked.
+    NotAsked,
+}
+
+impl Outcome {
+    /// Words for it that follow the region's name.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Chosen => "has it",
+            Self::OverCapacity => "is full and has it all the same",
+            Self::Held => "is full and keeps it for lack of budget",
+            Self::Full => "is full",
+            Self::Drained => "is drained",
+            Self::Closed => "has nobody healthy",
+            Self::NobodyUsable => "has nobody who may have it",
+            Self::NotAsked => "was not asked",
+        }
+    }
+}
+
+/// Every region of the order.
+pub(super) fn of<T: Tables>(
+    tables: &T,
+    names: &Names,
+    descriptor: &Descriptor,
+    recorder: &Recorder,
+    choice: Option<&Choice>,
+) -> Vec<Region> {
+    let taken_by = choice.and_then(|choice| position(tables, descriptor, choice));
+    let count = descriptor.group_count.min(MAX_REGIONS_PER_POOL as u32);
+    let region = |position| Region {
+        region: name(tables, names, descriptor, position),
+        outcome: outcome(tables, descriptor, recorder, position, taken_by),
+    };
+    (0..count).map(region).collect()
+}
+
+fn outcome<T: Tables>(
+    tables: &T,
+    descriptor: &Descriptor,
+    recorder: &Recorder,
+    position: u32,
+    taken_by: Option<u32>,
+) -> Outcome {
+    if taken_by == Some(position) {
+        return match () {
+            () if recorder.has(position, Left::Held) => Outcome::Held,
+            () if recorder.has(position, Left::OverCapacity) => Outcome::OverCapacity,
+            () => Outcome::Chosen,
+        };
+    }
+    if recorder.has(position, Left::Full) || recorder.has(position, Left::Held) {
+        Outcome::Full
+    } else if recorder.has(position, Left::Closed) {
+        let healthy = members(tables, descriptor, position)
+            .any(|index| tables.member(index).is_some_and(|m| m.accepts() == Accepts::All));
+        if healthy { Outcome::Drained } else { Outcome::Closed }
+    } else if recorder.looked.iter().any(|looked| looked.place.region == position) {
+        Outcome::NobodyUsable
+    } else {
+        Outcome::NotAsked
+    }
+}
+
+/// Where in the order a choice is; `None`: its backend is in no group of the order.
+pub(super) fn position<T: Tables>(
+    tables: &T,
+    descriptor: &Descriptor,
+    choice: &Choice,
+) -> Option<u32> {
+    if choice.region != REMEMBERED {
+        return Some(choice.region);
+    }
+    let is_it = |index| {
+        tables.member(index).is_some_and(|member| member.backend() == choice.member.backend())
+    };
+    let count = descriptor.group_count.min(MAX_REGIONS_PER_POOL as u32);
+    (0..count).find(|position| members(tables, descriptor, *position).any(is_it))
+}
+
+/// Indices of the member words of a region.
+fn members<T: Tables>(
+    tables: &T,
+    descriptor: &Descriptor,
+    position: u32,
+) -> impl Iterator<Item = u32> {
+    let index = descriptor.groups.get(position as usize).copied();
+    let head = index.and_then(|index| tables.group(index)).map(|group| group.head);
+    head.into_iter().flat_map(|head| (head.members..).take(head.member_count as usize))
+}
+
+/// The name of a region of the order.
+pub(super) fn name<T: Tables>(
+    tables: &T,
+    names: &Names,
+    descriptor: &Descriptor,
+    position: u32,
+) -> String {
+    let index = descriptor.groups.get(position as usize).copied();
+    let group = index.and_then(|index| tables.group(index));
+    group.map_or_else(|| "?".into(), |group| names.region(group.region))
+}

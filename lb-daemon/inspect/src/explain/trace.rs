@@ -1,0 +1,190 @@
+//! The very decision of the packet program, run over the maps and watched.
+
+use lb_common::{
+    abi::{
+        clock::Coarse,
+        descriptor::Descriptor,
+        member::{Accepts, MemberWord},
+        next_hop::NextHopWord,
+        service::{SERVICE_BY_ADDRESS, SERVICE_BY_PORT, Service},
+        slot::RANKS_PER_SLOT,
+        table_ref::TableRef,
+        verdict::Verdict,
+    },
+    flow_hash::FlowHash,
+    path::{self, Kind, Parsed, Place, Tables, encapsulate, handshakes, select},
+};
+
+use super::{
+    Chosen, Entry, Explanation, ServicePart, Slot,
+    flow::Flow,
+    reason::{self, place_name},
+    recorder::{Looked, Recorder},
+    regions,
+};
+use crate::names::{self, Names};
+use lb_model::{Affinity, Encapsulation};
+
+/// A packet whose address, port and protocol no service has.
+pub fn no_service(flow: &Flow) -> Explanation {
+    let mut explanation = Explanation::of(flow);
+    explanation.verdict = Verdict::NotOurs.name().into();
+    explanation.why = reason::verdict(Verdict::NotOurs);
+    explanation
+}
+
+/// What becomes of a service's packet, and why.
+pub fn explain<T: Tables>(
+    tables: &T,
+    names: &Names,
+    service: &Service,
+    flow: &Flow,
+) -> Explanation {
+    let parsed = flow.parsed();
+    let mut explanation = Explanation::of(flow);
+    explanation.service = Some(ServicePart {
+        name: names.service(service.index),
+        pool: names.pool(service.pool),
+        affinity: affinity(service),
+    });
+    let line = tables.pool(service.pool);
+    let descriptor = line.and_then(|line| tables.descriptor(line.versions().current()));
+    let slot = descriptor.filter(|d| d.group_count > 0).map(|d| home_slot(d, service, flow));
+    if let Some((hash, slot, slots)) = slot {
+        explanation.hash = Some(format!("{hash:016x}"));
+        explanation.slot = Some(Slot { number: slot, of: slots });
+    }
+
+    let mut recorder = Recorder::default();
+    let parsed = with_sequence(tables, descriptor, parsed);
+    let forward = path::forward(tables, service, parsed, &mut recorder);
+    let choice = forward.as_ref().ok().map(|forward| forward.choice);
+    let head = forward.and_then(|forward| encapsulate::head(tables, &forward).map(drop));
+    if let Some(descriptor) = descriptor {
+        explanation.regions = regions::of(tables, names, descriptor, &recorder, choice.as_ref());
+    }
+    explanation.remembered = recorder.remembered;
+    let asked = std::mem::take(&mut recorder.looked);
+    let looked = with_unasked(tables, descriptor, slot.map(|s| s.1), asked);
+    let region = |place: Place| region_name(tables, names, descriptor, place.region);
+    explanation.why = match (head, choice, recorder.remembered) {
+        (Err(verdict), _, _) => reason::verdict(verdict),
+        (Ok(()), Some(choice), Some(by)) => {
+            reason::memory(by, flow.kind, &address_in(tables)(choice.member))
+        }
+        (Ok(()), Some(choice), None)
+            if flow.kind != Kind::OpenConnection && choice.member.accepts() != Accepts::All =>
+        {
+            reason::last_resort(&address_in(tables)(choice.member))
+        }
+        (Ok(()), Some(choice), None) => {
+            let address = address_in(tables);
+            reason::beyond_limits(&explanation.regions, &address(choice.member))
+                .unwrap_or_else(|| reason::choice(&looked, &explanation.regions, &address))
+        }
+        (Ok(()), None, _) => String::new(),
+    };
+    explanation.verdict = head.map_or_else(Verdict::name, |()| Explanation::FORWARDED).into();
+    explanation.choice = choice.as_ref().map(|choice| {
+        let hop = tables.next_hop(u32::from(choice.member.next_hop()));
+        let hop = hop.unwrap_or(NextHopWord::UNRESOLVED);
+        let home = descriptor.zip(slot).and_then(|(descriptor, (hash, ..))| {
+            select::home(tables, descriptor, FlowHash(hash)).ok()
+        });
+        let position = descriptor.and_then(|d| regions::position(tables, d, choice));
+        let encapsulation = descriptor
+            .map_or(Encapsulation::IpInIp, |descriptor| Encapsulation::of_form(descriptor.form()));
+        Chosen {
+            backend: address_in(tables)(choice.member),
+            region: position.map(|at| region_name(tables, names, descriptor, at)),
+            state: choice.member.accepts().name().into(),
+            owner: home.is_some_and(|home| select::placement(home.member) == choice.placement()),
+            encapsulation,
+            gue_port: encapsulation.gue_port(),
+            next_hop: hop.mac().map(|byte| format!("{byte:02x}")).join(":"),
+            interface: hop.interface(),
+            interface_name: names.interface(hop.interface()),
+        }
+    });
+    explanation.entries = looked
+        .iter()
+        .map(|looked| Entry {
+            region: region(looked.place),
+            slot: looked.place.slot,
+            place: place_name(looked.place),
+            backend: address_in(tables)(looked.member),
+            state: looked.member.accepts().name().into(),
+            outcome: reason::outcome(looked, flow.kind),
+            asked: looked.outcome,
+        })
+        .collect();
+    explanation
+}
+
+fn affinity(service: &Service) -> &'static str {
+    let affinity = match service.flags & (SERVICE_BY_ADDRESS | SERVICE_BY_PORT) {
+        0 => Affinity::Connection,
+        SERVICE_BY_ADDRESS => Affinity::Client,
+        _ => Affinity::Port,
+    };
+    affinity.name()
+}
+
+/// Hash, slot and number of slots of a flow in the first group of the order.
+fn home_slot(descriptor: &Descriptor, service: &Service, flow: &Flow) -> (u64, u32, u32) {
+    let hash = path::flow_hash(service, descriptor, &flow.parsed().flow);
+    (hash.0, hash.slot(descriptor.home.slots), descriptor.home.slots)
+}
+
+/// The entries looked at, and the rest of the first slot's list.
+fn with_unasked<T: Tables>(
+    tables: &T,
+    descriptor: Option<&Descriptor>,
+    slot: Option<u32>,
+    mut looked: Vec<Looked>,
+) -> Vec<Looked> {
+    let Some((descriptor, slot)) = descriptor.zip(slot) else { return looked };
+    let home = &descriptor.home;
+    let Some(word) = tables.slot(TableRef(home.table), slot) else { return looked };
+    for entry in 0..RANKS_PER_SLOT as u32 {
+        let place = Place { region: 0, slot: Some(slot), entry };
+        let rank = u32::from(word.rank(entry));
+        if rank < home.member_count
+            && !looked.iter().any(|looked| looked.place == place)
+            && let Some(member) = tables.member(home.members.saturating_add(rank))
+        {
+            looked.push(Looked { place, member, outcome: None });
+        }
+    }
+    looked
+}
+
+fn region_name<T: Tables>(
+    tables: &T,
+    names: &Names,
+    descriptor: Option<&Descriptor>,
+    position: u32,
+) -> String {
+    descriptor
+        .map_or_else(|| "?".into(), |descriptor| regions::name(tables, names, descriptor, position))
+}
+
+/// The packet of an open connection with the number that follows its SYN, where that is recorded and
+/// the connection has no displaced entry yet: so it is the first of those that go by the handshake entry.
+fn with_sequence<T: Tables>(tables: &T, descriptor: Option<&Descriptor>, parsed: Parsed) -> Parsed {
+    let Some(descriptor) = descriptor.filter(|_| parsed.kind == Kind::OpenConnection) else {
+        return parsed;
+    };
+    if tables.displaced(&parsed.flow).is_some() {
+        return parsed;
+    }
+    let identity = FlowHash::new(&parsed.flow, &descriptor.hash_key);
+    match handshakes::youngest(tables, identity, Coarse::from_nanoseconds(tables.now())) {
+        Some(entry) => Parsed { sequence: entry.number().wrapping_add(1), ..parsed },
+        None => parsed,
+    }
+}
+
+fn address_in<T: Tables>(tables: &T) -> impl Fn(MemberWord) -> String {
+    |member| tables.backend(member.backend()).map_or_else(|| "?".into(), names::address)
+}

@@ -1,0 +1,307 @@
+//! Explanations as messages and back, and the packets that are asked about.
+
+use lb_common::path::{Kind, Memory, Outcome};
+use spillway_proto::v1;
+
+use lb_config::message::encapsulation;
+
+use crate::explain::{Chosen, Entry, Explanation, Flow, Region, RegionOutcome, ServicePart, Slot};
+use lb_model::{Affinity, Encapsulation};
+
+/// An explanation with the generation that its names are of.
+pub fn explained(explanation: &Explanation, generation: u64) -> v1::ExplainResponse {
+    v1::ExplainResponse {
+        generation,
+        packet: match explanation.packet {
+            Kind::NewConnection => v1::ExplainedPacket::NewConnection,
+            Kind::OpenConnection => v1::ExplainedPacket::OpenConnection,
+            Kind::Datagram => v1::ExplainedPacket::Datagram,
+        }
+        .into(),
+        service: explanation.service.as_ref().map(|service| v1::ExplainedService {
+            name: service.name.clone(),
+            pool: service.pool.clone(),
+            affinity: match service.affinity {
+                "client" => v1::Affinity::Client,
+                "port" => v1::Affinity::Port,
+                _ => v1::Affinity::Connection,
+            }
+            .into(),
+        }),
+        hash: explanation.hash.clone().unwrap_or_default(),
+        slot: explanation
+            .slot
+            .as_ref()
+            .map(|slot| v1::ExplainedSlot { number: slot.number, of: slot.of }),
+        steps: explanation.entries.iter().map(step).collect(),
+        regions: explanation.regions.iter().map(region).collect(),
+        memory: match explanation.remembered {
+            None => v1::ExplainedMemory::Unspecified,
+            Some(Memory::Handshake) => v1::ExplainedMemory::Handshake,
+            Some(Memory::Displaced) => v1::ExplainedMemory::Displaced,
+            Some(Memory::Tracked) => v1::ExplainedMemory::Tracked,
+            Some(Memory::PreviousHome) => v1::ExplainedMemory::PreviousHome,
+        }
+        .into(),
+        verdict: explanation.verdict.clone().into_owned(),
+        choice: explanation.choice.as_ref().map(choice),
+        why: explanation.why.clone(),
+    }
+}
+
+fn step(entry: &Entry) -> v1::ExplainedStep {
+    use v1::ExplainedStepOutcome as Message;
+    v1::ExplainedStep {
+        region: entry.region.clone(),
+        slot: entry.slot,
+        place: entry.place.clone(),
+        backend: entry.backend.clone(),
+        state: entry.state.clone().into_owned(),
+        outcome: match entry.asked {
+            None => Message::NotAsked,
+            Some(Outcome::Chosen) => Message::Chosen,
+            Some(Outcome::State) => Message::State,
+            Some(Outcome::Ramp) => Message::Ramp,
+            Some(Outcome::NextHop) => Message::NextHop,
+            Some(Outcome::Full) => Message::Full,
+        }
+        .into(),
+        words: entry.outcome.clone(),
+    }
+}
+
+fn region(region: &Region) -> v1::ExplainedRegion {
+    use v1::ExplainedRegionOutcome as Message;
+    let outcome = match region.outcome {
+        RegionOutcome::Chosen => Message::Chosen,
+        RegionOutcome::OverCapacity => Message::OverCapacity,
+        RegionOutcome::Held => Message::Held,
+        RegionOutcome::Full => Message::Full,
+        RegionOutcome::Drained => Message::Drained,
+        RegionOutcome::Closed => Message::Closed,
+        RegionOutcome::NobodyUsable => Message::NobodyUsable,
+        RegionOutcome::NotAsked => Message::NotAsked,
+    };
+    v1::ExplainedRegion { region: region.region.clone(), outcome: outcome.into() }
+}
+
+fn choice(chosen: &Chosen) -> v1::ExplainedChoice {
+    v1::ExplainedChoice {
+        backend: chosen.backend.clone(),
+        region: chosen.region.clone().unwrap_or_default(),
+        state: chosen.state.clone().into_owned(),
+        owner: chosen.owner,
+        next_hop: chosen.next_hop.clone(),
+        encapsulation: encapsulation(chosen.encapsulation).into(),
+        gue_port: chosen.gue_port.map_or(0, u32::from),
+        interface: chosen.interface_name.clone().unwrap_or_default(),
+        interface_index: chosen.interface.into(),
+    }
+}
+
+/// An answer holds a value that this version has no word for: it comes from a newer daemon.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the explanation: {field} has a value that this version does not know")]
+pub struct UnknownAnswer {
+    field: &'static str,
+}
+
+/// The explanation that a daemon answered with, of the packet that it was asked about.
+///
+/// # Errors
+/// [`UnknownAnswer`]
+pub fn explanation(flow: &Flow, answer: v1::ExplainResponse) -> Result<Explanation, UnknownAnswer> {
+    let remembered = memory(answer.memory)?;
+    let service = answer.service.map(service_part).transpose()?;
+    let regions = answer.regions.into_iter().map(region_part).collect::<Result<_, _>>()?;
+    Ok(Explanation {
+        service,
+        hash: Some(answer.hash).filter(|hash| !hash.is_empty()),
+        slot: answer.slot.map(|v1::ExplainedSlot { number, of }| Slot { number, of }),
+        entries: answer.steps.into_iter().map(entry).collect(),
+        regions,
+        remembered,
+        verdict: answer.verdict.into(),
+        choice: answer.choice.map(chosen).transpose()?,
+        why: answer.why,
+        ..Explanation::of(flow)
+    })
+}
+
+/// Unset says that nothing is remembered, so a number that is not known has to be told from it.
+fn memory(number: i32) -> Result<Option<Memory>, UnknownAnswer> {
+    let known = v1::ExplainedMemory::try_from(number);
+    Ok(match known.map_err(|_| UnknownAnswer { field: "memory" })? {
+        v1::ExplainedMemory::Unspecified => None,
+        v1::ExplainedMemory::Handshake => Some(Memory::Handshake),
+        v1::ExplainedMemory::Displaced => Some(Memory::Displaced),
+        v1::ExplainedMemory::Tracked => Some(Memory::Tracked),
+        v1::ExplainedMemory::PreviousHome => Some(Memory::PreviousHome),
+    })
+}
+
+fn service_part(service: v1::ExplainedService) -> Result<ServicePart, UnknownAnswer> {
+    let affinity = match service.affinity() {
+        v1::Affinity::Unspecified => return Err(UnknownAnswer { field: "service.affinity" }),
+        v1::Affinity::Connection => Affinity::Connection,
+        v1::Affinity::Client => Affinity::Client,
+        v1::Affinity::Port => Affinity::Port,
+    };
+    Ok(ServicePart { name: service.name, pool: service.pool, affinity: affinity.name() })
+}
+
+fn entry(step: v1::ExplainedStep) -> Entry {
+    use v1::ExplainedStepOutcome as Message;
+    let asked = match step.outcome() {
+        Message::Unspecified | Message::NotAsked => None,
+        Message::Chosen => Some(Outcome::Chosen),
+        Message::State => Some(Outcome::State),
+        Message::Ramp => Some(Outcome::Ramp),
+        Message::NextHop => Some(Outcome::NextHop),
+        Message::Full => Some(Outcome::Full),
+    };
+    let v1::ExplainedStep { region, slot, place, backend, state, words, .. } = step;
+    Entry { region, slot, place, backend, state: state.into(), outcome: words, asked }
+}
+
+fn region_part(region: v1::ExplainedRegion) -> Result<Region, UnknownAnswer> {
+    use v1::ExplainedRegionOutcome as Message;
+    let outcome = match region.outcome() {
+        Message::Unspecified => return Err(UnknownAnswer { field: "regions.outcome" }),
+        Message::Chosen => RegionOutcome::Chosen,
+        Message::OverCapacity => RegionOutcome::OverCapacity,
+        Message::Held => RegionOutcome::Held,
+        Message::Full => RegionOutcome::Full,
+        Message::Drained => RegionOutcome::Drained,
+        Message::Closed => RegionOutcome::Closed,
+        Message::NobodyUsable => RegionOutcome::NobodyUsable,
+        Message::NotAsked => RegionOutcome::NotAsked,
+    };
+    Ok(Region { region: region.region, outcome })
+}
+
+fn chosen(choice: v1::ExplainedChoice) -> Result<Chosen, UnknownAnswer> {
+    let port = |field| u16::try_from(choice.gue_port).map_err(|_| UnknownAnswer { field });
+    let encapsulation = match choice.encapsulation() {
+        v1::Encapsulation::Unspecified => {
+            return Err(UnknownAnswer { field: "choice.encapsulation" });
+        }
+        v1::Encapsulation::IpInIp => Encapsulation::IpInIp,
+        v1::Encapsulation::Gue => Encapsulation::Gue(port("choice.gue_port")?),
+        v1::Encapsulation::Direct => Encapsulation::Direct,
+    };
+    let interface = u16::try_from(choice.interface_index);
+    Ok(Chosen {
+        backend: choice.backend,
+        region: Some(choice.region).filter(|region| !region.is_empty()),
+        state: choice.state.into(),
+        owner: choice.owner,
+        encapsulation,
+        gue_port: encapsulation.gue_port(),
+        next_hop: choice.next_hop,
+        interface: interface.map_err(|_| UnknownAnswer { field: "choice.interface_index" })?,
+        interface_name: Some(choice.interface).filter(|name| !name.is_empty()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use lb_model::Protocol;
+
+    use super::*;
+
+    fn flow() -> Flow {
+        let client = "198.51.100.7:40000".parse().unwrap();
+        Flow::new(client, "192.0.2.1:80".parse().unwrap(), Protocol::Tcp, false).unwrap()
+    }
+
+    /// Every field is set, and each value of an enumeration is there once.
+    fn whole(encapsulation: Encapsulation, remembered: Option<Memory>) -> Explanation {
+        let entry = |asked| Entry {
+            region: "eu".into(),
+            slot: Some(7),
+            place: "owner".into(),
+            backend: "10.0.0.1".into(),
+            state: "up".into(),
+            outcome: "chosen".into(),
+            asked,
+        };
+        let outcomes =
+            [Outcome::Chosen, Outcome::State, Outcome::Ramp, Outcome::NextHop, Outcome::Full];
+        let mut entries: Vec<_> = outcomes.map(|outcome| entry(Some(outcome))).into();
+        entries.push(Entry { slot: None, ..entry(None) });
+        let regions = [
+            RegionOutcome::Chosen,
+            RegionOutcome::OverCapacity,
+            RegionOutcome::Held,
+            RegionOutcome::Full,
+            RegionOutcome::Drained,
+            RegionOutcome::Closed,
+            RegionOutcome::NobodyUsable,
+            RegionOutcome::NotAsked,
+        ];
+        let region = |outcome| Region { region: "eu".into(), outcome };
+        Explanation {
+            service: Some(ServicePart {
+                name: "shop".into(),
+                pool: "web".into(),
+                affinity: Affinity::Port.name(),
+            }),
+            hash: Some("0123456789abcdef".into()),
+            slot: Some(Slot { number: 7, of: 65_537 }),
+            entries,
+            regions: regions.map(region).into(),
+            remembered,
+            verdict: "forwarded".into(),
+            choice: Some(Chosen {
+                backend: "10.0.0.1".into(),
+                region: Some("eu".into()),
+                state: "unfit".into(),
+                owner: true,
+                encapsulation,
+                gue_port: encapsulation.gue_port(),
+                next_hop: "02:00:00:00:00:01".into(),
+                interface: 3,
+                interface_name: Some("eth0".into()),
+            }),
+            why: "10.0.0.1 owns the slot and is up".into(),
+            ..Explanation::of(&flow())
+        }
+    }
+
+    #[test]
+    fn explanations_come_back_as_they_were_sent() {
+        let memories =
+            [Memory::Handshake, Memory::Displaced, Memory::Tracked, Memory::PreviousHome];
+        for remembered in memories.map(Some).into_iter().chain([None]) {
+            for how in [Encapsulation::IpInIp, Encapsulation::Gue(6080), Encapsulation::Direct] {
+                let sent = whole(how, remembered);
+                let back = explanation(&flow(), explained(&sent, 3)).unwrap();
+                assert_eq!(format!("{back:?}"), format!("{sent:?}"));
+            }
+        }
+        let nothing = crate::explain::no_service(&flow());
+        let back = explanation(&flow(), explained(&nothing, 3)).unwrap();
+        assert_eq!(format!("{back:?}"), format!("{nothing:?}"));
+    }
+
+    #[test]
+    fn a_value_of_a_newer_daemon_is_named() {
+        let good = || explained(&whole(Encapsulation::Direct, None), 3);
+        type Change = fn(&mut v1::ExplainResponse);
+        let changes: [(Change, &str); 4] = [
+            (|a| a.memory = 99, "memory"),
+            (|a| a.regions[0].outcome = 99, "regions.outcome"),
+            (|a| a.service.as_mut().unwrap().affinity = 99, "service.affinity"),
+            (|a| a.choice.as_mut().unwrap().encapsulation = 99, "choice.encapsulation"),
+        ];
+        for (change, field) in changes {
+            let mut answer = good();
+            change(&mut answer);
+            let error = explanation(&flow(), answer).unwrap_err();
+            let said =
+                format!("the explanation: {field} has a value that this version does not know");
+            assert_eq!(error.to_string(), said);
+        }
+    }
+}

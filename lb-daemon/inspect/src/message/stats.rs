@@ -1,0 +1,211 @@
+//! What was counted, as messages and back.
+
+use lb_common::abi::event::Event;
+use lb_model::capacity::Connections;
+use spillway_proto::v1;
+
+use crate::stats::{
+    BackendStats, Budget, EventStats, GroupStats, Remembered, ServiceStats, Stats, Table, Traffic,
+    VerdictStats, sentence,
+};
+
+impl From<Stats> for v1::StatsResponse {
+    fn from(Stats { verdicts, services, backends, groups, remembered }: Stats) -> Self {
+        Self {
+            verdicts: verdicts.into_iter().map(Into::into).collect(),
+            services: services.into_iter().map(Into::into).collect(),
+            backends: backends.into_iter().map(Into::into).collect(),
+            groups: groups.into_iter().map(Into::into).collect(),
+            tables: remembered.tables.into_iter().map(Into::into).collect(),
+            budgets: remembered.budgets.into_iter().map(Into::into).collect(),
+            events: remembered.events.into_iter().map(Into::into).collect(),
+            pools_with_displaced: remembered.pools_with_displaced,
+        }
+    }
+}
+
+impl From<VerdictStats> for v1::VerdictStats {
+    fn from(VerdictStats { verdict, action, packets, bytes }: VerdictStats) -> Self {
+        Self { verdict: verdict.into_owned(), action: action.into_owned(), packets, bytes }
+    }
+}
+
+impl From<Traffic> for v1::Traffic {
+    fn from(Traffic { packets, bytes, connections }: Traffic) -> Self {
+        Self { packets, bytes, connections }
+    }
+}
+
+impl From<ServiceStats> for v1::ServiceStats {
+    fn from(ServiceStats { service, endpoint, protocol, pool, traffic }: ServiceStats) -> Self {
+        Self { service, endpoint, protocol, pool, traffic: Some(traffic.into()) }
+    }
+}
+
+impl From<BackendStats> for v1::BackendStats {
+    fn from(BackendStats { backend, pools, traffic }: BackendStats) -> Self {
+        Self { backend, pools: pools.into_iter().collect(), traffic: Some(traffic.into()) }
+    }
+}
+
+impl From<GroupStats> for v1::GroupStats {
+    fn from(GroupStats { pool, region, connections }: GroupStats) -> Self {
+        Self { pool, region, counters: Some(counters(connections)) }
+    }
+}
+
+impl From<Table> for v1::TableStats {
+    fn from(Table { table, ip, held, room }: Table) -> Self {
+        Self { table: table.into_owned(), ip: ip.into_owned(), held, room }
+    }
+}
+
+impl From<Budget> for v1::BudgetStats {
+    fn from(Budget { budget, ip, per_second }: Budget) -> Self {
+        Self { budget: budget.into_owned(), ip: ip.into_owned(), per_second }
+    }
+}
+
+impl From<EventStats> for v1::EventStats {
+    fn from(EventStats { event, count, .. }: EventStats) -> Self {
+        Self { event: event.into_owned(), count }
+    }
+}
+
+impl From<v1::StatsResponse> for Stats {
+    fn from(answer: v1::StatsResponse) -> Self {
+        Self {
+            verdicts: answer.verdicts.into_iter().map(Into::into).collect(),
+            services: answer.services.into_iter().map(Into::into).collect(),
+            backends: answer.backends.into_iter().map(Into::into).collect(),
+            groups: answer.groups.into_iter().map(Into::into).collect(),
+            remembered: Remembered {
+                tables: answer.tables.into_iter().map(Into::into).collect(),
+                budgets: answer.budgets.into_iter().map(Into::into).collect(),
+                pools_with_displaced: answer.pools_with_displaced,
+                events: answer.events.into_iter().map(Into::into).collect(),
+            },
+        }
+    }
+}
+
+impl From<v1::VerdictStats> for VerdictStats {
+    fn from(v1::VerdictStats { verdict, action, packets, bytes }: v1::VerdictStats) -> Self {
+        Self { verdict: verdict.into(), action: action.into(), packets, bytes }
+    }
+}
+
+impl From<v1::Traffic> for Traffic {
+    fn from(v1::Traffic { packets, bytes, connections }: v1::Traffic) -> Self {
+        Self { packets, bytes, connections }
+    }
+}
+
+impl From<v1::ServiceStats> for ServiceStats {
+    fn from(it: v1::ServiceStats) -> Self {
+        let v1::ServiceStats { service, endpoint, protocol, pool, traffic } = it;
+        Self { service, endpoint, protocol, pool, traffic: traffic.unwrap_or_default().into() }
+    }
+}
+
+impl From<v1::BackendStats> for BackendStats {
+    fn from(v1::BackendStats { backend, pools, traffic }: v1::BackendStats) -> Self {
+        let traffic = traffic.unwrap_or_default().into();
+        Self { backend, pools: pools.into_iter().collect(), traffic }
+    }
+}
+
+impl From<v1::GroupStats> for GroupStats {
+    fn from(v1::GroupStats { pool, region, counters }: v1::GroupStats) -> Self {
+        Self { pool, region, connections: counters_from(counters.unwrap_or_default()) }
+    }
+}
+
+impl From<v1::TableStats> for Table {
+    fn from(v1::TableStats { table, ip, held, room }: v1::TableStats) -> Self {
+        Self { table: table.into(), ip: ip.into(), held, room }
+    }
+}
+
+impl From<v1::BudgetStats> for Budget {
+    fn from(v1::BudgetStats { budget, ip, per_second }: v1::BudgetStats) -> Self {
+        Self { budget: budget.into(), ip: ip.into(), per_second }
+    }
+}
+
+impl From<v1::EventStats> for EventStats {
+    /// An event of a newer daemon has no meaning here.
+    fn from(v1::EventStats { event, count }: v1::EventStats) -> Self {
+        let known = Event::ALL.iter().find(|known| known.name() == event);
+        let meaning = known.map(|known| sentence(known.meaning())).unwrap_or_default();
+        Self { event: event.into(), count, meaning }
+    }
+}
+
+/// The message of counted connections.
+pub fn counters(counted: Connections<u64>) -> v1::GroupCounters {
+    let Connections { offered, admitted, overflow_in, overflow_out, refused, over_capacity } =
+        counted;
+    v1::GroupCounters { offered, admitted, overflow_in, overflow_out, refused, over_capacity }
+}
+
+/// The connections that a message counts.
+pub fn counters_from(message: v1::GroupCounters) -> Connections<u64> {
+    let v1::GroupCounters { offered, admitted, overflow_in, overflow_out, refused, over_capacity } =
+        message;
+    Connections { offered, admitted, overflow_in, overflow_out, refused, over_capacity }
+}
+
+#[cfg(test)]
+mod tests {
+    use lb_common::abi::{counter::VerdictCounter, verdict::Verdict};
+
+    use super::*;
+
+    #[test]
+    fn what_was_counted_comes_back_as_it_was_sent() {
+        let traffic = Traffic { packets: 1, bytes: 2, connections: 3 };
+        let connections = Connections {
+            offered: 4,
+            admitted: 5,
+            overflow_in: 6,
+            overflow_out: 7,
+            refused: 8,
+            over_capacity: 9,
+        };
+        let stats = Stats {
+            verdicts: vec![
+                (Verdict::NotIp, VerdictCounter { packets: 10, bytes: 11 }).into(),
+                (Verdict::Transmitted, VerdictCounter { packets: 12, bytes: 13 }).into(),
+            ],
+            services: vec![ServiceStats {
+                service: "shop".into(),
+                endpoint: "192.0.2.1:80".into(),
+                protocol: "tcp".into(),
+                pool: "web".into(),
+                traffic,
+            }],
+            backends: vec![BackendStats {
+                backend: "10.0.0.1".into(),
+                pools: ["api".into(), "web".into()].into(),
+                traffic,
+            }],
+            groups: vec![GroupStats { pool: "web".into(), region: "eu".into(), connections }],
+            remembered: Remembered {
+                tables: vec![Table {
+                    table: "handshakes".into(),
+                    ip: "both".into(),
+                    held: 14,
+                    room: 15,
+                }],
+                budgets: vec![
+                    Budget { budget: "displaced".into(), ip: "ipv4".into(), per_second: Some(0.5) },
+                    Budget { budget: "displaced".into(), ip: "ipv6".into(), per_second: None },
+                ],
+                pools_with_displaced: vec!["web".into()],
+                events: Event::ALL.iter().map(|event| (*event, 16).into()).collect(),
+            },
+        };
+        assert_eq!(Stats::from(v1::StatsResponse::from(stats.clone())), stats);
+    }
+}

@@ -1,0 +1,115 @@
+//! The slots of one group, counted.
+
+use std::borrow::Cow;
+
+use lb_common::abi::{
+    member::{Accepts, MemberWord},
+    next_hop::NextHopWord,
+    slot::{RANKS_PER_SLOT, SlotWord},
+};
+use serde::Serialize;
+
+use crate::names::interface_words;
+use lb_model::maglev;
+
+/// What the maps say of a group.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Region.
+    pub region: String,
+    /// The slots' lists.
+    pub words: Vec<u64>,
+    /// Members by rank.
+    pub members: Vec<Member>,
+}
+
+/// What the maps say of a member.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Address.
+    pub address: String,
+    /// Its word.
+    pub word: MemberWord,
+    /// Its next hop.
+    pub hop: NextHopWord,
+    /// Name of the interface that the next hop is on, where it is known.
+    pub interface: Option<String>,
+}
+
+/// A pool's backends in one region, and their slots.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GroupTable {
+    /// Region.
+    pub region: String,
+    /// Slots of the table.
+    pub slots: u32,
+    /// Of the table: equal on all balancers with the same members, weights and size.
+    pub checksum: String,
+    /// Slots whose lists hold no backend for a new connection now; these go by other slots' lists.
+    pub slots_unserved_now: u32,
+    /// Its backends.
+    pub members: Vec<MemberSlots>,
+}
+
+/// A backend's part of a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MemberSlots {
+    /// Address.
+    pub backend: String,
+    /// Slots it owns.
+    pub slots: u32,
+    /// Slots whose lists give a new connection to it now.
+    pub slots_now: u32,
+    /// `up`, `unfit` or `dead`.
+    pub state: Cow<'static, str>,
+    /// `null`: unresolved; it takes nothing.
+    pub next_hop: Option<String>,
+}
+
+impl GroupTable {
+    /// Counts the slots of a group.
+    pub fn new(source: &Source) -> Self {
+        let shares = maglev::shares(&source.words, source.members.len());
+        let usable: Vec<_> = source
+            .members
+            .iter()
+            .map(|member| member.word.accepts() == Accepts::All && member.hop.is_resolved())
+            .collect();
+        let mut now = vec![0; source.members.len()];
+        let mut unserved = 0;
+        for &word in &source.words {
+            match first_usable(SlotWord(word), &usable) {
+                Some(rank) => now[rank] += 1,
+                None => unserved += 1,
+            }
+        }
+        let counted = source.members.iter().zip(shares).zip(now);
+        let members = counted.map(|((member, slots), slots_now)| MemberSlots {
+            backend: member.address.clone(),
+            slots,
+            slots_now,
+            state: member.word.accepts().name().into(),
+            next_hop: next_hop(member),
+        });
+        Self {
+            region: source.region.clone(),
+            slots: source.words.len() as u32,
+            checksum: format!("{:016x}", maglev::checksum(&source.words)),
+            slots_unserved_now: unserved,
+            members: members.collect(),
+        }
+    }
+}
+
+/// The first rank of a list that may have a new connection; slow start aside.
+fn first_usable(word: SlotWord, usable: &[bool]) -> Option<usize> {
+    (0..RANKS_PER_SLOT as u32)
+        .map(|place| usize::from(word.rank(place)))
+        .find(|&rank| usable.get(rank).copied().unwrap_or(false))
+}
+
+fn next_hop(member: &Member) -> Option<String> {
+    let mac = member.hop.mac().map(|byte| format!("{byte:02x}")).join(":");
+    let interface = || interface_words(member.interface.clone(), member.hop.interface());
+    member.hop.is_resolved().then(|| format!("{mac} on {}", interface()))
+}

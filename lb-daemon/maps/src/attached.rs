@@ -1,0 +1,161 @@
+//! A role at work: its object loaded, its maps pinned, its program on the interfaces.
+
+use std::{fs, io, path::PathBuf};
+
+use aya::Ebpf;
+
+use super::{
+    AttachError, BpffsError, Hook, Interface, LoadError, MapsError, Objects, Pins, Role, Rooms,
+    attach,
+    bpffs::{self, PinsLock},
+    detach, loader, pinned,
+    program::Program,
+};
+
+/// Where a role works and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The BPF file system for the pins.
+    pub bpffs: PathBuf,
+    /// Names of the interfaces.
+    pub interfaces: Vec<String>,
+    /// Where the program is attached to them.
+    pub hook: Hook,
+    /// The packet programs.
+    pub objects: Objects,
+    /// How much the tables of a balancer hold.
+    pub rooms: Rooms,
+}
+
+/// Why the packet path cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum DataplaneError {
+    /// The pins' file system.
+    #[error(transparent)]
+    Bpffs(#[from] BpffsError),
+    /// The object.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The maps.
+    #[error(transparent)]
+    Maps(#[from] MapsError),
+    /// An interface.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// The program cannot be pinned.
+    #[error("{}", .path.display())]
+    Pin {
+        /// The pin.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A role's program on its interfaces. Dropping it changes nothing there; it lets another daemon
+/// have the pins.
+#[derive(Debug)]
+pub struct Attached {
+    pins: Pins,
+    interfaces: Vec<Interface>,
+    _lock: PinsLock,
+}
+
+impl Attached {
+    /// Loads a role's object over its pinned maps and attaches it; `fill` runs in between, before
+    /// the new program sees a packet. Interfaces that are no longer listed are detached.
+    ///
+    /// # Errors
+    /// [`DataplaneError`]; links that this call made are gone then, and all pins where there were none
+    /// before.
+    pub(super) fn open<T>(
+        role: Role,
+        options: &Options,
+        fill: impl FnOnce() -> Result<T, MapsError>,
+    ) -> Result<(Self, T), DataplaneError> {
+        let pins = Pins::new(&options.bpffs, role);
+        bpffs::prepare(&options.bpffs)?;
+        for interface in &options.interfaces {
+            attach::may_have(&pins, interface, options.hook)?;
+        }
+        let first = !pins.root().exists();
+        let lock = prepare(&pins)?;
+        let make = || -> Result<_, DataplaneError> {
+            let mut loaded =
+                loader::load(&options.objects, role, options.hook, &pins, &options.rooms)?;
+            let filled = fill()?;
+            Ok((attach_all(&mut loaded, role, &pins, options)?, filled))
+        };
+        match make() {
+            Ok((interfaces, filled)) => Ok((Self { pins, interfaces, _lock: lock }, filled)),
+            Err(error) => {
+                // Maps without a program would look like a role at work.
+                if first {
+                    let _already_failing = detach::clear(&pins);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// The interfaces, each with what the kernel reports now.
+    pub fn interfaces(&self) -> Vec<Interface> {
+        let now = |interface: &Interface| Interface {
+            mode: pinned::mode(&self.pins, interface),
+            ..interface.clone()
+        };
+        self.interfaces.iter().map(now).collect()
+    }
+}
+
+fn prepare(pins: &Pins) -> Result<PinsLock, BpffsError> {
+    bpffs::make_directory(&pins.maps())?;
+    bpffs::make_directory(&pins.links())?;
+    PinsLock::take(pins)
+}
+
+fn attach_all(
+    loaded: &mut Ebpf,
+    role: Role,
+    pins: &Pins,
+    options: &Options,
+) -> Result<Vec<Interface>, DataplaneError> {
+    let mut program = loader::program(loaded, role, options.hook)?;
+    let (mut interfaces, mut created) = (Vec::new(), Vec::new());
+    pinned::remove_unplaced(pins)?;
+    for name in &options.interfaces {
+        match attach::attach(&mut program, pins, name, options.hook) {
+            Ok((interface, new)) => {
+                created.extend(new.then_some(name));
+                interfaces.push(interface);
+            }
+            Err(error) => {
+                for name in created {
+                    let _already_failing = pinned::remove(pins, name);
+                }
+                return Err(error.into());
+            }
+        }
+    }
+    for name in detach::attached(pins)? {
+        if !options.interfaces.contains(&name) {
+            tracing::info!(
+                interface = name,
+                "interface {name}: no longer listed, so it is detached"
+            );
+            pinned::remove(pins, &name)?;
+        }
+    }
+    pin_program(&mut program, pins)?;
+    Ok(interfaces)
+}
+
+/// Pins the program for people and tests to find; the links do not need it.
+fn pin_program(program: &mut Program<'_>, pins: &Pins) -> Result<(), DataplaneError> {
+    let (path, next) = (pins.program(), pins.next_program());
+    let _from_a_crash = fs::remove_file(&next);
+    program
+        .pin(&next)
+        .and_then(|()| fs::rename(&next, &path))
+        .map_err(|source| DataplaneError::Pin { path, source })
+}

@@ -1,0 +1,156 @@
+//! What a capture has of the maps: the switch that says what is wanted, and the ring of samples.
+
+use std::{fmt, io, path::Path};
+
+use aya::maps::{Array, MapData, PerCpuArray, RingBuf};
+use lb_common::abi::{
+    capture::{Capture, CaptureDesk, Captured, SampleHead},
+    limiter::{LimitWord, Limiter, SAMPLES},
+    names,
+    pod::{bytes_of, from_bytes},
+};
+use tokio::io::unix::AsyncFd;
+
+use super::{
+    ArrayView, MapsError, Role,
+    maps::of,
+    opener::Opener,
+    raw::{MappingMut, watched},
+};
+
+/// What turns a capture on and off, and what it counted.
+pub struct CaptureSwitch {
+    settings: Array<MapData, [u8; size_of::<Capture>()]>,
+    desks: PerCpuArray<MapData, [u8; size_of::<CaptureDesk>()]>,
+    limiters: ArrayView<Limiter, MappingMut>,
+}
+
+impl fmt::Debug for CaptureSwitch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CaptureSwitch").finish_non_exhaustive()
+    }
+}
+
+/// The ring of samples; it has one reader.
+pub struct Samples(AsyncFd<RingBuf<MapData>>);
+
+impl fmt::Debug for Samples {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Samples").finish_non_exhaustive()
+    }
+}
+
+/// A packet that was taken down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// What is known of it.
+    pub head: SampleHead,
+    /// The frame's first bytes as it came.
+    pub frame: Vec<u8>,
+    /// The frame's first bytes as it left; empty: it did not, or as it came.
+    pub left: Vec<u8>,
+}
+
+/// Both of them.
+#[derive(Debug)]
+pub struct CaptureMaps {
+    /// The switch.
+    pub switch: CaptureSwitch,
+    /// The samples.
+    pub samples: Samples,
+}
+
+impl CaptureMaps {
+    /// Opens what a capture needs under a BPF file system.
+    ///
+    /// # Errors
+    /// [`MapsError`] says which pin is missing, forbidden or of another layout.
+    pub fn open(bpffs: &Path) -> Result<Self, MapsError> {
+        let pins = Opener::new(bpffs, Role::Balancer);
+        let ring = watched(pins.typed(names::SAMPLES)?)
+            .map_err(|source| MapsError::Call { map: names::SAMPLES, source })?;
+        let switch = CaptureSwitch {
+            settings: pins.typed(names::CAPTURE)?,
+            desks: pins.typed(names::CAPTURE_DESK)?,
+            limiters: pins.array(names::LIMITERS)?,
+        };
+        Ok(Self { switch, samples: Samples(ring) })
+    }
+}
+
+impl CaptureSwitch {
+    /// Says what is to be captured from now on; [`Capture::default`]: nothing.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn set(&mut self, capture: &Capture) -> Result<(), MapsError> {
+        let mut bytes = [0; size_of::<Capture>()];
+        bytes.copy_from_slice(bytes_of(capture));
+        self.settings.set(0, bytes, 0).map_err(of(names::CAPTURE))
+    }
+
+    /// Says how many packets are taken down; what had gathered before is forgotten.
+    pub fn set_limit(&self, limit: LimitWord) {
+        self.limiters.set(SAMPLES, &Limiter { limit: limit.0, ..Limiter::default() });
+    }
+
+    /// What was counted of all captures.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn counted(&self) -> Result<Captured, MapsError> {
+        let desks = self.desks.get(&0, 0).map_err(of(names::CAPTURE_DESK))?;
+        let counted = desks.iter().filter_map(|desk| from_bytes::<CaptureDesk>(desk));
+        Ok(counted.fold(Captured::default(), |sum, desk| Captured {
+            matched: sum.matched + desk.counted.matched,
+            left_out: sum.left_out + desk.counted.left_out,
+            lost: sum.lost + desk.counted.lost,
+        }))
+    }
+}
+
+impl Samples {
+    /// At least one sample, as soon as there is one, and at most so many. What waits for them may be
+    /// dropped: it takes none then.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub async fn next(&mut self, most: usize) -> io::Result<Vec<Sample>> {
+        loop {
+            let mut ready = self.0.readable_mut().await?;
+            let taken = take(ready.get_inner_mut(), most);
+            if taken.len() < most {
+                // More will say so.
+                ready.clear_ready();
+            }
+            if !taken.is_empty() {
+                return Ok(taken);
+            }
+        }
+    }
+
+    /// At most so many samples of those that are there.
+    pub fn there(&mut self, most: usize) -> Vec<Sample> {
+        take(self.0.get_mut(), most)
+    }
+}
+
+fn take(ring: &mut RingBuf<MapData>, most: usize) -> Vec<Sample> {
+    let mut taken = Vec::new();
+    while taken.len() < most {
+        let Some(bytes) = ring.next() else { break };
+        taken.extend(Sample::read(&bytes));
+    }
+    taken
+}
+
+impl Sample {
+    /// A sample's bytes, which are in the ring as a multiple of eight.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (head, frames) = bytes.split_at_checked(size_of::<SampleHead>())?;
+        let head = from_bytes::<SampleHead>(head)?;
+        let (frame, rest) = frames.split_at_checked(head.captured as usize)?;
+        let left = rest.get(..head.left_captured as usize)?;
+        Some(Self { head, frame: frame.into(), left: left.into() })
+    }
+}

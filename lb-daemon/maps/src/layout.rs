@@ -1,0 +1,170 @@
+//! The shape that each map must have, so that a pin of another build is refused and not misread.
+
+use aya::maps::{MapInfo, MapType};
+use lb_common::abi::{
+    backend::Backend,
+    capture::{Capture, CaptureDesk, RING_BYTES, SECTION},
+    counter::{GroupCounter, TrafficCounter, VerdictCounter},
+    descriptor::Descriptor,
+    event::EVENT_SLOTS,
+    flow_key::{FlowKeyV4, FlowKeyV6},
+    group::Group,
+    handshake::HandshakeLine,
+    limiter::Limiter,
+    limits, names,
+    pool::PoolLine,
+    receiver::{SourcePrefix, VipKey},
+    service::{ANY_PORT_WORDS, Service, ServiceKey},
+    verdict::VERDICT_SLOTS,
+};
+
+use super::Role;
+
+/// `BPF_F_MMAPABLE`, include/uapi/linux/bpf.h: the daemon maps the array's memory.
+pub(super) const MMAPABLE: u32 = 1 << 10;
+/// `BPF_F_INNER_MAP`, include/uapi/linux/bpf.h: inner maps of different sizes fit one outer map.
+pub(super) const INNER_MAP: u32 = 1 << 12;
+
+/// The shape of a map.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    /// Name under the pins.
+    pub(super) name: &'static str,
+    /// Name in the object: the same, but for sections.
+    pub(super) in_object: &'static str,
+    map_type: MapType,
+    key_size: usize,
+    /// 0: what the loader chose by what the kernel can do.
+    value_size: usize,
+    /// `None`: the program's own affair.
+    entries: Option<u32>,
+    mmapable: bool,
+}
+
+impl Shape {
+    const fn new(name: &'static str, map_type: MapType, key_size: usize, value: usize) -> Self {
+        Self {
+            name,
+            in_object: name,
+            map_type,
+            key_size,
+            value_size: value,
+            entries: None,
+            mmapable: false,
+        }
+    }
+
+    const fn mapped<T>(name: &'static str, entries: u32) -> Self {
+        Self {
+            entries: Some(entries),
+            mmapable: true,
+            ..Self::new(name, MapType::Array, 4, size_of::<T>())
+        }
+    }
+
+    const fn services(name: &'static str, key_size: usize) -> Self {
+        Self {
+            entries: Some(limits::MAX_SERVICE_KEYS),
+            ..Self::new(name, MapType::Hash, key_size, size_of::<Service>())
+        }
+    }
+
+    /// How many flows there is room for is the daemon's affair.
+    const fn flows<K>(name: &'static str) -> Self {
+        Self::new(name, MapType::LruHash, size_of::<K>(), size_of::<u64>())
+    }
+
+    const fn per_cpu<T>(name: &'static str, entries: u32) -> Self {
+        Self { entries: Some(entries), ..Self::new(name, MapType::PerCpuArray, 4, size_of::<T>()) }
+    }
+
+    const fn array_of_maps(name: &'static str) -> Self {
+        Self { entries: Some(limits::MAX_TABLES), ..Self::new(name, MapType::ArrayOfMaps, 4, 4) }
+    }
+
+    /// How a map differs from this shape, or `None`.
+    pub(super) fn difference(&self, map: &MapInfo) -> Option<String> {
+        let found = map.map_type().ok();
+        if found != Some(self.map_type) {
+            return Some(format!("type {found:?}, expected {:?}", self.map_type));
+        }
+        let sizes = (map.key_size() as usize, map.value_size() as usize);
+        let value_differs = self.value_size != 0 && self.value_size != sizes.1;
+        if self.key_size != sizes.0 || value_differs {
+            return Some(format!(
+                "key and value of {} and {} bytes, expected {} and {}",
+                sizes.0, sizes.1, self.key_size, self.value_size
+            ));
+        }
+        if let Some(entries) = self.entries.filter(|entries| *entries != map.max_entries()) {
+            return Some(format!("{} entries, expected {entries}", map.max_entries()));
+        }
+        (self.mmapable && map.map_flags() & MMAPABLE == 0)
+            .then(|| "memory that cannot be mapped, expected BPF_F_MMAPABLE".to_owned())
+    }
+}
+
+const BALANCER: [Shape; 33] = [
+    Shape::services(names::SERVICES_V4, size_of::<u64>()),
+    Shape::services(names::SERVICES_V6, size_of::<ServiceKey>()),
+    Shape::mapped::<u64>(names::ANY_PORTS, ANY_PORT_WORDS),
+    Shape {
+        entries: Some(limits::MAX_SERVICES),
+        ..Shape::new(names::ADDRESSES, MapType::Hash, size_of::<VipKey>(), 4)
+    },
+    Shape::mapped::<PoolLine>(names::POOLS, limits::MAX_POOLS),
+    Shape::mapped::<Descriptor>(names::DESCRIPTORS, limits::MAX_DESCRIPTORS),
+    Shape::mapped::<Group>(names::GROUPS, limits::MAX_GROUPS),
+    Shape::mapped::<u64>(names::STANDBYS, limits::MAX_GROUPS * limits::STANDBYS_PER_GROUP),
+    Shape::mapped::<u64>(names::MEMBERS, limits::MAX_MEMBERS),
+    Shape::mapped::<u64>(names::MEMBER_LIMITERS, limits::MAX_MEMBERS),
+    Shape::mapped::<Limiter>(names::LIMITERS, limits::MAX_LIMITERS),
+    Shape::mapped::<u64>(names::BACKEND_STATES, limits::MAX_BACKENDS),
+    Shape {
+        entries: Some(limits::MAX_MEMBERS),
+        ..Shape::new(names::SHARED_BACKENDS, MapType::Hash, size_of::<u64>(), size_of::<u64>())
+    },
+    Shape::mapped::<HandshakeLine>(names::HANDSHAKES, limits::HANDSHAKE_LINES),
+    Shape::flows::<FlowKeyV4>(names::DISPLACED_V4),
+    Shape::flows::<FlowKeyV6>(names::DISPLACED_V6),
+    Shape::flows::<FlowKeyV4>(names::FLOWS_V4),
+    Shape::flows::<FlowKeyV6>(names::FLOWS_V6),
+    Shape::mapped::<Backend>(names::BACKENDS, limits::MAX_BACKENDS),
+    Shape::mapped::<u64>(names::NEXT_HOPS, limits::MAX_NEXT_HOPS),
+    Shape::mapped::<u64>(names::INTERFACES, limits::MAX_INTERFACES),
+    Shape::mapped::<u64>(names::BONDS, limits::MAX_INTERFACES),
+    Shape::array_of_maps(names::TABLES),
+    Shape::array_of_maps(names::SIZED_TABLES),
+    Shape::new(names::DEVICES, MapType::DevMapHash, 4, 0),
+    Shape::per_cpu::<VerdictCounter>(names::VERDICT_COUNTERS, VERDICT_SLOTS),
+    Shape::per_cpu::<TrafficCounter>(names::SERVICE_COUNTERS, limits::MAX_SERVICES),
+    Shape::per_cpu::<TrafficCounter>(names::BACKEND_COUNTERS, limits::MAX_BACKENDS),
+    Shape::per_cpu::<GroupCounter>(names::GROUP_COUNTERS, limits::MAX_LIMITERS),
+    Shape::per_cpu::<u64>(names::EVENT_COUNTERS, EVENT_SLOTS),
+    Shape {
+        entries: Some(1),
+        in_object: SECTION,
+        ..Shape::new(names::CAPTURE, MapType::Array, 4, size_of::<Capture>())
+    },
+    Shape::per_cpu::<CaptureDesk>(names::CAPTURE_DESK, 1),
+    Shape { entries: Some(RING_BYTES), ..Shape::new(names::SAMPLES, MapType::RingBuf, 0, 0) },
+];
+
+const RECEIVER: [Shape; 5] = [
+    Shape::new(names::SOURCES, MapType::LpmTrie, size_of::<SourcePrefix>(), 4),
+    Shape::new(names::VIPS, MapType::Hash, size_of::<VipKey>(), 4),
+    Shape {
+        entries: Some(limits::MAX_ENDPOINTS),
+        ..Shape::new(names::ENDPOINTS, MapType::Hash, size_of::<VipKey>(), 4)
+    },
+    Shape { entries: Some(1), ..Shape::new(names::GUE_PORT, MapType::Array, 4, size_of::<u64>()) },
+    Shape::per_cpu::<VerdictCounter>(names::VERDICT_COUNTERS, VERDICT_SLOTS),
+];
+
+/// The maps of a role.
+pub(super) const fn shapes(role: Role) -> &'static [Shape] {
+    match role {
+        Role::Balancer => &BALANCER,
+        Role::Receiver => &RECEIVER,
+    }
+}

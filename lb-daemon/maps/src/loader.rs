@@ -1,0 +1,147 @@
+//! Loading a role's object: its maps are the pinned ones where there are any.
+
+use std::io;
+
+use aya::{Ebpf, EbpfError, EbpfLoader, maps::MapInfo, programs::ProgramError};
+
+use lb_common::abi::clock::{TICK, TICKS_AT_START, ticks_at_start};
+
+use super::{
+    Hook, MapsError, Pins, Role, Rooms, StubObject, clock, layout, objects::Objects,
+    pins::RECEIVER_TC, program::Program,
+};
+
+/// Lines of the verifier's log that an error shows; the reason stands at the end.
+const LOG_LINES: usize = 24;
+
+/// Why an object could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The build has no packet programs.
+    #[error(transparent)]
+    Stub(#[from] StubObject),
+    /// A pinned map is not what the object wants.
+    #[error(transparent)]
+    Maps(#[from] MapsError),
+    /// The object or its maps were refused.
+    #[error("{role} object")]
+    Object {
+        /// The role.
+        role: Role,
+        /// Why.
+        source: EbpfError,
+    },
+    /// The kernel refused the program.
+    #[error("{role} program: refused; the verifier's log ends\n{log}\nand the kernel answered")]
+    Verifier {
+        /// The role.
+        role: Role,
+        /// What the kernel answered.
+        source: io::Error,
+        /// The last lines of the verifier's log.
+        log: String,
+    },
+    /// The program is not in the object, or is one for another hook.
+    #[error("{role} program")]
+    Program {
+        /// The role.
+        role: Role,
+        /// Why.
+        source: ProgramError,
+    },
+    /// The length of the kernel's tick is not known.
+    #[error("the kernel's clock")]
+    Clock {
+        /// What the kernel answered.
+        source: io::Error,
+    },
+    /// The object holds no program for the hook.
+    #[error("{0} object: holds no program for this hook")]
+    NoProgram(Role),
+}
+
+/// Loads a role's object over its pinned maps, with the program for a hook, and pins those that are not.
+///
+/// # Errors
+/// [`LoadError`]; nothing that runs has changed then.
+pub(super) fn load(
+    objects: &Objects,
+    role: Role,
+    hook: Hook,
+    pins: &Pins,
+    rooms: &Rooms,
+) -> Result<Ebpf, LoadError> {
+    let object = objects.role(role)?;
+    let mut loader = EbpfLoader::new();
+    // The programs read nothing of the kernel's own types.
+    loader.btf(None);
+    for shape in layout::shapes(role) {
+        let pin = pins.map(shape.name);
+        let pinned = MapInfo::from_pin(&pin).ok();
+        if let Some(difference) = pinned.as_ref().and_then(|map| shape.difference(map)) {
+            return Err(MapsError::Layout { path: pin, difference }.into());
+        }
+        let there = pinned.map(|map| map.max_entries());
+        if let Some(entries) = rooms.for_new(shape.name, there) {
+            loader.map_max_entries(shape.name, entries);
+        }
+        loader.map_pin_path(shape.in_object, pin);
+    }
+    let (tick, start);
+    if role == Role::Balancer {
+        tick = clock::tick().map_err(|source| LoadError::Clock { source })?;
+        start = ticks_at_start(tick);
+        loader.override_global(TICK, &tick, true).override_global(TICKS_AT_START, &start, true);
+    }
+    let mut loaded = loader.load(object).map_err(|source| LoadError::Object { role, source })?;
+    program(&mut loaded, role, hook)?.load().map_err(|source| refused(role, source))?;
+    Ok(loaded)
+}
+
+/// The program of a loaded object for a hook; a balancer has one for XDP only.
+///
+/// # Errors
+/// [`LoadError`]: the object holds no such program.
+pub(super) fn program(loaded: &mut Ebpf, role: Role, hook: Hook) -> Result<Program<'_>, LoadError> {
+    let name = match (role, hook) {
+        (_, Hook::Xdp(_)) => role.name(),
+        (Role::Receiver, Hook::Tc) => RECEIVER_TC,
+        (Role::Balancer, Hook::Tc) => return Err(LoadError::NoProgram(role)),
+    };
+    let program = loaded.program_mut(name).ok_or(LoadError::NoProgram(role))?;
+    match hook {
+        Hook::Xdp(_) => program.try_into().map(Program::Xdp),
+        Hook::Tc => program.try_into().map(Program::Tc),
+    }
+    .map_err(|source| LoadError::Program { role, source })
+}
+
+fn refused(role: Role, error: ProgramError) -> LoadError {
+    match error {
+        ProgramError::LoadError { io_error, verifier_log } => {
+            let log = tail(&verifier_log.to_string());
+            LoadError::Verifier { role, source: io_error, log }
+        }
+        source => LoadError::Program { role, source },
+    }
+}
+
+/// The last lines of a log.
+fn tail(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_shows_the_end_of_the_log() {
+        let log: Vec<String> = (0..100).map(|line| format!("line {line}")).collect();
+        let log = tail(&log.join("\n"));
+        assert_eq!(log.lines().next(), Some("line 76"));
+        assert_eq!(log.lines().last(), Some("line 99"));
+        assert_eq!(tail("one"), "one");
+    }
+}

@@ -1,0 +1,431 @@
+//! The balancer's maps, opened by their pins.
+
+use std::{collections::BTreeSet, fmt, path::Path};
+
+use aya::maps::{DevMapHash, HashMap, MapData, MapError, PerCpuArray};
+use lb_common::abi::{
+    backend::Backend,
+    counter::{GroupCounter, TrafficCounter, VerdictCounter},
+    descriptor::Descriptor,
+    displaced::DisplacedWord,
+    event::Event,
+    flow_key::{FlowKeyV4, FlowKeyV6, flow_key_v4, flow_key_v6},
+    group::Group,
+    handshake::{HandshakeEntry, HandshakeLine},
+    limiter::Limiter,
+    limits::STANDBYS_PER_GROUP,
+    member::MemberWord,
+    names,
+    next_hop::{InterfaceWord, NextHopWord},
+    pod::{bytes_of, from_bytes},
+    pool::{PoolLine, PoolWord},
+    receiver::VipKey,
+    service::{IPV4, Service, ServiceKey},
+    slot::StandbyWord,
+    table_ref::TableRef,
+    verdict::Verdict,
+};
+
+use lb_common::flow_hash::FlowTuple;
+
+use super::{
+    ArrayView, MapsError, Role,
+    inner::InnerMaps,
+    opener::{Access, Opener},
+    raw::Mapping,
+    slot_table::SlotTable,
+};
+
+const KEY: usize = size_of::<ServiceKey>();
+const SERVICE: usize = size_of::<Service>();
+const VIP: usize = size_of::<VipKey>();
+const TRAFFIC: usize = size_of::<TrafficCounter>() / 8;
+const VERDICT: usize = size_of::<VerdictCounter>() / 8;
+const GROUP: usize = size_of::<GroupCounter>() / 8;
+
+/// The balancer's maps, to read: works with the daemon dead, and beside a living one.
+pub type PinnedMaps = Maps<Mapping>;
+
+/// The balancer's maps. `M` is [`Mapping`] or [`super::MappingMut`].
+///
+/// Values that one word names are immutable while it names them; a reader that was overtaken by a
+/// change sees another word when it looks again.
+pub struct Maps<M> {
+    pub(super) services_v4: HashMap<MapData, u64, [u8; SERVICE]>,
+    pub(super) services_v6: HashMap<MapData, [u8; KEY], [u8; SERVICE]>,
+    pub(super) any_ports: ArrayView<u64, M>,
+    pub(super) vips: HashMap<MapData, [u8; VIP], u32>,
+    pub(super) pools: ArrayView<PoolLine, M>,
+    pub(super) descriptors: ArrayView<Descriptor, M>,
+    pub(super) groups: ArrayView<Group, M>,
+    pub(super) standbys: ArrayView<u64, M>,
+    pub(super) members: ArrayView<u64, M>,
+    pub(super) member_limiters: ArrayView<u64, M>,
+    pub(super) limiters: ArrayView<Limiter, M>,
+    pub(super) backend_states: ArrayView<u64, M>,
+    pub(super) shared_backends: HashMap<MapData, u64, u64>,
+    pub(super) handshakes: ArrayView<HandshakeLine, M>,
+    pub(super) displaced_v4: HashMap<MapData, FlowKeyV4, u64>,
+    pub(super) displaced_v6: HashMap<MapData, FlowKeyV6, u64>,
+    pub(super) flows_v4: HashMap<MapData, FlowKeyV4, u64>,
+    pub(super) flows_v6: HashMap<MapData, FlowKeyV6, u64>,
+    pub(super) backends: ArrayView<Backend, M>,
+    pub(super) next_hops: ArrayView<u64, M>,
+    pub(super) interfaces: ArrayView<u64, M>,
+    pub(super) bonds: ArrayView<u64, M>,
+    pub(super) tables: InnerMaps,
+    pub(super) sized_tables: InnerMaps,
+    pub(super) devices: DevMapHash<MapData>,
+    pub(super) verdict_counters: PerCpuArray<MapData, [u64; VERDICT]>,
+    pub(super) service_counters: PerCpuArray<MapData, [u64; TRAFFIC]>,
+    pub(super) backend_counters: PerCpuArray<MapData, [u64; TRAFFIC]>,
+    pub(super) group_counters: PerCpuArray<MapData, [u64; GROUP]>,
+    pub(super) event_counters: PerCpuArray<MapData, [u64; 1]>,
+}
+
+impl<M> fmt::Debug for Maps<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Maps").finish_non_exhaustive()
+    }
+}
+
+impl PinnedMaps {
+    /// Opens the balancer's maps under a BPF file system.
+    ///
+    /// # Errors
+    /// [`MapsError`] says which pin is missing, forbidden or of another layout.
+    pub fn open(bpffs: &Path) -> Result<Self, MapsError> {
+        Self::open_with(&Opener::new(bpffs, Role::Balancer))
+    }
+}
+
+impl<M: Access> Maps<M> {
+    pub(super) fn open_with(pins: &Opener) -> Result<Self, MapsError> {
+        Ok(Self {
+            services_v4: pins.typed(names::SERVICES_V4)?,
+            services_v6: pins.typed(names::SERVICES_V6)?,
+            any_ports: pins.array(names::ANY_PORTS)?,
+            vips: pins.typed(names::ADDRESSES)?,
+            pools: pins.array(names::POOLS)?,
+            descriptors: pins.array(names::DESCRIPTORS)?,
+            groups: pins.array(names::GROUPS)?,
+            standbys: pins.array(names::STANDBYS)?,
+            members: pins.array(names::MEMBERS)?,
+            member_limiters: pins.array(names::MEMBER_LIMITERS)?,
+            limiters: pins.array(names::LIMITERS)?,
+            backend_states: pins.array(names::BACKEND_STATES)?,
+            shared_backends: pins.typed(names::SHARED_BACKENDS)?,
+            handshakes: pins.array(names::HANDSHAKES)?,
+            displaced_v4: pins.typed(names::DISPLACED_V4)?,
+            displaced_v6: pins.typed(names::DISPLACED_V6)?,
+            flows_v4: pins.typed(names::FLOWS_V4)?,
+            flows_v6: pins.typed(names::FLOWS_V6)?,
+            backends: pins.array(names::BACKENDS)?,
+            next_hops: pins.array(names::NEXT_HOPS)?,
+            interfaces: pins.array(names::INTERFACES)?,
+            bonds: pins.array(names::BONDS)?,
+            tables: pins.inner(names::TABLES)?,
+            sized_tables: pins.inner(names::SIZED_TABLES)?,
+            devices: pins.typed(names::DEVICES)?,
+            verdict_counters: pins.typed(names::VERDICT_COUNTERS)?,
+            service_counters: pins.typed(names::SERVICE_COUNTERS)?,
+            backend_counters: pins.typed(names::BACKEND_COUNTERS)?,
+            group_counters: pins.typed(names::GROUP_COUNTERS)?,
+            event_counters: pins.typed(names::EVENT_COUNTERS)?,
+        })
+    }
+}
+
+impl<M: AsRef<Mapping>> Maps<M> {
+    /// The published services, by key.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn services(&self) -> Result<Vec<Service>, MapsError> {
+        let mut services = Vec::new();
+        for entry in self.services_v4.iter() {
+            let (_, value) = entry.map_err(of(names::SERVICES_V4))?;
+            services.extend(from_bytes::<Service>(&value));
+        }
+        for entry in self.services_v6.iter() {
+            let (_, value) = entry.map_err(of(names::SERVICES_V6))?;
+            services.extend(from_bytes::<Service>(&value));
+        }
+        services.sort_by_key(|service| service.key);
+        Ok(services)
+    }
+
+    /// Words of bits of the addresses that may have an any-port service.
+    pub fn any_ports(&self) -> Vec<u64> {
+        (0..self.any_ports.entries()).filter_map(|word| self.any_ports.get(word)).collect()
+    }
+
+    /// Addresses of services.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn vips(&self) -> Result<BTreeSet<VipKey>, MapsError> {
+        let keys: Result<Vec<_>, _> = self.vips.keys().collect();
+        let keys = keys.map_err(of(names::ADDRESSES))?;
+        Ok(keys.iter().filter_map(|key| from_bytes(key)).collect())
+    }
+
+    /// The service of a flow, as [`lb_common::path::find_service`] finds it: that of its port, else of any
+    /// port. A flow without ports is one of fragments.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn service_of(&self, flow: &FlowTuple) -> Result<Option<Service>, MapsError> {
+        let key = ServiceKey::from_flow(flow);
+        if flow.service_port == 0
+            && let Some(service) = self.service(&key.fragments())?
+        {
+            return Ok(Some(service));
+        }
+        match self.service(&key)? {
+            None => self.service(&key.any_port()),
+            service => Ok(service),
+        }
+    }
+
+    /// The service of a key.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn service(&self, key: &ServiceKey) -> Result<Option<Service>, MapsError> {
+        let (map, found) = if key.version == IPV4 {
+            (names::SERVICES_V4, self.services_v4.get(&key.short(), 0))
+        } else {
+            (names::SERVICES_V6, self.services_v6.get(&array(bytes_of(key)), 0))
+        };
+        match found {
+            Ok(value) => Ok(from_bytes(&value)),
+            Err(MapError::KeyNotFound) => Ok(None),
+            Err(source) => Err(of(map)(source)),
+        }
+    }
+
+    /// Pools there is room for, their indices from 0.
+    pub fn pool_count(&self) -> u32 {
+        self.pools.entries()
+    }
+
+    /// A pool's word; an index out of range has none.
+    pub fn pool(&self, index: u32) -> PoolWord {
+        self.pool_line(index).versions()
+    }
+
+    /// A pool's line; one out of range says nothing.
+    pub fn pool_line(&self, index: u32) -> PoolLine {
+        self.pools.get(index).unwrap_or_default()
+    }
+
+    /// A limiter.
+    pub fn limiter(&self, index: u32) -> Option<Limiter> {
+        self.limiters.get(index)
+    }
+
+    /// Index of the limiter of a member with a limit of its own, by the index of its word; 0: none.
+    pub fn member_limiter(&self, index: u32) -> u32 {
+        self.member_limiters.get(index).unwrap_or(0) as u32
+    }
+
+    /// A cell of a line of handshake entries.
+    pub fn handshake_entry(&self, line: u32, cell: u32) -> Option<HandshakeEntry> {
+        let line = self.handshakes.get(line)?;
+        let first = 2 * cell as usize;
+        let (syn, decision) = (line.words.get(first)?, line.words.get(first + 1)?);
+        Some(HandshakeEntry { syn: *syn, decision: *decision })
+    }
+
+    /// The displaced entry of a connection.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn displaced(&self, flow: &FlowTuple) -> Result<Option<DisplacedWord>, MapsError> {
+        let (map, found) = if flow.version == IPV4 {
+            (names::DISPLACED_V4, self.displaced_v4.get(&flow_key_v4(flow), 0))
+        } else {
+            (names::DISPLACED_V6, self.displaced_v6.get(&flow_key_v6(flow), 0))
+        };
+        remembered(map, found)
+    }
+
+    /// What is remembered of a tracked flow.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn tracked(&self, flow: &FlowTuple) -> Result<Option<DisplacedWord>, MapsError> {
+        let (map, found) = if flow.version == IPV4 {
+            (names::FLOWS_V4, self.flows_v4.get(&flow_key_v4(flow), 0))
+        } else {
+            (names::FLOWS_V6, self.flows_v6.get(&flow_key_v6(flow), 0))
+        };
+        remembered(map, found)
+    }
+
+    /// A descriptor.
+    pub fn descriptor(&self, index: u32) -> Option<Descriptor> {
+        self.descriptors.get(index)
+    }
+
+    /// A group.
+    pub fn group(&self, index: u32) -> Option<Group> {
+        self.groups.get(index)
+    }
+
+    /// A standby of a group; `place` counts from 0.
+    pub fn standby(&self, group: u32, place: u32) -> StandbyWord {
+        let index = group.saturating_mul(STANDBYS_PER_GROUP).saturating_add(place);
+        StandbyWord(self.standbys.get(index).unwrap_or(0))
+    }
+
+    /// A member: `index` is that of its block plus its rank.
+    pub fn member(&self, index: u32) -> Option<MemberWord> {
+        self.members.get(index).map(MemberWord)
+    }
+
+    /// A backend.
+    pub fn backend(&self, index: u32) -> Option<Backend> {
+        self.backends.get(index)
+    }
+
+    /// A next hop; an index out of range is unresolved.
+    pub fn next_hop(&self, index: u32) -> NextHopWord {
+        NextHopWord(self.next_hops.get(index).unwrap_or(0))
+    }
+
+    /// An interface's word.
+    pub fn interface(&self, index: u32) -> InterfaceWord {
+        InterfaceWord(self.interfaces.get(index).unwrap_or(0))
+    }
+
+    /// Whether the programs may send out of an interface.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn is_device(&self, index: u32) -> Result<bool, MapsError> {
+        match self.devices.get(index, 0) {
+            Ok(_) => Ok(true),
+            Err(MapError::KeyNotFound) => Ok(false),
+            Err(source) => Err(of(names::DEVICES)(source)),
+        }
+    }
+
+    /// The slot table that a group names.
+    ///
+    /// # Errors
+    /// [`MapsError::NoTable`], or what the kernel answers.
+    pub fn table(&self, table: TableRef, slots: u32) -> Result<SlotTable, MapsError> {
+        let outer = if table.is_sized() { &self.sized_tables } else { &self.tables };
+        let (map, index) = (outer.name(), table.index());
+        let inner = outer.get(index)?.ok_or(MapsError::NoTable { map, index })?;
+        SlotTable::open(&inner, slots).map_err(|source| MapsError::Call { map, source })
+    }
+
+    /// Packets under each verdict, summed over the CPUs, by number.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn verdicts(&self) -> Result<Vec<(Verdict, VerdictCounter)>, MapsError> {
+        verdicts_of(&self.verdict_counters)
+    }
+
+    /// Traffic of a service, summed over the CPUs.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn service_traffic(&self, index: u32) -> Result<TrafficCounter, MapsError> {
+        traffic_of(&self.service_counters, index).map_err(of(names::SERVICE_COUNTERS))
+    }
+
+    /// Traffic of a backend, summed over the CPUs.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn backend_traffic(&self, index: u32) -> Result<TrafficCounter, MapsError> {
+        traffic_of(&self.backend_counters, index).map_err(of(names::BACKEND_COUNTERS))
+    }
+
+    /// New connections of a group, summed over the CPUs, by its limiter.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn group_connections(&self, limiter: u32) -> Result<GroupCounter, MapsError> {
+        let [offered, admitted, overflow_in, overflow_out, refused, over_capacity] =
+            sum(&self.group_counters, limiter).map_err(of(names::GROUP_COUNTERS))?;
+        Ok(GroupCounter { offered, admitted, overflow_in, overflow_out, refused, over_capacity })
+    }
+
+    /// Events, summed over the CPUs, by number.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn events(&self) -> Result<Vec<(Event, u64)>, MapsError> {
+        Event::ALL.iter().map(|event| Ok((*event, self.event(*event)?))).collect()
+    }
+
+    /// How often one of them did.
+    ///
+    /// # Errors
+    /// The counters cannot be read.
+    pub fn event(&self, event: Event) -> Result<u64, MapsError> {
+        let [count] = sum(&self.event_counters, event as u32).map_err(of(names::EVENT_COUNTERS))?;
+        Ok(count)
+    }
+}
+
+fn remembered(
+    map: &'static str,
+    found: Result<u64, MapError>,
+) -> Result<Option<DisplacedWord>, MapsError> {
+    match found {
+        Ok(word) => Ok(Some(DisplacedWord(word))),
+        Err(MapError::KeyNotFound) => Ok(None),
+        Err(source) => Err(of(map)(source)),
+    }
+}
+
+/// Reads a role's verdict counters.
+pub(super) fn verdicts_of(
+    counters: &PerCpuArray<MapData, [u64; VERDICT]>,
+) -> Result<Vec<(Verdict, VerdictCounter)>, MapsError> {
+    let read = |verdict: &Verdict| {
+        let [packets, bytes] = sum(counters, *verdict as u32)?;
+        Ok((*verdict, VerdictCounter { packets, bytes }))
+    };
+    Verdict::ALL.iter().map(read).collect::<Result<_, _>>().map_err(of(names::VERDICT_COUNTERS))
+}
+
+fn traffic_of(
+    counters: &PerCpuArray<MapData, [u64; TRAFFIC]>,
+    index: u32,
+) -> Result<TrafficCounter, MapError> {
+    let [packets, bytes, connections] = sum(counters, index)?;
+    Ok(TrafficCounter { packets, bytes, connections })
+}
+
+fn sum<const N: usize>(
+    counters: &PerCpuArray<MapData, [u64; N]>,
+    index: u32,
+) -> Result<[u64; N], MapError> {
+    let mut total = [0_u64; N];
+    for cpu in counters.get(&index, 0)?.iter() {
+        for (sum, part) in total.iter_mut().zip(cpu) {
+            *sum = sum.wrapping_add(*part);
+        }
+    }
+    Ok(total)
+}
+
+/// A map error with its map's name.
+pub(super) fn of(map: &'static str) -> impl Fn(MapError) -> MapsError {
+    move |source| MapsError::Map { map, source }
+}
+
+/// Bytes of a key or value, as aya takes them.
+pub(super) fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(bytes);
+    array
+}

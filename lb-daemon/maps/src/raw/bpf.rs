@@ -1,0 +1,241 @@
+use std::{
+    ffi::CString,
+    io,
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
+        unix::ffi::OsStrExt,
+    },
+    path::Path,
+};
+
+use aya::maps::MapData;
+
+/// A command of `enum bpf_cmd` with its member of `union bpf_attr`, include/uapi/linux/bpf.h.
+///
+/// # Safety
+/// The implementing type is `repr(C)` without padding and is what the kernel reads for `COMMAND`;
+/// its fields that hold addresses are valid for what the kernel reads there while a call lasts.
+unsafe trait Command {
+    const COMMAND: libc::c_long;
+}
+
+#[repr(C)]
+struct ObjGet {
+    path: u64,
+    fd: u32,
+    flags: u32,
+}
+
+/// One element of a map.
+#[repr(C)]
+struct Lookup {
+    map_fd: RawFd,
+    padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+/// Elements of a map, many by one call.
+#[repr(C)]
+struct Batch {
+    in_batch: u64,
+    out_batch: u64,
+    keys: u64,
+    values: u64,
+    count: u32,
+    map_fd: RawFd,
+    element_flags: u64,
+    flags: u64,
+}
+
+#[repr(transparent)]
+struct LookupBatch(Batch);
+
+#[repr(transparent)]
+struct UpdateBatch(Batch);
+
+#[repr(C)]
+struct LinkDetach {
+    link_fd: RawFd,
+}
+
+/// What is known of an object.
+#[repr(C)]
+struct ObjInfo {
+    fd: RawFd,
+    length: u32,
+    info: u64,
+}
+
+/// The beginning of `struct bpf_link_info` of a link to an interface.
+#[repr(C)]
+#[derive(Default)]
+struct LinkInfo {
+    kind: u32,
+    id: u32,
+    program: u32,
+    padding: u32,
+    interface: u32,
+    more: u32,
+}
+
+// SAFETY: 32 bytes, the kernel's padding named; `key` and `value` are addresses of four bytes each, the
+// key and value size of an array of maps, which outlive the call.
+unsafe impl Command for Lookup {
+    const COMMAND: libc::c_long = 1;
+}
+
+// SAFETY: 16 bytes without padding; `path` is made from a `CString` that outlives the call.
+unsafe impl Command for ObjGet {
+    const COMMAND: libc::c_long = 7;
+}
+
+// SAFETY: 16 bytes without padding; `info` is the address of `length` bytes to write to, which outlive the call.
+unsafe impl Command for ObjInfo {
+    const COMMAND: libc::c_long = 15;
+}
+
+// SAFETY: 56 bytes without padding; `in_batch` is none or the address of four bytes, `out_batch` that
+// of four bytes to write to, which is what a hash map takes; `keys` and `values` are made from vectors
+// of `count` elements of the map's key and value size, which the caller answers for and which outlive
+// the call.
+unsafe impl Command for LookupBatch {
+    const COMMAND: libc::c_long = 24;
+}
+
+// SAFETY: 56 bytes without padding; `keys` and `values` are made from vectors of `count` elements
+// of four bytes, the key and value size of an array of maps, which outlive the call.
+unsafe impl Command for UpdateBatch {
+    const COMMAND: libc::c_long = 26;
+}
+
+// SAFETY: one integer.
+unsafe impl Command for LinkDetach {
+    const COMMAND: libc::c_long = 34;
+}
+
+fn call<C: Command>(attributes: &mut C) -> io::Result<RawFd> {
+    // SAFETY: `Command` vouches for the attributes; the kernel reads `size_of::<C>()` bytes of them
+    // and writes at most back into them. aya has none of these calls in its public interface.
+    let result =
+        unsafe { libc::syscall(libc::SYS_bpf, C::COMMAND, &raw mut *attributes, size_of::<C>()) };
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        RawFd::try_from(result).map_err(io::Error::other)
+    }
+}
+
+/// The id of the map at an index of an array of maps. To open a map by its id takes CAP_SYS_ADMIN; to
+/// read the id does not.
+///
+/// # Errors
+/// What the kernel answers; `NotFound` where there is none.
+pub(crate) fn inner_id(outer: impl AsFd, index: u32) -> io::Result<u32> {
+    let mut id = 0_u32;
+    call(&mut Lookup {
+        map_fd: outer.as_fd().as_raw_fd(),
+        padding: 0,
+        key: &raw const index as u64,
+        value: &raw mut id as u64,
+        flags: 0,
+    })?;
+    Ok(id)
+}
+
+/// Sets many elements of an array of maps by one call, which waits for one grace period at most
+/// (since 6.8 for exactly one, before that for none); an element each waits for one each.
+///
+/// # Errors
+/// What the kernel answers, with elements before the refused one already set.
+pub(crate) fn update_batch(outer: impl AsFd, elements: &[(u32, BorrowedFd<'_>)]) -> io::Result<()> {
+    let keys: Vec<u32> = elements.iter().map(|(key, _)| *key).collect();
+    let values: Vec<RawFd> = elements.iter().map(|(_, inner)| inner.as_raw_fd()).collect();
+    call(&mut UpdateBatch(Batch {
+        in_batch: 0,
+        out_batch: 0,
+        keys: keys.as_ptr() as u64,
+        values: values.as_ptr() as u64,
+        count: u32::try_from(elements.len()).map_err(io::Error::other)?,
+        map_fd: outer.as_fd().as_raw_fd(),
+        element_flags: 0,
+        flags: 0,
+    }))?;
+    Ok(())
+}
+
+/// Elements of a hash map, and where to go on; `None`: that was the last of them.
+pub(crate) type Elements<const N: usize> = (Vec<([u64; N], u64)>, Option<u32>);
+
+/// Reads up to `room` elements of a hash map with keys of `N` words and values of one, whole buckets at
+/// a time, from where an earlier call stopped: what is there all the while is read exactly once. To the
+/// kernel this is no use of an element.
+///
+/// # Errors
+/// What the kernel answers. `InvalidInput` where the map's keys and values are of other sizes;
+/// `StorageFull` where one bucket holds more than `room`.
+pub(crate) fn lookup_batch<const N: usize>(
+    map: &MapData,
+    from: Option<u32>,
+    room: u32,
+) -> io::Result<Elements<N>> {
+    let info = map.info().map_err(io::Error::other)?;
+    if (info.key_size() as usize, info.value_size()) != (size_of::<[u64; N]>(), 8) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut keys = vec![[0_u64; N]; room as usize];
+    let mut values = vec![0_u64; room as usize];
+    let (start, mut next) = (from.unwrap_or(0), 0_u32);
+    let mut lookup = LookupBatch(Batch {
+        in_batch: from.map_or(0, |_| &raw const start as u64),
+        out_batch: &raw mut next as u64,
+        keys: keys.as_mut_ptr() as u64,
+        values: values.as_mut_ptr() as u64,
+        count: room,
+        map_fd: map.fd().as_fd().as_raw_fd(),
+        element_flags: 0,
+        flags: 0,
+    });
+    let more = match call(&mut lookup) {
+        Ok(_) => true,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(error) => return Err(error),
+    };
+    let read = keys.into_iter().zip(values).take(lookup.0.count as usize);
+    Ok((read.collect(), more.then_some(next)))
+}
+
+/// Opens a pinned link.
+///
+/// # Errors
+/// What the kernel answers.
+pub(crate) fn open_link(pin: &Path) -> io::Result<OwnedFd> {
+    let path = CString::new(pin.as_os_str().as_bytes())?;
+    let fd = call(&mut ObjGet { path: path.as_ptr() as u64, fd: 0, flags: 0 })?;
+    // SAFETY: the kernel has just made this descriptor for us, and nobody else knows of it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Index of the interface that a link of XDP or of tc has its program on; 0: it is gone, or the link is detached.
+///
+/// # Errors
+/// What the kernel answers.
+pub(crate) fn link_interface(link: impl AsFd) -> io::Result<u32> {
+    let mut info = LinkInfo::default();
+    call(&mut ObjInfo {
+        fd: link.as_fd().as_raw_fd(),
+        length: size_of::<LinkInfo>() as u32,
+        info: &raw mut info as u64,
+    })?;
+    Ok(info.interface)
+}
+
+/// Detaches a link at once; the last close of a pinned link does so some time later.
+///
+/// # Errors
+/// What the kernel answers.
+pub(crate) fn detach_link(link: impl AsFd) -> io::Result<()> {
+    call(&mut LinkDetach { link_fd: link.as_fd().as_raw_fd() })?;
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! How much the tables of connections hold.
+
+use lb_common::abi::{
+    limits::{DEFAULT_DISPLACED_V4, DEFAULT_FLOWS_V4},
+    names,
+};
+
+/// Entries of the tables of IPv4; those of IPv6 have a quarter. `None`: what a pinned table has, or
+/// else the default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rooms {
+    /// Displaced entries.
+    pub displaced: Option<u32>,
+    /// Tracked flows of UDP.
+    pub udp_flows: Option<u32>,
+}
+
+/// IPv4 entries to one of IPv6.
+const V4_TO_V6: u32 = 4;
+
+impl Rooms {
+    /// The least of either: below, a few CPUs would have all free places among them.
+    pub const LEAST: u32 = 4_096;
+    /// The most of either, 1.8 GiB with those of IPv6.
+    pub const MOST: u32 = 16_777_216;
+
+    /// Entries to make a map with; `None`: it is pinned, or no table of connections.
+    ///
+    /// A pinned table of another size is kept, and the log says what to do: it holds where open
+    /// connections are, and a balancer without daemon would be worse off than one whose table is smaller
+    /// than somebody wished.
+    pub(super) fn for_new(&self, map: &str, pinned: Option<u32>) -> Option<u32> {
+        let (asked, default, share) = match map {
+            names::DISPLACED_V4 => (self.displaced, DEFAULT_DISPLACED_V4, 1),
+            names::DISPLACED_V6 => (self.displaced, DEFAULT_DISPLACED_V4, V4_TO_V6),
+            names::FLOWS_V4 => (self.udp_flows, DEFAULT_FLOWS_V4, 1),
+            names::FLOWS_V6 => (self.udp_flows, DEFAULT_FLOWS_V4, V4_TO_V6),
+            _ => return None,
+        };
+        let Some(there) = pinned else { return Some(asked.unwrap_or(default) / share) };
+        if let Some(asked) = asked.map(|asked| asked / share).filter(|asked| *asked != there) {
+            tracing::warn!(
+                "map {map}: keeps its {there} entries, since open connections are remembered in it: \
+                 for {asked}, stop the daemon, run `spillway detach` and start it again, which breaks \
+                 those"
+            );
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_table_is_as_large_as_asked_and_a_pinned_one_stays() {
+        let rooms = Rooms { displaced: Some(10_000), udp_flows: None };
+        assert_eq!(rooms.for_new(names::DISPLACED_V4, None), Some(10_000));
+        assert_eq!(rooms.for_new(names::DISPLACED_V6, None), Some(2_500));
+        assert_eq!(rooms.for_new(names::FLOWS_V4, None), Some(262_144));
+        assert_eq!(rooms.for_new(names::FLOWS_V6, None), Some(65_536));
+        assert_eq!(rooms.for_new(names::DISPLACED_V4, Some(524_288)), None);
+        assert_eq!(rooms.for_new(names::POOLS, None), None);
+    }
+}

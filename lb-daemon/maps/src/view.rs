@@ -1,0 +1,308 @@
+//! One service as the packet program sees it, read from the maps so that the pure decision can run
+//! over it.
+
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, HashMap, btree_map::Entry},
+};
+
+use lb_common::{
+    abi::{
+        backend::Backend,
+        backend_state::BackendStateWord,
+        clock::{Coarse, Nanoseconds},
+        counter::GroupCounter,
+        descriptor::Descriptor,
+        displaced::DisplacedWord,
+        event::Event,
+        group::{Group, GroupHead},
+        handshake::HandshakeEntry,
+        limiter::LimitWord,
+        limits::MAX_REGIONS_PER_POOL,
+        member::{Accepts, MemberWord},
+        next_hop::{InterfaceWord, NextHopWord},
+        pool::{PoolLine, PoolWord},
+        service::{AddressWords, Service, ServiceKey},
+        slot::{SlotWord, StandbyWord},
+        table_ref::TableRef,
+    },
+    flow_hash::FlowTuple,
+    path::Tables,
+    word::Snapshot,
+};
+
+use super::{MapsError, SlotTable, clock, maps::Maps, raw::Mapping};
+
+/// Times a pool is read again because it changed meanwhile.
+const ATTEMPTS: u32 = 16;
+
+/// A service with its pool, of one moment: what is immutable is copied, words are read live.
+#[derive(Debug)]
+pub struct ServiceView<'m, M = Mapping> {
+    maps: &'m Maps<M>,
+    service: Service,
+    pool: PoolView,
+    /// Backends of all pools, once one is asked for that no group of this pool has: flows stay with those of a region
+    /// that is asked no more.
+    backends: OnceCell<HashMap<u32, Backend>>,
+}
+
+/// Who is in a pool at one moment: what reading counters needs, and no table.
+#[derive(Clone, Debug, Default)]
+pub struct PoolMembers {
+    /// The current descriptor's groups in their order, each with its index.
+    pub groups: Vec<(u32, Group)>,
+    /// The backends of their members, and of those of the previous descriptor's, by index.
+    pub backends: HashMap<u32, Backend>,
+}
+
+/// What a pool's word named at one moment.
+#[derive(Debug)]
+pub struct PoolView {
+    /// The line, with the displaced check as it was.
+    pub line: PoolLine,
+    /// Its current descriptor.
+    pub descriptor: Descriptor,
+    /// Its previous descriptor, while that still counts.
+    pub previous: Option<Descriptor>,
+    /// The descriptor's groups in their order, each with its index.
+    pub groups: Vec<(u32, Group)>,
+    /// The slot tables of these groups.
+    pub tables: BTreeMap<TableRef, SlotTable>,
+    /// The backends of their members, by index.
+    pub backends: HashMap<u32, Backend>,
+}
+
+impl<M: AsRef<Mapping>> Maps<M> {
+    /// A service with its pool; `None` where that names nothing.
+    ///
+    /// # Errors
+    /// [`MapsError::Changing`] where the pool changed each time it was read, or as [`Maps::table`].
+    pub fn service_view(&self, service: Service) -> Result<Option<ServiceView<'_, M>>, MapsError> {
+        let pool = self.pool_view(service.pool)?;
+        Ok(pool.map(|pool| ServiceView { maps: self, service, pool, backends: OnceCell::new() }))
+    }
+
+    /// What a pool's word names; `None` where it names nothing.
+    ///
+    /// # Errors
+    /// [`MapsError::Changing`] where the pool changed each time it was read, or as [`Maps::table`].
+    pub fn pool_view(&self, index: u32) -> Result<Option<PoolView>, MapsError> {
+        self.settled(index, |line| self.read_pool(line))
+    }
+
+    /// Who is in a pool; `None` where its word names nothing. Opens no table, so it costs no system
+    /// call.
+    ///
+    /// # Errors
+    /// [`MapsError::Changing`] where the pool changed each time it was read.
+    pub fn pool_members(&self, index: u32) -> Result<Option<PoolMembers>, MapsError> {
+        self.settled(index, |line| Ok(self.read_members(line)))
+    }
+
+    /// What is read of a pool while its word stays the same.
+    fn settled<T>(
+        &self,
+        index: u32,
+        read: impl Fn(PoolLine) -> Result<Option<T>, MapsError>,
+    ) -> Result<Option<T>, MapsError> {
+        for _ in 0..ATTEMPTS {
+            let line = self.pool_line(index);
+            if line.versions().current() == 0 {
+                return Ok(None);
+            }
+            let read = read(line);
+            if self.pool(index) == line.versions() {
+                return read;
+            }
+        }
+        Err(MapsError::Changing { pool: index })
+    }
+
+    fn read_members(&self, line: PoolLine) -> Option<PoolMembers> {
+        let word = line.versions();
+        let groups = self.groups_of(&self.descriptor(word.current())?);
+        let previous = Some(word.previous()).filter(|previous| *previous != 0);
+        let previous = previous.and_then(|previous| self.descriptor(previous));
+        let formers = previous.map(|previous| self.groups_of(&previous)).unwrap_or_default();
+        let mut backends = HashMap::new();
+        for (_, group) in groups.iter().chain(&formers) {
+            self.add_backends(group, &mut backends);
+        }
+        Some(PoolMembers { groups, backends })
+    }
+
+    fn add_backends(&self, group: &Group, backends: &mut HashMap<u32, Backend>) {
+        for rank in 0..group.head.member_count {
+            let member = self.member(group.head.members.saturating_add(rank));
+            let index = member.map_or(0, MemberWord::backend);
+            backends.extend(self.backend(index).map(|backend| (index, backend)));
+        }
+    }
+
+    fn read_pool(&self, line: PoolLine) -> Result<Option<PoolView>, MapsError> {
+        let word = line.versions();
+        let Some(descriptor) = self.descriptor(word.current()) else { return Ok(None) };
+        let previous = Some(word.previous()).filter(|previous| *previous != 0);
+        let previous = previous.and_then(|previous| self.descriptor(previous));
+        let groups = self.groups_of(&descriptor);
+        let formers =
+            previous.as_ref().map(|previous| self.groups_of(previous)).unwrap_or_default();
+        let mut tables = BTreeMap::new();
+        let mut backends = HashMap::new();
+        for (_, group) in groups.iter().chain(&formers) {
+            let table = TableRef(group.head.table);
+            if let Entry::Vacant(entry) = tables.entry(table) {
+                entry.insert(self.table(table, group.head.slots)?);
+            }
+            self.add_backends(group, &mut backends);
+        }
+        Ok(Some(PoolView { line, descriptor, previous, groups, tables, backends }))
+    }
+
+    fn groups_of(&self, descriptor: &Descriptor) -> Vec<(u32, Group)> {
+        let count = (descriptor.group_count as usize).min(MAX_REGIONS_PER_POOL);
+        let named = |index: &u32| Some((*index, self.group(*index)?));
+        descriptor.groups[..count].iter().filter_map(named).collect()
+    }
+}
+
+impl<M> ServiceView<'_, M> {
+    /// The service.
+    pub fn service(&self) -> &Service {
+        &self.service
+    }
+
+    /// Its pool.
+    pub fn pool(&self) -> &PoolView {
+        &self.pool
+    }
+}
+
+impl PoolView {
+    /// Its word.
+    pub fn word(&self) -> PoolWord {
+        self.line.versions()
+    }
+}
+
+/// Words are copies here, and nothing is counted: looking changes nothing.
+impl<M: AsRef<Mapping>> Tables for ServiceView<'_, M> {
+    type Word<'t>
+        = Snapshot
+    where
+        Self: 't;
+
+    fn now(&self) -> Nanoseconds {
+        clock::now_by_ticks().unwrap_or(0)
+    }
+
+    fn limiter(&self, index: u32) -> Option<(LimitWord, u64)> {
+        self.maps.limiter(index).map(|limiter| (LimitWord(limiter.limit), limiter.arrival))
+    }
+
+    fn arrival(&self, index: u32) -> Option<Snapshot> {
+        self.maps.limiter(index).map(|limiter| Snapshot(limiter.arrival))
+    }
+
+    fn member_limiter(&self, index: u32) -> Option<u32> {
+        Some(self.maps.member_limiter(index))
+    }
+
+    fn backend_state(&self, backend: u32) -> Option<BackendStateWord> {
+        Some(self.maps.backend_state(backend))
+    }
+
+    fn shared_backend(&self, pool: u32, backend: u32) -> Accepts {
+        self.maps.shared_backend(pool, backend).unwrap_or(Accepts::Nothing)
+    }
+
+    fn set_last_displaced(&self, _: u32, _: Coarse) {}
+
+    fn handshake_entry(&self, line: u32, cell: u32) -> Option<HandshakeEntry> {
+        self.maps.handshake_entry(line, cell)
+    }
+
+    fn set_handshake_entry(&self, _: u32, _: u32, _: HandshakeEntry) {}
+
+    fn displaced(&self, flow: &FlowTuple) -> Option<Snapshot> {
+        self.maps.displaced(flow).ok().flatten().map(|word| Snapshot(word.0))
+    }
+
+    fn insert_displaced(&self, _: &FlowTuple, _: DisplacedWord) -> bool {
+        true
+    }
+
+    fn tracked(&self, flow: &FlowTuple) -> Option<Snapshot> {
+        self.maps.tracked(flow).ok().flatten().map(|word| Snapshot(word.0))
+    }
+
+    fn insert_tracked(&self, _: &FlowTuple, _: DisplacedWord) -> bool {
+        true
+    }
+
+    fn count(&self, _: Event) {}
+
+    fn count_group(&self, _: u32, _: impl FnOnce(&mut GroupCounter)) {}
+
+    fn service(&self, key: &ServiceKey) -> Option<Service> {
+        (self.service.key == *key).then_some(self.service)
+    }
+
+    /// Of a flow to be explained nobody asks it.
+    fn is_vip(&self, address: &AddressWords, version: u8) -> bool {
+        (self.service.key.address, self.service.key.version) == (*address, version)
+    }
+
+    fn pool(&self, index: u32) -> Option<PoolLine> {
+        (self.service.pool == index).then_some(self.pool.line)
+    }
+
+    fn descriptor(&self, index: u32) -> Option<&Descriptor> {
+        let word = self.pool.word();
+        match index {
+            0 => None,
+            _ if word.current() == index => Some(&self.pool.descriptor),
+            _ if word.previous() == index => self.pool.previous.as_ref(),
+            _ => None,
+        }
+    }
+
+    fn group(&self, index: u32) -> Option<&Group> {
+        let mut groups = self.pool.groups.iter();
+        groups.find(|(at, _)| *at == index).map(|(_, group)| group)
+    }
+
+    fn slot(&self, table: TableRef, slot: u32) -> Option<SlotWord> {
+        self.pool.tables.get(&table)?.slot(slot)
+    }
+
+    fn owner(&self, head: &GroupHead, slot: u32) -> Option<u16> {
+        self.pool.tables.get(&TableRef(head.table))?.owner(slot)
+    }
+
+    fn standby(&self, index: u32) -> Option<StandbyWord> {
+        self.maps.standbys.get(index).map(StandbyWord)
+    }
+
+    fn member(&self, index: u32) -> Option<MemberWord> {
+        self.maps.member(index)
+    }
+
+    fn backend(&self, index: u32) -> Option<&Backend> {
+        let all = || {
+            let numbers = self.maps.backend_states().map(|(index, _)| index);
+            numbers.filter_map(|index| Some((index, self.maps.backend(index)?))).collect()
+        };
+        let of_pool = self.pool.backends.get(&index);
+        of_pool.or_else(|| self.backends.get_or_init(all).get(&index))
+    }
+
+    fn next_hop(&self, index: u32) -> Option<NextHopWord> {
+        self.maps.next_hops.get(index).map(NextHopWord)
+    }
+
+    fn interface(&self, index: u32) -> Option<InterfaceWord> {
+        self.maps.interfaces.get(index).map(InterfaceWord)
+    }
+}

@@ -1,0 +1,312 @@
+//! The balancer's maps, to write. Every call is one of the steps that publishing is made of; their
+//! order is the business of `reconcile`.
+
+use std::{collections::BTreeMap, io::ErrorKind, ops::Deref};
+
+use aya::maps::{MapData, MapError, PerCpuArray, PerCpuValues};
+use lb_common::abi::{
+    backend::Backend,
+    counter::TrafficCounter,
+    descriptor::Descriptor,
+    group::Group,
+    limiter::{LimitWord, Limiter},
+    limits::STANDBYS_PER_GROUP,
+    member::MemberWord,
+    names,
+    next_hop::{InterfaceWord, NextHopWord},
+    pod::bytes_of,
+    pool::{PoolLine, PoolWord},
+    receiver::VipKey,
+    service::{ANY_PORT_WORDS, IPV4, Service, ServiceKey},
+    slot::StandbyWord,
+    table_ref::TableRef,
+};
+
+use super::{
+    MapsError, NewTable, TableName,
+    maps::{Maps, array, of},
+    opener::Opener,
+    raw::MappingMut,
+    tables::TableMap,
+};
+
+/// The words of [`names::ANY_PORTS`].
+pub type AnyPorts = [u64; ANY_PORT_WORDS as usize];
+
+/// A value of a set: only the key counts.
+const PRESENT: u32 = 1;
+/// Word of a [`Backend`] that holds version, incarnation and both MTUs, and may change in place.
+const BACKEND_WAY_WORD: usize = 2;
+
+/// The balancer's maps, to read and write. Indices come from allocators that know the limits; one
+/// out of range is a defect and panics.
+#[derive(Debug)]
+pub struct WritableMaps {
+    pub(super) maps: Maps<MappingMut>,
+    tables: TableMap,
+    sized_tables: TableMap,
+    /// Displaced entries there is room for, of IPv4 and IPv6 connections.
+    pub(super) displaced_room: [u32; 2],
+}
+
+impl Deref for WritableMaps {
+    type Target = Maps<MappingMut>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.maps
+    }
+}
+
+impl WritableMaps {
+    pub(super) fn open(pins: &Opener) -> Result<Self, MapsError> {
+        Ok(Self {
+            maps: Maps::open_with(pins)?,
+            tables: TableMap::default_size(pins)?,
+            sized_tables: TableMap::sized(pins)?,
+            displaced_room: [
+                pins.entries(names::DISPLACED_V4)?,
+                pins.entries(names::DISPLACED_V6)?,
+            ],
+        })
+    }
+
+    /// Publishes a pool's version, or none: one store.
+    pub fn set_pool(&self, index: u32, word: PoolWord) {
+        self.maps.pools.set_word(index, PoolLine::WORD, word.0);
+    }
+
+    /// Changes a limit: one store.
+    pub fn set_limit(&self, limiter: u32, limit: LimitWord) {
+        self.maps.limiters.set_word(limiter, 0, limit.0);
+    }
+
+    /// Lets a limiter begin anew: its index belonged to somebody else.
+    pub fn reset_limiter(&self, limiter: u32, limit: LimitWord) {
+        self.maps.limiters.set(limiter, &Limiter { limit: limit.0, ..Limiter::default() });
+    }
+
+    /// Names the limiter of a member with a limit of its own, before its word says that it has one.
+    pub fn set_member_limiter(&self, index: u32, limiter: u32) {
+        self.maps.member_limiters.set(index, &u64::from(limiter));
+    }
+
+    /// Writes a descriptor that no word names.
+    pub fn write_descriptor(&self, index: u32, descriptor: &Descriptor) {
+        self.maps.descriptors.set(index, descriptor);
+    }
+
+    /// Writes a group that no descriptor names.
+    pub fn write_group(&self, index: u32, group: &Group) {
+        self.maps.groups.set(index, group);
+    }
+
+    /// Points a group's standby somewhere else: one store.
+    pub fn set_standby(&self, group: u32, place: u32, word: StandbyWord) {
+        self.maps.standbys.set(group * STANDBYS_PER_GROUP + place, &word.0);
+    }
+
+    /// Changes a member: one store.
+    pub fn set_member(&self, index: u32, word: MemberWord) {
+        self.maps.members.set(index, &word.0);
+    }
+
+    /// Writes a backend that no member names.
+    pub fn write_backend(&self, index: u32, backend: &Backend) {
+        self.maps.backends.set(index, backend);
+    }
+
+    /// Changes a backend's MTU and its link's, with its version and incarnation as they are: one store.
+    pub fn set_backend_way(&self, index: u32, backend: &Backend) {
+        let bytes = bytes_of(backend);
+        let at = BACKEND_WAY_WORD * size_of::<u64>();
+        let word = u64::from_ne_bytes(array(&bytes[at..at + size_of::<u64>()]));
+        self.maps.backends.set_word(index, BACKEND_WAY_WORD, word);
+    }
+
+    /// Changes a next hop: one store.
+    pub fn set_next_hop(&self, index: u32, word: NextHopWord) {
+        self.maps.next_hops.set(index, &word.0);
+    }
+
+    /// Lets the programs send out of an interface, with its MAC; frames leave by `device`, which is the
+    /// interface itself or the one beneath it.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn add_interface(
+        &mut self,
+        index: u32,
+        word: InterfaceWord,
+        device: u32,
+    ) -> Result<(), MapsError> {
+        self.maps.interfaces.set(index, &word.0);
+        self.maps.devices.insert(index, device, None, 0).map_err(|error| MapsError::Map {
+            map: names::DEVICES,
+            source: match error {
+                aya::maps::xdp::XdpMapError::MapError(source) => source,
+                aya::maps::xdp::XdpMapError::ChainedProgramNotSupported => {
+                    MapError::ElementNotFound
+                }
+            },
+        })
+    }
+
+    /// Says which interfaces are ports of which bonds: a store for each that is not as it was.
+    pub fn set_bonds(&self, bonds: &BTreeMap<u32, u32>) {
+        for port in 0..self.maps.bonds.entries() {
+            let bond = bonds.get(&port).map_or(0, |bond| u64::from(*bond));
+            if self.maps.bonds.get(port) != Some(bond) {
+                self.maps.bonds.set(port, &bond);
+            }
+        }
+    }
+
+    /// Says which addresses may have an any-port service, a store each word. A packet of one that has not
+    /// been named finds no such service.
+    pub fn set_any_ports(&self, words: &AnyPorts) {
+        for (index, word) in (0..).zip(words) {
+            self.maps.any_ports.set(index, word);
+        }
+    }
+
+    /// Publishes a service, or puts it in the place of the one with its key.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn set_service(&mut self, service: &Service) -> Result<(), MapsError> {
+        let (key, value) = (&service.key, array(bytes_of(service)));
+        if key.version == IPV4 {
+            let done = self.maps.services_v4.insert(key.short(), value, 0);
+            done.map_err(of(names::SERVICES_V4))
+        } else {
+            let done = self.maps.services_v6.insert(array(bytes_of(key)), value, 0);
+            done.map_err(of(names::SERVICES_V6))
+        }
+    }
+
+    /// Unpublishes a service.
+    ///
+    /// # Errors
+    /// What the kernel answers; a service that is not there is no error.
+    pub fn remove_service(&mut self, key: &ServiceKey) -> Result<(), MapsError> {
+        let (map, result) = if key.version == IPV4 {
+            (names::SERVICES_V4, self.maps.services_v4.remove(&key.short()))
+        } else {
+            (names::SERVICES_V6, self.maps.services_v6.remove(&array(bytes_of(key))))
+        };
+        gone(result).map_err(of(map))
+    }
+
+    /// Names an address of a service.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn add_vip(&mut self, vip: &VipKey) -> Result<(), MapsError> {
+        self.maps.vips.insert(array(bytes_of(vip)), PRESENT, 0).map_err(of(names::ADDRESSES))
+    }
+
+    /// Forgets an address that no service has any more.
+    ///
+    /// # Errors
+    /// What the kernel answers; one that is not there is no error.
+    pub fn remove_vip(&mut self, vip: &VipKey) -> Result<(), MapsError> {
+        gone(self.maps.vips.remove(&array(bytes_of(vip)))).map_err(of(names::ADDRESSES))
+    }
+
+    /// The tables that are there, named by a group or not.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn present_tables(&self) -> Result<Vec<(TableRef, Option<TableName>)>, MapsError> {
+        let mut present = Vec::new();
+        for (index, name) in self.tables.present()? {
+            present.push((TableRef::default_size(index), name));
+        }
+        for (index, name) in self.sized_tables.present()? {
+            present.push((TableRef::sized(index), name));
+        }
+        Ok(present)
+    }
+
+    /// Publishes tables, many by one call.
+    ///
+    /// # Errors
+    /// What the kernel answers; some tables may be there then.
+    pub fn publish_tables(&mut self, tables: &[NewTable]) -> Result<(), MapsError> {
+        let (sized, default_size): (Vec<_>, Vec<_>) =
+            tables.iter().partition(|table| table.at.is_sized());
+        self.tables.publish(&default_size)?;
+        self.sized_tables.publish(&sized)
+    }
+
+    /// Gives tables' memory back. Call [`Self::wait_for_readers`] after the last group that named
+    /// them is unpublished, and then this.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn retire_tables(&mut self, tables: &[TableRef]) -> Result<(), MapsError> {
+        let (sized, default_size): (Vec<_>, Vec<_>) =
+            tables.iter().partition(|table| table.is_sized());
+        self.tables.retire(&indices(&default_size))?;
+        self.sized_tables.retire(&indices(&sized))
+    }
+
+    /// Waits for one grace period: no packet that was under way before is under way after.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn wait_for_readers(&mut self) -> Result<(), MapsError> {
+        self.tables.wait_for_readers()
+    }
+
+    /// Starts a service's counters at zero: its index had another service before.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn reset_service_traffic(&mut self, index: u32) -> Result<(), MapsError> {
+        reset(&mut self.maps.service_counters, index).map_err(of(names::SERVICE_COUNTERS))
+    }
+
+    /// Starts a group's counters at zero: its limiter was somebody else's before.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn reset_group_connections(&mut self, limiter: u32) -> Result<(), MapsError> {
+        reset(&mut self.maps.group_counters, limiter).map_err(of(names::GROUP_COUNTERS))
+    }
+
+    /// Starts a backend's counters at zero: its index had another backend before.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn reset_backend_traffic(&mut self, index: u32) -> Result<(), MapsError> {
+        reset(&mut self.maps.backend_counters, index).map_err(of(names::BACKEND_COUNTERS))
+    }
+}
+
+/// What was not there is gone, too.
+pub(super) fn gone(removed: Result<(), MapError>) -> Result<(), MapError> {
+    match removed {
+        Err(MapError::SyscallError(error)) if error.io_error.kind() == ErrorKind::NotFound => {
+            Ok(())
+        }
+        removed => removed,
+    }
+}
+
+fn indices(tables: &[TableRef]) -> Vec<u32> {
+    tables.iter().map(|table| table.index()).collect()
+}
+
+fn reset<const N: usize>(
+    counters: &mut PerCpuArray<MapData, [u64; N]>,
+    index: u32,
+) -> Result<(), MapError> {
+    let cpus = counters.get(&index, 0)?.len();
+    counters.set(index, PerCpuValues::try_from(vec![[0; N]; cpus])?, 0)
+}
+
+const _: () = assert!(std::mem::offset_of!(Backend, version) == BACKEND_WAY_WORD * 8);
+const _: () = assert!(std::mem::offset_of!(PoolLine, word) == PoolLine::WORD * 8);
+const _: () = assert!(std::mem::offset_of!(Limiter, limit) == 0);
+const _: () = assert!(size_of::<TrafficCounter>() == 24);

@@ -1,0 +1,78 @@
+use crate::{GroupSettings, Rate, Scaler};
+
+/// How many new connections a second a group takes, over all balancers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Capacity {
+    /// As many as come.
+    Unlimited,
+    /// So many; more than 0.
+    PerSecond(f64),
+    /// None.
+    Closed,
+}
+
+/// What counts of a member for the capacity of its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Whether it has a weight: who has none takes nothing and counts for nothing.
+    pub weighted: bool,
+    /// Whether it can have new connections.
+    pub healthy: bool,
+    /// Whether it is a last resort: it counts where nobody is healthy.
+    pub last_resort: bool,
+    /// Its own limit.
+    pub rate: Option<Rate>,
+}
+
+impl Capacity {
+    /// New connections a second, 0 where it takes none; `None`: as many as come.
+    pub fn per_second(self) -> Option<f64> {
+        match self {
+            Self::Unlimited => None,
+            Self::PerSecond(rate) => Some(rate),
+            Self::Closed => Some(0.0),
+        }
+    }
+
+    /// The capacity of a group with these settings and members: what is set, or else the sum over
+    /// its healthy members where every one with a weight has a limit of its own, times the scaler.
+    pub fn of(settings: GroupSettings, members: impl IntoIterator<Item = Member>) -> Self {
+        if settings.in_use() == Scaler::NONE {
+            return Self::Closed;
+        }
+        let whole = match settings.capacity {
+            Some(rate) => rate.per_second(),
+            None => match sum(members) {
+                Some(0.0) => return Self::Closed,
+                Some(sum) => sum,
+                None => return Self::Unlimited,
+            },
+        };
+        Self::PerSecond(whole * settings.in_use().share())
+    }
+
+    /// Whether the health of members makes a difference.
+    pub fn follows_health(
+        settings: GroupSettings,
+        members: impl IntoIterator<Item = Member>,
+    ) -> bool {
+        settings.capacity.is_none() && settings.in_use() != Scaler::NONE && sum(members).is_some()
+    }
+}
+
+/// The rates of the healthy, or where nobody is, of those that are the last resort; `None` where one
+/// with a weight has no limit, or nobody has a weight.
+fn sum(members: impl IntoIterator<Item = Member>) -> Option<f64> {
+    let (mut healthy, mut last_resort, mut anybody) = (0.0, 0.0, false);
+    for member in members.into_iter().filter(|member| member.weighted) {
+        let rate = member.rate?.per_second();
+        anybody = true;
+        if member.healthy {
+            healthy += rate;
+        } else if member.last_resort {
+            last_resort += rate;
+        }
+    }
+    let sum = if healthy > 0.0 { healthy } else { last_resort };
+    anybody.then_some(sum)
+}

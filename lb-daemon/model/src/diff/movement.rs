@@ -1,0 +1,160 @@
+//! What a change does to open connections, by the tables alone: health is ignored, and connections
+//! away from home are remembered one by one whatever changes.
+//!
+//! How many are open nobody knows: of those at home the packet path keeps nothing. So this says which
+//! share of them.
+
+use std::{collections::BTreeMap, net::IpAddr};
+
+use super::{Owners, both};
+use crate::{Configuration, Name, Pool, PortList, Ports, Protocol, Service, WantedState, plan};
+
+/// Open connections that a change does something to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Movement {
+    /// Whose: `service web`, `pool web`, `pool web: backend 10.0.0.1`.
+    pub object: String,
+    /// What becomes of them.
+    pub effect: Effect,
+    /// Share of the object's open connections that are at home, 0 to 1.
+    pub share: f64,
+}
+
+/// What becomes of open connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// They stay for the settle time; those that send nothing in its last third may be reset then.
+    Settle,
+    /// They go to another backend at once, which resets TCP.
+    AtOnce,
+    /// They are not balanced any more.
+    End,
+}
+
+/// What a daemon in region `own` does to open connections from `old` to `new`, whether flows are hashed with another
+/// key or not; objects whose connections all stay are left out.
+pub fn movements(
+    old: &Configuration,
+    new: &Configuration,
+    own: Option<&Name>,
+    rehashed: bool,
+    owners: &Owners<'_>,
+) -> Vec<Movement> {
+    let mut movements = Vec::new();
+    for (name, before, after) in both(&old.pools, &new.pools) {
+        let (Some(before), Some(after)) = (before, after) else { continue };
+        let serves = |service: &&Service| service.pool == *name && is_remembered(service);
+        let served = old.services.values().find(serves).is_some();
+        let homes = (Home::of(old, own, before), Home::of(new, own, after));
+        let share = homes.0.moved(&homes.1, rehashed, owners);
+        if served && share > 0.0 {
+            let object = format!("pool {name}");
+            movements.push(Movement { object, effect: Effect::Settle, share });
+        }
+        for (address, before, after) in both(&before.backends, &after.backends) {
+            let is_off = |wanted| wanted == WantedState::Disabled;
+            if let (Some(before), Some(after)) = (before, after)
+                && is_off(after.wanted)
+                && !is_off(before.wanted)
+                && before.weight > 0
+            {
+                let object = format!("pool {name}: backend {address}");
+                movements.push(Movement { object, effect: Effect::AtOnce, share: 1.0 });
+            }
+        }
+    }
+    for (name, before, after) in both(&old.services, &new.services) {
+        let Some(before) = before else { continue };
+        let object = format!("service {name}");
+        let key = |service: &Service| (service.address, service.protocol);
+        let Some(after) = after.filter(|after| key(after) == key(before)) else {
+            movements.push(Movement { object, effect: Effect::End, share: 1.0 });
+            continue;
+        };
+        let share = ended(&before.ports, &after.ports);
+        if share > 0.0 {
+            let object = object.clone();
+            movements.push(Movement { object, effect: Effect::End, share });
+        }
+        if share == 1.0 {
+            continue;
+        }
+        let home = |configuration: &Configuration, service: &Service| {
+            let pool = configuration.pools.get(&service.pool);
+            pool.map(|pool| Home::of(configuration, own, pool)).unwrap_or_default()
+        };
+        let hashed_anew = rehashed || before.affinity != after.affinity;
+        let other = before.pool != after.pool || before.affinity != after.affinity;
+        if other || !is_remembered(before) {
+            let share = home(old, before).moved(&home(new, after), hashed_anew, owners);
+            if share > 0.0 {
+                movements.push(Movement { object, effect: Effect::AtOnce, share });
+            }
+        }
+    }
+    movements
+}
+
+/// Share of connections whose port a service has no more, as if each port had as many.
+fn ended(before: &Ports, after: &Ports) -> f64 {
+    let every = PortList::new([(1, u16::MAX)]);
+    let (Some(before), Some(after)) = (before.listed().or(every.as_ref()), after.listed()) else {
+        return 0.0;
+    };
+    let kept = before.each().filter(|port| after.has(*port)).count();
+    1.0 - kept as f64 / before.count() as f64
+}
+
+/// Whether its flows are more than packets by their slot.
+fn is_remembered(service: &Service) -> bool {
+    service.protocol == Protocol::Tcp || service.idle_timeout.is_some()
+}
+
+/// Where the tables alone put connections: members with their weights, and slots, of the first region
+/// of the order.
+#[derive(Debug, Default, PartialEq)]
+struct Home {
+    members: Vec<(IpAddr, u32)>,
+    slots: u32,
+}
+
+impl Home {
+    fn of(configuration: &Configuration, own: Option<&Name>, pool: &Pool) -> Self {
+        let first = plan::regions(configuration, own, pool).first().copied();
+        let here = pool.backends.iter().filter(|(_, b)| b.weight > 0 && Some(&b.region) == first);
+        let members = here.map(|(address, backend)| (*address, backend.weight)).collect();
+        Self { members, slots: pool.slots }
+    }
+
+    /// Share of what is here that is at another backend in `new`.
+    fn moved(&self, new: &Self, hashed_anew: bool, owners: &Owners<'_>) -> f64 {
+        match (self.members.is_empty(), new.members.is_empty()) {
+            (true, _) => return 0.0,
+            (false, true) => return 1.0,
+            (false, false) => {}
+        }
+        if hashed_anew {
+            let (before, after) = (self.shares(), new.shares());
+            let same = before.iter().filter_map(|(address, a)| Some(a * after.get(address)?));
+            return 1.0 - same.sum::<f64>();
+        }
+        if self == new {
+            return 0.0;
+        }
+        let (before, after) = (owners(&self.members, self.slots), owners(&new.members, new.slots));
+        // The hash is spread over either table evenly: so many places of it tell all slots apart.
+        let places = before.len().max(after.len()) as u64;
+        let at = |table: &[IpAddr], place: u64| {
+            let slot = (2 * place + 1) * table.len() as u64 / (2 * places.max(1));
+            table.get(usize::try_from(slot).unwrap_or(usize::MAX)).copied()
+        };
+        let moved = (0..places).filter(|place| at(&before, *place) != at(&after, *place)).count();
+        moved as f64 / places.max(1) as f64
+    }
+
+    /// Share of the slots that each owns.
+    fn shares(&self) -> BTreeMap<IpAddr, f64> {
+        let all: f64 = self.members.iter().map(|(_, weight)| f64::from(*weight)).sum();
+        self.members.iter().map(|(a, weight)| (*a, f64::from(*weight) / all)).collect()
+    }
+}

@@ -1,0 +1,120 @@
+mod fields;
+mod movements;
+mod tables;
+
+use std::{net::IpAddr, time::Duration};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::arbitrary;
+use crate::{
+    Affinity, Backend, Fragments, HealthCheck, Name, Ports, Probe, Protocol, Region, Service, Via,
+    WantedState, WhenFull,
+};
+
+fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+fn backend(region: &str) -> Backend {
+    Backend {
+        region: name(region),
+        weight: 1,
+        wanted: WantedState::Active,
+        mtu: None,
+        max_connection_rate: None,
+    }
+}
+
+fn ip(last: u8) -> IpAddr {
+    IpAddr::from([10, 0, 0, last])
+}
+
+fn configuration() -> Configuration {
+    let check = HealthCheck {
+        probe: Probe::Tcp,
+        tls: None,
+        via: Via::Address,
+        port: 80,
+        interval: Duration::from_secs(1),
+        fast_interval: Duration::from_secs(1),
+        timeout: Duration::from_millis(500),
+        rise: 2,
+        fall: 3,
+        jitter_percent: 10,
+    };
+    let pool = Pool {
+        backends: [(ip(1), backend("eu")), (ip(2), backend("eu")), (ip(3), backend("us"))].into(),
+        health_checks: vec![name("tcp")],
+        slots: 7,
+        ..Pool::default()
+    };
+    let service = Service {
+        address: [192, 0, 2, 1].into(),
+        ports: Ports::one(80),
+        protocol: Protocol::Tcp,
+        pool: name("web"),
+        affinity: Affinity::Connection,
+        when_full: WhenFull::Nearest,
+        idle_timeout: None,
+        fragments: Fragments::Dropped,
+    };
+    Configuration {
+        regions: [(name("eu"), Region::default()), (name("us"), Region::default())].into(),
+        health_checks: [(name("tcp"), check)].into(),
+        pools: [(name("web"), pool)].into(),
+        services: [(name("web"), service)].into(),
+        ..Configuration::EMPTY
+    }
+}
+
+/// Slots go round the members: easy to count by hand.
+fn in_turn(members: &[(IpAddr, u32)], slots: u32) -> Vec<IpAddr> {
+    (0..slots).map(|slot| members[slot as usize % members.len()].0).collect()
+}
+
+fn changed(change: impl FnOnce(&mut Configuration)) -> Vec<Change> {
+    let mut new = configuration();
+    change(&mut new);
+    between(&configuration(), &new, &in_turn)
+}
+
+fn entry(kind: Kind, object: &str, details: &[&str], slots_moved: u64) -> Change {
+    let details = details.iter().map(ToString::to_string).collect();
+    Change { kind, object: object.into(), details, slots_moved }
+}
+
+fn web(configuration: &mut Configuration) -> &mut Pool {
+    configuration.pools.get_mut(&name("web")).unwrap()
+}
+
+#[test]
+fn objects_come_and_go_in_order() {
+    let whole = ["region eu", "region us", "health check tcp", "pool web", "service web"];
+    let empty = Configuration::default();
+    let expected = |kind| whole.map(|object| entry(kind, object, &[], 0)).to_vec();
+    assert_eq!(between(&empty, &configuration(), &in_turn), expected(Kind::Added));
+    assert_eq!(between(&configuration(), &empty, &in_turn), expected(Kind::Removed));
+}
+
+proptest! {
+    #[test]
+    fn only_equal_configurations_have_no_difference(
+        old in arbitrary::configuration(), new in arbitrary::configuration(),
+    ) {
+        prop_assert_eq!(between(&old, &old, &in_turn), []);
+        let there = between(&old, &new, &in_turn);
+        let back = between(&new, &old, &in_turn);
+        prop_assert_eq!(there.is_empty(), old == new);
+        for change in &there {
+            prop_assert_eq!(change.details.is_empty(), change.kind != Kind::Changed);
+        }
+        let objects = |changes: &[Change], kind| -> Vec<String> {
+            changes.iter().filter(|c| c.kind == kind).map(|c| c.object.clone()).collect()
+        };
+        prop_assert_eq!(objects(&there, Kind::Added), objects(&back, Kind::Removed));
+        prop_assert_eq!(objects(&there, Kind::Removed), objects(&back, Kind::Added));
+        prop_assert_eq!(objects(&there, Kind::Changed), objects(&back, Kind::Changed));
+    }
+}

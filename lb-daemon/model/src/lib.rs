@@ -1,0 +1,28 @@
+//! The configuration as the daemon holds it, and everything that follows from it by computation alone:
+//! numbers, tables, plans, differences, limits and shares. No tokio, no maps, no disk.
+
+#[cfg(test)]
+extern crate self as lb_model;
+
+pub mod capacity;
+pub mod configuration;
+pub mod diff;
+pub mod ids;
+pub mod maglev;
+pub mod map_memory;
+pub mod mark_out;
+pub mod next_hop;
+pub mod plan;
+pub mod shares;
+
+#[cfg(test)]
+#[path = "../../fake/src/arbitrary.rs"]
+#[allow(unreachable_pub, reason = "public in the crate lb-fake")]
+mod arbitrary;
+
+pub use configuration::{
+    Affinity, AgentCheck, Backend, CheckTls, Configuration, Encapsulation, Endpoint, Fragments,
+    GroupSettings, GrpcCheck, HealthCheck, HttpCheck, Isolation, Name, NameError, Pool, PortList,
+    Ports, Probe, Protocol, Rate, Region, Scaler, Service, Trust, UdpCheck, Via, WantedState,
+    WhenFull, bounds, rate,
+};

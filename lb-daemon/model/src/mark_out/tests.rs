@@ -1,0 +1,258 @@
+use std::{
+    collections::BTreeMap,
+    net::IpAddr,
+    time::{Duration, Instant},
+};
+
+use proptest::{collection::vec, prelude::*};
+
+use super::*;
+use crate::{Name, plan::MarkedOut};
+
+const SECOND: Duration = Duration::from_secs(1);
+/// Settle time of most tests.
+const SETTLE: Duration = Duration::from_secs(60);
+
+fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+fn member(n: u8) -> IpAddr {
+    [10, 0, 0, n].into()
+}
+
+/// Seconds after a beginning at which a phase begins, looked at every half second.
+fn phases(settling: &Settling, start: Instant) -> Vec<(Phase, Duration)> {
+    let mut found: Vec<(Phase, Duration)> = Vec::new();
+    for half in 0..1000 {
+        let after = half * SECOND / 2;
+        let phase = settling.phase(SETTLE, start + after);
+        if found.last().is_none_or(|(last, _)| *last != phase) {
+            found.push((phase, after));
+        }
+    }
+    found
+}
+
+#[test]
+fn it_settles_then_adopts_in_the_last_third() {
+    let start = Instant::now();
+    let settling = Settling::begin(start);
+    let expected = [
+        (Phase::Settling, Duration::ZERO),
+        (Phase::Adopting, 40 * SECOND),
+        (Phase::Over, 60 * SECOND),
+    ];
+    assert_eq!(phases(&settling, start), expected);
+    assert_eq!(settling.since(), start);
+}
+
+#[test]
+fn another_change_begins_the_settle_time_anew() {
+    let start = Instant::now();
+    let mut settling = Settling::begin(start);
+    settling.change(start + 50 * SECOND);
+    let expected = [
+        (Phase::Settling, Duration::ZERO),
+        (Phase::Adopting, 90 * SECOND),
+        (Phase::Over, 110 * SECOND),
+    ];
+    assert_eq!(phases(&settling, start), expected);
+}
+
+#[test]
+fn after_three_settle_times_it_is_over_though_changes_continue() {
+    let start = Instant::now();
+    let mut settling = Settling::begin(start);
+    for second in 1..180 {
+        settling.change(start + second * SECOND);
+    }
+    let expected = [
+        (Phase::Settling, Duration::ZERO),
+        (Phase::Adopting, 160 * SECOND),
+        (Phase::Over, 180 * SECOND),
+    ];
+    assert_eq!(phases(&settling, start), expected);
+}
+
+#[test]
+fn a_refused_adoption_gives_it_time_to_try_again_but_not_for_ever() {
+    let start = Instant::now();
+    let mut settling = Settling::begin(start);
+    // Refusals of other pools, before this one adopts.
+    settling.refuse(start + 39 * SECOND);
+    assert_eq!(phases(&settling, start).last(), Some(&(Phase::Over, 60 * SECOND)));
+    settling.refuse(start + 55 * SECOND);
+    assert_eq!(phases(&settling, start).last(), Some(&(Phase::Over, 75 * SECOND)));
+    for second in 56..120 {
+        settling.refuse(start + second * SECOND);
+    }
+    assert_eq!(phases(&settling, start).last(), Some(&(Phase::Over, 120 * SECOND)));
+    settling.change(start + 119 * SECOND);
+    assert_eq!(phases(&settling, start).last(), Some(&(Phase::Over, 179 * SECOND)));
+}
+
+proptest! {
+    #[test]
+    fn it_ends_between_one_and_four_settle_times_and_adopts_for_a_third(
+        settle in 1u64..86_400,
+        events in vec((0u64..200_000, any::<bool>()), 0..40),
+    ) {
+        let settle = Duration::from_secs(settle);
+        let start = Instant::now();
+        let mut events = events;
+        events.sort_unstable();
+        let mut settling = Settling::begin(start);
+        let mut last = start;
+        for (ms, change) in events {
+            let at = start + settle * (ms as u32) / 50_000;
+            if settling.phase(settle, at) == Phase::Over {
+                break;
+            }
+            if change {
+                settling.change(at);
+                last = at;
+            } else {
+                settling.refuse(at);
+            }
+        }
+        let (adopts, ends) = (settling.adopts_at(settle), settling.ends_at(settle));
+        prop_assert!(ends >= start + settle);
+        prop_assert!(ends <= start + 4 * settle);
+        prop_assert!(ends >= (last + settle).min(start + 3 * settle));
+        prop_assert!(ends - adopts >= settle / 3);
+        prop_assert_eq!(settling.phase(settle, adopts), Phase::Adopting);
+        prop_assert_eq!(settling.phase(settle, ends), Phase::Over);
+    }
+}
+
+/// What is known of the regions `a` and `b` of a pool; `x` is away, `o` here, `?` unknown.
+fn regions(a: &str, b: &str) -> BTreeMap<Name, RegionPresence> {
+    let mut next = 0;
+    let mut region = |text: &str| {
+        let presences = text.chars().filter(|c| *c != '!').map(|c| {
+            next += 1;
+            let presence = match c {
+                'x' => Presence::Away,
+                'o' => Presence::Here,
+                _ => Presence::Unknown,
+            };
+            (member(next), presence)
+        });
+        RegionPresence { closed: text.contains('!'), members: presences.collect() }
+    };
+    [(name("a"), region(a)), (name("b"), region(b))].into()
+}
+
+/// A pool over time.
+struct Watched {
+    start: Instant,
+    mark_outs: MarkOuts,
+}
+
+impl Watched {
+    fn new() -> Self {
+        Self { start: Instant::now(), mark_outs: MarkOuts::default() }
+    }
+
+    /// Who is marked out after some seconds: `2 4 a`.
+    fn look(&mut self, second: u32, a: &str, b: &str) -> String {
+        let mut next = MarkOuts::default();
+        let time = (SETTLE, self.start + second * SECOND);
+        self.mark_outs.observe(&mut next, &name("web"), &regions(a, b), time);
+        self.mark_outs = next;
+        let out = self.mark_outs.out().remove(&name("web")).unwrap_or_default();
+        let members = out.members.iter().map(|member| match member {
+            IpAddr::V4(v4) => v4.octets()[3].to_string(),
+            IpAddr::V6(_) => unreachable!(),
+        });
+        let regions = out.regions.iter().map(Name::to_string);
+        members.chain(regions).collect::<Vec<_>>().join(" ")
+    }
+}
+
+#[test]
+fn a_member_is_out_after_the_settle_time_and_back_at_once() {
+    let mut watched = Watched::new();
+    assert_eq!(watched.look(0, "xo", "oo"), "");
+    assert_eq!(watched.look(59, "xo", "oo"), "");
+    assert_eq!(watched.look(60, "xo", "oo"), "1");
+    assert_eq!(watched.look(500, "xo", "oo"), "1");
+    assert_eq!(watched.look(501, "oo", "oo"), "");
+    // One that comes and goes is not out until it was gone for long once more.
+    assert_eq!(watched.look(502, "xo", "oo"), "");
+    assert_eq!(watched.look(561, "xo", "oo"), "");
+    assert_eq!(watched.look(562, "xo", "oo"), "1");
+}
+
+#[test]
+fn a_region_is_out_as_a_whole_and_its_members_only_when_one_returns() {
+    let mut watched = Watched::new();
+    assert_eq!(watched.look(0, "xxx", "oo"), "");
+    assert_eq!(watched.look(60, "xxx", "oo"), "a");
+    assert_eq!(watched.look(100, "xox", "oo"), "1 3");
+    assert_eq!(watched.look(101, "ooo", "oo"), "");
+}
+
+#[test]
+fn a_region_that_takes_nothing_is_out_whoever_is_there() {
+    let mut watched = Watched::new();
+    assert_eq!(watched.look(0, "oo!", "oo"), "");
+    assert_eq!(watched.look(60, "oo!", "oo"), "a");
+    assert_eq!(watched.look(61, "oo", "oo"), "");
+}
+
+#[test]
+fn nobody_is_out_where_nobody_could_be_home_instead() {
+    let mut watched = Watched::new();
+    watched.look(0, "xx", "xx");
+    assert_eq!(watched.look(1000, "xx", "xx"), "");
+    // The one region is out, and then the other fails too: nothing is gained by another change.
+    let mut watched = Watched::new();
+    watched.look(0, "xx", "o");
+    assert_eq!(watched.look(60, "xx", "o"), "a");
+    watched.look(61, "xx", "x");
+    assert_eq!(watched.look(900, "xx", "x"), "a");
+}
+
+#[test]
+fn what_nobody_has_asked_yet_stays_as_an_earlier_daemon_left_it() {
+    let out = MarkedOut { members: [member(3)].into(), regions: [name("a")].into() };
+    let found = BTreeMap::from([(name("web"), out.clone())]);
+    let mut watched = Watched { mark_outs: MarkOuts::found(found.clone()), ..Watched::new() };
+    assert_eq!(watched.mark_outs.out(), found);
+    assert_eq!(watched.look(0, "??", "?o"), "3 a");
+    assert_eq!(watched.look(900, "??", "?o"), "3 a");
+    assert_eq!(watched.look(901, "xx", "xo"), "3 a");
+    assert_eq!(watched.look(902, "ox", "oo"), "");
+    assert!(!watched.mark_outs.is_out(&name("web"), &member(3)));
+}
+
+proptest! {
+    #[test]
+    fn whoever_is_here_is_home_and_whoever_is_out_was_away(
+        looks in vec((1u32..100, "[xo?]{3}!?", "[xo?]{2}!?"), 1..40),
+    ) {
+        let mut watched = Watched::new();
+        let mut second = 0;
+        let mut away: BTreeMap<IpAddr, u32> = BTreeMap::new();
+        for (after, a, b) in looks {
+            second += after;
+            watched.look(second, &a, &b);
+            let now = regions(&a, &b);
+            let members: BTreeMap<_, _> = now.values().flat_map(|r| r.members.clone()).collect();
+            for (member, presence) in members {
+                match presence {
+                    Presence::Away => drop(away.entry(member).or_insert(second)),
+                    _ => drop(away.remove(&member)),
+                }
+                let out = watched.mark_outs.is_out(&name("web"), &member);
+                prop_assert!(!out || presence != Presence::Here);
+                let long = away.get(&member).is_some_and(|since| second - since >= 60);
+                let here = now.values().find(|region| region.members.contains_key(&member));
+                let others = here.unwrap().members.values().any(|p| *p == Presence::Here);
+                prop_assert!(out || !(long && others));
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::Arc,
+};
+
+use lb_common::abi::{limits::MAX_REGIONS_PER_POOL, service::ServiceKey};
+
+use super::{
+    MarkedOut, Plan, PlannedBackend, PlannedGroup, PlannedMember, PlannedPool, PlannedService,
+    Sources, order::of_regions,
+};
+use crate::{
+    Backend, Configuration, Fragments, Isolation, Name, Pool, PortList, Ports, Service, WhenFull,
+    ids::{BackendId, Ids},
+    maglev::{BuildError, Member, MemberKey, TableSpec},
+};
+
+/// Why a configuration cannot be planned. A validated one with its own ids always can.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// The ids are those of another configuration.
+    #[error("{0}: has no id")]
+    NoId(String),
+    /// A descriptor has no room for so many groups.
+    #[error(
+        "pool {pool}: members in {regions} regions, at most {MAX_REGIONS_PER_POOL} are allowed"
+    )]
+    TooManyRegions {
+        /// The pool.
+        pool: Name,
+        /// Regions it has members with a weight in.
+        regions: usize,
+    },
+    /// A group's table cannot be built.
+    #[error("pool {pool}: region {region}")]
+    Table {
+        /// The pool.
+        pool: Name,
+        /// The region.
+        region: Name,
+        /// Why.
+        source: BuildError,
+    },
+}
+
+/// The regions of a pool in the order in which its packets ask them while none is marked out.
+pub fn regions<'a>(
+    configuration: &'a Configuration,
+    own: Option<&'a Name>,
+    pool: &'a Pool,
+) -> Vec<&'a Name> {
+    of_regions(configuration, own, pool, Regions::of(pool).weighted())
+}
+
+/// The plan of a configuration for a daemon in region `own`. `hash_key` serves where the
+/// configuration has none; `out` says for pools what of them is marked out.
+///
+/// # Errors
+/// [`PlanError`].
+pub fn build(
+    configuration: &Configuration,
+    own: Option<&Name>,
+    ids: &Ids,
+    hash_key: [u64; 2],
+    sources: Sources,
+    out: &BTreeMap<Name, MarkedOut>,
+) -> Result<Plan, PlanError> {
+    let nothing = MarkedOut::default();
+    let hash_key = configuration.hash_key.unwrap_or(hash_key);
+    let mut plan = Plan::default();
+    for (name, pool) in &configuration.pools {
+        for (address, backend) in &pool.backends {
+            let id = backend_id(ids, address)?;
+            plan.backends.insert(*address, PlannedBackend { id, mtu: backend.mtu });
+        }
+        let index = ids.pool(name).ok_or_else(|| no_id("pool", name))?;
+        let regions = Regions::of(pool);
+        let mut groups = Vec::new();
+        let mut order = of_regions(configuration, own, pool, regions.weighted());
+        let out = out.get(name).unwrap_or(&nothing);
+        order.sort_by_key(|region| out.regions.contains(*region));
+        for region in &order {
+            // Where nobody is at home anyway, who is out of it makes no difference.
+            let out = if groups.is_empty() { &out.members } else { &nothing.members };
+            groups.push(group(&mut plan, ids, (name, pool), (region, out), &regions.0[region])?);
+        }
+        if groups.len() > MAX_REGIONS_PER_POOL {
+            let (pool, regions) = (name.clone(), groups.len());
+            return Err(PlanError::TooManyRegions { pool, regions });
+        }
+        let planned = PlannedPool {
+            name: name.clone(),
+            hash_key,
+            sources,
+            groups,
+            idle: regions.besides(&order),
+            balancers: configuration.balancers,
+            isolated: pool.isolation == Isolation::OnFailure,
+            panics: pool.panic_threshold_percent > 0,
+            form: pool.encapsulation.form(),
+        };
+        plan.pools.insert(index, planned);
+    }
+    for (name, service) in &configuration.services {
+        let planned = planned_service(ids, name, service)?;
+        plan.services.extend(keys(service).into_iter().map(|key| (key, planned)));
+    }
+    Ok(plan)
+}
+
+/// A pool's backends by region.
+struct Regions<'a>(BTreeMap<&'a Name, Vec<(IpAddr, &'a Backend)>>);
+
+impl<'a> Regions<'a> {
+    fn of(pool: &'a Pool) -> Self {
+        let mut regions: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (address, backend) in &pool.backends {
+            regions.entry(&backend.region).or_default().push((*address, backend));
+        }
+        Self(regions)
+    }
+
+    fn weighted(&self) -> BTreeSet<&'a Name> {
+        let regions = self.0.iter().filter(|(_, backends)| has_weight(backends));
+        regions.map(|(region, _)| *region).collect()
+    }
+
+    /// Backends in other regions than these.
+    fn besides(&self, regions: &[&Name]) -> BTreeSet<IpAddr> {
+        let others = self.0.iter().filter(|(region, _)| !regions.contains(region));
+        others.flat_map(|(_, backends)| backends).map(|(address, _)| *address).collect()
+    }
+}
+
+fn has_weight(backends: &[(IpAddr, &Backend)]) -> bool {
+    backends.iter().any(|(_, backend)| backend.weight > 0)
+}
+
+fn group(
+    plan: &mut Plan,
+    ids: &Ids,
+    (name, pool): (&Name, &Pool),
+    (region, out): (&Name, &BTreeSet<IpAddr>),
+    backends: &[(IpAddr, &Backend)],
+) -> Result<PlannedGroup, PlanError> {
+    let members: Vec<_> = backends
+        .iter()
+        .map(|(address, backend)| Member { key: (*address).into(), weight: backend.weight })
+        .collect();
+    let spec = TableSpec::new(&members, pool.slots).map_err(|source| PlanError::Table {
+        pool: name.clone(),
+        region: region.clone(),
+        source,
+    })?;
+    let by_key: BTreeMap<MemberKey, &Backend> =
+        backends.iter().map(|(address, backend)| ((*address).into(), *backend)).collect();
+    let mut ranked = Vec::with_capacity(members.len());
+    for key in spec.keys() {
+        let (address, backend) = (key.address(), by_key[key]);
+        ranked.push(PlannedMember {
+            address,
+            id: backend_id(ids, &address)?,
+            weighted: backend.weight > 0,
+            rate: backend.max_connection_rate,
+            out: out.contains(&address),
+        });
+    }
+    let table = spec.id();
+    plan.tables.entry(table).or_insert_with(|| Arc::new(spec));
+    Ok(PlannedGroup {
+        region: ids.region(region).ok_or_else(|| no_id("region", region))?,
+        table,
+        slots: pool.slots,
+        settings: pool.group(region),
+        members: ranked,
+    })
+}
+
+fn planned_service(ids: &Ids, name: &Name, service: &Service) -> Result<PlannedService, PlanError> {
+    Ok(PlannedService {
+        index: ids.service(name).ok_or_else(|| no_id("service", name))?,
+        pool: ids.pool(&service.pool).ok_or_else(|| no_id("pool", &service.pool))?,
+        affinity: service.affinity,
+        fragments: service.fragments == Fragments::Served,
+        rejects: service.when_full == WhenFull::Reject,
+        tracked: service.idle_timeout,
+    })
+}
+
+/// What packets of a service are looked up as.
+fn keys(service: &Service) -> Vec<ServiceKey> {
+    let any = ServiceKey::new(service.address, 0, service.protocol.number());
+    let ports = service.ports.listed().into_iter().flat_map(PortList::each);
+    let mut keys: Vec<_> = ports.map(|port| ServiceKey { port: port.to_be(), ..any }).collect();
+    keys.extend((service.ports == Ports::Any).then_some(any));
+    keys.extend((service.fragments == Fragments::Served).then(|| any.fragments()));
+    keys
+}
+
+fn backend_id(ids: &Ids, address: &IpAddr) -> Result<BackendId, PlanError> {
+    ids.backend(address).ok_or_else(|| PlanError::NoId(format!("backend {address}")))
+}
+
+fn no_id(kind: &str, name: &Name) -> PlanError {
+    PlanError::NoId(format!("{kind} {name}"))
+}

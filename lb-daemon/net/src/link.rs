@@ -1,0 +1,208 @@
+//! Interfaces.
+
+use futures::TryStreamExt;
+use netlink_packet_route::{
+    AddressFamily,
+    link::{
+        InfoData, InfoPortKind, InfoVlan, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType,
+        LinkMessage, VlanProtocol,
+    },
+};
+use nix::errno::Errno;
+use rtnetlink::{Error, Handle};
+
+use super::{Mac, NetError, lookup};
+use lb_model::next_hop::Vlan;
+
+/// An interface of this host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Index.
+    pub index: u32,
+    /// Name.
+    pub name: String,
+    /// MAC; `None` if its frames are not Ethernet.
+    pub mac: Option<Mac>,
+    /// Largest packet, bytes.
+    pub mtu: u32,
+    /// Whether it is set up.
+    pub up: bool,
+    /// Whether it has a carrier.
+    pub carrier: bool,
+    /// Whether it asks for no neighbours.
+    pub noarp: bool,
+    /// Of which interface it is a VLAN, and which; `None`: it is none, or [of another kind](Self::foreign).
+    pub vlan: Option<Vlan>,
+    /// Why it is a VLAN whose tag only the kernel puts on; `None`: it is none such.
+    pub foreign: Option<ForeignVlan>,
+    /// Index of the bond that it is a port of.
+    pub bond: Option<u32>,
+}
+
+/// A VLAN whose tag only the kernel puts on frames, which those that a packet program sends never meet.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ForeignVlan {
+    /// One of provider bridges.
+    #[error("it is a VLAN of 802.1ad")]
+    Provider,
+    /// Frames for it take two tags.
+    #[error("it is a VLAN upon {0}, which is a VLAN too")]
+    Upon(String),
+    /// The interface that it is a VLAN of.
+    #[error("what it is a VLAN of is in another namespace")]
+    Elsewhere,
+}
+
+impl Interface {
+    /// The interface that a message tells of; `None` for one of a bridge about its ports.
+    pub(super) fn parse(message: LinkMessage) -> Option<Self> {
+        if message.header.interface_family != AddressFamily::Unspec {
+            return None;
+        }
+        let flags = message.header.flags;
+        let ethernet = message.header.link_layer_type == LinkLayerType::Ether;
+        let mut interface = Self {
+            index: message.header.index,
+            name: String::new(),
+            mac: None,
+            mtu: 0,
+            up: flags.contains(LinkFlags::Up),
+            carrier: flags.contains(LinkFlags::LowerUp),
+            noarp: flags.contains(LinkFlags::Noarp),
+            vlan: None,
+            foreign: None,
+            bond: None,
+        };
+        let (mut beneath, mut tag, mut elsewhere) = (None, None, false);
+        let (mut master, mut is_bonds) = (None, false);
+        for attribute in message.attributes {
+            match attribute {
+                LinkAttribute::IfName(name) => interface.name = name,
+                LinkAttribute::Mtu(mtu) => interface.mtu = mtu,
+                LinkAttribute::Address(mac) if ethernet => interface.mac = mac.try_into().ok(),
+                LinkAttribute::Link(index) => beneath = Some(index),
+                // What is beneath it is in another namespace.
+                LinkAttribute::LinkNetNsId(_) => elsewhere = true,
+                LinkAttribute::Controller(index) => master = Some(index),
+                LinkAttribute::LinkInfo(infos) => {
+                    tag = infos.iter().find_map(vlan_tag);
+                    is_bonds = infos.contains(&LinkInfo::PortKind(InfoPortKind::Bond));
+                }
+                _ => {}
+            }
+        }
+        match (tag, beneath.filter(|_| !elsewhere)) {
+            (None, _) => {}
+            (Some(Err(foreign)), _) => interface.foreign = Some(foreign),
+            (Some(Ok(id)), Some(beneath)) => interface.vlan = Some(Vlan { beneath, id }),
+            (Some(Ok(_)), None) => interface.foreign = Some(ForeignVlan::Elsewhere),
+        }
+        // Those of bridges and teams do not run the program of what they are a port of.
+        interface.bond = master.filter(|_| is_bonds);
+        Some(interface)
+    }
+
+    /// Whether frames can leave.
+    pub(super) fn is_usable(&self) -> bool {
+        self.up && self.carrier
+    }
+}
+
+/// The id of a VLAN whose tags are those that customers use; `None`: it is no VLAN.
+fn vlan_tag(info: &LinkInfo) -> Option<Result<u16, ForeignVlan>> {
+    let LinkInfo::Data(InfoData::Vlan(attributes)) = info else { return None };
+    let is_customers =
+        |attribute: &InfoVlan| matches!(attribute, InfoVlan::Protocol(VlanProtocol::Ieee8021Q));
+    let id = attributes.iter().find_map(|attribute| match attribute {
+        InfoVlan::Id(id) => Some(*id),
+        _ => None,
+    });
+    let id = id.filter(|_| attributes.iter().any(is_customers));
+    Some(id.ok_or(ForeignVlan::Provider))
+}
+
+/// All interfaces.
+pub(super) async fn interfaces(handle: &Handle) -> Result<Vec<Interface>, NetError> {
+    let messages = handle.link().get().execute().try_collect::<Vec<_>>().await;
+    let messages = messages.map_err(NetError::request("list interfaces"))?;
+    Ok(messages.into_iter().filter_map(Interface::parse).collect())
+}
+
+/// All interfaces of this host, by index.
+///
+/// # Errors
+/// Netlink fails.
+pub async fn all_interfaces() -> Result<Vec<Interface>, NetError> {
+    let (handle, _) = lookup::connect()?;
+    let mut all = interfaces(&handle).await?;
+    all.sort_by_key(|interface| interface.index);
+    Ok(all)
+}
+
+/// The interface of that name.
+///
+/// # Errors
+/// [`NetError::NoInterface`], or netlink fails.
+pub async fn interface_by_name(name: &str) -> Result<Interface, NetError> {
+    let (handle, _) = lookup::connect()?;
+    let mut found = Box::pin(handle.link().get().match_name(name.to_owned()).execute());
+    let missing = || NetError::NoInterface(name.to_owned());
+    match found.try_next().await {
+        Ok(Some(message)) => Interface::parse(message).ok_or_else(missing),
+        Ok(None) => Err(missing()),
+        // A name that cannot be one, as too long a one, is out of range.
+        Err(Error::NetlinkError(error))
+            if [Errno::ENODEV, Errno::ERANGE, Errno::EINVAL]
+                .contains(&Errno::from_raw(-error.raw_code())) =>
+        {
+            Err(missing())
+        }
+        Err(error) => Err(NetError::request("look for an interface")(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the kernel says of VLAN 20 of interface 2.
+    fn vlan(protocol: VlanProtocol, more: &[LinkAttribute]) -> Interface {
+        let data = InfoData::Vlan(vec![InfoVlan::Protocol(protocol), InfoVlan::Id(20)]);
+        let mut message = LinkMessage::default();
+        message.header.index = 7;
+        message.header.link_layer_type = LinkLayerType::Ether;
+        message.attributes =
+            vec![LinkAttribute::Link(2), LinkAttribute::LinkInfo(vec![LinkInfo::Data(data)])];
+        message.attributes.extend_from_slice(more);
+        Interface::parse(message).unwrap()
+    }
+
+    #[test]
+    fn a_vlan_says_whether_its_tag_can_be_put_on() {
+        let customers = vlan(VlanProtocol::Ieee8021Q, &[]);
+        let expected = Some(Vlan { beneath: 2, id: 20 });
+        assert_eq!((customers.vlan, customers.foreign), (expected, None));
+        let providers = vlan(VlanProtocol::Ieee8021Ad, &[]);
+        assert_eq!((providers.vlan, providers.foreign), (None, Some(ForeignVlan::Provider)));
+        let elsewhere = vlan(VlanProtocol::Ieee8021Q, &[LinkAttribute::LinkNetNsId(0)]);
+        assert_eq!((elsewhere.vlan, elsewhere.foreign), (None, Some(ForeignVlan::Elsewhere)));
+        let mut plain = LinkMessage::default();
+        // The other end of a veth.
+        plain.attributes = vec![LinkAttribute::Link(2), LinkAttribute::LinkNetNsId(0)];
+        let plain = Interface::parse(plain).unwrap();
+        assert_eq!((plain.vlan, plain.foreign), (None, None));
+    }
+
+    #[test]
+    fn only_a_bond_runs_its_program_for_its_ports() {
+        let of = |kind| {
+            let mut message = LinkMessage::default();
+            let infos = vec![LinkInfo::PortKind(kind)];
+            message.attributes = vec![LinkAttribute::Controller(5), LinkAttribute::LinkInfo(infos)];
+            Interface::parse(message).unwrap().bond
+        };
+        assert_eq!(of(InfoPortKind::Bond), Some(5));
+        assert_eq!(of(InfoPortKind::Bridge), None);
+        assert_eq!(of(InfoPortKind::Other("team".into())), None);
+    }
+}

@@ -1,0 +1,52 @@
+//! The packet that a call asks about.
+
+use std::net::SocketAddr;
+
+use lb_base::Quoted;
+use lb_inspect::explain::{Flow, FlowError};
+use lb_model::Protocol;
+use spillway_proto::v1;
+
+use super::WrongField;
+
+/// The packet that a request asks about.
+pub(in crate::api) fn flow(request: &v1::ExplainRequest) -> Result<Flow, WrongField> {
+    let (client, vip) = (endpoint("client", &request.client)?, endpoint("vip", &request.vip)?);
+    let protocol = match v1::Protocol::try_from(request.protocol) {
+        Ok(v1::Protocol::Unspecified | v1::Protocol::Tcp) => Protocol::Tcp,
+        Ok(v1::Protocol::Udp) => Protocol::Udp,
+        Err(_) => {
+            let cause = format!("{} is no protocol that this version knows", request.protocol);
+            return Err(WrongField::new("protocol", cause));
+        }
+    };
+    Flow::new(client, vip, protocol, request.open).map_err(|error| match error {
+        FlowError::TwoVersions(client, vip) => {
+            WrongField::new("vip", format!("{vip} is of another IP version than {client}"))
+        }
+        FlowError::OpenDatagram => {
+            WrongField::new("open", "is for TCP; UDP has no connections that could be open")
+        }
+    })
+}
+
+fn endpoint(field: &'static str, text: &str) -> Result<SocketAddr, WrongField> {
+    if text.is_empty() {
+        return Err(WrongField::new(field, "must be set"));
+    }
+    let plain = |endpoint: &SocketAddr| match endpoint {
+        SocketAddr::V4(_) => true,
+        SocketAddr::V6(v6) => v6.scope_id() == 0,
+    };
+    match text.parse::<SocketAddr>() {
+        Ok(endpoint) if endpoint.port() == 0 => {
+            Err(WrongField::new(field, "port 0 is no port; give 1 to 65535"))
+        }
+        Ok(endpoint) if plain(&endpoint) => Ok(endpoint),
+        _ => {
+            let form = "write 192.0.2.1:80 or [2001:db8::1]:80";
+            let cause = format!("{} is not an address with a port; {form}", Quoted(text));
+            Err(WrongField::new(field, cause))
+        }
+    }
+}

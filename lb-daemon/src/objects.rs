@@ -1,0 +1,38 @@
+//! The packet programs, embedded by the build script.
+
+use aya::include_bytes_aligned;
+use lb_maps::Objects;
+
+/// The packet programs of this build.
+pub const OBJECTS: Objects = Objects {
+    balancer: include_bytes_aligned!(concat!(env!("OUT_DIR"), "/balancer.o")),
+    probe: include_bytes_aligned!(concat!(env!("OUT_DIR"), "/probe.o")),
+    receiver: include_bytes_aligned!(concat!(env!("OUT_DIR"), "/receiver.o")),
+};
+
+#[cfg(test)]
+mod tests {
+    use lb_maps::Role;
+
+    use super::OBJECTS;
+
+    #[test]
+    fn an_object_is_an_elf_file_or_says_how_to_get_one() {
+        for role in Role::ALL {
+            match OBJECTS.role(role) {
+                Ok(object) => {
+                    assert_eq!(&object[..4], b"\x7fELF");
+                    assert!(OBJECTS.digest(role).is_some());
+                }
+                Err(stub) => {
+                    let expected = format!(
+                        "{role} object: this build has none: build with `cargo xtask build`, which \
+                         compiles the packet programs first"
+                    );
+                    assert_eq!(stub.to_string(), expected);
+                    assert_eq!(OBJECTS.digest(role), None);
+                }
+            }
+        }
+    }
+}

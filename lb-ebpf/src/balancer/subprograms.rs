@@ -1,0 +1,74 @@
+//! Subprograms: parts of the decision as global functions (kernel 5.6). They take and return only numbers, so the
+//! kernel verifies each once, whatever the number of callers.
+
+use lb_common::{
+    abi::{clock::Coarse, group::GroupHead, handshake::HandshakeEntry},
+    flow_hash::FlowHash,
+    path::{
+        Choice, Search, Unobserved, admit,
+        handshakes::{self, Line, Segment},
+        search::{self, SearchRequest},
+        select,
+    },
+};
+
+use super::{capture, maps::Maps};
+use crate::kernel::{self, global};
+
+global! {
+    /// The number itself, which the verifier then does not know.
+    fn hide_constant(number: u64) -> u64 {
+        kernel::opaque(number)
+    }
+    /// [`Tables::search`].
+    fn run_search(hash: u64, how: u64, now: u64, choice: *mut Choice) -> u64 {
+        let mut search = Search::new(SearchRequest { hash: FlowHash(hash), how, now });
+        kernel::repeat(Search::STEPS, &mut search, search_step);
+        let (ended, found) = search.end();
+        if let Some(choice) = kernel::lent(choice) {
+            *choice = found;
+        }
+        ended.0
+    }
+    /// [`search::debit`]; 0: no.
+    fn debit(limiter: u32, now: u64) -> u64 {
+        u64::from(search::debit(&Maps, limiter, now))
+    }
+    /// [`search::is_full`]; 0: no.
+    fn is_full(limiter: u32, now: u64) -> u64 {
+        u64::from(search::is_full(&Maps, limiter, now))
+    }
+    /// [`select::stand_in`].
+    fn stand_in(table: u32, slot: u32, members: u32, member_count: u32) -> u64 {
+        let head = GroupHead { table, slots: 0, members, member_count };
+        u64::from(select::stand_in(&Maps, &head, slot))
+    }
+    /// [`handshakes::find_repeated_syn`].
+    fn find_repeated_syn(flow: u64, now: u64, number: u32) -> u64 {
+        handshakes::find_repeated_syn(&Maps, Line { flow, now: Coarse(now) }, number).0
+    }
+    /// [`handshakes::write`].
+    fn write_handshake(flow: u64, now: u64, syn: u64, decision: u64) -> u64 {
+        handshakes::write(&Maps, Line { flow, now: Coarse(now) }, HandshakeEntry { syn, decision });
+        0
+    }
+    /// [`handshakes::find_handshake`].
+    fn find_handshake(flow: u64, now: u64, segment: u64) -> u64 {
+        handshakes::find_handshake(&Maps, Line { flow, now: Coarse(now) }, Segment(segment)).0
+    }
+    /// [`capture::note_choice`].
+    fn note_choice(backend: u32, interface: u32) -> u64 {
+        capture::note_choice(backend, interface);
+        0
+    }
+    /// [`admit::count_overflow`].
+    fn count_overflow(version: u32, taken_by: u32, over_capacity: u32) -> u64 {
+        admit::count_overflow(&Maps, version, taken_by, over_capacity != 0);
+        0
+    }
+}
+
+/// One step of a search.
+extern "C" fn search_step(step: u32, search: &mut Search) -> i64 {
+    i64::from(search.step(step, &Maps, &mut Unobserved))
+}

@@ -1,0 +1,138 @@
+//! Setting the clock years forward and back changes nothing for a daemon that checks a backend.
+
+use std::{
+    net::TcpListener,
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    thread,
+    time::{Duration, Instant, SystemTime},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use lb_tests::process::{Running, until};
+use libtest_mimic::{Failed, Trial};
+use nix::{
+    sys::time::TimeSpec,
+    time::{ClockId, clock_settime},
+};
+
+use crate::service::{LIMIT, Service};
+
+const ADDRESS: &str = "10.9.0.1";
+const PORT: u16 = 8080;
+/// Time between two checks.
+const INTERVAL: Duration = Duration::from_millis(500);
+/// Seconds.
+const YEAR: i64 = 365 * 24 * 3600;
+
+pub(crate) fn trial() -> Trial {
+    Trial::test("clock: setting it by years changes nothing", || {
+        run().map_err(|error| Failed::from(format!("{error:#}")))
+    })
+}
+
+fn run() -> Result<()> {
+    let service = Service::new("/tmp/clock")?;
+    // Loopback addresses are no backends.
+    let mut ip = Command::new("/bin/busybox");
+    let added =
+        ip.args(["ip", "address", "add", &format!("{ADDRESS}/32"), "dev", "lo"]).status()?;
+    ensure!(added.success(), "no address: {added}");
+    let backend = Backend::listen()?;
+    let daemon = service.start()?;
+    watched(service, &backend, &daemon).with_context(|| daemon.output())?;
+    service.stop(daemon)?;
+    service.detach()
+}
+
+fn watched(service: Service, backend: &Backend, daemon: &Running) -> Result<()> {
+    service.apply(&configuration(1))?;
+    until("the backend is up", LIMIT, || Ok((state(service)? == (1, "up".into())).then_some(())))?;
+    until("the log is quiet", LIMIT, || {
+        let before = daemon.output();
+        backend.checks(4)?;
+        Ok((daemon.output() == before).then_some(()))
+    })?;
+
+    let log = daemon.output();
+    for years in [10_i64, -20, 10] {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+        let to = now.as_secs().checked_add_signed(years * YEAR).context("no such time")?;
+        let to = TimeSpec::from_duration(Duration::from_secs(to));
+        clock_settime(ClockId::CLOCK_REALTIME, to).context("set the clock")?;
+        // Checks go on, and at their pace.
+        let (checks, took) = backend.checks(10)?;
+        let most = took.as_secs_f64() / (INTERVAL.as_secs_f64() * 0.9) + 2.0;
+        ensure!(f64::from(checks) <= most, "{checks} checks in {took:?} after {years} years");
+        // Each change of a state, each condition has a line.
+        ensure!(daemon.output() == log, "{years} years changed something");
+        ensure!(state(service)? == (1, "up".into()), "{years} years: {:?}", state(service)?);
+    }
+
+    // And it does all that it is there for.
+    service.apply(&configuration(2))?;
+    backend.silence();
+    until("the backend is down", LIMIT, || {
+        let (generation, state) = state(service)?;
+        Ok((generation == 2 && state != "up").then_some(()))
+    })
+}
+
+fn configuration(weight: u32) -> String {
+    let interval = INTERVAL.as_millis();
+    format!(
+        "[[region]]\nname = \"eu\"\n\
+         [[health_check]]\nname = \"tcp\"\nport = {PORT}\ntcp = {{}}\n\
+         interval = \"{interval}ms\"\njitter_percent = 0\n\
+         [[pool]]\nname = \"web\"\nhealth_checks = [\"tcp\"]\nslots = 31\n\
+         [[pool.backend]]\naddress = \"{ADDRESS}\"\nregion = \"eu\"\nweight = {weight}\n"
+    )
+}
+
+/// The generation in force, and the state of the backend.
+fn state(service: Service) -> Result<(u64, String)> {
+    let text = service.must(&["--output", "json", "status"])?;
+    let status: serde_json::Value = serde_json::from_str(&text)?;
+    let state = status["backends"][0]["state"].as_str().unwrap_or("none").to_owned();
+    Ok((status["generation"].as_u64().context("no generation")?, state))
+}
+
+/// A backend that counts who connects.
+struct Backend {
+    connections: Arc<AtomicU32>,
+    over: Arc<AtomicBool>,
+}
+
+impl Backend {
+    fn listen() -> Result<Self> {
+        let listener = TcpListener::bind((ADDRESS, PORT))?;
+        let backend = Self { connections: Arc::default(), over: Arc::default() };
+        let (connections, over) = (Arc::clone(&backend.connections), Arc::clone(&backend.over));
+        thread::spawn(move || {
+            for _connection in listener.incoming() {
+                if over.load(Ordering::Relaxed) {
+                    return;
+                }
+                connections.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        Ok(backend)
+    }
+
+    /// Waits for so many checks; how many there were, and in what time.
+    fn checks(&self, number: u32) -> Result<(u32, Duration)> {
+        let (before, begun) = (self.connections.load(Ordering::Relaxed), Instant::now());
+        until("more checks", LIMIT, || {
+            let checks = self.connections.load(Ordering::Relaxed) - before;
+            Ok((checks >= number).then_some((checks, begun.elapsed())))
+        })
+    }
+
+    /// It does not listen from the next connection on.
+    fn silence(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+}

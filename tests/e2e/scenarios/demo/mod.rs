@@ -1,0 +1,22 @@
+//! Demo and experiments report what happened, and leave nothing behind.
+
+mod failover;
+mod overflow;
+mod run;
+mod tour;
+
+use lb_tests::harness::Case;
+
+pub(crate) const CASES: &[Case] = &[
+    Case::works("the_report_adds_up", tour::the_report_adds_up),
+    Case::waits("control_c_leaves_nothing_of_the_demo", tour::control_c_leaves_nothing),
+    Case::waits("control_c_leaves_nothing_of_an_experiment", overflow::control_c_leaves_nothing),
+    Case::alone(
+        "what_a_region_cannot_take_overflows",
+        overflow::what_a_region_cannot_take_overflows,
+    ),
+    Case::alone(
+        "the_silent_host_holds_up_nginx_alone",
+        failover::the_silent_host_holds_up_nginx_alone,
+    ),
+];

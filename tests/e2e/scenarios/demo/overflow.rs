@@ -1,0 +1,105 @@
+//! The overflow experiment, shortened: its report says what httperf and the servers' logs say, and that is what the
+//! capacities promise.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use lb_tests::process::{PATIENCE, until};
+use lb_tests::sandbox::Sandbox;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use crate::demo::run::{nothing_left, out, pinned_by, play, start, tidy};
+
+/// A second of the tutorial takes 50 ms: 500 connections a second at most.
+const WORDS: [&str; 7] = ["overflow", "--scale", "0.05", "--requests", "300", "--rounds", "1"];
+
+/// At this scale a machine that stands still for 15 ms spoils a third of a second, so one of two runs
+/// must hold.
+pub(crate) fn what_a_region_cannot_take_overflows(_: &Sandbox) -> Result<()> {
+    let Err(first) = spill() else { return Ok(()) };
+    spill().with_context(|| format!("the run before failed too: {first:#}"))
+}
+
+fn spill() -> Result<()> {
+    let (report, results) = play("overflow", &WORDS, Duration::from_secs(120))?;
+    ensure!(number(&report["one_server"]["siege"]["answered"])? == 80.0);
+    let one = list(&report["one_region"])?;
+    ensure!(one.len() == 5, "{} rates with one region", one.len());
+    for round in one {
+        ensure!(connections(round)? == [300.0, 0.0], "one region: {round}");
+    }
+    let two = &report["two_regions"];
+    ensure!(connections(&two["calm"])? == [300.0, 0.0], "5/s: {}", two["calm"]);
+    // Of 300 requests at 15 a second a third is over 10, at 20 a half; less what the first region's
+    // burst takes: a tenth of a second's 200, and no more than that has come back since the last round.
+    // The bursts are through after 20 / (300 - 200) and 20 / (400 - 200) seconds.
+    for (rate, share) in [(10.0, 0.0), (15.0, 1.0 / 3.0), (20.0, 0.5)] {
+        let round = overflowed(&two["even"], [10.0, 10.0], rate)?;
+        let [near, far] = connections(round)?;
+        ensure!(near + far == 300.0, "{rate}/s: {round}");
+        let most = 300.0 * share;
+        ensure!((most - 20.0..=most * 1.1).contains(&far), "{rate}/s: {far} of {most} overflowed");
+    }
+    // With nobody in the first region the second has all, room or not.
+    for rate in [10.0, 15.0, 20.0] {
+        let round = overflowed(&two["first_down"], [10.0, 10.0], rate)?;
+        ensure!(connections(round)? == [0.0, 300.0], "{rate}/s, first region down: {round}");
+    }
+    let pictures = ["latency.svg", "shares.svg"].map(|name| fs::read_to_string(results.join(name)));
+    let [latency, shares] = pictures;
+    ensure!(latency?.contains(">two regions, first round</text>"));
+    ensure!(shares?.contains(">us</text>"));
+    tidy(&results)
+}
+
+/// In the middle of it, with programs attached and servers at work.
+pub(crate) fn control_c_leaves_nothing(_: &Sandbox) -> Result<()> {
+    let out = out("overflow-broken")?;
+    let mut demo = start(&out, &WORDS)?;
+    let said = out.join("stdout");
+    let measured = until("siege has measured", 2 * PATIENCE, || {
+        let ended = demo.try_wait()?;
+        ensure!(ended.is_none(), "{ended:?}: {}", fs::read_to_string(out.join("stderr"))?);
+        Ok(fs::read_to_string(&said)?.contains("siege: ").then_some(()))
+    });
+    let objects = pinned_by(&demo);
+    killpg(Pid::from_raw(demo.id() as i32), Signal::SIGINT)?;
+    let status = demo.wait()?;
+    measured?;
+    let objects = objects?;
+    ensure!(objects.len() >= 7 * 3, "{} BPF objects at most", objects.len());
+    let ended_by = status.signal().or(status.code().map(|code| code - 128));
+    ensure!(ended_by == Some(Signal::SIGINT as i32), "{status}");
+    nothing_left(&objects)?;
+    Ok(fs::remove_dir_all(out)?)
+}
+
+/// The round with these capacities at a rate.
+fn overflowed(rounds: &Value, capacities: [f64; 2], rate: f64) -> Result<&Value> {
+    let capacities = Value::from(capacities.to_vec());
+    let found = list(rounds)?
+        .iter()
+        .find(|each| each["capacities"] == capacities && each["round"]["rate"] == rate);
+    found.map(|each| &each["round"]).with_context(|| format!("no round at {rate}/s"))
+}
+
+/// Connections that each region's servers wrote down; httperf had an answer to each.
+fn connections(round: &Value) -> Result<[f64; 2]> {
+    let [near, far] = ["eu", "us"].map(|region| number(&round["connections"][region]));
+    let counts = [near?, far?];
+    ensure!(number(&round["httperf"]["successes"])? == counts.iter().sum::<f64>(), "{round}");
+    ensure!(number(&round["httperf"]["errors"])? == 0.0, "{round}");
+    Ok(counts)
+}
+
+fn list(value: &Value) -> Result<&Vec<Value>> {
+    value.as_array().with_context(|| format!("{value} is no list"))
+}
+
+fn number(value: &Value) -> Result<f64> {
+    value.as_f64().with_context(|| format!("{value} is no number"))
+}

@@ -1,0 +1,172 @@
+//! Lists what moves which metric, makes it happen, and fails for a metric that does not move.
+
+mod configuration;
+mod traffic;
+mod watch;
+
+use std::{collections::BTreeSet, fs, os::unix::net::UnixStream};
+
+use anyhow::{Context as _, Result, ensure};
+use lb_daemon::metrics;
+use lb_tests::daemon::scrape;
+use lb_tests::openmetrics::Exposition;
+use lb_tests::process::PATIENCE;
+use lb_tests::sandbox::Sandbox;
+use nix::sys::signal::Signal;
+
+use crate::metrics::fixture::MetricsFixture;
+use watch::Watch;
+
+/// What moves which metrics, by their names without prefix and suffix.
+const MOVES: &[(&str, &[&str])] = &[
+    (
+        "a configuration is applied",
+        &[
+            "service",
+            "service_backends",
+            "service_backends_up",
+            "backend_next_hop_resolved",
+            "backend_mtu_bytes",
+            "backend_share_ratio",
+            "group_limit_connections_per_second",
+            "group_capacity_connections_per_second",
+            "group_configured_connections_per_second",
+            "group_scaler_ratio",
+            "group_backends",
+            "group_backends_up",
+            "balancers",
+            "generation",
+            "generation_applied_timestamp_seconds",
+            "packet_path_published_timestamp_seconds",
+            "packet_path_checksum",
+            "publish_duration_seconds",
+            "probes",
+            "probe_lateness_seconds",
+        ],
+    ),
+    ("backends say how they are", &["backend_share_ratio", "backend_utilisation_ratio"]),
+    (
+        "a router says what the way to a backend carries",
+        &["backend_path_mtu_bytes", "backend_mtu_bytes"],
+    ),
+    (
+        "datagrams come",
+        &[
+            "verdict_packets",
+            "verdict_bytes",
+            "service_packets",
+            "service_bytes",
+            "backend_packets",
+            "backend_bytes",
+        ],
+    ),
+    (
+        "SYNs come, more than are taken",
+        &[
+            "service_connections",
+            "backend_connections",
+            "group_connections_offered",
+            "group_connections_admitted",
+            "group_connections_overflow_in",
+            "group_connections_overflow_out",
+            "group_connections_refused",
+            "group_connections_over_capacity",
+            "pool_has_displaced",
+        ],
+    ),
+    ("connections are open away from home", &["flow_table_entries", "events"]),
+    ("a group is asked for more than it takes", &["group_missing_backends"]),
+    ("a listener closes", &["backend_up", "check_failing"]),
+    ("another configuration is applied", &["backend_dead", "pool_settling", "group_marked_out"]),
+    (
+        "the daemon starts anew, with a file that is not there",
+        &["start_timestamp_seconds", "conditions", "waiting_settings", "api_refused"],
+    ),
+    ("the kernel refuses a write", &["packet_path_behind", "publish_failures"]),
+    ("the program is taken off", &["interface_attached"]),
+];
+
+/// What is left for new displaced entries, which moves when the daemon gets round to it.
+const BUDGET: &str = "spillway_displaced_budget_insertions_per_second";
+
+/// What stays as it is, and is compared with what it must be.
+const FIXED: &[&str] = &["build", "flow_table_room_entries"];
+pub(crate) fn every_metric(sandbox: &Sandbox) -> Result<()> {
+    let mut fixture = MetricsFixture::start(sandbox, "metrics")?;
+    let mut moved = BTreeSet::new();
+    let first = scrape(&fixture.fabric.balancer)?;
+    configuration::fixed(&first)?;
+    let budget = |of: &Exposition| of.value(BUDGET, &[("budget", "displaced"), ("ip", "ipv4")]);
+    let full = budget(&first);
+
+    let mut watch = Watch { fixture: &fixture, before: first, moved: BTreeSet::new() };
+    configuration::configured(&mut watch)?;
+    configuration::said(&mut watch)?;
+    traffic::path_mtu(&mut watch)?;
+    traffic::datagrams(&mut watch)?;
+    traffic::syns(&mut watch)?;
+    traffic::displaced(&mut watch)?;
+    traffic::missing(&mut watch)?;
+    moved.append(&mut watch.moved);
+    let before = watch.before;
+
+    fixture.echoes[0] = None;
+    let mut watch = Watch { fixture: &fixture, before, moved: BTreeSet::new() };
+    let labels = [("pool", "even"), ("backend", "10.1.0.11"), ("region", "eu")];
+    watch
+        .until("a listener closes", |now| now.value("spillway_backend_up", &labels) == Some(0.0))?;
+    let dead = watch.before.value("spillway_backend_dead", &labels);
+    ensure!(dead == Some(0.0), "a host that refuses is not dead");
+    let check = [("pool", "even"), ("backend", "10.1.0.11"), ("check", "open")];
+    let failing = watch.before.samples("spillway_check_failing").count();
+    ensure!(watch.before.value("spillway_check_failing", &check) == Some(1.0) && failing == 1);
+    let failed = [("result", "failed")];
+    ensure!(watch.before.value("spillway_probes_total", &failed) >= Some(3.0), "fall is 3");
+    configuration::reconfigured(&mut watch)?;
+    moved.append(&mut watch.moved);
+    let before = watch.before;
+
+    fixture.balancer.stop()?;
+    let settings = fixture.fabric.balancer.directory().join("settings.toml");
+    fs::write(&settings, "")?;
+    fixture.balancer.more.extend(["--apply".into(), "/nowhere.toml".into()]);
+    fixture.balancer.more.extend(["--config".into(), settings.display().to_string()]);
+    fixture.balancer.start()?;
+    // A setting that waits for the next start, and more connections than one user may have.
+    fs::write(&settings, "interface-wait = 5\n")?;
+    fixture.balancer.running().context("the daemon runs")?.signal(Signal::SIGHUP)?;
+    let connections = (0..200).map(|_| UnixStream::connect(&fixture.balancer.socket));
+    let connections = connections.collect::<Result<Vec<_>, _>>()?;
+    let mut watch = Watch { fixture: &fixture, before, moved: BTreeSet::new() };
+    let started = |of: &Exposition| of.value("spillway_start_timestamp_seconds", &[]);
+    let was = started(&watch.before);
+    let packets = total(&watch.before, "spillway_service_packets_total");
+    watch.until("the daemon starts anew, with a file that is not there", |now| {
+        // What is held leaves less for others. When that was first counted is nobody's business: maybe
+        // by the daemon before.
+        let refused = [("door", "socket"), ("limit", "connections")];
+        started(now) > was
+            && budget(now) < full
+            && now.value("spillway_conditions", &[]) == Some(1.0)
+            && now.value("spillway_waiting_settings", &[]) == Some(1.0)
+            && now.value("spillway_api_refused_total", &refused) >= Some(1.0)
+    })?;
+    drop(connections);
+    watch.moved.insert(BUDGET.into());
+    ensure!(total(&watch.before, "spillway_service_packets_total") >= packets, "they count on");
+    configuration::refused(&mut watch)?;
+    configuration::taken_off(&mut watch)?;
+    moved.append(&mut watch.moved);
+
+    let known: BTreeSet<String> = metrics::ALL.iter().map(|it| it.family()).collect();
+    let fixed = FIXED.iter().map(|name| format!("spillway_{name}"));
+    let looked_at: BTreeSet<String> = moved.into_iter().chain(fixed).collect();
+    ensure!(known == looked_at, "not moved: {:?}", known.difference(&looked_at));
+    let served: BTreeSet<String> = watch.before.families.keys().cloned().collect();
+    ensure!(known == served, "not served: {:?}", known.symmetric_difference(&served));
+    Ok(())
+}
+
+fn total(of: &Exposition, name: &str) -> f64 {
+    of.value(name, &[]).unwrap_or_default()
+}

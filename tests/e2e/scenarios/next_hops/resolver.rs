@@ -1,0 +1,142 @@
+//! The daemon's resolver, run in a node.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    net::IpAddr,
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use lb_model::{next_hop::NextHop, plan::Sources};
+use lb_net::{Bonds, NetChange, NetError, NextHops};
+use lb_tests::{
+    process::{PATIENCE, until},
+    topology::Node,
+};
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::{mpsc, watch},
+    task::JoinHandle,
+    time::timeout,
+};
+
+/// Longest wait for what must come.
+pub(super) const LIMIT: Duration = PATIENCE;
+
+type Wanted = Arc<BTreeSet<IpAddr>>;
+
+/// What was told of one address: the hop, or the reason in words.
+type Told = Result<NextHop, String>;
+
+/// A resolver that runs in a node.
+pub(super) struct Resolving {
+    wanted: watch::Sender<Wanted>,
+    changes: mpsc::Receiver<NetChange>,
+    task: JoinHandle<Result<(), NetError>>,
+    /// Told of other addresses than the one that was waited for.
+    others: BTreeMap<IpAddr, VecDeque<Told>>,
+    runtime: Runtime,
+}
+
+impl Resolving {
+    pub(super) fn start(node: &Node, wanted: &[&str]) -> Result<Self> {
+        Self::with_room_for(node, wanted, 4096)
+    }
+
+    /// With room for so many changes that have not been read.
+    pub(super) fn with_room_for(node: &Node, wanted: &[&str], room: usize) -> Result<Self> {
+        let addresses: BTreeSet<IpAddr> =
+            wanted.iter().map(|address| address.parse()).collect::<Result<_, _>>()?;
+        let (wanted, watched) = watch::channel(Arc::new(addresses));
+        let (told, mut changes) = mpsc::channel(room);
+        let (runtime, task) = node.enter(|| -> Result<_> {
+            let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+            let entered = runtime.enter();
+            let task = NextHops::spawn(watched, told, Sources::default(), BTreeSet::new())?;
+            drop(entered);
+            Ok((runtime, task))
+        })??;
+        let first = runtime.block_on(async { timeout(LIMIT, changes.recv()).await })?;
+        ensure!(first == Some(NetChange::Bonds(Bonds::new())), "told first: {first:?}");
+        Ok(Self { wanted, changes, task, others: BTreeMap::new(), runtime })
+    }
+
+    /// The next thing told of `address` is this.
+    pub(super) fn expect(&mut self, address: &str, expected: Result<NextHop, &str>) -> Result<()> {
+        let got = self.next(address.parse()?)?;
+        ensure!(
+            got == expected.map_err(str::to_owned),
+            "{address}: told {got:?}, not {expected:?}"
+        );
+        Ok(())
+    }
+
+    /// The last of what is told of `address`, if not the next, is this.
+    pub(super) fn expect_finally(
+        &mut self,
+        address: &str,
+        expected: Result<NextHop, &str>,
+    ) -> Result<()> {
+        let expected = expected.map_err(str::to_owned);
+        while self.next(address.parse()?)? != expected {}
+        self.expect_nothing_more()
+    }
+
+    /// All that was told has been expected.
+    pub(super) fn expect_nothing_more(&mut self) -> Result<()> {
+        self.others.retain(|_, told| !told.is_empty());
+        ensure!(self.others.is_empty(), "told too: {:?}", self.others);
+        match self.changes.try_recv() {
+            Ok(change) => bail!("told too: {change:?}"),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Waits until there is no room for a change.
+    pub(super) fn wait_until_full(&self) -> Result<()> {
+        let full = || Ok((self.changes.len() == self.changes.max_capacity()).then_some(()));
+        until("changes that wait to be read", LIMIT, full)
+    }
+
+    fn next(&mut self, address: IpAddr) -> Result<Told> {
+        if let Some(told) = self.others.get_mut(&address).and_then(VecDeque::pop_front) {
+            return Ok(told);
+        }
+        loop {
+            let change = self.runtime.block_on(async { timeout(LIMIT, self.changes.recv()).await });
+            let change = change.with_context(|| format!("nothing was told of {address}"))?;
+            let NetChange::NextHop(change) = change.context("the resolver has ended")? else {
+                bail!("told of bonds, where none is");
+            };
+            let told = change.hop.map_err(|unresolved| unresolved.to_string());
+            if change.address == address {
+                return Ok(told);
+            }
+            self.others.entry(change.address).or_default().push_back(told);
+        }
+    }
+
+    /// It ends when nobody can want anything of it any more.
+    pub(super) fn stop_wanting(self) -> Result<()> {
+        drop(self.wanted);
+        Ok(self.runtime.block_on(async { timeout(LIMIT, self.task).await })???)
+    }
+
+    /// It ends when nobody listens.
+    pub(super) fn stop_listening(self) -> Result<()> {
+        drop(self.changes);
+        Ok(self.runtime.block_on(async { timeout(LIMIT, self.task).await })???)
+    }
+}
+
+/// Runs a future in the node.
+pub(super) fn in_runtime<F: Future<Output: Send>>(
+    node: &Node,
+    future: impl FnOnce() -> F + Send,
+) -> Result<F::Output> {
+    node.enter(|| -> Result<_> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        Ok(runtime.block_on(future()))
+    })?
+}

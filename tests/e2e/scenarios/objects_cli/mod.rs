@@ -1,0 +1,151 @@
+//! Every verb of objects on the command line, with right and with wrong input, against the real daemon.
+
+mod drain;
+mod edit;
+
+use anyhow::{Context as _, Result, ensure};
+use lb_tests::daemon::{Balancer, Binaries};
+use lb_tests::harness::Case;
+use lb_tests::sandbox::Sandbox;
+use lb_tests::topology::{Fabric, REGIONS};
+use lb_tests::transcript;
+use serde_json::{Value, json};
+
+const DOCUMENT: &str = include_str!("../../../../docs/cli.md");
+const MISTAKES: &str = include_str!("mistakes.md");
+
+/// What the mistakes are made with.
+const CONFIGURATION: &str = r#"
+hash_key = "00112233445566778899aabbccddeeff"
+
+[[region]]
+name = "eu"
+
+[[region]]
+name = "us"
+
+[[region]]
+name = "void"
+
+[[health_check]]
+name = "page"
+port = 80
+http = {}
+
+[[pool]]
+name = "web"
+health_checks = ["page"]
+[[pool.backend]]
+address = "10.1.0.11"
+region = "eu"
+[[pool.backend]]
+address = "10.2.0.11"
+region = "us"
+
+[[pool]]
+name = "dns"
+encapsulation = "gue"
+gue_port = 6081
+[[pool.backend]]
+address = "10.1.0.11"
+region = "eu"
+
+[[service]]
+name = "web"
+address = "203.0.113.1"
+port = 80
+protocol = "tcp"
+pool = "web"
+"#;
+
+pub(crate) const CASES: &[Case] = &[
+    Case::waits("the_document_shows_what_happens", document),
+    Case::waits("every_mistake_is_reported_and_changes_nothing", mistakes),
+    Case::waits("several_balancers_want_a_hash_key_and_are_offered_one", hash_key),
+    Case::waits("a_draft_is_kept_where_it_cannot_be_applied", edit::kept),
+    Case::waits("an_edit_that_comes_second_changes_nothing", edit::overtaken),
+    Case::waits("a_drained_backend_keeps_what_it_has_and_gets_nothing_new", drain::with_traffic),
+];
+
+/// A balancer with nothing behind it: no packet comes.
+pub(crate) fn balancer(sandbox: &Sandbox, name: &str) -> Result<(Fabric, Balancer)> {
+    let fabric = Fabric::new(sandbox, name, 1)?;
+    fabric.net.ready()?;
+    let balancer = Balancer::started(sandbox, &Binaries::find()?, &fabric.balancer, REGIONS[0])?;
+    Ok((fabric, balancer))
+}
+
+/// Takes the steps of a transcript, all of them, and says what was not as it says.
+fn take(balancer: &Balancer, steps: &[transcript::Step]) -> Result<()> {
+    ensure!(!steps.is_empty(), "a transcript without a step");
+    let take = |step: &transcript::Step| step.run(&mut balancer.shell(&step.command)).err();
+    let wrong: Vec<_> = steps.iter().filter_map(take).map(|error| format!("{error:#}")).collect();
+    ensure!(wrong.is_empty(), "{} of {} steps:\n{}", wrong.len(), steps.len(), wrong.join("\n"));
+    Ok(())
+}
+
+fn document(sandbox: &Sandbox) -> Result<()> {
+    let (_fabric, balancer) = balancer(sandbox, "document")?;
+    take(&balancer, &transcript::of_document(DOCUMENT))?;
+    let exported = balancer.ask(&["export"])?;
+    let names = |of: &str| -> Vec<Value> {
+        let objects = exported["configuration"][of].as_array().cloned().unwrap_or_default();
+        objects.iter().map(|object| object["name"].clone()).collect()
+    };
+    ensure!(names("region") == [json!("eu"), json!("us")], "{exported}");
+    ensure!(names("service") == [json!("web")], "{exported}");
+    let service = &exported["configuration"]["service"][0];
+    ensure!((&service["port"], &service["when_full"]) == (&json!(8080), &json!("reject")));
+    let pool = &exported["configuration"]["pool"][0];
+    let weights: Vec<_> = pool["backend"]
+        .as_array()
+        .context("backends")?
+        .iter()
+        .map(|backend| (backend["address"].as_str(), backend["weight"].as_u64()))
+        .collect();
+    let wanted =
+        [(Some("10.1.0.11"), Some(1)), (Some("10.1.0.12"), Some(4)), (Some("10.2.0.11"), Some(1))];
+    ensure!(weights == wanted, "{exported}");
+    ensure!(
+        pool["group"] == json!([{"region": "eu", "capacity": "10000/s", "scaler": 0.5}]),
+        "{exported}"
+    );
+    Ok(())
+}
+
+fn hash_key(sandbox: &Sandbox) -> Result<()> {
+    let (_fabric, balancer) = balancer(sandbox, "key")?;
+    let without = CONFIGURATION.replace("hash_key = \"00112233445566778899aabbccddeeff\"", "");
+    balancer.apply(&without)?;
+    let exported = balancer.cli(&["export"])?;
+    let key = exported.lines().find(|line| line.starts_with("hash_key = ")).context("no key")?;
+    let own = key.trim_start_matches("hash_key = ");
+    let several = format!("balancers = 2\n{without}");
+    let refused = balancer.try_cli(&["apply", "-f", "-"], Some(&several))?;
+    let said = String::from_utf8_lossy(&refused.stderr);
+    let expected = format!(
+        "error: hash_key: 2 balancers choose alike only with one key, and none is set\n\
+         hint: set hash_key in the configuration of all of them; with {own}, which this daemon has in force, \
+         none of its connections moves\n"
+    );
+    ensure!((refused.status.code(), &*said) == (Some(6), &*expected), "{refused:?}");
+    ensure!(balancer.cli(&["export"])? == exported, "it changed something");
+    let given = format!("{key}\n{several}");
+    let dry = balancer.try_cli(&["apply", "--dry-run", "-f", "-"], Some(&given))?;
+    let said = String::from_utf8_lossy(&dry.stdout);
+    ensure!(said.contains("open connections: none move\n"), "{dry:?}");
+    balancer.apply(&given).map(drop)
+}
+
+fn mistakes(sandbox: &Sandbox) -> Result<()> {
+    let (_fabric, balancer) = balancer(sandbox, "mistakes")?;
+    balancer.apply(CONFIGURATION)?;
+    let before = balancer.ask(&["export"])?;
+    let steps = transcript::of_document(MISTAKES);
+    for step in &steps {
+        ensure!(step.status != 0 && step.stdout.is_empty(), "{step:?} is no mistake");
+    }
+    take(&balancer, &steps)?;
+    ensure!(balancer.ask(&["export"])? == before, "a mistake changed something");
+    Ok(())
+}

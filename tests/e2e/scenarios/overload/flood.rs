@@ -1,0 +1,127 @@
+//! A flood of SYNs on a service over its capacity breaks no connection that overflowed before.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use lb_common::abi::event::Event;
+use lb_maps::FlowTables;
+use lb_tests::harness;
+use lb_tests::sandbox::Sandbox;
+use lb_tests::syns::Flood;
+use lb_tests::traffic::LongConnections;
+
+use crate::overload::fixture::{OverloadFixture, PATIENT};
+
+/// Spilled connections that are open.
+const SPILLED: usize = 500;
+/// SYNs of the flood, and how many a second.
+const SYNS: u64 = 2_000_000;
+const PER_SECOND: u64 = 250_000;
+/// Time for a machine that is not as fast.
+const MOST: Duration = Duration::from_secs(20);
+/// What every machine decides of them, a second.
+const LEAST: f64 = 20_000.0;
+/// What the daemon may grow by, bytes: less than three for each SYN.
+const GROWTH: u64 = 4 << 20;
+
+/// The connections go on with the backends they have; no SYN leaves anything but a handshake entry, of which
+/// there is a fixed number.
+pub(crate) fn overflowed_connections(sandbox: &Sandbox) -> Result<()> {
+    let mut overload = OverloadFixture::start(sandbox, "flood", PATIENT)?;
+    // A connection now and then: all but the first ten and one every ten seconds are spilled.
+    overload.apply("capacity = \"0.1/s\"")?;
+    let connections = &mut LongConnections::new(&overload.fixture.fabric.client)?;
+    connections.open(OverloadFixture::connections(), SPILLED + 20)?;
+    connections.all_go_on(&[])?;
+    let away =
+        connections.connections().iter().filter(|each| each.backend().starts_with("us")).count();
+    ensure!(away >= SPILLED, "{away} spilled");
+    let tables = FlowTables::open(&overload.fixture.balancer.bpffs)?;
+    ensure!(tables.displaced_v4.held()? == away as u64, "not one displaced entry each");
+
+    let (mut events, memory) = (overload.events()?, Memory::of(&mut overload)?);
+    let [near, far] = overload.counters()?;
+    let exchanges = exchanged(connections);
+    let SocketAddr::V4(to) = OverloadFixture::connections() else { anyhow::bail!("not IPv4") };
+    let mut flood = Flood::new(&overload.fixture.fabric, to)?;
+    let begun = Instant::now();
+    let sent = flood.send(SYNS, PER_SECOND, MOST)?;
+    let took = begun.elapsed().as_secs_f64();
+    let [near_after, far_after] = overload.counters()?;
+    let meanwhile = exchanged(connections) - exchanges;
+    let decided = near_after.offered - near.offered;
+    let admitted = near_after.admitted - near.admitted;
+    let grown = Memory::of(&mut overload)?.since(&memory)?;
+    harness::note(format!(
+        "{sent} SYNs in {took:.1} s; the balancer decided {:.0} a second, {admitted} near; {meanwhile} \
+         exchanges of {} connections meanwhile; the daemon grew by {} KiB",
+        decided as f64 / took,
+        connections.connections().len(),
+        grown / 1024,
+    ));
+    ensure!(decided as f64 > LEAST * took && decided <= sent, "{decided} of {sent} in {took} s");
+    ensure!(admitted as f64 <= 10.0 + 0.1 * took, "{admitted} admitted in {took} s");
+    ensure!(far_after.overflow_in - far.overflow_in == decided - admitted, "{far_after:?}");
+    ensure!(grown < GROWTH, "the daemon grew by {grown} bytes");
+
+    // Nobody has lost anything, nor got what another one should have.
+    connections.all_go_on(&[])?;
+    ensure!(tables.displaced_v4.held()? == away as u64, "SYNs changed the displaced entries");
+    let mut after = overload.events()?;
+    let hits = after.insert(Event::DisplacedHit, events[&Event::DisplacedHit]);
+    ensure!(hits >= Some(events[&Event::DisplacedHit] + away as u64), "{hits:?} hits");
+    after.insert(Event::DisplacedLookup, events[&Event::DisplacedLookup]);
+    // A few of so many random flows are drawn twice, and a client repeats a SYN that waits.
+    for events in [&mut events, &mut after] {
+        events.remove(&Event::SynRepeated);
+    }
+    ensure!(after == events, "{after:?}, before {events:?}");
+    Ok(())
+}
+
+fn exchanged(connections: &LongConnections) -> u64 {
+    connections.connections().iter().map(|each| each.exchanges()).sum()
+}
+
+/// What the daemon and its maps take, bytes.
+#[derive(Debug)]
+struct Memory {
+    /// What the daemon has of its own.
+    own: u64,
+    /// Its maps by their ids.
+    maps: BTreeMap<u64, u64>,
+}
+
+impl Memory {
+    fn of(overload: &mut OverloadFixture) -> Result<Self> {
+        let pid = overload.fixture.balancer.running().context("the daemon does not run")?.id();
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).context("its status")?;
+        let own = number(&status, "RssAnon:").context("no RssAnon")? * 1024;
+        let mut maps = BTreeMap::new();
+        for entry in fs::read_dir(format!("/proc/{pid}/fdinfo")).context("its files")? {
+            // A file may be closed before it is looked at.
+            let Ok(text) = fs::read_to_string(entry?.path()) else { continue };
+            if let (Some(id), Some(bytes)) = (number(&text, "map_id:"), number(&text, "memlock:")) {
+                maps.insert(id, bytes);
+            }
+        }
+        Ok(Self { own, maps })
+    }
+
+    /// How much more the daemon has than before.
+    ///
+    /// # Errors
+    /// When its maps are others, or take more or less.
+    fn since(&self, before: &Self) -> Result<u64> {
+        ensure!(self.maps == before.maps, "maps: {:?}, before {:?}", self.maps, before.maps);
+        Ok(self.own.saturating_sub(before.own))
+    }
+}
+
+fn number(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}

@@ -1,0 +1,159 @@
+//! Thousands of objects are published with few grace periods, leak nothing, and change nothing where they do not fit.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, ensure};
+use lb_common::abi::{limits, member::Accepts};
+use lb_control::reconcile::{Applied, ReconcileError};
+use lb_model::{
+    Affinity, Backend, Configuration, Fragments, Pool, Ports, Protocol, Region, Service,
+    WantedState, WhenFull,
+    ids::{Ids, Named},
+    plan::{self, Sources},
+};
+use lb_tests::sandbox::Sandbox;
+
+use crate::reconcile::{
+    fake_daemon::{FakeDaemon, OWN_KEY},
+    model,
+    random::name,
+};
+
+/// Pools of `members` each, all different, a service for each; `first` shifts all addresses.
+pub(crate) fn many(pools: u16, members: u16, slots: u32, first: u16) -> Configuration {
+    let mut configuration = Configuration::default();
+    configuration.regions.insert(name("eu"), Region::default());
+    for n in 0..pools {
+        let mut pool = Pool { slots, ..Pool::default() };
+        for member in 0..members {
+            let [high, low] = (first + n + member).to_be_bytes();
+            let backend = Backend {
+                region: name("eu"),
+                weight: 1,
+                wanted: WantedState::Active,
+                mtu: None,
+                max_connection_rate: None,
+            };
+            pool.backends.insert([10, 1, high, low].into(), backend);
+        }
+        configuration.pools.insert(name(&format!("pool{n}")), pool);
+        let service = Service {
+            address: [192, 0, 2, 1].into(),
+            ports: Ports::one(1000 + n),
+            protocol: Protocol::Tcp,
+            pool: name(&format!("pool{n}")),
+            affinity: Affinity::Connection,
+            when_full: WhenFull::Nearest,
+            idle_timeout: None,
+            fragments: Fragments::Dropped,
+        };
+        configuration.services.insert(name(&format!("service{n}")), service);
+    }
+    configuration
+}
+
+/// Each round takes a third of every map that two generations share: what is not given back fills it
+/// in the fourth. What a restart forgot to take would be written over by the last round.
+pub(crate) fn churn_leaks_nothing(sandbox: &Sandbox) -> Result<()> {
+    let pools = limits::MAX_TABLES as u16 / 3;
+    let members = (limits::MAX_MEMBERS / 3 / u32::from(pools)) as u16;
+    let mut daemon = FakeDaemon::new(sandbox, "churn")?;
+    for round in 0..5_u16 {
+        daemon.configuration = many(pools, members, 131, 3 * (round % 2));
+        daemon.apply()?;
+        if round == 3 {
+            daemon.restart()?;
+        }
+    }
+    model::check(&daemon)?;
+    daemon.configuration = Configuration::default();
+    let applied = daemon.apply()?;
+    ensure!(applied.pools_removed == usize::from(pools), "{applied:?}");
+    ensure!(daemon.reconciler().named() == Named::default());
+    ensure!(daemon.reconciler().maps().present_tables()?.is_empty());
+    model::check(&daemon)
+}
+
+pub(crate) fn few_grace_periods(sandbox: &Sandbox) -> Result<()> {
+    let mut daemon = FakeDaemon::new(sandbox, "grace")?;
+    // Removed elements of an array of maps wait one by one: that is what must not happen.
+    let mut grace = Duration::MAX;
+    let single = daemon.plan()?;
+    ensure!(daemon.reconciler().apply(&single)? == Applied::default());
+    for _ in 0..3 {
+        daemon.configuration = many(1, 2, 7, 0);
+        daemon.apply()?;
+        daemon.configuration = Configuration::default();
+        let start = Instant::now();
+        daemon.apply()?;
+        grace = grace.min(start.elapsed());
+    }
+    daemon.configuration = many(1000, 3, 7, 0);
+    let start = Instant::now();
+    daemon.apply()?;
+    let added = start.elapsed();
+    daemon.configuration = Configuration::default();
+    let start = Instant::now();
+    daemon.apply()?;
+    let removed = start.elapsed();
+    model::check(&daemon)?;
+    for (what, took) in [("adding", added), ("removing", removed)] {
+        ensure!(
+            took < 200 * grace,
+            "{what} 1000 services took {took:?}; removing one, a grace period, takes {grace:?}"
+        );
+    }
+    Ok(())
+}
+
+pub(crate) fn what_does_not_fit(sandbox: &Sandbox) -> Result<()> {
+    let mut daemon = FakeDaemon::new(sandbox, "full")?;
+    daemon.configuration = many(3, 5, 7, 0);
+    daemon.apply()?;
+    let kept = daemon.configuration.clone();
+    let checksum = daemon.reconciler().checksum()?;
+    // More tables than there are.
+    daemon.configuration = many(limits::MAX_TABLES as u16 - 1, 1, 7, 100);
+    let ids = daemon.ids.clone();
+    let plan = daemon.plan()?;
+    let refused = daemon.reconciler().check(&plan).unwrap_err();
+    ensure!(matches!(refused, ReconcileError::Full(_)), "{refused}");
+    ensure!(
+        refused.to_string()
+            == "tables of other sizes: 1 more are needed in one piece, the largest free one has 0"
+    );
+    ensure!(daemon.reconciler().apply(&plan).unwrap_err().to_string() == refused.to_string());
+    (daemon.configuration, daemon.ids) = (kept, ids);
+    ensure!(daemon.reconciler().checksum()? == checksum);
+    model::check(&daemon)?;
+    ensure!(daemon.apply()? == Applied::default());
+    model::check(&daemon)
+}
+
+pub(crate) fn taken_number(sandbox: &Sandbox) -> Result<()> {
+    let mut daemon = FakeDaemon::new(sandbox, "taken")?;
+    daemon.configuration = many(1, 2, 7, 0);
+    daemon.apply()?;
+    daemon.set_state(&name("pool0"), [10, 1, 0, 0].into(), Accepts::All);
+    // A store that forgot the numbers gives them out again.
+    let other = many(1, 2, 7, 50);
+    let forgot = Ids::default().next(&other, &Default::default(), Instant::now())?;
+    let plan = plan::build(&other, None, &forgot, OWN_KEY, Sources::default(), &BTreeMap::new())?;
+    let refused = daemon.reconciler().apply(&plan).unwrap_err().to_string();
+    ensure!(
+        refused == "backend 10.1.0.50: its number 1 belongs to 10.1.0.0, which the maps still name",
+        "{refused}"
+    );
+    model::check(&daemon)?;
+    // One that asks the maps first does not.
+    let named = daemon.reconciler().named();
+    ensure!(named.backends == [(1, 0), (2, 0)].into());
+    daemon.ids = Ids::reserving(&named);
+    daemon.configuration = other;
+    daemon.states.clear();
+    daemon.apply()?;
+    model::check(&daemon)
+}

@@ -1,0 +1,211 @@
+//! A changed limit is one store, limiters keep their counts, and a killed daemon leaves no limit too high.
+
+use std::{collections::BTreeMap, path::Path};
+
+use anyhow::{Context as _, Result, ensure};
+use aya::maps::{Array, Map, MapData};
+use fastrand::Rng;
+use lb_common::abi::{
+    backend_state::BackendStateWord,
+    limiter::{FIRST_LIMITER, LimitWord, Limiter},
+    member::Accepts,
+    names,
+    pool::PoolWord,
+};
+use lb_control::reconcile::Applied;
+use lb_maps::{PinnedMaps, Pins, Role};
+use lb_model::{GroupSettings, Rate, Scaler};
+use lb_tests::sandbox::Sandbox;
+
+use crate::reconcile::{
+    bulk::many,
+    fake_daemon::{FakeDaemon, hop, interfaces},
+    model,
+    random::{self, name},
+};
+
+/// Two pools of three backends in one region, all with a limit of 10/s and up behind one gateway.
+fn two_pools(daemon: &mut FakeDaemon, interface: u32) -> Result<()> {
+    daemon.configuration = many(2, 3, 7, 0);
+    for pool in daemon.configuration.pools.values_mut() {
+        for backend in pool.backends.values_mut() {
+            backend.max_connection_rate = Rate::new(10.0);
+        }
+    }
+    daemon.apply()?;
+    for (pool, address) in daemon.states.keys().cloned().collect::<Vec<_>>() {
+        daemon.set_next_hop(address, Some(hop(interface, 1, 0)))?;
+        daemon.set_state(&pool, address, Accepts::All);
+    }
+    Ok(())
+}
+
+/// All that packets are decided by, but for limits.
+fn decided(daemon: &FakeDaemon) -> Result<(Vec<PoolWord>, Vec<u64>, Vec<BackendStateWord>)> {
+    let maps = daemon.read()?;
+    let pools = (0..maps.pool_count()).map(|index| maps.pool(index)).collect();
+    let members = (0..4096).map_while(|at| maps.member(at)).map(|word| word.0).collect();
+    Ok((pools, members, (0..4096).map(|index| maps.backend_state(index)).collect()))
+}
+
+/// All limits of groups and members that are set.
+fn limits(daemon: &FakeDaemon) -> Result<BTreeMap<u32, LimitWord>> {
+    let maps = daemon.read()?;
+    let limits = (FIRST_LIMITER..4096).map(|limiter| (limiter, maps.limit(limiter)));
+    Ok(limits.filter(|(_, limit)| !limit.is_unlimited()).collect())
+}
+
+pub(crate) fn a_limit_alone(sandbox: &Sandbox) -> Result<()> {
+    let [interface, _] = interfaces("l")?;
+    let mut daemon = FakeDaemon::new(sandbox, "limit")?;
+    two_pools(&mut daemon, interface)?;
+    let before = decided(&daemon)?;
+    let mut last = limits(&daemon)?;
+    ensure!(last.len() == 2 + 6, "{last:?}");
+    for (capacity, scaler) in
+        [(Some(5.0), 1.0), (Some(500.0), 1.0), (Some(500.0), 0.5), (None, 0.0)]
+    {
+        let capacity = capacity.and_then(Rate::new);
+        let scaler = Scaler::new(scaler).unwrap();
+        let settings = GroupSettings { capacity, scaler, drained: false };
+        let pool = daemon.configuration.pools.get_mut(&name("pool1")).unwrap();
+        pool.groups.insert(name("eu"), settings);
+        let applied = daemon.apply()?;
+        ensure!(applied == Applied { limits: 1, ..Applied::default() }, "{applied:?}");
+        model::check(&daemon)?;
+        ensure!(decided(&daemon)? == before, "{settings:?} moved something");
+        let now = limits(&daemon)?;
+        let differing =
+            now.iter().filter(|(limiter, limit)| last.get(limiter) != Some(limit)).count();
+        ensure!(differing == 1 && now.len() == last.len(), "{last:?} to {now:?}");
+        last = now;
+    }
+    // More balancers: all of them but the one that is closed.
+    daemon.configuration.balancers = 4.try_into()?;
+    ensure!(daemon.apply()? == Applied { limits: 7, ..Applied::default() });
+    model::check(&daemon)?;
+    ensure!(decided(&daemon)? == before, "the number of balancers moved something");
+    Ok(())
+}
+
+/// Says in a limiter that connections came, as packets do.
+fn arrive(bpffs: &Path, limiter: u32, arrival: u64) -> Result<()> {
+    let pin = Pins::new(bpffs, Role::Balancer).map(names::LIMITERS);
+    let mut limiters: Array<_, [u64; size_of::<Limiter>() / 8]> =
+        Array::try_from(Map::from_map_data(MapData::from_pin(pin)?)?)?;
+    let mut words = limiters.get(&limiter, 0)?;
+    words[1] = arrival;
+    Ok(limiters.set(limiter, words, 0)?)
+}
+
+/// Limiters of a pool's one group and of its members, by the members' numbers.
+fn limiters(daemon: &FakeDaemon, pool: &str) -> Result<(u32, BTreeMap<u32, u32>)> {
+    let maps = daemon.read()?;
+    let view = maps.pool_view(daemon.ids.pool(&name(pool)).unwrap())?.context("no pool")?;
+    let (_, group) = view.groups.first().context("no group")?;
+    let words = group.head.members..group.head.members + group.head.member_count;
+    let members = words.filter_map(|at| Some((at, maps.member(at)?)));
+    let limited = members.filter(|(_, word)| word.is_limited());
+    let limiters = limited.map(|(at, word)| (word.backend(), maps.member_limiter(at))).collect();
+    Ok((group.limiter, limiters))
+}
+
+pub(crate) fn limiters_stay(sandbox: &Sandbox) -> Result<()> {
+    let [interface, _] = interfaces("y")?;
+    let mut daemon = FakeDaemon::new(sandbox, "stay")?;
+    two_pools(&mut daemon, interface)?;
+    let (group, members) = limiters(&daemon, "pool0")?;
+    for limiter in members.values().chain([&group]) {
+        arrive(daemon.bpffs(), *limiter, 1000 + u64::from(*limiter))?;
+    }
+    // One backend more: the group is written anew, with its members.
+    let more = many(1, 4, 7, 0).pools[&name("pool0")].clone();
+    let new = *more.backends.keys().next_back().unwrap();
+    let pool = daemon.configuration.pools.get_mut(&name("pool0")).unwrap();
+    pool.backends.insert(new, more.backends[&new].clone());
+    let applied = daemon.apply()?;
+    ensure!((applied.groups, applied.limits) == (1, 1), "{applied:?}");
+    model::check(&daemon)?;
+    let after = limiters(&daemon, "pool0")?;
+    ensure!(after == (group, members.clone()), "{after:?}, expected {:?}", (group, members));
+    daemon.restart()?;
+    ensure!(limiters(&daemon, "pool0")? == (group, members.clone()));
+    let maps = daemon.read()?;
+    for limiter in members.values().chain([&group]) {
+        let arrival = maps.limiter(*limiter).unwrap().arrival;
+        ensure!(arrival == 1000 + u64::from(*limiter), "limiter {limiter} began anew: {arrival}");
+    }
+
+    // What was given back begins anew with whoever has it next.
+    daemon.configuration.pools.remove(&name("pool0"));
+    daemon.configuration.services.remove(&name("service0"));
+    daemon.apply()?;
+    model::check(&daemon)?;
+    let limited = many(1, 3, 7, 100).pools[&name("pool0")].clone();
+    daemon.configuration.pools.insert(name("pool0"), limited);
+    let pool = daemon.configuration.pools.get_mut(&name("pool0")).unwrap();
+    for backend in pool.backends.values_mut() {
+        backend.max_connection_rate = Rate::new(20.0);
+    }
+    daemon.apply()?;
+    model::check(&daemon)?;
+    let (again, of_members) = limiters(&daemon, "pool0")?;
+    let used: Vec<u32> = of_members.into_values().chain([again]).collect();
+    ensure!(used.contains(&group), "{used:?} were never used before");
+    let maps = daemon.read()?;
+    for limiter in used {
+        ensure!(
+            limiter >= FIRST_LIMITER && maps.limiter(limiter).unwrap().arrival == 0,
+            "limiter {limiter}"
+        );
+    }
+    Ok(())
+}
+
+/// A daemon in whose two pools members go and come back all the time.
+pub(crate) fn come_and_go(bpffs: &Path, interface: u32, ready: impl FnOnce()) -> Result<()> {
+    let mut rng = Rng::new();
+    let mut daemon = FakeDaemon::without_store(bpffs)?;
+    two_pools(&mut daemon, interface)?;
+    ready();
+    let members: Vec<_> = daemon.states.keys().cloned().collect();
+    loop {
+        let (pool, address) = rng.choice(&members).unwrap();
+        if rng.u8(..4) > 0 {
+            daemon.set_state(pool, *address, *rng.choice(&random::STATES).unwrap());
+        } else {
+            let there = rng.bool().then(|| hop(interface, 1, 0));
+            daemon.set_next_hop(*address, there)?;
+        }
+    }
+}
+
+/// What holds whenever such a daemon is killed: no group has a limit above what its healthy members
+/// bring, and no host is worse than one of its members.
+pub(crate) fn capacity_is_there(maps: &PinnedMaps) -> Result<()> {
+    for pool in 0..maps.pool_count() {
+        for (_, group) in maps.pool_view(pool)?.into_iter().flat_map(|view| view.groups) {
+            let mut healthy = 0;
+            for at in group.head.members..group.head.members + group.head.member_count {
+                let word = maps.member(at).context("no word")?;
+                let up = word.accepts() == Accepts::All && word.next_hop() != 0;
+                healthy += u64::from(up);
+                let host = maps.backend_state(word.backend());
+                let state = maps.state_in(pool, word.backend())?;
+                ensure!(
+                    host.incarnation() == word.incarnation()
+                        && state as u8 >= word.accepts() as u8
+                        && (host.next_hop() != 0 || word.next_hop() == 0),
+                    "pool {pool}: {host:?}, {state:?} there, is the host of {word:?}"
+                );
+            }
+            let limit = maps.limit(group.limiter);
+            let most = LimitWord::new(1_600_000_000_u64.checked_div(healthy).unwrap_or(0), 9);
+            ensure!(
+                limit.is_closed() || (healthy > 0 && limit.interval() >= most.interval()),
+                "pool {pool}: {limit:?} for {healthy} healthy members"
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,270 @@
+//! A fake of the daemon: configuration, numbers, health and next hops in memory, published to real maps.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::{IpAddr, Ipv4Addr},
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, ensure};
+use lb_common::abi::member::Accepts;
+use lb_control::reconcile::{Applied, Reconciler, Settings};
+use lb_maps::{Attached, Dataplane, Options, PinnedMaps, Rooms, XdpMode};
+use lb_model::{
+    Configuration, Name,
+    ids::{Ids, Quarantine},
+    next_hop::NextHop,
+    plan::{self, MarkedOut, Plan, Sources},
+};
+use lb_tests::sandbox::Sandbox;
+use nix::net::if_::if_nametoindex;
+
+/// The daemon's own hash key.
+pub(crate) const OWN_KEY: [u64; 2] = [0x1111, 0x2222];
+pub(crate) const SOURCE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 250);
+
+pub(crate) struct FakeDaemon {
+    options: Options,
+    pub(crate) own: Option<Name>,
+    /// What of pools is marked out.
+    pub(crate) out: BTreeMap<Name, MarkedOut>,
+    pub(crate) configuration: Configuration,
+    pub(crate) ids: Ids,
+    rests: Quarantine,
+    /// Ages between applies, so that retired numbers come back.
+    now: Instant,
+    pub(crate) states: BTreeMap<(Name, IpAddr), Accepts>,
+    pub(crate) last_resorts: BTreeSet<(Name, IpAddr)>,
+    pub(crate) hops: BTreeMap<IpAddr, NextHop>,
+    /// Expected MTU of every backend of the configuration.
+    pub(crate) mtus: BTreeMap<IpAddr, u16>,
+    /// `None` for a moment only, while the daemon is down.
+    running: Option<(Attached, Reconciler)>,
+}
+
+impl FakeDaemon {
+    pub(crate) fn new(sandbox: &Sandbox, directory: &str) -> Result<Self> {
+        Self::open(&sandbox.bpffs(directory)?)
+    }
+
+    /// A daemon whose store is lost: all that it knows is in the maps.
+    pub(crate) fn without_store(bpffs: &Path) -> Result<Self> {
+        let mut daemon = Self::open(bpffs)?;
+        let named = daemon.reconciler().named();
+        daemon.ids = Ids::reserving(&named);
+        Ok(daemon)
+    }
+
+    fn open(bpffs: &Path) -> Result<Self> {
+        let options = Options {
+            objects: lb_daemon::OBJECTS,
+            bpffs: bpffs.into(),
+            interfaces: vec![],
+            hook: XdpMode::Auto.into(),
+            rooms: Rooms::default(),
+        };
+        let mut daemon = Self {
+            options,
+            own: None,
+            out: BTreeMap::new(),
+            configuration: Configuration::default(),
+            ids: Ids::default(),
+            rests: Quarantine::default(),
+            now: Instant::now(),
+            states: BTreeMap::new(),
+            last_resorts: BTreeSet::new(),
+            hops: BTreeMap::new(),
+            mtus: BTreeMap::new(),
+            running: None,
+        };
+        daemon.start()?;
+        Ok(daemon)
+    }
+
+    fn start(&mut self) -> Result<()> {
+        let Dataplane { attached, maps } = Dataplane::open(&self.options)?;
+        self.running = Some((attached, Reconciler::new(maps, Settings::default())?));
+        Ok(())
+    }
+
+    pub(crate) fn bpffs(&self) -> &Path {
+        &self.options.bpffs
+    }
+
+    pub(crate) fn reconciler(&mut self) -> &mut Reconciler {
+        &mut self.running.as_mut().unwrap().1
+    }
+
+    pub(crate) fn read(&self) -> Result<PinnedMaps> {
+        Ok(PinnedMaps::open(&self.options.bpffs)?)
+    }
+
+    /// The plan of the configuration, with numbers as the daemon gives them.
+    pub(crate) fn plan(&mut self) -> Result<Plan> {
+        self.now += Duration::from_secs(60);
+        self.ids = self.ids.next(&self.configuration, &self.rests, self.now)?;
+        self.rests.adopt(&self.ids);
+        let sources = Sources { v4: Some(SOURCE), v6: None };
+        Ok(plan::build(
+            &self.configuration,
+            self.own.as_ref(),
+            &self.ids,
+            OWN_KEY,
+            sources,
+            &self.out,
+        )?)
+    }
+
+    /// Applies the configuration, and forgets what home meant before.
+    pub(crate) fn apply(&mut self) -> Result<Applied> {
+        let applied = self.change()?;
+        self.forget()?;
+        Ok(applied)
+    }
+
+    /// Forgets what home meant before, in all pools.
+    pub(crate) fn forget(&mut self) -> Result<()> {
+        let homes = self.reconciler().homes();
+        let pools = homes.iter().filter(|(_, homes)| homes.has_previous).map(|(pool, _)| *pool);
+        self.reconciler().forget_previous(&pools.collect())?;
+        let named = self.reconciler().named();
+        self.rests.settle(&self.ids, &named, self.now);
+        Ok(())
+    }
+
+    /// Applies the configuration; open connections go by what home meant before.
+    pub(crate) fn change(&mut self) -> Result<Applied> {
+        let plan = self.plan()?;
+        let applied = self.reconciler().apply(&plan)?;
+        let named = self.reconciler().named();
+        self.rests.settle(&self.ids, &named, self.now);
+        self.expect();
+        Ok(applied)
+    }
+
+    /// What an apply does to health, next hops and MTUs: what stays keeps its own, what is new is
+    /// dead and nowhere.
+    fn expect(&mut self) {
+        let pools = &self.configuration.pools;
+        let members: BTreeMap<_, _> = pools
+            .iter()
+            .flat_map(|(name, pool)| {
+                pool.backends.iter().map(move |(a, b)| ((name.clone(), *a), b))
+            })
+            .collect();
+        self.states.retain(|member, _| members.contains_key(member));
+        self.last_resorts.retain(|member| members.contains_key(member));
+        for member in members.keys() {
+            self.states.entry(member.clone()).or_insert(Accepts::Nothing);
+        }
+        let mtus: BTreeMap<IpAddr, Option<u16>> =
+            members.iter().map(|((_, address), backend)| (*address, backend.mtu)).collect();
+        self.hops.retain(|address, _| mtus.contains_key(address));
+        self.mtus.retain(|address, _| mtus.contains_key(address));
+        for (address, configured) in mtus {
+            let mtu = match (self.hops.get(&address), configured) {
+                (Some(hop), Some(configured)) => hop.mtu.min(configured),
+                (Some(hop), None) => hop.mtu,
+                (None, Some(configured)) => configured,
+                (None, None) => 1500,
+            };
+            // A route that is gone leaves the last MTU standing.
+            self.mtus.entry(address).and_modify(|known| *known = mtu.min(*known)).or_insert(mtu);
+        }
+    }
+
+    pub(crate) fn set_state(&mut self, pool: &Name, address: IpAddr, state: Accepts) {
+        let known = self.states.contains_key(&(pool.clone(), address));
+        assert_eq!(self.reconciler().set_state(pool, address, state), known);
+        if known {
+            self.states.insert((pool.clone(), address), state);
+        }
+    }
+
+    pub(crate) fn set_last_resort(&mut self, pool: &Name, address: IpAddr, last_resort: bool) {
+        let member = (pool.clone(), address);
+        let known = self.states.contains_key(&member);
+        assert_eq!(self.reconciler().set_last_resort(pool, address, last_resort), known);
+        if known && last_resort {
+            self.last_resorts.insert(member);
+        } else {
+            self.last_resorts.remove(&member);
+        }
+    }
+
+    /// What connections of a pool that are remembered at a host go by: its state there. Those that a last resort was
+    /// given stay with it.
+    pub(crate) fn host(&self, pool: &Name, address: IpAddr) -> Accepts {
+        let member = (pool.clone(), address);
+        match self.states.get(&member) {
+            Some(Accepts::Nothing) if self.last_resorts.contains(&member) => Accepts::OpenOnly,
+            state => state.copied().unwrap_or(Accepts::Nothing),
+        }
+    }
+
+    /// Only backends of the configuration have next hops.
+    pub(crate) fn set_next_hop(&mut self, address: IpAddr, hop: Option<NextHop>) -> Result<()> {
+        self.reconciler().set_next_hop(address, hop)?;
+        match hop {
+            None => {
+                self.hops.remove(&address);
+            }
+            Some(hop) => {
+                self.hops.insert(address, hop);
+                let mut pools = self.configuration.pools.values();
+                let configured = pools.find_map(|pool| pool.backends.get(&address)).unwrap().mtu;
+                self.mtus.insert(address, configured.map_or(hop.mtu, |mtu| mtu.min(hop.mtu)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The daemon dies, with everything that it knows of the maps, and comes back. Of members without
+    /// a word it then knows what is said of their host in that pool.
+    pub(crate) fn restart(&mut self) -> Result<()> {
+        let idle: Vec<_> = self.plan()?.pools.into_values().map(|p| (p.name, p.idle)).collect();
+        for member in idle
+            .into_iter()
+            .flat_map(|(pool, idle)| idle.into_iter().map(move |a| (pool.clone(), a)))
+        {
+            self.states.insert(member.clone(), self.host(&member.0, member.1));
+            self.last_resorts.remove(&member);
+        }
+        // Words say of no last resort that it is dead.
+        for member in &self.last_resorts {
+            let state = self.states.get_mut(member).unwrap();
+            if *state == Accepts::Nothing {
+                *state = Accepts::OpenOnly;
+            }
+        }
+        self.running = None;
+        self.start()?;
+        let applied = self.change()?;
+        ensure!(applied == Applied::default(), "the same plan after a restart wrote {applied:?}");
+        Ok(())
+    }
+}
+
+/// Makes two interfaces that frames can be sent out of; their indices.
+pub(crate) fn interfaces(prefix: &str) -> Result<[u32; 2]> {
+    let names = [format!("{prefix}0"), format!("{prefix}1")];
+    let pair = ["link", "add", &names[0], "type", "veth", "peer", "name", &names[1]];
+    ensure!(Command::new("ip").args(pair).status()?.success(), "ip {pair:?}");
+    Ok([if_nametoindex(names[0].as_str())?, if_nametoindex(names[1].as_str())?])
+}
+
+/// A gateway's next hop: five gateways on each interface, each with a MAC of a generation.
+pub(crate) fn hop(interface: u32, gateway: u8, generation: u8) -> NextHop {
+    NextHop {
+        gateway: [192, 0, 2, gateway].into(),
+        mac: [2, 0, 0, generation, 0, gateway],
+        interface,
+        vlan: None,
+        interface_mac: [2, 0, 0, 0, 1, interface as u8],
+        mtu: 1300 + 100 * u16::from(gateway),
+        link_mtu: 2000 + u16::from(gateway),
+        path_mtu: None,
+    }
+}

@@ -1,0 +1,163 @@
+//! The model's limits, limiters and backend states.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, Result, ensure};
+use lb_common::abi::{
+    backend_state::BackendStateWord,
+    descriptor::{ISOLATED, LIMITED, PANIC},
+    group::Group,
+    limiter::{
+        ADOPTIONS_V4, ADOPTIONS_V6, DISPLACED_V4, DISPLACED_V6, FIRST_LIMITER, LimitWord,
+        NO_LIMITER,
+    },
+    limits::{DEFAULT_DISPLACED_V4, DEFAULT_DISPLACED_V6},
+    member::{Accepts, MemberWord},
+    next_hop::NextHopWord,
+};
+use lb_maps::{PinnedMaps, PoolView, SharedBackend, clock};
+use lb_model::{Backend, GroupSettings, Isolation, Name, Pool, Rate};
+
+use crate::reconcile::fake_daemon::FakeDaemon;
+
+/// One of the balancers' part of so many a second.
+fn share(daemon: &FakeDaemon, per_second: f64) -> LimitWord {
+    let own = per_second / f64::from(daemon.configuration.balancers.get());
+    let burst = f64::max(10.0, own / 10.0) - own * clock::tick().unwrap() as f64 / 1e9;
+    LimitWord::in_parts((16e9 / own).ceil() as u64, (burst * 16.0) as u32)
+}
+
+pub(crate) fn descriptor(pool: &Pool, order: &[Name], view: &PoolView) -> Result<()> {
+    let asked = |region: &Name| order.contains(region);
+    let limited = pool.groups.keys().any(asked)
+        || pool.backends.values().any(|b| asked(&b.region) && b.max_connection_rate.is_some());
+    let mut flags = 0;
+    for (set, flag) in [
+        (limited, LIMITED),
+        (pool.isolation == Isolation::OnFailure, ISOLATED),
+        (pool.panic_threshold_percent != 0, PANIC),
+    ] {
+        flags |= if set { flag } else { 0 };
+    }
+    ensure!(view.descriptor.flags == flags, "flags {}", view.descriptor.flags);
+    let home = view.groups.first().map_or(NO_LIMITER, |(_, home)| home.limiter);
+    ensure!(view.descriptor.home_limiter == home);
+    Ok(())
+}
+
+pub(crate) fn group(
+    daemon: &FakeDaemon,
+    maps: &PinnedMaps,
+    pool: &Name,
+    region: &Name,
+    group: &Group,
+) -> Result<()> {
+    let configured = &daemon.configuration.pools[pool];
+    let settings = configured.groups.get(region).copied().unwrap_or_default();
+    let members = configured.backends.iter().filter(|(_, b)| b.region == *region && b.weight > 0);
+    let (mut healthy, mut last_resort, mut unlimited) = (0.0, 0.0, false);
+    for (address, Backend { max_connection_rate, .. }) in members {
+        let rate = max_connection_rate.map_or(0.0, Rate::per_second);
+        unlimited |= rate == 0.0;
+        let member = (pool.clone(), *address);
+        if !daemon.hops.contains_key(address) {
+            continue;
+        }
+        if daemon.states[&member] == Accepts::All {
+            healthy += rate;
+        } else if daemon.last_resorts.contains(&member) {
+            last_resort += rate;
+        }
+    }
+    let sum = if healthy == 0.0 { last_resort } else { healthy };
+    let GroupSettings { capacity, scaler, drained } = settings;
+    let expected = match capacity {
+        _ if drained || scaler.share() == 0.0 => LimitWord::CLOSED,
+        Some(capacity) => share(daemon, capacity.per_second() * scaler.share()),
+        None if unlimited => LimitWord::UNLIMITED,
+        None if sum == 0.0 => LimitWord::CLOSED,
+        None => share(daemon, sum * scaler.share()),
+    };
+    let found = maps.limit(group.limiter);
+    ensure!(found == expected, "{found:?}, expected {expected:?}");
+    Ok(())
+}
+
+pub(crate) fn member(
+    daemon: &FakeDaemon,
+    maps: &PinnedMaps,
+    (at, word): (u32, MemberWord),
+    rate: Option<Rate>,
+) -> Result<()> {
+    ensure!(word.is_limited() == rate.is_some());
+    if let Some(rate) = rate {
+        let found = maps.limit(maps.member_limiter(at));
+        let expected = share(daemon, rate.per_second());
+        ensure!(found == expected, "{found:?}, expected {expected:?}");
+    }
+    Ok(())
+}
+
+/// Nobody shares a limiter, and nobody has one of the packet path's own; of displaced entries half of what may be
+/// added may be so at once, new ones and adopted ones three to one, and together they leave each CPU the
+/// 128 free places that it may keep for itself.
+pub(crate) fn limiters(maps: &PinnedMaps) -> Result<()> {
+    let cpus = u32::try_from(aya::util::nr_cpus().map_err(|(_, error)| error)?)?;
+    for (new, adopted, room) in [
+        (DISPLACED_V4, ADOPTIONS_V4, DEFAULT_DISPLACED_V4),
+        (DISPLACED_V6, ADOPTIONS_V6, DEFAULT_DISPLACED_V6),
+    ] {
+        let at_once = u64::from(room - 128 * cpus) / 2;
+        let [new, adopted] = [new, adopted].map(|limiter| maps.limit(limiter).burst());
+        let missing = at_once.checked_sub(new + adopted);
+        ensure!(missing.is_some_and(|few| few < 2), "{new} and {adopted} of {at_once}");
+        ensure!(new.abs_diff(3 * adopted) < 4, "{new} and {adopted}");
+    }
+    let mut seen = BTreeSet::new();
+    for pool in 0..maps.pool_count() {
+        for (_, group) in maps.pool_view(pool)?.into_iter().flat_map(|view| view.groups) {
+            let words = group.head.members..group.head.members + group.head.member_count;
+            let limited = words.filter(|at| maps.member(*at).is_some_and(MemberWord::is_limited));
+            for limiter in limited.map(|at| maps.member_limiter(at)).chain([group.limiter]) {
+                ensure!(limiter >= FIRST_LIMITER && seen.insert(limiter), "limiter {limiter}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Each backend's host has its incarnation, its next hop, and in each pool the state that it has there; in a pool that
+/// does not have it, it is dead. There are no others.
+pub(crate) fn hosts(daemon: &FakeDaemon, maps: &PinnedMaps) -> Result<()> {
+    let mut expected = BTreeSet::new();
+    let pools: Vec<(&Name, u32)> = daemon.ids.pools().collect();
+    for address in daemon.mtus.keys() {
+        let id = daemon.ids.backend(address).context("no number")?;
+        let host = maps.backend_state(id.index);
+        let has_it = pools
+            .iter()
+            .filter(|(name, _)| daemon.states.contains_key(&((*name).clone(), *address)));
+        let several = has_it.count() > 1;
+        ensure!(host.is_shared() || !several, "host {address}: {host:?}, of several pools");
+        for (name, pool) in &pools {
+            let (found, state) = (maps.state_in(*pool, id.index)?, daemon.host(name, *address));
+            ensure!(found == state, "host {address} in {name}: {found:?}, expected {state:?}");
+        }
+        ensure!(host == BackendStateWord::GONE || host.incarnation() == id.incarnation);
+        let hop = daemon.hops.get(address);
+        let hop = hop.map(|hop| NextHopWord::new(hop.mac, hop.interface as u16));
+        let found = maps.next_hop(u32::from(host.next_hop()));
+        ensure!(found == hop.unwrap_or(NextHopWord::UNRESOLVED), "host {address}: {found:?}");
+        expected.insert(id.index);
+    }
+    let others: Vec<_> =
+        maps.backend_states().filter(|(index, _)| !expected.contains(index)).collect();
+    ensure!(others.is_empty(), "hosts of nobody: {others:?}");
+    let numbers: BTreeSet<u32> = pools.iter().map(|(_, pool)| *pool).collect();
+    for SharedBackend { pool, backend, state } in maps.shared_backends()? {
+        let known = numbers.contains(&pool) && expected.contains(&backend);
+        let shared = maps.backend_state(backend).is_shared();
+        ensure!(known && shared, "pool {pool}, backend {backend}: {state:?}, of nobody");
+    }
+    Ok(())
+}

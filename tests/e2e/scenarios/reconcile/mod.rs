@@ -1,0 +1,47 @@
+//! The maps after any history of applies, changes of health and next hops, and restarts are what a naive model says.
+//! They are read by the reader that the command line uses.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
+
+mod bulk;
+mod capacity;
+pub(crate) mod crash;
+mod failures;
+mod fake_daemon;
+mod histories;
+mod limits;
+mod model;
+mod random;
+mod remap;
+
+use lb_tests::harness::Case;
+
+pub(crate) const CASES: &[Case] = &[
+    Case::works("maps_equal_the_model_after_any_history", histories::maps_equal_the_model),
+    Case::works("equal_configurations_have_equal_checksums", histories::equal_checksums),
+    Case::works("equal_ramps_displace_the_same_connections", histories::equal_ramps),
+    Case::works("half_a_million_connections_leave_at_once", remap::half_a_million_leave),
+    Case::waits("what_does_not_differ_is_not_touched", histories::untouched),
+    Case::waits("a_health_change_is_one_store", histories::health_is_one_word),
+    Case::waits("a_limit_alone_is_one_store", capacity::a_limit_alone),
+    Case::waits("limiters_stay_where_they_are", capacity::limiters_stay),
+    Case::works("a_killed_process_leaves_whole_maps", crash::a_killed_process_leaves_whole_maps),
+    Case::works("a_killed_process_leaves_no_limit_too_high", crash::no_limit_too_high),
+    Case::waits("open_connections_stay_through_remaps", remap::connections_stay),
+    Case::waits(
+        "another_tunnel_form_moves_no_connection",
+        remap::another_tunnel_form_moves_no_connection,
+    ),
+    Case::waits("the_first_of_several_changes_counts", remap::first_of_several),
+    Case::waits("a_restart_finds_previous_descriptors", remap::found_again),
+    Case::waits("a_member_that_is_marked_out_has_no_connections", remap::marked_out),
+    Case::works("previous_descriptors_leak_nothing", remap::churn),
+    Case::waits("no_room_for_three_versions_is_reported", remap::full),
+    Case::works("churn_leaks_nothing", bulk::churn_leaks_nothing),
+    Case::waits("a_thousand_pools_pay_few_grace_periods", bulk::few_grace_periods),
+    Case::waits("what_does_not_fit_changes_nothing", bulk::what_does_not_fit),
+    Case::waits("a_number_that_the_maps_still_name_is_refused", bulk::taken_number),
+    Case::waits("news_reach_what_a_refused_change_published", failures::refused_half_way),
+    Case::waits("a_backend_has_one_next_hop_after_a_crash", failures::died_between_two_words),
+    Case::waits("a_device_that_came_back_is_sent_out_of", failures::device_came_back),
+    Case::waits("a_bond_port_that_left_unnoticed_is_none", failures::port_left),
+];

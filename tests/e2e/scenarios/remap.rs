@@ -1,0 +1,241 @@
+//! A remap under traffic, made by the operator or by a region that fails and returns, moves no open connection.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use lb_common::abi::clock::Coarse;
+use lb_common::abi::event::Event;
+use lb_control::reconcile::DisplacedSweeper;
+use lb_maps::{PinnedMaps, clock};
+use lb_tests::daemon::Document;
+use lb_tests::fixture::{ECHO, Fixture, Health, Tunnel, configuration};
+use lb_tests::harness::Case;
+use lb_tests::process::until;
+use lb_tests::sandbox::Sandbox;
+use lb_tests::traffic::Stream;
+use serde_json::Value;
+
+/// How long anything may take on a busy machine that takes a few seconds on an idle one.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Checks that a busy machine does not fail.
+const PATIENT: Health = Health { interval_ms: 1000, fall: 5 };
+
+pub(crate) const CASES: &[Case] = &[
+    Case::waits("no_stream_moves_through_changes_of_members_weights_and_order", changes),
+    Case::waits("a_backend_that_is_removed_keeps_its_streams_until_it_settles", removed),
+    Case::waits("a_region_that_is_long_down_is_marked_out_and_comes_back", region),
+    Case::works("a_kill_in_the_middle_of_settling_loses_nothing", killed),
+];
+
+/// The fixture's configuration, with less patience with remaps in its first pool.
+fn text(document: &Document, settle: &str, more: &str) -> Result<String> {
+    let text = document.text();
+    let pool = "health_checks = [\"page\"]\n";
+    ensure!(text.contains(pool), "{text}");
+    Ok(text.replacen(pool, &format!("{pool}settle_time = \"{settle}\"\n{more}\n"), 1))
+}
+
+/// The first pool without some backends, by name.
+fn without(fixture: &Fixture, names: &[&str]) -> Document {
+    let mut document = configuration(&fixture.fabric, PATIENT);
+    let gone = |address: IpAddr| fixture.at(address).is_ok_and(|b| names.contains(&b.name()));
+    document.pools[0].members.retain(|member| !gone(member.address));
+    document
+}
+
+fn start(sandbox: &Sandbox, name: &str, but: &[&str], settle: &str) -> Result<Fixture> {
+    let fixture = Fixture::idle(sandbox, name)?;
+    let document = without(&fixture, but);
+    fixture.balancer.apply(&text(&document, settle, "")?)?;
+    let members = document.pools.iter().flat_map(|pool| &pool.members);
+    let addresses: Vec<_> = members.map(|member| member.address).collect();
+    fixture.balancer.wait_up(&addresses, PATIENCE)?;
+    Ok(fixture)
+}
+
+fn open(fixture: &Fixture, streams: &mut Vec<Stream>, number: u64) -> Result<()> {
+    for _ in 0..number {
+        let seed = streams.len() as u64;
+        streams.push(Stream::open(&fixture.fabric.client, Tunnel::Ipip.endpoint(ECHO), seed)?);
+    }
+    Ok(())
+}
+
+fn count(fixture: &Fixture, event: Event) -> Result<u64> {
+    let events = PinnedMaps::open(&fixture.balancer.bpffs)?.events()?;
+    let found = events.iter().find(|(each, _)| *each == event);
+    found.map(|(_, count)| *count).context("no such event")
+}
+
+/// What the maps say of the first pool: whether a previous version counts, and the order of regions by the
+/// name of the first backend in each.
+fn versions(fixture: &Fixture) -> Result<(bool, Vec<&'static str>)> {
+    let maps = PinnedMaps::open(&fixture.balancer.bpffs)?;
+    let services = maps.services()?;
+    let service = services.iter().find(|service| service.key.ip() == Tunnel::Ipip.vip());
+    let view = maps.pool_view(service.context("no service")?.pool)?.context("no pool")?;
+    let region = |members: u32| {
+        let backend = maps.backend(maps.member(members).context("no member")?.backend());
+        let backend = backend.context("no backend")?;
+        let address = lb_common::abi::service::address_of(&backend.address, backend.version);
+        Ok(fixture.at(address)?.region)
+    };
+    let regions = view.groups.iter().map(|(_, group)| region(group.head.members));
+    Ok((view.previous.is_some(), regions.collect::<Result<_>>()?))
+}
+
+/// Waits until the first pool has settled.
+fn settled(fixture: &Fixture) -> Result<()> {
+    until("the remap is over", PATIENCE, || Ok((!versions(fixture)?.0).then_some(())))
+}
+
+fn settling(fixture: &Fixture) -> Result<Vec<Value>> {
+    let status = fixture.balancer.ask(&["status"])?;
+    status["settling"].as_array().cloned().with_context(|| format!("{status}"))
+}
+
+fn changes(sandbox: &Sandbox) -> Result<()> {
+    let fixture = start(sandbox, "changes", &["eu3", "us3"], "12s")?;
+    let mut streams = Vec::new();
+    open(&fixture, &mut streams, 30)?;
+    Stream::all_go_on(&streams)?;
+    ensure!(settling(&fixture)?.is_empty());
+
+    // Two backends more, other weights, another order of regions: each while the one before settles.
+    let mut document = configuration(&fixture.fabric, PATIENT);
+    fixture.balancer.apply(&text(&document, "12s", "")?)?;
+    let said = settling(&fixture)?;
+    ensure!(said.len() == 1 && said[0]["pool"] == "v4", "{said:?}");
+    fixture.wait_up(&[])?;
+    open(&fixture, &mut streams, 30)?;
+    ensure!(streams[30..].iter().any(|stream| stream.backend() == "eu3"), "eu3 takes none");
+    for member in &mut document.pools[0].members {
+        member.weight = if fixture.at(member.address)?.name() == "eu3" { 4 } else { 1 };
+    }
+    fixture.balancer.apply(&text(&document, "12s", "")?)?;
+    open(&fixture, &mut streams, 30)?;
+    fixture.balancer.apply(&text(&document, "12s", "preferred_regions = [\"us\"]")?)?;
+    ensure!(versions(&fixture)? == (true, vec!["us", "eu"]));
+    open(&fixture, &mut streams, 30)?;
+    let new = &streams[90..];
+    ensure!(
+        new.iter().all(|stream| stream.backend().starts_with("us")),
+        "the order is not in force"
+    );
+    Stream::all_go_on(&streams)?;
+
+    settled(&fixture)?;
+    ensure!(settling(&fixture)?.is_empty());
+    // All the first ones have their home elsewhere now, and are remembered; streams never rest.
+    let (adopted, refused) =
+        (count(&fixture, Event::Adopted)?, count(&fixture, Event::AdoptionRefused)?);
+    ensure!(adopted >= 30 && refused == 0, "{adopted} adopted, {refused} not");
+    Stream::all_go_on(&streams)?;
+    Stream::finish_all(streams)
+}
+
+fn removed(sandbox: &Sandbox) -> Result<()> {
+    let fixture = start(sandbox, "removed", &[], "20s")?;
+    let mut streams = Vec::new();
+    open(&fixture, &mut streams, 30)?;
+    let on = |streams: &[Stream], name| streams.iter().filter(|s| s.backend() == name).count();
+    ensure!(on(&streams, "eu2") > 0 && on(&streams, "eu2") < 30, "the streams are badly spread");
+    fixture.balancer.apply(&text(&without(&fixture, &["eu2"]), "20s", "")?)?;
+    Stream::all_go_on(&streams)?;
+    let from = streams.len();
+    open(&fixture, &mut streams, 20)?;
+    ensure!(on(&streams[from..], "eu2") == 0, "who is removed takes new ones");
+    ensure!(versions(&fixture)?.0, "it settled before the streams could be looked at");
+
+    settled(&fixture)?;
+    let (gone, stay): (Vec<_>, Vec<_>) =
+        streams.into_iter().partition(|stream| stream.backend() == "eu2");
+    // Somebody else has their packets now, and knows nothing of them.
+    until("the streams of who was removed end", PATIENCE, || {
+        Ok(gone.iter().all(Stream::is_lost).then_some(()))
+    })?;
+    gone.into_iter().for_each(|stream| drop(stream.finish()));
+    Stream::all_go_on(&stay)?;
+    Stream::finish_all(stay)
+}
+
+fn region(sandbox: &Sandbox) -> Result<()> {
+    let mut fixture = start(sandbox, "region", &[], "4s")?;
+    let near = ["eu1", "eu2", "eu3"];
+    (0..3).try_for_each(|number| fixture.servers[number].kill())?;
+    fixture.wait_up(&near)?;
+    let mut streams = Vec::new();
+    open(&fixture, &mut streams, 20)?;
+    ensure!(streams.iter().all(|stream| stream.backend().starts_with("us")));
+    until("the region is marked out", PATIENCE, || {
+        Ok((versions(&fixture)?.1 == ["us", "eu"]).then_some(()))
+    })?;
+    let regions = fixture.balancer.ask(&["regions", "v4"])?;
+    let out = |regions: &Value| -> Vec<bool> {
+        let rows = regions["pools"][0]["regions"].as_array().into_iter().flatten();
+        rows.filter_map(|row| row["capacity"]["marked_out"].as_bool()).collect()
+    };
+    ensure!(out(&regions) == [false, true], "{regions}");
+    settled(&fixture)?;
+    // New connections are at home now: nobody needs to be remembered.
+    let inserted = count(&fixture, Event::DisplacedInserted)?;
+    let from = streams.len();
+    open(&fixture, &mut streams, 20)?;
+    Stream::all_go_on(&streams)?;
+    ensure!(streams[from..].iter().all(|stream| stream.backend().starts_with("us")));
+    ensure!(count(&fixture, Event::DisplacedInserted)? == inserted, "home is where it was");
+
+    // It comes back: new connections are there at once, and the others where they are.
+    (0..3).try_for_each(|number| fixture.servers[number].restart())?;
+    fixture.wait_up(&[])?;
+    until("the region is home again", PATIENCE, || {
+        Ok((versions(&fixture)?.1 == ["eu", "us"]).then_some(()))
+    })?;
+    let from = streams.len();
+    open(&fixture, &mut streams, 20)?;
+    ensure!(streams[from..].iter().all(|stream| stream.backend().starts_with("eu")));
+    settled(&fixture)?;
+    Stream::all_go_on(&streams)?;
+    ensure!(count(&fixture, Event::DisplacedRefused)? == 0);
+    ensure!(count(&fixture, Event::AdoptionRefused)? == 0);
+    Stream::finish_all(streams)?;
+
+    // When they have ended nothing is left of it, by a clock that is eleven minutes ahead.
+    fixture.balancer.kill()?;
+    let mut keeper = DisplacedSweeper::open(&fixture.balancer.bpffs)?;
+    let mut later = Coarse(Coarse::from_nanoseconds(clock::now()?).0 + Coarse::units(660));
+    until("the displaced check is off", PATIENCE, || {
+        keeper.round(later)?;
+        later.0 += Coarse::units(10);
+        let maps = PinnedMaps::open(&fixture.balancer.bpffs)?;
+        Ok(maps.pools_with_displaced().next().is_none().then_some(()))
+    })
+}
+
+fn killed(sandbox: &Sandbox) -> Result<()> {
+    let mut fixture = start(sandbox, "kill9", &["eu3", "us3"], "25s")?;
+    let mut streams = Vec::new();
+    open(&fixture, &mut streams, 30)?;
+    fixture.balancer.apply(&text(&configuration(&fixture.fabric, PATIENT), "25s", "")?)?;
+    fixture.wait_up(&[])?;
+    open(&fixture, &mut streams, 10)?;
+    for _ in 0..3 {
+        ensure!(versions(&fixture)?.0, "it settled before the daemon could be killed");
+        fixture.balancer.kill()?;
+        Stream::all_go_on(&streams)?;
+        fixture.balancer.start()?;
+        Stream::all_go_on(&streams)?;
+        open(&fixture, &mut streams, 10)?;
+    }
+    until("connections are adopted", PATIENCE, || {
+        Ok(settling(&fixture)?.iter().any(|pool| pool["adopting"] == true).then_some(()))
+    })?;
+    fixture.balancer.kill()?;
+    Stream::all_go_on(&streams)?;
+    fixture.balancer.start()?;
+    settled(&fixture)?;
+    Stream::all_go_on(&streams)?;
+    Stream::finish_all(streams)
+}

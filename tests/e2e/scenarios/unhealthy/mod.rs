@@ -1,0 +1,45 @@
+//! A failing application is not a lost host: its open connections stay.
+
+mod failing_check;
+mod fall_threshold;
+mod host_replies;
+mod unreachable_host;
+
+use anyhow::{Context as _, Result};
+use lb_tests::fixture::Fixture;
+use lb_tests::harness::Case;
+use lb_tests::process::{PATIENCE, until};
+
+pub(crate) const CASES: &[Case] = &[
+    Case::waits(
+        "a_check_that_fails_and_recovers_moves_no_connection",
+        failing_check::fails_and_recovers,
+    ),
+    Case::waits(
+        "an_unhealthy_host_that_vanishes_is_unreachable_and_its_connections_move",
+        unreachable_host::unhealthy_first,
+    ),
+    Case::waits("an_edit_of_a_check_takes_nothing_out_on_one_failure", fall_threshold::edited),
+    Case::waits("the_first_failure_after_a_start_is_one_of_a_row", fall_threshold::started),
+    Case::waits("a_host_that_replies_in_any_way_is_not_unreachable", host_replies::each_alone),
+];
+
+/// Waits until both addresses of a backend are in a state, for a reason with these words.
+fn wait_for(fixture: &Fixture, name: &str, state: &str, words: &str) -> Result<()> {
+    let backend = &fixture.fabric.backends[fixture.number(name)?];
+    let addresses = [backend.v4.to_string(), backend.v6.to_string()];
+    let waited = until(&format!("{name} is {state}"), PATIENCE, || {
+        let status = fixture.balancer.ask(&["status"])?;
+        let backends = status["backends"].as_array().context("status: no backends")?;
+        let so = |address: &String| {
+            backends.iter().any(|backend| {
+                let text = |field: &str| backend[field].as_str().unwrap_or_default();
+                text("address") == address
+                    && text("state") == state
+                    && text("reason").contains(words)
+            })
+        };
+        Ok(addresses.iter().all(so).then_some(()))
+    });
+    waited.with_context(|| fixture.balancer.cli(&["status"]).unwrap_or_else(|e| e.to_string()))
+}

@@ -1,0 +1,394 @@
+//! The pure decision over the same fixtures: what the loaded programs must agree with.
+
+use std::{
+    collections::HashMap,
+    net::{IpAddr, SocketAddr},
+};
+
+use lb_common::{
+    abi::{
+        backend::Backend,
+        backend_state::{BackendStateWord, shared_key},
+        clock::Coarse,
+        counter::GroupCounter,
+        descriptor::Descriptor,
+        displaced::DisplacedWord,
+        event::Event,
+        group::Group,
+        handshake::HandshakeEntry,
+        limiter::{LimitWord, Limiter},
+        member::{Accepts, MemberWord},
+        next_hop::{InterfaceWord, NextHopWord},
+        pod::{Pod, from_bytes},
+        pool::PoolLine,
+        service::{AddressWords, Service, ServiceKey, address_of},
+        slot::{SlotWord, StandbyWord},
+        table_ref::TableRef,
+        verdict::Verdict,
+    },
+    flow_hash::FlowTuple,
+    path::{
+        self, Head, Kind, Large, Tables, Version, encapsulate,
+        icmp_reply::{self, QUOTE_V4, QUOTE_V6},
+        oversize,
+    },
+    receive::{self, Allowed, Marked},
+    wire::vlan::Tags,
+    word::Snapshot,
+};
+
+use lb_maps::clock;
+
+use crate::packet_table::row::Expected;
+
+use super::{
+    fixture::{MapFixture, STRANGER, TABLES},
+    frames, layout,
+    receiver::{ENDPOINTS, GUE_PORT, SOURCES, VIPS},
+};
+
+/// A fixture as `lb-common` reads it: the maps in plain memory.
+#[derive(Debug, Default)]
+pub struct FakeTables {
+    services: HashMap<ServiceKey, Service>,
+    words: HashMap<(&'static str, u32), u64>,
+    pools: HashMap<u32, PoolLine>,
+    limiters: HashMap<u32, Limiter>,
+    descriptors: HashMap<u32, Descriptor>,
+    groups: HashMap<u32, Group>,
+    backends: HashMap<u32, Backend>,
+    slots: HashMap<(u32, u32), u64>,
+    remembered: HashMap<Vec<u8>, u64>,
+    shared_backends: HashMap<[u8; 8], u64>,
+    devices: Vec<u32>,
+}
+
+/// A map value from its bytes.
+fn value<T: Pod>(bytes: &[u8]) -> T {
+    from_bytes(bytes).expect("a map value has its length")
+}
+
+impl FakeTables {
+    /// The tables that a fixture describes.
+    pub fn new(fixture: &MapFixture) -> Self {
+        let mut fake =
+            Self { devices: fixture.devices.iter().copied().collect(), ..Self::default() };
+        for (key, service) in fixture.service_entries() {
+            fake.services.insert(value(&key), value(&service));
+        }
+        for (map, index, bytes) in fixture.elements() {
+            match map {
+                "POOLS" => drop(fake.pools.insert(index, value(&bytes))),
+                "DESCRIPTORS" => drop(fake.descriptors.insert(index, value(&bytes))),
+                "GROUPS" => drop(fake.groups.insert(index, value(&bytes))),
+                "BACKENDS" => drop(fake.backends.insert(index, value(&bytes))),
+                "LIMITERS" => drop(fake.limiters.insert(index, value(&bytes))),
+                _ => drop(fake.words.insert((map, index), value(&bytes))),
+            }
+        }
+        for (key, bytes) in fixture.remembered_entries() {
+            fake.remembered.insert(key, value(&bytes));
+        }
+        for (key, bytes) in fixture.shared_entries() {
+            fake.shared_backends.insert(key, value(&bytes));
+        }
+        for (table, slot, bytes) in fixture.slots() {
+            fake.slots.insert((table.reference, slot), value(&bytes));
+        }
+        fake
+    }
+
+    /// What is remembered of a flow.
+    fn remembered(&self, flow: &FlowTuple) -> Option<Snapshot> {
+        let end =
+            |address, port| SocketAddr::new(address_of(address, flow.version), u16::from_be(port));
+        let (client, vip) =
+            (end(&flow.client, flow.client_port), end(&flow.vip, flow.service_port));
+        let key = layout::flow_key(client, vip, flow.protocol);
+        self.remembered.get(&key).copied().map(Snapshot)
+    }
+
+    fn word(&self, map: &'static str, index: u32) -> Option<u64> {
+        Some(self.words.get(&(map, index)).copied().unwrap_or(0))
+    }
+
+    /// What the pure decision makes of a frame.
+    pub fn expects(&self, frame: &[u8]) -> Expected {
+        let came_with = Tags::read(frame);
+        let (expected, tags) = self.untagged(&untagged(frame, came_with), came_with);
+        Expected { frame: expected.frame.map(|frame| with_tags(&frame, tags)), ..expected }
+    }
+
+    /// What it makes of a frame that its tags were taken off, and the tags to put on.
+    fn untagged(&self, frame: &[u8], came_with: Tags) -> (Expected, Tags) {
+        let forward = match path::decide(frame, self) {
+            Ok(forward) => forward,
+            Err(Verdict::OtherProtocol) => return (self.other_protocol(frame), came_with),
+            Err(verdict) => return (refused(verdict, frame), came_with),
+        };
+        let form = forward.descriptor.form();
+        let length = forward.parsed.ip_length as u16;
+        let version = forward.parsed.flow.version;
+        let (head, shim, own) = match encapsulate::head(self, &forward) {
+            Ok((head, own)) => (head, encapsulate::shim(form, forward.hash, version, length), own),
+            Err(Verdict::TooLarge) => {
+                match oversize::divisible(frame, self, &Large::from_forward(&forward)) {
+                    Ok(Some(on)) => (Head::V4(on.head), on.shim, on.own),
+                    Ok(None) => {
+                        let room = encapsulate::room(forward.backend, form);
+                        return (self.too_large(frame, room), came_with);
+                    }
+                    Err(verdict) => return (refused(verdict, frame), came_with),
+                }
+            }
+            Err(verdict) => return (refused(verdict, frame), came_with),
+        };
+        if form.is_direct() && frame[..6] == forward.choice.next_hop.mac() {
+            return (refused(Verdict::NotOurs, frame), came_with);
+        }
+        let interface = u32::from(forward.choice.next_hop.interface());
+        let verdict = match interface {
+            1 => Verdict::Transmitted,
+            _ if self.devices.contains(&interface) => Verdict::Redirected,
+            _ => return (refused(Verdict::RedirectFailed, frame), came_with),
+        };
+        let head = match &head {
+            Head::V4(head) => &head[..],
+            Head::V6(head) => &head[..],
+            Head::Link(head) => &head[..],
+        };
+        let shim = if form.is_gue() { &shim[..] } else { &[] };
+        let inner = hopped(frame);
+        let connections = u64::from(forward.parsed.kind == Kind::NewConnection);
+        let expected = Expected {
+            verdict: verdict.name(),
+            frame: Some([head, shim, &inner[frames::ETHERNET..]].concat()),
+            traffic: Some((forward.service, forward.choice.member.backend(), connections)),
+        };
+        let came_by_it = interface == 1 || self.word("BONDS", 1) == Some(interface.into());
+        (expected, encapsulate::tags(own, came_by_it, came_with))
+    }
+
+    /// What becomes of a frame that is of no flow.
+    fn other_protocol(&self, frame: &[u8]) -> Expected {
+        let mut turned = frame.to_vec();
+        match icmp_reply::echo(frame, self) {
+            Err(verdict) => return refused(verdict, frame),
+            Ok(Version::V4) => icmp_reply::turn_v4(turned.first_chunk_mut().expect("a head")),
+            Ok(Version::V6) => icmp_reply::turn_v6(turned.first_chunk_mut().expect("a head")),
+        }
+        .expect("a head");
+        Expected { verdict: Verdict::AnsweredEcho.name(), frame: Some(turned), traffic: None }
+    }
+
+    /// What becomes of a frame that does not fit.
+    fn too_large(&self, frame: &[u8], room: u16) -> Expected {
+        let (head, quote) = match icmp_reply::too_large(frame, self, room) {
+            Err(verdict) => return refused(verdict, frame),
+            Ok(icmp_reply::Head::V4(head)) => (head.to_vec(), QUOTE_V4),
+            Ok(icmp_reply::Head::V6(head)) => (head.to_vec(), QUOTE_V6),
+        };
+        let quote = &frame[frames::ETHERNET..][..quote];
+        Expected {
+            verdict: Verdict::AnsweredTooLarge.name(),
+            frame: Some([&head, quote].concat()),
+            traffic: None,
+        }
+    }
+}
+
+/// The frame without its tags.
+fn untagged(frame: &[u8], tags: Tags) -> Vec<u8> {
+    let macs = frame.len().min(12);
+    [&frame[..macs], &frame[macs + tags.length()..]].concat()
+}
+
+/// The frame with tags.
+fn with_tags(frame: &[u8], tags: Tags) -> Vec<u8> {
+    let (macs, rest) = frame.split_at(12);
+    [macs, &tags.bytes()[..tags.length()], rest].concat()
+}
+
+/// The frame after one hop. A header checksum that was wrong stays as wrong as it was, so it is not
+/// computed anew: one less in the TTL is 0x0100 more in the sum, with the carry added at the end.
+fn hopped(frame: &[u8]) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    if frame[frames::ETHERNET] >> 4 == 4 {
+        frame[22] -= 1;
+        let sum = u32::from(u16::from_be_bytes([frame[24], frame[25]])) + 0x0100;
+        let sum = (sum & 0xffff) + (sum >> 16);
+        // Both are zero in ones' complement; a header never sums to the positive one.
+        let sum = if sum == 0xffff { 0 } else { sum as u16 };
+        frame[24..26].copy_from_slice(&sum.to_be_bytes());
+    } else {
+        frame[21] -= 1;
+    }
+    frame
+}
+
+/// What becomes of a frame that stays as it is.
+fn refused(verdict: Verdict, frame: &[u8]) -> Expected {
+    use lb_common::abi::verdict::Action;
+    let frame = (verdict.action() == Action::Pass).then(|| frame.to_vec());
+    Expected { verdict: verdict.name(), frame, traffic: None }
+}
+
+/// Nothing is learnt: what is remembered is what the fixture says.
+impl Tables for FakeTables {
+    type Word<'t> = Snapshot;
+
+    fn is_vip(&self, address: &AddressWords, version: u8) -> bool {
+        self.services.keys().any(|key| (key.address, key.version) == (*address, version))
+    }
+    fn now(&self) -> u64 {
+        clock::now().expect("a clock")
+    }
+    fn limiter(&self, index: u32) -> Option<(LimitWord, u64)> {
+        self.limiters.get(&index).map(|limiter| (LimitWord(limiter.limit), limiter.arrival))
+    }
+    fn arrival(&self, index: u32) -> Option<Snapshot> {
+        self.limiters.get(&index).map(|limiter| Snapshot(limiter.arrival))
+    }
+    fn member_limiter(&self, _: u32) -> Option<u32> {
+        None
+    }
+    fn backend_state(&self, backend: u32) -> Option<BackendStateWord> {
+        self.word("BACKEND_STATES", backend).map(BackendStateWord)
+    }
+    fn shared_backend(&self, pool: u32, backend: u32) -> Accepts {
+        let state = self.shared_backends.get(&shared_key(pool, backend).to_le_bytes());
+        Accepts::from_number(state.copied().unwrap_or(0) as u8)
+    }
+    fn set_last_displaced(&self, _: u32, _: Coarse) {}
+    fn handshake_entry(&self, _: u32, _: u32) -> Option<HandshakeEntry> {
+        None
+    }
+    fn set_handshake_entry(&self, _: u32, _: u32, _: HandshakeEntry) {}
+    fn displaced(&self, flow: &FlowTuple) -> Option<Snapshot> {
+        self.remembered(flow)
+    }
+    fn insert_displaced(&self, _: &FlowTuple, _: DisplacedWord) -> bool {
+        false
+    }
+    fn tracked(&self, flow: &FlowTuple) -> Option<Snapshot> {
+        self.remembered(flow)
+    }
+    fn insert_tracked(&self, _: &FlowTuple, _: DisplacedWord) -> bool {
+        false
+    }
+    fn count(&self, _: Event) {}
+    fn count_group(&self, _: u32, _: impl FnOnce(&mut GroupCounter)) {}
+    fn service(&self, key: &ServiceKey) -> Option<Service> {
+        self.services.get(key).copied()
+    }
+    fn pool(&self, index: u32) -> Option<PoolLine> {
+        Some(self.pools.get(&index).copied().unwrap_or_default())
+    }
+    fn descriptor(&self, index: u32) -> Option<&Descriptor> {
+        self.descriptors.get(&index)
+    }
+    fn group(&self, index: u32) -> Option<&Group> {
+        self.groups.get(&index)
+    }
+    fn slot(&self, table: TableRef, slot: u32) -> Option<SlotWord> {
+        let there = TABLES.iter().find(|known| known.reference == table.0)?;
+        let strangers = || u64::from_le_bytes(layout::slot([STRANGER; 4]));
+        let word = || self.slots.get(&(table.0, slot)).copied().unwrap_or_else(strangers);
+        (slot < there.slots).then(word).map(SlotWord)
+    }
+    fn standby(&self, index: u32) -> Option<StandbyWord> {
+        self.word("STANDBYS", index).map(StandbyWord)
+    }
+    fn member(&self, index: u32) -> Option<MemberWord> {
+        self.word("MEMBERS", index).map(MemberWord)
+    }
+    fn backend(&self, index: u32) -> Option<&Backend> {
+        self.backends.get(&index)
+    }
+    fn next_hop(&self, index: u32) -> Option<NextHopWord> {
+        self.word("NEXT_HOPS", index).map(NextHopWord)
+    }
+    fn interface(&self, index: u32) -> Option<InterfaceWord> {
+        self.word("INTERFACES", index).map(InterfaceWord)
+    }
+}
+
+/// The receiver's lists, as the pure decision reads them, with the addresses where tunnels end.
+#[derive(Clone, Copy, Debug)]
+pub struct Lists<'e>(pub &'e [IpAddr]);
+
+impl Lists<'_> {
+    /// Those of the loaded receiver.
+    pub const LOADED: Self = Self(&ENDPOINTS);
+
+    /// What the pure decision makes of a frame.
+    pub fn expects(self, frame: &[u8]) -> Expected {
+        let tags = Tags::read(frame);
+        let expected = self.untagged(&untagged(frame, tags), receive::checksums);
+        Expected { frame: expected.frame.map(|frame| with_tags(&frame, tags)), ..expected }
+    }
+
+    /// What it makes of a frame without tags at tc's hook, where nobody looks at inner checksums.
+    pub fn expects_at_tc(self, frame: &[u8]) -> Expected {
+        self.untagged(frame, |frame, _, _| receive::outer_checksum(frame))
+    }
+
+    fn untagged(
+        self,
+        frame: &[u8],
+        checksums: fn(&[u8], usize, u8) -> Result<(), Verdict>,
+    ) -> Expected {
+        let decapsulation = match receive::decide(frame, &self) {
+            Ok(decapsulation) => decapsulation,
+            Err(verdict) => return refused(verdict, frame),
+        };
+        if decapsulation.is_udp {
+            let (header, protocol) = (decapsulation.outer, decapsulation.protocol());
+            if let Err(verdict) = checksums(frame, header, protocol) {
+                return refused(verdict, frame);
+            }
+        }
+        let mut inner = Inner(frame[frames::ETHERNET + decapsulation.outer..].to_vec());
+        assert!(decapsulation.mark(&mut inner), "an inner packet is longer than its header");
+        let after = [&frame[..12], &decapsulation.ether_type, &inner.0[..]].concat();
+        let verdict = Verdict::Decapsulated.name();
+        Expected { verdict, frame: Some(after), traffic: None }
+    }
+}
+
+/// An inner packet.
+struct Inner(Vec<u8>);
+
+impl Marked for Inner {
+    fn change_inner<const N: usize>(&mut self, change: impl FnOnce(&mut [u8; N])) -> bool {
+        self.0.first_chunk_mut().map(change).is_some()
+    }
+}
+
+impl Allowed for Lists<'_> {
+    fn source(&self, address: &AddressWords) -> bool {
+        let octets: Vec<u8> = address.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let number = u128::from_be_bytes(octets.try_into().expect("16 bytes"));
+        SOURCES.iter().any(|&(prefix, bits)| {
+            let (bits, prefix) = layout::source_prefix(prefix, bits);
+            (number ^ u128::from_be_bytes(prefix)) >> (128 - bits) == 0
+        })
+    }
+
+    fn vip(&self, address: &AddressWords, version: u8) -> bool {
+        is_in(&VIPS, address, version)
+    }
+
+    fn endpoint(&self, address: &AddressWords, version: u8) -> bool {
+        is_in(self.0, address, version)
+    }
+
+    fn gue_port(&self) -> u16 {
+        GUE_PORT
+    }
+}
+
+fn is_in(set: &[IpAddr], address: &AddressWords, version: u8) -> bool {
+    let address: IpAddr = address_of(address, version);
+    set.contains(&address) && layout::version(address) == version
+}
