@@ -79,6 +79,6 @@ fn a_new_field_and_a_new_value_are_seen() {
     for expected in ["spillway.v1.PortRange.last = 2: ", "spillway.v1.Backend.weight = 3: "] {
         assert!(all.iter().any(|line| line.starts_with(expected)), "{expected}\n{all:#?}");
     }
-    assert!(all.contains("spillway.v1.WANTED_STATE_DRAIN = 3"), "{all:#?}");
+    assert!(all.contains("spillway.v1.ADMIN_STATE_DRAIN = 3"), "{all:#?}");
     assert!(!all.iter().any(|line| line.contains("ApplyRequest")), "{all:#?}");
 }

@@ -25,15 +25,15 @@ from spillway.v1 import spillway_pb2 as spillway
 from spillway.v1 import spillway_pb2_grpc as spillway_grpc
 
 
-def drain(channel, pool, address, wanted):
-    """Changes what is wanted of a backend, unless somebody else changed the backend meanwhile."""
-    door = objects_grpc.ObjectsStub(channel)
-    found = door.GetBackend(objects.GetBackendRequest(pool=pool, address=address))
-    return door.UpdateBackend(
+def drain(channel, pool, address, admin_state):
+    """Sets the admin_state of a backend, unless somebody else changed the backend meanwhile."""
+    objects_api = objects_grpc.ObjectsStub(channel)
+    found = objects_api.GetBackend(objects.GetBackendRequest(pool=pool, address=address))
+    return objects_api.UpdateBackend(
         objects.UpdateBackendRequest(
             pool=pool,
-            backend=configuration.Backend(address=address, wanted=wanted),
-            update_mask=FieldMask(paths=["wanted"]),
+            backend=configuration.Backend(address=address, admin_state=admin_state),
+            update_mask=FieldMask(paths=["admin_state"]),
             etag=found.etag,
         )
     )
@@ -52,14 +52,14 @@ def main():
     parser.add_argument("--undo", action="store_true", help="put it back")
     parser.add_argument("--socket", default="/run/spillway/spillwayd.sock")
     arguments = parser.parse_args()
-    wanted = (
-        configuration.WANTED_STATE_ACTIVE if arguments.undo else configuration.WANTED_STATE_DRAIN
+    admin_state = (
+        configuration.ADMIN_STATE_ACTIVE if arguments.undo else configuration.ADMIN_STATE_DRAIN
     )
     # The authority is of no meaning on a unix socket; without this it would be its path.
     options = [("grpc.default_authority", "localhost")]
     with grpc.insecure_channel(f"unix:{arguments.socket}", options=options) as channel:
         try:
-            changed = drain(channel, arguments.pool, arguments.address, wanted)
+            changed = drain(channel, arguments.pool, arguments.address, admin_state)
             now = state(channel, changed.pool, changed.backend.address)
         except grpc.RpcError as error:
             field = dict(error.trailing_metadata() or ()).get("spillway-field")

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use lb_model::WantedState;
+use lb_model::AdminState;
 use serde::Serialize;
 use spillway_proto::v1;
 
@@ -19,7 +19,7 @@ pub(crate) struct BackendRow {
     pub(crate) region: String,
     pub(crate) state: String,
     /// `active`, `drain` or `disabled`; `null`: an older daemon does not report it.
-    pub(crate) wanted: Option<&'static str>,
+    pub(crate) admin_state: Option<&'static str>,
     pub(crate) reason: String,
     pub(crate) next_hop_resolved: bool,
     pub(crate) next_hop: String,
@@ -35,15 +35,12 @@ pub(crate) struct BackendRow {
     /// Utilisation that it reports.
     pub(crate) utilisation: Option<f64>,
     /// Share of its weight that it asks for, percent.
-    pub(crate) wanted_percent: Option<u32>,
+    pub(crate) weight_percent: Option<u32>,
     /// Why it asks for no new connections.
     pub(crate) drain: Option<String>,
     /// Why its own report cannot be read.
     pub(crate) unheard: Option<String>,
-    /// The state as shown: what the operator wants comes before the health.
-    #[serde(skip)]
-    pub(crate) shown: String,
-    /// The reason as shown.
+    /// The reason that the tables print.
     #[serde(skip)]
     pub(crate) why: String,
     #[serde(skip)]
@@ -57,9 +54,8 @@ impl BackendRow {
             .and_then(|since| SystemTime::try_from(since).ok())
             .map(|since| now.duration_since(since).unwrap_or_default());
         Self {
-            why: shown_reason(&backend),
-            shown: shown_state(&backend).into(),
-            wanted: wanted(&backend).map(WantedState::name),
+            why: explain_state(&backend),
+            admin_state: admin_state(&backend).map(AdminState::name),
             pool: backend.pool,
             address: backend.address,
             region: backend.region,
@@ -73,7 +69,7 @@ impl BackendRow {
             marked_out: backend.marked_out,
             share: backend.share,
             utilisation: backend.utilisation,
-            wanted_percent: backend.wanted_percent,
+            weight_percent: backend.weight_percent,
             drain: Some(backend.drain).filter(|why| !why.is_empty()),
             unheard: Some(backend.unheard).filter(|why| !why.is_empty()),
             age,
@@ -87,27 +83,20 @@ impl BackendRow {
 }
 
 /// `None`: an older daemon does not report it.
-fn wanted(backend: &v1::BackendStatus) -> Option<WantedState> {
-    match backend.wanted() {
-        v1::WantedState::Unspecified => None,
-        v1::WantedState::Active => Some(WantedState::Active),
-        v1::WantedState::Disabled => Some(WantedState::Disabled),
-        v1::WantedState::Drain => Some(WantedState::Drain),
+fn admin_state(backend: &v1::BackendStatus) -> Option<AdminState> {
+    match backend.admin_state() {
+        v1::AdminState::Unspecified => None,
+        v1::AdminState::Active => Some(AdminState::Active),
+        v1::AdminState::Disabled => Some(AdminState::Disabled),
+        v1::AdminState::Drain => Some(AdminState::Drain),
     }
 }
 
-/// The state of a backend as shown: `up`, `unfit`, `dead`, `draining` or `disabled`.
-pub(crate) fn shown_state(backend: &v1::BackendStatus) -> &str {
-    wanted(backend).unwrap_or_default().shown(&backend.state)
-}
-
-/// The reason of a backend's state as shown: a missing next hop comes before the health.
-pub(crate) fn shown_reason(backend: &v1::BackendStatus) -> String {
-    let is_dead = backend.state == "dead";
-    let why = if is_dead && shown_state(backend) == "draining" {
-        // The shown state hides that it is dead.
-        format!("dead: {}", backend.reason)
-    } else if backend.next_hop_resolved || is_dead {
+/// Why a backend is in its state, and what else limits it. A missing next hop comes before the health checks'
+/// reason, unless the state already keeps all packets away.
+pub(crate) fn explain_state(backend: &v1::BackendStatus) -> String {
+    let takes_packets = matches!(&*backend.state, "up" | "unhealthy" | "draining");
+    let why = if backend.next_hop_resolved || !takes_packets {
         backend.reason.clone()
     } else {
         format!("no next hop: {}", backend.next_hop)
@@ -128,36 +117,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_operator_wants_is_shown_before_the_health() {
-        let backend = |wanted: v1::WantedState, state: &str, reason: &str| {
-            let message = v1::BackendStatus {
+    fn a_missing_next_hop_comes_before_a_reason_unless_no_packet_would_go_there() {
+        let why = |state: &str, reason: &str, next_hop_resolved| {
+            explain_state(&v1::BackendStatus {
                 state: state.into(),
                 reason: reason.into(),
-                next_hop_resolved: true,
-                wanted: wanted.into(),
+                next_hop_resolved,
+                next_hop: "10.0.0.1 does not answer".into(),
+                ..Default::default()
+            })
+        };
+        assert_eq!(why("up", "all checks pass", true), "all checks pass");
+        for state in ["up", "unhealthy", "draining"] {
+            assert_eq!(why(state, "x", false), "no next hop: 10.0.0.1 does not answer", "{state}");
+        }
+        for state in ["pending", "unreachable", "disabled"] {
+            assert_eq!(why(state, "x", false), "x", "{state}");
+        }
+    }
+
+    #[test]
+    fn json_has_state_and_admin_state() {
+        for (admin_state, name) in [
+            (v1::AdminState::Unspecified, None),
+            (v1::AdminState::Active, Some("active")),
+            (v1::AdminState::Disabled, Some("disabled")),
+            (v1::AdminState::Drain, Some("drain")),
+        ] {
+            let message = v1::BackendStatus {
+                state: "unreachable".into(),
+                admin_state: admin_state.into(),
                 ..Default::default()
             };
-            BackendRow::new(message, SystemTime::UNIX_EPOCH)
-        };
-        use v1::WantedState::{Active, Disabled, Drain, Unspecified};
-        for (wanted, state, reason, shown, why, word) in [
-            (Unspecified, "up", "all checks pass", "up", "all checks pass", None),
-            (Active, "unfit", "check tcp: refused", "unfit", "check tcp: refused", Some("active")),
-            (Disabled, "dead", "disabled", "disabled", "disabled", Some("disabled")),
-            (Drain, "unfit", "drained", "draining", "drained", Some("drain")),
-            (
-                Drain,
-                "dead",
-                "check tcp: timed out",
-                "draining",
-                "dead: check tcp: timed out",
-                Some("drain"),
-            ),
-        ] {
-            let backend = backend(wanted, state, reason);
-            assert_eq!((&*backend.shown, &*backend.why), (shown, why));
-            let json = serde_json::to_value(&backend).unwrap();
-            assert_eq!((&json["state"], &json["wanted"]), (&state.into(), &word.into()));
+            let json =
+                serde_json::to_value(BackendRow::new(message, SystemTime::UNIX_EPOCH)).unwrap();
+            assert_eq!(
+                (&json["state"], &json["admin_state"]),
+                (&"unreachable".into(), &name.into())
+            );
         }
     }
 }

@@ -171,7 +171,7 @@ impl Report for Status {
             text += &grid.lines();
         }
         if !self.settling.is_empty() {
-            let mut grid = Grid::new(["POOL", "CHANGE OF HOME", "FOR", "ENDS IN"]);
+            let mut grid = Grid::new(["POOL", "REMAP", "FOR", "ENDS IN"]);
             for s in &self.settling {
                 let phase = if s.adopting { "adopting" } else { "settling" };
                 grid.row([s.pool.clone(), phase.into(), age(s.age), age(s.left)]);
@@ -186,7 +186,7 @@ impl Report for Status {
                     b.pool.clone(),
                     b.address.clone(),
                     b.region.clone(),
-                    b.shown.clone(),
+                    b.state.clone(),
                     b.age(),
                     b.why.clone(),
                 ]);
@@ -291,7 +291,7 @@ mod tests {
             }],
             backends: vec![
                 backend("10.0.0.1", "up", "all checks pass", true),
-                backend("10.0.0.2", "unfit", "check web-http: connection refused", true),
+                backend("10.0.0.2", "unhealthy", "check web-http: connection refused", true),
                 backend("2001:db8:0:1::3", "up", "all checks pass", false),
             ],
             uptime: Some(prost_types::Duration { seconds: 200, nanos: 0 }),
@@ -326,7 +326,7 @@ interfaces  eth0 (native)
 SERVICE  ENDPOINT      PROTOCOL  POOL  BACKENDS UP
 web      192.0.2.1:80  tcp       web   1 of 3
 
-POOL  CHANGE OF HOME  FOR     ENDS IN
+POOL  REMAP  FOR     ENDS IN
 web   adopting        1m 30s  30s
 
 POOL  BACKEND          REGION  STATE  FOR     WHY

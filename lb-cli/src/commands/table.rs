@@ -58,14 +58,14 @@ fn pool_table(pool: &PoolTable) -> String {
     }
     let regions = pool.regions.iter().map(|group| {
         let mut grid =
-            Grid::new(["BACKEND", "SLOTS", "SHARE", "NOW", "STATE", "NEXT HOP"]).right([1, 2, 3]);
+            Grid::new(["BACKEND", "SLOTS", "SHARE", "NOW", "ACCEPTS", "NEXT HOP"]).right([1, 2, 3]);
         for member in &group.members {
             grid.row([
                 member.backend.clone(),
                 member.slots.to_string(),
                 percent(member.slots.into(), group.slots.into()),
                 member.slots_now.to_string(),
-                member.state.to_string(),
+                member.accepts.to_string(),
                 member.next_hop.clone().unwrap_or_else(|| "unresolved".into()),
             ]);
         }

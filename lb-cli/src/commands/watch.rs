@@ -123,7 +123,7 @@ impl Report for Event {
                 format!("{at} generation {generation} is in force: {changes}\n")
             }
             Self::Backend { at, backend: b } => {
-                format!("{at} pool {}: backend {} is {}: {}\n", b.pool, b.address, b.shown, b.why)
+                format!("{at} pool {}: backend {} is {}: {}\n", b.pool, b.address, b.state, b.why)
             }
             Self::Region { at, pool, region, capacity, .. } => {
                 format!("{at} pool {pool}: region {region}: {}\n", capacity.describe())
@@ -149,17 +149,17 @@ mod tests {
         let (text, json) = line(watch_response::Event::Backend(v1::BackendStatus {
             pool: "web".into(),
             address: "10.0.0.1".into(),
-            state: "dead".into(),
+            state: "unreachable".into(),
             reason: "check tcp: timed out".into(),
             next_hop_resolved: true,
             ..Default::default()
         }));
         assert_eq!(
             text,
-            "1970-01-12T13:46:40Z pool web: backend 10.0.0.1 is dead: check tcp: timed out\n"
+            "1970-01-12T13:46:40Z pool web: backend 10.0.0.1 is unreachable: check tcp: timed out\n"
         );
         assert_eq!(json["event"], "backend");
-        assert_eq!(json["backend"]["state"], "dead");
+        assert_eq!(json["backend"]["state"], "unreachable");
 
         let (text, json) = line(watch_response::Event::Region(v1::GroupStatus {
             pool: "web".into(),

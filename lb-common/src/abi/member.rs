@@ -24,12 +24,12 @@ impl Accepts {
         }
     }
 
-    /// The state's name, as commands print it.
+    /// The name, as commands print it: `nothing`, `open` (only packets of open connections) or `all`.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Nothing => "dead",
-            Self::OpenOnly => "unfit",
-            Self::All => "up",
+            Self::Nothing => "nothing",
+            Self::OpenOnly => "open",
+            Self::All => "all",
         }
     }
 }

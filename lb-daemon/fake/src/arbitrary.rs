@@ -34,18 +34,18 @@ fn backend(address: IpAddr) -> impl Strategy<Value = Backend> {
         IpAddr::V4(v4) => u16::from(v4.octets()[3]),
         IpAddr::V6(v6) => v6.segments()[7],
     };
-    let wanted = prop_oneof![
-        3 => Just(WantedState::Active), 1 => Just(WantedState::Disabled), 1 => Just(WantedState::Drain),
+    let admin_state = prop_oneof![
+        3 => Just(AdminState::Active), 1 => Just(AdminState::Disabled), 1 => Just(AdminState::Drain),
     ];
-    (1u32..5, wanted, option::of(rate())).prop_map(move |(weight, wanted, max_connection_rate)| {
-        Backend {
+    (1u32..5, admin_state, option::of(rate())).prop_map(
+        move |(weight, admin_state, max_connection_rate)| Backend {
             region: names("region", 3)[usize::from(last % 3)].clone(),
             weight,
-            wanted,
+            admin_state,
             mtu: last.is_multiple_of(5).then_some(1400),
             max_connection_rate,
-        }
-    })
+        },
+    )
 }
 
 /// From what a few balancers can share to more than a machine can take.

@@ -11,6 +11,7 @@ pub mod ids;
 pub mod maglev;
 pub mod map_memory;
 pub mod mark_out;
+mod member_state;
 pub mod next_hop;
 pub mod plan;
 pub mod shares;
@@ -20,9 +21,11 @@ pub mod shares;
 #[allow(unreachable_pub, reason = "public in the crate lb-fake")]
 mod arbitrary;
 
+pub use member_state::MemberState;
+
 pub use configuration::{
-    Affinity, AgentCheck, Backend, CheckTls, Configuration, Encapsulation, Endpoint, Fragments,
-    GroupSettings, GrpcCheck, HealthCheck, HttpCheck, Isolation, Name, NameError, Pool, PortList,
-    Ports, Probe, Protocol, Rate, Region, Scaler, Service, Trust, UdpCheck, Via, WantedState,
+    AdminState, Affinity, AgentCheck, Backend, CheckTls, Configuration, Encapsulation, Endpoint,
+    Fragments, GroupSettings, GrpcCheck, HealthCheck, HttpCheck, Isolation, Name, NameError, Pool,
+    PortList, Ports, Probe, Protocol, Rate, Region, Scaler, Service, Trust, UdpCheck, Via,
     WhenFull, bounds, rate,
 };

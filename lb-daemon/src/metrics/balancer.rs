@@ -7,7 +7,6 @@ use std::{
     time::SystemTime,
 };
 
-use lb_common::abi::member::Accepts;
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 
 use super::{
@@ -17,9 +16,10 @@ use super::{
     sheet::{Sheet, Value},
     verdicts,
 };
-use lb_control::command::{Regions, Status};
+use lb_control::command::{BackendStatus, Regions, Status};
 use lb_inspect::stats::Stats;
 use lb_maps::Role;
+use lb_model::MemberState;
 
 /// All that is known of a balancer at one moment.
 #[derive(Clone, Debug)]
@@ -109,9 +109,13 @@ fn backends(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
             .zip(&addresses)
             .map(|(b, address)| (b, [b.pool.as_str(), address.as_str(), b.region.as_str()]))
     };
-    let state = |is: Accepts| each().map(move |(b, labels)| (labels, (b.state == is).into()));
-    sheet.family(&BACKEND_UP, state(Accepts::All))?;
-    sheet.family(&BACKEND_DEAD, state(Accepts::Nothing))?;
+    let is_up = |(b, labels): (&BackendStatus, _)| (labels, (b.state == MemberState::Up).into());
+    sheet.family(&BACKEND_UP, each().map(is_up))?;
+    let states = each().flat_map(|(b, [pool, backend, region])| {
+        MemberState::ALL
+            .map(|state| ([pool, backend, region, state.name()], (b.state == state).into()))
+    });
+    sheet.family(&BACKEND_STATE, states)?;
     sheet.family(&BACKEND_SHARE, each().map(|(b, labels)| (labels, b.share.into())))?;
     let utilised =
         each().filter_map(|(b, labels)| Some((labels, b.said.utilisation?.share().into())));

@@ -52,9 +52,9 @@ metrics! {
     BACKEND_PATH_MTU: Gauge "backend_path_mtu" Bytes ["backend"]
         "What ICMP errors of routers said in the last 10 minutes of the largest packet on the way to a backend. Absent: nothing that counts";
     BACKEND_UP: Gauge "backend_up" None ["pool", "backend", "region"]
-        "1: a backend is up in a pool and takes new connections; 0: it is unfit or dead";
-    BACKEND_DEAD: Gauge "backend_dead" None ["pool", "backend", "region"]
-        "1: a backend is dead in a pool and holds no connections; 0: it keeps those it has";
+        "1: a backend is up in a pool and takes new connections; 0: it is in another state";
+    BACKEND_STATE: Gauge "backend_state" None ["pool", "backend", "region", "state"]
+        "1: a backend is in this state in a pool; 0: it is in another. pending, unreachable, disabled: takes nothing; unhealthy, draining: keeps open connections";
     BACKEND_SHARE: Gauge "backend_share" Ratio ["pool", "backend", "region"]
         "Share of the new connections of its own slots that a backend takes in a pool now; 0: it takes none";
     BACKEND_UTILISATION: Gauge "backend_utilisation" Ratio ["pool", "backend", "region"]

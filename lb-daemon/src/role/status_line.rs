@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, future, net::IpAddr, time::Duration};
 
-use lb_common::abi::member::Accepts;
 use prost_types::Timestamp;
 use tokio::{sync::broadcast::error::RecvError, time::sleep};
 
@@ -12,7 +11,7 @@ use lb_control::{
     WaitingSettings,
     command::{Commands, Event, Stopping, Subscription},
 };
-use lb_model::Name;
+use lb_model::{MemberState, Name};
 
 /// Least time between two lines.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -47,7 +46,7 @@ async fn tell(
             sleep(PAUSE).await;
             continue;
         };
-        let up = |state: Accepts| state == Accepts::All;
+        let up = |state: MemberState| state == MemberState::Up;
         let backends = snapshot.backends.into_iter();
         let mut backends: Backends = backends.map(|b| ((b.pool, b.address), up(b.state))).collect();
         loop {

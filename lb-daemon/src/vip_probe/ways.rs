@@ -7,7 +7,7 @@ use std::{
 
 use lb_base::Quoted;
 use lb_health::host::UNSERVED;
-use lb_model::{Configuration, Encapsulation, Name, Ports, Protocol, WantedState};
+use lb_model::{AdminState, Configuration, Encapsulation, Name, Ports, Protocol};
 
 /// Which ways are wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub(super) fn ways(
         let Some((name, pool)) = configuration.pools.get_key_value(&service.pool) else { continue };
         for (address, backend) in &pool.backends {
             let is_wanted = wanted.backend.is_none_or(|one| one == *address);
-            if is_wanted && backend.wanted != WantedState::Disabled {
+            if is_wanted && backend.admin_state != AdminState::Disabled {
                 let way = (*address, service.address, pool.encapsulation);
                 found.entry(way).or_default().insert(name);
             }
@@ -128,7 +128,7 @@ mod tests {
         [[pool.backend]]
         address = "10.0.0.2"
         region = "eu"
-        wanted = "disabled"
+        admin_state = "disabled"
         [[pool]]
         name = "again"
         [[pool.backend]]
@@ -140,7 +140,7 @@ mod tests {
         [[pool.backend]]
         address = "10.0.0.1"
         region = "eu"
-        wanted = "drain"
+        admin_state = "drain"
         [[pool]]
         name = "idle"
         [[pool.backend]]

@@ -453,9 +453,9 @@ pub struct Backend {
     /// Unset: 1.
     #[prost(uint32, optional, tag = "3")]
     pub weight: ::core::option::Option<u32>,
-    /// What the operator wants of it. Unset: active.
-    #[prost(enumeration = "WantedState", tag = "4")]
-    pub wanted: i32,
+    /// What the operator asks for. Unset: active.
+    #[prost(enumeration = "AdminState", tag = "4")]
+    pub admin_state: i32,
     /// Largest outer IP packet towards it, bytes, 1280 to 65535. Unset: the MTU of the interface.
     #[prost(uint32, tag = "5")]
     pub mtu: u32,
@@ -660,10 +660,10 @@ impl Isolation {
         }
     }
 }
-/// What the operator wants of a backend.
+/// What the operator asks of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
-pub enum WantedState {
+pub enum AdminState {
     /// Active.
     Unspecified = 0,
     /// Takes traffic while it is healthy.
@@ -673,26 +673,26 @@ pub enum WantedState {
     /// Takes no new connections; its open ones stay while the host answers.
     Drain = 3,
 }
-impl WantedState {
+impl AdminState {
     /// String value of the enum field names used in the ProtoBuf definition.
     ///
     /// The values are not transformed in any way and thus are considered stable
     /// (if the ProtoBuf definition does not change) and safe for programmatic use.
     pub fn as_str_name(&self) -> &'static str {
         match self {
-            Self::Unspecified => "WANTED_STATE_UNSPECIFIED",
-            Self::Active => "WANTED_STATE_ACTIVE",
-            Self::Disabled => "WANTED_STATE_DISABLED",
-            Self::Drain => "WANTED_STATE_DRAIN",
+            Self::Unspecified => "ADMIN_STATE_UNSPECIFIED",
+            Self::Active => "ADMIN_STATE_ACTIVE",
+            Self::Disabled => "ADMIN_STATE_DISABLED",
+            Self::Drain => "ADMIN_STATE_DRAIN",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
     pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
         match value {
-            "WANTED_STATE_UNSPECIFIED" => Some(Self::Unspecified),
-            "WANTED_STATE_ACTIVE" => Some(Self::Active),
-            "WANTED_STATE_DISABLED" => Some(Self::Disabled),
-            "WANTED_STATE_DRAIN" => Some(Self::Drain),
+            "ADMIN_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "ADMIN_STATE_ACTIVE" => Some(Self::Active),
+            "ADMIN_STATE_DISABLED" => Some(Self::Disabled),
+            "ADMIN_STATE_DRAIN" => Some(Self::Drain),
             _ => None,
         }
     }
@@ -771,7 +771,7 @@ impl WhenFull {
 pub enum UdpMode {
     /// Stateless.
     Unspecified = 0,
-    /// Every packet by its slot alone: capacity does not count, and a change of health, of wanted or of
+    /// Every packet by its slot alone: capacity does not count, and a change of health, of admin_state or of
     /// backends moves flows.
     Stateless = 1,
     /// Every flow is remembered until it is idle: a new one is admitted or goes to another region as a
@@ -963,9 +963,9 @@ pub struct ExplainedStep {
     /// Address. Always set.
     #[prost(string, tag = "4")]
     pub backend: ::prost::alloc::string::String,
-    /// "up", "unfit" or "dead".
+    /// Packets that it accepts: "all", "open" (only those of open connections) or "nothing".
     #[prost(string, tag = "5")]
-    pub state: ::prost::alloc::string::String,
+    pub accepts: ::prost::alloc::string::String,
     /// What was made of it.
     #[prost(enumeration = "ExplainedStepOutcome", tag = "6")]
     pub outcome: i32,
@@ -992,9 +992,9 @@ pub struct ExplainedChoice {
     /// Region. Empty: it is in none that the pool asks now.
     #[prost(string, tag = "2")]
     pub region: ::prost::alloc::string::String,
-    /// "up", "unfit" or "dead".
+    /// Packets that it accepts: "all", "open" (only those of open connections) or "nothing".
     #[prost(string, tag = "3")]
-    pub state: ::prost::alloc::string::String,
+    pub accepts: ::prost::alloc::string::String,
     /// Whether it is where the table alone puts the connection.
     #[prost(bool, tag = "4")]
     pub owner: bool,
@@ -1420,9 +1420,9 @@ pub struct BackendSlots {
     /// Slots whose new connections it has now; slow start is left aside.
     #[prost(uint32, tag = "3")]
     pub slots_now: u32,
-    /// "up", "unfit" or "dead".
+    /// Packets that it accepts: "all", "open" (only those of open connections) or "nothing".
     #[prost(string, tag = "4")]
-    pub state: ::prost::alloc::string::String,
+    pub accepts: ::prost::alloc::string::String,
     /// Next hop, as in "02:00:00:00:00:01 on eth0". Empty: it is not resolved, and the backend takes
     /// nothing.
     #[prost(string, tag = "5")]
@@ -1847,9 +1847,11 @@ pub struct BackendStatus {
     /// Region.
     #[prost(string, tag = "3")]
     pub region: ::prost::alloc::string::String,
-    /// State in the packet path, whatever the operator wants. "up": takes new connections. "unfit": a check fails but the host is
-    /// there, or it is drained; keeps its open connections. "dead": nothing comes from the host, or it is
-    /// disabled, or has not passed yet; takes nothing.
+    /// "pending": has not passed a check yet, takes nothing. "up": takes new connections. "unhealthy": a check
+    /// fails, but the host replies; open connections stay. "unreachable": the host does not reply; open
+    /// connections move. "draining": takes no new connections by request of the operator or of its agent check;
+    /// open ones stay. "disabled" by the operator: takes nothing, open connections move. A backend that drains and
+    /// becomes unreachable is "unreachable".
     #[prost(string, tag = "4")]
     pub state: ::prost::alloc::string::String,
     /// Why: "all checks pass", "check web-http: connection refused", "disabled", "drained", "drained: check
@@ -1878,9 +1880,9 @@ pub struct BackendStatus {
     /// What it says it is utilised, 1 for all that it can do. Unset: it does not say.
     #[prost(double, optional, tag = "11")]
     pub utilisation: ::core::option::Option<f64>,
-    /// Share of its weight that it asks for, percent, 1 to 100. Unset: it does not say.
+    /// Percentage of its weight that it asks for, 1 to 100. Unset: it does not say.
     #[prost(uint32, optional, tag = "12")]
-    pub wanted_percent: ::core::option::Option<u32>,
+    pub weight_percent: ::core::option::Option<u32>,
     /// Why it wants no new connections of itself: "check load: the backend says drain". Empty: it does not
     /// say so.
     #[prost(string, tag = "13")]
@@ -1897,10 +1899,9 @@ pub struct BackendStatus {
     /// 0: nothing that counts.
     #[prost(uint32, tag = "16")]
     pub path_mtu: u32,
-    /// What the operator wants of it: active, drain or disabled. A person is shown this instead of the state
-    /// where it is not active. Always set.
-    #[prost(enumeration = "WantedState", tag = "17")]
-    pub wanted: i32,
+    /// What the operator asks for. Always set.
+    #[prost(enumeration = "AdminState", tag = "17")]
+    pub admin_state: i32,
 }
 /// Which regions.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3851,7 +3852,7 @@ pub struct UpdateBackendRequest {
     /// The backend; its address says which one. Must be set.
     #[prost(message, optional, tag = "2")]
     pub backend: ::core::option::Option<Backend>,
-    /// Paths of the fields that are taken over, as "wanted". One that is unset in backend
+    /// Paths of the fields that are taken over, as "admin_state". One that is unset in backend
     /// becomes unset; a list is taken over whole. "\*": all. Unset: the fields that are set in backend.
     #[prost(message, optional, tag = "3")]
     pub update_mask: ::core::option::Option<::prost_types::FieldMask>,

@@ -113,12 +113,12 @@ const CASES: &[Case] = &[
         &["HealthCheck.tcp: its choice none, was probe"],
     ),
     (
-        |set| drop(list(set, "WantedState").value.pop()),
-        &["WantedState.WANTED_STATE_DRAIN: is gone, and its name and number not reserved"],
+        |set| drop(list(set, "AdminState").value.pop()),
+        &["AdminState.ADMIN_STATE_DRAIN: is gone, and its name and number not reserved"],
     ),
     (
-        |set| list(set, "WantedState").value[3].name = Some("WANTED_STATE_DRAINED".into()),
-        &["WantedState.WANTED_STATE_DRAIN: its name WANTED_STATE_DRAINED, was WANTED_STATE_DRAIN"],
+        |set| list(set, "AdminState").value[3].name = Some("ADMIN_STATE_DRAINED".into()),
+        &["AdminState.ADMIN_STATE_DRAIN: its name ADMIN_STATE_DRAINED, was ADMIN_STATE_DRAIN"],
     ),
     (|set| drop(service(set).method.remove(0)), &["Spillway.Apply: is gone"]),
     (

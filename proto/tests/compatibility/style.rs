@@ -118,7 +118,7 @@ impl Look<'_> {
     }
 }
 
-/// `WantedState` as `WANTED_STATE`.
+/// `AdminState` as `ADMIN_STATE`.
 fn capitals(name: &str) -> String {
     let mut capitals = String::new();
     for letter in name.chars() {

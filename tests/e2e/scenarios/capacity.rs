@@ -185,7 +185,7 @@ fn members(sandbox: &Sandbox) -> Result<()> {
     Stream::all_go_on(&streams)?;
 
     // Drained: its connections stay, new ones go to the others.
-    let drained = format!("{address}wanted = \"drain\"\n");
+    let drained = format!("{address}admin_state = \"drain\"\n");
     fixture.balancer.apply(&text.replacen(&address, &drained, 1))?;
     let names = open(&fixture, &mut streams, 30)?;
     ensure!(in_region(&names, "eu1") == 0, "{names:?}");

@@ -71,7 +71,7 @@ fn away(fixture: &Fixture, number: u64) -> Result<Vec<Stream>> {
     ensure!(text.contains(&address), "{text}");
     fixture.balancer.apply(&text.replacen(
         &address,
-        &format!("{address}wanted = \"drain\"\n"),
+        &format!("{address}admin_state = \"drain\"\n"),
         1,
     ))?;
     let streams = open(fixture, number)?;

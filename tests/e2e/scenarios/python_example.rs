@@ -82,9 +82,9 @@ fn drain(sandbox: &Sandbox) -> Result<()> {
     };
     ensure!(state(&balancer)? == "up no checks");
 
-    let drained = "pool web: backend 10.1.0.11: wanted: active -> drain\n\
+    let drained = "pool web: backend 10.1.0.11: admin_state: active -> drain\n\
                    generation 2: 10.1.0.11 is unfit (drained)\n";
-    let back = "pool web: backend 10.1.0.11: wanted: drain -> active\n\
+    let back = "pool web: backend 10.1.0.11: admin_state: drain -> active\n\
                 generation 3: 10.1.0.11 is up (no checks)\n";
     let again = "generation 3: 10.1.0.11 is up (no checks)\n";
     for (arguments, said, is) in [

@@ -171,14 +171,14 @@ fn region_outcomes(explanation: &Explanation) -> Option<String> {
 }
 
 fn candidates(explanation: &Explanation) -> String {
-    let mut grid = Grid::new(["REGION", "SLOT", "PLACE", "BACKEND", "STATE", "OUTCOME"]);
+    let mut grid = Grid::new(["REGION", "SLOT", "PLACE", "BACKEND", "ACCEPTS", "OUTCOME"]);
     for entry in &explanation.entries {
         grid.row([
             entry.region.clone(),
             entry.slot.map_or_else(|| "-".into(), |slot| slot.to_string()),
             entry.place.clone(),
             entry.backend.clone(),
-            entry.state.to_string(),
+            entry.accepts.to_string(),
             entry.outcome.clone(),
         ]);
     }

@@ -22,7 +22,7 @@ pub(crate) struct BackendFields {
     weight: Option<u32>,
     /// Whether it takes traffic [default: active]
     #[arg(long)]
-    wanted: Option<Wanted>,
+    admin_state: Option<AdminState>,
     /// Largest outer IP packet to it, bytes [default: the MTU of the interface]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
     #[arg(value_parser = within_or_unset(bounds::MTUS))]
@@ -33,7 +33,7 @@ pub(crate) struct BackendFields {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Wanted {
+enum AdminState {
     /// Takes traffic while it is healthy
     Active,
     /// Takes no new connections; open ones stay
@@ -148,11 +148,11 @@ impl Fields<v1::Backend> for BackendFields {
     ) -> Result<(), Failure> {
         patch.set("region", self.region.as_ref(), |b, region| b.region = region);
         patch.set("weight", self.weight.as_ref(), |b, weight| b.weight = Some(weight));
-        patch.set("wanted", self.wanted.as_ref(), |b, wanted| {
-            b.set_wanted(match wanted {
-                Wanted::Active => v1::WantedState::Active,
-                Wanted::Drain => v1::WantedState::Drain,
-                Wanted::Disabled => v1::WantedState::Disabled,
+        patch.set("admin_state", self.admin_state.as_ref(), |b, admin_state| {
+            b.set_admin_state(match admin_state {
+                AdminState::Active => v1::AdminState::Active,
+                AdminState::Drain => v1::AdminState::Drain,
+                AdminState::Disabled => v1::AdminState::Disabled,
             });
         });
         patch.set("mtu", self.mtu.as_ref(), |b, mtu| b.mtu = mtu);
@@ -175,7 +175,7 @@ impl Kind for v1::Backend {
         ("ADDRESS", |b| cell(&b["address"])),
         ("REGION", |b| cell(&b["region"])),
         ("WEIGHT", |b| cell(&b["weight"])),
-        ("WANTED", |b| cell(&b["wanted"])),
+        ("ADMIN STATE", |b| cell(&b["admin_state"])),
     ];
     const WIDE_COLUMNS: &'static [ListColumn] =
         &[("MTU", |b| cell(&b["mtu"])), ("MAX RATE", |b| cell(&b["max_connection_rate"]))];

@@ -227,7 +227,7 @@ pub(crate) struct BackendArguments {
 pub(super) fn set_admin_state(
     options: Options,
     arguments: &BackendArguments,
-    wanted: v1::WantedState,
+    admin_state: v1::AdminState,
 ) -> Result<(), Failure> {
     let each = arguments.which.each();
     if each.len() > 1 && arguments.etag.is_some() {
@@ -238,7 +238,7 @@ pub(super) fn set_admin_state(
         let mut daemon = DaemonClient::connect(&options).await?;
         let mut first = None;
         for which in &each {
-            let done = update_backend(&mut daemon, which, arguments, wanted).await;
+            let done = update_backend(&mut daemon, which, arguments, admin_state).await;
             match done.and_then(|done| print(&done, options.output)) {
                 Err(failure) if each.len() > 1 => {
                     first.get_or_insert(print_failure(failure));
@@ -254,14 +254,17 @@ async fn update_backend(
     daemon: &mut DaemonClient,
     which: &Address,
     arguments: &BackendArguments,
-    wanted: v1::WantedState,
+    admin_state: v1::AdminState,
 ) -> Result<ChangeReport<v1::Backend>, Failure> {
     let BackendArguments { etag, dry_run, .. } = arguments;
     let id = resolve_id(daemon, which).await?;
-    let backend =
-        v1::Backend { address: id.name.clone(), wanted: wanted.into(), ..v1::Backend::default() };
+    let backend = v1::Backend {
+        address: id.name.clone(),
+        admin_state: admin_state.into(),
+        ..v1::Backend::default()
+    };
     let how = UpdateOptions {
-        paths: vec!["wanted".into()],
+        paths: vec!["admin_state".into()],
         etag: etag.clone().unwrap_or_default(),
         allow_missing: false,
         dry_run: *dry_run,

@@ -31,7 +31,7 @@ fn flags_of_a_service_are_its_fields() {
                  --when-full reject --udp tracked --idle-timeout 1500ms --fragments served";
     let patch =
         parse_flags::<v1::Service>(&flags.split_whitespace().collect::<Vec<_>>(), None).unwrap();
-    let wanted = v1::Service {
+    let expected = v1::Service {
         name: String::new(),
         address: "192.0.2.1".into(),
         port: 53,
@@ -45,7 +45,7 @@ fn flags_of_a_service_are_its_fields() {
         any_port: false,
         fragments: v1::Fragments::Served.into(),
     };
-    assert_eq!(patch.object, wanted);
+    assert_eq!(patch.object, expected);
     let paths =
         "address port ports any_port protocol pool affinity when_full udp idle_timeout fragments";
     assert_eq!(patch.paths.join(" "), paths);

@@ -92,13 +92,13 @@ impl BackendCommand {
         match self {
             Self::Any(verb) => verb.run(options),
             Self::Drain(arguments) => {
-                drain::set_admin_state(options, &arguments, v1::WantedState::Drain)
+                drain::set_admin_state(options, &arguments, v1::AdminState::Drain)
             }
             Self::Enable(arguments) => {
-                drain::set_admin_state(options, &arguments, v1::WantedState::Active)
+                drain::set_admin_state(options, &arguments, v1::AdminState::Active)
             }
             Self::Disable(arguments) => {
-                drain::set_admin_state(options, &arguments, v1::WantedState::Disabled)
+                drain::set_admin_state(options, &arguments, v1::AdminState::Disabled)
             }
             Self::History(arguments) => history::run(options, arguments),
         }

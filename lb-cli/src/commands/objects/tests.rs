@@ -15,7 +15,7 @@ fn backend(address: &str) -> ObjectAnswer<v1::Backend> {
         address: address.into(),
         region: "eu".into(),
         weight: Some(2),
-        wanted: v1::WantedState::Drain.into(),
+        admin_state: v1::AdminState::Drain.into(),
         max_connection_rate_per_second: Some(10.0),
         ..v1::Backend::default()
     };
@@ -29,7 +29,7 @@ fn wide_has_more_columns() {
     assert_eq!(
         listed.table(),
         "\
-POOL  ADDRESS      REGION  WEIGHT  WANTED
+POOL  ADDRESS      REGION  WEIGHT  ADMIN STATE
 web   10.0.0.1     eu      2       drain
 web   2001:db8::1  eu      2       drain
 "
@@ -37,7 +37,7 @@ web   2001:db8::1  eu      2       drain
     assert_eq!(
         listed.wide(),
         "\
-POOL  ADDRESS      REGION  WEIGHT  WANTED  MTU  MAX RATE  ETAG
+POOL  ADDRESS      REGION  WEIGHT  ADMIN STATE  MTU  MAX RATE  ETAG
 web   10.0.0.1     eu      2       drain   -    10/s      00000000000012e4
 web   2001:db8::1  eu      2       drain   -    10/s      00000000000012e4
 "
@@ -67,7 +67,7 @@ fn the_longest_names_of_a_service_fit_in_eighty_columns() {
 fn json_and_yaml_are_equal() {
     let listed = ListReport::new(7, vec![backend("10.0.0.1")]).unwrap();
     let object = serde_json::json!({
-        "pool": "web", "address": "10.0.0.1", "region": "eu", "weight": 2, "wanted": "drain",
+        "pool": "web", "address": "10.0.0.1", "region": "eu", "weight": 2, "admin_state": "drain",
         "max_connection_rate": "10/s", "etag": "00000000000012e4",
     });
     assert_eq!(
@@ -83,7 +83,7 @@ backends:
   address: \"10.0.0.1\"
   region: eu
   weight: 2
-  wanted: drain
+  admin_state: drain
   max_connection_rate: 10/s
   etag: \"00000000000012e4\"
 "
@@ -100,7 +100,7 @@ fn an_object_is_printed_in_its_file_form() {
 address = \"10.0.0.1\"
 region = \"eu\"
 weight = 2
-wanted = \"drain\"
+admin_state = \"drain\"
 max_connection_rate = \"10/s\"
 "
     );
@@ -111,7 +111,7 @@ fn a_change_is_printed_with_the_new_object() {
     let change = v1::Change {
         kind: v1::change::Kind::Changed.into(),
         object: "pool web: backend 10.0.0.1".into(),
-        details: vec!["wanted: active -> drain".into()],
+        details: vec!["admin_state: active -> drain".into()],
         slots_moved: 0,
     };
     let applied = v1::ApplyResponse { changes: vec![change], ..applied() };
@@ -122,11 +122,11 @@ fn a_change_is_printed_with_the_new_object() {
         "\
 generation 7 is in force: 1 change
 ~ pool web: backend 10.0.0.1
-    wanted: active -> drain
+    admin_state: active -> drain
 "
     );
     let value = serde_json::to_value(&done).unwrap();
     assert_eq!(value["changes"][0]["object"], "pool web: backend 10.0.0.1");
-    assert_eq!(value["backend"]["wanted"], "drain");
+    assert_eq!(value["backend"]["admin_state"], "drain");
     assert_eq!((&value["generation"], &value["dry_run"]), (&7.into(), &false.into()));
 }

@@ -53,7 +53,7 @@ fn status() -> v1::StatusResponse {
         ],
         backends: vec![
             backend("10.1.0.11", "eu", "up", "all checks pass"),
-            backend("10.1.0.12", "eu", "unfit", "check page: status 503"),
+            backend("10.1.0.12", "eu", "unhealthy", "check page: status 503"),
             backend("2001:db8:0:2::11", "us", "up", "all checks pass"),
         ],
         ..Default::default()

@@ -11,10 +11,7 @@ use super::{
     sample::Snapshot,
     screen::{Tab, TabState},
 };
-use crate::commands::{
-    backend_status::{shown_reason, shown_state},
-    regions::BarParts,
-};
+use crate::commands::{backend_status::explain_state, regions::BarParts};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Column {
@@ -309,19 +306,18 @@ fn backend_row(snapshot: &Snapshot, backend: &v1::BackendStatus, total: f64) -> 
     let speed = snapshot.backends.get(&backend.address);
     let tone = match backend.state.as_str() {
         "up" if backend.next_hop_resolved => Tone::Good,
-        "dead" if shown_state(backend) == "disabled" => Tone::Warning,
-        "up" | "dead" => Tone::Bad,
+        "up" | "pending" | "unreachable" => Tone::Bad,
         _ => Tone::Warning,
     };
     let cells = vec![
         Cell::text(&backend.pool),
         Cell::text(&backend.address),
         Cell::text(&backend.region),
-        Cell::text(shown_state(backend)),
+        Cell::text(&backend.state),
         Cell::percent(speed.filter(|_| total > 0.0).map(|speed| speed.packets / total)),
         Cell::rate(speed.map(|speed| speed.connections)),
         Cell::rate(speed.map(|speed| speed.packets)),
-        Cell::text(shown_reason(backend)),
+        Cell::text(explain_state(backend)),
     ];
     ViewRow { cells, tone }
 }

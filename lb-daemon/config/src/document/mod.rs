@@ -28,7 +28,7 @@ pub use health_check::{
 };
 pub use lb_model::rate::parse as parse_rate;
 pub use place::{line_and_column, place};
-pub use pool::{Backend, Encapsulation, Isolation, Pool, WantedState};
+pub use pool::{AdminState, Backend, Encapsulation, Isolation, Pool};
 pub use ports::{PortRange, parse_ports};
 pub use region::Region;
 pub use service::{Affinity, Fragments, Protocol, Service, UdpMode, WhenFull};

@@ -82,7 +82,7 @@ pub struct Backend {
     pub weight: Option<u32>,
     /// What the operator wants of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wanted: Option<WantedState>,
+    pub admin_state: Option<AdminState>,
     /// Largest outer IP packet towards it, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<NonZeroU32>,
@@ -94,7 +94,7 @@ pub struct Backend {
 /// What the operator wants of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum WantedState {
+pub enum AdminState {
     /// Takes traffic while it is healthy.
     Active,
     /// Takes nothing, and its open connections move.

@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 use spillway_proto::v1;
 
 use crate::document::{
-    Affinity, Backend, Document, Encapsulation, Fragments, Group, Isolation, Pool, PortRange,
-    Protocol, Region, Service, UdpMode, WantedState, WhenFull,
+    AdminState, Affinity, Backend, Document, Encapsulation, Fragments, Group, Isolation, Pool,
+    PortRange, Protocol, Region, Service, UdpMode, WhenFull,
 };
 
 /// A message holds what this version has no word for: it comes from a newer daemon.
@@ -148,17 +148,17 @@ impl From<v1::Group> for Group {
 
 impl From<Backend> for v1::Backend {
     fn from(backend: Backend) -> Self {
-        let wanted = match backend.wanted {
-            None => v1::WantedState::Unspecified,
-            Some(WantedState::Active) => v1::WantedState::Active,
-            Some(WantedState::Disabled) => v1::WantedState::Disabled,
-            Some(WantedState::Drain) => v1::WantedState::Drain,
+        let admin_state = match backend.admin_state {
+            None => v1::AdminState::Unspecified,
+            Some(AdminState::Active) => v1::AdminState::Active,
+            Some(AdminState::Disabled) => v1::AdminState::Disabled,
+            Some(AdminState::Drain) => v1::AdminState::Drain,
         };
         Self {
             address: backend.address,
             region: backend.region,
             weight: backend.weight,
-            wanted: wanted.into(),
+            admin_state: admin_state.into(),
             mtu: number(backend.mtu),
             max_connection_rate_per_second: backend.max_connection_rate,
         }
@@ -169,21 +169,21 @@ impl TryFrom<v1::Backend> for Backend {
     type Error = UnknownValue;
 
     fn try_from(message: v1::Backend) -> Result<Self, UnknownValue> {
-        let wanted = match v1::WantedState::try_from(message.wanted) {
-            Ok(v1::WantedState::Unspecified) => None,
-            Ok(v1::WantedState::Active) => Some(WantedState::Active),
-            Ok(v1::WantedState::Disabled) => Some(WantedState::Disabled),
-            Ok(v1::WantedState::Drain) => Some(WantedState::Drain),
+        let admin_state = match v1::AdminState::try_from(message.admin_state) {
+            Ok(v1::AdminState::Unspecified) => None,
+            Ok(v1::AdminState::Active) => Some(AdminState::Active),
+            Ok(v1::AdminState::Disabled) => Some(AdminState::Disabled),
+            Ok(v1::AdminState::Drain) => Some(AdminState::Drain),
             Err(_) => {
                 let name = message.address;
-                return Err(UnknownValue { object: "backend", name, field: "wanted" });
+                return Err(UnknownValue { object: "backend", name, field: "admin_state" });
             }
         };
         Ok(Self {
             address: message.address,
             region: message.region,
             weight: message.weight,
-            wanted,
+            admin_state,
             mtu: NonZeroU32::new(message.mtu),
             max_connection_rate: message.max_connection_rate_per_second,
         })

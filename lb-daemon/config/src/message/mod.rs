@@ -6,5 +6,5 @@ mod model;
 mod stored;
 
 pub use document::UnknownValue;
-pub use model::{duration, encapsulation, hash_key, to_message, wanted_state};
+pub use model::{admin_state, duration, encapsulation, hash_key, to_message};
 pub use stored::{StoredMessage, encode};

@@ -5,9 +5,9 @@ use std::{net::IpAddr, time::Duration};
 use spillway_proto::v1;
 
 use lb_model::{
-    Affinity, Backend, CheckTls, Configuration, Encapsulation, Fragments, GroupSettings,
-    HealthCheck, Isolation, Name, Pool, Ports, Probe, Protocol, Rate, Region, Service, Trust, Via,
-    WantedState, WhenFull,
+    AdminState, Affinity, Backend, CheckTls, Configuration, Encapsulation, Fragments,
+    GroupSettings, HealthCheck, Isolation, Name, Pool, Ports, Probe, Protocol, Rate, Region,
+    Service, Trust, Via, WhenFull,
 };
 
 /// The message of a configuration.
@@ -80,18 +80,18 @@ fn backend((address, backend): (&IpAddr, &Backend)) -> v1::Backend {
         address: address.to_string(),
         region: backend.region.to_string(),
         weight: Some(backend.weight),
-        wanted: wanted_state(backend.wanted).into(),
+        admin_state: admin_state(backend.admin_state).into(),
         mtu: backend.mtu.map_or(0, u32::from),
         max_connection_rate_per_second: backend.max_connection_rate.map(Rate::per_second),
     }
 }
 
-/// The number of a wanted state.
-pub const fn wanted_state(wanted: WantedState) -> v1::WantedState {
-    match wanted {
-        WantedState::Active => v1::WantedState::Active,
-        WantedState::Disabled => v1::WantedState::Disabled,
-        WantedState::Drain => v1::WantedState::Drain,
+/// The number of an admin state.
+pub const fn admin_state(admin_state: AdminState) -> v1::AdminState {
+    match admin_state {
+        AdminState::Active => v1::AdminState::Active,
+        AdminState::Disabled => v1::AdminState::Disabled,
+        AdminState::Drain => v1::AdminState::Drain,
     }
 }
 

@@ -14,7 +14,7 @@ use super::{
     invalid::{Invalid, Place},
     number,
 };
-use lb_model::{Backend, Configuration, Encapsulation, Isolation, Name, Pool, WantedState, bounds};
+use lb_model::{AdminState, Backend, Configuration, Encapsulation, Isolation, Name, Pool, bounds};
 
 /// Shortest and longest settle time.
 const SETTLE_TIMES: (Duration, Duration) =
@@ -74,13 +74,13 @@ fn backend(at: &Place, message: &v1::Backend, regions: &Names) -> Result<Backend
             None => 1,
             Some(weight) => number::within(at, "weight", weight, bounds::WEIGHTS)?,
         },
-        wanted: match v1::WantedState::try_from(message.wanted) {
-            Ok(v1::WantedState::Unspecified | v1::WantedState::Active) => WantedState::Active,
-            Ok(v1::WantedState::Disabled) => WantedState::Disabled,
-            Ok(v1::WantedState::Drain) => WantedState::Drain,
+        admin_state: match v1::AdminState::try_from(message.admin_state) {
+            Ok(v1::AdminState::Unspecified | v1::AdminState::Active) => AdminState::Active,
+            Ok(v1::AdminState::Disabled) => AdminState::Disabled,
+            Ok(v1::AdminState::Drain) => AdminState::Drain,
             Err(_) => {
-                let cause = format!("{} is no state that this version knows", message.wanted);
-                return Err(at.wrong("wanted", cause));
+                let cause = format!("{} is no state that this version knows", message.admin_state);
+                return Err(at.wrong("admin_state", cause));
             }
         },
         mtu: match message.mtu {

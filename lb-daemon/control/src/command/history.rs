@@ -1,8 +1,6 @@
 use std::{net::IpAddr, time::SystemTime};
 
-use lb_common::abi::member::Accepts;
-
-use lb_model::Name;
+use lb_model::{MemberState, Name};
 
 /// What has become of a backend in its pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +19,7 @@ pub struct StateChange {
     /// When it came.
     pub at: SystemTime,
     /// The state.
-    pub state: Accepts,
+    pub state: MemberState,
     /// Why it came.
     pub reason: Box<str>,
 }

@@ -3,11 +3,9 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use lb_common::abi::member::Accepts;
-
 use lb_base::conditions::Condition;
 use lb_health::Said;
-use lb_model::{Encapsulation, Endpoint, Name, Protocol, WantedState};
+use lb_model::{AdminState, Encapsulation, Endpoint, MemberState, Name, Protocol};
 
 /// The daemon and all it serves.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,10 +90,10 @@ pub struct BackendStatus {
     pub address: IpAddr,
     /// Region.
     pub region: Name,
-    /// State in the packet path.
-    pub state: Accepts,
-    /// What the operator wants of it.
-    pub wanted: WantedState,
+    /// Its state.
+    pub state: MemberState,
+    /// What the operator asks for.
+    pub admin_state: AdminState,
     /// Why.
     pub reason: String,
     /// Its next hop, `02:00:00:00:00:01 on eth0`, or why it has none.

@@ -66,7 +66,7 @@ impl<P: PacketPath> State<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lb_model::{Backend, Region, WantedState};
+    use lb_model::{AdminState, Backend, Region};
 
     #[test]
     fn a_gateway_is_no_way_of_direct_return() {
@@ -75,7 +75,7 @@ mod tests {
         let of = Backend {
             region: name("eu"),
             weight: 1,
-            wanted: WantedState::Active,
+            admin_state: AdminState::Active,
             mtu: None,
             max_connection_rate: None,
         };

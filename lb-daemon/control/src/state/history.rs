@@ -1,10 +1,8 @@
 use std::{collections::VecDeque, time::SystemTime};
 
-use lb_common::abi::member::Accepts;
-
 use super::{PacketPath, State};
 use crate::command::{BackendHistory, Refusal, StateChange};
-use lb_model::Name;
+use lb_model::{MemberState, Name};
 
 /// Changes that are kept of each backend.
 const KEPT: usize = 16;
@@ -20,7 +18,7 @@ pub(super) struct History {
 impl History {
     /// Takes a state that holds, and why. One that holds already is no change, but the first word of its
     /// judge says better why it does.
-    pub(super) fn take(&mut self, at: SystemTime, state: Accepts, reason: &str, judged: bool) {
+    pub(super) fn take(&mut self, at: SystemTime, state: MemberState, reason: &str, judged: bool) {
         let unjudged = std::mem::replace(&mut self.unjudged, !judged);
         match self.changes.front_mut() {
             Some(newest) if newest.state == state => {

@@ -9,8 +9,6 @@ use std::{
     time::{Instant, SystemTime},
 };
 
-use lb_common::abi::member::Accepts;
-
 use super::{PacketPath, State, members::Member};
 use crate::{
     command::SettlingStatus,
@@ -18,7 +16,7 @@ use crate::{
 };
 use lb_base::error_chain;
 use lb_model::{
-    Configuration, Name, Scaler,
+    Configuration, MemberState, Name, Scaler,
     ids::Ids,
     mark_out::{MarkOuts, Phase, Presence, RegionPresence, Settling},
     plan::{self, MarkedOut},
@@ -241,7 +239,7 @@ impl<P: PacketPath> State<P> {
 fn presence(member: &Member) -> Presence {
     match member.state {
         _ if !member.judged => Presence::Unknown,
-        Accepts::All => Presence::Here,
+        MemberState::Up => Presence::Here,
         _ => Presence::Away,
     }
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use lb_common::abi::member::{Accepts, FULL_RAMP};
+use lb_common::abi::member::FULL_RAMP;
 use nix::net::if_::if_indextoname;
 
 use super::{PacketPath, State, members::Key};
 use crate::command::{
     BackendStatus, Event, Exported, Refusal, ServiceStatus, Status, Subscription,
 };
-use lb_model::{Name, Pool, next_hop::NextHop};
+use lb_model::{MemberState, Name, Pool, next_hop::NextHop};
 
 impl<P: PacketPath> State<P> {
     pub(super) fn export(&self) -> Exported {
@@ -99,7 +99,7 @@ impl<P: PacketPath> State<P> {
             address: key.1,
             region: backend.region.clone(),
             state: member.state,
-            wanted: backend.wanted,
+            admin_state: backend.admin_state,
             reason: member.reason.clone(),
             next_hop: match self.hops.get(&key.1) {
                 Some(Ok(hop)) => Ok(spell(hop)),
@@ -110,7 +110,7 @@ impl<P: PacketPath> State<P> {
             path_mtu: self.hops.get(&key.1).and_then(|hop| hop.as_ref().ok()?.path_mtu),
             since: member.since,
             share: match member.state {
-                Accepts::All if backend.weight > 0 => ramp_share(member.ramp),
+                MemberState::Up if backend.weight > 0 => ramp_share(member.ramp),
                 _ => 0.0,
             },
             said: member.said.clone(),
@@ -122,7 +122,7 @@ impl<P: PacketPath> State<P> {
 /// Whether a backend can have new connections.
 fn serves(pool: &Pool, status: &BackendStatus) -> bool {
     let weight = pool.backends.get(&status.address).map_or(0, |backend| backend.weight);
-    status.state == Accepts::All && weight > 0 && status.next_hop.is_ok()
+    status.state == MemberState::Up && weight > 0 && status.next_hop.is_ok()
 }
 
 /// The share that a ramp gives; who was told of none has all.

@@ -11,7 +11,7 @@ use lb_common::abi::member::Accepts;
 
 use super::{PacketPath, history::History, homes::clock};
 use lb_health::{Health, HealthChange, Said};
-use lb_model::{Configuration, Name, Pool, WantedState};
+use lb_model::{AdminState, Configuration, MemberState, Name, Pool};
 
 /// A backend in a pool.
 pub(super) type Key = (Name, IpAddr);
@@ -19,14 +19,14 @@ pub(super) type Key = (Name, IpAddr);
 /// Its state.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Member {
-    pub(super) state: Accepts,
+    pub(super) state: MemberState,
     pub(super) reason: String,
     pub(super) since: SystemTime,
     pub(super) judge: Judge,
     /// Whether the judge has spoken; until then what is known is what the packet path had.
     pub(super) judged: bool,
-    /// What is known of it, whether it is drained or not, and why.
-    known: (Accepts, String),
+    /// What its state would be if it were not drained, and why.
+    known: (MemberState, String),
     /// Whether it has had connections, as far as is known: who never passed has none to keep.
     has_served: bool,
     /// Whether the operator wants no new connections there.
@@ -108,8 +108,8 @@ impl Members {
                     Some(before) => before,
                     None => Member::new(path.state(name, *address), now),
                 };
-                member.judged_by(judge(pool, backend.wanted));
-                member.drained = backend.wanted == WantedState::Drain;
+                member.judged_by(judge(pool, backend.admin_state));
+                member.drained = backend.admin_state == AdminState::Drain;
                 member.settle(now);
                 if before.as_ref() != Some(&member) {
                     changed.push((name.clone(), *address));
@@ -131,20 +131,20 @@ impl Members {
         let members =
             members.flat_map(|(pool, members)| members.iter_mut().map(move |m| (pool, m)));
         for (pool, (address, member)) in members {
-            let Some(state) = path.state(pool, *address) else { continue };
-            if state != member.state && !member.judged {
-                member.find(state);
+            let Some(accepts) = path.state(pool, *address) else { continue };
+            if accepts != member.state.accepts() && !member.judged {
+                member.find(accepts);
                 member.settle(now);
                 member.up_since = None;
             }
-            if state != member.state {
-                path.set_state(pool, *address, member.state);
+            if accepts != member.state.accepts() {
+                path.set_state(pool, *address, member.state.accepts());
             }
         }
     }
 
     /// Takes what checks say; the state, if that is news.
-    pub(super) fn judged(&mut self, change: &HealthChange, now: SystemTime) -> Option<Accepts> {
+    pub(super) fn judged(&mut self, change: &HealthChange, now: SystemTime) -> Option<MemberState> {
         let of_pool = self.members.get_mut(&change.pool)?;
         // A word on what was removed or disabled meanwhile is void.
         let member = of_pool.get_mut(&change.address)?;
@@ -161,13 +161,13 @@ impl Members {
 }
 
 /// Whether a backend is judged by checks, and so must be probed.
-pub(super) fn is_checked(pool: &Pool, wanted: WantedState) -> bool {
-    judge(pool, wanted) == Judge::Checks
+pub(super) fn is_checked(pool: &Pool, admin_state: AdminState) -> bool {
+    judge(pool, admin_state) == Judge::Checks
 }
 
-fn judge(pool: &Pool, wanted: WantedState) -> Judge {
-    match wanted {
-        WantedState::Disabled => Judge::Operator,
+fn judge(pool: &Pool, admin_state: AdminState) -> Judge {
+    match admin_state {
+        AdminState::Disabled => Judge::Operator,
         // One that is drained is still asked whether it lives.
         _ if pool.health_checks.is_empty() => Judge::Nobody,
         _ => Judge::Checks,
@@ -178,12 +178,12 @@ impl Member {
     /// A backend of which this daemon knows nothing but its state in the packet path.
     fn new(there: Option<Accepts>, now: SystemTime) -> Self {
         let mut member = Self {
-            state: there.unwrap_or(Accepts::Nothing),
+            state: MemberState::recovered(there.unwrap_or(Accepts::Nothing)),
             reason: String::new(),
             since: now,
             judge: Judge::Checks,
             judged: false,
-            known: (Accepts::Nothing, String::new()),
+            known: (MemberState::Pending, String::new()),
             has_served: false,
             drained: false,
             said: Said::default(),
@@ -197,13 +197,13 @@ impl Member {
         member
     }
 
-    fn find(&mut self, state: Accepts) {
-        let reason = match state {
+    fn find(&mut self, accepts: Accepts) {
+        let reason = match accepts {
             Accepts::Nothing => "not checked yet",
             _ => "as before the daemon's start, not checked yet",
         };
-        self.has_served = state != Accepts::Nothing;
-        self.known = (state, reason.into());
+        self.has_served = accepts != Accepts::Nothing;
+        self.known = (MemberState::recovered(accepts), reason.into());
     }
 
     /// Takes what its checks say. Where the host lives its connections stay, if it can have any; while a
@@ -217,12 +217,12 @@ impl Member {
             return;
         }
         self.known = match change.health {
-            Health::Passing => (Accepts::All, reason),
-            Health::Failing if self.has_served => (Accepts::OpenOnly, reason),
+            Health::Passing => (MemberState::Up, reason),
+            Health::Failing if self.has_served => (MemberState::Unhealthy, reason),
             Health::Failing => {
-                (Accepts::Nothing, format!("{reason} (takes nothing until it passes)"))
+                (MemberState::Pending, format!("{reason} (takes nothing until it passes)"))
             }
-            Health::Silent => (Accepts::Nothing, reason),
+            Health::Silent => (MemberState::Unreachable, reason),
         };
     }
 
@@ -234,12 +234,12 @@ impl Member {
         self.said = Said::default();
         self.judged = judge != Judge::Checks;
         let (state, reason) = match judge {
-            Judge::Operator => (Accepts::Nothing, "disabled"),
-            Judge::Nobody => (Accepts::All, "no checks"),
-            Judge::Checks => (self.known.0, "not checked yet"),
+            Judge::Operator => (MemberState::Disabled, "disabled"),
+            Judge::Nobody => (MemberState::Up, "no checks"),
+            Judge::Checks => (MemberState::recovered(self.known.0.accepts()), "not checked yet"),
         };
-        // Who was disabled comes back as a new one: its connections have moved.
-        self.has_served = state != Accepts::Nothing;
+        // A backend that was disabled comes back as a new one: its connections have moved.
+        self.has_served = state.accepts() != Accepts::Nothing;
         self.known = (state, reason.into());
     }
 
@@ -251,22 +251,24 @@ impl Member {
     /// Whether it may have new connections as soon as the operator wants it to. Of one that was
     /// disabled nothing is known: it may.
     pub(super) fn may_serve(&self) -> bool {
-        let healthy = self.known.0 == Accepts::All && self.said.drain.is_none();
+        let healthy = self.known.0 == MemberState::Up && self.said.drain.is_none();
         healthy || self.judge == Judge::Operator
     }
 
     /// Makes the state what follows from what is known; whether that is news.
     fn settle(&mut self, now: SystemTime) -> bool {
-        let (state, reason) = match (&self.known, &self.said.drain) {
-            ((Accepts::All, _), _) if self.drained => (Accepts::OpenOnly, "drained".into()),
-            ((Accepts::All, _), Some(why)) => (Accepts::OpenOnly, format!("drained: {why}")),
-            ((state, reason), _) => (*state, reason.clone()),
+        let (known, reason) = &self.known;
+        let state = if self.is_drained() { known.drained() } else { *known };
+        let reason = match (known, &self.said.drain) {
+            (MemberState::Up, _) if self.drained => "drained".into(),
+            (MemberState::Up, Some(why)) => format!("drained: {why}"),
+            _ => reason.clone(),
         };
         let reason = reason.as_str();
         let news = self.state != state || self.reason != reason;
         if self.state != state {
             self.since = now;
-            self.up_since = (state == Accepts::All).then(clock);
+            self.up_since = (state == MemberState::Up).then(clock);
         }
         self.history.take(now, state, reason, self.judged);
         (self.state, self.reason) = (state, reason.into());

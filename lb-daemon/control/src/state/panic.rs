@@ -1,12 +1,10 @@
 //! Panic: too few of a pool are healthy, and those whose checks fail become its last resort.
 
-use lb_common::abi::member::Accepts;
-
 use super::{
     PacketPath,
     members::{Judge, Key, Members},
 };
-use lb_model::{Configuration, Name, Pool};
+use lb_model::{Configuration, MemberState, Name, Pool};
 
 impl Members {
     /// Says to the packet path who of all pools is a last resort, where that is news.
@@ -24,7 +22,7 @@ impl Members {
             let Some(member) = self.get_mut(&(name.clone(), *address)) else { continue };
             let eligible =
                 member.judge == Judge::Checks && !member.is_drained() && backend.weight > 0;
-            let last_resort = panics && eligible && member.state != Accepts::All;
+            let last_resort = panics && eligible && member.state != MemberState::Up;
             let open = last_resort && !member.judged;
             if !open
                 && member.last_resort != Some(last_resort)
@@ -43,7 +41,7 @@ impl Members {
         for member in active.filter_map(|(address, _)| self.get(&key(*address))) {
             if member.judge != Judge::Operator && !member.is_drained() {
                 all += 1;
-                healthy += u64::from(member.state == Accepts::All);
+                healthy += u64::from(member.state == MemberState::Up);
             }
         }
         healthy * 100 < u64::from(pool.panic_threshold_percent) * all

@@ -90,7 +90,7 @@ impl<P: PacketPath> State<P> {
         if let Some(pool) = pool {
             self.members.share(&change.pool, pool, &mut self.path, clock());
         }
-        self.path.set_state(&change.pool, change.address, state);
+        self.path.set_state(&change.pool, change.address, state.accepts());
         if let Some(pool) = pool {
             self.members.resort(&change.pool, pool, &mut self.path);
         }

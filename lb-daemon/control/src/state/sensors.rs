@@ -41,9 +41,10 @@ impl Sensors {
             let vips: BTreeSet<_> = served.map(|service| service.address).collect();
             for (address, backend) in &pool.backends {
                 addresses.insert(*address);
-                if members::is_checked(pool, backend.wanted) {
+                if members::is_checked(pool, backend.admin_state) {
                     let member = members.of_pool(name).and_then(|of| of.get(address));
-                    let urgent = member.is_none_or(|member| member.state == Accepts::Nothing);
+                    let urgent =
+                        member.is_none_or(|member| member.state.accepts() == Accepts::Nothing);
                     targets.push(Target {
                         pool: name.clone(),
                         address: *address,

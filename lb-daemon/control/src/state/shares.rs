@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use lb_common::abi::member::{Accepts, FULL_RAMP};
+use lb_common::abi::member::FULL_RAMP;
 
 use super::{
     PacketPath, State,
@@ -17,7 +17,7 @@ use super::{
 };
 use lb_health::Utilisation;
 use lb_model::{
-    Configuration, Name, Pool,
+    Configuration, MemberState, Name, Pool,
     shares::{Balanced, Sharer, balance, ramps, started},
 };
 
@@ -55,7 +55,7 @@ impl Members {
                 // Whoever takes connections gets the mean of the others, if there are any.
                 member.balance = None;
             }
-            if member.state == Accepts::All && backend.weight > 0 {
+            if member.state == MemberState::Up && backend.weight > 0 {
                 let (addresses, balanced) = groups.entry(&backend.region).or_default();
                 addresses.push(*address);
                 balanced.push(Balanced {
@@ -102,7 +102,7 @@ impl Members {
         let mut groups: BTreeMap<&Name, (Vec<IpAddr>, Vec<Sharer>)> = BTreeMap::new();
         for (address, backend) in &pool.backends {
             let Some(member) = self.get(&(name.clone(), *address)) else { continue };
-            if member.state == Accepts::All && backend.weight > 0 {
+            if member.state == MemberState::Up && backend.weight > 0 {
                 let share = member.own_share(pool, now) * member.balance.unwrap_or(1.0);
                 let (addresses, sharers) = groups.entry(&backend.region).or_default();
                 addresses.push(*address);
@@ -126,7 +126,7 @@ impl Members {
             || pool.backends.keys().any(|address| {
                 let member = self.get(&(name.clone(), *address));
                 member.is_some_and(|member| {
-                    member.state == Accepts::All && member.ramp != Some(FULL_RAMP)
+                    member.state == MemberState::Up && member.ramp != Some(FULL_RAMP)
                 })
             })
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{PacketPath, State};
 use crate::command::{Actor, packet_path_behind};
-use lb_model::{Configuration, Name, Scaler, WantedState};
+use lb_model::{AdminState, Configuration, Name, Scaler};
 
 impl<P: PacketPath> State<P> {
     /// Pools that had somebody for new connections, or whose services had, and would have nobody with
@@ -50,12 +50,12 @@ impl<P: PacketPath> State<P> {
     fn somebody_serves(&self, configuration: &Configuration, name: &Name) -> bool {
         let Some(pool) = configuration.pools.get(name) else { return false };
         pool.backends.iter().any(|(address, backend)| {
-            let wanted = backend.wanted == WantedState::Active
+            let is_active = backend.admin_state == AdminState::Active
                 && backend.weight > 0
                 && pool.group(&backend.region).in_use() != Scaler::NONE;
             let member = self.members.get(&(name.clone(), *address));
             // In a panic those whose checks fail have them too.
-            wanted
+            is_active
                 && (pool.panic_threshold_percent > 0
                     || member.is_none_or(|member| member.may_serve()))
         })

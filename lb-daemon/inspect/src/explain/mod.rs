@@ -86,7 +86,7 @@ pub struct Entry {
     /// Address.
     pub backend: String,
     /// `up`, `unfit` or `dead`.
-    pub state: Cow<'static, str>,
+    pub accepts: Cow<'static, str>,
     /// What was made of it, in words.
     pub outcome: String,
     /// The same; `None`: it was not asked, another had the packet before.
@@ -102,7 +102,7 @@ pub struct Chosen {
     /// `null`: it is in none that the pool asks now.
     pub region: Option<String>,
     /// `up`, `unfit` or `dead`.
-    pub state: Cow<'static, str>,
+    pub accepts: Cow<'static, str>,
     /// Whether it is where the table alone puts the connection.
     pub owner: bool,
     /// How the packet gets there: `ip_in_ip`, `gue` or `direct`.

@@ -27,15 +27,20 @@ pub(super) fn place_name(place: Place) -> String {
     }
 }
 
+/// What a member takes, as the end of a sentence.
+const fn describe(accepts: Accepts) -> &'static str {
+    match accepts {
+        Accepts::All => "is up",
+        Accepts::OpenOnly => "takes no new connections",
+        Accepts::Nothing => "takes no packets",
+    }
+}
+
 /// What was made of an entry.
-pub(super) fn outcome(looked: &Looked, kind: Kind) -> String {
-    let state = looked.member.accepts();
+pub(super) fn outcome(looked: &Looked) -> String {
     match looked.outcome {
         Some(Outcome::Chosen) => "chosen".into(),
-        Some(Outcome::State) if state == Accepts::OpenOnly && kind == Kind::NewConnection => {
-            "passed over: it takes no new connections".into()
-        }
-        Some(Outcome::State) => format!("passed over: it is {}", state.name()),
+        Some(Outcome::State) => format!("passed over: it {}", describe(looked.member.accepts())),
         Some(Outcome::Ramp) => "passed over: slow start leaves it this slot later".into(),
         Some(Outcome::NextHop) => "passed over: its next hop has no address".into(),
         Some(Outcome::Full) => "passed over: it has its own limit of new connections".into(),
@@ -105,9 +110,9 @@ pub(super) fn choice(
 ) -> String {
     let asked: Vec<_> = looked.iter().filter(|l| l.outcome.is_some()).collect();
     let Some((chosen, before)) = asked.split_last() else { return "it was chosen".into() };
-    let (place, state) = (chosen.place, chosen.member.accepts());
+    let (place, accepts) = (chosen.place, chosen.member.accepts());
     if place.region == 0 && before.is_empty() && place.entry == 0 && place.slot.is_some() {
-        return format!("{} owns the slot and is {}", address(chosen.member), state.name());
+        return format!("{} owns the slot and {}", address(chosen.member), describe(accepts));
     }
     let found = match place.slot {
         None => format!("standby {} of its region", place.entry),
@@ -147,10 +152,10 @@ fn left_behind(regions: &[Region]) -> String {
 /// Why the owner of a slot does not have the packet.
 fn why_not(owner: &Looked, address: &str) -> String {
     let cause = match owner.outcome {
-        Some(Outcome::NextHop) => "has no resolved next hop".into(),
-        Some(Outcome::Ramp) => "starts slowly".into(),
-        Some(Outcome::Full) => "has all the new connections of its own limit".into(),
-        _ => format!("is {}", owner.member.accepts().name()),
+        Some(Outcome::NextHop) => "has no resolved next hop",
+        Some(Outcome::Ramp) => "starts slowly",
+        Some(Outcome::Full) => "has all the new connections of its own limit",
+        _ => describe(owner.member.accepts()),
     };
     format!("{address} owns the slot but {cause}")
 }

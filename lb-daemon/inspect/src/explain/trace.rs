@@ -97,7 +97,7 @@ pub fn explain<T: Tables>(
         Chosen {
             backend: address_in(tables)(choice.member),
             region: position.map(|at| region_name(tables, names, descriptor, at)),
-            state: choice.member.accepts().name().into(),
+            accepts: choice.member.accepts().name().into(),
             owner: home.is_some_and(|home| select::placement(home.member) == choice.placement()),
             encapsulation,
             gue_port: encapsulation.gue_port(),
@@ -113,8 +113,8 @@ pub fn explain<T: Tables>(
             slot: looked.place.slot,
             place: place_name(looked.place),
             backend: address_in(tables)(looked.member),
-            state: looked.member.accepts().name().into(),
-            outcome: reason::outcome(looked, flow.kind),
+            accepts: looked.member.accepts().name().into(),
+            outcome: reason::outcome(looked),
             asked: looked.outcome,
         })
         .collect();

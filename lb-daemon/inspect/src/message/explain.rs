@@ -56,7 +56,7 @@ fn step(entry: &Entry) -> v1::ExplainedStep {
         slot: entry.slot,
         place: entry.place.clone(),
         backend: entry.backend.clone(),
-        state: entry.state.clone().into_owned(),
+        accepts: entry.accepts.clone().into_owned(),
         outcome: match entry.asked {
             None => Message::NotAsked,
             Some(Outcome::Chosen) => Message::Chosen,
@@ -89,7 +89,7 @@ fn choice(chosen: &Chosen) -> v1::ExplainedChoice {
     v1::ExplainedChoice {
         backend: chosen.backend.clone(),
         region: chosen.region.clone().unwrap_or_default(),
-        state: chosen.state.clone().into_owned(),
+        accepts: chosen.accepts.clone().into_owned(),
         owner: chosen.owner,
         next_hop: chosen.next_hop.clone(),
         encapsulation: encapsulation(chosen.encapsulation).into(),
@@ -160,8 +160,8 @@ fn entry(step: v1::ExplainedStep) -> Entry {
         Message::NextHop => Some(Outcome::NextHop),
         Message::Full => Some(Outcome::Full),
     };
-    let v1::ExplainedStep { region, slot, place, backend, state, words, .. } = step;
-    Entry { region, slot, place, backend, state: state.into(), outcome: words, asked }
+    let v1::ExplainedStep { region, slot, place, backend, accepts, words, .. } = step;
+    Entry { region, slot, place, backend, accepts: accepts.into(), outcome: words, asked }
 }
 
 fn region_part(region: v1::ExplainedRegion) -> Result<Region, UnknownAnswer> {
@@ -194,7 +194,7 @@ fn chosen(choice: v1::ExplainedChoice) -> Result<Chosen, UnknownAnswer> {
     Ok(Chosen {
         backend: choice.backend,
         region: Some(choice.region).filter(|region| !region.is_empty()),
-        state: choice.state.into(),
+        accepts: choice.accepts.into(),
         owner: choice.owner,
         encapsulation,
         gue_port: encapsulation.gue_port(),
@@ -222,7 +222,7 @@ mod tests {
             slot: Some(7),
             place: "owner".into(),
             backend: "10.0.0.1".into(),
-            state: "up".into(),
+            accepts: "all".into(),
             outcome: "chosen".into(),
             asked,
         };
@@ -256,7 +256,7 @@ mod tests {
             choice: Some(Chosen {
                 backend: "10.0.0.1".into(),
                 region: Some("eu".into()),
-                state: "unfit".into(),
+                accepts: "open".into(),
                 owner: true,
                 encapsulation,
                 gue_port: encapsulation.gue_port(),

@@ -43,17 +43,17 @@ impl From<v1::GroupTable> for GroupTable {
 }
 
 impl From<MemberSlots> for v1::BackendSlots {
-    fn from(MemberSlots { backend, slots, slots_now, state, next_hop }: MemberSlots) -> Self {
-        let (state, next_hop) = (state.into_owned(), next_hop.unwrap_or_default());
-        Self { address: backend, slots, slots_now, state, next_hop }
+    fn from(MemberSlots { backend, slots, slots_now, accepts, next_hop }: MemberSlots) -> Self {
+        let (accepts, next_hop) = (accepts.into_owned(), next_hop.unwrap_or_default());
+        Self { address: backend, slots, slots_now, accepts, next_hop }
     }
 }
 
 impl From<v1::BackendSlots> for MemberSlots {
     fn from(backend: v1::BackendSlots) -> Self {
-        let v1::BackendSlots { address, slots, slots_now, state, next_hop } = backend;
+        let v1::BackendSlots { address, slots, slots_now, accepts, next_hop } = backend;
         let next_hop = Some(next_hop).filter(|next_hop| !next_hop.is_empty());
-        Self { backend: address, slots, slots_now, state: state.into(), next_hop }
+        Self { backend: address, slots, slots_now, accepts: accepts.into(), next_hop }
     }
 }
 
@@ -67,7 +67,7 @@ mod tests {
             backend: address.into(),
             slots: 32_768,
             slots_now: 65_537,
-            state: "up".into(),
+            accepts: "up".into(),
             next_hop: next_hop.map(Into::into),
         };
         let group = GroupTable {

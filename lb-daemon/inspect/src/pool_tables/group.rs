@@ -61,7 +61,7 @@ pub struct MemberSlots {
     /// Slots whose lists give a new connection to it now.
     pub slots_now: u32,
     /// `up`, `unfit` or `dead`.
-    pub state: Cow<'static, str>,
+    pub accepts: Cow<'static, str>,
     /// `null`: unresolved; it takes nothing.
     pub next_hop: Option<String>,
 }
@@ -88,7 +88,7 @@ impl GroupTable {
             backend: member.address.clone(),
             slots,
             slots_now,
-            state: member.word.accepts().name().into(),
+            accepts: member.word.accepts().name().into(),
             next_hop: next_hop(member),
         });
         Self {

@@ -2,7 +2,7 @@ use super::{Name, Rate};
 
 /// What the operator wants of a backend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WantedState {
+pub enum AdminState {
     /// Takes traffic while it is healthy.
     #[default]
     Active,
@@ -12,23 +12,13 @@ pub enum WantedState {
     Drain,
 }
 
-impl WantedState {
+impl AdminState {
     /// `active`, `disabled` or `drain`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Active => "active",
             Self::Disabled => "disabled",
             Self::Drain => "drain",
-        }
-    }
-
-    /// What people are shown as the state of a backend: what the operator wants where that is not `active`,
-    /// else the state that it has in the packet path.
-    pub const fn shown(self, state: &str) -> &str {
-        match self {
-            Self::Active => state,
-            Self::Disabled => "disabled",
-            Self::Drain => "draining",
         }
     }
 }
@@ -40,8 +30,8 @@ pub struct Backend {
     pub region: Name,
     /// Share relative to the others of its region; 0 takes none.
     pub weight: u32,
-    /// What the operator wants of it.
-    pub wanted: WantedState,
+    /// What the operator asks for.
+    pub admin_state: AdminState,
     /// Largest outer packet towards it, bytes; `None`: the interface's MTU.
     pub mtu: Option<u16>,
     /// New connections it takes a second in its pool, over all balancers; `None`: no limit of its

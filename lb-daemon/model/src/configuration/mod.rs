@@ -15,7 +15,7 @@ mod service;
 
 use std::{collections::BTreeMap, num::NonZeroU32};
 
-pub use backend::{Backend, WantedState};
+pub use backend::{AdminState, Backend};
 pub use encapsulation::Encapsulation;
 pub use group::{GroupSettings, Scaler};
 pub use health_check::{

@@ -43,7 +43,7 @@ pub(super) fn backend(old: &Backend, new: &Backend) -> Vec<String> {
     let mut fields = Fields::default();
     fields.compare("region", &old.region, &new.region);
     fields.compare("weight", old.weight, new.weight);
-    fields.compare("wanted", old.wanted.name(), new.wanted.name());
+    fields.compare("admin_state", old.admin_state.name(), new.admin_state.name());
     fields.compare("mtu", Optional(old.mtu.as_ref()), Optional(new.mtu.as_ref()));
     let rate = (old.max_connection_rate.as_ref(), new.max_connection_rate.as_ref());
     fields.compare("max_connection_rate", Optional(rate.0), Optional(rate.1));

@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, net::IpAddr};
 
 use super::{Owners, both};
-use crate::{Configuration, Name, Pool, PortList, Ports, Protocol, Service, WantedState, plan};
+use crate::{AdminState, Configuration, Name, Pool, PortList, Ports, Protocol, Service, plan};
 
 /// Open connections that a change does something to.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,10 +52,10 @@ pub fn movements(
             movements.push(Movement { object, effect: Effect::Settle, share });
         }
         for (address, before, after) in both(&before.backends, &after.backends) {
-            let is_off = |wanted| wanted == WantedState::Disabled;
+            let is_off = |state| state == AdminState::Disabled;
             if let (Some(before), Some(after)) = (before, after)
-                && is_off(after.wanted)
-                && !is_off(before.wanted)
+                && is_off(after.admin_state)
+                && !is_off(before.admin_state)
                 && before.weight > 0
             {
                 let object = format!("pool {name}: backend {address}");

@@ -4,7 +4,7 @@ use proptest::{collection::vec, prelude::*};
 
 use super::*;
 use crate::arbitrary;
-use crate::{Backend, Pool, Region, WantedState};
+use crate::{AdminState, Backend, Pool, Region};
 
 fn name(text: &str) -> Name {
     Name::new(text).unwrap()
@@ -21,7 +21,7 @@ fn pool(backends: impl IntoIterator<Item = u16>) -> Configuration {
     let backend = Backend {
         region,
         weight: 1,
-        wanted: WantedState::Active,
+        admin_state: AdminState::Active,
         mtu: None,
         max_connection_rate: None,
     };

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::arbitrary;
 use crate::{
-    Backend, Configuration, Fragments, GroupSettings, Isolation, Pool, Ports, Rate, Region, Scaler,
-    WantedState, WhenFull,
+    AdminState, Backend, Configuration, Fragments, GroupSettings, Isolation, Pool, Ports, Rate,
+    Region, Scaler, WhenFull,
     ids::{Ids, Quarantine},
 };
 
@@ -36,9 +36,9 @@ fn configuration(backends: &[(&str, &str, u32)], overflow: &[&str]) -> Configura
     let mut pool = Pool { slots: 251, ..Pool::default() };
     for (address, region, weight) in backends {
         configuration.regions.entry(name(region)).or_default();
-        let (region, wanted) = (name(region), WantedState::Active);
+        let (region, admin_state) = (name(region), AdminState::Active);
         let backend =
-            Backend { region, weight: *weight, wanted, mtu: None, max_connection_rate: None };
+            Backend { region, weight: *weight, admin_state, mtu: None, max_connection_rate: None };
         pool.backends.insert(address.parse().unwrap(), backend);
     }
     let overflow_to = overflow.iter().map(|region| name(region)).collect();

@@ -63,7 +63,7 @@ fn an_operator_changes_three_fields_of_backends_that_are_there() {
         spillway_proto::v1::Configuration::from(Document::parse(&text).unwrap())
     };
     let before = text("", "");
-    for backend in ["weight = 7", "wanted = \"drain\"", "max_connection_rate = \"5/s\""] {
+    for backend in ["weight = 7", "admin_state = \"drain\"", "max_connection_rate = \"5/s\""] {
         let after = text(backend, "");
         assert_ne!(after, before);
         assert_eq!(operated(&before, &after), after, "{backend}");

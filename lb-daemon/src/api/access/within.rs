@@ -4,7 +4,7 @@ use super::guard::{caller, denied};
 use crate::access::Role;
 
 /// Whether the caller may bring a configuration from one to the other: an operator may change
-/// weight, wanted state and limit of backends that are in both, an admin everything.
+/// weight, admin state and limit of backends that are in both, an admin everything.
 ///
 /// # Errors
 /// Why not, in a sentence.
@@ -22,7 +22,7 @@ pub(in crate::api) fn within(
         return Ok(());
     }
     let cause = format!(
-        "{}: may change weight, wanted and max_connection_rate of backends alone; more takes admin",
+        "{}: may change weight, admin_state and max_connection_rate of backends alone; more takes admin",
         peer.actor
     );
     denied(&cause);
@@ -36,7 +36,7 @@ pub(super) fn operated(before: &v1::Configuration, after: &v1::Configuration) ->
     for (pool, new) in operated.pools.iter_mut().zip(&after.pools) {
         for (backend, new) in pool.backends.iter_mut().zip(&new.backends) {
             backend.weight = new.weight;
-            backend.wanted = new.wanted;
+            backend.admin_state = new.admin_state;
             backend.max_connection_rate_per_second = new.max_connection_rate_per_second;
         }
     }

@@ -6,7 +6,7 @@ use spillway_proto::v1;
 
 use crate::reloads::Outcome;
 use lb_base::conditions::Condition;
-use lb_config::message::{duration, encapsulation, to_message, wanted_state};
+use lb_config::message::{admin_state, duration, encapsulation, to_message};
 use lb_control::{
     command::{
         Applied, BackendHistory, BackendStatus, Event, Exported, InterfaceStatus, Refusal,
@@ -125,11 +125,11 @@ pub(in crate::api) fn backend(backend: &BackendStatus) -> v1::BackendStatus {
         since: Some(timestamp(backend.since)),
         share: (backend.share > 0.0).then_some(backend.share),
         utilisation: backend.said.utilisation.map(Utilisation::share),
-        wanted_percent: backend.said.percent.map(Into::into),
+        weight_percent: backend.said.percent.map(Into::into),
         drain: backend.said.drain.clone().unwrap_or_default(),
         unheard: backend.said.unheard.clone().unwrap_or_default(),
         marked_out: backend.marked_out,
-        wanted: wanted_state(backend.wanted).into(),
+        admin_state: admin_state(backend.admin_state).into(),
     }
 }
 

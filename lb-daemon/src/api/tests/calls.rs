@@ -75,7 +75,7 @@ async fn a_configuration_is_applied_listed_and_described() {
         since: None,
         marked_out: false,
         share: (state == "up").then_some(1.0),
-        wanted: v1::WantedState::Active.into(),
+        admin_state: v1::AdminState::Active.into(),
         ..Default::default()
     };
     let backends: Vec<_> =

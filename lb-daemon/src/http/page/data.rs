@@ -99,10 +99,7 @@ struct Region {
 struct Member {
     address: String,
     region: String,
-    /// `up`, `unfit` or `dead`.
     state: &'static str,
-    /// `draining` or `disabled` where the operator wants that, else the state.
-    shown: &'static str,
     reason: String,
     next_hop: String,
     next_hop_resolved: bool,
@@ -270,7 +267,6 @@ impl Member {
         Self {
             region: backend.region.to_string(),
             state: backend.state.name(),
-            shown: backend.wanted.shown(backend.state.name()),
             reason: backend.reason.clone(),
             next_hop: next_hop.clone(),
             next_hop_resolved: backend.next_hop.is_ok(),

@@ -181,7 +181,7 @@ function services(list, pool) {
   });
 }
 
-const RANK = { dead: 0, unfit: 1, up: 2 };
+const RANK = { unreachable: 0, pending: 1, unhealthy: 2, draining: 3, disabled: 4, up: 5 };
 function members(card, pool) {
   const fold = card.querySelector("details"), body = fold.querySelector("tbody");
   const down = pool.backends - pool.backends_up;
@@ -190,7 +190,7 @@ function members(card, pool) {
   if (!pool.members) return;
   const rates = new Map(pool.members.map((m) => [m.address, speed("ofBackend", m.address, "packets")]));
   const total = sum([...rates.values()]);
-  const list = pool.members.filter((m) => matches(m.address, m.region, m.shown, m.state, m.reason) || matches(pool.pool));
+  const list = pool.members.filter((m) => matches(m.address, m.region, m.state, m.reason) || matches(pool.pool));
   list.sort((a, b) => RANK[a.state] - RANK[b.state] || (a.region < b.region ? -1 : a.region > b.region ? 1 : 0));
   keep(body, list, (m) => m.address, (m) => {
     const line = make("tr"), health = make("td"), why = make("td", "wide"), share = make("td", "wide");
@@ -204,9 +204,9 @@ function members(card, pool) {
   }, (line, m) => {
     const [state, since] = line.children[2].children, [reason, past, hop] = line.children[3].children;
     state.className = "state " + m.state;
-    put(state, m.shown);
+    put(state, m.state);
     put(since, "for " + age(now.at - m.since));
-    const more = [(m.shown === "draining" && m.state === "dead" ? "dead: " : "") + m.reason + (m.marked_out ? " (marked out)" : "")];
+    const more = [m.reason + (m.marked_out ? " (marked out)" : "")];
     if (m.utilisation !== null) more.push(percent(m.utilisation) + " utilised");
     if (m.state === "up" && m.share > 0 && m.share < 1) more.push("takes " + percent(m.share) + " of its share");
     if (m.unheard) more.push(m.unheard);
@@ -224,7 +224,7 @@ function members(card, pool) {
 
 function pools() {
   const list = now.pools.filter((pool) => matches(pool.pool) || pool.services.some((s) => matches(s.service, s.endpoint)) ||
-    pool.regions.some((r) => matches(r.region)) || (pool.members || []).some((m) => matches(m.address, m.region, m.shown, m.state, m.reason)));
+    pool.regions.some((r) => matches(r.region)) || (pool.members || []).some((m) => matches(m.address, m.region, m.state, m.reason)));
   const shown = list.slice(0, 100);
   keep($("pools"), shown, (pool) => pool.pool, (pool) => {
     const card = make("article", "card"), top = make("div", "top"), served = make("div", "services"), fold = make("details");

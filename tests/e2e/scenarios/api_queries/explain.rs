@@ -49,7 +49,10 @@ pub(crate) fn comes_true(sandbox: &Sandbox) -> Result<()> {
         ensure!(told.slot.is_some_and(|slot| slot.of == 65_537 && slot.number < 65_537));
         ensure!(told.hash.len() == 16 && u64::from_str_radix(&told.hash, 16).is_ok(), "{told:?}");
         // All are up, so that the owner in the near region has it.
-        ensure!((&*choice.region, &*choice.state, choice.owner) == ("eu", "up", true), "{told:?}");
+        ensure!(
+            (&*choice.region, &*choice.accepts, choice.owner) == ("eu", "all", true),
+            "{told:?}"
+        );
         ensure!((&*choice.next_hop, &*choice.interface) == (&*router, "eth0"), "{told:?}");
         let first = told.steps.first().context("no step")?;
         ensure!(first.outcome() == ExplainedStepOutcome::Chosen && first.place == "owner");

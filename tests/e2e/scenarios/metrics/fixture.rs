@@ -87,7 +87,7 @@ impl MetricsFixture {
         );
         text += &self.some("over", "", near, |_| "max_connection_rate = \"6/m\"\n");
         let wanted = |backend: &Backend| match (changed, backend.region) {
-            (true, "eu") => "wanted = \"disabled\"\n",
+            (true, "eu") => "admin_state = \"disabled\"\n",
             _ => "",
         };
         text += &self.pool("away", "settle_time = \"1s\"\n", wanted);

@@ -9,8 +9,8 @@ use anyhow::{Result, ensure};
 use lb_common::abi::{limits, member::Accepts};
 use lb_control::reconcile::{Applied, ReconcileError};
 use lb_model::{
-    Affinity, Backend, Configuration, Fragments, Pool, Ports, Protocol, Region, Service,
-    WantedState, WhenFull,
+    AdminState, Affinity, Backend, Configuration, Fragments, Pool, Ports, Protocol, Region,
+    Service, WhenFull,
     ids::{Ids, Named},
     plan::{self, Sources},
 };
@@ -33,7 +33,7 @@ pub(crate) fn many(pools: u16, members: u16, slots: u32, first: u16) -> Configur
             let backend = Backend {
                 region: name("eu"),
                 weight: 1,
-                wanted: WantedState::Active,
+                admin_state: AdminState::Active,
                 mtu: None,
                 max_connection_rate: None,
             };

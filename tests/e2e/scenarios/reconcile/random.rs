@@ -6,8 +6,8 @@ use crate::reconcile::model;
 use fastrand::Rng;
 use lb_common::abi::member::Accepts;
 use lb_model::{
-    Affinity, Backend, Configuration, Fragments, GroupSettings, Isolation, Name, Pool, PortList,
-    Ports, Protocol, Rate, Region, Scaler, Service, WantedState, WhenFull,
+    AdminState, Affinity, Backend, Configuration, Fragments, GroupSettings, Isolation, Name, Pool,
+    PortList, Ports, Protocol, Rate, Region, Scaler, Service, WhenFull,
 };
 
 /// States to choose from, up more often.
@@ -34,9 +34,9 @@ fn region(n: u8) -> Name {
 pub(crate) fn backend(rng: &mut Rng, n: u8) -> Backend {
     let weight = if rng.u8(..6) == 0 { 0 } else { rng.u32(1..5) };
     let mtu = n.is_multiple_of(7).then_some(1400);
-    let (region, wanted) = (region(n), WantedState::Active);
+    let (region, admin_state) = (region(n), AdminState::Active);
     let max_connection_rate = (rng.u8(..4) > 0).then(|| rate(rng));
-    Backend { region, weight, wanted, mtu, max_connection_rate }
+    Backend { region, weight, admin_state, mtu, max_connection_rate }
 }
 
 /// A whole number, so that sums are exact in any order.

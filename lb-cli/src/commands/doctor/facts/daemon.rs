@@ -11,8 +11,8 @@ use lb_base::{
     receiver_socket::{Answer, Question},
 };
 use spillway_proto::v1::{
-    Backend, BackendStatus, Configuration, ExportResponse, GroupStatus, Isolation, Pool,
-    RegionsRequest, StatusResponse, WantedState,
+    AdminState, Backend, BackendStatus, Configuration, ExportResponse, GroupStatus, Isolation,
+    Pool, RegionsRequest, StatusResponse,
 };
 
 use super::installed::PinOwner;
@@ -257,10 +257,10 @@ fn idle_reason(
 ) -> Option<IdleReason> {
     let region = || backend.region.clone();
     let group = pool.groups.iter().find(|group| group.region == backend.region);
-    match backend.wanted() {
-        WantedState::Disabled => return Some(IdleReason::Disabled),
-        WantedState::Drain => return Some(IdleReason::Drained),
-        WantedState::Active | WantedState::Unspecified => {}
+    match backend.admin_state() {
+        AdminState::Disabled => return Some(IdleReason::Disabled),
+        AdminState::Drain => return Some(IdleReason::Drained),
+        AdminState::Active | AdminState::Unspecified => {}
     }
     if backend.weight == Some(0) {
         return Some(IdleReason::ZeroWeight);
@@ -275,10 +275,7 @@ fn idle_reason(
         "up" if state.next_hop_resolved => None,
         "up" => Some(IdleReason::NoNextHop(state.next_hop.clone())),
         _ if state.reason == backend_status::NOT_CHECKED => Some(IdleReason::Unchecked),
-        "dead" if state.reason.ends_with(NEVER_PASSED) => {
-            Some(IdleReason::Unhealthy(state.reason.clone()))
-        }
-        "unfit" => Some(IdleReason::Unhealthy(state.reason.clone())),
+        "pending" | "unhealthy" | "draining" => Some(IdleReason::Unhealthy(state.reason.clone())),
         _ if !state.next_hop_resolved => Some(IdleReason::NoNextHop(state.next_hop.clone())),
         _ => Some(IdleReason::Unreachable(state.reason.clone())),
     }
@@ -375,18 +372,18 @@ mod tests {
         let refused = "check web: connection refused";
         let of_state = |state| idle_of(backend(11), state, |_| {});
         assert_eq!(
-            of_state(state(11, "unfit", refused)),
+            of_state(state(11, "unhealthy", refused)),
             Some(IdleReason::Unhealthy(refused.into()))
         );
         let never = format!("{refused} (takes nothing until it passes)");
-        assert_eq!(of_state(state(11, "dead", &never)), Some(IdleReason::Unhealthy(never)));
+        assert_eq!(of_state(state(11, "pending", &never)), Some(IdleReason::Unhealthy(never)));
         let silent = "check web: no connection within 1s, and the host is silent";
         assert_eq!(
-            of_state(state(11, "dead", silent)),
+            of_state(state(11, "unreachable", silent)),
             Some(IdleReason::Unreachable(silent.into()))
         );
-        assert_eq!(of_state(state(11, "dead", "not checked yet")), Some(IdleReason::Unchecked));
-        for health in ["up", "dead"] {
+        assert_eq!(of_state(state(11, "pending", "not checked yet")), Some(IdleReason::Unchecked));
+        for health in ["up", "unreachable"] {
             let next_hop = "10.0.0.1 on eth0 does not answer".to_owned();
             let lost = BackendStatus {
                 next_hop_resolved: false,
@@ -395,10 +392,11 @@ mod tests {
             };
             assert_eq!(of_state(lost), Some(IdleReason::NoNextHop(next_hop)), "{health}");
         }
-        let wanted = |wanted: WantedState| Backend { wanted: wanted.into(), ..backend(11) };
-        assert_eq!(idle_of(wanted(WantedState::Active), up(), same), None);
-        assert_eq!(idle_of(wanted(WantedState::Disabled), up(), same), Some(IdleReason::Disabled));
-        assert_eq!(idle_of(wanted(WantedState::Drain), up(), same), Some(IdleReason::Drained));
+        let with =
+            |admin_state: AdminState| Backend { admin_state: admin_state.into(), ..backend(11) };
+        assert_eq!(idle_of(with(AdminState::Active), up(), same), None);
+        assert_eq!(idle_of(with(AdminState::Disabled), up(), same), Some(IdleReason::Disabled));
+        assert_eq!(idle_of(with(AdminState::Drain), up(), same), Some(IdleReason::Drained));
         let weightless = Backend { weight: Some(0), ..backend(11) };
         assert_eq!(idle_of(weightless, up(), same), Some(IdleReason::ZeroWeight));
         let region = |change: fn(&mut Group)| {

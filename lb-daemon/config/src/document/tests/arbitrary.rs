@@ -75,12 +75,12 @@ prop_compose! {
 prop_compose! {
     fn backend()(
         address in ".{0,8}", region in ".{0,8}", weight in any::<Option<u32>>(), mtu in number(),
-        wanted in option::of(prop_oneof![
-            Just(WantedState::Active), Just(WantedState::Disabled), Just(WantedState::Drain),
+        admin_state in option::of(prop_oneof![
+            Just(AdminState::Active), Just(AdminState::Disabled), Just(AdminState::Drain),
         ]),
         max_connection_rate in float(),
     ) -> Backend {
-        Backend { address, region, weight, wanted, mtu, max_connection_rate }
+        Backend { address, region, weight, admin_state, mtu, max_connection_rate }
     }
 }
 

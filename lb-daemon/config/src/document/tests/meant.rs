@@ -142,7 +142,7 @@ fn capitals_where_there_are_none() {
             "line 7, column 13: unknown variant `Reject`: write \"reject\"",
         ),
         (
-            format!("{POOL}[[pool.backend]]\n{BACKEND}wanted = \"Drain\"\n"),
+            format!("{POOL}[[pool.backend]]\n{BACKEND}admin_state = \"Drain\"\n"),
             "line 6, column 10: unknown variant `Drain`: write \"drain\"",
         ),
         (

@@ -72,7 +72,7 @@ drained = true
 address = "10.0.0.1"
 region = "eu"
 weight = 0
-wanted = "disabled"
+admin_state = "disabled"
 mtu = 1400
 max_connection_rate = "2.5/s"
 
@@ -183,7 +183,7 @@ fn a_file_says_what_the_message_says() {
                     address: "10.0.0.1".into(),
                     region: "eu".into(),
                     weight: Some(0),
-                    wanted: v1::WantedState::Disabled.into(),
+                    admin_state: v1::AdminState::Disabled.into(),
                     mtu: 1400,
                     max_connection_rate_per_second: Some(2.5),
                 },

@@ -20,11 +20,11 @@ pub(super) fn garbage() -> impl Strategy<Value = v1::Configuration> {
     let float =
         || prop::option::of(prop_oneof![Just(0.0), Just(1.0), 0.0f64..2.0, prop::num::f64::ANY]);
     let backend = (text(), text(), any::<Option<u32>>(), -1i32..5, number(), float()).prop_map(
-        |(address, region, weight, wanted, mtu, rate)| v1::Backend {
+        |(address, region, weight, admin_state, mtu, rate)| v1::Backend {
             address,
             region,
             weight,
-            wanted,
+            admin_state,
             mtu,
             max_connection_rate_per_second: rate,
         },

@@ -12,8 +12,8 @@ use crate::document::Document;
 use garbage::garbage;
 use lb_fake::arbitrary;
 use lb_model::{
-    Affinity, Backend, GroupSettings, HealthCheck, HttpCheck, Isolation, Name, Probe, Rate, Scaler,
-    Via, WantedState, WhenFull,
+    AdminState, Affinity, Backend, GroupSettings, HealthCheck, HttpCheck, Isolation, Name, Probe,
+    Rate, Scaler, Via, WhenFull,
     ids::{Ids, Quarantine},
 };
 use mistakes::http;
@@ -207,7 +207,7 @@ fn defaults_are_those_of_the_comments() {
     let expected = Backend {
         region,
         weight: 1,
-        wanted: WantedState::Active,
+        admin_state: AdminState::Active,
         mtu: None,
         max_connection_rate: None,
     };

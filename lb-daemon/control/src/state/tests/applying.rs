@@ -143,7 +143,7 @@ async fn sensors_look_at_what_is_in_force() {
     let mut daemon = Daemon::new();
     let text = web(
         "address = \"10.0.0.2\"\n    region = \"eu\"",
-        "address = \"10.0.0.2\"\n    region = \"eu\"\n    wanted = \"disabled\"",
+        "address = \"10.0.0.2\"\n    region = \"eu\"\n    admin_state = \"disabled\"",
     ) + "
         [[pool]]
         name = \"unchecked\"

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use Accepts::{All, Nothing};
 
 use super::*;
+use lb_model::MemberState;
 
 const CAUSE: &str = "groups: 1 more are needed in one piece, the largest free one has 0";
 
@@ -58,7 +59,7 @@ async fn at_a_start_pinned_states_stand_until_it_is_done() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert_eq!(daemon.state("web", "10.0.0.1"), All);
-    assert_eq!(daemon.backend("web", "10.0.0.1").await.state, All);
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.state, MemberState::Up);
 }
 
 /// A daemon that is behind works, and a restart would not bring it further: the watchdog is fed, and its start is

@@ -1,15 +1,15 @@
 use Accepts::{All, Nothing, OpenOnly};
 
 use super::*;
-use lb_model::WantedState;
+use lb_model::{AdminState, MemberState};
 
 const DISABLED: (&str, &str) = (
     "address = \"10.0.0.1\"\n    region = \"eu\"",
-    "address = \"10.0.0.1\"\n    region = \"eu\"\n    wanted = \"disabled\"",
+    "address = \"10.0.0.1\"\n    region = \"eu\"\n    admin_state = \"disabled\"",
 );
 
 #[tokio::test]
-async fn a_new_backend_is_dead_until_its_checks_pass() {
+async fn a_new_backend_is_pending_until_its_checks_pass() {
     let daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
@@ -18,13 +18,13 @@ async fn a_new_backend_is_dead_until_its_checks_pass() {
     daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), All);
     let status = daemon.backend("web", "10.0.0.1").await;
-    assert_eq!((status.state, &*status.reason), (All, "all checks pass"));
+    assert_eq!((status.state, &*status.reason), (MemberState::Up, "all checks pass"));
     assert_eq!(daemon.state("web", "10.0.0.2"), Nothing);
 
     daemon.judge("web", "10.0.0.1", Silent, "check tcp: timed out").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
     let down = daemon.backend("web", "10.0.0.1").await;
-    assert_eq!((down.state, &*down.reason), (Nothing, "check tcp: timed out"));
+    assert_eq!((down.state, &*down.reason), (MemberState::Unreachable, "check tcp: timed out"));
     assert!(down.since >= status.since);
 
     daemon.judge("web", "10.0.0.1", Silent, "check tcp: no route to host").await;
@@ -34,7 +34,7 @@ async fn a_new_backend_is_dead_until_its_checks_pass() {
 }
 
 #[tokio::test]
-async fn who_fails_on_a_host_that_lives_is_unfit_and_who_never_passed_takes_nothing() {
+async fn a_backend_that_fails_is_unhealthy_and_one_that_never_passed_is_pending() {
     let mut daemon = Daemon::new();
     let refused = "check tcp: connection refused";
     daemon.apply(WEB).await.unwrap();
@@ -44,18 +44,18 @@ async fn who_fails_on_a_host_that_lives_is_unfit_and_who_never_passed_takes_noth
     assert_eq!(reason, "check tcp: connection refused (takes nothing until it passes)");
 
     let steps = [
-        (Passing, "all checks pass", All),
-        (Failing, refused, OpenOnly),
-        (Silent, "check tcp: timed out", Nothing),
-        (Failing, refused, OpenOnly),
-        (Passing, "all checks pass", All),
-        (Silent, "check tcp: timed out", Nothing),
-        (Passing, "all checks pass", All),
-        (Failing, refused, OpenOnly),
+        (Passing, "all checks pass", MemberState::Up, All),
+        (Failing, refused, MemberState::Unhealthy, OpenOnly),
+        (Silent, "check tcp: timed out", MemberState::Unreachable, Nothing),
+        (Failing, refused, MemberState::Unhealthy, OpenOnly),
+        (Passing, "all checks pass", MemberState::Up, All),
+        (Silent, "check tcp: timed out", MemberState::Unreachable, Nothing),
+        (Passing, "all checks pass", MemberState::Up, All),
+        (Failing, refused, MemberState::Unhealthy, OpenOnly),
     ];
-    for (health, reason, state) in steps {
+    for (health, reason, state, accepts) in steps {
         daemon.judge("web", "10.0.0.1", health, reason).await;
-        assert_eq!(daemon.state("web", "10.0.0.1"), state);
+        assert_eq!(daemon.state("web", "10.0.0.1"), accepts);
         let status = daemon.backend("web", "10.0.0.1").await;
         assert_eq!((status.state, &*status.reason), (state, reason));
     }
@@ -80,9 +80,9 @@ async fn a_row_of_failures_that_has_only_begun_changes_no_state_but_says_why() {
     daemon.begin_to_fail("web", "10.0.0.1", 1, refused).await;
     let status = daemon.backend("web", "10.0.0.1").await;
     let reason = format!("{refused} (takes nothing until it passes)");
-    assert_eq!((status.state, status.reason), (Nothing, reason));
+    assert_eq!((status.state, status.reason), (MemberState::Pending, reason));
 
-    for (health, state) in [(Passing, All), (Failing, OpenOnly)] {
+    for (health, state) in [(Passing, MemberState::Up), (Failing, MemberState::Unhealthy)] {
         daemon.judge("web", "10.0.0.1", health, "a reason").await;
         // Of an edited check, and of the first one after a start.
         for _ in 0..2 {
@@ -91,7 +91,7 @@ async fn a_row_of_failures_that_has_only_begun_changes_no_state_but_says_why() {
                 let status = daemon.backend("web", "10.0.0.1").await;
                 let reason = format!("{refused} (failure {failed} of 3)");
                 assert_eq!((status.state, status.reason), (state, reason));
-                assert_eq!(daemon.state("web", "10.0.0.1"), state);
+                assert_eq!(daemon.state("web", "10.0.0.1"), state.accepts());
             }
             daemon.restart().await;
         }
@@ -100,7 +100,7 @@ async fn a_row_of_failures_that_has_only_begun_changes_no_state_but_says_why() {
 
 /// Those that take nothing wait for their first check; the others can wait for their turn.
 #[tokio::test]
-async fn only_dead_backends_are_to_be_asked_at_once() {
+async fn only_backends_that_take_nothing_are_checked_at_once() {
     let mut daemon = Daemon::new();
     let urgent = |daemon: &Daemon| {
         let targets = daemon.running.targets.borrow().clone();
@@ -117,14 +117,17 @@ async fn only_dead_backends_are_to_be_asked_at_once() {
 }
 
 #[tokio::test]
-async fn a_drained_backend_whose_check_fails_keeps_its_connections_and_says_why_it_is_unfit() {
+async fn a_drained_backend_whose_check_fails_keeps_its_connections_and_says_which_check() {
     let daemon = Daemon::new();
     daemon.apply(&drained()).await.unwrap();
     daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     daemon.judge("web", "10.0.0.1", Failing, "check tcp: connection refused").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), OpenOnly);
     let status = daemon.backend("web", "10.0.0.1").await;
-    assert_eq!((status.state, &*status.reason), (OpenOnly, "check tcp: connection refused"));
+    assert_eq!(
+        (status.state, &*status.reason),
+        (MemberState::Draining, "check tcp: connection refused")
+    );
     daemon.apply(WEB).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), OpenOnly, "undrained, its check still fails");
 }
@@ -160,8 +163,8 @@ async fn what_is_disabled_takes_nothing_whatever_checks_say() {
     daemon.apply(&web(DISABLED.0, DISABLED.1)).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
     let status = daemon.backend("web", "10.0.0.1").await;
-    assert_eq!((&*status.reason, status.wanted), ("disabled", WantedState::Disabled));
-    assert_eq!(status.wanted.shown(status.state.name()), "disabled");
+    assert_eq!((&*status.reason, status.admin_state), ("disabled", AdminState::Disabled));
+    assert_eq!(status.state, MemberState::Disabled);
     // A check that was under way.
     daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
@@ -224,10 +227,9 @@ async fn what_is_drained_keeps_its_connections_while_it_lives() {
     daemon.apply(&drained()).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), OpenOnly);
     let status = daemon.backend("web", "10.0.0.1").await;
-    assert_eq!((status.state, &*status.reason), (OpenOnly, "drained"));
-    assert_eq!((up.wanted, status.wanted), (WantedState::Active, WantedState::Drain));
-    assert_eq!(status.wanted.shown(status.state.name()), "draining");
-    assert_eq!(up.wanted.shown(up.state.name()), "up");
+    assert_eq!((status.state, &*status.reason), (MemberState::Draining, "drained"));
+    assert_eq!((up.admin_state, status.admin_state), (AdminState::Active, AdminState::Drain));
+    assert_eq!(up.state, MemberState::Up);
     assert!(status.since >= up.since);
     assert_eq!(daemon.running.targets.borrow().len(), 2, "it is still asked");
 
@@ -235,7 +237,12 @@ async fn what_is_drained_keeps_its_connections_while_it_lives() {
     assert_eq!(daemon.backend("web", "10.0.0.1").await, status, "that is no news");
     daemon.judge("web", "10.0.0.1", Silent, "check tcp: timed out").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
-    assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "check tcp: timed out");
+    let unreachable = daemon.backend("web", "10.0.0.1").await;
+    assert_eq!(
+        (unreachable.state, &*unreachable.reason),
+        (MemberState::Unreachable, "check tcp: timed out"),
+        "its connections move, whatever the operator asked for"
+    );
     daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), OpenOnly);
 
@@ -264,7 +271,7 @@ async fn a_drain_that_the_packet_path_missed_is_made_up_for() {
 }
 
 #[tokio::test]
-async fn without_checks_what_is_drained_is_unfit_and_comes_back_at_once() {
+async fn without_checks_a_drained_backend_comes_back_at_once() {
     let daemon = Daemon::new();
     let unchecked = |text: &str| text.replace("health_checks = [\"tcp\"]", "");
     daemon.apply(&unchecked(WEB)).await.unwrap();
@@ -291,18 +298,19 @@ async fn the_last_changes_are_kept_with_their_reasons() {
     let (one, two) = ("10.0.0.1", "10.0.0.2");
     assert_eq!(
         history(None).await,
-        [one, two].map(|each| (each.to_owned(), vec![said(Nothing, "not checked yet")]))
+        [one, two]
+            .map(|each| (each.to_owned(), vec![said(MemberState::Pending, "not checked yet")]))
     );
-    // Its first word says why it is dead; another reason later is no other state.
+    // The first result says why it is pending; another reason later is no other state.
     daemon.judge("web", one, Failing, "check tcp: timed out").await;
     daemon.judge("web", one, Failing, "check tcp: connection refused").await;
     daemon.judge("web", one, Passing, "all checks pass").await;
     daemon.judge("web", one, Failing, "check tcp: connection refused").await;
     daemon.judge("web", one, Failing, "check tcp: timed out").await;
     let expected = vec![
-        said(OpenOnly, "check tcp: connection refused"),
-        said(All, "all checks pass"),
-        said(Nothing, "check tcp: timed out (takes nothing until it passes)"),
+        said(MemberState::Unhealthy, "check tcp: connection refused"),
+        said(MemberState::Up, "all checks pass"),
+        said(MemberState::Pending, "check tcp: timed out (takes nothing until it passes)"),
     ];
     assert_eq!(history(Some(one)).await, [(one.to_owned(), expected)]);
     // A configuration that keeps the backend keeps them; there are 16 at most.
@@ -312,7 +320,10 @@ async fn the_last_changes_are_kept_with_their_reasons() {
         daemon.judge("web", one, Silent, "check tcp: timed out").await;
     }
     let [(_, changes)] = &history(Some(one)).await[..] else { panic!("it is one") };
-    let turns = [said(Nothing, "check tcp: timed out"), said(OpenOnly, "drained")];
+    let turns = [
+        said(MemberState::Unreachable, "check tcp: timed out"),
+        said(MemberState::Draining, "drained"),
+    ];
     assert_eq!(*changes, turns.into_iter().cycle().take(16).collect::<Vec<_>>());
 
     let refused = async |pool: &str, address: &str| {

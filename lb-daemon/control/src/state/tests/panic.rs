@@ -54,15 +54,15 @@ async fn who_is_drained_or_disabled_is_neither_counted_nor_raised() {
         judge(&daemon, last, last == 1).await;
     }
     assert_eq!(resorts(&daemon.path), [2, 3, 4]);
-    let wanted = |text: &str, last: u8, wanted: &str| {
+    let with_admin_state = |text: &str, last: u8, admin_state: &str| {
         let address = format!("address = \"10.0.0.{last}\"\n");
         assert!(text.contains(&address));
-        text.replace(&address, &format!("{address}wanted = \"{wanted}\"\n"))
+        text.replace(&address, &format!("{address}admin_state = \"{admin_state}\"\n"))
     };
-    let text = wanted(&text(), 4, "drain");
+    let text = with_admin_state(&text(), 4, "drain");
     daemon.apply(&text).await.unwrap();
     assert_eq!(resorts(&daemon.path), [2, 3], "one of three");
-    daemon.apply(&wanted(&text, 3, "disabled")).await.unwrap();
+    daemon.apply(&with_admin_state(&text, 3, "disabled")).await.unwrap();
     assert_eq!(resorts(&daemon.path), [0; 0], "one of two");
     judge(&daemon, 1, false).await;
     assert_eq!(resorts(&daemon.path), [1, 2]);
@@ -106,8 +106,8 @@ async fn who_is_unfit_by_its_checks_is_raised_too_and_who_is_drained_besides_is_
         assert_eq!(daemon.state("web", &address), Accepts::OpenOnly, "states keep the truth");
     }
     assert_eq!(resorts(&daemon.path), [2, 3, 4]);
-    let drained =
-        text().replace("address = \"10.0.0.4\"\n", "address = \"10.0.0.4\"\nwanted = \"drain\"\n");
+    let drained = text()
+        .replace("address = \"10.0.0.4\"\n", "address = \"10.0.0.4\"\nadmin_state = \"drain\"\n");
     daemon.apply(&drained).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.4"), Accepts::OpenOnly);
     assert_eq!(resorts(&daemon.path), [2, 3]);

@@ -69,7 +69,7 @@ async fn who_says_so_is_drained_until_it_takes_that_back() {
 async fn the_operators_wish_stays_when_it_takes_back_its_own() {
     let daemon = Daemon::up().await;
     let first = "address = \"10.0.0.1\"";
-    let drained = web(first, &format!("{first}\nwanted = \"drain\""));
+    let drained = web(first, &format!("{first}\nadmin_state = \"drain\""));
     daemon.say("web", ONE, drain("check load: the backend says drain")).await;
     daemon.apply(&drained).await.unwrap();
     assert_eq!(daemon.backend("web", ONE).await.reason, "drained");
@@ -78,7 +78,7 @@ async fn the_operators_wish_stays_when_it_takes_back_its_own() {
     daemon.say("web", ONE, drain("check load: the backend says drain")).await;
     daemon.apply(WEB).await.unwrap();
     assert_eq!(daemon.state("web", ONE), Accepts::OpenOnly, "and the other way round");
-    let disabled = web(first, &format!("{first}\nwanted = \"disabled\""));
+    let disabled = web(first, &format!("{first}\nadmin_state = \"disabled\""));
     daemon.apply(&disabled).await.unwrap();
     assert_eq!(daemon.state("web", ONE), Accepts::Nothing);
     // What it said before counts no more when it comes back.

@@ -9,6 +9,7 @@ use crate::{
     command::Actor,
     store::{Generation, Revision},
 };
+use lb_model::MemberState;
 use lb_model::{ids::Ids, plan::Plan};
 
 /// A daemon that served [`WEB`] with a backend up, stopped; `change` was made to its store.
@@ -109,7 +110,7 @@ async fn an_apply_ends_it_and_every_number_is_as_it_was() {
     let status = daemon.status().await;
     assert_eq!((is_said(&status), status.backends.len()), (false, 2));
     assert_eq!(daemon.running.commands.condition().await.unwrap(), None);
-    assert_eq!(daemon.backend("web", "10.0.0.1").await.state, All, "as it was pinned");
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.state, MemberState::Up, "as it was pinned");
     assert_eq!(daemon.running.targets.borrow().len(), 2);
     daemon.restart().await;
     let status = daemon.status().await;

@@ -23,10 +23,10 @@ async fn whoever_takes_the_last_one_for_new_connections_is_warned() {
     let first = "[[pool.backend]]\n    address = \"10.0.0.1\"\n    region = \"eu\"\n";
     let third = "[[pool.backend]]\naddress = \"10.0.0.3\"\nregion = \"eu\"\n";
     let group = "slots = 31\n[[pool.group]]\nregion = \"eu\"\nscaler = 0.0";
-    let drained = with(1, "wanted = \"drain\"");
+    let drained = with(1, "admin_state = \"drain\"");
     for taken in [
         drained.clone(),
-        with(1, "wanted = \"disabled\""),
+        with(1, "admin_state = \"disabled\""),
         with(1, "weight = 0"),
         web(first, ""),
         web("slots = 31", group),
@@ -34,7 +34,7 @@ async fn whoever_takes_the_last_one_for_new_connections_is_warned() {
         assert_eq!(dry(&daemon, &taken).await, [web_is_empty], "{taken}");
     }
     for kept in [
-        with(2, "wanted = \"disabled\""),
+        with(2, "admin_state = \"disabled\""),
         with(1, "weight = 5"),
         // Those whose checks fail are a last resort.
         drained.replace("slots = 31", "slots = 31\npanic_threshold_percent = 50"),

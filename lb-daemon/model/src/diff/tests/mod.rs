@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::arbitrary;
 use crate::{
-    Affinity, Backend, Fragments, HealthCheck, Name, Ports, Probe, Protocol, Region, Service, Via,
-    WantedState, WhenFull,
+    AdminState, Affinity, Backend, Fragments, HealthCheck, Name, Ports, Probe, Protocol, Region,
+    Service, Via, WhenFull,
 };
 
 fn name(text: &str) -> Name {
@@ -21,7 +21,7 @@ fn backend(region: &str) -> Backend {
     Backend {
         region: name(region),
         weight: 1,
-        wanted: WantedState::Active,
+        admin_state: AdminState::Active,
         mtu: None,
         max_connection_rate: None,
     }

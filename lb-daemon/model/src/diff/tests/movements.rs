@@ -27,7 +27,7 @@ fn what_moves_no_connection_is_not_said_to() {
         new.health_checks.get_mut(&name("tcp")).unwrap().port = 81;
         let pool = web(new);
         pool.health_checks.clear();
-        pool.backends.get_mut(&ip(1)).unwrap().wanted = WantedState::Drain;
+        pool.backends.get_mut(&ip(1)).unwrap().admin_state = AdminState::Drain;
         // Not where connections are at home.
         pool.backends.insert(ip(4), backend("us"));
     });
@@ -62,7 +62,7 @@ fn a_change_of_home_settles_and_says_how_much_of_it() {
 #[test]
 fn what_moves_at_once_or_ends_is_named() {
     let off = |new: &mut Configuration| {
-        web(new).backends.get_mut(&ip(1)).unwrap().wanted = WantedState::Disabled;
+        web(new).backends.get_mut(&ip(1)).unwrap().admin_state = AdminState::Disabled;
     };
     let backend_1 = expected(&[("pool web: backend 10.0.0.1", Effect::AtOnce, 1.0)]);
     assert_eq!(moved("eu", off), backend_1);

@@ -58,7 +58,7 @@ fn what_touches_no_table_moves_no_slot() {
     assert_eq!(
         changed(|new| {
             let backend = web(new).backends.get_mut(&ip(1)).unwrap();
-            backend.wanted = WantedState::Drain;
+            backend.admin_state = AdminState::Drain;
             backend.mtu = Some(1400);
             backend.max_connection_rate = Rate::new(0.5);
         }),
@@ -66,7 +66,7 @@ fn what_touches_no_table_moves_no_slot() {
             Kind::Changed,
             "pool web: backend 10.0.0.1",
             &[
-                "wanted: active -> drain",
+                "admin_state: active -> drain",
                 "mtu: unset -> 1400",
                 "max_connection_rate: unset -> 0.5/s",
             ],

@@ -7,7 +7,7 @@ use super::*;
 const CHANGES: &[(&str, &str, &str, [u64; 2])] = &[
     (
         "UpdateBackend",
-        r#"pool: "web" backend { address: "10.0.0.1" wanted: WANTED_STATE_DISABLED }"#,
+        r#"pool: "web" backend { address: "10.0.0.1" admin_state: ADMIN_STATE_DISABLED }"#,
         r#"movements { object: "pool web: backend 10.0.0.1" effect: EFFECT_AT_ONCE share: 1 }"#,
         [2, 2],
     ),

@@ -149,7 +149,7 @@ const POOL: &[Step] = &[
         "CreatePool",
         r#"pool { name: "dns" slots: 31 backends { address: "2001:DB8::0:1" region: "eu" } }"#,
         r#"pool { name: "dns" slots: 31 isolation: ISOLATION_NONE encapsulation: ENCAPSULATION_IP_IN_IP settle_time { seconds: 600 }
-             backends { address: "2001:db8::1" region: "eu" weight: 1 wanted: WANTED_STATE_ACTIVE } }
+             backends { address: "2001:db8::1" region: "eu" weight: 1 admin_state: ADMIN_STATE_ACTIVE } }
            generation: 2 changes { kind: KIND_ADDED object: "pool dns" }"#,
     ),
     // Without a mask only what is set is taken over.
@@ -157,7 +157,7 @@ const POOL: &[Step] = &[
         "UpdatePool",
         r#"pool { name: "dns" settle_time { seconds: 60 } }"#,
         r#"pool { name: "dns" slots: 31 isolation: ISOLATION_NONE encapsulation: ENCAPSULATION_IP_IN_IP settle_time { seconds: 60 }
-             backends { address: "2001:db8::1" region: "eu" weight: 1 wanted: WANTED_STATE_ACTIVE } }
+             backends { address: "2001:db8::1" region: "eu" weight: 1 admin_state: ADMIN_STATE_ACTIVE } }
            generation: 3
            changes { kind: KIND_CHANGED object: "pool dns" details: "settle_time: 600s -> 60s" }"#,
     ),
@@ -167,7 +167,7 @@ const POOL: &[Step] = &[
         r#"pool { name: "dns" backends { address: "10.0.0.9" region: "us" } }
            update_mask { paths: "backends" }"#,
         r#"pool { name: "dns" slots: 31 isolation: ISOLATION_NONE encapsulation: ENCAPSULATION_IP_IN_IP settle_time { seconds: 60 }
-             backends { address: "10.0.0.9" region: "us" weight: 1 wanted: WANTED_STATE_ACTIVE } }
+             backends { address: "10.0.0.9" region: "us" weight: 1 admin_state: ADMIN_STATE_ACTIVE } }
            generation: 4
            changes { kind: KIND_CHANGED object: "pool dns" slots_moved: 31
              details: "backends in eu: 1 -> 0 (1 gone)" details: "backends in us: 0 -> 1 (1 new)" }
@@ -196,8 +196,8 @@ const POOL: &[Step] = &[
         r#"pools { pool { name: "web" slots: 31 health_checks: "http"
              isolation: ISOLATION_NONE encapsulation: ENCAPSULATION_IP_IN_IP settle_time { seconds: 600 }
              groups { region: "us" capacity_per_second: 10 scaler: 1 }
-             backends { address: "10.0.0.1" region: "eu" weight: 1 wanted: WANTED_STATE_ACTIVE }
-             backends { address: "2001:db8::2" region: "us" weight: 3 wanted: WANTED_STATE_ACTIVE } }
+             backends { address: "10.0.0.1" region: "eu" weight: 1 admin_state: ADMIN_STATE_ACTIVE }
+             backends { address: "2001:db8::2" region: "us" weight: 3 admin_state: ADMIN_STATE_ACTIVE } }
              generation: 6 }
            generation: 6"#,
     ),
@@ -207,47 +207,47 @@ const BACKEND: &[Step] = &[
     (
         "CreateBackend",
         r#"pool: "spare" backend { address: "2001:DB8:0::2" region: "us" }"#,
-        r#"pool: "spare" backend { address: "2001:db8::2" region: "us" weight: 1 wanted: WANTED_STATE_ACTIVE }
+        r#"pool: "spare" backend { address: "2001:db8::2" region: "us" weight: 1 admin_state: ADMIN_STATE_ACTIVE }
            generation: 2
            changes { kind: KIND_CHANGED object: "pool spare" details: "backends in us: 0 -> 1 (1 new)" }
            changes { kind: KIND_ADDED object: "pool spare: backend 2001:db8::2" }"#,
     ),
     (
         "UpdateBackend",
-        r#"pool: "spare" backend { address: "2001:db8:0:0:0:0:0:2" wanted: WANTED_STATE_DRAIN }
-           update_mask { paths: "wanted" }"#,
-        r#"pool: "spare" backend { address: "2001:db8::2" region: "us" weight: 1 wanted: WANTED_STATE_DRAIN }
+        r#"pool: "spare" backend { address: "2001:db8:0:0:0:0:0:2" admin_state: ADMIN_STATE_DRAIN }
+           update_mask { paths: "admin_state" }"#,
+        r#"pool: "spare" backend { address: "2001:db8::2" region: "us" weight: 1 admin_state: ADMIN_STATE_DRAIN }
            generation: 3
-           changes { kind: KIND_CHANGED object: "pool spare: backend 2001:db8::2" details: "wanted: active -> drain" }
+           changes { kind: KIND_CHANGED object: "pool spare: backend 2001:db8::2" details: "admin_state: active -> drain" }
            warnings: "pool spare has nobody left for new connections""#,
     ),
     // The id is one of the fields; it may be spelt in another way.
     (
         "UpdateBackend",
-        r#"pool: "spare" backend { address: "2001:DB8::2" } update_mask { paths: "address" paths: "wanted" }"#,
-        r#"pool: "spare" backend { address: "2001:db8::2" region: "us" weight: 1 wanted: WANTED_STATE_ACTIVE }
+        r#"pool: "spare" backend { address: "2001:DB8::2" } update_mask { paths: "address" paths: "admin_state" }"#,
+        r#"pool: "spare" backend { address: "2001:db8::2" region: "us" weight: 1 admin_state: ADMIN_STATE_ACTIVE }
            generation: 4
-           changes { kind: KIND_CHANGED object: "pool spare: backend 2001:db8::2" details: "wanted: drain -> active" }"#,
+           changes { kind: KIND_CHANGED object: "pool spare: backend 2001:db8::2" details: "admin_state: drain -> active" }"#,
     ),
     (
         "GetBackend",
         r#"pool: "spare" address: "2001:DB8::2""#,
-        r#"pool: "spare" backend { address: "2001:db8::2" region: "us" weight: 1 wanted: WANTED_STATE_ACTIVE }
+        r#"pool: "spare" backend { address: "2001:db8::2" region: "us" weight: 1 admin_state: ADMIN_STATE_ACTIVE }
            generation: 4"#,
     ),
     (
         "UpdateBackend",
         r#"pool: "spare" backend { address: "10.0.0.1" region: "eu" weight: 0 } allow_missing: true"#,
-        r#"pool: "spare" backend { address: "10.0.0.1" region: "eu" weight: 0 wanted: WANTED_STATE_ACTIVE }
+        r#"pool: "spare" backend { address: "10.0.0.1" region: "eu" weight: 0 admin_state: ADMIN_STATE_ACTIVE }
            generation: 5 changes { kind: KIND_ADDED object: "pool spare: backend 10.0.0.1" }"#,
     ),
     (
         "ListBackends",
         r#"pool: "spare""#,
         r#"backends { pool: "spare" generation: 5
-             backend { address: "10.0.0.1" region: "eu" weight: 0 wanted: WANTED_STATE_ACTIVE } }
+             backend { address: "10.0.0.1" region: "eu" weight: 0 admin_state: ADMIN_STATE_ACTIVE } }
            backends { pool: "spare" generation: 5
-             backend { address: "2001:db8::2" region: "us" weight: 1 wanted: WANTED_STATE_ACTIVE } }
+             backend { address: "2001:db8::2" region: "us" weight: 1 admin_state: ADMIN_STATE_ACTIVE } }
            generation: 5"#,
     ),
     (
@@ -259,11 +259,11 @@ const BACKEND: &[Step] = &[
         "ListBackends",
         "",
         r#"backends { pool: "spare" generation: 6
-             backend { address: "2001:db8::2" region: "us" weight: 1 wanted: WANTED_STATE_ACTIVE } }
+             backend { address: "2001:db8::2" region: "us" weight: 1 admin_state: ADMIN_STATE_ACTIVE } }
            backends { pool: "web" generation: 6
-             backend { address: "10.0.0.1" region: "eu" weight: 1 wanted: WANTED_STATE_ACTIVE } }
+             backend { address: "10.0.0.1" region: "eu" weight: 1 admin_state: ADMIN_STATE_ACTIVE } }
            backends { pool: "web" generation: 6
-             backend { address: "2001:db8::2" region: "us" weight: 3 wanted: WANTED_STATE_ACTIVE } }
+             backend { address: "2001:db8::2" region: "us" weight: 3 admin_state: ADMIN_STATE_ACTIVE } }
            generation: 6"#,
     ),
     ("DeleteBackend", r#"pool: "none" address: "10.0.0.1" allow_missing: true"#, "generation: 6"),
@@ -350,8 +350,10 @@ async fn an_etag_stays_as_long_as_the_content_does() {
     caller.call("DeleteRegion", r#"name: "void""#).await.unwrap();
     assert_eq!(etag(&caller.call("GetPool", get).await.unwrap()), first);
     // A backend is content of its pool. What it was before has the etag that it had.
-    let backend = |wanted: &str| {
-        format!(r#"pool: "web" backend {{ address: "10.0.0.1" wanted: WANTED_STATE_{wanted} }}"#)
+    let backend = |admin_state: &str| {
+        format!(
+            r#"pool: "web" backend {{ address: "10.0.0.1" admin_state: ADMIN_STATE_{admin_state} }}"#
+        )
     };
     let drained = caller.call("UpdateBackend", &backend("DRAIN")).await.unwrap();
     let second = etag(&caller.call("GetPool", get).await.unwrap());

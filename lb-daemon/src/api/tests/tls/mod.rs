@@ -257,7 +257,7 @@ async fn each_role_does_what_it_may_and_the_log_says_who_did() {
         pool: "web".into(),
         backend: Some(v1::Backend {
             address: address.into(),
-            wanted: v1::WantedState::Drain.into(),
+            admin_state: v1::AdminState::Drain.into(),
             ..Default::default()
         }),
         ..Default::default()
@@ -294,7 +294,7 @@ async fn each_role_does_what_it_may_and_the_log_says_who_did() {
         assert_eq!(refused.code(), Code::PermissionDenied, "{refused}");
         assert_eq!(
             refused.message(),
-            "certificate hand.example: may change weight, wanted and max_connection_rate of backends alone; more \
+            "certificate hand.example: may change weight, admin_state and max_connection_rate of backends alone; more \
              takes admin"
         );
     }

@@ -24,9 +24,9 @@ pub(super) const BACKENDS: &[Row] = &[
         "pools[0].backends[1].weight",
     ),
     (
-        |m| m.pools[0].backends[1].wanted = 4,
-        r#"pools[0] "web": backends[1] "10.0.0.2": wanted: 4 is no state that this version knows"#,
-        "pools[0].backends[1].wanted",
+        |m| m.pools[0].backends[1].admin_state = 4,
+        r#"pools[0] "web": backends[1] "10.0.0.2": admin_state: 4 is no state that this version knows"#,
+        "pools[0].backends[1].admin_state",
     ),
     (
         |m| m.pools[0].backends[1].mtu = 1279,
