@@ -32,7 +32,7 @@ pub struct Interface {
     pub mode: Option<AttachedMode>,
 }
 
-/// Attaches a role's program to an interface, or puts it in the place of the one that is there by a
+/// Attaches a component's program to an interface, or puts it in the place of the one that is there by a
 /// pin: no packet passes between the two. Says also whether there was no pin before.
 ///
 /// # Errors
@@ -54,7 +54,7 @@ pub(super) fn attach(
     Ok((attached?, !had))
 }
 
-/// Whether a role may have an interface. A refusal comes before anything is made.
+/// Whether a component may have an interface. A refusal comes before anything is made.
 ///
 /// # Errors
 /// [`AttachError`]: it is not there, or somebody else has it.
@@ -87,7 +87,7 @@ impl Attaching<'_> {
         self.finish(own)
     }
 
-    /// Whether nobody else has the interface: another role, another layout, or a stranger.
+    /// Whether nobody else has the interface: another component, another layout, or a stranger.
     fn is_free(&self) -> Result<(), AttachError> {
         let interface = self.interface.to_owned();
         if let Some(other) = self.other_pins() {
@@ -109,7 +109,7 @@ impl Attaching<'_> {
         }
     }
 
-    /// Pins of the interface under another role or layout.
+    /// Pins of the interface under another component or layout.
     fn other_pins(&self) -> Option<String> {
         let own = self.pins.root();
         let roots = fs::read_dir(own.parent()?).ok()?;

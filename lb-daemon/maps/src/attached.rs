@@ -1,18 +1,18 @@
-//! A role at work: its object loaded, its maps pinned, its program on the interfaces.
+//! A component at work: its object loaded, its maps pinned, its program on the interfaces.
 
 use std::{fs, io, path::PathBuf};
 
 use aya::Ebpf;
 
 use super::{
-    AttachError, BpffsError, Hook, Interface, LoadError, MapsError, Objects, Pins, Role, Rooms,
-    attach,
+    AttachError, BpffsError, Component, Hook, Interface, LoadError, MapsError, Objects, Pins,
+    Rooms, attach,
     bpffs::{self, PinsLock},
     detach, loader, pinned,
     program::Program,
 };
 
-/// Where a role works and how.
+/// Where a component works and how.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The BPF file system for the pins.
@@ -52,7 +52,7 @@ pub enum DataplaneError {
     },
 }
 
-/// A role's program on its interfaces. Dropping it changes nothing there; it lets another daemon
+/// A component's program on its interfaces. Dropping it changes nothing there; it lets another daemon
 /// have the pins.
 #[derive(Debug)]
 pub struct Attached {
@@ -62,18 +62,18 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// Loads a role's object over its pinned maps and attaches it; `fill` runs in between, before
+    /// Loads a component's object over its pinned maps and attaches it; `fill` runs in between, before
     /// the new program sees a packet. Interfaces that are no longer listed are detached.
     ///
     /// # Errors
     /// [`DataplaneError`]; links that this call made are gone then, and all pins where there were none
     /// before.
     pub(super) fn open<T>(
-        role: Role,
+        component: Component,
         options: &Options,
         fill: impl FnOnce() -> Result<T, MapsError>,
     ) -> Result<(Self, T), DataplaneError> {
-        let pins = Pins::new(&options.bpffs, role);
+        let pins = Pins::new(&options.bpffs, component);
         bpffs::prepare(&options.bpffs)?;
         for interface in &options.interfaces {
             attach::may_have(&pins, interface, options.hook)?;
@@ -82,14 +82,14 @@ impl Attached {
         let lock = prepare(&pins)?;
         let make = || -> Result<_, DataplaneError> {
             let mut loaded =
-                loader::load(&options.objects, role, options.hook, &pins, &options.rooms)?;
+                loader::load(&options.objects, component, options.hook, &pins, &options.rooms)?;
             let filled = fill()?;
-            Ok((attach_all(&mut loaded, role, &pins, options)?, filled))
+            Ok((attach_all(&mut loaded, component, &pins, options)?, filled))
         };
         match make() {
             Ok((interfaces, filled)) => Ok((Self { pins, interfaces, _lock: lock }, filled)),
             Err(error) => {
-                // Maps without a program would look like a role at work.
+                // Maps without a program would look like a component at work.
                 if first {
                     let _already_failing = detach::clear(&pins);
                 }
@@ -116,11 +116,11 @@ fn prepare(pins: &Pins) -> Result<PinsLock, BpffsError> {
 
 fn attach_all(
     loaded: &mut Ebpf,
-    role: Role,
+    component: Component,
     pins: &Pins,
     options: &Options,
 ) -> Result<Vec<Interface>, DataplaneError> {
-    let mut program = loader::program(loaded, role, options.hook)?;
+    let mut program = loader::program(loaded, component, options.hook)?;
     let (mut interfaces, mut created) = (Vec::new(), Vec::new());
     pinned::remove_unplaced(pins)?;
     for name in &options.interfaces {

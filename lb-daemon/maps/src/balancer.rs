@@ -1,6 +1,6 @@
 //! The balancer at work.
 
-use super::{Attached, DataplaneError, Options, Role, WritableMaps, opener::Opener};
+use super::{Attached, Component, DataplaneError, Options, WritableMaps, opener::Opener};
 
 /// The balancer's program on its interfaces, and its maps.
 #[derive(Debug)]
@@ -18,9 +18,9 @@ impl Dataplane {
     /// # Errors
     /// [`DataplaneError`]: what ran before runs on.
     pub fn open(options: &Options) -> Result<Self, DataplaneError> {
-        let pins = Opener::new(&options.bpffs, Role::Balancer);
+        let pins = Opener::new(&options.bpffs, Component::Balancer);
         let (attached, maps) =
-            Attached::open(Role::Balancer, options, || WritableMaps::open(&pins))?;
+            Attached::open(Component::Balancer, options, || WritableMaps::open(&pins))?;
         Ok(Self { attached, maps })
     }
 }

@@ -10,7 +10,7 @@ use lb_common::abi::{
 };
 
 use super::{
-    ArrayView, FlowTables, MapsError, PinnedMaps, Role,
+    ArrayView, Component, FlowTables, MapsError, PinnedMaps,
     opener::Opener,
     raw::{Mapping, MappingMut},
 };
@@ -31,7 +31,7 @@ impl DisplacedMaps {
     /// # Errors
     /// [`MapsError`] says which pin is missing, forbidden or of another layout.
     pub fn open(bpffs: &Path) -> Result<Self, MapsError> {
-        let pins = Opener::new(bpffs, Role::Balancer);
+        let pins = Opener::new(bpffs, Component::Balancer);
         Ok(Self {
             maps: PinnedMaps::open(bpffs)?,
             pools: pins.array(names::POOLS)?,

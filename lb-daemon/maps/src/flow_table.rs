@@ -6,7 +6,7 @@ use aya::maps::{HashMap, MapData, MapError};
 use lb_common::abi::names;
 
 use super::{
-    MapsError, Role,
+    Component, MapsError,
     limiters::sure_room,
     maps::of,
     opener::Opener,
@@ -129,7 +129,7 @@ impl FlowTables {
     /// # Errors
     /// [`MapsError`] says which pin is missing, forbidden or of another layout.
     pub fn open(bpffs: &Path) -> Result<Self, MapsError> {
-        let pins = Opener::new(bpffs, Role::Balancer);
+        let pins = Opener::new(bpffs, Component::Balancer);
         Ok(Self {
             displaced_v4: FlowTable::open(&pins, names::DISPLACED_V4)?,
             displaced_v6: FlowTable::open(&pins, names::DISPLACED_V6)?,

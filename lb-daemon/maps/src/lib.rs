@@ -60,7 +60,7 @@ pub use memory::map_memory;
 pub use objects::{Objects, StubObject};
 pub use occupant::{Hold, Occupant, occupant};
 pub use opener::Access;
-pub use pins::{DEFAULT_BPFFS, Pins, Role};
+pub use pins::{Component, DEFAULT_BPFFS, Pins};
 pub use probe::{ProbeError, ProbeProgram};
 pub use raw::{Mapping, MappingMut};
 pub use receiver::{AllowLists, Prefix, PrefixError, Receiver, ReceiverMaps};

@@ -1,4 +1,4 @@
-//! The interfaces that a role's pinned links are for, and how the kernel has them now.
+//! The interfaces that a component's pinned links are for, and how the kernel has them now.
 
 use nix::net::if_::if_nametoindex;
 
@@ -17,7 +17,7 @@ pub struct Linked {
     pub mode: Option<AttachedMode>,
 }
 
-/// The interfaces of a role, by name, read without its daemon; in the network namespace of the
+/// The interfaces of a component, by name, read without its daemon; in the network namespace of the
 /// calling thread.
 ///
 /// # Errors

@@ -4,7 +4,7 @@ use std::{fs, io, os::fd::AsRawFd as _, path::Path};
 
 use aya::maps::MapData;
 
-use super::{MapsError, Pins, Role, opener::why, tables::SPARE};
+use super::{Component, MapsError, Pins, opener::why, tables::SPARE};
 
 /// Bytes of each of a balancer's maps, by name; arrays of maps with the spare that stands where no
 /// table is, and without tables.
@@ -12,7 +12,7 @@ use super::{MapsError, Pins, Role, opener::why, tables::SPARE};
 /// # Errors
 /// [`MapsError`] says which pin cannot be opened or read.
 pub fn map_memory(bpffs: &Path) -> Result<Vec<(String, u64)>, MapsError> {
-    let pins = Pins::new(bpffs, Role::Balancer);
+    let pins = Pins::new(bpffs, Component::Balancer);
     let unreadable = |path: &Path, source| MapsError::Memory { path: path.into(), source };
     let entries = fs::read_dir(pins.maps()).map_err(|error| unreadable(&pins.maps(), error))?;
     let mut maps = Vec::new();

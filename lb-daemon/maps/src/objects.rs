@@ -3,7 +3,7 @@
 use lb_common::abi::names;
 use xxhash_rust::xxh64::xxh64;
 
-use super::Role;
+use super::Component;
 
 /// ELF objects of the packet programs. An empty one stands for a build without a BPF compiler.
 #[derive(Clone, Copy)]
@@ -25,14 +25,14 @@ pub struct Objects {
 pub struct StubObject(&'static str);
 
 impl Objects {
-    /// The object of a role.
+    /// The object of a component.
     ///
     /// # Errors
     /// [`StubObject`]: the build had no BPF compiler.
-    pub fn role(&self, role: Role) -> Result<&'static [u8], StubObject> {
-        match role {
-            Role::Balancer => whole(self.balancer, role.name()),
-            Role::Receiver => whole(self.receiver, role.name()),
+    pub fn component(&self, component: Component) -> Result<&'static [u8], StubObject> {
+        match component {
+            Component::Balancer => whole(self.balancer, component.name()),
+            Component::Receiver => whole(self.receiver, component.name()),
         }
     }
 
@@ -44,9 +44,9 @@ impl Objects {
         whole(self.probe, names::PROBE)
     }
 
-    /// A digest of a role's object, to tell builds apart; `None` for a stub.
-    pub fn digest(&self, role: Role) -> Option<u64> {
-        self.role(role).ok().map(|object| xxh64(object, 0))
+    /// A digest of a component's object, to tell builds apart; `None` for a stub.
+    pub fn digest(&self, component: Component) -> Option<u64> {
+        self.component(component).ok().map(|object| xxh64(object, 0))
     }
 }
 

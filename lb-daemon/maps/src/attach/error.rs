@@ -10,9 +10,9 @@ pub enum AttachError {
     /// There is no such interface.
     #[error("{0}: no such interface")]
     NoInterface(String),
-    /// The interface has the other role, or one of another layout.
+    /// The interface has the other component, or one of another layout.
     #[error(
-        "{interface}: has the pins of {other} already, and one interface has one role: stop that \
+        "{interface}: has the pins of {other} already, and one interface has one component: stop that \
          spillwayd and remove its pins with `spillway detach`"
     )]
     OtherRole {

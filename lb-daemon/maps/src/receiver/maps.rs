@@ -12,7 +12,7 @@ use lb_common::abi::{
 
 use super::{AllowLists, Prefix};
 use crate::{
-    MapsError, Role,
+    Component, MapsError,
     maps::{array, of, verdicts_of},
     opener::Opener,
 };
@@ -44,7 +44,7 @@ impl ReceiverMaps {
     /// # Errors
     /// [`MapsError`] says which pin is missing, forbidden or of another layout.
     pub fn open(bpffs: &Path) -> Result<Self, MapsError> {
-        let pins = Opener::new(bpffs, Role::Receiver);
+        let pins = Opener::new(bpffs, Component::Receiver);
         Ok(Self {
             sources: pins.typed(names::SOURCES)?,
             vips: pins.typed(names::VIPS)?,

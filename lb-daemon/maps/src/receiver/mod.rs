@@ -9,7 +9,7 @@ use lb_common::abi::limits;
 pub use maps::ReceiverMaps;
 pub use prefix::{Prefix, PrefixError};
 
-use super::{Attached, DataplaneError, Options, Role};
+use super::{Attached, Component, DataplaneError, Options};
 
 /// What a receiver lets through.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Receiver {
     /// # Errors
     /// [`DataplaneError`]: what ran before runs on.
     pub fn open(options: &Options, allowed: &AllowLists) -> Result<Self, DataplaneError> {
-        let (attached, maps) = Attached::open(Role::Receiver, options, || {
+        let (attached, maps) = Attached::open(Component::Receiver, options, || {
             let mut maps = ReceiverMaps::open(&options.bpffs)?;
             maps.fill(allowed)?;
             Ok(maps)
