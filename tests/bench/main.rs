@@ -7,11 +7,17 @@ mod cases;
 mod report;
 mod requests;
 
-use std::{path::PathBuf, process::Command};
+use std::{
+    hint::black_box,
+    net::{IpAddr, Ipv4Addr},
+    path::PathBuf,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
-use lb_model::maglev::build_time;
+use lb_model::maglev::{BuildError, Member, TableSpec};
 use lb_tests::{
     daemon::Binaries,
     sandbox,
@@ -71,4 +77,24 @@ fn veth(near: &str, far: &str) -> Result<()> {
         anyhow::ensure!(status.success(), "ip {arguments}: {status}");
     }
     Ok(())
+}
+
+/// Median time of `repeats` builds (one at least) of a table of equal members, from unsorted members
+/// to finished words.
+fn build_time(members: u16, slots: u32, repeats: usize) -> Result<Duration, BuildError> {
+    let group: Vec<_> = (0..members)
+        .rev()
+        .map(|n| Member {
+            key: IpAddr::from(Ipv4Addr::from_bits(0x0a00_0000 + u32::from(n))).into(),
+            weight: 1,
+        })
+        .collect();
+    let mut times = Vec::new();
+    for _ in 0..repeats.max(1) {
+        let begin = Instant::now();
+        black_box(TableSpec::new(black_box(&group), slots)?.build());
+        times.push(begin.elapsed());
+    }
+    times.sort_unstable();
+    Ok(times[times.len() / 2])
 }

@@ -3,12 +3,14 @@
 use std::io;
 
 use aya::{Ebpf, EbpfError, EbpfLoader, maps::MapInfo, programs::ProgramError};
-
-use lb_common::abi::clock::{TICK, TICKS_AT_START, ticks_at_start};
+use lb_common::abi::{
+    clock::{TICK, TICKS_AT_START, ticks_at_start},
+    names,
+};
+use xxhash_rust::xxh64::xxh64;
 
 use super::{
-    Component, Hook, MapsError, Pins, Rooms, StubObject, clock, layout, objects::Objects,
-    pins::RECEIVER_TC, program::Program,
+    Component, Hook, MapsError, Pins, Rooms, attach::Program, clock, layout, pins::RECEIVER_TC,
 };
 
 /// Lines of the verifier's log that an error shows; the reason stands at the end.
@@ -137,6 +139,61 @@ fn refused(component: Component, error: ProgramError) -> LoadError {
 fn tail(log: &str) -> String {
     let lines: Vec<&str> = log.lines().collect();
     lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
+}
+
+/// ELF objects of the packet programs. An empty one stands for a build without a BPF compiler.
+#[derive(Clone, Copy)]
+pub struct Objects {
+    /// The balancer's program.
+    pub balancer: &'static [u8],
+    /// The program that puts packets of health checks into tunnels.
+    pub probe: &'static [u8],
+    /// The receiver's programs.
+    pub receiver: &'static [u8],
+}
+
+/// This build has no packet programs in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0} object: this build has none: build with `cargo xtask build`, which compiles the packet \
+     programs first"
+)]
+pub struct StubObject(&'static str);
+
+impl Objects {
+    /// The object of a component.
+    ///
+    /// # Errors
+    /// [`StubObject`]: the build had no BPF compiler.
+    pub fn component(&self, component: Component) -> Result<&'static [u8], StubObject> {
+        match component {
+            Component::Balancer => whole(self.balancer, component.name()),
+            Component::Receiver => whole(self.receiver, component.name()),
+        }
+    }
+
+    /// The object of health checks.
+    ///
+    /// # Errors
+    /// [`StubObject`]: the build had no BPF compiler.
+    pub(super) fn probe(&self) -> Result<&'static [u8], StubObject> {
+        whole(self.probe, names::PROBE)
+    }
+
+    /// A digest of a component's object, to tell builds apart; `None` for a stub.
+    pub fn digest(&self, component: Component) -> Option<u64> {
+        self.component(component).ok().map(|object| xxh64(object, 0))
+    }
+}
+
+impl std::fmt::Debug for Objects {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Objects").finish_non_exhaustive()
+    }
+}
+
+fn whole(object: &'static [u8], name: &'static str) -> Result<&'static [u8], StubObject> {
+    if object.is_empty() { Err(StubObject(name)) } else { Ok(object) }
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ use super::{
     inner::InnerMaps,
     opener::{Access, Opener},
     raw::Mapping,
-    slot_table::SlotTable,
+    slot_tables::SlotTable,
 };
 
 const KEY: usize = size_of::<ServiceKey>();

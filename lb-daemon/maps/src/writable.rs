@@ -27,7 +27,7 @@ use super::{
     maps::{Maps, array, of},
     opener::Opener,
     raw::MappingMut,
-    tables::TableMap,
+    slot_tables::TableMap,
 };
 
 /// The words of [`names::ANY_PORTS`].

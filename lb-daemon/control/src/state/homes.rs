@@ -18,8 +18,9 @@ use lb_base::error_chain;
 use lb_model::{
     Configuration, MemberState, Name, Scaler,
     ids::Ids,
-    mark_out::{MarkOuts, Phase, Presence, RegionPresence, Settling},
+    mark_out::{MarkOuts, Presence, RegionPresence},
     plan::{self, MarkedOut},
+    remap::{Phase, Settling},
 };
 
 /// Homes of all pools.

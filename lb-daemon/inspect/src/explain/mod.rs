@@ -3,7 +3,6 @@
 
 mod flow;
 mod reason;
-mod recorder;
 mod regions;
 mod trace;
 
@@ -13,7 +12,7 @@ use lb_common::path::{Kind, Memory, Outcome};
 use serde::{Serialize, Serializer};
 
 pub use flow::{Flow, FlowError};
-pub use regions::{Outcome as RegionOutcome, Region};
+pub use regions::{Region, RegionOutcome};
 pub use trace::{explain, no_service};
 
 use crate::names::Names;

@@ -8,10 +8,7 @@ use lb_common::{
     path::{Kind, Memory, Outcome, Place},
 };
 
-use super::{
-    recorder::Looked,
-    regions::{self, Region},
-};
+use super::regions::{self, Looked, Region};
 
 /// A verdict's meaning on one line.
 pub(super) fn verdict(verdict: Verdict) -> String {
@@ -87,14 +84,14 @@ pub(super) fn last_resort(backend: &str) -> String {
 /// Why a region has a packet that is beyond its limit; `None`: none has.
 pub(super) fn beyond_limits(regions: &[Region], backend: &str) -> Option<String> {
     let has = |outcome| regions.iter().find(|region| region.outcome == outcome);
-    if let Some(region) = has(regions::Outcome::Held) {
+    if let Some(region) = has(regions::RegionOutcome::Held) {
         return Some(format!(
             "region {} is full, but no more connections can be remembered elsewhere for now: \
              {backend} serves beyond the limit",
             region.region
         ));
     }
-    has(regions::Outcome::OverCapacity).map(|region| {
+    has(regions::RegionOutcome::OverCapacity).map(|region| {
         format!(
             "no region that may have it has room; {backend} in region {} serves beyond the limit",
             region.region
@@ -137,7 +134,7 @@ pub(super) fn choice(
 
 /// Why regions that come before the chosen one have not the packet.
 fn left_behind(regions: &[Region]) -> String {
-    use regions::Outcome::NobodyUsable;
+    use regions::RegionOutcome::NobodyUsable;
     let nobody = |region: &&Region| region.outcome == NobodyUsable;
     let names: Vec<_> = regions.iter().filter(nobody).map(|r| r.region.as_str()).collect();
     let others = regions.iter().filter(|region| !nobody(region));

@@ -1,12 +1,16 @@
 //! What was made of each region, in order.
 
 use lb_common::{
-    abi::{descriptor::Descriptor, limits::MAX_REGIONS_PER_POOL, member::Accepts},
-    path::{Choice, Left, Tables, select::REMEMBERED},
+    abi::{
+        descriptor::Descriptor,
+        handshake::Placement,
+        limits::MAX_REGIONS_PER_POOL,
+        member::{Accepts, MemberWord},
+    },
+    path::{Choice, Left, Memory, Observe, Outcome, Place, Tables, select::REMEMBERED},
 };
 use serde::Serialize;
 
-use super::recorder::Recorder;
 use crate::names::Names;
 
 /// A region of the pool's order.
@@ -15,13 +19,13 @@ pub struct Region {
     /// Its name.
     pub region: String,
     /// What was made of it.
-    pub outcome: Outcome,
+    pub outcome: RegionOutcome,
 }
 
 /// What was made of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum RegionOutcome {
     /// It has the packet.
     Chosen,
     /// It has the packet though it is full, as every region is.
@@ -40,7 +44,7 @@ pub enum Outcome {
     NotAsked,
 }
 
-impl Outcome {
+impl RegionOutcome {
     /// Words for it that follow the region's name.
     pub const fn words(self) -> &'static str {
         match self {
@@ -79,24 +83,24 @@ fn outcome<T: Tables>(
     recorder: &Recorder,
     position: u32,
     taken_by: Option<u32>,
-) -> Outcome {
+) -> RegionOutcome {
     if taken_by == Some(position) {
         return match () {
-            () if recorder.has(position, Left::Held) => Outcome::Held,
-            () if recorder.has(position, Left::OverCapacity) => Outcome::OverCapacity,
-            () => Outcome::Chosen,
+            () if recorder.has(position, Left::Held) => RegionOutcome::Held,
+            () if recorder.has(position, Left::OverCapacity) => RegionOutcome::OverCapacity,
+            () => RegionOutcome::Chosen,
         };
     }
     if recorder.has(position, Left::Full) || recorder.has(position, Left::Held) {
-        Outcome::Full
+        RegionOutcome::Full
     } else if recorder.has(position, Left::Closed) {
         let healthy = members(tables, descriptor, position)
             .any(|index| tables.member(index).is_some_and(|m| m.accepts() == Accepts::All));
-        if healthy { Outcome::Drained } else { Outcome::Closed }
+        if healthy { RegionOutcome::Drained } else { RegionOutcome::Closed }
     } else if recorder.looked.iter().any(|looked| looked.place.region == position) {
-        Outcome::NobodyUsable
+        RegionOutcome::NobodyUsable
     } else {
-        Outcome::NotAsked
+        RegionOutcome::NotAsked
     }
 }
 
@@ -137,4 +141,47 @@ pub(super) fn name<T: Tables>(
     let index = descriptor.groups.get(position as usize).copied();
     let group = index.and_then(|index| tables.group(index));
     group.map_or_else(|| "?".into(), |group| names.region(group.region))
+}
+
+/// One entry that the decision looked at, or would have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Looked {
+    pub(super) place: Place,
+    pub(super) member: MemberWord,
+    /// `None`: it was not asked, another had the packet before.
+    pub(super) outcome: Option<Outcome>,
+}
+
+/// All that was told.
+#[derive(Debug, Default)]
+pub(super) struct Recorder {
+    /// Entries in the order in which they were asked.
+    pub(super) looked: Vec<Looked>,
+    /// Regions that were left, or kept against the rule, each reason once.
+    pub(super) left: Vec<(u32, Left)>,
+    /// What the packet went by, if nothing was chosen anew.
+    pub(super) remembered: Option<Memory>,
+}
+
+impl Observe for Recorder {
+    fn entry(&mut self, place: Place, _: u16, member: MemberWord, outcome: Outcome) {
+        self.looked.push(Looked { place, member, outcome: Some(outcome) });
+    }
+
+    fn region(&mut self, region: u32, why: Left) {
+        if !self.left.contains(&(region, why)) {
+            self.left.push((region, why));
+        }
+    }
+
+    fn remembered(&mut self, by: Memory, _: Placement) {
+        self.remembered = Some(by);
+    }
+}
+
+impl Recorder {
+    /// Whether a region was left, or kept, for a reason.
+    pub(super) fn has(&self, region: u32, why: Left) -> bool {
+        self.left.contains(&(region, why))
+    }
 }

@@ -19,8 +19,7 @@ use super::{
     Chosen, Entry, Explanation, ServicePart, Slot,
     flow::Flow,
     reason::{self, place_name},
-    recorder::{Looked, Recorder},
-    regions,
+    regions::{self, Looked, Recorder},
 };
 use crate::names::{self, Names};
 use lb_model::{Affinity, Encapsulation};

@@ -3,24 +3,26 @@
 //!
 //! Counters count from when their object was made; they stay over restarts of the daemon.
 
-mod groups;
-mod receiver;
 mod remembered;
 mod traffic;
-mod verdicts;
 
-use std::path::PathBuf;
+use std::{
+    borrow::Cow,
+    path::{Path, PathBuf},
+};
 
+use lb_common::abi::{
+    counter::VerdictCounter,
+    verdict::{Action, Verdict},
+};
+use lb_maps::{FlowTables, MapsError, PinnedMaps, ReceiverMaps, directory::Directory};
+use lb_model::capacity::Connections;
 use serde::Serialize;
 
-pub use groups::GroupStats;
-pub use receiver::ReceiverStats;
+use crate::names::Names;
+
 pub use remembered::{Budget, EventStats, Remembered, Table};
 pub use traffic::{BackendStats, ServiceStats, Traffic};
-pub use verdicts::{VerdictStats, action_word, sentence};
-
-use crate::names::Names;
-use lb_maps::{FlowTables, MapsError, PinnedMaps, directory::Directory};
 
 /// What a balancer counted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -47,7 +49,7 @@ impl Stats {
             verdicts: maps.verdicts()?.into_iter().map(Into::into).collect(),
             services: traffic::services(maps, names)?,
             backends: traffic::backends(maps, names)?,
-            groups: groups::groups(maps, names)?,
+            groups: groups(maps, names)?,
             remembered: remembered::remembered(maps, tables, names)?,
         })
     }
@@ -75,4 +77,100 @@ impl Source {
         let maps = PinnedMaps::open(&self.bpffs)?;
         Stats::read(&maps, &FlowTables::open(&self.bpffs)?, &names)
     }
+}
+
+/// New connections of a group: a pool's backends in one region.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GroupStats {
+    /// Pool.
+    pub pool: String,
+    /// Region.
+    pub region: String,
+    /// What was counted since the group was made.
+    #[serde(flatten)]
+    pub connections: Connections<u64>,
+}
+
+fn groups(maps: &PinnedMaps, names: &Names) -> Result<Vec<GroupStats>, MapsError> {
+    let mut groups = Vec::new();
+    for pool in names.pools(maps) {
+        let name = names.pool(pool);
+        for (_, group) in maps.pool_members(pool)?.unwrap_or_default().groups {
+            groups.push(GroupStats {
+                pool: name.clone(),
+                region: names.region(group.region),
+                connections: maps.group_connections(group.limiter)?.into(),
+            });
+        }
+    }
+    Ok(groups)
+}
+
+/// What a receiver did, and what it lets through.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReceiverStats {
+    /// Packets under each verdict, by its number.
+    pub verdicts: Vec<VerdictStats>,
+    /// Prefixes that tunnel packets may come from.
+    pub sources: Vec<String>,
+    /// VIPs that they may be for.
+    pub vips: Vec<String>,
+    /// Addresses where they end.
+    pub endpoints: Vec<String>,
+    /// UDP port where GUE ends; `None`: nowhere.
+    pub gue_port: Option<u16>,
+}
+
+impl ReceiverStats {
+    /// Reads the maps that a receiver has pinned under a BPF file system.
+    ///
+    /// # Errors
+    /// [`MapsError`] says which pin is missing, forbidden or of another layout, or what the kernel
+    /// answers.
+    pub fn read(bpffs: &Path) -> Result<Self, MapsError> {
+        let maps = ReceiverMaps::open(bpffs)?;
+        let allowed = maps.allowed()?;
+        Ok(Self {
+            verdicts: maps.verdicts()?.into_iter().map(Into::into).collect(),
+            sources: allowed.sources.iter().map(ToString::to_string).collect(),
+            vips: allowed.vips.iter().map(ToString::to_string).collect(),
+            endpoints: allowed.endpoints.iter().map(ToString::to_string).collect(),
+            gue_port: allowed.gue_port.map(Into::into),
+        })
+    }
+}
+
+/// Packets under one verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VerdictStats {
+    /// The verdict, as in docs/verdicts.md.
+    pub verdict: Cow<'static, str>,
+    /// `pass`, `drop`, `transmit` or `redirect`.
+    pub action: Cow<'static, str>,
+    /// Packets.
+    pub packets: u64,
+    /// Bytes of the frames as they came in.
+    pub bytes: u64,
+}
+
+impl From<(Verdict, VerdictCounter)> for VerdictStats {
+    fn from((verdict, VerdictCounter { packets, bytes }): (Verdict, VerdictCounter)) -> Self {
+        let (name, action) = (verdict.name(), action_word(verdict.action()));
+        Self { verdict: name.into(), action: action.into(), packets, bytes }
+    }
+}
+
+/// What the driver does, in a word.
+pub fn action_word(action: Action) -> &'static str {
+    match action {
+        Action::Pass => "pass",
+        Action::Drop => "drop",
+        Action::Transmit => "transmit",
+        Action::Redirect => "redirect",
+    }
+}
+
+/// A meaning as one line.
+pub fn sentence(meaning: &str) -> String {
+    meaning.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -8,7 +8,8 @@ use std::{
     path::Path,
 };
 
-use aya::maps::MapData;
+use aya::maps::{MapData, RingBuf};
+use tokio::io::{Interest, unix::AsyncFd};
 
 /// A command of `enum bpf_cmd` with its member of `union bpf_attr`, include/uapi/linux/bpf.h.
 ///
@@ -238,4 +239,14 @@ pub(crate) fn link_interface(link: impl AsFd) -> io::Result<u32> {
 pub(crate) fn detach_link(link: impl AsFd) -> io::Result<()> {
     call(&mut LinkDetach { link_fd: link.as_fd().as_raw_fd() })?;
     Ok(())
+}
+
+/// A ring that can be waited for, in the context of a runtime.
+///
+/// # Errors
+/// What the kernel answers.
+pub(crate) fn watched(ring: RingBuf<MapData>) -> io::Result<AsyncFd<RingBuf<MapData>>> {
+    // SAFETY: the ring owns its descriptor, which stays open and the same for as long as it lives.
+    let watched = unsafe { AsyncFd::register_with_interest(ring, Interest::READABLE) };
+    watched.map_err(Into::into)
 }

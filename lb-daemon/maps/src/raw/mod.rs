@@ -3,10 +3,8 @@
 
 mod bpf;
 mod mapping;
-mod ready;
 
 pub(super) use bpf::{
-    Elements, detach_link, inner_id, link_interface, lookup_batch, open_link, update_batch,
+    Elements, detach_link, inner_id, link_interface, lookup_batch, open_link, update_batch, watched,
 };
 pub use mapping::{Mapping, MappingMut};
-pub(super) use ready::watched;

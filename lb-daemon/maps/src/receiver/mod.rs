@@ -1,15 +1,26 @@
 //! The receiver at work: its program, and what it lets through.
 
-mod maps;
 mod prefix;
 
-use std::{collections::BTreeSet, net::IpAddr, num::NonZeroU16};
+use std::{collections::BTreeSet, fmt, net::IpAddr, num::NonZeroU16, path::Path};
 
-use lb_common::abi::limits;
-pub use maps::ReceiverMaps;
+use aya::maps::{Array, HashMap, LpmTrie, MapData, MapError, PerCpuArray, lpm_trie::Key};
+use lb_common::abi::{
+    counter::VerdictCounter,
+    limits, names,
+    pod::{bytes_of, from_bytes},
+    receiver::VipKey,
+    service::{IPV4, IPV6, address_of, address_words},
+    verdict::Verdict,
+};
+
+use crate::{
+    Attached, Component, DataplaneError, MapsError, Options,
+    maps::{array, of, verdicts_of},
+    opener::Opener,
+};
+
 pub use prefix::{Prefix, PrefixError};
-
-use super::{Attached, Component, DataplaneError, Options};
 
 /// What a receiver lets through.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,6 +69,138 @@ impl Receiver {
         })?;
         Ok(Self { attached, maps })
     }
+}
+
+const ADDRESS: usize = 16;
+const VIP: usize = size_of::<VipKey>();
+
+/// A value of the lists: only the key counts.
+const PRESENT: u32 = 1;
+
+/// The receiver's pinned maps: readable with the daemon dead.
+pub struct ReceiverMaps {
+    sources: LpmTrie<MapData, [u8; ADDRESS], u32>,
+    vips: HashMap<MapData, [u8; VIP], u32>,
+    endpoints: HashMap<MapData, [u8; VIP], u32>,
+    gue_port: Array<MapData, u64>,
+    verdict_counters: PerCpuArray<MapData, [u64; size_of::<VerdictCounter>() / 8]>,
+}
+
+impl fmt::Debug for ReceiverMaps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReceiverMaps").finish_non_exhaustive()
+    }
+}
+
+impl ReceiverMaps {
+    /// Opens the receiver's maps under a BPF file system.
+    ///
+    /// # Errors
+    /// [`MapsError`] says which pin is missing, forbidden or of another layout.
+    pub fn open(bpffs: &Path) -> Result<Self, MapsError> {
+        let pins = Opener::new(bpffs, Component::Receiver);
+        Ok(Self {
+            sources: pins.typed(names::SOURCES)?,
+            vips: pins.typed(names::VIPS)?,
+            endpoints: pins.typed(names::ENDPOINTS)?,
+            gue_port: pins.typed(names::GUE_PORT)?,
+            verdict_counters: pins.typed(names::VERDICT_COUNTERS)?,
+        })
+    }
+
+    /// What is let through.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn allowed(&self) -> Result<AllowLists, MapsError> {
+        let source = |key: Key<[u8; ADDRESS]>| Prefix::of_key(key.prefix_len(), key.data());
+        let sources: Result<BTreeSet<_>, _> =
+            self.sources.keys().map(|key| key.map(source)).collect();
+        let port = self.gue_port.get(&0, 0).map_err(of(names::GUE_PORT))?;
+        Ok(AllowLists {
+            sources: sources.map_err(of(names::SOURCES))?,
+            vips: addresses(&self.vips).map_err(of(names::VIPS))?,
+            endpoints: addresses(&self.endpoints).map_err(of(names::ENDPOINTS))?,
+            gue_port: NonZeroU16::new(port as u16),
+        })
+    }
+
+    /// Packets under each verdict, summed over the CPUs, by number.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn verdicts(&self) -> Result<Vec<(Verdict, VerdictCounter)>, MapsError> {
+        verdicts_of(&self.verdict_counters)
+    }
+
+    /// Makes the lists equal others: first what is new comes in, then what is not wanted goes. Of endpoints
+    /// it is the other way round, so that none of them is a VIP meanwhile.
+    ///
+    /// # Errors
+    /// What the kernel answers; the lists may then be on the way.
+    pub fn fill(&mut self, wanted: &AllowLists) -> Result<(), MapsError> {
+        let there = self.allowed()?;
+        self.remove_endpoints(there.endpoints.difference(&wanted.endpoints))?;
+        let port = wanted.gue_port.map_or(0, |port| port.get().into());
+        self.gue_port.set(0, port, 0).map_err(of(names::GUE_PORT))?;
+        for source in wanted.sources.difference(&there.sources) {
+            self.sources.insert(&source_key(source), PRESENT, 0).map_err(of(names::SOURCES))?;
+        }
+        for vip in wanted.vips.difference(&there.vips) {
+            self.vips.insert(vip_key(*vip), PRESENT, 0).map_err(of(names::VIPS))?;
+        }
+        for source in there.sources.difference(&wanted.sources) {
+            self.sources.remove(&source_key(source)).map_err(of(names::SOURCES))?;
+        }
+        for vip in there.vips.difference(&wanted.vips) {
+            self.vips.remove(&vip_key(*vip)).map_err(of(names::VIPS))?;
+        }
+        self.insert_endpoints(wanted.endpoints.difference(&there.endpoints))
+    }
+
+    /// Makes the endpoints equal others, of which none is a VIP.
+    ///
+    /// # Errors
+    /// What the kernel answers; they may then be on the way.
+    pub fn fill_endpoints(&mut self, wanted: &BTreeSet<IpAddr>) -> Result<(), MapsError> {
+        let there = addresses(&self.endpoints).map_err(of(names::ENDPOINTS))?;
+        self.remove_endpoints(there.difference(wanted))?;
+        self.insert_endpoints(wanted.difference(&there))
+    }
+
+    fn remove_endpoints<'a>(
+        &mut self,
+        mut endpoints: impl Iterator<Item = &'a IpAddr>,
+    ) -> Result<(), MapsError> {
+        let removed = endpoints.try_for_each(|it| self.endpoints.remove(&vip_key(*it)));
+        removed.map_err(of(names::ENDPOINTS))
+    }
+
+    fn insert_endpoints<'a>(
+        &mut self,
+        mut endpoints: impl Iterator<Item = &'a IpAddr>,
+    ) -> Result<(), MapsError> {
+        let inserted = endpoints.try_for_each(|it| self.endpoints.insert(vip_key(*it), PRESENT, 0));
+        inserted.map_err(of(names::ENDPOINTS))
+    }
+}
+
+/// The addresses in a set.
+fn addresses(set: &HashMap<MapData, [u8; VIP], u32>) -> Result<BTreeSet<IpAddr>, MapError> {
+    let address = |key: [u8; VIP]| {
+        from_bytes::<VipKey>(&key).map(|key| address_of(&key.address, key.version as u8))
+    };
+    set.keys().filter_map(|key| key.map(address).transpose()).collect()
+}
+
+fn source_key(source: &Prefix) -> Key<[u8; ADDRESS]> {
+    let (bits, octets) = source.key();
+    Key::new(bits, octets)
+}
+
+fn vip_key(vip: IpAddr) -> [u8; VIP] {
+    let version = if vip.is_ipv4() { IPV4 } else { IPV6 };
+    array(bytes_of(&VipKey { address: address_words(vip), version: u32::from(version) }))
 }
 
 #[cfg(test)]

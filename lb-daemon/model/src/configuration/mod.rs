@@ -1,31 +1,23 @@
 //! The configuration as the daemon holds it: validated, every default filled in, every reference
 //! known to resolve. Nothing here knows protobuf, files or maps.
 
-mod backend;
 pub mod bounds;
-mod encapsulation;
-mod group;
 mod health_check;
 mod name;
 mod pool;
 mod ports;
 pub mod rate;
-mod region;
 mod service;
 
 use std::{collections::BTreeMap, num::NonZeroU32};
 
-pub use backend::{AdminState, Backend};
-pub use encapsulation::Encapsulation;
-pub use group::{GroupSettings, Scaler};
 pub use health_check::{
     AgentCheck, CheckTls, GrpcCheck, HealthCheck, HttpCheck, Probe, Trust, UdpCheck, Via,
 };
 pub use name::{Name, NameError};
-pub use pool::{Isolation, Pool};
+pub use pool::{AdminState, Backend, Encapsulation, GroupSettings, Isolation, Pool, Scaler};
 pub use ports::{Endpoint, PortList, Ports};
 pub use rate::Rate;
-pub use region::Region;
 pub use service::{Affinity, Fragments, Protocol, Service, WhenFull};
 
 /// A whole, valid configuration.
@@ -61,4 +53,11 @@ impl Default for Configuration {
     fn default() -> Self {
         Self::EMPTY
     }
+}
+
+/// A place where backends are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Region {
+    /// Regions that take over, nearest first; distinct, and never in a circle.
+    pub overflow_to: Vec<Name>,
 }

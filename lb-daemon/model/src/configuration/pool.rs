@@ -1,8 +1,11 @@
-use std::{collections::BTreeMap, net::IpAddr, time::Duration};
+use std::{collections::BTreeMap, fmt, net::IpAddr, time::Duration};
 
-use lb_common::abi::limits::DEFAULT_SLOTS;
+use lb_common::{
+    abi::{form::Form, limits::DEFAULT_SLOTS},
+    wire::gue,
+};
 
-use super::{Backend, Encapsulation, GroupSettings, Name};
+use super::{Name, Rate};
 
 /// A named set of backends with its health checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,5 +84,195 @@ impl Pool {
     /// What is set of its group in a region.
     pub fn group(&self, region: &Name) -> GroupSettings {
         self.groups.get(region).copied().unwrap_or_default()
+    }
+}
+
+/// What the operator wants of a backend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AdminState {
+    /// Takes traffic while it is healthy.
+    #[default]
+    Active,
+    /// Takes nothing, and its open connections move.
+    Disabled,
+    /// Takes no new connections; its open ones stay while it lives.
+    Drain,
+}
+
+impl AdminState {
+    /// `active`, `disabled` or `drain`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Disabled => "disabled",
+            Self::Drain => "drain",
+        }
+    }
+}
+
+/// One real server of a pool; its address is its key there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backend {
+    /// Region it stands in.
+    pub region: Name,
+    /// Share relative to the others of its region; 0 takes none.
+    pub weight: u32,
+    /// What the operator asks for.
+    pub admin_state: AdminState,
+    /// Largest outer packet towards it, bytes; `None`: the interface's MTU.
+    pub mtu: Option<u16>,
+    /// New connections it takes a second in its pool, over all balancers; `None`: no limit of its
+    /// own.
+    pub max_connection_rate: Option<Rate>,
+}
+
+/// How packets get to a pool's backends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Encapsulation {
+    /// In an IP header alone.
+    #[default]
+    IpInIp,
+    /// In GUE, to this UDP port.
+    Gue(u16),
+    /// As they are, to the backend's own MAC: it has to be on a link of the balancer's.
+    Direct,
+}
+
+impl Encapsulation {
+    /// UDP port of GUE where the configuration says none.
+    pub const DEFAULT_GUE_PORT: u16 = gue::PORT;
+
+    /// `ip_in_ip`, `gue` or `direct`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::IpInIp => "ip_in_ip",
+            Self::Gue(_) => "gue",
+            Self::Direct => "direct",
+        }
+    }
+
+    /// The UDP port that packets go to, if any.
+    pub const fn gue_port(self) -> Option<u16> {
+        match self {
+            Self::IpInIp | Self::Direct => None,
+            Self::Gue(port) => Some(port),
+        }
+    }
+
+    /// The same, as packets have it.
+    pub const fn form(self) -> Form {
+        match self {
+            Self::IpInIp => Form::IP_IN_IP,
+            Self::Gue(port) => Form::gue(port),
+            Self::Direct => Form::DIRECT,
+        }
+    }
+
+    /// What packets have it.
+    pub const fn of_form(form: Form) -> Self {
+        match form {
+            form if form.is_gue() => Self::Gue(form.port()),
+            form if form.is_direct() => Self::Direct,
+            _ => Self::IpInIp,
+        }
+    }
+
+    /// Bytes that a packet grows by on its way to a backend.
+    pub const fn overhead(self, backend: IpAddr) -> u16 {
+        self.form().overhead(backend.is_ipv4())
+    }
+
+    /// What must be the largest outer packet towards a backend at the least, bytes, where IPv6 is in its
+    /// tunnel: IPv6's least packet (RFC 8200, 5) and the outer headers.
+    pub const fn least_mtu(self, backend: IpAddr) -> u16 {
+        1280 + self.overhead(backend)
+    }
+}
+
+/// `ip_in_ip`, `gue to port 6080` or `direct`.
+impl fmt::Display for Encapsulation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        self.gue_port().map_or(Ok(()), |port| write!(f, " to port {port}"))
+    }
+}
+
+/// What is set of a pool's backends in one region.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupSettings {
+    /// New connections a second over all balancers; `None`: the sum over its healthy backends, where
+    /// each has a limit of its own, else no limit.
+    pub capacity: Option<Rate>,
+    /// Share of the capacity in use, unless it is drained.
+    pub scaler: Scaler,
+    /// Whether it takes no new connections, whatever the scaler.
+    pub drained: bool,
+}
+
+impl GroupSettings {
+    /// Share of the capacity in use now.
+    pub fn in_use(&self) -> Scaler {
+        if self.drained { Scaler::NONE } else { self.scaler }
+    }
+}
+
+/// A share: 0, or 0.1 to 1.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+pub struct Scaler(f64);
+
+// Never NaN.
+impl Eq for Scaler {}
+
+impl Scaler {
+    /// Nothing.
+    pub const NONE: Self = Self(0.0);
+    /// The whole.
+    pub const WHOLE: Self = Self(1.0);
+    const LOWEST: f64 = 0.1;
+
+    /// The share; `None`: it is neither 0 nor within 0.1 to 1.
+    pub fn new(share: f64) -> Option<Self> {
+        // Minus zero is zero, and is kept as that.
+        let share = share + 0.0;
+        (share == 0.0 || (Self::LOWEST..=1.0).contains(&share)).then_some(Self(share))
+    }
+
+    /// The share.
+    pub fn share(self) -> f64 {
+        self.0
+    }
+}
+
+impl Default for Scaler {
+    fn default() -> Self {
+        Self::WHOLE
+    }
+}
+
+impl fmt::Display for Scaler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Scaler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scaler_is_nothing_or_a_tenth_to_the_whole() {
+        for good in [0.0, 0.1, 0.5, 1.0] {
+            assert_eq!(Scaler::new(good).unwrap().share(), good);
+        }
+        assert_eq!(Scaler::new(-0.0).unwrap().to_string(), "0");
+        for bad in [0.05, 0.099, 1.001, -0.1, f64::NAN, f64::INFINITY] {
+            assert_eq!(Scaler::new(bad), None, "{bad}");
+        }
     }
 }

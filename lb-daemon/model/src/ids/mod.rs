@@ -4,7 +4,6 @@
 //! only after its rest ([`Quarantine`]), and then as the next *incarnation*, so that whatever still names
 //! the old owner can tell.
 
-mod quarantine;
 mod space;
 
 use std::{
@@ -17,8 +16,8 @@ use lb_common::abi::limits;
 use serde::{Deserialize, Serialize};
 
 use crate::{Configuration, Name};
-pub use quarantine::{BACKEND_REST, Quarantine};
 use space::Space;
+pub use space::{BACKEND_REST, Quarantine};
 
 /// Number of a backend: its index in the maps, and which of the index's successive owners it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

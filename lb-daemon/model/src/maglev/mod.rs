@@ -30,26 +30,14 @@
 //! needs no bound for groups in which one member has nearly all the weight.
 
 mod alternates;
-mod error;
-mod hash;
-mod member;
 mod owners;
-mod prime;
-mod quota;
-mod ring;
 mod spec;
 mod table;
-mod timing;
-mod turns;
-
 #[cfg(test)]
 mod tests;
 
-pub use error::BuildError;
-pub use member::{Member, MemberKey};
-pub use spec::{MAX_MEMBERS, TableId, TableSpec};
+pub use spec::{BuildError, MAX_MEMBERS, Member, MemberKey, TableId, TableSpec};
 pub use table::{Table, checksum, shares};
-pub use timing::build_time;
 
 /// Version of the rules above. A table that they would build otherwise is another version.
 pub const ALGORITHM_VERSION: u32 = 1;

@@ -1,14 +1,15 @@
-use std::fmt;
+use std::{
+    fmt,
+    net::{IpAddr, Ipv6Addr},
+};
 
 use lb_common::abi::slot::{NO_RANK, SlotWord};
 use xxhash_rust::xxh64::xxh64;
 
 use super::{
-    ALGORITHM_VERSION, BuildError, Member, MemberKey, Table,
+    ALGORITHM_VERSION, Table,
     alternates::Dealer,
-    owners::{Owned, Permutation},
-    prime::is_prime,
-    quota::quotas,
+    owners::{Owned, Permutation, quotas},
 };
 
 /// Members of a group at most: ranks are 16 bits wide and the highest means *none*.
@@ -114,4 +115,116 @@ fn gcd(mut a: u32, mut b: u32) -> u32 {
         (a, b) = (b, a % b);
     }
     a
+}
+
+/// Why there is no table for a group.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// The number of slots has a divisor, so some members would not reach all slots.
+    #[error("{0} slots: not a prime")]
+    NotPrime(u32),
+    /// There is no member, or all weights are 0.
+    #[error("members: none has a weight above 0")]
+    NoWeight,
+    /// Ranks are 16 bits wide.
+    #[error("{0} members: at most {MAX_MEMBERS} have ranks")]
+    TooManyMembers(usize),
+    /// Not every member could own a slot.
+    #[error("{members} members: more than the table's {slots} slots")]
+    MoreMembersThanSlots {
+        /// Members, those of weight 0 included.
+        members: usize,
+        /// Slots of the table.
+        slots: u32,
+    },
+    /// Two members have one key.
+    #[error("member {0}: given twice")]
+    Duplicate(IpAddr),
+}
+
+/// A member's address in 16 bytes, IPv4 as v4-mapped (RFC 4291, 2.5.5.2); its order is the order of
+/// ranks.
+///
+/// That is not the order of [`IpAddr`], which puts every IPv4 address before every IPv6 one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MemberKey(pub [u8; 16]);
+
+impl MemberKey {
+    /// The address; a v4-mapped one as IPv4.
+    pub fn address(&self) -> IpAddr {
+        Ipv6Addr::from(self.0).to_canonical()
+    }
+}
+
+impl From<IpAddr> for MemberKey {
+    fn from(address: IpAddr) -> Self {
+        Self(match address {
+            IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+            IpAddr::V6(v6) => v6.octets(),
+        })
+    }
+}
+
+/// A member of a group, as far as its table goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Who it is.
+    pub key: MemberKey,
+    /// Its share relative to the others; 0: it stands in no slot.
+    pub weight: u32,
+}
+
+/// Whether a number of slots is a prime, by trial division: at most 22,000 steps for 32 bits.
+fn is_prime(number: u32) -> bool {
+    if number < 4 {
+        return number > 1;
+    }
+    if number.is_multiple_of(2) || number.is_multiple_of(3) {
+        return false;
+    }
+    // What is left of numbers around a multiple of 6: every prime above 3 is one of these.
+    (5_u64..)
+        .step_by(6)
+        .take_while(|d| d * d <= u64::from(number))
+        .all(|d| !u64::from(number).is_multiple_of(d) && !u64::from(number).is_multiple_of(d + 2))
+}
+
+/// Seed of where a member's preferred slots begin.
+pub(super) const OFFSET: u64 = 0;
+/// Seed of the distance between a member's preferred slots.
+pub(super) const SKIP: u64 = 1;
+/// Seed of how an owner's slots are dealt.
+pub(super) const DEAL: u64 = 2;
+
+/// `h(seed, member)` of the algorithm.
+pub(super) fn hash(seed: u64, member: &MemberKey) -> u64 {
+    xxh64(&member.0, seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agrees_with_the_sieve_of_eratosthenes() {
+        const END: usize = 200_000;
+        let mut sieve = vec![true; END];
+        sieve[..2].fill(false);
+        for n in 2..END {
+            if sieve[n] {
+                (2 * n..END).step_by(n).for_each(|multiple| sieve[multiple] = false);
+            }
+        }
+        for (n, &expected) in sieve.iter().enumerate() {
+            assert_eq!(is_prime(n as u32), expected, "{n}");
+        }
+    }
+
+    #[test]
+    fn knows_the_largest_of_32_bits() {
+        // 2^32 - 5 is the largest prime below 2^32; 65521 is the largest below 2^16.
+        assert!(is_prime(4_294_967_291));
+        assert!(!is_prime(65_521 * 65_521));
+        assert!((4_294_967_292..=u32::MAX).all(|n| !is_prime(n)));
+    }
 }

@@ -1,5 +1,5 @@
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     net::IpAddr,
     sync::Arc,
 };
@@ -8,7 +8,7 @@ use lb_common::abi::{limits::MAX_REGIONS_PER_POOL, service::ServiceKey};
 
 use super::{
     MarkedOut, Plan, PlannedBackend, PlannedGroup, PlannedMember, PlannedPool, PlannedService,
-    Sources, order::of_regions,
+    Sources,
 };
 use crate::{
     Backend, Configuration, Fragments, Isolation, Name, Pool, PortList, Ports, Service, WhenFull,
@@ -204,4 +204,39 @@ fn backend_id(ids: &Ids, address: &IpAddr) -> Result<BackendId, PlanError> {
 
 fn no_id(kind: &str, name: &Name) -> PlanError {
     PlanError::NoId(format!("{kind} {name}"))
+}
+
+/// The regions in `present` in the order in which a pool's packets ask them: those it prefers, then by
+/// nearness the daemon's own, those that it overflows to in their order, those that these overflow to
+/// and so on breadth first, then the others by name, so that all daemons of a region agree. A pool
+/// that is strictly isolated has the first alone.
+pub(super) fn of_regions<'a>(
+    configuration: &'a Configuration,
+    own: Option<&'a Name>,
+    pool: &'a Pool,
+    mut present: BTreeSet<&'a Name>,
+) -> Vec<&'a Name> {
+    let wanted = pool.preferred_regions.iter().chain(nearest_first(configuration, own));
+    let mut order: Vec<_> = wanted.filter(|region| present.remove(region)).collect();
+    order.extend(present);
+    if pool.isolation == Isolation::Strict {
+        order.truncate(1);
+    }
+    order
+}
+
+/// The daemon's own region and all that its overflow leads to, nearest first.
+fn nearest_first<'a>(configuration: &'a Configuration, own: Option<&Name>) -> Vec<&'a Name> {
+    let own = own.and_then(|own| configuration.regions.get_key_value(own));
+    let mut queue: VecDeque<_> = own.into_iter().collect();
+    let mut order: Vec<_> = own.into_iter().map(|(name, _)| name).collect();
+    while let Some((_, region)) = queue.pop_front() {
+        for next in &region.overflow_to {
+            if !order.contains(&next) {
+                order.push(next);
+                queue.extend(configuration.regions.get_key_value(next));
+            }
+        }
+    }
+    order
 }

@@ -2,7 +2,6 @@
 //! here, and equal input gives equal plans.
 
 mod build;
-mod order;
 #[cfg(test)]
 mod tests;
 

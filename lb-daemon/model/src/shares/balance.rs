@@ -15,9 +15,9 @@ const TIME: f64 = 10.0;
 /// Utilisation below this counts as this: where nobody has anything to do, nothing is moved.
 const IDLE: f64 = 0.1;
 /// Most by which the logarithm of a share changes in a second.
-const STEP: f64 = 0.2;
+pub(super) const STEP: f64 = 0.2;
 /// Longest time that one step makes up for, seconds.
-const LONGEST: f64 = 2.0;
+pub(super) const LONGEST: f64 = 2.0;
 /// The least share, of the largest.
 const LEAST: f64 = 0.05;
 
@@ -83,6 +83,3 @@ fn mean_by(
     }
     (whole > 0.0).then(|| sum / whole)
 }
-
-#[cfg(test)]
-mod tests;

@@ -3,10 +3,7 @@
 use serde_json::Value;
 use xxhash_rust::xxh64::xxh64;
 
-use crate::maglev::{
-    owners::{Owned, Permutation},
-    quota::quotas,
-};
+use crate::maglev::owners::{Owned, Permutation, quotas};
 
 fn vectors() -> Value {
     serde_json::from_str(include_str!("../testdata/maglev-vectors.json")).unwrap()

@@ -11,7 +11,7 @@ use aya::programs::{
 
 /// A program and the hook that it is for.
 #[derive(Debug)]
-pub(super) enum Program<'e> {
+pub(crate) enum Program<'e> {
     /// In the driver, or where the stack has that of drivers that cannot.
     Xdp(&'e mut Xdp),
     /// In the stack, with what the stack knows of a packet.
@@ -23,7 +23,7 @@ impl Program<'_> {
     ///
     /// # Errors
     /// What the kernel answers, with the verifier's log.
-    pub(super) fn load(&mut self) -> Result<(), ProgramError> {
+    pub(crate) fn load(&mut self) -> Result<(), ProgramError> {
         match self {
             Self::Xdp(program) => program.load(),
             Self::Tc(program) => program.load(),
@@ -34,7 +34,7 @@ impl Program<'_> {
     ///
     /// # Errors
     /// It is not loaded.
-    pub(super) fn id(&self) -> Result<u32, ProgramError> {
+    pub(crate) fn id(&self) -> Result<u32, ProgramError> {
         let info = match self {
             Self::Xdp(program) => program.info(),
             Self::Tc(program) => program.info(),

@@ -6,8 +6,15 @@ use aya::programs::{
     links::{LinkError, LinkType},
     loaded_links, loaded_programs,
 };
+use nix::net::if_::if_nametoindex;
 
-use super::link_state;
+use super::{
+    detach,
+    hook::{self, AttachedMode},
+    interface::Interface,
+    pinned,
+};
+use crate::{BpffsError, Pins};
 
 /// What keeps a program on its interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +69,7 @@ impl Occupant {
 /// # Errors
 /// What netlink answers.
 pub fn occupant(interface: u32) -> io::Result<Option<Occupant>> {
-    let attached = link_state::attachment(interface)?;
+    let attached = hook::attachment(interface)?;
     Ok(attached.map(|now| of(now.program)))
 }
 
@@ -100,6 +107,35 @@ pub(super) fn describe(id: u32) -> String {
         program.name_as_str().filter(|name| !name.is_empty()).map(str::to_owned)
     });
     name.map_or_else(|| format!("{id}"), |name| format!("{name} (id {id})"))
+}
+
+/// An interface with a pinned link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Linked {
+    /// Its name.
+    pub name: String,
+    /// Its index; `None`: there is no interface of this name.
+    pub index: Option<u32>,
+    /// Whether its place is at tc's hook.
+    pub at_tc: bool,
+    /// How the link's program is attached; `None`: it is not, though the pin is there.
+    pub mode: Option<AttachedMode>,
+}
+
+/// The interfaces of a component, by name, read without its daemon; in the network namespace of the
+/// calling thread.
+///
+/// # Errors
+/// The directory of the links cannot be read.
+pub fn links(pins: &Pins) -> Result<Vec<Linked>, BpffsError> {
+    let linked = |name: String| {
+        let index = if_nametoindex(name.as_str()).ok();
+        let interface = |index| Interface { name: name.clone(), index, mode: None };
+        let mode = index.and_then(|index| pinned::mode(pins, &interface(index)));
+        let at_tc = pinned::is_for_tc(pins, &name);
+        Linked { name, index, at_tc, mode }
+    };
+    Ok(detach::attached(pins)?.into_iter().map(linked).collect())
 }
 
 #[cfg(test)]

@@ -9,10 +9,11 @@ use aya::programs::{
 };
 
 use super::{
-    BpffsError, Interface, Pins, filter,
-    link_state::{self, AttachedMode},
-    raw,
+    filter,
+    hook::{self, AttachedMode},
+    interface::Interface,
 };
+use crate::{BpffsError, Pins, raw};
 
 /// What the kernel says of a pinned link; `None` where there is none.
 fn link(pin: &Path) -> Option<LinkInfo> {
@@ -54,7 +55,7 @@ pub(super) fn mode(pins: &Pins, interface: &Interface) -> Option<AttachedMode> {
         return Some(AttachedMode::Tc);
     }
     let program = program(&pins.link(&interface.name))?;
-    let now = link_state::attachment(interface.index).ok()??;
+    let now = hook::attachment(interface.index).ok()??;
     (now.program == program).then_some(now.mode)
 }
 

@@ -1,3 +1,8 @@
+//! For how long what home meant before a remap counts beside what it means now. Pure: the time is handed in.
+
+#[cfg(test)]
+mod tests;
+
 use std::time::{Duration, Instant};
 
 /// How far a pool is with a remap.

@@ -1,16 +1,29 @@
 //! A component at work: its object loaded, its maps pinned, its program on the interfaces.
 
+mod detach;
+mod filter;
+mod hook;
+mod interface;
+mod occupant;
+mod pinned;
+mod program;
+
 use std::{fs, io, path::PathBuf};
 
 use aya::Ebpf;
 
-use super::{
-    AttachError, BpffsError, Component, Hook, Interface, LoadError, MapsError, Objects, Pins,
-    Rooms, attach,
+use crate::{
+    BpffsError, Component, LoadError, MapsError, Objects, Pins, Rooms, WritableMaps,
     bpffs::{self, PinsLock},
-    detach, loader, pinned,
-    program::Program,
+    loader,
+    opener::Opener,
 };
+
+pub use detach::{Detached, detach, detach_layouts};
+pub use hook::{AttachedMode, Hook, XdpMode};
+pub use interface::{AttachError, Interface};
+pub use occupant::{Hold, Linked, Occupant, links, occupant};
+pub(crate) use program::Program;
 
 /// Where a component works and how.
 #[derive(Clone, Debug)]
@@ -68,7 +81,7 @@ impl Attached {
     /// # Errors
     /// [`DataplaneError`]; links that this call made are gone then, and all pins where there were none
     /// before.
-    pub(super) fn open<T>(
+    pub(crate) fn open<T>(
         component: Component,
         options: &Options,
         fill: impl FnOnce() -> Result<T, MapsError>,
@@ -76,7 +89,7 @@ impl Attached {
         let pins = Pins::new(&options.bpffs, component);
         bpffs::prepare(&options.bpffs)?;
         for interface in &options.interfaces {
-            attach::may_have(&pins, interface, options.hook)?;
+            interface::may_have(&pins, interface, options.hook)?;
         }
         let first = !pins.root().exists();
         let lock = prepare(&pins)?;
@@ -124,7 +137,7 @@ fn attach_all(
     let (mut interfaces, mut created) = (Vec::new(), Vec::new());
     pinned::remove_unplaced(pins)?;
     for name in &options.interfaces {
-        match attach::attach(&mut program, pins, name, options.hook) {
+        match interface::attach(&mut program, pins, name, options.hook) {
             Ok((interface, new)) => {
                 created.extend(new.then_some(name));
                 interfaces.push(interface);
@@ -158,4 +171,27 @@ fn pin_program(program: &mut Program<'_>, pins: &Pins) -> Result<(), DataplaneEr
         .pin(&next)
         .and_then(|()| fs::rename(&next, &path))
         .map_err(|source| DataplaneError::Pin { path, source })
+}
+
+/// The balancer's program on its interfaces, and its maps.
+#[derive(Debug)]
+pub struct Dataplane {
+    /// The program on its interfaces.
+    pub attached: Attached,
+    /// The maps: what they held before stands, and the counters go on.
+    pub maps: WritableMaps,
+}
+
+impl Dataplane {
+    /// Loads the balancer over its pinned maps and attaches it; a program that is there already is
+    /// replaced without a gap.
+    ///
+    /// # Errors
+    /// [`DataplaneError`]: what ran before runs on.
+    pub fn open(options: &Options) -> Result<Self, DataplaneError> {
+        let pins = Opener::new(&options.bpffs, Component::Balancer);
+        let (attached, maps) =
+            Attached::open(Component::Balancer, options, || WritableMaps::open(&pins))?;
+        Ok(Self { attached, maps })
+    }
 }

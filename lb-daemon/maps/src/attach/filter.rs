@@ -16,14 +16,14 @@ use netlink_packet_route::{
 };
 use nix::net::if_::if_nametoindex;
 
-use super::link_state::ask;
+use super::hook::ask;
 
 /// Priority of the filter: none comes before it.
 pub(super) const PRIORITY: u16 = 1;
 /// Its handle among those of that priority.
 pub(super) const HANDLE: u16 = 0x5b1;
 /// The program's name, which is the filter's.
-const NAME: &str = super::pins::RECEIVER_TC;
+const NAME: &str = crate::pins::RECEIVER_TC;
 
 /// A filter in our place.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use aya::maps::{ArrayOfMaps, MapData, MapError, MapType};
 use lb_common::abi::{
     limits::DEFAULT_SLOTS,
     names,
-    slot::{OwnersWord, table_words},
+    slot::{OwnersWord, SlotWord, table_words},
     table_ref::TableRef,
 };
 
@@ -21,7 +21,7 @@ use super::{
     layout::{INNER_MAP, MMAPABLE},
     maps::of,
     opener::Opener,
-    raw::{MappingMut, update_batch},
+    raw::{Mapping, MappingMut, update_batch},
 };
 
 /// Tables published by one call; each holds a file descriptor until then.
@@ -214,4 +214,41 @@ fn create(name: &str, slots: u32, flags: u32) -> Result<MapData, MapError> {
     let (key, value) = (size_of::<u32>() as u32, size_of::<u64>() as u32);
     let shape = aya_obj::Map::new_from_params(kind, key, value, table_words(slots), flags);
     MapData::create(shape, name, None)
+}
+
+/// A published slot table, in memory.
+#[derive(Debug)]
+pub struct SlotTable {
+    words: Mapping,
+    slots: u32,
+    id: u32,
+}
+
+impl SlotTable {
+    pub(super) fn open(inner: &MapData, slots: u32) -> io::Result<Self> {
+        let id = inner.info().map_err(io::Error::other)?.id();
+        Ok(Self { words: Mapping::new(inner.fd(), table_words(slots) as usize)?, slots, id })
+    }
+
+    /// The kernel's id of the map; a table keeps its content for as long as it has its id.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// A slot's list.
+    pub fn slot(&self, index: u32) -> Option<SlotWord> {
+        let word = || self.words.load(index as usize);
+        (index < self.slots).then(word).flatten().map(SlotWord)
+    }
+
+    /// The rank of a slot's owner, from the place where packets find it.
+    pub fn owner(&self, slot: u32) -> Option<u16> {
+        let word = || self.words.load(OwnersWord::index(self.slots, slot) as usize);
+        (slot < self.slots).then(word).flatten().map(|word| OwnersWord(word).owner(slot))
+    }
+
+    /// All slots.
+    pub fn slots(&self) -> impl ExactSizeIterator<Item = SlotWord> + '_ {
+        self.words.iter().take(self.slots as usize).map(SlotWord)
+    }
 }

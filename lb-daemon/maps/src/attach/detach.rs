@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeSet, fs, io, path::Path};
 
-use super::{BpffsError, Component, Pins, bpffs::PinsLock, pinned, pins::interface_of};
+use super::pinned;
+use crate::{BpffsError, Component, Pins, bpffs::PinsLock, pins::interface_of};
 
 /// What was removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
