@@ -207,9 +207,8 @@ fn backend(address: IpAddr) -> Backend {
         version: if address.is_ipv4() { IPV4 } else { IPV6 },
         incarnation: 5,
         mtu: 1500,
-        link: 1500,
         on_link: 1,
-        reserved: [0; 4],
+        reserved: [0; 5],
     }
 }
 
