@@ -1,6 +1,7 @@
 use lb_common::abi::{
     descriptor::LIMITED, limiter::LimitWord, member::Accepts, service::ServiceKey,
 };
+use lb_common_fake::FakeTables;
 use lb_inspect::{
     explain::{Explanation, Flow, explain as explained, kind_name, no_service},
     names::{Names, interface_words},
@@ -9,11 +10,6 @@ use lb_maps::directory::Directory;
 
 use super::*;
 use crate::output::Report;
-
-#[path = "../../../../lb-common/tests/fake/mod.rs"]
-mod fake;
-
-use fake::FakeTables;
 
 fn names() -> Names {
     Names(Directory {

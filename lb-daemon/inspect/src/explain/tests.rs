@@ -13,13 +13,9 @@ use std::net::SocketAddr;
 
 use super::*;
 use crate::names;
+use lb_common_fake::FakeTables;
 use lb_maps::directory::Directory;
 use lb_model::Protocol;
-
-#[path = "../../../../lb-common/tests/fake/mod.rs"]
-mod fake;
-
-use fake::FakeTables;
 
 fn names() -> Names {
     Names(Directory {
