@@ -29,7 +29,6 @@ mod link;
 mod lookup;
 mod neighbour;
 mod next_hops;
-mod path_mtu;
 mod presence;
 mod probe_link;
 mod route;

@@ -108,7 +108,7 @@ pub(super) async fn run(
 
     let tunnels = Tunnels::new(sources, crate::attach_tunnel_program);
     let mut prober = Prober::spawn(targets, healthy, checks, live.checks.clone(), tunnels.clone());
-    let hops = NextHops::spawn(addresses, resolved, sources, on);
+    let hops = NextHops::spawn(addresses, resolved, on);
     let hops = hops.map_err(|e| Failure::of("next hops", &e))?;
     let inbox = Inbox { health, network, commands: asked };
     let first = reconciles.clone();

@@ -84,6 +84,7 @@ pub(super) fn run_in_fragments(sandbox: &Sandbox) -> Result<()> {
         backend.node.run("ip", ["fou", "add", "port", PORT, "gue"])?;
     }
     network.fabric.router.ip("link set eu mtu 1400")?;
+    network.fabric.balancer.ip("route add 10.1.0.0/24 via 10.0.0.1 mtu 1400")?;
     // The client sends without DF.
     let client = &network.fabric.client;
     client.sysctls(&[("net.ipv4.ip_no_pmtu_disc", "1")])?;
@@ -96,7 +97,7 @@ pub(super) fn run_in_fragments(sandbox: &Sandbox) -> Result<()> {
     for form in ["ip_in_ip", "gue"] {
         network.balancer.cli(&["pool", "update", "v4", "--encapsulation", form])?;
         let before = put_together(&network)?;
-        // 1420 bytes with its headers. The first ones are lost, by which the balancer learns of the way.
+        // 1420 bytes with its headers. The first ones are lost if the daemon has not heard of the route.
         let (mut sent, mut came) = (vec![b'='; 1392], [0; 2048]);
         until(&format!("{form}: a large datagram is returned"), LIMIT, || {
             socket.send(&sent)?;

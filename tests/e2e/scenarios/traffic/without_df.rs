@@ -13,7 +13,7 @@ use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::{Fabric, REGIONS};
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// What the way to the near backends takes; the balancer's link takes 1600 bytes.
+/// MTU of the path to the near backends, which the balancer's routes have too; its link takes 1600 bytes.
 const NARROW: u32 = 1400;
 /// Bytes of a packet that fits the way in every tunnel, and of one that fits it in none.
 const SMALL: usize = 1300;
@@ -23,13 +23,16 @@ const HEADERS: usize = 28;
 /// What does not come within this time is not on its way.
 const SOON: Duration = Duration::from_millis(200);
 
-/// Where the way is known to be narrow, outer packets go out without DF as their inner ones do, a router takes
-/// them apart, and the backend's kernel puts them together: what listens there to the tunnel's protocol gets the
-/// datagram whole. What no outer packet can hold, or none that may be fragmented, is dropped and counted.
+/// If a packet without DF exceeds the MTU of the route, its outer packet has no DF either: a router on the path
+/// fragments it, and the backend's kernel reassembles it, as a raw socket of the tunnel's protocol shows. What fits no
+/// outer packet, or none that may be fragmented, is dropped and counted.
 pub(crate) fn datagrams_without_df_are_fragmented_on_the_way(sandbox: &Sandbox) -> Result<()> {
     let fixture = Fixture::start(sandbox, "divisible", Health::QUICK)?;
     let Fabric { router, client, balancer, .. } = &fixture.fabric;
     router.ip(&format!("link set eu mtu {NARROW}"))?;
+    for route in ["10.1.0.0/24 via 10.0.0.1", "fd00:1::/64 via fd00::1"] {
+        balancer.ip(&format!("route add {route} mtu {NARROW}"))?;
+    }
     // From here on the client's sockets send without DF.
     client.sysctls(&[("net.ipv4.ip_no_pmtu_disc", "1")])?;
     let ipip = open(&fixture, Tunnel::Ipip)?;
@@ -43,7 +46,7 @@ pub(crate) fn datagrams_without_df_are_fragmented_on_the_way(sandbox: &Sandbox) 
         ensure!(came[..length] == small, "{form}: another datagram");
 
         let mut ears = Ears::open(&fixture, protocol)?;
-        // The first ones have DF outside and are lost: the router tells the balancer.
+        // The first ones may have DF outside and are lost: the daemon has not heard of the route.
         let large = payload(LARGE, 2);
         until(&format!("{form}: a large one arrives"), PATIENCE, || {
             ipip.send(&large)?;
@@ -84,7 +87,7 @@ fn refused(fixture: &Fixture, balancer: &lb_tests::topology::Node, ipip: &UdpSoc
     ensure!(counted()? == 0, "{} too early", counted()?);
     let in_ipv6 = open(fixture, Tunnel::Ip4In6)?;
     let large = payload(LARGE, 4);
-    until("the way over IPv6 is known too", PATIENCE, || {
+    until("the route over IPv6 is known too", PATIENCE, || {
         in_ipv6.send(&large)?;
         Ok((counted()? > 0).then_some(()))
     })?;
