@@ -9,12 +9,12 @@ use tokio::{
 use tracing::warn;
 
 use super::{
-    NetChange, NetError,
+    NetChange, NetError, connect,
     events::{Event, Events, OF_NEXT_HOPS},
     hops::Hops,
     link::interfaces,
-    lookup::{self, Routes, connect},
     neighbour::{self, NeighbourKey, neighbours},
+    route::{self, Routes},
 };
 
 /// Shortest time between two rounds of route look-ups: a router that takes in a whole table tells of
@@ -219,7 +219,7 @@ impl NextHops {
             let (handle, stale) = (self.handle.clone(), std::mem::take(&mut self.stale));
             self.looking_up = true;
             self.look_up_from = Instant::now() + LOOK_UP_GAP;
-            self.work.spawn(async { Done::LookedUp(lookup::routes(handle, stale).await) });
+            self.work.spawn(async { Done::LookedUp(route::routes(handle, stale).await) });
         }
         Ok(())
     }

@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 use super::{
     Bonds, ForeignVlan, Interface, NextHopChange, Unresolved,
-    asks::Asks,
     events::Event,
     neighbour::{Neighbour, NeighbourKey, Phase, Sighting},
+    neighbour_requests::NeighbourRequests,
     route::Route,
 };
 use lb_model::next_hop::NextHop;
@@ -34,7 +34,7 @@ pub(super) struct Hops {
     wanted: BTreeMap<IpAddr, Wanted>,
     /// Which addresses a neighbour carries: a thousand behind one gateway are one neighbour.
     carried: HashMap<NeighbourKey, BTreeSet<IpAddr>>,
-    asks: Asks,
+    asks: NeighbourRequests,
     /// When which neighbours that fail are given up.
     last_chances: BTreeSet<(Instant, NeighbourKey)>,
     touched: BTreeSet<IpAddr>,
