@@ -8,10 +8,10 @@ use tokio::{
     sync::Semaphore,
     time::{sleep, timeout},
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::reloads::Reloads;
 use lb_base::receiver_socket::{Answer, Question};
-use lb_base::shutdown::Stop;
 use lb_control::command::Stopping;
 
 /// Connections that are served at once; others wait.
@@ -31,7 +31,7 @@ pub(crate) async fn serve(
     listener: UnixListener,
     reloads: Reloads,
     status: impl Fn() -> Answer + Clone + Send + Sync + 'static,
-    stop: Stop,
+    stop: CancellationToken,
 ) {
     let free = Arc::new(Semaphore::new(AT_ONCE));
     let accept = async {
@@ -52,7 +52,7 @@ pub(crate) async fn serve(
     };
     tokio::select! {
         () = accept => {}
-        () = stop.wait() => {}
+        () = stop.cancelled() => {}
     }
 }
 

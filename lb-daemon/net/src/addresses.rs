@@ -11,9 +11,8 @@ use rtnetlink::Handle;
 use tokio::{task::JoinHandle, time::sleep};
 
 use super::{
-    NetError,
+    NetError, connect,
     events::{Events, OF_ADDRESSES},
-    lookup,
 };
 use lb_model::plan::Sources;
 
@@ -27,7 +26,7 @@ const REFRESH: Duration = Duration::from_secs(30);
 /// # Errors
 /// Netlink fails; an interface without addresses, or none at all, has no sources.
 pub async fn source_addresses(interface: u32) -> Result<Sources, NetError> {
-    let (handle, _) = lookup::connect()?;
+    let (handle, _) = connect()?;
     let list = handle.address().get().set_link_index_filter(interface).execute();
     let messages: Vec<_> = list.try_collect().await.map_err(NetError::request("list addresses"))?;
     let mut sources = Sources::default();
@@ -83,7 +82,7 @@ impl HostAddresses {
     pub fn follow() -> Result<Self, NetError> {
         // Heard from before anything is read: nothing falls between.
         let events = Events::open(OF_ADDRESSES)?;
-        let (handle, connection) = lookup::connect()?;
+        let (handle, connection) = connect()?;
         Ok(Self { events, handle, connection, is_stale: true })
     }
 

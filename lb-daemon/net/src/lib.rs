@@ -20,33 +20,31 @@
 //! All sockets belong to the network namespace of the thread that opens them.
 
 mod addresses;
-mod asks;
 pub mod device;
 mod error;
 mod events;
 mod hops;
 mod link;
-mod lookup;
 mod neighbour;
+mod neighbour_requests;
 mod next_hops;
-mod path_mtu;
 mod presence;
 mod probe_link;
 mod route;
 pub mod survey;
-mod unresolved;
 
 use std::{collections::BTreeMap, net::IpAddr};
 
 pub use addresses::{HostAddresses, source_addresses};
-pub use error::NetError;
+pub use error::{NetError, Unresolved};
 pub use link::{ForeignVlan, Interface, all_interfaces, interface_by_name};
 pub use next_hops::NextHops;
 pub use presence::Presence;
 pub use probe_link::{PROBE_LINK, ProbeLink};
-pub use unresolved::Unresolved;
 
 use lb_model::next_hop::NextHop;
+use rtnetlink::Handle;
+use tokio::task::JoinHandle;
 
 /// What changed in the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,3 +69,10 @@ pub struct NextHopChange {
 
 /// An Ethernet address.
 type Mac = [u8; 6];
+
+/// A netlink socket in this thread's network namespace, and the task that serves it. It ends when all
+/// its handles are gone, or when the socket fails.
+fn connect() -> Result<(Handle, JoinHandle<()>), NetError> {
+    let (connection, handle, _) = rtnetlink::new_connection().map_err(NetError::Socket)?;
+    Ok((handle, tokio::spawn(connection)))
+}

@@ -11,7 +11,7 @@ use netlink_packet_route::{
 use nix::errno::Errno;
 use rtnetlink::{Error, Handle};
 
-use super::{Mac, NetError, lookup};
+use super::{Mac, NetError, connect};
 use lb_model::next_hop::Vlan;
 
 /// An interface of this host.
@@ -133,7 +133,7 @@ pub(super) async fn interfaces(handle: &Handle) -> Result<Vec<Interface>, NetErr
 /// # Errors
 /// Netlink fails.
 pub async fn all_interfaces() -> Result<Vec<Interface>, NetError> {
-    let (handle, _) = lookup::connect()?;
+    let (handle, _) = connect()?;
     let mut all = interfaces(&handle).await?;
     all.sort_by_key(|interface| interface.index);
     Ok(all)
@@ -144,7 +144,7 @@ pub async fn all_interfaces() -> Result<Vec<Interface>, NetError> {
 /// # Errors
 /// [`NetError::NoInterface`], or netlink fails.
 pub async fn interface_by_name(name: &str) -> Result<Interface, NetError> {
-    let (handle, _) = lookup::connect()?;
+    let (handle, _) = connect()?;
     let mut found = Box::pin(handle.link().get().match_name(name.to_owned()).execute());
     let missing = || NetError::NoInterface(name.to_owned());
     match found.try_next().await {

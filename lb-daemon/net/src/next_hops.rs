@@ -9,15 +9,13 @@ use tokio::{
 use tracing::warn;
 
 use super::{
-    NetChange, NetError,
+    NetChange, NetError, connect,
     events::{Event, Events, OF_NEXT_HOPS},
     hops::Hops,
     link::interfaces,
-    lookup::{self, Routes, connect},
     neighbour::{self, NeighbourKey, neighbours},
-    path_mtu::{self, PathMtu},
+    route::{self, Routes},
 };
-use lb_model::plan::Sources;
 
 /// Shortest time between two rounds of route look-ups: a router that takes in a whole table tells of
 /// each of its routes.
@@ -33,7 +31,8 @@ const LINK_SETTLED: Duration = Duration::from_millis(500);
 /// Time to the next look-up after one that the kernel did not answer.
 const LOOK_UP_AGAIN: Duration = Duration::from_secs(1);
 
-/// Time between look-ups that nothing asks for. The kernel tells of no path MTU that it learns.
+/// Time between look-ups without any event: the kernel reports none when it learns a path MTU from its own packets,
+/// and an answer has it as the route's MTU.
 const REFRESH: Duration = Duration::from_secs(30);
 
 /// Keeps the next hops of wanted addresses, and the ports of bonds.
@@ -42,7 +41,6 @@ pub struct NextHops {
     connection: JoinHandle<()>,
     hops: Hops,
     changes: mpsc::Sender<NetChange>,
-    path_mtus: mpsc::Receiver<PathMtu>,
     work: JoinSet<Done>,
     /// Addresses to look up.
     stale: BTreeSet<IpAddr>,
@@ -75,9 +73,8 @@ impl From<NetError> for End {
 }
 
 impl NextHops {
-    /// Resolves `wanted` as it is and as it becomes, and tells `changes`; what ICMP errors say of packets of
-    /// tunnels from `sources` counts; `attached` are the interfaces that have the packet program. In the
-    /// network namespace of the calling thread.
+    /// Resolves `wanted` as it is and as it becomes, and tells `changes`; `attached` are the interfaces that
+    /// have the packet program. In the network namespace of the calling thread.
     ///
     /// Ends well when the sender of `wanted` or the receiver of `changes` is gone, else when netlink
     /// fails for good.
@@ -87,7 +84,6 @@ impl NextHops {
     pub fn spawn(
         wanted: watch::Receiver<Arc<BTreeSet<IpAddr>>>,
         changes: mpsc::Sender<NetChange>,
-        sources: Sources,
         attached: BTreeSet<u32>,
     ) -> Result<JoinHandle<Result<(), NetError>>, NetError> {
         // Heard from before anything is read: nothing falls between.
@@ -98,7 +94,6 @@ impl NextHops {
             connection,
             hops: Hops::new(attached),
             changes,
-            path_mtus: path_mtu::listen(sources),
             work: JoinSet::new(),
             stale: BTreeSet::new(),
             looking_up: false,
@@ -146,10 +141,6 @@ impl NextHops {
                     }
                     Err(_) => return End::Unheard,
                 },
-                Some(told) = self.path_mtus.recv() => {
-                    self.hops.carries(told, Instant::now());
-                    continue;
-                }
                 () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => continue,
                 _ = refresh.tick() => Ok(vec![Event::Routing]),
                 _ = &mut self.connection => return NetError::Closed.into(),
@@ -228,7 +219,7 @@ impl NextHops {
             let (handle, stale) = (self.handle.clone(), std::mem::take(&mut self.stale));
             self.looking_up = true;
             self.look_up_from = Instant::now() + LOOK_UP_GAP;
-            self.work.spawn(async { Done::LookedUp(lookup::routes(handle, stale).await) });
+            self.work.spawn(async { Done::LookedUp(route::routes(handle, stale).await) });
         }
         Ok(())
     }

@@ -12,13 +12,13 @@ use nix::errno::Errno;
 use rtnetlink::{Error, Handle};
 use tokio::time::sleep;
 
-use super::{NetError, lookup::connect, neighbour::NeighbourKey, route::route_to};
+use super::{NetError, connect, neighbour::NeighbourKey, route::route_to};
 
 /// Time between two looks at an entry that is being asked for: at first, and at most. Twice as long
 /// after each.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));
 
-/// Asks hosts whether they are there, below IP: what a firewall drops, they answer.
+/// NeighbourRequests hosts whether they are there, below IP: what a firewall drops, they answer.
 #[derive(Clone, Debug)]
 pub struct Presence {
     handle: Handle,

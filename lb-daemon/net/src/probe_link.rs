@@ -15,7 +15,7 @@ use nix::errno::Errno;
 use rtnetlink::{Error, Handle, LinkUnspec, LinkVeth, RouteMessageBuilder};
 
 use super::{
-    NetError, Unresolved, interface_by_name, lookup,
+    NetError, Unresolved, connect, interface_by_name,
     route::{Route, route_to},
 };
 use lb_base::error_chain;
@@ -47,7 +47,7 @@ impl ProbeLink {
     /// # Errors
     /// Netlink fails.
     pub async fn make() -> Result<Self, NetError> {
-        let (handle, _) = lookup::connect()?;
+        let (handle, _) = connect()?;
         remove(&handle).await?;
         // The kernel puts no segments together for the program, which would have to tell them apart.
         let whole = LinkAttribute::GsoMaxSegs(1);
@@ -129,7 +129,7 @@ impl ProbeLink {
     /// # Errors
     /// Netlink fails.
     pub async fn take_away() -> Result<(), NetError> {
-        let (handle, _) = lookup::connect()?;
+        let (handle, _) = connect()?;
         remove(&handle).await
     }
 }

@@ -1,8 +1,8 @@
-//! One route look-up.
+//! Route look-ups.
 
-use std::net::IpAddr;
+use std::{collections::BTreeSet, net::IpAddr, time::Duration};
 
-use futures::StreamExt;
+use futures::{StreamExt, stream};
 use netlink_packet_core::{NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
 use netlink_packet_route::{
     AddressFamily, RouteNetlinkMessage,
@@ -10,8 +10,19 @@ use netlink_packet_route::{
 };
 use nix::errno::Errno;
 use rtnetlink::{Error, Handle};
+use tokio::time::timeout;
+use tracing::warn;
 
 use super::{Unresolved, neighbour::NeighbourKey};
+
+/// Look-ups under way at once; the answers fit the socket's buffer.
+const AT_ONCE: usize = 32;
+
+/// Longest wait for an answer that the kernel gives at once, or, being lost, never.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What the routes of addresses are; `None` where the kernel did not answer.
+pub(super) type Routes = Vec<(IpAddr, Option<Result<Route, Unresolved>>)>;
 
 /// Where the kernel would send packets to an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +35,7 @@ pub(super) struct Route {
     pub(super) advmss: Option<u32>,
 }
 
-/// Asks the kernel which way it would take, for packets with a mark; 0: without.
+/// NeighbourRequests the kernel which way it would take, for packets with a mark; 0: without.
 ///
 /// # Errors
 /// Netlink itself fails; that there is no way is an answer.
@@ -52,6 +63,29 @@ pub(super) async fn route_to(
         }
         _ => Err(Error::RequestFailed),
     }
+}
+
+/// Looks up the routes of all `addresses`.
+pub(super) async fn routes(handle: Handle, addresses: BTreeSet<IpAddr>) -> Routes {
+    let look_up = |address| {
+        let handle = handle.clone();
+        async move {
+            let answer = timeout(PATIENCE, route_to(handle, address, 0)).await;
+            let route = match answer {
+                Ok(Ok(route)) => Some(route),
+                Ok(Err(error)) => {
+                    warn!("net: route to {address}: {error}");
+                    None
+                }
+                Err(_) => {
+                    warn!("net: route to {address}: no answer from the kernel");
+                    None
+                }
+            };
+            (address, route)
+        }
+    };
+    stream::iter(addresses).map(look_up).buffer_unordered(AT_ONCE).collect().await
 }
 
 /// What an error means as an answer, ip-route(8); `None` if it is none.

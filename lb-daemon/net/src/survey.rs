@@ -14,7 +14,7 @@ use netlink_packet_route::{
 };
 
 use super::{
-    Interface, Mac, NetError, Unresolved, addresses, lookup, neighbour, neighbour::Sighting,
+    Interface, Mac, NetError, Unresolved, addresses, connect, neighbour, neighbour::Sighting, route,
 };
 
 /// What there is.
@@ -90,7 +90,7 @@ pub struct Neighbour {
 /// # Errors
 /// Netlink fails.
 pub async fn survey(addresses: BTreeSet<IpAddr>) -> Result<Survey, NetError> {
-    let (handle, _) = lookup::connect()?;
+    let (handle, _) = connect()?;
     let links: Vec<_> = handle
         .link()
         .get()
@@ -106,7 +106,7 @@ pub async fn survey(addresses: BTreeSet<IpAddr>) -> Result<Survey, NetError> {
         .await
         .map_err(NetError::request("list addresses"))?;
     let neighbours = neighbour::neighbours(&handle).await?;
-    let ways = lookup::routes(handle, addresses).await;
+    let ways = route::routes(handle, addresses).await;
     Ok(Survey {
         devices: links.into_iter().filter_map(device).collect(),
         addresses: own.into_iter().filter_map(address).collect(),
@@ -115,9 +115,9 @@ pub async fn survey(addresses: BTreeSet<IpAddr>) -> Result<Survey, NetError> {
     })
 }
 
-impl From<super::route::Route> for Way {
-    fn from(route: super::route::Route) -> Self {
-        let super::route::Route { neighbour, mtu, advmss } = route;
+impl From<route::Route> for Way {
+    fn from(route: route::Route) -> Self {
+        let route::Route { neighbour, mtu, advmss } = route;
         Self { interface: neighbour.interface, gateway: neighbour.address, mtu, advmss }
     }
 }

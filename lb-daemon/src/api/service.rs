@@ -7,6 +7,7 @@ use spillway_proto::v1::{
     StatsResponse, StatusRequest, StatusResponse, TableRequest, TableResponse, WatchRequest,
     spillway_server::Spillway,
 };
+use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
 use super::{
@@ -18,7 +19,7 @@ use super::{
     watch::{self, WatchStream},
 };
 use crate::{audit::Audit, capture::Captures, reloads::Reloads, vip_probe::VipProber};
-use lb_base::{error_chain, shutdown::Stop};
+use lb_base::error_chain;
 use lb_control::{
     command::{Apply, Commands, Refusal},
     store::{Revision, SchemaMismatch},
@@ -38,11 +39,11 @@ pub(super) struct Api {
     reaches: VipProber,
     reloads: Reloads,
     audit: Audit,
-    stop: Stop,
+    stop: CancellationToken,
 }
 
 impl Api {
-    pub(super) fn new(handles: Handles, stop: Stop) -> Self {
+    pub(super) fn new(handles: Handles, stop: CancellationToken) -> Self {
         let Handles { commands, audit, counters, tunnels, reloads } = handles;
         let captures = Captures::new(counters.bpffs.clone(), audit.clone(), stop.clone());
         let reaches = VipProber::new(commands.clone(), tunnels, audit.clone(), stop.clone());

@@ -13,13 +13,14 @@ mod wanted;
 use std::path::PathBuf;
 
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 pub use ended::{Summary, Why};
 pub use taken::{Left, Taken};
 pub use wanted::{Bounds, Wanted};
 
 use crate::{access::Peer, audit::Audit};
-use lb_base::{exclusive::Exclusive, shutdown::Stop};
+use lb_base::exclusive::Exclusive;
 use lb_control::command::Actor;
 use lb_maps::{CaptureMaps, MapsError};
 use running::Running;
@@ -59,13 +60,13 @@ pub enum Said {
 pub struct Captures {
     bpffs: PathBuf,
     audit: Audit,
-    stop: Stop,
+    stop: CancellationToken,
     running: Exclusive<Actor>,
 }
 
 impl Captures {
     /// Captures of the balancer whose maps are under a BPF file system; each is noted in `audit`.
-    pub fn new(bpffs: PathBuf, audit: Audit, stop: Stop) -> Self {
+    pub fn new(bpffs: PathBuf, audit: Audit, stop: CancellationToken) -> Self {
         Self { bpffs, audit, stop, running: Exclusive::default() }
     }
 
@@ -100,7 +101,6 @@ impl Captures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lb_base::shutdown::Stopper;
 
     #[test]
     fn who_has_it_is_named() {
@@ -110,7 +110,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_cannot_have_it_keeps_it_from_nobody() {
-        let (_stopper, stop) = Stopper::new();
+        let stop = CancellationToken::new();
         let captures = Captures::new("/nowhere".into(), Audit::default(), stop);
         for _ in 0..2 {
             let refused = captures.begin(Wanted::default(), Peer::default()).err().unwrap();

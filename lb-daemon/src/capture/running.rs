@@ -7,6 +7,7 @@ use tokio::{
     sync::mpsc,
     time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout},
 };
+use tokio_util::sync::CancellationToken;
 
 use super::{
     CaptureError, Said, Summary, Taken, Wanted, Why,
@@ -14,7 +15,7 @@ use super::{
     ended::{Ended, How},
 };
 use crate::access::TcpEnds;
-use lb_base::{error_chain, shutdown::Stop};
+use lb_base::error_chain;
 use lb_maps::{CaptureMaps, CaptureSwitch, MapsError, Sample, Samples, clock};
 
 /// How long the packet path goes on with nobody putting the end off, and how often that is done.
@@ -117,7 +118,7 @@ impl Running {
     }
 
     /// Tells what comes until it ends.
-    pub(super) async fn run(mut self, ear: &Ear, stop: Stop) -> Ended {
+    pub(super) async fn run(mut self, ear: &Ear, stop: CancellationToken) -> Ended {
         let told = self.tell(ear, stop).await;
         let counted = self.turn_off().await;
         let known = counted.as_ref().ok().copied();
@@ -142,10 +143,10 @@ impl Running {
         Ended { how, counted: known, written: self.written }
     }
 
-    async fn tell(&mut self, ear: &Ear, stop: Stop) -> Result<Why, Cut> {
+    async fn tell(&mut self, ear: &Ear, stop: CancellationToken) -> Result<Why, Cut> {
         let mut again = interval(AGAIN);
         again.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let stop = stop.wait();
+        let stop = stop.cancelled_owned();
         tokio::pin!(stop);
         while self.left() > 0 {
             let most = BATCH.min(self.left());

@@ -1,11 +1,11 @@
 use std::fs;
 
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::audit::Audit;
 use lb_base::heartbeat::Heartbeat;
-use lb_base::shutdown::Stopper;
 use lb_control::FollowedFile;
 use lb_control::{
     state::{Inbox, Sensors, Settings, State},
@@ -27,7 +27,7 @@ region = \"eu\"
 #[tokio::test]
 async fn a_file_comes_into_force_and_a_wrong_one_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let (stopper, stop) = Stopper::new();
+    let stop = CancellationToken::new();
     let (audit, (commands, asked)) = (Audit::default(), Commands::channel());
     let ((_health, health), (_changes, network)) = (mpsc::channel(1), mpsc::channel(1));
     let path = directory.path().join("web.toml");
@@ -41,7 +41,7 @@ async fn a_file_comes_into_force_and_a_wrong_one_changes_nothing() {
     let state = State::start(settings, store, FakePacketPath::default(), sensors);
     let inbox = Inbox { health, network, commands: asked };
     let heartbeat = Heartbeat::unwatched(std::time::Duration::from_secs(1));
-    let state = tokio::spawn(state.run(inbox, heartbeat, stop.wait()));
+    let state = tokio::spawn(state.run(inbox, heartbeat, stop.clone().cancelled_owned()));
 
     let missing = apply(&path, &commands, &audit).await.unwrap_err();
     assert_eq!(missing.to_string(), "cannot be read: No such file or directory");
@@ -84,7 +84,7 @@ async fn a_file_comes_into_force_and_a_wrong_one_changes_nothing() {
         assert!(error.starts_with(cause), "{error}");
         assert_eq!(commands.export().await.unwrap().generation, 4);
     }
-    stopper.stop();
+    stop.cancel();
     state.await.unwrap();
     assert!(matches!(apply(&path, &commands, &audit).await, Err(FileError::Invalid { .. })));
     fs::write(&path, GOOD).unwrap();

@@ -93,15 +93,9 @@ fn backends(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
     let hops: Vec<_> = hops.into_iter().map(|(at, has)| (at.to_string(), has)).collect();
     let resolved = hops.iter().map(|(at, has)| ([at.as_str()], (*has).into()));
     sheet.family(&BACKEND_NEXT_HOP_RESOLVED, resolved)?;
-    let sizes: BTreeMap<_, _> =
-        known.iter().map(|b| (b.address.to_string(), (b.mtu, b.path_mtu))).collect();
-    let sized = |(at, mtu): (&'_ String, Option<u16>)| Some(([at.clone()], u64::from(mtu?)));
-    let mtus: Vec<_> = sizes.iter().filter_map(|(at, (mtu, _))| sized((at, *mtu))).collect();
-    let told: Vec<_> = sizes.iter().filter_map(|(at, (_, told))| sized((at, *told))).collect();
-    for (family, sizes) in [(&BACKEND_MTU, mtus), (&BACKEND_PATH_MTU, told)] {
-        let sizes = sizes.iter().map(|([at], bytes)| ([at.as_str()], (*bytes).into()));
-        sheet.family(family, sizes)?;
-    }
+    let mtus: BTreeMap<_, _> =
+        known.iter().filter_map(|b| Some((b.address.to_string(), u64::from(b.mtu?)))).collect();
+    sheet.family(&BACKEND_MTU, mtus.iter().map(|(at, mtu)| ([at.as_str()], (*mtu).into())))?;
     let addresses: Vec<_> = known.iter().map(|b| b.address.to_string()).collect();
     let each = || {
         known

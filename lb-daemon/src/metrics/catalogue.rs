@@ -48,9 +48,7 @@ metrics! {
     BACKEND_NEXT_HOP_RESOLVED: Gauge "backend_next_hop_resolved" None ["backend"]
         "1: the next hop towards a backend address has a MAC; 0: it has none, and the backend takes nothing";
     BACKEND_MTU: Gauge "backend_mtu" Bytes ["backend"]
-        "Largest outer packet towards a backend: the least of what the configuration, the route, the interface and ICMP errors say. Absent: it has no next hop";
-    BACKEND_PATH_MTU: Gauge "backend_path_mtu" Bytes ["backend"]
-        "What ICMP errors of routers said in the last 10 minutes of the largest packet on the way to a backend. Absent: nothing that counts";
+        "Largest outer packet towards a backend: the smallest of its configured MTU and those of the route and the interface. Absent: it has no next hop";
     BACKEND_UP: Gauge "backend_up" None ["pool", "backend", "region"]
         "1: a backend is up in a pool and takes new connections; 0: it is in another state";
     BACKEND_STATE: Gauge "backend_state" None ["pool", "backend", "region", "state"]

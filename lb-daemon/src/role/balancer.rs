@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, ffi::OsString, path::Path, thread};
 
 use tokio::{net::UnixListener, runtime::Handle, sync::mpsc, sync::oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Failure,
@@ -22,9 +23,7 @@ use crate::{
     tls::{self, Connection, Credentials, TlsError},
     watchdog::Watchdog,
 };
-use lb_base::{
-    byte_size::ByteSize, conditions::Conditions, error_chain, shutdown::Stopper, write_hint,
-};
+use lb_base::{byte_size::ByteSize, conditions::Conditions, error_chain, write_hint};
 use lb_control::{
     FollowedFile, WaitingSettings,
     command::Commands,
@@ -77,7 +76,8 @@ pub(super) async fn run(
 
     let (reconciles, checks) = (watchdog.register("reconcile"), watchdog.register("check"));
     let rounds = watchdog.register("gates");
-    let (stopper, stop) = Stopper::new();
+    let stop = CancellationToken::new();
+    let stop_guard = stop.clone().drop_guard();
     let (applied, file_applied) = oneshot::channel();
     let (commands, asked) = Commands::channel();
     let (healthy, health) = mpsc::channel(NEWS);
@@ -108,15 +108,15 @@ pub(super) async fn run(
 
     let tunnels = Tunnels::new(sources, crate::attach_tunnel_program);
     let mut prober = Prober::spawn(targets, healthy, checks, live.checks.clone(), tunnels.clone());
-    let hops = NextHops::spawn(addresses, resolved, sources, on);
+    let hops = NextHops::spawn(addresses, resolved, on);
     let hops = hops.map_err(|e| Failure::of("next hops", &e))?;
     let inbox = Inbox { health, network, commands: asked };
     let first = reconciles.clone();
-    let state = state.run(inbox, reconciles, stop.clone().wait());
+    let state = state.run(inbox, reconciles, stop.clone().cancelled_owned());
     let (mut state, thread) = on_own_thread("state", state)?;
     let keeper =
         DisplacedSweeper::open(&options.bpffs).map_err(|error| Failure::of("gates", &error))?;
-    let keeping = keeper.run(conditions.clone(), rounds, stop.clone().wait());
+    let keeping = keeper.run(conditions.clone(), rounds, stop.clone().cancelled_owned());
     let (mut gates, gate_thread) = on_own_thread("gates", keeping)?;
     let reader = http::Reader::new(commands.clone(), counters.clone(), live.clone());
     let shown = http::balancer(reader, arguments.status_page);
@@ -153,9 +153,9 @@ pub(super) async fn run(
     let feeding = tokio::spawn(async move {
         tokio::select! {
             _ = file_applied => {}
-            () = stop.clone().wait() => {}
+            () = stop.cancelled() => {}
         }
-        watchdog.run(first, stop.wait()).await;
+        watchdog.run(first, stop.cancelled_owned()).await;
     });
 
     let end = tokio::select! {
@@ -178,7 +178,7 @@ pub(super) async fn run(
         () = said => Err(Failure::new("status line: ended by itself")),
     };
     reload.abort();
-    stopper.stop();
+    drop(stop_guard);
     // Calls under way are answered within their deadline, the store is closed, the service manager
     // told. What is gone already needs no waiting for.
     if !server.is_finished() {

@@ -19,11 +19,12 @@ mod vlan;
 use std::{env, ffi::OsString, net::SocketAddr, process::ExitCode};
 
 use tokio::{net::TcpListener, runtime::Runtime};
+use tokio_util::sync::CancellationToken;
 
 use crate::http;
 use arguments::Role;
 pub use failure::Failure;
-use lb_base::{error_chain, shutdown::Stop};
+use lb_base::error_chain;
 use lb_maps::Attached;
 use settings::{Settings, Unusable};
 
@@ -81,9 +82,9 @@ async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Fail
 }
 
 /// Shows something there until it is told to stop.
-async fn show(listener: Option<TcpListener>, what: http::Shown, stop: Stop) {
+async fn show(listener: Option<TcpListener>, what: http::Shown, stop: CancellationToken) {
     match listener {
         Some(listener) => http::serve(listener, what, stop).await,
-        None => stop.wait().await,
+        None => stop.cancelled().await,
     }
 }

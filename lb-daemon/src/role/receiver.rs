@@ -8,6 +8,7 @@ use tokio::{
     net::UnixListener,
     time::{MissedTickBehavior, interval},
 };
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Failure,
@@ -25,12 +26,7 @@ use crate::{
     watchdog::Watchdog,
 };
 use lb_base::receiver_socket::{self, Answer};
-use lb_base::{
-    conditions::Conditions,
-    error_chain,
-    heartbeat::Heartbeat,
-    shutdown::{Stop, Stopper},
-};
+use lb_base::{conditions::Conditions, error_chain, heartbeat::Heartbeat};
 use lb_control::WaitingSettings;
 use lb_inspect::stats::ReceiverStats;
 use lb_maps::{self, AllowLists, Attached, Options, Pins, Receiver, ReceiverMaps};
@@ -61,9 +57,10 @@ pub(super) async fn run(
     super::log_interfaces(&attached);
 
     let rounds = watchdog.register("interfaces");
-    let (stopper, stop) = Stopper::new();
+    let stop = CancellationToken::new();
+    let stop_guard = stop.clone().drop_guard();
     let ends = Ends::listen()?;
-    let feeding = tokio::spawn(watchdog.run(rounds.clone(), stop.clone().wait()));
+    let feeding = tokio::spawn(watchdog.run(rounds.clone(), stop.clone().cancelled_owned()));
     let known = Known::default();
     let shown = http::receiver(reading(options, attached.clone(), known.clone(), started));
     let seeing = tokio::spawn(super::show(seen_at, shown, stop.clone()));
@@ -96,7 +93,7 @@ pub(super) async fn run(
         () = watch(&attached, rounds) => Ok(()),
         kept = keeping => kept,
     };
-    stopper.stop();
+    drop(stop_guard);
     let _ = feeding.await;
     let _ = seeing.await;
     let _ = answering.await;
@@ -132,9 +129,9 @@ async fn answer(
     control: Option<(Socket, UnixListener)>,
     reloads: Reloads,
     known: Known,
-    stop: Stop,
+    stop: CancellationToken,
 ) {
-    let Some((_socket, listener)) = control else { return stop.wait().await };
+    let Some((_socket, listener)) = control else { return stop.cancelled().await };
     let status = move || Answer {
         version: env!("CARGO_PKG_VERSION").into(),
         conditions: known

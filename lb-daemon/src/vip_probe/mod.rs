@@ -13,16 +13,14 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{Stream, StreamExt, stream};
 use tokio::{sync::mpsc, time::timeout};
+use tokio_util::sync::CancellationToken;
 
 use trial::Trial;
 pub use trial::{Found, Full, Small};
 pub use ways::{NoWay, Wanted, Way};
 
 use crate::audit::Audit;
-use lb_base::{
-    exclusive::{Exclusive, ExclusiveGuard},
-    shutdown::Stop,
-};
+use lb_base::exclusive::{Exclusive, ExclusiveGuard};
 use lb_control::command::{Actor, Commands, Exported, Stopping};
 use lb_health::{Tunnels, host::Asker};
 
@@ -83,13 +81,18 @@ pub struct VipProber {
     commands: Commands,
     tunnels: Tunnels,
     audit: Audit,
-    stop: Stop,
+    stop: CancellationToken,
     running: Exclusive<Actor>,
 }
 
 impl VipProber {
     /// Of the configuration in force, through these tunnels. Each call is noted in `audit`.
-    pub fn new(commands: Commands, tunnels: Tunnels, audit: Audit, stop: Stop) -> Self {
+    pub fn new(
+        commands: Commands,
+        tunnels: Tunnels,
+        audit: Audit,
+        stop: CancellationToken,
+    ) -> Self {
         Self { commands, tunnels, audit, stop, running: Exclusive::default() }
     }
 
@@ -121,7 +124,7 @@ impl VipProber {
         let stopped = tokio::select! {
             biased;
             () = ear.closed() => false,
-            () = stop.wait() => true,
+            () = stop.cancelled() => true,
             _ = timeout(LONGEST, tell(&tunnels, ways, summary, &ear)) => false,
         };
         if stopped {
@@ -162,14 +165,13 @@ fn found(tunnels: &Tunnels, ways: Vec<Way>, size: u16) -> impl Stream<Item = Fou
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lb_base::shutdown::Stopper;
     use lb_control::command::Command;
     use lb_model::plan::Sources;
 
     /// Nothing is sent of a configuration that has no services.
     #[tokio::test]
     async fn one_at_a_time_and_none_of_a_daemon_that_stops() {
-        let (stopper, stop) = Stopper::new();
+        let stop = CancellationToken::new();
         let (commands, mut asked) = Commands::channel();
         let answers = tokio::spawn(async move {
             while let Some(Command::Export(reply)) = asked.recv().await {
@@ -178,7 +180,7 @@ mod tests {
         });
         let tunnels =
             Tunnels::new(Sources::default(), |_| Err("this test has no packet program".into()));
-        let reaches = VipProber::new(commands, tunnels, Audit::default(), stop);
+        let reaches = VipProber::new(commands, tunnels, Audit::default(), stop.clone());
         let begin = || reaches.begin(Wanted::default(), 1_500, Actor::User(8));
 
         let guard = reaches.running.begin(&Actor::User(7)).unwrap();
@@ -188,7 +190,7 @@ mod tests {
         let told = begin().await.unwrap().recv().await.unwrap().unwrap();
         assert_eq!(told, Told::Summary(Summary { ways: 0, left_out: 0, size: 1_500 }));
 
-        stopper.stop();
+        stop.cancel();
         let stopped = loop {
             // The one before may be about to end.
             match begin().await {

@@ -100,8 +100,6 @@ pub struct BackendStatus {
     pub next_hop: Result<String, String>,
     /// Largest outer packet towards it, bytes; `None`: it has no next hop.
     pub mtu: Option<u16>,
-    /// What of that ICMP errors taught. `None`: nothing.
-    pub path_mtu: Option<u16>,
     /// Since when the state holds, as far as this daemon knows.
     pub since: SystemTime,
     /// Share of its own slots' new connections that it takes now, 0 to 1.

@@ -86,7 +86,6 @@ mod tests {
             interface_mac: [4; 6],
             mtu: 1500,
             link_mtu: 1500,
-            path_mtu: None,
             vlan: None,
         };
         let (on_link, behind) = (by("10.1.0.11"), by("10.0.0.1"));

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{PacketPath, State};
-use lb_model::{Configuration, Name, next_hop::NextHop};
+use lb_model::{Configuration, Name};
 
 /// Ways that have no room for IPv6's least packet, where an IPv6 service needs it.
 #[derive(Debug, Default)]
@@ -18,26 +18,6 @@ pub(super) struct Narrow {
 }
 
 impl<P: PacketPath> State<P> {
-    /// Says what ICMP errors taught of the way to a backend.
-    pub(super) fn log_mtu(&self, address: IpAddr, before: Option<&NextHop>, hop: &NextHop) {
-        let (previous, now) = (before.and_then(|hop| hop.path_mtu), hop.path_mtu);
-        match now {
-            Some(mtu) if previous != now => {
-                tracing::info!(
-                    backend = %address, mtu,
-                    "backend {address}: a router says that the way to it carries {mtu} bytes"
-                );
-            }
-            None if previous.is_some() => {
-                tracing::info!(
-                    backend = %address, mtu = hop.mtu,
-                    "backend {address}: what routers said of the way to it is forgotten"
-                );
-            }
-            _ => {}
-        }
-    }
-
     /// Looks at all ways anew: a configuration says which services there are.
     pub(super) fn see_ways(&mut self, configuration: &Configuration) {
         let six = configuration.services.iter().filter(|(_, service)| service.address.is_ipv6());

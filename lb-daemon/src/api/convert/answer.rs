@@ -121,7 +121,6 @@ pub(in crate::api) fn backend(backend: &BackendStatus) -> v1::BackendStatus {
         next_hop_resolved: backend.next_hop.is_ok(),
         next_hop: next_hop.clone(),
         mtu: backend.mtu.map_or(0, u32::from),
-        path_mtu: backend.path_mtu.map_or(0, u32::from),
         since: Some(timestamp(backend.since)),
         share: (backend.share > 0.0).then_some(backend.share),
         utilisation: backend.said.utilisation.map(Utilisation::share),

@@ -65,7 +65,6 @@ fn hop(a: (&Node, &str), gateway: &str, b: (&Node, &str)) -> Result<NextHop> {
         interface_mac,
         mtu: 1500,
         link_mtu: 1500,
-        path_mtu: None,
     })
 }
 
@@ -332,7 +331,6 @@ fn missing_routes_say_why(sandbox: &Sandbox) -> Result<()> {
             interface_mac,
             mtu: 1500,
             link_mtu: 1500,
-            path_mtu: None,
         }),
     )
 }

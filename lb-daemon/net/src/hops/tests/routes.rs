@@ -2,6 +2,8 @@
 
 use super::*;
 
+const TO: &str = "198.51.100.1";
+
 #[tokio::test]
 async fn a_new_route_takes_over_when_its_neighbour_answers() {
     let mut book = Book::new(&["198.51.100.1"]);
@@ -55,40 +57,13 @@ async fn addresses_come_and_go() {
 }
 
 #[tokio::test]
-async fn what_a_router_says_of_a_way_counts_for_ten_minutes() {
-    const TO: &str = "198.51.100.1";
+async fn the_mtu_of_a_route_counts_where_it_is_smaller() {
     let mut book = Book::new(&[TO]);
     book.see(ETH0, GATEWAY, Reachable, Some(A));
-    let news =
-        |mtu: u16, path_mtu| [(ip(TO), Ok(NextHop { mtu, path_mtu, ..hop(ETH0, GATEWAY, A) }))];
-    assert_eq!(book.settle(), news(1500, None));
-    let begin = book.now;
-    let told = |book: &mut Book, mtu| {
-        book.hops.carries(PathMtu { to: ip(TO), mtu }, book.now);
-        book.settle()
-    };
-    assert_eq!(told(&mut book, 1400), news(1400, Some(1400)));
-    assert_eq!(told(&mut book, 1450), [], "another one knew better");
-    book.now += Duration::from_secs(60);
-    assert_eq!(told(&mut book, 1300), news(1300, Some(1300)));
-    book.now += Duration::from_secs(60);
-    assert_eq!(told(&mut book, 1300), [], "it is as it was, from now on");
-    // Nobody wants to know of it, or it says no news.
-    book.hops.carries(PathMtu { to: ip("198.51.100.9"), mtu: 1300 }, book.now);
-    assert_eq!(book.settle(), []);
-    book.now = begin + Duration::from_secs(719);
-    assert_eq!(book.settle(), []);
-    assert_eq!(book.hops.next_due(), Some(begin + Duration::from_secs(720)));
-    book.now = begin + Duration::from_secs(720);
-    assert_eq!(book.settle(), news(1500, None));
-    assert_eq!(told(&mut book, 1500), [], "the interface carries no more anyway");
-    // What the route says to be less counts.
+    let news = |mtu: u16| [(ip(TO), Ok(NextHop { mtu, ..hop(ETH0, GATEWAY, A) }))];
+    assert_eq!(book.settle(), news(1500));
     book.hops.routed(ip(TO), Ok(Route { mtu: Some(1350), ..route(ETH0, GATEWAY).unwrap() }));
-    assert_eq!(book.settle(), news(1350, None));
-    assert_eq!(told(&mut book, 1320), news(1320, Some(1320)));
-    // Whoever goes takes it along.
-    book.want(&[]);
-    book.want(&[TO]);
-    book.hops.routed(ip(TO), route(ETH0, GATEWAY));
-    assert_eq!(book.settle(), news(1500, None));
+    assert_eq!(book.settle(), news(1350));
+    book.hops.routed(ip(TO), Ok(Route { mtu: Some(9000), ..route(ETH0, GATEWAY).unwrap() }));
+    assert_eq!(book.settle(), news(1500));
 }

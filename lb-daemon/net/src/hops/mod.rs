@@ -10,10 +10,9 @@ use tokio::time::Instant;
 
 use super::{
     Bonds, ForeignVlan, Interface, NextHopChange, Unresolved,
-    asks::Asks,
     events::Event,
     neighbour::{Neighbour, NeighbourKey, Phase, Sighting},
-    path_mtu::{FORGOTTEN_AFTER, PathMtu},
+    neighbour_requests::NeighbourRequests,
     route::Route,
 };
 use lb_model::next_hop::NextHop;
@@ -35,11 +34,9 @@ pub(super) struct Hops {
     wanted: BTreeMap<IpAddr, Wanted>,
     /// Which addresses a neighbour carries: a thousand behind one gateway are one neighbour.
     carried: HashMap<NeighbourKey, BTreeSet<IpAddr>>,
-    asks: Asks,
+    asks: NeighbourRequests,
     /// When which neighbours that fail are given up.
     last_chances: BTreeSet<(Instant, NeighbourKey)>,
-    /// When what ICMP errors said of the way to an address is forgotten.
-    path_mtus: BTreeSet<(Instant, IpAddr)>,
     touched: BTreeSet<IpAddr>,
     touched_neighbours: BTreeSet<NeighbourKey>,
     /// What was told last of bonds.
@@ -52,8 +49,6 @@ struct Wanted {
     /// Its interface went down, and the route has not been looked up since: the kernel may have another one.
     in_doubt: bool,
     told: Option<Result<NextHop, Unresolved>>,
-    /// What the way carries, as an ICMP error says, and until when that is believed.
-    path_mtu: Option<(u16, Instant)>,
 }
 
 impl Hops {
@@ -112,31 +107,6 @@ impl Hops {
         }
         self.touched_neighbours.extend(former.into_iter().chain(current));
         self.touched.insert(address);
-    }
-
-    /// Takes what an ICMP error says of a way: that it carries packets of `mtu` bytes. One that says more than a
-    /// former one does not count, nor does one about an address that nobody wants.
-    pub(super) fn carries(&mut self, PathMtu { to, mtu }: PathMtu, now: Instant) {
-        let Some(wanted) = self.wanted.get_mut(&to) else { return };
-        if wanted.path_mtu.is_some_and(|(known, _)| known < mtu) {
-            return;
-        }
-        let until = now + FORGOTTEN_AFTER;
-        if let Some((_, former)) = wanted.path_mtu.replace((mtu, until)) {
-            self.path_mtus.remove(&(former, to));
-        }
-        self.path_mtus.insert((until, to));
-        self.touched.insert(to);
-    }
-
-    fn forget_path_mtus(&mut self, now: Instant) {
-        while let Some((until, to)) = self.path_mtus.first().copied().filter(|(u, _)| *u <= now) {
-            self.path_mtus.remove(&(until, to));
-            if let Some(wanted) = self.wanted.get_mut(&to) {
-                wanted.path_mtu = wanted.path_mtu.filter(|(_, known)| *known > now);
-                self.touched.insert(to);
-            }
-        }
     }
 
     /// Takes what the kernel tells; what is not of interfaces or neighbours is not for here.
@@ -200,8 +170,7 @@ impl Hops {
     /// When there is something to settle or to ask, though nothing happens.
     pub(super) fn next_due(&self) -> Option<Instant> {
         let chance = self.last_chances.first().map(|(end, _)| *end);
-        let forgotten = self.path_mtus.first().map(|(until, _)| *until);
-        self.asks.next_due().into_iter().chain(chance).chain(forgotten).min()
+        self.asks.next_due().into_iter().chain(chance).min()
     }
 
     /// What all that came in since the last call changes.
@@ -211,7 +180,6 @@ impl Hops {
             let given_up = self.neighbours.get(&key).map(|neighbour| neighbour.given_up());
             self.set_neighbour(key, given_up);
         }
-        self.forget_path_mtus(now);
         for key in std::mem::take(&mut self.touched_neighbours) {
             self.settle_neighbour(key, now);
         }
@@ -323,16 +291,13 @@ impl Hops {
         };
         let mtu = route.mtu.map_or(interface.mtu, |mtu| mtu.min(interface.mtu));
         let mtu = u16::try_from(mtu).unwrap_or(u16::MAX);
-        let told = self.wanted.get(&address)?.path_mtu.map(|(mtu, _)| mtu);
-        let path_mtu = told.filter(|told| *told < mtu);
         Some(Ok(NextHop {
             gateway: key.address,
             mac,
             interface: key.interface,
             vlan: interface.vlan,
             interface_mac,
-            mtu: path_mtu.unwrap_or(mtu),
-            path_mtu,
+            mtu,
             link_mtu: u16::try_from(interface.mtu).unwrap_or(u16::MAX),
         }))
     }

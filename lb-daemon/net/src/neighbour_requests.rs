@@ -17,7 +17,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(8);
 
 /// Neighbours that the kernel must be told to ask for.
 #[derive(Debug, Default)]
-pub(super) struct Asks {
+pub(super) struct NeighbourRequests {
     asks: HashMap<NeighbourKey, Ask>,
     due: BTreeSet<(Instant, NeighbourKey)>,
 }
@@ -30,8 +30,8 @@ struct Ask {
     refused: Option<String>,
 }
 
-impl Asks {
-    /// Asks for it, now and again, until [`Asks::end`].
+impl NeighbourRequests {
+    /// NeighbourRequests for it, now and again, until [`NeighbourRequests::end`].
     pub(super) fn begin(&mut self, key: NeighbourKey, now: Instant) {
         self.asks.entry(key).or_insert_with(|| {
             self.due.insert((now, key));
@@ -39,7 +39,7 @@ impl Asks {
         });
     }
 
-    /// Asks no more.
+    /// NeighbourRequests no more.
     pub(super) fn end(&mut self, key: NeighbourKey) {
         if let Some(ask) = self.asks.remove(&key) {
             self.due.remove(&(ask.due, key));
@@ -89,7 +89,7 @@ mod tests {
 
     #[tokio::test]
     async fn asking_becomes_more_and_more_seldom_until_it_ends() {
-        let mut asks = Asks::default();
+        let mut asks = NeighbourRequests::default();
         let start = Instant::now();
         asks.begin(key(1), start);
         let mut times = Vec::new();
@@ -108,7 +108,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_those_due_are_asked_for() {
-        let mut asks = Asks::default();
+        let mut asks = NeighbourRequests::default();
         let start = Instant::now();
         let later = start + Duration::from_millis(500);
         asks.begin(key(1), start);

@@ -2,11 +2,11 @@
 //! and XDP features (netdev, Linux 6.3). Both answer for the network namespace of the calling thread,
 //! which `/sys` need not.
 
-mod generic;
+mod generic_netlink;
 
 use std::{collections::BTreeSet, io};
 
-use self::generic::{Family, attributes, nested, put, text, word};
+use self::generic_netlink::{Family, attributes, nested, put, text, word};
 
 /// What a driver does with packet programs; include/uapi/linux/netdev.h, `netdev_xdp_act`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -36,7 +36,7 @@ impl Family {
         id.map(Self).ok_or_else(|| io::Error::other(format!("{name}: a family without a number")))
     }
 
-    /// Asks, and gives the attributes of the answer.
+    /// NeighbourRequests, and gives the attributes of the answer.
     ///
     /// # Errors
     /// What the kernel answers.
