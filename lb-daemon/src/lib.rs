@@ -3,6 +3,7 @@
 
 pub mod access;
 pub mod api;
+pub mod app;
 pub mod audit;
 pub mod capture;
 pub mod file;
@@ -11,7 +12,7 @@ pub mod metrics;
 mod objects;
 mod receiver_socket;
 pub mod reloads;
-pub mod role;
+
 pub mod tls;
 mod tunnel_program;
 pub mod vip_probe;

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use toml::de::{DeTable, DeValue};
 
-use crate::role::Failure;
+use crate::app::Failure;
 use lb_config::document::line_and_column;
 
 /// A file that was read.

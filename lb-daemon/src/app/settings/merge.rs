@@ -8,7 +8,7 @@ use clap::{
 };
 
 use super::file::{File, Given, Value};
-use crate::role::Failure;
+use crate::app::Failure;
 
 /// Flags that are not settings.
 const NO_SETTINGS: [&str; 3] = ["config", "help", "version"];

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use clap::{ArgMatches, Command, parser::ValueSource};
 
 use super::merge::settings;
-use crate::role::{Failure, arguments::Role};
+use crate::app::{Failure, arguments::Role};
 
 /// Settings of the balancer that a reload brings into force. docs/settings.md, docs/install.md and the comments of
 /// packaging/etc say the same, which a test compares.
@@ -15,7 +15,7 @@ const BALANCER: &[&str] = &["apply", "tls-client"];
 const RECEIVER: &[&str] = &["allow-source", "gue-port", "tunnel-endpoint", "vip"];
 
 /// Names of the settings that a reload brings into force; all others wait for the next start.
-pub(in crate::role) fn reloaded(role: &Role) -> &'static [&'static str] {
+pub(in crate::app) fn reloaded(role: &Role) -> &'static [&'static str] {
     match role {
         Role::Balancer(_) => BALANCER,
         Role::Receiver(_) => RECEIVER,
@@ -25,7 +25,7 @@ pub(in crate::role) fn reloaded(role: &Role) -> &'static [&'static str] {
 /// Settings that a failure calls by their names in the settings file: where there is one, all that the command line
 /// does not give, since the file is where to change them.
 #[derive(Clone, Debug, Default)]
-pub(in crate::role) struct Names(BTreeSet<String>);
+pub(in crate::app) struct Names(BTreeSet<String>);
 
 impl Names {
     /// The names of a role's settings; `given` is what the command line alone says.
@@ -40,7 +40,7 @@ impl Names {
     }
 
     /// A failure with these names, where it has the flags'.
-    pub(in crate::role) fn spell(&self, failure: Failure) -> Failure {
+    pub(in crate::app) fn spell(&self, failure: Failure) -> Failure {
         failure.reworded(|text| self.without_dashes(text))
     }
 

@@ -3,7 +3,7 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::*;
-use crate::role::arguments::Role;
+use crate::app::arguments::Role;
 use lb_maps::{Hook, XdpMode};
 
 struct Dir(TempDir);
