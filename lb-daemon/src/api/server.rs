@@ -13,7 +13,7 @@ use super::{
     routes::{DescriptorsError, routes},
     serving,
 };
-use crate::{audit::Audit, metrics::Live, reloads::Reloads, tls::Connection};
+use crate::{audit::Audit, metrics::Live, reload::Reloads, tls::Connection};
 use lb_base::shutdown::Stop;
 use lb_control::command::Commands;
 use lb_health::Tunnels;

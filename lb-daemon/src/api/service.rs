@@ -17,7 +17,7 @@ use super::{
     server::Handles,
     watch::{self, WatchStream},
 };
-use crate::{audit::Audit, capture::Captures, reloads::Reloads, vip_probe::VipProber};
+use crate::{audit::Audit, capture::Captures, reload::Reloads, vip_probe::VipProber};
 use lb_base::{error_chain, shutdown::Stop};
 use lb_control::{
     command::{Apply, Commands, Refusal},
@@ -161,7 +161,7 @@ impl Spillway for Api {
     async fn reload(&self, _: Request<ReloadRequest>) -> Result<Response<ReloadResponse>, Status> {
         let _at_work = working().await;
         self.audit.reload_asked(&caller().actor);
-        Ok(Response::new(self.reloads.ask().await.or_status()?.try_into()?))
+        Ok(Response::new(self.reloads.request().await.or_status()?.try_into()?))
     }
 
     async fn stats(&self, _: Request<StatsRequest>) -> Result<Response<StatsResponse>, Status> {

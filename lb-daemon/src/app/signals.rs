@@ -2,35 +2,36 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Failure;
 
-/// Hangups from now on; without this, one ends the program.
+/// SIGHUP, which from now on no longer ends the program.
 pub(super) fn hangups() -> Result<Signal, Failure> {
-    signal(SignalKind::hangup()).map_err(|error| Failure::of("signals", &error))
+    listen(SignalKind::hangup())
 }
 
-/// The signals that end the daemon, which it hears of from when this is made.
+/// The signals that stop the daemon. Before this value exists they end the program at once.
 #[derive(Debug)]
-pub(super) struct Ends {
+pub(super) struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
-impl Ends {
-    /// Hears of them from now on: before anybody is told that the daemon is ready, for until then
-    /// they end the program at once.
+impl StopSignals {
     pub(super) fn listen() -> Result<Self, Failure> {
-        let listen = |kind| signal(kind).map_err(|error| Failure::of("signals", &error));
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,
         })
     }
 
-    /// Ends when one came.
-    pub(super) async fn told_to_stop(mut self) {
+    /// Waits for the first of them.
+    pub(super) async fn next(mut self) {
         let name = tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",
         };
-        tracing::info!("{name}: stopping; packets go on");
+        tracing::info!("{name}: stopping; packets are still forwarded");
     }
+}
+
+fn listen(kind: SignalKind) -> Result<Signal, Failure> {
+    signal(kind).map_err(|error| Failure::about("signals", &error))
 }

@@ -26,7 +26,7 @@ use tokio::{
 use tonic::transport::{Channel, Endpoint};
 
 use super::*;
-use crate::{audit::Audit, metrics::Live, reloads::Reloads, tls::Connection};
+use crate::{audit::Audit, metrics::Live, reload::Reloads, tls::Connection};
 use lb_base::heartbeat::Heartbeat;
 use lb_base::shutdown::{Stop, Stopper};
 use lb_config::document::Document;

@@ -1,4 +1,5 @@
-//! Answers on a receiver's control socket; the protocol is in [`lb_base::receiver_socket`].
+//! The receiver's control socket, where `spillway` requests reloads and reads conditions; the protocol is in
+//! [`lb_base::receiver_socket`].
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,44 +10,44 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::reloads::Reloads;
+use crate::reload::Reloads;
 use lb_base::receiver_socket::{Answer, Question};
 use lb_base::shutdown::Stop;
 use lb_control::command::Stopping;
 
-/// Connections that are served at once; others wait.
-const AT_ONCE: usize = 16;
+/// Connections served at a time; others wait.
+const MAX_CONNECTIONS: usize = 16;
 
-/// How long a connection may take for its question, and for taking the answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Time for a client to send its question, and to read the answer.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Longest line that is read, bytes.
-const LONGEST: u64 = 16;
+/// Longest question, bytes.
+const MAX_LINE: u64 = 16;
 
-/// Pause after a connection could not be accepted, as for want of file descriptors.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Pause after a failed accept, for example without free file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Answers until the daemon stops. `status` says how the settings are.
-pub(crate) async fn serve(
+/// Answers questions until the daemon stops. `status` makes the answer.
+pub(super) async fn serve(
     listener: UnixListener,
     reloads: Reloads,
     status: impl Fn() -> Answer + Clone + Send + Sync + 'static,
     stop: Stop,
 ) {
-    let free = Arc::new(Semaphore::new(AT_ONCE));
+    let free = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let accept = async {
         loop {
-            // It is never closed.
-            let Ok(place) = free.clone().acquire_owned().await else { return };
+            // The semaphore is never closed.
+            let Ok(permit) = free.clone().acquire_owned().await else { return };
             let Ok((stream, _)) = listener.accept().await else {
-                sleep(PAUSE).await;
+                sleep(ACCEPT_PAUSE).await;
                 continue;
             };
             let (reloads, status) = (reloads.clone(), status.clone());
             tokio::spawn(async move {
-                // A broken connection concerns its caller alone, who sees it.
-                let _ = one(stream, &reloads, status).await;
-                drop(place);
+                // The client notices a broken connection itself.
+                let _ = answer_one(stream, &reloads, status).await;
+                drop(permit);
             });
         }
     };
@@ -56,25 +57,25 @@ pub(crate) async fn serve(
     }
 }
 
-/// A question and its answer. What is no question, or comes too slowly, gets none.
-async fn one(
+/// Answers one question. An unknown question, or one that arrives too slowly, gets no answer.
+async fn answer_one(
     mut stream: UnixStream,
     reloads: &Reloads,
     status: impl Fn() -> Answer,
 ) -> std::io::Result<()> {
     let mut line = Vec::new();
-    let mut reader = BufReader::new((&mut stream).take(LONGEST));
-    timeout(PATIENCE, reader.read_until(b'\n', &mut line)).await??;
+    let mut reader = BufReader::new((&mut stream).take(MAX_LINE));
+    timeout(TIMEOUT, reader.read_until(b'\n', &mut line)).await??;
     let answer = match Question::parse(&line) {
         None => return Ok(()),
         Some(Question::Status) => status(),
-        // What was refused is a condition.
-        Some(Question::Reload) => match reloads.ask().await {
+        // The answer lists conditions, and so what the reload refused.
+        Some(Question::Reload) => match reloads.request().await {
             Ok(_) => status(),
             Err(Stopping) => return Ok(()),
         },
     };
     let mut text = serde_json::to_vec(&answer).map_err(std::io::Error::from)?;
     text.push(b'\n');
-    timeout(PATIENCE, stream.write_all(&text)).await?
+    timeout(TIMEOUT, stream.write_all(&text)).await?
 }

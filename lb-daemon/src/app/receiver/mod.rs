@@ -1,4 +1,6 @@
-//! The receiver: its program on the interfaces, and an eye on them.
+//! The receiver: its program on the interfaces, the allow lists, and a watch on both.
+
+mod control_socket;
 
 use std::{
     collections::BTreeSet, ffi::OsString, mem, net::IpAddr, path::Path, sync::Arc, time::SystemTime,
@@ -6,29 +8,30 @@ use std::{
 
 use tokio::{
     net::UnixListener,
+    signal::unix::Signal,
     time::{MissedTickBehavior, interval},
 };
 
 use super::{
     Failure,
-    arguments::{ReceiverArguments, Role},
-    end::{self, Ends},
-    interfaces, reload,
-    settings::Told,
+    arguments::{Component, ReceiverArguments},
+    failure, interfaces, reload,
+    settings::SettingValues,
+    signals::{self, StopSignals},
     status_line,
 };
 use crate::{
     api::{Rights, Socket},
     http,
     metrics::ReceiverFacts,
-    reloads::{Outcome, Reloads},
-    watchdog::Watchdog,
+    reload::{ReloadOutcome, ReloadRequests, Reloads},
+    watchdog::{ServiceManager, Watchdog},
 };
-use lb_base::receiver_socket::{self, Answer};
 use lb_base::{
     conditions::Conditions,
     error_chain,
     heartbeat::Heartbeat,
+    receiver_socket::{self, Answer},
     shutdown::{Stop, Stopper},
 };
 use lb_control::WaitingSettings;
@@ -36,131 +39,178 @@ use lb_inspect::stats::ReceiverStats;
 use lb_maps::{self, AllowLists, Attached, Options, Pins, Receiver, ReceiverMaps};
 use lb_net::{HostAddresses, NetError};
 
-/// Runs until it is told to stop.
+/// Runs until a signal stops it, or until the host's addresses cannot be followed any more.
 pub(super) async fn run(
     arguments: ReceiverArguments,
     line: Vec<OsString>,
-    told: Told,
+    values: SettingValues,
 ) -> Result<(), Failure> {
-    let mut hangups = end::hangups()?;
+    let hangups = signals::hangups()?;
     let (options, started) = (arguments.options(), SystemTime::now());
-    let mut watchdog =
-        Watchdog::from_environment().map_err(|error| Failure::new(error_chain::message(&error)))?;
+    let mut watchdog = Watchdog::from_environment().map_err(|error| Failure::from_chain(&error))?;
     let manager = watchdog.manager();
     let pins = Pins::new(&options.bpffs, lb_maps::Role::Receiver);
     interfaces::wait_for(arguments.path.interfaces(), &pins, &manager).await?;
-    let seen_at = super::listen(arguments.path.http).await?;
-    let control = control_socket(arguments.socket.as_deref())?;
-    interfaces::refuse_vlans(&options).await?;
-    let mut addresses = HostAddresses::follow().map_err(unknown)?;
-    let own = addresses.next().await.map_err(unknown)?;
-    let mut wanted = Wanted { settings: arguments.allowed(), own, left_out: 0 };
-    let Receiver { attached, mut maps } =
-        Receiver::open(&options, &wanted.lists()).map_err(super::path::failure)?;
+    let http_listener = super::listen_http(arguments.path.http).await?;
+    let control = bind_control_socket(arguments.socket.as_deref())?;
+    interfaces::refuse_native_vlans(&options).await?;
+    let mut addresses = HostAddresses::follow().map_err(addresses_unknown)?;
+    let own = addresses.next().await.map_err(addresses_unknown)?;
+    let mut allowed = Allowed { settings: arguments.allowed(), own, left_out: 0 };
+    let Receiver { attached, maps } =
+        Receiver::open(&options, &allowed.lists()).map_err(failure::packet_path)?;
     let attached = Arc::new(attached);
     super::log_interfaces(&attached);
 
     let rounds = watchdog.register("interfaces");
     let (stopper, stop) = Stopper::new();
-    let ends = Ends::listen()?;
-    let feeding = tokio::spawn(watchdog.run(rounds.clone(), stop.clone().wait()));
-    let known = Known::default();
-    let shown = http::receiver(reading(options, attached.clone(), known.clone(), started));
-    let seeing = tokio::spawn(super::show(seen_at, shown, stop.clone()));
-    let (reloads, mut requests) = Reloads::channel();
-    let answering = tokio::spawn(answer(control, reloads, known.clone(), stop));
-    let keeping = async {
-        loop {
-            tokio::select! {
-                waiters = reload::next(&mut hangups, &mut requests) => {
-                    let Some(mut waiters) = waiters else { return Ok(()) };
-                    manager.reloading();
-                    waiters.join(&mut requests);
-                    let refused = read_again(&line, &told, &known, &mut wanted, &mut maps).err();
-                    let waiting = known.waiting.now();
-                    let status = match &refused {
-                        Some(refused) => refused.clone(),
-                        None => "letting through what the settings say".into(),
-                    };
-                    manager.status(&(status + &status_line::names(&waiting)));
-                    manager.reloaded();
-                    let refused = refused.into_iter().collect();
-                    waiters.answer(&Outcome { refused, waiting, ..Outcome::default() });
-                }
-                own = addresses.next() => wanted.follow(own.map_err(unknown)?, &mut maps),
-            }
-        }
-    };
+    let stop_signals = StopSignals::listen()?;
+    let watchdog = tokio::spawn(watchdog.run(rounds.clone(), stop.clone().wait()));
+    let shared = Shared::default();
+    let shown = http::receiver(facts_reader(options, attached.clone(), shared.clone(), started));
+    let http = tokio::spawn(super::serve_http(http_listener, shown, stop.clone()));
+    let (reloads, requests) = Reloads::channel();
+    let control = tokio::spawn(serve_control_socket(control, reloads, shared.clone(), stop));
+    let allow_lists = AllowListLoop { line, values, shared, allowed, maps, manager };
+
     let end = tokio::select! {
-        () = ends.told_to_stop() => Ok(()),
+        () = stop_signals.next() => Ok(()),
         () = watch(&attached, rounds) => Ok(()),
-        kept = keeping => kept,
+        ended = allow_lists.run(hangups, requests, addresses) => ended,
     };
     stopper.stop();
-    let _ = feeding.await;
-    let _ = seeing.await;
-    let _ = answering.await;
+    let _ = watchdog.await;
+    let _ = http.await;
+    let _ = control.await;
     end
 }
 
-/// How the settings are.
+/// What several parts of the receiver write and show.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct Shared {
     conditions: Conditions,
     waiting: WaitingSettings,
 }
 
-/// The control socket. By default the receiver goes on without one that it cannot have: it is there for packets.
-fn control_socket(given: Option<&Path>) -> Result<Option<(Socket, UnixListener)>, Failure> {
+/// Keeps the allow lists in the maps at what the settings say and the host's addresses are.
+struct AllowListLoop {
+    line: Vec<OsString>,
+    values: SettingValues,
+    shared: Shared,
+    allowed: Allowed,
+    maps: ReceiverMaps,
+    manager: ServiceManager,
+}
+
+impl AllowListLoop {
+    async fn run(
+        mut self,
+        mut hangups: Signal,
+        mut requests: ReloadRequests,
+        mut addresses: HostAddresses,
+    ) -> Result<(), Failure> {
+        loop {
+            tokio::select! {
+                waiters = reload::next(&mut hangups, &mut requests) => {
+                    let Some(mut waiters) = waiters else { return Ok(()) };
+                    self.manager.reloading();
+                    waiters.join(&mut requests);
+                    let outcome = self.reload();
+                    self.manager.reloaded();
+                    waiters.answer(&outcome);
+                }
+                own = addresses.next() => {
+                    self.allowed.follow(own.map_err(addresses_unknown)?, &mut self.maps);
+                }
+            }
+        }
+    }
+
+    fn reload(&mut self) -> ReloadOutcome {
+        let refused = self.read_settings().err();
+        let waiting = self.shared.waiting.now();
+        let status =
+            refused.clone().unwrap_or_else(|| "allow lists are as the settings say".into());
+        self.manager.status(&(status + &status_line::names(&waiting)));
+        let refused = refused.into_iter().collect();
+        ReloadOutcome { refused, waiting, ..ReloadOutcome::default() }
+    }
+
+    /// Brings the allow lists to what the settings say now. What is allowed before and after stays allowed meanwhile.
+    /// If the settings cannot be read, nothing changes.
+    ///
+    /// # Errors
+    /// Why they are not in force, `settings: cause`.
+    fn read_settings(&mut self) -> Result<(), String> {
+        let Shared { conditions, waiting } = &self.shared;
+        let settings = reload::read_settings(&self.line, &self.values, conditions, waiting);
+        let settings = settings.map_err(reload::settings_refused)?;
+        let Component::Receiver(arguments) = settings.arguments.component else { return Ok(()) };
+        self.allowed.settings = arguments.allowed();
+        let lists = self.allowed.lists();
+        self.maps.fill(&lists).map_err(|error| {
+            let cause = error_chain::message(&error);
+            conditions.begin(reload::SETTINGS, &cause);
+            reload::settings_refused(cause)
+        })?;
+        let (sources, vips, endpoints) =
+            (lists.sources.len(), lists.vips.len(), lists.endpoints.len());
+        tracing::info!(
+            sources,
+            vips,
+            endpoints,
+            "allow lists: {sources} sources, {vips} VIPs and {endpoints} tunnel endpoints"
+        );
+        Ok(())
+    }
+}
+
+/// The control socket. If the default path cannot be used, the receiver runs without: packets matter more.
+fn bind_control_socket(given: Option<&Path>) -> Result<Option<(Socket, UnixListener)>, Failure> {
     let path = given.unwrap_or(Path::new(receiver_socket::DEFAULT_SOCKET));
     match Socket::bind(path, Rights { owner: None, group: None, mode: 0o600 }) {
         Ok(bound) => Ok(Some(bound)),
         Err(error) if given.is_none() => {
             tracing::warn!(
-                "control socket: there is none, so `spillway reload` cannot ask this receiver: {} (set `socket`, \
-                 a path of its own)",
+                "control socket: none, so `spillway reload` cannot reach this receiver: {} (set `socket` to a path \
+                 of its own)",
                 error_chain::message(&error)
             );
             Ok(None)
         }
-        Err(error) => Err(Failure::new(error_chain::message(&error)).hint(error.hint())),
+        Err(error) => Err(Failure::from_chain(&error).hint(error.hint())),
     }
 }
 
-/// Answers on the control socket until the daemon stops; its file goes then.
-async fn answer(
+/// Serves the control socket until the daemon stops; then its file is removed.
+async fn serve_control_socket(
     control: Option<(Socket, UnixListener)>,
     reloads: Reloads,
-    known: Known,
+    shared: Shared,
     stop: Stop,
 ) {
     let Some((_socket, listener)) = control else { return stop.wait().await };
-    let status = move || Answer {
-        version: env!("CARGO_PKG_VERSION").into(),
-        conditions: known
-            .conditions
-            .now()
-            .into_iter()
-            .map(|condition| receiver_socket::Condition {
-                subject: condition.subject,
-                cause: condition.cause,
-            })
-            .collect(),
-        waiting_settings: known.waiting.now(),
+    let status = move || {
+        let conditions = shared.conditions.now().into_iter();
+        let conditions = conditions
+            .map(|it| receiver_socket::Condition { subject: it.subject, cause: it.cause })
+            .collect();
+        let version = env!("CARGO_PKG_VERSION").into();
+        Answer { version, conditions, waiting_settings: shared.waiting.now() }
     };
-    crate::receiver_socket::serve(listener, reloads, status, stop).await;
+    control_socket::serve(listener, reloads, status, stop).await;
 }
 
-/// What is to be let through: what the settings say, on a host with these addresses.
+/// What the receiver lets through: what the settings say, on a host with these addresses.
 #[derive(Debug)]
-struct Wanted {
+struct Allowed {
     settings: AllowLists,
     own: BTreeSet<IpAddr>,
-    /// Addresses for which there was no room.
+    /// Number of addresses for which the map has no room.
     left_out: usize,
 }
 
-impl Wanted {
+impl Allowed {
     fn lists(&mut self) -> AllowLists {
         AllowLists { endpoints: self.endpoints(), ..self.settings.clone() }
     }
@@ -170,13 +220,14 @@ impl Wanted {
         if mem::replace(&mut self.left_out, left_out) != left_out && left_out > 0 {
             tracing::error!(
                 left_out,
-                "this host has more addresses than there is room for: no tunnel ends at the last ones"
+                "tunnel endpoints: this host has {left_out} addresses too many, packets to tunnels that end at them \
+                 are not unwrapped"
             );
         }
         endpoints
     }
 
-    /// Takes the host's addresses as they are now. Where the maps refuse them, the next look tries again.
+    /// Takes the host's current addresses. If the maps refuse them, the next look at the addresses tries again.
     fn follow(&mut self, own: BTreeSet<IpAddr>, maps: &mut ReceiverMaps) {
         let changed = mem::replace(&mut self.own, own) != self.own;
         let endpoints = self.endpoints();
@@ -185,7 +236,7 @@ impl Wanted {
                 let endpoints = endpoints.len();
                 tracing::info!(
                     endpoints,
-                    "addresses of this host changed: tunnels end at {endpoints}"
+                    "addresses of this host changed: tunnels end at {endpoints} addresses"
                 );
             }
             Ok(()) => {}
@@ -194,48 +245,15 @@ impl Wanted {
     }
 }
 
-/// This host's addresses cannot be told.
-fn unknown(error: NetError) -> Failure {
-    Failure::of("addresses", &error)
+fn addresses_unknown(error: NetError) -> Failure {
+    Failure::about("addresses", &error)
 }
 
-/// Brings what is let through to what the settings say now. What is let through before and after is
-/// let through all the time; where they cannot be read, nothing changes.
-///
-/// # Errors
-/// Why they are not in force, `settings: cause`.
-fn read_again(
-    line: &[OsString],
-    told: &Told,
-    known: &Known,
-    wanted: &mut Wanted,
-    maps: &mut ReceiverMaps,
-) -> Result<(), String> {
-    let settings = reload::take(line, told, &known.conditions, &known.waiting);
-    let settings = settings.map_err(reload::refused)?;
-    let Role::Receiver(arguments) = settings.arguments.role else { return Ok(()) };
-    wanted.settings = arguments.allowed();
-    let lists = wanted.lists();
-    maps.fill(&lists).map_err(|error| {
-        let cause = error_chain::message(&error);
-        known.conditions.begin(reload::SETTINGS, &cause);
-        reload::refused(cause)
-    })?;
-    let (sources, vips, endpoints) = (lists.sources.len(), lists.vips.len(), lists.endpoints.len());
-    tracing::info!(
-        sources,
-        vips,
-        endpoints,
-        "allow lists: {sources} sources, {vips} VIPs and {endpoints} tunnel endpoints are let through"
-    );
-    Ok(())
-}
-
-/// Reads what a receiver shows.
-fn reading(
+/// Reads the facts that metrics and status page show.
+fn facts_reader(
     options: Options,
     attached: Arc<Attached>,
-    known: Known,
+    shared: Shared,
     started: SystemTime,
 ) -> http::ReadReceiver {
     Arc::new(move || {
@@ -243,12 +261,12 @@ fn reading(
             ReceiverStats::read(&options.bpffs).map_err(|error| error_chain::message(&error))?;
         let interfaces = attached.interfaces().into_iter().map(Into::into).collect();
         let (conditions, waiting_settings) =
-            (known.conditions.now().len(), known.waiting.now().len());
+            (shared.conditions.now().len(), shared.waiting.now().len());
         Ok(ReceiverFacts { stats, interfaces, conditions, waiting_settings, started })
     })
 }
 
-/// Says when a program is no longer where it was put, and when it is again.
+/// Logs an error when the packet program is no longer attached to an interface.
 async fn watch(attached: &Attached, rounds: Heartbeat) {
     let mut turns = interval(rounds.interval());
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -261,7 +279,7 @@ async fn watch(attached: &Attached, rounds: Heartbeat) {
         for interface in now.iter().filter(|name| !gone.contains(name)) {
             tracing::error!(
                 interface,
-                "interface {interface}: the packet program is not attached any more"
+                "interface {interface}: the packet program is no longer attached"
             );
         }
         gone = now;
