@@ -118,7 +118,7 @@ fn a_wrong_command_line_ends_with_status_2_and_names_the_argument() {
         (&["--hook", "tc"], "only the receiver has a program for tc, the balancer's is for XDP"),
         (&["--socket-mode", "888"], "must be permission bits in octal, such as 660"),
         (&["--socket-owner", "no-such-user"], "no such user"),
-        (&["--tls-client", "a=root"], "\"root\" is no role; one of viewer, operator, admin is"),
+        (&["--tls-client", "a=root"], "\"root\" is not a role; give viewer, operator or admin"),
         (&["--vip", "192.0.2.1"], "unexpected argument '--vip' found"),
     ] {
         let (code, text) = refusal(&balancer(directory.path(), arguments));

@@ -160,7 +160,7 @@ impl Spillway for Api {
 
     async fn reload(&self, _: Request<ReloadRequest>) -> Result<Response<ReloadResponse>, Status> {
         let _at_work = working().await;
-        self.audit.reload_asked(&caller().actor);
+        self.audit.reload_requested(&caller().actor);
         Ok(Response::new(self.reloads.request().await.or_status()?.try_into()?))
     }
 
