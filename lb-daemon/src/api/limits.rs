@@ -10,7 +10,7 @@ use tonic::Status;
 
 use super::convert::hinted;
 use crate::{
-    access::{Exceeded, Lease, Quota},
+    access::{Lease, Quota, QuotaExceeded},
     metrics::{ApiLimit, Door, Live},
 };
 use lb_base::rate_limited_log::RateLimit;
@@ -139,7 +139,7 @@ impl Limits {
         }
     }
 
-    fn refused(&self, actor: &Actor, limit: ApiLimit, over: Exceeded) -> Status {
+    fn refused(&self, actor: &Actor, limit: ApiLimit, over: QuotaExceeded) -> Status {
         let door = self.of(actor).0;
         self.0.live.api_refused(door, limit);
         let cause = format!("{}: there are {over}", limit.name());

@@ -14,7 +14,8 @@ use super::{
     routes::{DescriptorsError, routes},
     serving,
 };
-use crate::{audit::Audit, metrics::Live, reloads::Reloads, tls::Connection};
+use crate::{audit::Audit, metrics::Live, reload::Reloads, tls::Connection};
+
 use lb_control::command::Commands;
 use lb_health::Tunnels;
 use lb_inspect::stats;

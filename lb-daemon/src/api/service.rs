@@ -18,7 +18,7 @@ use super::{
     server::Handles,
     watch::{self, WatchStream},
 };
-use crate::{audit::Audit, capture::Captures, reloads::Reloads, vip_probe::VipProber};
+use crate::{audit::Audit, capture::Captures, reload::Reloads, vip_probe::VipProber};
 use lb_base::error_chain;
 use lb_control::{
     command::{Apply, Commands, Refusal},
@@ -161,8 +161,8 @@ impl Spillway for Api {
 
     async fn reload(&self, _: Request<ReloadRequest>) -> Result<Response<ReloadResponse>, Status> {
         let _at_work = working().await;
-        self.audit.reload_asked(&caller().actor);
-        Ok(Response::new(self.reloads.ask().await.or_status()?.try_into()?))
+        self.audit.reload_requested(&caller().actor);
+        Ok(Response::new(self.reloads.request().await.or_status()?.try_into()?))
     }
 
     async fn stats(&self, _: Request<StatsRequest>) -> Result<Response<StatsResponse>, Status> {

@@ -1,6 +1,6 @@
 use std::net::IpAddr;
 
-use crate::access::{Exceeded, Lease, Quota};
+use crate::access::{Lease, Quota, QuotaExceeded};
 
 /// Connections at a time.
 const MOST: usize = 1024;
@@ -25,7 +25,7 @@ impl Slots {
     ///
     /// # Errors
     /// There is none.
-    pub(super) fn take(&self, address: IpAddr) -> Result<Slot, Exceeded> {
+    pub(super) fn take(&self, address: IpAddr) -> Result<Slot, QuotaExceeded> {
         self.0.take(source(address))
     }
 }

@@ -113,7 +113,7 @@ impl VipProber {
         let (ways, left_out) = ways::ways(&configuration, &wanted, MOST)?;
         let guard = self.running.begin(&actor).map_err(VipProbeError::Busy)?;
         let summary = Summary { ways: ways.len(), left_out, size };
-        self.audit.probed(&actor, summary.ways, size);
+        self.audit.probe_began(&actor, summary.ways, size);
         let (ear, heard) = mpsc::channel(AT_ONCE);
         tokio::spawn(self.clone().run(ways, summary, ear, guard));
         Ok(heard)

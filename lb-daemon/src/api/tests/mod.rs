@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::{Channel, Endpoint};
 
 use super::*;
-use crate::{audit::Audit, metrics::Live, reloads::Reloads, tls::Connection};
+use crate::{audit::Audit, metrics::Live, reload::Reloads, tls::Connection};
 use lb_base::heartbeat::Heartbeat;
 use lb_config::document::Document;
 use lb_control::{

@@ -11,7 +11,7 @@ use lb_daemon::{
     api::{Handles, Rights, Socket, serve},
     audit::Audit,
     metrics::Live,
-    reloads::Reloads,
+    reload::Reloads,
 };
 use lb_health::Tunnels;
 use lb_inspect::stats;

@@ -311,7 +311,7 @@ async fn each_role_does_what_it_may_and_the_log_says_who_did() {
             "intent", "apply"
         ]
     );
-    assert_eq!(lines[4]["wanted"], "update of pool \"web\": backend 10.0.0.1");
+    assert_eq!(lines[4]["request"], "update of pool \"web\": backend 10.0.0.1");
     let lines: Vec<_> = lines.into_iter().filter(|line| line["what"] != "intent").collect();
     let uid = nix::unistd::Uid::effective().as_raw();
     assert_eq!(lines[0]["who"]["uid"], uid);

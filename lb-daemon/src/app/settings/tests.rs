@@ -3,7 +3,6 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::*;
-use crate::role::arguments::Role;
 use lb_maps::{Hook, XdpMode};
 
 struct Dir(TempDir);
@@ -19,16 +18,16 @@ impl Dir {
         path.display().to_string()
     }
 
-    fn read(&self, text: &str, role: &str, flags: &[&str]) -> Result<Settings, Unusable> {
+    fn read(&self, text: &str, component: &str, flags: &[&str]) -> Result<Settings, SettingsError> {
         let file = self.file(text);
-        let line = ["spillwayd", role, "--config", &file];
+        let line = ["spillwayd", component, "--config", &file];
         let words = line.iter().chain(flags).map(|word| OsString::from(*word));
         Settings::read(&words.collect::<Vec<_>>())
     }
 
     /// The sentence and the hint, without the file's name before them.
-    fn refusal(&self, role: &str, text: &str) -> (String, String) {
-        let Unusable::File(failure) = self.read(text, role, &[]).unwrap_err() else {
+    fn refusal(&self, component: &str, text: &str) -> (String, String) {
+        let SettingsError::File(failure) = self.read(text, component, &[]).unwrap_err() else {
             panic!("refused as a command line: {text}")
         };
         let text = failure.to_string();
@@ -50,7 +49,7 @@ fn what_must_be_set_and_is_not_is_named_with_its_file() {
     assert_eq!(hint, format!("set them in {file}, as `allow-source = [\"…\"]`"));
     // Without a file it is the command line that is wrong.
     let line = ["spillwayd", "balancer"].map(OsString::from);
-    assert!(matches!(Settings::read(&line), Err(Unusable::CommandLine(_))));
+    assert!(matches!(Settings::read(&line), Err(SettingsError::CommandLine(_))));
 }
 
 #[test]
@@ -69,7 +68,9 @@ eth1 = 100
 ";
     let settings = Dir::new().read(text, "balancer", &["--region", "us", "--udp-flows=4096"]);
     let settings = settings.unwrap();
-    let Role::Balancer(arguments) = settings.arguments.role else { panic!("another role") };
+    let Component::Balancer(arguments) = settings.arguments.component else {
+        panic!("another component")
+    };
     assert_eq!(arguments.path.interface, ["eth0", "eth1"]);
     assert_eq!(arguments.region.as_ref().unwrap().to_string(), "us");
     assert_eq!(arguments.apply, Some("/etc/spillway/web.toml".into()));
@@ -83,7 +84,9 @@ eth1 = 100
     let text =
         "interface = \"eth0\"\nallow-source = [\"10.0.0.0/8\"]\nvip = \"192.0.2.1,192.0.2.2\"";
     let settings = Dir::new().read(text, "receiver", &[]).unwrap();
-    let Role::Receiver(arguments) = settings.arguments.role else { panic!("another role") };
+    let Component::Receiver(arguments) = settings.arguments.component else {
+        panic!("another component")
+    };
     let vips: Vec<_> = arguments.allowed().vips.iter().map(ToString::to_string).collect();
     assert_eq!(vips, ["192.0.2.1", "192.0.2.2"]);
 }
@@ -120,7 +123,7 @@ fn each_mistake_is_told_with_its_line_and_what_to_do() {
         (
             "interface = \"eth0\"\nregion = \"EU\"",
             "line 2, column 1: region: \"EU\": may hold only a-z, 0-9 and '-', and must begin and end with a letter or digit",
-            "--help says of `region`: Region this host stands in: its backends come first",
+            "--help says of `region`: Region of this host, whose backends are preferred",
         ),
         (
             "displaced = 5",
@@ -144,9 +147,9 @@ fn each_mistake_is_told_with_its_line_and_what_to_do() {
         ),
         (
             "hook = \"tc\"",
-            "line 1, column 1: hook: \"tc\": the balancer is a program for XDP: only the receiver has one \
-             for tc; with any driver `--xdp-mode generic` works",
-            "--help says of `hook`: A balancer's packet program is one for XDP",
+            "line 1, column 1: hook: \"tc\": only the receiver has a program for tc, the balancer's is for \
+             XDP; `--xdp-mode generic` works with any driver",
+            "--help says of `hook`: A balancer's packet program exists for XDP only",
         ),
         (
             "region = true",
@@ -167,22 +170,22 @@ fn each_mistake_is_told_with_its_line_and_what_to_do() {
         ("region eu", "line 1, column 8: ", "a settings file is TOML"),
         (
             "http = \"9750\"",
-            "line 1, column 1: http: \"9750\": give an address and a port, as 127.0.0.1:9750",
+            "line 1, column 1: http: \"9750\": must be an address and a port, such as 127.0.0.1:9750",
             "--help says of `http`: ",
         ),
         (
             "http = 9750",
-            "line 1, column 1: http: \"9750\": give an address and a port, as 127.0.0.1:9750",
+            "line 1, column 1: http: \"9750\": must be an address and a port, such as 127.0.0.1:9750",
             "--help says of `http`: ",
         ),
         (
             "http = \"localhost:9750\"",
-            "line 1, column 1: http: \"localhost:9750\": give an address and a port, as 127.0.0.1:9750",
+            "line 1, column 1: http: \"localhost:9750\": must be an address and a port, such as 127.0.0.1:9750",
             "--help says of `http`: ",
         ),
         (
             "listen = \"0.0.0.0\"",
-            "line 1, column 1: listen: \"0.0.0.0\": give an address and a port, as 192.0.2.1:9751",
+            "line 1, column 1: listen: \"0.0.0.0\": must be an address and a port, such as 192.0.2.1:9751",
             "--help says of `listen`: ",
         ),
         (
@@ -203,8 +206,8 @@ fn each_mistake_is_told_with_its_line_and_what_to_do() {
 #[test]
 fn settings_of_a_file_have_no_dashes() {
     let directory = Dir::new();
-    let read = |role, text: &str, flags: &[&str]| {
-        let Err(Unusable::File(refused)) = directory.read(text, role, flags) else {
+    let read = |component, text: &str, flags: &[&str]| {
+        let Err(SettingsError::File(refused)) = directory.read(text, component, flags) else {
             panic!("not refused: {text}")
         };
         refused.to_string()
@@ -212,23 +215,23 @@ fn settings_of_a_file_have_no_dashes() {
     let listen = "interface = \"eth0\"\nlisten = \"127.0.0.1:9751\"\n";
     assert_eq!(
         read("balancer", listen, &[]),
-        "spillwayd: listen 127.0.0.1:9751: tls-cert is missing\nhint: over TCP there is only TLS with certificates \
-         on both ends: give tls-cert, tls-key and tls-ca"
+        "spillwayd: listen 127.0.0.1:9751: tls-cert is missing\nhint: the API over TCP always uses TLS with \
+         certificates on both ends: give tls-cert, tls-key and tls-ca"
     );
     assert_eq!(
         read("balancer", listen, &["--tls-cert=x", "--tls-ca=y"]),
-        "spillwayd: listen 127.0.0.1:9751: tls-key is missing\nhint: over TCP there is only TLS with certificates \
-         on both ends: give --tls-cert, tls-key and --tls-ca"
+        "spillwayd: listen 127.0.0.1:9751: tls-key is missing\nhint: the API over TCP always uses TLS with \
+         certificates on both ends: give --tls-cert, tls-key and --tls-ca"
     );
     assert_eq!(
         read("balancer", "interface = \"eth0\"\nsource = [\"10.0.0.1\", \"10.0.0.2\"]\n", &[]),
-        "spillwayd: source: 10.0.0.1 and 10.0.0.2 are of one family\n\
-         hint: give one address of each family at most"
+        "spillwayd: source: 10.0.0.1 and 10.0.0.2 are of the same family\n\
+         hint: give at most one IPv4 and one IPv6 address"
     );
     let receiver = "interface = \"eth0\"\nallow-source = \"10.0.0.1\"\nvip = \"192.0.2.1\"\n";
     assert_eq!(
         read("receiver", &format!("{receiver}hook = \"tc\"\nxdp-mode = \"native\"\n"), &[]),
-        "spillwayd: hook tc: xdp-mode native is for programs of XDP\nhint: give one of the two"
+        "spillwayd: hook tc: xdp-mode native only applies to hook xdp\nhint: give one of the two"
     );
     // A failure of later on has the same names.
     let text = "interface = \"eth0\"\nbpffs = \"/b\"\n";
@@ -251,17 +254,19 @@ fn a_receiver_has_one_hook() {
     let text = "interface = \"eth0\"\nallow-source = \"10.0.0.1\"\nvip = \"192.0.2.1\"\n";
     let read = |more: &str, flags: &[&str]| {
         let settings = Dir::new().read(&format!("{text}{more}"), "receiver", flags)?;
-        let Role::Receiver(arguments) = settings.arguments.role else { panic!("another role") };
-        Ok::<_, Unusable>(arguments.options().hook)
+        let Component::Receiver(arguments) = settings.arguments.component else {
+            panic!("another component")
+        };
+        Ok::<_, SettingsError>(arguments.options().hook)
     };
     assert_eq!(read("", &[]).unwrap(), Hook::Xdp(XdpMode::Auto));
     assert_eq!(read("xdp-mode = \"generic\"", &[]).unwrap(), Hook::Xdp(XdpMode::Generic));
     assert_eq!(read("hook = \"tc\"", &[]).unwrap(), Hook::Tc);
     assert_eq!(read("", &["--hook", "tc"]).unwrap(), Hook::Tc);
-    let Err(Unusable::File(refused)) = read("xdp-mode = \"native\"", &["--hook", "tc"]) else {
+    let Err(SettingsError::File(refused)) = read("xdp-mode = \"native\"", &["--hook", "tc"]) else {
         panic!("not refused")
     };
-    let expected = "spillwayd: --hook tc: xdp-mode native is for programs of XDP\n\
+    let expected = "spillwayd: --hook tc: xdp-mode native only applies to --hook xdp\n\
                     hint: give one of the two";
     assert_eq!(refused.to_string(), expected);
 }
@@ -270,7 +275,7 @@ fn a_receiver_has_one_hook() {
 fn what_must_be_set_may_be_set_in_either_and_must_in_one() {
     let directory = Dir::new();
     let error = directory.read("region = \"eu\"", "balancer", &[]).unwrap_err();
-    assert!(matches!(error, Unusable::File(_)), "{error:?}");
+    assert!(matches!(error, SettingsError::File(_)), "{error:?}");
     directory.read("region = \"eu\"", "balancer", &["--interface", "eth0"]).unwrap();
 }
 
@@ -278,7 +283,7 @@ fn what_must_be_set_may_be_set_in_either_and_must_in_one() {
 fn a_file_that_is_not_there_is_named() {
     let line = ["spillwayd", "balancer", "--config", "/nonexistent/settings.toml"];
     let error = Settings::read(&line.map(OsString::from)).unwrap_err();
-    let Unusable::File(failure) = error else { panic!("{error:?}") };
+    let SettingsError::File(failure) = error else { panic!("{error:?}") };
     assert_eq!(
         failure.to_string(),
         "spillwayd: /nonexistent/settings.toml: No such file or directory\n\
@@ -292,8 +297,8 @@ fn what_differs_between_two_readings_is_named() {
     let first = directory.read("interface = \"eth0\"\nregion = \"eu\"", "balancer", &[]).unwrap();
     let text = "interface = \"eth0\"\nregion = \"us\"\napply = \"x\"";
     let second = directory.read(text, "balancer", &[]).unwrap();
-    assert_eq!(first.told.differing(&second.told), ["apply", "region"]);
-    assert_eq!(second.told.differing(&second.told), [""; 0]);
+    assert_eq!(first.values.differing(&second.values), ["apply", "region"]);
+    assert_eq!(second.values.differing(&second.values), [""; 0]);
 }
 
 #[test]
@@ -306,8 +311,8 @@ fn the_settings_in_the_documents_are_accepted() {
         let blocks: Vec<_> = blocks.filter(|block| !block.contains("[[")).collect();
         assert_eq!(blocks.len(), settings, "{name}");
         for block in blocks {
-            let role = if block.contains("vip") { "receiver" } else { "balancer" };
-            assert!(dir.read(block, role, &[]).is_ok(), "{name}: {block}");
+            let component = if block.contains("vip") { "receiver" } else { "balancer" };
+            assert!(dir.read(block, component, &[]).is_ok(), "{name}: {block}");
         }
     }
 }
@@ -316,18 +321,19 @@ fn the_settings_in_the_documents_are_accepted() {
 fn the_documents_list_each_setting_of_each_role() {
     let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/settings.md");
     let document = fs::read_to_string(document).unwrap();
-    for role in Arguments::command().get_subcommands() {
-        let (_, section) = document.split_once(&format!("\n### {}\n", role.get_name())).unwrap();
+    for component in Arguments::command().get_subcommands() {
+        let (_, section) =
+            document.split_once(&format!("\n### {}\n", component.get_name())).unwrap();
         let section = section.split("\n#").next().unwrap();
         let row = |line: &str| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_owned());
         let mut listed: Vec<_> = section.lines().filter_map(row).collect();
-        let shown = role.get_arguments().filter(|argument| !argument.is_hide_set());
+        let shown = component.get_arguments().filter(|argument| !argument.is_hide_set());
         let flags = shown.filter_map(|argument| argument.get_long());
         let flags = flags.filter(|name| !["config", "help", "version"].contains(name));
         let mut flags: Vec<_> = flags.map(str::to_owned).collect();
         listed.sort();
         flags.sort();
-        assert_eq!(listed, flags, "{}", role.get_name());
+        assert_eq!(listed, flags, "{}", component.get_name());
     }
 }
 
@@ -340,16 +346,18 @@ fn tunnels_are_to_end_at_no_vip() {
              tunnel-endpoint = {endpoints}\n"
         );
         let settings = directory.read(&file, "receiver", &[])?;
-        let Role::Receiver(arguments) = settings.arguments.role else { panic!("another role") };
-        Ok::<_, Unusable>(arguments.allowed().endpoints)
+        let Component::Receiver(arguments) = settings.arguments.component else {
+            panic!("another component")
+        };
+        Ok::<_, SettingsError>(arguments.allowed().endpoints)
     };
     let listed = read("[\"10.9.0.1\", \"fd00:9::1\"]").unwrap();
     assert_eq!(listed, ["10.9.0.1", "fd00:9::1"].map(|text| text.parse().unwrap()).into());
-    let Err(Unusable::File(refused)) = read("[\"10.9.0.1\", \"2001:db8::1\"]") else {
+    let Err(SettingsError::File(refused)) = read("[\"10.9.0.1\", \"2001:db8::1\"]") else {
         panic!("not refused")
     };
-    let expected = "spillwayd: tunnel-endpoint 2001:db8::1: is a vip, where no tunnel ends\n\
-                    hint: give it as one of the two";
+    let expected = "spillwayd: tunnel-endpoint 2001:db8::1: is also a vip, and no tunnel may end there\n\
+                    hint: remove it from one of the two";
     assert_eq!(refused.to_string(), expected);
 }
 
@@ -374,22 +382,25 @@ fn code_documents_and_packaged_files_agree_on_what_a_reload_takes() {
     let (of_unit, _) = of_unit.split_once(". It fails").unwrap();
     let (of_balancer, of_receiver) = of_unit.split_once("receiver: ").unwrap();
     let required = "interface = \"eth0\"\nallow-source = \"10.0.0.1\"\nvip = \"192.0.2.1\"\n";
-    for (role, of_unit, required) in
+    for (component, of_unit, required) in
         [("balancer", of_balancer, "interface = \"eth0\"\n"), ("receiver", of_receiver, required)]
     {
-        let told = Dir::new().read(required, role, &[]).unwrap();
-        let code = reloaded(&told.arguments.role);
-        let row = line(reload, &format!("| {role} | "));
-        assert_eq!(quoted(row.split(" | ").next().unwrap()), code, "docs/settings.md, {role}");
-        assert_eq!(quoted(of_unit), code, "docs/install.md, {role}");
-        let file = read(&format!("packaging/etc/{role}.toml"));
-        let comment = file.split(&format!("systemctl reload spillway-{role}")).nth(1).unwrap();
+        let settings = Dir::new().read(required, component, &[]).unwrap();
+        let code = reloadable(&settings.arguments.component);
+        let row = line(reload, &format!("| {component} | "));
+        assert_eq!(quoted(row.split(" | ").next().unwrap()), code, "docs/settings.md, {component}");
+        assert_eq!(quoted(of_unit), code, "docs/install.md, {component}");
+        let file = read(&format!("packaging/etc/{component}.toml"));
+        let comment = file.split(&format!("systemctl reload spillway-{component}")).nth(1).unwrap();
         let comment = comment.split("systemctl restart").next().unwrap();
-        assert_eq!(quoted(comment), code, "packaging/etc/{role}.toml");
+        assert_eq!(quoted(comment), code, "packaging/etc/{component}.toml");
         let command = Arguments::command();
-        let flags: Vec<_> = command.find_subcommand(role).unwrap().get_arguments().collect();
+        let flags: Vec<_> = command.find_subcommand(component).unwrap().get_arguments().collect();
         for name in code {
-            assert!(flags.iter().any(|flag| flag.get_long() == Some(name)), "{name} of {role}");
+            assert!(
+                flags.iter().any(|flag| flag.get_long() == Some(name)),
+                "{name} of {component}"
+            );
         }
     }
 }
@@ -403,6 +414,6 @@ fn settings_that_wait_are_called_as_in_the_file() {
                [tls-client]\na = \"viewer\"\n";
     let second = directory.read(all, "balancer", &[]).unwrap();
     let expected = ["http", "interface", "map-memory-limit", "region", "status-page", "xdp-mode"];
-    assert_eq!(first.told.waiting(&second), expected);
-    assert_eq!(second.told.waiting(&second), [""; 0]);
+    assert_eq!(first.values.waiting(&second), expected);
+    assert_eq!(second.values.waiting(&second), [""; 0]);
 }

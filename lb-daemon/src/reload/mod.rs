@@ -1,51 +1,51 @@
-//! Reading settings again while the daemon runs: who asks for it, and what it came to.
+//! Requests of a reload, and the configuration file that a reload applies.
 //!
-//! SIGHUP asks without hearing the outcome; the API and the receiver's control socket wait for it.
+//! The API and the receiver's control socket wait for the outcome of a reload. [`crate::app`] carries it out.
+
+pub mod config_file;
 
 use tokio::sync::{mpsc, oneshot};
 
 use lb_control::command::Stopping;
 
-/// Requests that may wait while a reload is under way. Those that wait are answered by one reload.
-const WAITING: usize = 64;
+/// Requests that may wait while a reload is under way. The next reload answers all that wait.
+const QUEUE: usize = 64;
 
-/// What a reload came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ReloadOutcome {
     /// The generation in force after it; `None`: no configuration file was read.
     pub generation: Option<u64>,
-    /// What was refused, `subject: cause` each. Empty: nothing.
+    /// What was refused, `subject: cause` each.
     pub refused: Vec<String>,
-    /// That the configuration is in force, but the packet path is not there yet.
+    /// Set if the configuration is in force, but the packet path does not have it yet: why.
     pub behind: Option<String>,
     /// Names of settings that wait for the next start.
     pub waiting: Vec<String>,
 }
 
-/// The asking end. Clones ask the same daemon.
+/// Requests reloads.
 #[derive(Clone, Debug)]
-pub struct Reloads(mpsc::Sender<oneshot::Sender<Outcome>>);
+pub struct Reloads(mpsc::Sender<oneshot::Sender<ReloadOutcome>>);
 
-/// The answering end.
+/// Receives the requests.
 #[derive(Debug)]
-pub struct ReloadRequests(mpsc::Receiver<oneshot::Sender<Outcome>>);
+pub struct ReloadRequests(mpsc::Receiver<oneshot::Sender<ReloadOutcome>>);
 
-/// Those who wait for the reload that begins now.
+/// The callers that wait for one reload.
 #[derive(Debug, Default)]
-pub struct Waiters(Vec<oneshot::Sender<Outcome>>);
+pub struct ReloadWaiters(Vec<oneshot::Sender<ReloadOutcome>>);
 
 impl Reloads {
-    /// An asking end and the answering one.
     pub fn channel() -> (Self, ReloadRequests) {
-        let (sender, receiver) = mpsc::channel(WAITING);
-        (Self(sender), ReloadRequests(receiver))
+        let (tx, rx) = mpsc::channel(QUEUE);
+        (Self(tx), ReloadRequests(rx))
     }
 
-    /// Has everything read again, and waits for the outcome of a reload that began after this call.
+    /// Requests a reload, and waits for the outcome of one that began after this call.
     ///
     /// # Errors
     /// The daemon stops first.
-    pub async fn ask(&self) -> Result<Outcome, Stopping> {
+    pub async fn request(&self) -> Result<ReloadOutcome, Stopping> {
         let (reply, outcome) = oneshot::channel();
         self.0.send(reply).await.map_err(|_| Stopping)?;
         outcome.await.map_err(|_| Stopping)
@@ -53,12 +53,11 @@ impl Reloads {
 }
 
 impl ReloadRequests {
-    /// Waits for a request, and takes all that there are. A request whose caller is gone is dropped. May be
-    /// cancelled without losing one.
-    pub async fn next(&mut self) -> Waiters {
+    /// Waits for a request, and returns all that there are by then, without those whose callers are gone. Cancel safe.
+    pub async fn next(&mut self) -> ReloadWaiters {
         loop {
             let Some(first) = self.0.recv().await else { return std::future::pending().await };
-            let mut waiters = Waiters(vec![first]);
+            let mut waiters = ReloadWaiters(vec![first]);
             waiters.join(self);
             if !waiters.0.is_empty() {
                 return waiters;
@@ -67,8 +66,8 @@ impl ReloadRequests {
     }
 }
 
-impl Waiters {
-    /// Adds those that wait by now; whoever is gone is left out.
+impl ReloadWaiters {
+    /// Adds the callers that wait by now, and drops those that are gone.
     pub fn join(&mut self, requests: &mut ReloadRequests) {
         while let Ok(reply) = requests.0.try_recv() {
             self.0.push(reply);
@@ -76,8 +75,7 @@ impl Waiters {
         self.0.retain(|reply| !reply.is_closed());
     }
 
-    /// Tells them.
-    pub fn answer(self, outcome: &Outcome) {
+    pub fn answer(self, outcome: &ReloadOutcome) {
         for reply in self.0 {
             let _caller_is_gone = reply.send(outcome.clone());
         }
@@ -94,23 +92,23 @@ mod tests {
         let asked: Vec<_> = (0..3)
             .map(|_| {
                 let reloads = reloads.clone();
-                tokio::spawn(async move { reloads.ask().await })
+                tokio::spawn(async move { reloads.request().await })
             })
             .collect();
         // One that gives up is not waited for.
-        let given_up = tokio::time::timeout(std::time::Duration::ZERO, reloads.ask()).await;
+        let given_up = tokio::time::timeout(std::time::Duration::ZERO, reloads.request()).await;
         assert!(given_up.is_err());
         while requests.0.len() < 4 {
             tokio::task::yield_now().await;
         }
         let waiters = requests.next().await;
         assert_eq!(waiters.0.len(), 3);
-        let outcome = Outcome { refused: vec!["a: b".into()], ..Outcome::default() };
+        let outcome = ReloadOutcome { refused: vec!["a: b".into()], ..ReloadOutcome::default() };
         waiters.answer(&outcome);
         for asked in asked {
             assert_eq!(asked.await.unwrap(), Ok(outcome.clone()));
         }
         drop(requests);
-        assert_eq!(reloads.ask().await, Err(Stopping));
+        assert_eq!(reloads.request().await, Err(Stopping));
     }
 }

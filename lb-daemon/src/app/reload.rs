@@ -1,20 +1,22 @@
-//! What the balancer reads again, at SIGHUP or when it is asked to (`Reload` of the API): its settings, and the
-//! configuration of `--apply`.
+//! A reload of the balancer, on SIGHUP or a call of `Reload`: reads the settings, the certificates and the configuration
+//! of `--apply` again.
 
 use std::ffi::OsString;
 
 use tokio::signal::unix::Signal;
 
 use super::{
-    arguments::Role,
-    settings::{Settings, Told, Unusable},
+    arguments::Component,
+    settings::{SettingValues, Settings, SettingsError},
 };
 use crate::{
     audit::Audit,
-    file::{self, FileError},
-    reloads::{Outcome, ReloadRequests, Waiters},
+    reload::{
+        ReloadOutcome, ReloadRequests, ReloadWaiters,
+        config_file::{self, FileError},
+    },
     tls::Credentials,
-    watchdog::Manager,
+    watchdog::ServiceManager,
 };
 use lb_base::conditions::Conditions;
 use lb_control::{
@@ -22,25 +24,24 @@ use lb_control::{
     command::{Commands, Refusal},
 };
 
-/// What the settings are called among the conditions.
+/// Subject of the condition that the settings cannot be used.
 pub(super) const SETTINGS: &str = "settings";
 
-/// Why packets do not go by the file of `--apply`, `FILE: cause`.
+/// Why packets do not follow the file of `--apply`, `FILE: cause`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Unapplied {
-    /// What was in force stays.
+pub(super) enum FileNotApplied {
+    /// The previous configuration stays in force.
     Refused(String),
-    /// It is in force, and the packet path is not there yet.
+    /// The file's configuration is in force, but the packet path does not have it yet.
     Behind(String),
 }
 
-/// Reads again what can be read again.
 #[derive(Debug)]
 pub(super) struct Reload {
     /// The command line that the daemon was started with.
     pub(super) line: Vec<OsString>,
-    /// What is in force of the settings.
-    pub(super) told: Told,
+    /// The settings that the daemon runs with.
+    pub(super) values: SettingValues,
     /// The file of `--apply`.
     pub(super) followed: FollowedFile,
     pub(super) commands: Commands,
@@ -48,87 +49,87 @@ pub(super) struct Reload {
     pub(super) conditions: Conditions,
     /// Settings that wait for the next start.
     pub(super) waiting: WaitingSettings,
-    /// Certificates and clients of the door over TLS.
+    /// Certificates and clients of the TLS listener.
     pub(super) credentials: Option<Credentials>,
 }
 
 impl Reload {
-    /// Applies the file of `--apply`, if there is one, and returns the generation in force after it. Where that
-    /// fails, what is in force stays, and the file is a condition until it is read and accepted.
+    /// Applies the file of `--apply`, if there is one, and returns the generation in force after it. A refused file is a
+    /// condition until it is accepted.
     ///
     /// # Errors
-    /// [`Unapplied`].
-    pub(super) async fn apply(&self) -> Result<Option<u64>, Unapplied> {
+    /// [`FileNotApplied`].
+    pub(super) async fn apply(&self) -> Result<Option<u64>, FileNotApplied> {
         let Some(path) = self.followed.path() else { return Ok(None) };
         let subject = path.display().to_string();
-        match file::apply(&path, &self.commands, &self.audit).await {
+        match config_file::apply(&path, &self.commands, &self.audit).await {
             Ok(applied) => {
                 self.conditions.end(&subject);
                 Ok(Some(applied.generation))
             }
             Err(error) => {
-                let why = format!("{subject}: {error}");
+                let message = format!("{subject}: {error}");
                 match &error {
-                    // It is in force, and `status` says what is missing.
+                    // The generation is in force, and `status` shows that the packet path is behind.
                     FileError::Refused(Refusal::Behind { .. }) => {
                         self.conditions.end(&subject);
-                        return Err(Unapplied::Behind(why));
+                        return Err(FileNotApplied::Behind(message));
                     }
-                    // Then there is nothing left to show it.
+                    // No condition: the daemon ends, so nothing would show it.
                     FileError::Stopping(_) => {}
                     error => self.conditions.begin(&subject, &error.to_string()),
                 }
-                Err(Unapplied::Refused(why))
+                Err(FileNotApplied::Refused(message))
             }
         }
     }
 
-    /// Reads everything again at each hangup, and whenever it is asked for.
+    /// Reads everything again at each SIGHUP and each request.
     pub(super) async fn run(
         mut self,
         mut hangups: Signal,
         mut requests: ReloadRequests,
-        manager: Manager,
+        manager: ServiceManager,
     ) {
         loop {
             let Some(mut waiters) = next(&mut hangups, &mut requests).await else { return };
             manager.reloading();
-            // Whoever asked before this moment is answered by what is read after it.
+            // This reload answers all requests that came before it reads anything.
             waiters.join(&mut requests);
-            let outcome = self.again().await;
+            let outcome = self.read_again().await;
             manager.reloaded();
             waiters.answer(&outcome);
         }
     }
 
-    async fn again(&mut self) -> Outcome {
+    async fn read_again(&mut self) -> ReloadOutcome {
         self.audit.reopen();
-        let settings = self.settings();
+        let settings = self.read_settings();
         let certificates = self.credentials.as_ref().map_or(Ok(()), Credentials::refresh);
-        // With wrong settings it is not sure which configuration is meant.
+        // If the settings are wrong, it is unclear which configuration file is meant.
         let applied = match &settings {
             Ok(()) => self.apply().await,
             Err(_) => Ok(None),
         };
         let (generation, not_applied, behind) = match applied {
             Ok(generation) => (generation, None, None),
-            Err(Unapplied::Refused(why)) => (None, Some(why), None),
-            Err(Unapplied::Behind(why)) => (None, None, Some(why)),
+            Err(FileNotApplied::Refused(message)) => (None, Some(message), None),
+            Err(FileNotApplied::Behind(message)) => (None, None, Some(message)),
         };
         let refused = [settings.err(), certificates.err(), not_applied];
         let refused = refused.into_iter().flatten().collect();
-        Outcome { generation, refused, behind, waiting: self.waiting.now() }
+        ReloadOutcome { generation, refused, behind, waiting: self.waiting.now() }
     }
 
-    fn settings(&mut self) -> Result<(), String> {
-        let settings = take(&self.line, &self.told, &self.conditions, &self.waiting);
+    fn read_settings(&mut self) -> Result<(), String> {
+        let settings = read_settings(&self.line, &self.values, &self.conditions, &self.waiting);
         let audit = &self.audit;
         match &settings {
             Ok(_) => audit.settings_read(Ok(())),
             Err(cause) => audit.settings_read(Err(cause)),
         }
-        let settings = settings.map_err(refused)?;
-        let Role::Balancer(arguments) = settings.arguments.role else { return Ok(()) };
+        let settings = settings.map_err(settings_refused)?;
+        let Component::Balancer(arguments) = settings.arguments.component else { return Ok(()) };
         if let Some(credentials) = &self.credentials {
             credentials.set_clients(arguments.clients());
         }
@@ -143,36 +144,37 @@ impl Reload {
     }
 }
 
-/// Waits until there is a reason to read everything again: a hangup, or somebody who waits for the outcome.
-/// `None`: there are no signals any more.
-pub(super) async fn next(hangups: &mut Signal, requests: &mut ReloadRequests) -> Option<Waiters> {
+/// Waits for a SIGHUP or for requests of a reload. `None`: no more signals can arrive.
+pub(super) async fn next(
+    hangups: &mut Signal,
+    requests: &mut ReloadRequests,
+) -> Option<ReloadWaiters> {
     tokio::select! {
         hangup = hangups.recv() => {
             tracing::info!("SIGHUP: reading settings again");
-            hangup.map(|()| Waiters::default())
+            hangup.map(|()| ReloadWaiters::default())
         }
         waiters = requests.next() => {
-            tracing::info!("reload asked for: reading settings again");
+            tracing::info!("reload requested: reading settings again");
             Some(waiters)
         }
     }
 }
 
-/// The settings as they are now. Those that differ from what the daemon runs with, and that a reload does not
-/// take, wait for the next start.
+/// Reads the settings, and notes those that differ from the daemon's `values` and wait for the next start.
 ///
 /// # Errors
 /// Why they cannot be used, which is a condition until they can.
-pub(super) fn take(
+pub(super) fn read_settings(
     line: &[OsString],
-    told: &Told,
+    values: &SettingValues,
     conditions: &Conditions,
     waiting: &WaitingSettings,
 ) -> Result<Settings, String> {
     match Settings::read(line) {
         Ok(settings) => {
             conditions.end(SETTINGS);
-            waiting.set(told.waiting(&settings));
+            waiting.set(values.waiting(&settings));
             Ok(settings)
         }
         Err(error) => {
@@ -183,16 +185,16 @@ pub(super) fn take(
     }
 }
 
-/// What a reload answers where the settings are refused: `settings: cause`.
-pub(super) fn refused(cause: String) -> String {
+/// How a reload reports settings that cannot be used: `settings: cause`.
+pub(super) fn settings_refused(cause: String) -> String {
     format!("{SETTINGS}: {cause}")
 }
 
-/// Why settings cannot be used, in a line.
-fn cause(error: Unusable) -> String {
+/// The error in one line.
+fn cause(error: SettingsError) -> String {
     match error {
-        Unusable::File(failure) => failure.message().to_owned(),
-        Unusable::CommandLine(error) => {
+        SettingsError::File(failure) => failure.message().to_owned(),
+        SettingsError::CommandLine(error) => {
             let text = error.to_string();
             let lines = text.lines().take_while(|line| !line.is_empty());
             let words: Vec<_> = lines.flat_map(str::split_whitespace).collect();

@@ -1,45 +1,43 @@
-//! A settings file: names with values, and where each stands.
+//! A settings file: names with values, and the position of each.
 
 use std::{fs, path::Path};
 
 use toml::de::{DeTable, DeValue};
 
-use crate::role::Failure;
+use crate::app::Failure;
 use lb_config::document::line_and_column;
 
-/// A file that was read.
 #[derive(Debug)]
-pub(super) struct File {
+pub(super) struct SettingsFile {
     name: String,
     text: String,
-    pub(super) settings: Vec<Given>,
+    pub(super) settings: Vec<FileSetting>,
 }
 
-/// One setting of a file.
 #[derive(Debug)]
-pub(super) struct Given {
+pub(super) struct FileSetting {
     pub(super) name: String,
     /// Byte at which it begins.
     at: usize,
     pub(super) value: Value,
 }
 
-/// What a setting is set to, in the words that the command line would have.
+/// A value, in the form that it has on a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     /// `true` or `false`.
     Switch(bool),
-    /// A text or a number, several of them, or a table's `name=value`s.
+    /// A text or a number, a list of them, or a table as `name=value`s.
     Words(Vec<String>),
 }
 
 const HINT: &str = "a settings file is TOML, one `setting = value` a line; /usr/share/doc/spillway/docs/settings.md lists them";
 
-impl File {
+impl SettingsFile {
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let name = path.display().to_string();
         let text = fs::read_to_string(path)
-            .map_err(|e| Failure::of(&name, &e).hint("give a readable file after --config"))?;
+            .map_err(|e| Failure::about(&name, &e).hint("give a readable file after --config"))?;
         let mut file = Self { name, text, settings: Vec::new() };
         let table = match DeTable::parse(&file.text) {
             Ok(table) => table.into_inner(),
@@ -56,7 +54,7 @@ impl File {
                 let cause = format!("{name}: neither text, number, true, false, list nor table");
                 return Err(file.wrong(Some(at), &cause).hint(HINT));
             };
-            settings.push(Given { name, at, value });
+            settings.push(FileSetting { name, at, value });
         }
         settings.sort_by_key(|setting| setting.at);
         drop(table);
@@ -65,7 +63,7 @@ impl File {
     }
 
     /// `FILE: line 3, column 1: cause`.
-    pub(super) fn at(&self, setting: &Given, cause: &str) -> Failure {
+    pub(super) fn at(&self, setting: &FileSetting, cause: &str) -> Failure {
         self.wrong(Some(setting.at), &format!("{}: {cause}", setting.name))
     }
 

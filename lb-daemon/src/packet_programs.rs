@@ -1,7 +1,9 @@
-//! The packet programs, embedded by the build script.
+//! The packet programs of this build, and the one that health checks through tunnels attach.
 
 use aya::include_bytes_aligned;
-use lb_maps::Objects;
+use lb_common::abi::probe::ProbeWay;
+use lb_health::{TunnelProgram, tunnel::ProgramError};
+use lb_maps::{Objects, ProbeProgram};
 
 /// The packet programs of this build.
 pub const OBJECTS: Objects = Objects {
@@ -9,6 +11,27 @@ pub const OBJECTS: Objects = Objects {
     probe: include_bytes_aligned!(concat!(env!("OUT_DIR"), "/probe.o")),
     receiver: include_bytes_aligned!(concat!(env!("OUT_DIR"), "/receiver.o")),
 };
+
+#[derive(Debug)]
+struct AttachedTunnelProgram(ProbeProgram);
+
+/// Loads the program and attaches it where packets leave by a link of this thread's network namespace.
+///
+/// # Errors
+/// See [`ProbeProgram::attach`].
+pub fn attach_tunnel_program(link: &str) -> Result<Box<dyn TunnelProgram>, ProgramError> {
+    Ok(Box::new(AttachedTunnelProgram(ProbeProgram::attach(&OBJECTS, link)?)))
+}
+
+impl TunnelProgram for AttachedTunnelProgram {
+    fn enter(&mut self, number: u32, way: &ProbeWay) -> Result<(), ProgramError> {
+        Ok(self.0.enter(number, way)?)
+    }
+
+    fn remove(&mut self, number: u32) -> Result<(), ProgramError> {
+        Ok(self.0.remove(number)?)
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,5 @@
-//! `spillwayd man` and `spillwayd completions`: what packaging makes of the command line's definition.
-//! They are no roles, so help does not show them.
+//! `spillwayd man` and `spillwayd completions`: packaging makes manuals and completions of the command line's
+//! definition. `--help` does not show them, since they are no components.
 
 use std::{
     ffi::OsString,
@@ -16,27 +16,27 @@ use lb_base::manual;
 #[derive(Debug, Parser)]
 #[command(name = "spillwayd")]
 enum Documents {
-    /// Write the manual into a directory, a page for each role
+    /// Write the manual into a directory, a page for each component
     Man {
-        /// The directory; it must be there
+        /// The directory, which must exist
         directory: PathBuf,
     },
     /// Print a shell's completions of this command line
     Completions {
-        /// Whose
+        /// The shell
         shell: Shell,
     },
 }
 
-/// Does what the command line asks for; `None`: it asks for a role.
+/// Runs one of these commands; `None`: the command line is not one of them.
 pub(super) fn run(line: &[OsString]) -> Option<Result<(), Failure>> {
     let verb = line.get(1)?.to_str()?;
     ["man", "completions"].contains(&verb).then(|| match Documents::parse_from(line) {
         Documents::Man { directory } => manual::pages(Arguments::command(), "8", &directory)
-            .map_err(|error| Failure::of(&directory.display().to_string(), &error)),
+            .map_err(|error| Failure::about(&directory.display().to_string(), &error)),
         Documents::Completions { shell } => {
             let script = manual::completions(Arguments::command(), shell);
-            io::stdout().write_all(&script).map_err(|error| Failure::of("stdout", &error))
+            io::stdout().write_all(&script).map_err(|error| Failure::about("stdout", &error))
         }
     })
 }

@@ -1,11 +1,11 @@
-//! How the balancer is, in a line for the service manager.
+//! The balancer's status line (`STATUS=`) for the service manager.
 
 use std::{collections::BTreeMap, future, net::IpAddr, time::Duration};
 
 use prost_types::Timestamp;
 use tokio::{sync::broadcast::error::RecvError, time::sleep};
 
-use crate::watchdog::Manager;
+use crate::watchdog::ServiceManager;
 use lb_base::conditions::{Condition, Conditions, STORED};
 use lb_control::{
     WaitingSettings,
@@ -14,36 +14,35 @@ use lb_control::{
 use lb_model::{MemberState, Name};
 
 /// Least time between two lines.
-const PAUSE: Duration = Duration::from_secs(1);
+const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Whether each backend is up.
 type Backends = BTreeMap<(Name, IpAddr), bool>;
 
-/// Tells the manager how the balancer is, and again after each change, until the daemon stops.
-/// Without a manager it waits for ever.
+/// Sends the status line after each change, until the daemon stops. Does nothing without a service manager.
 pub(super) async fn run(
     commands: Commands,
     conditions: Conditions,
     waiting: WaitingSettings,
-    manager: Manager,
+    manager: ServiceManager,
 ) {
-    if manager.listens() {
-        let Err(Stopping) = tell(&commands, &conditions, &waiting, &manager).await;
+    if manager.is_present() {
+        let Err(Stopping) = send_changes(&commands, &conditions, &waiting, &manager).await;
     }
     future::pending().await
 }
 
-async fn tell(
+async fn send_changes(
     commands: &Commands,
     conditions: &Conditions,
     waiting: &WaitingSettings,
-    manager: &Manager,
+    manager: &ServiceManager,
 ) -> Result<std::convert::Infallible, Stopping> {
     let (mut changes, mut settings) = (conditions.changes(), waiting.changes());
-    let mut said = String::new();
+    let mut sent = String::new();
     loop {
         let Ok(Subscription { snapshot, mut events }) = commands.watch().await? else {
-            sleep(PAUSE).await;
+            sleep(MIN_INTERVAL).await;
             continue;
         };
         let up = |state: MemberState| state == MemberState::Up;
@@ -54,10 +53,10 @@ async fn tell(
             settings.mark_unchanged();
             let mut line = line(snapshot.generation, &backends, &conditions.now());
             line += &names(&waiting.now());
-            if line != said {
+            if line != sent {
                 manager.status(&line);
-                said = line;
-                sleep(PAUSE).await;
+                sent = line;
+                sleep(MIN_INTERVAL).await;
             }
             let event = tokio::select! {
                 event = events.recv() => event,
@@ -86,9 +85,9 @@ pub(super) fn names(waiting: &[String]) -> String {
 fn line(generation: u64, backends: &Backends, conditions: &[Condition]) -> String {
     let up = backends.values().filter(|up| **up).count();
     let mut line = match generation {
-        0 => "nothing was applied yet".to_owned(),
+        0 => "nothing applied yet".to_owned(),
         _ if conditions.iter().any(|condition| condition.subject == STORED) => {
-            format!("generation {generation} cannot be used, packets go on as they were")
+            format!("generation {generation} cannot be used, packets are forwarded as before")
         }
         _ => format!("generation {generation}, {up} of {} backends up", backends.len()),
     };
