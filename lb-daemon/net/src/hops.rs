@@ -333,7 +333,6 @@ impl Hops {
             interface_mac,
             mtu: path_mtu.unwrap_or(mtu),
             path_mtu,
-            link_mtu: u16::try_from(interface.mtu).unwrap_or(u16::MAX),
         }))
     }
 

@@ -85,7 +85,6 @@ mod tests {
             interface: 3,
             interface_mac: [4; 6],
             mtu: 1500,
-            link_mtu: 1500,
             path_mtu: None,
             vlan: None,
         };
