@@ -85,7 +85,6 @@ mod tests {
             interface: 3,
             interface_mac: [4; 6],
             mtu: 1500,
-            link_mtu: 1500,
             vlan: None,
         };
         let (on_link, behind) = (by("10.1.0.11"), by("10.0.0.1"));

@@ -298,7 +298,6 @@ impl Hops {
             vlan: interface.vlan,
             interface_mac,
             mtu,
-            link_mtu: u16::try_from(interface.mtu).unwrap_or(u16::MAX),
         }))
     }
 

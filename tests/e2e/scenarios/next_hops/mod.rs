@@ -64,7 +64,6 @@ fn hop(a: (&Node, &str), gateway: &str, b: (&Node, &str)) -> Result<NextHop> {
         vlan: None,
         interface_mac,
         mtu: 1500,
-        link_mtu: 1500,
     })
 }
 
@@ -97,7 +96,7 @@ fn a_backend_behind_a_gateway(sandbox: &Sandbox) -> Result<()> {
     }
     a.ip("link set eth0 mtu 1300")?;
     for (address, hop) in expected {
-        resolving.expect(address, Ok(NextHop { mtu: 1300, link_mtu: 1300, ..hop }))?;
+        resolving.expect(address, Ok(NextHop { mtu: 1300, ..hop }))?;
     }
     Ok(())
 }
@@ -330,7 +329,6 @@ fn missing_routes_say_why(sandbox: &Sandbox) -> Result<()> {
             vlan: None,
             interface_mac,
             mtu: 1500,
-            link_mtu: 1500,
         }),
     )
 }

@@ -71,8 +71,7 @@ async fn mtu_and_own_mac_follow_the_interface_and_the_route() {
         book.hops
             .routed(ip("198.51.100.1"), Ok(Route { neighbour: key, mtu: route_mtu, advmss: None }));
         book.observe(Event::Link(Interface { mtu: interface_mtu, ..interface(ETH0) }));
-        let link_mtu = interface_mtu.min(65_535) as u16;
-        let expected = NextHop { mtu, link_mtu, ..hop(ETH0, GATEWAY, A) };
+        let expected = NextHop { mtu, ..hop(ETH0, GATEWAY, A) };
         assert_eq!(
             book.settle(),
             [told("198.51.100.1", expected)],
@@ -80,7 +79,7 @@ async fn mtu_and_own_mac_follow_the_interface_and_the_route() {
         );
     }
     book.observe(Event::Link(Interface { mac: Some(B), mtu: 65536, ..interface(ETH0) }));
-    let most = NextHop { mtu: 65535, link_mtu: 65535, ..hop(ETH0, GATEWAY, A) };
+    let most = NextHop { mtu: 65535, ..hop(ETH0, GATEWAY, A) };
     let expected = NextHop { interface_mac: B, ..most };
     assert_eq!(book.settle(), [told("198.51.100.1", expected)]);
 }

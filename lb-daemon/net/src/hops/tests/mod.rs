@@ -54,7 +54,6 @@ fn hop(interface: u32, gateway: &str, mac: Mac) -> NextHop {
         vlan: None,
         interface_mac: [2, 0, 0, 0, 1, interface as u8],
         mtu: 1500,
-        link_mtu: 1500,
     }
 }
 

@@ -1,21 +1,35 @@
-//! Emit: the one exit of the probes' program.
+//! Probes: puts packets of health checks into the tunnels that clients' packets take. Where a link that
+//! leads nowhere ends (tc, egress), each packet has a way by the mark of its socket, or is dropped.
 
-use aya_ebpf::bindings::TC_ACT_SHOT;
+use aya_ebpf::{bindings::TC_ACT_SHOT, btf_maps::HashMap, macros::btf_map, programs::TcContext};
 use lb_common::{
-    abi::probe::{MARK, MARK_MASK},
+    abi::probe::{MARK, MARK_MASK, MAX_WAYS, ProbeWay},
     path::probe::{OuterIp, version},
     wire::{ethernet, ipv4, ipv6},
 };
 
-use super::maps;
-use crate::kernel::Outgoing;
+use crate::kernel::{self, Outgoing};
 
-/// Sends a packet to the backend of its mark.
+#[btf_map]
+static PROBE_WAYS: HashMap<u64, ProbeWay, MAX_WAYS, NO_PREALLOC> = HashMap::new();
+
+/// Memory for what is there, and not for all that may be (`BPF_F_NO_PREALLOC`).
+const NO_PREALLOC: usize = 1;
+
+/// The way of that number. A value is replaced whole, and one that was replaced stays readable for as
+/// long as a program may read it.
 #[inline(always)]
-pub(super) fn emit(mut packet: Outgoing<'_>) -> i32 {
-    send(&mut packet).unwrap_or(TC_ACT_SHOT)
+fn find_way(number: u32) -> Option<&'static ProbeWay> {
+    kernel::lookup_word(&PROBE_WAYS, number.into())
 }
 
+/// One packet of this host's own.
+#[inline(always)]
+pub fn run(context: &TcContext) -> i32 {
+    send(&mut Outgoing::new(context)).unwrap_or(TC_ACT_SHOT)
+}
+
+/// Sends a packet to the backend of its mark.
 #[inline(always)]
 fn send(packet: &mut Outgoing<'_>) -> Option<i32> {
     let mark = packet.take_mark();
@@ -23,7 +37,7 @@ fn send(packet: &mut Outgoing<'_>) -> Option<i32> {
         return None;
     }
     let number = mark & !MARK_MASK;
-    let way = maps::way(number)?;
+    let way = find_way(number)?;
     let version = version(packet.ether_type())?;
     if way.form().is_direct() {
         return Some(packet.send_to(way.interface, way.is_v4(), &way.backend));

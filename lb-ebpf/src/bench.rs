@@ -5,10 +5,10 @@
 //! put in front. The wrapper takes that off, writes the next flow's packet, and jumps into the
 //! program under test.
 
-mod maps;
-
 use aya_ebpf::{
     bindings::xdp_action::{XDP_ABORTED, XDP_DROP, XDP_PASS, XDP_TX},
+    btf_maps::{Array, PerCpuArray, ProgramArray},
+    macros::btf_map,
     programs::XdpContext,
 };
 use lb_common::wire::{ethernet, gue, ipv4, ipv6, udp};
@@ -18,11 +18,43 @@ use crate::kernel::{self, Frame};
 /// What GUE over IPv4 puts in front, bytes.
 const IN_GUE: usize = ipv4::LENGTH + udp::LENGTH + gue::LENGTH;
 
+/// Bytes the target puts in front of a packet: 0, 20, 32 or 40.
+const GROWN: u32 = 0;
+/// IP version of the packets.
+const VERSION: u32 = 1;
+/// Number of flows.
+const FLOWS: u32 = 2;
+/// State of the generator, not 0.
+const STATE: u32 = 3;
+
+#[btf_map]
+static SETTINGS: Array<u64, 4> = Array::new();
+#[btf_map]
+static ARRIVALS: PerCpuArray<u64, 1> = PerCpuArray::new();
+/// The program under test.
+#[btf_map]
+static TARGET: ProgramArray<1> = ProgramArray::new();
+
+#[inline(always)]
+fn setting(index: u32) -> u64 {
+    kernel::word(&SETTINGS, index).unwrap_or_default()
+}
+
+#[inline(always)]
+fn remember(state: u64) {
+    kernel::store(&SETTINGS, STATE, state);
+}
+
+#[inline(always)]
+fn count_arrival() {
+    kernel::per_cpu(&ARRIVALS, 0, |arrivals| *arrivals += 1);
+}
+
 /// Makes the packet new and jumps into the target; aborts where there is none.
 #[inline(always)]
 pub fn wrap(context: &XdpContext) -> u32 {
     let mut frame = Frame::new(context);
-    let grown = match maps::setting(maps::GROWN) {
+    let grown = match setting(GROWN) {
         20 => frame.shrink(ipv4::LENGTH),
         32 => frame.shrink(IN_GUE),
         40 => frame.shrink(ipv6::LENGTH),
@@ -31,7 +63,7 @@ pub fn wrap(context: &XdpContext) -> u32 {
     if !grown || refresh(&mut frame).is_none() {
         return XDP_ABORTED;
     }
-    kernel::tail_call(&maps::TARGET, context, 0);
+    kernel::tail_call(&TARGET, context, 0);
     XDP_ABORTED
 }
 
@@ -44,7 +76,7 @@ fn refresh(frame: &mut Frame<'_>) -> Option<()> {
     let flow = next_flow();
     let port = u32::from(flow as u16 ^ 0x5bd1);
     let address = (flow as u32 | 0x0a00_0000).to_be();
-    if maps::setting(maps::VERSION) == 4 {
+    if setting(VERSION) == 4 {
         let packet = frame.bytes_mut::<{ ethernet::LENGTH + 24 }>(0)?;
         packet[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x08, 0x00]);
         let protocol = packet[23];
@@ -75,15 +107,15 @@ fn replace_port(ports: &mut [u8; 4], port: u32) {
 /// A number below the number of flows, drawn by xorshift (Marsaglia 2003).
 #[inline(always)]
 fn next_flow() -> u64 {
-    let flows = maps::setting(maps::FLOWS);
+    let flows = setting(FLOWS);
     if flows == 1 {
         return 0;
     }
-    let mut state = maps::setting(maps::STATE);
+    let mut state = setting(STATE);
     state ^= state << 13;
     state ^= state >> 7;
     state ^= state << 17;
-    maps::remember(state);
+    remember(state);
     ((state >> 32) * flows) >> 32
 }
 
@@ -91,7 +123,7 @@ fn next_flow() -> u64 {
 #[inline(always)]
 pub fn floor(context: &XdpContext) -> u32 {
     let mut frame = Frame::new(context);
-    let grown = match maps::setting(maps::GROWN) {
+    let grown = match setting(GROWN) {
         20 => frame.grow(ipv4::LENGTH),
         32 => frame.grow(IN_GUE),
         40 => frame.grow(ipv6::LENGTH),
@@ -112,6 +144,6 @@ pub fn send(context: &XdpContext) -> u32 {
 /// Counts what arrives and drops it.
 #[inline(always)]
 pub fn sink(_: &XdpContext) -> u32 {
-    maps::count_arrival();
+    count_arrival();
     XDP_DROP
 }
