@@ -310,8 +310,8 @@ fn missing_routes_say_why(sandbox: &Sandbox) -> Result<()> {
         ("192.0.2.1", "192.0.2.1 is an address of this host"),
         ("2001:db8::1", "2001:db8::1 is an address of this host"),
         ("192.0.2.255", "192.0.2.255 is not a unicast address"),
-        ("10.4.0.9", "interface tun0 carries no Ethernet frames"),
-        ("10.5.0.9", "neighbour 10.5.0.9 on quiet is not known, and quiet asks for none (noarp)"),
+        ("10.4.0.9", "interface tun0 is not an Ethernet interface"),
+        ("10.5.0.9", "no neighbour entry for 10.5.0.9 on quiet, and quiet resolves none (noarp)"),
     ];
     let mut resolving = Resolving::start(&a, &expected.map(|(address, _)| address))?;
     for (address, why) in expected {
@@ -395,7 +395,7 @@ fn addresses_and_interfaces_are_found(sandbox: &Sandbox) -> Result<()> {
     for name in ["eth9", "a-name-longer-than-any"] {
         let missing = in_runtime(&a, || lb_net::interface_by_name(name))?;
         let said = missing.err().map(|error| error.to_string());
-        ensure!(said == Some(format!("interface {name}: there is none of that name")), "{said:?}");
+        ensure!(said == Some(format!("interface {name}: not found")), "{said:?}");
     }
     Ok(())
 }
