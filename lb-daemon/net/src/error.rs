@@ -2,7 +2,7 @@
 
 use std::{io, net::IpAddr};
 
-use super::ForeignVlan;
+use super::UnsupportedVlan;
 
 /// Why the kernel could not be asked, or listened to.
 #[derive(Debug, thiserror::Error)]
@@ -10,48 +10,48 @@ pub enum NetError {
     /// No netlink socket.
     #[error("netlink socket")]
     Socket(#[source] io::Error),
-    /// The socket that questions go through failed.
+    /// The connection for requests failed.
     #[error("netlink socket: closed")]
     Closed,
-    /// A question was not answered.
-    #[error("netlink: {question}")]
+    /// A request failed.
+    #[error("netlink: {request}")]
     Request {
-        /// What was asked.
-        question: &'static str,
-        /// Why there is no answer.
+        /// What was requested.
+        request: &'static str,
+        /// Why it failed.
         source: rtnetlink::Error,
     },
-    /// There is no such interface here.
-    #[error("interface {0}: there is none of that name")]
+    /// No interface has this name.
+    #[error("interface {0}: not found")]
     NoInterface(String),
 }
 
 impl NetError {
-    /// A question that failed.
-    pub(super) fn request(question: &'static str) -> impl FnOnce(rtnetlink::Error) -> Self {
-        move |source| Self::Request { question, source }
+    /// Wraps the error of a request.
+    pub(super) fn request(request: &'static str) -> impl FnOnce(rtnetlink::Error) -> Self {
+        move |source| Self::Request { request, source }
     }
 }
 
 /// Why packets to a backend cannot leave this host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unresolved {
-    /// No route leads there.
+    /// No route.
     #[error("no route")]
     NoRoute,
-    /// A route says that there is no way.
+    /// A route that refuses: `blackhole`, `prohibited`, `unreachable`.
     #[error("no route: {0}")]
     Refused(&'static str),
-    /// It is this host itself, where nothing can be sent to.
+    /// The address is this host's own.
     #[error("{0} is an address of this host")]
     Own(IpAddr),
-    /// It is no single host's address.
+    /// A broadcast or multicast address.
     #[error("{0} is not a unicast address")]
     NotUnicast(IpAddr),
-    /// The route adds a header of its own.
-    #[error("the route encapsulates: not supported")]
+    /// The route adds an encapsulation header.
+    #[error("the route encapsulates packets, which is not supported")]
     Encapsulated,
-    /// The interface is gone, and the routes have not been looked up since.
+    /// The interface was removed, and routes have not been looked up since.
     #[error("interface {0} is gone")]
     Gone(u32),
     /// The interface is set down.
@@ -60,21 +60,21 @@ pub enum Unresolved {
     /// The interface has no carrier.
     #[error("interface {0} has no carrier")]
     NoCarrier(String),
-    /// A tunnel, the loopback or the like.
-    #[error("interface {0} carries no Ethernet frames")]
+    /// A tunnel or loopback.
+    #[error("interface {0} is not an Ethernet interface")]
     NotEthernet(String),
-    /// The interface is a VLAN whose tag only the kernel puts on, and has no packet program of ours itself.
-    #[error("frames for {interface} get the tag of one VLAN (802.1Q) at most, and {cause}")]
+    /// The interface is a VLAN whose tag only the kernel can add, and has no packet program itself.
+    #[error("{interface} needs a VLAN tag that the packet program cannot add: {cause}")]
     Untaggable {
         /// Name of the interface.
         interface: String,
-        /// What it is.
+        /// Why the tag cannot be added.
         #[source]
-        cause: ForeignVlan,
+        cause: UnsupportedVlan,
     },
-    /// The interface asks for no neighbours, and nobody has entered this one.
+    /// The interface has ARP off, and the neighbour table has no entry for the gateway.
     #[error(
-        "neighbour {gateway} on {interface} is not known, and {interface} asks for none (noarp)"
+        "no neighbour entry for {gateway} on {interface}, and {interface} resolves none (noarp)"
     )]
     NoArp {
         /// The route's gateway, or the backend itself.
@@ -82,7 +82,7 @@ pub enum Unresolved {
         /// Name of the interface.
         interface: String,
     },
-    /// The neighbour was asked for, several times.
+    /// The neighbour did not answer several requests.
     #[error("neighbour {gateway} on {interface} does not answer")]
     Silent {
         /// The route's gateway, or the backend itself.
@@ -90,14 +90,14 @@ pub enum Unresolved {
         /// Name of the interface.
         interface: String,
     },
-    /// The kernel would not ask for the neighbour: its table is full, for example.
-    #[error("neighbour {gateway} on {interface} cannot be asked for: {cause}")]
-    Unaskable {
+    /// The kernel refused to resolve the neighbour, for example because its table is full.
+    #[error("the kernel cannot resolve neighbour {gateway} on {interface}: {cause}")]
+    Unresolvable {
         /// The route's gateway, or the backend itself.
         gateway: IpAddr,
         /// Name of the interface.
         interface: String,
-        /// What the kernel said.
+        /// The kernel's reason.
         cause: String,
     },
 }

@@ -15,13 +15,13 @@ use tracing::warn;
 
 use super::{Unresolved, neighbour::NeighbourKey};
 
-/// Look-ups under way at once; the answers fit the socket's buffer.
+/// Concurrent look-ups; the answers fit the socket's buffer.
 const AT_ONCE: usize = 32;
 
-/// Longest wait for an answer that the kernel gives at once, or, being lost, never.
+/// Time limit for an answer: the kernel gives it at once, or never if it was lost.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What the routes of addresses are; `None` where the kernel did not answer.
+/// Routes by address; `None` if the kernel did not answer.
 pub(super) type Routes = Vec<(IpAddr, Option<Result<Route, Unresolved>>)>;
 
 /// Where the kernel would send packets to an address.
@@ -31,28 +31,28 @@ pub(super) struct Route {
     pub(super) neighbour: NeighbourKey,
     /// The route's own MTU, bytes.
     pub(super) mtu: Option<u32>,
-    /// Largest TCP segment that the route has peers told of, bytes.
+    /// The route's `advmss`, bytes.
     pub(super) advmss: Option<u32>,
 }
 
-/// NeighbourRequests the kernel which way it would take, for packets with a mark; 0: without.
+/// Asks the kernel for the route of packets to an address; `mark` 0: unmarked packets.
 ///
 /// # Errors
-/// Netlink itself fails; that there is no way is an answer.
+/// Netlink itself fails; a missing route is an answer.
 pub(super) async fn route_to(
     mut handle: Handle,
     address: IpAddr,
     mark: u32,
 ) -> Result<Result<Route, Unresolved>, Error> {
-    let mut question = RouteMessage::default();
-    question.header.address_family =
+    let mut request = RouteMessage::default();
+    request.header.address_family =
         if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-    question.header.destination_prefix_length = if address.is_ipv4() { 32 } else { 128 };
-    question.attributes.push(RouteAttribute::Destination(address.into()));
+    request.header.destination_prefix_length = if address.is_ipv4() { 32 } else { 128 };
+    request.attributes.push(RouteAttribute::Destination(address.into()));
     if mark != 0 {
-        question.attributes.push(RouteAttribute::Mark(mark));
+        request.attributes.push(RouteAttribute::Mark(mark));
     }
-    let mut message = NetlinkMessage::from(RouteNetlinkMessage::GetRoute(question));
+    let mut message = NetlinkMessage::from(RouteNetlinkMessage::GetRoute(request));
     message.header.flags = NLM_F_REQUEST;
     match handle.request(message)?.next().await.map(|answer| answer.payload) {
         Some(NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewRoute(route))) => {
@@ -88,7 +88,7 @@ pub(super) async fn routes(handle: Handle, addresses: BTreeSet<IpAddr>) -> Route
     stream::iter(addresses).map(look_up).buffer_unordered(AT_ONCE).collect().await
 }
 
-/// What an error means as an answer, ip-route(8); `None` if it is none.
+/// The kind of route that an error stands for, ip-route(8); `None`: a real error.
 fn refusal(errno: Errno) -> Option<Unresolved> {
     match errno {
         Errno::ENETUNREACH | Errno::ESRCH => Some(Unresolved::NoRoute),

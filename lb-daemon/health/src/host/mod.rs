@@ -19,7 +19,7 @@ use super::check::{
     tcp::{self, is_answer},
 };
 use lb_base::error_chain;
-use lb_net::Presence;
+use lb_net::NeighbourProbe;
 
 /// A port that nobody serves (tcpmux, RFC 1078): a host that is there refuses it, as often as it is
 /// asked. What is unreachable over UDP Linux says once a second only.
@@ -49,17 +49,17 @@ impl fmt::Display for Sign {
 /// Asks hosts.
 #[derive(Clone, Debug)]
 pub struct Asker {
-    presence: Option<Arc<Presence>>,
+    neighbour_probe: Option<Arc<NeighbourProbe>>,
 }
 
 impl Asker {
     /// In the network namespace of the calling thread.
     pub fn open() -> Self {
-        let presence = Presence::open().map_err(|error| {
+        let neighbour_probe = NeighbourProbe::open().map_err(|error| {
             let error = error_chain::message(&error);
             warn!("health: neighbours cannot be asked whether they are there: {error}");
         });
-        Self { presence: presence.ok().map(Arc::new) }
+        Self { neighbour_probe: neighbour_probe.ok().map(Arc::new) }
     }
 
     /// Waits for a sign of a host; ends without one only where no way of asking leads to it.
@@ -89,8 +89,8 @@ impl Asker {
     }
 
     async fn neighbour(&self, host: IpAddr) -> io::Result<Option<Sign>> {
-        let Some(presence) = &self.presence else { return Ok(None) };
-        let answers = presence.answers(host).await.map_err(io::Error::other)?;
+        let Some(neighbour_probe) = &self.neighbour_probe else { return Ok(None) };
+        let answers = neighbour_probe.answers(host).await.map_err(io::Error::other)?;
         Ok(answers.then_some(Sign::Neighbour))
     }
 }

@@ -1,5 +1,4 @@
-//! One question and one answer of generic netlink (include/uapi/linux/genetlink.h), with attributes
-//! as bytes.
+//! A request and its answer in generic netlink (include/uapi/linux/genetlink.h), with attributes as bytes.
 
 use std::io;
 
@@ -9,47 +8,49 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_GENERIC};
 const NETLINK_HEADER: usize = 16;
 const HEADERS: usize = NETLINK_HEADER + 4;
 
-/// The controller, which knows the others by name.
+/// The controller, which maps names of families to ids.
 const CONTROLLER: u16 = 0x10;
 const NLM_F_REQUEST: u16 = 1;
 const NLMSG_ERROR: u16 = 2;
 
-/// A family of questions.
+/// A family, by its id.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Family(u16);
 
 impl Family {
-    /// The family of a name.
+    /// Finds a family by its name.
     ///
     /// # Errors
-    /// `NotFound`: the kernel has none of this name.
+    /// `NotFound`: the kernel does not have it.
     pub(super) fn find(name: &str) -> io::Result<Self> {
         const GET_FAMILY: u8 = 3;
         const FAMILY_ID: u16 = 1;
         const FAMILY_NAME: u16 = 2;
-        let mut question = Vec::new();
-        put(&mut question, FAMILY_NAME, &[name.as_bytes(), &[0]].concat());
-        let answer = Self(CONTROLLER).ask(GET_FAMILY, &question)?;
+        let mut request = Vec::new();
+        put(&mut request, FAMILY_NAME, &[name.as_bytes(), &[0]].concat());
+        let answer = Self(CONTROLLER).request(GET_FAMILY, &request)?;
         let id = attributes(&answer).find(|(kind, _)| *kind == FAMILY_ID);
         let id =
             id.and_then(|(_, value)| Some(u16::from_ne_bytes(value.get(..2)?.try_into().ok()?)));
-        id.map(Self).ok_or_else(|| io::Error::other(format!("{name}: a family without a number")))
+        id.map(Self).ok_or_else(|| {
+            io::Error::other(format!("{name}: the kernel's answer has no id of the family"))
+        })
     }
 
-    /// NeighbourRequests, and gives the attributes of the answer.
+    /// Sends a request, and returns the attributes of the answer.
     ///
     /// # Errors
-    /// What the kernel answers.
-    pub(super) fn ask(self, command: u8, question: &[u8]) -> io::Result<Vec<u8>> {
-        let length = u32::try_from(HEADERS + question.len()).map_err(io::Error::other)?;
-        let mut message = Vec::with_capacity(HEADERS + question.len());
+    /// The kernel's error.
+    pub(super) fn request(self, command: u8, payload: &[u8]) -> io::Result<Vec<u8>> {
+        let length = u32::try_from(HEADERS + payload.len()).map_err(io::Error::other)?;
+        let mut message = Vec::with_capacity(HEADERS + payload.len());
         message.extend(length.to_ne_bytes());
         message.extend(self.0.to_ne_bytes());
         message.extend(NLM_F_REQUEST.to_ne_bytes());
-        // Sequence number, port: one question a socket needs neither.
+        // Sequence number and port: a socket for one request needs neither.
         message.extend([0; 8]);
         message.extend([command, 1, 0, 0]);
-        message.extend(question);
+        message.extend(payload);
 
         let socket = Socket::new(NETLINK_GENERIC)?;
         socket.connect(&SocketAddr::new(0, 0))?;
@@ -60,7 +61,7 @@ impl Family {
 }
 
 fn attributes_of(answer: &[u8]) -> io::Result<Vec<u8>> {
-    let short = || io::Error::other("generic netlink: an answer cut short");
+    let short = || io::Error::other("generic netlink: truncated answer");
     let number = |at: usize| Some(u16::from_ne_bytes(answer.get(at..at + 2)?.try_into().ok()?));
     if number(4).ok_or_else(short)? == NLMSG_ERROR {
         let errno = answer.get(NETLINK_HEADER..HEADERS).ok_or_else(short)?;
@@ -70,12 +71,12 @@ fn attributes_of(answer: &[u8]) -> io::Result<Vec<u8>> {
     answer.get(HEADERS..).map(<[u8]>::to_vec).ok_or_else(short)
 }
 
-/// The bit of an attribute's kind that says that attributes are in it.
+/// The flag of an attribute that contains attributes.
 pub(super) const fn nested() -> u16 {
     1 << 15
 }
 
-/// Adds an attribute.
+/// Appends an attribute.
 pub(super) fn put(to: &mut Vec<u8>, kind: u16, value: &[u8]) {
     let length = u16::try_from(4 + value.len()).unwrap_or(u16::MAX);
     to.extend(length.to_ne_bytes());
@@ -84,7 +85,7 @@ pub(super) fn put(to: &mut Vec<u8>, kind: u16, value: &[u8]) {
     to.resize(to.len().next_multiple_of(4), 0);
 }
 
-/// Attributes with their kinds; what is cut short ends them.
+/// Attributes with their kinds; stops at a truncated one.
 pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let number = |at: usize| Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?));

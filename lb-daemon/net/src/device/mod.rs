@@ -1,6 +1,5 @@
-//! What a device can do and does by itself, asked over generic netlink: offloads (ethtool-netlink)
-//! and XDP features (netdev, Linux 6.3). Both answer for the network namespace of the calling thread,
-//! which `/sys` need not.
+//! Offloads (ethtool-netlink) and XDP features (netdev, Linux 6.3) of interfaces, over generic netlink: unlike `/sys` it
+//! always answers for the network namespace of the calling thread.
 
 mod generic_netlink;
 
@@ -8,10 +7,10 @@ use std::{collections::BTreeSet, io};
 
 use self::generic_netlink::{Family, attributes, nested, put, text, word};
 
-/// What a driver does with packet programs; include/uapi/linux/netdev.h, `netdev_xdp_act`.
+/// XDP features of a driver; include/uapi/linux/netdev.h, `netdev_xdp_act`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XdpFeatures {
-    /// It runs programs itself (`NETDEV_XDP_ACT_BASIC`).
+    /// It runs programs in the driver (`NETDEV_XDP_ACT_BASIC`).
     pub native: bool,
     /// Frames can be redirected out of it (`NETDEV_XDP_ACT_NDO_XMIT`).
     pub transmits: bool,
@@ -21,7 +20,7 @@ pub struct XdpFeatures {
 /// `rx-vlan-hw-parse`, `tx-checksum-ip-generic`.
 ///
 /// # Errors
-/// What the kernel answers; `NotFound`: it has no ethtool-netlink, or there is no such interface.
+/// The kernel's error; `NotFound`: no ethtool-netlink, or no such interface.
 pub fn offloads(interface: u32) -> io::Result<BTreeSet<String>> {
     // include/uapi/linux/ethtool_netlink_generated.h
     const FEATURES_GET: u8 = 11;
@@ -34,9 +33,9 @@ pub fn offloads(interface: u32) -> io::Result<BTreeSet<String>> {
 
     let mut header = Vec::new();
     put(&mut header, HEADER_DEV_INDEX, &interface.to_ne_bytes());
-    let mut question = Vec::new();
-    put(&mut question, FEATURES_HEADER | nested(), &header);
-    let answer = Family::find("ethtool")?.ask(FEATURES_GET, &question)?;
+    let mut request = Vec::new();
+    put(&mut request, FEATURES_HEADER | nested(), &header);
+    let answer = Family::find("ethtool")?.request(FEATURES_GET, &request)?;
     let mut on = BTreeSet::new();
     for (_, active) in attributes(&answer).filter(|(kind, _)| *kind == FEATURES_ACTIVE) {
         for (_, bits) in attributes(active).filter(|(kind, _)| *kind == BITSET_BITS) {
@@ -50,10 +49,10 @@ pub fn offloads(interface: u32) -> io::Result<BTreeSet<String>> {
     Ok(on)
 }
 
-/// What an interface's driver can do with packet programs.
+/// The XDP features of an interface's driver.
 ///
 /// # Errors
-/// What the kernel answers; `NotFound`: it is older than 6.3, or there is no such interface.
+/// The kernel's error; `NotFound`: a kernel older than 6.3, or no such interface.
 pub fn xdp_features(interface: u32) -> io::Result<XdpFeatures> {
     // include/uapi/linux/netdev.h
     const DEV_GET: u8 = 1;
@@ -62,12 +61,13 @@ pub fn xdp_features(interface: u32) -> io::Result<XdpFeatures> {
     const BASIC: u64 = 1;
     const NDO_XMIT: u64 = 4;
 
-    let mut question = Vec::new();
-    put(&mut question, DEV_IFINDEX, &interface.to_ne_bytes());
-    let answer = Family::find("netdev")?.ask(DEV_GET, &question)?;
+    let mut request = Vec::new();
+    put(&mut request, DEV_IFINDEX, &interface.to_ne_bytes());
+    let answer = Family::find("netdev")?.request(DEV_GET, &request)?;
     let features = attributes(&answer).find(|(kind, _)| *kind == DEV_XDP_FEATURES);
     let features = features.and_then(|(_, value)| word(value));
-    let features = features.ok_or_else(|| io::Error::other("netdev: no XDP features told"))?;
+    let features =
+        features.ok_or_else(|| io::Error::other("netdev: the answer has no XDP features"))?;
     Ok(XdpFeatures { native: features & BASIC != 0, transmits: features & NDO_XMIT != 0 })
 }
 

@@ -1,4 +1,4 @@
-//! What is known of the network, and what follows for the wanted addresses. Does no work of its own.
+//! The state of the network, and the next hops that follow from it. Does no I/O.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -9,69 +9,69 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    Bonds, ForeignVlan, Interface, NextHopChange, Unresolved,
+    Bonds, Interface, NextHopChange, Unresolved, UnsupportedVlan,
     events::Event,
-    neighbour::{Neighbour, NeighbourKey, Phase, Sighting},
+    neighbour::{Neighbour, NeighbourEntry, NeighbourKey, Phase},
     neighbour_requests::NeighbourRequests,
     route::Route,
 };
 use lb_model::next_hop::NextHop;
 
-/// How long a neighbour that failed is not given up yet: its deletion would be told at once, and if it
-/// is there it answers by then. The kernel took seconds to find that it does not.
-const LAST_CHANCE: Duration = Duration::from_millis(20);
+/// Time after which a failed neighbour is given up. If its entry is being deleted, that event follows at once, and a
+/// neighbour that exists answers the next request within this time.
+const GRACE_PERIOD: Duration = Duration::from_millis(20);
 
 /// Interfaces, neighbours, and the wanted addresses with their routes.
 ///
-/// Whatever comes in marks what it touches; [`Hops::settle`] works out the touched.
+/// Each input marks the addresses that it concerns; [`Hops::settle`] computes the next hops of those.
 #[derive(Debug, Default)]
 pub(super) struct Hops {
-    /// Interfaces that have the packet program: what they are a VLAN of does not matter, for the kernel takes
-    /// tags off and puts them on where the program runs in the stack.
+    /// Interfaces that have the packet program. Their own VLAN tags do not matter: on a VLAN device the program runs
+    /// in the stack, where the kernel removes and adds tags.
     attached: BTreeSet<u32>,
     interfaces: HashMap<u32, Interface>,
     neighbours: HashMap<NeighbourKey, Neighbour>,
-    wanted: BTreeMap<IpAddr, Wanted>,
-    /// Which addresses a neighbour carries: a thousand behind one gateway are one neighbour.
-    carried: HashMap<NeighbourKey, BTreeSet<IpAddr>>,
-    asks: NeighbourRequests,
-    /// When which neighbours that fail are given up.
-    last_chances: BTreeSet<(Instant, NeighbourKey)>,
+    wanted: BTreeMap<IpAddr, AddressState>,
+    /// The addresses behind each neighbour: a thousand behind one gateway are one neighbour.
+    by_neighbour: HashMap<NeighbourKey, BTreeSet<IpAddr>>,
+    requests: NeighbourRequests,
+    /// When failing neighbours are given up.
+    grace_periods: BTreeSet<(Instant, NeighbourKey)>,
     touched: BTreeSet<IpAddr>,
     touched_neighbours: BTreeSet<NeighbourKey>,
-    /// What was told last of bonds.
-    told_bonds: Option<Bonds>,
+    /// The bonds reported last.
+    reported_bonds: Option<Bonds>,
 }
 
 #[derive(Debug, Default)]
-struct Wanted {
+struct AddressState {
     route: Option<Result<Route, Unresolved>>,
-    /// Its interface went down, and the route has not been looked up since: the kernel may have another one.
+    /// Its interface went down, and the route has not been looked up since: the kernel may have another route.
     in_doubt: bool,
-    told: Option<Result<NextHop, Unresolved>>,
+    reported: Option<Result<NextHop, Unresolved>>,
 }
 
 impl Hops {
-    /// A book of a host whose packet program is on these interfaces.
+    /// `attached`: the interfaces that have the packet program.
     pub(super) fn new(attached: BTreeSet<u32>) -> Self {
         Self { attached, ..Self::default() }
     }
 
-    /// Takes the set of wanted addresses; gives those that are new, whose routes are not known. What
-    /// is known of the others is told again: one that went and came back between two sets looks as
-    /// if it had stayed, but whoever wants it has forgotten.
+    /// Sets the wanted addresses, and returns the new ones, whose routes are not known. The others are reported
+    /// again: an address that was removed and added between two sets looks unchanged here, but its receiver has
+    /// dropped its next hop.
     pub(super) fn want(&mut self, addresses: &BTreeSet<IpAddr>) -> BTreeSet<IpAddr> {
         let unwanted: Vec<_> =
             self.wanted.keys().filter(|known| !addresses.contains(known)).copied().collect();
         for address in unwanted {
-            self.set_route(address, None);
+            self.replace_route(address, None);
             self.wanted.remove(&address);
         }
-        self.wanted.values_mut().for_each(|wanted| wanted.told = None);
+        self.wanted.values_mut().for_each(|wanted| wanted.reported = None);
         self.touched.extend(self.wanted.keys());
         let new: BTreeSet<_> =
             addresses.iter().filter(|a| !self.wanted.contains_key(a)).copied().collect();
-        self.wanted.extend(new.iter().map(|address| (*address, Wanted::default())));
+        self.wanted.extend(new.iter().map(|address| (*address, AddressState::default())));
         new
     }
 
@@ -80,12 +80,12 @@ impl Hops {
         self.wanted.keys().copied().collect()
     }
 
-    /// Takes an address's route, or the reason why there is none.
-    pub(super) fn routed(&mut self, address: IpAddr, route: Result<Route, Unresolved>) {
-        self.set_route(address, Some(route));
+    /// Sets an address's route, or why there is none.
+    pub(super) fn set_route(&mut self, address: IpAddr, route: Result<Route, Unresolved>) {
+        self.replace_route(address, Some(route));
     }
 
-    fn set_route(&mut self, address: IpAddr, route: Option<Result<Route, Unresolved>>) {
+    fn replace_route(&mut self, address: IpAddr, route: Option<Result<Route, Unresolved>>) {
         let Some(wanted) = self.wanted.get_mut(&address) else { return };
         if std::mem::take(&mut wanted.in_doubt) {
             self.touched.insert(address);
@@ -99,17 +99,17 @@ impl Hops {
         };
         let former = neighbour(&std::mem::replace(&mut wanted.route, route.clone()));
         let current = neighbour(&route);
-        if let Some(carries) = former.and_then(|key| self.carried.get_mut(&key)) {
-            carries.remove(&address);
+        if let Some(addresses) = former.and_then(|key| self.by_neighbour.get_mut(&key)) {
+            addresses.remove(&address);
         }
         if let Some(key) = current {
-            self.carried.entry(key).or_default().insert(address);
+            self.by_neighbour.entry(key).or_default().insert(address);
         }
         self.touched_neighbours.extend(former.into_iter().chain(current));
         self.touched.insert(address);
     }
 
-    /// Takes what the kernel tells; what is not of interfaces or neighbours is not for here.
+    /// Applies an event of an interface or a neighbour; others are ignored.
     pub(super) fn observe(&mut self, event: Event, now: Instant) {
         match event {
             Event::Neighbour(seen) => {
@@ -117,14 +117,17 @@ impl Hops {
                 let after = Neighbour::after(before, seen);
                 let failing = |n: Option<Neighbour>| n.is_some_and(|n| n.phase == Phase::Failing);
                 if failing(after) && !failing(before) {
-                    self.last_chances.insert((now + LAST_CHANCE, seen.key));
+                    self.grace_periods.insert((now + GRACE_PERIOD, seen.key));
                 }
                 self.set_neighbour(seen.key, after);
             }
             Event::NeighbourGone(seen) => {
                 let left = self.neighbours.get(&seen.key).and_then(|before| before.removed());
-                // Of one that carries nothing there is nothing to keep.
-                self.set_neighbour(seen.key, left.filter(|_| self.carried.contains_key(&seen.key)));
+                // No wanted address uses it.
+                self.set_neighbour(
+                    seen.key,
+                    left.filter(|_| self.by_neighbour.contains_key(&seen.key)),
+                );
             }
             Event::Link(interface) => self.set_interface(interface.index, Some(interface)),
             Event::LinkGone(index) => self.set_interface(index, None),
@@ -132,8 +135,8 @@ impl Hops {
         }
     }
 
-    /// Takes all there is, in place of events that were lost.
-    pub(super) fn replace(&mut self, interfaces: Vec<Interface>, neighbours: Vec<Sighting>) {
+    /// Replaces interfaces and neighbours, after events were lost.
+    pub(super) fn replace(&mut self, interfaces: Vec<Interface>, neighbours: Vec<NeighbourEntry>) {
         let present: BTreeSet<_> = interfaces.iter().map(|interface| interface.index).collect();
         let gone: Vec<_> =
             self.interfaces.keys().filter(|known| !present.contains(known)).copied().collect();
@@ -145,38 +148,39 @@ impl Hops {
             self.neighbours.keys().filter(|known| !present.contains(known)).copied().collect();
         for key in gone {
             let left = self.neighbours.get(&key).and_then(|before| before.removed());
-            self.set_neighbour(key, left.filter(|_| self.carried.contains_key(&key)));
+            self.set_neighbour(key, left.filter(|_| self.by_neighbour.contains_key(&key)));
         }
         for seen in neighbours {
             let before = self.neighbours.get(&seen.key).copied();
-            // What has failed and is in the table is not being deleted.
+            // A failed entry in a listing is not being deleted.
             let after = Neighbour::after(before, seen).map(Neighbour::given_up);
             self.set_neighbour(seen.key, after);
         }
     }
 
-    /// Takes how asking for a neighbour went: the kernel's reason if it would not.
-    pub(super) fn asked(&mut self, key: NeighbourKey, refused: Option<String>) {
-        if self.asks.asked(key, refused) {
+    /// Stores the answer to a neighbour request: the kernel's reason if it refused.
+    pub(super) fn set_refused(&mut self, key: NeighbourKey, refused: Option<String>) {
+        if self.requests.set_refused(key, refused) {
             self.touched_neighbours.insert(key);
         }
     }
 
-    /// Whom to ask for at `now`.
-    pub(super) fn take_asks(&mut self, now: Instant) -> Vec<NeighbourKey> {
-        self.asks.take_due(now)
+    /// The neighbours to request at `now`.
+    pub(super) fn take_requests(&mut self, now: Instant) -> Vec<NeighbourKey> {
+        self.requests.take_due(now)
     }
 
-    /// When there is something to settle or to ask, though nothing happens.
+    /// When there is something to do without any event.
     pub(super) fn next_due(&self) -> Option<Instant> {
-        let chance = self.last_chances.first().map(|(end, _)| *end);
-        self.asks.next_due().into_iter().chain(chance).min()
+        let chance = self.grace_periods.first().map(|(end, _)| *end);
+        self.requests.next_due().into_iter().chain(chance).min()
     }
 
-    /// What all that came in since the last call changes.
+    /// The changes since the last call.
     pub(super) fn settle(&mut self, now: Instant) -> Vec<NextHopChange> {
-        while let Some((end, key)) = self.last_chances.first().copied().filter(|(e, _)| *e <= now) {
-            self.last_chances.remove(&(end, key));
+        while let Some((end, key)) = self.grace_periods.first().copied().filter(|(e, _)| *e <= now)
+        {
+            self.grace_periods.remove(&(end, key));
             let given_up = self.neighbours.get(&key).map(|neighbour| neighbour.given_up());
             self.set_neighbour(key, given_up);
         }
@@ -184,34 +188,34 @@ impl Hops {
             self.settle_neighbour(key, now);
         }
         let touched = std::mem::take(&mut self.touched);
-        touched.into_iter().filter_map(|address| self.news(address)).collect()
+        touched.into_iter().filter_map(|address| self.take_change(address)).collect()
     }
 
-    /// Which interfaces are ports of bonds, if that is not what was told last.
+    /// Which interfaces are ports of bonds, if that changed since it was reported.
     pub(super) fn settle_bonds(&mut self) -> Option<Bonds> {
         let ports = self.interfaces.values();
         let bonds: Bonds = ports.filter_map(|port| Some((port.index, port.bond?))).collect();
-        if self.told_bonds.as_ref() == Some(&bonds) {
+        if self.reported_bonds.as_ref() == Some(&bonds) {
             return None;
         }
-        self.told_bonds = Some(bonds.clone());
+        self.reported_bonds = Some(bonds.clone());
         Some(bonds)
     }
 
     fn settle_neighbour(&mut self, key: NeighbourKey, now: Instant) {
-        let carries = self.carried.get(&key).filter(|carries| !carries.is_empty());
-        let Some(carries) = carries else {
-            self.carried.remove(&key);
-            self.asks.end(key);
+        let addresses = self.by_neighbour.get(&key).filter(|addresses| !addresses.is_empty());
+        let Some(addresses) = addresses else {
+            self.by_neighbour.remove(&key);
+            self.requests.end(key);
             return;
         };
-        self.touched.extend(carries);
+        self.touched.extend(addresses);
         let interface = self.interfaces.get(&key.interface);
-        let can_ask = interface.is_some_and(|i| i.is_usable() && i.mac.is_some() && !i.noarp);
+        let can_resolve = interface.is_some_and(|i| i.is_usable() && i.mac.is_some() && !i.noarp);
         let known = self.neighbours.get(&key);
-        match can_ask && known.is_none_or(|neighbour| neighbour.needs_asking()) {
-            true => self.asks.begin(key, now),
-            false => self.asks.end(key),
+        match can_resolve && known.is_none_or(|neighbour| neighbour.needs_request()) {
+            true => self.requests.begin(key, now),
+            false => self.requests.end(key),
         }
     }
 
@@ -225,8 +229,8 @@ impl Hops {
         }
         self.touched_neighbours.insert(key);
         if neighbour.is_some_and(|n| matches!(n.phase, Phase::Failing | Phase::Removed)) {
-            // Asked for at once, even if it has just been.
-            self.asks.end(key);
+            // Requested at once, even if it has just been.
+            self.requests.end(key);
         }
     }
 
@@ -240,34 +244,34 @@ impl Hops {
             return;
         }
         if !usable {
-            // Whoever is there when it comes up again need not be whoever was there.
+            // When the interface is up again, another host may have the address.
             self.neighbours.retain(|key, neighbour| {
                 key.interface != index || neighbour.phase == Phase::Permanent
             });
         }
-        let of_interface = self.carried.keys().filter(|key| key.interface == index);
+        let of_interface = self.by_neighbour.keys().filter(|key| key.interface == index);
         self.touched_neighbours.extend(of_interface);
-        for key in self.carried.keys().filter(|key| !usable && key.interface == index) {
-            for address in &self.carried[key] {
+        for key in self.by_neighbour.keys().filter(|key| !usable && key.interface == index) {
+            for address in &self.by_neighbour[key] {
                 self.wanted.entry(*address).and_modify(|wanted| wanted.in_doubt = true);
             }
         }
     }
 
-    /// The change to tell of an address, if there is one.
-    fn news(&mut self, address: IpAddr) -> Option<NextHopChange> {
+    /// The change of an address's next hop, if there is one.
+    fn take_change(&mut self, address: IpAddr) -> Option<NextHopChange> {
         let hop = self.resolve(address)?;
         let wanted = self.wanted.get_mut(&address)?;
-        // Packets that leave by nothing are sent again; connections that move to another host are lost.
+        // Without a next hop packets are retransmitted, but connections that move to another host are lost.
         let is_early = wanted.in_doubt && hop.is_err();
-        if is_early || wanted.told.as_ref() == Some(&hop) {
+        if is_early || wanted.reported.as_ref() == Some(&hop) {
             return None;
         }
-        wanted.told = Some(hop.clone());
+        wanted.reported = Some(hop.clone());
         Some(NextHopChange { address, hop })
     }
 
-    /// What is known of the way to an address; `None` while that is being found out.
+    /// The next hop of an address; `None` while it is being resolved.
     fn resolve(&self, address: IpAddr) -> Option<Result<NextHop, Unresolved>> {
         let route = match self.wanted.get(&address)?.route.as_ref()? {
             Ok(route) => route,
@@ -277,7 +281,7 @@ impl Hops {
         let Some(interface) = self.interfaces.get(&key.interface) else {
             return Some(Err(Unresolved::Gone(key.interface)));
         };
-        if let Some(cause) = self.foreign_vlan(interface) {
+        if let Some(cause) = self.unsupported_vlan(interface) {
             let interface = interface.name.clone();
             return Some(Err(Unresolved::Untaggable { interface, cause }));
         }
@@ -301,13 +305,14 @@ impl Hops {
         }))
     }
 
-    /// Why frames cannot get the tags that an interface puts on.
-    fn foreign_vlan(&self, interface: &Interface) -> Option<ForeignVlan> {
-        let is_vlan = |beneath: &&Interface| beneath.vlan.is_some() || beneath.foreign.is_some();
-        let beneath = || self.interfaces.get(&interface.vlan?.beneath).filter(is_vlan);
-        let upon = || beneath().map(|beneath| ForeignVlan::Upon(beneath.name.clone()));
-        let foreign = interface.foreign.clone().or_else(upon);
-        foreign.filter(|_| !self.attached.contains(&interface.index))
+    /// Why the packet program cannot add the tags of an interface.
+    fn unsupported_vlan(&self, interface: &Interface) -> Option<UnsupportedVlan> {
+        let is_vlan =
+            |beneath: &&Interface| beneath.vlan.is_some() || beneath.unsupported_vlan.is_some();
+        let parent = || self.interfaces.get(&interface.vlan?.beneath).filter(is_vlan);
+        let stacked = || parent().map(|beneath| UnsupportedVlan::Stacked(beneath.name.clone()));
+        let unsupported_vlan = interface.unsupported_vlan.clone().or_else(stacked);
+        unsupported_vlan.filter(|_| !self.attached.contains(&interface.index))
     }
 
     fn neighbour_mac(
@@ -323,16 +328,16 @@ impl Hops {
         if interface.noarp {
             return Some(Err(Unresolved::NoArp { gateway, interface: name }));
         }
-        if let Some(cause) = self.asks.refused(key) {
+        if let Some(cause) = self.requests.refused(key) {
             let cause = cause.to_owned();
-            return Some(Err(Unresolved::Unaskable { gateway, interface: name, cause }));
+            return Some(Err(Unresolved::Unresolvable { gateway, interface: name, cause }));
         }
         let silent = neighbour.is_some_and(|neighbour| neighbour.phase == Phase::Silent);
         silent.then_some(Err(Unresolved::Silent { gateway, interface: name }))
     }
 }
 
-/// The MAC that frames leave an interface with.
+/// The source MAC of frames on an interface.
 fn sending_mac(interface: &Interface) -> Result<[u8; 6], Unresolved> {
     match interface.mac {
         None => Err(Unresolved::NotEthernet(interface.name.clone())),

@@ -1,4 +1,4 @@
-//! Whether a host on a link of this one is there.
+//! Whether a host on a directly connected link answers ARP or neighbour discovery.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -14,18 +14,17 @@ use tokio::time::sleep;
 
 use super::{NetError, connect, neighbour::NeighbourKey, route::route_to};
 
-/// Time between two looks at an entry that is being asked for: at first, and at most. Twice as long
-/// after each.
+/// Time between two looks at an entry in state `probe`: the first, and the longest. It doubles each time.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));
 
-/// NeighbourRequests hosts whether they are there, below IP: what a firewall drops, they answer.
+/// Probes neighbours below IP, where no firewall interferes.
 #[derive(Clone, Debug)]
-pub struct Presence {
+pub struct NeighbourProbe {
     handle: Handle,
 }
 
-impl Presence {
-    /// In the network namespace of the calling thread.
+impl NeighbourProbe {
+    /// Opens a netlink socket in the network namespace of the calling thread.
     ///
     /// # Errors
     /// No netlink socket.
@@ -33,26 +32,26 @@ impl Presence {
         Ok(Self { handle: connect()?.0 })
     }
 
-    /// Has the kernel ask a host for its address once more, as it does before it gives a neighbour
-    /// up. True as soon as the host has answered that; false when it does not within the kernel's
-    /// patience (3 s), when it is behind a router, or when its entry is not the kernel's own.
+    /// Makes the kernel probe a host's neighbour entry, as it does before it gives a neighbour up. True as soon
+    /// as the host answers; false if it does not within the kernel's limit (3 s), if it is behind a router, or if
+    /// the kernel did not create the entry.
     ///
     /// # Errors
-    /// The kernel will not, as without CAP_NET_ADMIN.
+    /// The kernel refuses, for example without CAP_NET_ADMIN.
     pub async fn answers(&self, address: IpAddr) -> Result<bool, NetError> {
-        Ok(self.asked(address).await? == Some(true))
+        Ok(self.probe(address).await? == Some(true))
     }
 
-    /// The same, telling a neighbour that does not answer (`Some(false)`) from one that cannot be asked
-    /// (`None`): it is behind a router, or its entry is not the kernel's own.
+    /// The same, but distinguishes a neighbour that does not answer (`Some(false)`) from one that cannot be probed
+    /// (`None`) because it is behind a router or the kernel did not create its entry.
     ///
     /// # Errors
     /// As [`Self::answers`].
-    pub async fn asked(&self, address: IpAddr) -> Result<Option<bool>, NetError> {
-        self.ask(address).await.map_err(NetError::request("ask for a neighbour"))
+    pub async fn probe(&self, address: IpAddr) -> Result<Option<bool>, NetError> {
+        self.probe_entry(address).await.map_err(NetError::request("probe a neighbour"))
     }
 
-    async fn ask(&self, address: IpAddr) -> Result<Option<bool>, Error> {
+    async fn probe_entry(&self, address: IpAddr) -> Result<Option<bool>, Error> {
         let Ok(route) = route_to(self.handle.clone(), address, 0).await? else { return Ok(None) };
         let key = route.neighbour;
         if key.address != address {
@@ -62,8 +61,8 @@ impl Presence {
         if !known.is_some_and(|entry| is_kernels(&entry)) {
             return Ok(None);
         }
-        self.probe(key).await?;
-        // An entry leaves that state for `reachable` when an answer comes, and for no other reason.
+        self.start_probe(key).await?;
+        // An entry changes from `probe` to `reachable` only when an answer arrives.
         let (mut wait, longest) = LOOKS;
         loop {
             match self.entry(key).await?.map(|entry| entry.header.state) {
@@ -75,11 +74,11 @@ impl Presence {
         }
     }
 
-    /// What the kernel has of a neighbour.
+    /// The kernel's entry of a neighbour.
     async fn entry(&self, key: NeighbourKey) -> Result<Option<NeighbourMessage>, Error> {
-        let mut question = NetlinkMessage::from(RouteNetlinkMessage::GetNeighbour(message(key)));
-        question.header.flags = NLM_F_REQUEST;
-        match self.handle.clone().request(question)?.next().await.map(|answer| answer.payload) {
+        let mut request = NetlinkMessage::from(RouteNetlinkMessage::GetNeighbour(message(key)));
+        request.header.flags = NLM_F_REQUEST;
+        match self.handle.clone().request(request)?.next().await.map(|answer| answer.payload) {
             Some(NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewNeighbour(entry))) => {
                 Ok(Some(entry))
             }
@@ -91,13 +90,13 @@ impl Presence {
         }
     }
 
-    /// Makes it doubt one that it knows, so that it asks at once, at the last known MAC.
-    async fn probe(&self, key: NeighbourKey) -> Result<(), Error> {
+    /// Sets an entry to `probe`, so that the kernel asks at once, at the last known MAC.
+    async fn start_probe(&self, key: NeighbourKey) -> Result<(), Error> {
         let mut message = message(key);
         message.header.state = NeighbourState::Probe;
-        let mut order = NetlinkMessage::from(RouteNetlinkMessage::NewNeighbour(message));
-        order.header.flags = NLM_F_REQUEST | NLM_F_ACK;
-        match self.handle.clone().request(order)?.next().await.map(|answer| answer.payload) {
+        let mut request = NetlinkMessage::from(RouteNetlinkMessage::NewNeighbour(message));
+        request.header.flags = NLM_F_REQUEST | NLM_F_ACK;
+        match self.handle.clone().request(request)?.next().await.map(|answer| answer.payload) {
             Some(NetlinkPayload::Error(error)) if error.code.is_some() => {
                 Err(Error::NetlinkError(error))
             }
@@ -106,11 +105,11 @@ impl Presence {
     }
 }
 
-/// Whether the kernel found the neighbour itself, and knows a MAC: nobody else's entry is touched.
+/// Whether the kernel resolved the neighbour itself. Entries of administrators and routing daemons are not touched.
 fn is_kernels(entry: &NeighbourMessage) -> bool {
     use NeighbourState::{Delay, Probe, Reachable, Stale};
     let known = matches!(entry.header.state, Reachable | Stale | Delay | Probe);
-    // That it is a router it says itself, in IPv6; all else somebody gave it.
+    // The kernel sets only the router flag itself (IPv6).
     let given = entry.header.flags - NeighbourFlags::Router;
     let given_more = entry.attributes.iter().any(|attribute| match attribute {
         NeighbourAttribute::ExtFlags(flags) => !flags.is_empty(),
