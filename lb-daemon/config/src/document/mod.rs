@@ -23,15 +23,13 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 pub use duration::parse as parse_duration;
 pub use error::DocumentError;
 pub use group::Group;
-pub use health_check::{
-    AgentCheck, CheckTls, GrpcCheck, HealthCheck, HttpCheck, Probe, UdpCheck, Via,
-};
+pub use health_check::{AgentCheck, CheckTls, GrpcCheck, HealthCheck, HttpCheck, Probe, UdpCheck};
 pub use lb_model::rate::parse as parse_rate;
 pub use place::{line_and_column, place};
-pub use pool::{AdminState, Backend, Encapsulation, Isolation, Pool};
+pub use pool::{Backend, Pool};
 pub use ports::{PortRange, parse_ports};
 pub use region::Region;
-pub use service::{Affinity, Fragments, Protocol, Service, UdpMode, WhenFull};
+pub use service::Service;
 
 /// A configuration as a file says it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 use std::{num::NonZeroU32, time::Duration};
 
+use lb_model::{Affinity, Fragments, Protocol, UdpMode, WhenFull};
 use serde::{Deserialize, Serialize};
 
 use super::{duration, ports::PortRange};
@@ -40,56 +41,4 @@ pub struct Service {
     /// What becomes of fragments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fragments: Option<Fragments>,
-}
-
-/// What becomes of a new connection when every region is full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum WhenFull {
-    /// The nearest region serves it.
-    Nearest,
-    /// It is dropped.
-    Reject,
-}
-
-/// How packets of a UDP service find their backend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum UdpMode {
-    /// By their slot alone.
-    Stateless,
-    /// As the first one of their flow.
-    Tracked,
-}
-
-/// A transport protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Protocol {
-    /// TCP.
-    Tcp,
-    /// UDP.
-    Udp,
-}
-
-/// What keeps a client at one backend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Affinity {
-    /// The client's address and port.
-    Connection,
-    /// The client's address.
-    Client,
-    /// The service's port.
-    Port,
-}
-
-/// What becomes of fragments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Fragments {
-    /// They are dropped.
-    Dropped,
-    /// They go where all packets of their client go.
-    Served,
 }

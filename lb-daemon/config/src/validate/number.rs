@@ -3,6 +3,7 @@
 use std::{fmt::Display, num::NonZeroU32, ops::RangeInclusive, time::Duration};
 
 use super::invalid::{Invalid, Place};
+use crate::message::ApiEnum;
 use lb_model::{Rate, bounds};
 
 /// A number that must be within a range.
@@ -35,6 +36,15 @@ pub(super) fn port(at: &Place, field: &'static str, number: u32) -> Result<u16, 
         0 => at.wrong(field, "must be set; give 1 to 65535"),
         _ => at.wrong(field, format_args!("{number} is not a port; give 1 to 65535")),
     })
+}
+
+/// The value of an enum; `None`: it is left to the default.
+pub(super) fn value<E: ApiEnum>(
+    at: &Place,
+    field: &'static str,
+    number: i32,
+) -> Result<Option<E>, Invalid> {
+    E::from_api(number).map_err(|unknown| at.wrong(field, unknown))
 }
 
 /// Balancers that share the capacities.

@@ -14,7 +14,7 @@ use super::{
     invalid::{Invalid, Place},
     number,
 };
-use lb_model::{AdminState, Backend, Configuration, Encapsulation, Isolation, Name, Pool, bounds};
+use lb_model::{Backend, Configuration, Encapsulation, EncapsulationKind, Name, Pool, bounds};
 
 /// Shortest and longest settle time.
 const SETTLE_TIMES: (Duration, Duration) =
@@ -44,7 +44,7 @@ pub(super) fn pool(
     let pool = Pool {
         slots: slots(at, message.slots)?,
         groups: group::groups(at, &message.groups, regions, &backends)?,
-        isolation: isolation(at, message.isolation)?,
+        isolation: number::value(at, "isolation", message.isolation)?.unwrap_or_default(),
         preferred_regions: regions.resolve_each(
             at,
             "preferred_regions",
@@ -74,15 +74,7 @@ fn backend(at: &Place, message: &v1::Backend, regions: &Names) -> Result<Backend
             None => 1,
             Some(weight) => number::within(at, "weight", weight, bounds::WEIGHTS)?,
         },
-        admin_state: match v1::AdminState::try_from(message.admin_state) {
-            Ok(v1::AdminState::Unspecified | v1::AdminState::Active) => AdminState::Active,
-            Ok(v1::AdminState::Disabled) => AdminState::Disabled,
-            Ok(v1::AdminState::Drain) => AdminState::Drain,
-            Err(_) => {
-                let cause = format!("{} is no state that this version knows", message.admin_state);
-                return Err(at.wrong("admin_state", cause));
-            }
-        },
+        admin_state: number::value(at, "admin_state", message.admin_state)?.unwrap_or_default(),
         mtu: match message.mtu {
             0 => None,
             mtu => Some(number::within(at, "mtu", mtu, bounds::MTUS)?),
@@ -94,36 +86,19 @@ fn backend(at: &Place, message: &v1::Backend, regions: &Names) -> Result<Backend
     })
 }
 
-fn isolation(at: &Place, number: i32) -> Result<Isolation, Invalid> {
-    match v1::Isolation::try_from(number) {
-        Ok(v1::Isolation::Unspecified | v1::Isolation::None) => Ok(Isolation::None),
-        Ok(v1::Isolation::OnFailure) => Ok(Isolation::OnFailure),
-        Ok(v1::Isolation::Strict) => Ok(Isolation::Strict),
-        Err(_) => {
-            let cause = format!("{number} is no isolation that this version knows");
-            Err(at.wrong("isolation", cause))
-        }
-    }
-}
-
 fn encapsulation(at: &Place, message: &v1::Pool) -> Result<Encapsulation, Invalid> {
-    let number = message.encapsulation;
-    let port = message.gue_port;
-    match v1::Encapsulation::try_from(number) {
-        Ok(v1::Encapsulation::Gue) => {
+    let kind = number::value(at, "encapsulation", message.encapsulation)?.unwrap_or_default();
+    match (kind, message.gue_port) {
+        (EncapsulationKind::Gue, port) => {
             let default = Encapsulation::DEFAULT_GUE_PORT;
             let port = number::within_or(at, "gue_port", port, bounds::PORTS, default)?;
             Ok(Encapsulation::Gue(port))
         }
-        Ok(_) if port != 0 => {
+        (EncapsulationKind::IpInIp, 0) => Ok(Encapsulation::IpInIp),
+        (EncapsulationKind::Direct, 0) => Ok(Encapsulation::Direct),
+        (_, port) => {
             let cause = format!("{port} is given, but packets do not go in GUE; leave it out");
             Err(at.wrong("gue_port", cause))
-        }
-        Ok(v1::Encapsulation::Unspecified | v1::Encapsulation::IpInIp) => Ok(Encapsulation::IpInIp),
-        Ok(v1::Encapsulation::Direct) => Ok(Encapsulation::Direct),
-        Err(_) => {
-            let cause = format!("{number} is no encapsulation that this version knows");
-            Err(at.wrong("encapsulation", cause))
         }
     }
 }

@@ -2,6 +2,7 @@ mod probe;
 
 use std::{num::NonZeroU32, time::Duration};
 
+use lb_model::Via;
 use serde::{Deserialize, Serialize};
 
 use super::duration;
@@ -36,16 +37,6 @@ pub struct HealthCheck {
     pub fall: Option<NonZeroU32>,
     /// How far each interval may be shortened or lengthened, percent.
     pub jitter_percent: Option<u32>,
-}
-
-/// Which way a check goes to a backend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Via {
-    /// To its own address.
-    Address,
-    /// To the VIPs of its pool, through the tunnel.
-    Tunnel,
 }
 
 /// The fields as the file has them.

@@ -13,7 +13,7 @@ use super::{
     invalid::{Invalid, Place},
     number,
 };
-use lb_model::{HealthCheck, Probe, Via, bounds};
+use lb_model::{HealthCheck, Probe, bounds};
 
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(3600);
@@ -53,11 +53,7 @@ pub(super) fn health_check(at: &Place, message: &v1::HealthCheck) -> Result<Heal
     Ok(HealthCheck {
         probe,
         tls,
-        via: match v1::Via::try_from(message.via) {
-            Ok(v1::Via::Unspecified | v1::Via::Address) => Via::Address,
-            Ok(v1::Via::Tunnel) => Via::Tunnel,
-            Err(_) => return Err(at.wrong("via", format!("{} is not known here", message.via))),
-        },
+        via: number::value(at, "via", message.via)?.unwrap_or_default(),
         port,
         interval,
         fast_interval: within_interval("fast_interval", fast, SHORTEST_INTERVAL, interval)?,

@@ -25,7 +25,7 @@ pub(super) const BACKENDS: &[Row] = &[
     ),
     (
         |m| m.pools[0].backends[1].admin_state = 4,
-        r#"pools[0] "web": backends[1] "10.0.0.2": admin_state: 4 is no state that this version knows"#,
+        r#"pools[0] "web": backends[1] "10.0.0.2": admin_state: 4 is not a value that this version knows"#,
         "pools[0].backends[1].admin_state",
     ),
     (

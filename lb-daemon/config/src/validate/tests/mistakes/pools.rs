@@ -65,12 +65,12 @@ pub(super) const POOLS: &[Row] = &[
     ),
     (
         |m| m.pools[0].isolation = 4,
-        r#"pools[0] "web": isolation: 4 is no isolation that this version knows"#,
+        r#"pools[0] "web": isolation: 4 is not a value that this version knows"#,
         "pools[0].isolation",
     ),
     (
         |m| m.pools[0].encapsulation = 9,
-        r#"pools[0] "web": encapsulation: 9 is no encapsulation that this version knows"#,
+        r#"pools[0] "web": encapsulation: 9 is not a value that this version knows"#,
         "pools[0].encapsulation",
     ),
     (
