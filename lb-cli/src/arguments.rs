@@ -70,9 +70,9 @@ impl Options {
     }
 }
 
-/// What a daemon does on its interfaces; `lb_maps::Role` as a flag.
+/// What a daemon does on its interfaces; `lb_maps::Component` as a flag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Role {
+pub(crate) enum Component {
     /// Sends packets of services to backends
     #[default]
     Balancer,
@@ -80,11 +80,11 @@ pub(crate) enum Role {
     Receiver,
 }
 
-impl From<Role> for lb_maps::Role {
-    fn from(role: Role) -> Self {
-        match role {
-            Role::Balancer => Self::Balancer,
-            Role::Receiver => Self::Receiver,
+impl From<Component> for lb_maps::Component {
+    fn from(component: Component) -> Self {
+        match component {
+            Component::Balancer => Self::Balancer,
+            Component::Receiver => Self::Receiver,
         }
     }
 }

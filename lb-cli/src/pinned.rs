@@ -3,7 +3,7 @@
 use lb_base::error_chain;
 use lb_inspect::names::{Names, NoPool};
 use lb_maps::{
-    MapsError, PinnedMaps, Pins, Role,
+    Component, MapsError, PinnedMaps, Pins,
     directory::{Directory, DirectoryError},
 };
 
@@ -20,7 +20,7 @@ use crate::{
 /// No balancer is pinned, the user may not read it, or it has another layout.
 pub(crate) fn open(options: &Options) -> Result<(PinnedMaps, Names), Failure> {
     let maps = PinnedMaps::open(&options.bpffs).map_err(|error| match error {
-        MapsError::Missing { .. } => nothing_pinned(options, Role::Balancer),
+        MapsError::Missing { .. } => nothing_pinned(options, Component::Balancer),
         error => maps_failure(&error),
     })?;
     let names = Directory::read(options.state_dir()).map(Names).unwrap_or_else(|error| {
@@ -61,24 +61,24 @@ fn directory_problem(error: &DirectoryError) -> String {
     }
 }
 
-pub(crate) fn nothing_pinned(options: &Options, role: Role) -> Failure {
-    let root = Pins::new(&options.bpffs, role).root().display().to_string();
-    let hint = other_host(options, role).unwrap_or_else(|| {
+pub(crate) fn nothing_pinned(options: &Options, component: Component) -> Failure {
+    let root = Pins::new(&options.bpffs, component).root().display().to_string();
+    let hint = other_host(options, component).unwrap_or_else(|| {
         format!(
-            "start it (`systemctl start spillway-{role}`), or name its BPF file system with --bpffs"
+            "start it (`systemctl start spillway-{component}`), or name its BPF file system with --bpffs"
         )
     });
-    Failure::new(Exit::Unavailable, format!("{root}: no {role} is pinned there")).hint(hint)
+    Failure::new(Exit::Unavailable, format!("{root}: no {component} is pinned there")).hint(hint)
 }
 
-/// What to run instead on a host that has only the other role.
-pub(crate) fn other_host(options: &Options, role: Role) -> Option<String> {
-    let has = |role| Pins::new(&options.bpffs, role).root().is_dir();
-    match role {
-        Role::Balancer if !has(role) && has(Role::Receiver) => {
-            Some("this host is a backend: `spillway stats --role receiver`".into())
+/// What to run instead on a host that has only the other component.
+pub(crate) fn other_host(options: &Options, component: Component) -> Option<String> {
+    let has = |component| Pins::new(&options.bpffs, component).root().is_dir();
+    match component {
+        Component::Balancer if !has(component) && has(Component::Receiver) => {
+            Some("this host is a backend: `spillway stats --component receiver`".into())
         }
-        Role::Receiver if !has(role) && has(Role::Balancer) => {
+        Component::Receiver if !has(component) && has(Component::Balancer) => {
             Some("this host is a balancer: `spillway stats`".into())
         }
         _ => None,

@@ -197,11 +197,11 @@ fn without_pins_commands_that_read_them_name_what_to_start() {
 fn detach_without_pins_succeeds() {
     let directory = tempfile::tempdir().unwrap();
     let bpffs = directory.path().to_str().unwrap();
-    for role in ["balancer", "receiver"] {
-        let output = spillway(&["detach", "--role", role, "--bpffs", bpffs]);
+    for component in ["balancer", "receiver"] {
+        let output = spillway(&["detach", "--component", component, "--bpffs", bpffs]);
         assert_eq!(output.status.code(), Some(0));
         let text = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(text, format!("{role}: nothing was pinned\n"));
+        assert_eq!(text, format!("{component}: nothing was pinned\n"));
     }
 }
 
@@ -340,14 +340,14 @@ const COMMANDS: &[(&str, Server)] = &[
     ("region update eu --overflow-to us", Server::Asks),
     ("regions", Server::Asks),
     ("reload", Server::Asks),
-    ("reload --role receiver", Server::Refuses),
+    ("reload --component receiver", Server::Refuses),
     ("service create web --address 192.0.2.1 --port 80 --protocol tcp --pool web", Server::Asks),
     ("service delete web", Server::Asks),
     ("service get web", Server::Asks),
     ("service list", Server::Asks),
     ("service update web --port 81", Server::Asks),
     ("stats", Server::Asks),
-    ("stats --role receiver", Server::Refuses),
+    ("stats --component receiver", Server::Refuses),
     ("status", Server::Asks),
     ("table", Server::Asks),
     ("top", Server::Asks),

@@ -2,10 +2,7 @@
 //! written out by hand.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-mod fake;
-
 use etherparse::PacketBuilder;
-use fake::{FakeTables, GATEWAY, OWN};
 use lb_common::{
     abi::{
         service::{IPV4, IPV6, SERVICE_BY_ADDRESS, SERVICE_BY_PORT},
@@ -13,6 +10,7 @@ use lb_common::{
     },
     path::{self, Head, Kind, encapsulate},
 };
+use lb_common_fake::{FakeTables, GATEWAY, OWN};
 use proptest::prelude::*;
 
 const CLIENT_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x0c];

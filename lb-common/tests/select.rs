@@ -1,9 +1,6 @@
 //! Who has a packet: every combination against a naive reading of the design.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-mod fake;
-
-use fake::FakeTables;
 use lb_common::{
     abi::{
         member::{Accepts, FULL_RAMP, MemberWord},
@@ -14,6 +11,7 @@ use lb_common::{
     flow_hash::FlowHash,
     path::{Choice, Kind, Observe, Outcome, Place, Unobserved, select::select_member},
 };
+use lb_common_fake::FakeTables;
 use proptest::prelude::*;
 
 const NEW: Kind = Kind::NewConnection;

@@ -12,25 +12,25 @@ pub const OBJECTS: Objects = Objects {
 
 #[cfg(test)]
 mod tests {
-    use lb_maps::Role;
+    use lb_maps::Component;
 
     use super::OBJECTS;
 
     #[test]
     fn an_object_is_an_elf_file_or_says_how_to_get_one() {
-        for role in Role::ALL {
-            match OBJECTS.role(role) {
+        for component in Component::ALL {
+            match OBJECTS.component(component) {
                 Ok(object) => {
                     assert_eq!(&object[..4], b"\x7fELF");
-                    assert!(OBJECTS.digest(role).is_some());
+                    assert!(OBJECTS.digest(component).is_some());
                 }
                 Err(stub) => {
                     let expected = format!(
-                        "{role} object: this build has none: build with `cargo xtask build`, which \
+                        "{component} object: this build has none: build with `cargo xtask build`, which \
                          compiles the packet programs first"
                     );
                     assert_eq!(stub.to_string(), expected);
-                    assert_eq!(OBJECTS.digest(role), None);
+                    assert_eq!(OBJECTS.digest(component), None);
                 }
             }
         }

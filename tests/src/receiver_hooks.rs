@@ -9,7 +9,7 @@ use aya::{
     util::KernelVersion,
 };
 use lb_maps::{
-    AllowLists, AttachedMode, Dataplane, Hook, Options, Pins, Receiver, Role, Rooms, XdpMode,
+    AllowLists, AttachedMode, Component, Dataplane, Hook, Options, Pins, Receiver, Rooms, XdpMode,
     detach,
 };
 
@@ -55,7 +55,7 @@ pub fn at_tc(sandbox: &Sandbox) -> Result<()> {
     ensure!(mode(&open(&ours, XDP)?) == Some(AttachedMode::Native));
     ensure!(programs()? == their_filter && has_xdp()?);
     drop(open(&ours, TC)?);
-    let detached = detach(&ours, Role::Receiver)?;
+    let detached = detach(&ours, Component::Receiver)?;
     ensure!(detached.interfaces == [INTERFACE], "{detached:?}");
     ensure!(programs()? == their_filter && !has_xdp()?);
     ensure!(std::fs::read_dir(&ours)?.count() == 0, "something is left under {ours:?}");
@@ -73,7 +73,7 @@ fn another_at_tc(ours: &Path, theirs: &Path, their_filter: &[u32]) -> Result<()>
     if has_links() {
         drop(opened?);
         ensure!(programs()?.ends_with(&before) && programs()?.len() == before.len() + 1);
-        detach(theirs, Role::Receiver)?;
+        detach(theirs, Component::Receiver)?;
     } else {
         let Err(refused) = opened else { bail!("two filters in one place") };
         let command = "tc filter del dev hook0 ingress pref 1 handle 0x5b1 bpf";
@@ -95,7 +95,7 @@ fn another_at_tc(ours: &Path, theirs: &Path, their_filter: &[u32]) -> Result<()>
 
 /// Somebody else's filter has the place that ours had.
 fn first_place_taken(ours: &Path, theirs: &Path) -> Result<()> {
-    let program = Pins::new(theirs, Role::Receiver).program();
+    let program = Pins::new(theirs, Component::Receiver).program();
     let place = format!("dev {INTERFACE} ingress protocol ip prio 1");
     run("tc", &format!("filter add {place} bpf da pinned {}", program.display()))?;
     let opened = Receiver::open(&options(ours, TC, &[INTERFACE]), &AllowLists::default());
@@ -114,12 +114,12 @@ fn another_at_xdp(ours: &Path, theirs: &Path, their_filter: &[u32]) -> Result<()
     ensure!(said.starts_with("hook0: XDP program receiver (id "), "{said}");
     ensure!(said.contains(") of somebody else is attached: "), "{said}");
     ensure!(own(ours, their_filter)? == before, "ours is not what it was: {said}");
-    detach(theirs, Role::Receiver).map(drop).map_err(Into::into)
+    detach(theirs, Component::Receiver).map(drop).map_err(Into::into)
 }
 
 /// A daemon that was killed between two pins left a link that has not come to its place.
 fn cut_off(ours: &Path) -> Result<()> {
-    let pins = Pins::new(ours, Role::Receiver);
+    let pins = Pins::new(ours, Component::Receiver);
     let next = pins.root().join("link-next");
     for hook in [XDP, TC] {
         drop(open(ours, XDP)?);
@@ -147,7 +147,7 @@ fn vanished(ours: &Path) -> Result<()> {
 /// The id of our program, which has to be before these and no others.
 fn own(ours: &Path, others: &[u32]) -> Result<u32> {
     let all = programs()?;
-    let pin = Pins::new(ours, Role::Receiver).program();
+    let pin = Pins::new(ours, Component::Receiver).program();
     let id = SchedClassifier::from_pin(pin)?.info()?.id();
     ensure!(all.split_first() == Some((&id, others)), "{all:?}, expected {id} and {others:?}");
     Ok(id)
@@ -156,7 +156,7 @@ fn own(ours: &Path, others: &[u32]) -> Result<u32> {
 /// Puts a program into a filter of the interface, as people do.
 fn somebody_elses(theirs: &Path) -> Result<()> {
     drop(Receiver::open(&options(theirs, TC, &[]), &AllowLists::default())?);
-    let program = Pins::new(theirs, Role::Receiver).program();
+    let program = Pins::new(theirs, Component::Receiver).program();
     if !run("tc", &format!("qdisc show dev {INTERFACE}"))?.contains("clsact") {
         run("tc", &format!("qdisc add dev {INTERFACE} clsact"))?;
     }

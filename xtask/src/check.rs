@@ -289,8 +289,8 @@ mod tests {
             command.get_args().map(|it| it.display().to_string()).collect::<Vec<_>>()
         };
         assert!(arguments("lb-tests").iter().all(|it| !it.starts_with("--test=")));
-        let daemon = arguments("lb-daemon");
-        assert!(daemon.contains(&"--test=flows".to_owned()), "{daemon:?}");
+        let model = arguments("lb-model");
+        assert!(model.contains(&"--test=flows".to_owned()), "{model:?}");
         let health = arguments("lb-health");
         assert!(!health.contains(&"--test=hostile".to_owned()), "{health:?}");
         assert!(packages.unit_tests("lb-ebpf").is_none());

@@ -231,10 +231,16 @@ fn a_plain_cargo_test_runs_every_layer() {
     for (layer, _) in LAYERS {
         assert!(default.contains(&format!("\"lb-daemon/{layer}\"")), "{layer}");
     }
+    assert!(default.contains("\"lb-common/fake\""));
 }
 
 #[test]
 fn the_packet_crate_depends_on_nothing() {
     let manifest = fs::read_to_string(root().join("lb-common/Cargo.toml")).unwrap();
     assert!(!manifest.contains("\n[dependencies]"), "lb-common has a dependency");
+    // The fake of the maps is a crate that every test may use, so it depends on lb-common alone of the project's.
+    let fake = fs::read_to_string(root().join("lb-common/fake/Cargo.toml")).unwrap();
+    let dependencies = fake.split("[dependencies]\n").nth(1).unwrap().lines();
+    let ours: Vec<_> = dependencies.filter(|line| line.starts_with("lb-")).collect();
+    assert_eq!(ours, ["lb-common.workspace = true"]);
 }

@@ -16,7 +16,7 @@ use lb_base::{
     receiver_socket::{self, Answer, Answered, ControlError, Question},
 };
 use lb_config::{FIELD_TRAILER, HINT_TRAILER};
-use lb_maps::{Pins, Role};
+use lb_maps::{Component, Pins};
 use spillway_proto::v1::{
     ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, CaptureRequest,
     CaptureResponse, ExplainRequest, ExplainResponse, ExportRequest, ExportResponse,
@@ -75,9 +75,9 @@ impl DaemonClient {
         let socket = options.socket();
         let connected = UnixStream::connect(socket).await;
         let stream = connected.map_err(|error| {
-            let failure = connect_failure(socket, &error, Role::Balancer);
-            // A host of the other role has no daemon of this role to start.
-            match pinned::other_host(options, Role::Balancer) {
+            let failure = connect_failure(socket, &error, Component::Balancer);
+            // A host of the other component has no daemon of this component to start.
+            match pinned::other_host(options, Component::Balancer) {
                 Some(hint) if failure.exit == Exit::Unavailable => failure.hint(hint),
                 _ => failure,
             }
@@ -267,8 +267,8 @@ pub(crate) fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> R
 }
 
 /// Why connecting to a socket failed.
-pub(crate) fn connect_failure(socket: &Path, error: &io::Error, role: Role) -> Failure {
-    let start = format!("`systemctl start spillway-{role}`");
+pub(crate) fn connect_failure(socket: &Path, error: &io::Error, component: Component) -> Failure {
+    let start = format!("`systemctl start spillway-{component}`");
     let (exit, cause, hint) = match error.kind() {
         io::ErrorKind::NotFound => (
             Exit::Unavailable,
@@ -286,7 +286,7 @@ pub(crate) fn connect_failure(socket: &Path, error: &io::Error, role: Role) -> F
             "nothing listens on this socket".into(),
             format!("the daemon is not running: start it ({start}), or name its socket with --socket"),
         ),
-        io::ErrorKind::PermissionDenied if role == Role::Receiver => {
+        io::ErrorKind::PermissionDenied if component == Component::Receiver => {
             (Exit::Permission, "permission denied".into(), "run this command as root".into())
         }
         io::ErrorKind::PermissionDenied => (
@@ -331,7 +331,7 @@ impl ReceiverClient {
         if let Some(socket) = &options.socket {
             return Self { socket: socket.clone(), process: None };
         }
-        let process = lock_owner::holder(Pins::new(&options.bpffs, Role::Receiver).root());
+        let process = lock_owner::holder(Pins::new(&options.bpffs, Component::Receiver).root());
         Self::from_process(process, &process.map(process::command_line).unwrap_or_default())
     }
 
@@ -360,7 +360,7 @@ impl ReceiverClient {
         let place = self.socket.display();
         let hint = match error {
             ControlError::Connect(error) => {
-                return connect_failure(&self.socket, error, Role::Receiver);
+                return connect_failure(&self.socket, error, Component::Receiver);
             }
             ControlError::Another { .. } => {
                 "each receiver needs its own socket: set `socket` in its settings, or name the socket with --socket"

@@ -1,4 +1,4 @@
-//! `spillway detach`: removes the programs and pins of a role, and with them the counters.
+//! `spillway detach`: removes the programs and pins of a component, and with them the counters.
 
 use lb_base::error_chain;
 use lb_common::abi::LAYOUT_VERSION;
@@ -7,7 +7,7 @@ use lb_net::{PROBE_LINK, ProbeLink};
 use serde::Serialize;
 
 use crate::{
-    arguments::{Options, Role},
+    arguments::{Component, Options},
     client::block_on,
     failure::{Exit, Failure},
     origin,
@@ -16,9 +16,9 @@ use crate::{
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Arguments {
-    /// Role to detach
+    /// Component to detach
     #[arg(long, value_enum, default_value_t)]
-    role: Role,
+    component: Component,
     /// Only remove the pins of this layout, the number in their directory's name (`balancer-v1`); by default the pins
     /// of all layouts, which other versions may have left
     #[arg(long, value_name = "NUMBER")]
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
 
 #[derive(Serialize)]
 struct Removed {
-    role: &'static str,
+    component: &'static str,
     /// Layouts whose pins were removed.
     layouts: Vec<u32>,
     interfaces: Vec<String>,
@@ -35,25 +35,25 @@ struct Removed {
 }
 
 /// # Errors
-/// A daemon of the role runs, something cannot be removed, or a server is given.
+/// A daemon of the component runs, something cannot be removed, or a server is given.
 pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failure> {
     origin::refuse_server(options, "detach")?;
-    let role = lb_maps::Role::from(arguments.role);
-    let found = Pins::layouts(&options.bpffs, role);
+    let component = lb_maps::Component::from(arguments.component);
+    let found = Pins::layouts(&options.bpffs, component);
     let found = found.map_err(|error| {
         Failure::path(&options.bpffs.join("spillway"), &error).hint("run it as root")
     })?;
     let is_selected = |layout: &u32| arguments.layout.is_none_or(|only| only == *layout);
     let layouts: Vec<_> = found.iter().copied().filter(is_selected).collect();
-    let detached = lb_maps::detach_layouts(&options.bpffs, role, &layouts);
-    let detached = detached.map_err(|error| failure(&error, role, &found))?;
+    let detached = lb_maps::detach_layouts(&options.bpffs, component, &layouts);
+    let detached = detached.map_err(|error| failure(&error, component, &found))?;
     // A daemon of another layout may still run and need its link.
     let is_all = detached.layouts == found;
-    if role == lb_maps::Role::Balancer && is_all && !found.is_empty() {
+    if component == lb_maps::Component::Balancer && is_all && !found.is_empty() {
         block_on(remove_probe_link())?;
     }
     let Detached { layouts, interfaces, maps } = detached;
-    print(&Removed { role: role.name(), layouts, interfaces, maps }, options.output)
+    print(&Removed { component: component.name(), layouts, interfaces, maps }, options.output)
 }
 
 /// Removes the health check link that a killed daemon leaves behind.
@@ -64,11 +64,11 @@ async fn remove_probe_link() -> Result<(), Failure> {
     })
 }
 
-fn failure(error: &BpffsError, role: lb_maps::Role, found: &[u32]) -> Failure {
+fn failure(error: &BpffsError, component: lb_maps::Component, found: &[u32]) -> Failure {
     match error {
         BpffsError::InUse { path } => {
             let message =
-                format!("{}: a spillwayd {role} is running with these pins", path.display());
+                format!("{}: a spillwayd {component} is running with these pins", path.display());
             let stop = "stop the daemon first; packets go on without it until you detach";
             Failure::new(Exit::Conflict, message).hint(match found {
                 [_] => stop.into(),
@@ -83,7 +83,7 @@ fn failure(error: &BpffsError, role: lb_maps::Role, found: &[u32]) -> Failure {
 impl Report for Removed {
     fn table(&self) -> String {
         if self.layouts.is_empty() {
-            return format!("{}: nothing was pinned\n", self.role);
+            return format!("{}: nothing was pinned\n", self.component);
         }
         let interfaces = match self.interfaces.is_empty() {
             true => "no interface".into(),
@@ -98,7 +98,7 @@ impl Report for Removed {
                 format!(", of layouts {}", all.join(", "))
             }
         };
-        format!("{}: detached from {interfaces}; {maps} removed{of}\n", self.role)
+        format!("{}: detached from {interfaces}; {maps} removed{of}\n", self.component)
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn the_answer_is_one_line() {
         let removed = |layouts: &[u32], interfaces: &[&str], maps| Removed {
-            role: "balancer",
+            component: "balancer",
             layouts: layouts.to_vec(),
             interfaces: interfaces.iter().map(ToString::to_string).collect(),
             maps,

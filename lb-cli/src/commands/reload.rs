@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use tonic::Code;
 
 use crate::{
-    arguments::{Options, Role},
+    arguments::{Component, Options},
     client::{DaemonClient, ReceiverClient, block_on},
     failure::{Exit, Failure},
     origin,
@@ -23,9 +23,9 @@ use crate::{
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Arguments {
-    /// Role to reload; a receiver only on its own host, as root
+    /// Component to reload; a receiver only on its own host, as root
     #[arg(long, value_enum, default_value_t)]
-    role: Role,
+    component: Component,
     /// Seconds to wait for the result
     #[arg(long, value_name = "SECONDS", default_value_t = 50)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
@@ -47,18 +47,18 @@ struct Reloaded {
 pub(crate) fn run(mut options: Options, arguments: &Arguments) -> Result<(), Failure> {
     if options.server.is_none() {
         // `systemctl reload` cannot pass the socket.
-        options.socket = options.socket.take().or_else(|| match arguments.role {
-            Role::Balancer => configured_socket(&options.bpffs),
+        options.socket = options.socket.take().or_else(|| match arguments.component {
+            Component::Balancer => configured_socket(&options.bpffs),
             // `ReceiverClient::find` reads that of a receiver.
-            Role::Receiver => None,
+            Component::Receiver => None,
         });
     }
     let options = &options;
     let timeout = Duration::from_secs(arguments.timeout);
     let reloaded = block_on(async {
-        match arguments.role {
-            Role::Balancer => reload_balancer(options, timeout).await,
-            Role::Receiver => reload_receiver(options, timeout).await,
+        match arguments.component {
+            Component::Balancer => reload_balancer(options, timeout).await,
+            Component::Receiver => reload_receiver(options, timeout).await,
         }
     })?;
     print(&reloaded, options.output)
@@ -66,7 +66,7 @@ pub(crate) fn run(mut options: Options, arguments: &Arguments) -> Result<(), Fai
 
 /// The socket in the settings of the balancer with these pins; `None`: the default one.
 fn configured_socket(bpffs: &Path) -> Option<PathBuf> {
-    let process = lock_owner::holder(Pins::new(bpffs, lb_maps::Role::Balancer).root())?;
+    let process = lock_owner::holder(Pins::new(bpffs, lb_maps::Component::Balancer).root())?;
     process::setting(&process::command_line(process), "socket").map(PathBuf::from)
 }
 
@@ -81,13 +81,13 @@ async fn reload_balancer(options: &Options, limit: Duration) -> Result<Reloaded,
             .hint("it is unknown whether the reload succeeded; see the daemon's log"));
     };
     let v1::ReloadResponse { generation, waiting_settings } = answer.map_err(|failure| {
-        reload_failure(failure, pinned::other_host(options, Role::Balancer.into()))
+        reload_failure(failure, pinned::other_host(options, Component::Balancer.into()))
     })?;
     Ok(Reloaded::new(generation, waiting_settings))
 }
 
 async fn reload_receiver(options: &Options, limit: Duration) -> Result<Reloaded, Failure> {
-    origin::refuse_server(options, "reload --role receiver")?;
+    origin::refuse_server(options, "reload --component receiver")?;
     let answer = ReceiverClient::find(options).ask(Question::Reload, limit).await?;
     if !answer.conditions.is_empty() {
         let conditions = answer.conditions.iter().map(|it| format!("{}: {}", it.subject, it.cause));
@@ -100,7 +100,7 @@ async fn reload_receiver(options: &Options, limit: Duration) -> Result<Reloaded,
 fn reload_failure(failure: Failure, other_host: Option<String>) -> Failure {
     match failure.code {
         None if failure.exit == Exit::Unavailable && other_host.is_some() => {
-            failure.hint("this host is a backend: `spillway reload --role receiver`")
+            failure.hint("this host is a backend: `spillway reload --component receiver`")
         }
         Some(Code::FailedPrecondition) => invalid(failure.message),
         Some(Code::Unimplemented) => Failure {
@@ -174,6 +174,6 @@ mod tests {
         let silent = || Failure::new(Exit::Unavailable, "no such socket");
         assert_eq!(reload_failure(silent(), None), silent());
         let hint = reload_failure(silent(), Some("x".into())).hint.unwrap();
-        assert!(hint.contains("--role receiver"), "{hint}");
+        assert!(hint.contains("--component receiver"), "{hint}");
     }
 }

@@ -5,7 +5,7 @@ use lb_inspect::stats::{ReceiverStats, Remembered, Stats, Traffic, VerdictStats}
 use lb_maps::{FlowTables, MapsError};
 
 use crate::{
-    arguments::{Options, Role},
+    arguments::{Component, Options},
     client::DaemonClient,
     failure::Failure,
     origin,
@@ -15,21 +15,21 @@ use crate::{
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Arguments {
-    /// Role whose counters are printed: the balancer, or the receiver on a backend
+    /// Component whose counters are printed: the balancer, or the receiver on a backend
     #[arg(long, value_enum, default_value_t)]
-    role: Role,
+    component: Component,
 }
 
 /// # Errors
 /// The daemon does not answer, the maps cannot be read, or a server is asked for a receiver's counters.
 pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failure> {
-    match arguments.role {
-        Role::Balancer => {
+    match arguments.component {
+        Component::Balancer => {
             let ask = async |daemon: &mut DaemonClient| Ok(daemon.stats().await?.into());
             print(&origin::ask_or_read(options, ask, || read_balancer(options))?, options.output)
         }
-        Role::Receiver => {
-            origin::refuse_server(options, "stats --role receiver")?;
+        Component::Receiver => {
+            origin::refuse_server(options, "stats --component receiver")?;
             print(&read_receiver(options)?, options.output)
         }
     }
@@ -105,7 +105,7 @@ fn remembered_table(it: &Remembered) -> String {
 
 fn read_receiver(options: &Options) -> Result<ReceiverStats, Failure> {
     ReceiverStats::read(&options.bpffs).map_err(|error| match error {
-        MapsError::Missing { .. } => pinned::nothing_pinned(options, Role::Receiver.into()),
+        MapsError::Missing { .. } => pinned::nothing_pinned(options, Component::Receiver.into()),
         error => pinned::maps_failure(&error),
     })
 }

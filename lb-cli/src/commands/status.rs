@@ -326,13 +326,14 @@ interfaces  eth0 (native)
 SERVICE  ENDPOINT      PROTOCOL  POOL  BACKENDS UP
 web      192.0.2.1:80  tcp       web   1 of 3
 
-POOL  REMAP  FOR     ENDS IN
-web   adopting        1m 30s  30s
+POOL  REMAP     FOR     ENDS IN
+web   adopting  1m 30s  30s
 
-POOL  BACKEND          REGION  STATE  FOR     WHY
-web   10.0.0.1         eu      up     1m 30s  all checks pass
-web   10.0.0.2         eu      unfit  1m 30s  check web-http: connection refused
-web   2001:db8:0:1::3  eu      up     1m 30s  no next hop: no route
+POOL  BACKEND          REGION  STATE      FOR     WHY
+web   10.0.0.1         eu      up         1m 30s  all checks pass
+web   10.0.0.2         eu      unhealthy  1m 30s  check web-http: connection
+                                                  refused
+web   2001:db8:0:1::3  eu      up         1m 30s  no next hop: no route
 "
         );
     }
@@ -373,7 +374,7 @@ POOL                   BACKEND                           REGION        STATE
     FOR     WHY
 storefront-production  2001:db8:10:20:5054:ff:fe12:3456  europe-west1  up
     1m 30s  all checks pass
-storefront-production  2001:db8:10:20:5054:ff:fe12:3457  europe-west1  unfit
+storefront-production  2001:db8:10:20:5054:ff:fe12:3457  europe-west1  unhealthy
     1m 30s  check storefront-https: status 503, expected 200 to 299; marked out
 storefront-production  2001:db8:10:20:5054:ff:fe12:3458  europe-west1  up
     1m 30s  no next hop: no route

@@ -122,16 +122,16 @@ mod tests {
 
     #[test]
     fn shares_are_exact_and_now_follows_the_lists() {
-        // The checksum comes from another XXH64 implementation. Member 2 is dead and member 3 has no next
+        // The checksum comes from another XXH64 implementation. Member 2 accepts nothing and member 3 has no next
         // hop; six slots list member 1, the last one does not.
         assert_eq!(
             example().table(),
             "\
 pool web, region eu: 7 slots, checksum 2ee7bf07b7e00373
-BACKEND   SLOTS   SHARE  NOW  STATE  NEXT HOP
-10.0.0.1      2  28.57%    6  up     02:00:00:00:00:01 on eth0
-10.0.0.2      3  42.86%    0  dead   02:00:00:00:00:01 on eth0
-10.0.0.3      2  28.57%    0  up     unresolved
+BACKEND   SLOTS   SHARE  NOW  ACCEPTS  NEXT HOP
+10.0.0.1      2  28.57%    6  all      02:00:00:00:00:01 on eth0
+10.0.0.2      3  42.86%    0  nothing  02:00:00:00:00:01 on eth0
+10.0.0.3      2  28.57%    0  all      unresolved
 
 pool empty: no backends
 "

@@ -14,10 +14,8 @@ pub struct Backend {
     pub incarnation: u8,
     /// Largest outer IP packet towards it, bytes.
     pub mtu: u16,
-    /// Largest IP packet of the local link it is reached by, bytes; 0: not known.
-    pub link: u16,
     /// 1: it is on a link of this host, so a frame can have its MAC; 0: behind a gateway, or not known.
     pub on_link: u16,
     /// Zero.
-    pub reserved: [u16; 4],
+    pub reserved: [u16; 5],
 }

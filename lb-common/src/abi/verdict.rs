@@ -82,8 +82,8 @@ verdicts! {
     NoBackend = 10, "no_backend", Drop;
     /// Members that may have the packet exist, but none has a resolved next hop.
     NextHopUnresolved = 11, "next_hop_unresolved", Drop;
-    /// The packet does not fit the backend's MTU after encapsulation, and no ICMP error was sent: the
-    /// packet is an ICMP message or comes from no single host, or the limit of such errors is reached or zero.
+    /// The packet does not fit the backend's MTU after encapsulation, and no ICMP error was sent: the packet is of IPv4
+    /// without DF, is an ICMP message or comes from no single host, or the limit of such errors is reached or zero.
     TooLarge = 12, "too_large", Drop;
     /// The balancer has no source address of the tunnel's IP version.
     NoSourceAddress = 13, "no_source_address", Drop;
@@ -112,32 +112,29 @@ verdicts! {
     AnsweredEcho = 24, "answered_echo", Transmit;
     /// An echo request for a VIP, beyond the limit of answers, which may be zero.
     EchoLimited = 25, "echo_limited", Drop;
-    /// An IPv4 packet that lets itself be fragmented does not fit the local link after encapsulation, or its
-    /// tunnel is IPv6: the balancer makes no fragments.
-    CannotFragment = 26, "cannot_fragment", Drop;
     /// Receiver: a router on the way marked the outer packet as congested (ECN), and the inner one's sender
     /// knows no marks: the mark stands for a loss (RFC 6040, 4.2).
-    NotEcnCapable = 27, "not_ecn_capable", Drop;
+    NotEcnCapable = 26, "not_ecn_capable", Drop;
     /// Receiver: the TTL of the inner packet is 0 (RFC 2003, 3.1).
-    InnerExpired = 28, "inner_expired", Drop;
+    InnerExpired = 27, "inner_expired", Drop;
     /// Receiver: what a balancer sent to a VIP is a tunnel packet again, which balancers never send.
-    InnerTunnel = 29, "inner_tunnel", Drop;
+    InnerTunnel = 28, "inner_tunnel", Drop;
     /// Receiver: the inner packet says it comes from the tunnel's end or from a VIP, which are this host's: an
     /// answer would not leave it.
-    InnerFromHere = 30, "inner_from_here", Drop;
+    InnerFromHere = 29, "inner_from_here", Drop;
     /// Receiver: a tunnel packet from a balancer to a VIP of this host, where no tunnel ends; untouched.
-    TunnelToVip = 31, "tunnel_to_vip", Pass;
+    TunnelToVip = 30, "tunnel_to_vip", Pass;
     /// Receiver: GUE from a balancer's address, but of a kind that balancers do not send: another variant than
     /// 0, a control message, with flags or optional fields, or with something else than IP in it; untouched.
-    GueNotOurs = 32, "gue_not_ours", Pass;
+    GueNotOurs = 31, "gue_not_ours", Pass;
     /// Receiver: GUE from a balancer's address whose UDP checksum is neither zero nor right.
-    OuterChecksum = 33, "outer_checksum", Drop;
+    OuterChecksum = 32, "outer_checksum", Drop;
     /// Receiver: what was in GUE has a wrong checksum of its own, which the host might take for right because
     /// the outer one is.
-    InnerChecksum = 34, "inner_checksum", Drop;
+    InnerChecksum = 33, "inner_checksum", Drop;
     /// Receiver: a tunnel packet from a balancer for a VIP, to an address that is neither this host's nor a listed
     /// tunnel endpoint; untouched, for the host to route on.
-    TunnelNotLocal = 35, "tunnel_not_local", Pass;
+    TunnelNotLocal = 34, "tunnel_not_local", Pass;
 }
 
 /// Entries of the verdict counter map: room for later verdicts without a new layout.

@@ -81,7 +81,6 @@ pub fn head_in<T: Tables + ?Sized>(
             traffic_class: parsed.traffic_class,
             protocol,
             payload,
-            divisible: None,
         };
         Ok((Head::V4(framed(macs, ethernet::IPV4, outer.emit())), own))
     } else {

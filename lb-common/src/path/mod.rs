@@ -27,7 +27,6 @@ pub mod tables;
 mod udp_flow;
 
 pub use encapsulate::{Head, Shim};
-pub use oversize::Large;
 pub use parse::{Kind, Parsed, Version};
 pub use query::Query;
 pub use search::{FURTHER_SLOTS, Search};

@@ -1,179 +1,124 @@
-//! Packets that do not fit their backend's MTU after encapsulation.
+//! Packets that do not fit their backend's MTU after encapsulation. The balancer makes no fragments, because both ends
+//! would need memory for them: every outer packet has DF set.
 //!
-//! A sender that forbids fragments (DF, and all of IPv6) gets an ICMP error that tells how much fits. If it allows
-//! them, the packet goes on whole in an outer packet that may be fragmented, as long as the local link carries it.
-//! The balancer makes no fragments itself, which would need memory on both ends.
+//! A sender that forbids fragments (DF, and all of IPv6) is told which size fits by an ICMP error (RFC 1191, RFC 8201).
+//! A packet without DF is dropped: RFC 1191 has no error for it. The error comes from the VIP and quotes the packet,
+//! from which the sender's kernel learns which connection must send less. It quotes as much as makes the error of the
+//! least size that every path takes, 576 bytes of IPv4 (RFC 1812, 4.3.2.3) and 1280 bytes of IPv6 (RFC 4443, 2.4).
 
 use super::{
-    Choice, Forward, Query, Tables,
-    encapsulate::{self, Shim, framed},
-    parse::{self, Kind, Version},
+    Choice, Query, Tables, encapsulate,
+    icmp_reply::{Head, head, is_one_host},
+    parse::{self, Parsed, Version},
 };
 use crate::{
-    abi::{
-        form::Form,
-        next_hop::{InterfaceWord, NextHopWord},
-        service::IPV4,
-        verdict::Verdict,
-    },
-    flow_hash::FlowHash,
+    abi::{limiter, verdict::Verdict},
+    checksum,
     wire::{
-        ethernet,
+        self, ethernet, icmp,
         ipv4::{self, Ipv4},
+        ipv6,
         packet::Packet,
     },
 };
 
-/// A packet that is too large, and where it was to go: in whole words, as [`Query`].
-#[derive(Clone, Copy, Debug)]
-pub struct Large {
-    next_hop: u64,
-    /// `{service 32, source of IPv4 tunnels 32}` from the low end.
-    way: u64,
-    /// `{backend 32, is a new connection 1, form 31}` from the low end.
-    to: u64,
-    hash: u64,
-}
-
-impl Large {
-    /// The packet of the fast path.
-    #[inline(always)]
-    pub fn from_forward(forward: &Forward<'_>) -> Self {
-        let Forward { descriptor, hash, .. } = *forward;
-        let is_new = forward.parsed.kind == Kind::NewConnection;
-        let tunnel = (descriptor.source_v4, descriptor.form());
-        Self::new(&forward.choice, forward.service, tunnel, (is_new, hash))
-    }
-
-    /// The packet of a resolved query.
-    #[inline(always)]
-    pub fn from_query<T: Tables + ?Sized>(tables: &T, query: &Query, choice: &Choice) -> Self {
-        let tunnel = match tables.descriptor(query.version()) {
-            Some(descriptor) => (descriptor.source_v4, descriptor.form()),
-            None => (0, Form::IP_IN_IP),
-        };
-        let is_new = query.kind() == Kind::NewConnection;
-        Self::new(choice, query.service(), tunnel, (is_new, query.hash))
-    }
-
-    #[inline(always)]
-    const fn new(
-        choice: &Choice,
-        service: u32,
-        (source, form): (u32, Form),
-        (is_new, hash): (bool, FlowHash),
-    ) -> Self {
-        let to = is_new as u64 | form.flags() as u64;
-        Self {
-            next_hop: choice.next_hop.0,
-            way: service as u64 | (source as u64) << 32,
-            to: choice.member.backend() as u64 | to << 32,
-            hash: hash.0,
-        }
-    }
-
-    /// Index of the service.
-    #[inline(always)]
-    pub const fn service(&self) -> u32 {
-        self.way as u32
-    }
-
-    /// Index of the backend.
-    #[inline(always)]
-    pub const fn backend(&self) -> u32 {
-        self.to as u32
-    }
-
-    /// Whether it asks for a new connection.
-    #[inline(always)]
-    pub const fn is_new(&self) -> bool {
-        self.to >> 32 & 1 != 0
-    }
-
-    /// How it was to go.
-    #[inline(always)]
-    pub const fn form(&self) -> Form {
-        Form::from_flags((self.to >> 32) as u32)
-    }
-
-    /// Index of the interface that it goes out by.
-    #[inline(always)]
-    pub const fn interface(&self) -> u16 {
-        NextHopWord(self.next_hop).interface()
+/// Largest packet that fits where a resolved query goes, bytes.
+#[inline(always)]
+pub fn room<T: Tables + ?Sized>(tables: &T, query: &Query, choice: &Choice) -> u16 {
+    let backend = tables.backend(choice.member.backend());
+    match (backend, tables.descriptor(query.version())) {
+        (Some(backend), Some(descriptor)) => encapsulate::room(backend, descriptor.form()),
+        _ => 0,
     }
 }
 
-/// What goes in front of a packet that may be fragmented.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Divisible {
-    /// The head.
-    pub head: [u8; ethernet::LENGTH + ipv4::LENGTH],
-    /// What stands between that and the packet where it goes in GUE.
-    pub shim: Shim,
-    /// The interface that it goes out by.
-    pub own: InterfaceWord,
-}
+/// Bytes that are quoted over IPv4.
+pub const QUOTE_V4: usize = 576 - ipv4::LENGTH - icmp::LENGTH;
+/// Bytes that are quoted over IPv6.
+pub const QUOTE_V6: usize = 1280 - ipv6::LENGTH - icmp::LENGTH;
 
-/// The head for a packet that may be fragmented, if it goes on. `None`: it may not be, and its sender gets an ICMP
-/// error ([`super::icmp_reply::too_large`]) that [`room`] fits.
+/// Internetwork control (RFC 1812, 4.3.2.5).
+const PRECEDENCE: u8 = 0xc0;
+
+/// The head of the answer to a frame, where packets of at most `room` bytes fit. It goes in the place of the
+/// Ethernet header; of the packet [`QUOTE_V4`] or [`QUOTE_V6`] bytes stay after it.
 ///
 /// # Errors
-/// [`Verdict::CannotFragment`], [`Verdict::NoSourceAddress`]; [`Verdict::Inconsistent`].
+/// [`Verdict::TooLarge`]: no error may be sent, because the packet is of IPv4 without DF, is an ICMP message itself, or
+/// comes from no single host (RFC 1122, 3.2.2; RFC 4443, 2.4); or the limit of errors is reached.
 #[inline(always)]
-pub fn divisible<P: Packet + ?Sized, T: Tables + ?Sized>(
+pub fn too_large<P: Packet + ?Sized, T: Tables + ?Sized>(
     packet: &P,
     tables: &T,
-    large: &Large,
-) -> Result<Option<Divisible>, Verdict> {
-    if parse::version(packet)? == Version::V6 {
-        return Ok(None);
-    }
-    let (parsed, _) = parse::ipv4_header(packet)?;
-    let inner = Ipv4(packet.bytes(ethernet::LENGTH).ok_or(Verdict::Malformed)?);
-    if inner.may_not_be_fragmented() {
-        return Ok(None);
-    }
-    let backend = tables.backend(large.backend()).ok_or(Verdict::Inconsistent)?;
-    let own = tables.interface(large.interface().into()).ok_or(Verdict::Inconsistent)?;
-    let form = large.form();
-    let fits = parsed.ip_length + u32::from(form.overhead(true)) <= u32::from(backend.link);
-    // Without a tunnel there is no outer packet to fragment. IPv6 packets only their sender can (RFC 8200, 5).
-    if form.is_direct() || backend.version != IPV4 || !fits {
-        return Err(Verdict::CannotFragment);
-    }
-    let source = (large.way >> 32) as u32;
-    if source == 0 {
-        return Err(Verdict::NoSourceAddress);
-    }
-    let length = parsed.ip_length as u16;
-    let (protocol, payload) = encapsulate::outer_payload(form, IPV4, length);
-    let outer = ipv4::Outer {
-        source,
-        destination: backend.address[3],
-        traffic_class: parsed.traffic_class,
-        protocol,
-        payload,
-        divisible: Some(identification(inner)),
-    };
-    let shim = encapsulate::shim(form, FlowHash(large.hash), IPV4, length);
-    let macs = (large.next_hop, own.0);
-    let head = framed(macs, ethernet::IPV4, outer.emit());
-    Ok(Some(Divisible { head, shim, own }))
+    room: u16,
+) -> Result<Head, Verdict> {
+    let head = answer(packet, room).ok_or(Verdict::TooLarge)?;
+    if tables.debit(limiter::ERRORS, tables.now()) { Ok(head) } else { Err(Verdict::TooLarge) }
 }
 
-/// How much fits where a packet was to go, bytes.
 #[inline(always)]
-pub fn room<T: Tables + ?Sized>(tables: &T, large: &Large) -> u16 {
-    tables.backend(large.backend()).map_or(0, |backend| encapsulate::room(backend, large.form()))
+fn answer<P: Packet + ?Sized>(packet: &P, room: u16) -> Option<Head> {
+    let macs = packet.bytes(0)?;
+    match parse::version(packet).ok()? {
+        Version::V4 => {
+            let (parsed, _) = parse::ipv4_header(packet).ok()?;
+            let header = packet.bytes(ethernet::LENGTH)?;
+            // Of the fragments of a packet only the first is answered (RFC 1122, 3.2.2).
+            let is_later = parsed.is_without_ports;
+            if is_later || !may_be_answered(&parsed) || !Ipv4(header).may_not_be_fragmented() {
+                return None;
+            }
+            // One sum covers 512 bytes at most.
+            let quote = [
+                packet.sum::<512>(ethernet::LENGTH)?,
+                packet.sum::<{ QUOTE_V4 - 512 }>(ethernet::LENGTH + 512)?,
+            ];
+            let mut error = icmp::v4::fragmentation_needed(room);
+            icmp::seal(&mut error, u64::from(quote[0]) + u64::from(quote[1]));
+            let outer = ipv4::Outer {
+                source: parsed.flow.vip[3],
+                destination: parsed.flow.client[3],
+                traffic_class: PRECEDENCE,
+                protocol: wire::ICMP,
+                payload: (icmp::LENGTH + QUOTE_V4) as u16,
+            };
+            Some(Head::V4(head(macs, ethernet::IPV4, &outer.emit(), &error)))
+        }
+        Version::V6 => {
+            let parsed = parse::ipv6_header(packet).ok()?;
+            if !may_be_answered(&parsed) {
+                return None;
+            }
+            let quote = [
+                packet.sum::<512>(ethernet::LENGTH)?,
+                packet.sum::<512>(ethernet::LENGTH + 512)?,
+                packet.sum::<{ QUOTE_V6 - 1024 }>(ethernet::LENGTH + 1024)?,
+            ];
+            let length = (icmp::LENGTH + QUOTE_V6) as u16;
+            let pseudo = checksum::pseudo_header_v6(
+                &parsed.flow.vip,
+                &parsed.flow.client,
+                (length, wire::ICMPV6),
+            );
+            let mut error = icmp::v6::packet_too_big(room);
+            let quote = quote.iter().map(|&sum| u64::from(sum)).sum::<u64>();
+            icmp::seal(&mut error, quote + pseudo);
+            let outer = ipv6::Outer {
+                source: parsed.flow.vip,
+                destination: parsed.flow.client,
+                traffic_class: 0,
+                flow_label: 0,
+                next_header: wire::ICMPV6,
+                payload: length,
+            };
+            Some(Head::V6(head(macs, ethernet::IPV6, &outer.emit(), &error)))
+        }
+    }
 }
 
-/// The identification of an outer packet that may be fragmented: it must not come again soon between the same
-/// two hosts (RFC 6864, 4.3). A sender keeps to that in what it sends to one destination, so its number serves,
-/// moved by a hash of the two addresses: those of different clients meet as rarely as random numbers do.
+/// Whether a packet may be answered by an ICMP error.
 #[inline(always)]
-fn identification(inner: Ipv4<'_>) -> u16 {
-    let addresses = u64::from(u32::from_be(inner.source())) << 32
-        | u64::from(u32::from_be(inner.destination()));
-    let moved = addresses.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
-    inner.identification().wrapping_add(moved as u16)
+fn may_be_answered(parsed: &Parsed) -> bool {
+    let is_icmp = matches!(parsed.flow.protocol, wire::ICMP | wire::ICMPV6);
+    !is_icmp && is_one_host(&parsed.flow.client, parsed.flow.version)
 }

@@ -53,7 +53,6 @@ impl ProbeWay {
                     traffic_class: 0,
                     protocol,
                     payload,
-                    divisible: None,
                 }
                 .emit(),
             )

@@ -169,9 +169,6 @@ pub struct Outer {
     pub protocol: u8,
     /// Length of the payload, bytes; at most 65515.
     pub payload: u16,
-    /// The identification of a packet that may be fragmented. `None`: DF is set, so it may be zero (RFC 6864,
-    /// 4.1).
-    pub divisible: Option<u16>,
 }
 
 impl Outer {
@@ -181,10 +178,8 @@ impl Outer {
     #[inline(always)]
     pub fn emit(&self) -> [u8; LENGTH] {
         let length = self.payload.wrapping_add(LENGTH as u16).to_be_bytes();
-        let (identification, fragment) = match self.divisible {
-            Some(identification) => (identification.to_be_bytes(), [0; 2]),
-            None => ([0; 2], DONT_FRAGMENT.to_be_bytes()),
-        };
+        // With DF the identification may be zero (RFC 6864, 4.1).
+        let (identification, fragment) = ([0; 2], DONT_FRAGMENT.to_be_bytes());
         let first = u64::from_le_bytes([
             0x45,
             self.traffic_class,

@@ -6,11 +6,6 @@
 //! `PROPTEST_RNG_SEED` for others.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-#[path = "../fake/mod.rs"]
-mod fake;
-#[path = "../fixture/mod.rs"]
-mod fixture;
-
 mod act;
 mod oracle;
 mod run;

@@ -1,6 +1,6 @@
 //! What is known of a connection without knowing how the balancer works: who answered it.
 
-use crate::fixture::SECOND;
+use lb_common_fake::fixture::SECOND;
 
 /// A SYN is repeated, and a SYN-ACK answered, within this time of the SYN: a little less than what a
 /// handshake entry lasts (60 units of 1.0737 s, the first of them begun).

@@ -11,9 +11,11 @@ use lb_common::abi::{
 
 use crate::{
     act::{Act, CLIENTS, Late, Limit, MEMBERS, Number, Play, REGIONS},
-    fake::FakeTables,
-    fixture::{ACK, Client, FIN, Fixture, NONE, RST, SECOND, Went},
     oracle::{Before, Connection, HANDSHAKE, Port, USED},
+};
+use lb_common_fake::{
+    FakeTables,
+    fixture::{ACK, Client, Decision, FIN, Fixture, NONE, RST, SECOND},
 };
 
 /// What became of a case.
@@ -250,7 +252,7 @@ impl Run {
             Late::Fin => FIN,
             Late::Rst => RST,
         };
-        let _: Went = self.fixture.send(client(port), flags, end);
+        let _: Decision = self.fixture.send(client(port), flags, end);
     }
 
     /// A line of handshake entries has four cells: whoever forges four SYNs of a flow while its handshake lasts
@@ -268,7 +270,7 @@ impl Run {
         recent[0] = now;
         self.ports[port as usize].forged = Some(now);
         let next = self.ports[port as usize].now.map_or(0, |connection| connection.next);
-        let _: Went = self.fixture.syn(client(port), next.wrapping_add(ahead));
+        let _: Decision = self.fixture.syn(client(port), next.wrapping_add(ahead));
     }
 
     fn limit(&mut self, region: usize, limit: Limit) {

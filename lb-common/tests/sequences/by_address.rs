@@ -2,8 +2,8 @@
 
 use lb_common::abi::service::{SERVICE_BY_ADDRESS, SERVICE_TRACKED};
 
-use crate::{
-    fake::FakeTables,
+use lb_common_fake::{
+    FakeTables,
     fixture::{Client, Fixture, NONE, client},
 };
 

@@ -2,7 +2,7 @@
 
 use lb_common::{abi::limits::HANDSHAKE_LINES, flow_hash::FlowHash};
 
-use crate::fixture::{Client, Fixture, client};
+use lb_common_fake::fixture::{Client, Fixture, client};
 
 #[test]
 fn closed_and_opened_again_in_between() {

@@ -2,7 +2,7 @@
 
 use lb_common::abi::event::Event;
 
-use crate::fixture::{Client, Fixture, client};
+use lb_common_fake::fixture::{Client, Fixture, client};
 
 #[test]
 fn a_forged_syn_does_not_move_a_connection_at_home() {

@@ -9,7 +9,7 @@ use lb_common::abi::{
     verdict::Verdict,
 };
 
-use crate::fixture::{Fixture, client};
+use lb_common_fake::fixture::{Fixture, client};
 
 /// Version 2 asks the regions the other way round: home is backend 3, then 4.
 fn turned() -> Fixture {

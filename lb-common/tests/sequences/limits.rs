@@ -15,7 +15,10 @@ use lb_common::{
     flow_hash::FlowHash,
 };
 
-use crate::fixture::{Fixture, SECOND, client};
+use lb_common_fake::{
+    FakeTables,
+    fixture::{Fixture, SECOND, client},
+};
 
 fn rejecting(mut fixture: Fixture) -> Fixture {
     for service in fixture.fake.services.values_mut() {
@@ -310,8 +313,7 @@ fn a_pool_of_one_region_never_leaves_it() {
 fn who_is_found_beyond_the_slots_own_list_is_under_the_same_limits() {
     // Three slots, each with one member of its own: of the further slots some lead to the others.
     let lists = (0..3).map(|n| [n, 0xffff, 0xffff, 0xffff]).collect();
-    let fake =
-        crate::fake::FakeTables::new(&[(lists, 3)], 4).with_service("198.51.100.1", 80, 6, 0);
+    let fake = FakeTables::new(&[(lists, 3)], 4).with_service("198.51.100.1", 80, 6, 0);
     let mut fixture = Fixture::with(fake);
     fixture.limit(0, 1_000, 1_000);
     for rank in 0..3 {

@@ -2,7 +2,7 @@
 
 use lb_common::abi::event::Event;
 
-use crate::fixture::{Fixture, client};
+use lb_common_fake::fixture::{Fixture, client};
 
 /// The numbers of a stream of `bytes` from `from`: in steps just below 64 KiB, and segment by segment
 /// around `foreign`.

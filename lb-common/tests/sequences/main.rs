@@ -3,11 +3,6 @@
 //! counts are written out.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-#[path = "../fake/mod.rs"]
-mod fake;
-#[path = "../fixture/mod.rs"]
-mod fixture;
-
 mod by_address;
 mod displaced_check;
 mod errors;

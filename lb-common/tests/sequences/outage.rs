@@ -11,7 +11,7 @@ use lb_common::abi::{
     pool::PoolWord,
 };
 
-use crate::fixture::{Fixture, SECOND, client};
+use lb_common_fake::fixture::{Fixture, SECOND, client};
 
 /// Displaced entries that a budget of five a second and a hundred at once is for: what comes in ten minutes
 /// (559 units of 1.0737 s are 600.2 s), and in the ten seconds between two looks.

@@ -2,7 +2,7 @@
 
 use lb_common::abi::{event::Event, limiter::LimitWord, member::Accepts};
 
-use crate::fixture::{ACK, Fixture, client};
+use lb_common_fake::fixture::{ACK, Fixture, client};
 
 #[test]
 fn a_late_answer_is_answered_by_the_host_that_gave_it() {

@@ -2,7 +2,7 @@
 
 use lb_common::abi::{event::Event, limiter::LimitWord, member::Accepts::OpenOnly};
 
-use crate::fixture::{FIN, Fixture, RST, client};
+use lb_common_fake::fixture::{FIN, Fixture, RST, client};
 
 /// Client 2's connection is displaced, and home has room again.
 fn spilled() -> Fixture {

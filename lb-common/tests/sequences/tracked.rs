@@ -9,8 +9,8 @@ use lb_common::abi::{
     verdict::Verdict,
 };
 
-use crate::{
-    fake::FakeTables,
+use lb_common_fake::{
+    FakeTables,
     fixture::{Fixture, NONE, client},
 };
 

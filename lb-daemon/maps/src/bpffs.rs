@@ -43,7 +43,7 @@ pub enum BpffsError {
         /// Why.
         source: io::Error,
     },
-    /// Another daemon of the role uses these pins.
+    /// Another daemon of the component uses these pins.
     #[error(
         "{}: in use by another spillwayd: stop it first, or give this one another --bpffs",
         .path.display()
@@ -78,7 +78,7 @@ pub(super) fn make_directory(path: &Path) -> Result<(), BpffsError> {
     fs::create_dir_all(path).map_err(|source| BpffsError::File { path: path.into(), source })
 }
 
-/// Holds a role's pins until dropped, or until the process ends however it ends.
+/// Holds a component's pins until dropped, or until the process ends however it ends.
 #[derive(Debug)]
 pub(super) struct PinsLock(#[expect(dead_code, reason = "held, not used")] Flock<File>);
 

@@ -12,7 +12,7 @@ use lb_common::abi::{
 use tokio::io::unix::AsyncFd;
 
 use super::{
-    ArrayView, MapsError, Role,
+    ArrayView, Component, MapsError,
     maps::of,
     opener::Opener,
     raw::{MappingMut, watched},
@@ -66,7 +66,7 @@ impl CaptureMaps {
     /// # Errors
     /// [`MapsError`] says which pin is missing, forbidden or of another layout.
     pub fn open(bpffs: &Path) -> Result<Self, MapsError> {
-        let pins = Opener::new(bpffs, Role::Balancer);
+        let pins = Opener::new(bpffs, Component::Balancer);
         let ring = watched(pins.typed(names::SAMPLES)?)
             .map_err(|source| MapsError::Call { map: names::SAMPLES, source })?;
         let switch = CaptureSwitch {

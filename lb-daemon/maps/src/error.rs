@@ -5,9 +5,9 @@ use aya::maps::MapError;
 /// Why pinned maps cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum MapsError {
-    /// No daemon of this role has run since boot, or its pins were removed.
+    /// No daemon of this component has run since boot, or its pins were removed.
     #[error(
-        "{}: no such pin: no spillwayd of this role has run here since boot, or it uses another \
+        "{}: no such pin: no spillwayd of this component has run here since boot, or it uses another \
          --bpffs", .path.display()
     )]
     Missing {

@@ -12,7 +12,7 @@ use lb_common::abi::{
 };
 
 use super::{
-    ArrayView, MapsError, PinnedMaps, Role, WritableMaps,
+    ArrayView, Component, MapsError, PinnedMaps, WritableMaps,
     maps::{Maps, of},
     opener::Opener,
     raw::{Elements, Mapping, MappingMut, lookup_batch},
@@ -134,7 +134,7 @@ impl FlowTables {
     /// # Errors
     /// [`MapsError`] says which pin is missing, forbidden or of another layout.
     pub fn open(bpffs: &Path) -> Result<Self, MapsError> {
-        let pins = Opener::new(bpffs, Role::Balancer);
+        let pins = Opener::new(bpffs, Component::Balancer);
         Ok(Self {
             displaced_v4: FlowTable::open(&pins, names::DISPLACED_V4)?,
             displaced_v6: FlowTable::open(&pins, names::DISPLACED_V6)?,
@@ -160,7 +160,7 @@ impl DisplacedMaps {
     /// # Errors
     /// [`MapsError`] says which pin is missing, forbidden or of another layout.
     pub fn open(bpffs: &Path) -> Result<Self, MapsError> {
-        let pins = Opener::new(bpffs, Role::Balancer);
+        let pins = Opener::new(bpffs, Component::Balancer);
         Ok(Self {
             maps: PinnedMaps::open(bpffs)?,
             pools: pins.array(names::POOLS)?,

@@ -18,7 +18,7 @@ use lb_common::abi::{
     verdict::VERDICT_SLOTS,
 };
 
-use super::Role;
+use super::Component;
 
 /// `BPF_F_MMAPABLE`, include/uapi/linux/bpf.h: the daemon maps the array's memory.
 pub(super) const MMAPABLE: u32 = 1 << 10;
@@ -161,10 +161,10 @@ const RECEIVER: [Shape; 5] = [
     Shape::per_cpu::<VerdictCounter>(names::VERDICT_COUNTERS, VERDICT_SLOTS),
 ];
 
-/// The maps of a role.
-pub(super) const fn shapes(role: Role) -> &'static [Shape] {
-    match role {
-        Role::Balancer => &BALANCER,
-        Role::Receiver => &RECEIVER,
+/// The maps of a component.
+pub(super) const fn shapes(component: Component) -> &'static [Shape] {
+    match component {
+        Component::Balancer => &BALANCER,
+        Component::Receiver => &RECEIVER,
     }
 }

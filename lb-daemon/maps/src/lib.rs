@@ -38,7 +38,7 @@ pub use flow_tables::{DisplacedMaps, FlowTable, FlowTables};
 pub use loader::{LoadError, Objects, StubObject};
 pub use maps::{Maps, PinnedMaps};
 pub use opener::Access;
-pub use pins::{DEFAULT_BPFFS, Pins, Role};
+pub use pins::{Component, DEFAULT_BPFFS, Pins};
 pub use probe::{ProbeError, ProbeProgram};
 pub use raw::{Mapping, MappingMut};
 pub use receiver::{AllowLists, Prefix, PrefixError, Receiver, ReceiverMaps};

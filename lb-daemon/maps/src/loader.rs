@@ -1,4 +1,4 @@
-//! Loading a role's object: its maps are the pinned ones where there are any.
+//! Loading a component's object: its maps are the pinned ones where there are any.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use lb_common::abi::{
 use xxhash_rust::xxh64::xxh64;
 
 use super::{
-    Hook, MapsError, Pins, Role, Rooms, attach::Program, clock, layout, pins::RECEIVER_TC,
+    Component, Hook, MapsError, Pins, Rooms, attach::Program, clock, layout, pins::RECEIVER_TC,
 };
 
 /// Lines of the verifier's log that an error shows; the reason stands at the end.
@@ -26,28 +26,30 @@ pub enum LoadError {
     #[error(transparent)]
     Maps(#[from] MapsError),
     /// The object or its maps were refused.
-    #[error("{role} object")]
+    #[error("{component} object")]
     Object {
-        /// The role.
-        role: Role,
+        /// The component.
+        component: Component,
         /// Why.
         source: EbpfError,
     },
     /// The kernel refused the program.
-    #[error("{role} program: refused; the verifier's log ends\n{log}\nand the kernel answered")]
+    #[error(
+        "{component} program: refused; the verifier's log ends\n{log}\nand the kernel answered"
+    )]
     Verifier {
-        /// The role.
-        role: Role,
+        /// The component.
+        component: Component,
         /// What the kernel answered.
         source: io::Error,
         /// The last lines of the verifier's log.
         log: String,
     },
     /// The program is not in the object, or is one for another hook.
-    #[error("{role} program")]
+    #[error("{component} program")]
     Program {
-        /// The role.
-        role: Role,
+        /// The component.
+        component: Component,
         /// Why.
         source: ProgramError,
     },
@@ -59,25 +61,25 @@ pub enum LoadError {
     },
     /// The object holds no program for the hook.
     #[error("{0} object: holds no program for this hook")]
-    NoProgram(Role),
+    NoProgram(Component),
 }
 
-/// Loads a role's object over its pinned maps, with the program for a hook, and pins those that are not.
+/// Loads a component's object over its pinned maps, with the program for a hook, and pins those that are not.
 ///
 /// # Errors
 /// [`LoadError`]; nothing that runs has changed then.
 pub(super) fn load(
     objects: &Objects,
-    role: Role,
+    component: Component,
     hook: Hook,
     pins: &Pins,
     rooms: &Rooms,
 ) -> Result<Ebpf, LoadError> {
-    let object = objects.role(role)?;
+    let object = objects.component(component)?;
     let mut loader = EbpfLoader::new();
     // The programs read nothing of the kernel's own types.
     loader.btf(None);
-    for shape in layout::shapes(role) {
+    for shape in layout::shapes(component) {
         let pin = pins.map(shape.name);
         let pinned = MapInfo::from_pin(&pin).ok();
         if let Some(difference) = pinned.as_ref().and_then(|map| shape.difference(map)) {
@@ -90,13 +92,14 @@ pub(super) fn load(
         loader.map_pin_path(shape.in_object, pin);
     }
     let (tick, start);
-    if role == Role::Balancer {
+    if component == Component::Balancer {
         tick = clock::tick().map_err(|source| LoadError::Clock { source })?;
         start = ticks_at_start(tick);
         loader.override_global(TICK, &tick, true).override_global(TICKS_AT_START, &start, true);
     }
-    let mut loaded = loader.load(object).map_err(|source| LoadError::Object { role, source })?;
-    program(&mut loaded, role, hook)?.load().map_err(|source| refused(role, source))?;
+    let mut loaded =
+        loader.load(object).map_err(|source| LoadError::Object { component, source })?;
+    program(&mut loaded, component, hook)?.load().map_err(|source| refused(component, source))?;
     Ok(loaded)
 }
 
@@ -104,27 +107,31 @@ pub(super) fn load(
 ///
 /// # Errors
 /// [`LoadError`]: the object holds no such program.
-pub(super) fn program(loaded: &mut Ebpf, role: Role, hook: Hook) -> Result<Program<'_>, LoadError> {
-    let name = match (role, hook) {
-        (_, Hook::Xdp(_)) => role.name(),
-        (Role::Receiver, Hook::Tc) => RECEIVER_TC,
-        (Role::Balancer, Hook::Tc) => return Err(LoadError::NoProgram(role)),
+pub(super) fn program(
+    loaded: &mut Ebpf,
+    component: Component,
+    hook: Hook,
+) -> Result<Program<'_>, LoadError> {
+    let name = match (component, hook) {
+        (_, Hook::Xdp(_)) => component.name(),
+        (Component::Receiver, Hook::Tc) => RECEIVER_TC,
+        (Component::Balancer, Hook::Tc) => return Err(LoadError::NoProgram(component)),
     };
-    let program = loaded.program_mut(name).ok_or(LoadError::NoProgram(role))?;
+    let program = loaded.program_mut(name).ok_or(LoadError::NoProgram(component))?;
     match hook {
         Hook::Xdp(_) => program.try_into().map(Program::Xdp),
         Hook::Tc => program.try_into().map(Program::Tc),
     }
-    .map_err(|source| LoadError::Program { role, source })
+    .map_err(|source| LoadError::Program { component, source })
 }
 
-fn refused(role: Role, error: ProgramError) -> LoadError {
+fn refused(component: Component, error: ProgramError) -> LoadError {
     match error {
         ProgramError::LoadError { io_error, verifier_log } => {
             let log = tail(&verifier_log.to_string());
-            LoadError::Verifier { role, source: io_error, log }
+            LoadError::Verifier { component, source: io_error, log }
         }
-        source => LoadError::Program { role, source },
+        source => LoadError::Program { component, source },
     }
 }
 
@@ -154,14 +161,14 @@ pub struct Objects {
 pub struct StubObject(&'static str);
 
 impl Objects {
-    /// The object of a role.
+    /// The object of a component.
     ///
     /// # Errors
     /// [`StubObject`]: the build had no BPF compiler.
-    pub fn role(&self, role: Role) -> Result<&'static [u8], StubObject> {
-        match role {
-            Role::Balancer => whole(self.balancer, role.name()),
-            Role::Receiver => whole(self.receiver, role.name()),
+    pub fn component(&self, component: Component) -> Result<&'static [u8], StubObject> {
+        match component {
+            Component::Balancer => whole(self.balancer, component.name()),
+            Component::Receiver => whole(self.receiver, component.name()),
         }
     }
 
@@ -173,9 +180,9 @@ impl Objects {
         whole(self.probe, names::PROBE)
     }
 
-    /// A digest of a role's object, to tell builds apart; `None` for a stub.
-    pub fn digest(&self, role: Role) -> Option<u64> {
-        self.role(role).ok().map(|object| xxh64(object, 0))
+    /// A digest of a component's object, to tell builds apart; `None` for a stub.
+    pub fn digest(&self, component: Component) -> Option<u64> {
+        self.component(component).ok().map(|object| xxh64(object, 0))
     }
 }
 

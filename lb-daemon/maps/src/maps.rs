@@ -29,7 +29,7 @@ use lb_common::abi::{
 use lb_common::flow_hash::FlowTuple;
 
 use super::{
-    ArrayView, MapsError, Role,
+    ArrayView, Component, MapsError,
     inner::InnerMaps,
     opener::{Access, Opener},
     raw::Mapping,
@@ -95,7 +95,7 @@ impl PinnedMaps {
     /// # Errors
     /// [`MapsError`] says which pin is missing, forbidden or of another layout.
     pub fn open(bpffs: &Path) -> Result<Self, MapsError> {
-        Self::open_with(&Opener::new(bpffs, Role::Balancer))
+        Self::open_with(&Opener::new(bpffs, Component::Balancer))
     }
 }
 
@@ -386,7 +386,7 @@ fn remembered(
     }
 }
 
-/// Reads a role's verdict counters.
+/// Reads a component's verdict counters.
 pub(super) fn verdicts_of(
     counters: &PerCpuArray<MapData, [u64; VERDICT]>,
 ) -> Result<Vec<(Verdict, VerdictCounter)>, MapsError> {

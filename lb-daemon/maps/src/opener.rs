@@ -1,4 +1,4 @@
-//! Opening a role's pinned maps, each checked against the shape it must have.
+//! Opening a component's pinned maps, each checked against the shape it must have.
 
 use std::{
     io,
@@ -12,7 +12,7 @@ use aya::{
 use lb_common::abi::pod::Pod;
 
 use super::{
-    ArrayView, MapsError, Pins, Role,
+    ArrayView, Component, MapsError, Pins,
     inner::InnerMaps,
     layout,
     raw::{Mapping, MappingMut},
@@ -39,15 +39,15 @@ impl Access for MappingMut {
     }
 }
 
-/// Opens pins of a role and checks their shapes.
+/// Opens pins of a component and checks their shapes.
 pub(super) struct Opener {
     pins: Pins,
-    role: Role,
+    component: Component,
 }
 
 impl Opener {
-    pub(super) fn new(bpffs: &Path, role: Role) -> Self {
-        Self { pins: Pins::new(bpffs, role), role }
+    pub(super) fn new(bpffs: &Path, component: Component) -> Self {
+        Self { pins: Pins::new(bpffs, component), component }
     }
 
     /// A map of any type.
@@ -93,7 +93,7 @@ impl Opener {
             Ok(opened) => opened,
             Err(error) => return Err(why(path, error)),
         };
-        let shape = layout::shapes(self.role).iter().find(|shape| shape.name == name);
+        let shape = layout::shapes(self.component).iter().find(|shape| shape.name == name);
         match shape.and_then(|shape| shape.difference(&info)) {
             Some(difference) => Err(MapsError::Layout { path, difference }),
             None => Ok((map, path, info.max_entries())),

@@ -13,20 +13,20 @@ pub(super) const RECEIVER_TC: &str = "receiver_tc";
 /// Where the BPF file system is, unless said otherwise.
 pub const DEFAULT_BPFFS: &str = "/sys/fs/bpf";
 
-/// What a daemon does on its interfaces; one interface has one role.
+/// What a daemon does on its interfaces; one interface has one component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Role {
+pub enum Component {
     /// Sends packets of services to backends.
     Balancer,
     /// Takes packets of services out of their tunnels, on a backend.
     Receiver,
 }
 
-impl Role {
-    /// Both roles.
+impl Component {
+    /// Both components.
     pub const ALL: [Self; 2] = [Self::Balancer, Self::Receiver];
 
-    /// Name of the role, of its object and of its program.
+    /// Name of the component, of its object and of its program.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Balancer => names::BALANCER,
@@ -35,13 +35,13 @@ impl Role {
     }
 }
 
-impl fmt::Display for Role {
+impl fmt::Display for Component {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-/// The pins of one role: `BPFFS/spillway/ROLE-vLAYOUT/{maps/NAME, links/INTERFACE, program}`; of a
+/// The pins of one component: `BPFFS/spillway/ROLE-vLAYOUT/{maps/NAME, links/INTERFACE, program}`; of a
 /// balancer `inner/NAME/INDEX`, what stands at an index of an array of maps; of a receiver at tc's hook before Linux
 /// 6.6 `filters/INTERFACE`, the program that is there in a filter, instead of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,21 +50,21 @@ pub struct Pins {
 }
 
 impl Pins {
-    /// The pins of a role under a BPF file system.
-    pub fn new(bpffs: &Path, role: Role) -> Self {
-        Self::of_layout(bpffs, role, LAYOUT_VERSION)
+    /// The pins of a component under a BPF file system.
+    pub fn new(bpffs: &Path, component: Component) -> Self {
+        Self::of_layout(bpffs, component, LAYOUT_VERSION)
     }
 
-    /// The pins that a role has, or would have, with a layout that may be another version's.
-    pub fn of_layout(bpffs: &Path, role: Role, layout: u32) -> Self {
-        Self { root: bpffs.join("spillway").join(format!("{role}-v{layout}")) }
+    /// The pins that a component has, or would have, with a layout that may be another version's.
+    pub fn of_layout(bpffs: &Path, component: Component, layout: u32) -> Self {
+        Self { root: bpffs.join("spillway").join(format!("{component}-v{layout}")) }
     }
 
-    /// The layouts that a role has pins of, lowest first; none where nothing is pinned.
+    /// The layouts that a component has pins of, lowest first; none where nothing is pinned.
     ///
     /// # Errors
     /// The directory of the pins cannot be read.
-    pub fn layouts(bpffs: &Path, role: Role) -> io::Result<Vec<u32>> {
+    pub fn layouts(bpffs: &Path, component: Component) -> io::Result<Vec<u32>> {
         let entries = match fs::read_dir(bpffs.join("spillway")) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries?,
@@ -72,7 +72,7 @@ impl Pins {
         let mut layouts = Vec::new();
         for entry in entries {
             match Self::parse_directory(&entry?.path()) {
-                Some((of, layout)) if of == role => layouts.push(layout),
+                Some((of, layout)) if of == component => layouts.push(layout),
                 _ => {}
             }
         }
@@ -80,17 +80,17 @@ impl Pins {
         Ok(layouts)
     }
 
-    /// The role and the layout that a directory of pins is named for; `None`: it has another name.
-    pub fn parse_directory(path: &Path) -> Option<(Role, u32)> {
+    /// The component and the layout that a directory of pins is named for; `None`: it has another name.
+    pub fn parse_directory(path: &Path) -> Option<(Component, u32)> {
         let name = path.file_name()?.to_str()?;
-        let (role, layout) = name.rsplit_once("-v")?;
-        let role = Role::ALL.into_iter().find(|known| known.name() == role)?;
+        let (component, layout) = name.rsplit_once("-v")?;
+        let component = Component::ALL.into_iter().find(|known| known.name() == component)?;
         // "+1" and "01" are numbers, but no names that a layout is written with.
         let layout: u32 = layout.parse().ok().filter(|n: &u32| n.to_string() == layout)?;
-        Some((role, layout))
+        Some((component, layout))
     }
 
-    /// The pins under a directory, whatever role and layout it is of.
+    /// The pins under a directory, whatever component and layout it is of.
     pub(super) fn at(root: &Path) -> Self {
         Self { root: root.into() }
     }
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn pins_stand_under_role_and_layout() {
-        let pins = Pins::new(Path::new("/sys/fs/bpf"), Role::Balancer);
+        let pins = Pins::new(Path::new("/sys/fs/bpf"), Component::Balancer);
         assert_eq!(pins.map("POOLS"), Path::new("/sys/fs/bpf/spillway/balancer-v2/maps/POOLS"));
         assert_eq!(pins.link("eth0"), Path::new("/sys/fs/bpf/spillway/balancer-v2/links/eth0"));
         assert_eq!(pins.program(), Path::new("/sys/fs/bpf/spillway/balancer-v2/program"));
@@ -187,8 +187,8 @@ mod tests {
     #[test]
     fn layouts_are_read_off_the_names_of_directories() {
         for (name, parsed) in [
-            ("balancer-v1", Some((Role::Balancer, 1))),
-            ("receiver-v12", Some((Role::Receiver, 12))),
+            ("balancer-v1", Some((Component::Balancer, 1))),
+            ("receiver-v12", Some((Component::Receiver, 12))),
             ("balancer-v01", None),
             ("balancer-v+1", None),
             ("balancer-v", None),
@@ -203,18 +203,18 @@ mod tests {
             );
         }
         let bpffs = tempfile::tempdir().unwrap();
-        let layouts = |role| Pins::layouts(bpffs.path(), role).unwrap();
-        assert!(layouts(Role::Balancer).is_empty());
+        let layouts = |component| Pins::layouts(bpffs.path(), component).unwrap();
+        assert!(layouts(Component::Balancer).is_empty());
         for name in ["balancer-v10", "balancer-v2", "receiver-v3", "balancer-old", "x"] {
             fs::create_dir_all(bpffs.path().join("spillway").join(name)).unwrap();
         }
-        assert_eq!(layouts(Role::Balancer), [2, 10]);
-        assert_eq!(layouts(Role::Receiver), [3]);
+        assert_eq!(layouts(Component::Balancer), [2, 10]);
+        assert_eq!(layouts(Component::Receiver), [3]);
     }
 
     #[test]
     fn the_name_of_a_vlan_interface_survives_a_file_system_without_dots() {
-        let pins = Pins::new(Path::new("/b"), Role::Receiver);
+        let pins = Pins::new(Path::new("/b"), Component::Receiver);
         let link = pins.link("bond0.100");
         assert_eq!(link, Path::new("/b/spillway/receiver-v2/links/bond0:100"));
         assert_eq!(interface_of("bond0:100"), "bond0.100");

@@ -8,7 +8,7 @@ use lb_common::abi::{
     names,
 };
 
-use super::{MapsError, Pins, Role, opener::why, slot_tables::SPARE};
+use super::{Component, MapsError, Pins, opener::why, slot_tables::SPARE};
 
 /// Entries of the tables of IPv4; those of IPv6 have a quarter. `None`: what a pinned table has, or
 /// else the default.
@@ -60,7 +60,7 @@ impl Rooms {
 /// # Errors
 /// [`MapsError`] says which pin cannot be opened or read.
 pub fn map_memory(bpffs: &Path) -> Result<Vec<(String, u64)>, MapsError> {
-    let pins = Pins::new(bpffs, Role::Balancer);
+    let pins = Pins::new(bpffs, Component::Balancer);
     let unreadable = |path: &Path, source| MapsError::Memory { path: path.into(), source };
     let entries = fs::read_dir(pins.maps()).map_err(|error| unreadable(&pins.maps(), error))?;
     let mut maps = Vec::new();

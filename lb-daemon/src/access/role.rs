@@ -7,7 +7,7 @@ use lb_control::command::Actor;
 pub enum Role {
     /// Reads.
     Viewer,
-    /// Changes weight, wanted state and limit of backends that are there, captures packets, and tries ways to
+    /// Changes weight, admin state and limit of backends that are there, captures packets, and tries ways to
     /// backends.
     Operator,
     /// Changes everything.

@@ -96,9 +96,12 @@ async fn metrics_are_open_metrics_text() {
         assert!(head.contains(line), "{head}");
     }
     let packets = "spillway_verdict_packets_total\
-                   {role=\"receiver\",verdict=\"decapsulated\",action=\"pass\"} 7\n";
+                   {component=\"receiver\",verdict=\"decapsulated\",action=\"pass\"} 7\n";
     assert!(body.contains(packets), "{body}");
-    assert!(body.contains("spillway_start_timestamp_seconds{role=\"receiver\"} 1.5\n"), "{body}");
+    assert!(
+        body.contains("spillway_start_timestamp_seconds{component=\"receiver\"} 1.5\n"),
+        "{body}"
+    );
     assert!(body.ends_with("# EOF\n"), "{body}");
 }
 

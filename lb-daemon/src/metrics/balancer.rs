@@ -18,7 +18,7 @@ use super::{
 };
 use lb_control::command::{BackendStatus, Regions, Status};
 use lb_inspect::stats::Stats;
-use lb_maps::Role;
+use lb_maps::Component;
 use lb_model::MemberState;
 
 /// All that is known of a balancer at one moment.
@@ -43,8 +43,8 @@ pub(super) struct Balancer(pub(super) Arc<Facts>);
 impl Collector for Balancer {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let (mut sheet, facts) = (Sheet::new(encoder), &*self.0);
-        let role = Role::Balancer.to_string();
-        verdicts(&mut sheet, &role, &facts.stats.verdicts)?;
+        let component = Component::Balancer.to_string();
+        verdicts(&mut sheet, &component, &facts.stats.verdicts)?;
         services(&mut sheet, facts)?;
         backends(&mut sheet, facts)?;
         super::groups::groups(&mut sheet, facts)?;
@@ -53,11 +53,11 @@ impl Collector for Balancer {
         generation(&mut sheet, &facts.status, &facts.live)?;
         let modes = facts.status.interfaces.iter();
         let attached =
-            modes.map(|it| ([role.as_str(), it.name.as_str()], it.mode.is_some().into()));
+            modes.map(|it| ([component.as_str(), it.name.as_str()], it.mode.is_some().into()));
         sheet.family(&INTERFACE_ATTACHED, attached)?;
         daemon(&mut sheet, &facts.live)?;
         let region = facts.status.region.as_ref().map(ToString::to_string).unwrap_or_default();
-        build(&mut sheet, Role::Balancer, &region, facts.at - facts.status.uptime)
+        build(&mut sheet, Component::Balancer, &region, facts.at - facts.status.uptime)
     }
 }
 

@@ -21,9 +21,9 @@ macro_rules! metrics {
 }
 
 metrics! {
-    VERDICT_PACKETS: Counter "verdict_packets" None ["role", "verdict", "action"]
+    VERDICT_PACKETS: Counter "verdict_packets" None ["component", "verdict", "action"]
         "Packets by what became of them; /usr/share/doc/spillway/docs/verdicts.md has the verdicts";
-    VERDICT_BYTES: Counter "verdict" Bytes ["role", "verdict", "action"]
+    VERDICT_BYTES: Counter "verdict" Bytes ["component", "verdict", "action"]
         "Bytes of frames as they came in, by what became of them";
 
     SERVICE: Info "service" None ["service", "endpoint", "protocol", "pool"]
@@ -119,7 +119,7 @@ metrics! {
         "When this daemon last brought the packet path to a plan, seconds of the Unix epoch; 0: it has not yet";
     CHECKSUM: Info "packet_path_checksum" None ["checksum"]
         "Digest over what packets are decided by, read back from the maps: equal on all balancers of one configuration and region";
-    INTERFACE_ATTACHED: Gauge "interface_attached" None ["role", "interface"]
+    INTERFACE_ATTACHED: Gauge "interface_attached" None ["component", "interface"]
         "1: the packet program is attached to an interface; 0: it is not there any more";
 
     PUBLISH: Histogram "publish_duration" Seconds []
@@ -135,8 +135,8 @@ metrics! {
     API_REFUSED: Counter "api_refused" None ["door", "limit"]
         "Connections, calls and watches of the API that were refused because of a limit; docs/api.md has the limits";
 
-    STARTED_AT: Gauge "start_timestamp" Seconds ["role"]
+    STARTED_AT: Gauge "start_timestamp" Seconds ["component"]
         "When the daemon started, seconds of the Unix epoch";
-    BUILD: Info "build" None ["role", "version", "region", "program"]
+    BUILD: Info "build" None ["component", "version", "region", "program"]
         "The daemon's version, its region, and the digest of its packet program";
 }

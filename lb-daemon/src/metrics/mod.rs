@@ -26,7 +26,7 @@ pub use receiver::ReceiverFacts;
 
 use catalogue::{BUILD, STARTED_AT, VERDICT_BYTES, VERDICT_PACKETS};
 use lb_inspect::stats::VerdictStats;
-use lb_maps::{self, Role};
+use lb_maps::{self, Component};
 use sheet::{Sheet, Value};
 
 /// Media type of the exposition.
@@ -56,18 +56,23 @@ fn exposition(collector: impl Collector) -> Result<String, fmt::Error> {
     Ok(exposition)
 }
 
-fn verdicts(sheet: &mut Sheet<'_>, role: &str, verdicts: &[VerdictStats]) -> fmt::Result {
-    let packets = verdicts.iter().map(|v| ([role, &*v.verdict, &*v.action], v.packets.into()));
+fn verdicts(sheet: &mut Sheet<'_>, component: &str, verdicts: &[VerdictStats]) -> fmt::Result {
+    let packets = verdicts.iter().map(|v| ([component, &*v.verdict, &*v.action], v.packets.into()));
     sheet.family(&VERDICT_PACKETS, packets)?;
-    let bytes = verdicts.iter().map(|v| ([role, &*v.verdict, &*v.action], v.bytes.into()));
+    let bytes = verdicts.iter().map(|v| ([component, &*v.verdict, &*v.action], v.bytes.into()));
     sheet.family(&VERDICT_BYTES, bytes)
 }
 
-fn build(sheet: &mut Sheet<'_>, role: Role, region: &str, started: SystemTime) -> fmt::Result {
-    let name = role.to_string();
+fn build(
+    sheet: &mut Sheet<'_>,
+    component: Component,
+    region: &str,
+    started: SystemTime,
+) -> fmt::Result {
+    let name = component.to_string();
     sheet.family(&STARTED_AT, [([name.as_str()], live::seconds(started).into())])?;
     let program =
-        crate::OBJECTS.digest(role).map_or("none".into(), |digest| format!("{digest:016x}"));
+        crate::OBJECTS.digest(component).map_or("none".into(), |digest| format!("{digest:016x}"));
     let labels = [&name, env!("CARGO_PKG_VERSION"), region, &program];
     sheet.family(&BUILD, [(labels, Value::Info)])
 }

@@ -12,7 +12,7 @@ use super::{
 };
 use lb_control::command::InterfaceStatus;
 use lb_inspect::stats::ReceiverStats;
-use lb_maps::Role;
+use lb_maps::Component;
 
 /// All that is known of a receiver at one moment.
 #[derive(Clone, Debug)]
@@ -31,14 +31,14 @@ pub struct ReceiverFacts {
 
 impl Collector for ReceiverFacts {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let (mut sheet, role) = (Sheet::new(encoder), Role::Receiver.to_string());
-        verdicts(&mut sheet, &role, &self.stats.verdicts)?;
+        let (mut sheet, component) = (Sheet::new(encoder), Component::Receiver.to_string());
+        verdicts(&mut sheet, &component, &self.stats.verdicts)?;
         let modes = self.interfaces.iter();
         let attached =
-            modes.map(|it| ([role.as_str(), it.name.as_str()], it.mode.is_some().into()));
+            modes.map(|it| ([component.as_str(), it.name.as_str()], it.mode.is_some().into()));
         sheet.family(&INTERFACE_ATTACHED, attached)?;
         sheet.one(&CONDITIONS, self.conditions.into())?;
         sheet.one(&WAITING_SETTINGS, self.waiting_settings.into())?;
-        build(&mut sheet, Role::Receiver, "", self.started)
+        build(&mut sheet, Component::Receiver, "", self.started)
     }
 }

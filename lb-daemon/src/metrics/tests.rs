@@ -8,18 +8,19 @@ use super::*;
 fn samples(labels: &[&str]) -> &'static str {
     match labels {
         [] => "1",
-        ["role"] | ["role", "version", "region", "program"] => "1",
+        ["component"] | ["component", "version", "region", "program"] => "1",
         ["checksum"] => "1",
-        ["role", "verdict", "action"] => "a verdict",
+        ["component", "verdict", "action"] => "a verdict",
         ["event"] => "an event",
         ["result"] => "3",
         ["table", "ip"] => "5",
         ["door", "limit"] => "6",
         ["budget", "ip"] => "4",
-        ["role", "interface"] => "an interface",
+        ["component", "interface"] => "an interface",
         ["service"] | ["service", "endpoint", "protocol", "pool"] => "a service",
         ["backend"] => "a backend address",
         ["pool", "backend", "region"] => "a backend of a pool",
+        ["pool", "backend", "region", "state"] => "a backend of a pool, each of six states",
         ["pool", "backend", "check"] => "a check that fails",
         ["pool", "region"] => "a region of a pool",
         ["pool"] => "a pool",
@@ -32,7 +33,7 @@ fn document() -> String {
     let mut text = String::from(
         "# Metrics\n\n\
          `spillwayd balancer --http 127.0.0.1:9750` serves them at `/metrics`, in the OpenMetrics text\n\
-         format; so does `spillwayd receiver --http …`, those with a label `role`, and `conditions` and\n\
+         format; so does `spillwayd receiver --http …`, those with a label `component`, and `conditions` and\n\
          `waiting_settings`. What the packet path counts is read when somebody asks, and counts on over restarts of the daemon. A counter\n\
          of an object begins anew with the object.\n\n\
          | metric | kind | labels | one for | meaning |\n|---|---|---|---|---|\n",
@@ -61,7 +62,7 @@ fn document() -> String {
         per("a service"),
         per("a region of a pool"),
         per("a backend address"),
-        per("a backend of a pool"),
+        per("a backend of a pool") + 6 * per("a backend of a pool, each of six states"),
         per("a pool"),
         per("a check that fails"),
         per("a verdict"),
@@ -142,7 +143,7 @@ fn dashboard_and_alerts_ask_for_labels_that_there_are() {
         ("action", ["pass", "drop", "transmit", "redirect"].into()),
         ("result", ["passed", "failed", "not_made"].into()),
         ("table", ["displaced", "udp_flows", "handshakes"].into()),
-        ("role", ["balancer", "receiver"].into()),
+        ("component", ["balancer", "receiver"].into()),
     ]
     .into();
     let mut seen = BTreeSet::new();

@@ -157,7 +157,7 @@ pub(super) struct ReceiverArguments {
     /// What the packet program hooks into: XDP, as --xdp-mode says, or tc, for drivers without native XDP
     #[arg(long, value_enum, value_name = "HOOK", default_value = "xdp")]
     hook: Hook,
-    /// Unix socket that `spillway reload --role receiver` and `spillway doctor` ask, for root alone [default:
+    /// Unix socket that `spillway reload --component receiver` and `spillway doctor` ask, for root alone [default:
     /// /run/spillway-receiver/receiver.sock; if that cannot be used, none]
     #[arg(long, value_name = "PATH")]
     pub(super) socket: Option<PathBuf>,
@@ -393,10 +393,11 @@ fn answers() -> clap::builder::RangedI64ValueParser<u32> {
 
 /// The version, and which packet programs are inside.
 fn version() -> String {
-    let object = |role: lb_maps::Role| match crate::OBJECTS.digest(role) {
+    let object = |role: lb_maps::Component| match crate::OBJECTS.digest(role) {
         Some(digest) => format!("{role} program: {digest:016x}"),
         None => format!("{role} program: none in this build"),
     };
     let version = env!("CARGO_PKG_VERSION");
-    [version.into(), object(lb_maps::Role::Balancer), object(lb_maps::Role::Receiver)].join("\n")
+    [version.into(), object(lb_maps::Component::Balancer), object(lb_maps::Component::Receiver)]
+        .join("\n")
 }

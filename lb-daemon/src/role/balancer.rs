@@ -52,7 +52,7 @@ pub(super) async fn run(
     let options = arguments.options();
     let mut watchdog =
         Watchdog::from_environment().map_err(|error| Failure::new(error_chain::message(&error)))?;
-    let pins = Pins::new(&options.bpffs, lb_maps::Role::Balancer);
+    let pins = Pins::new(&options.bpffs, lb_maps::Component::Balancer);
     interfaces::wait_for(arguments.interfaces(), &pins, &watchdog.manager()).await?;
     let store = store::open(&arguments.state_dir, arguments.any_schema)?;
     let conditions = Conditions::default();

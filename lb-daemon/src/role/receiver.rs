@@ -47,7 +47,7 @@ pub(super) async fn run(
     let mut watchdog =
         Watchdog::from_environment().map_err(|error| Failure::new(error_chain::message(&error)))?;
     let manager = watchdog.manager();
-    let pins = Pins::new(&options.bpffs, lb_maps::Role::Receiver);
+    let pins = Pins::new(&options.bpffs, lb_maps::Component::Receiver);
     interfaces::wait_for(arguments.path.interfaces(), &pins, &manager).await?;
     let seen_at = super::listen(arguments.path.http).await?;
     let control = control_socket(arguments.socket.as_deref())?;

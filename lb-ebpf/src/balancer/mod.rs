@@ -11,7 +11,7 @@ mod slow_path;
 mod subprograms;
 
 use aya_ebpf::programs::XdpContext;
-use lb_common::{path::Large, wire::vlan::Tags};
+use lb_common::wire::vlan::Tags;
 
 use self::emit::{Deferred, Disposition};
 use crate::kernel::{self, Frame};
@@ -57,11 +57,11 @@ fn handle(context: &XdpContext) -> u32 {
     if let Deferred::Query(query) = &deferred {
         match slow_path::run(context, query, tags) {
             Ok(done) => return done,
-            Err(large) => deferred = Deferred::Oversize(large),
+            Err(room) => deferred = Deferred::Oversize(room),
         }
     }
     match &deferred {
-        Deferred::Oversize(packet) => too_large(context, packet, tags),
+        Deferred::Oversize(room) => too_large(context, *room, tags),
         _ => done,
     }
 }
@@ -91,10 +91,10 @@ fn parse_slow_path(context: &XdpContext, deferred: &mut Deferred, tags: u64) -> 
     emit::parse_slow_path(&mut Frame::in_subprogram(context), deferred, Tags(tags))
 }
 
-/// Handles a frame that does not fit.
+/// Handles a frame where packets of at most `room` bytes fit.
 #[inline(never)]
-fn too_large(context: &XdpContext, packet: &Large, tags: u64) -> u32 {
-    emit::too_large(&mut Frame::in_subprogram(context), packet, Tags(tags))
+fn too_large(context: &XdpContext, room: u16, tags: u64) -> u32 {
+    emit::too_large(&mut Frame::in_subprogram(context), room, Tags(tags))
 }
 
 /// The answer to a frame of no flow, if it asks for one.

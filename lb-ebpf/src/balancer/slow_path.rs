@@ -6,7 +6,7 @@
 use aya_ebpf::programs::XdpContext;
 use lb_common::{
     abi::verdict::Verdict,
-    path::{Choice, Large, Query, Unobserved},
+    path::{Choice, Query, Unobserved, oversize},
     wire::vlan::Tags,
 };
 
@@ -20,13 +20,13 @@ use crate::kernel::Frame;
 /// Resolves the query of a frame, rewrites it, counts it, and returns its [`Disposition`](emit::Disposition).
 ///
 /// # Errors
-/// The packet is too large for its backend.
+/// The packet is too large for its backend; the size that fits, bytes.
 #[inline(always)]
-pub(super) fn run(context: &XdpContext, query: &Query, tags: u64) -> Result<u32, Large> {
+pub(super) fn run(context: &XdpContext, query: &Query, tags: u64) -> Result<u32, u16> {
     let mut choice = Choice::NONE;
     let failure = hide_constant(resolve(query, &mut choice));
     let done = send(context, failure, query, &choice, tags);
-    if emit::is_ended(done) { Ok(done) } else { Err(Large::from_query(&Maps, query, &choice)) }
+    if emit::is_ended(done) { Ok(done) } else { Err(oversize::room(&Maps, query, &choice)) }
 }
 
 /// The number of no verdict.

@@ -136,7 +136,6 @@ fn guest_trials(sandbox: &Sandbox) -> Vec<Trial> {
     let networks: Vec<(&str, Run)> = vec![
         ("tunnels: the kernel's own devices take apart what is sent", tunnels::run),
         ("tunnels: the kernel's own GUE, and a change to it", tunnels::run_in_gue),
-        ("tunnels: outer packets come in fragments", tunnels::run_in_fragments),
         ("tunnels: checks go through them", tunnels::run_checks),
         ("bond: connections outlive a link of two", bond::run),
         ("bond: tags are kept by whichever link they come", bond::run_tagged),

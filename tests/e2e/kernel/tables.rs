@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use aya::maps::{Array, ArrayOfMaps, Map, MapData};
 use lb_common::abi::table_ref::TableRef;
 use lb_maps::{
-    DEFAULT_BPFFS, Dataplane, NewTable, Options, Pins, Role, Rooms, TableName, XdpMode, detach,
+    Component, DEFAULT_BPFFS, Dataplane, NewTable, Options, Pins, Rooms, TableName, XdpMode, detach,
 };
 use libtest_mimic::{Failed, Trial};
 
@@ -49,7 +49,7 @@ fn run() -> Result<()> {
     let mut found = maps.present_tables()?;
     let took = begun.elapsed();
     let one = look(&options)?;
-    detach(&options.bpffs, Role::Balancer)?;
+    detach(&options.bpffs, Component::Balancer)?;
 
     found.sort_by_key(|(table, _)| table.index());
     let there: Vec<_> =
@@ -62,7 +62,7 @@ fn run() -> Result<()> {
 
 /// How long a look-up takes on the average.
 fn look(options: &Options) -> Result<Duration> {
-    let pin = Pins::new(&options.bpffs, Role::Balancer).map("SIZED_TABLES");
+    let pin = Pins::new(&options.bpffs, Component::Balancer).map("SIZED_TABLES");
     let map = Map::ArrayOfMaps(MapData::from_pin(&pin).with_context(|| pin.display().to_string())?);
     let tables: ArrayOfMaps<MapData, Array<MapData, u64>> = map.try_into()?;
     let begun = Instant::now();

@@ -1,9 +1,6 @@
 //! The kernel's own tunnel devices, in place of the receiver, decapsulate what the balancer sends.
 
-use std::{
-    net::{IpAddr, SocketAddr, UdpSocket},
-    time::Duration,
-};
+use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_tests::{
@@ -16,9 +13,6 @@ use lb_tests::{
 };
 
 use super::service::LIMIT;
-
-/// An answer that does not come within this time, on an emulated CPU, does not come.
-const SOON: Duration = Duration::from_secs(2);
 
 /// Each backend gets the devices that docs/links.md names.
 pub(super) const DEVICES: &str = "link set tunl0 up\n\
@@ -72,56 +66,6 @@ pub(super) fn run_in_gue(sandbox: &Sandbox) -> Result<()> {
         ensure!(lost.is_err(), "{tunnel:?}: answered without GUE: {lost:?}");
     }
     Ok(())
-}
-
-/// What a router on the way to a backend has taken apart, the kernel puts together for its devices: datagrams that
-/// let themselves be fragmented, in IP and in the kernel's own GUE, arrive whole and are returned.
-pub(super) fn run_in_fragments(sandbox: &Sandbox) -> Result<()> {
-    const PORT: &str = "6080";
-    let network = Network::new(sandbox, "fragments")?;
-    for backend in network.backends() {
-        backend.node.ip(&DEVICES.replace("{v6}", &backend.v6.to_string()))?;
-        backend.node.run("ip", ["fou", "add", "port", PORT, "gue"])?;
-    }
-    network.fabric.router.ip("link set eu mtu 1400")?;
-    // The client sends without DF.
-    let client = &network.fabric.client;
-    client.sysctls(&[("net.ipv4.ip_no_pmtu_disc", "1")])?;
-    let socket = client.enter(|| -> std::io::Result<_> {
-        let socket = UdpSocket::bind(any(Tunnel::Ipip))?;
-        socket.connect(network.to(Tunnel::Ipip))?;
-        Ok(socket)
-    })??;
-    socket.set_read_timeout(Some(SOON))?;
-    for form in ["ip_in_ip", "gue"] {
-        network.balancer.cli(&["pool", "update", "v4", "--encapsulation", form])?;
-        let before = put_together(&network)?;
-        // 1420 bytes with its headers. The first ones are lost, by which the balancer learns of the way.
-        let (mut sent, mut came) = (vec![b'='; 1392], [0; 2048]);
-        until(&format!("{form}: a large datagram is returned"), LIMIT, || {
-            socket.send(&sent)?;
-            let returned = socket.recv(&mut came).is_ok_and(|length| came[..length] == sent);
-            // So that a late answer is not taken for the next one's.
-            sent[1] = sent[1].wrapping_add(1);
-            Ok(returned.then_some(()))
-        })?;
-        ensure!(put_together(&network)? > before, "{form}: it came in one piece");
-    }
-    Ok(())
-}
-
-/// IPv4 packets that the backends' kernels have put together.
-fn put_together(network: &Network) -> Result<u64> {
-    let of = |backend: &Backend| -> Result<u64> {
-        let text =
-            backend.node.enter(|| std::fs::read_to_string("/proc/thread-self/net/snmp"))??;
-        let mut lines = text.lines().filter_map(|line| line.strip_prefix("Ip: "));
-        let (names, values) = (lines.next().context("names")?, lines.next().context("values")?);
-        let mut pairs = names.split(' ').zip(values.split(' '));
-        let (_, value) = pairs.find(|(name, _)| *name == "ReasmOKs").context("no counter")?;
-        Ok(value.parse()?)
-    };
-    network.backends().map(of).sum()
 }
 
 /// Checks go through tunnels: a backend that lacks a VIP is out though it answers by its own address.

@@ -70,7 +70,9 @@ impl PackageFixture {
             let said = String::from_utf8_lossy(&asked.stderr);
             ensure!(asked.status.code() == Some(3), "{asked:?}");
             ensure!(
-                said.contains("hint: this host is a backend: `spillway stats --role receiver`")
+                said.contains(
+                    "hint: this host is a backend: `spillway stats --component receiver`"
+                )
             );
         }
         Ok(())

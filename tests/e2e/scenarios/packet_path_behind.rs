@@ -3,7 +3,7 @@
 
 use anyhow::{Context as _, Result, bail, ensure};
 use lb_common::abi::names;
-use lb_maps::{Pins, Role};
+use lb_maps::{Component, Pins};
 use lb_tests::{harness::Case, process::Running, sandbox::Sandbox};
 use serde_json::json;
 
@@ -60,7 +60,8 @@ fn works_on(sandbox: &Sandbox) -> Result<()> {
     apply(&host, &["web.toml"], true)?;
     host.status_line("STATUS=generation 1, 1 of 1 backends up")?;
 
-    let map = Pins::new(&host.bpffs, Role::Balancer).map(names::SERVICES_V4).display().to_string();
+    let map =
+        Pins::new(&host.bpffs, Component::Balancer).map(names::SERVICES_V4).display().to_string();
     host.fabric.balancer.run("bpftool", ["map", "freeze", "pinned", &map])?;
     for attempt in 0..2 {
         // The second one differs in nothing from what is in force.

@@ -83,12 +83,12 @@ fn drain(sandbox: &Sandbox) -> Result<()> {
     ensure!(state(&balancer)? == "up no checks");
 
     let drained = "pool web: backend 10.1.0.11: admin_state: active -> drain\n\
-                   generation 2: 10.1.0.11 is unfit (drained)\n";
+                   generation 2: 10.1.0.11 is draining (drained)\n";
     let back = "pool web: backend 10.1.0.11: admin_state: drain -> active\n\
                 generation 3: 10.1.0.11 is up (no checks)\n";
     let again = "generation 3: 10.1.0.11 is up (no checks)\n";
     for (arguments, said, is) in [
-        (&["web", "10.1.0.11"][..], drained, "unfit drained"),
+        (&["web", "10.1.0.11"][..], drained, "draining drained"),
         (&["web", "10.1.0.11", "--undo"], back, "up no checks"),
         (&["web", "10.1.0.11", "--undo"], again, "up no checks"),
     ] {

@@ -150,7 +150,7 @@ fn died_meanwhile(
     Ok(())
 }
 
-/// A backend that was unfit is not raised by a restart, and one that was up is not doubted.
+/// A backend that was unhealthy is not raised by a restart, and one that was up is not doubted.
 fn pinned_health_stands(sandbox: &Sandbox) -> Result<()> {
     let mut fixture = Fixture::start(sandbox, "stands", Health::QUICK)?;
     let victim = fixture.number("eu1")?;

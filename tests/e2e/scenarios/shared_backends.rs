@@ -143,7 +143,7 @@ fn disabled(sandbox: &Sandbox) -> Result<()> {
     here.ensure_moved_from(&fixture, &name)?;
     there.ensure_as_before(&fixture)?;
     let said = states(&fixture, address)?;
-    ensure!((&*said["v4"], &*said["twin"]) == ("dead", "up"), "{said:?}");
+    ensure!((&*said["v4"], &*said["twin"]) == ("disabled", "up"), "{said:?}");
 
     // With the daemon gone, too, and with the next one.
     fixture.balancer.kill()?;
@@ -158,7 +158,7 @@ fn disabled(sandbox: &Sandbox) -> Result<()> {
     here.ensure_as_before(&fixture)?;
     there.ensure_as_before(&fixture)?;
 
-    // The other way round: disabled where it was still wanted.
+    // The other way round: disabled where it still took traffic.
     let mut there = there;
     change(&fixture, "disable", POOLS[1].0)?;
     there.ensure_moved_from(&fixture, &name)?;

@@ -51,11 +51,12 @@ fn slow_start(sandbox: &Sandbox) -> Result<()> {
     let victim = fixture.number(VICTIM)?;
     fixture.servers[victim].be_sick(true)?;
     let address = fixture.fabric.backends[victim].v4.to_string();
-    until(&format!("{VICTIM} is unfit"), PATIENCE, || {
+    until(&format!("{VICTIM} is unhealthy"), PATIENCE, || {
         let status = fixture.balancer.ask(&["status"])?;
         let backends = status["backends"].as_array().cloned().unwrap_or_default();
-        let unfit = |b: &&serde_json::Value| b["address"] == address && b["state"] == "unfit";
-        Ok(backends.iter().find(unfit).map(drop))
+        let unhealthy =
+            |b: &&serde_json::Value| b["address"] == address && b["state"] == "unhealthy";
+        Ok(backends.iter().find(unhealthy).map(drop))
     })?;
     fixture.servers[victim].be_sick(false)?;
     let back = Instant::now();

@@ -134,7 +134,7 @@ fn wait_why(fixture: &Fixture, backend: IpAddr, words: &str) -> Result<()> {
         let backend = backends.iter().find(|it| it["address"] == backend.to_string());
         let backend = backend.context("no such backend")?;
         last = format!("{}: {}", backend["state"], backend["reason"]);
-        Ok((backend["state"] == "unfit" && last.contains(words)).then_some(()))
+        Ok((backend["state"] == "unhealthy" && last.contains(words)).then_some(()))
     })
     .with_context(|| format!("{last}, not {words}"))
 }

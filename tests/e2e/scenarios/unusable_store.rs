@@ -115,7 +115,7 @@ fn until_an_apply(sandbox: &Sandbox) -> Result<()> {
     until("a check notices", PATIENCE, || {
         let status = fixture.balancer.ask(&["status"])?;
         let mut backends = status["backends"].as_array().into_iter().flatten();
-        Ok(backends.any(|b| b["address"] == *address && b["state"] == "unfit").then_some(()))
+        Ok(backends.any(|b| b["address"] == *address && b["state"] == "unhealthy").then_some(()))
     })
 }
 

@@ -3,7 +3,7 @@
 
 use lb_common::{
     abi::verdict::Verdict,
-    path::{self, Forward, Large, Tables, encapsulate, oversize, parse, parse_slow},
+    path::{self, Forward, Tables, encapsulate, oversize, parse, parse_slow},
 };
 
 use crate::{ip, maps, wild::Wild};
@@ -51,7 +51,8 @@ fn stands(frame: &[u8], wild: &Wild) {
     assert_eq!(forward.backend.incarnation, forward.choice.member.incarnation());
     match encapsulate::head(wild, &forward) {
         Err(Verdict::TooLarge) => {
-            let _ = oversize::divisible(frame, wild, &Large::from_forward(&forward));
+            let room = encapsulate::room(forward.backend, forward.descriptor.form());
+            let _ = oversize::too_large(frame, wild, room);
         }
         Ok(_) => assert!(forward.choice.next_hop.interface() > 0, "a way out"),
         Err(_) => {}

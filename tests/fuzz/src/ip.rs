@@ -133,8 +133,8 @@ impl Ip<'_> {
         }
     }
 
-    /// May it be fragmented no further?
-    pub fn is_indivisible(&self) -> bool {
+    /// Whether only its sender may fragment it: by IPv4's DF, or because it is of IPv6.
+    pub fn has_df(&self) -> bool {
         self.version == 6 || self.header[6] & 0x40 != 0
     }
 

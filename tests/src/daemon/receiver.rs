@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use anyhow::{Context as _, Result};
-use lb_maps::{Pins, Role, links};
+use lb_maps::{Component, Pins, links};
 
 use super::Binaries;
 use crate::process::{PATIENCE, Running, until};
@@ -58,7 +58,7 @@ impl Receiver {
         let mut running = node.spawn(&binaries.spillwayd, arguments)?;
         until("receiver is attached", PATIENCE, || {
             running.check()?;
-            let links = node.enter(|| links(&Pins::new(&bpffs, Role::Receiver)))??;
+            let links = node.enter(|| links(&Pins::new(&bpffs, Component::Receiver)))??;
             Ok(links.iter().any(|link| link.mode.is_some()).then_some(()))
         })?;
         Ok(Self { running })

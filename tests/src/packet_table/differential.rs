@@ -206,7 +206,6 @@ fn random_scene(random: &mut Rng) -> MapFixture {
             member.ramp = one_of(random, [0, 40, 128, 254, 255, 255]);
             member.next_hop = one_of(random, [0, 30, 30, 30, 31, 32]);
             member.mtu = one_of(random, [60, 112, 700, 1_280, 1_290, 1_400, 1_500, 1_500, 1_500]);
-            member.link = one_of(random, [0, 80, 120, 1_300, 1_500, 1_500]);
             member.on_link = random.u8(..) < 224;
             member.incarnation = if random.u8(..) < 8 { 6 } else { 7 };
         }

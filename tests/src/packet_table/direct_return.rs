@@ -129,17 +129,16 @@ fn sizes() -> Vec<Row<MapFixture>> {
     let large = frame(v4(), 40, 1_501);
     let full = fixture(4).with(|fixture| fixture.errors = Room::Full);
     rows.push(Row::dropped(
-        "direct, too large, when enough were told",
+        "direct, too large, when the limit is reached",
         full,
         large.clone(),
         "too_large",
     ));
-    let divisible = oversize::without_df(large);
     rows.push(Row::dropped(
-        "direct, too large and divisible",
+        "direct, too large without DF",
         fixture(4),
-        divisible,
-        "cannot_fragment",
+        oversize::without_df(large),
+        "too_large",
     ));
     rows
 }

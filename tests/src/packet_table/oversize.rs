@@ -1,10 +1,10 @@
-//! Packets that do not fit: their sender is told how much does, and which packet it was.
+//! Packets that do not fit: an ICMP error tells their sender which size fits, and quotes the packet.
 
 use etherparse::{IpDscp, IpNumber, Ipv4Header, Ipv6Header, PacketBuilder};
 
-use crate::packet_table::row::{Expected, Row};
+use crate::packet_table::row::Row;
 use crate::packets::{
-    fixture::{GATEWAY, MapFixture, Room},
+    fixture::{MapFixture, Room},
     frames::{ETHERNET, Flow, HOST, Packet, SENDER, extended, hex},
 };
 
@@ -13,7 +13,7 @@ use super::flows::{fixture, v4, v4_udp, v6, v6_udp};
 const ANSWERED: &str = "answered_too_large";
 
 pub(crate) fn rows() -> Vec<Row<MapFixture>> {
-    [sizes(), packets(), by_hand(), untold(), divisible(), indivisible()].concat()
+    [sizes(), packets(), by_hand(), unanswered(), unfragmented()].concat()
 }
 
 fn version(flow: &Flow) -> u8 {
@@ -105,7 +105,7 @@ fn packets() -> Vec<Row<MapFixture>> {
     let options = [(60, "00 01 01 0c 000000000000000000000000")];
     let frame = extended(&Packet::new(v6()).payload(&payload).tcp("A"), &options);
     row("segment behind options", v6(), frame);
-    // What the client's host says of the checksum is for the client's host.
+    // The checksum is for the client's host to judge.
     let mut wrong = Packet::new(v4_udp()).payload(&payload).udp();
     wrong[600] ^= 1;
     row("datagram with a wrong checksum", v4_udp(), wrong);
@@ -133,94 +133,39 @@ fn by_hand() -> Vec<Row<MapFixture>> {
 /// The frame without DF.
 pub(crate) fn without_df(mut frame: Vec<u8>) -> Vec<u8> {
     frame[20] &= !0x40;
-    with_checksum(frame)
-}
-
-/// The frame with the header checksum that it should have.
-fn with_checksum(mut frame: Vec<u8>) -> Vec<u8> {
     let (header, _) = Ipv4Header::from_slice(&frame[ETHERNET..]).unwrap();
     frame[24..26].copy_from_slice(&header.calc_header_checksum().to_be_bytes());
     frame
 }
 
-/// A row of a packet without DF that goes on: so does the outer one, with the inner identification (0x1234)
-/// plus the upper 16 bits of the addresses' product with 0x9e3779b97f4a7c15.
-pub(crate) fn goes_on(row: Row<MapFixture>) -> Row<MapFixture> {
-    let inner = &row.frame[ETHERNET..];
-    let addresses = u128::from(u64::from_be_bytes(inner[12..20].try_into().unwrap()));
-    let product = addresses * 0x9e37_79b9_7f4a_7c15 % (1 << 64);
-    let identification = (0x1234 + (product >> 48)) as u16;
-    let mut frame = row.expected.frame.clone().unwrap();
-    frame[18..20].copy_from_slice(&identification.to_be_bytes());
-    frame[20..22].copy_from_slice(&[0, 0]);
-    let expected = Expected { frame: Some(with_checksum(frame)), ..row.expected };
-    Row { expected, ..row }
-}
-
-/// What lets itself be fragmented goes on whole where the link carries it.
-fn divisible() -> Vec<Row<MapFixture>> {
-    let owner = (0, 0);
-    let narrow = |mtu, link| fixture(4).member(0, 0, |owner| (owner.mtu, owner.link) = (mtu, link));
+/// Without DF: what fits goes in an outer packet with DF, as any packet does, and what does not is dropped, whatever it
+/// is and wherever it goes. RFC 1191 has no error for it.
+fn unfragmented() -> Vec<Row<MapFixture>> {
     let of = |length: usize| Packet::new(v4()).payload(&vec![0x5a; length - 40]);
-    let mut rows = Vec::new();
-    let mut row = |what: &str, fixture, flow: &Flow, frame| {
-        let what = format!("too large and divisible, {what}");
-        rows.push(goes_on(Row::sent(what, fixture, (flow, without_df(frame)), owner)));
+    let fits = without_df(of(1_480).tcp("A"));
+    let mut rows =
+        vec![Row::sent("without DF, as much as fits", fixture(4), (&v4(), fits), (0, 0))];
+    let mut row = |what: &str, fixture, frame| {
+        let what = format!("too large without DF, {what}");
+        rows.push(Row::dropped(what, fixture, without_df(frame), "too_large"));
     };
-    row("a byte beyond the MTU", narrow(1_400, 1_500), &v4(), of(1_381).tcp("A"));
-    row("all that the link carries", narrow(1_280, 1_500), &v4(), of(1_480).tcp("PA"));
-    row("on a link of 9000 bytes", narrow(1_280, 9_000), &v4(), of(3_300).tcp("A"));
-    row("a SYN with data", narrow(1_280, 1_500), &v4(), of(1_440).tcp("S"));
-    row("with DSCP and CE", narrow(1_280, 1_500), &v4(), of(1_440).traffic_class(0xbb).tcp("A"));
-    row("with hop limit 2", narrow(1_280, 1_500), &v4(), of(1_440).hop_limit(2).tcp("A"));
-    let datagram = Packet::new(v4_udp()).payload(&[7; 1_400]);
-    row("a datagram", narrow(1_280, 1_500), &v4_udp(), datagram.udp());
-    row("with IP options", narrow(1_280, 1_500), &v4(), of(1_400).options(24).tcp("A"));
-    let mut padded = of(1_400).tcp("A");
-    padded.extend([0xee; 9]);
-    row("with padding after it", narrow(1_280, 1_500), &v4(), padded);
-    let elsewhere = narrow(1_280, 1_500).with(|fixture| {
-        fixture.next_hops.insert(31, (GATEWAY, 5));
-        fixture.interfaces.insert(5, [2, 0, 0, 0, 5, 1]);
-        fixture.devices.insert(5);
-        fixture.regions[0].members[0].next_hop = 31;
-    });
-    row("by another interface", elsewhere, &v4(), of(1_440).tcp("A"));
-    let client = Flow { client: "203.0.113.250:9".parse().unwrap(), ..v4() };
-    let list = |fixture: MapFixture| fixture.list(0, super::flows::tcp_hash(&client), [0, 1, 2, 3]);
-    let frame = Packet::new(client).payload(&[1; 1_400]).tcp("A");
-    row("of another client", list(narrow(1_280, 1_500)), &client, frame);
+    row("by one byte", fixture(4), of(1_481).tcp("A"));
+    row("in a tunnel of IPv6", fixture(6), of(1_461).tcp("A"));
+    row("where the backend's MTU is small", mtu(fixture(4), 1_280), of(1_300).tcp("PA"));
+    row("a SYN with data", fixture(4), of(1_490).tcp("S"));
+    row("with IP options", fixture(4), of(1_450).options(40).tcp("A"));
+    let datagram = Packet::new(v4_udp()).payload(&[7; 1_470]);
+    row("a datagram", fixture(4), datagram.udp());
+    let no_source = fixture(4).with(|fixture| fixture.sources.0 = [0; 4].into());
+    row("without a source of tunnels", no_source, of(1_490).tcp("A"));
     rows
 }
 
-/// What lets itself be fragmented does not go on where somebody would have to do it here.
-fn indivisible() -> Vec<Row<MapFixture>> {
-    let of = |length: usize| Packet::new(v4()).payload(&vec![0x5a; length - 40]);
-    let narrow = |tunnel, link| {
-        fixture(tunnel).member(0, 0, |owner| (owner.mtu, owner.link) = (1_280, link))
-    };
-    let row = |what: &str, fixture, frame, verdict| {
-        let what = format!("too large and divisible, {what}");
-        Row::dropped(what, fixture, without_df(frame), verdict)
-    };
-    let no_source = narrow(4, 1_500).with(|fixture| fixture.sources.0 = [0; 4].into());
-    let full = narrow(4, 1_400).with(|fixture| fixture.errors = Room::Full);
-    let cannot = "cannot_fragment";
-    vec![
-        row("a byte more than the link carries", narrow(4, 1_500), of(1_481).tcp("A"), cannot),
-        row("on a link of unknown size", narrow(4, 0), of(1_300).tcp("A"), cannot),
-        row("in a tunnel of IPv6", narrow(6, 1_500), of(1_300).tcp("A"), cannot),
-        row("a SYN beyond the link", narrow(4, 1_300), of(1_400).tcp("S"), cannot),
-        row("when enough were told", full, of(1_440).tcp("A"), cannot),
-        row("without a source of tunnels", no_source, of(1_300).tcp("A"), "no_source_address"),
-    ]
-}
-
-/// Nobody is told, and the packet is dropped.
-fn untold() -> Vec<Row<MapFixture>> {
+/// No ICMP error is sent, and the packet is dropped.
+fn unanswered() -> Vec<Row<MapFixture>> {
     let mut rows = Vec::new();
     for (what, room) in
-        [("when enough were told", Room::Full), ("when nobody may be", Room::Closed)]
+        [("when the limit is reached", Room::Full), ("when none may be sent", Room::Closed)]
     {
         let fixture = fixture(6).with(|fixture| fixture.errors = room);
         let frame = Packet::new(v6()).payload(&[0; 1_500]).tcp("A");

@@ -28,9 +28,8 @@ use lb_common::{
     },
     flow_hash::FlowTuple,
     path::{
-        self, Head, Kind, Large, Tables, Version, encapsulate,
-        icmp_reply::{self, QUOTE_V4, QUOTE_V6},
-        oversize,
+        self, Head, Kind, Tables, Version, encapsulate, icmp_reply,
+        oversize::{self, QUOTE_V4, QUOTE_V6},
     },
     receive::{self, Allowed, Marked},
     wire::vlan::Tags,
@@ -132,14 +131,8 @@ impl FakeTables {
         let (head, shim, own) = match encapsulate::head(self, &forward) {
             Ok((head, own)) => (head, encapsulate::shim(form, forward.hash, version, length), own),
             Err(Verdict::TooLarge) => {
-                match oversize::divisible(frame, self, &Large::from_forward(&forward)) {
-                    Ok(Some(on)) => (Head::V4(on.head), on.shim, on.own),
-                    Ok(None) => {
-                        let room = encapsulate::room(forward.backend, form);
-                        return (self.too_large(frame, room), came_with);
-                    }
-                    Err(verdict) => return (refused(verdict, frame), came_with),
-                }
+                let room = encapsulate::room(forward.backend, form);
+                return (self.too_large(frame, room), came_with);
             }
             Err(verdict) => return (refused(verdict, frame), came_with),
         };
@@ -183,7 +176,7 @@ impl FakeTables {
 
     /// What becomes of a frame that does not fit.
     fn too_large(&self, frame: &[u8], room: u16) -> Expected {
-        let (head, quote) = match icmp_reply::too_large(frame, self, room) {
+        let (head, quote) = match oversize::too_large(frame, self, room) {
             Err(verdict) => return refused(verdict, frame),
             Ok(icmp_reply::Head::V4(head)) => (head.to_vec(), QUOTE_V4),
             Ok(icmp_reply::Head::V6(head)) => (head.to_vec(), QUOTE_V6),

@@ -100,11 +100,10 @@ pub fn descriptor(
     ])
 }
 
-/// Value of `BACKENDS`: `{address 16, version 1, incarnation 1, MTU 2, MTU of the link 2, is on it 2, zero 8}`.
-pub fn backend(to: IpAddr, incarnation: u8, mtu: u16, link: u16, on_link: bool) -> [u8; 32] {
-    let (mtu, link) = (mtu.to_le_bytes(), link.to_le_bytes());
-    let on_link = u16::from(on_link).to_le_bytes();
-    concat(&[&address(to), &[version(to), incarnation], &mtu, &link, &on_link, &[0; 8]])
+/// Value of `BACKENDS`: `{address 16, version 1, incarnation 1, MTU 2, is on the link 2, zero 10}`.
+pub fn backend(to: IpAddr, incarnation: u8, mtu: u16, on_link: bool) -> [u8; 32] {
+    let (mtu, on_link) = (mtu.to_le_bytes(), u16::from(on_link).to_le_bytes());
+    concat(&[&address(to), &[version(to), incarnation], &mtu, &on_link, &[0; 10]])
 }
 
 /// Value of `MEMBERS`: `{backend 3, incarnation 1, state 1, ramp 1, next hop 2}`.

@@ -164,9 +164,8 @@ fn members(balancer: &mut Ebpf, v6: bool) -> Result<()> {
             version: if v6 { 6 } else { 4 },
             incarnation: 0,
             mtu: 1500,
-            link: 1500,
             on_link: 1,
-            reserved: [0; 4],
+            reserved: [0; 5],
         };
         set(balancer, names::BACKENDS, n + 1, bytes::<32>(&backend))?;
         let word = MemberWord::new(n + 1, 0, Accepts::All, FULL_RAMP, 1);

@@ -40,7 +40,7 @@ pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failur
     origin::refuse_server(options, "doctor")?;
     let facts = Facts::gather(options, arguments.client_mtu, !arguments.no_probes)?;
     let diagnosis = Diagnosis::new(
-        facts.roles.iter().map(|installed| installed.role.name()).collect(),
+        facts.components.iter().map(|installed| installed.component.name()).collect(),
         checks::run_all(&facts),
     );
     print(&diagnosis, options.output)?;
@@ -56,18 +56,18 @@ pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failur
 
 #[derive(Serialize)]
 struct Diagnosis {
-    /// Roles with programs on this host.
-    roles: Vec<&'static str>,
+    /// Components with programs on this host.
+    components: Vec<&'static str>,
     problems: usize,
     warnings: usize,
     findings: Vec<Finding>,
 }
 
 impl Diagnosis {
-    fn new(roles: Vec<&'static str>, findings: Vec<Finding>) -> Self {
+    fn new(components: Vec<&'static str>, findings: Vec<Finding>) -> Self {
         let number = |level| findings.iter().filter(|finding| finding.level == level).count();
         let (problems, warnings) = (number(Level::Problem), number(Level::Warning));
-        Self { roles, problems, warnings, findings }
+        Self { components, problems, warnings, findings }
     }
 }
 

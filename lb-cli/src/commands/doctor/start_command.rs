@@ -2,15 +2,19 @@
 
 use std::path::Path;
 
-use lb_maps::Role;
+use lb_maps::Component;
 
 use super::facts::{Facts, PinOwner, Unit};
 
-/// Starts or restarts the daemon of a role, with `--FLAG VALUE` if `change` is given. Uses the systemd unit if
+/// Starts or restarts the daemon of a component, with `--FLAG VALUE` if `change` is given. Uses the systemd unit if
 /// there is one.
-pub(super) fn start_command(facts: &Facts, role: Role, change: Option<(&str, &str)>) -> String {
-    let owner = facts.role(role).and_then(|installed| installed.owner.as_ref());
-    match (owner, facts.unit(role)) {
+pub(super) fn start_command(
+    facts: &Facts,
+    component: Component,
+    change: Option<(&str, &str)>,
+) -> String {
+    let owner = facts.component(component).and_then(|installed| installed.owner.as_ref());
+    match (owner, facts.unit(component)) {
         (Some(owner @ PinOwner { unit: Some(unit), .. }), _) => {
             service_command(facts, unit, "restart", owner.settings().as_deref(), change)
         }
@@ -34,18 +38,18 @@ pub(super) fn start_command(facts: &Facts, role: Role, change: Option<(&str, &st
                 _ => start,
             }
         }
-        (None, None) => background(&with_option(guess_command_line(facts, role), change)),
+        (None, None) => background(&with_option(guess_command_line(facts, component), change)),
     }
 }
 
-/// Starts the daemon of a role for the first time, now and at each boot.
-pub(super) fn enable_command(facts: &Facts, role: Role) -> String {
-    match facts.unit(role) {
+/// Starts the daemon of a component for the first time, now and at each boot.
+pub(super) fn enable_command(facts: &Facts, component: Component) -> String {
+    match facts.unit(component) {
         Some(Unit { name, settings: Some(file), .. }) => {
             format!("systemctl enable --now {name}  # after filling in {}", file.display())
         }
         Some(Unit { name, .. }) => format!("systemctl enable --now {name}"),
-        None => start_command(facts, role, None),
+        None => start_command(facts, component, None),
     }
 }
 
@@ -88,10 +92,10 @@ fn with_option(mut words: Vec<String>, change: Option<(&str, &str)>) -> Vec<Stri
 }
 
 /// The command line for a daemon that does not run, as far as it is known.
-fn guess_command_line(facts: &Facts, role: Role) -> Vec<String> {
-    let mut words = vec![facts.environment.spillwayd.clone(), role.name().to_owned()];
+fn guess_command_line(facts: &Facts, component: Component) -> Vec<String> {
+    let mut words = vec![facts.environment.spillwayd.clone(), component.name().to_owned()];
     let mut option = |flag: &str, value: String| words.extend([format!("--{flag}"), value]);
-    let installed = facts.role(role);
+    let installed = facts.component(component);
     let names: Vec<_> = installed.map(|installed| installed.names()).unwrap_or_default();
     let interfaces = if names.is_empty() { "INTERFACE".into() } else { names.join(",") };
     option("interface", interfaces);
@@ -101,8 +105,8 @@ fn guess_command_line(facts: &Facts, role: Role) -> Vec<String> {
     if let Some(bpffs) = unless_default(&facts.environment.bpffs, lb_maps::DEFAULT_BPFFS) {
         option("bpffs", bpffs);
     }
-    match role {
-        Role::Balancer => {
+    match component {
+        Component::Balancer => {
             let region = facts.balancer.as_ref().and_then(|balancer| balancer.region.clone());
             if let Some(region) = region {
                 option("region", region);
@@ -117,7 +121,7 @@ fn guess_command_line(facts: &Facts, role: Role) -> Vec<String> {
                 option("socket", socket);
             }
         }
-        Role::Receiver => {
+        Component::Receiver => {
             if installed.is_some_and(|installed| installed.links.iter().any(|link| link.at_tc)) {
                 option("hook", "tc".into());
             }
@@ -185,7 +189,7 @@ mod tests {
     use lb_maps::Linked;
 
     use super::{
-        super::facts::{BalancerFacts, Environment, InstalledRole},
+        super::facts::{BalancerFacts, Environment, InstalledComponent},
         *,
     };
 
@@ -204,7 +208,12 @@ mod tests {
                 spillwayd: "spillwayd".into(),
                 client_mtu: 1500,
             },
-            roles: vec![InstalledRole { role: Role::Balancer, links, owner, maps_problem: None }],
+            components: vec![InstalledComponent {
+                component: Component::Balancer,
+                links,
+                owner,
+                maps_problem: None,
+            }],
             balancer: Some(BalancerFacts { region: Some("eu".into()), ..BalancerFacts::default() }),
             ..Facts::default()
         }
@@ -213,7 +222,7 @@ mod tests {
     #[test]
     fn a_dead_daemon_is_started_with_what_the_pins_hold() {
         assert_eq!(
-            start_command(&facts(None), Role::Balancer, None),
+            start_command(&facts(None), Component::Balancer, None),
             "setsid -f spillwayd balancer --interface eth0,eth1 --bpffs /b --region eu \
              --socket '/a b/s'"
         );
@@ -222,16 +231,16 @@ mod tests {
     #[test]
     fn a_dead_receiver_is_started_at_its_hook() {
         let mut facts = facts(None);
-        facts.roles[0].role = Role::Receiver;
+        facts.components[0].component = Component::Receiver;
         let expected = |hook: &str| {
             format!(
                 "setsid -f spillwayd receiver --interface eth0,eth1 --bpffs /b{hook} \
                  --allow-source BALANCER_ADDRESS --vip VIP"
             )
         };
-        assert_eq!(start_command(&facts, Role::Receiver, None), expected(""));
-        facts.roles[0].links[1].at_tc = true;
-        assert_eq!(start_command(&facts, Role::Receiver, None), expected(" --hook tc"));
+        assert_eq!(start_command(&facts, Component::Receiver, None), expected(""));
+        facts.components[0].links[1].at_tc = true;
+        assert_eq!(start_command(&facts, Component::Receiver, None), expected(" --hook tc"));
     }
 
     #[test]
@@ -244,7 +253,7 @@ mod tests {
             ("/d balancer --xdp-mode=auto", "/d balancer --xdp-mode=native"),
         ] {
             assert_eq!(
-                start_command(&facts(Some(owner(before))), Role::Balancer, native),
+                start_command(&facts(Some(owner(before))), Component::Balancer, native),
                 format!("kill 7; tail --pid=7 -f /dev/null; setsid -f {after}")
             );
         }
@@ -263,23 +272,23 @@ mod tests {
         let mut facts = facts(Some(with));
         let native = Some(("xdp-mode", "native"));
         assert_eq!(
-            start_command(&facts, Role::Balancer, None),
+            start_command(&facts, Component::Balancer, None),
             "systemctl restart spillway-balancer"
         );
         assert_eq!(
-            start_command(&facts, Role::Balancer, native),
+            start_command(&facts, Component::Balancer, native),
             "${EDITOR:-vi} /etc/s.toml  # set xdp-mode = \"native\", then systemctl restart \
              spillway-balancer"
         );
         facts.settings.insert("/etc/s.toml".into(), "xdp-mode = 'auto'\n".into());
         assert_eq!(
-            start_command(&facts, Role::Balancer, native),
+            start_command(&facts, Component::Balancer, native),
             "sed -i -e '1i xdp-mode = \"native\"' -e '/^xdp-mode *=/d' /etc/s.toml && \
              systemctl restart spillway-balancer"
         );
-        facts.roles[0].owner = Some(owner("/d balancer --interface eth0"));
+        facts.components[0].owner = Some(owner("/d balancer --interface eth0"));
         assert_eq!(
-            start_command(&facts, Role::Balancer, native),
+            start_command(&facts, Component::Balancer, native),
             "systemctl edit spillway-balancer  # add --xdp-mode native to ExecStart, then systemctl \
              restart spillway-balancer"
         );
@@ -288,22 +297,25 @@ mod tests {
     #[test]
     fn a_unit_starts_the_daemon_if_there_is_one() {
         let unit = |failed: Option<&str>| Unit {
-            role: Role::Balancer,
+            component: Component::Balancer,
             name: "spillway-balancer".into(),
             settings: Some("/etc/spillway/balancer.toml".into()),
             failed: failed.map(str::to_owned),
         };
         let mut dead = facts(None);
         dead.units.push(unit(None));
-        assert_eq!(start_command(&dead, Role::Balancer, None), "systemctl start spillway-balancer");
         assert_eq!(
-            enable_command(&dead, Role::Balancer),
+            start_command(&dead, Component::Balancer, None),
+            "systemctl start spillway-balancer"
+        );
+        assert_eq!(
+            enable_command(&dead, Component::Balancer),
             "systemctl enable --now spillway-balancer  # after filling in \
              /etc/spillway/balancer.toml"
         );
         dead.units[0] = unit(Some("eth7: no such interface"));
         assert_eq!(
-            start_command(&dead, Role::Balancer, None),
+            start_command(&dead, Component::Balancer, None),
             "systemctl start spillway-balancer  # after fixing that; its settings: \
              /etc/spillway/balancer.toml"
         );
@@ -311,10 +323,10 @@ mod tests {
         let mut running = facts(Some(by_hand));
         running.units.push(unit(None));
         assert_eq!(
-            start_command(&running, Role::Balancer, None),
+            start_command(&running, Component::Balancer, None),
             "kill 7; tail --pid=7 -f /dev/null; systemctl restart spillway-balancer"
         );
-        assert!(!start_command(&running, Role::Balancer, Some(("a", "b"))).contains("setsid"));
+        assert!(!start_command(&running, Component::Balancer, Some(("a", "b"))).contains("setsid"));
     }
 
     /// The file after running its command; `None`: the user is asked to edit it.

@@ -1,6 +1,7 @@
 use lb_common::abi::{
     descriptor::LIMITED, limiter::LimitWord, member::Accepts, service::ServiceKey,
 };
+use lb_common_fake::FakeTables;
 use lb_inspect::{
     explain::{Explanation, Flow, explain as explained, kind_name, no_service},
     names::{Names, interface_words},
@@ -9,11 +10,6 @@ use lb_maps::directory::Directory;
 
 use super::*;
 use crate::output::Report;
-
-#[path = "../../../../lb-common/tests/fake/mod.rs"]
-mod fake;
-
-use fake::FakeTables;
 
 fn names() -> Names {
     Names(Directory {
@@ -66,10 +62,10 @@ backend   10.0.0.0, region eu
 next hop  02:00:00:00:00:fe on OUT
 why       10.0.0.0 owns the slot and is up
 
-REGION  SLOT  PLACE        BACKEND   STATE  OUTCOME
-eu      0     owner        10.0.0.0  up     chosen
-eu      0     alternate 1  10.0.0.1  up     not asked
-eu      0     alternate 2  10.0.0.2  up     not asked
+REGION  SLOT  PLACE        BACKEND   ACCEPTS  OUTCOME
+eu      0     owner        10.0.0.0  all      chosen
+eu      0     alternate 1  10.0.0.1  all      not asked
+eu      0     alternate 2  10.0.0.2  all      not asked
 "
     );
 }
@@ -88,20 +84,20 @@ slot      0 of 1 (hash HASH)
 verdict   forwarded
 backend   10.0.0.2, region eu
 next hop  02:00:00:00:00:fe on OUT
-why       10.0.0.0 owns the slot but is unfit; alternate 2 is the first of its
-          list that may have the packet
+why       10.0.0.0 owns the slot but takes no new connections; alternate 2 is
+          the first of its list that may have the packet
 
-REGION  SLOT  PLACE        BACKEND   STATE  OUTCOME
-eu      0     owner        10.0.0.0  unfit  passed over: it takes no new
-                                            connections
-eu      0     alternate 1  10.0.0.1  up     passed over: its next hop has no
-                                            address
-eu      0     alternate 2  10.0.0.2  up     chosen
+REGION  SLOT  PLACE        BACKEND   ACCEPTS  OUTCOME
+eu      0     owner        10.0.0.0  open     passed over: it takes no new
+                                              connections
+eu      0     alternate 1  10.0.0.1  all      passed over: its next hop has no
+                                              address
+eu      0     alternate 2  10.0.0.2  all      chosen
 "
     );
     forget(&fake);
     let open = explain(&fake, true);
-    assert_eq!(open.why, "10.0.0.0 owns the slot and is unfit");
+    assert_eq!(open.why, "10.0.0.0 owns the slot and takes no new connections");
     assert_eq!(kind_name(open.packet), "open connection");
     assert!(open.choice.unwrap().owner);
 }
@@ -151,11 +147,11 @@ next hop  02:00:00:00:00:fe on OUT
 why       region eu is full; owner of slot 0 is the next that may
 regions   eu is full; us has it
 
-REGION  SLOT  PLACE        BACKEND   STATE  OUTCOME
-us      0     owner        10.0.1.0  up     chosen
-eu      0     owner        10.0.0.0  up     not asked
-eu      0     alternate 1  10.0.0.1  up     not asked
-eu      0     alternate 2  10.0.0.2  up     not asked
+REGION  SLOT  PLACE        BACKEND   ACCEPTS  OUTCOME
+us      0     owner        10.0.1.0  all      chosen
+eu      0     owner        10.0.0.0  all      not asked
+eu      0     alternate 1  10.0.0.1  all      not asked
+eu      0     alternate 2  10.0.0.2  all      not asked
 "
     );
     let json = serde_json::to_value(&explanation).unwrap();

@@ -135,7 +135,7 @@ impl Kind for HealthCheck {
         ("TIMEOUT", |c| cell(&c["timeout"])),
         ("RISE", |c| cell(&c["rise"])),
         ("FALL", |c| cell(&c["fall"])),
-        ("PROBE", describe_kind),
+        ("KIND", describe_kind),
     ];
     const WIDE_COLUMNS: &'static [ListColumn] = &[
         ("VIA", |c| cell(&c["via"])),

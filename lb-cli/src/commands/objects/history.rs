@@ -112,7 +112,7 @@ mod tests {
         };
         let changes = vec![
             change(1_000_090, "up", "all checks pass"),
-            change(1_000_000, "unfit", "check web: connection refused"),
+            change(1_000_000, "unhealthy", "check web: connection refused"),
         ];
         let backend =
             v1::BackendHistory { pool: "web".into(), address: "10.0.0.1".into(), changes };
@@ -125,9 +125,9 @@ mod tests {
         assert_eq!(
             example().table(),
             "\
-BACKEND   SINCE                 FOR     STATE  WHY
-10.0.0.1  1970-01-12T13:48:10Z  5s      up     all checks pass
-10.0.0.1  1970-01-12T13:46:40Z  1m 30s  unfit  check web: connection refused
+BACKEND   SINCE                 FOR     STATE      WHY
+10.0.0.1  1970-01-12T13:48:10Z  5s      up         all checks pass
+10.0.0.1  1970-01-12T13:46:40Z  1m 30s  unhealthy  check web: connection refused
 "
         );
         let json = serde_json::to_value(example()).unwrap();

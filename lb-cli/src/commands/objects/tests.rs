@@ -38,8 +38,8 @@ web   2001:db8::1  eu      2       drain
         listed.wide(),
         "\
 POOL  ADDRESS      REGION  WEIGHT  ADMIN STATE  MTU  MAX RATE  ETAG
-web   10.0.0.1     eu      2       drain   -    10/s      00000000000012e4
-web   2001:db8::1  eu      2       drain   -    10/s      00000000000012e4
+web   10.0.0.1     eu      2       drain        -    10/s      00000000000012e4
+web   2001:db8::1  eu      2       drain        -    10/s      00000000000012e4
 "
     );
 }

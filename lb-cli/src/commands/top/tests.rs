@@ -290,12 +290,12 @@ fn a_filter_is_typed_kept_and_cleared() {
     let mut screen = Screen { tab: Tab::Backends, ..Screen::default() };
     order(&mut screen, &now);
     // Keys with a function are typed as letters here.
-    type_keys(&mut screen, "/UNFITq");
+    type_keys(&mut screen, "/UNHEALTHYq");
     assert!(text(&mut screen, &now).contains("no row contains this text"));
     assert!(key(&mut screen, KeyCode::Backspace).is_continue());
     assert_eq!(order(&mut screen, &now), ["10.1.0.12"]);
     assert!(key(&mut screen, KeyCode::Enter).is_continue());
-    assert!(text(&mut screen, &now).contains("filter: UNFIT\n"));
+    assert!(text(&mut screen, &now).contains("filter: UNHEALTHY\n"));
     assert!(key(&mut screen, KeyCode::Esc).is_continue());
     assert_eq!(order(&mut screen, &now).len(), 3);
     assert!(key(&mut screen, KeyCode::Char('q')).is_break());

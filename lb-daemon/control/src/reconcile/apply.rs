@@ -192,13 +192,12 @@ impl Reconciler {
                 version: if address.is_ipv4() { IPV4 } else { IPV6 },
                 incarnation: planned.id.incarnation,
                 mtu: self.mtu_of(address, planned.mtu, there.map(|there| there.mtu)),
-                link: self.hops.link_mtu(address).or(there.map(|there| there.link)).unwrap_or(0),
                 on_link: self
                     .hops
                     .on_link(address)
                     .or(there.map(|there| there.on_link))
                     .unwrap_or(0),
-                reserved: [0; 4],
+                reserved: [0; 5],
             };
             match there {
                 Some(there) if there == backend => {}

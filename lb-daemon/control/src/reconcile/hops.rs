@@ -48,8 +48,6 @@ pub(super) struct Hops {
 struct Way {
     /// Largest packet of the route, bytes.
     route_mtu: u16,
-    /// Largest packet of the link, bytes.
-    link_mtu: u16,
     /// Whether no gateway is on it.
     on_link: bool,
 }
@@ -98,19 +96,14 @@ impl Hops {
         self.ways.get(backend).map(|way| way.route_mtu)
     }
 
-    /// Largest packet of the link to a backend, as far as it is known.
-    pub(super) fn link_mtu(&self, backend: &IpAddr) -> Option<u16> {
-        self.ways.get(backend).map(|way| way.link_mtu)
-    }
-
     /// 1: a backend is its own next hop; 0: it is not. As far as it is known.
     pub(super) fn on_link(&self, backend: &IpAddr) -> Option<u16> {
         self.ways.get(backend).map(|way| way.on_link.into())
     }
 
     pub(super) fn learn_way(&mut self, backend: IpAddr, hop: &NextHop) {
-        let NextHop { mtu: route_mtu, link_mtu, gateway, .. } = *hop;
-        self.ways.insert(backend, Way { route_mtu, link_mtu, on_link: gateway == backend });
+        let NextHop { mtu: route_mtu, gateway, .. } = *hop;
+        self.ways.insert(backend, Way { route_mtu, on_link: gateway == backend });
     }
 
     /// Whether an interface's word must be written.

@@ -111,7 +111,6 @@ impl Reconciler {
         let Some(mut backend) = self.maps.backend(planned.id.index) else { return };
         let before = backend;
         backend.mtu = self.mtu_of(address, planned.mtu, None);
-        backend.link = self.hops.link_mtu(address).unwrap_or(backend.link);
         backend.on_link = self.hops.on_link(address).unwrap_or(backend.on_link);
         if backend != before {
             self.maps.set_backend_way(planned.id.index, &backend);

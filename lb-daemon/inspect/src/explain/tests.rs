@@ -13,13 +13,9 @@ use std::net::SocketAddr;
 
 use super::*;
 use crate::names;
+use lb_common_fake::FakeTables;
 use lb_maps::directory::Directory;
 use lb_model::Protocol;
-
-#[path = "../../../../lb-common/tests/fake/mod.rs"]
-mod fake;
-
-use fake::FakeTables;
 
 fn names() -> Names {
     Names(Directory {
@@ -82,7 +78,9 @@ fn nobody_at_all_is_a_verdict_with_its_meaning() {
     assert_eq!(explanation.verdict, "no_backend");
     assert_eq!(explanation.why, "The pool of the service has no member that may have the packet.");
     assert!(explanation.choice.is_none());
-    assert!(explanation.entries.iter().all(|entry| entry.outcome == "passed over: it is dead"));
+    assert!(
+        explanation.entries.iter().all(|entry| entry.outcome == "passed over: it takes no packets")
+    );
 }
 
 #[test]

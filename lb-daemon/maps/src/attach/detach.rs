@@ -3,40 +3,44 @@
 use std::{collections::BTreeSet, fs, io, path::Path};
 
 use super::pinned;
-use crate::{BpffsError, Pins, Role, bpffs::PinsLock, pins::interface_of};
+use crate::{BpffsError, Component, Pins, bpffs::PinsLock, pins::interface_of};
 
 /// What was removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Detached {
     /// Layouts of the pins, lowest first: one, unless daemons of several versions were here.
     pub layouts: Vec<u32>,
-    /// Interfaces that had the role's program, by name.
+    /// Interfaces that had the component's program, by name.
     pub interfaces: Vec<String>,
     /// Maps, counters among them; tables are not counted.
     pub maps: u32,
 }
 
-/// Takes a role's programs off its interfaces and removes all its pins, links first: those of this version's
+/// Takes a component's programs off its interfaces and removes all its pins, links first: those of this version's
 /// layout and those that daemons of other versions left. Nothing to remove is no error.
 ///
 /// # Errors
-/// [`BpffsError::InUse`] while a daemon of the role runs, whatever its layout, and nothing is removed
+/// [`BpffsError::InUse`] while a daemon of the component runs, whatever its layout, and nothing is removed
 /// then; or what cannot be removed.
-pub fn detach(bpffs: &Path, role: Role) -> Result<Detached, BpffsError> {
-    let layouts = Pins::layouts(bpffs, role);
+pub fn detach(bpffs: &Path, component: Component) -> Result<Detached, BpffsError> {
+    let layouts = Pins::layouts(bpffs, component);
     let layouts =
         layouts.map_err(|source| BpffsError::File { path: bpffs.join("spillway"), source })?;
-    detach_layouts(bpffs, role, &layouts)
+    detach_layouts(bpffs, component, &layouts)
 }
 
 /// Does so for the pins of these layouts alone.
 ///
 /// # Errors
 /// As [`detach`].
-pub fn detach_layouts(bpffs: &Path, role: Role, layouts: &[u32]) -> Result<Detached, BpffsError> {
+pub fn detach_layouts(
+    bpffs: &Path,
+    component: Component,
+    layouts: &[u32],
+) -> Result<Detached, BpffsError> {
     let mut locked = Vec::new();
     for layout in layouts {
-        let pins = Pins::of_layout(bpffs, role, *layout);
+        let pins = Pins::of_layout(bpffs, component, *layout);
         if pins.root().exists() {
             let lock = PinsLock::take(&pins)?;
             locked.push((*layout, pins, lock));
@@ -68,7 +72,7 @@ pub(super) fn clear(pins: &Pins) -> Result<Detached, BpffsError> {
     detached.maps = files(&pins.maps())?.len().try_into().unwrap_or(u32::MAX);
     // All that is left, with what a daemon of another layout has pinned in places of its own.
     remove(pins.root(), fs::remove_dir_all(pins.root()))?;
-    // Another role may have its pins there.
+    // Another component may have its pins there.
     if let Some(all) = pins.root().parent() {
         let _still_used = fs::remove_dir(all);
     }

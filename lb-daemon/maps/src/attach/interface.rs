@@ -30,7 +30,7 @@ pub struct Interface {
     pub mode: Option<AttachedMode>,
 }
 
-/// Attaches a role's program to an interface, or puts it in the place of the one that is there by a
+/// Attaches a component's program to an interface, or puts it in the place of the one that is there by a
 /// pin: no packet passes between the two. Says also whether there was no pin before.
 ///
 /// # Errors
@@ -52,7 +52,7 @@ pub(super) fn attach(
     Ok((attached?, !had))
 }
 
-/// Whether a role may have an interface. A refusal comes before anything is made.
+/// Whether a component may have an interface. A refusal comes before anything is made.
 ///
 /// # Errors
 /// [`AttachError`]: it is not there, or somebody else has it.
@@ -85,7 +85,7 @@ impl Attaching<'_> {
         self.finish(own)
     }
 
-    /// Whether nobody else has the interface: another role, another layout, or a stranger.
+    /// Whether nobody else has the interface: another component, another layout, or a stranger.
     fn is_free(&self) -> Result<(), AttachError> {
         let interface = self.interface.to_owned();
         if let Some(other) = self.other_pins() {
@@ -107,7 +107,7 @@ impl Attaching<'_> {
         }
     }
 
-    /// Pins of the interface under another role or layout.
+    /// Pins of the interface under another component or layout.
     fn other_pins(&self) -> Option<String> {
         let own = self.pins.root();
         let roots = fs::read_dir(own.parent()?).ok()?;
@@ -308,9 +308,9 @@ pub enum AttachError {
     /// There is no such interface.
     #[error("{0}: no such interface")]
     NoInterface(String),
-    /// The interface has the other role, or one of another layout.
+    /// The interface has the other component, or one of another layout.
     #[error(
-        "{interface}: has the pins of {other} already, and one interface has one role: stop that \
+        "{interface}: has the pins of {other} already, and one interface has one component: stop that \
          spillwayd and remove its pins with `spillway detach`"
     )]
     OtherRole {

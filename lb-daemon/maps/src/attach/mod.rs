@@ -1,4 +1,4 @@
-//! A role at work: its object loaded, its maps pinned, its program on the interfaces.
+//! A component at work: its object loaded, its maps pinned, its program on the interfaces.
 
 mod detach;
 mod filter;
@@ -13,7 +13,7 @@ use std::{fs, io, path::PathBuf};
 use aya::Ebpf;
 
 use crate::{
-    BpffsError, LoadError, MapsError, Objects, Pins, Role, Rooms, WritableMaps,
+    BpffsError, Component, LoadError, MapsError, Objects, Pins, Rooms, WritableMaps,
     bpffs::{self, PinsLock},
     loader,
     opener::Opener,
@@ -25,7 +25,7 @@ pub use interface::{AttachError, Interface};
 pub use occupant::{Hold, Linked, Occupant, links, occupant};
 pub(crate) use program::Program;
 
-/// Where a role works and how.
+/// Where a component works and how.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The BPF file system for the pins.
@@ -65,7 +65,7 @@ pub enum DataplaneError {
     },
 }
 
-/// A role's program on its interfaces. Dropping it changes nothing there; it lets another daemon
+/// A component's program on its interfaces. Dropping it changes nothing there; it lets another daemon
 /// have the pins.
 #[derive(Debug)]
 pub struct Attached {
@@ -75,18 +75,18 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// Loads a role's object over its pinned maps and attaches it; `fill` runs in between, before
+    /// Loads a component's object over its pinned maps and attaches it; `fill` runs in between, before
     /// the new program sees a packet. Interfaces that are no longer listed are detached.
     ///
     /// # Errors
     /// [`DataplaneError`]; links that this call made are gone then, and all pins where there were none
     /// before.
     pub(crate) fn open<T>(
-        role: Role,
+        component: Component,
         options: &Options,
         fill: impl FnOnce() -> Result<T, MapsError>,
     ) -> Result<(Self, T), DataplaneError> {
-        let pins = Pins::new(&options.bpffs, role);
+        let pins = Pins::new(&options.bpffs, component);
         bpffs::prepare(&options.bpffs)?;
         for interface in &options.interfaces {
             interface::may_have(&pins, interface, options.hook)?;
@@ -95,14 +95,14 @@ impl Attached {
         let lock = prepare(&pins)?;
         let make = || -> Result<_, DataplaneError> {
             let mut loaded =
-                loader::load(&options.objects, role, options.hook, &pins, &options.rooms)?;
+                loader::load(&options.objects, component, options.hook, &pins, &options.rooms)?;
             let filled = fill()?;
-            Ok((attach_all(&mut loaded, role, &pins, options)?, filled))
+            Ok((attach_all(&mut loaded, component, &pins, options)?, filled))
         };
         match make() {
             Ok((interfaces, filled)) => Ok((Self { pins, interfaces, _lock: lock }, filled)),
             Err(error) => {
-                // Maps without a program would look like a role at work.
+                // Maps without a program would look like a component at work.
                 if first {
                     let _already_failing = detach::clear(&pins);
                 }
@@ -129,11 +129,11 @@ fn prepare(pins: &Pins) -> Result<PinsLock, BpffsError> {
 
 fn attach_all(
     loaded: &mut Ebpf,
-    role: Role,
+    component: Component,
     pins: &Pins,
     options: &Options,
 ) -> Result<Vec<Interface>, DataplaneError> {
-    let mut program = loader::program(loaded, role, options.hook)?;
+    let mut program = loader::program(loaded, component, options.hook)?;
     let (mut interfaces, mut created) = (Vec::new(), Vec::new());
     pinned::remove_unplaced(pins)?;
     for name in &options.interfaces {
@@ -189,9 +189,9 @@ impl Dataplane {
     /// # Errors
     /// [`DataplaneError`]: what ran before runs on.
     pub fn open(options: &Options) -> Result<Self, DataplaneError> {
-        let pins = Opener::new(&options.bpffs, Role::Balancer);
+        let pins = Opener::new(&options.bpffs, Component::Balancer);
         let (attached, maps) =
-            Attached::open(Role::Balancer, options, || WritableMaps::open(&pins))?;
+            Attached::open(Component::Balancer, options, || WritableMaps::open(&pins))?;
         Ok(Self { attached, maps })
     }
 }

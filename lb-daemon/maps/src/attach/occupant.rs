@@ -122,7 +122,7 @@ pub struct Linked {
     pub mode: Option<AttachedMode>,
 }
 
-/// The interfaces of a role, by name, read without its daemon; in the network namespace of the
+/// The interfaces of a component, by name, read without its daemon; in the network namespace of the
 /// calling thread.
 ///
 /// # Errors

@@ -59,7 +59,7 @@ pub(super) fn mode(pins: &Pins, interface: &Interface) -> Option<AttachedMode> {
     (now.program == program).then_some(now.mode)
 }
 
-/// Takes a role's program off an interface, and removes its pins.
+/// Takes a component's program off an interface, and removes its pins.
 ///
 /// # Errors
 /// What cannot be removed.

@@ -1,4 +1,4 @@
-//! A role's loaded program, for one of the two hooks.
+//! A component's loaded program, for one of the two hooks.
 
 use std::{io, path::Path};
 

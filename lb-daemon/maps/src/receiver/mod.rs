@@ -15,7 +15,7 @@ use lb_common::abi::{
 };
 
 use crate::{
-    Attached, DataplaneError, MapsError, Options, Role,
+    Attached, Component, DataplaneError, MapsError, Options,
     maps::{array, of, verdicts_of},
     opener::Opener,
 };
@@ -62,7 +62,7 @@ impl Receiver {
     /// # Errors
     /// [`DataplaneError`]: what ran before runs on.
     pub fn open(options: &Options, allowed: &AllowLists) -> Result<Self, DataplaneError> {
-        let (attached, maps) = Attached::open(Role::Receiver, options, || {
+        let (attached, maps) = Attached::open(Component::Receiver, options, || {
             let mut maps = ReceiverMaps::open(&options.bpffs)?;
             maps.fill(allowed)?;
             Ok(maps)
@@ -98,7 +98,7 @@ impl ReceiverMaps {
     /// # Errors
     /// [`MapsError`] says which pin is missing, forbidden or of another layout.
     pub fn open(bpffs: &Path) -> Result<Self, MapsError> {
-        let pins = Opener::new(bpffs, Role::Receiver);
+        let pins = Opener::new(bpffs, Component::Receiver);
         Ok(Self {
             sources: pins.typed(names::SOURCES)?,
             vips: pins.typed(names::VIPS)?,

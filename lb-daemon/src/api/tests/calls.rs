@@ -84,7 +84,7 @@ async fn a_configuration_is_applied_listed_and_described() {
         backends,
         [
             backend("10.0.0.1", "up", "all checks pass"),
-            backend("10.0.0.2", "dead", "not checked yet"),
+            backend("10.0.0.2", "pending", "not checked yet"),
         ]
     );
 }
@@ -186,7 +186,7 @@ async fn the_history_of_a_backend_says_what_became_of_it_and_when() {
     let [history] = &told[..] else { panic!("{told:?}") };
     assert_eq!((&*history.pool, &*history.address), ("web", "10.0.0.1"));
     let states: Vec<_> = history.changes.iter().map(|change| &*change.state).collect();
-    assert_eq!(states, ["up", "dead"]);
+    assert_eq!(states, ["up", "pending"]);
     let at: Vec<_> = history.changes.iter().map(|change| change.at.unwrap()).collect();
     assert!(at[0].seconds >= at[1].seconds && at[1].seconds > 1_700_000_000, "{at:?}");
     let nowhere = v1::BackendHistoryRequest { address: "10.9.9.9".into(), ..asked };

@@ -22,12 +22,12 @@ async fn a_watch_tells_what_happens_as_it_happens() {
     let expected = |address: &str, state: &str, reason: &str| {
         (address.to_owned(), state.to_owned(), reason.to_owned())
     };
-    assert_eq!(backend().await, expected("10.0.0.1", "dead", "not checked yet"));
-    assert_eq!(backend().await, expected("10.0.0.2", "dead", "not checked yet"));
+    assert_eq!(backend().await, expected("10.0.0.1", "pending", "not checked yet"));
+    assert_eq!(backend().await, expected("10.0.0.2", "pending", "not checked yet"));
     daemon.judge("10.0.0.2", true).await;
     assert_eq!(backend().await, expected("10.0.0.2", "up", "all checks pass"));
     daemon.judge("10.0.0.2", false).await;
-    assert_eq!(backend().await, expected("10.0.0.2", "dead", "check tcp: timed out"));
+    assert_eq!(backend().await, expected("10.0.0.2", "unreachable", "check tcp: timed out"));
 }
 
 /// More changes than are kept for anybody, to a watcher who reads none of them meanwhile.
@@ -46,7 +46,7 @@ async fn a_watcher_that_lags_gets_a_snapshot_again() {
     loop {
         let message = watch.message().await.unwrap().unwrap();
         if let Some(Event::Snapshot(snapshot)) = message.event {
-            assert_eq!(snapshot.backends[0].state, "dead", "the last round's");
+            assert_eq!(snapshot.backends[0].state, "unreachable", "the last round's");
             break;
         }
     }

@@ -4,55 +4,23 @@ use aya_ebpf::bindings::xdp_action::XDP_TX;
 use lb_common::{
     abi::verdict::Verdict,
     path::{
-        Large, Version,
-        icmp_reply::{self, Head, QUOTE_V4, QUOTE_V6},
-        oversize::{self, Divisible},
+        Version,
+        icmp_reply::{self, Head},
+        oversize::{self, QUOTE_V4, QUOTE_V6},
     },
-    wire::{ethernet, ipv4, vlan::Tags},
+    wire::{ethernet, vlan::Tags},
 };
 
-use super::{
-    super::maps::Maps, Disposition, action_of, leave, received_length, send, tag_out, write_head,
-};
+use super::{super::maps::Maps, Disposition, action_of, leave, received_length};
 use crate::{counters, kernel::Frame};
 
-/// Sends the sender of a frame an ICMP error with the size that fits, or forwards the frame so that it may be
-/// fragmented; counts the frame, and returns its [`Disposition`].
+/// Sends the sender of a frame an ICMP error: packets of at most `room` bytes fit. Counts the frame, and returns its
+/// [`Disposition`].
 #[inline(always)]
-pub(in crate::balancer) fn too_large(frame: &mut Frame<'_>, packet: &Large, tags: Tags) -> u32 {
+pub(in crate::balancer) fn too_large(frame: &mut Frame<'_>, room: u16, tags: Tags) -> u32 {
     let bytes = received_length(frame, tags);
-    match oversize::divisible(frame, &Maps, packet) {
-        Ok(None) => {
-            let told = tell(frame, oversize::room(&Maps, packet));
-            answered(frame, told.map(|()| Verdict::AnsweredTooLarge), tags, bytes)
-        }
-        Ok(Some(on)) => {
-            let interface = packet.interface().into();
-            let (verdict, action) = match write_on(frame, packet, &on, tags) {
-                Err(verdict) => (verdict, action_of(verdict)),
-                Ok(()) => {
-                    let to = (interface, packet.service(), packet.backend(), packet.is_new());
-                    send(frame, to, bytes)
-                }
-            };
-            counters::count(verdict, bytes);
-            Disposition::new(verdict, action).0
-        }
-        Err(verdict) => answered(frame, Err(verdict), tags, bytes),
-    }
-}
-
-/// Puts the head of a tunnel in front, with the tags of the way out, and takes one from the inner TTL.
-#[inline(always)]
-fn write_on(
-    frame: &mut Frame<'_>,
-    packet: &Large,
-    on: &Divisible,
-    tags: Tags,
-) -> Result<(), Verdict> {
-    ipv4::decrement_ttl(frame.bytes_mut(ethernet::LENGTH).ok_or(Verdict::Malformed)?);
-    write_head(frame, &on.head, packet.form(), || on.shim)?;
-    tag_out(frame, (on.own, packet.interface().into()), tags)
+    let replied = send_error(frame, room);
+    answered(frame, replied.map(|()| Verdict::AnsweredTooLarge), tags, bytes)
 }
 
 /// Sends a frame back with the tags that it came in with, or leaves it to the host; counts it, and returns its
@@ -68,8 +36,8 @@ fn answered(frame: &mut Frame<'_>, done: Result<Verdict, Verdict>, tags: Tags, b
 }
 
 #[inline(always)]
-fn tell(frame: &mut Frame<'_>, room: u16) -> Result<(), Verdict> {
-    match icmp_reply::too_large(frame, &Maps, room)? {
+fn send_error(frame: &mut Frame<'_>, room: u16) -> Result<(), Verdict> {
+    match oversize::too_large(frame, &Maps, room)? {
         Head::V4(head) => quote(frame, QUOTE_V4, &head),
         Head::V6(head) => quote(frame, QUOTE_V6, &head),
     }

@@ -13,7 +13,7 @@ use lb_common::{
         verdict::{Action, Verdict},
     },
     path::{
-        self, Choice, Forward, Head, Kind, Large, Parsed, Query, Shim, Version, encapsulate, parse,
+        self, Choice, Forward, Head, Kind, Parsed, Query, Shim, Version, encapsulate, parse,
         parse_slow,
     },
     wire::{ethernet, ipv4, ipv6, packet::Packet, vlan::Tags},
@@ -41,8 +41,8 @@ pub(super) enum Deferred {
     Nothing,
     /// Its query must be resolved.
     Query(Query),
-    /// It is too large for its backend.
-    Oversize(Large),
+    /// It is too large for its backend: packets of so many bytes fit.
+    Oversize(u16),
 }
 
 /// As [`emit_fast`], with the slow parser; a frame that it cannot parse either belongs to no flow.
@@ -92,7 +92,8 @@ struct FastPath<'l> {
 impl Decision for FastPath<'_> {
     #[inline(always)]
     fn too_large(&mut self, forward: &Forward<'_>) {
-        *self.deferred = Deferred::Oversize(Large::from_forward(forward));
+        *self.deferred =
+            Deferred::Oversize(encapsulate::room(forward.backend, forward.descriptor.form()));
     }
 
     #[inline(always)]

@@ -102,7 +102,7 @@ pub(super) fn neighbour(sandbox: &Sandbox) -> Result<()> {
         ensure!(end == 0, "the balancer says something");
         drop(receiver);
         let bpffs = sandbox.bpffs(site.backend.namespace())?.display().to_string();
-        site.backend.run("spillway", ["--bpffs", &bpffs, "detach", "--role", "receiver"])?;
+        site.backend.run("spillway", ["--bpffs", &bpffs, "detach", "--component", "receiver"])?;
     }
     Ok(())
 }

@@ -31,9 +31,9 @@ pub(crate) fn of_a_backend(sandbox: &Sandbox) -> Result<()> {
     let changes: Vec<_> = of_it.changes.iter().map(|c| (&*c.state, &*c.reason)).collect();
     let expected = [
         ("up", "all checks pass"),
-        ("unfit", "check page: connection refused"),
+        ("unhealthy", "check page: connection refused"),
         ("up", "all checks pass"),
-        ("dead", "not checked yet"),
+        ("pending", "not checked yet"),
     ];
     ensure!(changes == expected, "{changes:?}");
     let times = of_it.changes.iter().filter_map(|c| c.at.as_ref().map(|t| (t.seconds, t.nanos)));
@@ -48,7 +48,7 @@ pub(crate) fn of_a_backend(sandbox: &Sandbox) -> Result<()> {
     ensure!(listed.eq(addresses.iter().map(ToString::to_string)), "{all:?}");
     for other in all.iter().filter(|other| other.address != address) {
         let states = other.changes.iter().map(|change| &*change.state);
-        ensure!(states.eq(["up", "dead"]), "{other:?}");
+        ensure!(states.eq(["up", "pending"]), "{other:?}");
     }
 
     for (pool, address, message) in

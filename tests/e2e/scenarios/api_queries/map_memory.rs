@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use lb_maps::{PinnedMaps, Pins, Role};
+use lb_maps::{Component, PinnedMaps, Pins};
 use lb_tests::daemon::{Balancer, Binaries};
 use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
@@ -49,7 +49,7 @@ fn one_pool(sandbox: &Sandbox, name: &str) -> Result<(Fabric, Balancer, Configur
 /// Of each pinned map, with the maps that stand in it, what the kernel has set aside: as bpftool reads
 /// it from the descriptors' own files.
 fn kernel(balancer: &Balancer) -> Result<BTreeMap<String, u64>> {
-    let maps = Pins::new(&balancer.bpffs, Role::Balancer).maps();
+    let maps = Pins::new(&balancer.bpffs, Component::Balancer).maps();
     let mut sizes = BTreeMap::new();
     for entry in fs::read_dir(&maps).with_context(|| maps.display().to_string())? {
         let entry = entry?;

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use aya::maps::{Array, Map, MapData};
 use lb_common::abi::capture::Capture;
-use lb_maps::{Pins, Role};
+use lb_maps::{Component, Pins};
 use lb_tests::capture::Frames;
 use lb_tests::fixture::Fixture;
 use lb_tests::process::{PATIENCE, Running, until};
@@ -66,7 +66,7 @@ impl RunningCapture {
 
 /// The word by which the packet program knows that somebody captures.
 pub(crate) fn word(fixture: &Fixture) -> Result<u64> {
-    let pin = Pins::new(&fixture.balancer.bpffs, Role::Balancer).map("CAPTURE");
+    let pin = Pins::new(&fixture.balancer.bpffs, Component::Balancer).map("CAPTURE");
     let map = Map::from_map_data(MapData::from_pin(&pin).context("the pin")?)?;
     const WORDS: usize = size_of::<Capture>() / size_of::<u64>();
     let map: Array<_, [u64; WORDS]> = Array::try_from(map)?;

@@ -18,8 +18,8 @@ use aya::{
 };
 use lb_common::abi::LAYOUT_VERSION;
 use lb_maps::{
-    AllowLists, AttachedMode, Dataplane, Detached, FlowTables, Options, PinnedMaps, Pins, Prefix,
-    Receiver, ReceiverMaps, Role, Rooms, XdpMode, detach,
+    AllowLists, AttachedMode, Component, Dataplane, Detached, FlowTables, Options, PinnedMaps,
+    Pins, Prefix, Receiver, ReceiverMaps, Rooms, XdpMode, detach,
 };
 use lb_tests::{harness::Case, sandbox::Sandbox};
 use nix::{
@@ -88,7 +88,7 @@ fn refusal<T>(opened: Result<T, impl std::error::Error>) -> Result<String> {
 }
 
 /// Ids of a pinned link and of its program.
-fn link(bpffs: &Path, role: Role, interface: &str) -> Result<(u32, u32)> {
+fn link(bpffs: &Path, role: Component, interface: &str) -> Result<(u32, u32)> {
     let pin = Pins::new(bpffs, role).link(interface);
     let link = FdLink::from(PinnedLink::from_pin(pin)?).info()?;
     Ok((link.id(), link.program_id()))
@@ -104,14 +104,14 @@ fn restart_keeps_the_link(sandbox: &Sandbox) -> Result<()> {
             running.attached.interfaces().into_iter().map(|i| (i.name, i.mode)).collect();
         let native = Some(AttachedMode::Native);
         ensure!(modes == [("ra".into(), native), ("rb.100".into(), native)], "{modes:?}");
-        ["ra", "rb.100"].map(|name| link(&bpffs, Role::Balancer, name).unwrap())
+        ["ra", "rb.100"].map(|name| link(&bpffs, Component::Balancer, name).unwrap())
     };
     for (name, (_, program)) in ["ra", "rb.100"].iter().zip(before) {
         ensure!(xdp(name)? == Some((NATIVE, program.into())), "nobody runs it, and it runs");
     }
     let _running = Dataplane::open(&options)?;
     for (name, (id, program)) in ["ra", "rb.100"].iter().zip(before) {
-        let (id_now, program_now) = link(&bpffs, Role::Balancer, name)?;
+        let (id_now, program_now) = link(&bpffs, Component::Balancer, name)?;
         ensure!(id_now == id, "{name}: the link is another, so there was a gap");
         ensure!(program_now != program, "{name}: the program is the old one");
         ensure!(xdp(name)? == Some((NATIVE, program_now.into())));
@@ -130,7 +130,7 @@ fn modes(sandbox: &Sandbox) -> Result<()> {
     ensure!(interface.mode == Some(AttachedMode::Generic));
     ensure!(xdp("lo")?.context("nothing attached")?.0 == GENERIC);
     drop(fallen_back);
-    detach(&bpffs, Role::Balancer)?;
+    detach(&bpffs, Component::Balancer)?;
     ensure!(xdp("lo")?.is_none());
     Ok(())
 }
@@ -163,7 +163,7 @@ fn occupied(sandbox: &Sandbox) -> Result<()> {
     pair("oa", "ob")?;
     let theirs = sandbox.bpffs("theirs")?;
     drop(Dataplane::open(&options(&theirs, &[], XdpMode::Auto))?);
-    let program = Pins::new(&theirs, Role::Balancer).program();
+    let program = Pins::new(&theirs, Component::Balancer).program();
     ip(&format!("link set dev oa xdpdrv pinned {}", program.display()))?;
     let before = xdp("oa")?.context("nothing attached")?;
 
@@ -181,7 +181,7 @@ fn occupied(sandbox: &Sandbox) -> Result<()> {
     drop(Dataplane::open(&options(&bpffs, &["oa"], XdpMode::Auto))?);
 
     // What a link holds only the link lets go.
-    detach(&bpffs, Role::Balancer)?;
+    detach(&bpffs, Component::Balancer)?;
     drop(Dataplane::open(&options(&theirs, &["oa"], XdpMode::Auto))?);
     let before = xdp("oa")?.context("nothing attached")?;
     let said = refusal(Dataplane::open(&options(&bpffs, &["oa"], XdpMode::Auto)))?;
@@ -193,7 +193,7 @@ fn occupied(sandbox: &Sandbox) -> Result<()> {
     let link = said.strip_prefix(&start).and_then(|rest| rest.split_once('`'));
     let (link, rest) = link.with_context(|| said.clone())?;
     ensure!(rest == ", since a link holds it", "{said}");
-    ensure!(!Pins::new(&bpffs, Role::Balancer).root().exists(), "a refusal leaves pins");
+    ensure!(!Pins::new(&bpffs, Component::Balancer).root().exists(), "a refusal leaves pins");
     let detached = Command::new("bpftool").args(["link", "detach", "id", link]).output()?;
     ensure!(detached.status.success() && xdp("oa")?.is_none(), "{detached:?}");
     Dataplane::open(&options(&bpffs, &["oa"], XdpMode::Auto))?;
@@ -211,7 +211,7 @@ fn one_role(sandbox: &Sandbox) -> Result<()> {
                     that spillwayd and remove its pins with `spillway detach`";
     ensure!(said == expected, "{said}");
     ensure!(xdp("ia")? == before);
-    let receiver = Pins::new(&bpffs, Role::Receiver);
+    let receiver = Pins::new(&bpffs, Component::Receiver);
     ensure!(!receiver.root().exists(), "what was refused looks like a role at work");
     // Loopback has no driver: this one is refused when all is loaded already.
     let hook = XdpMode::Native.into();
@@ -219,7 +219,7 @@ fn one_role(sandbox: &Sandbox) -> Result<()> {
     let said = refusal(Receiver::open(&lo, &AllowLists::default()))?;
     ensure!(said.starts_with("lo: no native XDP"), "{said}");
     ensure!(!receiver.root().exists(), "what was refused looks like a role at work");
-    detach(&bpffs, Role::Balancer)?;
+    detach(&bpffs, Component::Balancer)?;
     drop(Receiver::open(&options, &AllowLists::default())?);
     let said = refusal(Dataplane::open(&options))?;
     ensure!(said == expected.replace("balancer-v2", "receiver-v2"), "{said}");
@@ -231,11 +231,11 @@ fn one_daemon(sandbox: &Sandbox) -> Result<()> {
     let options = options(&bpffs, &[], XdpMode::Auto);
     let expected = format!(
         "{}: in use by another spillwayd: stop it first, or give this one another --bpffs",
-        Pins::new(&bpffs, Role::Balancer).root().display()
+        Pins::new(&bpffs, Component::Balancer).root().display()
     );
     let first = Dataplane::open(&options)?;
     ensure!(refusal(Dataplane::open(&options))? == expected);
-    ensure!(refusal(detach(&bpffs, Role::Balancer))? == expected);
+    ensure!(refusal(detach(&bpffs, Component::Balancer))? == expected);
     let other_role = Receiver::open(&options, &AllowLists::default())?;
     drop(first);
     drop(Dataplane::open(&options)?);
@@ -247,11 +247,11 @@ fn failed_start(sandbox: &Sandbox) -> Result<()> {
     pair("fa", "fb")?;
     let bpffs = sandbox.bpffs("failed")?;
     drop(Dataplane::open(&options(&bpffs, &["fb"], XdpMode::Auto))?);
-    let before = link(&bpffs, Role::Balancer, "fb")?;
+    let before = link(&bpffs, Component::Balancer, "fb")?;
     let opened = Dataplane::open(&options(&bpffs, &["fb", "fa", "nowhere"], XdpMode::Auto));
     ensure!(refusal(opened)? == "nowhere: no such interface");
     ensure!(xdp("fa")?.is_none(), "a link that the failed start made is left");
-    ensure!(link(&bpffs, Role::Balancer, "fb")?.0 == before.0, "the link from before is gone");
+    ensure!(link(&bpffs, Component::Balancer, "fb")?.0 == before.0, "the link from before is gone");
     ensure!(xdp("fb")?.is_some());
     Ok(())
 }
@@ -279,7 +279,7 @@ fn rooms(sandbox: &Sandbox) -> Result<()> {
         let there = FlowTables::open(&bpffs)?.displaced_v4.read(None, 100)?;
         ensure!(there == (vec![([1, 2], 3)], None), "{there:?}");
     }
-    detach(&bpffs, Role::Balancer)?;
+    detach(&bpffs, Component::Balancer)?;
     drop(Dataplane::open(&with(None, Some(4_096)))?);
     ensure!(found()? == [524_288, 131_072, 4_096, 1_024], "{:?}", found()?);
     Ok(())
@@ -328,23 +328,23 @@ fn detach_removes_all(sandbox: &Sandbox) -> Result<()> {
     let bpffs = sandbox.bpffs("detach")?;
     drop(Dataplane::open(&options(&bpffs, &["da", "db.7"], XdpMode::Auto))?);
     PinnedMaps::open(&bpffs)?;
-    let detached = detach(&bpffs, Role::Balancer)?;
+    let detached = detach(&bpffs, Component::Balancer)?;
     let interfaces = vec!["da".into(), "db.7".into()];
     let expected = Detached { layouts: vec![LAYOUT_VERSION], interfaces, maps: 33 };
     ensure!(detached == expected, "{detached:?}");
     // At once, not some time later: the next program can be attached.
     ensure!(xdp("da")?.is_none() && xdp("db.7")?.is_none());
     ensure!(std::fs::read_dir(&bpffs)?.count() == 0, "something is left under {bpffs:?}");
-    ensure!(detach(&bpffs, Role::Balancer)? == Detached::default());
+    ensure!(detach(&bpffs, Component::Balancer)? == Detached::default());
     let said = refusal(PinnedMaps::open(&bpffs))?;
-    let pin = Pins::new(&bpffs, Role::Balancer).map("SERVICES_V4");
+    let pin = Pins::new(&bpffs, Component::Balancer).map("SERVICES_V4");
     ensure!(said.starts_with(&format!("{}: no such pin: ", pin.display())), "{said}");
     Ok(())
 }
 
 fn other_layout(sandbox: &Sandbox) -> Result<()> {
     let bpffs = sandbox.bpffs("layout")?;
-    let pin = Pins::new(&bpffs, Role::Balancer).map("DESCRIPTORS");
+    let pin = Pins::new(&bpffs, Component::Balancer).map("DESCRIPTORS");
     std::fs::create_dir_all(pin.parent().unwrap())?;
     let other = Array::<MapData, [u8; 64]>::create(12_288, 0)?;
     other.pin(&pin)?;
@@ -355,7 +355,7 @@ fn other_layout(sandbox: &Sandbox) -> Result<()> {
         pin.display()
     );
     ensure!(said == expected, "{said}");
-    detach(&bpffs, Role::Balancer)?;
+    detach(&bpffs, Component::Balancer)?;
     Dataplane::open(&options(&bpffs, &[], XdpMode::Auto))?;
     Ok(())
 }
@@ -395,6 +395,6 @@ fn receiver_lists(sandbox: &Sandbox) -> Result<()> {
         ensure!(ReceiverMaps::open(&bpffs)?.allowed()? == lists);
         ensure!(receiver.maps.verdicts()?.iter().all(|(_, counter)| counter.packets == 0));
     }
-    ensure!(detach(&bpffs, Role::Receiver)?.maps == 5);
+    ensure!(detach(&bpffs, Component::Receiver)?.maps == 5);
     Ok(())
 }

@@ -91,10 +91,13 @@ fn data(fixture: &MetricsFixture) -> Result<()> {
     let even = &pools[1];
     let members = even["members"].as_array().context("no members")?;
     let refused = members.iter().find(|it| it["address"] == "10.1.0.11").context("no eu1")?;
-    ensure!(refused["state"] == "unfit", "{refused}");
+    ensure!(refused["state"] == "unhealthy", "{refused}");
     ensure!(refused["reason"] == "check open: connection refused", "{refused}");
     let states: Vec<_> = refused["history"].as_array().context("no history")?.iter().collect();
-    ensure!(states[0]["state"] == "unfit" && states[0]["reason"] == refused["reason"], "{refused}");
+    ensure!(
+        states[0]["state"] == "unhealthy" && states[0]["reason"] == refused["reason"],
+        "{refused}"
+    );
     ensure!(states[1]["state"] == "up" && states[1]["reason"] == "all checks pass", "{refused}");
     ensure!((&even["backends"], &even["backends_up"]) == (&6.into(), &5.into()), "{even}");
     let regions: Vec<_> = even["regions"].as_array().context("no regions")?.iter().collect();

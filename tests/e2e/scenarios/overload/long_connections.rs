@@ -84,14 +84,17 @@ pub(crate) fn five_hundred(sandbox: &Sandbox) -> Result<()> {
     connections.all_go_on(&[])?;
 
     // Checks that fail while the hosts live: no new connections there, and the open ones stay.
-    let unfit = ["eu2", "us2"];
-    let [sick, closed] = unfit.map(|name| overload.fixture.number(name));
+    let unhealthy = ["eu2", "us2"];
+    let [sick, closed] = unhealthy.map(|name| overload.fixture.number(name));
     let (sick, closed) = (sick?, closed?);
     overload.fixture.servers[sick].be_sick(true)?;
     overload.fixture.servers[closed].kill()?;
-    overload.fixture.wait_up(&unfit)?;
+    overload.fixture.wait_up(&unhealthy)?;
     let opened = connections.open(OverloadFixture::connections(), 20)?;
-    ensure!(opened.iter().all(|each| !unfit.contains(&each.backend())), "new ones on {unfit:?}");
+    ensure!(
+        opened.iter().all(|each| !unhealthy.contains(&each.backend())),
+        "new ones on {unhealthy:?}"
+    );
     connections.all_go_on(&[])?;
     overload.fixture.servers[sick].be_sick(false)?;
     overload.fixture.servers[closed].restart()?;

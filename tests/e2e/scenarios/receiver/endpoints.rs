@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use lb_maps::{Pins, ReceiverMaps, Role};
+use lb_maps::{Component, Pins, ReceiverMaps};
 use lb_tests::{
     daemon::{Binaries, Receiver},
     packets::frames::ETHERNET,
@@ -248,7 +248,7 @@ pub(super) fn listed(sandbox: &Sandbox) -> Result<()> {
 pub(super) fn upgrade(sandbox: &Sandbox) -> Result<()> {
     let network = Network::new(sandbox, "upgrade")?;
     let mut before = network.receiver(sandbox, &network.host, &[])?;
-    let pins = Pins::new(&network.bpffs, Role::Receiver);
+    let pins = Pins::new(&network.bpffs, Component::Receiver);
     let id = |path: &Path| fs::metadata(path).map(|pin| std::os::unix::fs::MetadataExt::ino(&pin));
     // It is pinned last.
     let program = until("the program's pin", PATIENCE, || Ok(id(&pins.program()).ok()))?;

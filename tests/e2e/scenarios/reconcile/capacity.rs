@@ -13,7 +13,7 @@ use lb_common::abi::{
     pool::PoolWord,
 };
 use lb_control::reconcile::Applied;
-use lb_maps::{PinnedMaps, Pins, Role};
+use lb_maps::{Component, PinnedMaps, Pins};
 use lb_model::{GroupSettings, Rate, Scaler};
 use lb_tests::sandbox::Sandbox;
 
@@ -90,7 +90,7 @@ pub(crate) fn a_limit_alone(sandbox: &Sandbox) -> Result<()> {
 
 /// Says in a limiter that connections came, as packets do.
 fn arrive(bpffs: &Path, limiter: u32, arrival: u64) -> Result<()> {
-    let pin = Pins::new(bpffs, Role::Balancer).map(names::LIMITERS);
+    let pin = Pins::new(bpffs, Component::Balancer).map(names::LIMITERS);
     let mut limiters: Array<_, [u64; size_of::<Limiter>() / 8]> =
         Array::try_from(Map::from_map_data(MapData::from_pin(pin)?)?)?;
     let mut words = limiters.get(&limiter, 0)?;

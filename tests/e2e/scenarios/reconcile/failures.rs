@@ -11,7 +11,7 @@ use lb_common::abi::{
     names,
     service::Service,
 };
-use lb_maps::{Pins, Role};
+use lb_maps::{Component, Pins};
 use lb_tests::sandbox::Sandbox;
 use nix::net::if_::if_nametoindex;
 
@@ -55,7 +55,7 @@ struct LongConnections(HashMap<MapData, u64, [u8; size_of::<Service>()]>);
 
 impl LongConnections {
     fn new(bpffs: &std::path::Path) -> Result<Self> {
-        let pin = Pins::new(bpffs, Role::Balancer).map(names::SERVICES_V4);
+        let pin = Pins::new(bpffs, Component::Balancer).map(names::SERVICES_V4);
         let mut services = HashMap::try_from(Map::from_map_data(MapData::from_pin(pin)?)?)?;
         let mut refused = false;
         for key in 0..u64::from(limits::MAX_SERVICE_KEYS) {
@@ -152,7 +152,7 @@ pub(crate) fn port_left(sandbox: &Sandbox) -> Result<()> {
 
 /// Ports and the bonds that the maps say they are of.
 fn ports(daemon: &FakeDaemon) -> Result<Vec<(u32, u64)>> {
-    let pin = Pins::new(daemon.bpffs(), Role::Balancer).map(names::BONDS);
+    let pin = Pins::new(daemon.bpffs(), Component::Balancer).map(names::BONDS);
     let bonds: Array<_, u64> = Array::try_from(Map::from_map_data(MapData::from_pin(pin)?)?)?;
     let ports = (0..bonds.len()).map(|port| Ok((port, bonds.get(&port, 0)?)));
     let ports: Result<Vec<_>> = ports.collect();

@@ -121,7 +121,7 @@ pub(crate) fn balancer(sandbox: &Sandbox) -> Result<()> {
     running.signal(Signal::SIGCONT)?;
     failed(&hung, 3, &["does not answer within 1 s"])?;
     done(&reload()?)?;
-    for wrong in [&["reload", "--timeout", "0"][..], &["reload", "--role", "router"]] {
+    for wrong in [&["reload", "--timeout", "0"][..], &["reload", "--component", "router"]] {
         ensure!(host.cli(wrong)?.status.code() == Some(2), "{wrong:?}");
     }
     host.stop(&mut running)?;
@@ -165,7 +165,7 @@ pub(crate) fn receiver(sandbox: &Sandbox) -> Result<()> {
     let host = Host::new(sandbox, "reload-r")?;
     host.write("settings.toml", &settings(&host, LISTS))?;
     let config = host.path("settings.toml").display().to_string();
-    let reload = |more: &[&str]| host.cli(&[&["reload", "--role", "receiver"], more].concat());
+    let reload = |more: &[&str]| host.cli(&[&["reload", "--component", "receiver"], more].concat());
     failed(&reload(&[])?, 3, &["no such socket", "systemctl start spillway-receiver"])?;
     let mut running = started(&host)?;
     let socket = fs::symlink_metadata(host.path("s.sock"))?;
@@ -178,7 +178,7 @@ pub(crate) fn receiver(sandbox: &Sandbox) -> Result<()> {
     // Its pins say which receiver is meant, and its settings where it listens.
     let found = || {
         let mut command = host.fabric.balancer.command(&host.binaries.spillway);
-        command.arg("--bpffs").arg(&host.bpffs).args(["reload", "--role", "receiver"]);
+        command.arg("--bpffs").arg(&host.bpffs).args(["reload", "--component", "receiver"]);
         command
     };
     done(&found().output()?)?;
@@ -212,7 +212,7 @@ pub(crate) fn receiver(sandbox: &Sandbox) -> Result<()> {
     doctor("warning", &["xdp-mode", "need a restart"])?;
     host.write("settings.toml", &settings(&host, LISTS))?;
     several(&|| {
-        let mut command = command(&host, &["--role", "receiver"]);
+        let mut command = command(&host, &["--component", "receiver"]);
         command.stderr(std::process::Stdio::null());
         command
     })?;
@@ -222,9 +222,9 @@ pub(crate) fn receiver(sandbox: &Sandbox) -> Result<()> {
     let mut stranger = host.fabric.balancer.command("setpriv");
     stranger.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
     stranger.arg(&host.binaries.spillway).arg("--socket").arg(host.path("s.sock"));
-    let denied = stranger.args(["reload", "--role", "receiver"]).output()?;
+    let denied = stranger.args(["reload", "--component", "receiver"]).output()?;
     failed(&denied, 4, &["permission denied", "run this command as root"])?;
-    let server = ["--server", "https://10.0.0.2:7443", "reload", "--role", "receiver"];
+    let server = ["--server", "https://10.0.0.2:7443", "reload", "--component", "receiver"];
     failed(&host.cli(&server)?, 2, &["works on this host only", "--server"])?;
 
     running.signal(Signal::SIGSTOP)?;
@@ -262,7 +262,7 @@ fn hostile(host: &Host) -> Result<()> {
     let mut asked = 0;
     until("an answer beside those that say nothing", PATIENCE, || {
         asked += 1;
-        let output = host.cli(&["reload", "--role", "receiver", "--timeout", "10"])?;
+        let output = host.cli(&["reload", "--component", "receiver", "--timeout", "10"])?;
         Ok(output.status.success().then_some(()))
     })?;
     ensure!(asked == 1, "asked {asked} times");
@@ -294,7 +294,7 @@ pub(crate) fn without_a_socket(sandbox: &Sandbox) -> Result<()> {
     ensure!(host.told()? == "READY=1", "{}", two.output());
     ensure!(two.output().contains("another spillwayd listens there"), "{}", two.output());
     let mut command = second.command(&host.binaries.spillway);
-    command.arg("--bpffs").arg(&bpffs).args(["reload", "--role", "receiver"]);
+    command.arg("--bpffs").arg(&bpffs).args(["reload", "--component", "receiver"]);
     let processes = [format!("process {}", one.id()), format!("process {}", two.id())];
     failed(&command.output()?, 3, &[&*processes[0], &*processes[1], "--socket"])?;
     for running in [&mut one, &mut two] {

@@ -4,7 +4,6 @@ mod icmp_errors;
 mod icmp_replies;
 mod packet_sizes;
 mod small_mtu;
-mod without_df;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -49,10 +48,6 @@ pub(crate) const CASES: &[Case] = &[
     Case::waits(
         "a_path_mtu_too_small_for_ipv6_is_a_condition",
         small_mtu::a_path_mtu_too_small_for_ipv6_is_a_condition,
-    ),
-    Case::waits(
-        "datagrams_without_df_are_fragmented_on_the_way",
-        without_df::datagrams_without_df_are_fragmented_on_the_way,
     ),
     Case::waits("datagrams_are_answered_from_the_vip", datagrams_are_answered_from_the_vip),
     Case::waits("every_connection_is_counted_once", every_connection_is_counted_once),

@@ -31,7 +31,7 @@ pub(crate) fn fails_and_recovers(sandbox: &Sandbox) -> Result<()> {
 
     let mut stretches = Vec::new();
     let mut stretch = |fixture: &Fixture, words: &str| -> Result<()> {
-        wait_for(fixture, VICTIM, "unfit", words)?;
+        wait_for(fixture, VICTIM, "unhealthy", words)?;
         let from = Instant::now();
         requests.wait_for(100)?;
         Stream::all_go_on(&streams)?;

@@ -29,7 +29,7 @@ pub(crate) fn edited(sandbox: &Sandbox) -> Result<()> {
     fixture.wait_up(&[])?;
     let edit = Instant::now();
     fixture.balancer.apply(&configuration(&fixture.fabric, SLOW).text())?;
-    wait_for(&fixture, VICTIM, "unfit", "check page: connection refused")?;
+    wait_for(&fixture, VICTIM, "unhealthy", "check page: connection refused")?;
     // Three checks are two intervals, of which jitter takes a tenth.
     let least = Duration::from_millis(u64::from(SLOW.interval_ms)) * 2 * 9 / 10;
     let took = edit.elapsed();
@@ -45,6 +45,6 @@ pub(crate) fn started(sandbox: &Sandbox) -> Result<()> {
     fixture.servers[victim].kill()?;
     fixture.balancer.start()?;
     wait_for(&fixture, VICTIM, "up", "check page: connection refused (failure ")?;
-    wait_for(&fixture, VICTIM, "unfit", "check page: connection refused")?;
+    wait_for(&fixture, VICTIM, "unhealthy", "check page: connection refused")?;
     fixture.wait_up(&[VICTIM])
 }

@@ -11,7 +11,7 @@ use lb_tests::traffic::Stream;
 
 use super::wait_for;
 
-/// One whose check had failed, and one that was up: both are dead when they answer nothing any more,
+/// One whose check had failed, and one that was up: both are unreachable when they answer nothing any more,
 /// and packets of their connections go to others, who know nothing of these and say so. Nobody else's
 /// connection is touched.
 pub(crate) fn unhealthy_first(sandbox: &Sandbox) -> Result<()> {
@@ -19,46 +19,59 @@ pub(crate) fn unhealthy_first(sandbox: &Sandbox) -> Result<()> {
     let mut fixture = Fixture::start(sandbox, "vanish", health)?;
     let client = fixture.fabric.client.clone();
     let to = Tunnel::Ipip.endpoint(ECHO);
-    let (unfit, up) = ("eu2", "eu3");
+    let (unhealthy, up) = ("eu2", "eu3");
     let mut streams = Vec::new();
     for seed in 0..24 {
         streams.push(Stream::open(&client, to, seed)?);
     }
     let others = |streams: &[Stream]| streams.iter().filter(|s| s.backend() == "eu1").count();
     ensure!(others(&streams) > 0, "no stream on eu1");
-    let mut on_unfit = held(&fixture, unfit)?;
+    let mut on_unhealthy = held(&fixture, unhealthy)?;
     let mut on_up = held(&fixture, up)?;
 
-    let number = fixture.number(unfit)?;
+    let number = fixture.number(unhealthy)?;
     fixture.servers[number].kill()?;
-    wait_for(&fixture, unfit, "unfit", "connection refused")?;
+    wait_for(&fixture, unhealthy, "unhealthy", "connection refused")?;
     Stream::all_go_on(&streams)?;
-    exchange(&mut on_unfit)?;
-    ensure!(owner(&fixture, &on_unfit, true)? == unfit, "an open connection left an unfit host");
-    ensure!(owner(&fixture, &on_unfit, false)? != unfit, "a new connection goes to an unfit host");
+    exchange(&mut on_unhealthy)?;
+    ensure!(
+        owner(&fixture, &on_unhealthy, true)? == unhealthy,
+        "an open connection left an unhealthy host"
+    );
+    ensure!(
+        owner(&fixture, &on_unhealthy, false)? != unhealthy,
+        "a new connection goes to an unhealthy host"
+    );
 
     fixture.fabric.backends[number].unplug()?;
     let other = fixture.number(up)?;
     fixture.fabric.backends[other].unplug()?;
     // What says that the host is gone: this host's patience, or the router's word.
-    wait_for(&fixture, unfit, "dead", "and the host is silent")?;
-    wait_for(&fixture, up, "dead", "and the host is silent")?;
-    for (name, held) in [(unfit, &mut on_unfit), (up, &mut on_up)] {
-        ensure!(owner(&fixture, held, true)? != name, "an open connection stayed at a dead host");
+    wait_for(&fixture, unhealthy, "unreachable", "and the host is silent")?;
+    wait_for(&fixture, up, "unreachable", "and the host is silent")?;
+    for (name, held) in [(unhealthy, &mut on_unhealthy), (up, &mut on_up)] {
+        ensure!(
+            owner(&fixture, held, true)? != name,
+            "an open connection stayed at an unreachable host"
+        );
         let error = exchange(held).err().context("it went on without its host")?;
         let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
         ensure!(kind == Some(ErrorKind::ConnectionReset), "{name}: {error:#}");
     }
-    Stream::all_go_on(streams.iter().filter(|stream| ![unfit, up].contains(&stream.backend())))?;
+    Stream::all_go_on(
+        streams.iter().filter(|stream| ![unhealthy, up].contains(&stream.backend())),
+    )?;
 
-    // There again, its application not yet: unfit first.
+    // There again, its application not yet: unhealthy first.
     fixture.fabric.backends[number].plug_in()?;
-    wait_for(&fixture, unfit, "unfit", "connection refused")?;
+    wait_for(&fixture, unhealthy, "unhealthy", "connection refused")?;
     fixture.fabric.backends[other].plug_in()?;
     fixture.servers[number].restart()?;
     fixture.wait_up(&[])?;
-    Stream::all_go_on(streams.iter().filter(|stream| ![unfit, up].contains(&stream.backend())))?;
-    streams.retain(|stream| ![unfit, up].contains(&stream.backend()));
+    Stream::all_go_on(
+        streams.iter().filter(|stream| ![unhealthy, up].contains(&stream.backend())),
+    )?;
+    streams.retain(|stream| ![unhealthy, up].contains(&stream.backend()));
     Stream::finish_all(streams)
 }
 

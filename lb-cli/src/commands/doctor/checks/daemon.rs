@@ -1,7 +1,7 @@
 //! The daemons: running, of this version, and with the packet path up to date.
 
 use lb_base::conditions::{PACKET_PATH, STORED};
-use lb_maps::Role;
+use lb_maps::Component;
 
 use crate::commands::doctor::{
     facts::{DaemonState, Facts, PinOwner, ReceiverState, Unit},
@@ -11,9 +11,9 @@ use crate::commands::doctor::{
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for installed in &facts.roles {
-        findings.extend(match installed.role {
-            Role::Balancer => {
+    for installed in &facts.components {
+        findings.extend(match installed.component {
+            Component::Balancer => {
                 let daemon = facts.daemon.as_ref();
                 let own = daemon.map(|daemon| balancer(facts, daemon));
                 let more = daemon.into_iter().flat_map(|daemon| {
@@ -25,15 +25,17 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
                 own.into_iter().chain(more).collect()
             }
             // Unused pins are the finding of another check.
-            Role::Receiver if installed.links.is_empty() && installed.owner.is_none() => Vec::new(),
-            Role::Receiver => match &installed.owner {
+            Component::Receiver if installed.links.is_empty() && installed.owner.is_none() => {
+                Vec::new()
+            }
+            Component::Receiver => match &installed.owner {
                 Some(owner) => receiver(facts, owner),
                 None => {
                     let why = "packets are still decapsulated, but a failure would go unnoticed";
                     vec![
                         Finding::warning("daemon", "receiver", "does not run")
-                            .why(with_unit_error(facts, Role::Receiver, why))
-                            .mend(start_command(facts, Role::Receiver, None)),
+                            .why(with_unit_error(facts, Component::Receiver, why))
+                            .mend(start_command(facts, Component::Receiver, None)),
                     ]
                 }
             },
@@ -44,8 +46,8 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
 }
 
 /// Adds the last error of a failed unit to the reason.
-fn with_unit_error(facts: &Facts, role: Role, why: &str) -> String {
-    match facts.unit(role).and_then(|unit| Some((&unit.name, unit.failed.as_ref()?))) {
+fn with_unit_error(facts: &Facts, component: Component, why: &str) -> String {
+    match facts.unit(component).and_then(|unit| Some((&unit.name, unit.failed.as_ref()?))) {
         Some((name, error)) => format!("{name} failed: {error}; {why}"),
         None => why.into(),
     }
@@ -54,28 +56,30 @@ fn with_unit_error(facts: &Facts, role: Role, why: &str) -> String {
 /// A failed unit without pins, or beside a daemon that was started by hand.
 fn failed_unit(facts: &Facts, unit: &Unit) -> Option<Finding> {
     let error = unit.failed.clone()?;
-    let finding = match facts.role(unit.role).map(|installed| &installed.owner) {
-        None => Finding::problem("daemon", unit.role.name(), "does not run, and nothing is pinned")
-            .why(format!("{} failed: {error}", unit.name)),
+    let finding = match facts.component(unit.component).map(|installed| &installed.owner) {
+        None => {
+            Finding::problem("daemon", unit.component.name(), "does not run, and nothing is pinned")
+                .why(format!("{} failed: {error}", unit.name))
+        }
         Some(Some(owner)) if owner.unit.is_none() => {
             let beside = format!("fails beside process {}, which was started by hand", owner.pid);
             Finding::warning("daemon", &unit.name, beside).why(error)
         }
-        // The finding about the role has it.
+        // The finding about the component has it.
         Some(_) => return None,
     };
-    Some(finding.mend(start_command(facts, unit.role, None)))
+    Some(finding.mend(start_command(facts, unit.component, None)))
 }
 
 fn balancer(facts: &Facts, daemon: &DaemonState) -> Finding {
-    let start = || start_command(facts, Role::Balancer, None);
-    let owner = facts.role(Role::Balancer).and_then(|installed| installed.owner.as_ref());
+    let start = || start_command(facts, Component::Balancer, None);
+    let owner = facts.component(Component::Balancer).and_then(|installed| installed.owner.as_ref());
     match daemon {
         DaemonState::Silent(why) => match owner {
             None => Finding::problem("daemon", "balancer", "does not run")
                 .why(with_unit_error(
                     facts,
-                    Role::Balancer,
+                    Component::Balancer,
                     "packets are still balanced, but health, neighbours and limits are no longer updated",
                 ))
                 .mend(start()),
@@ -114,19 +118,17 @@ fn receiver(facts: &Facts, owner: &PinOwner) -> Vec<Finding> {
         Some(ReceiverState::Silent(why, what_to_do)) => {
             let found = format!("{runs}, but does not answer");
             let finding = Finding::warning("daemon", "receiver", found).why(why.clone());
-            vec![
-                finding.mend(format!(
-                    "{}  # {what_to_do}",
-                    start_command(facts, Role::Receiver, None)
-                )),
-            ]
+            vec![finding.mend(format!(
+                "{}  # {what_to_do}",
+                start_command(facts, Component::Receiver, None)
+            ))]
         }
         Some(ReceiverState::Answers(answer)) => {
             let reload = reload_command(Some(owner));
             let conditions =
                 answer.conditions.iter().map(|it| refused(&it.subject, &it.cause, &reload));
             let first = Finding::ok("daemon", "receiver", runs);
-            let waits = pending_settings(facts, Role::Receiver, &answer.waiting_settings);
+            let waits = pending_settings(facts, Component::Receiver, &answer.waiting_settings);
             std::iter::once(first).chain(conditions).chain(waits).collect()
         }
         None => vec![Finding::ok("daemon", "receiver", runs)],
@@ -135,17 +137,17 @@ fn receiver(facts: &Facts, owner: &PinOwner) -> Vec<Finding> {
 
 fn balancer_pending_settings(facts: &Facts, daemon: &DaemonState) -> Option<Finding> {
     let DaemonState::Answers { configuration, .. } = daemon else { return None };
-    pending_settings(facts, Role::Balancer, &configuration.waiting_settings)
+    pending_settings(facts, Component::Balancer, &configuration.waiting_settings)
 }
 
-fn pending_settings(facts: &Facts, role: Role, names: &[String]) -> Option<Finding> {
+fn pending_settings(facts: &Facts, component: Component, names: &[String]) -> Option<Finding> {
     if names.is_empty() {
         return None;
     }
     let found = format!("changed settings need a restart: {}", names.join(", "));
-    let finding = Finding::warning("daemon", role.name(), found)
+    let finding = Finding::warning("daemon", component.name(), found)
         .why("a reload does not apply them; packets are still balanced during a restart");
-    Some(finding.mend(start_command(facts, role, None)))
+    Some(finding.mend(start_command(facts, component, None)))
 }
 
 /// Something that the daemon refused on a reload or at its start.
@@ -171,7 +173,7 @@ fn reload_command(owner: Option<&PinOwner>) -> String {
 fn unknown_region(facts: &Facts, daemon: &DaemonState) -> Option<Finding> {
     let DaemonState::Answers { configuration, .. } = daemon else { return None };
     let region = configuration.unknown_region.as_ref()?;
-    let other = start_command(facts, Role::Balancer, Some(("region", "REGION")));
+    let other = start_command(facts, Component::Balancer, Some(("region", "REGION")));
     let finding = Finding::warning("daemon", region_subject(region), "is not in the configuration")
         .why("it is this balancer's own region, so no region comes first here")
         .mend(format!("spillway region create {region}"));
@@ -186,7 +188,7 @@ fn region_subject(region: &str) -> String {
 fn conditions(facts: &Facts, daemon: &DaemonState) -> Vec<Finding> {
     let DaemonState::Answers { conditions, configuration, .. } = daemon else { return Vec::new() };
     let region = configuration.unknown_region.as_deref().map(region_subject);
-    let owner = facts.role(Role::Balancer).and_then(|installed| installed.owner.as_ref());
+    let owner = facts.component(Component::Balancer).and_then(|installed| installed.owner.as_ref());
     let reload = reload_command(owner);
     let judge = |(subject, cause): &(String, String)| {
         if subject == STORED {

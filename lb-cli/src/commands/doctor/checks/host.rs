@@ -61,17 +61,17 @@ pub(super) fn capabilities(facts: &Facts) -> Vec<Finding> {
             .why("without them pins and offloads cannot be read, so nothing else is checked")
             .mend("sudo spillway doctor"),
     }];
-    for installed in &facts.roles {
+    for installed in &facts.components {
         let owner = installed.owner.as_ref();
         let Some((owner, capabilities)) = owner.and_then(|h| Some((h, h.capabilities?))) else {
             continue;
         };
-        let subject = format!("spillwayd {} (process {})", installed.role, owner.pid);
+        let subject = format!("spillwayd {} (process {})", installed.component, owner.pid);
         findings.push(match missing(capabilities) {
             None => Finding::ok("capabilities", subject, "has all that it needs"),
             Some(missing) => Finding::problem("capabilities", subject, missing)
                 .why(WHY)
-                .mend(start_command(facts, installed.role, None)),
+                .mend(start_command(facts, installed.component, None)),
         });
     }
     findings

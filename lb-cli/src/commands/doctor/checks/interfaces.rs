@@ -2,32 +2,32 @@
 
 use std::collections::BTreeSet;
 
-use lb_maps::{AttachedMode, Linked, Role};
+use lb_maps::{AttachedMode, Component, Linked};
 
 use crate::commands::doctor::{
-    facts::{Facts, InstalledRole},
+    facts::{Facts, InstalledComponent},
     finding::Finding,
     start_command::start_command,
 };
 
 pub(super) fn modes(facts: &Facts) -> Vec<Finding> {
-    let all = facts.roles.iter();
+    let all = facts.components.iter();
     all.flat_map(|installed| installed.links.iter().map(|link| mode(facts, installed, link)))
         .collect()
 }
 
-fn mode(facts: &Facts, installed: &InstalledRole, link: &Linked) -> Finding {
+fn mode(facts: &Facts, installed: &InstalledComponent, link: &Linked) -> Finding {
     let card = link.index.and_then(|index| facts.network.cards.get(&index));
     let driver = match card.and_then(|card| card.driver.as_ref()) {
         Some(driver) => format!("driver {driver}"),
         None => "its driver".into(),
     };
     let native = card.and_then(|card| card.xdp).map(|xdp| xdp.native);
-    let (role, name) = (installed.role, link.name.clone());
-    let start = |change| start_command(facts, role, change);
+    let (component, name) = (installed.component, link.name.clone());
+    let start = |change| start_command(facts, component, change);
     match (link.index, link.mode) {
         (None, _) => Finding::problem("mode", name, "the interface no longer exists")
-            .why(format!("the {role}'s program was on it"))
+            .why(format!("the {component}'s program was on it"))
             .mend("ip -brief link  # then start the daemon with an existing interface"),
         // The tc hook allows other programs.
         (Some(_), None) if !link.at_tc && card.is_some_and(|card| card.occupant.is_some()) => {
@@ -37,12 +37,12 @@ fn mode(facts: &Facts, installed: &InstalledRole, link: &Linked) -> Finding {
                 .unwrap_or_default();
             let (command, note) = removal.split_once(", ").unwrap_or((&removal, ""));
             let note = if note.is_empty() { String::new() } else { format!("  # {note}") };
-            Finding::problem("mode", name, format!("the {role} is not attached: another XDP program is ({by})"))
+            Finding::problem("mode", name, format!("the {component} is not attached: another XDP program is ({by})"))
                 .why("an interface takes one XDP program, and packets bypass ours")
                 .mend(format!("{command}{note}"))
                 .mend(start(None))
         }
-        (Some(_), None) => Finding::problem("mode", name, format!("the {role} is not attached"))
+        (Some(_), None) => Finding::problem("mode", name, format!("the {component} is not attached"))
             .why("the program was detached, and packets bypass it")
             .mend(start(None)),
         (Some(index), Some(AttachedMode::Native)) if let Some((mtu, most)) = excess_mtu(facts, index) => {
@@ -54,7 +54,7 @@ fn mode(facts: &Facts, installed: &InstalledRole, link: &Linked) -> Finding {
         (Some(_), Some(AttachedMode::Native)) => {
             let veth = card.and_then(|card| card.driver.as_deref()) == Some("veth");
             // This end cannot see whether the other end has one.
-            let note = match veth && role == Role::Balancer {
+            let note = match veth && component == Component::Balancer {
                 true => "; the other end of the pair needs an XDP program too, or packets sent back do not arrive",
                 false => "",
             };
@@ -131,7 +131,7 @@ const CHECKSUMS: HarmfulOffload = HarmfulOffload {
 };
 
 pub(super) fn offloads(facts: &Facts) -> Vec<Finding> {
-    let links = facts.roles.iter().flat_map(|installed| &installed.links);
+    let links = facts.components.iter().flat_map(|installed| &installed.links);
     links.flat_map(|link| link_offloads(facts, link)).collect()
 }
 

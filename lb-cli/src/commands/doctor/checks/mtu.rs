@@ -6,7 +6,7 @@ use std::{
     net::IpAddr,
 };
 
-use lb_maps::Role;
+use lb_maps::Component;
 
 use crate::commands::doctor::{
     facts::{DaemonState, Facts},
@@ -149,7 +149,7 @@ fn finding(
             (format!("route to {to}"), *mtu, raise_mtu(&change, recommended_mtu(facts), "backend"))
         }
         Limit::Maps { mtu } => {
-            ("pinned maps".into(), *mtu, start_command(facts, Role::Balancer, None))
+            ("pinned maps".into(), *mtu, start_command(facts, Component::Balancer, None))
         }
     };
     let first = backends.first().map(ToString::to_string).unwrap_or_default();
@@ -192,7 +192,10 @@ const fn headers(v4: bool) -> u32 {
 
 pub(super) fn backend(facts: &Facts) -> Vec<Finding> {
     let Some(receiver) = &facts.receiver else { return Vec::new() };
-    let links = facts.role(Role::Receiver).map(|role| role.links.as_slice()).unwrap_or_default();
+    let links = facts
+        .component(Component::Receiver)
+        .map(|component| component.links.as_slice())
+        .unwrap_or_default();
     let outer_v6 = receiver.sources.iter().any(|source| source.contains(':'));
     let tunnel = if outer_v6 { 40 } else { 20 };
     let needed = facts.environment.client_mtu + tunnel;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr};
 
-use lb_maps::Role;
+use lb_maps::Component;
 use lb_net::{Unresolved, survey::Way};
 
 use crate::commands::doctor::{
@@ -111,7 +111,7 @@ fn judge_hop(facts: &Facts, backend: &PinnedBackend, route: &Way) -> Option<Find
         (_, None) => problem("does not answer", resolve_again(gateway, &name)),
         (_, Some(_)) => problem(
             "the packet path has another MAC address than the kernel",
-            start_command(facts, Role::Balancer, None),
+            start_command(facts, Component::Balancer, None),
         ),
     }
 }

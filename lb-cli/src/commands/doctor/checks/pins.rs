@@ -1,18 +1,18 @@
 //! The pins: there, whole, and of this version.
 
-use lb_maps::{Pins, Role};
+use lb_maps::{Component, Pins};
 
 use crate::commands::doctor::{
-    facts::{Facts, InstalledRole, MapsProblem, MapsProblemKind},
+    facts::{Facts, InstalledComponent, MapsProblem, MapsProblemKind},
     finding::Finding,
     start_command::{enable_command, start_command},
 };
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for installed in &facts.roles {
-        let subject = facts.pin_directory(installed.role).display().to_string();
-        let start = || start_command(facts, installed.role, None);
+    for installed in &facts.components {
+        let subject = facts.pin_directory(installed.component).display().to_string();
+        let start = || start_command(facts, installed.component, None);
         findings.push(match &installed.maps_problem {
             None if installed.links.is_empty() => without_interface(facts, installed, subject),
             None => Finding::ok("pins", subject, "are complete and of this version"),
@@ -31,7 +31,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
                 MapsProblemKind::Unreadable => {
                     Finding::problem("pins", subject, "cannot be read").why(why).mend(format!(
                         "{}  # after stopping the daemon; then start it again",
-                        detach_command(facts, installed.role)
+                        detach_command(facts, installed.component)
                     ))
                 }
             },
@@ -41,44 +41,46 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
         let path = other.display().to_string();
         findings.push(
             Finding::warning("pins", path.clone(), "are of another version")
-                .why("an interface takes one role of one version: the old program keeps ours away")
+                .why("an interface takes one component of one version: the old program keeps ours away")
                 .mend(match Pins::parse_directory(other) {
-                    Some((role, layout)) => {
-                        format!("{} --layout {layout}", detach_command(facts, role))
+                    Some((component, layout)) => {
+                        format!("{} --layout {layout}", detach_command(facts, component))
                     }
                     None => format!("rm -r {path}"),
                 }),
         );
     }
     // A failed unit explains it.
-    if facts.roles.is_empty() && facts.units.iter().all(|unit| unit.failed.is_none()) {
-        let role = facts.environment.bpffs.join("spillway").display().to_string();
+    if facts.components.is_empty() && facts.units.iter().all(|unit| unit.failed.is_none()) {
+        let component = facts.environment.bpffs.join("spillway").display().to_string();
         findings.push(
-            Finding::problem("pins", role, "no program is pinned here")
+            Finding::problem("pins", component, "no program is pinned here")
                 .why("packets are neither balanced nor decapsulated")
-                .mend(enable_command(facts, Role::Balancer))
-                .or(enable_command(facts, Role::Receiver)),
+                .mend(enable_command(facts, Component::Balancer))
+                .or(enable_command(facts, Component::Receiver)),
         );
     }
     findings
 }
 
 /// Maps without a link are left by a daemon that lost its interfaces, or never had any.
-fn without_interface(facts: &Facts, installed: &InstalledRole, subject: String) -> Finding {
+fn without_interface(facts: &Facts, installed: &InstalledComponent, subject: String) -> Finding {
     let finding =
         Finding::problem("pins", subject, "have no interface").why("the program sees no packet");
-    let other = facts.roles.iter().any(|other| !other.links.is_empty());
-    let (start, detach) =
-        (start_command(facts, installed.role, None), detach_command(facts, installed.role));
-    // If the other role runs on this host, these pins are probably leftovers.
+    let other = facts.components.iter().any(|other| !other.links.is_empty());
+    let (start, detach) = (
+        start_command(facts, installed.component, None),
+        detach_command(facts, installed.component),
+    );
+    // If the other component runs on this host, these pins are probably leftovers.
     match other && installed.owner.is_none() {
         true => finding.mend(detach).or(start),
         false => finding.mend(start).or(detach),
     }
 }
 
-fn detach_command(facts: &Facts, role: Role) -> String {
-    format!("spillway{} detach --role {role}", bpffs_option(facts))
+fn detach_command(facts: &Facts, component: Component) -> String {
+    format!("spillway{} detach --component {component}", bpffs_option(facts))
 }
 
 /// The `--bpffs` option, unless the path is the default.

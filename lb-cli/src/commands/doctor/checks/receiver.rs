@@ -1,7 +1,7 @@
 //! What a receiver needs: allow lists, tunnel endpoints, ARP and the reverse path filter.
 
 use lb_common::abi::limits::MAX_ENDPOINTS;
-use lb_maps::{Linked, Role};
+use lb_maps::{Component, Linked};
 
 use crate::commands::doctor::{
     facts::{Facts, ReceiverFacts},
@@ -27,7 +27,11 @@ fn own_addresses(facts: &Facts, receiver: &ReceiverFacts) -> Finding {
         return match receiver.endpoints.len() {
             0 => Finding::problem("endpoints", "receiver", "there are none")
                 .why("tunnels end at addresses of this host, but it has only VIPs")
-                .mend(start_command(facts, Role::Receiver, Some(("tunnel-endpoint", "ADDRESS")))),
+                .mend(start_command(
+                    facts,
+                    Component::Receiver,
+                    Some(("tunnel-endpoint", "ADDRESS")),
+                )),
             1 => Finding::ok("endpoints", "receiver", "tunnels end at 1 address"),
             count => {
                 Finding::ok("endpoints", "receiver", format!("tunnels end at {count} addresses"))
@@ -39,13 +43,14 @@ fn own_addresses(facts: &Facts, receiver: &ReceiverFacts) -> Finding {
         let change = Some(("tunnel-endpoint", first.as_str()));
         return finding
             .why(format!("the host has more than {MAX_ENDPOINTS} addresses, the maximum"))
-            .mend(start_command(facts, Role::Receiver, change));
+            .mend(start_command(facts, Component::Receiver, change));
     }
-    let runs = facts.role(Role::Receiver).is_some_and(|installed| installed.owner.is_some());
+    let runs =
+        facts.component(Component::Receiver).is_some_and(|installed| installed.owner.is_some());
     let cause = if runs { "the daemon missed it" } else { "it was added while no daemon ran" };
     finding
         .why(format!("{cause}: packets in tunnels to it are not decapsulated"))
-        .mend(start_command(facts, Role::Receiver, None))
+        .mend(start_command(facts, Component::Receiver, None))
 }
 
 /// Tunnels to other addresses are lost on a host that does not forward.
@@ -57,7 +62,7 @@ fn other_addresses(facts: &Facts, receiver: &ReceiverFacts) -> Option<Finding> {
     if ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"].into_iter().any(forwards) {
         return Some(Finding::ok("endpoints", "tunnels", found));
     }
-    let start = start_command(facts, Role::Receiver, Some(("tunnel-endpoint", "ADDRESS")));
+    let start = start_command(facts, Component::Receiver, Some(("tunnel-endpoint", "ADDRESS")));
     Some(
         Finding::warning("endpoints", "tunnels", found)
             .why("they are passed on unchanged, and this host does not forward: only a bridge can deliver them")
@@ -82,7 +87,7 @@ pub(super) fn allow_lists(facts: &Facts) -> Vec<Finding> {
             let value = if what == "vips" { "VIP" } else { "BALANCER_ADDRESS" };
             Finding::problem("allow_lists", what, "none is allowed")
                 .why("no packet is decapsulated")
-                .mend(start_command(facts, Role::Receiver, Some((flag, value))))
+                .mend(start_command(facts, Component::Receiver, Some((flag, value))))
         } else {
             Finding::ok("allow_lists", what, all)
         });
@@ -93,7 +98,7 @@ pub(super) fn allow_lists(facts: &Facts) -> Vec<Finding> {
                 .why("any host that can reach this host can send packets to the VIP with any source address")
                 .mend(start_command(
                     facts,
-                    Role::Receiver,
+                    Component::Receiver,
                     Some(("allow-source", "BALANCER_ADDRESS")),
                 )),
         );
@@ -104,8 +109,11 @@ pub(super) fn allow_lists(facts: &Facts) -> Vec<Finding> {
 pub(super) fn arp(facts: &Facts) -> Vec<Finding> {
     let Some(receiver) = &facts.receiver else { return Vec::new() };
     let vips: Vec<_> = receiver.vips.iter().copied().filter(|vip| vip.is_ipv4()).collect();
-    let links = facts.role(Role::Receiver).map(|role| role.links.as_slice()).unwrap_or_default();
-    if vips.is_empty() || facts.role(Role::Balancer).is_some() {
+    let links = facts
+        .component(Component::Receiver)
+        .map(|component| component.links.as_slice())
+        .unwrap_or_default();
+    if vips.is_empty() || facts.component(Component::Balancer).is_some() {
         return Vec::new();
     }
     let mut findings = Vec::new();
@@ -150,7 +158,10 @@ const STRICT: i64 = 1;
 
 pub(super) fn rp_filter(facts: &Facts) -> Vec<Finding> {
     let serves = facts.receiver.as_ref().is_some_and(|r| r.vips.iter().any(|vip| vip.is_ipv4()));
-    let links = facts.role(Role::Receiver).map(|role| role.links.as_slice()).unwrap_or_default();
+    let links = facts
+        .component(Component::Receiver)
+        .map(|component| component.links.as_slice())
+        .unwrap_or_default();
     links.iter().filter(|_| serves).filter_map(|link| link_rp_filter(facts, link)).collect()
 }
 

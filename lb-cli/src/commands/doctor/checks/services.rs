@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lb_maps::Role;
+use lb_maps::Component;
 
 use crate::{
     commands::doctor::{
@@ -23,7 +23,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
         Some(DaemonState::Silent(_)) => vec![
             Finding::warning(CHECK, "balancer", "unknown: the daemon does not answer")
                 .why("only the daemon knows which backends take new connections")
-                .mend(start_command(facts, Role::Balancer, None)),
+                .mend(start_command(facts, Component::Balancer, None)),
         ],
         // The check of the daemon reports it.
         Some(DaemonState::Answers { generation: 0, .. }) => Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use lb_maps::Role;
+use lb_maps::Component;
 use lb_net::Unresolved;
 
 use crate::commands::doctor::{facts::Facts, finding::Finding, start_command::start_command};
@@ -13,7 +13,8 @@ pub(super) fn routes(facts: &Facts) -> Vec<Finding> {
 }
 
 fn route(facts: &Facts, vip: IpAddr) -> Finding {
-    let names = facts.role(Role::Balancer).map(|role| role.names()).unwrap_or_default();
+    let names =
+        facts.component(Component::Balancer).map(|component| component.names()).unwrap_or_default();
     let own = facts.network.own(vip);
     if own.is_empty() {
         return not_own(facts, vip, &names);
@@ -27,7 +28,7 @@ fn route(facts: &Facts, vip: IpAddr) -> Finding {
         .why(
             "receivers allow the balancer's own address, and replies to it would go to the service",
         )
-        .mend(start_command(facts, Role::Balancer, Some(("source", "OWN_ADDRESS"))));
+        .mend(start_command(facts, Component::Balancer, Some(("source", "OWN_ADDRESS"))));
     }
     for address in &own {
         let at = facts.network.name(address.interface);

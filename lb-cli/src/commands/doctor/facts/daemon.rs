@@ -149,9 +149,6 @@ impl ReceiverState {
     }
 }
 
-/// The daemon adds this to the reason of a backend whose host is up but which has not passed a check yet.
-const NEVER_PASSED: &str = "(takes nothing until it passes)";
-
 /// A pool that services use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct PoolServices {

@@ -1,4 +1,4 @@
-//! The pins of a role, its daemon and its systemd unit.
+//! The pins of a component, its daemon and its systemd unit.
 
 use std::{
     fs,
@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use lb_maps::{DEFAULT_BPFFS, Linked, Pins, Role, links};
+use lb_maps::{Component, DEFAULT_BPFFS, Linked, Pins, links};
 
 use super::maps::MapsProblem;
 use crate::process;
@@ -32,10 +32,10 @@ pub(super) fn spillwayd() -> String {
     }
 }
 
-/// A role with pins of this version.
+/// A component with pins of this version.
 #[derive(Clone, Debug)]
-pub(in super::super) struct InstalledRole {
-    pub(in super::super) role: Role,
+pub(in super::super) struct InstalledComponent {
+    pub(in super::super) component: Component,
     /// Its interfaces.
     pub(in super::super) links: Vec<Linked>,
     /// The daemon that holds the pins; `None`: none runs.
@@ -44,12 +44,12 @@ pub(in super::super) struct InstalledRole {
     pub(in super::super) maps_problem: Option<MapsProblem>,
 }
 
-impl InstalledRole {
-    /// The pins of a role, if it has any.
-    pub(super) fn read(environment: &Environment, role: Role) -> Option<Self> {
-        let pins = Pins::new(&environment.bpffs, role);
+impl InstalledComponent {
+    /// The pins of a component, if it has any.
+    pub(super) fn read(environment: &Environment, component: Component) -> Option<Self> {
+        let pins = Pins::new(&environment.bpffs, component);
         pins.root().is_dir().then(|| Self {
-            role,
+            component,
             links: links(&pins).unwrap_or_default(),
             owner: PinOwner::find(pins.root()),
             maps_problem: None,
@@ -64,8 +64,9 @@ impl InstalledRole {
 
 /// Directories of pins that this version does not know.
 pub(super) fn other_pins(environment: &Environment) -> Vec<PathBuf> {
-    let own: Vec<_> =
-        Role::ALL.map(|role| Pins::new(&environment.bpffs, role).root().to_owned()).into();
+    let own: Vec<_> = Component::ALL
+        .map(|component| Pins::new(&environment.bpffs, component).root().to_owned())
+        .into();
     let Ok(there) = fs::read_dir(environment.bpffs.join("spillway")) else { return Vec::new() };
     let mut others: Vec<_> = there
         .filter_map(Result::ok)
@@ -76,7 +77,7 @@ pub(super) fn other_pins(environment: &Environment) -> Vec<PathBuf> {
     others
 }
 
-/// The daemon that holds the lock on the pins of a role.
+/// The daemon that holds the lock on the pins of a component.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct PinOwner {
     pub(in super::super) pid: u32,
@@ -114,10 +115,10 @@ fn service_of(cgroup: &str) -> Option<String> {
     last.strip_suffix(".service").map(str::to_owned)
 }
 
-/// An installed systemd unit of a role that uses these pins.
+/// An installed systemd unit of a component that uses these pins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct Unit {
-    pub(in super::super) role: Role,
+    pub(in super::super) component: Component,
     /// Name for `systemctl`: `spillway-balancer`.
     pub(in super::super) name: String,
     pub(in super::super) settings: Option<PathBuf>,
@@ -143,8 +144,8 @@ const PROPERTIES: &str =
 
 impl Unit {
     /// `None`: there is no such unit, or systemd is not process 1.
-    pub(super) fn find(environment: &Environment, role: Role) -> Option<Self> {
-        let name = format!("spillway-{role}");
+    pub(super) fn find(environment: &Environment, component: Component) -> Option<Self> {
+        let name = format!("spillway-{component}");
         if !Path::new("/run/systemd/system").is_dir() {
             return None;
         }
@@ -164,7 +165,7 @@ impl Unit {
                 format!("no message in its log ({result}): see `journalctl -u {name}`")
             })
         });
-        Some(Self { role, name, settings, failed })
+        Some(Self { component, name, settings, failed })
     }
 }
 

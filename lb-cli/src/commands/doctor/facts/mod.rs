@@ -10,14 +10,14 @@ mod vip_probes;
 
 use std::{collections::BTreeMap, fs, net::IpAddr, path::PathBuf};
 
-use lb_maps::{Pins, Role};
+use lb_maps::{Component, Pins};
 
 #[cfg(test)]
 pub(super) use self::{daemon::DaemonConfiguration, daemon::PoolBackend, network::NetworkCard};
 pub(super) use self::{
     daemon::{DaemonState, IdleReason, PoolServices, ReceiverState},
     host::{Host, Sysctls},
-    installed::{Environment, InstalledRole, PinOwner, Unit},
+    installed::{Environment, InstalledComponent, PinOwner, Unit},
     maps::{BalancerFacts, MapsProblem, MapsProblemKind, PinnedBackend, ReceiverFacts},
     network::Network,
     vip_probes::{VipProbe, VipProbeResult, VipProbes},
@@ -29,8 +29,8 @@ use crate::{arguments::Options, failure::Failure};
 pub(super) struct Facts {
     pub(super) host: Host,
     pub(super) environment: Environment,
-    /// The roles with pins on this host.
-    pub(super) roles: Vec<InstalledRole>,
+    /// The components with pins on this host.
+    pub(super) components: Vec<InstalledComponent>,
     /// The installed units for these pins.
     pub(super) units: Vec<Unit>,
     /// Contents of the settings files of daemons and units; unreadable files are missing.
@@ -68,14 +68,14 @@ impl Facts {
             spillwayd: installed::spillwayd(),
             client_mtu,
         };
-        let mut roles: Vec<_> = Role::ALL
+        let mut components: Vec<_> = Component::ALL
             .into_iter()
-            .filter_map(|role| InstalledRole::read(&environment, role))
+            .filter_map(|component| InstalledComponent::read(&environment, component))
             .collect();
         let (mut balancer, mut receiver, mut daemon, mut vip_probes) = (None, None, None, None);
-        for installed in &mut roles {
-            let read = match installed.role {
-                Role::Balancer => {
+        for installed in &mut components {
+            let read = match installed.component {
+                Component::Balancer => {
                     let asked = daemon.insert(DaemonState::ask(options)?);
                     if is_probing && matches!(asked, DaemonState::Answers { .. }) {
                         vip_probes = Some(VipProbes::run(options, client_mtu)?);
@@ -83,25 +83,27 @@ impl Facts {
                     BalancerFacts::read(&environment.bpffs, &environment.state_directory)
                         .map(|read| balancer = Some(read))
                 }
-                Role::Receiver => {
+                Component::Receiver => {
                     ReceiverFacts::read(&environment.bpffs).map(|read| receiver = Some(read))
                 }
             };
             installed.maps_problem = read.err();
         }
-        let owner = roles.iter().find(|installed| installed.role == Role::Receiver);
+        let owner = components.iter().find(|installed| installed.component == Component::Receiver);
         let owner = owner.and_then(|installed| installed.owner.as_ref());
         let receiver_state = owner.map(ReceiverState::ask).transpose()?;
         let backends = balancer.iter().filter(|_| is_probing).flat_map(|b| &b.backends);
         let network = Network::read(
             route_targets(balancer.as_ref(), receiver.as_ref()),
             &backends.map(|backend| backend.address).collect(),
-            &roles,
+            &components,
         )?;
         let sysctls = Sysctls::read(network.devices().map(|device| &device.interface.name));
-        let units: Vec<_> =
-            Role::ALL.into_iter().filter_map(|role| Unit::find(&environment, role)).collect();
-        let holders = roles.iter().filter_map(|installed| installed.owner.as_ref());
+        let units: Vec<_> = Component::ALL
+            .into_iter()
+            .filter_map(|component| Unit::find(&environment, component))
+            .collect();
+        let holders = components.iter().filter_map(|installed| installed.owner.as_ref());
         let files = holders.filter_map(PinOwner::settings);
         let files = files.chain(units.iter().filter_map(|unit| unit.settings.clone()));
         Ok(Self {
@@ -118,27 +120,27 @@ impl Facts {
             daemon,
             receiver_state,
             vip_probes,
-            roles,
+            components,
             environment,
         })
     }
 
-    /// `None`: the role has no pins here.
-    pub(super) fn role(&self, role: Role) -> Option<&InstalledRole> {
-        self.roles.iter().find(|installed| installed.role == role)
+    /// `None`: the component has no pins here.
+    pub(super) fn component(&self, component: Component) -> Option<&InstalledComponent> {
+        self.components.iter().find(|installed| installed.component == component)
     }
 
     /// Whether this host has a balancer whose maps cannot be read.
     pub(super) fn has_unreadable_balancer(&self) -> bool {
-        self.balancer.is_none() && self.role(Role::Balancer).is_some()
+        self.balancer.is_none() && self.component(Component::Balancer).is_some()
     }
 
-    pub(super) fn unit(&self, role: Role) -> Option<&Unit> {
-        self.units.iter().find(|unit| unit.role == role)
+    pub(super) fn unit(&self, component: Component) -> Option<&Unit> {
+        self.units.iter().find(|unit| unit.component == component)
     }
 
-    pub(super) fn pin_directory(&self, role: Role) -> PathBuf {
-        Pins::new(&self.environment.bpffs, role).root().to_owned()
+    pub(super) fn pin_directory(&self, component: Component) -> PathBuf {
+        Pins::new(&self.environment.bpffs, component).root().to_owned()
     }
 }
 

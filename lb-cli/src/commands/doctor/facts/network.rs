@@ -15,7 +15,7 @@ use lb_net::{
     survey::{Address, Device, Survey, Way, survey},
 };
 
-use super::installed::InstalledRole;
+use super::installed::InstalledComponent;
 use crate::{
     client::block_on,
     failure::{Exit, Failure},
@@ -61,7 +61,7 @@ impl Network {
     pub(super) fn read(
         to: Vec<IpAddr>,
         backends: &BTreeSet<IpAddr>,
-        roles: &[InstalledRole],
+        components: &[InstalledComponent],
     ) -> Result<Self, Failure> {
         let to: BTreeSet<_> = to.into_iter().collect();
         let failed = |error| Failure::new(Exit::Failure, error_chain::message(&error));
@@ -78,7 +78,8 @@ impl Network {
             // Read after the probes, which update the neighbour table.
             Ok::<_, Failure>((survey(to).await.map_err(failed)?, answered))
         })?;
-        let indices = roles.iter().flat_map(|role| &role.links).filter_map(|link| link.index);
+        let indices =
+            components.iter().flat_map(|component| &component.links).filter_map(|link| link.index);
         let mut network = Self { survey, cards: BTreeMap::new(), answered };
         for index in indices {
             let ports = network.ports(index).map(|port| port.interface.index);

@@ -143,7 +143,7 @@ fn capitals_where_there_are_none() {
         ),
         (
             format!("{POOL}[[pool.backend]]\n{BACKEND}admin_state = \"Drain\"\n"),
-            "line 6, column 10: unknown variant `Drain`: write \"drain\"",
+            "line 6, column 15: unknown variant `Drain`: write \"drain\"",
         ),
         (
             SERVICE.replace("tcp", "sctp"),

@@ -7,13 +7,13 @@ use lb_tests::process::until;
 
 use super::{PATIENCE, watch::Watch};
 use lb_common::abi::names;
-use lb_maps::{Pins, Role};
+use lb_maps::{Component, Pins};
 
 pub(super) fn fixed(first: &Exposition) -> Result<()> {
     let builds: Vec<_> = first.samples("spillway_build_info").collect();
     ensure!(builds.len() == 1, "{builds:?}");
     let [(labels, _)] = builds[..] else { unreachable!() };
-    ensure!((labels["role"].as_str(), labels["region"].as_str()) == ("balancer", "eu"));
+    ensure!((labels["component"].as_str(), labels["region"].as_str()) == ("balancer", "eu"));
     ensure!(labels["version"] == env!("CARGO_PKG_VERSION") && labels["program"].len() == 16);
     let room = |table, ip| {
         first.value("spillway_flow_table_room_entries", &[("table", table), ("ip", ip)])
@@ -98,8 +98,9 @@ pub(super) fn reconfigured(watch: &mut Watch<'_>) -> Result<()> {
         now.value("spillway_group_marked_out", &out) == Some(1.0)
             && now.value("spillway_pool_settling", &settling) == Some(1.0)
     })?;
-    let dead = watch.before.value("spillway_backend_dead", &[("pool", "away"), ("region", "eu")]);
-    ensure!(dead == Some(3.0), "{dead:?} of 3 are disabled");
+    let labels = [("pool", "away"), ("region", "eu"), ("state", "disabled")];
+    let disabled = watch.before.value("spillway_backend_state", &labels);
+    ensure!(disabled == Some(3.0), "{disabled:?} of 3 are disabled");
     ensure!(watch.before.value("spillway_generation", &[]) == Some(2.0));
     Ok(())
 }
@@ -107,7 +108,7 @@ pub(super) fn reconfigured(watch: &mut Watch<'_>) -> Result<()> {
 /// A frozen map takes no writes from the daemon: the generation is in force, the packet path behind.
 pub(super) fn refused(watch: &mut Watch<'_>) -> Result<()> {
     let fixture = watch.fixture;
-    let pins = Pins::new(&fixture.balancer.bpffs, Role::Balancer);
+    let pins = Pins::new(&fixture.balancer.bpffs, Component::Balancer);
     let map = pins.map(names::SERVICES_V4).display().to_string();
     fixture.fabric.balancer.run("bpftool", ["map", "freeze", "pinned", &map])?;
     let more = "[[service]]\nname = \"late\"\naddress = \"203.0.113.2\"\nport = 7005\n\
@@ -124,10 +125,10 @@ pub(super) fn refused(watch: &mut Watch<'_>) -> Result<()> {
 }
 
 pub(super) fn taken_off(watch: &mut Watch<'_>) -> Result<()> {
-    let pins = Pins::new(&watch.fixture.balancer.bpffs, Role::Balancer);
+    let pins = Pins::new(&watch.fixture.balancer.bpffs, Component::Balancer);
     let link = pins.link("eth0").display().to_string();
     watch.fixture.fabric.balancer.run("bpftool", ["link", "detach", "pinned", &link])?;
-    let attached = [("role", "balancer"), ("interface", "eth0")];
+    let attached = [("component", "balancer"), ("interface", "eth0")];
     watch.until("the program is taken off", |now| {
         now.value("spillway_interface_attached", &attached) == Some(0.0)
     })

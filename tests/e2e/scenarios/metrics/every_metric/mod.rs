@@ -4,7 +4,11 @@ mod configuration;
 mod traffic;
 mod watch;
 
-use std::{collections::BTreeSet, fs, os::unix::net::UnixStream};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    os::unix::net::UnixStream,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_daemon::metrics;
@@ -77,7 +81,7 @@ const MOVES: &[(&str, &[&str])] = &[
     ("connections are open away from home", &["flow_table_entries", "events"]),
     ("a group is asked for more than it takes", &["group_missing_backends"]),
     ("a listener closes", &["backend_up", "check_failing"]),
-    ("another configuration is applied", &["backend_dead", "pool_settling", "group_marked_out"]),
+    ("another configuration is applied", &["backend_state", "pool_settling", "group_marked_out"]),
     (
         "the daemon starts anew, with a file that is not there",
         &["start_timestamp_seconds", "conditions", "waiting_settings", "api_refused"],
@@ -115,8 +119,14 @@ pub(crate) fn every_metric(sandbox: &Sandbox) -> Result<()> {
     let labels = [("pool", "even"), ("backend", "10.1.0.11"), ("region", "eu")];
     watch
         .until("a listener closes", |now| now.value("spillway_backend_up", &labels) == Some(0.0))?;
-    let dead = watch.before.value("spillway_backend_dead", &labels);
-    ensure!(dead == Some(0.0), "a host that refuses is not dead");
+    let states: BTreeMap<_, _> = ["up", "unhealthy", "unreachable"]
+        .map(|state| {
+            let labels = [&labels[..], &[("state", state)]].concat();
+            (state, watch.before.value("spillway_backend_state", &labels))
+        })
+        .into();
+    let expected = [("up", Some(0.0)), ("unhealthy", Some(1.0)), ("unreachable", Some(0.0))];
+    ensure!(states == expected.into(), "of a host that refuses: {states:?}");
     let check = [("pool", "even"), ("backend", "10.1.0.11"), ("check", "open")];
     let failing = watch.before.samples("spillway_check_failing").count();
     ensure!(watch.before.value("spillway_check_failing", &check) == Some(1.0) && failing == 1);

@@ -29,7 +29,7 @@ pub(super) fn datagrams(watch: &mut Watch<'_>) -> Result<()> {
     let _sockets =
         traffic::datagrams(&watch.fixture.fabric.client, from, to, NUMBER as usize, 100)?;
     let service = [("service", "datagrams")];
-    let sent = [("role", "balancer"), ("verdict", "transmitted"), ("action", "transmit")];
+    let sent = [("component", "balancer"), ("verdict", "transmitted"), ("action", "transmit")];
     // A packet moves its counters one after the other, and they are read one after the other.
     let all: [(&str, &[_]); 3] = [
         ("spillway_service_packets_total", &service),
@@ -75,7 +75,7 @@ pub(super) fn datagrams(watch: &mut Watch<'_>) -> Result<()> {
 /// Packets that each receiver took out of a tunnel.
 fn receivers(fixture: &MetricsFixture) -> Result<Vec<f64>> {
     let decapsulated = |backend: &Backend| {
-        let labels = [("role", "receiver"), ("verdict", "decapsulated"), ("action", "pass")];
+        let labels = [("component", "receiver"), ("verdict", "decapsulated"), ("action", "pass")];
         let value = scrape(&backend.node)?.value("spillway_verdict_packets_total", &labels);
         value.context("the receiver serves none")
     };

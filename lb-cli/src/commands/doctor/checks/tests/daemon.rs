@@ -1,5 +1,5 @@
 use lb_base::receiver_socket::{Answer, Condition};
-use lb_maps::Role;
+use lb_maps::Component;
 
 use super::{
     RESTART, Row,
@@ -81,7 +81,7 @@ pub(super) const ROWS: &[Row] = &[
     (balancer, unknown_region, "daemon", Warning, "region mars", "spillway region create mars"),
     (
         backend,
-        |f| f.roles[0].owner = None,
+        |f| f.components[0].owner = None,
         "daemon",
         Warning,
         "receiver",
@@ -141,13 +141,13 @@ fn answers(facts: &mut Facts, version: &str, generation: u64, behind: &str) {
 }
 
 fn dead(facts: &mut Facts) {
-    facts.roles[0].owner = None;
+    facts.components[0].owner = None;
     facts.daemon = Some(DaemonState::Silent("nothing listens there".into()));
 }
 
 fn service(facts: &mut Facts, failed: Option<&str>) {
     facts.units.push(Unit {
-        role: Role::Balancer,
+        component: Component::Balancer,
         name: "spillway-balancer".into(),
         settings: Some("/etc/b.toml".into()),
         failed: failed.map(str::to_owned),
@@ -166,7 +166,7 @@ fn failed_service(facts: &mut Facts) {
 
 fn never_started(facts: &mut Facts) {
     service(facts, Some("/etc/b.toml: interface is not set"));
-    (facts.roles, facts.balancer, facts.daemon) = (Vec::new(), None, None);
+    (facts.components, facts.balancer, facts.daemon) = (Vec::new(), None, None);
 }
 
 fn condition(facts: &mut Facts) {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr};
 
-use lb_maps::{AttachedMode, Linked, Role};
+use lb_maps::{AttachedMode, Component, Linked};
 use lb_net::{
     Interface, Unresolved,
     device::XdpFeatures,
@@ -10,7 +10,7 @@ use lb_net::{
 };
 
 use crate::commands::doctor::facts::{
-    BalancerFacts, DaemonConfiguration, DaemonState, Environment, Facts, Host, InstalledRole,
+    BalancerFacts, DaemonConfiguration, DaemonState, Environment, Facts, Host, InstalledComponent,
     Network, NetworkCard, PinOwner, PinnedBackend, PoolBackend, PoolServices, ReceiverFacts,
     Sysctls, VipProbe, VipProbeResult, VipProbes,
 };
@@ -50,8 +50,8 @@ pub(super) fn route(gateway: &str) -> Result<survey::Way, Unresolved> {
     Ok(survey::Way { interface: ETH0, gateway: ip(gateway), mtu: None, advmss: None })
 }
 
-/// A host with a role on `eth0`, without the facts of that role.
-pub(super) fn host(role: Role) -> Facts {
+/// A host with a component on `eth0`, without the facts of that component.
+pub(super) fn host(component: Component) -> Facts {
     let card = NetworkCard {
         offloads: Some(["rx-gro".to_owned()].into()),
         xdp: Some(XdpFeatures { native: true, transmits: true }),
@@ -88,8 +88,8 @@ pub(super) fn host(role: Role) -> Facts {
             spillwayd: "spillwayd".into(),
             client_mtu: 1500,
         },
-        roles: vec![InstalledRole {
-            role,
+        components: vec![InstalledComponent {
+            component,
             links: vec![Linked {
                 name: "eth0".into(),
                 index: Some(ETH0),
@@ -98,7 +98,7 @@ pub(super) fn host(role: Role) -> Facts {
             }],
             owner: Some(PinOwner {
                 pid: 7,
-                command: vec!["/d".into(), role.name().into()],
+                command: vec!["/d".into(), component.name().into()],
                 capabilities: Some(ALL_CAPABILITIES),
                 unit: None,
             }),
@@ -121,7 +121,7 @@ pub(super) fn host(role: Role) -> Facts {
 }
 
 pub(super) fn balancer() -> Facts {
-    let mut facts = host(Role::Balancer);
+    let mut facts = host(Component::Balancer);
     facts.balancer = Some(BalancerFacts {
         region: Some("eu".into()),
         vips: [ip("203.0.113.1")].into(),
@@ -169,7 +169,7 @@ pub(super) fn configuration(facts: &mut Facts) -> &mut DaemonConfiguration {
 }
 
 pub(super) fn backend() -> Facts {
-    let mut facts = host(Role::Receiver);
+    let mut facts = host(Component::Receiver);
     let sources = vec!["10.0.0.2/32".into()];
     let (vips, endpoints) = (vec![ip("203.0.113.1")], [ip("10.0.0.2")].into());
     facts.receiver = Some(ReceiverFacts { sources, vips, endpoints, not_local: None });
@@ -178,7 +178,7 @@ pub(super) fn backend() -> Facts {
 }
 
 pub(super) fn owner(facts: &mut Facts) -> &mut PinOwner {
-    facts.roles[0].owner.as_mut().unwrap()
+    facts.components[0].owner.as_mut().unwrap()
 }
 
 pub(super) fn eth0(facts: &mut Facts) -> &mut Device {

@@ -13,14 +13,14 @@ use crate::commands::doctor::{
 pub(super) const MODE: &[Row] = &[
     (
         balancer,
-        |f| f.roles[0].links[0].mode = Some(AttachedMode::Generic),
+        |f| f.components[0].links[0].mode = Some(AttachedMode::Generic),
         "mode",
         Warning,
         "eth0",
         "kill 7; tail --pid=7 -f /dev/null; setsid -f /d balancer --xdp-mode native",
     ),
     (balancer, generic_only, "mode", Warning, "eth0", ""),
-    (balancer, |f| f.roles[0].links[0].mode = None, "mode", Problem, "eth0", RESTART),
+    (balancer, |f| f.components[0].links[0].mode = None, "mode", Problem, "eth0", RESTART),
     (
         balancer,
         |f| taken(f, Hold::Interface),
@@ -51,18 +51,18 @@ fn grown(facts: &mut Facts, mtu: u32) {
 }
 
 fn generic_only(facts: &mut Facts) {
-    facts.roles[0].links[0].mode = Some(AttachedMode::Generic);
+    facts.components[0].links[0].mode = Some(AttachedMode::Generic);
     card(facts).xdp = Some(XdpFeatures { native: false, transmits: false });
 }
 
 /// Another's XDP program has nothing to do with it.
 fn taken_off_at_tc(facts: &mut Facts) {
     taken(facts, Hold::Interface);
-    facts.roles[0].links[0].at_tc = true;
+    facts.components[0].links[0].at_tc = true;
 }
 
 fn taken(facts: &mut Facts, hold: Hold) {
-    facts.roles[0].links[0].mode = None;
+    facts.components[0].links[0].mode = None;
     card(facts).occupant = Some(Occupant { program: "other (id 7)".into(), hold });
 }
 
@@ -121,8 +121,8 @@ fn trunk_at_tc(facts: &mut Facts) {
     trunk(facts);
     offload(facts, "rx-vlan-stag-hw-parse");
     offload(facts, "rx-gro-hw");
-    facts.roles[0].links[0].at_tc = true;
-    facts.roles[0].links[0].mode = Some(AttachedMode::Tc);
+    facts.components[0].links[0].at_tc = true;
+    facts.components[0].links[0].mode = Some(AttachedMode::Tc);
 }
 
 fn unfinished(facts: &mut Facts) {

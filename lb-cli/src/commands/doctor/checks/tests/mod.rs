@@ -15,7 +15,7 @@ mod vips;
 use std::net::IpAddr;
 
 use fixture::{backend, balancer, route, silent};
-use lb_maps::Role;
+use lb_maps::Component;
 
 use super::run_all;
 use crate::commands::doctor::{
@@ -86,9 +86,9 @@ fn each_fault_is_found_and_no_other() {
 fn missing_capabilities_are_the_only_finding() {
     let mut facts = balancer();
     facts.host.capabilities = 0;
-    (facts.daemon, facts.roles[0].links[0].mode) =
+    (facts.daemon, facts.components[0].links[0].mode) =
         (Some(DaemonState::Silent("denied".into())), None);
-    facts.roles[0].maps_problem =
+    facts.components[0].maps_problem =
         Some(MapsProblem { kind: MapsProblemKind::Denied, why: "/p: permission denied".into() });
     let wrong: Vec<_> = run_all(&facts).into_iter().filter(|f| f.level != Ok).collect();
     assert_eq!(wrong.len(), 1, "{wrong:#?}");
@@ -98,7 +98,7 @@ fn missing_capabilities_are_the_only_finding() {
 #[test]
 fn missing_pins_are_the_only_finding() {
     let mut facts = balancer();
-    (facts.roles, facts.balancer, facts.daemon) = (Vec::new(), None, None);
+    (facts.components, facts.balancer, facts.daemon) = (Vec::new(), None, None);
     let wrong: Vec<_> = run_all(&facts).into_iter().filter(|f| f.level != Ok).collect();
     assert_eq!(wrong.len(), 1, "{wrong:#?}");
     assert_eq!(wrong[0].mend[0], "setsid -f spillwayd balancer --interface INTERFACE");
@@ -111,19 +111,19 @@ fn missing_pins_are_the_only_finding() {
     );
 
     // After installing the package.
-    facts.units = Role::ALL
-        .map(|role| Unit {
-            role,
-            name: format!("spillway-{role}"),
-            settings: Some(format!("/etc/spillway/{role}.toml").into()),
+    facts.units = Component::ALL
+        .map(|component| Unit {
+            component,
+            name: format!("spillway-{component}"),
+            settings: Some(format!("/etc/spillway/{component}.toml").into()),
             failed: None,
         })
         .into();
     let wrong: Vec<_> = run_all(&facts).into_iter().filter(|f| f.level != Ok).collect();
     assert_eq!(wrong.len(), 1, "{wrong:#?}");
-    let begin = |role: &str| {
+    let begin = |component: &str| {
         format!(
-            "systemctl enable --now spillway-{role}  # after filling in /etc/spillway/{role}.toml"
+            "systemctl enable --now spillway-{component}  # after filling in /etc/spillway/{component}.toml"
         )
     };
     assert_eq!(wrong[0].mend, [begin("balancer")]);
@@ -133,9 +133,10 @@ fn missing_pins_are_the_only_finding() {
 #[test]
 fn the_last_error_of_a_unit_is_the_reason() {
     let mut facts = balancer();
-    (facts.roles[0].owner, facts.daemon) = (None, Some(DaemonState::Silent("no answer".into())));
+    (facts.components[0].owner, facts.daemon) =
+        (None, Some(DaemonState::Silent("no answer".into())));
     facts.units = vec![Unit {
-        role: Role::Balancer,
+        component: Component::Balancer,
         name: "spillway-balancer".into(),
         settings: None,
         failed: Some("eth7: no such interface (name one with --interface)".into()),

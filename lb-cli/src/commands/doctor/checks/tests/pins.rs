@@ -1,11 +1,11 @@
-use lb_maps::Role;
+use lb_maps::Component;
 
 use super::{
     RESTART, Row,
     fixture::{ETH0, address, backend, balancer},
 };
 use crate::commands::doctor::{
-    facts::{Facts, InstalledRole, MapsProblem, MapsProblemKind},
+    facts::{Facts, InstalledComponent, MapsProblem, MapsProblemKind},
     finding::Level::{Problem, Warning},
 };
 
@@ -24,7 +24,7 @@ pub(super) const ROWS: &[Row] = &[
         "pins",
         Problem,
         "/sys/fs/bpf/spillway/balancer-v2",
-        "spillway detach --role balancer  # after stopping the daemon; then start it again",
+        "spillway detach --component balancer  # after stopping the daemon; then start it again",
     ),
     (
         balancer,
@@ -40,7 +40,7 @@ pub(super) const ROWS: &[Row] = &[
         "pins",
         Problem,
         "/sys/fs/bpf/spillway/receiver-v2",
-        "spillway detach --role receiver",
+        "spillway detach --component receiver",
     ),
     (
         backend,
@@ -56,7 +56,7 @@ pub(super) const ROWS: &[Row] = &[
         "pins",
         Warning,
         "/sys/fs/bpf/spillway/balancer-v0",
-        "spillway detach --role balancer --layout 0",
+        "spillway detach --component balancer --layout 0",
     ),
     (
         backend,
@@ -64,7 +64,7 @@ pub(super) const ROWS: &[Row] = &[
         "pins",
         Warning,
         "/sys/fs/bpf/spillway/receiver-v7",
-        "spillway detach --role receiver --layout 7",
+        "spillway detach --component receiver --layout 7",
     ),
     // No name of a daemon's.
     (
@@ -79,21 +79,26 @@ pub(super) const ROWS: &[Row] = &[
 
 /// Nothing of it was read.
 fn maps_problem(facts: &mut Facts, kind: MapsProblemKind) {
-    facts.roles[0].maps_problem = Some(MapsProblem { kind, why: "map X: why".into() });
+    facts.components[0].maps_problem = Some(MapsProblem { kind, why: "map X: why".into() });
     facts.balancer = None;
 }
 
 /// A receiver's maps without a program, next to a working balancer.
 fn refused_beside(facts: &mut Facts) {
-    let role = Role::Receiver;
-    facts.roles.push(InstalledRole { role, links: Vec::new(), owner: None, maps_problem: None });
+    let component = Component::Receiver;
+    facts.components.push(InstalledComponent {
+        component,
+        links: Vec::new(),
+        owner: None,
+        maps_problem: None,
+    });
 }
 
 /// A balancer whose maps cannot be read has the VIP on its interface: that is not a fault of the backend.
 fn unread_beside(facts: &mut Facts) {
-    let role = Role::Balancer;
-    facts.roles.push(InstalledRole { role, ..facts.roles[0].clone() });
-    facts.roles[1].maps_problem =
+    let component = Component::Balancer;
+    facts.components.push(InstalledComponent { component, ..facts.components[0].clone() });
+    facts.components[1].maps_problem =
         Some(MapsProblem { kind: MapsProblemKind::Changing, why: "pool 1: changed".into() });
     facts.network.survey.addresses.push(address(ETH0, "203.0.113.1", 32));
 }

@@ -181,7 +181,7 @@ fn without_an_answer_services_are_not_judged() {
     let mut wrong: Vec<_> = run_all(&facts).into_iter().filter(|f| f.level != Ok).collect();
     remove_unknown_services(&mut wrong);
     assert_eq!(wrong.len(), 1, "{wrong:#?}");
-    facts.roles.clear();
+    facts.components.clear();
     facts.daemon = None;
     assert!(
         run_all(&facts).iter().all(|finding| finding.check != "services"),

@@ -1,5 +1,7 @@
-//! The maps as plain vectors: the decision's fake of the kernel's maps.
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
+//! The kernel's maps as plain vectors, for tests of the packet path's decision.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+pub mod fixture;
 
 use std::{
     cell::{Cell, RefCell},
@@ -205,9 +207,8 @@ fn backend(address: IpAddr) -> Backend {
         version: if address.is_ipv4() { IPV4 } else { IPV6 },
         incarnation: 5,
         mtu: 1500,
-        link: 1500,
         on_link: 1,
-        reserved: [0; 4],
+        reserved: [0; 5],
     }
 }
 

@@ -1,10 +1,6 @@
 //! Flows over real tables through the real decision: who moves when members die, and who does not.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-#[path = "../../lb-common/tests/fake/mod.rs"]
-mod fake;
-
-use fake::{FakeTables, backend_address};
 use lb_common::{
     abi::{
         member::Accepts,
@@ -15,6 +11,7 @@ use lb_common::{
     flow_hash::FlowHash,
     path::{Kind, Unobserved, select::select_member},
 };
+use lb_common_fake::{FakeTables, backend_address};
 use lb_model::maglev::{self, Member};
 use proptest::prelude::*;
 
