@@ -3,7 +3,7 @@ use std::{num::NonZeroU32, time::Duration};
 use lb_model::{AdminState, EncapsulationKind, Isolation};
 use serde::{Deserialize, Serialize};
 
-use super::{Group, duration, rate};
+use super::units::{duration, rate_per_second};
 
 /// `[[pool]]`: a named set of backends with its health checks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -64,6 +64,23 @@ pub struct Backend {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<NonZeroU32>,
     /// New connections it takes a second in this pool, over all balancers.
-    #[serde(default, with = "rate", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "rate_per_second", skip_serializing_if = "Option::is_none")]
     pub max_connection_rate: Option<f64>,
+}
+
+/// `[[pool.group]]`: what is set of a pool's backends in one region.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// Name of the region.
+    pub region: String,
+    /// New connections it takes a second, over all balancers.
+    #[serde(default, with = "rate_per_second", skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<f64>,
+    /// Share of that capacity in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaler: Option<f64>,
+    /// Whether it takes no new connections, whatever the scaler.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drained: bool,
 }

@@ -4,9 +4,7 @@ mod document;
 mod enums;
 mod health_check;
 mod model;
-mod stored;
 
 pub use document::UnknownValue;
 pub use enums::{ApiEnum, UnknownNumber, to_number};
-pub use model::{duration, hash_key, to_message};
-pub use stored::{StoredMessage, encode};
+pub use model::{StoredMessage, duration, encode, hash_key, to_message};

@@ -2,14 +2,15 @@
 
 use std::{net::IpAddr, time::Duration};
 
-use spillway_proto::v1;
-
 use lb_model::{
     Backend, CheckTls, Configuration, Encapsulation, GroupSettings, HealthCheck, Name, Pool, Ports,
     Probe, Rate, Region, Service, Trust, Via,
 };
+use prost::Message;
+use spillway_proto::v1;
 
 use super::enums::{ApiEnum, to_number};
+use crate::{Invalid, validate};
 
 /// The message of a configuration.
 pub fn to_message(configuration: &Configuration) -> v1::Configuration {
@@ -160,4 +161,37 @@ pub fn duration(duration: Duration) -> prost_types::Duration {
         seconds: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
         nanos: duration.subsec_nanos().cast_signed(),
     }
+}
+
+/// A configuration as it was stored, which may break the rules of this version.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredMessage(pub v1::Configuration);
+
+impl StoredMessage {
+    /// The message that bytes of [`encode`] mean; fields that this version does not know are left out.
+    ///
+    /// # Errors
+    /// They are no message.
+    pub fn read(bytes: &[u8]) -> Result<Self, prost::DecodeError> {
+        v1::Configuration::decode(bytes).map(Self)
+    }
+
+    /// The configuration that it is.
+    ///
+    /// # Errors
+    /// It breaks a rule.
+    pub fn configuration(&self) -> Result<Configuration, Invalid> {
+        validate(&self.0)
+    }
+}
+
+impl From<&Configuration> for StoredMessage {
+    fn from(configuration: &Configuration) -> Self {
+        Self(to_message(configuration))
+    }
+}
+
+/// The bytes of a configuration.
+pub fn encode(configuration: &Configuration) -> Vec<u8> {
+    to_message(configuration).encode_to_vec()
 }

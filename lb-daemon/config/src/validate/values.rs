@@ -1,10 +1,12 @@
-//! Numbers within bounds.
+//! Values of single fields: numbers and durations within bounds, addresses, enums, the hash key.
 
-use std::{fmt::Display, num::NonZeroU32, ops::RangeInclusive, time::Duration};
+use std::{fmt::Display, net::IpAddr, num::NonZeroU32, ops::RangeInclusive, time::Duration};
+
+use lb_base::Quoted;
+use lb_model::{Rate, bounds};
 
 use super::invalid::{Invalid, Place};
 use crate::message::ApiEnum;
-use lb_model::{Rate, bounds};
 
 /// A number that must be within a range.
 pub(super) fn within<T: TryFrom<u32> + Copy>(
@@ -82,4 +84,56 @@ pub(super) fn duration(
         return Err(at.wrong(field, cause));
     }
     Ok(duration)
+}
+
+/// The unicast address that a text spells.
+pub(super) fn address(at: &Place, text: &str) -> Result<IpAddr, Invalid> {
+    if text.is_empty() {
+        return Err(at.wrong("address", "must be set"));
+    }
+    let no_address =
+        || at.wrong("address", format_args!("{} is not an IPv4 or IPv6 address", Quoted(text)));
+    let address = text.parse().map_err(|_| no_address())?;
+    match unusable(address) {
+        None => Ok(address),
+        Some(kind) => Err(at.wrong(
+            "address",
+            format_args!("{address} is {kind}; give the unicast address of one host"),
+        )),
+    }
+}
+
+/// Why no packet on a wire can be for it, or `None`.
+fn unusable(address: IpAddr) -> Option<&'static str> {
+    match address {
+        _ if address.is_unspecified() => Some("the unspecified address"),
+        _ if address.is_loopback() => Some("a loopback address"),
+        _ if address.is_multicast() => Some("a multicast address"),
+        IpAddr::V4(v4) if v4.is_broadcast() => Some("the broadcast address"),
+        IpAddr::V4(v4) if v4.octets()[0] == 0 => Some("in 0.0.0.0/8, which means this network"),
+        IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => Some("an IPv4 address written as IPv6"),
+        IpAddr::V6(v6) if v6.is_unicast_link_local() => {
+            Some("link-local, which says nothing without its interface")
+        }
+        _ => None,
+    }
+}
+
+/// 32 hexadecimal digits; the first 16 are the first half, most significant first.
+pub(super) fn hash_key(text: &str) -> Result<Option<[u64; 2]>, Invalid> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let all_digits = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let digits = Some(text).filter(|text| text.len() == 32 && all_digits);
+    let half = |digits: &str| u64::from_str_radix(digits, 16).ok();
+    // The key is a secret of the fleet: the message does not repeat it.
+    let key = digits.and_then(|digits| Some([half(&digits[..16])?, half(&digits[16..])?]));
+    match key {
+        Some(key) => Ok(Some(key)),
+        None => {
+            let cause = format!("give 32 hexadecimal digits; these are {} bytes", text.len());
+            Err(Place::default().wrong("hash_key", cause))
+        }
+    }
 }
