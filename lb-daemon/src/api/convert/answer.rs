@@ -6,7 +6,7 @@ use spillway_proto::v1;
 
 use crate::reload::ReloadOutcome;
 use lb_base::conditions::Condition;
-use lb_config::message::{admin_state, duration, encapsulation, to_message};
+use lb_config::message::{ApiEnum, duration, to_message};
 use lb_control::{
     command::{
         Applied, BackendHistory, BackendStatus, Event, Exported, InterfaceStatus, Refusal,
@@ -105,7 +105,7 @@ pub(in crate::api) fn service(service: &ServiceStatus) -> v1::ServiceStatus {
         pool: service.pool.to_string(),
         backends_up: count(service.backends_up),
         backends: count(service.backends),
-        encapsulation: encapsulation(service.encapsulation).into(),
+        encapsulation: service.encapsulation.kind().to_api().into(),
         gue_port: service.encapsulation.gue_port().map_or(0, u32::from),
     }
 }
@@ -128,7 +128,7 @@ pub(in crate::api) fn backend(backend: &BackendStatus) -> v1::BackendStatus {
         drain: backend.said.drain.clone().unwrap_or_default(),
         unheard: backend.said.unheard.clone().unwrap_or_default(),
         marked_out: backend.marked_out,
-        admin_state: admin_state(backend.admin_state).into(),
+        admin_state: backend.admin_state.to_api().into(),
     }
 }
 

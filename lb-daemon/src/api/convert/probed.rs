@@ -2,7 +2,7 @@
 
 use spillway_proto::v1::{self, VipProbeAnswer, VipProbeOutcome, probe_vips_response::Event};
 
-use lb_config::message::encapsulation;
+use lb_config::message::ApiEnum;
 
 use super::WrongField;
 use crate::vip_probe::{Found, Full, Small, Summary, Told, Wanted};
@@ -51,7 +51,7 @@ fn way(Found { way, small, full }: Found) -> v1::ProbedWay {
         pools: way.pools.iter().map(ToString::to_string).collect(),
         backend: way.backend.to_string(),
         vip: way.vip.to_string(),
-        encapsulation: encapsulation(way.encapsulation).into(),
+        encapsulation: way.encapsulation.kind().to_api().into(),
         ..v1::ProbedWay::default()
     };
     let (outcome, answer, after) = match small {

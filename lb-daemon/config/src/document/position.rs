@@ -60,6 +60,103 @@ pub fn line_and_column(text: &str, at: usize) -> Option<(usize, usize)> {
     Some((before.matches('\n').count() + 1, line.chars().count() + 1))
 }
 
+/// A line `[pool]` or `[[pool.backend]]`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Header<'a> {
+    /// Where its first bracket is.
+    pub(super) at: usize,
+    /// One, or two for a list.
+    pub(super) brackets: usize,
+    /// The keys in them.
+    pub(super) path: Vec<&'a str>,
+}
+
+impl<'a> Header<'a> {
+    /// The header on the line of a byte.
+    pub(super) fn at(text: &'a str, at: usize) -> Option<Self> {
+        let start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
+        Self::read(text[start..].lines().next()?, start)
+    }
+
+    fn read(line: &'a str, start: usize) -> Option<Self> {
+        let indented = line.len() - line.trim_start().len();
+        let inner = line.trim_start().strip_prefix('[')?;
+        let (brackets, inner) = inner.strip_prefix('[').map_or((1, inner), |inner| (2, inner));
+        let (path, _) = inner.split_once(']')?;
+        let path: Vec<_> = path.split('.').map(str::trim).collect();
+        let is_bare =
+            |step: &&str| step.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
+        path.iter().all(is_bare).then_some(Self { at: start + indented, brackets, path })
+    }
+
+    /// Its keys as they are written.
+    pub(super) fn name(&self) -> String {
+        self.path.join(".")
+    }
+}
+
+/// The headers of a text. What looks like one in a text over several lines counts too; the errors that this is asked
+/// for are about headers of the same name.
+pub(super) fn headers(text: &str) -> impl Iterator<Item = Header<'_>> {
+    let lines = text.split_inclusive('\n').scan(0, |start, line| {
+        let at = *start;
+        *start += line.len();
+        Some((at, line))
+    });
+    lines.filter_map(|(at, line)| Header::read(line.trim_end_matches(['\n', '\r']), at))
+}
+
+/// The object of the table that begins at a byte, as `pool "web": backend "10.0.0.1"`.
+pub(super) fn object_at(text: &str, at: usize) -> Option<String> {
+    let document = DeTable::parse(text).ok()?;
+    let lists = [
+        ("region", "region"),
+        ("health_check", "health check"),
+        ("pool", "pool"),
+        ("service", "service"),
+    ];
+    lists.into_iter().find_map(|(list, kind)| {
+        items(document.get_ref(), list).find_map(|(item, table)| {
+            let named = named(kind, table, "name");
+            let inner = [("backend", "address"), ("group", "region")];
+            let mut inner = inner.into_iter().flat_map(|(list, id)| {
+                items(table, list).map(move |(item, table)| (list, id, item, table))
+            });
+            match inner.find(|(_, _, item, _)| item.span().start == at) {
+                Some((kind, id, _, table)) => {
+                    Some(format!("{named}: {}", self::named(kind, table, id)))
+                }
+                None => (item.span().start == at).then_some(named),
+            }
+        })
+    })
+}
+
+/// The tables of a list.
+fn items<'t, 'i>(
+    table: &'t DeTable<'i>,
+    list: &str,
+) -> impl Iterator<Item = (&'t Spanned<DeValue<'i>>, &'t DeTable<'i>)> + use<'t, 'i> {
+    let value =
+        table.iter().find(|(key, _)| key.get_ref() == list).map(|(_, value)| value.get_ref());
+    let items = match value {
+        Some(DeValue::Array(items)) => items.iter().collect(),
+        _ => Vec::new(),
+    };
+    items.into_iter().filter_map(|item| match item.get_ref() {
+        DeValue::Table(table) => Some((item, table)),
+        _ => None,
+    })
+}
+
+/// A kind with the name that its table has.
+fn named(kind: &str, table: &DeTable<'_>, id: &str) -> String {
+    match table.iter().find(|(key, _)| key.get_ref() == id).map(|(_, value)| value.get_ref()) {
+        Some(DeValue::String(name)) => format!("{kind} {name:?}"),
+        _ => kind.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::place;
