@@ -61,7 +61,7 @@ const RULES: &[Rule] = &[
         except: &[
             // Each takes the time to show or note it.
             "base/src/conditions.rs",
-            "control/src/state/homes.rs",
+            "control/src/state/remaps.rs",
             "control/src/state/mod.rs",
             "src/audit/writer.rs",
             "src/capture/clock.rs",

@@ -5,18 +5,13 @@
 extern crate self as lb_control;
 
 pub mod command;
-mod followed_file;
-mod publish_counters;
 pub mod reconcile;
 pub mod state;
 pub mod store;
-mod waiting_settings;
 
 #[cfg(test)]
 #[path = "../../fake/src/packet_path.rs"]
 #[allow(unreachable_pub, dead_code, reason = "public in the crate lb-fake")]
 mod fake;
 
-pub use followed_file::FollowedFile;
-pub use publish_counters::PublishCounters;
-pub use waiting_settings::WaitingSettings;
+pub use state::{FollowedFile, PublishCounters, WaitingSettings};

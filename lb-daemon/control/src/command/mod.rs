@@ -1,28 +1,27 @@
 //! Everything that can be asked of the daemon. The gRPC API and the configuration file
 //! translate into [`Command`]; the state loop alone answers.
 
-mod actor;
-mod change_record;
-mod history;
-mod refusal;
-mod regions;
-mod status;
+use std::{
+    fmt::{self, Debug},
+    path::PathBuf,
+};
 
 use tokio::sync::{broadcast, mpsc, oneshot};
-
-pub use actor::Actor;
-pub use change_record::ChangeRecord;
-pub use history::{BackendHistory, StateChange};
-pub use refusal::Refusal;
-pub(crate) use refusal::packet_path_behind;
-pub use regions::{GroupStatus, Offer, Regions};
-pub use status::{BackendStatus, InterfaceStatus, ServiceStatus, SettlingStatus, Status};
 
 use crate::store::{Revision, Unusable};
 use lb_model::{
     Configuration,
     diff::{Change, Movement},
     map_memory::Memory,
+};
+mod refusal;
+mod status;
+
+pub use refusal::Refusal;
+pub(crate) use refusal::packet_path_behind;
+pub use status::{
+    BackendHistory, BackendStatus, GroupStatus, InterfaceStatus, Offer, Regions, ServiceStatus,
+    SettlingStatus, StateChange, Status,
 };
 
 /// Commands that may wait while one is carried out.
@@ -231,4 +230,39 @@ impl Command {
             Self::Watch(reply) => reply.is_closed(),
         }
     }
+}
+
+/// Who did something.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Actor {
+    /// Nobody said.
+    #[default]
+    Unknown,
+    /// A file that the daemon was told to apply.
+    File(PathBuf),
+    /// A process of this host, by the user it runs as.
+    User(u32),
+    /// A client over TLS, by a name of its certificate.
+    Certificate(String),
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("somebody unknown"),
+            Self::File(path) => write!(f, "file {}", path.display()),
+            Self::User(uid) => write!(f, "uid {uid}"),
+            Self::Certificate(name) => write!(f, "certificate {name}"),
+        }
+    }
+}
+
+/// Records the outcome of a change, as the audit log does. If it is dropped before either method is called, the
+/// change was not carried out.
+pub trait ChangeRecord: Debug + Send {
+    /// The change is in force. `behind` says why the packet path is not there yet.
+    fn changed(self: Box<Self>, before: u64, applied: &Applied, behind: Option<String>);
+
+    /// The change was refused, or changed nothing.
+    fn finished(self: Box<Self>, result: &Result<Applied, Refusal>);
 }

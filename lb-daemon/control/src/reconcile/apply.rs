@@ -19,10 +19,10 @@ use lb_common::abi::{
 
 use super::{
     ReconcileError, Reconciler,
-    change::{self, Change},
-    places::Places,
+    map_change::{self, Change},
+    member_states::Standing,
+    published::Places,
     published::PublishedGroup,
-    standing::Standing,
 };
 use lb_base::error_chain;
 use lb_maps::{MapsError, NewTable, TableName};
@@ -115,7 +115,7 @@ impl Reconciler {
     }
 
     fn change_to(&self, plan: &Plan) -> Result<Change, ReconcileError> {
-        change::change(&self.published, &self.room, plan).map_err(|error| {
+        map_change::change(&self.published, &self.room, plan).map_err(|error| {
             let pools =
                 self.published.pools.values().filter(|pool| pool.previous.is_some()).count();
             match error {

@@ -7,13 +7,12 @@ use lb_common::abi::{
 
 use super::{
     Reconciler,
-    change::Change,
     displaced_check::budgets,
+    map_change::Change,
     published::{PublishedGroup, PublishedMember, Terms},
-    settings::per_second,
 };
 use lb_maps::MapsError;
-use lb_model::capacity::{Capacity, Member, Share, is_lower};
+use lb_model::capacity::{Capacity, Member, Reading, Share, is_lower};
 
 impl Reconciler {
     /// Says how fast displaced entries may be added to empty tables; the sweeper of displaced entries makes it less
@@ -130,5 +129,59 @@ impl Reconciler {
                 rate: member.rate,
             }
         })
+    }
+}
+
+impl Reconciler {
+    /// The groups of each pool, nearest first, with what was counted of them. One that no plan has
+    /// spoken on is left out.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub fn readings(&self) -> Result<Vec<Reading>, MapsError> {
+        let mut readings = Vec::new();
+        for (&pool, published) in &self.published.pools {
+            let groups =
+                published.current.groups().iter().filter_map(|at| self.published.groups.get(at));
+            for group in groups.filter(|group| group.group.limiter != NO_LIMITER) {
+                let Some(terms) = group.terms else { continue };
+                readings.push(Reading {
+                    pool,
+                    region: group.group.region,
+                    settings: terms.settings,
+                    balancers: terms.balancers,
+                    members: self.members_of(group).collect(),
+                    limit: self.maps.limit(group.group.limiter),
+                    counters: self.maps.group_connections(group.group.limiter)?,
+                });
+            }
+        }
+        Ok(readings)
+    }
+}
+
+/// So many a second, a tenth of them at once.
+fn per_second(number: u32) -> LimitWord {
+    const SECOND: u64 = 1_000_000_000 * LimitWord::PER_NANOSECOND;
+    match number {
+        0 => LimitWord::CLOSED,
+        number => LimitWord::new(SECOND / u64::from(number), number / 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reconcile::MOST_ANSWERS;
+
+    #[test]
+    fn a_rate_is_an_interval_and_a_tenth_of_a_second_at_once() {
+        let thousand = per_second(1_000);
+        assert_eq!((thousand.interval(), thousand.burst()), (16_000_000, 100));
+        let most = per_second(MOST_ANSWERS);
+        assert_eq!((most.interval(), most.burst()), (16_000, 100_000));
+        let one = per_second(1);
+        assert_eq!((one.interval(), one.burst()), (16_000_000_000, 1), "one may always come");
+        assert!(per_second(0).is_closed());
     }
 }

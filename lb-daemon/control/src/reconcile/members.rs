@@ -7,9 +7,9 @@ use lb_common::abi::{
 
 use super::{
     Reconciler,
+    member_states::Standing,
     published::PublishedGroup,
     standby::{self, STANDBYS},
-    standing::Standing,
 };
 use lb_model::Name;
 

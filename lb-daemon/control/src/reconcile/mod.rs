@@ -5,51 +5,48 @@
 //! grace period. A daemon that dies on the way leaves nothing half-published, and the next one finds
 //! out from the maps alone what is in use.
 
-mod allocate;
 mod apply;
 mod backend_states;
-mod change;
 mod checksum;
-mod directory;
 mod displaced_check;
-mod error;
-mod hops;
+mod free_space;
 mod limits;
+mod map_change;
+mod member_states;
 mod members;
+mod next_hop_table;
 mod next_hops;
-mod places;
 mod previous;
 mod published;
-mod readings;
-mod room;
 mod scan;
-mod settings;
 mod standby;
-mod standing;
-mod states;
 
-use std::{collections::BTreeMap, net::IpAddr};
-
-pub use allocate::Full;
-pub use apply::Applied;
-pub use checksum::{TableChecksums, checksum};
-pub use directory::directory;
-pub use displaced_check::{DisplacedSweeper, Round};
-pub use error::ReconcileError;
-pub use previous::Homes;
-pub use published::Home;
-pub use settings::{MOST_ANSWERS, Settings};
-
-use lb_common::abi::clock::{Nanoseconds, USUAL_TICK};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
 use backend_states::Shared;
-use hops::Hops;
-use lb_maps::{WritableMaps, clock};
-use lb_model::{ids::Named, plan::PlannedBackend};
-use places::Places;
-use published::Published;
-use room::Room;
-use states::States;
+use free_space::Room;
+use lb_common::abi::clock::{Nanoseconds, USUAL_TICK};
+use member_states::States;
+use next_hop_table::Hops;
+use published::{Places, Published};
+
+use lb_base::Namespace;
+use lb_maps::{MapsError, WritableMaps, clock, directory::Directory};
+use lb_model::{
+    Name,
+    ids::{Ids, Named},
+    plan::PlannedBackend,
+};
+
+pub use apply::Applied;
+pub use checksum::{TableChecksums, checksum};
+pub use displaced_check::{DisplacedSweeper, Round};
+pub use free_space::Full;
+pub use previous::Homes;
+pub use published::Home;
 
 /// The maps and what is known of them.
 #[derive(Debug)]
@@ -136,5 +133,82 @@ impl Reconciler {
     /// The maps, to read.
     pub fn maps(&self) -> &WritableMaps {
         &self.maps
+    }
+}
+
+// What the daemon is told of the packet path at its start, beside the configuration.
+
+/// The most that a rate can be, a second.
+pub const MOST_ANSWERS: u32 = 1_000_000;
+
+/// What the packet path is set to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Ids of the VLANs whose tag goes on what leaves by an interface, by index of the interface.
+    pub vlans: BTreeMap<u32, u16>,
+    /// Indices of the interfaces that have the program.
+    pub attached: BTreeSet<u32>,
+    /// ICMP errors that it may make, a second; 0: none. Each is at most 1,280 bytes, so what a flood of packets
+    /// that are too large can have sent is 100 Mbit/s by default.
+    pub icmp_errors: u32,
+    /// Echo requests that it answers, a second; 0: none.
+    pub icmp_echoes: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            vlans: BTreeMap::new(),
+            attached: BTreeSet::new(),
+            icmp_errors: 10_000,
+            icmp_echoes: 1_000,
+        }
+    }
+}
+
+/// Why the maps could not be brought to what is wanted.
+#[derive(Debug, thiserror::Error)]
+pub enum ReconcileError {
+    /// The kernel refused something.
+    #[error(transparent)]
+    Maps(#[from] MapsError),
+    /// A map has no room; nothing was changed.
+    #[error(transparent)]
+    Full(#[from] Full),
+    /// A map has no room while remaps settle; nothing was changed.
+    #[error(
+        "{full}; {pools} pools are still settling after a remap, and give back what they \
+         needed before when their settle time is over"
+    )]
+    Settling {
+        /// What there is no room for.
+        full: Full,
+        /// Pools that have two versions.
+        pools: usize,
+    },
+    /// A number is another's: the ids do not go with these maps. Nothing was changed.
+    #[error("backend {address}: its number {index} belongs to {owner}, which the maps still name")]
+    NumberTaken {
+        /// The backend.
+        address: IpAddr,
+        /// Its number.
+        index: u32,
+        /// Whose it is.
+        owner: IpAddr,
+    },
+    /// A next-hop word has 16 bits for the interface.
+    #[error("interface {0}: its index is beyond 65535, which a next hop cannot name")]
+    InterfaceIndex(u32),
+}
+
+/// The names of a generation's numbers, for the file that the command line reads.
+pub fn directory(generation: u64, own_region: Option<&Name>, ids: &Ids) -> Directory {
+    Directory {
+        generation,
+        network_namespace: Namespace::current().ok(),
+        own_region: own_region.map(ToString::to_string),
+        regions: ids.regions().map(|(name, index)| (index, name.to_string())).collect(),
+        pools: ids.pools().map(|(name, index)| (index, name.to_string())).collect(),
+        services: ids.services().map(|(name, index)| (index, name.to_string())).collect(),
     }
 }

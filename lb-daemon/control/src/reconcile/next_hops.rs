@@ -5,7 +5,7 @@ use lb_common::abi::{
     next_hop::{InterfaceWord, NextHopWord},
 };
 
-use super::{ReconcileError, Reconciler, hops::Gateway};
+use super::{ReconcileError, Reconciler, next_hop_table::Gateway};
 use lb_model::next_hop::NextHop;
 use lb_net::Bonds;
 

@@ -12,8 +12,8 @@ use lb_common::abi::event::Event;
 
 use super::{
     ReconcileError, Reconciler,
-    change::Left,
-    places::Places,
+    map_change::Left,
+    published::Places,
     published::{Home, Published, PublishedPool},
 };
 use lb_base::error_chain;

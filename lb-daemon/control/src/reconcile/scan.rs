@@ -11,12 +11,12 @@ use lb_common::abi::{
 use super::{
     Reconciler,
     backend_states::Shared,
-    hops::Hops,
-    places::Places,
+    free_space::Room,
+    member_states::Standing,
+    member_states::States,
+    next_hop_table::Hops,
+    published::Places,
     published::{Published, PublishedGroup, PublishedMember, PublishedPool, Version},
-    room::Room,
-    standing::Standing,
-    states::States,
 };
 use lb_maps::{MapsError, SharedBackend, TableName, WritableMaps};
 use lb_model::ids::BackendId;

@@ -2,9 +2,9 @@ use std::{net::IpAddr, num::NonZeroU32, time::Instant};
 
 use super::{
     PacketPath, State,
-    homes::{HomeKeeper, clock},
-    lines::log_applied,
+    log_lines::log_applied,
     now,
+    remaps::{HomeKeeper, clock},
 };
 use crate::command::ChangeRecord;
 use crate::{

@@ -1,27 +1,33 @@
 //! What was counted in the last second.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     time::{Duration, Instant},
 };
 
 use lb_common::abi::counter::GroupCounter;
 
-use lb_model::capacity::{Rates, Reading};
+use super::{PacketPath, State};
+use crate::command::{Event, GroupStatus, Refusal, Regions};
+use lb_base::error_chain;
+use lb_model::{
+    Name,
+    capacity::{Rates, Reading},
+};
 
 /// Time between two looks at the counters.
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
 /// A group, by the indices of its pool and region.
-type Key = (u32, u32);
+type GroupKey = (u32, u32);
 
 /// The last looks at the counters of groups.
 #[derive(Debug, Default)]
 pub(super) struct Demand {
-    last: Option<(Instant, HashMap<Key, GroupCounter>)>,
+    last: Option<(Instant, HashMap<GroupKey, GroupCounter>)>,
     /// Time between the last two looks.
     window: Option<Duration>,
-    rates: HashMap<Key, Rates>,
+    rates: HashMap<GroupKey, Rates>,
 }
 
 impl Demand {
@@ -31,7 +37,7 @@ impl Demand {
         self.rates.clear();
         self.window = self.last.as_ref().map(|(before, _)| now.duration_since(*before));
         if let (Some((_, before)), Some(elapsed)) = (&self.last, self.window) {
-            let between = |(key, after): (&Key, &GroupCounter)| {
+            let between = |(key, after): (&GroupKey, &GroupCounter)| {
                 Some((*key, Rates::between(before.get(key)?, after, elapsed)?))
             };
             self.rates = counters.iter().filter_map(between).collect();
@@ -55,6 +61,149 @@ impl Demand {
     }
 }
 
-fn key(reading: &Reading) -> Key {
+fn key(reading: &Reading) -> GroupKey {
     (reading.pool, reading.region)
+}
+
+// Demand against capacity, region by region.
+
+impl<P: PacketPath> State<P> {
+    /// Looks at the counters: once a second.
+    pub(super) fn look(&mut self) {
+        match self.path.readings() {
+            Ok(readings) => {
+                self.demand.look(&readings, Instant::now());
+                self.announce_regions(readings);
+            }
+            Err(error) => {
+                tracing::warn!(
+                    error = error_chain::message(&error),
+                    "the counters of groups cannot be read"
+                );
+                self.demand.lose();
+            }
+        }
+    }
+
+    /// The regions of one pool, or of all.
+    pub(super) fn regions(&self, pool: Option<&str>) -> Result<Regions, Refusal> {
+        let configuration = self.configuration();
+        if pool.is_some() {
+            self.is_known()?;
+        }
+        if let Some(pool) = pool
+            && !configuration.pools.keys().any(|name| name.as_str() == pool)
+        {
+            return Err(Refusal::NoPool(pool.to_owned()));
+        }
+        let readings = self.path.readings().map_err(Refusal::Unreadable)?;
+        let mut regions = self.named(readings);
+        regions.retain(|region| pool.is_none_or(|pool| region.pool.as_str() == pool));
+        // Numbers are given out in any order; within a pool the order of its regions stays.
+        regions.sort_by(|one, other| one.pool.cmp(&other.pool));
+        let balancers = self.is_known().is_ok().then_some(configuration.balancers);
+        Ok(Regions { window: self.demand.window(), balancers, regions })
+    }
+
+    /// Tells watchers of regions that are new or can take more or less than at the last look.
+    fn announce_regions(&mut self, readings: Vec<Reading>) {
+        let regions = self.named(readings);
+        self.log_overflows(&regions);
+        let offers =
+            regions.iter().map(|each| ((each.pool.clone(), each.region.clone()), each.offer()));
+        let previous = self.offers.replace(offers.collect());
+        let Some(previous) = previous else { return };
+        for region in regions {
+            let key = (region.pool.clone(), region.region.clone());
+            if previous.get(&key) != Some(&region.offer()) {
+                self.announce(Event::Region(region));
+            }
+        }
+    }
+
+    fn log_overflows(&mut self, regions: &[GroupStatus]) {
+        let sends_on = |region: &&GroupStatus| {
+            region.rates.is_some_and(|rates| rates.overflow_out + rates.refused > 0.0)
+        };
+        let full = regions.iter().filter(sends_on);
+        let full = full.map(|region| (region.pool.clone(), region.region.clone()));
+        for ((pool, region), overflows) in self.overflows.look(Instant::now(), full) {
+            self.log_region(&pool, &region, overflows);
+        }
+    }
+
+    /// Readings with the names of what they are of; those of what nobody names any more are left out.
+    fn named(&self, readings: Vec<Reading>) -> Vec<GroupStatus> {
+        let pools: HashMap<u32, &Name> = self.ids.pools().map(|(name, at)| (at, name)).collect();
+        let regions: HashMap<u32, &Name> =
+            self.ids.regions().map(|(name, at)| (at, name)).collect();
+        let named = readings.into_iter().filter_map(|reading| {
+            let (pool, region) = (*pools.get(&reading.pool)?, *regions.get(&reading.region)?);
+            Some(GroupStatus {
+                pool: pool.clone(),
+                region: region.clone(),
+                marked_out: self.homes.mark_outs.is_region_out(pool, region),
+                rates: self.demand.rates(&reading),
+                reading,
+            })
+        });
+        named.collect()
+    }
+}
+
+/// How long a region must take all before that is worth a line: clients decide how often one is full.
+const QUIET: Duration = Duration::from_secs(60);
+
+/// A region of a pool.
+type RegionKey = (Name, Name);
+
+/// Which regions lately sent new connections on, or refused some.
+#[derive(Debug, Default)]
+pub(super) struct Overflows(BTreeMap<RegionKey, Instant>);
+
+impl Overflows {
+    /// Takes in who does so now. The answer is what is new: `true`, it began; `false`, it is over.
+    /// Of one region there are two answers a minute at the most.
+    pub(super) fn look(
+        &mut self,
+        now: Instant,
+        full: impl Iterator<Item = RegionKey>,
+    ) -> Vec<(RegionKey, bool)> {
+        let mut news = Vec::new();
+        for key in full {
+            if self.0.insert(key.clone(), now).is_none() {
+                news.push((key, true));
+            }
+        }
+        let over: Vec<_> = self.0.extract_if(.., |_, last| now - *last >= QUIET).collect();
+        news.extend(over.into_iter().map(|(key, _)| (key, false)));
+        news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_that_is_full_now_and_then_has_one_line() {
+        let key = |name: &str| (Name::new("web").unwrap(), Name::new(name).unwrap());
+        let (mut overflows, start) = (Overflows::default(), Instant::now());
+        let mut at = |second: u64, full: &[&str]| {
+            let full: Vec<_> = full.iter().map(|name| key(name)).collect();
+            overflows.look(start + Duration::from_secs(second), full.into_iter())
+        };
+        assert_eq!(at(0, &[]), []);
+        assert_eq!(at(1, &["eu"]), [(key("eu"), true)]);
+        assert_eq!(at(2, &["eu", "us"]), [(key("us"), true)]);
+        for second in 3..40 {
+            let full: &[&str] = if second % 2 == 0 { &["eu"] } else { &[] };
+            assert_eq!(at(second, full), [], "{second}");
+        }
+        assert_eq!(at(61, &[]), []);
+        assert_eq!(at(62, &[]), [(key("us"), false)]);
+        assert_eq!(at(97, &[]), []);
+        assert_eq!(at(98, &[]), [(key("eu"), false)]);
+        assert_eq!(at(99, &["eu"]), [(key("eu"), true)]);
+    }
 }

@@ -1,7 +1,7 @@
 //! What is known of each backend in each pool: its state, why, and since when.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     mem,
     net::IpAddr,
     time::{Instant, SystemTime},
@@ -9,7 +9,8 @@ use std::{
 
 use lb_common::abi::member::Accepts;
 
-use super::{PacketPath, history::History, homes::clock};
+use super::{PacketPath, remaps::clock};
+use crate::command::StateChange;
 use lb_health::{Health, HealthChange, Said};
 use lb_model::{AdminState, Configuration, MemberState, Name, Pool};
 
@@ -273,5 +274,39 @@ impl Member {
         self.history.take(now, state, reason, self.judged);
         (self.state, self.reason) = (state, reason.into());
         news
+    }
+}
+
+/// Changes that are kept of each backend.
+const KEPT: usize = 16;
+
+/// The last changes of a backend's state, the newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct History {
+    changes: VecDeque<StateChange>,
+    /// Whether the newest is of before its judge had spoken.
+    unjudged: bool,
+}
+
+impl History {
+    pub(super) fn changes(&self) -> impl Iterator<Item = &StateChange> {
+        self.changes.iter()
+    }
+
+    /// Takes a state that holds, and why. One that holds already is no change, but the first word of its
+    /// judge says better why it does.
+    pub(super) fn take(&mut self, at: SystemTime, state: MemberState, reason: &str, judged: bool) {
+        let unjudged = mem::replace(&mut self.unjudged, !judged);
+        match self.changes.front_mut() {
+            Some(newest) if newest.state == state => {
+                if unjudged && judged {
+                    newest.reason = reason.into();
+                }
+            }
+            _ => {
+                self.changes.truncate(KEPT - 1);
+                self.changes.push_front(StateChange { at, state, reason: reason.into() });
+            }
+        }
     }
 }

@@ -10,91 +10,55 @@
 //! where the generation is. Until then it is among the conditions, and an apply that differs in nothing tries it
 //! too, and answers as the first one did.
 
+mod answers;
 mod apply;
+mod conditions;
 mod demand;
-mod direct;
-mod history;
-mod homes;
-mod lines;
-mod listing;
+mod log_lines;
 mod members;
-mod narrow;
-mod overflows;
+mod next_hops;
 mod packet_path;
-mod packets;
 mod panic;
-mod regions;
-mod run;
+mod remaps;
 mod sensors;
+mod settings;
 mod shares;
-mod sources;
 mod start;
+mod state_loop;
 #[cfg(test)]
 mod tests;
-mod unusable;
 mod warnings;
 
 use std::{
     collections::BTreeMap,
     net::IpAddr,
-    path::PathBuf,
     time::{Instant, SystemTime},
 };
 
 use tokio::sync::broadcast;
 
-pub use packet_path::PacketPath;
-pub use packets::Packets;
-pub use run::{Ended, Inbox};
+pub use packet_path::{PacketPath, Packets};
 pub use sensors::Sensors;
+pub use settings::{FollowedFile, PublishCounters, Settings, WaitingSettings};
+pub use state_loop::{Ended, Inbox};
 
-use crate::PublishCounters;
 use crate::{
-    FollowedFile, WaitingSettings,
     command::{Event, Offer},
-    store::{Revision, Store},
+    store::Store,
 };
-use demand::Demand;
-use homes::HomeKeeper;
-use lb_base::conditions::Conditions;
+use demand::{Demand, Overflows};
 use lb_model::{
     Configuration, Name,
     ids::{Ids, Quarantine},
-    map_memory::Budget,
     next_hop::NextHop,
-    plan::{Plan, Sources},
+    plan::Plan,
 };
 use members::Members;
-use narrow::Narrow;
-use overflows::Overflows;
+use next_hops::Narrow;
+use remaps::HomeKeeper;
 
 /// Events that a watcher may be behind before it must ask anew.
 const EVENTS: usize = 4096;
-
-/// What the daemon is told at its start.
-#[derive(Clone, Debug, Default)]
-pub struct Settings {
-    /// Region it stands in.
-    pub region: Option<Name>,
-    /// Sources of tunnels.
-    pub sources: Sources,
-    /// Where the names of numbers are written for the command line.
-    pub state_directory: PathBuf,
-    /// What the maps take and may take.
-    pub map_memory: Budget,
-    /// What is wrong elsewhere in the daemon.
-    pub conditions: Conditions,
-    /// Changed settings that wait for the next start.
-    pub waiting_settings: WaitingSettings,
-    /// Where what it publishes is counted.
-    pub publish_counters: PublishCounters,
-    /// The file that the configuration is read from again.
-    pub followed: FollowedFile,
-    /// Its schema revision, which is [`Revision::CURRENT`] but in tests of a later one.
-    pub schema: Revision,
-    /// Whether the file that it reads may replace a configuration of a newer schema.
-    pub any_schema: bool,
-}
 
 /// What is wanted, what is known, and the packet path.
 #[derive(Debug)]

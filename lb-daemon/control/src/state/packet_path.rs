@@ -7,8 +7,9 @@ use lb_common::abi::member::Accepts;
 
 use crate::{
     command::InterfaceStatus,
-    reconcile::{Applied, Homes, ReconcileError},
+    reconcile::{Applied, Homes, ReconcileError, Reconciler},
 };
+use lb_maps::{Attached, Interface};
 use lb_model::{
     Name, capacity::Reading, ids::Named, map_memory::TableMemory, next_hop::NextHop, plan::Plan,
 };
@@ -90,4 +91,98 @@ pub trait PacketPath: Send {
 
     /// Interfaces with the packet program, as they are now.
     fn interfaces(&self) -> Vec<InterfaceStatus>;
+}
+
+/// Maps and interfaces.
+#[derive(Debug)]
+pub struct Packets {
+    reconciler: Reconciler,
+    attached: Attached,
+}
+
+impl Packets {
+    /// The packet path of a balancer at work.
+    pub fn new(reconciler: Reconciler, attached: Attached) -> Self {
+        Self { reconciler, attached }
+    }
+}
+
+impl PacketPath for Packets {
+    fn check(&self, plan: &Plan) -> Result<TableMemory, ReconcileError> {
+        self.reconciler.check(plan)
+    }
+
+    fn apply(&mut self, plan: &Plan) -> Result<Applied, ReconcileError> {
+        self.reconciler.apply(plan)
+    }
+
+    fn named(&self) -> Named {
+        self.reconciler.named()
+    }
+
+    fn state(&self, pool: &Name, address: IpAddr) -> Option<Accepts> {
+        self.reconciler.state(pool, address)
+    }
+
+    fn set_state(&mut self, pool: &Name, address: IpAddr, state: Accepts) -> bool {
+        self.reconciler.set_state(pool, address, state)
+    }
+
+    fn set_last_resort(&mut self, pool: &Name, address: IpAddr, last_resort: bool) -> bool {
+        self.reconciler.set_last_resort(pool, address, last_resort)
+    }
+
+    fn set_ramp(&mut self, pool: &Name, address: IpAddr, ramp: u8) -> bool {
+        self.reconciler.set_ramp(pool, address, ramp)
+    }
+
+    fn set_next_hop(
+        &mut self,
+        backend: IpAddr,
+        hop: Option<NextHop>,
+    ) -> Result<(), ReconcileError> {
+        self.reconciler.set_next_hop(backend, hop)
+    }
+
+    fn set_bonds(&mut self, bonds: &Bonds) {
+        self.reconciler.set_bonds(bonds);
+    }
+
+    fn checksum(&mut self) -> Result<u64, ReconcileError> {
+        self.reconciler.checksum()
+    }
+
+    fn readings(&self) -> Result<Vec<Reading>, ReconcileError> {
+        Ok(self.reconciler.readings()?)
+    }
+
+    fn homes(&self) -> BTreeMap<u32, Homes> {
+        self.reconciler.homes()
+    }
+
+    fn set_adopting(&mut self, pool: u32, adopting: bool) {
+        self.reconciler.set_adopting(pool, adopting);
+    }
+
+    fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {
+        self.reconciler.forget_previous(pools)
+    }
+
+    fn leaving(&self) -> BTreeSet<IpAddr> {
+        self.reconciler.leaving()
+    }
+
+    fn adoptions_refused(&self) -> Result<u64, ReconcileError> {
+        self.reconciler.adoptions_refused()
+    }
+
+    fn interfaces(&self) -> Vec<InterfaceStatus> {
+        self.attached.interfaces().into_iter().map(Into::into).collect()
+    }
+}
+
+impl From<Interface> for InterfaceStatus {
+    fn from(interface: Interface) -> Self {
+        Self { name: interface.name, mode: interface.mode.map(|mode| mode.to_string()) }
+    }
 }

@@ -12,8 +12,8 @@ use lb_common::abi::member::FULL_RAMP;
 
 use super::{
     PacketPath, State,
-    homes::clock,
     members::{Member, Members},
+    remaps::clock,
 };
 use lb_health::Utilisation;
 use lb_model::{

@@ -1,22 +1,26 @@
 //! What must outlive the daemon: the generation in force with its numbers, and the daemon's own hash
 //! key, in one embedded database in the state directory.
 
-mod error;
-mod file;
-mod record;
-mod schema;
-mod unusable;
-
-use std::{path::Path, time::SystemTime};
-
-use redb::{Database, TableDefinition};
+use std::{
+    fs::{self, File, OpenOptions},
+    io,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
 
 use error::Cause;
-pub use error::StoreError;
-pub use schema::{Revision, SchemaMismatch};
-pub use unusable::Unusable;
+use redb::{Database, TableDefinition};
 
 use lb_model::{Configuration, ids::Ids};
+
+mod error;
+mod record;
+mod schema;
+
+pub use error::StoreError;
+pub use record::Unusable;
+pub use schema::{Revision, SchemaMismatch};
 
 /// Name of the database in the state directory.
 pub const FILE: &str = "spillway.redb";
@@ -42,7 +46,7 @@ pub struct Generation {
 /// The open database. Only one process can have it open.
 #[derive(Debug)]
 pub struct Store {
-    file: file::StoreFile,
+    file: StoreFile,
     /// `None` after a write failed: the database must be opened anew before the next.
     database: Option<Database>,
     hash_key: [u64; 2],
@@ -72,7 +76,7 @@ impl Store {
     /// # Errors
     /// As there.
     pub fn open_any_schema(state_directory: &Path) -> Result<Self, StoreError> {
-        let file = file::StoreFile::new(state_directory);
+        let file = StoreFile::new(state_directory);
         let read = || {
             let database = file.open()?;
             let record = match record::read(&database)? {
@@ -156,7 +160,7 @@ impl Store {
     }
 }
 
-fn begin(database: &Database) -> Result<redb::WriteTransaction, Cause> {
+fn begin_write(database: &Database) -> Result<redb::WriteTransaction, Cause> {
     let mut transaction = database.begin_write().map_err(Cause::write)?;
     // Immediate: the commit returns after the disk has it.
     transaction.set_durability(redb::Durability::Immediate).map_err(Cause::write)?;
@@ -165,3 +169,34 @@ fn begin(database: &Database) -> Result<redb::WriteTransaction, Cause> {
 
 #[cfg(test)]
 mod tests;
+
+/// Where the database is.
+#[derive(Debug)]
+struct StoreFile {
+    directory: PathBuf,
+}
+
+impl StoreFile {
+    fn new(state_directory: &Path) -> Self {
+        Self { directory: state_directory.into() }
+    }
+
+    fn error(&self, cause: Cause) -> StoreError {
+        StoreError { path: self.directory.join(FILE), cause }
+    }
+
+    /// Opens the file, or makes it. It holds the hash key: only its owner may read it.
+    fn open(&self) -> Result<Database, Cause> {
+        let made = || -> io::Result<File> {
+            fs::DirBuilder::new().recursive(true).mode(0o755).create(&self.directory)?;
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(false).mode(0o600);
+            let file = options.open(self.directory.join(FILE))?;
+            // A new file is there after a crash only once its directory is on disk.
+            File::open(&self.directory)?.sync_all()?;
+            Ok(file)
+        };
+        let file = made().map_err(Cause::Inaccessible)?;
+        Ok(Database::builder().create_file(file)?)
+    }
+}

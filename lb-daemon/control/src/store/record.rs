@@ -6,7 +6,7 @@ use redb::{Database, ReadableDatabase, TableError};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh64::Xxh64;
 
-use super::{Generation, Revision, TABLE, Unusable, begin, error::Cause};
+use super::{Generation, Revision, TABLE, begin_write, error::Cause};
 use lb_config::StoredMessage;
 use lb_model::ids::Ids;
 
@@ -141,7 +141,7 @@ pub(super) fn write(
     let format = CURRENT_FORMAT.to_le_bytes();
     let hash_key = (u128::from(hash_key[0]) | u128::from(hash_key[1]) << 64).to_le_bytes();
     let checksum = checksum(&[&format, &hash_key, &description, &configuration]);
-    let transaction = begin(database)?;
+    let transaction = begin_write(database)?;
     {
         let mut table = transaction.open_table(TABLE).map_err(Cause::write)?;
         let values: [(&str, &[u8]); 5] = [
@@ -169,4 +169,35 @@ pub(super) fn checksum(values: &[&[u8]]) -> [u8; 8] {
         state.write(value);
     }
     state.finish().to_le_bytes()
+}
+
+/// A stored generation whose configuration this version cannot use. The packet path may be at it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unusable {
+    /// Its number.
+    pub number: u64,
+    /// When it came into force.
+    pub applied_at: SystemTime,
+    /// Its numbers in the maps.
+    pub ids: Ids,
+    /// Schema revision of the daemon that wrote it.
+    pub schema: Revision,
+    /// Why it cannot be used.
+    pub cause: String,
+    /// What is stored, with the fields that this version knows; `None`: it cannot be read at all.
+    pub message: Option<StoredMessage>,
+}
+
+impl Unusable {
+    /// A valid generation that cannot be used for another reason.
+    pub(super) fn from_generation(generation: Generation, cause: String) -> Self {
+        let Generation { number, applied_at, configuration, ids, schema } = generation;
+        let message = Some(StoredMessage::from(&configuration));
+        Self { number, applied_at, ids, schema, cause, message }
+    }
+
+    /// Whether the message has all that is stored.
+    pub fn is_whole(&self) -> bool {
+        self.message.is_some() && self.schema <= Revision::CURRENT
+    }
 }

@@ -24,7 +24,7 @@ fn generation(number: u64, configuration: Configuration, ids: &Ids) -> Generatio
 }
 
 /// A store with one generation of one region; its path.
-fn written(state: &TempDir) -> std::path::PathBuf {
+fn written(state: &TempDir) -> PathBuf {
     let mut configuration = Configuration::default();
     let eu = lb_model::Name::new("eu").unwrap();
     configuration.regions.insert(eu, lb_model::Region::default());

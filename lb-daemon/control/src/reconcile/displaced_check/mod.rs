@@ -8,11 +8,9 @@
 //!
 //! It counts the displaced entries on the way, and lets no more be added than the tables have left.
 
-mod budgets;
-mod homes;
-mod judge;
+mod entry_status;
+mod expiry;
 mod pass;
-mod unremembered;
 
 use std::{
     collections::BTreeMap,
@@ -21,14 +19,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use lb_common::abi::{clock::Coarse, event::Event};
+use lb_common::abi::{
+    clock::Coarse,
+    event::Event,
+    limiter::{ADOPTIONS_V4, ADOPTIONS_V6, DISPLACED_V4, DISPLACED_V6, LimitWord},
+};
+use pass::{Outcome, Pass};
 use tokio::time::{MissedTickBehavior, interval};
 
-pub(super) use budgets::budgets;
 use lb_base::{conditions::Conditions, error_chain, heartbeat::Heartbeat};
 use lb_maps::{DisplacedMaps, MapsError, clock};
-use pass::{Outcome, Pass};
-use unremembered::Unremembered;
+use lb_model::capacity::{budget, shares};
 
 /// Time between two rounds.
 const PACE: Duration = Duration::from_secs(1);
@@ -151,10 +152,84 @@ impl DisplacedSweeper {
     /// A new pass, where it is time for one.
     fn begin(&self, now: Coarse) -> Option<Pass> {
         let open: Vec<_> = self.gates.pools_with_displaced().collect();
-        let ripe = open.iter().filter(|(_, line)| judge::is_ripe(line, now));
+        let ripe = open.iter().filter(|(_, line)| expiry::is_ripe(line, now));
         let ripe: BTreeMap<_, _> = ripe.map(|(pool, line)| (*pool, line.last_displaced)).collect();
         let rest = if ripe.is_empty() { LONG_REST } else { REST };
         let rested = self.ended.is_none_or(|ended| now.0.saturating_sub(ended.0) >= rest);
         (rested && !open.is_empty()).then(|| Pass::begin(ripe))
+    }
+}
+
+// What of the displaced entries' tables may be filled by whom.
+
+/// The packet path's own limiters with the limits for tables that have so many free entries, of IPv4 and
+/// of IPv6.
+pub(super) fn budgets(free: [u32; 2]) -> [(u32, LimitWord); 4] {
+    let [[v4, adopted_v4], [v6, adopted_v6]] = free.map(shares);
+    [
+        (DISPLACED_V4, budget(v4)),
+        (DISPLACED_V6, budget(v6)),
+        (ADOPTIONS_V4, budget(adopted_v4)),
+        (ADOPTIONS_V6, budget(adopted_v6)),
+    ]
+}
+
+// Says, for as long as it lasts, that new connections leave homes that cannot have them though nothing will
+// remember where they are.
+
+/// What it is called among the conditions.
+const SUBJECT: &str = "displaced";
+const CAUSE: &str = "there is no budget for more, and new connections whose home is unhealthy or drained go elsewhere \
+                     all the same: once their handshake is over they may be sent home and reset; `spillway stats` \
+                     counts them as displaced_without_budget, and larger tables (--displaced) have more budget";
+
+/// How long none must have come before it is over.
+const QUIET: Duration = Duration::from_secs(60);
+
+/// Whether such connections came lately.
+#[derive(Debug)]
+pub(super) struct Unremembered {
+    conditions: Conditions,
+    counted: Option<u64>,
+    last: Option<Instant>,
+}
+
+impl Unremembered {
+    pub(super) fn new(conditions: Conditions) -> Self {
+        Self { conditions, counted: None, last: None }
+    }
+
+    /// Takes in how many there have been up to now.
+    pub(super) fn look(&mut self, counted: u64, now: Instant) {
+        let before = self.counted.replace(counted);
+        if before.is_some_and(|before| counted > before) {
+            self.last = Some(now);
+            self.conditions.begin(SUBJECT, CAUSE);
+        } else if self.last.is_some_and(|last| now - last >= QUIET) {
+            self.last = None;
+            self.conditions.end(SUBJECT);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_lasts_from_the_first_to_a_minute_after_the_last() {
+        let conditions = Conditions::default();
+        let (mut unremembered, start) = (Unremembered::new(conditions.clone()), Instant::now());
+        let mut at = |second: u64, counted| {
+            unremembered.look(counted, start + Duration::from_secs(second));
+            conditions.now().len()
+        };
+        assert_eq!(at(0, 70), 0, "those of an earlier daemon");
+        assert_eq!(at(1, 70), 0);
+        assert_eq!(at(2, 71), 1);
+        assert_eq!(at(40, 72), 1);
+        assert_eq!(at(99, 72), 1);
+        assert_eq!(at(100, 72), 0);
+        assert_eq!(at(200, 73), 1);
     }
 }

@@ -12,8 +12,8 @@ use lb_common::{
 };
 
 use super::{
-    homes::{Homes, Said},
-    judge::{self, Circumstances},
+    entry_status::{Homes, Said},
+    expiry::{self, Circumstances},
 };
 use lb_maps::{DisplacedMaps, FlowTable, MapsError, PinnedMaps};
 
@@ -100,7 +100,7 @@ impl Pass {
             let (flow, word) = (flow_of(&key), DisplacedWord(word));
             let said = homes.about(&flow, word)?;
             // A packet may have changed it, or a command its home, since it was read.
-            if judge::goes(word, now, self.circumstances(said))
+            if expiry::goes(word, now, self.circumstances(said))
                 && homes.holds(&flow, said)?
                 && table.get(&key)? == Some(word.0)
             {

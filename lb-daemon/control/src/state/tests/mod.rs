@@ -1,17 +1,11 @@
-mod applying;
+mod apply;
 mod behind;
 mod conditions;
-mod gone;
 mod health;
-mod homes;
 mod next_hops;
-mod panic;
+mod remaps;
 mod restart;
-mod saying;
 mod shares;
-mod stalled;
-mod unusable;
-mod warnings;
 mod watching;
 
 use std::{net::IpAddr, sync::Arc};

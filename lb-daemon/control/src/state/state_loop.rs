@@ -5,7 +5,7 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::{PacketPath, State, demand::SECOND, direct, homes::clock, now};
+use super::{PacketPath, State, demand::SECOND, next_hops, now, remaps::clock};
 use crate::command::Command;
 use lb_base::{error_chain, heartbeat::Heartbeat};
 use lb_health::HealthChange;
@@ -104,7 +104,7 @@ impl<P: PacketPath> State<P> {
     fn resolved(&mut self, change: NextHopChange) {
         let NextHopChange { address, hop } = change;
         let hop = hop.map_err(|why| error_chain::message(&why));
-        let hop = direct::usable(Self::in_force(&self.store), address, hop);
+        let hop = next_hops::usable(Self::in_force(&self.store), address, hop);
         // Sensors tell all they know after each configuration: most of it is no news.
         if self.hops.get(&address) != Some(&hop) {
             self.take_hop(address, hop);

@@ -7,7 +7,7 @@ use nix::net::if_::if_indextoname;
 
 use super::{PacketPath, State, members::Key};
 use crate::command::{
-    BackendStatus, Event, Exported, Refusal, ServiceStatus, Status, Subscription,
+    BackendHistory, BackendStatus, Event, Exported, Refusal, ServiceStatus, Status, Subscription,
 };
 use lb_model::{MemberState, Name, Pool, next_hop::NextHop};
 
@@ -135,4 +135,31 @@ fn spell(hop: &NextHop) -> String {
     let name = if_indextoname(hop.interface).ok().and_then(|name| name.into_string().ok());
     let name = name.unwrap_or_else(|| format!("interface {}", hop.interface));
     format!("{} on {name}", mac.join(":"))
+}
+
+impl<P: PacketPath> State<P> {
+    /// What has become of a pool's backends, or of one of them.
+    pub(super) fn history(
+        &self,
+        pool: &str,
+        address: Option<&str>,
+    ) -> Result<Vec<BackendHistory>, Refusal> {
+        self.is_known()?;
+        let pools = &self.configuration().pools;
+        let found = Name::new(pool).ok().and_then(|name| pools.get_key_value(&name));
+        let (name, of) = found.ok_or_else(|| Refusal::NoPool(pool.to_owned()))?;
+        let wanted = address.map(|text| text.parse().map_err(|_| text)).transpose();
+        let unknown = |address: &str| Refusal::NoBackend(pool.to_owned(), address.to_owned());
+        let wanted = wanted.map_err(unknown)?;
+        if let Some(address) = wanted.filter(|address| !of.backends.contains_key(address)) {
+            return Err(unknown(&address.to_string()));
+        }
+        let backends = of.backends.keys().filter(|each| wanted.is_none_or(|one| **each == one));
+        let histories = backends.filter_map(|address| {
+            let member = self.members.get(&(name.clone(), *address))?;
+            let changes = member.history.changes().cloned().collect();
+            Some(BackendHistory { pool: name.clone(), address: *address, changes })
+        });
+        Ok(histories.collect())
+    }
 }

@@ -23,8 +23,8 @@ use lb_common::abi::{
 
 use super::{
     ReconcileError,
+    free_space::Room,
     published::{Published, PublishedGroup, PublishedMember, PublishedPool, Terms, Version},
-    room::Room,
 };
 use lb_maps::TableName;
 use lb_model::{

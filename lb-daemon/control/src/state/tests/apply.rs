@@ -1,6 +1,7 @@
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use proptest::{collection::vec, prelude::*};
+use tokio::time::{sleep, timeout};
 
 use super::*;
 use lb_base::Namespace;
@@ -287,4 +288,67 @@ async fn several_balancers_without_a_key_in_the_store_are_a_condition() {
     assert_eq!(changes(&applied), ["hash key"]);
     assert_eq!(applied.movements, []);
     assert_eq!(subjects(&daemon).await, Vec::<String>::new());
+}
+
+// Commands whose caller is gone when their turn comes.
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_whose_caller_is_gone_is_not_carried_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let daemon = Daemon::with(directory, FakePacketPath::default());
+    let stall = daemon.path.stall();
+    let commands = daemon.running.commands.clone();
+    let apply = Apply { configuration: parse(WEB), ..Apply::default() };
+    let applying = tokio::spawn(async move { commands.apply(apply, None).await });
+    let stall = stall.begun().await;
+
+    // It is in the queue, and then nobody waits for it.
+    let removal = Apply::default();
+    let mut queued = Box::pin(daemon.running.commands.apply(removal, None));
+    assert!(timeout(Duration::ZERO, &mut queued).await.is_err());
+    drop(queued);
+    drop(stall);
+    applying.await.unwrap().unwrap().unwrap();
+    let exported = daemon.running.commands.export().await.unwrap();
+    assert_eq!((exported.generation, exported.configuration.services.len()), (1, 1));
+    // One whose caller waits is carried out.
+    let removed = daemon.running.commands.apply(Apply::default(), None).await.unwrap().unwrap();
+    assert_eq!(removed.generation, 2);
+}
+
+// A packet path that takes for ever: the state loop completes no round, so that the watchdog is not fed.
+
+const INTERVAL: Duration = Duration::from_millis(25);
+
+async fn wait_for_rounds(heartbeat: &Heartbeat, more: u64) {
+    let begin = heartbeat.rounds();
+    let beats = async {
+        while heartbeat.rounds() < begin + more {
+            sleep(INTERVAL).await;
+        }
+    };
+    timeout(400 * INTERVAL, beats).await.expect("the loop beats");
+}
+
+/// The loop that stalls has a thread of its own, so that the rest of the daemon goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_loop_does_not_beat_while_the_packet_path_stalls_it() {
+    let heartbeat = Heartbeat::unwatched(INTERVAL);
+    let daemon = Daemon::beating(heartbeat.clone());
+    wait_for_rounds(&heartbeat, 3).await;
+
+    let stall = daemon.path.stall();
+    let commands = daemon.running.commands.clone();
+    let apply = Apply { configuration: parse(WEB), ..Apply::default() };
+    let applying = tokio::spawn(async move { commands.apply(apply, None).await });
+    let stall = stall.begun().await;
+
+    // A loop that goes on would complete forty rounds.
+    let before = heartbeat.rounds();
+    sleep(40 * INTERVAL).await;
+    assert_eq!(heartbeat.rounds(), before);
+
+    drop(stall);
+    applying.await.unwrap().unwrap().unwrap();
+    wait_for_rounds(&heartbeat, 1).await;
 }

@@ -10,7 +10,7 @@ use lb_common::abi::{
     next_hop::{InterfaceWord, NextHopWord},
 };
 
-use super::{Full, allocate::Indices};
+use super::free_space::{Full, Indices};
 use lb_model::next_hop::NextHop;
 
 /// A neighbour on an interface: backends behind it share a word.

@@ -1,0 +1,344 @@
+//! What is free in each map that this daemon writes blocks into.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lb_common::abi::{limiter::FIRST_LIMITER, limits, table_ref::TableRef};
+
+use super::published::{Published, PublishedGroup};
+
+#[derive(Clone, Debug)]
+pub(super) struct Room {
+    pub(super) descriptors: Indices,
+    pub(super) groups: Indices,
+    pub(super) members: Extents,
+    pub(super) limiters: Indices,
+    tables: Indices,
+    sized_tables: Indices,
+}
+
+impl Room {
+    /// All maps, empty.
+    pub(super) fn new() -> Self {
+        let mut limiters = Indices::new("limiters", limits::MAX_LIMITERS);
+        // The packet path's own.
+        for limiter in 1..FIRST_LIMITER {
+            limiters.reserve(limiter);
+        }
+        Self {
+            limiters,
+            descriptors: Indices::new("descriptors", limits::MAX_DESCRIPTORS),
+            groups: Indices::new("groups", limits::MAX_GROUPS),
+            members: Extents::new("members", limits::MAX_MEMBERS),
+            tables: Indices::new("tables of the default size", limits::MAX_TABLES),
+            sized_tables: Indices::new("tables of other sizes", limits::MAX_TABLES),
+        }
+    }
+
+    /// What is left beside what is published.
+    pub(super) fn beside(published: &Published) -> Self {
+        let mut room = Self::new();
+        for descriptor in published.descriptors() {
+            room.descriptors.reserve(descriptor);
+        }
+        for (index, group) in &published.groups {
+            room.groups.reserve(*index);
+            room.members.reserve(group.extent());
+            room.reserve_table(TableRef(group.group.head.table));
+        }
+        for limiter in published.limiters() {
+            room.limiters.reserve(limiter);
+        }
+        room
+    }
+
+    fn reserve_table(&mut self, table: TableRef) {
+        let indices = if table.is_sized() { &mut self.sized_tables } else { &mut self.tables };
+        indices.reserve(table.index());
+    }
+
+    /// A place for a table.
+    pub(super) fn table(&mut self, slots: u32) -> Result<TableRef, Full> {
+        if slots == limits::DEFAULT_SLOTS {
+            self.tables.allocate().map(TableRef::default_size)
+        } else {
+            self.sized_tables.allocate().map(TableRef::sized)
+        }
+    }
+
+    pub(super) fn free_table(&mut self, table: TableRef) {
+        let indices = if table.is_sized() { &mut self.sized_tables } else { &mut self.tables };
+        indices.free(table.index());
+    }
+
+    pub(super) fn free_group(&mut self, index: u32, group: &PublishedGroup) {
+        self.groups.free(index);
+        self.members.free(group.extent());
+    }
+}
+
+// Which places of the maps are taken. Kept in memory only: a daemon that starts reads what is
+// published, and everything else is free.
+
+/// A map has no room left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}: {wanted} more are needed in one piece, the largest free one has {free}")]
+pub struct Full {
+    /// What there is no room for.
+    pub what: &'static str,
+    /// Entries asked for.
+    pub wanted: u32,
+    /// Entries of the largest free piece.
+    pub free: u32,
+}
+
+/// A run of entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Extent {
+    pub(super) start: u32,
+    pub(super) length: u32,
+}
+
+/// The free runs of a map: what is asked for is cut from the smallest that is large enough, so that
+/// large ones stay.
+#[derive(Clone, Debug)]
+pub(super) struct Extents {
+    what: &'static str,
+    /// Length by start; no two runs touch.
+    free: BTreeMap<u32, u32>,
+}
+
+impl Extents {
+    /// All of a map's entries, free.
+    pub(super) fn new(what: &'static str, entries: u32) -> Self {
+        Self { what, free: [(0, entries)].into() }
+    }
+
+    /// Takes a run that is in use already; false, changing nothing, where some of it is taken.
+    pub(super) fn reserve(&mut self, extent: Extent) -> bool {
+        let Extent { start, length } = extent;
+        if length == 0 {
+            return true;
+        }
+        let Some((&run, &size)) = self.free.range(..=start).next_back() else { return false };
+        let Some(end) = start.checked_add(length).filter(|end| *end <= run + size) else {
+            return false;
+        };
+        self.free.remove(&run);
+        self.put(run, start - run);
+        self.put(end, run + size - end);
+        true
+    }
+
+    /// Takes a run of a length; that of length 0 is nowhere in particular.
+    pub(super) fn allocate(&mut self, length: u32) -> Result<Extent, Full> {
+        if length == 0 {
+            return Ok(Extent { start: 0, length });
+        }
+        let fitting = self.free.iter().filter(|(_, size)| **size >= length);
+        let Some((&start, &size)) = fitting.min_by_key(|(_, size)| **size) else {
+            let free = self.free.values().copied().max().unwrap_or(0);
+            return Err(Full { what: self.what, wanted: length, free });
+        };
+        self.free.remove(&start);
+        self.put(start + length, size - length);
+        Ok(Extent { start, length })
+    }
+
+    /// Gives a run back.
+    pub(super) fn free(&mut self, extent: Extent) {
+        let Extent { mut start, mut length } = extent;
+        if length == 0 {
+            return;
+        }
+        if let Some((&before, &size)) = self.free.range(..start).next_back()
+            && before + size == start
+        {
+            self.free.remove(&before);
+            (start, length) = (before, length + size);
+        }
+        if let Some(size) = self.free.remove(&(start + length)) {
+            length += size;
+        }
+        self.put(start, length);
+    }
+
+    fn put(&mut self, start: u32, length: u32) {
+        if length > 0 {
+            self.free.insert(start, length);
+        }
+    }
+}
+
+/// The free entries of a map, taken one by one, the lowest first. Index 0 is never given out.
+#[derive(Clone, Debug)]
+pub(super) struct Indices {
+    what: &'static str,
+    entries: u32,
+    /// From here on everything is free; below, what `free` holds.
+    untouched: u32,
+    free: BTreeSet<u32>,
+}
+
+impl Indices {
+    /// All of a map's entries but the first, free.
+    pub(super) fn new(what: &'static str, entries: u32) -> Self {
+        Self { what, entries, untouched: 1, free: BTreeSet::new() }
+    }
+
+    /// Takes an index that is in use already; false, changing nothing, where it is taken or out of
+    /// range.
+    pub(super) fn reserve(&mut self, index: u32) -> bool {
+        if index < self.untouched {
+            return self.free.remove(&index);
+        }
+        if index >= self.entries {
+            return false;
+        }
+        self.free.extend(self.untouched..index);
+        self.untouched = index + 1;
+        true
+    }
+
+    /// Takes the lowest free index.
+    pub(super) fn allocate(&mut self) -> Result<u32, Full> {
+        if let Some(index) = self.free.pop_first() {
+            return Ok(index);
+        }
+        if self.untouched >= self.entries {
+            return Err(Full { what: self.what, wanted: 1, free: 0 });
+        }
+        self.untouched += 1;
+        Ok(self.untouched - 1)
+    }
+
+    /// Gives an index back.
+    pub(super) fn free(&mut self, index: u32) {
+        self.free.insert(index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+
+    const ENTRIES: u32 = 64;
+
+    /// The same by a flag for each entry.
+    fn model(taken: &[Extent]) -> Vec<bool> {
+        let mut entries = vec![false; ENTRIES as usize];
+        for extent in taken {
+            for entry in &mut entries[extent.start as usize..][..extent.length as usize] {
+                assert!(!std::mem::replace(entry, true), "{extent:?} overlaps");
+            }
+        }
+        entries
+    }
+
+    fn longest_run(entries: &[bool]) -> u32 {
+        entries.split(|taken| *taken).map(|run| run.len() as u32).max().unwrap_or(0)
+    }
+
+    proptest! {
+        #[test]
+        fn runs_never_overlap_and_are_refused_only_where_none_is_long_enough(
+            steps in vec((0u32..20, any::<prop::sample::Index>(), prop::bool::ANY), 1..200),
+        ) {
+            let mut extents = Extents::new("members", ENTRIES);
+            let mut taken: Vec<Extent> = Vec::new();
+            for (length, which, free) in steps {
+                if free && !taken.is_empty() {
+                    extents.free(taken.swap_remove(which.index(taken.len())));
+                } else {
+                    let longest = longest_run(&model(&taken));
+                    match extents.allocate(length) {
+                        Ok(extent) => {
+                            prop_assert_eq!(extent.length, length);
+                            taken.push(extent);
+                        }
+                        Err(full) => {
+                            prop_assert!(length > longest);
+                            let expected = Full { what: "members", wanted: length, free: longest };
+                            prop_assert_eq!(full, expected);
+                        }
+                    }
+                }
+                model(&taken);
+            }
+            for extent in taken {
+                extents.free(extent);
+            }
+            prop_assert_eq!(extents.free, BTreeMap::from([(0, ENTRIES)]));
+        }
+
+        #[test]
+        fn what_is_reserved_at_start_is_what_was_taken_before(
+            wanted in vec((0..ENTRIES, 0u32..9), 0..30),
+        ) {
+            let mut extents = Extents::new("members", ENTRIES);
+            let mut taken = Vec::new();
+            for (start, length) in wanted {
+                let extent = Extent { start, length };
+                let end = (start + length) as usize;
+                let entries = model(&taken);
+                let free = end <= entries.len() && !entries[start as usize..end].contains(&true);
+                prop_assert_eq!(extents.reserve(extent), free || length == 0);
+                if free {
+                    taken.push(extent);
+                }
+            }
+            let free: u32 = extents.free.values().sum();
+            prop_assert_eq!(free, model(&taken).iter().filter(|taken| !**taken).count() as u32);
+        }
+    }
+
+    #[test]
+    fn the_smallest_run_that_fits_is_cut() {
+        let mut extents = Extents::new("members", ENTRIES);
+        for start in [10, 20, 40] {
+            assert!(extents.reserve(Extent { start, length: 4 }));
+        }
+        // Free: 0..10, 14..20, 24..40, 44..64.
+        assert_eq!(extents.allocate(6), Ok(Extent { start: 14, length: 6 }));
+        assert_eq!(extents.allocate(11), Ok(Extent { start: 24, length: 11 }));
+        assert_eq!(extents.allocate(3), Ok(Extent { start: 35, length: 3 }));
+        assert_eq!(
+            extents.allocate(21).unwrap_err().to_string(),
+            "members: 21 more are needed in one piece, the largest free one has 20"
+        );
+    }
+
+    const INDICES: u32 = 12;
+
+    proptest! {
+        #[test]
+        fn the_lowest_free_index_is_given_and_none_twice(
+            reserved in vec(0..INDICES + 3, 0..6),
+            steps in vec(prop::option::of(any::<prop::sample::Index>()), 0..60),
+        ) {
+            let mut indices = Indices::new("groups", INDICES);
+            let mut free: BTreeSet<u32> = (1..INDICES).collect();
+            let mut taken = Vec::new();
+            for index in reserved {
+                let was_free = free.remove(&index);
+                prop_assert_eq!(indices.reserve(index), was_free);
+                taken.extend(was_free.then_some(index));
+            }
+            for step in steps {
+                match step {
+                    Some(which) if !taken.is_empty() => {
+                        let index = taken.swap_remove(which.index(taken.len()));
+                        indices.free(index);
+                        free.insert(index);
+                    }
+                    _ => {
+                        let expected = free.pop_first();
+                        prop_assert_eq!(indices.allocate().ok(), expected);
+                        taken.extend(expected);
+                    }
+                }
+            }
+        }
+    }
+}
