@@ -143,9 +143,9 @@ impl Spillway for Api {
         &self,
         request: Request<CaptureRequest>,
     ) -> Result<Response<CaptureStream>, Status> {
-        let wanted = convert::wanted(request.get_ref())?;
-        let said = self.captures.begin(wanted, caller())?;
-        Ok(Response::new(capture::stream(said)))
+        let filter = convert::capture_filter(request.get_ref())?;
+        let events = self.captures.begin(filter, caller())?;
+        Ok(Response::new(capture::stream(events)))
     }
 
     async fn probe_vips(
