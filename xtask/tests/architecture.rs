@@ -64,7 +64,7 @@ const RULES: &[Rule] = &[
             "control/src/state/remaps.rs",
             "control/src/state/mod.rs",
             "src/audit/writer.rs",
-            "src/capture/clock.rs",
+            "src/capture/packet.rs",
             "src/http/reader.rs",
             "src/app/receiver/mod.rs",
         ],

@@ -36,7 +36,7 @@ pub(super) struct Api {
     commands: Commands,
     counters: stats::Source,
     captures: Captures,
-    reaches: VipProber,
+    vip_prober: VipProber,
     reloads: Reloads,
     audit: Audit,
     stop: CancellationToken,
@@ -46,8 +46,8 @@ impl Api {
     pub(super) fn new(handles: Handles, stop: CancellationToken) -> Self {
         let Handles { commands, audit, counters, tunnels, reloads } = handles;
         let captures = Captures::new(counters.bpffs.clone(), audit.clone(), stop.clone());
-        let reaches = VipProber::new(commands.clone(), tunnels, audit.clone(), stop.clone());
-        Self { commands, counters, captures, reaches, reloads, audit, stop }
+        let vip_prober = VipProber::new(commands.clone(), tunnels, audit.clone(), stop.clone());
+        Self { commands, counters, captures, vip_prober, reloads, audit, stop }
     }
 }
 
@@ -144,19 +144,19 @@ impl Spillway for Api {
         &self,
         request: Request<CaptureRequest>,
     ) -> Result<Response<CaptureStream>, Status> {
-        let wanted = convert::wanted(request.get_ref())?;
-        let said = self.captures.begin(wanted, caller())?;
-        Ok(Response::new(capture::stream(said)))
+        let filter = convert::capture_filter(request.get_ref())?;
+        let events = self.captures.begin(filter, caller())?;
+        Ok(Response::new(capture::stream(events)))
     }
 
     async fn probe_vips(
         &self,
         request: Request<ProbeVipsRequest>,
     ) -> Result<Response<ProbeVipsStream>, Status> {
-        let (wanted, size) = convert::asked(request.into_inner())?;
+        let (selection, size) = convert::probe_request(request.into_inner())?;
         let _at_work = working().await;
-        let told = self.reaches.begin(wanted, size, caller().actor).await?;
-        Ok(Response::new(probe::stream(told)))
+        let events = self.vip_prober.begin(selection, size, caller().actor).await?;
+        Ok(Response::new(probe::stream(events)))
     }
 
     async fn reload(&self, _: Request<ReloadRequest>) -> Result<Response<ReloadResponse>, Status> {

@@ -10,7 +10,7 @@ use std::{
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 
 use super::{
-    ApiLimit, Door, Live, build,
+    ApiLimit, ApiListener, Live, build,
     catalogue::*,
     live::seconds,
     sheet::{Sheet, Value},
@@ -167,8 +167,11 @@ fn daemon(sheet: &mut Sheet<'_>, live: &Live) -> fmt::Result {
     let failing = failing.iter().map(|(p, a, c)| ([p.as_str(), a, c.as_str()], true.into()));
     sheet.family(&CHECK_FAILING, failing)?;
     sheet.kept(&PROBE_LATENESS, &live.checks.lateness)?;
-    let each = Door::ALL.into_iter().flat_map(|door| ApiLimit::ALL.map(|limit| (door, limit)));
-    let refused = each
-        .map(|(door, limit)| ([door.name(), limit.name()], live.api_refusals(door, limit).into()));
+    let each = ApiListener::ALL
+        .into_iter()
+        .flat_map(|listener| ApiLimit::ALL.map(|limit| (listener, limit)));
+    let refused = each.map(|(listener, limit)| {
+        ([listener.name(), limit.name()], live.api_refusals(listener, limit).into())
+    });
     sheet.family(&API_REFUSED, refused)
 }

@@ -130,7 +130,7 @@ metrics! {
         "1: a health check of a backend fails in a pool, by its rise and fall. Absent: it passes, or has not decided yet";
     PROBE_LATENESS: Histogram "probe_lateness" Seconds []
         "How much later than planned health checks began";
-    API_REFUSED: Counter "api_refused" None ["door", "limit"]
+    API_REFUSED: Counter "api_refused" None ["listener", "limit"]
         "Connections, calls and watches of the API that were refused because of a limit; docs/api.md has the limits";
 
     STARTED_AT: Gauge "start_timestamp" Seconds ["component"]

@@ -344,7 +344,7 @@ async fn certificates_and_roles_change_without_a_restart() {
     fs::write(&cert, "nothing").unwrap();
     remote.credentials.refresh().unwrap_err();
     let condition = &remote.conditions.now()[0];
-    let cause = format!("{}: holds no certificate in PEM form", cert.display());
+    let cause = format!("{}: contains no certificate in PEM form", cert.display());
     assert_eq!((&*condition.subject, &condition.cause), ("TLS", &cause));
     assert_eq!(remote.status(Some(&eye)).await, Ok(1));
     // A certificate without its key.

@@ -151,7 +151,7 @@ pub(crate) fn every_metric(sandbox: &Sandbox) -> Result<()> {
     watch.until("the daemon starts anew, with a file that is not there", |now| {
         // What is held leaves less for others. When that was first counted is nobody's business: maybe
         // by the daemon before.
-        let refused = [("door", "socket"), ("limit", "connections")];
+        let refused = [("listener", "socket"), ("limit", "connections")];
         started(now) > was
             && budget(now) < full
             && now.value("spillway_conditions", &[]) == Some(1.0)

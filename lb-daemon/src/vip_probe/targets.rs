@@ -1,4 +1,4 @@
-//! Which ways there are: a pure function of the configuration.
+//! The targets of a VIP probe: a pure function of the configuration.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,18 +9,18 @@ use lb_base::Quoted;
 use lb_health::host::UNSERVED;
 use lb_model::{AdminState, Configuration, Encapsulation, Name, Ports, Protocol};
 
-/// Which ways are wanted.
+/// Which targets to probe; unset: all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// Only those of this pool.
+pub struct ProbeSelection {
+    /// Only targets of this pool.
     pub pool: Option<String>,
-    /// Only those to this backend.
+    /// Only targets on this backend.
     pub backend: Option<IpAddr>,
 }
 
-/// What is wanted is not there.
+/// The selected pool or backend does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoWay {
+pub enum NoProbeTarget {
     /// No pool has the name.
     #[error("pool {}: there is none of this name", Quoted(.0))]
     Pool(String),
@@ -29,79 +29,80 @@ pub enum NoWay {
     Backend(String, IpAddr),
     /// No pool has such a backend.
     #[error("backend {0}: no pool has it")]
-    Nobody(IpAddr),
+    NoPool(IpAddr),
 }
 
-/// A way of clients' packets.
+/// A VIP on a backend, through a tunnel that clients' packets take.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
-    /// Pools whose packets go that way.
+pub struct ProbeTarget {
+    /// Pools whose packets take this tunnel.
     pub pools: BTreeSet<Name>,
-    /// Where to.
     pub backend: IpAddr,
-    /// Whom clients ask for.
     pub vip: IpAddr,
-    /// How they get there.
     pub encapsulation: Encapsulation,
-    /// A TCP port that clients of the VIP ask for; `None`: it has no TCP service there.
+    /// A TCP port of the VIP on these pools; `None`: it has no TCP service.
     pub tcp_port: Option<u16>,
 }
 
-/// The first `most` ways that are wanted, by backend and VIP, and how many more there are. Backends that are
-/// disabled have none, pools that no service uses neither.
+/// The first `most` selected targets, by backend and VIP, and the number of further ones. Disabled backends and pools
+/// without a service have no targets.
 ///
 /// # Errors
-/// [`NoWay`].
-pub(super) fn ways(
+/// [`NoProbeTarget`].
+pub(super) fn list(
     configuration: &Configuration,
-    wanted: &Wanted,
+    selection: &ProbeSelection,
     most: usize,
-) -> Result<(Vec<Way>, usize), NoWay> {
-    find(configuration, wanted)?;
-    let is_pool = |name: &Name| wanted.pool.as_deref().is_none_or(|pool| name.as_str() == pool);
+) -> Result<(Vec<ProbeTarget>, usize), NoProbeTarget> {
+    check_selection(configuration, selection)?;
+    let is_pool = |name: &Name| selection.pool.as_deref().is_none_or(|pool| name.as_str() == pool);
     let mut found: BTreeMap<_, BTreeSet<&Name>> = BTreeMap::new();
     for service in configuration.services.values().filter(|service| is_pool(&service.pool)) {
         let Some((name, pool)) = configuration.pools.get_key_value(&service.pool) else { continue };
         for (address, backend) in &pool.backends {
-            let is_wanted = wanted.backend.is_none_or(|one| one == *address);
-            if is_wanted && backend.admin_state != AdminState::Disabled {
-                let way = (*address, service.address, pool.encapsulation);
-                found.entry(way).or_default().insert(name);
+            let is_selected = selection.backend.is_none_or(|one| one == *address);
+            if is_selected && backend.admin_state != AdminState::Disabled {
+                let target = (*address, service.address, pool.encapsulation);
+                found.entry(target).or_default().insert(name);
             }
         }
     }
     let left_out = found.len().saturating_sub(most);
-    let ways = found.into_iter().take(most).map(|((backend, vip, encapsulation), pools)| Way {
-        tcp_port: tcp_port(configuration, vip, &pools),
-        pools: pools.into_iter().cloned().collect(),
-        backend,
-        vip,
-        encapsulation,
-    });
-    Ok((ways.collect(), left_out))
+    let targets =
+        found.into_iter().take(most).map(|((backend, vip, encapsulation), pools)| ProbeTarget {
+            tcp_port: tcp_port(configuration, vip, &pools),
+            pools: pools.into_iter().cloned().collect(),
+            backend,
+            vip,
+            encapsulation,
+        });
+    Ok((targets.collect(), left_out))
 }
 
-fn find(configuration: &Configuration, wanted: &Wanted) -> Result<(), NoWay> {
-    let Wanted { pool, backend } = wanted;
+fn check_selection(
+    configuration: &Configuration,
+    selection: &ProbeSelection,
+) -> Result<(), NoProbeTarget> {
+    let ProbeSelection { pool, backend } = selection;
     let Some(pool) = pool else {
         let has =
             |address| configuration.pools.values().any(|it| it.backends.contains_key(address));
         return match backend {
-            Some(address) if !has(address) => Err(NoWay::Nobody(*address)),
+            Some(address) if !has(address) => Err(NoProbeTarget::NoPool(*address)),
             _ => Ok(()),
         };
     };
     let found = configuration.pools.iter().find(|(name, _)| name.as_str() == pool);
-    let (_, found) = found.ok_or_else(|| NoWay::Pool(pool.clone()))?;
+    let (_, found) = found.ok_or_else(|| NoProbeTarget::Pool(pool.clone()))?;
     match backend {
         Some(address) if !found.backends.contains_key(address) => {
-            Err(NoWay::Backend(pool.clone(), *address))
+            Err(NoProbeTarget::Backend(pool.clone(), *address))
         }
         _ => Ok(()),
     }
 }
 
-/// The lowest port that is listed; where all are served, one that a host refuses.
+/// The lowest listed port; if all ports are served, one that hosts refuse.
 fn tcp_port(configuration: &Configuration, vip: IpAddr, pools: &BTreeSet<&Name>) -> Option<u16> {
     let services = configuration.services.values().filter(|service| {
         service.address == vip && service.protocol == Protocol::Tcp && pools.contains(&service.pool)
@@ -166,36 +167,37 @@ mod tests {
         pool = "gue"
     "#;
 
-    fn found(wanted: &Wanted, most: usize) -> Result<(Vec<String>, usize), String> {
+    fn listed(selection: &ProbeSelection, most: usize) -> Result<(Vec<String>, usize), String> {
         let configuration = validate(&Document::parse(TEXT).unwrap().into()).unwrap();
-        let (ways, left_out) = ways(&configuration, wanted, most).map_err(|it| it.to_string())?;
-        let said = |way: &Way| {
-            let pools: Vec<_> = way.pools.iter().map(Name::as_str).collect();
-            let Way { backend, vip, encapsulation, tcp_port, .. } = way;
+        let (targets, left_out) =
+            list(&configuration, selection, most).map_err(|it| it.to_string())?;
+        let said = |target: &ProbeTarget| {
+            let pools: Vec<_> = target.pools.iter().map(Name::as_str).collect();
+            let ProbeTarget { backend, vip, encapsulation, tcp_port, .. } = target;
             let name = encapsulation.name();
             format!("{} {backend} {vip} {name} {}", pools.join("+"), tcp_port.unwrap_or_default())
         };
-        Ok((ways.iter().map(said).collect(), left_out))
+        Ok((targets.iter().map(said).collect(), left_out))
     }
 
     #[test]
-    fn each_way_of_clients_is_there_once() {
+    fn each_target_is_listed_once() {
         let both = "again+web 10.0.0.1 203.0.113.1 ip_in_ip 80".to_owned();
         let gue = "gue 10.0.0.1 2001:db8::1 gue 0".to_owned();
-        assert_eq!(found(&Wanted::default(), 9), Ok((vec![both.clone(), gue.clone()], 0)));
-        assert_eq!(found(&Wanted::default(), 1), Ok((vec![both], 1)));
-        let of = |pool: &str| Wanted { pool: Some(pool.into()), backend: None };
-        assert_eq!(found(&of("gue"), 9), Ok((vec![gue], 0)));
+        assert_eq!(listed(&ProbeSelection::default(), 9), Ok((vec![both.clone(), gue.clone()], 0)));
+        assert_eq!(listed(&ProbeSelection::default(), 1), Ok((vec![both], 1)));
+        let of = |pool: &str| ProbeSelection { pool: Some(pool.into()), backend: None };
+        assert_eq!(listed(&of("gue"), 9), Ok((vec![gue], 0)));
         let web = "web 10.0.0.1 203.0.113.1 ip_in_ip 443".to_owned();
-        assert_eq!(found(&of("web"), 9), Ok((vec![web], 0)));
-        assert_eq!(found(&of("idle"), 9), Ok((Vec::new(), 0)));
+        assert_eq!(listed(&of("web"), 9), Ok((vec![web], 0)));
+        assert_eq!(listed(&of("idle"), 9), Ok((Vec::new(), 0)));
     }
 
     #[test]
     fn what_is_not_there_is_named() {
         let of = |pool: Option<&str>, backend: &str| {
             let pool = pool.map(str::to_owned);
-            found(&Wanted { pool, backend: Some(backend.parse().unwrap()) }, 9)
+            listed(&ProbeSelection { pool, backend: Some(backend.parse().unwrap()) }, 9)
         };
         assert_eq!(
             of(Some("x"), "10.0.0.1").unwrap_err(),
