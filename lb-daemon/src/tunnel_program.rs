@@ -1,6 +1,6 @@
 //! The packet program of health checks through tunnels, as `lb-health` wants it.
 
-use lb_common::abi::probe::ProbeWay;
+use lb_common::abi::form::ProbeWay;
 use lb_health::{TunnelProgram, tunnel::ProgramError};
 use lb_maps::ProbeProgram;
 

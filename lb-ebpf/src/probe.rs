@@ -3,7 +3,7 @@
 
 use aya_ebpf::{bindings::TC_ACT_SHOT, btf_maps::HashMap, macros::btf_map, programs::TcContext};
 use lb_common::{
-    abi::probe::{MARK, MARK_MASK, MAX_WAYS, ProbeWay},
+    abi::form::{MARK, MARK_MASK, MAX_WAYS, ProbeWay},
     path::probe::{OuterIp, version},
     wire::{ethernet, ipv4, ipv6},
 };

@@ -4,15 +4,12 @@
 use super::{
     backend::Backend,
     capture::{Capture, CaptureDesk, SampleHead},
+    connection::HandshakeLine,
     counter::{GroupCounter, TrafficCounter, VerdictCounter},
-    descriptor::Descriptor,
-    group::Group,
-    handshake::HandshakeLine,
+    form::ProbeWay,
     limiter::Limiter,
-    pool::PoolLine,
-    probe::ProbeWay,
-    receiver::{SourcePrefix, VipKey},
-    service::{Service, ServiceKey},
+    pool::{Descriptor, Group, PoolLine},
+    service::{Service, ServiceKey, SourcePrefix, VipKey},
 };
 
 /// A map key or value: `repr(C)`, without padding, valid for every bit pattern.

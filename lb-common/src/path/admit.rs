@@ -9,10 +9,10 @@ use super::{
 };
 use crate::abi::{
     clock::Nanoseconds,
-    descriptor::{ISOLATED, LIMITED, PANIC},
-    event::Event,
+    counter::Event,
     limiter,
     limits::MAX_REGIONS_PER_POOL,
+    pool::{ISOLATED, LIMITED, PANIC},
     service::SERVICE_REJECTS,
     verdict::Verdict,
 };

@@ -6,7 +6,7 @@ use super::{
     tables::Tables,
 };
 use crate::abi::{
-    handshake::Placement,
+    connection::Placement,
     member::{Accepts, FULL_RAMP, MemberWord},
 };
 

@@ -11,7 +11,10 @@ use super::{
 };
 use crate::{
     abi::{
-        clock::Coarse, displaced::DisplacedWord, event::Event, handshake::Placement, limiter,
+        clock::Coarse,
+        connection::{DisplacedWord, Placement},
+        counter::Event,
+        limiter,
         verdict::Verdict,
     },
     wire::tcp,

@@ -10,7 +10,7 @@ use super::{
     select::{self, Choice, Memory, Observe, REMEMBERED, placement},
     tables::Tables,
 };
-use crate::abi::{clock::Nanoseconds, event::Event, verdict::Verdict};
+use crate::abi::{clock::Nanoseconds, counter::Event, verdict::Verdict};
 
 /// Places a SYN at its previous home if the budget of displaced entries is used up; returns whether it did.
 ///

@@ -36,7 +36,7 @@ pub use tables::Tables;
 use crate::{
     abi::{
         backend::Backend,
-        descriptor::Descriptor,
+        pool::Descriptor,
         service::{SERVICE_FRAGMENTS, Service, ServiceKey},
         verdict::Verdict,
     },

@@ -4,8 +4,7 @@
 use super::encapsulate::{Shim, outer_payload, shim};
 use crate::{
     abi::{
-        form::Form,
-        probe::ProbeWay,
+        form::{Form, ProbeWay},
         service::{IPV4, IPV6},
     },
     flow_hash::FlowHash,

@@ -12,9 +12,8 @@ use super::{
 };
 use crate::{
     abi::{
-        descriptor::Descriptor,
-        flow_key::{FlowKeyV6, flow_key_v6, flow_of_v6},
-        pool::PoolLine,
+        connection::{FlowKeyV6, flow_key_v6, flow_of_v6},
+        pool::{Descriptor, PoolLine},
         service::{
             IPV4, IPV6, SERVICE_BY_ADDRESS, SERVICE_BY_PORT, SERVICE_FRAGMENTS, SERVICE_TRACKED,
             Service,

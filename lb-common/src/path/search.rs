@@ -11,12 +11,11 @@ use super::{
 use crate::{
     abi::{
         clock::Nanoseconds,
-        event::Event,
-        group::{Group, GroupHead},
+        counter::Event,
         limits::{MAX_REGIONS_PER_POOL, STANDBYS_PER_GROUP},
         member::MemberWord,
-        slot::RANKS_PER_SLOT,
-        table_ref::TableRef,
+        pool::{Group, GroupHead},
+        slot::{RANKS_PER_SLOT, TableRef},
         verdict::Verdict,
     },
     admission::{self, Debit},

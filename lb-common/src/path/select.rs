@@ -4,13 +4,11 @@
 use super::{parse::Kind, query::VersionedQuery, search::SearchRequest, tables::Tables};
 use crate::{
     abi::{
-        descriptor::Descriptor,
-        group::GroupHead,
-        handshake::Placement,
+        connection::Placement,
         member::{Accepts, FULL_RAMP, MemberWord},
         next_hop::NextHopWord,
-        slot::RANKS_PER_SLOT,
-        table_ref::TableRef,
+        pool::{Descriptor, GroupHead},
+        slot::{RANKS_PER_SLOT, TableRef},
         verdict::Verdict,
     },
     flow_hash::FlowHash,

@@ -12,7 +12,9 @@ use super::{
 };
 use crate::{
     abi::{
-        clock::Coarse, displaced::DisplacedWord, event::Event, handshake::Placement,
+        clock::Coarse,
+        connection::{DisplacedWord, Placement},
+        counter::Event,
         verdict::Verdict,
     },
     word::Word,

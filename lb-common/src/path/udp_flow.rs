@@ -8,7 +8,7 @@ use super::{
     tables::Tables,
 };
 use crate::{
-    abi::{clock::Coarse, displaced::DisplacedWord, event::Event, verdict::Verdict},
+    abi::{clock::Coarse, connection::DisplacedWord, counter::Event, verdict::Verdict},
     word::Word,
 };
 

@@ -14,7 +14,7 @@ use std::{
 };
 
 use lb_common::abi::{
-    probe::{MARK, MARK_MASK, MAX_WAYS, ProbeWay},
+    form::{MARK, MARK_MASK, MAX_WAYS, ProbeWay},
     service::{IPV4, IPV6, address_words},
 };
 use tokio::{sync::Mutex, time::Instant};

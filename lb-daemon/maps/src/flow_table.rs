@@ -16,7 +16,7 @@ use super::{
 /// Elements read by one call where only their number is wanted.
 const CHUNK: u32 = 65_536;
 
-/// A table with keys of `N` words: [`lb_common::abi::flow_key`].
+/// A table with keys of `N` words: [`lb_common::abi::connection`].
 pub struct FlowTable<const N: usize> {
     name: &'static str,
     map: HashMap<MapData, [u64; N], u64>,

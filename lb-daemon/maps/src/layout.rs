@@ -4,17 +4,12 @@ use aya::maps::{MapInfo, MapType};
 use lb_common::abi::{
     backend::Backend,
     capture::{Capture, CaptureDesk, RING_BYTES, SECTION},
-    counter::{GroupCounter, TrafficCounter, VerdictCounter},
-    descriptor::Descriptor,
-    event::EVENT_SLOTS,
-    flow_key::{FlowKeyV4, FlowKeyV6},
-    group::Group,
-    handshake::HandshakeLine,
+    connection::{FlowKeyV4, FlowKeyV6, HandshakeLine},
+    counter::{EVENT_SLOTS, GroupCounter, TrafficCounter, VerdictCounter},
     limiter::Limiter,
     limits, names,
-    pool::PoolLine,
-    receiver::{SourcePrefix, VipKey},
-    service::{ANY_PORT_WORDS, Service, ServiceKey},
+    pool::{Descriptor, Group, PoolLine},
+    service::{ANY_PORT_WORDS, Service, ServiceKey, SourcePrefix, VipKey},
     verdict::VERDICT_SLOTS,
 };
 

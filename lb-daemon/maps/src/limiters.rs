@@ -2,7 +2,7 @@
 
 use lb_common::abi::{
     clock::Coarse,
-    handshake::{CELLS_PER_LINE, HandshakeEntry},
+    connection::{CELLS_PER_LINE, HandshakeEntry},
     limiter::LimitWord,
 };
 

@@ -12,9 +12,9 @@ use aya::{
     },
 };
 use lb_common::abi::{
+    form::{MARK_MASK, ProbeWay},
     names,
     pod::bytes_of,
-    probe::{MARK_MASK, ProbeWay},
 };
 
 use super::{Objects, StubObject, maps::array};

@@ -11,8 +11,7 @@ use aya::maps::{ArrayOfMaps, MapData, MapError, MapType};
 use lb_common::abi::{
     limits::DEFAULT_SLOTS,
     names,
-    slot::{OwnersWord, table_words},
-    table_ref::TableRef,
+    slot::{OwnersWord, TableRef, table_words},
 };
 
 use super::{

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use lb_common::abi::probe::{MARK, MARK_MASK};
+use lb_common::abi::form::{MARK, MARK_MASK};
 use netlink_packet_core::ErrorMessage;
 use netlink_packet_route::{
     AddressFamily,

@@ -2,7 +2,7 @@
 //! kernel verifies each once, whatever the number of callers.
 
 use lb_common::{
-    abi::{clock::Coarse, group::GroupHead, handshake::HandshakeEntry},
+    abi::{clock::Coarse, connection::HandshakeEntry, pool::GroupHead},
     flow_hash::FlowHash,
     path::{
         Choice, Search, Unobserved, admit,

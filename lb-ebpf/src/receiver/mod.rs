@@ -11,7 +11,11 @@ use aya_ebpf::{
     programs::{TcContext, XdpContext},
 };
 use lb_common::{
-    abi::{limits::MAX_ENDPOINTS, receiver::VipKey, service::AddressWords, verdict::Verdict},
+    abi::{
+        limits::MAX_ENDPOINTS,
+        service::{AddressWords, VipKey},
+        verdict::Verdict,
+    },
     receive::{self, Allowed, Decapsulation},
 };
 

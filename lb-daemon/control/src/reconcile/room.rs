@@ -1,6 +1,6 @@
 //! What is free in each map that this daemon writes blocks into.
 
-use lb_common::abi::{limiter::FIRST_LIMITER, limits, table_ref::TableRef};
+use lb_common::abi::{limiter::FIRST_LIMITER, limits, slot::TableRef};
 
 use super::{
     Full,

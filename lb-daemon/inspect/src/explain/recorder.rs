@@ -1,7 +1,7 @@
 //! What the decision tells while it is watched.
 
 use lb_common::{
-    abi::{handshake::Placement, member::MemberWord},
+    abi::{connection::Placement, member::MemberWord},
     path::{Left, Memory, Observe, Outcome, Place},
 };
 

@@ -1,7 +1,7 @@
 //! What was made of each region, in order.
 
 use lb_common::{
-    abi::{descriptor::Descriptor, limits::MAX_REGIONS_PER_POOL, member::Accepts},
+    abi::{limits::MAX_REGIONS_PER_POOL, member::Accepts, pool::Descriptor},
     path::{Choice, Left, Tables, select::REMEMBERED},
 };
 use serde::Serialize;

@@ -3,12 +3,11 @@
 use lb_common::{
     abi::{
         clock::Coarse,
-        descriptor::Descriptor,
         member::{Accepts, MemberWord},
         next_hop::NextHopWord,
+        pool::Descriptor,
         service::{SERVICE_BY_ADDRESS, SERVICE_BY_PORT, Service},
-        slot::RANKS_PER_SLOT,
-        table_ref::TableRef,
+        slot::{RANKS_PER_SLOT, TableRef},
         verdict::Verdict,
     },
     flow_hash::FlowHash,

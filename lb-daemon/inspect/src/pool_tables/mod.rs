@@ -5,7 +5,7 @@ mod group;
 
 use std::path::Path;
 
-use lb_common::abi::table_ref::TableRef;
+use lb_common::abi::slot::TableRef;
 use serde::Serialize;
 
 pub use group::{GroupTable, Member, MemberSlots, Source};
@@ -67,7 +67,7 @@ pub fn read(
 }
 
 fn groups(maps: &PinnedMaps, names: &Names, view: &PoolView) -> Vec<GroupTable> {
-    let group = |(_, group): &(u32, lb_common::abi::group::Group)| {
+    let group = |(_, group): &(u32, lb_common::abi::pool::Group)| {
         let head = group.head;
         let table = view.tables.get(&TableRef(head.table));
         let member = |rank| {

@@ -5,8 +5,7 @@ use lb_common::abi::{
     counter::VerdictCounter,
     names,
     pod::{bytes_of, from_bytes},
-    receiver::VipKey,
-    service::{IPV4, IPV6, address_of, address_words},
+    service::{IPV4, IPV6, VipKey, address_of, address_words},
     verdict::Verdict,
 };
 

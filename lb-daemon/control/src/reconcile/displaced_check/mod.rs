@@ -21,7 +21,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use lb_common::abi::{clock::Coarse, event::Event};
+use lb_common::abi::{clock::Coarse, counter::Event};
 use tokio::time::{MissedTickBehavior, interval};
 
 pub(super) use budgets::budgets;
