@@ -7,10 +7,9 @@ use crate::{
         service::{IPV4, IPV6, V4_MAPPED},
     },
     wire::{
-        self, ethernet,
+        self, Packet, ethernet,
         ipv4::{self, Ipv4},
         ipv6::{self, Ipv6},
-        packet::Packet,
         vlan::Tags,
     },
 };

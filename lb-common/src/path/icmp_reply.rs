@@ -12,10 +12,9 @@ use crate::{
         verdict::Verdict,
     },
     wire::{
-        self, ethernet,
+        self, Packet, ethernet,
         icmp::{self, Icmp},
         ipv4, ipv6,
-        packet::Packet,
     },
 };
 

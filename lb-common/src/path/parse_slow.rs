@@ -12,11 +12,10 @@ use crate::{
     },
     flow_hash::FlowTuple,
     wire::{
-        self, ethernet, extension, icmp,
+        self, Packet, ethernet, icmp,
         icmp::Icmp,
         ipv4::{self, Ipv4},
         ipv6::{self, Ipv6},
-        packet::Packet,
         tcp, udp,
     },
 };
@@ -75,7 +74,7 @@ pub fn parse_ipv4<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
 pub fn parse_ipv6<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     let mut parsed = parse::ipv6_header(packet)?;
     let first = ethernet::LENGTH + ipv6::LENGTH;
-    let end = extension::walk(packet, parsed.flow.protocol, first);
+    let end = ipv6::walk_extensions(packet, parsed.flow.protocol, first);
     let end = end.ok_or(Verdict::OtherProtocol)?;
     let headers = end.at - ethernet::LENGTH;
     if headers > parsed.ip_length as usize {
@@ -96,7 +95,7 @@ pub fn parse_ipv6<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     }
     let at = end.at + icmp::LENGTH;
     let ip = Ipv6(packet.bytes(at).ok_or(Verdict::OtherProtocol)?);
-    let end = extension::walk(packet, ip.next_header(), at + ipv6::LENGTH);
+    let end = ipv6::walk_extensions(packet, ip.next_header(), at + ipv6::LENGTH);
     let end = end.ok_or(Verdict::OtherProtocol)?;
     if ip.version() != IPV6 {
         return Err(Verdict::OtherProtocol);

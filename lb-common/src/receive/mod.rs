@@ -4,8 +4,6 @@
 //! apart twice. What could still go round with the host's help (by a tunnel device of the kernel's, or from
 //! the host to itself) is dropped.
 
-pub mod ecn;
-mod gue;
 mod inner;
 mod outer;
 mod transport;
@@ -17,7 +15,7 @@ use crate::{
         service::{AddressWords, IPV4, IPV6},
         verdict::Verdict,
     },
-    wire::{IP_IN_IP, IPV6_IN_IP, ethernet, ipv4, ipv6, packet::Packet},
+    wire::{IP_IN_IP, IPV6_IN_IP, Packet, ethernet, ipv4, ipv6},
 };
 
 /// What the receiver asks of its maps.
@@ -56,19 +54,19 @@ pub fn decide<P: Packet + ?Sized, A: Allowed + ?Sized>(
 ) -> Result<Decapsulation, Verdict> {
     let outer = outer::read(packet)?;
     let source = outer.source;
-    let outer = match gue::open(packet, outer, allowed.gue_port()) {
+    let outer = match outer::open_gue(packet, outer, allowed.gue_port()) {
         Err(Verdict::GueNotOurs) if !allowed.source(&source) => return Err(Verdict::NotTunnel),
         opened => opened?,
     };
     let inner = inner::read(packet, &outer)?;
     admit(allowed, &outer, &inner)?;
     judge(allowed, &outer, &inner)?;
-    let ecn = ecn::combined(inner.traffic_class, outer.traffic_class);
+    let ecn = inner::combine_ecn(inner.traffic_class, outer.traffic_class);
     let ecn = ecn.ok_or(Verdict::NotEcnCapable)?;
     Ok(Decapsulation {
         outer: outer.header,
         ether_type: inner.ether_type(),
-        ecn: (ecn != inner.traffic_class & ecn::CE).then_some(ecn),
+        ecn: (ecn != inner.traffic_class & inner::CE).then_some(ecn),
         is_udp: outer.is_udp,
     })
 }
@@ -126,13 +124,13 @@ impl Decapsulation {
     /// Where the UDP header of a tunnel in UDP stands in the frame.
     #[inline(always)]
     pub const fn udp(&self) -> usize {
-        ethernet::LENGTH + self.outer - gue::SHIM
+        ethernet::LENGTH + self.outer - outer::SHIM
     }
 
     /// IP version of the outer header.
     #[inline(always)]
     pub const fn outer_version(&self) -> u8 {
-        let shim = if self.is_udp { gue::SHIM } else { 0 };
+        let shim = if self.is_udp { outer::SHIM } else { 0 };
         if self.outer - shim == ipv4::LENGTH { IPV4 } else { IPV6 }
     }
 

@@ -15,7 +15,7 @@ use lb_common::{
     },
     capture,
     path::Tables as _,
-    wire::packet::Packet as _,
+    wire::Packet as _,
 };
 
 use super::{emit::Disposition, maps::Maps, subprograms};

@@ -12,7 +12,7 @@ mod subprograms;
 use aya_ebpf::programs::XdpContext;
 use lb_common::{
     abi::verdict::Verdict,
-    path::{Choice, Query, Unobserved, oversize},
+    path::{self, Choice, Query, Unobserved, oversize},
     wire::vlan::Tags,
 };
 
@@ -117,7 +117,7 @@ const NONE: u32 = u32::MAX;
 /// Resolves a query; returns the number of the verdict on a frame that no backend gets, or [`NONE`].
 #[inline(never)]
 fn resolve(query: &Query, to: &mut Choice) -> u32 {
-    match query.resolve(&Maps, to, &mut Unobserved) {
+    match path::resolve(&Maps, query, to, &mut Unobserved) {
         Err(verdict) => verdict as u32,
         Ok(()) => NONE,
     }

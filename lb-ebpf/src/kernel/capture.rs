@@ -71,7 +71,7 @@ const PLACE: u64 = SAMPLE_BYTES as u64 / 2 - 1;
 /// (`bpf_xdp_load_bytes`, kernel 5.18).
 #[inline(always)]
 pub fn copy_frame(desk: &mut CaptureDesk, frame: &Frame<'_>, at: u32, snap: u32) -> u32 {
-    use lb_common::wire::packet::Packet as _;
+    use lb_common::wire::Packet as _;
     let length = (frame.length() as u64).min(u64::from(snap));
     if length == 0 {
         return 0;

@@ -5,7 +5,7 @@ use aya_ebpf::{
     bindings::{__sk_buff, xdp_md},
     helpers::generated::bpf_csum_diff,
 };
-use lb_common::wire::packet::Packet;
+use lb_common::wire::Packet;
 
 use super::helpers::{global, repeat};
 

@@ -7,7 +7,7 @@ use aya_ebpf::bindings::{
 use lb_common::{
     abi::verdict::{Action, Verdict},
     receive::{self, Decapsulation, Marked},
-    wire::{packet::Packet, vlan::Tags},
+    wire::{Packet, vlan::Tags},
 };
 
 use super::Lists;

@@ -4,8 +4,7 @@ use lb_common::{
     abi::{service::IPV4, verdict::Verdict},
     receive::{Decapsulation, Marked},
     wire::{
-        ethernet, gue, ipv4, ipv6,
-        packet::Packet as _,
+        Packet as _, ethernet, gue, ipv4, ipv6,
         udp::{self, Udp},
         vlan::Tags,
     },

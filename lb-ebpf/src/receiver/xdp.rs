@@ -3,7 +3,7 @@
 use lb_common::{
     abi::verdict::Verdict,
     receive::{Decapsulation, Marked},
-    wire::{ethernet, packet::Packet as _, vlan::Tags},
+    wire::{Packet as _, ethernet, vlan::Tags},
 };
 
 use super::emit::Hooked;

@@ -15,7 +15,7 @@ use lb_common::{
         self, Choice, Forward, Head, Kind, Parsed, Query, Shim, Version, encapsulate, parse,
         parse_slow,
     },
-    wire::{ethernet, ipv4, ipv6, packet::Packet, vlan::Tags},
+    wire::{Packet, ethernet, ipv4, ipv6, vlan::Tags},
 };
 
 pub(super) use icmp_reply::{echo, too_large};
