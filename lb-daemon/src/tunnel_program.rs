@@ -1,6 +1,6 @@
 //! The packet program of health checks through tunnels, as `lb-health` wants it.
 
-use lb_common::abi::form::ProbeWay;
+use lb_common::abi::form::ProbeRoute;
 use lb_health::{TunnelProgram, tunnel::ProgramError};
 use lb_maps::ProbeProgram;
 
@@ -16,7 +16,7 @@ pub fn attach_tunnel_program(link: &str) -> Result<Box<dyn TunnelProgram>, Progr
 }
 
 impl TunnelProgram for Attached {
-    fn enter(&mut self, number: u32, way: &ProbeWay) -> Result<(), ProgramError> {
+    fn enter(&mut self, number: u32, way: &ProbeRoute) -> Result<(), ProgramError> {
         Ok(self.0.enter(number, way)?)
     }
 

@@ -66,7 +66,7 @@ pub struct FakeTables {
 }
 
 /// A word that outlives the test, as the kernel's outlive a packet.
-fn lasting(word: u64) -> &'static Cell<u64> {
+fn leak_word(word: u64) -> &'static Cell<u64> {
     Box::leak(Box::new(Cell::new(word)))
 }
 
@@ -146,7 +146,7 @@ impl Tables for FakeTables {
         let mut displaced = self.displaced.borrow_mut();
         let room = displaced.len() < self.displaced_room;
         if room {
-            displaced.insert(*flow, lasting(word.0));
+            displaced.insert(*flow, leak_word(word.0));
         }
         room
     }
@@ -154,7 +154,7 @@ impl Tables for FakeTables {
         self.tracked.borrow().get(flow).map(|cell| self.entry(cell))
     }
     fn insert_tracked(&self, flow: &FlowTuple, word: DisplacedWord) -> bool {
-        self.tracked.borrow_mut().insert(*flow, lasting(word.0));
+        self.tracked.borrow_mut().insert(*flow, leak_word(word.0));
         true
     }
     fn count(&self, event: Event) {

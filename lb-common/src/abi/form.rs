@@ -79,16 +79,16 @@ impl Form {
 }
 
 /// The marks (`SO_MARK`) of sockets whose packets go such a way; their other bits are a way's number.
-pub const MARK: u32 = 0x5b00_0000;
+pub const PROBE_MARK: u32 = 0x5b00_0000;
 /// The bits of a mark that tell it from other programs' marks.
-pub const MARK_MASK: u32 = 0xff00_0000;
+pub const PROBE_MARK_MASK: u32 = 0xff00_0000;
 /// Most ways.
-pub const MAX_WAYS: usize = 65_536;
+pub const MAX_PROBE_ROUTES: usize = 65_536;
 
 /// How the packets of a mark get to their backend.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ProbeWay {
+pub struct ProbeRoute {
     /// The backend, as in the packet, IPv4 v4-mapped.
     pub backend: AddressWords,
     /// The balancer's address on the tunnel, of the same version; without a tunnel zero.

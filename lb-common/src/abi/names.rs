@@ -64,8 +64,8 @@ pub const GROUP_COUNTERS: &str = "GROUP_COUNTERS";
 pub const EVENT_COUNTERS: &str = "EVENT_COUNTERS";
 /// The [`super::capture::Capture`], which the balancer's object has as [`super::capture::SECTION`].
 pub const CAPTURE: &str = "CAPTURE";
-/// Per-CPU array of one [`super::capture::CaptureDesk`].
-pub const CAPTURE_DESK: &str = "CAPTURE_DESK";
+/// Per-CPU array of one [`super::capture::CaptureBuffer`].
+pub const CAPTURE_BUFFER: &str = "CAPTURE_BUFFER";
 /// Ring of samples: [`super::capture::SampleHead`]s with their bytes.
 pub const SAMPLES: &str = "SAMPLES";
 /// Longest-prefix trie of [`super::service::SourcePrefix`] (receiver).
@@ -76,8 +76,8 @@ pub const VIPS: &str = "VIPS";
 pub const ENDPOINTS: &str = "ENDPOINTS";
 /// Array of one word: the UDP port where GUE ends at a receiver; 0: nowhere.
 pub const GUE_PORT: &str = "GUE_PORT";
-/// Hash of [`super::form::ProbeWay`]s by number (probes' program; not pinned).
-pub const PROBE_WAYS: &str = "PROBE_WAYS";
+/// Hash of [`super::form::ProbeRoute`]s by number (probes' program; not pinned).
+pub const PROBE_ROUTES: &str = "PROBE_ROUTES";
 
 /// The balancer's program and object.
 pub const BALANCER: &str = "balancer";

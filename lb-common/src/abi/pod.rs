@@ -3,10 +3,10 @@
 
 use super::{
     backend::Backend,
-    capture::{Capture, CaptureDesk, SampleHead},
+    capture::{Capture, CaptureBuffer, SampleHead},
     connection::HandshakeLine,
     counter::{GroupCounter, TrafficCounter, VerdictCounter},
-    form::ProbeWay,
+    form::ProbeRoute,
     limiter::Limiter,
     pool::{Descriptor, Group, PoolLine},
     service::{Service, ServiceKey, SourcePrefix, VipKey},
@@ -45,10 +45,10 @@ pod!(
     [u64; 5] = 40,
     SourcePrefix = 20,
     VipKey = 20,
-    ProbeWay = 48,
+    ProbeRoute = 48,
     Capture = 168,
     SampleHead = 64,
-    CaptureDesk = 4_184,
+    CaptureBuffer = 4_184,
 );
 
 /// The bytes of a value, as the kernel sees them.

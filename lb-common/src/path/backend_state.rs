@@ -13,7 +13,7 @@ use crate::abi::{
 /// The choice of a known connection's backend, if the pool has that backend in a state that takes open connections
 /// and its next hop is resolved.
 #[inline(always)]
-pub(super) fn choice_of<T: Tables + ?Sized>(
+pub(super) fn choose<T: Tables + ?Sized>(
     tables: &T,
     query: &VersionedQuery<'_>,
     placed: Placement,

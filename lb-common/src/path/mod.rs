@@ -30,7 +30,7 @@ pub use encapsulate::{Head, Shim};
 pub use parse::{Kind, Parsed, Version};
 pub use query::Query;
 pub use search::{FURTHER_SLOTS, Search};
-pub use select::{Choice, Left, Memory, Observe, Outcome, Place, Unobserved};
+pub use select::{Choice, Memory, Observe, Outcome, Position, RegionSkip, Unobserved};
 pub use tables::Tables;
 
 use self::query::VersionedQuery;
@@ -212,5 +212,5 @@ fn admissible(parsed: &Parsed, service: &Service) -> Result<(), Verdict> {
 /// Hash of a flow as its service wants it.
 #[inline(always)]
 pub fn flow_hash(service: &Service, descriptor: &Descriptor, flow: &FlowTuple) -> FlowHash {
-    query::hash_of(flow, service.flags, descriptor)
+    query::hash_flow(flow, service.flags, descriptor)
 }

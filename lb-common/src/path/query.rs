@@ -52,7 +52,7 @@ impl Query {
         };
         Ok(Self {
             line: [line.word, line.cleared, line.last_displaced],
-            hash: hash_of(&parsed.flow, service.flags, descriptor),
+            hash: hash_flow(&parsed.flow, service.flags, descriptor),
             flow: flow_key_v6(&parsed.flow),
             packet: kind
                 | u64::from(parsed.flow.version == IPV4) << 8
@@ -205,7 +205,7 @@ impl<'q> VersionedQuery<'q> {
             return None;
         }
         let descriptor = tables.descriptor(previous)?;
-        Some((descriptor, hash_of(&self.flow(), self.service_flags as u32, descriptor)))
+        Some((descriptor, hash_flow(&self.flow(), self.service_flags as u32, descriptor)))
     }
 
     /// Hash of all of the flow's addresses and ports, whatever the service hashes by.
@@ -220,7 +220,7 @@ impl<'q> VersionedQuery<'q> {
 
 /// Hash of a flow by its service's affinity.
 #[inline(always)]
-pub(super) const fn hash_of(
+pub(super) const fn hash_flow(
     flow: &FlowTuple,
     service_flags: u32,
     descriptor: &Descriptor,

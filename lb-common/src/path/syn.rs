@@ -78,7 +78,7 @@ fn try_repeated<T: Tables + ?Sized, O: Observe>(
     if !before.is_handshake() {
         return false;
     }
-    let Some(choice) = backend_state::choice_of(tables, query, before.placement()) else {
+    let Some(choice) = backend_state::choose(tables, query, before.placement()) else {
         return false;
     };
     if !before.is_home() {

@@ -111,7 +111,7 @@ pub trait Tables {
     fn is_full(&self, limiter: u32, now: Nanoseconds) -> bool {
         search::is_full(self, limiter, now)
     }
-    /// Place in the list of the member that stands in for an owner that is marked out: [`select::stand_in`].
+    /// Position in the list of the member that stands in for an owner that is marked out: [`select::stand_in`].
     #[inline(always)]
     fn stand_in(&self, head: &GroupHead, slot: u32) -> u32 {
         select::stand_in(self, head, slot)

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// What the receiver asks of its maps.
-pub trait Allowed {
+pub trait AllowLists {
     /// Whether balancers have this source address.
     fn source(&self, address: &AddressWords) -> bool;
     /// Whether this host serves this VIP; `version` is 4 or 6.
@@ -48,7 +48,7 @@ pub struct Decapsulation {
 /// # Errors
 /// The verdict of a frame that stays as it is, or is dropped.
 #[inline(always)]
-pub fn decide<P: Packet + ?Sized, A: Allowed + ?Sized>(
+pub fn decide<P: Packet + ?Sized, A: AllowLists + ?Sized>(
     packet: &P,
     allowed: &A,
 ) -> Result<Decapsulation, Verdict> {
@@ -73,7 +73,7 @@ pub fn decide<P: Packet + ?Sized, A: Allowed + ?Sized>(
 
 /// Whether a tunnel packet is a balancer's, for a VIP of this host, and ends here.
 #[inline(always)]
-fn admit<A: Allowed + ?Sized>(allowed: &A, outer: &Outer, inner: &Inner) -> Result<(), Verdict> {
+fn admit<A: AllowLists + ?Sized>(allowed: &A, outer: &Outer, inner: &Inner) -> Result<(), Verdict> {
     let vip = allowed.vip(&inner.destination, inner.version);
     match (vip, allowed.source(&outer.source)) {
         (true, true) => {}
@@ -95,7 +95,7 @@ fn admit<A: Allowed + ?Sized>(allowed: &A, outer: &Outer, inner: &Inner) -> Resu
 
 /// Whether a balancer's packet is one that the host may have.
 #[inline(always)]
-fn judge<A: Allowed + ?Sized>(allowed: &A, outer: &Outer, inner: &Inner) -> Result<(), Verdict> {
+fn judge<A: AllowLists + ?Sized>(allowed: &A, outer: &Outer, inner: &Inner) -> Result<(), Verdict> {
     if !inner.is_whole {
         return Err(Verdict::InnerMalformed);
     }
@@ -114,7 +114,7 @@ fn judge<A: Allowed + ?Sized>(allowed: &A, outer: &Outer, inner: &Inner) -> Resu
 }
 
 /// A frame that lost its outer header, whose inner one can be changed.
-pub trait Marked {
+pub trait DecapsulatedFrame {
     /// Changes the first bytes of the inner packet; false where the frame ends before they do.
     #[must_use]
     fn change_inner<const N: usize>(&mut self, change: impl FnOnce(&mut [u8; N])) -> bool;
@@ -149,7 +149,7 @@ impl Decapsulation {
     /// Carries [`Self::ecn`] over to the inner header; false where the frame ends before that does.
     #[inline(always)]
     #[must_use]
-    pub fn mark<M: Marked + ?Sized>(&self, frame: &mut M) -> bool {
+    pub fn mark<M: DecapsulatedFrame + ?Sized>(&self, frame: &mut M) -> bool {
         let Some(ecn) = self.ecn else { return true };
         if self.ether_type == ethernet::IPV4 {
             frame.change_inner::<{ ipv4::LENGTH }>(|header| ipv4::set_ecn(header, ecn))

@@ -3,7 +3,7 @@
 use aya::maps::{MapInfo, MapType};
 use lb_common::abi::{
     backend::Backend,
-    capture::{Capture, CaptureDesk, RING_BYTES, SECTION},
+    capture::{Capture, CaptureBuffer, RING_BYTES, SECTION},
     connection::{FlowKeyV4, FlowKeyV6, HandshakeLine},
     counter::{EVENT_SLOTS, GroupCounter, TrafficCounter, VerdictCounter},
     limiter::Limiter,
@@ -141,7 +141,7 @@ const BALANCER: [Shape; 33] = [
         in_object: SECTION,
         ..Shape::new(names::CAPTURE, MapType::Array, 4, size_of::<Capture>())
     },
-    Shape::per_cpu::<CaptureDesk>(names::CAPTURE_DESK, 1),
+    Shape::per_cpu::<CaptureBuffer>(names::CAPTURE_BUFFER, 1),
     Shape { entries: Some(RING_BYTES), ..Shape::new(names::SAMPLES, MapType::RingBuf, 0, 0) },
 ];
 

@@ -17,7 +17,7 @@ use lb_common::{
 };
 
 use self::{
-    emit::{Decided, Deferred, Disposition},
+    emit::{Deferred, Disposition, Resolved},
     maps::Maps,
 };
 use crate::kernel::{self, Frame};
@@ -129,7 +129,7 @@ fn send(context: &XdpContext, failure: u32, query: &Query, choice: &Choice, tags
         NONE => None,
         number => Some(Verdict::from_number(number).unwrap_or(Verdict::Inconsistent)),
     };
-    let mut decided = Decided { failure, query, choice };
+    let mut decided = Resolved { failure, query, choice };
     emit::emit(&mut Frame::in_subprogram(context), &mut decided, Tags(tags))
 }
 

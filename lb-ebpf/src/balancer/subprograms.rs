@@ -25,7 +25,7 @@ global! {
         let mut search = Search::new(SearchRequest { hash: FlowHash(hash), how, now });
         kernel::repeat(Search::STEPS, &mut search, search_step);
         let (ended, found) = search.end();
-        if let Some(choice) = kernel::lent(choice) {
+        if let Some(choice) = kernel::borrow_argument(choice) {
             *choice = found;
         }
         ended.0

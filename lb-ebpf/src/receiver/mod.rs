@@ -16,7 +16,7 @@ use lb_common::{
         service::{AddressWords, VipKey},
         verdict::Verdict,
     },
-    receive::{self, Allowed, Decapsulation},
+    receive::{self, AllowLists, Decapsulation},
 };
 
 use crate::kernel::{self, Frame, Revalidated, Skb, global};
@@ -48,9 +48,9 @@ static ENDPOINTS: HashMap<VipKey, u32, { MAX_ENDPOINTS as usize }> = HashMap::ne
 static GUE_PORT: Array<u64, 1> = Array::new();
 
 /// The allow-lists as the decision sees them.
-struct Lists;
+struct Maps;
 
-impl Allowed for Lists {
+impl AllowLists for Maps {
     #[inline(always)]
     fn source(&self, address: &AddressWords) -> bool {
         kernel::has_prefix(&SOURCES, address)

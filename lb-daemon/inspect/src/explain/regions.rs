@@ -2,7 +2,7 @@
 
 use lb_common::{
     abi::{limits::MAX_REGIONS_PER_POOL, member::Accepts, pool::Descriptor},
-    path::{Choice, Left, Tables, select::REMEMBERED},
+    path::{Choice, RegionSkip, Tables, select::REMEMBERED},
 };
 use serde::Serialize;
 
@@ -82,14 +82,14 @@ fn outcome<T: Tables>(
 ) -> Outcome {
     if taken_by == Some(position) {
         return match () {
-            () if recorder.has(position, Left::Held) => Outcome::Held,
-            () if recorder.has(position, Left::OverCapacity) => Outcome::OverCapacity,
+            () if recorder.has(position, RegionSkip::Held) => Outcome::Held,
+            () if recorder.has(position, RegionSkip::OverCapacity) => Outcome::OverCapacity,
             () => Outcome::Chosen,
         };
     }
-    if recorder.has(position, Left::Full) || recorder.has(position, Left::Held) {
+    if recorder.has(position, RegionSkip::Full) || recorder.has(position, RegionSkip::Held) {
         Outcome::Full
-    } else if recorder.has(position, Left::Closed) {
+    } else if recorder.has(position, RegionSkip::Closed) {
         let healthy = members(tables, descriptor, position)
             .any(|index| tables.member(index).is_some_and(|m| m.accepts() == Accepts::All));
         if healthy { Outcome::Drained } else { Outcome::Closed }
