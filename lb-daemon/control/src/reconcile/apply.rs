@@ -14,7 +14,7 @@ use lb_common::abi::{
     member::{FULL_RAMP, MemberWord},
     pool::PoolWord,
     service::{IPV4, IPV6, address_words},
-    table_ref::TableRef,
+    slot::TableRef,
 };
 
 use super::{

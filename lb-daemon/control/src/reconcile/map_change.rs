@@ -9,16 +9,14 @@ use std::{
 
 use lb_common::abi::{
     clock::Coarse,
-    descriptor::{Descriptor, ISOLATED, LIMITED, PANIC},
-    group::{Group, GroupHead},
     limiter::NO_LIMITER,
     limits::MAX_REGIONS_PER_POOL,
-    receiver::VipKey,
+    pool::{Descriptor, Group, GroupHead, ISOLATED, LIMITED, PANIC},
     service::{
         SERVICE_BY_ADDRESS, SERVICE_BY_PORT, SERVICE_FRAGMENTS, SERVICE_REJECTS, SERVICE_TRACKED,
-        Service, ServiceKey, address_words,
+        Service, ServiceKey, VipKey, address_words,
     },
-    table_ref::TableRef,
+    slot::TableRef,
 };
 
 use super::{
