@@ -11,7 +11,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::reloads::Reloads;
-use lb_base::receiver_socket::{Answer, Question};
+use lb_base::receiver_socket::{Answer, Request};
 use lb_control::command::Stopping;
 
 /// Connections that are served at once; others wait.
@@ -65,11 +65,11 @@ async fn one(
     let mut line = Vec::new();
     let mut reader = BufReader::new((&mut stream).take(LONGEST));
     timeout(PATIENCE, reader.read_until(b'\n', &mut line)).await??;
-    let answer = match Question::parse(&line) {
+    let answer = match Request::parse(&line) {
         None => return Ok(()),
-        Some(Question::Status) => status(),
+        Some(Request::Status) => status(),
         // What was refused is a condition.
-        Some(Question::Reload) => match reloads.ask().await {
+        Some(Request::Reload) => match reloads.ask().await {
             Ok(_) => status(),
             Err(Stopping) => return Ok(()),
         },
