@@ -15,7 +15,10 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use lb_health::{host::echo, tunnel::Entrance};
+use lb_health::{
+    host::{echo_request, open_echo_socket},
+    tunnel::Entrance,
+};
 
 /// One packet may be lost by chance, three in a row seldom are.
 const TRIES: usize = 3;
@@ -50,7 +53,7 @@ impl Echo {
     /// This process may not have one (`net.ipv4.ping_group_range`), or no mark; or the source is no address of
     /// this host.
     pub(super) async fn open(vip: IpAddr, entrance: Entrance) -> io::Result<Self> {
-        let socket = echo::open(vip)?;
+        let socket = open_echo_socket(vip)?;
         SockRef::from(&socket).set_mark(entrance.mark)?;
         // Nobody is to make two of one, and whether one fits this host's next link is to be found out too.
         match vip {
@@ -99,7 +102,7 @@ impl Echo {
     async fn ask_often(&mut self, size: u16, tries: usize) -> io::Result<Option<Duration>> {
         let length = usize::from(size).saturating_sub(ip_header(self.vip)).max(HEADER);
         let mut request = vec![0; length];
-        request[..HEADER].copy_from_slice(&echo::request(self.vip));
+        request[..HEADER].copy_from_slice(&echo_request(self.vip));
         let first = self.next;
         let mut sent = Vec::new();
         let mut failed = None;
