@@ -175,7 +175,7 @@ fn an_audit_file_that_cannot_be_written_is_refused() {
     let path = directory.path().display().to_string();
     let expected = format!(
         "spillwayd: {path}: Is a directory\n\
-         hint: give --audit-file a place that may be written\n"
+         hint: give --audit-file a writable path\n"
     );
     let output = balancer(directory.path(), &["--audit-file", &path]);
     assert_eq!(refusal(&output), (Some(1), expected));
