@@ -4,7 +4,7 @@ use lb_common::abi::limiter::LimitWord;
 
 use lb_model::{
     Name,
-    capacity::{self, Capacity, Rates, Reading},
+    capacity::{self, Capacity, GroupReading, Rates},
 };
 
 /// Demand against capacity, region by region.
@@ -26,7 +26,7 @@ pub struct GroupStatus {
     /// Region.
     pub region: Name,
     /// How the packet path has it.
-    pub reading: Reading,
+    pub reading: GroupReading,
     /// Whether it was out of service for longer than the settle time, and so is asked last.
     pub marked_out: bool,
     /// What was counted in the window, a second; `None`: the group is newer than that.

@@ -2,7 +2,7 @@ use lb_common::abi::limiter::NO_LIMITER;
 
 use super::Reconciler;
 use lb_maps::MapsError;
-use lb_model::capacity::Reading;
+use lb_model::capacity::GroupReading;
 
 impl Reconciler {
     /// The groups of each pool, nearest first, with what was counted of them. One that no plan has
@@ -10,14 +10,14 @@ impl Reconciler {
     ///
     /// # Errors
     /// What the kernel answers.
-    pub fn readings(&self) -> Result<Vec<Reading>, MapsError> {
+    pub fn readings(&self) -> Result<Vec<GroupReading>, MapsError> {
         let mut readings = Vec::new();
         for (&pool, published) in &self.published.pools {
             let groups =
                 published.current.groups().iter().filter_map(|at| self.published.groups.get(at));
             for group in groups.filter(|group| group.group.limiter != NO_LIMITER) {
                 let Some(terms) = group.terms else { continue };
-                readings.push(Reading {
+                readings.push(GroupReading {
                     pool,
                     region: group.group.region,
                     settings: terms.settings,

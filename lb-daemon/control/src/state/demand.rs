@@ -7,7 +7,7 @@ use std::{
 
 use lb_common::abi::counter::GroupCounter;
 
-use lb_model::capacity::{Rates, Reading};
+use lb_model::capacity::{GroupReading, Rates};
 
 /// Time between two looks at the counters.
 pub(super) const SECOND: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ pub(super) struct Demand {
 
 impl Demand {
     /// Takes a look.
-    pub(super) fn look(&mut self, readings: &[Reading], now: Instant) {
+    pub(super) fn look(&mut self, readings: &[GroupReading], now: Instant) {
         let counters: HashMap<_, _> = readings.iter().map(|r| (key(r), r.counters)).collect();
         self.rates.clear();
         self.window = self.last.as_ref().map(|(before, _)| now.duration_since(*before));
@@ -50,11 +50,11 @@ impl Demand {
     }
 
     /// What was counted of a group in that time, a second; `None`: it is newer than that.
-    pub(super) fn rates(&self, reading: &Reading) -> Option<Rates> {
+    pub(super) fn rates(&self, reading: &GroupReading) -> Option<Rates> {
         self.rates.get(&key(reading)).copied()
     }
 }
 
-fn key(reading: &Reading) -> Key {
+fn key(reading: &GroupReading) -> Key {
     (reading.pool, reading.region)
 }

@@ -10,7 +10,8 @@ use crate::{
     reconcile::{Applied, Homes, ReconcileError},
 };
 use lb_model::{
-    Name, capacity::Reading, ids::Named, map_memory::TableMemory, next_hop::NextHop, plan::Plan,
+    Name, capacity::GroupReading, ids::Named, map_memory::TableMemory, next_hop::NextHop,
+    plan::Plan,
 };
 use lb_net::Bonds;
 
@@ -65,7 +66,7 @@ pub trait PacketPath: Send {
     ///
     /// # Errors
     /// They cannot be read.
-    fn readings(&self) -> Result<Vec<Reading>, ReconcileError>;
+    fn readings(&self) -> Result<Vec<GroupReading>, ReconcileError>;
 
     /// What home means in each pool, by index.
     fn homes(&self) -> BTreeMap<u32, Homes>;

@@ -14,7 +14,8 @@ use crate::{
 };
 use lb_maps::{Attached, Interface};
 use lb_model::{
-    Name, capacity::Reading, ids::Named, map_memory::TableMemory, next_hop::NextHop, plan::Plan,
+    Name, capacity::GroupReading, ids::Named, map_memory::TableMemory, next_hop::NextHop,
+    plan::Plan,
 };
 use lb_net::Bonds;
 
@@ -77,7 +78,7 @@ impl PacketPath for Packets {
         self.reconciler.checksum()
     }
 
-    fn readings(&self) -> Result<Vec<Reading>, ReconcileError> {
+    fn readings(&self) -> Result<Vec<GroupReading>, ReconcileError> {
         Ok(self.reconciler.readings()?)
     }
 

@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Instant};
 use super::{PacketPath, State};
 use crate::command::{Event, GroupStatus, Refusal, Regions};
 use lb_base::error_chain;
-use lb_model::{Name, capacity::Reading};
+use lb_model::{Name, capacity::GroupReading};
 
 impl<P: PacketPath> State<P> {
     /// Looks at the counters: once a second.
@@ -46,7 +46,7 @@ impl<P: PacketPath> State<P> {
     }
 
     /// Tells watchers of regions that are new or can take more or less than at the last look.
-    fn announce_regions(&mut self, readings: Vec<Reading>) {
+    fn announce_regions(&mut self, readings: Vec<GroupReading>) {
         let regions = self.named(readings);
         self.log_overflows(&regions);
         let offers =
@@ -73,7 +73,7 @@ impl<P: PacketPath> State<P> {
     }
 
     /// Readings with the names of what they are of; those of what nobody names any more are left out.
-    fn named(&self, readings: Vec<Reading>) -> Vec<GroupStatus> {
+    fn named(&self, readings: Vec<GroupReading>) -> Vec<GroupStatus> {
         let pools: HashMap<u32, &Name> = self.ids.pools().map(|(name, at)| (at, name)).collect();
         let regions: HashMap<u32, &Name> =
             self.ids.regions().map(|(name, at)| (at, name)).collect();

@@ -25,20 +25,20 @@ pub struct Share {
 
 impl Share {
     /// This balancer's limit of a group.
-    pub fn of_group(self, capacity: Capacity) -> LimitWord {
+    pub fn group_limit(self, capacity: Capacity) -> LimitWord {
         match capacity {
             Capacity::Unlimited => LimitWord::UNLIMITED,
             Capacity::Closed => LimitWord::CLOSED,
-            Capacity::PerSecond(per_second) => self.of(per_second),
+            Capacity::PerSecond(per_second) => self.limit(per_second),
         }
     }
 
     /// This balancer's limit of a member.
-    pub fn of_member(self, rate: Rate) -> LimitWord {
-        self.of(rate.per_second())
+    pub fn member_limit(self, rate: Rate) -> LimitWord {
+        self.limit(rate.per_second())
     }
 
-    fn of(self, per_second: f64) -> LimitWord {
+    fn limit(self, per_second: f64) -> LimitWord {
         let own = per_second / f64::from(self.balancers.get());
         let second = NANOSECONDS * LimitWord::PER_NANOSECOND as f64;
         // Rounded up, so that never more than the share is admitted.

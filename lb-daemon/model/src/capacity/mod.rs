@@ -51,8 +51,8 @@ impl Capacity {
 
     /// The capacity of a group with these settings and members: what is set, or else the sum over
     /// its healthy members where every one with a weight has a limit of its own, times the scaler.
-    pub fn of(settings: GroupSettings, members: impl IntoIterator<Item = Member>) -> Self {
-        if settings.in_use() == Scaler::NONE {
+    pub fn of_members(settings: GroupSettings, members: impl IntoIterator<Item = Member>) -> Self {
+        if settings.effective_scaler() == Scaler::NONE {
             return Self::Closed;
         }
         let whole = match settings.capacity {
@@ -63,7 +63,7 @@ impl Capacity {
                 None => return Self::Unlimited,
             },
         };
-        Self::PerSecond(whole * settings.in_use().share())
+        Self::PerSecond(whole * settings.effective_scaler().share())
     }
 
     /// Whether the health of members makes a difference.
@@ -71,7 +71,9 @@ impl Capacity {
         settings: GroupSettings,
         members: impl IntoIterator<Item = Member>,
     ) -> bool {
-        settings.capacity.is_none() && settings.in_use() != Scaler::NONE && sum(members).is_some()
+        settings.capacity.is_none()
+            && settings.effective_scaler() != Scaler::NONE
+            && sum(members).is_some()
     }
 }
 
@@ -94,7 +96,7 @@ fn sum(members: impl IntoIterator<Item = Member>) -> Option<f64> {
 
 /// A group as the packet path has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct GroupReading {
     /// Index of its pool.
     pub pool: u32,
     /// Index of its region.
@@ -111,10 +113,10 @@ pub struct Reading {
     pub counters: GroupCounter,
 }
 
-impl Reading {
+impl GroupReading {
     /// Its capacity now.
     pub fn capacity(&self) -> Capacity {
-        Capacity::of(self.settings, self.members.iter().copied())
+        Capacity::of_members(self.settings, self.members.iter().copied())
     }
 
     /// Its capacity with everybody healthy and the scaler at 1; never closed.
@@ -122,7 +124,7 @@ impl Reading {
         let settings =
             GroupSettings { capacity: self.settings.capacity, ..GroupSettings::default() };
         let healthy = |member: &Member| Member { healthy: true, ..*member };
-        Capacity::of(settings, self.members.iter().map(healthy))
+        Capacity::of_members(settings, self.members.iter().map(healthy))
     }
 
     /// Mean limit of those of its members that have a weight and a limit, a second.
@@ -134,7 +136,7 @@ impl Reading {
 
     /// How much one more such member would raise this balancer's limit, a second.
     pub fn gain(&self) -> Option<f64> {
-        let share = self.settings.in_use().share() / f64::from(self.balancers.get());
+        let share = self.settings.effective_scaler().share() / f64::from(self.balancers.get());
         self.backend_rate().map(|rate| rate * share)
     }
 }

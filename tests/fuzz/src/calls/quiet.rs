@@ -33,7 +33,7 @@ impl PacketPath for Quiet {
     fn check(&self, plan: &Plan) -> Result<TableMemory, ReconcileError> {
         let gone = self.plan.tables.iter().filter(|(id, _)| !plan.tables.contains_key(id));
         let slots = plan.tables.values().map(|table| table.slots());
-        Ok(TableMemory::of(slots, gone.map(|(_, table)| table.slots())))
+        Ok(TableMemory::count(slots, gone.map(|(_, table)| table.slots())))
     }
 
     fn apply(&mut self, plan: &Plan) -> Result<Applied, ReconcileError> {

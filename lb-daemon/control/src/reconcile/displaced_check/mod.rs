@@ -140,8 +140,8 @@ impl DisplacedSweeper {
     fn budget(&self, [v4, v6]: [u32; 2]) {
         let tables = &self.gates.tables;
         let free = [
-            tables.displaced_v4.sure_room().saturating_sub(v4),
-            tables.displaced_v6.sure_room().saturating_sub(v6),
+            tables.displaced_v4.safe_entries().saturating_sub(v4),
+            tables.displaced_v6.safe_entries().saturating_sub(v6),
         ];
         for (limiter, limit) in budgets(free) {
             self.gates.set_budget(limiter, limit);
