@@ -99,11 +99,11 @@ fn limits_are_this_balancers_share() {
 
 #[test]
 fn new_displaced_entries_and_adoptions_fit_one_table() {
-    assert_eq!(shares(524_288), [393_216, 131_072]);
+    assert_eq!(split_displaced_room(524_288), [393_216, 131_072]);
     for room in [0, 1, 3, 4_095, 16_777_216] {
-        assert_eq!(shares(room).iter().sum::<u32>(), room);
+        assert_eq!(split_displaced_room(room).iter().sum::<u32>(), room);
     }
-    assert_eq!(budget(19), LimitWord::CLOSED);
+    assert_eq!(displaced_budget(19), LimitWord::CLOSED);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn no_displaced_entry_goes_that_was_used_within_its_life() {
     const LIFE: Nanoseconds = 600 * SECOND;
     for room in [20, 1000, 131_072] {
         let (arrival, mut admitted) = (Cell::new(0), 0);
-        let limit = budget(room);
+        let limit = displaced_budget(room);
         let start = 100 * SECOND;
         for now in (start..=start + LIFE).step_by(SECOND as usize / 10) {
             while debit(limit, &arrival, now) == Debit::Admitted {

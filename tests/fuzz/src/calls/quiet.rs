@@ -12,7 +12,8 @@ use lb_control::{
     state::PacketPath,
 };
 use lb_model::{
-    Name, capacity::Reading, ids::Named, map_memory::TableMemory, next_hop::NextHop, plan::Plan,
+    Name, capacity::GroupReading, ids::Named, map_memory::TableMemory, next_hop::NextHop,
+    plan::Plan,
 };
 use lb_net::Bonds;
 
@@ -86,7 +87,7 @@ impl PacketPath for Quiet {
         Ok(0)
     }
 
-    fn readings(&self) -> Result<Vec<Reading>, ReconcileError> {
+    fn readings(&self) -> Result<Vec<GroupReading>, ReconcileError> {
         Ok(Vec::new())
     }
 
