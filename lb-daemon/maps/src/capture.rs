@@ -13,7 +13,7 @@ use tokio::io::unix::AsyncFd;
 
 use super::{
     ArrayView, Component, MapsError,
-    maps::of,
+    maps::map_error,
     opener::Opener,
     raw::{MappingMut, watched},
 };
@@ -54,9 +54,7 @@ pub struct Sample {
 /// Both of them.
 #[derive(Debug)]
 pub struct CaptureMaps {
-    /// The switch.
     pub switch: CaptureSwitch,
-    /// The samples.
     pub samples: Samples,
 }
 
@@ -86,7 +84,7 @@ impl CaptureSwitch {
     pub fn set(&mut self, capture: &Capture) -> Result<(), MapsError> {
         let mut bytes = [0; size_of::<Capture>()];
         bytes.copy_from_slice(bytes_of(capture));
-        self.settings.set(0, bytes, 0).map_err(of(names::CAPTURE))
+        self.settings.set(0, bytes, 0).map_err(map_error(names::CAPTURE))
     }
 
     /// Says how many packets are taken down; what had gathered before is forgotten.
@@ -99,7 +97,7 @@ impl CaptureSwitch {
     /// # Errors
     /// What the kernel answers.
     pub fn counted(&self) -> Result<Captured, MapsError> {
-        let buffers = self.buffers.get(&0, 0).map_err(of(names::CAPTURE_BUFFER))?;
+        let buffers = self.buffers.get(&0, 0).map_err(map_error(names::CAPTURE_BUFFER))?;
         let counted = buffers.iter().filter_map(|buffer| from_bytes::<CaptureBuffer>(buffer));
         Ok(counted.fold(Captured::default(), |sum, buffer| Captured {
             matched: sum.matched + buffer.counted.matched,

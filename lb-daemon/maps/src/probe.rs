@@ -38,12 +38,7 @@ pub enum ProbeError {
     Program(#[from] ProgramError),
     /// There is no place for a program at the end of a link.
     #[error("probe program: no place at {link}")]
-    Place {
-        /// The link.
-        link: String,
-        /// Why.
-        source: TcError,
-    },
+    Place { link: String, source: TcError },
     /// A way cannot be entered: there are too many, perhaps.
     #[error("probe map")]
     Map(#[from] MapError),

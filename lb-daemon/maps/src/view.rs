@@ -162,19 +162,16 @@ impl<M: AsRef<Mapping>> Maps<M> {
 }
 
 impl<M> ServiceView<'_, M> {
-    /// The service.
     pub fn service(&self) -> &Service {
         &self.service
     }
 
-    /// Its pool.
     pub fn pool(&self) -> &PoolView {
         &self.pool
     }
 }
 
 impl PoolView {
-    /// Its word.
     pub fn word(&self) -> PoolWord {
         self.line.versions()
     }

@@ -10,7 +10,7 @@ use lb_base::conditions::Condition;
 use lb_health::Said;
 use lb_model::{
     AdminState, Encapsulation, Endpoint, MemberState, Name, Protocol,
-    capacity::{self, Capacity, Rates, Reading},
+    capacity::{self, Capacity, GroupReading, Rates},
 };
 
 /// The daemon and all it serves.
@@ -158,7 +158,7 @@ pub struct GroupStatus {
     /// Region.
     pub region: Name,
     /// How the packet path has it.
-    pub reading: Reading,
+    pub reading: GroupReading,
     /// Whether it was out of service for longer than the settle time, and so is asked last.
     pub marked_out: bool,
     /// What was counted in the window, a second; `None`: the group is newer than that.

@@ -106,12 +106,13 @@ impl Reconciler {
         self.change_to(plan)?;
         // A table that is there and is of the plan keeps its place; what is of no group of the plan
         // goes, now or when what home meant before is forgotten.
-        let planned: BTreeSet<_> = plan.tables.keys().map(|id| TableName::of(*id)).collect();
+        let planned: BTreeSet<_> =
+            plan.tables.keys().map(|id| TableName::from_digest(*id)).collect();
         let there: BTreeMap<_, _> = (self.published.groups.values())
             .filter(|group| group.table.is_none_or(|name| !planned.contains(&name)))
             .map(|group| (group.group.head.table, group.group.head.slots))
             .collect();
-        Ok(TableMemory::of(plan.tables.values().map(|table| table.slots()), there.into_values()))
+        Ok(TableMemory::count(plan.tables.values().map(|table| table.slots()), there.into_values()))
     }
 
     fn change_to(&self, plan: &Plan) -> Result<Change, ReconcileError> {

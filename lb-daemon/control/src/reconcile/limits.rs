@@ -12,13 +12,13 @@ use super::{
     published::{PublishedGroup, PublishedMember, Terms},
 };
 use lb_maps::MapsError;
-use lb_model::capacity::{Capacity, Member, Reading, Share, is_lower};
+use lb_model::capacity::{Capacity, GroupReading, Member, Share, is_lower};
 
 impl Reconciler {
     /// Says how fast displaced entries may be added to empty tables; the sweeper of displaced entries makes it less
     /// while there are some. And how many ICMP messages the packet path may make.
     pub(super) fn write_budgets(&self) {
-        for (limiter, limit) in budgets(self.maps.displaced_room()) {
+        for (limiter, limit) in budgets(self.maps.safe_displaced_entries()) {
             self.maps.set_limit(limiter, limit);
         }
         self.maps.set_limit(ERRORS, per_second(self.settings.icmp_errors));
@@ -100,13 +100,13 @@ impl Reconciler {
             let share = self.share(terms);
             let limited =
                 group.members.iter().filter_map(|member| Some((member.limiter, member.rate?)));
-            let members = limited.map(move |(limiter, rate)| (limiter, share.of_member(rate)));
+            let members = limited.map(move |(limiter, rate)| (limiter, share.member_limit(rate)));
             members.chain([(group.group.limiter, self.limit(terms, group))])
         })
     }
 
     fn limit(&self, terms: Terms, group: &PublishedGroup) -> LimitWord {
-        self.share(terms).of_group(Capacity::of(terms.settings, self.members_of(group)))
+        self.share(terms).group_limit(Capacity::of_members(terms.settings, self.members_of(group)))
     }
 
     fn follows_health(&self, terms: &Terms, group: &PublishedGroup) -> bool {
@@ -138,14 +138,14 @@ impl Reconciler {
     ///
     /// # Errors
     /// What the kernel answers.
-    pub fn readings(&self) -> Result<Vec<Reading>, MapsError> {
+    pub fn readings(&self) -> Result<Vec<GroupReading>, MapsError> {
         let mut readings = Vec::new();
         for (&pool, published) in &self.published.pools {
             let groups =
                 published.current.groups().iter().filter_map(|at| self.published.groups.get(at));
             for group in groups.filter(|group| group.group.limiter != NO_LIMITER) {
                 let Some(terms) = group.terms else { continue };
-                readings.push(Reading {
+                readings.push(GroupReading {
                     pool,
                     region: group.group.region,
                     settings: terms.settings,

@@ -174,7 +174,7 @@ impl Change {
         (index, pool): (u32, &PlannedPool),
         planned: &PlannedGroup,
     ) -> Result<u32, ReconcileError> {
-        let name = TableName::of(planned.table);
+        let name = TableName::from_digest(planned.table);
         let table = match self.published.tables.get(&name) {
             Some(table) => *table,
             None => {
@@ -353,7 +353,7 @@ fn is_same(there: Option<&PublishedGroup>, pool: u32, planned: &PlannedGroup) ->
             && there.group.limiter != NO_LIMITER
             && there.group.region == planned.region
             && there.group.head.slots == planned.slots
-            && there.table == Some(TableName::of(planned.table))
+            && there.table == Some(TableName::from_digest(planned.table))
             && members
                 .eq(planned.members.iter().map(|member| (member.address, member.id, member.out)))
     })

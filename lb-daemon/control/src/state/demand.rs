@@ -12,7 +12,7 @@ use crate::command::{Event, GroupStatus, Refusal, Regions};
 use lb_base::error_chain;
 use lb_model::{
     Name,
-    capacity::{Rates, Reading},
+    capacity::{GroupReading, Rates},
 };
 
 /// Time between two looks at the counters.
@@ -32,7 +32,7 @@ pub(super) struct Demand {
 
 impl Demand {
     /// Takes a look.
-    pub(super) fn look(&mut self, readings: &[Reading], now: Instant) {
+    pub(super) fn look(&mut self, readings: &[GroupReading], now: Instant) {
         let counters: HashMap<_, _> = readings.iter().map(|r| (key(r), r.counters)).collect();
         self.rates.clear();
         self.window = self.last.as_ref().map(|(before, _)| now.duration_since(*before));
@@ -56,12 +56,12 @@ impl Demand {
     }
 
     /// What was counted of a group in that time, a second; `None`: it is newer than that.
-    pub(super) fn rates(&self, reading: &Reading) -> Option<Rates> {
+    pub(super) fn rates(&self, reading: &GroupReading) -> Option<Rates> {
         self.rates.get(&key(reading)).copied()
     }
 }
 
-fn key(reading: &Reading) -> GroupKey {
+fn key(reading: &GroupReading) -> GroupKey {
     (reading.pool, reading.region)
 }
 
@@ -106,7 +106,7 @@ impl<P: PacketPath> State<P> {
     }
 
     /// Tells watchers of regions that are new or can take more or less than at the last look.
-    fn announce_regions(&mut self, readings: Vec<Reading>) {
+    fn announce_regions(&mut self, readings: Vec<GroupReading>) {
         let regions = self.named(readings);
         self.log_overflows(&regions);
         let offers =
@@ -133,7 +133,7 @@ impl<P: PacketPath> State<P> {
     }
 
     /// Readings with the names of what they are of; those of what nobody names any more are left out.
-    fn named(&self, readings: Vec<Reading>) -> Vec<GroupStatus> {
+    fn named(&self, readings: Vec<GroupReading>) -> Vec<GroupStatus> {
         let pools: HashMap<u32, &Name> = self.ids.pools().map(|(name, at)| (at, name)).collect();
         let regions: HashMap<u32, &Name> =
             self.ids.regions().map(|(name, at)| (at, name)).collect();

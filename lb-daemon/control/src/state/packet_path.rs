@@ -11,7 +11,8 @@ use crate::{
 };
 use lb_maps::{Attached, Interface};
 use lb_model::{
-    Name, capacity::Reading, ids::Named, map_memory::TableMemory, next_hop::NextHop, plan::Plan,
+    Name, capacity::GroupReading, ids::Named, map_memory::TableMemory, next_hop::NextHop,
+    plan::Plan,
 };
 use lb_net::Bonds;
 
@@ -66,7 +67,7 @@ pub trait PacketPath: Send {
     ///
     /// # Errors
     /// They cannot be read.
-    fn readings(&self) -> Result<Vec<Reading>, ReconcileError>;
+    fn readings(&self) -> Result<Vec<GroupReading>, ReconcileError>;
 
     /// What home means in each pool, by index.
     fn homes(&self) -> BTreeMap<u32, Homes>;
@@ -152,7 +153,7 @@ impl PacketPath for Packets {
         self.reconciler.checksum()
     }
 
-    fn readings(&self) -> Result<Vec<Reading>, ReconcileError> {
+    fn readings(&self) -> Result<Vec<GroupReading>, ReconcileError> {
         Ok(self.reconciler.readings()?)
     }
 

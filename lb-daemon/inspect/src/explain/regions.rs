@@ -61,7 +61,7 @@ impl RegionOutcome {
 }
 
 /// Every region of the order.
-pub(super) fn of<T: Tables>(
+pub(super) fn assess<T: Tables>(
     tables: &T,
     names: &Names,
     descriptor: &Descriptor,
@@ -145,7 +145,7 @@ pub(super) fn name<T: Tables>(
 
 /// One entry that the decision looked at, or would have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Looked {
+pub(super) struct VisitedEntry {
     pub(super) place: Position,
     pub(super) member: MemberWord,
     /// `None`: it was not asked, another had the packet before.
@@ -156,7 +156,7 @@ pub(super) struct Looked {
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     /// Entries in the order in which they were asked.
-    pub(super) looked: Vec<Looked>,
+    pub(super) looked: Vec<VisitedEntry>,
     /// Regions that were left, or kept against the rule, each reason once.
     pub(super) left: Vec<(u32, RegionSkip)>,
     /// What the packet went by, if nothing was chosen anew.
@@ -165,7 +165,7 @@ pub(super) struct Recorder {
 
 impl Observe for Recorder {
     fn entry(&mut self, place: Position, _: u16, member: MemberWord, outcome: Outcome) {
-        self.looked.push(Looked { place, member, outcome: Some(outcome) });
+        self.looked.push(VisitedEntry { place, member, outcome: Some(outcome) });
     }
 
     fn region(&mut self, region: u32, why: RegionSkip) {

@@ -18,14 +18,14 @@ use super::{
     Chosen, Entry, Explanation, ServicePart, Slot,
     flow::Flow,
     reason::{self, place_name},
-    regions::{self, Looked, Recorder},
+    regions::{self, Recorder, VisitedEntry},
 };
 use crate::names::{self, Names};
 use lb_model::{Affinity, Encapsulation};
 
 /// A packet whose address, port and protocol no service has.
 pub fn no_service(flow: &Flow) -> Explanation {
-    let mut explanation = Explanation::of(flow);
+    let mut explanation = Explanation::for_flow(flow);
     explanation.verdict = Verdict::NotOurs.name().into();
     explanation.why = reason::verdict(Verdict::NotOurs);
     explanation
@@ -39,7 +39,7 @@ pub fn explain<T: Tables>(
     flow: &Flow,
 ) -> Explanation {
     let parsed = flow.parsed();
-    let mut explanation = Explanation::of(flow);
+    let mut explanation = Explanation::for_flow(flow);
     explanation.service = Some(ServicePart {
         name: names.service(service.index),
         pool: names.pool(service.pool),
@@ -59,7 +59,8 @@ pub fn explain<T: Tables>(
     let choice = forward.as_ref().ok().map(|forward| forward.choice);
     let head = forward.and_then(|forward| encapsulate::head(tables, &forward).map(drop));
     if let Some(descriptor) = descriptor {
-        explanation.regions = regions::of(tables, names, descriptor, &recorder, choice.as_ref());
+        explanation.regions =
+            regions::assess(tables, names, descriptor, &recorder, choice.as_ref());
     }
     explanation.remembered = recorder.remembered;
     let asked = std::mem::take(&mut recorder.looked);
@@ -90,8 +91,9 @@ pub fn explain<T: Tables>(
             select::home(tables, descriptor, FlowHash(hash)).ok()
         });
         let position = descriptor.and_then(|d| regions::position(tables, d, choice));
-        let encapsulation = descriptor
-            .map_or(Encapsulation::IpInIp, |descriptor| Encapsulation::of_form(descriptor.form()));
+        let encapsulation = descriptor.map_or(Encapsulation::IpInIp, |descriptor| {
+            Encapsulation::from_form(descriptor.form())
+        });
         Chosen {
             backend: address_in(tables)(choice.member),
             region: position.map(|at| region_name(tables, names, descriptor, at)),
@@ -138,8 +140,8 @@ fn with_unasked<T: Tables>(
     tables: &T,
     descriptor: Option<&Descriptor>,
     slot: Option<u32>,
-    mut looked: Vec<Looked>,
-) -> Vec<Looked> {
+    mut looked: Vec<VisitedEntry>,
+) -> Vec<VisitedEntry> {
     let Some((descriptor, slot)) = descriptor.zip(slot) else { return looked };
     let home = &descriptor.home;
     let Some(word) = tables.slot(TableRef(home.table), slot) else { return looked };
@@ -150,7 +152,7 @@ fn with_unasked<T: Tables>(
             && !looked.iter().any(|looked| looked.place == place)
             && let Some(member) = tables.member(home.members.saturating_add(rank))
         {
-            looked.push(Looked { place, member, outcome: None });
+            looked.push(VisitedEntry { place, member, outcome: None });
         }
     }
     looked
