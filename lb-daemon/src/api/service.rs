@@ -90,7 +90,7 @@ impl Spillway for Api {
             schema,
             any_schema,
             actor,
-            wanted,
+            request: wanted,
         };
         let _at_work = working().await;
         let applied = self.audit.apply(&self.commands, apply).await.or_status()?.or_status()?;

@@ -28,7 +28,7 @@ pub async fn apply(path: &Path, commands: &Commands, audit: &Audit) -> Result<Ap
         audit.refused(&actor, WANTED, &error.to_string());
     })?;
     let wanted = WANTED.to_owned();
-    let apply = Apply { configuration, actor, wanted, ..Apply::default() };
+    let apply = Apply { configuration, actor, request: wanted, ..Apply::default() };
     Ok(audit.apply(commands, apply).await??)
 }
 

@@ -29,7 +29,7 @@ use lb_control::{
     FollowedFile, WaitingSettings,
     command::Commands,
     reconcile::{self, DisplacedSweeper, Reconciler},
-    state::{Ended, Inbox, Packets, Sensors, Settings, State},
+    state::{Inbox, LoopEnd, Packets, Sensors, Settings, State},
     store::Revision,
 };
 use lb_health::{Prober, Tunnels};
@@ -161,8 +161,8 @@ pub(super) async fn run(
     let end = tokio::select! {
         () = ends.told_to_stop() => Ok(()),
         ended = &mut state => Err(Failure::new(match ended {
-            Ok(Ended::SensorEnded) => "sensors: one of them ended",
-            Ok(Ended::Stopped) | Err(_) => "state: ended by itself",
+            Ok(LoopEnd::SensorEnded) => "sensors: one of them ended",
+            Ok(LoopEnd::Stopped) | Err(_) => "state: ended by itself",
         })),
         served = &mut server => Err(match served {
             Ok(Err(error)) => Failure::new(error_chain::message(&error)),

@@ -71,7 +71,7 @@ pub struct Apply {
     /// Who wants it.
     pub actor: Actor,
     /// What they want, in words for the log of changes.
-    pub wanted: String,
+    pub request: String,
 }
 
 /// What is in force now.

@@ -19,9 +19,9 @@ use lb_common::abi::{
 
 use super::{
     ReconcileError, Reconciler,
-    map_change::{self, Change},
-    member_states::Standing,
-    published::Places,
+    map_change::{self, MapChange},
+    member_states::MemberStatus,
+    published::MemberLocations,
     published::PublishedGroup,
 };
 use lb_base::error_chain;
@@ -40,7 +40,7 @@ const TABLES_AT_ONCE: usize = 128;
 
 /// What an apply wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Applied {
+pub struct ApplySummary {
     /// Pools with a new version, new ones included.
     pub pools: usize,
     /// Pools that went.
@@ -63,14 +63,14 @@ impl Reconciler {
     /// before or as it is planned.
     ///
     /// # Errors
-    /// [`ReconcileError`]. A plan for which there is no room changes nothing; where the kernel
+    /// [`ReconcileError`]. A plan for which there is no free_space changes nothing; where the kernel
     /// refuses something half-way, applying again goes on from there.
-    pub fn apply(&mut self, plan: &Plan) -> Result<Applied, ReconcileError> {
+    pub fn apply(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
         if self.stale {
             self.rescan()?;
         }
         let change = self.change_to(plan)?;
-        let mut applied = Applied {
+        let mut applied = ApplySummary {
             pools: change.pools.len(),
             pools_removed: change.removed_pools.len(),
             groups: change.groups.len(),
@@ -80,7 +80,7 @@ impl Reconciler {
             limits: 0,
         };
         self.stale = true;
-        match self.carry_out(plan, change) {
+        match self.write_change(plan, change) {
             Ok(limits) => applied.limits = limits,
             Err(error) => {
                 // Until the next try, news must find the words that packets read now.
@@ -114,8 +114,8 @@ impl Reconciler {
         Ok(TableMemory::of(plan.tables.values().map(|table| table.slots()), there.into_values()))
     }
 
-    fn change_to(&self, plan: &Plan) -> Result<Change, ReconcileError> {
-        map_change::change(&self.published, &self.room, plan).map_err(|error| {
+    fn change_to(&self, plan: &Plan) -> Result<MapChange, ReconcileError> {
+        map_change::plan_change(&self.published, &self.free_space, plan).map_err(|error| {
             let pools =
                 self.published.pools.values().filter(|pool| pool.previous.is_some()).count();
             match error {
@@ -126,11 +126,11 @@ impl Reconciler {
     }
 
     /// How many limits it changed.
-    fn carry_out(&mut self, plan: &Plan, change: Change) -> Result<usize, MapsError> {
+    fn write_change(&mut self, plan: &Plan, change: MapChange) -> Result<usize, MapsError> {
         self.write_backends(plan)?;
         self.reset_services(&change)?;
         self.build_tables(&change.tables)?;
-        self.states = self.states.planned(plan, change.published.leaving());
+        self.states = self.states.for_plan(plan, change.published.leaving());
         self.backends = plan.backends.clone();
         self.raise_backend_states(&change.published)?;
         let lowered = self.lower_limits(&change)?;
@@ -146,37 +146,37 @@ impl Reconciler {
             self.maps.set_pool(*index, change.published.pools[index].word());
         }
         self.publish_services(&change)?;
-        Ok(lowered + self.settle(change)?)
+        Ok(lowered + self.finish(change)?)
     }
 
     /// Everything is published: what was replaced is given back, once nobody reads it. How many
     /// limits it changed.
-    fn settle(&mut self, change: Change) -> Result<usize, MapsError> {
-        let left = change.left(&self.published);
+    fn finish(&mut self, change: MapChange) -> Result<usize, MapsError> {
+        let unused = change.unused(&self.published);
         let unknown =
             self.published.groups.iter().filter(|(at, group)| {
                 change.published.groups.contains_key(at) && !group.is_weighed()
             });
         let unknown: Vec<u32> = unknown.map(|(at, _)| *at).collect();
         self.published = change.published;
-        self.room = change.room;
-        self.places = Places::of(&self.published);
-        self.retain_hops();
+        self.free_space = change.free_space;
+        self.locations = MemberLocations::new(&self.published);
+        self.retain_next_hops();
         let raised = self.raise_limits();
         // No service leads to pools that go; the next hops of hosts that go are free after the wait.
         self.settle_backend_states()?;
         for group in unknown {
-            self.repoint_all(group);
+            self.update_standbys(group);
         }
-        if !left.is_empty() || self.hops.is_leaving() {
+        if !unused.is_empty() || self.next_hops.has_unreleased() {
             self.maps.wait_for_readers()?;
             // Only now: a packet that met a service of the former generation needed its pool.
             for index in change.removed_pools {
                 self.maps.set_pool(index, PoolWord::new(0, 0));
             }
-            self.maps.retire_tables(&left.tables)?;
-            left.free(&mut self.room);
-            self.hops.release();
+            self.maps.retire_tables(&unused.tables)?;
+            unused.free(&mut self.free_space);
+            self.next_hops.release();
         }
         Ok(raised)
     }
@@ -186,14 +186,15 @@ impl Reconciler {
         let named: HashSet<u32> = members.map(|member| member.id.index).collect();
         for (address, planned) in &plan.backends {
             let index = planned.id.index;
-            let there = self.maps.backend(index).filter(|there| is_of(there, address, planned));
+            let there =
+                self.maps.backend(index).filter(|there| is_entry_of(there, address, planned));
             let backend = Backend {
                 address: address_words(*address),
                 version: if address.is_ipv4() { IPV4 } else { IPV6 },
                 incarnation: planned.id.incarnation,
                 mtu: self.mtu_of(address, planned.mtu, there.map(|there| there.mtu)),
                 on_link: self
-                    .hops
+                    .next_hops
                     .on_link(address)
                     .or(there.map(|there| there.on_link))
                     .unwrap_or(0),
@@ -220,7 +221,7 @@ impl Reconciler {
         configured: Option<u16>,
         before: Option<u16>,
     ) -> u16 {
-        let route = self.hops.mtu(address).or(before);
+        let route = self.next_hops.mtu(address).or(before);
         match (configured, route) {
             (Some(configured), Some(route)) => configured.min(route),
             (configured, route) => configured.or(route).unwrap_or(USUAL_MTU),
@@ -228,7 +229,7 @@ impl Reconciler {
     }
 
     /// New services count from zero.
-    fn reset_services(&mut self, change: &Change) -> Result<(), MapsError> {
+    fn reset_services(&mut self, change: &MapChange) -> Result<(), MapsError> {
         let mut there: HashSet<u32> =
             self.published.services.values().map(|service| service.index).collect();
         for service in &change.services {
@@ -242,9 +243,9 @@ impl Reconciler {
 
     fn build_tables(
         &mut self,
-        wanted: &[(TableRef, TableName, Arc<TableSpec>)],
+        tables: &[(TableRef, TableName, Arc<TableSpec>)],
     ) -> Result<(), MapsError> {
-        for some in wanted.chunks(TABLES_AT_ONCE) {
+        for some in tables.chunks(TABLES_AT_ONCE) {
             self.maps.publish_tables(&build(some))?;
         }
         Ok(())
@@ -253,22 +254,22 @@ impl Reconciler {
     fn write_group(&self, at: u32, group: &PublishedGroup) {
         for (rank, member) in group.members.iter().enumerate() {
             let known = self.states.get(group.pool, &member.address);
-            let known = known.unwrap_or(Standing::NEW);
-            let hop = self.hops.of_backend(&member.address) as u16;
+            let known = known.unwrap_or(MemberStatus::NEW);
+            let hop = self.next_hops.index_of(&member.address) as u16;
             let (index, incarnation) = (member.id.index, member.id.incarnation);
             let word = MemberWord::new(index, incarnation, known.state, FULL_RAMP, hop);
             let at = group.group.head.members + rank as u32;
             let word = word.with_marked_out(member.out);
-            let word = self.with_limiter(at, member, known.put_in(word));
+            let word = self.with_limiter(at, member, known.apply_to(word));
             self.maps.set_member(at, word);
         }
         self.maps.write_group(at, &group.group);
-        self.point_standbys(at, group);
+        self.write_standbys(at, group);
     }
 
     /// New services come before old ones go, so that no element of the hash map is used anew under
     /// a reader; only a full map makes it the other way round, with a grace period in between.
-    fn publish_services(&mut self, change: &Change) -> Result<(), MapsError> {
+    fn publish_services(&mut self, change: &MapChange) -> Result<(), MapsError> {
         let most = self.published.services.len() + change.services.len();
         let full = most > MAX_SERVICE_KEYS as usize;
         let (before, after) = (self.published.any_ports(), change.published.any_ports());
@@ -284,34 +285,34 @@ impl Reconciler {
             self.remove_services(change)?;
         }
         self.maps.set_any_ports(&after);
-        // Those that go first, so that there is room.
+        // Those that go first, so that there is free_space.
         change.removed_vips.iter().try_for_each(|vip| self.maps.remove_vip(vip))?;
         change.vips.iter().try_for_each(|vip| self.maps.add_vip(vip))
     }
 
-    fn remove_services(&mut self, change: &Change) -> Result<(), MapsError> {
+    fn remove_services(&mut self, change: &MapChange) -> Result<(), MapsError> {
         change.removed_services.iter().try_for_each(|key| self.maps.remove_service(key))
     }
 }
 
 /// Whether an entry is the planned backend's.
-fn is_of(there: &Backend, address: &IpAddr, planned: &PlannedBackend) -> bool {
+fn is_entry_of(there: &Backend, address: &IpAddr, planned: &PlannedBackend) -> bool {
     let version = if address.is_ipv4() { IPV4 } else { IPV6 };
     there.address == address_words(*address)
         && (there.version, there.incarnation) == (version, planned.id.incarnation)
 }
 
 /// Builds tables, on all CPUs.
-fn build(wanted: &[(TableRef, TableName, Arc<TableSpec>)]) -> Vec<NewTable> {
+fn build(tables: &[(TableRef, TableName, Arc<TableSpec>)]) -> Vec<NewTable> {
     let cpus = thread::available_parallelism().map_or(1, NonZero::get);
-    let share = wanted.len().div_ceil(cpus).max(1);
+    let share = tables.len().div_ceil(cpus).max(1);
     let build = |(at, name, spec): &(TableRef, TableName, Arc<TableSpec>)| NewTable {
         at: *at,
         name: *name,
         words: spec.build().words().to_vec(),
     };
     thread::scope(|scope| {
-        let mut shares = wanted.chunks(share);
+        let mut shares = tables.chunks(share);
         let own = shares.next_back().unwrap_or_default();
         let others: Vec<_> = shares
             .map(|share| scope.spawn(move || share.iter().map(build).collect::<Vec<_>>()))

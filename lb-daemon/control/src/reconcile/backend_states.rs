@@ -13,9 +13,9 @@ use lb_base::error_chain;
 use lb_maps::MapsError;
 use lb_model::ids::BackendId;
 
-/// States of backends that several pools have: by index of the backend, then by that of the pool. The dead are left
+/// MemberStates of backends that several pools have: by index of the backend, then by that of the pool. The dead are left
 /// out.
-pub(super) type Shared = BTreeMap<u32, BTreeMap<u32, Accepts>>;
+pub(super) type SharedStates = BTreeMap<u32, BTreeMap<u32, Accepts>>;
 
 impl Reconciler {
     /// Makes what is said of a host right, and once more where a previous version knows the address by another number.
@@ -23,7 +23,7 @@ impl Reconciler {
     /// word says that it cannot be.
     pub(super) fn write_backend_state(&mut self, address: &IpAddr) {
         let planned = self.backends.get(address).map(|backend| backend.id);
-        let ids: BTreeSet<_> = self.ids_in_places(address).chain(planned).collect();
+        let ids: BTreeSet<_> = self.located_ids(address).chain(planned).collect();
         for id in ids {
             if let Err(error) = self.settle_backend_state(id, address) {
                 // Only to raise a member takes memory, so nobody is sent to who is dead.
@@ -42,7 +42,7 @@ impl Reconciler {
     pub(super) fn raise_backend_states(&mut self, published: &Published) -> Result<(), MapsError> {
         for (index, (id, address)) in self.backends_of(published) {
             let there = self.maps.backend_state(index);
-            let mut states = self.states.of_host(&address);
+            let mut states = self.states.accepts_by_pool(&address);
             if there.incarnation() == id.incarnation {
                 // Of one that several pools have the word says nothing, and of another nobody else does.
                 keep(&mut states, there.pool(), there.accepts_in(there.pool()));
@@ -83,15 +83,15 @@ impl Reconciler {
         members.chain(planned).map(|(id, address)| (id.index, (id, address))).collect()
     }
 
-    fn ids_in_places(&self, address: &IpAddr) -> impl Iterator<Item = BackendId> {
-        self.places.of_backend(address).iter().filter_map(|place| {
+    fn located_ids(&self, address: &IpAddr) -> impl Iterator<Item = BackendId> {
+        self.locations.get(address).iter().filter_map(|place| {
             let group = self.published.groups.get(&place.group)?;
             Some(group.members.get(usize::from(place.rank))?.id)
         })
     }
 
     fn settle_backend_state(&mut self, id: BackendId, address: &IpAddr) -> Result<(), MapsError> {
-        let states = self.states.of_host(address);
+        let states = self.states.accepts_by_pool(address);
         self.set_backend_state(id, address, &states)
     }
 
@@ -104,7 +104,7 @@ impl Reconciler {
         states: &BTreeMap<u32, Accepts>,
     ) -> Result<(), MapsError> {
         let there = self.maps.backend_state(id.index);
-        let hop = self.hops.of_backend(address) as u16;
+        let hop = self.next_hops.index_of(address) as u16;
         let was_shared = there.is_shared() && there.incarnation() == id.incarnation;
         let word = match states.iter().next() {
             Some((pool, state)) if states.len() == 1 && !was_shared => {

@@ -7,7 +7,7 @@ use lb_common::abi::{limiter::FIRST_LIMITER, limits, table_ref::TableRef};
 use super::published::{Published, PublishedGroup};
 
 #[derive(Clone, Debug)]
-pub(super) struct Room {
+pub(super) struct FreeSpace {
     pub(super) descriptors: Indices,
     pub(super) groups: Indices,
     pub(super) members: Extents,
@@ -16,7 +16,7 @@ pub(super) struct Room {
     sized_tables: Indices,
 }
 
-impl Room {
+impl FreeSpace {
     /// All maps, empty.
     pub(super) fn new() -> Self {
         let mut limiters = Indices::new("limiters", limits::MAX_LIMITERS);
@@ -35,20 +35,20 @@ impl Room {
     }
 
     /// What is left beside what is published.
-    pub(super) fn beside(published: &Published) -> Self {
-        let mut room = Self::new();
+    pub(super) fn from_published(published: &Published) -> Self {
+        let mut free_space = Self::new();
         for descriptor in published.descriptors() {
-            room.descriptors.reserve(descriptor);
+            free_space.descriptors.reserve(descriptor);
         }
         for (index, group) in &published.groups {
-            room.groups.reserve(*index);
-            room.members.reserve(group.extent());
-            room.reserve_table(TableRef(group.group.head.table));
+            free_space.groups.reserve(*index);
+            free_space.members.reserve(group.extent());
+            free_space.reserve_table(TableRef(group.group.head.table));
         }
         for limiter in published.limiters() {
-            room.limiters.reserve(limiter);
+            free_space.limiters.reserve(limiter);
         }
-        room
+        free_space
     }
 
     fn reserve_table(&mut self, table: TableRef) {
@@ -76,17 +76,17 @@ impl Room {
     }
 }
 
-// Which places of the maps are taken. Kept in memory only: a daemon that starts reads what is
+// Which locations of the maps are taken. Kept in memory only: a daemon that starts reads what is
 // published, and everything else is free.
 
 /// A map has no room left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what}: {wanted} more are needed in one piece, the largest free one has {free}")]
+#[error("{what}: {needed} more are needed in one piece, the largest free one has {free}")]
 pub struct Full {
     /// What there is no room for.
     pub what: &'static str,
     /// Entries asked for.
-    pub wanted: u32,
+    pub needed: u32,
     /// Entries of the largest free piece.
     pub free: u32,
 }
@@ -137,7 +137,7 @@ impl Extents {
         let fitting = self.free.iter().filter(|(_, size)| **size >= length);
         let Some((&start, &size)) = fitting.min_by_key(|(_, size)| **size) else {
             let free = self.free.values().copied().max().unwrap_or(0);
-            return Err(Full { what: self.what, wanted: length, free });
+            return Err(Full { what: self.what, needed: length, free });
         };
         self.free.remove(&start);
         self.put(start + length, size - length);
@@ -205,7 +205,7 @@ impl Indices {
             return Ok(index);
         }
         if self.untouched >= self.entries {
-            return Err(Full { what: self.what, wanted: 1, free: 0 });
+            return Err(Full { what: self.what, needed: 1, free: 0 });
         }
         self.untouched += 1;
         Ok(self.untouched - 1)
@@ -259,7 +259,7 @@ mod tests {
                         }
                         Err(full) => {
                             prop_assert!(length > longest);
-                            let expected = Full { what: "members", wanted: length, free: longest };
+                            let expected = Full { what: "members", needed: length, free: longest };
                             prop_assert_eq!(full, expected);
                         }
                     }

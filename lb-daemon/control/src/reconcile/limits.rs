@@ -8,8 +8,8 @@ use lb_common::abi::{
 use super::{
     Reconciler,
     displaced_check::budgets,
-    map_change::Change,
-    published::{PublishedGroup, PublishedMember, Terms},
+    map_change::MapChange,
+    published::{LimitTerms, PublishedGroup, PublishedMember},
 };
 use lb_maps::MapsError;
 use lb_model::capacity::{Capacity, Member, Reading, Share, is_lower};
@@ -27,10 +27,10 @@ impl Reconciler {
 
     /// Writes the limits of a change that may come before packets see it: those of limiters that
     /// nobody reads yet, and those that are lower than before. How many of the latter it wrote.
-    pub(super) fn lower_limits(&mut self, change: &Change) -> Result<usize, MapsError> {
+    pub(super) fn lower_limits(&mut self, change: &MapChange) -> Result<usize, MapsError> {
         let mut lowered = 0;
         for group in change.published.groups.values() {
-            for (limiter, limit) in self.limits_of(group) {
+            for (limiter, limit) in self.expected_limits(group) {
                 if change.limiters.contains(&limiter) {
                     self.maps.reset_limiter(limiter, limit);
                 } else if is_lower(limit, self.maps.limit(limiter)) {
@@ -50,7 +50,7 @@ impl Reconciler {
     pub(super) fn raise_limits(&self) -> usize {
         let mut raised = 0;
         for group in self.published.groups.values() {
-            for (limiter, limit) in self.limits_of(group) {
+            for (limiter, limit) in self.expected_limits(group) {
                 if self.maps.limit(limiter) != limit {
                     self.maps.set_limit(limiter, limit);
                     raised += 1;
@@ -82,7 +82,7 @@ impl Reconciler {
     }
 
     /// Makes a group's limit right after something became known of a member: one store.
-    pub(super) fn relimit(&self, at: u32) {
+    pub(super) fn update_limit(&self, at: u32) {
         let Some(group) = self.published.groups.get(&at) else { return };
         let Some(terms) = group.terms.filter(|terms| self.follows_health(terms, group)) else {
             return;
@@ -94,7 +94,7 @@ impl Reconciler {
     }
 
     /// Limiters of a group and its members with what their limits should be, as far as a plan said.
-    fn limits_of(&self, group: &PublishedGroup) -> impl Iterator<Item = (u32, LimitWord)> {
+    fn expected_limits(&self, group: &PublishedGroup) -> impl Iterator<Item = (u32, LimitWord)> {
         let terms = group.terms.into_iter();
         terms.flat_map(move |terms| {
             let share = self.share(terms);
@@ -105,23 +105,23 @@ impl Reconciler {
         })
     }
 
-    fn limit(&self, terms: Terms, group: &PublishedGroup) -> LimitWord {
-        self.share(terms).of_group(Capacity::of(terms.settings, self.members_of(group)))
+    fn limit(&self, terms: LimitTerms, group: &PublishedGroup) -> LimitWord {
+        self.share(terms).of_group(Capacity::of(terms.settings, self.capacity_members(group)))
     }
 
-    fn follows_health(&self, terms: &Terms, group: &PublishedGroup) -> bool {
-        Capacity::follows_health(terms.settings, self.members_of(group))
+    fn follows_health(&self, terms: &LimitTerms, group: &PublishedGroup) -> bool {
+        Capacity::follows_health(terms.settings, self.capacity_members(group))
     }
 
-    fn share(&self, terms: Terms) -> Share {
+    fn share(&self, terms: LimitTerms) -> Share {
         Share { balancers: terms.balancers, tick: self.tick }
     }
 
     /// What of a group's members counts for its capacity.
-    pub(super) fn members_of(&self, group: &PublishedGroup) -> impl Iterator<Item = Member> {
+    pub(super) fn capacity_members(&self, group: &PublishedGroup) -> impl Iterator<Item = Member> {
         group.members.iter().map(|member| {
             let known = self.states.get(group.pool, &member.address);
-            let reachable = self.hops.of_backend(&member.address) != 0;
+            let reachable = self.next_hops.index_of(&member.address) != 0;
             Member {
                 weighted: member.weighted != Some(false),
                 healthy: reachable && known.is_some_and(|known| known.state == Accepts::All),
@@ -150,7 +150,7 @@ impl Reconciler {
                     region: group.group.region,
                     settings: terms.settings,
                     balancers: terms.balancers,
-                    members: self.members_of(group).collect(),
+                    members: self.capacity_members(group).collect(),
                     limit: self.maps.limit(group.group.limiter),
                     counters: self.maps.group_connections(group.group.limiter)?,
                 });

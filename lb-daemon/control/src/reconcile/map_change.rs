@@ -23,8 +23,8 @@ use lb_common::abi::{
 
 use super::{
     ReconcileError,
-    free_space::Room,
-    published::{Published, PublishedGroup, PublishedMember, PublishedPool, Terms, Version},
+    free_space::FreeSpace,
+    published::{LimitTerms, Published, PublishedGroup, PublishedMember, PublishedPool, Version},
 };
 use lb_maps::TableName;
 use lb_model::{
@@ -36,7 +36,7 @@ use lb_model::{
 
 /// What must be written.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(super) struct MapChange {
     /// Limiters that are given out with it: nobody reads them yet.
     pub(super) limiters: BTreeSet<u32>,
     /// Tables to build.
@@ -58,16 +58,20 @@ pub(super) struct Change {
     /// All that is published then.
     pub(super) published: Published,
     /// What is free then, with what the change leaves still taken.
-    pub(super) room: Room,
+    pub(super) free_space: FreeSpace,
 }
 
 /// Works a change out.
 ///
 /// # Errors
 /// [`ReconcileError::Full`] or [`ReconcileError::NumberTaken`].
-pub(super) fn change(old: &Published, room: &Room, plan: &Plan) -> Result<Change, ReconcileError> {
+pub(super) fn plan_change(
+    old: &Published,
+    free_space: &FreeSpace,
+    plan: &Plan,
+) -> Result<MapChange, ReconcileError> {
     check_numbers(old, plan)?;
-    let mut change = Change {
+    let mut change = MapChange {
         limiters: BTreeSet::new(),
         tables: Vec::new(),
         groups: Vec::new(),
@@ -78,7 +82,7 @@ pub(super) fn change(old: &Published, room: &Room, plan: &Plan) -> Result<Change
         vips: Vec::new(),
         removed_vips: Vec::new(),
         published: Published { tables: old.tables.clone(), ..Published::default() },
-        room: room.clone(),
+        free_space: free_space.clone(),
     };
     for (&index, pool) in &plan.pools {
         change.pool(old, plan, index, pool)?;
@@ -106,7 +110,7 @@ fn check_numbers(old: &Published, plan: &Plan) -> Result<(), ReconcileError> {
     Ok(())
 }
 
-impl Change {
+impl MapChange {
     fn pool(
         &mut self,
         old: &Published,
@@ -133,7 +137,7 @@ impl Change {
             Some(before) => *before,
             None => {
                 self.pools.push(index);
-                let current = Version { at: self.room.descriptors.allocate()?, descriptor };
+                let current = Version { at: self.free_space.descriptors.allocate()?, descriptor };
                 after(before, current)
             }
         };
@@ -180,7 +184,7 @@ impl Change {
         let table = match self.published.tables.get(&name) {
             Some(table) => *table,
             None => {
-                let table = self.room.table(planned.slots)?;
+                let table = self.free_space.table(planned.slots)?;
                 self.published.tables.insert(name, table);
                 if let Some(spec) = plan.tables.get(&planned.table) {
                     self.tables.push((table, name, spec.clone()));
@@ -188,14 +192,14 @@ impl Change {
                 table
             }
         };
-        let words = self.room.members.allocate(planned.members.len() as u32)?;
+        let words = self.free_space.members.allocate(planned.members.len() as u32)?;
         let head = GroupHead {
             table: table.0,
             slots: planned.slots,
             members: words.start,
             member_count: words.length,
         };
-        let at = self.room.groups.allocate()?;
+        let at = self.free_space.groups.allocate()?;
         let versions = old.pools.get(&index).into_iter().flat_map(PublishedPool::versions);
         let mut before = versions.flat_map(|version| groups_of(old, version));
         let before = before.find(|group| group.group.region == planned.region);
@@ -242,7 +246,7 @@ impl Change {
         if before != NO_LIMITER {
             return Ok(before);
         }
-        let limiter = self.room.limiters.allocate()?;
+        let limiter = self.free_space.limiters.allocate()?;
         self.limiters.insert(limiter);
         Ok(limiter)
     }
@@ -282,8 +286,8 @@ impl Change {
 
     /// What the change leaves: nobody reads it any more once it is published and a grace period
     /// passed.
-    pub(super) fn left(&self, old: &Published) -> Left {
-        Left::between(old, &self.published)
+    pub(super) fn unused(&self, old: &Published) -> Unused {
+        Unused::between(old, &self.published)
     }
 }
 
@@ -305,14 +309,14 @@ fn after(before: Option<&PublishedPool>, current: Version) -> PublishedPool {
 
 /// What a change leaves unused.
 #[derive(Debug, Default)]
-pub(super) struct Left {
+pub(super) struct Unused {
     pub(super) groups: BTreeMap<u32, PublishedGroup>,
     pub(super) descriptors: Vec<u32>,
     pub(super) tables: Vec<TableRef>,
     pub(super) limiters: Vec<u32>,
 }
 
-impl Left {
+impl Unused {
     /// What is in one and not in the other.
     pub(super) fn between(old: &Published, kept: &Published) -> Self {
         let groups = old.groups.iter().filter(|(at, _)| !kept.groups.contains_key(at));
@@ -332,18 +336,18 @@ impl Left {
     }
 
     /// Gives it back.
-    pub(super) fn free(&self, room: &mut Room) {
+    pub(super) fn free(&self, free_space: &mut FreeSpace) {
         for (at, group) in &self.groups {
-            room.free_group(*at, group);
+            free_space.free_group(*at, group);
         }
         for descriptor in &self.descriptors {
-            room.descriptors.free(*descriptor);
+            free_space.descriptors.free(*descriptor);
         }
         for table in &self.tables {
-            room.free_table(*table);
+            free_space.free_table(*table);
         }
         for limiter in &self.limiters {
-            room.limiters.free(*limiter);
+            free_space.limiters.free(*limiter);
         }
     }
 }
@@ -369,8 +373,8 @@ fn groups_of<'p>(
     version.groups().iter().filter_map(|at| published.groups.get(at))
 }
 
-fn terms(pool: &PlannedPool, group: &PlannedGroup) -> Terms {
-    Terms { settings: group.settings, balancers: pool.balancers }
+fn terms(pool: &PlannedPool, group: &PlannedGroup) -> LimitTerms {
+    LimitTerms { settings: group.settings, balancers: pool.balancers }
 }
 
 /// Flags of a pool's descriptor.

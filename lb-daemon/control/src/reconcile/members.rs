@@ -7,7 +7,7 @@ use lb_common::abi::{
 
 use super::{
     Reconciler,
-    member_states::Standing,
+    member_states::MemberStatus,
     published::PublishedGroup,
     standby::{self, STANDBYS},
 };
@@ -16,54 +16,54 @@ use lb_model::Name;
 impl Reconciler {
     /// A member's state; `None` where the last plan has no such member.
     pub fn state(&self, pool: &Name, address: IpAddr) -> Option<Accepts> {
-        Some(self.states.of_plan(self.states.pool(pool)?, &address)?.state)
+        Some(self.states.get_planned(self.states.pool(pool)?, &address)?.state)
     }
 
     /// Changes a member's state: one store, whatever the size of the pool, and one each for its host
     /// and the limit of its group where they differ. A member takes its capacity along before it
     /// goes, and brings it only when it is there. False where the last plan has no such member.
     pub fn set_state(&mut self, pool: &Name, address: IpAddr, state: Accepts) -> bool {
-        self.change(pool, address, |standing| Standing { state, ..standing })
+        self.change(pool, address, |standing| MemberStatus { state, ..standing })
     }
 
     /// Says whether a member may have new connections that nobody else may have: one store. False
     /// where the last plan has no such member.
     pub fn set_last_resort(&mut self, pool: &Name, address: IpAddr, last_resort: bool) -> bool {
-        self.change(pool, address, |standing| Standing { last_resort, ..standing })
+        self.change(pool, address, |standing| MemberStatus { last_resort, ..standing })
     }
 
     /// Changes which share of its slots' new connections a member takes: one store. False where the
     /// last plan has no such member.
     pub fn set_ramp(&mut self, pool: &Name, address: IpAddr, ramp: u8) -> bool {
-        self.change(pool, address, |standing| Standing { ramp, ..standing })
+        self.change(pool, address, |standing| MemberStatus { ramp, ..standing })
     }
 
     fn change(
         &mut self,
         pool: &Name,
         address: IpAddr,
-        change: impl FnOnce(Standing) -> Standing,
+        change: impl FnOnce(MemberStatus) -> MemberStatus,
     ) -> bool {
         let Some(pool) = self.states.pool(pool) else { return false };
-        let Some(before) = self.states.of_plan(pool, &address) else { return false };
+        let Some(before) = self.states.get_planned(pool, &address) else { return false };
         let after = change(before);
         self.states.set(pool, &address, after);
-        let places = self.places.of_backend(&address).iter().copied();
-        let places: Vec<_> = places.filter(|place| place.pool == pool).collect();
-        let rises = after.in_words() as u8 > before.in_words() as u8;
+        let locations = self.locations.get(&address).iter().copied();
+        let locations: Vec<_> = locations.filter(|place| place.pool == pool).collect();
+        let rises = after.effective_accepts() as u8 > before.effective_accepts() as u8;
         if rises {
             self.write_backend_state(&address);
         } else {
-            places.iter().for_each(|place| self.relimit(place.group));
+            locations.iter().for_each(|place| self.update_limit(place.group));
         }
-        for place in &places {
+        for place in &locations {
             if let Some(word) = self.maps.member(place.word) {
-                self.maps.set_member(place.word, after.put_in(word));
-                self.repoint(place.group, place.rank);
+                self.maps.set_member(place.word, after.apply_to(word));
+                self.update_standbys_after(place.group, place.rank);
             }
         }
         if rises {
-            places.iter().for_each(|place| self.relimit(place.group));
+            locations.iter().for_each(|place| self.update_limit(place.group));
         } else {
             self.write_backend_state(&address);
         }
@@ -71,13 +71,13 @@ impl Reconciler {
     }
 
     /// Makes a group's standbys right after one of its members changed.
-    pub(super) fn repoint(&self, at: u32, rank: u16) {
+    pub(super) fn update_standbys_after(&self, at: u32, rank: u16) {
         let Some(group) = self.published.groups.get(&at) else { return };
         let held = |place: usize| self.maps.standby(at, place as u32).rank();
         let Some(member) = self.live(group, rank) else {
-            // Others for the places of a member that is not live.
+            // Others for the locations of a member that is not live.
             if (0..STANDBYS).any(|place| held(place) == Some(rank)) {
-                self.point_standbys(at, group);
+                self.write_standbys(at, group);
             }
             return;
         };
@@ -90,14 +90,14 @@ impl Reconciler {
     }
 
     /// Makes the standbys of a published group right.
-    pub(super) fn repoint_all(&self, at: u32) {
+    pub(super) fn update_standbys(&self, at: u32) {
         if let Some(group) = self.published.groups.get(&at) {
-            self.point_standbys(at, group);
+            self.write_standbys(at, group);
         }
     }
 
     /// Points a group's standbys at its live members, as its words say them.
-    pub(super) fn point_standbys(&self, at: u32, group: &PublishedGroup) {
+    pub(super) fn write_standbys(&self, at: u32, group: &PublishedGroup) {
         let ranks = 0..group.members.len() as u16;
         let live: Vec<_> = ranks.filter_map(|rank| Some((rank, self.live(group, rank)?))).collect();
         let chosen = standby::choose(live.iter().map(|(rank, address)| (*rank, address)));

@@ -26,12 +26,12 @@ use std::{
     net::IpAddr,
 };
 
-use backend_states::Shared;
-use free_space::Room;
+use backend_states::SharedStates;
+use free_space::FreeSpace;
 use lb_common::abi::clock::{Nanoseconds, USUAL_TICK};
-use member_states::States;
-use next_hop_table::Hops;
-use published::{Places, Published};
+use member_states::MemberStates;
+use next_hop_table::NextHopTable;
+use published::{MemberLocations, Published};
 
 use lb_base::Namespace;
 use lb_maps::{MapsError, WritableMaps, clock, directory::Directory};
@@ -41,11 +41,11 @@ use lb_model::{
     plan::PlannedBackend,
 };
 
-pub use apply::Applied;
+pub use apply::ApplySummary;
 pub use checksum::{TableChecksums, checksum};
 pub use displaced_check::{DisplacedSweeper, Round};
 pub use free_space::Full;
-pub use previous::Homes;
+pub use previous::PoolHomes;
 pub use published::Home;
 
 /// The maps and what is known of them.
@@ -55,15 +55,15 @@ pub struct Reconciler {
     /// What the maps say, for packets.
     published: Published,
     /// What is free in them.
-    room: Room,
+    free_space: FreeSpace,
     /// Where each member's word is.
-    places: Places,
+    locations: MemberLocations,
     /// What each member's word says, for those too that have none.
-    states: States,
+    states: MemberStates,
     /// What is said of backends that several pools have.
-    shared: Shared,
+    shared: SharedStates,
     /// Which next hop each backend is behind.
-    hops: Hops,
+    next_hops: NextHopTable,
     /// The last plan's backends.
     backends: BTreeMap<IpAddr, PlannedBackend>,
     /// Whether a change failed half-way, so that the maps must be read again before the next.
@@ -81,11 +81,11 @@ impl Reconciler {
     /// What the kernel answers.
     pub fn new(maps: WritableMaps, settings: Settings) -> Result<Self, ReconcileError> {
         let mut maps = maps;
-        let (published, room) = scan::take_stock(&mut maps)?;
+        let (published, free_space) = scan::scan_published(&mut maps)?;
         let shared = scan::shared(&maps)?;
-        let (states, hops) = scan::members(&maps, &published, &shared);
+        let (states, next_hops) = scan::members(&maps, &published, &shared);
         let reconciler = Self {
-            places: Places::of(&published),
+            locations: MemberLocations::new(&published),
             backends: BTreeMap::new(),
             stale: false,
             checksums: TableChecksums::default(),
@@ -93,12 +93,12 @@ impl Reconciler {
             settings,
             maps,
             published,
-            room,
+            free_space,
             states,
             shared,
-            hops,
+            next_hops,
         };
-        reconciler.restate();
+        reconciler.rewrite_member_words();
         reconciler.write_budgets();
         Ok(reconciler)
     }
@@ -172,10 +172,10 @@ pub enum ReconcileError {
     /// The kernel refused something.
     #[error(transparent)]
     Maps(#[from] MapsError),
-    /// A map has no room; nothing was changed.
+    /// A map has no free_space; nothing was changed.
     #[error(transparent)]
     Full(#[from] Full),
-    /// A map has no room while remaps settle; nothing was changed.
+    /// A map has no free_space while remaps settle; nothing was changed.
     #[error(
         "{full}; {pools} pools are still settling after a remap, and give back what they \
          needed before when their settle time is over"

@@ -12,8 +12,8 @@ use lb_common::abi::event::Event;
 
 use super::{
     ReconcileError, Reconciler,
-    map_change::Left,
-    published::Places,
+    map_change::Unused,
+    published::MemberLocations,
     published::{Home, Published, PublishedPool},
 };
 use lb_base::error_chain;
@@ -21,7 +21,7 @@ use lb_maps::MapsError;
 
 /// A pool's home, as packets have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Homes {
+pub struct PoolHomes {
     /// Its current meaning; `None`: the pool has no members.
     pub current: Option<Home>,
     /// Whether a previous meaning counts.
@@ -36,17 +36,17 @@ pub struct Homes {
 
 impl Reconciler {
     /// What home means in each pool, by index.
-    pub fn homes(&self) -> BTreeMap<u32, Homes> {
+    pub fn homes(&self) -> BTreeMap<u32, PoolHomes> {
         let homes = self.published.pools.iter().map(|(index, pool)| (*index, self.homes_of(pool)));
         homes.collect()
     }
 
-    fn homes_of(&self, pool: &PublishedPool) -> Homes {
+    fn homes_of(&self, pool: &PublishedPool) -> PoolHomes {
         let groups = pool.current.groups().iter().filter_map(|at| self.published.groups.get(at));
         let first = groups.clone().next();
         let out = first.into_iter().flat_map(|group| &group.members);
         let out = out.filter(|member| member.out).map(|member| member.address);
-        Homes {
+        PoolHomes {
             current: pool.current.home(),
             has_previous: pool.previous.is_some(),
             adopting: pool.adopting,
@@ -86,10 +86,10 @@ impl Reconciler {
         }
         let named = kept.table_refs();
         kept.tables.retain(|_, table| named.contains(table));
-        let left = Left::between(&self.published, &kept);
+        let unused = Unused::between(&self.published, &kept);
         self.published = kept;
         self.stale = true;
-        let done = self.release(&left);
+        let done = self.release(&unused);
         if done.is_err()
             && let Err(error) = self.rescan()
         {
@@ -100,24 +100,24 @@ impl Reconciler {
     }
 
     /// What nobody names any more is given back.
-    fn release(&mut self, left: &Left) -> Result<(), MapsError> {
-        self.places = Places::of(&self.published);
+    fn release(&mut self, unused: &Unused) -> Result<(), MapsError> {
+        self.locations = MemberLocations::new(&self.published);
         self.states.forget(self.published.leaving());
-        self.retain_hops();
+        self.retain_next_hops();
         self.settle_backend_states()?;
-        if !left.is_empty() || self.hops.is_leaving() {
+        if !unused.is_empty() || self.next_hops.has_unreleased() {
             self.maps.wait_for_readers()?;
-            self.maps.retire_tables(&left.tables)?;
-            left.free(&mut self.room);
-            self.hops.release();
+            self.maps.retire_tables(&unused.tables)?;
+            unused.free(&mut self.free_space);
+            self.next_hops.release();
         }
         Ok(())
     }
 
     /// Forgets the next hops of backends that neither the plan nor a previous version has.
-    pub(super) fn retain_hops(&mut self) {
-        let Self { hops, backends, places, .. } = self;
-        hops.retain(|address| backends.contains_key(address) || places.has(address));
+    pub(super) fn retain_next_hops(&mut self) {
+        let Self { next_hops, backends, locations, .. } = self;
+        next_hops.retain(|address| backends.contains_key(address) || locations.contains(address));
     }
 
     /// Backends that only previous versions have: their next hops are still needed.

@@ -71,7 +71,7 @@ pub(super) struct PublishedGroup {
     /// What its table was built from; `None` where that cannot be told.
     pub(super) table: Option<TableName>,
     /// What its limit is worked out from; `None` where no plan has said so yet.
-    pub(super) terms: Option<Terms>,
+    pub(super) terms: Option<LimitTerms>,
     /// Its members by rank.
     pub(super) members: Vec<PublishedMember>,
 }
@@ -93,7 +93,7 @@ pub(super) struct PublishedMember {
 
 /// What a group's limit is worked out from, beside its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Terms {
+pub(super) struct LimitTerms {
     pub(super) settings: GroupSettings,
     pub(super) balancers: NonZeroU32,
 }
@@ -204,7 +204,7 @@ impl Version {
 
 /// Where a member's word is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct MemberLocation {
     /// Index of its pool.
     pub(super) pool: u32,
     /// Index of its group.
@@ -216,29 +216,29 @@ pub(super) struct Place {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Places(HashMap<IpAddr, Vec<Place>>);
+pub(super) struct MemberLocations(HashMap<IpAddr, Vec<MemberLocation>>);
 
-impl Places {
-    /// The places of all members.
-    pub(super) fn of(published: &Published) -> Self {
-        let mut places: HashMap<IpAddr, Vec<Place>> = HashMap::new();
+impl MemberLocations {
+    /// The locations of all members.
+    pub(super) fn new(published: &Published) -> Self {
+        let mut locations: HashMap<IpAddr, Vec<MemberLocation>> = HashMap::new();
         for (&group, of) in &published.groups {
             for (rank, member) in of.members.iter().enumerate() {
                 let word = of.group.head.members + rank as u32;
-                let place = Place { pool: of.pool, group, rank: rank as u16, word };
-                places.entry(member.address).or_default().push(place);
+                let place = MemberLocation { pool: of.pool, group, rank: rank as u16, word };
+                locations.entry(member.address).or_default().push(place);
             }
         }
-        Self(places)
+        Self(locations)
     }
 
     /// Whether some version of some pool has an address.
-    pub(super) fn has(&self, address: &IpAddr) -> bool {
+    pub(super) fn contains(&self, address: &IpAddr) -> bool {
         self.0.contains_key(address)
     }
 
     /// Those of a backend, in all versions of all pools.
-    pub(super) fn of_backend(&self, address: &IpAddr) -> &[Place] {
+    pub(super) fn get(&self, address: &IpAddr) -> &[MemberLocation] {
         self.0.get(address).map_or(&[], Vec::as_slice)
     }
 }

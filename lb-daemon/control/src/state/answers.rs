@@ -101,20 +101,20 @@ impl<P: PacketPath> State<P> {
             state: member.state,
             admin_state: backend.admin_state,
             reason: member.reason.clone(),
-            next_hop: match self.hops.get(&key.1) {
-                Some(Ok(hop)) => Ok(spell(hop)),
+            next_hop: match self.next_hops.get(&key.1) {
+                Some(Ok(hop)) => Ok(format_next_hop(hop)),
                 Some(Err(why)) => Err(why.clone()),
                 None => Err("not looked up yet".into()),
             },
             mtu: self.mtu_towards(key.1, backend.mtu),
-            path_mtu: self.hops.get(&key.1).and_then(|hop| hop.as_ref().ok()?.path_mtu),
+            path_mtu: self.next_hops.get(&key.1).and_then(|hop| hop.as_ref().ok()?.path_mtu),
             since: member.since,
             share: match member.state {
                 MemberState::Up if backend.weight > 0 => ramp_share(member.ramp),
                 _ => 0.0,
             },
-            said: member.said.clone(),
-            marked_out: self.homes.mark_outs.is_out(&key.0, &key.1),
+            agent_report: member.agent_report.clone(),
+            marked_out: self.remaps.mark_outs.is_out(&key.0, &key.1),
         })
     }
 }
@@ -131,7 +131,7 @@ fn ramp_share(ramp: Option<u8>) -> f64 {
 }
 
 /// `02:00:00:00:00:01 on eth0`
-fn spell(hop: &NextHop) -> String {
+fn format_next_hop(hop: &NextHop) -> String {
     let mac: Vec<_> = hop.mac.iter().map(|byte| format!("{byte:02x}")).collect();
     let name = if_indextoname(hop.interface).ok().and_then(|name| name.into_string().ok());
     let name = name.unwrap_or_else(|| format!("interface {}", hop.interface));
@@ -145,7 +145,7 @@ impl<P: PacketPath> State<P> {
         pool: &str,
         address: Option<&str>,
     ) -> Result<Vec<BackendHistory>, Refusal> {
-        self.is_known()?;
+        self.require_usable()?;
         let pools = &self.configuration().pools;
         let found = Name::new(pool).ok().and_then(|name| pools.get_key_value(&name));
         let (name, of) = found.ok_or_else(|| Refusal::NoPool(pool.to_owned()))?;

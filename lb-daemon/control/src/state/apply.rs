@@ -4,7 +4,7 @@ use super::{
     PacketPath, State,
     log_lines::log_applied,
     now,
-    remaps::{HomeKeeper, clock},
+    remaps::{Remaps, clock},
 };
 use crate::command::ChangeRecord;
 use crate::{
@@ -29,7 +29,7 @@ impl<P: PacketPath> State<P> {
         apply: Apply,
         change: &mut Option<Box<dyn ChangeRecord>>,
     ) -> Result<Applied, Refusal> {
-        let taken_as_it_is = self.schemas_agree(&apply)?;
+        let schema_warning = self.check_schemas(&apply)?;
         let Apply { mut configuration, dry_run, expected_generation, actor, .. } = apply;
         let current = self.generation();
         if let Some(expected) = expected_generation.filter(|expected| *expected != current) {
@@ -41,20 +41,20 @@ impl<P: PacketPath> State<P> {
         }
         self.leave_out_own_key(&mut configuration);
         let changes = diff::between(self.configuration(), &configuration, &diff::owners);
-        let replaces_unusable = self.replaces_unusable();
-        if changes.is_empty() && replaces_unusable.is_none() {
+        let unusable_warning = self.unusable_warning();
+        if changes.is_empty() && unusable_warning.is_none() {
             let mut applied = self.apply_unchanged(dry_run)?;
-            applied.warnings.extend(taken_as_it_is);
+            applied.warnings.extend(schema_warning);
             return Ok(applied);
         }
-        let ids = self.ids.next(&configuration, &self.rests, Instant::now())?;
-        if replaces_unusable.is_some() {
+        let ids = self.ids.next(&configuration, &self.quarantine, Instant::now())?;
+        if unusable_warning.is_some() {
             // As at a start, from what the packet path has.
             let own = self.settings.region.as_ref();
-            self.homes = HomeKeeper::found(&configuration, own, &ids, &self.path.homes());
+            self.remaps = Remaps::recover(&configuration, own, &ids, &self.path.homes());
         }
         let mark_outs = self.mark_outs_in(&configuration, clock());
-        let plan = self.plan_of(&configuration, &ids, &mark_outs)?;
+        let plan = self.build_plan(&configuration, &ids, &mark_outs)?;
         let tables = self.path.check(&plan).map_err(Refusal::Room)?;
         let memory = self.settings.map_memory.with(&tables);
         if memory.exceeds() {
@@ -65,16 +65,16 @@ impl<P: PacketPath> State<P> {
         let key = |configuration: &Configuration| configuration.hash_key.unwrap_or(own_key);
         let is_rehashed = key(self.configuration()) != key(&configuration);
         let (before, owners) = (self.configuration(), &diff::owners);
-        let movements_unknown = replaces_unusable.is_some();
+        let movements_unknown = unusable_warning.is_some();
         let movements = match movements_unknown {
             true => Vec::new(),
             false => diff::movements(before, &configuration, own, is_rehashed, owners),
         };
-        let mut warnings: Vec<_> = replaces_unusable.into_iter().chain(taken_as_it_is).collect();
-        warnings.extend(self.unserved(&configuration));
-        warnings.extend(self.behind_gateways(&configuration));
+        let mut warnings: Vec<_> = unusable_warning.into_iter().chain(schema_warning).collect();
+        warnings.extend(self.unserved_warnings(&configuration));
+        warnings.extend(self.gateway_warnings(&configuration));
         if dry_run {
-            warnings.extend(self.not_there_yet());
+            warnings.extend(self.behind_warning());
             return Ok(Applied {
                 generation: current,
                 changes,
@@ -84,7 +84,7 @@ impl<P: PacketPath> State<P> {
                 warnings,
             });
         }
-        warnings.extend(self.taken_back(&configuration, &actor));
+        warnings.extend(self.file_warning(&configuration, &actor));
 
         let number = current + 1;
         let (applied_at, kept) = (now(), configuration.clone());
@@ -98,11 +98,11 @@ impl<P: PacketPath> State<P> {
         self.settings.conditions.end(STORED);
         // From here on it is in force, whatever comes.
         self.ids = ids;
-        self.homes.mark_outs = mark_outs;
-        self.rests.adopt(&self.ids);
+        self.remaps.mark_outs = mark_outs;
+        self.quarantine.adopt(&self.ids);
         self.plan = Some(plan);
         self.write_directory();
-        let brought = self.bring_along();
+        let brought = self.apply_plan();
         let applied =
             Applied { generation: number, changes, movements, movements_unknown, memory, warnings };
         if let Some(change) = change.take() {
@@ -113,7 +113,7 @@ impl<P: PacketPath> State<P> {
             );
         }
         self.announce(Event::Generation(applied.clone()));
-        self.configured(&configuration);
+        self.follow_configuration(&configuration);
         log_applied(&configuration, number, &applied.changes);
         match brought {
             Ok(()) => Ok(applied),
@@ -127,7 +127,7 @@ impl<P: PacketPath> State<P> {
         let generation = self.generation();
         let mut applied = Applied { generation, ..Applied::default() };
         if dry_run {
-            applied.warnings.extend(self.not_there_yet());
+            applied.warnings.extend(self.behind_warning());
         } else if self.behind.is_some() {
             self.catch_up().map_err(|source| Refusal::Behind { generation, source })?;
         }
@@ -136,10 +136,10 @@ impl<P: PacketPath> State<P> {
 
     /// Brings a packet path that is behind to the plan in force, and turns the sensors to it.
     pub(super) fn catch_up(&mut self) -> Result<(), ReconcileError> {
-        self.bring_along()?;
+        self.apply_plan()?;
         let generation = self.generation();
         tracing::info!(generation, "the packet path is at generation {generation} again");
-        self.point_sensors();
+        self.update_sensors();
         Ok(())
     }
 
@@ -151,8 +151,8 @@ impl<P: PacketPath> State<P> {
     }
 
     /// Brings the packet path to the plan in force.
-    pub(super) fn bring_along(&mut self) -> Result<(), ReconcileError> {
-        self.leave_gateways();
+    pub(super) fn apply_plan(&mut self) -> Result<(), ReconcileError> {
+        self.drop_gateways();
         let Some(plan) = &self.plan else { return Ok(()) };
         let configuration = Self::in_force(&self.store);
         let began = Instant::now();
@@ -160,11 +160,11 @@ impl<P: PacketPath> State<P> {
             Ok(written) => {
                 self.settings.publish_counters.published(began.elapsed(), now());
                 tracing::debug!(?written, "the packet path is at the generation");
-                self.rests.settle(&self.ids, &self.path.named(), Instant::now());
-                self.members.share_all(configuration, &mut self.path, clock());
-                self.members.agree(&mut self.path, now());
-                self.members.resort_all(configuration, &mut self.path);
-                self.homes.see(&self.path.homes(), clock());
+                self.quarantine.settle(&self.ids, &self.path.named(), Instant::now());
+                self.members.write_all_ramps(configuration, &mut self.path, clock());
+                self.members.write_states(&mut self.path, now());
+                self.members.write_all_last_resorts(configuration, &mut self.path);
+                self.remaps.observe(&self.path.homes(), clock());
                 self.behind = None;
                 self.settings.conditions.end(PACKET_PATH);
                 Ok(())
@@ -183,14 +183,14 @@ impl<P: PacketPath> State<P> {
     }
 
     /// Tells everybody else of the configuration in force.
-    pub(super) fn configured(&mut self, configuration: &Configuration) {
+    pub(super) fn follow_configuration(&mut self, configuration: &Configuration) {
         let changed = self.members.configure(configuration, &self.path, now());
-        self.members.share_all(configuration, &mut self.path, clock());
-        self.members.agree(&mut self.path, now());
-        self.members.resort_all(configuration, &mut self.path);
-        self.point_sensors();
-        self.see_sources(configuration);
-        self.see_ways(configuration);
+        self.members.write_all_ramps(configuration, &mut self.path, clock());
+        self.members.write_states(&mut self.path, now());
+        self.members.write_all_last_resorts(configuration, &mut self.path);
+        self.update_sensors();
+        self.check_source_addresses(configuration);
+        self.check_paths(configuration);
         // Of a store that an older daemon wrote: nobody may give such a configuration any more.
         match configuration.balancers > NonZeroU32::MIN && configuration.hash_key.is_none() {
             true => self.settings.conditions.begin(
@@ -218,12 +218,12 @@ impl<P: PacketPath> State<P> {
 
     /// Turns the sensors to the configuration in force, and to backends that only a previous version of
     /// a pool has: their connections go on.
-    pub(super) fn point_sensors(&mut self) {
+    pub(super) fn update_sensors(&mut self) {
         let (members, leaving) = (&self.members, self.path.leaving());
         let needed =
             |address: &IpAddr| !members.pools_of(address).is_empty() || leaving.contains(address);
-        self.hops.retain(|address, _| needed(address));
-        self.sensors.point_at(Self::in_force(&self.store), members, leaving);
+        self.next_hops.retain(|address, _| needed(address));
+        self.sensors.update(Self::in_force(&self.store), members, leaving);
     }
 
     /// Writes the names of the numbers for the command line; without them it shows numbers.

@@ -4,7 +4,7 @@ use lb_model::{Configuration, Encapsulation};
 impl<P: PacketPath> State<P> {
     /// Says of each IP version whether its backends lack a source address of their tunnels; without
     /// such backends none is needed.
-    pub(super) fn see_sources(&self, configuration: &Configuration) {
+    pub(super) fn check_source_addresses(&self, configuration: &Configuration) {
         let sources = &self.settings.sources;
         for (family, missing, v4) in
             [("IPv4", sources.v4.is_none(), true), ("IPv6", sources.v6.is_none(), false)]

@@ -32,7 +32,7 @@ pub(super) struct Demand {
 
 impl Demand {
     /// Takes a look.
-    pub(super) fn look(&mut self, readings: &[Reading], now: Instant) {
+    pub(super) fn observe(&mut self, readings: &[Reading], now: Instant) {
         let counters: HashMap<_, _> = readings.iter().map(|r| (key(r), r.counters)).collect();
         self.rates.clear();
         self.window = self.last.as_ref().map(|(before, _)| now.duration_since(*before));
@@ -46,7 +46,7 @@ impl Demand {
     }
 
     /// The counters could not be read: nothing is known until two looks later.
-    pub(super) fn lose(&mut self) {
+    pub(super) fn reset(&mut self) {
         *self = Self::default();
     }
 
@@ -69,10 +69,10 @@ fn key(reading: &Reading) -> GroupKey {
 
 impl<P: PacketPath> State<P> {
     /// Looks at the counters: once a second.
-    pub(super) fn look(&mut self) {
+    pub(super) fn read_counters(&mut self) {
         match self.path.readings() {
             Ok(readings) => {
-                self.demand.look(&readings, Instant::now());
+                self.demand.observe(&readings, Instant::now());
                 self.announce_regions(readings);
             }
             Err(error) => {
@@ -80,7 +80,7 @@ impl<P: PacketPath> State<P> {
                     error = error_chain::message(&error),
                     "the counters of groups cannot be read"
                 );
-                self.demand.lose();
+                self.demand.reset();
             }
         }
     }
@@ -89,7 +89,7 @@ impl<P: PacketPath> State<P> {
     pub(super) fn regions(&self, pool: Option<&str>) -> Result<Regions, Refusal> {
         let configuration = self.configuration();
         if pool.is_some() {
-            self.is_known()?;
+            self.require_usable()?;
         }
         if let Some(pool) = pool
             && !configuration.pools.keys().any(|name| name.as_str() == pool)
@@ -101,7 +101,7 @@ impl<P: PacketPath> State<P> {
         regions.retain(|region| pool.is_none_or(|pool| region.pool.as_str() == pool));
         // Numbers are given out in any order; within a pool the order of its regions stays.
         regions.sort_by(|one, other| one.pool.cmp(&other.pool));
-        let balancers = self.is_known().is_ok().then_some(configuration.balancers);
+        let balancers = self.require_usable().is_ok().then_some(configuration.balancers);
         Ok(Regions { window: self.demand.window(), balancers, regions })
     }
 
@@ -127,7 +127,7 @@ impl<P: PacketPath> State<P> {
         };
         let full = regions.iter().filter(sends_on);
         let full = full.map(|region| (region.pool.clone(), region.region.clone()));
-        for ((pool, region), overflows) in self.overflows.look(Instant::now(), full) {
+        for ((pool, region), overflows) in self.overflows.update(Instant::now(), full) {
             self.log_region(&pool, &region, overflows);
         }
     }
@@ -142,7 +142,7 @@ impl<P: PacketPath> State<P> {
             Some(GroupStatus {
                 pool: pool.clone(),
                 region: region.clone(),
-                marked_out: self.homes.mark_outs.is_region_out(pool, region),
+                marked_out: self.remaps.mark_outs.is_region_out(pool, region),
                 rates: self.demand.rates(&reading),
                 reading,
             })
@@ -164,7 +164,7 @@ pub(super) struct Overflows(BTreeMap<RegionKey, Instant>);
 impl Overflows {
     /// Takes in who does so now. The answer is what is new: `true`, it began; `false`, it is over.
     /// Of one region there are two answers a minute at the most.
-    pub(super) fn look(
+    pub(super) fn update(
         &mut self,
         now: Instant,
         full: impl Iterator<Item = RegionKey>,
@@ -191,7 +191,7 @@ mod tests {
         let (mut overflows, start) = (Overflows::default(), Instant::now());
         let mut at = |second: u64, full: &[&str]| {
             let full: Vec<_> = full.iter().map(|name| key(name)).collect();
-            overflows.look(start + Duration::from_secs(second), full.into_iter())
+            overflows.update(start + Duration::from_secs(second), full.into_iter())
         };
         assert_eq!(at(0, &[]), []);
         assert_eq!(at(1, &["eu"]), [(key("eu"), true)]);

@@ -11,7 +11,7 @@ use lb_common::abi::member::Accepts;
 
 use super::{PacketPath, remaps::clock};
 use crate::command::StateChange;
-use lb_health::{Health, HealthChange, Said};
+use lb_health::{Health, HealthChange, Said as AgentReport};
 use lb_model::{AdminState, Configuration, MemberState, Name, Pool};
 
 /// A backend in a pool.
@@ -23,17 +23,17 @@ pub(super) struct Member {
     pub(super) state: MemberState,
     pub(super) reason: String,
     pub(super) since: SystemTime,
-    pub(super) judge: Judge,
+    pub(super) decided_by: DecidedBy,
     /// Whether the judge has spoken; until then what is known is what the packet path had.
-    pub(super) judged: bool,
+    pub(super) is_decided: bool,
     /// What its state would be if it were not drained, and why.
-    known: (MemberState, String),
+    undrained: (MemberState, String),
     /// Whether it has had connections, as far as is known: who never passed has none to keep.
     has_served: bool,
     /// Whether the operator wants no new connections there.
     drained: bool,
     /// What it says of itself, as far as its checks hear it.
-    pub(super) said: Said,
+    pub(super) agent_report: AgentReport,
     /// What its utilisation makes its share; `None`: nobody of its group has said one.
     pub(super) balance: Option<f64>,
     /// What the packet path was told of its being a last resort.
@@ -48,11 +48,11 @@ pub(super) struct Member {
 
 /// Whose word a state is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Judge {
+pub(super) enum DecidedBy {
     /// The operator's, who disabled it.
     Operator,
     /// Nobody's: its pool has no checks.
-    Nobody,
+    NoChecks,
     /// That of its checks, or of what was there before their first answer.
     Checks,
 }
@@ -64,14 +64,14 @@ pub(super) struct Members {
     members: BTreeMap<Name, BTreeMap<IpAddr, Member>>,
     pools: HashMap<IpAddr, Vec<Name>>,
     /// Pools some of whose backends say something of themselves, or whose shares still show it.
-    pub(super) saying: BTreeSet<Name>,
+    pub(super) reporting: BTreeSet<Name>,
     /// When shares were last made to follow utilisation.
     pub(super) balanced_at: Option<Instant>,
 }
 
 impl Members {
     pub(super) fn get(&self, (pool, address): &Key) -> Option<&Member> {
-        self.of_pool(pool)?.get(address)
+        self.pool_members(pool)?.get(address)
     }
 
     pub(super) fn get_mut(&mut self, (pool, address): &Key) -> Option<&mut Member> {
@@ -79,7 +79,7 @@ impl Members {
     }
 
     /// The members of a pool, by address.
-    pub(super) fn of_pool(&self, pool: &Name) -> Option<&BTreeMap<IpAddr, Member>> {
+    pub(super) fn pool_members(&self, pool: &Name) -> Option<&BTreeMap<IpAddr, Member>> {
         self.members.get(pool)
     }
 
@@ -109,14 +109,14 @@ impl Members {
                     Some(before) => before,
                     None => Member::new(path.state(name, *address), now),
                 };
-                member.judged_by(judge(pool, backend.admin_state));
+                member.set_decided_by(decided_by(pool, backend.admin_state));
                 member.drained = backend.admin_state == AdminState::Drain;
-                member.settle(now);
+                member.update_state(now);
                 if before.as_ref() != Some(&member) {
                     changed.push((name.clone(), *address));
                 }
-                if !member.said.is_nothing() || member.balance.is_some() {
-                    self.saying.insert(name.clone());
+                if !member.agent_report.is_nothing() || member.balance.is_some() {
+                    self.reporting.insert(name.clone());
                 }
                 members.insert(*address, member);
                 self.pools.entry(*address).or_default().push(name.clone());
@@ -127,15 +127,15 @@ impl Members {
     }
 
     /// Makes the packet path agree; but what nobody has spoken on is as the packet path has it.
-    pub(super) fn agree(&mut self, path: &mut impl PacketPath, now: SystemTime) {
+    pub(super) fn write_states(&mut self, path: &mut impl PacketPath, now: SystemTime) {
         let members = self.members.iter_mut();
         let members =
             members.flat_map(|(pool, members)| members.iter_mut().map(move |m| (pool, m)));
         for (pool, (address, member)) in members {
             let Some(accepts) = path.state(pool, *address) else { continue };
-            if accepts != member.state.accepts() && !member.judged {
-                member.find(accepts);
-                member.settle(now);
+            if accepts != member.state.accepts() && !member.is_decided {
+                member.recover(accepts);
+                member.update_state(now);
                 member.up_since = None;
             }
             if accepts != member.state.accepts() {
@@ -145,33 +145,37 @@ impl Members {
     }
 
     /// Takes what checks say; the state, if that is news.
-    pub(super) fn judged(&mut self, change: &HealthChange, now: SystemTime) -> Option<MemberState> {
-        let of_pool = self.members.get_mut(&change.pool)?;
+    pub(super) fn take_health_change(
+        &mut self,
+        change: &HealthChange,
+        now: SystemTime,
+    ) -> Option<MemberState> {
+        let members = self.members.get_mut(&change.pool)?;
         // A word on what was removed or disabled meanwhile is void.
-        let member = of_pool.get_mut(&change.address)?;
-        if member.judge != Judge::Checks {
+        let member = members.get_mut(&change.address)?;
+        if member.decided_by != DecidedBy::Checks {
             return None;
         }
-        member.judged |= change.undecided.is_none();
-        member.hear(change);
-        if !member.said.is_nothing() && !self.saying.contains(&change.pool) {
-            self.saying.insert(change.pool.clone());
+        member.is_decided |= change.undecided.is_none();
+        member.take_result(change);
+        if !member.agent_report.is_nothing() && !self.reporting.contains(&change.pool) {
+            self.reporting.insert(change.pool.clone());
         }
-        member.settle(now).then_some(member.state)
+        member.update_state(now).then_some(member.state)
     }
 }
 
-/// Whether a backend is judged by checks, and so must be probed.
+/// Whether a backend is is_decided by checks, and so must be probed.
 pub(super) fn is_checked(pool: &Pool, admin_state: AdminState) -> bool {
-    judge(pool, admin_state) == Judge::Checks
+    decided_by(pool, admin_state) == DecidedBy::Checks
 }
 
-fn judge(pool: &Pool, admin_state: AdminState) -> Judge {
+fn decided_by(pool: &Pool, admin_state: AdminState) -> DecidedBy {
     match admin_state {
-        AdminState::Disabled => Judge::Operator,
+        AdminState::Disabled => DecidedBy::Operator,
         // One that is drained is still asked whether it lives.
-        _ if pool.health_checks.is_empty() => Judge::Nobody,
-        _ => Judge::Checks,
+        _ if pool.health_checks.is_empty() => DecidedBy::NoChecks,
+        _ => DecidedBy::Checks,
     }
 }
 
@@ -182,42 +186,42 @@ impl Member {
             state: MemberState::recovered(there.unwrap_or(Accepts::Nothing)),
             reason: String::new(),
             since: now,
-            judge: Judge::Checks,
-            judged: false,
-            known: (MemberState::Pending, String::new()),
+            decided_by: DecidedBy::Checks,
+            is_decided: false,
+            undrained: (MemberState::Pending, String::new()),
             has_served: false,
             drained: false,
-            said: Said::default(),
+            agent_report: AgentReport::default(),
             balance: None,
             last_resort: None,
             up_since: None,
             ramp: None,
             history: History::default(),
         };
-        member.find(there.unwrap_or(Accepts::Nothing));
+        member.recover(there.unwrap_or(Accepts::Nothing));
         member
     }
 
-    fn find(&mut self, accepts: Accepts) {
+    fn recover(&mut self, accepts: Accepts) {
         let reason = match accepts {
             Accepts::Nothing => "not checked yet",
             _ => "as before the daemon's start, not checked yet",
         };
         self.has_served = accepts != Accepts::Nothing;
-        self.known = (MemberState::recovered(accepts), reason.into());
+        self.undrained = (MemberState::recovered(accepts), reason.into());
     }
 
     /// Takes what its checks say. Where the host lives its connections stay, if it can have any; while a
     /// row of failures has only begun, all stays as it is.
-    fn hear(&mut self, change: &HealthChange) {
+    fn take_result(&mut self, change: &HealthChange) {
         let reason = change.reason.clone();
-        self.said = change.said.clone();
+        self.agent_report = change.said.clone();
         self.has_served |= change.health == Health::Passing;
         if let Some(row) = change.undecided.filter(|_| self.has_served) {
-            self.known.1 = format!("{reason} ({row})");
+            self.undrained.1 = format!("{reason} ({row})");
             return;
         }
-        self.known = match change.health {
+        self.undrained = match change.health {
             Health::Passing => (MemberState::Up, reason),
             Health::Failing if self.has_served => (MemberState::Unhealthy, reason),
             Health::Failing => {
@@ -227,40 +231,42 @@ impl Member {
         };
     }
 
-    fn judged_by(&mut self, judge: Judge) {
-        if self.judge == judge {
+    fn set_decided_by(&mut self, decided_by: DecidedBy) {
+        if self.decided_by == decided_by {
             return;
         }
-        self.judge = judge;
-        self.said = Said::default();
-        self.judged = judge != Judge::Checks;
-        let (state, reason) = match judge {
-            Judge::Operator => (MemberState::Disabled, "disabled"),
-            Judge::Nobody => (MemberState::Up, "no checks"),
-            Judge::Checks => (MemberState::recovered(self.known.0.accepts()), "not checked yet"),
+        self.decided_by = decided_by;
+        self.agent_report = AgentReport::default();
+        self.is_decided = decided_by != DecidedBy::Checks;
+        let (state, reason) = match decided_by {
+            DecidedBy::Operator => (MemberState::Disabled, "disabled"),
+            DecidedBy::NoChecks => (MemberState::Up, "no checks"),
+            DecidedBy::Checks => {
+                (MemberState::recovered(self.undrained.0.accepts()), "not checked yet")
+            }
         };
         // A backend that was disabled comes back as a new one: its connections have moved.
         self.has_served = state.accepts() != Accepts::Nothing;
-        self.known = (state, reason.into());
+        self.undrained = (state, reason.into());
     }
 
     /// Whether the operator, or it itself, wants no new connections there.
     pub(super) fn is_drained(&self) -> bool {
-        self.drained || self.said.drain.is_some()
+        self.drained || self.agent_report.drain.is_some()
     }
 
     /// Whether it may have new connections as soon as the operator wants it to. Of one that was
     /// disabled nothing is known: it may.
     pub(super) fn may_serve(&self) -> bool {
-        let healthy = self.known.0 == MemberState::Up && self.said.drain.is_none();
-        healthy || self.judge == Judge::Operator
+        let healthy = self.undrained.0 == MemberState::Up && self.agent_report.drain.is_none();
+        healthy || self.decided_by == DecidedBy::Operator
     }
 
     /// Makes the state what follows from what is known; whether that is news.
-    fn settle(&mut self, now: SystemTime) -> bool {
-        let (known, reason) = &self.known;
+    fn update_state(&mut self, now: SystemTime) -> bool {
+        let (known, reason) = &self.undrained;
         let state = if self.is_drained() { known.drained() } else { *known };
-        let reason = match (known, &self.said.drain) {
+        let reason = match (known, &self.agent_report.drain) {
             (MemberState::Up, _) if self.drained => "drained".into(),
             (MemberState::Up, Some(why)) => format!("drained: {why}"),
             _ => reason.clone(),
@@ -271,7 +277,7 @@ impl Member {
             self.since = now;
             self.up_since = (state == MemberState::Up).then(clock);
         }
-        self.history.take(now, state, reason, self.judged);
+        self.history.take(now, state, reason, self.is_decided);
         (self.state, self.reason) = (state, reason.into());
         news
     }
@@ -285,7 +291,7 @@ const KEPT: usize = 16;
 pub(super) struct History {
     changes: VecDeque<StateChange>,
     /// Whether the newest is of before its judge had spoken.
-    unjudged: bool,
+    was_undecided: bool,
 }
 
 impl History {
@@ -295,11 +301,17 @@ impl History {
 
     /// Takes a state that holds, and why. One that holds already is no change, but the first word of its
     /// judge says better why it does.
-    pub(super) fn take(&mut self, at: SystemTime, state: MemberState, reason: &str, judged: bool) {
-        let unjudged = mem::replace(&mut self.unjudged, !judged);
+    pub(super) fn take(
+        &mut self,
+        at: SystemTime,
+        state: MemberState,
+        reason: &str,
+        is_decided: bool,
+    ) {
+        let was_undecided = mem::replace(&mut self.was_undecided, !is_decided);
         match self.changes.front_mut() {
             Some(newest) if newest.state == state => {
-                if unjudged && judged {
+                if was_undecided && is_decided {
                     newest.reason = reason.into();
                 }
             }

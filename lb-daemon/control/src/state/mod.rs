@@ -40,7 +40,7 @@ use tokio::sync::broadcast;
 pub use packet_path::{PacketPath, Packets};
 pub use sensors::Sensors;
 pub use settings::{FollowedFile, PublishCounters, Settings, WaitingSettings};
-pub use state_loop::{Ended, Inbox};
+pub use state_loop::{Inbox, LoopEnd};
 
 use crate::{
     command::{Event, Offer},
@@ -54,8 +54,8 @@ use lb_model::{
     plan::Plan,
 };
 use members::Members;
-use next_hops::Narrow;
-use remaps::HomeKeeper;
+use next_hops::NarrowPaths;
+use remaps::Remaps;
 
 /// Events that a watcher may be behind before it must ask anew.
 const EVENTS: usize = 4096;
@@ -69,19 +69,19 @@ pub struct State<P> {
     sensors: Sensors,
     /// Numbers in force.
     ids: Ids,
-    rests: Quarantine,
+    quarantine: Quarantine,
     /// The plan of the generation in force; `None` before the first.
     plan: Option<Plan>,
     /// Why the packet path is not at that plan; `None`: it is.
     behind: Option<String>,
     members: Members,
-    hops: BTreeMap<IpAddr, Result<NextHop, String>>,
+    next_hops: BTreeMap<IpAddr, Result<NextHop, String>>,
     demand: Demand,
     /// What each region of each pool could take at the last look; `None` before the first.
     offers: Option<BTreeMap<(Name, Name), Offer>>,
     overflows: Overflows,
-    homes: HomeKeeper,
-    narrow: Narrow,
+    remaps: Remaps,
+    narrow: NarrowPaths,
     events: broadcast::Sender<Event>,
     started: Instant,
 }

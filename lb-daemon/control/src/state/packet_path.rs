@@ -7,7 +7,7 @@ use lb_common::abi::member::Accepts;
 
 use crate::{
     command::InterfaceStatus,
-    reconcile::{Applied, Homes, ReconcileError, Reconciler},
+    reconcile::{ApplySummary, PoolHomes, ReconcileError, Reconciler},
 };
 use lb_maps::{Attached, Interface};
 use lb_model::{
@@ -27,7 +27,7 @@ pub trait PacketPath: Send {
     ///
     /// # Errors
     /// They may be half-way; applying again goes on from there.
-    fn apply(&mut self, plan: &Plan) -> Result<Applied, ReconcileError>;
+    fn apply(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError>;
 
     /// Numbers that packets may still meet.
     fn named(&self) -> Named;
@@ -69,7 +69,7 @@ pub trait PacketPath: Send {
     fn readings(&self) -> Result<Vec<Reading>, ReconcileError>;
 
     /// What home means in each pool, by index.
-    fn homes(&self) -> BTreeMap<u32, Homes>;
+    fn homes(&self) -> BTreeMap<u32, PoolHomes>;
 
     /// Says whether connections of a pool at their previous home are remembered one by one.
     fn set_adopting(&mut self, pool: u32, adopting: bool);
@@ -112,7 +112,7 @@ impl PacketPath for Packets {
         self.reconciler.check(plan)
     }
 
-    fn apply(&mut self, plan: &Plan) -> Result<Applied, ReconcileError> {
+    fn apply(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
         self.reconciler.apply(plan)
     }
 
@@ -156,7 +156,7 @@ impl PacketPath for Packets {
         Ok(self.reconciler.readings()?)
     }
 
-    fn homes(&self) -> BTreeMap<u32, Homes> {
+    fn homes(&self) -> BTreeMap<u32, PoolHomes> {
         self.reconciler.homes()
     }
 

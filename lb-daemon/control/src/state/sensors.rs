@@ -19,7 +19,7 @@ pub struct Sensors {
 
 impl Sensors {
     /// Turns the sensors to a configuration, and to others whose next hop is to be known.
-    pub(super) fn point_at(
+    pub(super) fn update(
         &self,
         configuration: &Configuration,
         members: &Members,
@@ -42,7 +42,7 @@ impl Sensors {
             for (address, backend) in &pool.backends {
                 addresses.insert(*address);
                 if members::is_checked(pool, backend.admin_state) {
-                    let member = members.of_pool(name).and_then(|of| of.get(address));
+                    let member = members.pool_members(name).and_then(|of| of.get(address));
                     let urgent =
                         member.is_none_or(|member| member.state.accepts() == Accepts::Nothing);
                     targets.push(Target {

@@ -23,11 +23,11 @@ use lb_model::{
 
 impl<P: PacketPath> State<P> {
     /// Makes the shares of all pools what they should be by now. Asked once a second.
-    pub(super) fn keep_shares(&mut self) {
+    pub(super) fn update_shares(&mut self) {
         let configuration = Self::in_force(&self.store);
         let now = clock();
         self.members.balance_all(configuration, now);
-        self.members.share_all(configuration, &mut self.path, now);
+        self.members.write_all_ramps(configuration, &mut self.path, now);
     }
 }
 
@@ -35,13 +35,14 @@ impl Members {
     /// Makes shares follow utilisation in the pools whose backends say theirs.
     fn balance_all(&mut self, configuration: &Configuration, now: Instant) {
         let elapsed = self.balanced_at.replace(now).map(|then| now.saturating_duration_since(then));
-        for name in mem::take(&mut self.saying) {
+        for name in mem::take(&mut self.reporting) {
             let Some(pool) = configuration.pools.get(&name) else { continue };
             self.balance(&name, pool, elapsed.unwrap_or_default(), now);
             let mut members = pool.backends.keys().map(|address| (name.clone(), *address));
-            let says = |member: &Member| !member.said.is_nothing() || member.balance.is_some();
+            let says =
+                |member: &Member| !member.agent_report.is_nothing() || member.balance.is_some();
             if members.any(|key| self.get(&key).is_some_and(says)) {
-                self.saying.insert(name);
+                self.reporting.insert(name);
             }
         }
     }
@@ -51,7 +52,7 @@ impl Members {
         let mut groups: BTreeMap<&Name, (Vec<IpAddr>, Vec<Balanced>)> = BTreeMap::new();
         for (address, backend) in &pool.backends {
             let Some(member) = self.get_mut(&(name.clone(), *address)) else { continue };
-            if member.said.utilisation.is_none() {
+            if member.agent_report.utilisation.is_none() {
                 // Whoever takes connections gets the mean of the others, if there are any.
                 member.balance = None;
             }
@@ -62,7 +63,7 @@ impl Members {
                     weight: backend.weight,
                     own: member.own_share(pool, now),
                     share: member.balance,
-                    utilisation: member.said.utilisation.map(Utilisation::share),
+                    utilisation: member.agent_report.utilisation.map(Utilisation::share),
                 });
             }
         }
@@ -77,19 +78,19 @@ impl Members {
     }
 
     /// Says to the packet path which shares the members of all pools have, where that is news.
-    pub(super) fn share_all(
+    pub(super) fn write_all_ramps(
         &mut self,
         configuration: &Configuration,
         path: &mut impl PacketPath,
         now: Instant,
     ) {
         for (name, pool) in &configuration.pools {
-            self.share(name, pool, path, now);
+            self.write_ramps(name, pool, path, now);
         }
     }
 
     /// The same for one pool.
-    pub(super) fn share(
+    pub(super) fn write_ramps(
         &mut self,
         name: &Name,
         pool: &Pool,
@@ -122,7 +123,7 @@ impl Members {
     /// Whether some member of a pool that is up has, or may have to have, less than its whole share.
     fn shares_differ(&self, name: &Name, pool: &Pool) -> bool {
         !pool.slow_start.is_zero()
-            || self.saying.contains(name)
+            || self.reporting.contains(name)
             || pool.backends.keys().any(|address| {
                 let member = self.get(&(name.clone(), *address));
                 member.is_some_and(|member| {
@@ -137,6 +138,6 @@ impl Member {
     fn own_share(&self, pool: &Pool, now: Instant) -> f64 {
         let up = self.up_since.map(|since| now.saturating_duration_since(since));
         let started = up.map_or(1.0, |up| started(up, pool.slow_start));
-        started * self.said.percent.map_or(1.0, |percent| f64::from(percent) / 100.0)
+        started * self.agent_report.percent.map_or(1.0, |percent| f64::from(percent) / 100.0)
     }
 }

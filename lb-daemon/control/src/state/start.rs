@@ -3,7 +3,7 @@ use std::time::Instant;
 use tokio::sync::broadcast;
 
 use super::{
-    Demand, EVENTS, HomeKeeper, Members, Narrow, Overflows, PacketPath, Sensors, Settings, State,
+    Demand, EVENTS, Members, NarrowPaths, Overflows, PacketPath, Remaps, Sensors, Settings, State,
 };
 use crate::{
     command::{Actor, Apply, Refusal},
@@ -31,16 +31,16 @@ impl<P: PacketPath> State<P> {
             path,
             sensors,
             ids,
-            rests: Quarantine::default(),
+            quarantine: Quarantine::default(),
             plan: None,
             behind: None,
             members: Members::default(),
-            hops: Default::default(),
+            next_hops: Default::default(),
             demand: Demand::default(),
             offers: None,
             overflows: Overflows::default(),
-            homes: HomeKeeper::default(),
-            narrow: Narrow::default(),
+            remaps: Remaps::default(),
+            narrow: NarrowPaths::default(),
             events,
             started: Instant::now(),
         };
@@ -54,31 +54,31 @@ impl<P: PacketPath> State<P> {
             return state;
         }
         if state.store.unusable().is_some() {
-            state.begin_unusable();
+            state.report_unusable();
             return state;
         }
         let configuration = state.configuration().clone();
         let own = state.settings.region.as_ref();
-        let homes = HomeKeeper::found(&configuration, own, &state.ids, &state.path.homes());
-        match state.plan_of(&configuration, &state.ids, &homes.mark_outs) {
+        let homes = Remaps::recover(&configuration, own, &state.ids, &state.path.homes());
+        match state.build_plan(&configuration, &state.ids, &homes.mark_outs) {
             Ok(plan) => state.plan = Some(plan),
             Err(error) => {
                 state.store.set_aside(format!("it has no plan: {}", error_chain::message(&error)));
-                state.begin_unusable();
+                state.report_unusable();
                 return state;
             }
         }
-        state.homes = homes;
+        state.remaps = homes;
         let generation = state.generation();
         tracing::info!(generation, "store: taking up its configuration, generation {generation}");
         state.write_directory();
         // Where that fails, it is among the conditions, and tried again.
-        let _ = state.bring_along();
-        state.configured(&configuration);
+        let _ = state.apply_plan();
+        state.follow_configuration(&configuration);
         state
     }
 
-    pub(super) fn plan_of(
+    pub(super) fn build_plan(
         &self,
         configuration: &lb_model::Configuration,
         ids: &Ids,
@@ -94,7 +94,7 @@ impl<P: PacketPath> State<P> {
 
 impl<P: PacketPath> State<P> {
     /// Says that the stored generation is not in use, and why.
-    pub(super) fn begin_unusable(&self) {
+    pub(super) fn report_unusable(&self) {
         let Some(Unusable { number, cause, .. }) = self.store.unusable() else { return };
         let cause = format!(
             "generation {number} cannot be used: {cause}; packets go on as they were, but health and next hops are \
@@ -104,7 +104,7 @@ impl<P: PacketPath> State<P> {
     }
 
     /// Refuses what asks for pools that this version cannot know.
-    pub(super) fn is_known(&self) -> Result<(), Refusal> {
+    pub(super) fn require_usable(&self) -> Result<(), Refusal> {
         match self.store.unusable() {
             Some(unusable) => Err(Refusal::Unusable(unusable.cause.clone())),
             None => Ok(()),
@@ -113,7 +113,7 @@ impl<P: PacketPath> State<P> {
 
     /// Refuses an apply by which fields would be lost that only the client, the daemon or the store knows. Where
     /// it is to be taken as it is, says so instead.
-    pub(super) fn schemas_agree(&self, apply: &Apply) -> Result<Option<String>, Refusal> {
+    pub(super) fn check_schemas(&self, apply: &Apply) -> Result<Option<String>, Refusal> {
         let daemon = self.settings.schema;
         let stored = self.store.unusable().map_or(Revision::FIRST, |unusable| unusable.schema);
         let agree = match stored > daemon {
@@ -130,7 +130,7 @@ impl<P: PacketPath> State<P> {
     }
 
     /// What the author of a configuration should know that takes the place of one that could not be used.
-    pub(super) fn replaces_unusable(&self) -> Option<String> {
+    pub(super) fn unusable_warning(&self) -> Option<String> {
         let Unusable { number, .. } = self.store.unusable()?;
         Some(format!(
             "generation {number} could not be used, so it is not known what differs from it: all objects are listed \

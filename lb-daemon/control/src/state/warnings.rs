@@ -9,9 +9,9 @@ use lb_model::{AdminState, Configuration, Name, Scaler};
 impl<P: PacketPath> State<P> {
     /// Pools that had somebody for new connections, or whose services had, and would have nobody with
     /// `next`, by what is known of their backends now.
-    fn emptied<'a>(&self, next: &'a Configuration) -> BTreeSet<&'a Name> {
+    fn emptied_pools<'a>(&self, next: &'a Configuration) -> BTreeSet<&'a Name> {
         let now = self.configuration();
-        let serves = |configuration, pool| self.somebody_serves(configuration, pool);
+        let serves = |configuration, pool| self.has_serving_backend(configuration, pool);
         let own = next.pools.keys().filter(|name| serves(now, name));
         // A service that is pointed elsewhere takes its clients there.
         let pointed = next.services.iter().filter_map(|(name, service)| {
@@ -23,9 +23,9 @@ impl<P: PacketPath> State<P> {
 
     /// Pools that `next` leaves without anything for new connections, and services that it gives to a pool
     /// without backends. What stays as it is was said when it came.
-    pub(super) fn unserved(&self, next: &Configuration) -> Vec<String> {
+    pub(super) fn unserved_warnings(&self, next: &Configuration) -> Vec<String> {
         let now = self.configuration();
-        let emptied = self.emptied(next);
+        let emptied = self.emptied_pools(next);
         let mut services: BTreeMap<&Name, Vec<&Name>> = BTreeMap::new();
         for (name, service) in &next.services {
             let Some(pool) = next.pools.get(&service.pool) else { continue };
@@ -47,7 +47,7 @@ impl<P: PacketPath> State<P> {
 
     /// Whether a pool has somebody for new connections under a configuration. Who is not known yet may
     /// become one.
-    fn somebody_serves(&self, configuration: &Configuration, name: &Name) -> bool {
+    fn has_serving_backend(&self, configuration: &Configuration, name: &Name) -> bool {
         let Some(pool) = configuration.pools.get(name) else { return false };
         pool.backends.iter().any(|(address, backend)| {
             let is_active = backend.admin_state == AdminState::Active
@@ -62,13 +62,13 @@ impl<P: PacketPath> State<P> {
     }
 
     /// That packets do not go by what is in force.
-    pub(super) fn not_there_yet(&self) -> Option<String> {
+    pub(super) fn behind_warning(&self) -> Option<String> {
         let (generation, why) = (self.generation(), self.behind.as_ref()?);
         Some(format!("{}: {why}", packet_path_behind(generation)))
     }
 
     /// That a file says otherwise which the daemon reads again.
-    pub(super) fn taken_back(&self, next: &Configuration, actor: &Actor) -> Option<String> {
+    pub(super) fn file_warning(&self, next: &Configuration, actor: &Actor) -> Option<String> {
         if matches!(actor, Actor::File(_)) {
             return None;
         }

@@ -255,7 +255,7 @@ impl Objects {
                 schema,
                 any_schema: false,
                 actor: actor.clone(),
-                wanted: task.wanted(),
+                request: task.wanted(),
             };
             match self.audit.apply(&self.commands, apply).await? {
                 Ok(applied) => return Ok((convert::applied(&applied), after)),

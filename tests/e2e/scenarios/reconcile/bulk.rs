@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Result, ensure};
 use lb_common::abi::{limits, member::Accepts};
-use lb_control::reconcile::{Applied, ReconcileError};
+use lb_control::reconcile::{ApplySummary, ReconcileError};
 use lb_model::{
     AdminState, Affinity, Backend, Configuration, Fragments, Pool, Ports, Protocol, Region,
     Service, WhenFull,
@@ -82,7 +82,7 @@ pub(crate) fn few_grace_periods(sandbox: &Sandbox) -> Result<()> {
     // Removed elements of an array of maps wait one by one: that is what must not happen.
     let mut grace = Duration::MAX;
     let single = daemon.plan()?;
-    ensure!(daemon.reconciler().apply(&single)? == Applied::default());
+    ensure!(daemon.reconciler().apply(&single)? == ApplySummary::default());
     for _ in 0..3 {
         daemon.configuration = many(1, 2, 7, 0);
         daemon.apply()?;
@@ -129,7 +129,7 @@ pub(crate) fn what_does_not_fit(sandbox: &Sandbox) -> Result<()> {
     (daemon.configuration, daemon.ids) = (kept, ids);
     ensure!(daemon.reconciler().checksum()? == checksum);
     model::check(&daemon)?;
-    ensure!(daemon.apply()? == Applied::default());
+    ensure!(daemon.apply()? == ApplySummary::default());
     model::check(&daemon)
 }
 

@@ -11,7 +11,7 @@ use lb_common::{
 use lb_maps::{Mapping, MapsError, PinnedMaps, ServiceView};
 
 /// Services that were met, as they are.
-pub(super) struct Homes<'m> {
+pub(super) struct EntryLookup<'m> {
     maps: &'m PinnedMaps,
     /// By index.
     services: BTreeMap<u32, Option<ServiceView<'m>>>,
@@ -19,7 +19,7 @@ pub(super) struct Homes<'m> {
 
 /// What the maps say about a displaced entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum EntryStatus {
     /// There is no such service.
     NoService,
     /// There is.
@@ -35,7 +35,7 @@ pub(super) enum Said {
     },
 }
 
-impl<'m> Homes<'m> {
+impl<'m> EntryLookup<'m> {
     pub(super) fn new(maps: &'m PinnedMaps) -> Self {
         Self { maps, services: BTreeMap::new() }
     }
@@ -44,21 +44,21 @@ impl<'m> Homes<'m> {
     ///
     /// # Errors
     /// What the kernel answers.
-    pub(super) fn about(
+    pub(super) fn look_up(
         &mut self,
         flow: &FlowTuple,
         word: DisplacedWord,
-    ) -> Result<Said, MapsError> {
+    ) -> Result<EntryStatus, MapsError> {
         let maps = self.maps;
-        let Some(service) = maps.service_of(flow)? else { return Ok(Said::NoService) };
+        let Some(service) = maps.service_of(flow)? else { return Ok(EntryStatus::NoService) };
         // Ports of one service are decided alike.
         let service = match self.services.entry(service.index) {
             Entry::Occupied(there) => there.into_mut(),
             Entry::Vacant(place) => place.insert(maps.service_view(service)?),
         };
-        let Some(service) = service else { return Ok(Said::NoService) };
+        let Some(service) = service else { return Ok(EntryStatus::NoService) };
         let placed = word.placement();
-        Ok(Said::Service {
+        Ok(EntryStatus::Service {
             pool: service.service().pool,
             published: service.pool().word(),
             gone: is_gone(maps, service, placed)?,
@@ -70,10 +70,14 @@ impl<'m> Homes<'m> {
     ///
     /// # Errors
     /// What the kernel answers.
-    pub(super) fn holds(&self, flow: &FlowTuple, said: Said) -> Result<bool, MapsError> {
-        match said {
-            Said::NoService => Ok(self.maps.service_of(flow)?.is_none()),
-            Said::Service { pool, published, .. } => Ok(self.maps.pool(pool) == published),
+    pub(super) fn still_holds(
+        &self,
+        flow: &FlowTuple,
+        status: EntryStatus,
+    ) -> Result<bool, MapsError> {
+        match status {
+            EntryStatus::NoService => Ok(self.maps.service_of(flow)?.is_none()),
+            EntryStatus::Service { pool, published, .. } => Ok(self.maps.pool(pool) == published),
         }
     }
 }

@@ -14,24 +14,24 @@ const IDLE_WRAPS: u64 = 1 << 24;
 
 /// What is known of a displaced entry beside its own word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Circumstances {
+pub(super) struct EntryContext {
     /// Its service is gone, or its backend.
     pub(super) gone: bool,
     /// Where it says its connection is, the connection would be without it.
     pub(super) at_home: bool,
     /// No connection of its pool was displaced as long as handshake entries live.
-    pub(super) ripe: bool,
+    pub(super) clearable: bool,
 }
 
 /// Whether a displaced entry is needed no more.
-pub(super) fn goes(word: DisplacedWord, now: Coarse, about: Circumstances) -> bool {
-    let at_home = about.at_home && about.ripe && !may_be_marked(word, now);
+pub(super) fn is_expired(word: DisplacedWord, now: Coarse, about: EntryContext) -> bool {
+    let at_home = about.at_home && about.clearable && !may_be_marked(word, now);
     about.gone || at_home || idle(word, now) > DISPLACED_LIFE
 }
 
 /// Whether the displaced check of a pool can be turned off if none of its connections has a displaced entry: it is open, no
 /// handshake entry says of any that it is away, and home means one thing only.
-pub(super) const fn is_ripe(line: &PoolLine, now: Coarse) -> bool {
+pub(super) const fn can_turn_off(line: &PoolLine, now: Coarse) -> bool {
     line.has_displaced()
         && line.versions().previous() == 0
         && now.0.saturating_sub(line.last_displaced) > HANDSHAKE_LIFE + AHEAD
@@ -54,8 +54,8 @@ mod tests {
     use lb_common::abi::{handshake::Placement, pool::PoolWord};
 
     const NOW: Coarse = Coarse(10_000_000);
-    const AWAY: Circumstances = Circumstances { gone: false, at_home: false, ripe: true };
-    const HOME: Circumstances = Circumstances { at_home: true, ..AWAY };
+    const AWAY: EntryContext = EntryContext { gone: false, at_home: false, clearable: true };
+    const HOME: EntryContext = EntryContext { at_home: true, ..AWAY };
 
     fn seen(ago: u64) -> DisplacedWord {
         DisplacedWord::new(Placement { backend: 7, incarnation: 3 }, Coarse(NOW.0 - ago))
@@ -64,51 +64,51 @@ mod tests {
     #[test]
     fn what_was_used_within_ten_minutes_stays() {
         // 600 s are 558.8 units of 2^30 ns.
-        assert!(!goes(seen(0), NOW, AWAY));
-        assert!(!goes(seen(559), NOW, AWAY));
-        assert!(goes(seen(560), NOW, AWAY));
-        let pool_still_overflows = Circumstances { ripe: false, ..AWAY };
-        assert!(goes(seen(560), NOW, pool_still_overflows));
+        assert!(!is_expired(seen(0), NOW, AWAY));
+        assert!(!is_expired(seen(559), NOW, AWAY));
+        assert!(is_expired(seen(560), NOW, AWAY));
+        let pool_still_overflows = EntryContext { clearable: false, ..AWAY };
+        assert!(is_expired(seen(560), NOW, pool_still_overflows));
     }
 
     #[test]
     fn a_packet_of_the_next_unit_is_not_sixteen_million_units_old() {
         for ahead in [1, 2] {
             let word = seen(0).seen(Coarse(NOW.0 + ahead));
-            assert!(!goes(word, NOW, AWAY), "{ahead} ahead");
+            assert!(!is_expired(word, NOW, AWAY), "{ahead} ahead");
         }
     }
 
     #[test]
     fn at_home_it_goes_when_no_record_and_no_mark_speaks_against_it() {
-        assert!(goes(seen(5), NOW, HOME));
-        assert!(!goes(seen(5), NOW, Circumstances { ripe: false, ..HOME }));
+        assert!(is_expired(seen(5), NOW, HOME));
+        assert!(!is_expired(seen(5), NOW, EntryContext { clearable: false, ..HOME }));
         // A mark counts for 64 s, 60 units, also one that our clock has not come to.
         for (at, stays) in
             [(NOW.0 + 2, true), (NOW.0, true), (NOW.0 - 59, true), (NOW.0 - 60, false)]
         {
             let word = seen(5).contested(Coarse(at));
-            assert_eq!(!goes(word, NOW, HOME), stays, "marked at {at}");
+            assert_eq!(!is_expired(word, NOW, HOME), stays, "marked at {at}");
         }
     }
 
     #[test]
     fn without_service_or_backend_it_goes_at_once() {
-        assert!(goes(seen(0).contested(NOW), NOW, Circumstances { gone: true, ..AWAY }));
+        assert!(is_expired(seen(0).contested(NOW), NOW, EntryContext { gone: true, ..AWAY }));
     }
 
     #[test]
     fn a_check_may_turn_off_a_little_after_the_last_handshake_entry_expired() {
         let away = |ago| PoolLine { last_displaced: NOW.0 - ago, ..PoolLine::default() };
-        assert!(!is_ripe(&away(0), NOW));
-        assert!(!is_ripe(&away(62), NOW));
-        assert!(is_ripe(&away(63), NOW));
+        assert!(!can_turn_off(&away(0), NOW));
+        assert!(!can_turn_off(&away(62), NOW));
+        assert!(can_turn_off(&away(63), NOW));
         let settling = PoolLine { word: PoolWord::new(4, 3).0, ..away(63) };
-        assert!(!is_ripe(&settling, NOW));
-        assert!(is_ripe(&PoolLine { word: PoolWord::new(4, 0).0, ..away(63) }, NOW));
+        assert!(!can_turn_off(&settling, NOW));
+        assert!(can_turn_off(&PoolLine { word: PoolWord::new(4, 0).0, ..away(63) }, NOW));
         let ahead = PoolLine { last_displaced: NOW.0 + 1, ..PoolLine::default() };
-        assert!(!is_ripe(&ahead, NOW));
+        assert!(!can_turn_off(&ahead, NOW));
         let closed = PoolLine { cleared: NOW.0 - 500, ..away(500) };
-        assert!(!is_ripe(&closed, NOW));
+        assert!(!can_turn_off(&closed, NOW));
     }
 }

@@ -41,7 +41,7 @@ const LONG_REST: u64 = Coarse::units(60);
 /// Sweeps displaced entries.
 #[derive(Debug)]
 pub struct DisplacedSweeper {
-    gates: DisplacedMaps,
+    maps: DisplacedMaps,
     pass: Option<Pass>,
     /// When the last pass ended.
     ended: Option<Coarse>,
@@ -69,7 +69,7 @@ impl DisplacedSweeper {
     /// # Errors
     /// [`MapsError`] says which pin is missing, forbidden or of another layout.
     pub fn open(bpffs: &Path) -> Result<Self, MapsError> {
-        Ok(Self { gates: DisplacedMaps::open(bpffs)?, pass: None, ended: None })
+        Ok(Self { maps: DisplacedMaps::open(bpffs)?, pass: None, ended: None })
     }
 
     /// Keeps them until `stop` is done. It blocks its thread while it works, so it should have one of
@@ -81,28 +81,28 @@ impl DisplacedSweeper {
         stop: impl Future<Output = ()>,
     ) {
         tokio::pin!(stop);
-        let mut unremembered = Unremembered::new(conditions);
+        let mut condition = BudgetCondition::new(conditions);
         let mut turns = interval(PACE.min(heartbeat.interval()));
         turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut said = None;
+        let mut logged = None;
         loop {
             tokio::select! {
                 biased;
                 () = &mut stop => return,
                 _ = turns.tick() => {}
             }
-            let failed = self.turn(&mut unremembered).err();
-            if failed.is_some() && failed != said {
+            let failed = self.turn(&mut condition).err();
+            if failed.is_some() && failed != logged {
                 tracing::warn!(error = failed, "gates: displaced entries are not looked after");
             }
-            said = failed;
+            logged = failed;
             heartbeat.beat();
         }
     }
 
-    fn turn(&mut self, unremembered: &mut Unremembered) -> Result<(), String> {
-        let counted = self.gates.event(Event::DisplacedWithoutBudget);
-        unremembered.look(counted.map_err(|error| error_chain::message(&error))?, Instant::now());
+    fn turn(&mut self, condition: &mut BudgetCondition) -> Result<(), String> {
+        let counted = self.maps.event(Event::DisplacedWithoutBudget);
+        condition.look(counted.map_err(|error| error_chain::message(&error))?, Instant::now());
         let now = clock::now().map_err(|error| error_chain::message(&error))?;
         let round = self
             .round(Coarse::from_nanoseconds(now))
@@ -124,7 +124,7 @@ impl DisplacedSweeper {
             return Ok(Round::Idle);
         };
         self.ended = Some(now);
-        match pass.round(&mut self.gates, now)? {
+        match pass.round(&mut self.maps, now)? {
             None => {
                 self.pass = Some(pass);
                 Ok(Round::UnderWay)
@@ -139,24 +139,25 @@ impl DisplacedSweeper {
     /// Makes the budgets what is left of the tables: in a table of connections that all go on, a new
     /// displaced entry would otherwise push out one in use, however slowly they come.
     fn budget(&self, [v4, v6]: [u32; 2]) {
-        let tables = &self.gates.tables;
+        let tables = &self.maps.tables;
         let free = [
             tables.displaced_v4.sure_room().saturating_sub(v4),
             tables.displaced_v6.sure_room().saturating_sub(v6),
         ];
         for (limiter, limit) in budgets(free) {
-            self.gates.set_budget(limiter, limit);
+            self.maps.set_budget(limiter, limit);
         }
     }
 
     /// A new pass, where it is time for one.
     fn begin(&self, now: Coarse) -> Option<Pass> {
-        let open: Vec<_> = self.gates.pools_with_displaced().collect();
-        let ripe = open.iter().filter(|(_, line)| expiry::is_ripe(line, now));
-        let ripe: BTreeMap<_, _> = ripe.map(|(pool, line)| (*pool, line.last_displaced)).collect();
-        let rest = if ripe.is_empty() { LONG_REST } else { REST };
+        let with_displaced: Vec<_> = self.maps.pools_with_displaced().collect();
+        let clearable = with_displaced.iter().filter(|(_, line)| expiry::can_turn_off(line, now));
+        let clearable: BTreeMap<_, _> =
+            clearable.map(|(pool, line)| (*pool, line.last_displaced)).collect();
+        let rest = if clearable.is_empty() { LONG_REST } else { REST };
         let rested = self.ended.is_none_or(|ended| now.0.saturating_sub(ended.0) >= rest);
-        (rested && !open.is_empty()).then(|| Pass::begin(ripe))
+        (rested && !with_displaced.is_empty()).then(|| Pass::begin(clearable))
     }
 }
 
@@ -188,13 +189,13 @@ const QUIET: Duration = Duration::from_secs(60);
 
 /// Whether such connections came lately.
 #[derive(Debug)]
-pub(super) struct Unremembered {
+pub(super) struct BudgetCondition {
     conditions: Conditions,
     counted: Option<u64>,
     last: Option<Instant>,
 }
 
-impl Unremembered {
+impl BudgetCondition {
     pub(super) fn new(conditions: Conditions) -> Self {
         Self { conditions, counted: None, last: None }
     }
@@ -219,9 +220,9 @@ mod tests {
     #[test]
     fn it_lasts_from_the_first_to_a_minute_after_the_last() {
         let conditions = Conditions::default();
-        let (mut unremembered, start) = (Unremembered::new(conditions.clone()), Instant::now());
+        let (mut condition, start) = (BudgetCondition::new(conditions.clone()), Instant::now());
         let mut at = |second: u64, counted| {
-            unremembered.look(counted, start + Duration::from_secs(second));
+            condition.look(counted, start + Duration::from_secs(second));
             conditions.now().len()
         };
         assert_eq!(at(0, 70), 0, "those of an earlier daemon");
