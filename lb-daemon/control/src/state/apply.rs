@@ -18,12 +18,12 @@ use lb_base::{
 };
 use lb_model::{Configuration, diff};
 
-/// What the directory of names is called among the conditions.
+/// Subject of the condition about the directory of names.
 const NAMES: &str = "names for the command line";
 
 impl<P: PacketPath> State<P> {
-    /// Carries out an apply. Takes `change` where it is in force from here on, whether the packet path is
-    /// there or not.
+    /// Carries out an apply. Takes `change` once the configuration is in force, even if the packet path
+    /// cannot follow yet.
     pub(super) fn apply(
         &mut self,
         apply: Apply,
@@ -96,7 +96,7 @@ impl<P: PacketPath> State<P> {
             schema: self.settings.schema,
         })?;
         self.settings.conditions.end(STORED);
-        // From here on it is in force, whatever comes.
+        // From here on the configuration is in force, whatever happens.
         self.ids = ids;
         self.remaps.mark_outs = mark_outs;
         self.quarantine.adopt(&self.ids);
@@ -121,8 +121,8 @@ impl<P: PacketPath> State<P> {
         }
     }
 
-    /// What is in force is to be so. A client that repeats an Apply that was refused because packets were behind
-    /// asks for them too.
+    /// The configuration is in force already. A client may repeat an apply that was refused because the
+    /// packet path was behind, so that is retried here.
     fn apply_unchanged(&mut self, dry_run: bool) -> Result<Applied, Refusal> {
         let generation = self.generation();
         let mut applied = Applied { generation, ..Applied::default() };
@@ -134,7 +134,7 @@ impl<P: PacketPath> State<P> {
         Ok(applied)
     }
 
-    /// Brings a packet path that is behind to the plan in force, and turns the sensors to it.
+    /// Brings a packet path that is behind to the plan in force, and updates the sensors.
     pub(super) fn catch_up(&mut self) -> Result<(), ReconcileError> {
         self.apply_plan()?;
         let generation = self.generation();
@@ -143,7 +143,8 @@ impl<P: PacketPath> State<P> {
         Ok(())
     }
 
-    /// The daemon's own key by its name or by its value is the same, where no other balancer has to know it.
+    /// Removes the daemon's own key from a configuration with one balancer: naming it makes no difference,
+    /// because no other balancer has to know it.
     pub(super) fn leave_out_own_key(&self, configuration: &mut Configuration) {
         if configuration.balancers == NonZeroU32::MIN {
             configuration.hash_key.take_if(|key| *key == self.store.hash_key());
@@ -182,7 +183,7 @@ impl<P: PacketPath> State<P> {
         }
     }
 
-    /// Tells everybody else of the configuration in force.
+    /// Updates members, sensors and conditions for the configuration in force.
     pub(super) fn follow_configuration(&mut self, configuration: &Configuration) {
         let changed = self.members.configure(configuration, &self.path, now());
         self.members.write_all_ramps(configuration, &mut self.path, clock());
@@ -191,7 +192,7 @@ impl<P: PacketPath> State<P> {
         self.update_sensors();
         self.check_source_addresses(configuration);
         self.check_paths(configuration);
-        // Of a store that an older daemon wrote: nobody may give such a configuration any more.
+        // Only a store of an older daemon contains such a configuration; applying one is refused.
         match configuration.balancers > NonZeroU32::MIN && configuration.hash_key.is_none() {
             true => self.settings.conditions.begin(
                 "hash_key",
@@ -202,7 +203,7 @@ impl<P: PacketPath> State<P> {
         }
         if let Some(region) = &self.settings.region {
             let subject = format!("region {region}");
-            // Where nothing is configured yet, nothing is missing.
+            // Without regions nothing is configured yet, so nothing is missing.
             match configuration.regions.is_empty() || configuration.regions.contains_key(region) {
                 true => self.settings.conditions.end(&subject),
                 false => self.settings.conditions.begin(
@@ -216,8 +217,8 @@ impl<P: PacketPath> State<P> {
         }
     }
 
-    /// Turns the sensors to the configuration in force, and to backends that only a previous version of
-    /// a pool has: their connections go on.
+    /// Points the sensors at the backends in force, and the next-hop sensor also at backends that only a
+    /// pool's previous version has, because their connections go on.
     pub(super) fn update_sensors(&mut self) {
         let (members, leaving) = (&self.members, self.path.leaving());
         let needed =
@@ -226,7 +227,7 @@ impl<P: PacketPath> State<P> {
         self.sensors.update(Self::in_force(&self.store), members, leaving);
     }
 
-    /// Writes the names of the numbers for the command line; without them it shows numbers.
+    /// Writes the names that the command line shows for numbers in the maps.
     pub(super) fn write_directory(&self) {
         let Self { settings, ids, .. } = self;
         let directory = reconcile::directory(self.generation(), settings.region.as_ref(), ids);

@@ -2,8 +2,7 @@ use super::{PacketPath, State};
 use lb_model::{Configuration, Encapsulation};
 
 impl<P: PacketPath> State<P> {
-    /// Says of each IP version whether its backends lack a source address of their tunnels; without
-    /// such backends none is needed.
+    /// Tunnels to the backends of an IP version need a source address of that version.
     pub(super) fn check_source_addresses(&self, configuration: &Configuration) {
         let sources = &self.settings.sources;
         for (family, missing, v4) in

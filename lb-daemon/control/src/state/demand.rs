@@ -1,4 +1,4 @@
-//! What was counted in the last second.
+//! Demand against capacity of each group, from counters that are read every second.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -15,23 +15,22 @@ use lb_model::{
     capacity::{Rates, Reading},
 };
 
-/// Time between two looks at the counters.
+/// Time between two readings of the counters.
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
-/// A group, by the indices of its pool and region.
+/// Indices of pool and region.
 type GroupKey = (u32, u32);
 
-/// The last looks at the counters of groups.
+/// Rates of groups, from the last two readings of their counters.
 #[derive(Debug, Default)]
 pub(super) struct Demand {
     last: Option<(Instant, HashMap<GroupKey, GroupCounter>)>,
-    /// Time between the last two looks.
+    /// Time between the last two readings.
     window: Option<Duration>,
     rates: HashMap<GroupKey, Rates>,
 }
 
 impl Demand {
-    /// Takes a look.
     pub(super) fn observe(&mut self, readings: &[Reading], now: Instant) {
         let counters: HashMap<_, _> = readings.iter().map(|r| (key(r), r.counters)).collect();
         self.rates.clear();
@@ -45,17 +44,17 @@ impl Demand {
         self.last = Some((now, counters));
     }
 
-    /// The counters could not be read: nothing is known until two looks later.
+    /// The counters could not be read: the rates are unknown until two more readings.
     pub(super) fn reset(&mut self) {
         *self = Self::default();
     }
 
-    /// Time that the rates are of.
+    /// Time over which the rates were measured.
     pub(super) fn window(&self) -> Option<Duration> {
         self.window
     }
 
-    /// What was counted of a group in that time, a second; `None`: it is newer than that.
+    /// Rates per second; `None` if the group is newer than the window.
     pub(super) fn rates(&self, reading: &Reading) -> Option<Rates> {
         self.rates.get(&key(reading)).copied()
     }
@@ -65,10 +64,8 @@ fn key(reading: &Reading) -> GroupKey {
     (reading.pool, reading.region)
 }
 
-// Demand against capacity, region by region.
-
 impl<P: PacketPath> State<P> {
-    /// Looks at the counters: once a second.
+    /// Reads the counters, once a second.
     pub(super) fn read_counters(&mut self) {
         match self.path.readings() {
             Ok(readings) => {
@@ -85,7 +82,7 @@ impl<P: PacketPath> State<P> {
         }
     }
 
-    /// The regions of one pool, or of all.
+    /// The groups of one pool, or of all.
     pub(super) fn regions(&self, pool: Option<&str>) -> Result<Regions, Refusal> {
         let configuration = self.configuration();
         if pool.is_some() {
@@ -99,13 +96,13 @@ impl<P: PacketPath> State<P> {
         let readings = self.path.readings().map_err(Refusal::Unreadable)?;
         let mut regions = self.named(readings);
         regions.retain(|region| pool.is_none_or(|pool| region.pool.as_str() == pool));
-        // Numbers are given out in any order; within a pool the order of its regions stays.
+        // Indices of pools are in no order; the order of regions within a pool must stay.
         regions.sort_by(|one, other| one.pool.cmp(&other.pool));
         let balancers = self.require_usable().is_ok().then_some(configuration.balancers);
         Ok(Regions { window: self.demand.window(), balancers, regions })
     }
 
-    /// Tells watchers of regions that are new or can take more or less than at the last look.
+    /// Announces groups that are new or can take more or less than at the last reading.
     fn announce_regions(&mut self, readings: Vec<Reading>) {
         let regions = self.named(readings);
         self.log_overflows(&regions);
@@ -132,7 +129,7 @@ impl<P: PacketPath> State<P> {
         }
     }
 
-    /// Readings with the names of what they are of; those of what nobody names any more are left out.
+    /// Adds names to readings. Readings of groups without a name, which are being removed, are left out.
     fn named(&self, readings: Vec<Reading>) -> Vec<GroupStatus> {
         let pools: HashMap<u32, &Name> = self.ids.pools().map(|(name, at)| (at, name)).collect();
         let regions: HashMap<u32, &Name> =
@@ -151,19 +148,19 @@ impl<P: PacketPath> State<P> {
     }
 }
 
-/// How long a region must take all before that is worth a line: clients decide how often one is full.
+/// How long a region must take all connections before that is logged. Clients decide how often a region is
+/// full, and must not fill the log.
 const QUIET: Duration = Duration::from_secs(60);
 
-/// A region of a pool.
 type RegionKey = (Name, Name);
 
-/// Which regions lately sent new connections on, or refused some.
+/// Regions whose connections recently overflowed or were refused.
 #[derive(Debug, Default)]
 pub(super) struct Overflows(BTreeMap<RegionKey, Instant>);
 
 impl Overflows {
-    /// Takes in who does so now. The answer is what is new: `true`, it began; `false`, it is over.
-    /// Of one region there are two answers a minute at the most.
+    /// Updates the set, and returns what changed: `true` if overflow began, `false` if it is over. Each
+    /// region changes at most twice a minute.
     pub(super) fn update(
         &mut self,
         now: Instant,

@@ -1,17 +1,17 @@
-//! Lines of the log that name what they are about: `service`, `pool`, `backend`, `region`. A pool's
-//! line has the services that use it, in one field.
+//! Log lines with the fields `service`, `pool`, `backend` and `region`. Lines about a pool list the services
+//! that use it in one field.
 
 use std::net::IpAddr;
 
 use super::{PacketPath, State};
 use lb_model::{Configuration, Name, diff::Change};
 
-/// Changes of an apply that have a line each.
+/// Changes of an apply that get a line each.
 const CHANGES: usize = 20;
-/// Services that a pool's line names.
+/// Services that a line about a pool lists.
 const SERVICES: usize = 8;
 
-/// What a change is about.
+/// The objects that a change is about.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Subject<'a> {
     service: Option<&'a str>,
@@ -21,7 +21,6 @@ struct Subject<'a> {
 }
 
 impl<P: PacketPath> State<P> {
-    /// A backend's state is another one.
     pub(super) fn log_backend(&self, member: (&Name, IpAddr), from: &str, to: &str, reason: &str) {
         let ((pool, backend), configuration) = (member, self.configuration());
         let service = services(configuration, pool.as_str());
@@ -33,7 +32,6 @@ impl<P: PacketPath> State<P> {
         );
     }
 
-    /// A region sends new connections on, or no longer does.
     pub(super) fn log_region(&self, pool: &Name, region: &Name, overflows: bool) {
         let service = services(self.configuration(), pool.as_str());
         if overflows {
@@ -50,7 +48,6 @@ impl<P: PacketPath> State<P> {
     }
 }
 
-/// A generation is in force.
 pub(super) fn log_applied(configuration: &Configuration, generation: u64, changes: &[Change]) {
     let count = changes.len();
     tracing::info!(
@@ -90,7 +87,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// The services that use a pool, `None` without one.
+/// The services that use a pool.
 fn services(configuration: &Configuration, pool: &str) -> Option<String> {
     let using = configuration.services.iter().filter(|(_, service)| service.pool.as_str() == pool);
     let mut names: Vec<_> = using.map(|(name, _)| name.as_str()).take(SERVICES + 1).collect();

@@ -1,4 +1,4 @@
-//! What is known of each backend in each pool: its state, why, and since when.
+//! The state of each backend in each pool, its reason, and its last changes.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
@@ -14,58 +14,54 @@ use crate::command::StateChange;
 use lb_health::{Health, HealthChange, Said as AgentReport};
 use lb_model::{AdminState, Configuration, MemberState, Name, Pool};
 
-/// A backend in a pool.
 pub(super) type Key = (Name, IpAddr);
 
-/// Its state.
+/// A backend in a pool.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Member {
     pub(super) state: MemberState,
     pub(super) reason: String,
     pub(super) since: SystemTime,
     pub(super) decided_by: DecidedBy,
-    /// Whether the judge has spoken; until then what is known is what the packet path had.
+    /// Whether `decided_by` has decided yet. Until then the state is the one found in the packet path.
     pub(super) is_decided: bool,
-    /// What its state would be if it were not drained, and why.
+    /// The state and reason without draining.
     undrained: (MemberState, String),
-    /// Whether it has had connections, as far as is known: who never passed has none to keep.
+    /// Whether it may have connections, as far as is known. A backend that never passed a check has none.
     has_served: bool,
-    /// Whether the operator wants no new connections there.
+    /// Whether the operator drains it.
     drained: bool,
-    /// What it says of itself, as far as its checks hear it.
     pub(super) agent_report: AgentReport,
-    /// What its utilisation makes its share; `None`: nobody of its group has said one.
+    /// Share that follows from its utilisation; `None` if no backend of its group reports one.
     pub(super) balance: Option<f64>,
-    /// What the packet path was told of its being a last resort.
+    /// The last value written to the packet path.
     pub(super) last_resort: Option<bool>,
-    /// When it came up, if this daemon saw it.
+    /// When it came up, if this daemon saw that.
     pub(super) up_since: Option<Instant>,
-    /// What the packet path was told of its share of new connections.
+    /// The last value written to the packet path.
     pub(super) ramp: Option<u8>,
-    /// What has become of it.
     pub(super) history: History,
 }
 
-/// Whose word a state is.
+/// What decides the state of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DecidedBy {
-    /// The operator's, who disabled it.
+    /// The operator disabled it.
     Operator,
-    /// Nobody's: its pool has no checks.
+    /// Its pool has no checks, so it is up.
     NoChecks,
-    /// That of its checks, or of what was there before their first answer.
+    /// Its checks, or until their first result the state found in the packet path.
     Checks,
 }
 
-/// All backends of all pools.
+/// The members of all pools.
 #[derive(Debug, Default)]
 pub(super) struct Members {
-    /// By pool and address.
     members: BTreeMap<Name, BTreeMap<IpAddr, Member>>,
     pools: HashMap<IpAddr, Vec<Name>>,
-    /// Pools some of whose backends say something of themselves, or whose shares still show it.
+    /// Pools with a member that has an agent report, or whose shares still show one.
     pub(super) reporting: BTreeSet<Name>,
-    /// When shares were last made to follow utilisation.
+    /// When shares were last balanced by utilisation.
     pub(super) balanced_at: Option<Instant>,
 }
 
@@ -78,18 +74,17 @@ impl Members {
         self.members.get_mut(pool)?.get_mut(address)
     }
 
-    /// The members of a pool, by address.
     pub(super) fn pool_members(&self, pool: &Name) -> Option<&BTreeMap<IpAddr, Member>> {
         self.members.get(pool)
     }
 
-    /// Pools that have an address, by name.
+    /// Pools that contain an address, by name.
     pub(super) fn pools_of(&self, address: &IpAddr) -> &[Name] {
         self.pools.get(address).map_or(&[], Vec::as_slice)
     }
 
-    /// Takes over what a configuration says of backends; `path` knows those that an earlier daemon
-    /// left. Returns those that are new or changed.
+    /// Takes over the backends of a configuration. States of backends that an earlier daemon left come from
+    /// `path`. Returns new and changed members.
     pub(super) fn configure(
         &mut self,
         configuration: &Configuration,
@@ -126,7 +121,8 @@ impl Members {
         changed
     }
 
-    /// Makes the packet path agree; but what nobody has spoken on is as the packet path has it.
+    /// Makes the packet path agree. Members that are undecided take over the state of the packet path
+    /// instead.
     pub(super) fn write_states(&mut self, path: &mut impl PacketPath, now: SystemTime) {
         let members = self.members.iter_mut();
         let members =
@@ -144,14 +140,14 @@ impl Members {
         }
     }
 
-    /// Takes what checks say; the state, if that is news.
+    /// Takes a result of checks. Returns the member's state if state or reason changed.
     pub(super) fn take_health_change(
         &mut self,
         change: &HealthChange,
         now: SystemTime,
     ) -> Option<MemberState> {
         let members = self.members.get_mut(&change.pool)?;
-        // A word on what was removed or disabled meanwhile is void.
+        // Results for backends that were removed or disabled meanwhile do not count.
         let member = members.get_mut(&change.address)?;
         if member.decided_by != DecidedBy::Checks {
             return None;
@@ -165,7 +161,7 @@ impl Members {
     }
 }
 
-/// Whether a backend is is_decided by checks, and so must be probed.
+/// Whether a backend needs probes, because its checks decide its state.
 pub(super) fn is_checked(pool: &Pool, admin_state: AdminState) -> bool {
     decided_by(pool, admin_state) == DecidedBy::Checks
 }
@@ -173,14 +169,14 @@ pub(super) fn is_checked(pool: &Pool, admin_state: AdminState) -> bool {
 fn decided_by(pool: &Pool, admin_state: AdminState) -> DecidedBy {
     match admin_state {
         AdminState::Disabled => DecidedBy::Operator,
-        // One that is drained is still asked whether it lives.
+        // A drained backend is still probed.
         _ if pool.health_checks.is_empty() => DecidedBy::NoChecks,
         _ => DecidedBy::Checks,
     }
 }
 
 impl Member {
-    /// A backend of which this daemon knows nothing but its state in the packet path.
+    /// A backend of which only its state in the packet path is known.
     fn new(there: Option<Accepts>, now: SystemTime) -> Self {
         let mut member = Self {
             state: MemberState::recovered(there.unwrap_or(Accepts::Nothing)),
@@ -211,8 +207,8 @@ impl Member {
         self.undrained = (MemberState::recovered(accepts), reason.into());
     }
 
-    /// Takes what its checks say. Where the host lives its connections stay, if it can have any; while a
-    /// row of failures has only begun, all stays as it is.
+    /// If the host answers, its connections stay, if it can have any. The state also stays while a row of
+    /// failures is not complete.
     fn take_result(&mut self, change: &HealthChange) {
         let reason = change.reason.clone();
         self.agent_report = change.said.clone();
@@ -245,24 +241,24 @@ impl Member {
                 (MemberState::recovered(self.undrained.0.accepts()), "not checked yet")
             }
         };
-        // A backend that was disabled comes back as a new one: its connections have moved.
+        // A disabled backend comes back as a new one: its connections have moved.
         self.has_served = state.accepts() != Accepts::Nothing;
         self.undrained = (state, reason.into());
     }
 
-    /// Whether the operator, or it itself, wants no new connections there.
+    /// Whether the operator or its agent drains it.
     pub(super) fn is_drained(&self) -> bool {
         self.drained || self.agent_report.drain.is_some()
     }
 
-    /// Whether it may have new connections as soon as the operator wants it to. Of one that was
-    /// disabled nothing is known: it may.
+    /// Whether it may get new connections as soon as the operator allows it. Nothing is known of a disabled
+    /// backend, so it may.
     pub(super) fn may_serve(&self) -> bool {
         let healthy = self.undrained.0 == MemberState::Up && self.agent_report.drain.is_none();
         healthy || self.decided_by == DecidedBy::Operator
     }
 
-    /// Makes the state what follows from what is known; whether that is news.
+    /// Derives the state. Returns whether state or reason changed.
     fn update_state(&mut self, now: SystemTime) -> bool {
         let (known, reason) = &self.undrained;
         let state = if self.is_drained() { known.drained() } else { *known };
@@ -283,14 +279,14 @@ impl Member {
     }
 }
 
-/// Changes that are kept of each backend.
+/// Changes kept of each backend.
 const KEPT: usize = 16;
 
 /// The last changes of a backend's state, the newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct History {
     changes: VecDeque<StateChange>,
-    /// Whether the newest is of before its judge had spoken.
+    /// Whether the newest state was not decided by checks yet.
     was_undecided: bool,
 }
 
@@ -299,8 +295,8 @@ impl History {
         self.changes.iter()
     }
 
-    /// Takes a state that holds, and why. One that holds already is no change, but the first word of its
-    /// judge says better why it does.
+    /// Adds a state. If the state is the same, that is no change, but the first result of checks replaces the
+    /// reason, because it explains the state better.
     pub(super) fn take(
         &mut self,
         at: SystemTime,

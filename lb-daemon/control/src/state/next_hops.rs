@@ -1,5 +1,8 @@
-//! Direct return: packets go to the MAC of the backend itself, so no gateway may be on the way. To one they
-//! would be for the VIP as before, and come back to the balancer.
+//! What depends on next hops: direct return, which must not go through a gateway, and paths that are too
+//! narrow for IPv6.
+//!
+//! With direct return a packet goes to the backend's MAC, still addressed to the VIP. A gateway would send it
+//! back to the balancer.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,7 +12,7 @@ use std::{
 use super::{PacketPath, State};
 use lb_model::{Configuration, Encapsulation, Name, Pool, next_hop::NextHop};
 
-/// A next hop, if packets in the form of the backend's pools can go by it.
+/// Refuses a next hop that is a gateway if the backend's pools use direct return.
 pub(super) fn check_direct(
     configuration: &Configuration,
     backend: IpAddr,
@@ -23,7 +26,7 @@ pub(super) fn check_direct(
     Err(format!("direct return: it must be on the link, but the route to it leads by {gateway}"))
 }
 
-/// Whether packets to a backend go without a tunnel. Pools that share it agree.
+/// Pools that share a backend agree on this.
 fn goes_direct(configuration: &Configuration, backend: IpAddr) -> bool {
     configuration.pools.values().any(|pool| {
         pool.encapsulation == Encapsulation::Direct && pool.backends.contains_key(&backend)
@@ -31,8 +34,8 @@ fn goes_direct(configuration: &Configuration, backend: IpAddr) -> bool {
 }
 
 impl<P: PacketPath> State<P> {
-    /// Before packets go direct: who is behind a gateway is behind nothing. The other way round the sensors tell
-    /// what they know anew.
+    /// Before pools change to direct return: removes next hops that are gateways. For the opposite change
+    /// nothing is needed, because the sensors report all they know again.
     pub(super) fn drop_gateways(&mut self) {
         let configuration = Self::in_force(&self.store);
         let is_decided = self.next_hops.iter().filter(|(_, hop)| hop.is_ok());
@@ -44,7 +47,7 @@ impl<P: PacketPath> State<P> {
         }
     }
 
-    /// What a configuration with direct return takes from backends that are reached by a gateway now.
+    /// Warnings about backends that are behind a gateway and would get nothing with direct return.
     pub(super) fn gateway_warnings(&self, next: &Configuration) -> Vec<String> {
         let direct =
             next.pools.iter().filter(|(_, pool)| pool.encapsulation == Encapsulation::Direct);
@@ -66,17 +69,16 @@ impl<P: PacketPath> State<P> {
     }
 }
 
-/// Ways that have no room for IPv6's least packet, where an IPv6 service needs it.
+/// Backends whose path is too narrow for IPv6's minimum MTU, in pools that have an IPv6 service.
 #[derive(Debug, Default)]
 pub(super) struct NarrowPaths {
     /// The first IPv6 service of each pool that has one.
     services: BTreeMap<Name, Name>,
-    /// Backends at the end of such paths, by pool.
+    /// The backends, by pool.
     paths: BTreeMap<Name, BTreeSet<IpAddr>>,
 }
 
 impl<P: PacketPath> State<P> {
-    /// Says what ICMP errors taught of the way to a backend.
     pub(super) fn log_mtu(&self, address: IpAddr, before: Option<&NextHop>, hop: &NextHop) {
         let (previous, now) = (before.and_then(|hop| hop.path_mtu), hop.path_mtu);
         match now {
@@ -96,10 +98,10 @@ impl<P: PacketPath> State<P> {
         }
     }
 
-    /// Looks at all paths anew: a configuration says which services there are.
+    /// Checks all paths again, because the configuration determines which services there are.
     pub(super) fn check_paths(&mut self, configuration: &Configuration) {
         let six = configuration.services.iter().filter(|(_, service)| service.address.is_ipv6());
-        // The first of them comes last, and stays.
+        // Collecting keeps the last entry of each pool, so in reverse order that is the first service.
         let services = six.rev().map(|(name, service)| (service.pool.clone(), name.clone()));
         let services: BTreeMap<_, _> = services.collect();
         let paths = services.keys().filter_map(|name| {
@@ -114,7 +116,7 @@ impl<P: PacketPath> State<P> {
         pools.into_iter().for_each(|pool| self.update_narrow_condition(pool));
     }
 
-    /// Looks at the way to one backend, of which there is news.
+    /// Checks the path to one backend, which changed.
     pub(super) fn check_path(&mut self, address: IpAddr) {
         for pool in self.members.pools_of(&address).to_vec() {
             let is_narrow = self.narrow.services.contains_key(&pool)
@@ -131,7 +133,7 @@ impl<P: PacketPath> State<P> {
         }
     }
 
-    /// Whether what is known of the way to a backend leaves too little in a pool's tunnel.
+    /// Whether the path is known to be too narrow for the pool's encapsulation.
     fn is_narrow(&self, configuration: &Configuration, pool: &Name, address: IpAddr) -> bool {
         let Some(pool) = configuration.pools.get(pool) else { return false };
         let configured = pool.backends.get(&address).and_then(|backend| backend.mtu);
@@ -139,7 +141,6 @@ impl<P: PacketPath> State<P> {
         self.mtu_towards(address, configured).is_some_and(|mtu| mtu < least)
     }
 
-    /// Begins or ends the condition with a pool's paths.
     fn update_narrow_condition(&self, name: &Name) {
         let subject = format!("pool {name}");
         match self.narrow_cause(name) {
@@ -166,7 +167,7 @@ impl<P: PacketPath> State<P> {
         ))
     }
 
-    /// Largest outer packet towards a backend, bytes; `None`: nobody knows the way.
+    /// Largest outer packet towards a backend, bytes; `None` without a next hop.
     pub(super) fn mtu_towards(&self, address: IpAddr, configured: Option<u16>) -> Option<u16> {
         let hop = self.next_hops.get(&address)?.as_ref().ok()?;
         Some(configured.map_or(hop.mtu, |configured| configured.min(hop.mtu)))

@@ -1,4 +1,4 @@
-//! Panic: too few of a pool are healthy, and those whose checks fail become its last resort.
+//! Panic mode: if too few backends of a pool are healthy, those whose checks fail become its last resort.
 
 use super::{
     PacketPath,
@@ -7,7 +7,7 @@ use super::{
 use lb_model::{Configuration, MemberState, Name, Pool};
 
 impl Members {
-    /// Says to the packet path who of all pools is a last resort, where that is news.
+    /// Writes changes of all pools to the packet path.
     pub(super) fn write_all_last_resorts(
         &mut self,
         configuration: &Configuration,
@@ -18,8 +18,8 @@ impl Members {
         }
     }
 
-    /// The same for one pool. One that nobody has spoken on is left as it is: a new backend takes
-    /// nothing until its first success, and a restart of the daemon changes nothing.
+    /// The same for one pool. Undecided members stay as they are: a new backend gets nothing until its first
+    /// success, and a restart of the daemon changes nothing.
     pub(super) fn write_last_resorts(
         &mut self,
         name: &Name,
@@ -43,7 +43,7 @@ impl Members {
         }
     }
 
-    /// Whether less than the pool's threshold of those that should take connections is healthy.
+    /// Whether the healthy share of the backends that should take connections is below the pool's threshold.
     fn is_in_panic(&self, name: &Name, pool: &Pool) -> bool {
         let active = pool.backends.iter().filter(|(_, backend)| backend.weight > 0);
         let key = |address| -> Key { (name.clone(), address) };

@@ -1,8 +1,7 @@
-//! Remaps: when what home meant before is forgotten, and who is marked out.
+//! Remaps: when previous homes are forgotten, and which members are marked out.
 //!
-//! The packet path keeps what a remap replaced until it is told to forget it. Which pools have
-//! something to forget is asked of it each time, so nothing is lost with the daemon but the time that
-//! had passed.
+//! The packet path keeps what a remap replaced until it is told to forget it. It is asked each time which
+//! pools have a previous home, so a restart loses nothing but the elapsed time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,20 +22,19 @@ use lb_model::{
     remap::{Phase, Settling},
 };
 
-/// PoolHomes of all pools.
 #[derive(Debug, Default)]
 pub(super) struct Remaps {
     pub(super) mark_outs: MarkOuts,
-    /// Pools in a remap by index, with what their home is.
+    /// Pools in a remap by index, with their current home.
     settling: BTreeMap<u32, (Option<Home>, Settling)>,
-    /// Adoptions that were refused until the last look.
+    /// Counter value at the last reading.
     adoptions_refused: Option<u64>,
-    /// Why who is away cannot be marked out.
+    /// Why members cannot be marked out, as last logged.
     mark_out_error: Option<String>,
 }
 
 impl Remaps {
-    /// One that goes on where an earlier daemon stopped: its members and regions marked out are.
+    /// Continues where an earlier daemon stopped, with what it had marked out.
     pub(super) fn recover(
         configuration: &Configuration,
         own: Option<&Name>,
@@ -56,7 +54,7 @@ impl Remaps {
         Self { mark_outs: MarkOuts::found(found.collect()), ..Self::default() }
     }
 
-    /// Takes in what home means now.
+    /// Takes in the homes of pools.
     pub(super) fn observe(&mut self, homes: &BTreeMap<u32, PoolHomes>, now: Instant) {
         self.settling.retain(|pool, _| homes.get(pool).is_some_and(|homes| homes.has_previous));
         for (pool, homes) in homes.iter().filter(|(_, homes)| homes.has_previous) {
@@ -70,8 +68,8 @@ impl Remaps {
     }
 }
 
-/// The regions that come last though they should not, where an order was found and another expected: the
-/// found one is that of those which are not among them, and then that of those which are.
+/// The regions that were moved to the end of the order: `found` is the expected order of the regions that
+/// were not moved, followed by that of the moved ones.
 fn moved_last(expected: &[u32], found: &PoolHomes) -> BTreeSet<u32> {
     let position = |region: &u32| expected.iter().position(|other| other == region);
     let positions: Vec<_> = found.regions.iter().filter_map(|r| Some((position(r)?, *r))).collect();
@@ -80,19 +78,18 @@ fn moved_last(expected: &[u32], found: &PoolHomes) -> BTreeSet<u32> {
 }
 
 impl<P: PacketPath> State<P> {
-    /// Looks after remaps: once a second.
+    /// Once a second.
     pub(super) fn advance_remaps(&mut self) {
         if self.plan.is_none() {
             return;
         }
-        // Also where the packet path is behind: it may be for want of what this gives back.
+        // Also while the packet path is behind: it may be waiting for space that this frees.
         self.settle_remaps(clock());
         if self.behind.is_none() {
             self.mark_out(clock());
         }
     }
 
-    /// Lets remaps go on.
     fn settle_remaps(&mut self, now: Instant) {
         let homes = self.path.homes();
         self.remaps.observe(&homes, now);
@@ -154,7 +151,8 @@ impl<P: PacketPath> State<P> {
         }
     }
 
-    /// Marks out who was away for long, and back who came back, by one remap a pool.
+    /// Marks out members and regions that were out of service for long, and takes back those that returned,
+    /// with one remap per pool.
     fn mark_out(&mut self, now: Instant) {
         let mark_outs = self.mark_outs_in(self.configuration(), now);
         if mark_outs.out() == self.remaps.mark_outs.out() {
@@ -189,7 +187,7 @@ impl<P: PacketPath> State<P> {
         self.remaps.mark_out_error = Some(why);
     }
 
-    /// Who of a configuration's pools is away, now.
+    /// Which members and regions of a configuration are marked out now.
     pub(super) fn mark_outs_in(&self, configuration: &Configuration, now: Instant) -> MarkOuts {
         let mut next = MarkOuts::default();
         for (name, pool) in &configuration.pools {
@@ -216,7 +214,7 @@ impl<P: PacketPath> State<P> {
         next
     }
 
-    /// The pools in a remap, by name.
+    /// Pools in a remap, by name.
     pub(super) fn settling(&self) -> Vec<SettlingStatus> {
         let (now, wall) = (clock(), SystemTime::now());
         let at = |moment: Instant| match moment.checked_duration_since(now) {
@@ -245,7 +243,7 @@ fn presence(member: &Member) -> Presence {
     }
 }
 
-/// Now, as the time of changes counts.
+/// The monotonic clock, which tests can pause.
 pub(super) fn clock() -> Instant {
     tokio::time::Instant::now().into_std()
 }
@@ -272,7 +270,7 @@ mod tests {
         assert_eq!(moved_last(&[3, 4, 1, 2]), [1, 2].into());
         assert_eq!(moved_last(&[1, 4, 2, 3]), [2, 3].into());
         assert_eq!(moved_last(&[1, 2, 4, 3]), [3].into());
-        // Others are of a configuration that the packet path does not have yet.
+        // Other regions belong to a configuration that the packet path does not have yet.
         assert_eq!(moved_last(&[9, 2, 3, 4, 1]), [1].into());
         assert_eq!(moved_last(&[]), [].into());
     }

@@ -8,17 +8,17 @@ use lb_common::abi::member::Accepts;
 use lb_health::Target;
 use lb_model::{Configuration, Via};
 
-/// What the sensors are to look at.
+/// What the sensors watch.
 #[derive(Debug, Default)]
 pub struct Sensors {
-    /// Backends in pools with their checks.
+    /// Members to probe, with their checks.
     pub targets: watch::Sender<Arc<Vec<Target>>>,
-    /// Backends whose next hop is to be known.
+    /// Backends whose next hop is needed.
     pub next_hops: watch::Sender<Arc<BTreeSet<IpAddr>>>,
 }
 
 impl Sensors {
-    /// Turns the sensors to a configuration, and to others whose next hop is to be known.
+    /// Points the sensors at a configuration. `others` are further backends whose next hop is needed.
     pub(super) fn update(
         &self,
         configuration: &Configuration,

@@ -1,5 +1,5 @@
-//! Shares of new connections: who came up a short time ago has less, as long as the pool says; who says
-//! so of itself has less, and who is utilised more than the others.
+//! Shares of new connections, as ramps of members. A member's share is smaller during slow start, if its
+//! agent report asks for less, and if it is utilised more than others.
 
 use std::{
     collections::BTreeMap,
@@ -22,7 +22,7 @@ use lb_model::{
 };
 
 impl<P: PacketPath> State<P> {
-    /// Makes the shares of all pools what they should be by now. Asked once a second.
+    /// Updates the shares of all pools, once a second.
     pub(super) fn update_shares(&mut self) {
         let configuration = Self::in_force(&self.store);
         let now = clock();
@@ -32,7 +32,7 @@ impl<P: PacketPath> State<P> {
 }
 
 impl Members {
-    /// Makes shares follow utilisation in the pools whose backends say theirs.
+    /// Balances pools whose backends report their utilisation.
     fn balance_all(&mut self, configuration: &Configuration, now: Instant) {
         let elapsed = self.balanced_at.replace(now).map(|then| now.saturating_duration_since(then));
         for name in mem::take(&mut self.reporting) {
@@ -47,13 +47,13 @@ impl Members {
         }
     }
 
-    /// The same for one pool, each of its groups by itself.
+    /// The same for one pool, each group on its own.
     fn balance(&mut self, name: &Name, pool: &Pool, elapsed: Duration, now: Instant) {
         let mut groups: BTreeMap<&Name, (Vec<IpAddr>, Vec<Balanced>)> = BTreeMap::new();
         for (address, backend) in &pool.backends {
             let Some(member) = self.get_mut(&(name.clone(), *address)) else { continue };
             if member.agent_report.utilisation.is_none() {
-                // Whoever takes connections gets the mean of the others, if there are any.
+                // Without a reported utilisation it gets the mean of the others, if there is one.
                 member.balance = None;
             }
             if member.state == MemberState::Up && backend.weight > 0 {
@@ -77,7 +77,7 @@ impl Members {
         }
     }
 
-    /// Says to the packet path which shares the members of all pools have, where that is news.
+    /// Writes changed ramps of all pools to the packet path.
     pub(super) fn write_all_ramps(
         &mut self,
         configuration: &Configuration,
@@ -120,7 +120,7 @@ impl Members {
         }
     }
 
-    /// Whether some member of a pool that is up has, or may have to have, less than its whole share.
+    /// Whether some member that is up has, or may need, less than its full share.
     fn shares_differ(&self, name: &Name, pool: &Pool) -> bool {
         !pool.slow_start.is_zero()
             || self.reporting.contains(name)
@@ -134,7 +134,7 @@ impl Members {
 }
 
 impl Member {
-    /// Its share by its start and by its own wish.
+    /// The member's share by slow start and agent report.
     fn own_share(&self, pool: &Pool, now: Instant) -> f64 {
         let up = self.up_since.map(|since| now.saturating_duration_since(since));
         let started = up.map_or(1.0, |up| started(up, pool.slow_start));

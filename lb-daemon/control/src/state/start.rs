@@ -17,10 +17,9 @@ use lb_model::{
 };
 
 impl<P: PacketPath> State<P> {
-    /// Takes up where the last daemon stopped: the packet path is brought to the generation in the
-    /// store, and the states that are pinned there stand until the checks of each backend decide. A
-    /// store without generation, and one whose generation cannot be used, leave the packet path as it is until
-    /// the next apply.
+    /// Continues where the last daemon stopped: brings the packet path to the stored generation. States found
+    /// in the maps stay until the checks of each backend decide. If the store has no generation, or one that
+    /// cannot be used, the packet path stays as it is until the next apply.
     pub fn start(settings: Settings, store: Store, path: P, sensors: Sensors) -> Self {
         let named = path.named();
         let ids = store.ids().cloned().unwrap_or_else(|| Ids::reserving(&named));
@@ -72,7 +71,7 @@ impl<P: PacketPath> State<P> {
         let generation = state.generation();
         tracing::info!(generation, "store: taking up its configuration, generation {generation}");
         state.write_directory();
-        // Where that fails, it is among the conditions, and tried again.
+        // A failure becomes a condition, and is retried.
         let _ = state.apply_plan();
         state.follow_configuration(&configuration);
         state
@@ -90,10 +89,7 @@ impl<P: PacketPath> State<P> {
     }
 }
 
-// A stored generation that this version cannot use: packets go on by the maps as they are, until an apply.
-
 impl<P: PacketPath> State<P> {
-    /// Says that the stored generation is not in use, and why.
     pub(super) fn report_unusable(&self) {
         let Some(Unusable { number, cause, .. }) = self.store.unusable() else { return };
         let cause = format!(
@@ -103,7 +99,7 @@ impl<P: PacketPath> State<P> {
         self.settings.conditions.begin(STORED, &cause);
     }
 
-    /// Refuses what asks for pools that this version cannot know.
+    /// Refuses commands about pools while the stored generation, and so its pools, cannot be read.
     pub(super) fn require_usable(&self) -> Result<(), Refusal> {
         match self.store.unusable() {
             Some(unusable) => Err(Refusal::Unusable(unusable.cause.clone())),
@@ -111,8 +107,8 @@ impl<P: PacketPath> State<P> {
         }
     }
 
-    /// Refuses an apply by which fields would be lost that only the client, the daemon or the store knows. Where
-    /// it is to be taken as it is, says so instead.
+    /// Refuses an apply if fields that only the client, the daemon or the store knows would be lost. If any
+    /// schema is accepted, returns this as a warning instead.
     pub(super) fn check_schemas(&self, apply: &Apply) -> Result<Option<String>, Refusal> {
         let daemon = self.settings.schema;
         let stored = self.store.unusable().map_or(Revision::FIRST, |unusable| unusable.schema);
@@ -121,7 +117,8 @@ impl<P: PacketPath> State<P> {
             false => SchemaMismatch::of_client(apply.schema, daemon),
         };
         let Err(mismatch) = agree else { return Ok(None) };
-        // Whoever may set the daemon's settings has said it for the file that these name.
+        // The administrator who sets `any-schema` accepts this for the configuration file, which is a setting
+        // too.
         let by_file = self.settings.any_schema && matches!(apply.actor, Actor::File(_));
         match apply.any_schema || by_file {
             true => Ok(Some(mismatch.to_string())),
@@ -129,7 +126,7 @@ impl<P: PacketPath> State<P> {
         }
     }
 
-    /// What the author of a configuration should know that takes the place of one that could not be used.
+    /// Warning for a configuration that replaces one that could not be used.
     pub(super) fn unusable_warning(&self) -> Option<String> {
         let Unusable { number, .. } = self.store.unusable()?;
         Some(format!(

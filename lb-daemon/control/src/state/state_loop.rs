@@ -12,34 +12,30 @@ use lb_health::HealthChange;
 use lb_model::next_hop::NextHop;
 use lb_net::{NetChange, NextHopChange};
 
-/// Time between two tries to bring the packet path along.
+/// Time between two attempts to bring a packet path that is behind to the plan.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Where news and commands come in.
 #[derive(Debug)]
 pub struct Inbox {
-    /// What checks say.
+    /// Results of checks.
     pub health: mpsc::Receiver<HealthChange>,
-    /// Where backends are, and which interfaces are ports of bonds.
+    /// Next hops of backends, and ports of bonds.
     pub network: mpsc::Receiver<NetChange>,
-    /// What people ask.
     pub commands: mpsc::Receiver<Command>,
 }
 
-/// Why the loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopEnd {
-    /// It was told to, or nobody can ask any more.
+    /// It was told to stop, or all senders of commands are gone.
     Stopped,
-    /// A sensor ended, which it never does by itself.
+    /// A sensor ended, which is a defect.
     SensorEnded,
 }
 
 impl<P: PacketPath> State<P> {
-    /// Carries out what comes in until `stop` is done. It blocks its thread while it works, so it
-    /// should have one of its own. Its beat is a tick of its own, ahead of all news: it proves that the loop
-    /// turns, and nothing else. A packet path that is behind is no reason for a restart, which brings it no
-    /// further.
+    /// Runs until `stop` is done. It blocks its thread while it works, so it needs its own. The heartbeat has
+    /// its own tick, which comes before all else, and proves only that the loop turns: while the packet path
+    /// is behind, a restart would not help.
     pub async fn run(
         mut self,
         mut inbox: Inbox,
@@ -85,7 +81,7 @@ impl<P: PacketPath> State<P> {
         let key = (change.pool.clone(), change.address);
         let before = self.members.get(&key).map(|member| member.state);
         let Some(state) = self.members.take_health_change(change, now()) else { return };
-        // Packets first, words later; and who comes up slowly never has more than it should.
+        // Writes maps before announcing, and sets the slow-start share before marking the member up.
         let pool = Self::in_force(&self.store).pools.get(&change.pool);
         if let Some(pool) = pool {
             self.members.write_ramps(&change.pool, pool, &mut self.path, clock());
@@ -105,17 +101,17 @@ impl<P: PacketPath> State<P> {
         let NextHopChange { address, hop } = change;
         let hop = hop.map_err(|why| error_chain::message(&why));
         let hop = next_hops::check_direct(Self::in_force(&self.store), address, hop);
-        // Sensors tell all they know after each configuration: most of it is no news.
+        // After each configuration the sensors report everything again, mostly unchanged.
         if self.next_hops.get(&address) != Some(&hop) {
             self.set_next_hop(address, hop);
         }
     }
 
-    /// Has packets go by a backend's new next hop, and tells whoever wants to know.
+    /// Writes a backend's next hop and announces the change.
     pub(super) fn set_next_hop(&mut self, address: IpAddr, mut hop: Result<NextHop, String>) {
         if let Err(error) = self.path.set_next_hop(address, hop.as_ref().ok().copied()) {
             hop = Err(error_chain::message(&error));
-            // The previous one is not true any more either.
+            // The previous next hop is no longer valid either.
             if let Err(error) = self.path.set_next_hop(address, None) {
                 tracing::error!(
                     backend = %address,
@@ -142,7 +138,7 @@ impl<P: PacketPath> State<P> {
     }
 
     fn execute(&mut self, command: Command) {
-        // A caller whose deadline is over, or who hung up, has been told that nothing is known of it.
+        // The caller hung up or its deadline is over, and it was told that the outcome is unknown.
         if command.is_abandoned() {
             tracing::debug!("a command is not carried out: its caller is gone");
             return;
@@ -168,7 +164,7 @@ impl<P: PacketPath> State<P> {
 
     fn retry_apply(&mut self) {
         if let Err(error) = self.catch_up() {
-            // At a higher level it would be a line a second; the condition is in the log once.
+            // A higher level would log every second; the condition is logged once.
             tracing::debug!(
                 error = error_chain::message(&error),
                 "the packet path is still behind"

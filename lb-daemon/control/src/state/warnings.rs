@@ -1,4 +1,4 @@
-//! What the author of a change should know of it, and may not have meant.
+//! Warnings: consequences of a change that its author may not have intended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,13 +7,13 @@ use crate::command::{Actor, packet_path_behind};
 use lb_model::{AdminState, Configuration, Name, Scaler};
 
 impl<P: PacketPath> State<P> {
-    /// Pools that had somebody for new connections, or whose services had, and would have nobody with
-    /// `next`, by what is known of their backends now.
+    /// Pools that would lose their last backend for new connections, by what is known of backends now. This
+    /// includes pools that a service is pointed at.
     fn emptied_pools<'a>(&self, next: &'a Configuration) -> BTreeSet<&'a Name> {
         let now = self.configuration();
         let serves = |configuration, pool| self.has_serving_backend(configuration, pool);
         let own = next.pools.keys().filter(|name| serves(now, name));
-        // A service that is pointed elsewhere takes its clients there.
+        // A service that is pointed to another pool takes its clients there.
         let pointed = next.services.iter().filter_map(|(name, service)| {
             let before = now.services.get(name)?;
             serves(now, &before.pool).then_some(&service.pool)
@@ -21,8 +21,8 @@ impl<P: PacketPath> State<P> {
         own.chain(pointed).filter(|pool| !serves(next, pool)).collect()
     }
 
-    /// Pools that `next` leaves without anything for new connections, and services that it gives to a pool
-    /// without backends. What stays as it is was said when it came.
+    /// Warnings about pools that lose their last backend for new connections, and about services of pools
+    /// without backends. What does not change was reported before.
     pub(super) fn unserved_warnings(&self, next: &Configuration) -> Vec<String> {
         let now = self.configuration();
         let emptied = self.emptied_pools(next);
@@ -45,8 +45,7 @@ impl<P: PacketPath> State<P> {
         emptied.iter().map(left).chain(services.into_iter().map(sentence)).collect()
     }
 
-    /// Whether a pool has somebody for new connections under a configuration. Who is not known yet may
-    /// become one.
+    /// Whether a pool has a backend for new connections. One whose state is unknown may become one.
     fn has_serving_backend(&self, configuration: &Configuration, name: &Name) -> bool {
         let Some(pool) = configuration.pools.get(name) else { return false };
         pool.backends.iter().any(|(address, backend)| {
@@ -54,20 +53,19 @@ impl<P: PacketPath> State<P> {
                 && backend.weight > 0
                 && pool.group(&backend.region).in_use() != Scaler::NONE;
             let member = self.members.get(&(name.clone(), *address));
-            // In a panic those whose checks fail have them too.
+            // In panic mode backends whose checks fail get connections too.
             is_active
                 && (pool.panic_threshold_percent > 0
                     || member.is_none_or(|member| member.may_serve()))
         })
     }
 
-    /// That packets do not go by what is in force.
     pub(super) fn behind_warning(&self) -> Option<String> {
         let (generation, why) = (self.generation(), self.behind.as_ref()?);
         Some(format!("{}: {why}", packet_path_behind(generation)))
     }
 
-    /// That a file says otherwise which the daemon reads again.
+    /// Warns if the followed file would undo a change.
     pub(super) fn file_warning(&self, next: &Configuration, actor: &Actor) -> Option<String> {
         if matches!(actor, Actor::File(_)) {
             return None;
@@ -87,7 +85,7 @@ impl<P: PacketPath> State<P> {
     }
 }
 
-/// `service web`, or `services api, web`; of many the first and how many more.
+/// Like `service web` or `services api, web`, with a limit.
 fn listed(services: &[&Name]) -> String {
     const MOST: usize = 5;
     let shown: Vec<_> = services.iter().take(MOST).map(ToString::to_string).collect();

@@ -5,7 +5,7 @@ use redb::{DatabaseError, StorageError};
 use super::Revision;
 use lb_base::{lock_owner, write_hint};
 
-/// Why the store cannot be used: `/var/lib/spillway/spillway.redb: cause`.
+/// Why the store cannot be used, such as `/var/lib/spillway/spillway.redb: cause`.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {cause}", .path.display())]
 pub struct StoreError {
@@ -14,7 +14,6 @@ pub struct StoreError {
 }
 
 impl StoreError {
-    /// What to do about it.
     pub fn hint(&self) -> String {
         match &self.cause {
             Cause::Locked => {
@@ -87,7 +86,7 @@ impl From<DatabaseError> for Cause {
     fn from(error: DatabaseError) -> Self {
         match error {
             DatabaseError::DatabaseAlreadyOpen => Self::Locked,
-            // The magic number at its beginning is not that of a database.
+            // The magic number at the beginning is not that of a database.
             DatabaseError::Storage(StorageError::Io(error))
                 if error.kind() == io::ErrorKind::InvalidData =>
             {

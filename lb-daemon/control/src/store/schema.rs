@@ -1,27 +1,26 @@
-//! The schema of configurations, by its revision: it rises with each field that a configuration can have. A
-//! program of another revision drops what it does not know, so nothing is taken from one unless it is told so.
+//! The schema revision of configurations, which rises with each new field. A program drops fields that it
+//! does not know, so a configuration of another revision is accepted only on request.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use spillway_proto::SCHEMA_REVISION;
 
-/// A revision of the schema, from 1.
+/// From 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Revision(u32);
 
 impl Revision {
-    /// That of programs and stores that name none.
+    /// For programs and stores that do not state one.
     pub const FIRST: Self = Self(1);
     /// This program's.
     pub const CURRENT: Self = Self(SCHEMA_REVISION as u32);
 
-    /// One by its number; 0, and what is none, is the first.
+    /// Values below 1 count as the first revision.
     pub fn new(number: i32) -> Self {
         Self(u32::try_from(number).unwrap_or_default()).max(Self::FIRST)
     }
 
-    /// Its number.
     pub fn number(self) -> i32 {
         i32::try_from(self.0).unwrap_or(i32::MAX)
     }
@@ -39,49 +38,34 @@ impl fmt::Display for Revision {
     }
 }
 
-/// Two programs, or a program and a store, of different revisions. Nothing changed.
+/// Two programs, or a program and a store, have different revisions. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaMismatch {
-    /// The client does not know fields that may be in force.
+    /// The client may not know fields that are in force.
     #[error(
         "the client is older than the daemon (schema revision {client}, the daemon has {daemon}), and fields that \
          it does not know would be erased"
     )]
-    OlderClient {
-        /// The client's.
-        client: Revision,
-        /// The daemon's.
-        daemon: Revision,
-    },
-    /// The daemon has dropped fields that the client may have sent.
+    OlderClient { client: Revision, daemon: Revision },
+    /// The daemon may have dropped fields that the client sent.
     #[error(
         "the daemon is older than the client (schema revision {daemon}, the client has {client}), and fields that \
          it does not know would be left out"
     )]
-    NewerClient {
-        /// The client's.
-        client: Revision,
-        /// The daemon's.
-        daemon: Revision,
-    },
-    /// The daemon does not know fields that may be stored.
+    NewerClient { client: Revision, daemon: Revision },
+    /// The daemon may not know fields that are stored.
     #[error(
         "the daemon is older than the stored configuration (schema revision {daemon}, the stored one has {stored}), \
          and fields that it does not know would be erased"
     )]
-    NewerStore {
-        /// The store's.
-        stored: Revision,
-        /// The daemon's.
-        daemon: Revision,
-    },
+    NewerStore { stored: Revision, daemon: Revision },
 }
 
 impl SchemaMismatch {
-    /// Between a client that sends a whole configuration and the daemon.
+    /// Compares a client that sends a whole configuration with the daemon.
     ///
     /// # Errors
-    /// They are of different revisions.
+    /// Their revisions differ.
     pub fn of_client(client: Revision, daemon: Revision) -> Result<(), Self> {
         match client.cmp(&daemon) {
             std::cmp::Ordering::Less => Err(Self::OlderClient { client, daemon }),
@@ -90,7 +74,6 @@ impl SchemaMismatch {
         }
     }
 
-    /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::OlderClient { .. } => {
