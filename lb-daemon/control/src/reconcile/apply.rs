@@ -1,4 +1,4 @@
-//! Bringing the maps to a plan, in the order that never lets a packet see half of it.
+//! Brings the maps to a plan, in an order in which no packet sees a partial change.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -32,7 +32,7 @@ use lb_model::{
     plan::{Plan, PlannedBackend},
 };
 
-/// Outer packet that any route is taken to carry until the route's own MTU is known, bytes.
+/// Until its MTU is known, a route is assumed to carry outer packets of this size, bytes.
 const USUAL_MTU: u16 = 1500;
 
 /// Tables that are built before they are published: half a megabyte each.
@@ -41,30 +41,27 @@ const TABLES_AT_ONCE: usize = 128;
 /// What an apply wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ApplySummary {
-    /// Pools with a new version, new ones included.
+    /// Pools with a new version, including new pools.
     pub pools: usize,
-    /// Pools that went.
     pub pools_removed: usize,
     /// Groups written; the others kept their members' words.
     pub groups: usize,
-    /// Tables built; the others were there already.
+    /// Tables built; the others existed.
     pub tables: usize,
-    /// Entries of services set: one for each port.
+    /// Entries of services set, one per port.
     pub services: usize,
-    /// Entries of services that went.
     pub services_removed: usize,
-    /// Limits that were raised or lowered, with nothing else of their group.
+    /// Limits raised or lowered in groups that did not change otherwise.
     pub limits: usize,
 }
 
 impl Reconciler {
-    /// Brings the maps to a plan. What does not differ is not touched; members keep their states,
-    /// and new ones are dead until told otherwise. Packets see each pool and each service as it was
-    /// before or as it is planned.
+    /// Brings the maps to a plan, and writes only what differs. Members keep their states; new ones accept
+    /// nothing until a state is set. Packets see each pool and each service either as before or as planned.
     ///
     /// # Errors
-    /// [`ReconcileError`]. A plan for which there is no free_space changes nothing; where the kernel
-    /// refuses something half-way, applying again goes on from there.
+    /// If there is no room for the plan, nothing changes. If the kernel refuses a step, applying again
+    /// continues from there.
     pub fn apply(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
         if self.stale {
             self.rescan()?;
@@ -83,7 +80,8 @@ impl Reconciler {
         match self.write_change(plan, change) {
             Ok(limits) => applied.limits = limits,
             Err(error) => {
-                // Until the next try, news must find the words that packets read now.
+                // Until the next try, changes of health and next hops must find the words that packets read
+                // now.
                 if let Err(error) = self.rescan() {
                     tracing::error!(
                         error = error_chain::message(&error),
@@ -97,15 +95,15 @@ impl Reconciler {
         Ok(applied)
     }
 
-    /// Whether there is room for a plan, and its numbers are free, and what its tables take beside
-    /// those that are there: changes nothing.
+    /// Checks that a plan fits and that its numbers are free, and returns what its tables take beside the
+    /// present ones. Changes nothing.
     ///
     /// # Errors
-    /// As [`Self::apply`] would, but for what only the kernel knows.
+    /// Those of [`Self::apply`], except what only the kernel knows.
     pub fn check(&self, plan: &Plan) -> Result<TableMemory, ReconcileError> {
         self.change_to(plan)?;
-        // A table that is there and is of the plan keeps its place; what is of no group of the plan
-        // goes, now or when what home meant before is forgotten.
+        // A present table that the plan names stays. Other tables go now, or when previous homes are
+        // forgotten.
         let planned: BTreeSet<_> = plan.tables.keys().map(|id| TableName::of(*id)).collect();
         let there: BTreeMap<_, _> = (self.published.groups.values())
             .filter(|group| group.table.is_none_or(|name| !planned.contains(&name)))
@@ -125,7 +123,7 @@ impl Reconciler {
         })
     }
 
-    /// How many limits it changed.
+    /// Returns how many limits changed.
     fn write_change(&mut self, plan: &Plan, change: MapChange) -> Result<usize, MapsError> {
         self.write_backends(plan)?;
         self.reset_services(&change)?;
@@ -141,7 +139,7 @@ impl Reconciler {
             let current = &change.published.pools[index].current;
             self.maps.write_descriptor(current.at, &current.descriptor);
         }
-        // From here on packets see it.
+        // From here on packets see the change.
         for index in &change.pools {
             self.maps.set_pool(*index, change.published.pools[index].word());
         }
@@ -149,8 +147,8 @@ impl Reconciler {
         Ok(lowered + self.finish(change)?)
     }
 
-    /// Everything is published: what was replaced is given back, once nobody reads it. How many
-    /// limits it changed.
+    /// Everything is published: frees what was replaced, once no packet reads it. Returns how many limits
+    /// changed.
     fn finish(&mut self, change: MapChange) -> Result<usize, MapsError> {
         let unused = change.unused(&self.published);
         let unknown =
@@ -163,14 +161,15 @@ impl Reconciler {
         self.locations = MemberLocations::new(&self.published);
         self.retain_next_hops();
         let raised = self.raise_limits();
-        // No service leads to pools that go; the next hops of hosts that go are free after the wait.
+        // No service leads to removed pools any more. The next hops of removed backends are free after the
+        // wait.
         self.settle_backend_states()?;
         for group in unknown {
             self.update_standbys(group);
         }
         if !unused.is_empty() || self.next_hops.has_unreleased() {
             self.maps.wait_for_readers()?;
-            // Only now: a packet that met a service of the former generation needed its pool.
+            // Only now, because packets that found a service of the previous generation needed its pool.
             for index in change.removed_pools {
                 self.maps.set_pool(index, PoolWord::new(0, 0));
             }
@@ -213,8 +212,8 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Largest outer packet towards a backend: what the configuration and the route allow. Until a
-    /// sensor reports the route, `before` stands for it where it is stricter.
+    /// Largest outer packet towards a backend, by configuration and route. Until a sensor reports the route,
+    /// the value found in the maps, `before`, counts.
     pub(super) fn mtu_of(
         &self,
         address: &IpAddr,
@@ -228,12 +227,12 @@ impl Reconciler {
         }
     }
 
-    /// New services count from zero.
+    /// Counters of new services start at zero.
     fn reset_services(&mut self, change: &MapChange) -> Result<(), MapsError> {
         let mut there: HashSet<u32> =
             self.published.services.values().map(|service| service.index).collect();
         for service in &change.services {
-            // Once, however many ports it has.
+            // Once per service, not per port.
             if there.insert(service.index) {
                 self.maps.reset_service_traffic(service.index)?;
             }
@@ -267,8 +266,8 @@ impl Reconciler {
         self.write_standbys(at, group);
     }
 
-    /// New services come before old ones go, so that no element of the hash map is used anew under
-    /// a reader; only a full map makes it the other way round, with a grace period in between.
+    /// Adds new services before it removes old ones, so that no element of the hash map is reused while a
+    /// packet reads it. Only if the map is full it removes first, and waits for a grace period.
     fn publish_services(&mut self, change: &MapChange) -> Result<(), MapsError> {
         let most = self.published.services.len() + change.services.len();
         let full = most > MAX_SERVICE_KEYS as usize;
@@ -285,7 +284,7 @@ impl Reconciler {
             self.remove_services(change)?;
         }
         self.maps.set_any_ports(&after);
-        // Those that go first, so that there is free_space.
+        // Removals first, to make room.
         change.removed_vips.iter().try_for_each(|vip| self.maps.remove_vip(vip))?;
         change.vips.iter().try_for_each(|vip| self.maps.add_vip(vip))
     }
@@ -295,14 +294,14 @@ impl Reconciler {
     }
 }
 
-/// Whether an entry is the planned backend's.
+/// Whether an entry belongs to the planned backend.
 fn is_entry_of(there: &Backend, address: &IpAddr, planned: &PlannedBackend) -> bool {
     let version = if address.is_ipv4() { IPV4 } else { IPV6 };
     there.address == address_words(*address)
         && (there.version, there.incarnation) == (version, planned.id.incarnation)
 }
 
-/// Builds tables, on all CPUs.
+/// Builds tables on all CPUs.
 fn build(tables: &[(TableRef, TableName, Arc<TableSpec>)]) -> Vec<NewTable> {
     let cpus = thread::available_parallelism().map_or(1, NonZero::get);
     let share = tables.len().div_ceil(cpus).max(1);

@@ -1,5 +1,5 @@
-//! What must be written to get from what is published to a plan. Worked out whole before anything is
-//! written, so that what does not fit changes nothing.
+//! What must be written to get from the published state to a plan. It is computed before anything is written,
+//! so that a plan that does not fit changes nothing.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -34,35 +34,29 @@ use lb_model::{
     plan::{Plan, PlannedGroup, PlannedMember, PlannedPool, PlannedService},
 };
 
-/// What must be written.
 #[derive(Debug)]
 pub(super) struct MapChange {
-    /// Limiters that are given out with it: nobody reads them yet.
+    /// Newly allocated limiters, which no packet reads yet.
     pub(super) limiters: BTreeSet<u32>,
-    /// Tables to build.
     pub(super) tables: Vec<(TableRef, TableName, Arc<TableSpec>)>,
     /// Indices of groups to write.
     pub(super) groups: Vec<u32>,
     /// Indices of pools whose word changes.
     pub(super) pools: Vec<u32>,
-    /// Indices of pools that go.
+    /// Indices of removed pools.
     pub(super) removed_pools: Vec<u32>,
-    /// Services that are new or differ.
+    /// New and changed services.
     pub(super) services: Vec<Service>,
-    /// Services that go.
     pub(super) removed_services: Vec<ServiceKey>,
-    /// Addresses of services that are new.
+    /// New addresses of services.
     pub(super) vips: Vec<VipKey>,
-    /// Addresses that no service has any more.
     pub(super) removed_vips: Vec<VipKey>,
-    /// All that is published then.
+    /// All that is published after the change.
     pub(super) published: Published,
-    /// What is free then, with what the change leaves still taken.
+    /// What is free after the change; what the change replaces is still taken.
     pub(super) free_space: FreeSpace,
 }
 
-/// Works a change out.
-///
 /// # Errors
 /// [`ReconcileError::Full`] or [`ReconcileError::NumberTaken`].
 pub(super) fn plan_change(
@@ -93,7 +87,7 @@ pub(super) fn plan_change(
     Ok(change)
 }
 
-/// Refuses numbers that the maps know as somebody else's.
+/// Refuses numbers that other backends have in the maps.
 fn check_numbers(old: &Published, plan: &Plan) -> Result<(), ReconcileError> {
     let members = old.groups.values().flat_map(|group| &group.members);
     let owners: HashMap<u32, (BackendId, IpAddr)> =
@@ -148,8 +142,8 @@ impl MapChange {
         Ok(())
     }
 
-    /// Keeps the groups of a previous version as they are. Nothing new goes by them, so their limits are
-    /// nobody's.
+    /// Keeps the groups of a previous version as they are. They get no new connections, so they need no
+    /// limits.
     fn keep_previous(&mut self, old: &Published, previous: &Version) {
         for at in previous.groups() {
             if let (None, Some(group)) = (self.published.groups.get(at), old.groups.get(at)) {
@@ -213,7 +207,7 @@ impl MapChange {
         Ok(at)
     }
 
-    /// The members of a planned group. One with a limit keeps its limiter for as long as it has one.
+    /// The members of a planned group. A limited member keeps its limiter.
     fn members(
         &mut self,
         old: &Published,
@@ -241,7 +235,7 @@ impl MapChange {
         planned.members.iter().map(member).collect()
     }
 
-    /// The limiter there was, or a new one.
+    /// Keeps a limiter or allocates one.
     fn limiter(&mut self, before: u32) -> Result<u32, ReconcileError> {
         if before != NO_LIMITER {
             return Ok(before);
@@ -284,20 +278,18 @@ impl MapChange {
         self.removed_vips.extend(old.vips.difference(&self.published.vips));
     }
 
-    /// What the change leaves: nobody reads it any more once it is published and a grace period
-    /// passed.
+    /// What the change replaces. It is free once the change is published and a grace period has passed.
     pub(super) fn unused(&self, old: &Published) -> Unused {
         Unused::between(old, &self.published)
     }
 }
 
-/// The address of a service.
 fn vip(key: &ServiceKey) -> VipKey {
     VipKey { address: key.address, version: key.version.into() }
 }
 
-/// A pool's versions after its current one was replaced. Open connections go on by what home meant
-/// before the first of several changes, unless home means that again.
+/// A pool's versions after a new current one. The previous version is the one before the first of several
+/// changes, unless its home is the same as the current one.
 fn after(before: Option<&PublishedPool>, current: Version) -> PublishedPool {
     let alone = PublishedPool { current, previous: None, adopting: false };
     let Some(before) = before else { return alone };
@@ -317,7 +309,7 @@ pub(super) struct Unused {
 }
 
 impl Unused {
-    /// What is in one and not in the other.
+    /// What `old` has and `kept` has not.
     pub(super) fn between(old: &Published, kept: &Published) -> Self {
         let groups = old.groups.iter().filter(|(at, _)| !kept.groups.contains_key(at));
         Self {
@@ -335,7 +327,6 @@ impl Unused {
             && self.limiters.is_empty()
     }
 
-    /// Gives it back.
     pub(super) fn free(&self, free_space: &mut FreeSpace) {
         for (at, group) in &self.groups {
             free_space.free_group(*at, group);
@@ -365,7 +356,6 @@ fn is_same(there: Option<&PublishedGroup>, pool: u32, planned: &PlannedGroup) ->
     })
 }
 
-/// Groups of a version that is published.
 fn groups_of<'p>(
     published: &'p Published,
     version: &'p Version,
@@ -377,7 +367,6 @@ fn terms(pool: &PlannedPool, group: &PlannedGroup) -> LimitTerms {
     LimitTerms { settings: group.settings, balancers: pool.balancers }
 }
 
-/// Flags of a pool's descriptor.
 fn flags(pool: &PlannedPool) -> u32 {
     let flags = [(pool.is_limited(), LIMITED), (pool.isolated, ISOLATED), (pool.panics, PANIC)];
     let flags = flags.iter().filter(|(set, _)| *set).fold(0, |all, (_, flag)| all | flag);
@@ -386,7 +375,7 @@ fn flags(pool: &PlannedPool) -> u32 {
 
 fn service(key: ServiceKey, planned: &PlannedService) -> Service {
     let tracked = planned.tracked.map(|idle| {
-        // What is left of a second counts as one; at most 18 hours fit into 16 bits.
+        // A started second counts in full. The configured maximum of 18 hours fits into 16 bits.
         let seconds = idle.as_secs() + u64::from(idle.subsec_nanos() > 0);
         SERVICE_TRACKED | (Coarse::units(seconds) as u32) << 16
     });

@@ -1,4 +1,4 @@
-//! Which next-hop word each backend is behind.
+//! Which next-hop word each backend uses.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,7 +13,7 @@ use lb_common::abi::{
 use super::free_space::{Full, Indices};
 use lb_model::next_hop::NextHop;
 
-/// A neighbour on an interface: backends behind it share a word.
+/// A neighbour on an interface. Backends that it leads to share a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Gateway {
     pub(super) address: IpAddr,
@@ -22,10 +22,10 @@ pub(super) struct Gateway {
 
 #[derive(Clone, Debug)]
 struct Entry {
-    /// `None`: an earlier daemon wrote it.
+    /// `None` if an earlier daemon wrote the word.
     gateway: Option<Gateway>,
     word: NextHopWord,
-    /// Backends behind it.
+    /// Number of backends that use it.
     users: u32,
 }
 
@@ -35,24 +35,24 @@ pub(super) struct NextHopTable {
     entries: HashMap<u32, Entry>,
     by_gateway: HashMap<Gateway, u32>,
     by_backend: HashMap<IpAddr, u32>,
-    /// Nobody's any more, but packets under way may still read them.
+    /// No longer used, but packets under way may still read them.
     leaving: Vec<u32>,
-    /// The way to each backend that was ever resolved.
+    /// The routes of all backends that were ever resolved.
     routes: HashMap<IpAddr, Route>,
     /// Interface words that this daemon wrote.
     interfaces: HashMap<u32, InterfaceWord>,
 }
 
-/// What a backend's value says of the way to it.
+/// What a backend's entry says of the route to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Route {
-    /// Largest packet of the route, bytes.
+    /// Largest packet, bytes.
     route_mtu: u16,
-    /// Whether no gateway is on it.
+    /// Whether there is no gateway.
     on_link: bool,
 }
 
-/// What is to be written for a backend's new next hop.
+/// What must be written for a backend's new next hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Assignment {
     /// Index of the word.
@@ -74,8 +74,8 @@ impl NextHopTable {
         }
     }
 
-    /// A backend's member is behind a word in the maps. The backend is behind the first that is
-    /// resolved, with all its members.
+    /// Takes a member's word from the maps. All members of a backend share a next hop, so the first resolved
+    /// one counts.
     pub(super) fn recover(&mut self, backend: IpAddr, index: u32, word: NextHopWord) {
         if self.by_backend.contains_key(&backend) || index == 0 || !word.is_resolved() {
             return;
@@ -86,17 +86,17 @@ impl NextHopTable {
         self.by_backend.insert(backend, index);
     }
 
-    /// Index of the word that a backend is behind; 0: none.
+    /// 0 if there is none.
     pub(super) fn index_of(&self, backend: &IpAddr) -> u32 {
         self.by_backend.get(backend).copied().unwrap_or(0)
     }
 
-    /// Largest packet of the route to a backend, as far as it is known.
+    /// Largest packet of the route, if known.
     pub(super) fn mtu(&self, backend: &IpAddr) -> Option<u16> {
         self.routes.get(backend).map(|route| route.route_mtu)
     }
 
-    /// 1: a backend is its own next hop; 0: it is not. As far as it is known.
+    /// 1 if the backend is its own next hop, 0 if not.
     pub(super) fn on_link(&self, backend: &IpAddr) -> Option<u16> {
         self.routes.get(backend).map(|route| route.on_link.into())
     }
@@ -106,7 +106,6 @@ impl NextHopTable {
         self.routes.insert(backend, Route { route_mtu, on_link: gateway == backend });
     }
 
-    /// Whether an interface's word must be written.
     pub(super) fn is_new_interface(&self, interface: u32, word: InterfaceWord) -> bool {
         self.interfaces.get(&interface) != Some(&word)
     }
@@ -115,7 +114,7 @@ impl NextHopTable {
         self.interfaces.insert(interface, word);
     }
 
-    /// Puts a backend behind a gateway whose word should be `word`.
+    /// Assigns a backend to a gateway, whose word should be `word`.
     ///
     /// # Errors
     /// [`Full`]; nothing changes.
@@ -146,8 +145,7 @@ impl NextHopTable {
         Ok(Assignment { index, write })
     }
 
-    /// The word that an earlier daemon put the backend behind, if it is what this gateway's should
-    /// be: then it is this gateway's.
+    /// Takes over the word that an earlier daemon assigned to the backend, if it is right for the gateway.
     fn adopt(&mut self, backend: IpAddr, gateway: Gateway, word: NextHopWord) -> Option<u32> {
         let index = *self.by_backend.get(&backend)?;
         let entry = self.entries.get_mut(&index)?;
@@ -167,7 +165,7 @@ impl NextHopTable {
         Ok(index)
     }
 
-    /// Takes a backend from behind its word; true where it was behind one.
+    /// Returns whether the backend had a next hop.
     pub(super) fn remove(&mut self, backend: &IpAddr) -> bool {
         let Some(index) = self.by_backend.remove(backend) else { return false };
         let Some(entry) = self.entries.get_mut(&index) else { return true };
@@ -182,7 +180,7 @@ impl NextHopTable {
         true
     }
 
-    /// Forgets backends that are not is_needed any more.
+    /// Forgets backends that are no longer needed.
     pub(super) fn retain(&mut self, is_needed: impl Fn(&IpAddr) -> bool) {
         self.routes.retain(|backend, _| is_needed(backend));
         let gone: HashSet<IpAddr> =
@@ -197,7 +195,7 @@ impl NextHopTable {
         !self.leaving.is_empty()
     }
 
-    /// A grace period passed since the last [`Self::remove`].
+    /// Call this once a grace period has passed since the last [`Self::remove`].
     pub(super) fn release(&mut self) {
         for index in self.leaving.drain(..) {
             self.indices.free(index);
@@ -263,7 +261,7 @@ mod tests {
         assert_eq!([1, 2, 3, 9].map(|n| table.index_of(&backend(n))), [5, 5, 5, 0]);
         let same = table.assign(backend(1), gateway(1), word(5)).unwrap();
         assert_eq!(same, Assignment { index: 5, write: false });
-        // What looks the same turns out to be another gateway, with its MAC or without.
+        // An equal word turns out to be another gateway's, whether its MAC differs or not.
         let other = table.assign(backend(2), gateway(2), word(5)).unwrap();
         assert_eq!(other, Assignment { index: 1, write: true });
         let changed = table.assign(backend(3), gateway(1), word(8)).unwrap();

@@ -10,14 +10,14 @@ use lb_model::next_hop::NextHop;
 use lb_net::Bonds;
 
 impl Reconciler {
-    /// Says where a backend's packets leave, or that nobody knows: then it takes none, whatever its
-    /// state. A new MAC of a gateway is one write for all backends behind it.
+    /// Sets a backend's next hop. Without one it gets no packets, whatever its state. A gateway's new MAC is
+    /// one write for all backends behind it.
     ///
-    /// The interface need not be one that has the program attached; then its driver must be able to
-    /// send redirected frames without.
+    /// The interface does not need the program attached, but its driver must then be able to send redirected
+    /// frames without it.
     ///
     /// # Errors
-    /// The interface cannot be named or sent out of, or there is no free_space: nothing changed.
+    /// The interface cannot be used, or there is no room: nothing changed.
     pub fn set_next_hop(
         &mut self,
         backend: IpAddr,
@@ -33,8 +33,8 @@ impl Reconciler {
             .ok()
             .filter(|index| u32::from(*index) < MAX_INTERFACES)
             .ok_or(ReconcileError::InterfaceIndex(hop.interface))?;
-        // Frames of an interface that is a VLAN leave by the one beneath it, with a tag that nobody else puts on.
-        // Where the program runs on that interface itself, its frames come and go without.
+        // Frames of a VLAN interface leave by the interface beneath, and nothing else adds their tag. If the
+        // program runs on the VLAN interface itself, its frames have no tag.
         let by = hop.vlan.filter(|_| !self.settings.attached.contains(&hop.interface));
         let set = self.settings.vlans.get(&hop.interface).copied();
         let vlan = set.or(by.map(|vlan| vlan.id)).unwrap_or(0);
@@ -55,7 +55,7 @@ impl Reconciler {
         if to.write {
             self.maps.set_next_hop(to.index, word);
         }
-        // Before anybody is pointed there: without a tunnel a packet goes by it or not at all.
+        // Before members point there: without a tunnel a packet goes directly or not at all.
         self.next_hops.set_route(backend, &hop);
         self.write_route(&backend);
         if to.index != before {
@@ -64,8 +64,8 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Says which interfaces are ports of which bonds: what comes by one has come by its bond. Others are of none,
-    /// whatever an earlier daemon knew. A port whose index is beyond 65535 is left out.
+    /// Sets which interfaces are ports of which bonds; packets that arrive at a port count as arriving at its
+    /// bond. Replaces what an earlier daemon knew. Ports with an index above 65535 are left out.
     pub fn set_bonds(&self, bonds: &Bonds) {
         self.maps.set_bonds(bonds);
     }
@@ -76,7 +76,7 @@ impl Reconciler {
         word: InterfaceWord,
         device: u32,
     ) -> Result<(), ReconcileError> {
-        // The kernel forgets a device that leaves, and it may come back as it was.
+        // The kernel forgets a device that leaves, and the device may come back unchanged.
         if self.next_hops.is_new_interface(interface, word) || !self.maps.is_device(interface)? {
             self.maps.add_interface(interface, word, device)?;
             self.next_hops.learn_interface(interface, word);
@@ -84,8 +84,8 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Points a backend's host and members at a next-hop word. Who cannot be reached any more takes
-    /// his capacity along first, who can be brings it last.
+    /// Points a backend and its members at a next-hop word. If the backend becomes unreachable, the groups'
+    /// limits are lowered first; if it becomes reachable, they are raised last.
     fn point_members(&mut self, backend: &IpAddr, index: u32) {
         let locations = self.locations.get(backend).to_vec();
         if index == 0 {

@@ -1,7 +1,7 @@
-//! Previous versions of pools: what open connections go by first after a remap.
+//! Previous versions of pools, which open connections use first during a remap.
 //!
-//! They keep all that they name, their members' words are kept true like those of the current ones, and
-//! they go when they are forgotten, after a grace period.
+//! They keep everything they name, and their members' words are updated like those of current versions. They
+//! are removed, after a grace period, when they are forgotten.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,23 +19,22 @@ use super::{
 use lb_base::error_chain;
 use lb_maps::MapsError;
 
-/// A pool's home, as packets have it.
+/// A pool's home, as packets see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolHomes {
-    /// Its current meaning; `None`: the pool has no members.
+    /// `None` if the pool has no members.
     pub current: Option<Home>,
-    /// Whether a previous meaning counts.
     pub has_previous: bool,
     /// Whether connections at their previous home are adopted.
     pub adopting: bool,
-    /// Regions by index, in the order in which they are asked.
+    /// Regions by index, in the order in which they are used.
     pub regions: Vec<u32>,
-    /// Members of the first of them that are marked out.
+    /// Members of the first region that are marked out.
     pub out: BTreeSet<IpAddr>,
 }
 
 impl Reconciler {
-    /// What home means in each pool, by index.
+    /// By index of the pool.
     pub fn homes(&self) -> BTreeMap<u32, PoolHomes> {
         let homes = self.published.pools.iter().map(|(index, pool)| (*index, self.homes_of(pool)));
         homes.collect()
@@ -55,18 +54,18 @@ impl Reconciler {
         }
     }
 
-    /// Says whether connections of a pool at their previous home are adopted: one store.
+    /// Sets whether connections at a pool's previous home are adopted: one store.
     pub fn set_adopting(&mut self, pool: u32, adopting: bool) {
         let Some(published) = self.published.pools.get_mut(&pool) else { return };
         published.adopting = adopting && published.previous.is_some();
         self.maps.set_pool(pool, published.word());
     }
 
-    /// Forgets what home meant before in some pools: a store each, and what the previous versions alone
-    /// named is given back after one grace period.
+    /// Forgets the previous homes of pools, with one store each. What only the previous versions named is
+    /// freed after one grace period.
     ///
     /// # Errors
-    /// What the kernel answers. The versions are forgotten all the same.
+    /// The kernel refused a step. The versions are forgotten nevertheless.
     pub fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {
         if self.stale {
             self.rescan()?;
@@ -99,7 +98,7 @@ impl Reconciler {
         Ok(done?)
     }
 
-    /// What nobody names any more is given back.
+    /// Frees what is no longer named.
     fn release(&mut self, unused: &Unused) -> Result<(), MapsError> {
         self.locations = MemberLocations::new(&self.published);
         self.states.forget(self.published.leaving());
@@ -120,17 +119,13 @@ impl Reconciler {
         next_hops.retain(|address| backends.contains_key(address) || locations.contains(address));
     }
 
-    /// Backends that only previous versions have: their next hops are still needed.
+    /// Backends that only previous versions have. Their next hops are still needed.
     pub fn leaving(&self) -> BTreeSet<IpAddr> {
         let leaving = self.published.leaving().into_iter().map(|(_, address)| address);
         leaving.filter(|address| !self.backends.contains_key(address)).collect()
     }
 
-    /// Connections that were to be adopted and were not, since the program was loaded: the budget was
-    /// used up.
-    ///
-    /// # Errors
-    /// What the kernel answers.
+    /// Adoptions refused since the program was loaded, because the budget was used up.
     pub fn adoptions_refused(&self) -> Result<u64, ReconcileError> {
         let events = self.maps.events()?;
         let refused = events.into_iter().find(|(event, _)| *event == Event::AdoptionRefused);

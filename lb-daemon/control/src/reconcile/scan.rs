@@ -1,6 +1,6 @@
-//! Finding out from the maps what is in use: after a start, and after a change that failed half-way.
+//! Reads from the maps what is in use, after a start and after a change that failed half-way.
 //!
-//! Limits are left as they are found: what they are worked out from comes with the next plan.
+//! Limits stay as they are: what they depend on comes with the next plan.
 
 use std::collections::HashMap;
 
@@ -21,11 +21,8 @@ use super::{
 use lb_maps::{MapsError, SharedBackend, TableName, WritableMaps};
 use lb_model::ids::BackendId;
 
-/// Reads what is published. What no pool leads to is given back, after a grace period: a daemon
-/// that died may have unpublished it a moment ago.
-///
-/// # Errors
-/// What the kernel answers.
+/// Reads what is published. Frees what no pool uses, after a grace period, because a daemon that died may
+/// have unpublished it a moment ago.
 pub(super) fn scan_published(maps: &mut WritableMaps) -> Result<(Published, FreeSpace), MapsError> {
     let present = maps.present_tables()?;
     let published = read(maps, &present)?;
@@ -39,7 +36,7 @@ pub(super) fn scan_published(maps: &mut WritableMaps) -> Result<(Published, Free
 }
 
 impl Reconciler {
-    /// Reads again what is published, keeping what the sensors said.
+    /// Reads again what is published, and keeps what the sensors reported.
     pub(super) fn rescan(&mut self) -> Result<(), MapsError> {
         (self.published, self.free_space) = scan_published(&mut self.maps)?;
         self.shared = shared(&self.maps)?;
@@ -49,9 +46,9 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Makes the words that were found say what is known of their members: news may have missed
-    /// those that a change published before it failed, and a daemon may have died between two of the
-    /// words of one backend. Standbys follow with the next plan.
+    /// Corrects the words of members. A change that failed half-way may have published words that missed a
+    /// report of a sensor, and a daemon may have died between two words of one backend. Standbys follow with
+    /// the next plan.
     pub(super) fn rewrite_member_words(&self) {
         for group in self.published.groups.values() {
             for (at, member) in (group.group.head.members..).zip(&group.members) {
@@ -122,10 +119,7 @@ fn read_group(
     Some(PublishedGroup { group, pool, table, terms: None, members })
 }
 
-/// What is said of backends that several pools have.
-///
-/// # Errors
-/// What the kernel answers.
+/// States of backends that several pools have.
 pub(super) fn shared(maps: &WritableMaps) -> Result<SharedStates, MapsError> {
     let mut shared = SharedStates::new();
     for SharedBackend { pool, backend, state } in maps.shared_backends()? {
@@ -134,7 +128,7 @@ pub(super) fn shared(maps: &WritableMaps) -> Result<SharedStates, MapsError> {
     Ok(shared)
 }
 
-/// What the words of members and hosts say.
+/// Status and next hops, from the words of members and backends.
 pub(super) fn members(
     maps: &WritableMaps,
     published: &Published,

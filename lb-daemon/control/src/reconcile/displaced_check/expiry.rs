@@ -1,4 +1,4 @@
-//! Which displaced entries go, and which displaced checks may be turned off: pure.
+//! Which displaced entries are removed, and which displaced checks can be turned off. Pure.
 
 use lb_common::abi::{
     clock::{Coarse, DISPLACED_LIFE, HANDSHAKE_LIFE},
@@ -6,44 +6,44 @@ use lb_common::abi::{
     pool::PoolLine,
 };
 
-/// How far the packet path's clock may be ahead of ours, in coarse units: a second, which may begin in
-/// another unit.
+/// The packet path's clock may be this far ahead, in coarse units: a second, which may reach into another
+/// unit.
 pub(super) const AHEAD: u64 = 2;
-/// Coarse units until the time in a displaced entry begins anew.
+/// Coarse units after which the time in a displaced entry wraps around.
 const IDLE_WRAPS: u64 = 1 << 24;
 
-/// What is known of a displaced entry beside its own word.
+/// What is known of a displaced entry besides its word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EntryContext {
-    /// Its service is gone, or its backend.
+    /// Its service or its backend is gone.
     pub(super) gone: bool,
-    /// Where it says its connection is, the connection would be without it.
+    /// Without the entry the connection would be at the same backend.
     pub(super) at_home: bool,
-    /// No connection of its pool was displaced as long as handshake entries live.
+    /// No connection of its pool was displaced within the lifetime of handshake entries.
     pub(super) clearable: bool,
 }
 
-/// Whether a displaced entry is needed no more.
+/// Whether a displaced entry is no longer needed.
 pub(super) fn is_expired(word: DisplacedWord, now: Coarse, about: EntryContext) -> bool {
     let at_home = about.at_home && about.clearable && !may_be_marked(word, now);
     about.gone || at_home || idle(word, now) > DISPLACED_LIFE
 }
 
-/// Whether the displaced check of a pool can be turned off if none of its connections has a displaced entry: it is open, no
-/// handshake entry says of any that it is away, and home means one thing only.
+/// Whether a pool's displaced check can be turned off once none of its connections has a displaced entry: the
+/// check is on, no handshake entry of a displaced connection is left, and there is no previous home.
 pub(super) const fn can_turn_off(line: &PoolLine, now: Coarse) -> bool {
     line.has_displaced()
         && line.versions().previous() == 0
         && now.0.saturating_sub(line.last_displaced) > HANDSHAKE_LIFE + AHEAD
 }
 
-/// Coarse units since its last packet, none if that is in our future.
+/// Coarse units since its last packet; 0 if that is in our future.
 const fn idle(word: DisplacedWord, now: Coarse) -> u64 {
     let idle = word.idle(now);
     if idle >= IDLE_WRAPS - AHEAD { 0 } else { idle }
 }
 
-/// Whether it is marked by either clock.
+/// Whether it is contested by either clock.
 const fn may_be_marked(word: DisplacedWord, now: Coarse) -> bool {
     word.is_contested(now) || word.is_contested(Coarse(now.0.wrapping_add(AHEAD)))
 }
@@ -63,7 +63,6 @@ mod tests {
 
     #[test]
     fn what_was_used_within_ten_minutes_stays() {
-        // 600 s are 558.8 units of 2^30 ns.
         assert!(!is_expired(seen(0), NOW, AWAY));
         assert!(!is_expired(seen(559), NOW, AWAY));
         assert!(is_expired(seen(560), NOW, AWAY));
@@ -83,7 +82,7 @@ mod tests {
     fn at_home_it_goes_when_no_record_and_no_mark_speaks_against_it() {
         assert!(is_expired(seen(5), NOW, HOME));
         assert!(!is_expired(seen(5), NOW, EntryContext { clearable: false, ..HOME }));
-        // A mark counts for 64 s, 60 units, also one that our clock has not come to.
+        // It is contested for 64 s, 60 units, also if that began in our future.
         for (at, stays) in
             [(NOW.0 + 2, true), (NOW.0, true), (NOW.0 - 59, true), (NOW.0 - 60, false)]
         {

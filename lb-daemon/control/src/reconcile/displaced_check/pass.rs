@@ -1,4 +1,4 @@
-//! One pass over all displaced entries, a round at a time.
+//! One pass over all displaced entries, in rounds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,21 +17,20 @@ use super::{
 };
 use lb_maps::{DisplacedMaps, FlowTable, MapsError, PinnedMaps};
 
-/// Displaced entries looked at in one round.
+/// Entries looked at in one round.
 pub(super) const ROUND: u32 = 65_536;
 
-/// A pass under way.
 #[derive(Clone, Debug)]
 pub(super) struct Pass {
-    /// Pools that could be closed when it began, with their last displacement.
+    /// Pools whose check could be turned off when the pass began, with their last displacement.
     clearable: BTreeMap<u32, u64>,
-    /// Pools that have a displaced entry left.
+    /// Pools that still have a displaced entry.
     in_use: BTreeSet<u32>,
-    /// Where it goes on.
+    /// Where the next round continues.
     position: Position,
-    /// Displaced entries that it took out.
+    /// Entries removed.
     purged: u64,
-    /// Those that it left, of IPv4 and of IPv6.
+    /// Entries kept, of IPv4 and of IPv6.
     kept: [u32; 2],
 }
 
@@ -47,7 +46,7 @@ enum Position {
 pub(super) struct Outcome {
     pub(super) purged: u64,
     pub(super) closed: usize,
-    /// Displaced entries that are left, of IPv4 and of IPv6.
+    /// Entries kept, of IPv4 and of IPv6.
     pub(super) kept: [u32; 2],
 }
 
@@ -62,10 +61,10 @@ impl Pass {
         }
     }
 
-    /// Goes on for a round; what it did, if that was the last.
+    /// Runs one round. Returns what the pass did if that was the last.
     ///
     /// # Errors
-    /// What the kernel answers; nothing may be concluded from this pass then.
+    /// The kernel refused a step; nothing may be concluded from this pass.
     pub(super) fn round(
         &mut self,
         displaced: &mut DisplacedMaps,
@@ -90,8 +89,8 @@ impl Pass {
         Ok((self.position == Position::End).then(|| self.finish(displaced)))
     }
 
-    /// Looks at some displaced entries, takes out those that go, and returns how many it left, and where to go
-    /// on.
+    /// Looks at some entries and removes those that are not needed. Returns how many it kept, and where to
+    /// continue.
     fn walk<const N: usize>(
         &mut self,
         (maps, table): (&PinnedMaps, &mut FlowTable<N>),
@@ -105,7 +104,7 @@ impl Pass {
         for (key, word) in entries {
             let (flow, word) = (flow_of(&key), DisplacedWord(word));
             let status = lookup.look_up(&flow, word)?;
-            // A packet may have changed it, or a command its home, since it was read.
+            // Since it was read, a packet may have changed the entry, or a command its home.
             if expiry::is_expired(word, now, self.circumstances(status))
                 && lookup.still_holds(&flow, status)?
                 && table.get(&key)? == Some(word.0)
@@ -131,8 +130,8 @@ impl Pass {
         }
     }
 
-    /// Turns off the displaced check of pools that were clearable and have no displaced entry left. One that placed a connection
-    /// away from home meanwhile says another time now, so its check stays on.
+    /// Turns off the checks of clearable pools that have no entry left. If a connection was displaced
+    /// meanwhile, the pool has another time now, and its check stays on.
     fn finish(&self, displaced: &DisplacedMaps) -> Outcome {
         let free = self.clearable.iter().filter(|(pool, _)| !self.in_use.contains(pool));
         let closed = free
