@@ -8,9 +8,13 @@ use std::{
     time::Duration,
 };
 
-use clap::Args;
+use clap::{
+    Args,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
 use lb_config::{DEFAULT_SOCKET, document};
 use lb_maps::{self, directory::DEFAULT_STATE_DIRECTORY};
+use lb_model::NamedValue;
 
 use crate::{
     failure::{Exit, Failure},
@@ -192,6 +196,20 @@ pub(crate) fn within_or_unset(
             _ => allowed,
         })
     }
+}
+
+/// Parses the name of a value, and lets help texts and shell completion list all of them. Hyphens are
+/// taken for underscores.
+pub(crate) fn one_of<T: NamedValue>() -> impl TypedValueParser<Value = T> {
+    let possible = T::ALL.iter().map(|value| {
+        let possible = PossibleValue::new(value.name()).help(value.meaning());
+        match value.name().contains('_') {
+            true => possible.alias(value.name().replace('_', "-")),
+            false => possible,
+        }
+    });
+    PossibleValuesParser::new(possible)
+        .try_map(|name| T::from_name(&name.replace('-', "_")).ok_or("no such value"))
 }
 
 pub(crate) fn parse_duration(text: &str) -> Result<prost_types::Duration, String> {

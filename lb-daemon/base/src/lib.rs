@@ -14,7 +14,6 @@ mod nearest;
 mod quoted;
 pub mod rate_limited_log;
 pub mod receiver_socket;
-pub mod shutdown;
 pub mod write_hint;
 
 pub use namespace::Namespace;

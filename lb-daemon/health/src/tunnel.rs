@@ -145,7 +145,7 @@ impl Tunnels {
         opened.link = None;
         opened.is_closed = true;
         if opened.is_made
-            && let Err(error) = ProbeLink::take_away().await
+            && let Err(error) = ProbeLink::remove().await
         {
             warn!("health: {PROBE_LINK} stays: {}", error_chain::message(&error));
         }
@@ -205,11 +205,11 @@ impl Tunnels {
     }
 
     async fn open(&self) -> Result<ProbeLink, NoEntrance> {
-        let mut link = ProbeLink::make().await.map_err(|error| NoEntrance::of(&error))?;
+        let mut link = ProbeLink::create().await.map_err(|error| NoEntrance::of(&error))?;
         let program = (self.0.attach)(PROBE_LINK).map_err(|error| NoEntrance::of(&*error))?;
         self.0.numbers.put(Some(program));
         // Only now, so that nothing gets there that no program takes up.
-        link.lead().await.map_err(|error| NoEntrance::of(&error))?;
+        link.route_marked_packets().await.map_err(|error| NoEntrance::of(&error))?;
         info!("health: checks go through tunnels by {PROBE_LINK}");
         Ok(link)
     }
@@ -322,10 +322,10 @@ impl Lane {
         let (backend, vip) = (self.backend, self.through.vip);
         let barred = |why: String| Err(NoEntrance::Barred(why));
         let link = self.tunnels.link().await?;
-        if let Some(why) = link.bars(vip) {
+        if let Some(why) = link.unusable_for(vip) {
             return barred(format!("packets to {vip} cannot be led there: {why}"));
         }
-        match link.leads_to(vip).await.map_err(|error| NoEntrance::of(&error))? {
+        match link.receives(vip).await.map_err(|error| NoEntrance::of(&error))? {
             Ok(true) => {}
             Ok(false) => {
                 let why = "what is sent by checks is led elsewhere";
@@ -337,7 +337,7 @@ impl Lane {
             // What this host has itself never leaves it, and what comes from there is not taken either.
             Err(own) => return barred(format!("{own}, so it cannot ask others for it")),
         }
-        let way = link.way_to(backend).await.map_err(|error| NoEntrance::of(&error))?;
+        let way = link.route_to(backend).await.map_err(|error| NoEntrance::of(&error))?;
         let (interface, on_link) = way.map_err(NoEntrance::Unreachable)?;
         let form = self.through.encapsulation.form();
         if form.is_direct() && !on_link {

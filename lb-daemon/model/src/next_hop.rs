@@ -19,10 +19,6 @@ pub struct NextHop {
     pub interface_mac: [u8; 6],
     /// Largest IP packet of the route, bytes.
     pub mtu: u16,
-    /// Largest IP packet of the interface, bytes; no less than the route's.
-    pub link_mtu: u16,
-    /// Largest IP packet of the way, as routers say; then `mtu` is no more. `None`: none has complained.
-    pub path_mtu: Option<u16>,
 }
 
 /// A VLAN that has an interface of its own (`eth0.20`): its frames leave by another one, tagged (802.1Q).

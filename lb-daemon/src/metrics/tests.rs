@@ -14,7 +14,7 @@ fn samples(labels: &[&str]) -> &'static str {
         ["event"] => "an event",
         ["result"] => "3",
         ["table", "ip"] => "5",
-        ["door", "limit"] => "6",
+        ["listener", "limit"] => "6",
         ["budget", "ip"] => "4",
         ["component", "interface"] => "an interface",
         ["service"] | ["service", "endpoint", "protocol", "pool"] => "a service",

@@ -10,9 +10,9 @@ use lb_common::{
     wire::{packet::Packet, vlan::Tags},
 };
 
-use super::maps::Lists;
+use super::Lists;
 use crate::{
-    counters,
+    count_verdict,
     kernel::{Frame, Skb},
 };
 
@@ -77,7 +77,7 @@ fn emit<H: Hooked>(mut frame: H) -> Action {
     if !tags.is_none() && verdict.action() == Action::Pass && !frame.tag(tags) {
         verdict = Verdict::NoHeadroom;
     }
-    counters::count(verdict, bytes);
+    count_verdict(verdict, bytes);
     verdict.action()
 }
 

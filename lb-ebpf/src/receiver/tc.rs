@@ -11,7 +11,7 @@ use lb_common::{
     },
 };
 
-use super::{emit::Hooked, subprograms};
+use super::emit::Hooked;
 use crate::kernel::Skb;
 
 /// The headers that a tunnel begins with, at the longest, without extension headers.
@@ -47,7 +47,7 @@ impl Hooked for Skb<'_> {
             return None;
         }
         self.pull(usize::MAX);
-        subprograms::outer_checksum(self)
+        super::outer_checksum(self)
     }
 
     #[inline(always)]

@@ -6,7 +6,7 @@ use lb_common::{
     wire::{ethernet, packet::Packet as _, vlan::Tags},
 };
 
-use super::{emit::Hooked, subprograms};
+use super::emit::Hooked;
 use crate::kernel::Frame;
 
 impl Hooked for Frame<'_> {
@@ -27,7 +27,7 @@ impl Hooked for Frame<'_> {
 
     #[inline(always)]
     fn wrong_checksum(&mut self, to_do: &Decapsulation) -> Option<Verdict> {
-        subprograms::checksums(self, to_do)
+        super::checksums(self, to_do)
     }
 
     /// Moves the Ethernet header up to the inner packet.

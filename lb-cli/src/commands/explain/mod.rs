@@ -5,16 +5,17 @@
 mod tests;
 
 use lb_base::error_chain;
-use lb_inspect::message;
+use lb_config::message::ApiEnum;
 use lb_inspect::{
     explain::{self, Chosen, Explanation, Flow, RegionOutcome, kind_name},
+    message,
     names::interface_words,
 };
-use lb_model::{self, Encapsulation};
+use lb_model::{Encapsulation, Protocol};
 use spillway_proto::v1;
 
 use crate::{
-    arguments::{Options, parse_endpoint},
+    arguments::{Options, one_of, parse_endpoint},
     client::DaemonClient,
     failure::{Exit, Failure},
     origin,
@@ -31,8 +32,8 @@ pub(crate) struct Arguments {
     #[allow(rustdoc::broken_intra_doc_links, reason = "a help text shows brackets as they are")]
     vip: String,
     /// Transport protocol
-    #[arg(long, value_enum, default_value_t)]
-    protocol: TransportFlag,
+    #[arg(long, value_parser = one_of::<Protocol>(), default_value = Protocol::Tcp.name())]
+    protocol: Protocol,
     /// Assume a packet of an open connection instead of a SYN
     #[arg(long)]
     open: bool,
@@ -60,42 +61,20 @@ pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failur
 
 fn request(arguments: &Arguments) -> v1::ExplainRequest {
     let Arguments { client, vip, protocol, open } = arguments;
-    let protocol = match protocol {
-        TransportFlag::Tcp => v1::Protocol::Tcp,
-        TransportFlag::Udp => v1::Protocol::Udp,
-    };
     v1::ExplainRequest {
         client: client.clone(),
         vip: vip.clone(),
-        protocol: protocol.into(),
+        protocol: protocol.to_api().into(),
         open: *open,
     }
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum TransportFlag {
-    /// TCP.
-    #[default]
-    Tcp,
-    /// UDP.
-    Udp,
 }
 
 /// # Errors
 /// An endpoint is not an address with a port, the endpoints have different IP versions, or `open` goes
 /// with UDP.
-fn parse_flow(
-    client: &str,
-    vip: &str,
-    protocol: TransportFlag,
-    open: bool,
-) -> Result<Flow, Failure> {
+fn parse_flow(client: &str, vip: &str, protocol: Protocol, open: bool) -> Result<Flow, Failure> {
     let client = parse_endpoint("client", client)?;
     let vip = parse_endpoint("vip", vip)?;
-    let protocol = match protocol {
-        TransportFlag::Tcp => lb_model::Protocol::Tcp,
-        TransportFlag::Udp => lb_model::Protocol::Udp,
-    };
     Flow::new(client, vip, protocol, open)
         .map_err(|error| Failure::new(Exit::Usage, error.to_string()).hint(error.hint()))
 }

@@ -21,8 +21,7 @@ fn names() -> Names {
 }
 
 fn explain(fake: &FakeTables, open: bool) -> Explanation {
-    let flow: Flow =
-        parse_flow("198.51.100.7:40000", "192.0.2.1:80", TransportFlag::Tcp, open).unwrap();
+    let flow: Flow = parse_flow("198.51.100.7:40000", "192.0.2.1:80", Protocol::Tcp, open).unwrap();
     explained(fake, &names(), &fake.services[&ServiceKey::from_flow(&flow.tuple())], &flow)
 }
 
@@ -120,7 +119,7 @@ why      The pool of the service has no member that may have the packet.
 #[test]
 fn no_service_is_an_answer() {
     let flow: Flow =
-        parse_flow("[2001:db8::7]:1", "[2001:db8:1::1]:53", TransportFlag::Udp, false).unwrap();
+        parse_flow("[2001:db8::7]:1", "[2001:db8:1::1]:53", Protocol::Udp, false).unwrap();
     assert_eq!(
         no_service(&flow).table(),
         "\
@@ -163,12 +162,12 @@ eu      0     alternate 2  10.0.0.2  all      not asked
 
 #[test]
 fn mixed_ip_versions_and_open_datagrams_are_refused() {
-    let mixed = parse_flow("[2001:db8::7]:1", "192.0.2.1:80", TransportFlag::Tcp, false);
+    let mixed = parse_flow("[2001:db8::7]:1", "192.0.2.1:80", Protocol::Tcp, false);
     assert_eq!(
         mixed.unwrap_err().to_string(),
         "error: client [2001:db8::7]:1 and vip 192.0.2.1:80: they are of two IP versions\n\
          hint: give both as IPv4 or both as IPv6 addresses"
     );
-    let open = parse_flow("198.51.100.7:1", "192.0.2.1:53", TransportFlag::Udp, true);
+    let open = parse_flow("198.51.100.7:1", "192.0.2.1:53", Protocol::Udp, true);
     assert_eq!(open.unwrap_err().exit, Exit::Usage);
 }

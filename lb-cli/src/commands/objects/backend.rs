@@ -1,13 +1,13 @@
 //! Backends: flags and columns.
 
-use clap::{Args, ValueEnum};
-use lb_config::document;
-use lb_model::bounds;
+use clap::Args;
+use lb_config::{document, message::ApiEnum};
+use lb_model::{AdminState, bounds};
 use spillway_proto::v1;
 
 use super::kind::{Fields, Kind, ListColumn, Patch, PoolArgument, Selector, cell, parse_name};
 use crate::{
-    arguments::{parse_rate, within, within_or_unset},
+    arguments::{one_of, parse_rate, within, within_or_unset},
     failure::Failure,
 };
 
@@ -21,7 +21,7 @@ pub(crate) struct BackendFields {
     #[arg(long, value_parser = within(bounds::WEIGHTS), allow_negative_numbers = true)]
     weight: Option<u32>,
     /// Whether it takes traffic [default: active]
-    #[arg(long)]
+    #[arg(long, value_parser = one_of::<AdminState>())]
     admin_state: Option<AdminState>,
     /// Largest outer IP packet to it, bytes [default: the MTU of the interface]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
@@ -30,16 +30,6 @@ pub(crate) struct BackendFields {
     /// Maximum new connections over all balancers, such as 200/s [default: no limit]
     #[arg(long, value_name = "RATE", value_parser = parse_rate, allow_hyphen_values = true)]
     max_connection_rate: Option<f64>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum AdminState {
-    /// Takes traffic while it is healthy
-    Active,
-    /// Takes no new connections; open ones stay
-    Drain,
-    /// Takes no traffic; open connections move
-    Disabled,
 }
 
 /// The pool is needed only if several pools have the address.
@@ -148,12 +138,8 @@ impl Fields<v1::Backend> for BackendFields {
     ) -> Result<(), Failure> {
         patch.set("region", self.region.as_ref(), |b, region| b.region = region);
         patch.set("weight", self.weight.as_ref(), |b, weight| b.weight = Some(weight));
-        patch.set("admin_state", self.admin_state.as_ref(), |b, admin_state| {
-            b.set_admin_state(match admin_state {
-                AdminState::Active => v1::AdminState::Active,
-                AdminState::Drain => v1::AdminState::Drain,
-                AdminState::Disabled => v1::AdminState::Disabled,
-            });
+        patch.set("admin_state", self.admin_state.as_ref(), |b, state| {
+            b.set_admin_state(state.to_api());
         });
         patch.set("mtu", self.mtu.as_ref(), |b, mtu| b.mtu = mtu);
         patch.set(

@@ -1,9 +1,9 @@
 //! Health checks: flags and columns.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use lb_base::bytes::Bytes;
-use lb_config::document;
-use lb_model::bounds;
+use lb_config::{document, message::ApiEnum};
+use lb_model::{Via, bounds};
 use prost_types::Duration;
 use serde_json::Value;
 use spillway_proto::v1::{self, HealthCheck, health_check::Probe};
@@ -12,7 +12,7 @@ use super::kind::{
     Fields, Kind, ListColumn, NameArgument, NameOrFileArgument, NoFilter, Patch, cell,
 };
 use crate::{
-    arguments::{parse_duration, within, within_or_unset},
+    arguments::{one_of, parse_duration, within, within_or_unset},
     failure::{Exit, Failure},
 };
 
@@ -21,7 +21,7 @@ use crate::{
 pub(crate) struct HealthFields {
     /// Check the backend at its own address, or the VIPs of its pool through the tunnel as client packets go
     /// [default: address]
-    #[arg(long, value_name = "WAY")]
+    #[arg(long, value_name = "WAY", value_parser = one_of::<Via>())]
     via: Option<Via>,
     /// Port of the backend's own address or of the VIP, 1 to 65535
     #[arg(long, value_parser = within(bounds::PORTS), allow_negative_numbers = true)]
@@ -60,26 +60,13 @@ pub(crate) struct HealthFields {
     jitter_percent: Option<u32>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Via {
-    /// To the backend's own address
-    Address,
-    /// To the VIPs of its pool, through the tunnel
-    Tunnel,
-}
-
 impl Fields<HealthCheck> for HealthFields {
     fn write(
         &self,
         patch: &mut Patch<HealthCheck>,
         _: Option<&HealthCheck>,
     ) -> Result<(), Failure> {
-        patch.set("via", self.via.as_ref(), |check, via| {
-            check.set_via(match via {
-                Via::Address => v1::Via::Address,
-                Via::Tunnel => v1::Via::Tunnel,
-            });
-        });
+        patch.set("via", self.via.as_ref(), |check, via| check.set_via(via.to_api()));
         patch.set("port", self.port.as_ref(), |check, port| check.port = port);
         self.write_kind(patch)?;
         self.tls.write(patch);

@@ -1,8 +1,8 @@
 //! Pools and regions: flags and columns.
 
-use clap::{Args, ValueEnum};
-use lb_config::document;
-use lb_model::bounds;
+use clap::Args;
+use lb_config::{document, message::ApiEnum};
+use lb_model::{EncapsulationKind, Isolation, bounds};
 use prost_types::Duration;
 use serde_json::Value;
 use spillway_proto::v1;
@@ -11,7 +11,7 @@ use super::kind::{
     Fields, Kind, ListColumn, NameArgument, NameOrFileArgument, NoFilter, Patch, cell,
 };
 use crate::{
-    arguments::{parse_duration, parse_rate, within_or_unset},
+    arguments::{one_of, parse_duration, parse_rate, within_or_unset},
     failure::Failure,
 };
 
@@ -26,7 +26,7 @@ pub(crate) struct PoolFields {
     #[arg(long, value_parser = within_or_unset(bounds::SLOTS), allow_negative_numbers = true)]
     slots: Option<u32>,
     /// Whether new connections may leave the first region of the order [default: none]
-    #[arg(long)]
+    #[arg(long, value_parser = one_of::<Isolation>())]
     isolation: Option<Isolation>,
     /// Regions to use first; "" for none
     #[arg(long, value_name = "REGION,…", value_delimiter = ',')]
@@ -42,8 +42,8 @@ pub(crate) struct PoolFields {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
     slow_start: Option<Duration>,
     /// How packets reach the backends [default: ip_in_ip]
-    #[arg(long)]
-    encapsulation: Option<Encapsulation>,
+    #[arg(long, value_parser = one_of::<EncapsulationKind>())]
+    encapsulation: Option<EncapsulationKind>,
     /// UDP destination port of GUE [default: 6080]
     #[arg(long, value_name = "PORT", value_parser = within_or_unset(bounds::PORTS))]
     #[arg(allow_negative_numbers = true)]
@@ -54,28 +54,6 @@ pub(crate) struct PoolFields {
     /// Share of a region's capacity to use, 0 or 0.1 to 1, such as eu=0.5; eu= unsets it
     #[arg(long, value_name = "REGION=SHARE,…", value_delimiter = ',', value_parser = parse_scaler)]
     scaler: Vec<RegionValue>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Isolation {
-    /// Leave if the region is full or has no usable backend
-    None,
-    /// Leave only if the region has no usable backend
-    #[value(name = "on_failure", alias = "on-failure")]
-    OnFailure,
-    /// Never leave
-    Strict,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Encapsulation {
-    /// In an outer IP header
-    #[value(name = "ip_in_ip", alias = "ip-in-ip")]
-    IpInIp,
-    /// In Generic UDP Encapsulation
-    Gue,
-    /// Unchanged, to the MAC address of a backend on the balancer's link
-    Direct,
 }
 
 /// A value for one region, from `REGION=VALUE`.
@@ -148,11 +126,7 @@ impl Fields<v1::Pool> for PoolFields {
             .list("health_checks", &self.health_checks, |pool, checks| pool.health_checks = checks);
         patch.set("slots", self.slots.as_ref(), |pool, slots| pool.slots = slots);
         patch.set("isolation", self.isolation.as_ref(), |pool, isolation| {
-            pool.set_isolation(match isolation {
-                Isolation::None => v1::Isolation::None,
-                Isolation::OnFailure => v1::Isolation::OnFailure,
-                Isolation::Strict => v1::Isolation::Strict,
-            });
+            pool.set_isolation(isolation.to_api());
         });
         patch.list("preferred_regions", &self.preferred_regions, |pool, regions| {
             pool.preferred_regions = regions;
@@ -164,11 +138,7 @@ impl Fields<v1::Pool> for PoolFields {
         patch.set("settle_time", self.settle_time.as_ref(), |p, time| p.settle_time = Some(time));
         patch.set("slow_start", self.slow_start.as_ref(), |p, time| p.slow_start = Some(time));
         patch.set("encapsulation", self.encapsulation.as_ref(), |pool, encapsulation| {
-            pool.set_encapsulation(match encapsulation {
-                Encapsulation::IpInIp => v1::Encapsulation::IpInIp,
-                Encapsulation::Gue => v1::Encapsulation::Gue,
-                Encapsulation::Direct => v1::Encapsulation::Direct,
-            });
+            pool.set_encapsulation(encapsulation.to_api());
         });
         patch.set("gue_port", self.gue_port.as_ref(), |pool, port| pool.gue_port = port);
         if self.needs_current() {

@@ -1,8 +1,8 @@
 //! Services: flags and columns.
 
-use clap::{Args, ValueEnum};
-use lb_config::document;
-use lb_model::bounds;
+use clap::Args;
+use lb_config::{document, message::ApiEnum};
+use lb_model::{Affinity, Fragments, Protocol, UdpMode, WhenFull, bounds};
 use prost_types::Duration;
 use serde_json::Value;
 use spillway_proto::v1;
@@ -11,7 +11,7 @@ use super::kind::{
     Fields, Kind, ListColumn, NameArgument, NameOrFileArgument, NoFilter, Patch, cell,
 };
 use crate::{
-    arguments::{parse_duration, within},
+    arguments::{one_of, parse_duration, within},
     failure::Failure,
 };
 
@@ -31,71 +31,31 @@ pub(crate) struct ServiceFields {
     #[arg(long, conflicts_with_all = ["port", "ports"])]
     any_port: bool,
     /// Protocol
-    #[arg(long)]
+    #[arg(long, value_parser = one_of::<Protocol>())]
     protocol: Option<Protocol>,
     /// Pool that serves it
     #[arg(long)]
     pool: Option<String>,
     /// What selects the backend of a connection [default: connection]
-    #[arg(long)]
+    #[arg(long, value_parser = one_of::<Affinity>())]
     affinity: Option<Affinity>,
     /// What happens to a new connection if every region is full [default: nearest]
-    #[arg(long)]
+    #[arg(long, value_parser = one_of::<WhenFull>())]
     when_full: Option<WhenFull>,
     /// How packets of a UDP service find their backend [default: stateless]
-    #[arg(long)]
-    udp: Option<Udp>,
+    #[arg(long, value_parser = one_of::<UdpMode>())]
+    udp: Option<UdpMode>,
     /// How long an idle tracked UDP flow is remembered [default: 60s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
     idle_timeout: Option<Duration>,
     /// What happens to fragmented packets; `served` needs affinity by client [default: dropped]
-    #[arg(long)]
+    #[arg(long, value_parser = one_of::<Fragments>())]
     fragments: Option<Fragments>,
 }
 
 fn parse_ports(text: &str) -> Result<document::PortRange, String> {
     document::parse_ports(text)
         .ok_or_else(|| "give ports and ranges, such as 80,443,8000-8099".into())
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Protocol {
-    Tcp,
-    Udp,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Affinity {
-    /// The client's address and port
-    Connection,
-    /// The client's address: all its connections go to one backend
-    Client,
-    /// The service's port: all connections to a port go to one backend
-    Port,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Fragments {
-    /// Drop them
-    Dropped,
-    /// Send them to the backend of their client
-    Served,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum WhenFull {
-    /// The nearest region takes it, over its capacity
-    Nearest,
-    /// It is dropped and counted
-    Reject,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Udp {
-    /// The slot alone selects the backend
-    Stateless,
-    /// Each flow is remembered with its backend
-    Tracked,
 }
 
 impl Fields<v1::Service> for ServiceFields {
@@ -107,38 +67,22 @@ impl Fields<v1::Service> for ServiceFields {
         patch.set("address", self.address.as_ref(), |s, address| s.address = address);
         self.write_ports(patch);
         patch.set("protocol", self.protocol.as_ref(), |s, protocol| {
-            s.set_protocol(match protocol {
-                Protocol::Tcp => v1::Protocol::Tcp,
-                Protocol::Udp => v1::Protocol::Udp,
-            });
+            s.set_protocol(protocol.to_api());
         });
         patch.set("pool", self.pool.as_ref(), |s, pool| s.pool = pool);
         patch.set("affinity", self.affinity.as_ref(), |s, affinity| {
-            s.set_affinity(match affinity {
-                Affinity::Connection => v1::Affinity::Connection,
-                Affinity::Client => v1::Affinity::Client,
-                Affinity::Port => v1::Affinity::Port,
-            });
+            s.set_affinity(affinity.to_api());
         });
         patch.set("when_full", self.when_full.as_ref(), |s, when_full| {
-            s.set_when_full(match when_full {
-                WhenFull::Nearest => v1::WhenFull::Nearest,
-                WhenFull::Reject => v1::WhenFull::Reject,
-            });
+            s.set_when_full(when_full.to_api());
         });
         patch.set("udp", self.udp.as_ref(), |s, udp| {
-            s.set_udp(match udp {
-                Udp::Stateless => v1::UdpMode::Stateless,
-                Udp::Tracked => v1::UdpMode::Tracked,
-            });
+            s.set_udp(udp.to_api());
         });
         patch
             .set("idle_timeout", self.idle_timeout.as_ref(), |s, time| s.idle_timeout = Some(time));
         patch.set("fragments", self.fragments.as_ref(), |s, fragments| {
-            s.set_fragments(match fragments {
-                Fragments::Dropped => v1::Fragments::Dropped,
-                Fragments::Served => v1::Fragments::Served,
-            });
+            s.set_fragments(fragments.to_api());
         });
         Ok(())
     }

@@ -2,7 +2,11 @@
 
 use std::fmt;
 
-use super::{place::line_and_column, told};
+use lb_base::nearest;
+use lb_model::bounds;
+use toml::de::DeTable;
+
+use super::position::{Header, headers, line_and_column, object_at};
 
 /// `line 3, column 7: cause`, lines and columns counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +20,7 @@ pub struct DocumentError {
 impl DocumentError {
     pub(super) fn new(text: &str, error: &toml::de::Error) -> Self {
         let at = error.span().map(|span| span.start);
-        let (at, cause) = told::of(text, at, &one_line(error.message()));
+        let (at, cause) = explain(text, at, &one_line(error.message()));
         Self { place: at.and_then(|at| line_and_column(text, at)), cause }
     }
 
@@ -44,3 +48,142 @@ impl fmt::Display for DocumentError {
 }
 
 impl std::error::Error for DocumentError {}
+
+/// Lists of a file, whose headers have two brackets; the last two stand in a pool.
+const LISTS: [&str; 6] = ["region", "health_check", "pool", "service", "backend", "group"];
+
+/// Where an error of the parser is, and its cause.
+fn explain(text: &str, at: Option<usize>, message: &str) -> (Option<usize>, String) {
+    let line = at.and_then(|at| Line::at(text, at));
+    let key = line.as_ref().map_or("", |line| line.key);
+    if let Some(found) = at.and_then(|at| one_bracket(text, at, message)) {
+        return found;
+    }
+    if message.starts_with("missing field ") {
+        let object = at.and_then(|at| object_at(text, at));
+        let object = object.map_or(String::new(), |object| format!("{object}: "));
+        return (at, format!("{object}{message}"));
+    }
+    if let Some(cause) = at.and_then(|at| misspelt(text, at, message)) {
+        return (at, cause);
+    }
+    if let Some(value) = line.as_ref().and_then(Line::unquoted) {
+        let at = line.as_ref().map(|line| line.value_at);
+        let cause = match bounds::of_field(key) {
+            Some(range) => {
+                format!("{value} is no number from {} to {}", range.start(), range.end())
+            }
+            None => format!("{value} is no number; a text is put in quotes: {key} = \"{value}\""),
+        };
+        return (at, cause);
+    }
+    let Some((found, expected)) = message.rsplit_once(", expected ") else {
+        return (at, message.into());
+    };
+    let expected = match (expected, bounds::of_field(key)) {
+        ("u32" | "a nonzero u32", Some(range)) => {
+            format!("a number from {} to {}", range.start(), range.end())
+        }
+        ("u32", None) => "a whole number".into(),
+        ("a nonzero u32", None) => "a whole number from 1".into(),
+        ("f64", _) => "a number".into(),
+        ("a sequence", _) => {
+            match found.split_once('"').and_then(|(_, rest)| rest.rsplit_once('"')) {
+                Some((text, _)) => format!("a list: {key} = [\"{text}\"]"),
+                None => "a list".into(),
+            }
+        }
+        (expected, _) => expected.into(),
+    };
+    (at, format!("{found}, expected {expected}"))
+}
+
+/// A list whose header has one bracket: serde says that a map is none, or TOML that its key is there already.
+fn one_bracket(text: &str, at: usize, message: &str) -> Option<(Option<usize>, String)> {
+    let header = Header::at(text, at)?;
+    let (last, outer) = header.path.split_last()?;
+    if message == "invalid type: map, expected a sequence" && header.brackets == 2 {
+        // The outer list is not there yet, and so became a table.
+        let list = outer.first()?;
+        let cause = format!("`[[{}]]`: no `[[{list}]]` stands before it", header.name());
+        return Some((Some(at), cause));
+    }
+    if !LISTS.contains(last)
+        || !matches!(message, "invalid type: map, expected a sequence" | "duplicate key")
+    {
+        return None;
+    }
+    let wrong = headers(text).find(|it| it.brackets == 1 && it.path == header.path)?;
+    let name = wrong.name();
+    Some((Some(wrong.at), format!("`[{name}]`: write `[[{name}]]`, with two brackets")))
+}
+
+/// A name that is nearly one of those that are expected.
+fn misspelt(text: &str, at: usize, message: &str) -> Option<String> {
+    let quoted =
+        |text: &str| text.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+    let (found, expected) = message.split_once(", expected ")?;
+    let (expected, wrong) = (quoted(expected), quoted(found).into_iter().next()?);
+    let names = || expected.iter().map(String::as_str);
+    if found.starts_with("unknown variant ") {
+        // A slip of letters may be another word; capitals are none.
+        let meant = names().find(|name| name.eq_ignore_ascii_case(&wrong))?;
+        return Some(format!("{found}: write \"{meant}\""));
+    }
+    if !found.starts_with("unknown field ") {
+        return None;
+    }
+    let lower = wrong.to_ascii_lowercase();
+    let meant = match lower.trim_end_matches('s') {
+        inner @ ("backend" | "group") if names().any(|name| name == "pool") => {
+            format!("[[pool.{inner}]]")
+        }
+        _ => {
+            let same = names().find(|name| *name == lower);
+            let meant = same.or_else(|| nearest(&lower, names()))?;
+            match Header::at(text, at) {
+                Some(header) if LISTS.contains(&meant) => {
+                    let outer = header.path.iter().take_while(|step| **step != wrong);
+                    format!("[[{}]]", outer.copied().chain([meant]).collect::<Vec<_>>().join("."))
+                }
+                _ => meant.to_owned(),
+            }
+        }
+    };
+    Some(format!("{found}: did you mean `{meant}`?"))
+}
+
+/// A line `key = value`, or the end of one, as in a table on one line.
+struct Line<'a> {
+    key: &'a str,
+    /// The text from the value on, but for a comment.
+    value: &'a str,
+    /// Where it begins in the whole text.
+    value_at: usize,
+}
+
+impl<'a> Line<'a> {
+    /// The line around a byte that is in a value.
+    fn at(text: &'a str, at: usize) -> Option<Self> {
+        let start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
+        let line = text[start..].lines().next()?;
+        let before = line.get(..line.len().min(at - start))?;
+        // Of several on a line the last one before it; of none, the one that begins the line.
+        let equals = before.rfind('=').or_else(|| line.find('='))?;
+        let key = line[..equals].trim_end();
+        let begins = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-');
+        let key = key.rsplit(begins).next().unwrap_or_default();
+        let value = line[equals + 1..].split('#').next().unwrap_or_default();
+        let value_at = start + equals + 1 + (value.len() - value.trim_start().len());
+        Some(Self { key, value: value.trim(), value_at })
+    }
+
+    /// The value, if it is a text that lacks its quotes.
+    fn unquoted(&self) -> Option<&'a str> {
+        let Self { key, value, .. } = self;
+        let begins = value.starts_with(|c: char| c.is_ascii_alphanumeric() || "-:/.*".contains(c));
+        let plain = !value.contains(['"', '\'', ',', '{', '}', '[', ']', '=']);
+        let bare = begins && plain && !key.is_empty();
+        (bare && DeTable::parse(&format!("x = {value}")).is_err()).then_some(*value)
+    }
+}

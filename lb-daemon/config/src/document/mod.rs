@@ -4,34 +4,26 @@
 //! judged behind the API, once for every door. What a file can get wrong alone (spelling of fields,
 //! types, durations and rates without a unit) is told here, with its line.
 
-mod duration;
 mod error;
-mod group;
 mod health_check;
-mod place;
 mod pool;
-mod ports;
-mod rate;
-mod region;
+mod position;
 mod service;
-mod told;
+#[cfg(test)]
+mod tests;
+mod units;
 
 use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-pub use duration::parse as parse_duration;
 pub use error::DocumentError;
-pub use group::Group;
-pub use health_check::{
-    AgentCheck, CheckTls, GrpcCheck, HealthCheck, HttpCheck, Probe, UdpCheck, Via,
-};
+pub use health_check::{AgentCheck, CheckTls, GrpcCheck, HealthCheck, HttpCheck, Probe, UdpCheck};
 pub use lb_model::rate::parse as parse_rate;
-pub use place::{line_and_column, place};
-pub use pool::{AdminState, Backend, Encapsulation, Isolation, Pool};
-pub use ports::{PortRange, parse_ports};
-pub use region::Region;
-pub use service::{Affinity, Fragments, Protocol, Service, UdpMode, WhenFull};
+pub use pool::{Backend, Group, Pool};
+pub use position::{line_and_column, place};
+pub use service::{PortRange, Service, parse_ports};
+pub use units::parse_duration;
 
 /// A configuration as a file says it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -99,5 +91,13 @@ pub fn object_to_toml<T: Serialize>(object: &T) -> Result<String, DocumentError>
     toml::to_string(object).map_err(|error| DocumentError::unwritable(&error))
 }
 
-#[cfg(test)]
-mod tests;
+/// `[[region]]`: a place where backends are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Region {
+    /// Name.
+    pub name: String,
+    /// Regions that take over, nearest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overflow_to: Vec<String>,
+}

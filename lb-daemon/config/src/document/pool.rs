@@ -1,8 +1,9 @@
 use std::{num::NonZeroU32, time::Duration};
 
+use lb_model::{AdminState, EncapsulationKind, Isolation};
 use serde::{Deserialize, Serialize};
 
-use super::{Group, duration, rate};
+use super::units::{duration, rate_per_second};
 
 /// `[[pool]]`: a named set of backends with its health checks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -33,7 +34,7 @@ pub struct Pool {
     pub slow_start: Option<Duration>,
     /// How packets get to its backends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub encapsulation: Option<Encapsulation>,
+    pub encapsulation: Option<EncapsulationKind>,
     /// UDP port that GUE goes to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gue_port: Option<NonZeroU32>,
@@ -43,30 +44,6 @@ pub struct Pool {
     /// `[[pool.backend]]`
     #[serde(default, rename = "backend", skip_serializing_if = "Vec::is_empty")]
     pub backends: Vec<Backend>,
-}
-
-/// When new connections may leave the first region of a pool's order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Isolation {
-    /// When it is full, and when nobody there can have them.
-    None,
-    /// When nobody there can have them.
-    OnFailure,
-    /// Never.
-    Strict,
-}
-
-/// How packets get to a pool's backends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Encapsulation {
-    /// In an IP header alone.
-    IpInIp,
-    /// In GUE.
-    Gue,
-    /// As they are.
-    Direct,
 }
 
 /// `[[pool.backend]]`: one real server.
@@ -87,18 +64,23 @@ pub struct Backend {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<NonZeroU32>,
     /// New connections it takes a second in this pool, over all balancers.
-    #[serde(default, with = "rate", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "rate_per_second", skip_serializing_if = "Option::is_none")]
     pub max_connection_rate: Option<f64>,
 }
 
-/// What the operator wants of a backend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AdminState {
-    /// Takes traffic while it is healthy.
-    Active,
-    /// Takes nothing, and its open connections move.
-    Disabled,
-    /// Takes no new connections.
-    Drain,
+/// `[[pool.group]]`: what is set of a pool's backends in one region.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// Name of the region.
+    pub region: String,
+    /// New connections it takes a second, over all balancers.
+    #[serde(default, with = "rate_per_second", skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<f64>,
+    /// Share of that capacity in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaler: Option<f64>,
+    /// Whether it takes no new connections, whatever the scaler.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drained: bool,
 }

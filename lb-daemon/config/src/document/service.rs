@@ -1,8 +1,12 @@
-use std::{num::NonZeroU32, time::Duration};
+use std::{fmt, num::NonZeroU32, time::Duration};
 
-use serde::{Deserialize, Serialize};
+use lb_model::{Affinity, Fragments, Protocol, UdpMode, WhenFull};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Error, Unexpected, Visitor},
+};
 
-use super::{duration, ports::PortRange};
+use super::units::duration;
 
 /// `[[service]]`: a virtual address that clients connect to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,54 +46,64 @@ pub struct Service {
     pub fragments: Option<Fragments>,
 }
 
-/// What becomes of a new connection when every region is full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum WhenFull {
-    /// The nearest region serves it.
-    Nearest,
-    /// It is dropped.
-    Reject,
+/// One port, or those from one to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortRange {
+    /// The first.
+    pub first: u32,
+    /// The last; that of one port is the first.
+    pub last: u32,
 }
 
-/// How packets of a UDP service find their backend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum UdpMode {
-    /// By their slot alone.
-    Stateless,
-    /// As the first one of their flow.
-    Tracked,
+/// Reads `80` or `8000-8099`; `None`: it is neither.
+pub fn parse_ports(text: &str) -> Option<PortRange> {
+    let number = |text: &str| {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| text.parse().ok()).flatten()
+    };
+    let (first, last) = match text.split_once('-') {
+        None => (number(text)?, number(text)?),
+        Some((first, last)) => (number(first.trim_end())?, number(last.trim_start())?),
+    };
+    (last != 0 || first == 0).then_some(PortRange { first, last })
 }
 
-/// A transport protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Protocol {
-    /// TCP.
-    Tcp,
-    /// UDP.
-    Udp,
+impl Serialize for PortRange {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { first, last } = self;
+        match first == last {
+            true => serializer.serialize_u32(*first),
+            false => serializer.serialize_str(&format!("{first}-{last}")),
+        }
+    }
 }
 
-/// What keeps a client at one backend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Affinity {
-    /// The client's address and port.
-    Connection,
-    /// The client's address.
-    Client,
-    /// The service's port.
-    Port,
-}
+impl<'de> Deserialize<'de> for PortRange {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Ports;
+        impl Visitor<'_> for Ports {
+            type Value = PortRange;
 
-/// What becomes of fragments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Fragments {
-    /// They are dropped.
-    Dropped,
-    /// They go where all packets of their client go.
-    Served,
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a port, or a range such as \"8000-8099\"")
+            }
+
+            fn visit_i64<E: Error>(self, port: i64) -> Result<PortRange, E> {
+                let port = u32::try_from(port)
+                    .map_err(|_| E::invalid_value(Unexpected::Signed(port), &self))?;
+                Ok(PortRange { first: port, last: port })
+            }
+
+            fn visit_u64<E: Error>(self, port: u64) -> Result<PortRange, E> {
+                let port = u32::try_from(port)
+                    .map_err(|_| E::invalid_value(Unexpected::Unsigned(port), &self))?;
+                Ok(PortRange { first: port, last: port })
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<PortRange, E> {
+                parse_ports(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
+            }
+        }
+        deserializer.deserialize_any(Ports)
+    }
 }

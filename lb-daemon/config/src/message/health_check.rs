@@ -3,10 +3,10 @@ use std::num::NonZeroU32;
 use spillway_proto::v1;
 
 use super::document::{UnknownValue, duration, number, saturating_duration, text};
-use crate::document::{
-    AgentCheck, CheckTls, GrpcCheck, HealthCheck, HttpCheck, Probe, UdpCheck, Via,
-};
+use super::enums::{ApiEnum, to_number};
+use crate::document::{AgentCheck, CheckTls, GrpcCheck, HealthCheck, HttpCheck, Probe, UdpCheck};
 use lb_base::bytes::Bytes;
+use lb_model::Via;
 
 impl From<HealthCheck> for v1::HealthCheck {
     fn from(check: HealthCheck) -> Self {
@@ -14,12 +14,7 @@ impl From<HealthCheck> for v1::HealthCheck {
             name: check.name,
             probe: Some(check.probe.into()),
             tls: check.tls.map(Into::into),
-            via: match check.via {
-                None => v1::Via::Unspecified,
-                Some(Via::Address) => v1::Via::Address,
-                Some(Via::Tunnel) => v1::Via::Tunnel,
-            }
-            .into(),
+            via: to_number(check.via),
             port: check.port,
             interval: check.interval.map(saturating_duration),
             fast_interval: check.fast_interval.map(saturating_duration),
@@ -41,12 +36,7 @@ impl TryFrom<v1::HealthCheck> for HealthCheck {
         Ok(Self {
             probe: message.probe.clone().ok_or_else(|| unknown("probe"))?.into(),
             tls: message.tls.clone().map(Into::into),
-            via: match v1::Via::try_from(message.via) {
-                Ok(v1::Via::Unspecified) => None,
-                Ok(v1::Via::Address) => Some(Via::Address),
-                Ok(v1::Via::Tunnel) => Some(Via::Tunnel),
-                Err(_) => return Err(unknown("via")),
-            },
+            via: Via::from_api(message.via).map_err(|_| unknown("via"))?,
             port: message.port,
             interval: duration("interval", message.interval)?,
             fast_interval: duration("fast_interval", message.fast_interval)?,

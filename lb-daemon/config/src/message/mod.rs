@@ -1,10 +1,10 @@
 //! Between the messages of `spillway.v1`, the file form and the model.
 
 mod document;
+mod enums;
 mod health_check;
 mod model;
-mod stored;
 
 pub use document::UnknownValue;
-pub use model::{admin_state, duration, encapsulation, hash_key, to_message};
-pub use stored::{StoredMessage, encode};
+pub use enums::{ApiEnum, UnknownNumber, to_number};
+pub use model::{StoredMessage, duration, encode, hash_key, to_message};

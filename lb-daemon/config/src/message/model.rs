@@ -2,13 +2,15 @@
 
 use std::{net::IpAddr, time::Duration};
 
+use lb_model::{
+    Backend, CheckTls, Configuration, Encapsulation, GroupSettings, HealthCheck, Name, Pool, Ports,
+    Probe, Rate, Region, Service, Trust, Via,
+};
+use prost::Message;
 use spillway_proto::v1;
 
-use lb_model::{
-    AdminState, Affinity, Backend, CheckTls, Configuration, Encapsulation, Fragments,
-    GroupSettings, HealthCheck, Isolation, Name, Pool, Ports, Probe, Protocol, Rate, Region,
-    Service, Trust, Via, WhenFull,
-};
+use super::enums::{ApiEnum, to_number};
+use crate::{Invalid, validate};
 
 /// The message of a configuration.
 pub fn to_message(configuration: &Configuration) -> v1::Configuration {
@@ -38,31 +40,17 @@ fn pool((name, pool): (&Name, &Pool)) -> v1::Pool {
         health_checks: names(&pool.health_checks),
         slots: pool.slots,
         groups: pool.groups.iter().map(group).collect(),
-        isolation: match pool.isolation {
-            Isolation::None => v1::Isolation::None,
-            Isolation::OnFailure => v1::Isolation::OnFailure,
-            Isolation::Strict => v1::Isolation::Strict,
-        }
-        .into(),
+        isolation: pool.isolation.to_api().into(),
         preferred_regions: names(&pool.preferred_regions),
         panic_threshold_percent: pool.panic_threshold_percent,
         settle_time: Some(duration(pool.settle_time)),
         slow_start: (!pool.slow_start.is_zero()).then(|| duration(pool.slow_start)),
-        encapsulation: encapsulation(pool.encapsulation).into(),
+        encapsulation: pool.encapsulation.kind().to_api().into(),
         // The registered one goes without saying, so that a pool can go back to IP in IP by one field.
         gue_port: match pool.encapsulation.gue_port() {
             Some(port) if port != Encapsulation::DEFAULT_GUE_PORT => port.into(),
             _ => 0,
         },
-    }
-}
-
-/// The number of an encapsulation.
-pub const fn encapsulation(encapsulation: Encapsulation) -> v1::Encapsulation {
-    match encapsulation {
-        Encapsulation::IpInIp => v1::Encapsulation::IpInIp,
-        Encapsulation::Gue(_) => v1::Encapsulation::Gue,
-        Encapsulation::Direct => v1::Encapsulation::Direct,
     }
 }
 
@@ -80,18 +68,9 @@ fn backend((address, backend): (&IpAddr, &Backend)) -> v1::Backend {
         address: address.to_string(),
         region: backend.region.to_string(),
         weight: Some(backend.weight),
-        admin_state: admin_state(backend.admin_state).into(),
+        admin_state: backend.admin_state.to_api().into(),
         mtu: backend.mtu.map_or(0, u32::from),
         max_connection_rate_per_second: backend.max_connection_rate.map(Rate::per_second),
-    }
-}
-
-/// The number of an admin state.
-pub const fn admin_state(admin_state: AdminState) -> v1::AdminState {
-    match admin_state {
-        AdminState::Active => v1::AdminState::Active,
-        AdminState::Disabled => v1::AdminState::Disabled,
-        AdminState::Drain => v1::AdminState::Drain,
     }
 }
 
@@ -100,29 +79,11 @@ fn service((name, service): (&Name, &Service)) -> v1::Service {
         name: name.to_string(),
         address: service.address.to_string(),
         port: service.ports.single().map_or(0, u32::from),
-        protocol: match service.protocol {
-            Protocol::Tcp => v1::Protocol::Tcp,
-            Protocol::Udp => v1::Protocol::Udp,
-        }
-        .into(),
+        protocol: service.protocol.to_api().into(),
         pool: service.pool.to_string(),
-        affinity: match service.affinity {
-            Affinity::Connection => v1::Affinity::Connection,
-            Affinity::Client => v1::Affinity::Client,
-            Affinity::Port => v1::Affinity::Port,
-        }
-        .into(),
-        when_full: match service.when_full {
-            WhenFull::Nearest => v1::WhenFull::Nearest,
-            WhenFull::Reject => v1::WhenFull::Reject,
-        }
-        .into(),
-        udp: match (service.protocol, service.idle_timeout) {
-            (Protocol::Tcp, _) => v1::UdpMode::Unspecified,
-            (Protocol::Udp, None) => v1::UdpMode::Stateless,
-            (Protocol::Udp, Some(_)) => v1::UdpMode::Tracked,
-        }
-        .into(),
+        affinity: service.affinity.to_api().into(),
+        when_full: service.when_full.to_api().into(),
+        udp: to_number(service.udp_mode()),
         idle_timeout: service.idle_timeout.map(duration),
         ports: match &service.ports {
             Ports::Listed(list) if service.ports.single().is_none() => list.ranges(),
@@ -132,11 +93,7 @@ fn service((name, service): (&Name, &Service)) -> v1::Service {
         .map(|(first, last)| v1::PortRange { first: (*first).into(), last: (*last).into() })
         .collect(),
         any_port: service.ports == Ports::Any,
-        fragments: match service.fragments {
-            Fragments::Dropped => v1::Fragments::Dropped,
-            Fragments::Served => v1::Fragments::Served,
-        }
-        .into(),
+        fragments: service.fragments.to_api().into(),
     }
 }
 
@@ -145,11 +102,8 @@ fn health_check((name, check): (&Name, &HealthCheck)) -> v1::HealthCheck {
         name: name.to_string(),
         probe: Some(probe(&check.probe)),
         tls: check.tls.as_ref().map(tls),
-        via: match check.via {
-            Via::Address => v1::Via::Unspecified,
-            Via::Tunnel => v1::Via::Tunnel,
-        }
-        .into(),
+        // The default goes without saying.
+        via: to_number((check.via != Via::Address).then_some(check.via)),
         port: check.port.into(),
         interval: Some(duration(check.interval)),
         fast_interval: Some(duration(check.fast_interval)),
@@ -207,4 +161,37 @@ pub fn duration(duration: Duration) -> prost_types::Duration {
         seconds: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
         nanos: duration.subsec_nanos().cast_signed(),
     }
+}
+
+/// A configuration as it was stored, which may break the rules of this version.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredMessage(pub v1::Configuration);
+
+impl StoredMessage {
+    /// The message that bytes of [`encode`] mean; fields that this version does not know are left out.
+    ///
+    /// # Errors
+    /// They are no message.
+    pub fn read(bytes: &[u8]) -> Result<Self, prost::DecodeError> {
+        v1::Configuration::decode(bytes).map(Self)
+    }
+
+    /// The configuration that it is.
+    ///
+    /// # Errors
+    /// It breaks a rule.
+    pub fn configuration(&self) -> Result<Configuration, Invalid> {
+        validate(&self.0)
+    }
+}
+
+impl From<&Configuration> for StoredMessage {
+    fn from(configuration: &Configuration) -> Self {
+        Self(to_message(configuration))
+    }
+}
+
+/// The bytes of a configuration.
+pub fn encode(configuration: &Configuration) -> Vec<u8> {
+    to_message(configuration).encode_to_vec()
 }

@@ -1,19 +1,14 @@
 //! From a message to a valid configuration. The first mistake in the order of the message is told,
 //! so the same message always gets the same answer.
 
-mod address;
-mod group;
-mod hash_key;
 mod health_check;
 mod invalid;
+mod limits;
 mod names;
-mod number;
 mod pool;
 mod region;
-mod room;
 mod service;
-mod share;
-mod tunnel;
+mod values;
 
 use spillway_proto::v1;
 
@@ -36,15 +31,15 @@ pub fn validate(message: &v1::Configuration) -> Result<Configuration, Invalid> {
         health_checks: checks.build(&message.health_checks, health_check::health_check)?,
         pools: pools.build(&message.pools, |at, m| pool::pool(at, m, &regions, &checks))?,
         services: services.build(&message.services, |at, m| service::service(at, m, &pools))?,
-        hash_key: hash_key::hash_key(&message.hash_key)?,
-        balancers: number::balancers(message.balancers)?,
+        hash_key: values::hash_key(&message.hash_key)?,
+        balancers: values::balancers(message.balancers)?,
     };
     region::no_circle(&regions, &configuration)?;
     service::distinct(message, &configuration)?;
     pool::consistent(message, &configuration)?;
-    tunnel::wide_enough(message, &configuration)?;
-    share::enough(message, &configuration)?;
-    room::enough(&configuration)?;
+    pool::wide_enough(message, &configuration)?;
+    limits::shares_suffice(message, &configuration)?;
+    limits::fits(&configuration)?;
     Ok(configuration)
 }
 

@@ -7,14 +7,17 @@ use std::{
 };
 
 use lb_common::abi::limits::{DEFAULT_SLOTS, MAX_REGIONS_PER_POOL};
+use lb_model::{
+    Backend, Configuration, Encapsulation, EncapsulationKind, GroupSettings, Name, Pool, Scaler,
+    bounds,
+};
 use spillway_proto::v1;
 
 use super::{
-    Names, address, group,
+    Names,
     invalid::{Invalid, Place},
-    number,
+    values,
 };
-use lb_model::{AdminState, Backend, Configuration, Encapsulation, Isolation, Name, Pool, bounds};
 
 /// Shortest and longest settle time.
 const SETTLE_TIMES: (Duration, Duration) =
@@ -33,7 +36,7 @@ pub(super) fn pool(
     let mut first = HashMap::new();
     for (index, message) in message.backends.iter().enumerate() {
         let at = at.child("backends", index, &message.address);
-        let address = address::address(&at, &message.address)?;
+        let address = values::address(&at, &message.address)?;
         if let Some(first) = first.insert(address, index) {
             let cause = format!("{address} is already the address of backends[{first}]");
             return Err(at.wrong("address", cause));
@@ -43,14 +46,14 @@ pub(super) fn pool(
     let health_checks = checks.resolve_each(at, "health_checks", &message.health_checks)?;
     let pool = Pool {
         slots: slots(at, message.slots)?,
-        groups: group::groups(at, &message.groups, regions, &backends)?,
-        isolation: isolation(at, message.isolation)?,
+        groups: groups(at, &message.groups, regions, &backends)?,
+        isolation: values::value(at, "isolation", message.isolation)?.unwrap_or_default(),
         preferred_regions: regions.resolve_each(
             at,
             "preferred_regions",
             &message.preferred_regions,
         )?,
-        panic_threshold_percent: number::within_or(
+        panic_threshold_percent: values::within_or(
             at,
             "panic_threshold_percent",
             message.panic_threshold_percent,
@@ -72,58 +75,33 @@ fn backend(at: &Place, message: &v1::Backend, regions: &Names) -> Result<Backend
         region: regions.resolve(at, "region", &message.region)?,
         weight: match message.weight {
             None => 1,
-            Some(weight) => number::within(at, "weight", weight, bounds::WEIGHTS)?,
+            Some(weight) => values::within(at, "weight", weight, bounds::WEIGHTS)?,
         },
-        admin_state: match v1::AdminState::try_from(message.admin_state) {
-            Ok(v1::AdminState::Unspecified | v1::AdminState::Active) => AdminState::Active,
-            Ok(v1::AdminState::Disabled) => AdminState::Disabled,
-            Ok(v1::AdminState::Drain) => AdminState::Drain,
-            Err(_) => {
-                let cause = format!("{} is no state that this version knows", message.admin_state);
-                return Err(at.wrong("admin_state", cause));
-            }
-        },
+        admin_state: values::value(at, "admin_state", message.admin_state)?.unwrap_or_default(),
         mtu: match message.mtu {
             0 => None,
-            mtu => Some(number::within(at, "mtu", mtu, bounds::MTUS)?),
+            mtu => Some(values::within(at, "mtu", mtu, bounds::MTUS)?),
         },
         max_connection_rate: {
             let rate = message.max_connection_rate_per_second;
-            number::rate(at, "max_connection_rate_per_second", rate)?
+            values::rate(at, "max_connection_rate_per_second", rate)?
         },
     })
 }
 
-fn isolation(at: &Place, number: i32) -> Result<Isolation, Invalid> {
-    match v1::Isolation::try_from(number) {
-        Ok(v1::Isolation::Unspecified | v1::Isolation::None) => Ok(Isolation::None),
-        Ok(v1::Isolation::OnFailure) => Ok(Isolation::OnFailure),
-        Ok(v1::Isolation::Strict) => Ok(Isolation::Strict),
-        Err(_) => {
-            let cause = format!("{number} is no isolation that this version knows");
-            Err(at.wrong("isolation", cause))
-        }
-    }
-}
-
 fn encapsulation(at: &Place, message: &v1::Pool) -> Result<Encapsulation, Invalid> {
-    let number = message.encapsulation;
-    let port = message.gue_port;
-    match v1::Encapsulation::try_from(number) {
-        Ok(v1::Encapsulation::Gue) => {
+    let kind = values::value(at, "encapsulation", message.encapsulation)?.unwrap_or_default();
+    match (kind, message.gue_port) {
+        (EncapsulationKind::Gue, port) => {
             let default = Encapsulation::DEFAULT_GUE_PORT;
-            let port = number::within_or(at, "gue_port", port, bounds::PORTS, default)?;
+            let port = values::within_or(at, "gue_port", port, bounds::PORTS, default)?;
             Ok(Encapsulation::Gue(port))
         }
-        Ok(_) if port != 0 => {
+        (EncapsulationKind::IpInIp, 0) => Ok(Encapsulation::IpInIp),
+        (EncapsulationKind::Direct, 0) => Ok(Encapsulation::Direct),
+        (_, port) => {
             let cause = format!("{port} is given, but packets do not go in GUE; leave it out");
             Err(at.wrong("gue_port", cause))
-        }
-        Ok(v1::Encapsulation::Unspecified | v1::Encapsulation::IpInIp) => Ok(Encapsulation::IpInIp),
-        Ok(v1::Encapsulation::Direct) => Ok(Encapsulation::Direct),
-        Err(_) => {
-            let cause = format!("{number} is no encapsulation that this version knows");
-            Err(at.wrong("encapsulation", cause))
         }
     }
 }
@@ -132,18 +110,18 @@ fn settle_time(at: &Place, time: Option<prost_types::Duration>) -> Result<Durati
     let (shortest, longest) = SETTLE_TIMES;
     match time {
         None => Ok(Pool::DEFAULT_SETTLE_TIME),
-        Some(time) => number::duration(at, "settle_time", time, shortest, longest, "24h"),
+        Some(time) => values::duration(at, "settle_time", time, shortest, longest, "24h"),
     }
 }
 
 fn slow_start(at: &Place, time: Option<prost_types::Duration>) -> Result<Duration, Invalid> {
     let (shortest, longest) = SLOW_STARTS;
     let Some(time) = time else { return Ok(Duration::ZERO) };
-    number::duration(at, "slow_start", time, shortest, longest, "1h")
+    values::duration(at, "slow_start", time, shortest, longest, "1h")
 }
 
 fn slots(at: &Place, slots: u32) -> Result<u32, Invalid> {
-    let slots = number::within_or(at, "slots", slots, bounds::SLOTS, DEFAULT_SLOTS)?;
+    let slots = values::within_or(at, "slots", slots, bounds::SLOTS, DEFAULT_SLOTS)?;
     match (2..).take_while(|d| d * d <= slots).find(|d| slots.is_multiple_of(*d)) {
         None => Ok(slots),
         Some(divisor) => {
@@ -191,7 +169,7 @@ pub(super) fn consistent(
         let backends = Name::new(&pool.name).ok().and_then(|name| configuration.pools.get(&name));
         for (index, message) in pool.backends.iter().enumerate() {
             let at = place.child("backends", index, &message.address);
-            let address = address::address(&at, &message.address)?;
+            let address = values::address(&at, &message.address)?;
             if let Some(service) = vips.get(&address) {
                 let cause = format!("{address} is the address of service {service:?}");
                 return Err(at.wrong("address", cause));
@@ -218,6 +196,86 @@ pub(super) fn consistent(
                 let spell = |mtu: Option<u16>| mtu.map_or("unset".into(), |mtu| mtu.to_string());
                 let (here, there) = (spell(backend.mtu), spell(same.mtu));
                 let cause = format!("is {here} here but {there} in pool {other:?}");
+                return Err(at.wrong("mtu", cause));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is set of the groups of a pool with these backends; what says only the default is left out.
+fn groups(
+    at: &Place,
+    messages: &[v1::Group],
+    regions: &Names,
+    backends: &BTreeMap<IpAddr, Backend>,
+) -> Result<BTreeMap<Name, GroupSettings>, Invalid> {
+    let mut groups = BTreeMap::new();
+    let mut first = HashMap::new();
+    for (index, message) in messages.iter().enumerate() {
+        let at = at.child("groups", index, &message.region);
+        let region = regions.resolve(&at, "region", &message.region)?;
+        if let Some(first) = first.insert(region.clone(), index) {
+            let cause = format!("{region:?} is already the region of groups[{first}]");
+            return Err(at.wrong("region", cause));
+        }
+        let mut here = backends.values().filter(|backend| backend.region == region).peekable();
+        if here.peek().is_none() {
+            return Err(at.wrong("region", format_args!("the pool has no backend in {region:?}")));
+        }
+        let unlimited = here.any(|b| b.weight > 0 && b.max_connection_rate.is_none());
+        let group = group(&at, message, unlimited)?;
+        if group != GroupSettings::default() {
+            groups.insert(region, group);
+        }
+    }
+    Ok(groups)
+}
+
+fn group(at: &Place, message: &v1::Group, unlimited: bool) -> Result<GroupSettings, Invalid> {
+    let capacity = values::rate(at, "capacity_per_second", message.capacity_per_second)?;
+    let scaler = match message.scaler {
+        None => Scaler::WHOLE,
+        Some(share) => Scaler::new(share).ok_or_else(|| {
+            at.wrong("scaler", format_args!("{share} is neither 0 nor within 0.1 to 1"))
+        })?,
+    };
+    let scales = scaler != Scaler::NONE && scaler != Scaler::WHOLE;
+    if scales && capacity.is_none() && unlimited {
+        let cause = format!(
+            "{scaler} of no limit is no limit; set capacity_per_second, or the \
+             max_connection_rate_per_second of every backend there"
+        );
+        return Err(at.wrong("scaler", cause));
+    }
+    Ok(GroupSettings { capacity, scaler, drained: message.drained })
+}
+
+/// IPv6 services have room for the least packet of IPv6 in the tunnels to all their backends, as far as the
+/// configuration says how large packets to them may be.
+pub(super) fn wide_enough(
+    message: &v1::Configuration,
+    configuration: &Configuration,
+) -> Result<(), Invalid> {
+    let six = configuration.services.iter().filter(|(_, service)| service.address.is_ipv6());
+    let by_pool: BTreeMap<&Name, &Name> =
+        six.map(|(name, service)| (&service.pool, name)).collect();
+    for (index, message) in message.pools.iter().enumerate() {
+        let Ok(name) = Name::new(&message.name) else { continue };
+        let Some(service) = by_pool.get(&name) else { continue };
+        let Some(pool) = configuration.pools.get(&name) else { continue };
+        let at = Place::default().child("pools", index, &message.name);
+        for (index, backend) in message.backends.iter().enumerate() {
+            let Ok(address) = backend.address.parse::<IpAddr>() else { continue };
+            let least = u32::from(pool.encapsulation.least_mtu(address));
+            if backend.mtu != 0 && backend.mtu < least {
+                let at = at.child("backends", index, &backend.address);
+                let cause = format!(
+                    "{} leaves less than 1280 bytes in the tunnel, which IPv6 service {:?} needs; \
+                     give at least {least}",
+                    backend.mtu,
+                    service.to_string()
+                );
                 return Err(at.wrong("mtu", cause));
             }
         }

@@ -7,12 +7,12 @@ use std::{
 use spillway_proto::v1;
 
 use super::{
-    Names, address,
+    Names,
     invalid::{Invalid, Place},
-    number,
+    values,
 };
 use lb_model::{
-    Affinity, Configuration, Fragments, Name, PortList, Ports, Protocol, Service, WhenFull,
+    Affinity, Configuration, Fragments, Name, PortList, Ports, Protocol, Service, UdpMode, WhenFull,
 };
 
 const SHORTEST_IDLE: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ pub(super) fn service(
     message: &v1::Service,
     pools: &Names,
 ) -> Result<Service, Invalid> {
-    let (address, ports) = (address::address(at, &message.address)?, ports(at, message)?);
+    let (address, ports) = (values::address(at, &message.address)?, ports(at, message)?);
     let protocol = protocol(at, message.protocol)?;
     let idle_timeout = idle_timeout(at, message, protocol)?;
     let pool = pools.resolve(at, "pool", &message.pool)?;
@@ -47,7 +47,7 @@ pub(super) fn service(
 fn ports(at: &Place, message: &v1::Service) -> Result<Ports, Invalid> {
     match (message.port, &message.ports[..], message.any_port) {
         (0, [], false) => Err(at.wrong("port", "must be set; give port, ports or any_port")),
-        (port, [], false) => Ok(Ports::one(number::port(at, "port", port)?)),
+        (port, [], false) => Ok(Ports::one(values::port(at, "port", port)?)),
         (0, [], true) => Ok(Ports::Any),
         (0, ranges, false) => {
             let ranges: Result<Vec<_>, _> = ranges
@@ -76,7 +76,7 @@ fn ports_from(at: &Place, index: usize, range: &v1::PortRange) -> Result<(u16, u
     };
     let at = at.child("ports", index, &spelt);
     let (first, last) =
-        (number::port(&at, "first", range.first)?, number::port(&at, "last", last)?);
+        (values::port(&at, "first", range.first)?, values::port(&at, "last", last)?);
     if last < first {
         return Err(at.wrong("last", format_args!("{last} is below the first, {first}")));
     }
@@ -84,47 +84,29 @@ fn ports_from(at: &Place, index: usize, range: &v1::PortRange) -> Result<(u16, u
 }
 
 fn affinity(at: &Place, number: i32, ports: &Ports) -> Result<Affinity, Invalid> {
-    match v1::Affinity::try_from(number) {
-        Ok(v1::Affinity::Unspecified | v1::Affinity::Connection) => Ok(Affinity::Connection),
-        Ok(v1::Affinity::Client) => Ok(Affinity::Client),
-        Ok(v1::Affinity::Port) if ports.single().is_some() => {
+    match values::value(at, "affinity", number)?.unwrap_or_default() {
+        Affinity::Port if ports.single().is_some() => {
             let cause = "port would give all connections of one port to one backend; give ports or \
                          any_port, or another affinity";
             Err(at.wrong("affinity", cause))
         }
-        Ok(v1::Affinity::Port) => Ok(Affinity::Port),
-        Err(_) => {
-            let cause = format!("{number} is no affinity that this version knows");
-            Err(at.wrong("affinity", cause))
-        }
+        affinity => Ok(affinity),
     }
 }
 
 fn fragments(at: &Place, number: i32, affinity: Affinity) -> Result<Fragments, Invalid> {
-    match v1::Fragments::try_from(number) {
-        Ok(v1::Fragments::Unspecified | v1::Fragments::Dropped) => Ok(Fragments::Dropped),
-        Ok(v1::Fragments::Served) if affinity == Affinity::Client => Ok(Fragments::Served),
-        Ok(v1::Fragments::Served) => {
+    match values::value(at, "fragments", number)?.unwrap_or_default() {
+        Fragments::Served if affinity != Affinity::Client => {
             let cause = "served is for affinity by client: but the first, fragments bear no ports";
             Err(at.wrong("fragments", cause))
         }
-        Err(_) => {
-            let cause = format!("{number} is no answer that this version knows");
-            Err(at.wrong("fragments", cause))
-        }
+        fragments => Ok(fragments),
     }
 }
 
 fn protocol(at: &Place, number: i32) -> Result<Protocol, Invalid> {
-    match v1::Protocol::try_from(number) {
-        Ok(v1::Protocol::Tcp) => Ok(Protocol::Tcp),
-        Ok(v1::Protocol::Udp) => Ok(Protocol::Udp),
-        Ok(v1::Protocol::Unspecified) => Err(at.wrong("protocol", "must be set; give tcp or udp")),
-        Err(_) => {
-            let cause = format!("{number} is no protocol that this version knows");
-            Err(at.wrong("protocol", cause))
-        }
-    }
+    let unset = || at.wrong("protocol", "must be set; give tcp or udp");
+    values::value(at, "protocol", number)?.ok_or_else(unset)
 }
 
 /// How long flows are remembered; `None`: they are not.
@@ -133,17 +115,11 @@ fn idle_timeout(
     message: &v1::Service,
     protocol: Protocol,
 ) -> Result<Option<Duration>, Invalid> {
-    let tracked = match v1::UdpMode::try_from(message.udp) {
-        Ok(v1::UdpMode::Unspecified) => false,
-        Ok(_) if protocol == Protocol::Tcp => {
-            return Err(at.wrong("udp", "is for UDP; this service is TCP"));
-        }
-        Ok(mode) => mode == v1::UdpMode::Tracked,
-        Err(_) => {
-            let cause = format!("{} is no mode that this version knows", message.udp);
-            return Err(at.wrong("udp", cause));
-        }
-    };
+    let mode = values::value(at, "udp", message.udp)?;
+    if mode.is_some() && protocol == Protocol::Tcp {
+        return Err(at.wrong("udp", "is for UDP; this service is TCP"));
+    }
+    let tracked = mode == Some(UdpMode::Tracked);
     match message.idle_timeout {
         None => Ok(tracked.then_some(DEFAULT_IDLE)),
         Some(_) if !tracked => {
@@ -151,7 +127,7 @@ fn idle_timeout(
         }
         Some(timeout) => {
             let (shortest, longest) = (SHORTEST_IDLE, LONGEST_IDLE);
-            number::duration(at, "idle_timeout", timeout, shortest, longest, "18h").map(Some)
+            values::duration(at, "idle_timeout", timeout, shortest, longest, "18h").map(Some)
         }
     }
 }
@@ -162,17 +138,12 @@ fn when_full(
     protocol: Protocol,
     idle_timeout: Option<Duration>,
 ) -> Result<WhenFull, Invalid> {
-    match v1::WhenFull::try_from(number) {
-        Ok(v1::WhenFull::Unspecified | v1::WhenFull::Nearest) => Ok(WhenFull::Nearest),
-        Ok(v1::WhenFull::Reject) if protocol == Protocol::Udp && idle_timeout.is_none() => {
+    match values::value(at, "when_full", number)?.unwrap_or_default() {
+        WhenFull::Reject if protocol == Protocol::Udp && idle_timeout.is_none() => {
             let cause = "reject is not for stateless UDP, which knows no new connections";
             Err(at.wrong("when_full", cause))
         }
-        Ok(v1::WhenFull::Reject) => Ok(WhenFull::Reject),
-        Err(_) => {
-            let cause = format!("{number} is no answer that this version knows");
-            Err(at.wrong("when_full", cause))
-        }
+        when_full => Ok(when_full),
     }
 }
 

@@ -86,8 +86,6 @@ pub struct BackendStatus {
     pub next_hop: Result<String, String>,
     /// Largest outer packet that the path carries, bytes; `None` without a next hop.
     pub mtu: Option<u16>,
-    /// Path MTU learned from ICMP errors.
-    pub path_mtu: Option<u16>,
     /// Since when the state holds, as far as this daemon knows.
     pub since: SystemTime,
     /// Share of its own slots' new connections that it gets now, 0 to 1.

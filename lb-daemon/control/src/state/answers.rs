@@ -107,7 +107,6 @@ impl<P: PacketPath> State<P> {
                 None => Err("not looked up yet".into()),
             },
             mtu: self.mtu_towards(key.1, backend.mtu),
-            path_mtu: self.next_hops.get(&key.1).and_then(|hop| hop.as_ref().ok()?.path_mtu),
             since: member.since,
             share: match member.state {
                 MemberState::Up if backend.weight > 0 => ramp_share(member.ramp),

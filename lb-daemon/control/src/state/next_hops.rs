@@ -79,25 +79,6 @@ pub(super) struct NarrowPaths {
 }
 
 impl<P: PacketPath> State<P> {
-    pub(super) fn log_mtu(&self, address: IpAddr, before: Option<&NextHop>, hop: &NextHop) {
-        let (previous, now) = (before.and_then(|hop| hop.path_mtu), hop.path_mtu);
-        match now {
-            Some(mtu) if previous != now => {
-                tracing::info!(
-                    backend = %address, mtu,
-                    "backend {address}: a router says that the way to it carries {mtu} bytes"
-                );
-            }
-            None if previous.is_some() => {
-                tracing::info!(
-                    backend = %address, mtu = hop.mtu,
-                    "backend {address}: what routers said of the way to it is forgotten"
-                );
-            }
-            _ => {}
-        }
-    }
-
     /// Checks all paths again, because the configuration determines which services there are.
     pub(super) fn check_paths(&mut self, configuration: &Configuration) {
         let six = configuration.services.iter().filter(|(_, service)| service.address.is_ipv6());
@@ -196,8 +177,6 @@ mod tests {
             interface: 3,
             interface_mac: [4; 6],
             mtu: 1500,
-            link_mtu: 1500,
-            path_mtu: None,
             vlan: None,
         };
         let (on_link, behind) = (by("10.1.0.11"), by("10.0.0.1"));

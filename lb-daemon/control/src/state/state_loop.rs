@@ -121,11 +121,7 @@ impl<P: PacketPath> State<P> {
             }
         }
         match &hop {
-            Ok(hop) => {
-                tracing::debug!(backend = %address, ?hop, "next hop");
-                let before = self.next_hops.get(&address).and_then(|before| before.as_ref().ok());
-                self.log_mtu(address, before, hop);
-            }
+            Ok(hop) => tracing::debug!(backend = %address, ?hop, "next hop"),
             Err(why) => {
                 tracing::warn!(backend = %address, why, "backend {address}: no next hop: {why}");
             }

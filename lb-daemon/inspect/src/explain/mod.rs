@@ -17,7 +17,7 @@ pub use trace::{explain, no_service};
 
 use crate::names::Names;
 use lb_maps::{MapsError, PinnedMaps, directory::Directory};
-use lb_model::Encapsulation;
+use lb_model::{Affinity, Encapsulation, Protocol};
 
 /// What becomes of a packet.
 #[derive(Clone, Debug, Serialize)]
@@ -26,8 +26,8 @@ pub struct Explanation {
     pub client: String,
     /// Address and port.
     pub vip: String,
-    /// `tcp` or `udp`.
-    pub protocol: &'static str,
+    /// Protocol.
+    pub protocol: Protocol,
     /// `new connection`, `open connection` or `datagram`.
     #[serde(serialize_with = "packet_name")]
     pub packet: Kind,
@@ -60,8 +60,8 @@ pub struct ServicePart {
     pub name: String,
     /// Pool.
     pub pool: String,
-    /// `connection`, `client` or `port`.
-    pub affinity: &'static str,
+    /// What keeps a client at one backend.
+    pub affinity: Affinity,
 }
 
 /// A slot of a table.
@@ -174,7 +174,7 @@ impl Explanation {
         Self {
             client: flow.client.to_string(),
             vip: flow.vip.to_string(),
-            protocol: flow.protocol.name(),
+            protocol: flow.protocol,
             packet: flow.kind,
             service: None,
             hash: None,

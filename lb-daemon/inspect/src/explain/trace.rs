@@ -120,13 +120,12 @@ pub fn explain<T: Tables>(
     explanation
 }
 
-fn affinity(service: &Service) -> &'static str {
-    let affinity = match service.flags & (SERVICE_BY_ADDRESS | SERVICE_BY_PORT) {
+fn affinity(service: &Service) -> Affinity {
+    match service.flags & (SERVICE_BY_ADDRESS | SERVICE_BY_PORT) {
         0 => Affinity::Connection,
         SERVICE_BY_ADDRESS => Affinity::Client,
         _ => Affinity::Port,
-    };
-    affinity.name()
+    }
 }
 
 /// Hash, slot and number of slots of a flow in the first group of the order.

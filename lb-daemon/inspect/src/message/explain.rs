@@ -3,10 +3,10 @@
 use lb_common::path::{Kind, Memory, Outcome};
 use spillway_proto::v1;
 
-use lb_config::message::encapsulation;
+use lb_config::message::ApiEnum;
 
 use crate::explain::{Chosen, Entry, Explanation, Flow, Region, RegionOutcome, ServicePart, Slot};
-use lb_model::{Affinity, Encapsulation};
+use lb_model::{Affinity, Encapsulation, EncapsulationKind};
 
 /// An explanation with the generation that its names are of.
 pub fn explained(explanation: &Explanation, generation: u64) -> v1::ExplainResponse {
@@ -21,12 +21,7 @@ pub fn explained(explanation: &Explanation, generation: u64) -> v1::ExplainRespo
         service: explanation.service.as_ref().map(|service| v1::ExplainedService {
             name: service.name.clone(),
             pool: service.pool.clone(),
-            affinity: match service.affinity {
-                "client" => v1::Affinity::Client,
-                "port" => v1::Affinity::Port,
-                _ => v1::Affinity::Connection,
-            }
-            .into(),
+            affinity: service.affinity.to_api().into(),
         }),
         hash: explanation.hash.clone().unwrap_or_default(),
         slot: explanation
@@ -92,7 +87,7 @@ fn choice(chosen: &Chosen) -> v1::ExplainedChoice {
         accepts: chosen.accepts.clone().into_owned(),
         owner: chosen.owner,
         next_hop: chosen.next_hop.clone(),
-        encapsulation: encapsulation(chosen.encapsulation).into(),
+        encapsulation: chosen.encapsulation.kind().to_api().into(),
         gue_port: chosen.gue_port.map_or(0, u32::from),
         interface: chosen.interface_name.clone().unwrap_or_default(),
         interface_index: chosen.interface.into(),
@@ -141,13 +136,9 @@ fn memory(number: i32) -> Result<Option<Memory>, UnknownAnswer> {
 }
 
 fn service_part(service: v1::ExplainedService) -> Result<ServicePart, UnknownAnswer> {
-    let affinity = match service.affinity() {
-        v1::Affinity::Unspecified => return Err(UnknownAnswer { field: "service.affinity" }),
-        v1::Affinity::Connection => Affinity::Connection,
-        v1::Affinity::Client => Affinity::Client,
-        v1::Affinity::Port => Affinity::Port,
-    };
-    Ok(ServicePart { name: service.name, pool: service.pool, affinity: affinity.name() })
+    let affinity = Affinity::from_api(service.affinity).ok().flatten();
+    let affinity = affinity.ok_or(UnknownAnswer { field: "service.affinity" })?;
+    Ok(ServicePart { name: service.name, pool: service.pool, affinity })
 }
 
 fn entry(step: v1::ExplainedStep) -> Entry {
@@ -182,13 +173,11 @@ fn region_part(region: v1::ExplainedRegion) -> Result<Region, UnknownAnswer> {
 
 fn chosen(choice: v1::ExplainedChoice) -> Result<Chosen, UnknownAnswer> {
     let port = |field| u16::try_from(choice.gue_port).map_err(|_| UnknownAnswer { field });
-    let encapsulation = match choice.encapsulation() {
-        v1::Encapsulation::Unspecified => {
-            return Err(UnknownAnswer { field: "choice.encapsulation" });
-        }
-        v1::Encapsulation::IpInIp => Encapsulation::IpInIp,
-        v1::Encapsulation::Gue => Encapsulation::Gue(port("choice.gue_port")?),
-        v1::Encapsulation::Direct => Encapsulation::Direct,
+    let kind = EncapsulationKind::from_api(choice.encapsulation).ok().flatten();
+    let encapsulation = match kind.ok_or(UnknownAnswer { field: "choice.encapsulation" })? {
+        EncapsulationKind::IpInIp => Encapsulation::IpInIp,
+        EncapsulationKind::Gue => Encapsulation::Gue(port("choice.gue_port")?),
+        EncapsulationKind::Direct => Encapsulation::Direct,
     };
     let interface = u16::try_from(choice.interface_index);
     Ok(Chosen {
@@ -245,7 +234,7 @@ mod tests {
             service: Some(ServicePart {
                 name: "shop".into(),
                 pool: "web".into(),
-                affinity: Affinity::Port.name(),
+                affinity: Affinity::Port,
             }),
             hash: Some("0123456789abcdef".into()),
             slot: Some(Slot { number: 7, of: 65_537 }),

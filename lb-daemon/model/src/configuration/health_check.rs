@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use super::named_value::named_values;
+
 /// How a backend's health is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HealthCheck {
@@ -45,23 +47,13 @@ impl HealthCheck {
     }
 }
 
-/// Which way a check goes to a backend.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Via {
-    /// To its own address.
-    #[default]
-    Address,
-    /// To the VIPs of the services that its pool serves, in the pool's tunnel.
-    Tunnel,
-}
-
-impl Via {
-    /// `address` or `tunnel`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Address => "address",
-            Self::Tunnel => "tunnel",
-        }
+named_values! {
+    /// Which way a check goes to a backend.
+    pub enum Via, default Address {
+        /// To the backend's own address
+        Address = "address",
+        /// To the VIPs of its pool, through the tunnel
+        Tunnel = "tunnel",
     }
 }
 

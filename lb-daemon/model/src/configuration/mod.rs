@@ -4,6 +4,7 @@
 pub mod bounds;
 mod health_check;
 mod name;
+mod named_value;
 mod pool;
 mod ports;
 pub mod rate;
@@ -15,10 +16,13 @@ pub use health_check::{
     AgentCheck, CheckTls, GrpcCheck, HealthCheck, HttpCheck, Probe, Trust, UdpCheck, Via,
 };
 pub use name::{Name, NameError};
-pub use pool::{AdminState, Backend, Encapsulation, GroupSettings, Isolation, Pool, Scaler};
+pub use named_value::NamedValue;
+pub use pool::{
+    AdminState, Backend, Encapsulation, EncapsulationKind, GroupSettings, Isolation, Pool, Scaler,
+};
 pub use ports::{Endpoint, PortList, Ports};
 pub use rate::Rate;
-pub use service::{Affinity, Fragments, Protocol, Service, WhenFull};
+pub use service::{Affinity, Fragments, Protocol, Service, UdpMode, WhenFull};
 
 /// A whole, valid configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]

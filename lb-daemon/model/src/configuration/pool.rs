@@ -5,7 +5,7 @@ use lb_common::{
     wire::gue,
 };
 
-use super::{Name, Rate};
+use super::{Name, Rate, named_value::named_values};
 
 /// A named set of backends with its health checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,26 +35,15 @@ pub struct Pool {
     pub encapsulation: Encapsulation,
 }
 
-/// When new connections may leave the first region of a pool's order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Isolation {
-    /// When it is full, and when nobody there can have them.
-    #[default]
-    None,
-    /// When nobody there can have them.
-    OnFailure,
-    /// Never.
-    Strict,
-}
-
-impl Isolation {
-    /// `none`, `on_failure` or `strict`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::OnFailure => "on_failure",
-            Self::Strict => "strict",
-        }
+named_values! {
+    /// When new connections may leave the first region of a pool's order.
+    pub enum Isolation, default None {
+        /// Leave if the region is full or has no usable backend
+        None = "none",
+        /// Leave only if the region has no usable backend
+        OnFailure = "on_failure",
+        /// Never leave
+        Strict = "strict",
     }
 }
 
@@ -87,26 +76,15 @@ impl Pool {
     }
 }
 
-/// What the operator wants of a backend.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AdminState {
-    /// Takes traffic while it is healthy.
-    #[default]
-    Active,
-    /// Takes nothing, and its open connections move.
-    Disabled,
-    /// Takes no new connections; its open ones stay while it lives.
-    Drain,
-}
-
-impl AdminState {
-    /// `active`, `disabled` or `drain`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Disabled => "disabled",
-            Self::Drain => "drain",
-        }
+named_values! {
+    /// Whether a backend takes traffic, as operator or configuration ask.
+    pub enum AdminState, default Active {
+        /// Takes traffic while it is healthy
+        Active = "active",
+        /// Takes no new connections; open ones stay
+        Drain = "drain",
+        /// Takes no traffic; open connections move
+        Disabled = "disabled",
     }
 }
 
@@ -126,7 +104,19 @@ pub struct Backend {
     pub max_connection_rate: Option<Rate>,
 }
 
-/// How packets get to a pool's backends.
+named_values! {
+    /// How packets get to a pool's backends.
+    pub enum EncapsulationKind, default IpInIp {
+        /// In an outer IP header
+        IpInIp = "ip_in_ip",
+        /// In Generic UDP Encapsulation
+        Gue = "gue",
+        /// Unchanged, to the MAC address of a backend on the balancer's link
+        Direct = "direct",
+    }
+}
+
+/// How packets get to a pool's backends, with the port of GUE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Encapsulation {
     /// In an IP header alone.
@@ -142,13 +132,18 @@ impl Encapsulation {
     /// UDP port of GUE where the configuration says none.
     pub const DEFAULT_GUE_PORT: u16 = gue::PORT;
 
+    /// The setting that asks for it.
+    pub const fn kind(self) -> EncapsulationKind {
+        match self {
+            Self::IpInIp => EncapsulationKind::IpInIp,
+            Self::Gue(_) => EncapsulationKind::Gue,
+            Self::Direct => EncapsulationKind::Direct,
+        }
+    }
+
     /// `ip_in_ip`, `gue` or `direct`.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::IpInIp => "ip_in_ip",
-            Self::Gue(_) => "gue",
-            Self::Direct => "direct",
-        }
+        self.kind().name()
     }
 
     /// The UDP port that packets go to, if any.

@@ -1,14 +1,15 @@
 use std::{net::IpAddr, time::Duration};
 
-use super::{Endpoint, Name, Ports};
+use super::{Endpoint, Name, Ports, named_value::named_values};
 
-/// A transport protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Protocol {
-    /// TCP.
-    Tcp,
-    /// UDP.
-    Udp,
+named_values! {
+    /// A transport protocol.
+    pub enum Protocol {
+        /// TCP
+        Tcp = "tcp",
+        /// UDP
+        Udp = "udp",
+    }
 }
 
 impl Protocol {
@@ -19,67 +20,48 @@ impl Protocol {
             Self::Udp => 17,
         }
     }
+}
 
-    /// `tcp` or `udp`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Tcp => "tcp",
-            Self::Udp => "udp",
-        }
+named_values! {
+    /// What keeps a client at one backend.
+    pub enum Affinity, default Connection {
+        /// The client's address and port
+        Connection = "connection",
+        /// The client's address: all its connections go to one backend
+        Client = "client",
+        /// The service's port: all connections to a port go to one backend
+        Port = "port",
     }
 }
 
-/// What keeps a client at one backend.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Affinity {
-    /// Address and port of the client.
-    #[default]
-    Connection,
-    /// Address of the client.
-    Client,
-    /// Port of the service.
-    Port,
-}
-
-impl Affinity {
-    /// `connection`, `client` or `port`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Connection => "connection",
-            Self::Client => "client",
-            Self::Port => "port",
-        }
+named_values! {
+    /// What happens to a new connection if every region is full.
+    pub enum WhenFull, default Nearest {
+        /// The nearest region takes it, over its capacity
+        Nearest = "nearest",
+        /// It is dropped and counted
+        Reject = "reject",
     }
 }
 
-/// What becomes of fragments.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Fragments {
-    /// They are dropped, or left to the host where they bear no ports.
-    #[default]
-    Dropped,
-    /// They go where all packets of their client go.
-    Served,
-}
-
-impl Fragments {
-    /// `dropped` or `served`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Dropped => "dropped",
-            Self::Served => "served",
-        }
+named_values! {
+    /// How packets of a UDP service find their backend.
+    pub enum UdpMode, default Stateless {
+        /// The slot alone selects the backend
+        Stateless = "stateless",
+        /// Each flow is remembered with its backend
+        Tracked = "tracked",
     }
 }
 
-/// What becomes of a new connection when every region is full.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WhenFull {
-    /// The nearest region serves it.
-    #[default]
-    Nearest,
-    /// It is dropped.
-    Reject,
+named_values! {
+    /// What happens to fragmented packets.
+    pub enum Fragments, default Dropped {
+        /// Drop them
+        Dropped = "dropped",
+        /// Send them to the backend of their client
+        Served = "served",
+    }
 }
 
 /// A virtual address that clients connect to.
@@ -109,6 +91,12 @@ impl Service {
     /// Its address and ports.
     pub fn endpoint(&self) -> Endpoint {
         Endpoint { address: self.address, ports: self.ports.clone() }
+    }
+
+    /// How its packets find their backend; `None`: it is no UDP service.
+    pub fn udp_mode(&self) -> Option<UdpMode> {
+        let mode = if self.idle_timeout.is_some() { UdpMode::Tracked } else { UdpMode::Stateless };
+        (self.protocol == Protocol::Udp).then_some(mode)
     }
 
     /// Entries that it takes in the map of services: one a port or one for any, and one for fragments.

@@ -9,7 +9,7 @@ use lb_base::bytes::Bytes;
 
 use crate::{
     Backend, CheckTls, Configuration, GroupSettings, GrpcCheck, HealthCheck, HttpCheck, Name, Pool,
-    Probe, Region, Service, Trust, UdpCheck, WhenFull,
+    Probe, Region, Service, Trust, UdpCheck,
 };
 
 pub(super) fn region(old: &Region, new: &Region) -> Vec<String> {
@@ -22,7 +22,7 @@ pub(super) fn pool(old: &Pool, new: &Pool) -> Vec<String> {
     let mut fields = Fields::default();
     fields.compare("health_checks", Names(&old.health_checks), Names(&new.health_checks));
     fields.compare("slots", old.slots, new.slots);
-    fields.compare("isolation", old.isolation.name(), new.isolation.name());
+    fields.compare("isolation", old.isolation, new.isolation);
     let preferred = (Names(&old.preferred_regions), Names(&new.preferred_regions));
     fields.compare("preferred_regions", preferred.0, preferred.1);
     let panic = (old.panic_threshold_percent, new.panic_threshold_percent);
@@ -45,7 +45,7 @@ pub(super) fn backend(old: &Backend, new: &Backend) -> Vec<String> {
     let mut fields = Fields::default();
     fields.compare("region", &old.region, &new.region);
     fields.compare("weight", old.weight, new.weight);
-    fields.compare("admin_state", old.admin_state.name(), new.admin_state.name());
+    fields.compare("admin_state", old.admin_state, new.admin_state);
     fields.compare("mtu", Optional(old.mtu.as_ref()), Optional(new.mtu.as_ref()));
     let rate = (old.max_connection_rate.as_ref(), new.max_connection_rate.as_ref());
     fields.compare("max_connection_rate", Optional(rate.0), Optional(rate.1));
@@ -58,18 +58,15 @@ pub(super) fn service(old: &Service, new: &Service) -> Vec<String> {
     let one = old.ports.single().is_some() && new.ports.single().is_some();
     let field = if one { "port" } else { "ports" };
     fields.compare(field, old.ports.to_string(), new.ports.to_string());
-    fields.compare("protocol", old.protocol.name(), new.protocol.name());
+    fields.compare("protocol", old.protocol, new.protocol);
     fields.compare("pool", &old.pool, &new.pool);
-    fields.compare("affinity", old.affinity.name(), new.affinity.name());
-    fields.compare("when_full", when_full(old.when_full), when_full(new.when_full));
-    let udp = |service: &Service| match service.idle_timeout {
-        None => "stateless",
-        Some(_) => "tracked",
-    };
+    fields.compare("affinity", old.affinity, new.affinity);
+    fields.compare("when_full", old.when_full, new.when_full);
+    let udp = |service: &Service| service.udp_mode().unwrap_or_default();
     fields.compare("udp", udp(old), udp(new));
     let idle = (old.idle_timeout.map(Shown), new.idle_timeout.map(Shown));
     fields.compare("idle_timeout", Optional(idle.0), Optional(idle.1));
-    fields.compare("fragments", old.fragments.name(), new.fragments.name());
+    fields.compare("fragments", old.fragments, new.fragments);
     fields.0
 }
 
@@ -85,13 +82,6 @@ pub(super) fn hash_key(old: Option<[u64; 2]>, new: Option<[u64; 2]>) -> Vec<Stri
     let spell = |key: Option<_>, given| key.map_or("the daemon's own", |_| given);
     let given = if old.is_some() { "another" } else { "the one given" };
     vec![format!("hash_key: {} -> {}", spell(old, "the one given"), spell(new, given))]
-}
-
-fn when_full(when_full: WhenFull) -> &'static str {
-    match when_full {
-        WhenFull::Nearest => "nearest",
-        WhenFull::Reject => "reject",
-    }
 }
 
 #[derive(Default)]
@@ -154,7 +144,7 @@ pub(in crate::diff) fn health_check(old: &HealthCheck, new: &HealthCheck) -> Vec
         (Some(old), Some(new)) => tls(&mut fields, old, new),
         (old, new) => fields.compare("tls", on(old.as_ref()), on(new.as_ref())),
     }
-    fields.compare("via", old.via.name(), new.via.name());
+    fields.compare("via", old.via, new.via);
     fields.compare("port", old.port, new.port);
     fields.compare("interval", Shown(old.interval), Shown(new.interval));
     fields.compare("fast_interval", Shown(old.fast_interval), Shown(new.fast_interval));

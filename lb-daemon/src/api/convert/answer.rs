@@ -4,9 +4,9 @@ use std::time::SystemTime;
 
 use spillway_proto::v1;
 
-use crate::reloads::Outcome;
+use crate::reload::ReloadOutcome;
 use lb_base::conditions::Condition;
-use lb_config::message::{admin_state, duration, encapsulation, to_message};
+use lb_config::message::{ApiEnum, duration, to_message};
 use lb_control::{
     command::{
         Applied, BackendHistory, BackendStatus, Event, Exported, InterfaceStatus, Refusal,
@@ -56,13 +56,13 @@ pub(in crate::api) fn exported(exported: &Exported) -> Result<v1::ExportResponse
     })
 }
 
-impl TryFrom<Outcome> for v1::ReloadResponse {
+impl TryFrom<ReloadOutcome> for v1::ReloadResponse {
     type Error = tonic::Status;
 
     /// Where something was refused, all of it is the error. A packet path that is behind is one of another kind, as in
     /// an Apply: what was read is in force.
-    fn try_from(outcome: Outcome) -> Result<Self, tonic::Status> {
-        let Outcome { generation, mut refused, behind, waiting } = outcome;
+    fn try_from(outcome: ReloadOutcome) -> Result<Self, tonic::Status> {
+        let ReloadOutcome { generation, mut refused, behind, waiting } = outcome;
         match behind {
             Some(behind) if refused.is_empty() => Err(tonic::Status::internal(behind)),
             None if refused.is_empty() => Ok(Self { generation, waiting_settings: waiting }),
@@ -105,7 +105,7 @@ pub(in crate::api) fn service(service: &ServiceStatus) -> v1::ServiceStatus {
         pool: service.pool.to_string(),
         backends_up: count(service.backends_up),
         backends: count(service.backends),
-        encapsulation: encapsulation(service.encapsulation).into(),
+        encapsulation: service.encapsulation.kind().to_api().into(),
         gue_port: service.encapsulation.gue_port().map_or(0, u32::from),
     }
 }
@@ -121,7 +121,6 @@ pub(in crate::api) fn backend(backend: &BackendStatus) -> v1::BackendStatus {
         next_hop_resolved: backend.next_hop.is_ok(),
         next_hop: next_hop.clone(),
         mtu: backend.mtu.map_or(0, u32::from),
-        path_mtu: backend.path_mtu.map_or(0, u32::from),
         since: Some(timestamp(backend.since)),
         share: (backend.share > 0.0).then_some(backend.share),
         utilisation: backend.agent_report.utilisation.map(Utilisation::share),
@@ -129,7 +128,7 @@ pub(in crate::api) fn backend(backend: &BackendStatus) -> v1::BackendStatus {
         drain: backend.agent_report.drain.clone().unwrap_or_default(),
         unheard: backend.agent_report.unheard.clone().unwrap_or_default(),
         marked_out: backend.marked_out,
-        admin_state: admin_state(backend.admin_state).into(),
+        admin_state: backend.admin_state.to_api().into(),
     }
 }
 
@@ -230,11 +229,11 @@ mod tests {
     #[test]
     fn a_reload_that_is_in_force_but_behind_is_not_called_refused() {
         let of = |refused: &[&str], behind: Option<&str>| {
-            let outcome = Outcome {
+            let outcome = ReloadOutcome {
                 generation: Some(7),
                 refused: refused.iter().map(ToString::to_string).collect(),
                 behind: behind.map(str::to_owned),
-                ..Outcome::default()
+                ..ReloadOutcome::default()
             };
             v1::ReloadResponse::try_from(outcome)
                 .map(|answer| answer.generation)

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use lb_base::Quoted;
+use lb_config::message::ApiEnum;
 use lb_inspect::explain::{Flow, FlowError};
 use lb_model::Protocol;
 use spillway_proto::v1;
@@ -12,14 +13,9 @@ use super::WrongField;
 /// The packet that a request asks about.
 pub(in crate::api) fn flow(request: &v1::ExplainRequest) -> Result<Flow, WrongField> {
     let (client, vip) = (endpoint("client", &request.client)?, endpoint("vip", &request.vip)?);
-    let protocol = match v1::Protocol::try_from(request.protocol) {
-        Ok(v1::Protocol::Unspecified | v1::Protocol::Tcp) => Protocol::Tcp,
-        Ok(v1::Protocol::Udp) => Protocol::Udp,
-        Err(_) => {
-            let cause = format!("{} is no protocol that this version knows", request.protocol);
-            return Err(WrongField::new("protocol", cause));
-        }
-    };
+    let protocol = Protocol::from_api(request.protocol)
+        .map_err(|unknown| WrongField::new("protocol", unknown.to_string()))?
+        .unwrap_or(Protocol::Tcp);
     Flow::new(client, vip, protocol, request.open).map_err(|error| match error {
         FlowError::TwoVersions(client, vip) => {
             WrongField::new("vip", format!("{vip} is of another IP version than {client}"))

@@ -23,12 +23,12 @@ use tokio::{
     sync::{mpsc, watch},
     task::JoinHandle,
 };
+use tokio_util::sync::CancellationToken;
 use tonic::transport::{Channel, Endpoint};
 
 use super::*;
-use crate::{audit::Audit, metrics::Live, reloads::Reloads, tls::Connection};
+use crate::{audit::Audit, metrics::Live, reload::Reloads, tls::Connection};
 use lb_base::heartbeat::Heartbeat;
-use lb_base::shutdown::{Stop, Stopper};
 use lb_config::document::Document;
 use lb_control::{
     command::Commands,
@@ -49,7 +49,7 @@ struct Daemon {
     health: mpsc::Sender<HealthChange>,
     _network: mpsc::Sender<NetChange>,
     _targets: watch::Receiver<Arc<Vec<Target>>>,
-    stopper: Stopper,
+    stop: CancellationToken,
     server: JoinHandle<Result<(), ServeError>>,
     state: JoinHandle<LoopEnd>,
 }
@@ -97,7 +97,7 @@ impl Daemon {
     ) -> Self {
         let path = directory.path().join("run/spillwayd.sock");
         let packets = FakePacketPath::default();
-        let (stopper, stop) = Stopper::new();
+        let stop = CancellationToken::new();
         let (commands, asked) = Commands::channel();
         let (health, heard) = mpsc::channel(16);
         let (changes, network) = mpsc::channel(16);
@@ -109,20 +109,20 @@ impl Daemon {
         let heartbeat = Heartbeat::unwatched(std::time::Duration::from_secs(1));
         Self {
             server: serving(&path, remote, (commands, audit), stop.clone()),
-            state: tokio::spawn(state.run(inbox, heartbeat, stop.wait())),
+            state: tokio::spawn(state.run(inbox, heartbeat, stop.clone().cancelled_owned())),
             directory,
             path,
             packets,
             health,
             _network: changes,
             _targets: targets,
-            stopper,
+            stop,
         }
     }
 
     /// Stops it; what is left is its disk.
     async fn stop(self) -> TempDir {
-        self.stopper.stop();
+        self.stop.cancel();
         self.server.await.unwrap().unwrap();
         assert_eq!(self.state.await.unwrap(), LoopEnd::Stopped);
         self.directory
@@ -159,7 +159,7 @@ fn serving(
     path: &std::path::Path,
     remote: Option<mpsc::Receiver<Connection>>,
     (commands, audit): (Commands, Audit),
-    stop: Stop,
+    stop: CancellationToken,
 ) -> JoinHandle<Result<(), ServeError>> {
     let (socket, listener) = Socket::bind(path, Rights::default()).unwrap();
     // No packet path is pinned there.

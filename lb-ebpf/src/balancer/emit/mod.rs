@@ -1,6 +1,5 @@
 //! Emit: the one exit. Every packet is counted here under one verdict, and nowhere else.
 
-mod disposition;
 mod icmp_reply;
 
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS, XDP_TX};
@@ -19,14 +18,16 @@ use lb_common::{
     wire::{ethernet, ipv4, ipv6, packet::Packet, vlan::Tags},
 };
 
-pub(super) use disposition::Disposition;
 pub(super) use icmp_reply::{echo, too_large};
 
 use super::{
     maps::{self, BACKEND_COUNTERS, DEVICES, Maps, SERVICE_COUNTERS},
     subprograms,
 };
-use crate::{counters, kernel, kernel::Frame};
+use crate::{
+    count_verdict,
+    kernel::{self, Frame},
+};
 
 /// Decides a frame on the fast path, rewrites it, counts it, and returns its [`Disposition`]. If more must be done it
 /// returns what, and leaves the rest in `deferred`, with the frame as it was and nothing counted. `tags` were taken off
@@ -166,12 +167,12 @@ fn emit_by(frame: &mut Frame<'_>, decision: &mut impl Decision, tags: Tags) -> u
     };
     match done {
         Done::Now(verdict, action) => {
-            counters::count(verdict, bytes);
+            count_verdict(verdict, bytes);
             Disposition::new(verdict, action).0
         }
         Done::AsItIs(verdict) => {
             let (verdict, action) = leave(frame, (verdict, action_of(verdict)), tags);
-            counters::count(verdict, bytes);
+            count_verdict(verdict, bytes);
             Disposition::new(verdict, action).0
         }
         // What is left to do is counted then.
@@ -185,6 +186,41 @@ fn emit_by(frame: &mut Frame<'_>, decision: &mut impl Decision, tags: Tags) -> u
 #[inline(always)]
 fn received_length(frame: &Frame<'_>, tags: Tags) -> u64 {
     (frame.length() + tags.length()) as u64
+}
+
+/// The end of a frame's way, as one number that functions hand on: `{action 8, verdict 8, 0}` from the low end.
+#[derive(Clone, Copy)]
+pub(super) struct Disposition(pub(super) u32);
+
+impl Disposition {
+    #[inline(always)]
+    const fn new(verdict: Verdict, action: u32) -> Self {
+        Self(action | (verdict as u32) << 8)
+    }
+
+    /// What the driver does.
+    #[inline(always)]
+    pub(super) const fn action(self) -> u32 {
+        self.0 & 0xff
+    }
+
+    /// Whether the frame leaves by the interface that it came in by.
+    #[inline(always)]
+    pub(super) const fn is_sent_back(self) -> bool {
+        self.action() == XDP_TX
+    }
+
+    /// Number of the verdict.
+    #[inline(always)]
+    pub(super) const fn verdict(self) -> u32 {
+        (self.0 >> 8) & 0x3f
+    }
+
+    /// Whether the frame goes out again.
+    #[inline(always)]
+    pub(super) const fn leaves(self) -> bool {
+        !matches!(self.action(), XDP_PASS | XDP_DROP)
+    }
 }
 
 /// No end: the query was deferred.

@@ -267,7 +267,5 @@ pub(crate) fn hop(interface: u32, gateway: u8, generation: u8) -> NextHop {
         vlan: None,
         interface_mac: [2, 0, 0, 0, 1, interface as u8],
         mtu: 1300 + 100 * u16::from(gateway),
-        link_mtu: 2000 + u16::from(gateway),
-        path_mtu: None,
     }
 }

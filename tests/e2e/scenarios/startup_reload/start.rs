@@ -205,7 +205,7 @@ pub(crate) fn lacking(sandbox: &Sandbox) -> Result<()> {
         ("exec setarch --uname-2.6 \"$@\"", "is too old", "boot Linux 6.1"),
         (
             "mount -t tmpfs none /sys/kernel/btf && exec \"$@\"",
-            "/sys/kernel/btf/vmlinux: is not there, so the kernel has no BTF",
+            "/sys/kernel/btf/vmlinux: does not exist, so the kernel has no BTF",
             "CONFIG_DEBUG_INFO_BTF=y",
         ),
         (

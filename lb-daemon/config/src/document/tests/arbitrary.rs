@@ -3,7 +3,11 @@
 use std::num::NonZeroU32;
 
 use lb_base::bytes::Bytes;
-use proptest::{collection::vec, option, prelude::*};
+use lb_model::{
+    AdminState, Affinity, EncapsulationKind, Fragments, Isolation, NamedValue, Protocol, UdpMode,
+    Via, WhenFull,
+};
+use proptest::{collection::vec, option, prelude::*, sample::select};
 
 use super::{whole::FILE, *};
 
@@ -64,7 +68,7 @@ prop_compose! {
         name in ".{0,8}", port in any::<u32>(), interval in time(), fast_interval in time(),
         timeout in time(), rise in number(), fall in number(),
         jitter_percent in any::<Option<u32>>(), probe in probe(), tls in option::of(tls()),
-        via in option::of(prop_oneof![Just(Via::Address), Just(Via::Tunnel)]),
+        via in option::of(select(Via::ALL)),
     ) -> HealthCheck {
         HealthCheck {
             name, probe, tls, via, port, interval, fast_interval, timeout, rise, fall, jitter_percent,
@@ -75,9 +79,7 @@ prop_compose! {
 prop_compose! {
     fn backend()(
         address in ".{0,8}", region in ".{0,8}", weight in any::<Option<u32>>(), mtu in number(),
-        admin_state in option::of(prop_oneof![
-            Just(AdminState::Active), Just(AdminState::Disabled), Just(AdminState::Drain),
-        ]),
+        admin_state in option::of(select(AdminState::ALL)),
         max_connection_rate in float(),
     ) -> Backend {
         Backend { address, region, weight, admin_state, mtu, max_connection_rate }
@@ -88,13 +90,11 @@ prop_compose! {
     fn service()(
         name in ".{0,8}", address in ".{0,8}", port in number(), pool in ".{0,8}",
         ports in vec(ports(), 0..3), any_port in any::<bool>(),
-        protocol in prop_oneof![Just(Protocol::Tcp), Just(Protocol::Udp)],
-        affinity in option::of(prop_oneof![
-            Just(Affinity::Connection), Just(Affinity::Client), Just(Affinity::Port),
-        ]),
-        fragments in option::of(prop_oneof![Just(Fragments::Dropped), Just(Fragments::Served)]),
-        when_full in option::of(prop_oneof![Just(WhenFull::Nearest), Just(WhenFull::Reject)]),
-        udp in option::of(prop_oneof![Just(UdpMode::Stateless), Just(UdpMode::Tracked)]),
+        protocol in select(Protocol::ALL),
+        affinity in option::of(select(Affinity::ALL)),
+        fragments in option::of(select(Fragments::ALL)),
+        when_full in option::of(select(WhenFull::ALL)),
+        udp in option::of(select(UdpMode::ALL)),
         idle_timeout in time(),
     ) -> Service {
         Service {
@@ -120,14 +120,10 @@ fn float() -> impl Strategy<Value = Option<f64>> {
 prop_compose! {
     fn pool()(
         name in ".{0,8}", health_checks in vec(".{0,8}", 0..3), slots in number(),
-        isolation in option::of(prop_oneof![
-            Just(Isolation::None), Just(Isolation::OnFailure), Just(Isolation::Strict),
-        ]),
+        isolation in option::of(select(Isolation::ALL)),
         preferred_regions in vec(".{0,8}", 0..3), panic_threshold_percent in number(),
         settle_time in time(), slow_start in time(),
-        encapsulation in option::of(prop_oneof![
-            Just(Encapsulation::IpInIp), Just(Encapsulation::Gue), Just(Encapsulation::Direct),
-        ]),
+        encapsulation in option::of(select(EncapsulationKind::ALL)),
         gue_port in number(),
         groups in vec((".{0,8}", float(), float(), any::<bool>()), 0..3),
         backends in vec(backend(), 0..3),

@@ -53,8 +53,6 @@ impl Daemon {
             vlan: None,
             interface_mac: [2, 0, 0, 0, 0, 2],
             mtu,
-            link_mtu: 1500,
-            path_mtu: None,
         };
         let change = NextHopChange { address: ip(address), hop: Ok(hop) };
         self.running.network.send(NetChange::NextHop(change)).await.unwrap();

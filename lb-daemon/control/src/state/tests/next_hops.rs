@@ -9,8 +9,6 @@ fn hop(interface: u32) -> NextHop {
         vlan: None,
         interface_mac: [2, 0, 0, 0, 0, 2],
         mtu: 1500,
-        link_mtu: 1500,
-        path_mtu: None,
     }
 }
 

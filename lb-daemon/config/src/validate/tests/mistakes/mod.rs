@@ -1,14 +1,8 @@
 //! Mistakes, one at a time.
 
-mod backends;
-mod checks;
-mod groups;
-mod names;
+mod health_checks;
 mod pools;
-mod probes;
-mod regions;
 mod services;
-mod whole;
 
 use spillway_proto::v1;
 
@@ -60,15 +54,97 @@ pub(super) type Row = (Mistake, &'static str, &'static str);
 /// All of them.
 pub(super) fn all() -> impl Iterator<Item = &'static Row> {
     let kinds = [
-        names::NAMES,
-        regions::REGIONS,
-        checks::CHECKS,
-        probes::PROBES,
+        NAMES,
+        REGIONS,
+        health_checks::CHECKS,
+        health_checks::PROBES,
         pools::POOLS,
-        groups::GROUPS,
-        backends::BACKENDS,
+        pools::GROUPS,
+        pools::BACKENDS,
         services::SERVICES,
-        whole::WHOLE,
+        WHOLE,
     ];
     kinds.into_iter().flatten()
 }
+
+const NAMES: &[Row] = &[
+    (|m| m.regions[1].name.clear(), r#"regions[1] "": name: must be set"#, "regions[1].name"),
+    (
+        |m| m.regions[1].name = "US".into(),
+        r#"regions[1] "US": name: may hold only a-z, 0-9 and '-', and must begin and end with a letter or digit"#,
+        "regions[1].name",
+    ),
+    (
+        |m| m.regions[1].name = "x".repeat(1000),
+        r#"regions[1] "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"…: name: has 1000 bytes; at most 63 are allowed"#,
+        "regions[1].name",
+    ),
+    (
+        |m| m.regions[1].name = "eu".into(),
+        r#"regions[1] "eu": name: is already the name of regions[0]"#,
+        "regions[1].name",
+    ),
+    (
+        |m| m.health_checks[1].name = "http".into(),
+        r#"health_checks[1] "http": name: is already the name of health_checks[0]"#,
+        "health_checks[1].name",
+    ),
+    (
+        |m| m.pools[1].name = "web".into(),
+        r#"pools[1] "web": name: is already the name of pools[0]"#,
+        "pools[1].name",
+    ),
+    (
+        |m| m.services[1].name = "web".into(),
+        r#"services[1] "web": name: is already the name of services[0]"#,
+        "services[1].name",
+    ),
+];
+
+const REGIONS: &[Row] = &[
+    (
+        |m| m.regions[0].overflow_to = vec!["asia".into()],
+        r#"regions[0] "eu": overflow_to: "asia" is not among the regions"#,
+        "regions[0].overflow_to",
+    ),
+    (
+        |m| m.regions[0].overflow_to = vec!["eu".into()],
+        r#"regions[0] "eu": overflow_to: names the region itself"#,
+        "regions[0].overflow_to",
+    ),
+    (
+        |m| m.regions[0].overflow_to = vec!["us".into(), "us".into()],
+        r#"regions[0] "eu": overflow_to: "us" is named twice"#,
+        "regions[0].overflow_to",
+    ),
+    (
+        |m| {
+            for n in 0..8 {
+                let name = format!("r{n}");
+                m.regions[0].overflow_to.push(name.clone());
+                m.regions.push(v1::Region { name, overflow_to: vec![] });
+            }
+        },
+        r#"regions[0] "eu": overflow_to: names 9 regions; at most 7 are allowed"#,
+        "regions[0].overflow_to",
+    ),
+    (
+        |m| m.regions[1].overflow_to = vec!["eu".into()],
+        r#"regions[0] "eu": overflow_to: leads in a circle: eu -> us -> eu"#,
+        "regions[0].overflow_to",
+    ),
+];
+
+const WHOLE: &[Row] = &[
+    (|m| m.balancers = 1001, "balancers: 1001 is not within 1 to 1000", "balancers"),
+    (
+        |m| m.hash_key = "0123".into(),
+        "hash_key: give 32 hexadecimal digits; these are 4 bytes",
+        "hash_key",
+    ),
+    (
+        |m| m.hash_key = "+123456789abcdef+123456789abcdef".into(),
+        "hash_key: give 32 hexadecimal digits; these are 32 bytes",
+        "hash_key",
+    ),
+];

@@ -52,7 +52,7 @@ pub(super) const SERVICES: &[Row] = &[
     ),
     (
         |m| m.services[1].protocol = -1,
-        r#"services[1] "dns": protocol: -1 is no protocol that this version knows"#,
+        r#"services[1] "dns": protocol: -1 is not a value that this version knows"#,
         "services[1].protocol",
     ),
     (|m| m.services[1].pool.clear(), r#"services[1] "dns": pool: must be set"#, "services[1].pool"),
@@ -63,7 +63,7 @@ pub(super) const SERVICES: &[Row] = &[
     ),
     (
         |m| m.services[1].affinity = 4,
-        r#"services[1] "dns": affinity: 4 is no affinity that this version knows"#,
+        r#"services[1] "dns": affinity: 4 is not a value that this version knows"#,
         "services[1].affinity",
     ),
     (
@@ -162,7 +162,7 @@ pub(super) const SERVICES: &[Row] = &[
     ),
     (
         |m| m.services[1].fragments = 3,
-        r#"services[1] "dns": fragments: 3 is no answer that this version knows"#,
+        r#"services[1] "dns": fragments: 3 is not a value that this version knows"#,
         "services[1].fragments",
     ),
     (
@@ -185,7 +185,7 @@ pub(super) const SERVICES: &[Row] = &[
     ),
     (
         |m| m.services[1].when_full = 3,
-        r#"services[1] "dns": when_full: 3 is no answer that this version knows"#,
+        r#"services[1] "dns": when_full: 3 is not a value that this version knows"#,
         "services[1].when_full",
     ),
     (
@@ -198,7 +198,7 @@ pub(super) const SERVICES: &[Row] = &[
     ),
     (
         |m| m.services[1].udp = 3,
-        r#"services[1] "dns": udp: 3 is no mode that this version knows"#,
+        r#"services[1] "dns": udp: 3 is not a value that this version knows"#,
         "services[1].udp",
     ),
     (
