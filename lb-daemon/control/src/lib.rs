@@ -1,5 +1,5 @@
-//! The state loop: the one owner of what is in force. It takes commands and what sensors report, keeps the store, and
-//! alone writes the maps of the packet path.
+//! The state loop: owns what is in force, takes commands and the sensors' changes, keeps the store, and is
+//! the only writer of the packet path's maps.
 
 #[cfg(test)]
 extern crate self as lb_control;

@@ -76,7 +76,7 @@ impl Spillway for Api {
                 self.audit.refused(&actor, &wanted, &invalid.to_string());
             }
             // What a newer client sent and is unknown here may be all that is missing.
-            match SchemaMismatch::of_client(schema, Revision::CURRENT) {
+            match SchemaMismatch::check_client(schema, Revision::CURRENT) {
                 Err(newer @ SchemaMismatch::NewerClient { .. }) if !any_schema => {
                     Refusal::Schema(newer).into_status()
                 }
@@ -91,7 +91,7 @@ impl Spillway for Api {
             schema,
             any_schema,
             actor,
-            wanted,
+            request: wanted,
         };
         let _at_work = working().await;
         let applied = self.audit.apply(&self.commands, apply).await.or_status()?.or_status()?;

@@ -171,7 +171,7 @@ struct ThreadTask<T> {
 
 /// Everything that runs. None of it ends before it is stopped, except by a failure.
 struct Tasks {
-    state: ThreadTask<state::Ended>,
+    state: ThreadTask<state::LoopEnd>,
     displaced_check: ThreadTask<()>,
     prober: JoinHandle<()>,
     next_hops: JoinHandle<Result<(), NetError>>,
@@ -298,8 +298,8 @@ impl Tasks {
     async fn failed(&mut self) -> Failure {
         tokio::select! {
             ended = &mut self.state.result => Failure::new(match ended {
-                Ok(state::Ended::SensorEnded) => "sensors: one of them ended",
-                Ok(state::Ended::Stopped) | Err(_) => "state: ended by itself",
+                Ok(state::LoopEnd::SensorEnded) => "sensors: one of them ended",
+                Ok(state::LoopEnd::Stopped) | Err(_) => "state: ended by itself",
             }),
             ended = &mut self.api => match ended {
                 Ok(Err(error)) => Failure::from_chain(&error),
@@ -344,7 +344,7 @@ fn open_store(state_directory: &Path, any_schema: bool) -> Result<Store, Failure
     panic::set_hook(Box::new(move |panic| {
         let cause = panic.payload_as_str().unwrap_or("its pages do not fit each other");
         let failure = Failure::new(format!("{}: is damaged: {cause}", file.display()))
-            .hint("put a good copy in its place, or move it away to begin without configuration");
+            .hint("restore a good copy, or move the file away to start without a configuration");
         eprintln!("{failure}");
         process::exit(1);
     }));

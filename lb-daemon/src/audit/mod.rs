@@ -88,7 +88,7 @@ impl Audit {
         if apply.dry_run {
             return commands.apply(apply, None).await;
         }
-        let change = self.log_intent(&apply.actor, &apply.wanted).await;
+        let change = self.log_intent(&apply.actor, &apply.request).await;
         let answer = commands.apply(apply, Some(Box::new(change))).await;
         self.flush().await;
         answer

@@ -24,7 +24,7 @@ pub async fn apply(path: &Path, commands: &Commands, audit: &Audit) -> Result<Ap
     let configuration = read.and_then(|text| configuration(&text)).inspect_err(|error| {
         audit.refused(&actor, REQUEST, &error.to_string());
     })?;
-    let apply = Apply { configuration, actor, wanted: REQUEST.to_owned(), ..Apply::default() };
+    let apply = Apply { configuration, actor, request: REQUEST.to_owned(), ..Apply::default() };
     Ok(audit.apply(commands, apply).await??)
 }
 
@@ -145,7 +145,7 @@ region = \"eu\"
         };
         let others = GOOD.replace("31", "37");
         let taken_back = format!(
-            "the daemon reads {} at its next start or reload, which takes this back: change it there too",
+            "the daemon reads {} at its next start or reload, which reverts this change: change the file too",
             path.display()
         );
         assert_eq!(warnings(&others).await, [taken_back]);

@@ -1,4 +1,5 @@
-//! What is free in each map that this daemon writes blocks into.
+//! Free entries of the maps that the reconciler writes. This is kept in memory only: a daemon that starts
+//! reads what is published, and everything else is free.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +8,7 @@ use lb_common::abi::{limiter::FIRST_LIMITER, limits, slot::TableRef};
 use super::published::{Published, PublishedGroup};
 
 #[derive(Clone, Debug)]
-pub(super) struct Room {
+pub(super) struct FreeSpace {
     pub(super) descriptors: Indices,
     pub(super) groups: Indices,
     pub(super) members: Extents,
@@ -16,11 +17,11 @@ pub(super) struct Room {
     sized_tables: Indices,
 }
 
-impl Room {
-    /// All maps, empty.
+impl FreeSpace {
+    /// Everything is free.
     pub(super) fn new() -> Self {
         let mut limiters = Indices::new("limiters", limits::MAX_LIMITERS);
-        // The packet path's own.
+        // These are the packet path's own.
         for limiter in 1..FIRST_LIMITER {
             limiters.reserve(limiter);
         }
@@ -34,21 +35,21 @@ impl Room {
         }
     }
 
-    /// What is left beside what is published.
-    pub(super) fn beside(published: &Published) -> Self {
-        let mut room = Self::new();
+    /// Everything that is not published is free.
+    pub(super) fn from_published(published: &Published) -> Self {
+        let mut free_space = Self::new();
         for descriptor in published.descriptors() {
-            room.descriptors.reserve(descriptor);
+            free_space.descriptors.reserve(descriptor);
         }
         for (index, group) in &published.groups {
-            room.groups.reserve(*index);
-            room.members.reserve(group.extent());
-            room.reserve_table(TableRef(group.group.head.table));
+            free_space.groups.reserve(*index);
+            free_space.members.reserve(group.extent());
+            free_space.reserve_table(TableRef(group.group.head.table));
         }
         for limiter in published.limiters() {
-            room.limiters.reserve(limiter);
+            free_space.limiters.reserve(limiter);
         }
-        room
+        free_space
     }
 
     fn reserve_table(&mut self, table: TableRef) {
@@ -56,7 +57,6 @@ impl Room {
         indices.reserve(table.index());
     }
 
-    /// A place for a table.
     pub(super) fn table(&mut self, slots: u32) -> Result<TableRef, Full> {
         if slots == limits::DEFAULT_SLOTS {
             self.tables.allocate().map(TableRef::default_size)
@@ -76,44 +76,38 @@ impl Room {
     }
 }
 
-// Which places of the maps are taken. Kept in memory only: a daemon that starts reads what is
-// published, and everything else is free.
-
-/// A map has no room left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what}: {wanted} more are needed in one piece, the largest free one has {free}")]
+#[error("{what}: {needed} contiguous entries are needed, the largest free range has {free}")]
 pub struct Full {
-    /// What there is no room for.
+    /// Which map.
     pub what: &'static str,
-    /// Entries asked for.
-    pub wanted: u32,
-    /// Entries of the largest free piece.
+    pub needed: u32,
+    /// Length of the largest free range.
     pub free: u32,
 }
 
-/// A run of entries.
+/// A range of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Extent {
     pub(super) start: u32,
     pub(super) length: u32,
 }
 
-/// The free runs of a map: what is asked for is cut from the smallest that is large enough, so that
-/// large ones stay.
+/// Free ranges of a map. Allocates from the smallest range that fits, to keep large ones.
 #[derive(Clone, Debug)]
 pub(super) struct Extents {
     what: &'static str,
-    /// Length by start; no two runs touch.
+    /// Length by start; no two ranges touch.
     free: BTreeMap<u32, u32>,
 }
 
 impl Extents {
-    /// All of a map's entries, free.
+    /// All entries are free.
     pub(super) fn new(what: &'static str, entries: u32) -> Self {
         Self { what, free: [(0, entries)].into() }
     }
 
-    /// Takes a run that is in use already; false, changing nothing, where some of it is taken.
+    /// Takes a range that is in use already. False, without any change, if part of it is taken.
     pub(super) fn reserve(&mut self, extent: Extent) -> bool {
         let Extent { start, length } = extent;
         if length == 0 {
@@ -129,7 +123,7 @@ impl Extents {
         true
     }
 
-    /// Takes a run of a length; that of length 0 is nowhere in particular.
+    /// A range of length 0 is nowhere in particular.
     pub(super) fn allocate(&mut self, length: u32) -> Result<Extent, Full> {
         if length == 0 {
             return Ok(Extent { start: 0, length });
@@ -137,14 +131,13 @@ impl Extents {
         let fitting = self.free.iter().filter(|(_, size)| **size >= length);
         let Some((&start, &size)) = fitting.min_by_key(|(_, size)| **size) else {
             let free = self.free.values().copied().max().unwrap_or(0);
-            return Err(Full { what: self.what, wanted: length, free });
+            return Err(Full { what: self.what, needed: length, free });
         };
         self.free.remove(&start);
         self.put(start + length, size - length);
         Ok(Extent { start, length })
     }
 
-    /// Gives a run back.
     pub(super) fn free(&mut self, extent: Extent) {
         let Extent { mut start, mut length } = extent;
         if length == 0 {
@@ -169,24 +162,23 @@ impl Extents {
     }
 }
 
-/// The free entries of a map, taken one by one, the lowest first. Index 0 is never given out.
+/// Free entries of a map, allocated one by one, the lowest first. Index 0 is never allocated.
 #[derive(Clone, Debug)]
 pub(super) struct Indices {
     what: &'static str,
     entries: u32,
-    /// From here on everything is free; below, what `free` holds.
+    /// All indices from here on are free; of those below, the ones in `free`.
     untouched: u32,
     free: BTreeSet<u32>,
 }
 
 impl Indices {
-    /// All of a map's entries but the first, free.
+    /// All entries but the first are free.
     pub(super) fn new(what: &'static str, entries: u32) -> Self {
         Self { what, entries, untouched: 1, free: BTreeSet::new() }
     }
 
-    /// Takes an index that is in use already; false, changing nothing, where it is taken or out of
-    /// range.
+    /// Takes an index that is in use already. False, without any change, if it is taken or out of range.
     pub(super) fn reserve(&mut self, index: u32) -> bool {
         if index < self.untouched {
             return self.free.remove(&index);
@@ -199,19 +191,17 @@ impl Indices {
         true
     }
 
-    /// Takes the lowest free index.
     pub(super) fn allocate(&mut self) -> Result<u32, Full> {
         if let Some(index) = self.free.pop_first() {
             return Ok(index);
         }
         if self.untouched >= self.entries {
-            return Err(Full { what: self.what, wanted: 1, free: 0 });
+            return Err(Full { what: self.what, needed: 1, free: 0 });
         }
         self.untouched += 1;
         Ok(self.untouched - 1)
     }
 
-    /// Gives an index back.
     pub(super) fn free(&mut self, index: u32) {
         self.free.insert(index);
     }
@@ -225,7 +215,7 @@ mod tests {
 
     const ENTRIES: u32 = 64;
 
-    /// The same by a flag for each entry.
+    /// The same with a flag for each entry.
     fn model(taken: &[Extent]) -> Vec<bool> {
         let mut entries = vec![false; ENTRIES as usize];
         for extent in taken {
@@ -259,7 +249,7 @@ mod tests {
                         }
                         Err(full) => {
                             prop_assert!(length > longest);
-                            let expected = Full { what: "members", wanted: length, free: longest };
+                            let expected = Full { what: "members", needed: length, free: longest };
                             prop_assert_eq!(full, expected);
                         }
                     }
@@ -305,7 +295,7 @@ mod tests {
         assert_eq!(extents.allocate(3), Ok(Extent { start: 35, length: 3 }));
         assert_eq!(
             extents.allocate(21).unwrap_err().to_string(),
-            "members: 21 more are needed in one piece, the largest free one has 20"
+            "members: 21 contiguous entries are needed, the largest free range has 20"
         );
     }
 

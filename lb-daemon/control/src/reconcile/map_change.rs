@@ -1,5 +1,5 @@
-//! What must be written to get from what is published to a plan. Worked out whole before anything is
-//! written, so that what does not fit changes nothing.
+//! What must be written to get from the published state to a plan. It is computed before anything is written,
+//! so that a plan that does not fit changes nothing.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -21,8 +21,8 @@ use lb_common::abi::{
 
 use super::{
     ReconcileError,
-    free_space::Room,
-    published::{Published, PublishedGroup, PublishedMember, PublishedPool, Terms, Version},
+    free_space::FreeSpace,
+    published::{LimitTerms, Published, PublishedGroup, PublishedMember, PublishedPool, Version},
 };
 use lb_maps::TableName;
 use lb_model::{
@@ -32,40 +32,38 @@ use lb_model::{
     plan::{Plan, PlannedGroup, PlannedMember, PlannedPool, PlannedService},
 };
 
-/// What must be written.
 #[derive(Debug)]
-pub(super) struct Change {
-    /// Limiters that are given out with it: nobody reads them yet.
+pub(super) struct MapChange {
+    /// Newly allocated limiters, which no packet reads yet.
     pub(super) limiters: BTreeSet<u32>,
-    /// Tables to build.
     pub(super) tables: Vec<(TableRef, TableName, Arc<TableSpec>)>,
     /// Indices of groups to write.
     pub(super) groups: Vec<u32>,
     /// Indices of pools whose word changes.
     pub(super) pools: Vec<u32>,
-    /// Indices of pools that go.
+    /// Indices of removed pools.
     pub(super) removed_pools: Vec<u32>,
-    /// Services that are new or differ.
+    /// New and changed services.
     pub(super) services: Vec<Service>,
-    /// Services that go.
     pub(super) removed_services: Vec<ServiceKey>,
-    /// Addresses of services that are new.
+    /// New addresses of services.
     pub(super) vips: Vec<VipKey>,
-    /// Addresses that no service has any more.
     pub(super) removed_vips: Vec<VipKey>,
-    /// All that is published then.
+    /// All that is published after the change.
     pub(super) published: Published,
-    /// What is free then, with what the change leaves still taken.
-    pub(super) room: Room,
+    /// What is free after the change; what the change replaces is still taken.
+    pub(super) free_space: FreeSpace,
 }
 
-/// Works a change out.
-///
 /// # Errors
 /// [`ReconcileError::Full`] or [`ReconcileError::NumberTaken`].
-pub(super) fn change(old: &Published, room: &Room, plan: &Plan) -> Result<Change, ReconcileError> {
+pub(super) fn plan_change(
+    old: &Published,
+    free_space: &FreeSpace,
+    plan: &Plan,
+) -> Result<MapChange, ReconcileError> {
     check_numbers(old, plan)?;
-    let mut change = Change {
+    let mut change = MapChange {
         limiters: BTreeSet::new(),
         tables: Vec::new(),
         groups: Vec::new(),
@@ -76,7 +74,7 @@ pub(super) fn change(old: &Published, room: &Room, plan: &Plan) -> Result<Change
         vips: Vec::new(),
         removed_vips: Vec::new(),
         published: Published { tables: old.tables.clone(), ..Published::default() },
-        room: room.clone(),
+        free_space: free_space.clone(),
     };
     for (&index, pool) in &plan.pools {
         change.pool(old, plan, index, pool)?;
@@ -87,7 +85,7 @@ pub(super) fn change(old: &Published, room: &Room, plan: &Plan) -> Result<Change
     Ok(change)
 }
 
-/// Refuses numbers that the maps know as somebody else's.
+/// Refuses numbers that other backends have in the maps.
 fn check_numbers(old: &Published, plan: &Plan) -> Result<(), ReconcileError> {
     let members = old.groups.values().flat_map(|group| &group.members);
     let owners: HashMap<u32, (BackendId, IpAddr)> =
@@ -104,7 +102,7 @@ fn check_numbers(old: &Published, plan: &Plan) -> Result<(), ReconcileError> {
     Ok(())
 }
 
-impl Change {
+impl MapChange {
     fn pool(
         &mut self,
         old: &Published,
@@ -131,7 +129,7 @@ impl Change {
             Some(before) => *before,
             None => {
                 self.pools.push(index);
-                let current = Version { at: self.room.descriptors.allocate()?, descriptor };
+                let current = Version { at: self.free_space.descriptors.allocate()?, descriptor };
                 after(before, current)
             }
         };
@@ -142,8 +140,8 @@ impl Change {
         Ok(())
     }
 
-    /// Keeps the groups of a previous version as they are. Nothing new goes by them, so their limits are
-    /// nobody's.
+    /// Keeps the groups of a previous version as they are. They get no new connections, so they need no
+    /// limits.
     fn keep_previous(&mut self, old: &Published, previous: &Version) {
         for at in previous.groups() {
             if let (None, Some(group)) = (self.published.groups.get(at), old.groups.get(at)) {
@@ -178,7 +176,7 @@ impl Change {
         let table = match self.published.tables.get(&name) {
             Some(table) => *table,
             None => {
-                let table = self.room.table(planned.slots)?;
+                let table = self.free_space.table(planned.slots)?;
                 self.published.tables.insert(name, table);
                 if let Some(spec) = plan.tables.get(&planned.table) {
                     self.tables.push((table, name, spec.clone()));
@@ -186,14 +184,14 @@ impl Change {
                 table
             }
         };
-        let words = self.room.members.allocate(planned.members.len() as u32)?;
+        let words = self.free_space.members.allocate(planned.members.len() as u32)?;
         let head = GroupHead {
             table: table.0,
             slots: planned.slots,
             members: words.start,
             member_count: words.length,
         };
-        let at = self.room.groups.allocate()?;
+        let at = self.free_space.groups.allocate()?;
         let versions = old.pools.get(&index).into_iter().flat_map(PublishedPool::versions);
         let mut before = versions.flat_map(|version| groups_of(old, version));
         let before = before.find(|group| group.group.region == planned.region);
@@ -207,7 +205,7 @@ impl Change {
         Ok(at)
     }
 
-    /// The members of a planned group. One with a limit keeps its limiter for as long as it has one.
+    /// The members of a planned group. A limited member keeps its limiter.
     fn members(
         &mut self,
         old: &Published,
@@ -235,12 +233,12 @@ impl Change {
         planned.members.iter().map(member).collect()
     }
 
-    /// The limiter there was, or a new one.
+    /// Keeps a limiter or allocates one.
     fn limiter(&mut self, before: u32) -> Result<u32, ReconcileError> {
         if before != NO_LIMITER {
             return Ok(before);
         }
-        let limiter = self.room.limiters.allocate()?;
+        let limiter = self.free_space.limiters.allocate()?;
         self.limiters.insert(limiter);
         Ok(limiter)
     }
@@ -278,20 +276,18 @@ impl Change {
         self.removed_vips.extend(old.vips.difference(&self.published.vips));
     }
 
-    /// What the change leaves: nobody reads it any more once it is published and a grace period
-    /// passed.
-    pub(super) fn left(&self, old: &Published) -> Left {
-        Left::between(old, &self.published)
+    /// What the change replaces. It is free once the change is published and a grace period has passed.
+    pub(super) fn unused(&self, old: &Published) -> Unused {
+        Unused::between(old, &self.published)
     }
 }
 
-/// The address of a service.
 fn vip(key: &ServiceKey) -> VipKey {
     VipKey { address: key.address, version: key.version.into() }
 }
 
-/// A pool's versions after its current one was replaced. Open connections go on by what home meant
-/// before the first of several changes, unless home means that again.
+/// A pool's versions after a new current one. The previous version is the one before the first of several
+/// changes, unless its home is the same as the current one.
 fn after(before: Option<&PublishedPool>, current: Version) -> PublishedPool {
     let alone = PublishedPool { current, previous: None, adopting: false };
     let Some(before) = before else { return alone };
@@ -303,15 +299,15 @@ fn after(before: Option<&PublishedPool>, current: Version) -> PublishedPool {
 
 /// What a change leaves unused.
 #[derive(Debug, Default)]
-pub(super) struct Left {
+pub(super) struct Unused {
     pub(super) groups: BTreeMap<u32, PublishedGroup>,
     pub(super) descriptors: Vec<u32>,
     pub(super) tables: Vec<TableRef>,
     pub(super) limiters: Vec<u32>,
 }
 
-impl Left {
-    /// What is in one and not in the other.
+impl Unused {
+    /// What `old` has and `kept` has not.
     pub(super) fn between(old: &Published, kept: &Published) -> Self {
         let groups = old.groups.iter().filter(|(at, _)| !kept.groups.contains_key(at));
         Self {
@@ -329,19 +325,18 @@ impl Left {
             && self.limiters.is_empty()
     }
 
-    /// Gives it back.
-    pub(super) fn free(&self, room: &mut Room) {
+    pub(super) fn free(&self, free_space: &mut FreeSpace) {
         for (at, group) in &self.groups {
-            room.free_group(*at, group);
+            free_space.free_group(*at, group);
         }
         for descriptor in &self.descriptors {
-            room.descriptors.free(*descriptor);
+            free_space.descriptors.free(*descriptor);
         }
         for table in &self.tables {
-            room.free_table(*table);
+            free_space.free_table(*table);
         }
         for limiter in &self.limiters {
-            room.limiters.free(*limiter);
+            free_space.limiters.free(*limiter);
         }
     }
 }
@@ -359,7 +354,6 @@ fn is_same(there: Option<&PublishedGroup>, pool: u32, planned: &PlannedGroup) ->
     })
 }
 
-/// Groups of a version that is published.
 fn groups_of<'p>(
     published: &'p Published,
     version: &'p Version,
@@ -367,11 +361,10 @@ fn groups_of<'p>(
     version.groups().iter().filter_map(|at| published.groups.get(at))
 }
 
-fn terms(pool: &PlannedPool, group: &PlannedGroup) -> Terms {
-    Terms { settings: group.settings, balancers: pool.balancers }
+fn terms(pool: &PlannedPool, group: &PlannedGroup) -> LimitTerms {
+    LimitTerms { settings: group.settings, balancers: pool.balancers }
 }
 
-/// Flags of a pool's descriptor.
 fn flags(pool: &PlannedPool) -> u32 {
     let flags = [(pool.is_limited(), LIMITED), (pool.isolated, ISOLATED), (pool.panics, PANIC)];
     let flags = flags.iter().filter(|(set, _)| *set).fold(0, |all, (_, flag)| all | flag);
@@ -380,7 +373,7 @@ fn flags(pool: &PlannedPool) -> u32 {
 
 fn service(key: ServiceKey, planned: &PlannedService) -> Service {
     let tracked = planned.tracked.map(|idle| {
-        // What is left of a second counts as one; at most 18 hours fit into 16 bits.
+        // A started second counts in full. The configured maximum of 18 hours fits into 16 bits.
         let seconds = idle.as_secs() + u64::from(idle.subsec_nanos() > 0);
         SERVICE_TRACKED | (Coarse::units(seconds) as u32) << 16
     });

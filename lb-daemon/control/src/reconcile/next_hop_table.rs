@@ -1,4 +1,4 @@
-//! Which next-hop word each backend is behind.
+//! Which next-hop word each backend uses.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,7 +13,7 @@ use lb_common::abi::{
 use super::free_space::{Full, Indices};
 use lb_model::next_hop::NextHop;
 
-/// A neighbour on an interface: backends behind it share a word.
+/// A neighbour on an interface. Backends that it leads to share a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Gateway {
     pub(super) address: IpAddr,
@@ -22,46 +22,46 @@ pub(super) struct Gateway {
 
 #[derive(Clone, Debug)]
 struct Entry {
-    /// `None`: an earlier daemon wrote it.
+    /// `None` if an earlier daemon wrote the word.
     gateway: Option<Gateway>,
     word: NextHopWord,
-    /// Backends behind it.
+    /// Number of backends that use it.
     users: u32,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Hops {
+pub(super) struct NextHopTable {
     indices: Indices,
     entries: HashMap<u32, Entry>,
     by_gateway: HashMap<Gateway, u32>,
     by_backend: HashMap<IpAddr, u32>,
-    /// Nobody's any more, but packets under way may still read them.
+    /// No longer used, but packets under way may still read them.
     leaving: Vec<u32>,
-    /// The way to each backend that was ever resolved.
-    ways: HashMap<IpAddr, Way>,
+    /// The routes of all backends that were ever resolved.
+    routes: HashMap<IpAddr, Route>,
     /// Interface words that this daemon wrote.
     interfaces: HashMap<u32, InterfaceWord>,
 }
 
-/// What a backend's value says of the way to it.
+/// What a backend's entry says of the route to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Way {
-    /// Largest packet of the route, bytes.
+struct Route {
+    /// Largest packet, bytes.
     route_mtu: u16,
-    /// Whether no gateway is on it.
+    /// Whether there is no gateway.
     on_link: bool,
 }
 
-/// What is to be written for a backend's new next hop.
+/// What must be written for a backend's new next hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Move {
+pub(super) struct Assignment {
     /// Index of the word.
     pub(super) index: u32,
     /// Whether the word itself must be written first.
     pub(super) write: bool,
 }
 
-impl Hops {
+impl NextHopTable {
     pub(super) fn new() -> Self {
         Self {
             indices: Indices::new("next hops", MAX_NEXT_HOPS),
@@ -69,14 +69,14 @@ impl Hops {
             by_gateway: HashMap::new(),
             by_backend: HashMap::new(),
             leaving: Vec::new(),
-            ways: HashMap::new(),
+            routes: HashMap::new(),
             interfaces: HashMap::new(),
         }
     }
 
-    /// A backend's member is behind a word in the maps. The backend is behind the first that is
-    /// resolved, with all its members.
-    pub(super) fn found(&mut self, backend: IpAddr, index: u32, word: NextHopWord) {
+    /// Takes a member's word from the maps. All members of a backend share a next hop, so the first resolved
+    /// one counts.
+    pub(super) fn recover(&mut self, backend: IpAddr, index: u32, word: NextHopWord) {
         if self.by_backend.contains_key(&backend) || index == 0 || !word.is_resolved() {
             return;
         }
@@ -86,27 +86,26 @@ impl Hops {
         self.by_backend.insert(backend, index);
     }
 
-    /// Index of the word that a backend is behind; 0: none.
-    pub(super) fn of_backend(&self, backend: &IpAddr) -> u32 {
+    /// 0 if there is none.
+    pub(super) fn index_of(&self, backend: &IpAddr) -> u32 {
         self.by_backend.get(backend).copied().unwrap_or(0)
     }
 
-    /// Largest packet of the route to a backend, as far as it is known.
+    /// Largest packet of the route, if known.
     pub(super) fn mtu(&self, backend: &IpAddr) -> Option<u16> {
-        self.ways.get(backend).map(|way| way.route_mtu)
+        self.routes.get(backend).map(|route| route.route_mtu)
     }
 
-    /// 1: a backend is its own next hop; 0: it is not. As far as it is known.
+    /// 1 if the backend is its own next hop, 0 if not.
     pub(super) fn on_link(&self, backend: &IpAddr) -> Option<u16> {
-        self.ways.get(backend).map(|way| way.on_link.into())
+        self.routes.get(backend).map(|route| route.on_link.into())
     }
 
-    pub(super) fn learn_way(&mut self, backend: IpAddr, hop: &NextHop) {
+    pub(super) fn set_route(&mut self, backend: IpAddr, hop: &NextHop) {
         let NextHop { mtu: route_mtu, gateway, .. } = *hop;
-        self.ways.insert(backend, Way { route_mtu, on_link: gateway == backend });
+        self.routes.insert(backend, Route { route_mtu, on_link: gateway == backend });
     }
 
-    /// Whether an interface's word must be written.
     pub(super) fn is_new_interface(&self, interface: u32, word: InterfaceWord) -> bool {
         self.interfaces.get(&interface) != Some(&word)
     }
@@ -115,37 +114,38 @@ impl Hops {
         self.interfaces.insert(interface, word);
     }
 
-    /// Puts a backend behind a gateway whose word should be `word`.
+    /// Assigns a backend to a gateway, whose word should be `word`.
     ///
     /// # Errors
     /// [`Full`]; nothing changes.
-    pub(super) fn put(
+    pub(super) fn assign(
         &mut self,
         backend: IpAddr,
         gateway: Gateway,
         word: NextHopWord,
-    ) -> Result<Move, Full> {
+    ) -> Result<Assignment, Full> {
         let index = match self.by_gateway.get(&gateway) {
             Some(index) => *index,
-            None => self.adopt(backend, gateway, word).map_or_else(|| self.make(gateway), Ok)?,
+            None => {
+                self.adopt(backend, gateway, word).map_or_else(|| self.allocate(gateway), Ok)?
+            }
         };
         let mut write = false;
         if let Some(entry) = self.entries.get_mut(&index) {
             write = entry.word != word;
             entry.word = word;
         }
-        if self.of_backend(&backend) != index {
+        if self.index_of(&backend) != index {
             self.remove(&backend);
             self.by_backend.insert(backend, index);
             if let Some(entry) = self.entries.get_mut(&index) {
                 entry.users += 1;
             }
         }
-        Ok(Move { index, write })
+        Ok(Assignment { index, write })
     }
 
-    /// The word that an earlier daemon put the backend behind, if it is what this gateway's should
-    /// be: then it is this gateway's.
+    /// Takes over the word that an earlier daemon assigned to the backend, if it is right for the gateway.
     fn adopt(&mut self, backend: IpAddr, gateway: Gateway, word: NextHopWord) -> Option<u32> {
         let index = *self.by_backend.get(&backend)?;
         let entry = self.entries.get_mut(&index)?;
@@ -157,7 +157,7 @@ impl Hops {
         Some(index)
     }
 
-    fn make(&mut self, gateway: Gateway) -> Result<u32, Full> {
+    fn allocate(&mut self, gateway: Gateway) -> Result<u32, Full> {
         let index = self.indices.allocate()?;
         let entry = Entry { gateway: Some(gateway), word: NextHopWord::UNRESOLVED, users: 0 };
         self.entries.insert(index, entry);
@@ -165,7 +165,7 @@ impl Hops {
         Ok(index)
     }
 
-    /// Takes a backend from behind its word; true where it was behind one.
+    /// Returns whether the backend had a next hop.
     pub(super) fn remove(&mut self, backend: &IpAddr) -> bool {
         let Some(index) = self.by_backend.remove(backend) else { return false };
         let Some(entry) = self.entries.get_mut(&index) else { return true };
@@ -180,22 +180,22 @@ impl Hops {
         true
     }
 
-    /// Forgets backends that are not wanted any more.
-    pub(super) fn retain(&mut self, wanted: impl Fn(&IpAddr) -> bool) {
-        self.ways.retain(|backend, _| wanted(backend));
+    /// Forgets backends that are no longer needed.
+    pub(super) fn retain(&mut self, is_needed: impl Fn(&IpAddr) -> bool) {
+        self.routes.retain(|backend, _| is_needed(backend));
         let gone: HashSet<IpAddr> =
-            self.by_backend.keys().filter(|backend| !wanted(backend)).copied().collect();
+            self.by_backend.keys().filter(|backend| !is_needed(backend)).copied().collect();
         for backend in gone {
             self.remove(&backend);
         }
     }
 
     /// Whether words wait for a grace period.
-    pub(super) fn is_leaving(&self) -> bool {
+    pub(super) fn has_unreleased(&self) -> bool {
         !self.leaving.is_empty()
     }
 
-    /// A grace period passed since the last [`Self::remove`].
+    /// Call this once a grace period has passed since the last [`Self::remove`].
     pub(super) fn release(&mut self) {
         for index in self.leaving.drain(..) {
             self.indices.free(index);
@@ -221,61 +221,61 @@ mod tests {
 
     #[test]
     fn a_gateways_change_is_one_write() {
-        let mut hops = Hops::new();
-        let first = hops.put(backend(1), gateway(1), word(1)).unwrap();
-        assert_eq!(first, Move { index: 1, write: true });
+        let mut table = NextHopTable::new();
+        let first = table.assign(backend(1), gateway(1), word(1)).unwrap();
+        assert_eq!(first, Assignment { index: 1, write: true });
         for n in 2..100 {
-            let next = hops.put(backend(n), gateway(1), word(1)).unwrap();
-            assert_eq!(next, Move { index: 1, write: false });
+            let next = table.assign(backend(n), gateway(1), word(1)).unwrap();
+            assert_eq!(next, Assignment { index: 1, write: false });
         }
         assert_eq!(
-            hops.put(backend(7), gateway(1), word(9)).unwrap(),
-            Move { index: 1, write: true }
+            table.assign(backend(7), gateway(1), word(9)).unwrap(),
+            Assignment { index: 1, write: true }
         );
         for n in 1..100 {
-            let same = hops.put(backend(n), gateway(1), word(9)).unwrap();
-            assert_eq!(same, Move { index: 1, write: false });
+            let same = table.assign(backend(n), gateway(1), word(9)).unwrap();
+            assert_eq!(same, Assignment { index: 1, write: false });
         }
     }
 
     #[test]
     fn a_word_is_given_out_again_only_after_a_grace_period() {
-        let mut hops = Hops::new();
-        hops.put(backend(1), gateway(1), word(1)).unwrap();
-        assert!(hops.remove(&backend(1)));
-        assert!(!hops.remove(&backend(1)));
-        assert!(hops.is_leaving());
-        assert_eq!(hops.put(backend(1), gateway(1), word(1)).unwrap().index, 2);
-        hops.release();
-        assert_eq!(hops.put(backend(2), gateway(2), word(2)).unwrap().index, 1);
+        let mut table = NextHopTable::new();
+        table.assign(backend(1), gateway(1), word(1)).unwrap();
+        assert!(table.remove(&backend(1)));
+        assert!(!table.remove(&backend(1)));
+        assert!(table.has_unreleased());
+        assert_eq!(table.assign(backend(1), gateway(1), word(1)).unwrap().index, 2);
+        table.release();
+        assert_eq!(table.assign(backend(2), gateway(2), word(2)).unwrap().index, 1);
     }
 
     #[test]
     fn the_words_of_an_earlier_daemon_are_taken_over_where_they_still_hold() {
-        let mut hops = Hops::new();
-        hops.found(backend(1), 0, word(0));
+        let mut table = NextHopTable::new();
+        table.recover(backend(1), 0, word(0));
         for n in [1, 2, 3] {
-            hops.found(backend(n), 5, word(5));
+            table.recover(backend(n), 5, word(5));
         }
-        hops.found(backend(1), 6, word(6));
-        assert_eq!([1, 2, 3, 9].map(|n| hops.of_backend(&backend(n))), [5, 5, 5, 0]);
-        let same = hops.put(backend(1), gateway(1), word(5)).unwrap();
-        assert_eq!(same, Move { index: 5, write: false });
-        // What looks the same turns out to be another gateway, with its MAC or without.
-        let other = hops.put(backend(2), gateway(2), word(5)).unwrap();
-        assert_eq!(other, Move { index: 1, write: true });
-        let changed = hops.put(backend(3), gateway(1), word(8)).unwrap();
-        assert_eq!(changed, Move { index: 5, write: true });
+        table.recover(backend(1), 6, word(6));
+        assert_eq!([1, 2, 3, 9].map(|n| table.index_of(&backend(n))), [5, 5, 5, 0]);
+        let same = table.assign(backend(1), gateway(1), word(5)).unwrap();
+        assert_eq!(same, Assignment { index: 5, write: false });
+        // An equal word turns out to be another gateway's, whether its MAC differs or not.
+        let other = table.assign(backend(2), gateway(2), word(5)).unwrap();
+        assert_eq!(other, Assignment { index: 1, write: true });
+        let changed = table.assign(backend(3), gateway(1), word(8)).unwrap();
+        assert_eq!(changed, Assignment { index: 5, write: true });
     }
 
     #[test]
     fn forgetting_backends_leaves_the_others_words() {
-        let mut hops = Hops::new();
-        hops.put(backend(1), gateway(1), word(1)).unwrap();
-        hops.put(backend(2), gateway(1), word(1)).unwrap();
-        hops.put(backend(3), gateway(3), word(3)).unwrap();
-        hops.retain(|address| *address == backend(2));
-        assert_eq!([1, 2, 3].map(|n| hops.of_backend(&backend(n))), [0, 1, 0]);
-        assert!(hops.is_leaving());
+        let mut table = NextHopTable::new();
+        table.assign(backend(1), gateway(1), word(1)).unwrap();
+        table.assign(backend(2), gateway(1), word(1)).unwrap();
+        table.assign(backend(3), gateway(3), word(3)).unwrap();
+        table.retain(|address| *address == backend(2));
+        assert_eq!([1, 2, 3].map(|n| table.index_of(&backend(n))), [0, 1, 0]);
+        assert!(table.has_unreleased());
     }
 }

@@ -1,4 +1,4 @@
-//! What the state says of itself.
+//! Answers to commands that only read.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ impl<P: PacketPath> State<P> {
         let pools = configuration.pools.iter();
         let keys = pools.flat_map(|(name, pool)| pool.backends.keys().map(|a| (name.clone(), *a)));
         let backends: Vec<_> = keys.filter_map(|key| self.backend_status(&key)).collect();
-        // Once a pool, whose services may be many.
+        // Counted once per pool, because a pool may have many services.
         let mut up: BTreeMap<&Name, usize> = BTreeMap::new();
         for backend in &backends {
             let pool = configuration.pools.get(&backend.pool);
@@ -66,7 +66,7 @@ impl<P: PacketPath> State<P> {
         })
     }
 
-    /// What keeps the packet path from being as it should.
+    /// What is wrong with the packet path, if anything.
     pub(super) fn condition(&self) -> Option<String> {
         let behind = self.behind.as_ref().map(|why| format!("the packet path is behind: {why}"));
         let unusable = self.store.unusable().map(|unusable| {
@@ -81,7 +81,7 @@ impl<P: PacketPath> State<P> {
     }
 
     pub(super) fn watch(&mut self) -> Result<Subscription, Refusal> {
-        // Nothing can happen in between: this loop is the only one that announces.
+        // No event can be missed in between: only this loop announces events.
         Ok(Subscription { events: self.events.subscribe(), snapshot: self.status()? })
     }
 
@@ -101,8 +101,8 @@ impl<P: PacketPath> State<P> {
             state: member.state,
             admin_state: backend.admin_state,
             reason: member.reason.clone(),
-            next_hop: match self.hops.get(&key.1) {
-                Some(Ok(hop)) => Ok(spell(hop)),
+            next_hop: match self.next_hops.get(&key.1) {
+                Some(Ok(hop)) => Ok(format_next_hop(hop)),
                 Some(Err(why)) => Err(why.clone()),
                 None => Err("not looked up yet".into()),
             },
@@ -112,25 +112,24 @@ impl<P: PacketPath> State<P> {
                 MemberState::Up if backend.weight > 0 => ramp_share(member.ramp),
                 _ => 0.0,
             },
-            said: member.said.clone(),
-            marked_out: self.homes.mark_outs.is_out(&key.0, &key.1),
+            agent_report: member.agent_report.clone(),
+            marked_out: self.remaps.mark_outs.is_out(&key.0, &key.1),
         })
     }
 }
 
-/// Whether a backend can have new connections.
 fn serves(pool: &Pool, status: &BackendStatus) -> bool {
     let weight = pool.backends.get(&status.address).map_or(0, |backend| backend.weight);
     status.state == MemberState::Up && weight > 0 && status.next_hop.is_ok()
 }
 
-/// The share that a ramp gives; who was told of none has all.
+/// A backend without a ramp gets its full share.
 fn ramp_share(ramp: Option<u8>) -> f64 {
     ramp.map_or(1.0, |ramp| f64::from(ramp) / f64::from(FULL_RAMP))
 }
 
-/// `02:00:00:00:00:01 on eth0`
-fn spell(hop: &NextHop) -> String {
+/// Like `02:00:00:00:00:01 on eth0`.
+fn format_next_hop(hop: &NextHop) -> String {
     let mac: Vec<_> = hop.mac.iter().map(|byte| format!("{byte:02x}")).collect();
     let name = if_indextoname(hop.interface).ok().and_then(|name| name.into_string().ok());
     let name = name.unwrap_or_else(|| format!("interface {}", hop.interface));
@@ -138,13 +137,12 @@ fn spell(hop: &NextHop) -> String {
 }
 
 impl<P: PacketPath> State<P> {
-    /// What has become of a pool's backends, or of one of them.
     pub(super) fn history(
         &self,
         pool: &str,
         address: Option<&str>,
     ) -> Result<Vec<BackendHistory>, Refusal> {
-        self.is_known()?;
+        self.require_usable()?;
         let pools = &self.configuration().pools;
         let found = Name::new(pool).ok().and_then(|name| pools.get_key_value(&name));
         let (name, of) = found.ok_or_else(|| Refusal::NoPool(pool.to_owned()))?;

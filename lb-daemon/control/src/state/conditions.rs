@@ -2,9 +2,8 @@ use super::{PacketPath, State};
 use lb_model::{Configuration, Encapsulation};
 
 impl<P: PacketPath> State<P> {
-    /// Says of each IP version whether its backends lack a source address of their tunnels; without
-    /// such backends none is needed.
-    pub(super) fn see_sources(&self, configuration: &Configuration) {
+    /// Tunnels to the backends of an IP version need a source address of that version.
+    pub(super) fn check_source_addresses(&self, configuration: &Configuration) {
         let sources = &self.settings.sources;
         for (family, missing, v4) in
             [("IPv4", sources.v4.is_none(), true), ("IPv6", sources.v6.is_none(), false)]
@@ -17,8 +16,8 @@ impl<P: PacketPath> State<P> {
             let subject = format!("{family} source address");
             if missing && addresses.any(|address| address.is_ipv4() == v4) {
                 let cause = format!(
-                    "missing, so packets to {family} backends are dropped; give the interface \
-                     an address, or set `source`, and start again"
+                    "missing: packets to {family} backends are dropped; give the interface \
+                     an address, or set `source`, then restart"
                 );
                 self.settings.conditions.begin(&subject, &cause);
             } else {

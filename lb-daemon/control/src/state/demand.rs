@@ -1,4 +1,4 @@
-//! What was counted in the last second.
+//! Demand against capacity of each group, from counters that are read every second.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -15,24 +15,23 @@ use lb_model::{
     capacity::{GroupReading, Rates},
 };
 
-/// Time between two looks at the counters.
+/// Time between two readings of the counters.
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
-/// A group, by the indices of its pool and region.
+/// Indices of pool and region.
 type GroupKey = (u32, u32);
 
-/// The last looks at the counters of groups.
+/// Rates of groups, from the last two readings of their counters.
 #[derive(Debug, Default)]
 pub(super) struct Demand {
     last: Option<(Instant, HashMap<GroupKey, GroupCounter>)>,
-    /// Time between the last two looks.
+    /// Time between the last two readings.
     window: Option<Duration>,
     rates: HashMap<GroupKey, Rates>,
 }
 
 impl Demand {
-    /// Takes a look.
-    pub(super) fn look(&mut self, readings: &[GroupReading], now: Instant) {
+    pub(super) fn observe(&mut self, readings: &[GroupReading], now: Instant) {
         let counters: HashMap<_, _> = readings.iter().map(|r| (key(r), r.counters)).collect();
         self.rates.clear();
         self.window = self.last.as_ref().map(|(before, _)| now.duration_since(*before));
@@ -45,17 +44,17 @@ impl Demand {
         self.last = Some((now, counters));
     }
 
-    /// The counters could not be read: nothing is known until two looks later.
-    pub(super) fn lose(&mut self) {
+    /// The counters could not be read: the rates are unknown until two more readings.
+    pub(super) fn reset(&mut self) {
         *self = Self::default();
     }
 
-    /// Time that the rates are of.
+    /// Time over which the rates were measured.
     pub(super) fn window(&self) -> Option<Duration> {
         self.window
     }
 
-    /// What was counted of a group in that time, a second; `None`: it is newer than that.
+    /// Rates per second; `None` if the group is newer than the window.
     pub(super) fn rates(&self, reading: &GroupReading) -> Option<Rates> {
         self.rates.get(&key(reading)).copied()
     }
@@ -65,14 +64,12 @@ fn key(reading: &GroupReading) -> GroupKey {
     (reading.pool, reading.region)
 }
 
-// Demand against capacity, region by region.
-
 impl<P: PacketPath> State<P> {
-    /// Looks at the counters: once a second.
-    pub(super) fn look(&mut self) {
+    /// Reads the counters, once a second.
+    pub(super) fn read_counters(&mut self) {
         match self.path.readings() {
             Ok(readings) => {
-                self.demand.look(&readings, Instant::now());
+                self.demand.observe(&readings, Instant::now());
                 self.announce_regions(readings);
             }
             Err(error) => {
@@ -80,16 +77,16 @@ impl<P: PacketPath> State<P> {
                     error = error_chain::message(&error),
                     "the counters of groups cannot be read"
                 );
-                self.demand.lose();
+                self.demand.reset();
             }
         }
     }
 
-    /// The regions of one pool, or of all.
+    /// The groups of one pool, or of all.
     pub(super) fn regions(&self, pool: Option<&str>) -> Result<Regions, Refusal> {
         let configuration = self.configuration();
         if pool.is_some() {
-            self.is_known()?;
+            self.require_usable()?;
         }
         if let Some(pool) = pool
             && !configuration.pools.keys().any(|name| name.as_str() == pool)
@@ -99,13 +96,13 @@ impl<P: PacketPath> State<P> {
         let readings = self.path.readings().map_err(Refusal::Unreadable)?;
         let mut regions = self.named(readings);
         regions.retain(|region| pool.is_none_or(|pool| region.pool.as_str() == pool));
-        // Numbers are given out in any order; within a pool the order of its regions stays.
+        // Indices of pools are in no order; the order of regions within a pool must stay.
         regions.sort_by(|one, other| one.pool.cmp(&other.pool));
-        let balancers = self.is_known().is_ok().then_some(configuration.balancers);
+        let balancers = self.require_usable().is_ok().then_some(configuration.balancers);
         Ok(Regions { window: self.demand.window(), balancers, regions })
     }
 
-    /// Tells watchers of regions that are new or can take more or less than at the last look.
+    /// Announces groups that are new or can take more or less than at the last reading.
     fn announce_regions(&mut self, readings: Vec<GroupReading>) {
         let regions = self.named(readings);
         self.log_overflows(&regions);
@@ -127,12 +124,12 @@ impl<P: PacketPath> State<P> {
         };
         let full = regions.iter().filter(sends_on);
         let full = full.map(|region| (region.pool.clone(), region.region.clone()));
-        for ((pool, region), overflows) in self.overflows.look(Instant::now(), full) {
+        for ((pool, region), overflows) in self.overflows.update(Instant::now(), full) {
             self.log_region(&pool, &region, overflows);
         }
     }
 
-    /// Readings with the names of what they are of; those of what nobody names any more are left out.
+    /// Adds names to readings. Readings of groups without a name, which are being removed, are left out.
     fn named(&self, readings: Vec<GroupReading>) -> Vec<GroupStatus> {
         let pools: HashMap<u32, &Name> = self.ids.pools().map(|(name, at)| (at, name)).collect();
         let regions: HashMap<u32, &Name> =
@@ -142,7 +139,7 @@ impl<P: PacketPath> State<P> {
             Some(GroupStatus {
                 pool: pool.clone(),
                 region: region.clone(),
-                marked_out: self.homes.mark_outs.is_region_out(pool, region),
+                marked_out: self.remaps.mark_outs.is_region_out(pool, region),
                 rates: self.demand.rates(&reading),
                 reading,
             })
@@ -151,20 +148,20 @@ impl<P: PacketPath> State<P> {
     }
 }
 
-/// How long a region must take all before that is worth a line: clients decide how often one is full.
+/// How long a region must take all connections before that is logged. Clients decide how often a region is
+/// full, and must not fill the log.
 const QUIET: Duration = Duration::from_secs(60);
 
-/// A region of a pool.
 type RegionKey = (Name, Name);
 
-/// Which regions lately sent new connections on, or refused some.
+/// Regions whose connections recently overflowed or were refused.
 #[derive(Debug, Default)]
 pub(super) struct Overflows(BTreeMap<RegionKey, Instant>);
 
 impl Overflows {
-    /// Takes in who does so now. The answer is what is new: `true`, it began; `false`, it is over.
-    /// Of one region there are two answers a minute at the most.
-    pub(super) fn look(
+    /// Updates the set, and returns what changed: `true` if overflow began, `false` if it is over. Each
+    /// region changes at most twice a minute.
+    pub(super) fn update(
         &mut self,
         now: Instant,
         full: impl Iterator<Item = RegionKey>,
@@ -191,7 +188,7 @@ mod tests {
         let (mut overflows, start) = (Overflows::default(), Instant::now());
         let mut at = |second: u64, full: &[&str]| {
             let full: Vec<_> = full.iter().map(|name| key(name)).collect();
-            overflows.look(start + Duration::from_secs(second), full.into_iter())
+            overflows.update(start + Duration::from_secs(second), full.into_iter())
         };
         assert_eq!(at(0, &[]), []);
         assert_eq!(at(1, &["eu"]), [(key("eu"), true)]);

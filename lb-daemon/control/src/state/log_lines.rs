@@ -1,19 +1,19 @@
-//! Lines of the log that name what they are about: `service`, `pool`, `backend`, `region`. A pool's
-//! line has the services that use it, in one field.
+//! Log lines with the fields `service`, `pool`, `backend` and `region`. Lines about a pool list the services
+//! that use it in one field.
 
 use std::net::IpAddr;
 
 use super::{PacketPath, State};
 use lb_model::{Configuration, Name, diff::Change};
 
-/// Changes of an apply that have a line each.
+/// Changes of an apply that get a line each.
 const CHANGES: usize = 20;
-/// Services that a pool's line names.
+/// Services that a line about a pool lists.
 const SERVICES: usize = 8;
 
-/// What a change is about.
+/// The objects that a change is about.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Place<'a> {
+struct Subject<'a> {
     service: Option<&'a str>,
     pool: Option<&'a str>,
     backend: Option<&'a str>,
@@ -21,9 +21,8 @@ struct Place<'a> {
 }
 
 impl<P: PacketPath> State<P> {
-    /// A backend's state is another one.
-    pub(super) fn log_backend(&self, of: (&Name, IpAddr), from: &str, to: &str, reason: &str) {
-        let ((pool, backend), configuration) = (of, self.configuration());
+    pub(super) fn log_backend(&self, member: (&Name, IpAddr), from: &str, to: &str, reason: &str) {
+        let ((pool, backend), configuration) = (member, self.configuration());
         let service = services(configuration, pool.as_str());
         let there = configuration.pools.get(pool).and_then(|pool| pool.backends.get(&backend));
         let region = there.map(|backend| backend.region.as_str());
@@ -33,24 +32,22 @@ impl<P: PacketPath> State<P> {
         );
     }
 
-    /// A region sends new connections on, or no longer does.
     pub(super) fn log_region(&self, pool: &Name, region: &Name, overflows: bool) {
         let service = services(self.configuration(), pool.as_str());
         if overflows {
             tracing::warn!(
                 service, %pool, %region,
-                "pool {pool}: region {region} does not take all new connections"
+                "pool {pool}: new connections overflow from region {region} or are refused"
             );
         } else {
             tracing::info!(
                 service, %pool, %region,
-                "pool {pool}: region {region} takes all new connections again"
+                "pool {pool}: region {region} takes all its new connections again"
             );
         }
     }
 }
 
-/// A generation is in force.
 pub(super) fn log_applied(configuration: &Configuration, generation: u64, changes: &[Change]) {
     let count = changes.len();
     tracing::info!(
@@ -59,7 +56,7 @@ pub(super) fn log_applied(configuration: &Configuration, generation: u64, change
         "generation {generation} is in force, changes: {count}"
     );
     for change in changes.iter().take(CHANGES) {
-        let Place { service, pool, backend, region } = Place::of(&change.object);
+        let Subject { service, pool, backend, region } = Subject::parse(&change.object);
         let using = pool.and_then(|pool| services(configuration, pool));
         let service = service.or(using.as_deref());
         let details = change.details.join(", ");
@@ -72,23 +69,25 @@ pub(super) fn log_applied(configuration: &Configuration, generation: u64, change
     }
 }
 
-impl<'a> Place<'a> {
-    fn of(object: &'a str) -> Self {
-        let mut place = Self::default();
+impl<'a> Subject<'a> {
+    fn parse(object: &'a str) -> Self {
+        let mut subject = Self::default();
         match object.split_once(' ') {
-            Some(("service", name)) => place.service = Some(name),
-            Some(("region", name)) => place.region = Some(name),
+            Some(("service", name)) => subject.service = Some(name),
+            Some(("region", name)) => subject.region = Some(name),
             Some(("pool", name)) => match name.split_once(": backend ") {
-                Some((name, backend)) => (place.pool, place.backend) = (Some(name), Some(backend)),
-                None => place.pool = Some(name),
+                Some((name, backend)) => {
+                    (subject.pool, subject.backend) = (Some(name), Some(backend))
+                }
+                None => subject.pool = Some(name),
             },
             _ => {}
         }
-        place
+        subject
     }
 }
 
-/// The services that use a pool, `None` without one.
+/// The services that use a pool.
 fn services(configuration: &Configuration, pool: &str) -> Option<String> {
     let using = configuration.services.iter().filter(|(_, service)| service.pool.as_str() == pool);
     let mut names: Vec<_> = using.map(|(name, _)| name.as_str()).take(SERVICES + 1).collect();
@@ -104,20 +103,20 @@ mod tests {
 
     #[test]
     fn what_a_change_is_about_is_told_from_its_object() {
-        let none = Place::default();
+        let none = Subject::default();
         for (object, expected) in [
-            ("service web", Place { service: Some("web"), ..Place::default() }),
-            ("region eu", Place { region: Some("eu"), ..Place::default() }),
-            ("pool web", Place { pool: Some("web"), ..Place::default() }),
+            ("service web", Subject { service: Some("web"), ..Subject::default() }),
+            ("region eu", Subject { region: Some("eu"), ..Subject::default() }),
+            ("pool web", Subject { pool: Some("web"), ..Subject::default() }),
             (
                 "pool web: backend 2001:db8::1",
-                Place { pool: Some("web"), backend: Some("2001:db8::1"), ..Place::default() },
+                Subject { pool: Some("web"), backend: Some("2001:db8::1"), ..Subject::default() },
             ),
-            ("health check web", Place::default()),
-            ("hash key", Place::default()),
+            ("health check web", Subject::default()),
+            ("hash key", Subject::default()),
             ("balancers", none),
         ] {
-            assert_eq!(Place::of(object), expected, "{object}");
+            assert_eq!(Subject::parse(object), expected, "{object}");
         }
     }
 }

@@ -1,5 +1,8 @@
-//! Direct return: packets go to the MAC of the backend itself, so no gateway may be on the way. To one they
-//! would be for the VIP as before, and come back to the balancer.
+//! What depends on next hops: direct return, which must not go through a gateway, and paths that are too
+//! narrow for IPv6.
+//!
+//! With direct return a packet goes to the backend's MAC, still addressed to the VIP. A gateway would send it
+//! back to the balancer.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,8 +12,8 @@ use std::{
 use super::{PacketPath, State};
 use lb_model::{Configuration, Encapsulation, Name, Pool, next_hop::NextHop};
 
-/// A next hop, if packets in the form of the backend's pools can go by it.
-pub(super) fn usable(
+/// Refuses a next hop that is a gateway if the backend's pools use direct return.
+pub(super) fn check_direct(
     configuration: &Configuration,
     backend: IpAddr,
     hop: Result<NextHop, String>,
@@ -20,10 +23,10 @@ pub(super) fn usable(
         return Ok(hop);
     }
     let gateway = hop.gateway;
-    Err(format!("direct return: it must be on the link, but the route to it leads by {gateway}"))
+    Err(format!("direct return needs a backend on the link, but the route leads through {gateway}"))
 }
 
-/// Whether packets to a backend go without a tunnel. Pools that share it agree.
+/// Pools that share a backend agree on this.
 fn goes_direct(configuration: &Configuration, backend: IpAddr) -> bool {
     configuration.pools.values().any(|pool| {
         pool.encapsulation == Encapsulation::Direct && pool.backends.contains_key(&backend)
@@ -31,33 +34,33 @@ fn goes_direct(configuration: &Configuration, backend: IpAddr) -> bool {
 }
 
 impl<P: PacketPath> State<P> {
-    /// Before packets go direct: who is behind a gateway is behind nothing. The other way round the sensors tell
-    /// what they know anew.
-    pub(super) fn leave_gateways(&mut self) {
+    /// Before pools change to direct return: removes next hops that are gateways. For the opposite change
+    /// nothing is needed, because the sensors report all they know again.
+    pub(super) fn drop_gateways(&mut self) {
         let configuration = Self::in_force(&self.store);
-        let judged = self.hops.iter().filter(|(_, hop)| hop.is_ok());
-        let judged =
-            judged.map(|(address, hop)| (*address, usable(configuration, *address, hop.clone())));
-        let lost: Vec<_> = judged.filter(|(_, hop)| hop.is_err()).collect();
+        let is_decided = self.next_hops.iter().filter(|(_, hop)| hop.is_ok());
+        let is_decided = is_decided
+            .map(|(address, hop)| (*address, check_direct(configuration, *address, hop.clone())));
+        let lost: Vec<_> = is_decided.filter(|(_, hop)| hop.is_err()).collect();
         for (address, hop) in lost {
-            self.take_hop(address, hop);
+            self.set_next_hop(address, hop);
         }
     }
 
-    /// What a configuration with direct return takes from backends that are reached by a gateway now.
-    pub(super) fn behind_gateways(&self, next: &Configuration) -> Vec<String> {
+    /// Warnings about backends that are behind a gateway and would get nothing with direct return.
+    pub(super) fn gateway_warnings(&self, next: &Configuration) -> Vec<String> {
         let direct =
             next.pools.iter().filter(|(_, pool)| pool.encapsulation == Encapsulation::Direct);
         let of_pool = |(name, pool): (&Name, &Pool)| {
-            let by = |address: &IpAddr| match self.hops.get(address) {
+            let by = |address: &IpAddr| match self.next_hops.get(address) {
                 Some(Ok(hop)) if hop.gateway != *address => Some((*address, hop.gateway)),
                 _ => None,
             };
             let behind: Vec<_> = pool.backends.keys().filter_map(by).collect();
             let (first, gateway) = behind.first()?;
             Some(format!(
-                "pool {name} goes direct, but {} of its {} backends are behind a gateway ({first} by {gateway}): \
-                 they take nothing",
+                "pool {name} uses direct return, but {} of its {} backends are behind a gateway ({first} behind \
+                 {gateway}) and get no packets",
                 behind.len(),
                 pool.backends.len()
             ))
@@ -66,51 +69,52 @@ impl<P: PacketPath> State<P> {
     }
 }
 
-/// Ways that have no room for IPv6's least packet, where an IPv6 service needs it.
+/// Backends whose path is too narrow for IPv6's minimum MTU, in pools that have an IPv6 service.
 #[derive(Debug, Default)]
-pub(super) struct Narrow {
+pub(super) struct NarrowPaths {
     /// The first IPv6 service of each pool that has one.
     services: BTreeMap<Name, Name>,
-    /// Backends at the end of such ways, by pool.
-    ways: BTreeMap<Name, BTreeSet<IpAddr>>,
+    /// The backends, by pool.
+    paths: BTreeMap<Name, BTreeSet<IpAddr>>,
 }
 
 impl<P: PacketPath> State<P> {
-    /// Looks at all ways anew: a configuration says which services there are.
-    pub(super) fn see_ways(&mut self, configuration: &Configuration) {
+    /// Checks all paths again, because the configuration determines which services there are.
+    pub(super) fn check_paths(&mut self, configuration: &Configuration) {
         let six = configuration.services.iter().filter(|(_, service)| service.address.is_ipv6());
-        // The first of them comes last, and stays.
+        // Collecting keeps the last entry of each pool, so in reverse order that is the first service.
         let services = six.rev().map(|(name, service)| (service.pool.clone(), name.clone()));
         let services: BTreeMap<_, _> = services.collect();
-        let ways = services.keys().filter_map(|name| {
+        let paths = services.keys().filter_map(|name| {
             let pool = configuration.pools.get(name)?;
             let narrow = |address: &&IpAddr| self.is_narrow(configuration, name, **address);
             let narrow: BTreeSet<_> = pool.backends.keys().filter(narrow).copied().collect();
             (!narrow.is_empty()).then(|| (name.clone(), narrow))
         });
-        let ways = ways.collect();
-        let previous = std::mem::replace(&mut self.narrow, Narrow { services, ways });
-        let pools: BTreeSet<_> = previous.ways.keys().chain(self.narrow.ways.keys()).collect();
-        pools.into_iter().for_each(|pool| self.tell_of_ways(pool));
+        let paths = paths.collect();
+        let previous = std::mem::replace(&mut self.narrow, NarrowPaths { services, paths });
+        let pools: BTreeSet<_> = previous.paths.keys().chain(self.narrow.paths.keys()).collect();
+        pools.into_iter().for_each(|pool| self.update_narrow_condition(pool));
     }
 
-    /// Looks at the way to one backend, of which there is news.
-    pub(super) fn see_way(&mut self, address: IpAddr) {
+    /// Checks the path to one backend, which changed.
+    pub(super) fn check_path(&mut self, address: IpAddr) {
         for pool in self.members.pools_of(&address).to_vec() {
             let is_narrow = self.narrow.services.contains_key(&pool)
                 && self.is_narrow(self.configuration(), &pool, address);
-            let ways = self.narrow.ways.entry(pool.clone()).or_default();
-            let was_narrow = if is_narrow { !ways.insert(address) } else { ways.remove(&address) };
-            if ways.is_empty() {
-                self.narrow.ways.remove(&pool);
+            let paths = self.narrow.paths.entry(pool.clone()).or_default();
+            let was_narrow =
+                if is_narrow { !paths.insert(address) } else { paths.remove(&address) };
+            if paths.is_empty() {
+                self.narrow.paths.remove(&pool);
             }
             if is_narrow || was_narrow {
-                self.tell_of_ways(&pool);
+                self.update_narrow_condition(&pool);
             }
         }
     }
 
-    /// Whether what is known of the way to a backend leaves too little in a pool's tunnel.
+    /// Whether the path is known to be too narrow for the pool's encapsulation.
     fn is_narrow(&self, configuration: &Configuration, pool: &Name, address: IpAddr) -> bool {
         let Some(pool) = configuration.pools.get(pool) else { return false };
         let configured = pool.backends.get(&address).and_then(|backend| backend.mtu);
@@ -118,36 +122,35 @@ impl<P: PacketPath> State<P> {
         self.mtu_towards(address, configured).is_some_and(|mtu| mtu < least)
     }
 
-    /// Begins or ends the condition with a pool's ways.
-    fn tell_of_ways(&self, name: &Name) {
+    fn update_narrow_condition(&self, name: &Name) {
         let subject = format!("pool {name}");
-        match self.too_narrow(name) {
+        match self.narrow_cause(name) {
             Some(cause) => self.settings.conditions.begin(&subject, &cause),
             None => self.settings.conditions.end(&subject),
         }
     }
 
-    fn too_narrow(&self, name: &Name) -> Option<String> {
-        let ways = self.narrow.ways.get(name)?;
-        let (first, others) = (*ways.first()?, ways.len() - 1);
+    fn narrow_cause(&self, name: &Name) -> Option<String> {
+        let paths = self.narrow.paths.get(name)?;
+        let (first, others) = (*paths.first()?, paths.len() - 1);
         let service = self.narrow.services.get(name)?;
         let pool = self.configuration().pools.get(name)?;
         let carries = self.mtu_towards(first, pool.backends.get(&first)?.mtu)?;
         let least = pool.encapsulation.least_mtu(first);
         let more = match others {
             0 => String::new(),
-            1 => ", and that of the way to one more backend".into(),
-            others => format!(", and those of the ways to {others} more backends"),
+            1 => ", and that of the path to one more backend".into(),
+            others => format!(", and those of the paths to {others} more backends"),
         };
         Some(format!(
-            "the way to {first} carries {carries} bytes, and IPv6 service {service} needs {least}, for \
-             IPv6's least packet and its tunnel: raise its MTU{more}"
+            "the path to {first} carries {carries} bytes, but IPv6 service {service} needs {least} for the IPv6 minimum MTU \
+             and its tunnel: raise its MTU{more}"
         ))
     }
 
-    /// Largest outer packet towards a backend, bytes; `None`: nobody knows the way.
+    /// Largest outer packet towards a backend, bytes; `None` without a next hop.
     pub(super) fn mtu_towards(&self, address: IpAddr, configured: Option<u16>) -> Option<u16> {
-        let hop = self.hops.get(&address)?.as_ref().ok()?;
+        let hop = self.next_hops.get(&address)?.as_ref().ok()?;
         Some(configured.map_or(hop.mtu, |configured| configured.min(hop.mtu)))
     }
 }
@@ -183,7 +186,7 @@ mod tests {
             (
                 Encapsulation::Direct,
                 Some(
-                    "direct return: it must be on the link, but the route to it leads by 10.0.0.1",
+                    "direct return needs a backend on the link, but the route leads through 10.0.0.1",
                 ),
             ),
         ] {
@@ -194,10 +197,10 @@ mod tests {
                 pools: [(name("web"), pool)].into(),
                 ..Configuration::default()
             };
-            let usable = |hop| usable(&configuration, backend, hop);
-            assert_eq!(usable(Ok(on_link)), Ok(on_link));
-            assert_eq!(usable(Ok(behind)), error.map_or(Ok(behind), |why| Err(why.into())));
-            assert_eq!(usable(Err("no route".into())), Err("no route".into()));
+            let checked = |hop| check_direct(&configuration, backend, hop);
+            assert_eq!(checked(Ok(on_link)), Ok(on_link));
+            assert_eq!(checked(Ok(behind)), error.map_or(Ok(behind), |why| Err(why.into())));
+            assert_eq!(checked(Err("no route".into())), Err("no route".into()));
         }
     }
 }

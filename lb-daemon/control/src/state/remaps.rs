@@ -1,8 +1,7 @@
-//! Remaps: when what home meant before is forgotten, and who is marked out.
+//! Remaps: when previous homes are forgotten, and which members are marked out.
 //!
-//! The packet path keeps what a remap replaced until it is told to forget it. Which pools have
-//! something to forget is asked of it each time, so nothing is lost with the daemon but the time that
-//! had passed.
+//! The packet path keeps what a remap replaced until it is told to forget it. It is asked each time which
+//! pools have a previous home, so a restart loses nothing but the elapsed time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,7 +11,7 @@ use std::{
 use super::{PacketPath, State, members::Member};
 use crate::{
     command::SettlingStatus,
-    reconcile::{Home, Homes},
+    reconcile::{Home, PoolHomes},
 };
 use lb_base::error_chain;
 use lb_model::{
@@ -23,31 +22,30 @@ use lb_model::{
     remap::{Phase, Settling},
 };
 
-/// Homes of all pools.
 #[derive(Debug, Default)]
-pub(super) struct HomeKeeper {
+pub(super) struct Remaps {
     pub(super) mark_outs: MarkOuts,
-    /// Pools in a remap by index, with what their home is.
+    /// Pools in a remap by index, with their current home.
     settling: BTreeMap<u32, (Option<Home>, Settling)>,
-    /// Adoptions that were refused until the last look.
-    refused: Option<u64>,
-    /// Why who is away cannot be marked out.
-    stuck: Option<String>,
+    /// Counter value at the last reading.
+    adoptions_refused: Option<u64>,
+    /// Why members cannot be marked out, as last logged.
+    mark_out_error: Option<String>,
 }
 
-impl HomeKeeper {
-    /// One that goes on where an earlier daemon stopped: its members and regions marked out are.
-    pub(super) fn found(
+impl Remaps {
+    /// Continues where an earlier daemon stopped, with what it had marked out.
+    pub(super) fn recover(
         configuration: &Configuration,
         own: Option<&Name>,
         ids: &Ids,
-        homes: &BTreeMap<u32, Homes>,
+        homes: &BTreeMap<u32, PoolHomes>,
     ) -> Self {
         let found = configuration.pools.iter().filter_map(|(name, pool)| {
             let homes = homes.get(&ids.pool(name)?)?;
             let order = plan::regions(configuration, own, pool);
             let index = |region: &&Name| ids.region(region);
-            let regions = displaced(&order.iter().filter_map(index).collect::<Vec<_>>(), homes);
+            let regions = moved_last(&order.iter().filter_map(index).collect::<Vec<_>>(), homes);
             let regions =
                 order.into_iter().filter(|r| index(r).is_some_and(|r| regions.contains(&r)));
             let out = MarkedOut { members: homes.out.clone(), regions: regions.cloned().collect() };
@@ -56,8 +54,8 @@ impl HomeKeeper {
         Self { mark_outs: MarkOuts::recovered(found.collect()), ..Self::default() }
     }
 
-    /// Takes in what home means now.
-    pub(super) fn see(&mut self, homes: &BTreeMap<u32, Homes>, now: Instant) {
+    /// Takes in the homes of pools.
+    pub(super) fn observe(&mut self, homes: &BTreeMap<u32, PoolHomes>, now: Instant) {
         self.settling.retain(|pool, _| homes.get(pool).is_some_and(|homes| homes.has_previous));
         for (pool, homes) in homes.iter().filter(|(_, homes)| homes.has_previous) {
             let begun = (homes.current, Settling::begin(now));
@@ -70,33 +68,32 @@ impl HomeKeeper {
     }
 }
 
-/// The regions that come last though they should not, where an order was found and another wanted: the
-/// found one is that of those which are not among them, and then that of those which are.
-fn displaced(wanted: &[u32], found: &Homes) -> BTreeSet<u32> {
-    let place = |region: &u32| wanted.iter().position(|other| other == region);
-    let places: Vec<_> = found.regions.iter().filter_map(|r| Some((place(r)?, *r))).collect();
-    let kept = places.windows(2).take_while(|pair| pair[0].0 < pair[1].0).count() + 1;
-    places.into_iter().skip(kept).map(|(_, region)| region).collect()
+/// The regions that were moved to the end of the order: `found` is the expected order of the regions that
+/// were not moved, followed by that of the moved ones.
+fn moved_last(expected: &[u32], found: &PoolHomes) -> BTreeSet<u32> {
+    let position = |region: &u32| expected.iter().position(|other| other == region);
+    let positions: Vec<_> = found.regions.iter().filter_map(|r| Some((position(r)?, *r))).collect();
+    let kept = positions.windows(2).take_while(|pair| pair[0].0 < pair[1].0).count() + 1;
+    positions.into_iter().skip(kept).map(|(_, region)| region).collect()
 }
 
 impl<P: PacketPath> State<P> {
-    /// Looks after remaps: once a second.
-    pub(super) fn keep_homes(&mut self) {
+    /// Once a second.
+    pub(super) fn advance_remaps(&mut self) {
         if self.plan.is_none() {
             return;
         }
-        // Also where the packet path is behind: it may be for want of what this gives back.
-        self.settle_homes(clock());
+        // Also while the packet path is behind: it may be waiting for space that this frees.
+        self.settle_remaps(clock());
         if self.behind.is_none() {
             self.mark_out(clock());
         }
     }
 
-    /// Lets remaps go on.
-    fn settle_homes(&mut self, now: Instant) {
+    fn settle_remaps(&mut self, now: Instant) {
         let homes = self.path.homes();
-        self.homes.see(&homes, now);
-        if self.homes.settling.is_empty() {
+        self.remaps.observe(&homes, now);
+        if self.remaps.settling.is_empty() {
             return;
         }
         let refused = self.are_adoptions_refused();
@@ -104,7 +101,7 @@ impl<P: PacketPath> State<P> {
         let configuration = Self::in_force(&self.store);
         for (name, pool) in &configuration.pools {
             let Some(index) = self.ids.pool(name) else { continue };
-            let Some((_, settling)) = self.homes.settling.get_mut(&index) else { continue };
+            let Some((_, settling)) = self.remaps.settling.get_mut(&index) else { continue };
             let adopting = homes.get(&index).is_some_and(|homes| homes.adopting);
             if refused && adopting {
                 settling.refuse(now);
@@ -129,19 +126,19 @@ impl<P: PacketPath> State<P> {
             Err(error) => {
                 tracing::error!(
                     error = error_chain::message(&error),
-                    "what home meant before is not freed"
+                    "previous homes cannot be freed"
                 );
             }
         }
-        self.homes.see(&self.path.homes(), clock());
-        self.rests.settle(&self.ids, &self.path.named(), Instant::now());
-        self.point_sensors();
+        self.remaps.observe(&self.path.homes(), clock());
+        self.quarantine.settle(&self.ids, &self.path.named(), Instant::now());
+        self.update_sensors();
     }
 
     fn are_adoptions_refused(&mut self) -> bool {
         match self.path.adoptions_refused() {
             Ok(refused) => {
-                let before = self.homes.refused.replace(refused);
+                let before = self.remaps.adoptions_refused.replace(refused);
                 before.is_some_and(|before| before < refused)
             }
             Err(error) => {
@@ -154,42 +151,43 @@ impl<P: PacketPath> State<P> {
         }
     }
 
-    /// Marks out who was away for long, and back who came back, by one remap a pool.
+    /// Marks out members and regions that were out of service for long, and takes back those that returned,
+    /// with one remap per pool.
     fn mark_out(&mut self, now: Instant) {
         let mark_outs = self.mark_outs_in(self.configuration(), now);
-        if mark_outs.out() == self.homes.mark_outs.out() {
-            self.homes.mark_outs = mark_outs;
+        if mark_outs.out() == self.remaps.mark_outs.out() {
+            self.remaps.mark_outs = mark_outs;
             return;
         }
-        let plan = match self.plan_of(self.configuration(), &self.ids, &mark_outs) {
+        let plan = match self.build_plan(self.configuration(), &self.ids, &mark_outs) {
             Ok(plan) => plan,
-            Err(error) => return self.be_stuck(error_chain::message(&error)),
+            Err(error) => return self.log_mark_out_error(error_chain::message(&error)),
         };
         if let Err(error) = self.path.check(&plan) {
-            return self.be_stuck(error_chain::message(&error));
+            return self.log_mark_out_error(error_chain::message(&error));
         }
-        self.homes.stuck = None;
-        self.homes.mark_outs = mark_outs;
-        let out = self.homes.mark_outs.out();
+        self.remaps.mark_out_error = None;
+        self.remaps.mark_outs = mark_outs;
+        let out = self.remaps.mark_outs.out();
         tracing::info!(?out, "backends and regions marked out: {out:?}");
         if self.plan.as_ref() == Some(&plan) {
             return;
         }
         self.plan = Some(plan);
-        if let Err(error) = self.bring_along() {
+        if let Err(error) = self.apply_plan() {
             tracing::error!(error = error_chain::message(&error), "the packet path is behind");
         }
-        self.point_sensors();
+        self.update_sensors();
     }
 
-    fn be_stuck(&mut self, why: String) {
-        if self.homes.stuck.as_ref() != Some(&why) {
-            tracing::warn!(why, "backends that are away cannot be marked out yet: {why}");
+    fn log_mark_out_error(&mut self, why: String) {
+        if self.remaps.mark_out_error.as_ref() != Some(&why) {
+            tracing::warn!(why, "backends out of service cannot be marked out yet: {why}");
         }
-        self.homes.stuck = Some(why);
+        self.remaps.mark_out_error = Some(why);
     }
 
-    /// Who of a configuration's pools is away, now.
+    /// Which members and regions of a configuration are marked out now.
     pub(super) fn mark_outs_in(&self, configuration: &Configuration, now: Instant) -> MarkOuts {
         let mut next = MarkOuts::default();
         for (name, pool) in &configuration.pools {
@@ -199,24 +197,26 @@ impl<P: PacketPath> State<P> {
                 (name.clone(), RegionAvailability { closed, members: BTreeMap::new() })
             };
             let mut regions: BTreeMap<Name, _> = order.into_iter().map(region).collect();
-            let members = self.members.of_pool(name);
+            let members = self.members.pool_members(name);
             for (address, backend) in pool.backends.iter().filter(|(_, b)| b.weight > 0) {
                 let Some(region) = regions.get_mut(&backend.region) else { continue };
                 let member = members.and_then(|members| members.get(address));
-                let presence = match (member, self.hops.get(address)) {
-                    (Some(Member { judged: true, .. }), Some(Err(_))) => Availability::Unavailable,
+                let presence = match (member, self.next_hops.get(address)) {
+                    (Some(Member { is_decided: true, .. }), Some(Err(_))) => {
+                        Availability::Unavailable
+                    }
                     (Some(member), _) => presence(member),
                     (None, _) => Availability::Unknown,
                 };
                 region.members.insert(*address, presence);
             }
             let time = (pool.settle_time, now);
-            self.homes.mark_outs.observe(&mut next, name, &regions, time);
+            self.remaps.mark_outs.observe(&mut next, name, &regions, time);
         }
         next
     }
 
-    /// The pools in a remap, by name.
+    /// Pools in a remap, by name.
     pub(super) fn settling(&self) -> Vec<SettlingStatus> {
         let (now, wall) = (clock(), SystemTime::now());
         let at = |moment: Instant| match moment.checked_duration_since(now) {
@@ -224,7 +224,7 @@ impl<P: PacketPath> State<P> {
             None => wall - now.duration_since(moment),
         };
         let pools = self.configuration().pools.iter().filter_map(|(name, pool)| {
-            let (_, settling) = self.homes.settling.get(&self.ids.pool(name)?)?;
+            let (_, settling) = self.remaps.settling.get(&self.ids.pool(name)?)?;
             Some(SettlingStatus {
                 pool: name.clone(),
                 since: at(settling.since()),
@@ -239,13 +239,13 @@ impl<P: PacketPath> State<P> {
 
 fn presence(member: &Member) -> Availability {
     match member.state {
-        _ if !member.judged => Availability::Unknown,
+        _ if !member.is_decided => Availability::Unknown,
         MemberState::Up => Availability::Available,
         _ => Availability::Unavailable,
     }
 }
 
-/// Now, as the time of changes counts.
+/// The monotonic clock, which tests can pause.
 pub(super) fn clock() -> Instant {
     tokio::time::Instant::now().into_std()
 }
@@ -254,8 +254,8 @@ pub(super) fn clock() -> Instant {
 mod tests {
     use super::*;
 
-    fn found(regions: &[u32]) -> Homes {
-        Homes {
+    fn found(regions: &[u32]) -> PoolHomes {
+        PoolHomes {
             current: None,
             has_previous: false,
             adopting: false,
@@ -266,14 +266,14 @@ mod tests {
 
     #[test]
     fn what_stands_last_against_the_order_was_taken_out() {
-        let displaced = |regions: &[u32]| displaced(&[1, 2, 3, 4], &found(regions));
-        assert_eq!(displaced(&[1, 2, 3, 4]), [].into());
-        assert_eq!(displaced(&[2, 3, 4, 1]), [1].into());
-        assert_eq!(displaced(&[3, 4, 1, 2]), [1, 2].into());
-        assert_eq!(displaced(&[1, 4, 2, 3]), [2, 3].into());
-        assert_eq!(displaced(&[1, 2, 4, 3]), [3].into());
-        // Others are of a configuration that the packet path does not have yet.
-        assert_eq!(displaced(&[9, 2, 3, 4, 1]), [1].into());
-        assert_eq!(displaced(&[]), [].into());
+        let moved_last = |regions: &[u32]| moved_last(&[1, 2, 3, 4], &found(regions));
+        assert_eq!(moved_last(&[1, 2, 3, 4]), [].into());
+        assert_eq!(moved_last(&[2, 3, 4, 1]), [1].into());
+        assert_eq!(moved_last(&[3, 4, 1, 2]), [1, 2].into());
+        assert_eq!(moved_last(&[1, 4, 2, 3]), [2, 3].into());
+        assert_eq!(moved_last(&[1, 2, 4, 3]), [3].into());
+        // Other regions belong to a configuration that the packet path does not have yet.
+        assert_eq!(moved_last(&[9, 2, 3, 4, 1]), [1].into());
+        assert_eq!(moved_last(&[]), [].into());
     }
 }

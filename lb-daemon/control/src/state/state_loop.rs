@@ -12,87 +12,83 @@ use lb_health::HealthChange;
 use lb_model::next_hop::NextHop;
 use lb_net::{NetChange, NextHopChange};
 
-/// Time between two tries to bring the packet path along.
-const AGAIN: Duration = Duration::from_secs(1);
+/// Time between two attempts to bring a packet path that is behind to the plan.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Where news and commands come in.
 #[derive(Debug)]
 pub struct Inbox {
-    /// What checks say.
+    /// Results of checks.
     pub health: mpsc::Receiver<HealthChange>,
-    /// Where backends are, and which interfaces are ports of bonds.
+    /// Next hops of backends, and ports of bonds.
     pub network: mpsc::Receiver<NetChange>,
-    /// What people ask.
     pub commands: mpsc::Receiver<Command>,
 }
 
-/// Why the loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// It was told to, or nobody can ask any more.
+pub enum LoopEnd {
+    /// It was told to stop, or all senders of commands are gone.
     Stopped,
-    /// A sensor ended, which it never does by itself.
+    /// A sensor ended, which is a defect.
     SensorEnded,
 }
 
 impl<P: PacketPath> State<P> {
-    /// Carries out what comes in until `stop` is done. It blocks its thread while it works, so it
-    /// should have one of its own. Its beat is a tick of its own, ahead of all news: it proves that the loop
-    /// turns, and nothing else. A packet path that is behind is no reason for a restart, which brings it no
-    /// further.
+    /// Runs until `stop` is done. It blocks its thread while it works, so it needs its own. The heartbeat has
+    /// its own tick, which comes before all else, and proves only that the loop turns: while the packet path
+    /// is behind, a restart would not help.
     pub async fn run(
         mut self,
         mut inbox: Inbox,
         heartbeat: Heartbeat,
         stop: impl Future<Output = ()>,
-    ) -> Ended {
+    ) -> LoopEnd {
         tokio::pin!(stop);
         let mut beat = interval(heartbeat.interval());
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut again = interval(AGAIN);
-        again.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut look = interval(SECOND);
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut retry = interval(RETRY_INTERVAL);
+        retry.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut second = interval(SECOND);
+        second.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 biased;
-                () = &mut stop => return Ended::Stopped,
+                () = &mut stop => return LoopEnd::Stopped,
                 _ = beat.tick() => heartbeat.beat(),
                 change = inbox.health.recv() => match change {
-                    Some(change) => self.heard(&change),
-                    None => return Ended::SensorEnded,
+                    Some(change) => self.apply_health_change(&change),
+                    None => return LoopEnd::SensorEnded,
                 },
                 change = inbox.network.recv() => match change {
-                    Some(NetChange::NextHop(change)) => self.resolved(change),
+                    Some(NetChange::NextHop(change)) => self.apply_next_hop_change(change),
                     Some(NetChange::Bonds(bonds)) => self.path.set_bonds(&bonds),
-                    None => return Ended::SensorEnded,
+                    None => return LoopEnd::SensorEnded,
                 },
                 command = inbox.commands.recv() => match command {
-                    Some(command) => self.carry_out(command),
-                    None => return Ended::Stopped,
+                    Some(command) => self.execute(command),
+                    None => return LoopEnd::Stopped,
                 },
-                _ = again.tick(), if self.behind.is_some() => self.try_again(),
-                _ = look.tick() => {
-                    self.look();
-                    self.keep_homes();
-                    self.keep_shares();
+                _ = retry.tick(), if self.behind.is_some() => self.retry_apply(),
+                _ = second.tick() => {
+                    self.read_counters();
+                    self.advance_remaps();
+                    self.update_shares();
                 }
             }
         }
     }
 
-    fn heard(&mut self, change: &HealthChange) {
+    fn apply_health_change(&mut self, change: &HealthChange) {
         let key = (change.pool.clone(), change.address);
         let before = self.members.get(&key).map(|member| member.state);
-        let Some(state) = self.members.judged(change, now()) else { return };
-        // Packets first, words later; and who comes up slowly never has more than it should.
+        let Some(state) = self.members.take_health_change(change, now()) else { return };
+        // Writes maps before announcing, and sets the slow-start share before marking the member up.
         let pool = Self::in_force(&self.store).pools.get(&change.pool);
         if let Some(pool) = pool {
-            self.members.share(&change.pool, pool, &mut self.path, clock());
+            self.members.write_ramps(&change.pool, pool, &mut self.path, clock());
         }
         self.path.set_state(&change.pool, change.address, state.accepts());
         if let Some(pool) = pool {
-            self.members.resort(&change.pool, pool, &mut self.path);
+            self.members.write_last_resorts(&change.pool, pool, &mut self.path);
         }
         let (from, to) = (before.map_or("unknown", |state| state.name()), state.name());
         if from != to {
@@ -101,21 +97,21 @@ impl<P: PacketPath> State<P> {
         self.announce_backend(&key);
     }
 
-    fn resolved(&mut self, change: NextHopChange) {
+    fn apply_next_hop_change(&mut self, change: NextHopChange) {
         let NextHopChange { address, hop } = change;
         let hop = hop.map_err(|why| error_chain::message(&why));
-        let hop = next_hops::usable(Self::in_force(&self.store), address, hop);
-        // Sensors tell all they know after each configuration: most of it is no news.
-        if self.hops.get(&address) != Some(&hop) {
-            self.take_hop(address, hop);
+        let hop = next_hops::check_direct(Self::in_force(&self.store), address, hop);
+        // After each configuration the sensors report everything again, mostly unchanged.
+        if self.next_hops.get(&address) != Some(&hop) {
+            self.set_next_hop(address, hop);
         }
     }
 
-    /// Has packets go by a backend's new next hop, and tells whoever wants to know.
-    pub(super) fn take_hop(&mut self, address: IpAddr, mut hop: Result<NextHop, String>) {
+    /// Writes a backend's next hop and announces the change.
+    pub(super) fn set_next_hop(&mut self, address: IpAddr, mut hop: Result<NextHop, String>) {
         if let Err(error) = self.path.set_next_hop(address, hop.as_ref().ok().copied()) {
             hop = Err(error_chain::message(&error));
-            // The previous one is not true any more either.
+            // The previous next hop is no longer valid either.
             if let Err(error) = self.path.set_next_hop(address, None) {
                 tracing::error!(
                     backend = %address,
@@ -130,17 +126,17 @@ impl<P: PacketPath> State<P> {
                 tracing::warn!(backend = %address, why, "backend {address}: no next hop: {why}");
             }
         }
-        self.hops.insert(address, hop);
-        self.see_way(address);
+        self.next_hops.insert(address, hop);
+        self.check_path(address);
         for pool in self.members.pools_of(&address) {
             self.announce_backend(&(pool.clone(), address));
         }
     }
 
-    fn carry_out(&mut self, command: Command) {
-        // A caller whose deadline is over, or who hung up, has been told that nothing is known of it.
+    fn execute(&mut self, command: Command) {
+        // The caller hung up or its deadline is over, and it was told that the outcome is unknown.
         if command.is_abandoned() {
-            tracing::debug!("a command is not carried out: its caller is gone");
+            tracing::debug!("a command is skipped: its caller is gone");
             return;
         }
         match command {
@@ -162,9 +158,9 @@ impl<P: PacketPath> State<P> {
         }
     }
 
-    fn try_again(&mut self) {
+    fn retry_apply(&mut self) {
         if let Err(error) = self.catch_up() {
-            // At a higher level it would be a line a second; the condition is in the log once.
+            // A higher level would log every second; the condition is logged once.
             tracing::debug!(
                 error = error_chain::message(&error),
                 "the packet path is still behind"

@@ -32,10 +32,10 @@ use lb_base::heartbeat::Heartbeat;
 use lb_config::document::Document;
 use lb_control::{
     command::Commands,
-    state::{Ended, Inbox, Sensors, Settings, State},
+    state::{Inbox, LoopEnd, Sensors, Settings, State},
     store::{Revision, Store},
 };
-use lb_fake::packet_path::FakePacketPath;
+use lb_fake::{WEB, packet_path::FakePacketPath};
 use lb_health::{Health, HealthChange, Said, Target, Tunnels};
 use lb_inspect::stats;
 use lb_model::{Name, map_memory::Budget, plan::Sources};
@@ -51,7 +51,7 @@ struct Daemon {
     _targets: watch::Receiver<Arc<Vec<Target>>>,
     stop: CancellationToken,
     server: JoinHandle<Result<(), ServeError>>,
-    state: JoinHandle<Ended>,
+    state: JoinHandle<LoopEnd>,
 }
 
 impl Daemon {
@@ -124,7 +124,7 @@ impl Daemon {
     async fn stop(self) -> TempDir {
         self.stop.cancel();
         self.server.await.unwrap().unwrap();
-        assert_eq!(self.state.await.unwrap(), Ended::Stopped);
+        assert_eq!(self.state.await.unwrap(), LoopEnd::Stopped);
         self.directory
     }
 
@@ -176,34 +176,11 @@ fn serving(
     })
 }
 
-/// Two checked backends behind a service, and an unchecked one.
+/// [`WEB`] behind an IPv6 address, with a key.
 fn configuration() -> v1::Configuration {
-    let text = r#"
-        hash_key = "000102030405060708090a0b0c0d0e0f"
-        [[region]]
-        name = "eu"
-        [[health_check]]
-        name = "tcp"
-        port = 80
-        tcp = {}
-        [[pool]]
-        name = "web"
-        health_checks = ["tcp"]
-        slots = 31
-        [[pool.backend]]
-        address = "10.0.0.1"
-        region = "eu"
-        [[pool.backend]]
-        address = "10.0.0.2"
-        region = "eu"
-        [[service]]
-        name = "web"
-        address = "2001:db8::1"
-        port = 80
-        protocol = "tcp"
-        pool = "web"
-    "#;
-    Document::parse(text).unwrap().into()
+    let key = "hash_key = \"000102030405060708090a0b0c0d0e0f\"";
+    let text = format!("{key}\n{}", WEB.replace("192.0.2.1", "2001:db8::1"));
+    Document::parse(&text).unwrap().into()
 }
 
 fn apply(configuration: v1::Configuration) -> v1::ApplyRequest {

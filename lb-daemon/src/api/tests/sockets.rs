@@ -63,7 +63,7 @@ async fn a_stop_ends_watches_and_the_server_at_once() {
         let status = watch.message().await.unwrap_err();
         assert_eq!(status.code(), tonic::Code::Unavailable);
         assert_eq!(status.message(), "the daemon is stopping");
-        assert_eq!(daemon.state.await.unwrap(), Ended::Stopped);
+        assert_eq!(daemon.state.await.unwrap(), LoopEnd::Stopped);
         daemon.server.await.unwrap().unwrap();
     });
     ended.await.expect("before the deadline that would cut it off");

@@ -1,4 +1,4 @@
-//! What the maps say about a displaced entry, for the time of a round.
+//! What the maps say about a displaced entry, cached for one round.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
@@ -14,55 +14,47 @@ use lb_common::{
 
 use lb_maps::{Mapping, MapsError, PinnedMaps, ServiceView};
 
-/// Services that were met, as they are.
-pub(super) struct Homes<'m> {
+pub(super) struct EntryLookup<'m> {
     maps: &'m PinnedMaps,
-    /// By index.
+    /// By index; services seen in this round.
     services: BTreeMap<u32, Option<ServiceView<'m>>>,
 }
 
 /// What the maps say about a displaced entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Said {
-    /// There is no such service.
+pub(super) enum EntryStatus {
     NoService,
-    /// There is.
     Service {
-        /// Its pool.
         pool: u32,
-        /// What that had published.
+        /// The pool's word when the entry was looked up.
         published: PoolWord,
-        /// Its pool does not have its backend any more.
+        /// Whether the pool no longer has the entry's backend.
         gone: bool,
-        /// Without it the connection would be at the same place.
+        /// Whether the connection would be at the same backend without the entry.
         at_home: bool,
     },
 }
 
-impl<'m> Homes<'m> {
+impl<'m> EntryLookup<'m> {
     pub(super) fn new(maps: &'m PinnedMaps) -> Self {
         Self { maps, services: BTreeMap::new() }
     }
 
-    /// What they say about one.
-    ///
-    /// # Errors
-    /// What the kernel answers.
-    pub(super) fn about(
+    pub(super) fn look_up(
         &mut self,
         flow: &FlowTuple,
         word: DisplacedWord,
-    ) -> Result<Said, MapsError> {
+    ) -> Result<EntryStatus, MapsError> {
         let maps = self.maps;
-        let Some(service) = maps.service_of(flow)? else { return Ok(Said::NoService) };
-        // Ports of one service are decided alike.
+        let Some(service) = maps.service_of(flow)? else { return Ok(EntryStatus::NoService) };
+        // All ports of a service share a pool.
         let service = match self.services.entry(service.index) {
             Entry::Occupied(there) => there.into_mut(),
             Entry::Vacant(place) => place.insert(maps.service_view(service)?),
         };
-        let Some(service) = service else { return Ok(Said::NoService) };
+        let Some(service) = service else { return Ok(EntryStatus::NoService) };
         let placed = word.placement();
-        Ok(Said::Service {
+        Ok(EntryStatus::Service {
             pool: service.service().pool,
             published: service.pool().word(),
             gone: is_gone(maps, service, placed)?,
@@ -70,20 +62,21 @@ impl<'m> Homes<'m> {
         })
     }
 
-    /// Whether what was said still holds: a service may have come, or a pool's home changed, since.
-    ///
-    /// # Errors
-    /// What the kernel answers.
-    pub(super) fn holds(&self, flow: &FlowTuple, said: Said) -> Result<bool, MapsError> {
-        match said {
-            Said::NoService => Ok(self.maps.service_of(flow)?.is_none()),
-            Said::Service { pool, published, .. } => Ok(self.maps.pool(pool) == published),
+    /// Whether a status is still true: a service may have been added, or a pool's home may have changed.
+    pub(super) fn still_holds(
+        &self,
+        flow: &FlowTuple,
+        status: EntryStatus,
+    ) -> Result<bool, MapsError> {
+        match status {
+            EntryStatus::NoService => Ok(self.maps.service_of(flow)?.is_none()),
+            EntryStatus::Service { pool, published, .. } => Ok(self.maps.pool(pool) == published),
         }
     }
 }
 
-/// Whether the pool does not have a backend any more, or somebody else has its number. Who is dead in a pool may be
-/// one that it does not have, so then its groups are asked.
+/// Whether the pool no longer has the backend, or another backend has its number. If the backend accepts
+/// nothing, only the pool's groups tell whether the pool has it.
 fn is_gone(
     maps: &PinnedMaps,
     service: &ServiceView<'_, Mapping>,
@@ -98,7 +91,7 @@ fn is_gone(
     Ok(maps.state_in(service.service().pool, placed.backend)? == Accepts::Nothing)
 }
 
-/// Whether a connection's home is there, by each meaning of home that counts.
+/// Whether the connection's home is at the backend, in both the current and the previous version.
 fn is_at_home(service: &ServiceView<'_, Mapping>, flow: &FlowTuple, placed: Placement) -> bool {
     let published = service.pool().word();
     [published.current(), published.previous()].into_iter().filter(|version| *version != 0).all(

@@ -24,7 +24,7 @@ async fn everything_is_as_before_and_pinned_states_stand_until_checks_speak() {
         (1, before.applied_at, before.checksum)
     );
     assert_eq!(daemon.state("web", "10.0.0.1"), All);
-    let reason = "as before the daemon's start, not checked yet";
+    let reason = "state from before the daemon's start, not checked yet";
     assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, reason);
     assert_eq!(daemon.state("web", "10.0.0.2"), Nothing);
     assert_eq!(daemon.backend("web", "10.0.0.2").await.reason, "not checked yet");
@@ -79,9 +79,9 @@ async fn a_state_that_stops_leaves_the_packet_path_as_it_is() {
     let mut daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
     daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
-    let told = daemon.path.content().told.clone();
+    let told = daemon.path.content().state_writes.clone();
     daemon.stop().await;
-    assert_eq!(daemon.path.content().told, told);
+    assert_eq!(daemon.path.content().state_writes, told);
     assert_eq!(daemon.path.content().applied, 1);
     assert!(daemon.running.commands.export().await.is_err());
 }
@@ -91,7 +91,7 @@ async fn a_sensor_that_ends_ends_the_daemon() {
     let mut daemon = Daemon::new();
     let (health, _) = mpsc::channel(1);
     drop(std::mem::replace(&mut daemon.running.health, health));
-    assert_eq!((&mut daemon.running.ended).await.unwrap(), Ended::SensorEnded);
+    assert_eq!((&mut daemon.running.ended).await.unwrap(), LoopEnd::SensorEnded);
 }
 
 // A stored generation that this version cannot use.
@@ -140,14 +140,17 @@ async fn the_packet_path_stays_as_it_is_and_the_reason_is_said() {
     let mut daemon = refused().await;
     let (plan, applied, told) = {
         let content = daemon.path.content();
-        (content.plan.clone(), content.applied, content.told.len())
+        (content.plan.clone(), content.applied, content.state_writes.len())
     };
     start(&mut daemon);
     // Nor does any of the rounds that come every second change it.
     tokio::time::sleep(Duration::from_secs(10)).await;
     {
         let content = daemon.path.content();
-        assert_eq!((&content.plan, content.applied, content.told.len()), (&plan, applied, told));
+        assert_eq!(
+            (&content.plan, content.applied, content.state_writes.len()),
+            (&plan, applied, told)
+        );
     }
     assert_eq!(daemon.state("web", "10.0.0.1"), All);
     assert!(daemon.running.targets.borrow().is_empty());
@@ -158,7 +161,7 @@ async fn the_packet_path_stays_as_it_is_and_the_reason_is_said() {
     let [condition] = &status.conditions[..] else { panic!("{:?}", status.conditions) };
     assert_eq!(condition.subject, "stored configuration");
     let words = format!(
-        "generation 1 cannot be used: {CAUSE}; packets go on as they were, but health and next hops are frozen \
+        "generation 1 cannot be used: {CAUSE}; packets are forwarded as before, but health and next hops are frozen \
          until a valid configuration is applied (`spillway export` shows the stored one)"
     );
     assert_eq!(condition.cause, words);

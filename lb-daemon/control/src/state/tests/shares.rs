@@ -302,7 +302,7 @@ async fn its_own_share_is_told_within_a_second_and_forgotten_when_it_does_not_sa
     seconds(1).await;
     assert_eq!((daemon.ramp(ONE), daemon.ramp(OTHER)), (Some(179), Some(255)), "0.7 of 255");
     let status = daemon.backend("web", ONE).await;
-    assert_eq!((status.share * 255.0, status.said), (179.0, percent(70)));
+    assert_eq!((status.share * 255.0, status.agent_report), (179.0, percent(70)));
     daemon.say("web", ONE, Said { unheard: Some("nothing".into()), ..Said::default() }).await;
     seconds(1).await;
     assert_eq!((daemon.ramp(ONE), daemon.ramp(OTHER)), (Some(255), Some(255)));
