@@ -11,9 +11,7 @@ use tonic::{Request, Response, Status};
 
 use super::{
     access::{caller, watching, working},
-    capture::{self, CaptureStream},
-    convert::{self, IntoStatus, OrStatus},
-    probe::{self, ProbeVipsStream},
+    convert::{self, CaptureStream, IntoStatus, OrStatus, ProbeVipsStream},
     server::Handles,
     watch::{self, WatchStream},
 };
@@ -145,7 +143,7 @@ impl Spillway for Api {
     ) -> Result<Response<CaptureStream>, Status> {
         let filter = convert::capture_filter(request.get_ref())?;
         let events = self.captures.begin(filter, caller())?;
-        Ok(Response::new(capture::stream(events)))
+        Ok(Response::new(convert::capture_stream(events)))
     }
 
     async fn probe_vips(
@@ -155,7 +153,7 @@ impl Spillway for Api {
         let (selection, size) = convert::probe_request(request.into_inner())?;
         let _at_work = working().await;
         let events = self.vip_prober.begin(selection, size, caller().actor).await?;
-        Ok(Response::new(probe::stream(events)))
+        Ok(Response::new(convert::probe_vips_stream(events)))
     }
 
     async fn reload(&self, _: Request<ReloadRequest>) -> Result<Response<ReloadResponse>, Status> {

@@ -1,17 +1,25 @@
-//! The unix socket.
+//! The unix socket: our own, or one of the service manager, and its connections.
 
 use std::{
     fs, io,
     os::unix::{
         fs::{FileTypeExt, MetadataExt, PermissionsExt, lchown},
-        net::UnixStream,
+        net::{UnixListener as Listener, UnixStream},
     },
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use tokio::net::{UnixListener, UnixSocket};
+use futures::{Stream, stream};
+use listenfd::ListenFd;
+use tokio::{
+    net::{UnixListener, UnixSocket},
+    time::sleep,
+};
 
-use lb_base::{lock_owner, write_hint};
+use super::limits::Limits;
+use crate::tls::Connection;
+use lb_base::{error_chain, lock_owner, rate_limited_log::RateLimit, write_hint};
 
 /// Where the daemon listens, unless said otherwise.
 pub const DEFAULT_SOCKET: &str = "/run/spillway/spillwayd.sock";
@@ -151,4 +159,74 @@ impl Drop for Socket {
             let _already_gone = fs::remove_file(&self.path);
         }
     }
+}
+
+/// Why a socket that was handed over cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ActivationError {
+    /// There is one socket to answer on.
+    #[error("socket activation: {0} sockets were handed over, and one is wanted")]
+    Number(usize),
+    /// It is not what we answer on.
+    #[error("socket activation: what was handed over is no listening unix socket")]
+    Kind(#[source] io::Error),
+}
+
+impl ActivationError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        "give the socket unit a single ListenStream=, the path of a unix socket"
+    }
+}
+
+/// The socket that `LISTEN_FDS` and `LISTEN_PID` hand over; `None`: they hand over nothing to us.
+///
+/// # Errors
+/// [`ActivationError`].
+pub fn activated() -> Result<Option<UnixListener>, ActivationError> {
+    let mut handed = ListenFd::from_env();
+    match handed.len() {
+        0 => return Ok(None),
+        1 => {}
+        more => return Err(ActivationError::Number(more)),
+    }
+    let listener: Option<Listener> = handed.take_unix_listener(0).map_err(ActivationError::Kind)?;
+    let usable = |listener: Listener| {
+        listener.set_nonblocking(true)?;
+        UnixListener::from_std(listener)
+    };
+    listener.map(usable).transpose().map_err(ActivationError::Kind)
+}
+
+/// Rest after the kernel refused a connection, for want of descriptors for example.
+const REST: Duration = Duration::from_millis(100);
+
+/// The connections of the socket; those beyond its limits are closed at once.
+pub(super) fn connections(
+    listener: UnixListener,
+    limits: Limits,
+) -> impl Stream<Item = Result<Connection, std::convert::Infallible>> + Send {
+    stream::unfold((listener, limits, RateLimit::default()), async |(listener, limits, lines)| {
+        loop {
+            let accepted = listener.accept().await;
+            let taken = accepted.and_then(|(stream, _)| {
+                let uid = stream.peer_cred()?.uid();
+                Ok(limits.connection(uid).map(|lease| Connection::local(stream, uid, lease)))
+            });
+            match taken {
+                Ok(Some(connection)) => return Some((Ok(connection), (listener, limits, lines))),
+                Ok(None) => {}
+                Err(error) => {
+                    if let Some(left_out) = lines.now(1) {
+                        tracing::warn!(
+                            left_out,
+                            "socket: no connection: {}",
+                            error_chain::message(&error)
+                        );
+                    }
+                    sleep(REST).await;
+                }
+            }
+        }
+    })
 }

@@ -99,7 +99,7 @@ async fn listen_http(address: Option<SocketAddr>) -> Result<Option<TcpListener>,
 }
 
 /// Serves metrics and status page until the daemon stops.
-async fn serve_http(listener: Option<TcpListener>, what: http::Shown, stop: Stop) {
+async fn serve_http(listener: Option<TcpListener>, what: http::HttpRoutes, stop: Stop) {
     match listener {
         Some(listener) => http::serve(listener, what, stop).await,
         None => stop.wait().await,

@@ -22,7 +22,7 @@ pub struct ProbeSelection {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoProbeTarget {
     /// No pool has the name.
-    #[error("pool {}: there is none of this name", Quoted(.0))]
+    #[error("pool {} does not exist", Quoted(.0))]
     Pool(String),
     /// The pool has no such backend.
     #[error("pool {}: it has no backend {}", Quoted(.0), .1)]
@@ -199,10 +199,7 @@ mod tests {
             let pool = pool.map(str::to_owned);
             listed(&ProbeSelection { pool, backend: Some(backend.parse().unwrap()) }, 9)
         };
-        assert_eq!(
-            of(Some("x"), "10.0.0.1").unwrap_err(),
-            "pool \"x\": there is none of this name"
-        );
+        assert_eq!(of(Some("x"), "10.0.0.1").unwrap_err(), "pool \"x\" does not exist");
         assert_eq!(
             of(Some("gue"), "10.0.0.2").unwrap_err(),
             "pool \"gue\": it has no backend 10.0.0.2"

@@ -57,7 +57,7 @@ pub enum Refusal {
         source: ReconcileError,
     },
     /// No pool has the name.
-    #[error("pool {}: there is none of this name", Quoted(.0))]
+    #[error("pool {} does not exist", Quoted(.0))]
     NoPool(String),
     /// The pool has no such backend.
     #[error("pool {}: it has no backend {}", Quoted(.0), Quoted(.1))]

@@ -1,5 +1,8 @@
-//! The table of calls.
+//! What each role may call, and what an operator may change.
 
+use spillway_proto::v1;
+
+use super::{caller, denied};
 use crate::access::Role::{self, Admin, Operator, Viewer};
 
 /// The least role for each call. `UpdateBackend` is looked at once more, see [`within()`](super::within()).
@@ -55,4 +58,44 @@ pub(in crate::api) fn takes_admin(call: &str) -> bool {
 /// The least role for a call; `None`: the table does not name it.
 pub(super) fn least(call: &str) -> Option<Role> {
     CALLS.iter().find(|(name, _)| *name == call).map(|(_, role)| *role)
+}
+
+/// Whether the caller may bring a configuration from one to the other: an operator may change
+/// weight, wanted state and limit of backends that are in both, an admin everything.
+///
+/// # Errors
+/// Why not, in a sentence.
+pub(in crate::api) fn within(
+    before: &v1::Configuration,
+    after: &v1::Configuration,
+) -> Result<(), String> {
+    let peer = caller();
+    let may = match peer.role {
+        Some(Admin) => true,
+        Some(Operator) => operated(before, after) == *after,
+        Some(Viewer) | None => false,
+    };
+    if may {
+        return Ok(());
+    }
+    let cause = format!(
+        "{}: may change weight, wanted and max_connection_rate of backends alone; more takes admin",
+        peer.actor
+    );
+    denied(&cause);
+    Err(cause)
+}
+
+/// `before` with what an operator may change of it as in `after`.
+pub(super) fn operated(before: &v1::Configuration, after: &v1::Configuration) -> v1::Configuration {
+    let mut operated = before.clone();
+    // Whoever stands in another place differs by name or address, and goes on to differ.
+    for (pool, new) in operated.pools.iter_mut().zip(&after.pools) {
+        for (backend, new) in pool.backends.iter_mut().zip(&new.backends) {
+            backend.weight = new.weight;
+            backend.wanted = new.wanted;
+            backend.max_connection_rate_per_second = new.max_connection_rate_per_second;
+        }
+    }
+    operated
 }

@@ -8,7 +8,7 @@ use prost_reflect::{
 };
 use prost_types::FieldMask;
 
-use super::{Object, Refused, following};
+use super::{Object, Refused, defaults};
 use lb_base::Quoted;
 
 /// The descriptors of the API; a test holds that they are sound.
@@ -31,7 +31,7 @@ pub(super) fn merge<O: Object>(old: &O, new: &O, mask: Option<&FieldMask>) -> Re
             _ => Err(Refused::wrong(MASK, "\"*\" is all fields; it stands alone")),
         };
     }
-    let mut target = following::let_go(old, dynamic(old)?);
+    let mut target = defaults::clear_derived(old, dynamic(old)?);
     let source = dynamic(new)?;
     if paths.is_empty() {
         for (field, value) in source.fields() {

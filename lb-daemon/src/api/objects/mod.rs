@@ -5,12 +5,10 @@
 //! Calls take turns; where somebody else applies in between, the call reads again.
 
 mod answer;
-mod following;
+mod defaults;
 mod mask;
 mod object;
-mod refused;
 mod service;
-mod users;
 
 use lb_config::Invalid;
 use prost_types::FieldMask;
@@ -22,13 +20,12 @@ use super::{
     convert,
 };
 use crate::audit::Audit;
-use answer::{Answer, Removed};
+use answer::{Answer, Refused, Removed};
 use lb_control::{
     command::{Actor, Apply, Commands, Exported, Refusal},
     store::{Revision, SchemaMismatch},
 };
 use object::{Id, Object, etag};
-use refused::Refused;
 
 /// How often a call reads again because others changed the configuration meanwhile.
 const TRIES: usize = 10;

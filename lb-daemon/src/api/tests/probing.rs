@@ -16,7 +16,7 @@ async fn a_probe_that_cannot_be_is_refused_with_its_field() {
         (
             request(1, "", ""),
             "packet_size",
-            "packet_size: 1 bytes are not tried; give 1280 to 9000",
+            "packet_size: 1 bytes are not possible; give 1280 to 9000",
         ),
         (request(0, "", "web"), "backend", "backend: \"web\" is not an IPv4 or IPv6 address"),
     ] {
@@ -25,7 +25,7 @@ async fn a_probe_that_cannot_be_is_refused_with_its_field() {
         assert_eq!(status.metadata().get(lb_config::FIELD_TRAILER).unwrap(), field);
     }
     for (wrong, message) in [
-        (request(0, "x", ""), "pool \"x\": there is none of this name"),
+        (request(0, "x", ""), "pool \"x\" does not exist"),
         (request(0, "web", "10.0.0.9"), "pool \"web\": it has no backend 10.0.0.9"),
         (request(0, "", "10.0.0.9"), "backend 10.0.0.9: no pool has it"),
     ] {

@@ -120,10 +120,10 @@ pub(crate) fn over_tls(sandbox: &Sandbox) -> Result<()> {
     ended(
         &nowhere,
         5,
-        "pool \"nowhere\": there is none of this name\nhint: the pools are: v4, v6\n",
+        "pool \"nowhere\" does not exist\nhint: the pools are: v4, v6\n",
     )?;
     let nowhere = there().args(["regions", "nowhere"]).output()?;
-    ended(&nowhere, 5, "pool \"nowhere\": there is none of this name")?;
+    ended(&nowhere, 5, "pool \"nowhere\" does not exist")?;
     let mixed = there().args(["explain", "[2001:db8::7]:1", &vip.to_string()]).output()?;
     ended(&mixed, 2, "they are of two IP versions")?;
     fixture.balancer.kill()?;

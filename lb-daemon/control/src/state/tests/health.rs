@@ -319,7 +319,7 @@ async fn the_last_changes_are_kept_with_their_reasons() {
         let asked = daemon.running.commands.history(pool.into(), Some(address.into()));
         asked.await.unwrap().unwrap_err().to_string()
     };
-    assert_eq!(refused("none", one).await, "pool \"none\": there is none of this name");
+    assert_eq!(refused("none", one).await, "pool \"none\" does not exist");
     for address in ["10.0.0.9", "x"] {
         let expected = format!("pool \"web\": it has no backend {address:?}");
         assert_eq!(refused("web", address).await, expected);

@@ -7,7 +7,7 @@ use super::{Id, Object, find};
 
 /// Unsets what stands in an object of the configuration in force as it would be if it were left out,
 /// whoever set it: validation fills it again, by what the others are then.
-pub(super) fn let_go<O: Object>(object: &O, message: DynamicMessage) -> DynamicMessage {
+pub(super) fn clear_derived<O: Object>(object: &O, message: DynamicMessage) -> DynamicMessage {
     if object.alone().is_none() {
         return message;
     }

@@ -1,17 +1,21 @@
-//! What to capture, and captured packets, as messages.
+//! Conversion of captures: the filter, the packets, the summary, and the errors.
 
-use std::{net::IpAddr, num::NonZeroU32, time::Duration};
+use std::{net::IpAddr, num::NonZeroU32, pin::Pin, time::Duration};
 
-use lb_common::abi::verdict::{Action, Verdict};
+use futures::{Stream, StreamExt};
 use nix::net::if_::if_indextoname;
-use spillway_proto::v1::{self, capture_response::Event, capture_summary::Reason};
+use spillway_proto::v1::{self, CaptureResponse, capture_response::Event, capture_summary::Reason};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Code, Status};
 
 use super::WrongField;
 use crate::capture::{
-    CaptureBounds, CaptureEnd, CaptureEvent, CaptureFilter, CaptureSummary, CapturedPacket,
-    LeavingFrame,
+    CaptureBounds, CaptureEnd, CaptureError, CaptureEvent, CaptureFilter, CaptureSummary,
+    CapturedPacket, LeavingFrame,
 };
-use lb_base::Quoted;
+use lb_base::{Quoted, error_chain};
+use lb_common::abi::verdict::{Action, Verdict};
 use lb_inspect::stats::action_word;
 
 /// What a request asks for.
@@ -119,14 +123,14 @@ fn verdict(name: &str, dropped: bool) -> Result<Verdict, WrongField> {
 }
 
 /// What a capture says.
-pub(in crate::api) fn capture_event(event: CaptureEvent) -> v1::CaptureResponse {
+fn capture_event(event: CaptureEvent) -> CaptureResponse {
     let event = match event {
         CaptureEvent::Packets(packets) => Event::Packets(v1::CapturedPackets {
             packets: packets.into_iter().map(packet).collect(),
         }),
         CaptureEvent::Summary(it) => Event::Summary(summary(&it)),
     };
-    v1::CaptureResponse { event: Some(event) }
+    CaptureResponse { event: Some(event) }
 }
 
 fn packet(taken: CapturedPacket) -> v1::CapturedPacket {
@@ -163,6 +167,29 @@ fn summary(summary: &CaptureSummary) -> v1::CaptureSummary {
         written: summary.written,
         left_out: summary.counted.left_out,
         lost: summary.counted.lost,
+    }
+}
+
+/// What somebody who captures gets.
+pub(in crate::api) type CaptureStream =
+    Pin<Box<dyn Stream<Item = Result<CaptureResponse, Status>> + Send>>;
+
+/// What a capture says; it ends when this is dropped.
+pub(in crate::api) fn capture_stream(
+    events: mpsc::Receiver<Result<CaptureEvent, CaptureError>>,
+) -> CaptureStream {
+    Box::pin(ReceiverStream::new(events).map(|event| Ok(capture_event(event?))))
+}
+
+impl From<CaptureError> for Status {
+    fn from(error: CaptureError) -> Self {
+        let code = match &error {
+            CaptureError::Busy(_) => Code::FailedPrecondition,
+            CaptureError::Maps(_) | CaptureError::Ring(_) | CaptureError::Stopping => {
+                Code::Unavailable
+            }
+        };
+        Self::new(code, error_chain::message(&error))
     }
 }
 
@@ -242,7 +269,7 @@ mod tests {
         assert_eq!(
             ask(|r| r.verdicts = vec!["fragment".into(), "decapsulated".into()]),
             "verdicts: decapsulated is a receiver's, which no packet of a balancer has; on the \
-             receiver's host `spillway stats` counts such packets, and tcpdump shows them"
+         receiver's host `spillway stats` counts such packets, and tcpdump shows them"
         );
         assert_eq!(
             ask(|r| {
@@ -250,7 +277,7 @@ mod tests {
                 r.dropped = true;
             }),
             "verdicts: transmitted drops nothing, and only packets that are dropped are wanted; \
-             `spillway capture --verdict transmitted` without --dropped takes such packets down"
+         `spillway capture --verdict transmitted` without --dropped takes such packets down"
         );
         assert_eq!(ask(|r| r.snap_length = 2_001), "snap_length: 2001 is more than 2000");
         assert_eq!(ask(|r| r.packets = 1_000_001), "packets: 1000001 is more than 1000000");
