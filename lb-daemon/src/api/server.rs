@@ -28,49 +28,40 @@ use lb_control::command::Commands;
 use lb_health::Tunnels;
 use lb_inspect::stats;
 
-/// How long calls under way may take once the daemon is told to stop.
+/// Time that calls under way have left when the daemon stops.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// The server failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// It cannot listen or accept.
     #[error("gRPC server")]
     Transport(#[from] tonic::transport::Error),
-    /// It cannot say what it serves.
     #[error(transparent)]
     Descriptors(#[from] DescriptorsError),
 }
 
-/// Time between two questions whether a client is still there, and for its answer.
-const ALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(20));
+/// Interval and timeout of HTTP/2 keepalive pings.
+const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(20));
 
-/// Streams of one connection at a time; a client that keeps to HTTP waits with more.
-const STREAMS: u32 = 100;
+/// Concurrent streams of a connection; a client that follows HTTP/2 waits with more.
+const MAX_STREAMS: u32 = 100;
 
-/// Bytes that a client may send ahead of what is read: of one stream, and of a connection.
-const AHEAD: (u32, u32) = (256 << 10, 1 << 20);
+/// Flow-control windows of a stream and of a connection, bytes.
+const WINDOWS: (u32, u32) = (256 << 10, 1 << 20);
 
-/// What calls are answered by.
+/// The parts of the daemon that answer calls.
 #[derive(Clone, Debug)]
 pub struct Handles {
-    /// The state.
     pub commands: Commands,
-    /// The log of changes.
     pub audit: Audit,
-    /// What the packet path counted.
+    /// Counters of the packet path.
     pub counters: stats::Source,
-    /// The tunnels through which ways to backends are tried.
+    /// Tunnels for VIP probes.
     pub tunnels: Tunnels,
-    /// What reads the settings again.
     pub reloads: Reloads,
 }
 
-/// Answers calls until it is told to stop; then calls under way have a deadline to end. `remote` are
-/// connections from elsewhere; what is refused because of a limit is counted in `live`.
-///
-/// # Errors
-/// The listener fails.
+/// Serves until `stop`; then calls under way have [`DEADLINE`]. `remote` are connections over TLS. Counts refusals because
+/// of a limit in `live`.
 pub async fn serve(
     listener: UnixListener,
     remote: Option<mpsc::Receiver<Connection>>,
@@ -89,11 +80,11 @@ pub async fn serve(
         None => stream::pending().right_stream(),
     };
     let calls = Server::builder()
-        .http2_keepalive_interval(Some(ALIVE.0))
-        .http2_keepalive_timeout(Some(ALIVE.1))
-        .max_concurrent_streams(STREAMS)
-        .initial_stream_window_size(AHEAD.0)
-        .initial_connection_window_size(AHEAD.1)
+        .http2_keepalive_interval(Some(KEEPALIVE.0))
+        .http2_keepalive_timeout(Some(KEEPALIVE.1))
+        .max_concurrent_streams(MAX_STREAMS)
+        .initial_stream_window_size(WINDOWS.0)
+        .initial_connection_window_size(WINDOWS.1)
         .layer(Guard { audit, limits })
         .add_routes(routes)
         .serve_with_incoming_shutdown(stream::select(local, remote), stop.clone().wait());
@@ -105,41 +96,42 @@ pub async fn serve(
     tokio::select! {
         served = calls => Ok(served?),
         () = deadline => {
-            tracing::warn!("calls still under way are cut off");
+            tracing::warn!("API: calls still under way were aborted");
             Ok(())
         }
     }
 }
 
-/// Largest answer, and largest request of an admin's calls, bytes: a configuration with every backend
-/// there is room for.
-const LARGEST: usize = 64 << 20;
+/// Largest response, and largest request of calls that need the role admin, bytes: a configuration with as many backends
+/// as possible.
+const MAX_MESSAGE: usize = 64 << 20;
 
-/// Largest request of all other calls, bytes: they ask, or change a few fields of a backend.
-const QUESTION: usize = 64 << 10;
+/// Largest request of all other calls, bytes: queries, or changes of a few fields of a backend.
+const MAX_SMALL_REQUEST: usize = 64 << 10;
 
-/// The descriptors of the API do not fit each other.
+/// The descriptors of the API are inconsistent.
 #[derive(Debug, thiserror::Error)]
 #[error("descriptors of the API")]
 pub struct DescriptorsError(#[from] tonic_reflection::server::Error);
 
-/// The services of the API, what tells of them, and who is to say whether they are well.
+/// The services of the API, with reflection and health, and the reporter of the health service.
 pub(super) fn routes(
     handles: Handles,
     stop: Stop,
 ) -> Result<(Routes, HealthReporter), DescriptorsError> {
     let objects = ObjectsServer::new(Objects::new(handles.commands.clone(), handles.audit.clone()))
-        .max_encoding_message_size(LARGEST);
-    let spillway = SpillwayServer::new(Api::new(handles, stop)).max_encoding_message_size(LARGEST);
-    let objects = BySize {
-        large: objects.clone().max_decoding_message_size(LARGEST),
-        small: objects.max_decoding_message_size(QUESTION),
+        .max_encoding_message_size(MAX_MESSAGE);
+    let spillway =
+        SpillwayServer::new(Api::new(handles, stop)).max_encoding_message_size(MAX_MESSAGE);
+    let objects = SizeLimited {
+        large: objects.clone().max_decoding_message_size(MAX_MESSAGE),
+        small: objects.max_decoding_message_size(MAX_SMALL_REQUEST),
     };
-    let spillway = BySize {
-        large: spillway.clone().max_decoding_message_size(LARGEST),
-        small: spillway.max_decoding_message_size(QUESTION),
+    let spillway = SizeLimited {
+        large: spillway.clone().max_decoding_message_size(MAX_MESSAGE),
+        small: spillway.max_decoding_message_size(MAX_SMALL_REQUEST),
     };
-    // Tools in use ask for the one or the other.
+    // Tools in use need the one or the other version.
     let (v1, v1alpha) = (described().build_v1()?, described().build_v1alpha()?);
     let (reporter, health) = health::reporter();
     let routes = Routes::new(spillway)
@@ -156,19 +148,18 @@ fn described() -> tonic_reflection::server::Builder<'static> {
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
 }
 
-/// A service twice: for calls that take a whole configuration, and for all others, so that only those who may change
-/// everything can have the daemon read a large request.
+/// A service with two request limits: only callers that may change everything can make the daemon read a large request.
 #[derive(Clone, Debug)]
-pub(super) struct BySize<S> {
+pub(super) struct SizeLimited<S> {
     pub(super) large: S,
     pub(super) small: S,
 }
 
-impl<S: NamedService> NamedService for BySize<S> {
+impl<S: NamedService> NamedService for SizeLimited<S> {
     const NAME: &'static str = S::NAME;
 }
 
-impl<S, B> Service<http::Request<B>> for BySize<S>
+impl<S, B> Service<http::Request<B>> for SizeLimited<S>
 where
     S: Service<http::Request<B>>,
     S::Future: Send + 'static,

@@ -35,7 +35,7 @@ pub fn main() -> ExitCode {
     let settings = match Settings::read(&line) {
         Ok(settings) => settings,
         Err(SettingsError::CommandLine(error)) => error.exit(),
-        Err(SettingsError::File(failure)) => return exit_code(Err(failure.of_settings())),
+        Err(SettingsError::File(failure)) => return exit_code(Err(failure.caused_by_settings())),
     };
     log::start();
     exit_code(run(line, settings))

@@ -38,7 +38,7 @@ pub type HttpRoutes = Router;
 
 /// The routes of a balancer: metrics, and the status page if the settings ask for it.
 pub fn balancer(reader: Reader, status_page: bool) -> HttpRoutes {
-    let mut routes = Router::new().route("/metrics", get(of_balancer));
+    let mut routes = Router::new().route("/metrics", get(balancer_metrics));
     if status_page {
         routes = routes.route("/", get(page::document)).route("/data.json", get(page::data));
     }
@@ -47,7 +47,7 @@ pub fn balancer(reader: Reader, status_page: bool) -> HttpRoutes {
 
 /// The routes of a receiver: metrics.
 pub fn receiver(read: ReadReceiver) -> HttpRoutes {
-    with_headers(Router::new().route("/metrics", get(of_receiver)).with_state(read))
+    with_headers(Router::new().route("/metrics", get(receiver_metrics)).with_state(read))
 }
 
 fn with_headers(routes: Router) -> Router {
@@ -55,15 +55,15 @@ fn with_headers(routes: Router) -> Router {
     routes.fallback(not_found).layer(middleware::map_response(async |answer| add_headers(answer)))
 }
 
-async fn of_balancer(State(reader): State<Arc<Reader>>) -> Result<Response, ReadError> {
+async fn balancer_metrics(State(reader): State<Arc<Reader>>) -> Result<Response, ReadError> {
     let exposition = reader.snapshot().await?.metrics().await?;
     Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], exposition).into_response())
 }
 
-async fn of_receiver(State(read): State<ReadReceiver>) -> Response {
+async fn receiver_metrics(State(read): State<ReadReceiver>) -> Response {
     let written = spawn_blocking(move || {
         let facts = read()?;
-        metrics::of_receiver(facts).map_err(|error| error_chain::message(&error))
+        metrics::receiver_exposition(facts).map_err(|error| error_chain::message(&error))
     });
     match written.await {
         Ok(Ok(exposition)) => ([(header::CONTENT_TYPE, MEDIA_TYPE)], exposition).into_response(),

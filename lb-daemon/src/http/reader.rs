@@ -124,7 +124,7 @@ impl Snapshot {
             if let Some(written) = self.metrics.get() {
                 return Ok(written.clone());
             }
-            let written = Bytes::from(metrics::of_balancer(self.facts.clone())?);
+            let written = Bytes::from(metrics::balancer_exposition(self.facts.clone())?);
             Ok::<_, fmt::Error>(self.metrics.get_or_init(|| written).clone())
         };
         Ok(spawn_blocking(write).await??)

@@ -1,5 +1,5 @@
-//! Who may call what. Each call is looked up in one table before anything of it is read; what the
-//! table does not name takes admin.
+//! Authorization and limits of calls. Each call is looked up in one table before its request is read; a call that is not
+//! in the table needs the role admin.
 
 mod calls;
 #[cfg(test)]
@@ -22,15 +22,14 @@ use crate::{
 };
 use lb_control::command::Actor;
 
-/// Most characters of a call's name that are said again; each call that is served has fewer.
-const LONGEST: usize = 100;
+/// Most characters of a call's name in messages; all served calls have fewer.
+const MAX_CALL_NAME: usize = 100;
 
 tokio::task_local! {
-    /// The call that is being answered.
+    /// The current call.
     static CALL: Call;
 }
 
-/// A call, and who made it.
 #[derive(Clone, Debug)]
 pub(in crate::api) struct Call {
     peer: Peer,
@@ -45,39 +44,36 @@ impl Call {
     }
 }
 
-/// Who made the call that is being answered; outside of one, somebody unknown who may do nothing.
+/// The caller of the current call; outside of a call, an unknown peer without rights.
 pub(in crate::api) fn caller() -> Peer {
     CALL.try_with(|call| call.peer.clone()).unwrap_or_default()
 }
 
-/// Waits until the daemon may work at the call that is being answered.
+/// Waits until the current call may be worked at.
 pub(in crate::api) async fn working() -> Option<WorkPermit> {
     let call = CALL.try_with(Clone::clone).ok()?;
     Some(call.limits.work(&call.peer.actor).await)
 }
 
-/// The caller's place among those who watch.
-///
-/// # Errors
-/// There is none.
+/// Takes a watch of the caller's limit.
 pub(in crate::api) fn watching() -> Result<Option<Lease<Actor>>, Status> {
     let call = CALL.try_with(Clone::clone).ok();
     call.map(|call| call.limits.watch(&call.peer.actor)).transpose()
 }
 
-/// Notes that the call that is being answered is denied, for what it wants.
+/// Logs that the current call is denied because of its content.
 pub(super) fn denied(cause: &str) {
     let _outside_of_a_call = CALL.try_with(|call| call.denied(cause));
 }
 
-/// Lets through what the caller may call, as long as there is not too much of it.
+/// Layer that refuses calls that the caller's role does not permit, or that exceed a limit.
 #[derive(Clone, Debug)]
 pub(in crate::api) struct Guard {
     pub(in crate::api) audit: Audit,
     pub(in crate::api) limits: Limits,
 }
 
-/// What is behind a [`Guard`].
+/// A service behind a [`Guard`].
 #[derive(Clone, Debug)]
 pub(in crate::api) struct Guarded<S> {
     inner: S,
@@ -107,8 +103,8 @@ where
 
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
         let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
-        // Whoever calls chooses it.
-        let name = request.uri().path().escape_debug().take(LONGEST).collect();
+        // Chosen by the caller, so escaped and cut.
+        let name = request.uri().path().escape_debug().take(MAX_CALL_NAME).collect();
         let Guard { audit, limits } = self.guard.clone();
         let call = Call { peer, name, audit, limits };
         let lease = match permitted(&call.peer, &call.name) {
@@ -121,22 +117,22 @@ where
         match lease {
             Ok(lease) => {
                 let answer = CALL.scope(call, self.inner.call(request));
-                Box::pin(async move { Ok(answer.await?.map(|body| held(body, lease))) })
+                Box::pin(async move { Ok(answer.await?.map(|body| hold_lease(body, lease))) })
             }
             Err(status) => Box::pin(async move { Ok(status.into_http()) }),
         }
     }
 }
 
-/// A body that gives the call's place back when it has ended, however it does.
-fn held(body: Body, lease: Lease<Actor>) -> Body {
+/// Holds the lease until the body has ended in any way.
+fn hold_lease(body: Body, lease: Lease<Actor>) -> Body {
     Body::new(body.map_frame(move |frame| {
         let _until_dropped = &lease;
         frame
     }))
 }
 
-/// Whether somebody may call something, and if not, why not.
+/// Whether the peer may make a call, and if not, why.
 pub(super) fn permitted(peer: &Peer, call: &str) -> Result<(), String> {
     let Peer { actor, role, .. } = peer;
     let Some(role) = role else {

@@ -18,7 +18,6 @@ use lb_base::{Quoted, error_chain};
 use lb_common::abi::verdict::{Action, Verdict};
 use lb_inspect::stats::action_word;
 
-/// What a request asks for.
 pub(in crate::api) fn capture_filter(
     request: &v1::CaptureRequest,
 ) -> Result<CaptureFilter, WrongField> {
@@ -101,7 +100,7 @@ fn prefix(text: &str) -> Result<(IpAddr, u8), WrongField> {
     }
 }
 
-/// The verdict of a name, if packets of it can be among those that are wanted.
+/// The verdict of a name, if the capture can have such packets.
 fn verdict(name: &str, dropped: bool) -> Result<Verdict, WrongField> {
     let wrong = |cause| Err(WrongField::new("verdicts", cause));
     let Some(found) = Verdict::ALL.iter().find(|verdict| verdict.name() == name) else {
@@ -115,14 +114,13 @@ fn verdict(name: &str, dropped: bool) -> Result<Verdict, WrongField> {
     }
     if dropped && found.action() != Action::Drop {
         return wrong(format!(
-            "{name} drops nothing, and only packets that are dropped are wanted; `spillway capture \
-             --verdict {name}` without --dropped takes such packets down"
+            "{name} drops nothing, but only dropped packets were requested; `spillway capture \
+             --verdict {name}` without --dropped captures such packets"
         ));
     }
     Ok(*found)
 }
 
-/// What a capture says.
 fn capture_event(event: CaptureEvent) -> CaptureResponse {
     let event = match event {
         CaptureEvent::Packets(packets) => Event::Packets(v1::CapturedPackets {
@@ -170,11 +168,10 @@ fn summary(summary: &CaptureSummary) -> v1::CaptureSummary {
     }
 }
 
-/// What somebody who captures gets.
 pub(in crate::api) type CaptureStream =
     Pin<Box<dyn Stream<Item = Result<CaptureResponse, Status>> + Send>>;
 
-/// What a capture says; it ends when this is dropped.
+/// The stream of a capture, which ends when the stream is dropped.
 pub(in crate::api) fn capture_stream(
     events: mpsc::Receiver<Result<CaptureEvent, CaptureError>>,
 ) -> CaptureStream {
@@ -276,8 +273,8 @@ mod tests {
                 r.verdicts = vec!["fragment".into(), "transmitted".into()];
                 r.dropped = true;
             }),
-            "verdicts: transmitted drops nothing, and only packets that are dropped are wanted; \
-         `spillway capture --verdict transmitted` without --dropped takes such packets down"
+            "verdicts: transmitted drops nothing, but only dropped packets were requested; \
+         `spillway capture --verdict transmitted` without --dropped captures such packets"
         );
         assert_eq!(ask(|r| r.snap_length = 2_001), "snap_length: 2001 is more than 2000");
         assert_eq!(ask(|r| r.packets = 1_000_001), "packets: 1000001 is more than 1000000");

@@ -1,4 +1,4 @@
-//! The packet that a call asks about.
+//! Conversion of the flow of an `Explain`.
 
 use std::net::SocketAddr;
 
@@ -9,14 +9,13 @@ use spillway_proto::v1;
 
 use super::WrongField;
 
-/// The packet that a request asks about.
 pub(in crate::api) fn flow(request: &v1::ExplainRequest) -> Result<Flow, WrongField> {
     let (client, vip) = (endpoint("client", &request.client)?, endpoint("vip", &request.vip)?);
     let protocol = match v1::Protocol::try_from(request.protocol) {
         Ok(v1::Protocol::Unspecified | v1::Protocol::Tcp) => Protocol::Tcp,
         Ok(v1::Protocol::Udp) => Protocol::Udp,
         Err(_) => {
-            let cause = format!("{} is no protocol that this version knows", request.protocol);
+            let cause = format!("{} is not a protocol of this version", request.protocol);
             return Err(WrongField::new("protocol", cause));
         }
     };
@@ -25,7 +24,7 @@ pub(in crate::api) fn flow(request: &v1::ExplainRequest) -> Result<Flow, WrongFi
             WrongField::new("vip", format!("{vip} is of another IP version than {client}"))
         }
         FlowError::OpenDatagram => {
-            WrongField::new("open", "is for TCP; UDP has no connections that could be open")
+            WrongField::new("open", "is for TCP only; UDP has no connections")
         }
     })
 }
@@ -40,7 +39,7 @@ fn endpoint(field: &'static str, text: &str) -> Result<SocketAddr, WrongField> {
     };
     match text.parse::<SocketAddr>() {
         Ok(endpoint) if endpoint.port() == 0 => {
-            Err(WrongField::new(field, "port 0 is no port; give 1 to 65535"))
+            Err(WrongField::new(field, "port 0 is not possible; give 1 to 65535"))
         }
         Ok(endpoint) if plain(&endpoint) => Ok(endpoint),
         _ => {

@@ -33,7 +33,7 @@ pub(in crate::api) fn applied(applied: &Applied) -> v1::ApplyResponse {
     }
 }
 
-/// Where the stored configuration cannot be used, it is the answer as it is stored.
+/// A stored configuration that cannot be used is exported as it is stored.
 pub(in crate::api) fn exported(exported: &Exported) -> Result<v1::ExportResponse, Refusal> {
     let Exported { generation, configuration, schema, unusable } = exported;
     let in_use = to_message(configuration);
@@ -61,8 +61,8 @@ pub(in crate::api) fn exported(exported: &Exported) -> Result<v1::ExportResponse
 impl TryFrom<ReloadOutcome> for v1::ReloadResponse {
     type Error = tonic::Status;
 
-    /// Where something was refused, all of it is the error. A packet path that is behind is one of another kind, as in
-    /// an Apply: what was read is in force.
+    /// If anything was refused, the error lists all of it. A packet path that is behind has an error of its own, as in an
+    /// `Apply`: the configuration is in force.
     fn try_from(outcome: ReloadOutcome) -> Result<Self, tonic::Status> {
         let ReloadOutcome { generation, mut refused, behind, waiting } = outcome;
         match behind {

@@ -21,7 +21,7 @@ use lb_health::host::UNSERVED;
 
 /// The full size if the request sets none, bytes: that of Ethernet.
 const DEFAULT_SIZE: u16 = 1_500;
-/// FullResult sizes: from what every IPv6 link takes to what jumbo frames do, bytes.
+/// Full sizes, bytes: from the IPv6 minimum MTU to jumbo frames.
 const SIZES: std::ops::RangeInclusive<u32> = 1_280..=9_000;
 
 /// The selected targets, and the full size in bytes.
@@ -105,11 +105,10 @@ fn number(of: usize) -> u32 {
     of.try_into().unwrap_or(u32::MAX)
 }
 
-/// What somebody who probes gets.
 pub(in crate::api) type ProbeVipsStream =
     Pin<Box<dyn Stream<Item = Result<ProbeVipsResponse, Status>> + Send>>;
 
-/// What a probe says; it ends when this is dropped.
+/// The stream of a VIP probe, which ends when the stream is dropped.
 pub(in crate::api) fn probe_vips_stream(
     events: mpsc::Receiver<Result<VipProbeEvent, VipProbeError>>,
 ) -> ProbeVipsStream {

@@ -5,12 +5,12 @@ use std::{fmt, net::IpAddr};
 use prost::Message;
 use spillway_proto::v1::{self, Configuration, Group, Pool};
 
-use super::Refused;
+use super::ObjectRefused;
 use lb_base::Quoted;
 
 /// An object of the API, named within its list.
 pub(super) trait Object: Message + Default + Clone + PartialEq {
-    /// What people call it.
+    /// Name of the kind in messages.
     const KIND: &'static str;
     /// Its field in requests.
     const FIELD: &'static str;
@@ -21,36 +21,33 @@ pub(super) trait Object: Message + Default + Clone + PartialEq {
     /// Its message.
     const MESSAGE: &'static str;
 
-    /// What names it.
     fn name(&self) -> &str;
 
-    /// The list that an object of this id is in; `None`: its pool is missing.
+    /// The list of objects that has this id; `None`: its pool does not exist.
     fn list<'a>(configuration: &'a Configuration, id: &Id) -> Option<&'a [Self]>;
 
-    /// As [`Self::list`], to be changed.
     fn list_mut<'a>(configuration: &'a mut Configuration, id: &Id) -> Option<&'a mut Vec<Self>>;
 
-    /// Who needs it, each with what for.
+    /// Objects that use this one, and how.
     fn users(configuration: &Configuration, id: &Id) -> Vec<String>;
 
-    /// Takes away what means nothing any more once it has gone.
+    /// Removes what has no meaning without the object.
     fn tidy(_: &mut Configuration, _: &Id) {}
 
-    /// The smallest configuration that is valid with this object, which tells what its fields are
-    /// where they are left out. `None`: none of them follows another of its fields.
+    /// The smallest valid configuration with this object, from which its defaults are computed. `None`: no default depends
+    /// on another field of the object.
     fn alone(&self) -> Option<Configuration>;
 
-    /// The id of an object in a pool, or in none. `of` is where the request has its name.
-    fn id(pool: Option<&str>, name: &str, of: &str) -> Result<Id, Refused> {
+    /// The id of an object, in a pool if it is a backend. `path` is the path of the name in the request.
+    fn id(pool: Option<&str>, name: &str, path: &str) -> Result<Id, ObjectRefused> {
         debug_assert!(pool.is_none());
         match name {
-            "" => Err(Refused::wrong(format!("{of}{}", Self::ID), "must be set")),
+            "" => Err(ObjectRefused::wrong(format!("{path}{}", Self::ID), "must be set")),
             name => Ok(Id { kind: Self::KIND, pool: None, name: name.into() }),
         }
     }
 }
 
-/// Which object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Id {
     kind: &'static str,
@@ -61,12 +58,11 @@ pub(super) struct Id {
 }
 
 impl Id {
-    /// The id of an object of the configuration in force.
-    pub(super) fn of_listed<O: Object>(pool: Option<&str>, object: &O) -> Self {
+    pub(super) fn from_listed<O: Object>(pool: Option<&str>, object: &O) -> Self {
         Self { kind: O::KIND, pool: pool.map(Into::into), name: object.name().into() }
     }
 
-    /// The pool that it should be in.
+    /// The id of its pool.
     pub(super) fn outer(&self) -> Self {
         let name = self.pool.clone().unwrap_or_default();
         Self { kind: Pool::KIND, pool: None, name }
@@ -82,7 +78,7 @@ impl fmt::Display for Id {
     }
 }
 
-/// Digest of an object that has every default spelt out.
+/// Digest of an object with all defaults.
 pub(super) fn etag<O: Object>(object: &O) -> String {
     format!("{:016x}", xxhash_rust::xxh64::xxh64(&object.encode_to_vec(), 0))
 }
@@ -179,17 +175,17 @@ impl Object for v1::Backend {
         None
     }
 
-    fn id(pool: Option<&str>, name: &str, of: &str) -> Result<Id, Refused> {
+    fn id(pool: Option<&str>, name: &str, path: &str) -> Result<Id, ObjectRefused> {
         let pool = pool.unwrap_or_default();
         if pool.is_empty() {
-            return Err(Refused::wrong("pool", "must be set"));
+            return Err(ObjectRefused::wrong("pool", "must be set"));
         }
         if name.is_empty() {
-            return Err(Refused::wrong(format!("{of}address"), "must be set"));
+            return Err(ObjectRefused::wrong(format!("{path}address"), "must be set"));
         }
         let address: IpAddr = name.parse().map_err(|_| {
             let cause = format!("{} is not an IPv4 or IPv6 address", Quoted(name));
-            Refused::wrong(format!("{of}address"), cause)
+            ObjectRefused::wrong(format!("{path}address"), cause)
         })?;
         Ok(Id { kind: Self::KIND, pool: Some(pool.into()), name: address.to_string() })
     }
@@ -247,7 +243,7 @@ pub(super) fn users_of_backend(pool: &Pool, address: &str) -> Vec<String> {
     settings.map(of).collect()
 }
 
-/// Nobody names a service.
+/// Nothing uses a service.
 pub(super) fn users_of_service(_: &Configuration, _: &str) -> Vec<String> {
     Vec::new()
 }

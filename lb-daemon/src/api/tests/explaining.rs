@@ -26,17 +26,17 @@ async fn a_packet_that_cannot_be_is_named_by_its_field() {
             "vip",
             "\"[fe80::1%2]:80\" is not an address with a port; write 192.0.2.1:80 or [2001:db8::1]:80",
         ),
-        (|r| r.vip = "192.0.2.1:0".into(), "vip", "port 0 is no port; give 1 to 65535"),
+        (|r| r.vip = "192.0.2.1:0".into(), "vip", "port 0 is not possible; give 1 to 65535"),
         (
             |r| r.vip = "[2001:db8::1]:80".into(),
             "vip",
             "[2001:db8::1]:80 is of another IP version than 198.51.100.7:40000",
         ),
-        (|r| r.protocol = 17, "protocol", "17 is no protocol that this version knows"),
+        (|r| r.protocol = 17, "protocol", "17 is not a protocol of this version"),
         (
             |r| (r.protocol, r.open) = (v1::Protocol::Udp.into(), true),
             "open",
-            "is for TCP; UDP has no connections that could be open",
+            "is for TCP only; UDP has no connections",
         ),
     ];
     for (change, field, cause) in mistakes {

@@ -45,7 +45,7 @@ async fn what_is_no_socket_stays() {
     let path = directory.path().join("spillwayd.sock");
     fs::write(&path, "mine").unwrap();
     let error = Socket::bind(&path, Rights::default()).unwrap_err();
-    assert_eq!(error.to_string(), format!("{}: is there and is not a socket", path.display()));
+    assert_eq!(error.to_string(), format!("{}: exists and is not a socket", path.display()));
     assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
 
     let error = Socket::bind(&path.join("below"), Rights::default()).unwrap_err();
