@@ -80,7 +80,7 @@ impl Credentials {
         match self.read_again() {
             Ok(changed) => {
                 if changed {
-                    tracing::info!("certificates reloaded");
+                    tracing::info!("certificates were reloaded");
                 }
                 self.conditions.end(TLS);
                 Ok(())
