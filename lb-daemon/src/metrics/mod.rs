@@ -36,7 +36,7 @@ pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; chars
 ///
 /// # Errors
 /// Never: text is written to memory.
-pub fn of_balancer(facts: Arc<Facts>) -> Result<String, fmt::Error> {
+pub fn balancer_exposition(facts: Arc<Facts>) -> Result<String, fmt::Error> {
     exposition(balancer::Balancer(facts))
 }
 
@@ -44,7 +44,7 @@ pub fn of_balancer(facts: Arc<Facts>) -> Result<String, fmt::Error> {
 ///
 /// # Errors
 /// Never: text is written to memory.
-pub fn of_receiver(facts: ReceiverFacts) -> Result<String, fmt::Error> {
+pub fn receiver_exposition(facts: ReceiverFacts) -> Result<String, fmt::Error> {
     exposition(facts)
 }
 

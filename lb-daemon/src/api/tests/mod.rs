@@ -1,15 +1,9 @@
+mod audited;
 mod calls;
-mod explaining;
-mod gone;
-mod memory;
-mod noted;
 mod objects;
-mod probing;
-mod reflection;
-mod regions;
+mod queries;
 mod schema;
-mod serving;
-mod sockets;
+mod server;
 mod tls;
 mod watches;
 
