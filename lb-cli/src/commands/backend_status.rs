@@ -33,11 +33,11 @@ pub(crate) struct BackendRow {
     /// Utilisation that it reports.
     pub(crate) utilisation: Option<f64>,
     /// Share of its weight that it asks for, percent.
-    pub(crate) wanted_percent: Option<u32>,
+    pub(crate) weight_percent: Option<u32>,
     /// Why it asks for no new connections.
     pub(crate) drain: Option<String>,
     /// Why its own report cannot be read.
-    pub(crate) unheard: Option<String>,
+    pub(crate) report_error: Option<String>,
     /// The state as shown: what the operator wants comes before the health.
     #[serde(skip)]
     pub(crate) shown: String,
@@ -70,9 +70,9 @@ impl BackendRow {
             marked_out: backend.marked_out,
             share: backend.share,
             utilisation: backend.utilisation,
-            wanted_percent: backend.wanted_percent,
+            weight_percent: backend.weight_percent,
             drain: Some(backend.drain).filter(|why| !why.is_empty()),
-            unheard: Some(backend.unheard).filter(|why| !why.is_empty()),
+            report_error: Some(backend.report_error).filter(|why| !why.is_empty()),
             age,
         }
     }
@@ -113,9 +113,9 @@ pub(crate) fn shown_reason(backend: &v1::BackendStatus) -> String {
     let utilised = backend.utilisation.map(|part| format!("{} utilised", percent(part)));
     let share = backend.share.filter(|share| *share < 1.0);
     let share = share.map(|share| format!("takes {} of its share", percent(share)));
-    let unheard = Some(backend.unheard.clone()).filter(|why| !why.is_empty());
+    let report_error = Some(backend.report_error.clone()).filter(|why| !why.is_empty());
     let home = backend.marked_out.then(|| "marked out".to_owned());
-    let more = [utilised, share, unheard, home].into_iter().flatten();
+    let more = [utilised, share, report_error, home].into_iter().flatten();
     std::iter::once(why).chain(more).collect::<Vec<_>>().join("; ")
 }
 

@@ -39,7 +39,7 @@ struct Failing(Arc<Mutex<BTreeSet<Check>>>);
 
 /// What came of a health check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Probed {
+pub(crate) enum CountedResult {
     Passed,
     Failed,
     /// This host had no room for it.
@@ -101,11 +101,11 @@ impl Counters {
     }
 
     /// A check is over.
-    pub(crate) fn probed(&self, result: Probed) {
+    pub(crate) fn probed(&self, result: CountedResult) {
         match result {
-            Probed::Passed => self.passed.inc(),
-            Probed::Failed => self.failed.inc(),
-            Probed::NotMade => self.not_made.inc(),
+            CountedResult::Passed => self.passed.inc(),
+            CountedResult::Failed => self.failed.inc(),
+            CountedResult::NotMade => self.not_made.inc(),
         };
     }
 }

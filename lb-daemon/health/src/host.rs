@@ -45,16 +45,16 @@ impl fmt::Display for Sign {
 
 /// Asks hosts.
 #[derive(Clone, Debug)]
-pub struct Asker {
+pub struct HostProber {
     neighbour_probe: Option<Arc<NeighbourProbe>>,
 }
 
-impl Asker {
+impl HostProber {
     /// In the network namespace of the calling thread.
     pub fn open() -> Self {
         let neighbour_probe = NeighbourProbe::open().map_err(|error| {
             let error = error_chain::message(&error);
-            warn!("health: neighbours cannot be asked whether they are there: {error}");
+            warn!("health: cannot probe neighbours: {error}");
         });
         Self { neighbour_probe: neighbour_probe.ok().map(Arc::new) }
     }
@@ -63,7 +63,7 @@ impl Asker {
     ///
     /// # Errors
     /// This host has no room to ask.
-    pub async fn sign_of(&self, host: IpAddr) -> io::Result<Option<Sign>> {
+    pub async fn probe(&self, host: IpAddr) -> io::Result<Option<Sign>> {
         let ways = [self.port(host).boxed(), ask_echo(host).boxed(), self.neighbour(host).boxed()];
         let mut ways: FuturesUnordered<_> = ways.into_iter().collect();
         while let Some(answer) = ways.next().await {
@@ -71,7 +71,7 @@ impl Asker {
                 Ok(Some(sign)) => return Ok(Some(sign)),
                 Ok(None) => {}
                 Err(error) if is_shortage(&error) => return Err(error),
-                Err(error) => debug!("health: {host} cannot be asked one way: {error}"),
+                Err(error) => debug!("health: {host}: one way of probing the host failed: {error}"),
             }
         }
         Ok(None)

@@ -1,7 +1,7 @@
 //! Health: asks every backend whether it serves, and tells changes.
 //!
 //! One loop probes each distinct (address, check definition), however many pools name it
-//! (`probe_loop`); its results go to every target that uses it (`board`). A target, a backend in
+//! (`probe_loop`); its results go to every target that uses it (`registry`). A target, a backend in
 //! a pool, is healthy when all its checks pass.
 //!
 //! - A probe passes at its first success, and fails after `fall` failures in a row, the first of all
@@ -42,11 +42,11 @@ pub mod tunnel;
 
 use std::{collections::BTreeSet, fmt, net::IpAddr};
 
-pub use agent_report::{Said, Utilisation};
+pub use agent_report::{AgentReport, Utilisation};
 pub use counters::{Check, Counters};
 pub use lateness::Lateness;
 pub use prober::Prober;
-use tunnel::Through;
+use tunnel::VipTunnel;
 pub use tunnel::{AttachProgram, TunnelProgram, Tunnels};
 
 use lb_model::{Encapsulation, HealthCheck, Name, Via};
@@ -114,36 +114,36 @@ pub struct HealthChange {
     /// Whether nothing was told of this target before.
     pub first: bool,
     /// What it says of itself.
-    pub said: Said,
+    pub report: AgentReport,
 }
 
 /// What one loop probes: pools that agree on both share it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Probed {
+struct ProbeKey {
     address: IpAddr,
     check: HealthCheck,
     /// What it goes through; `None`: it goes to the backend's own address.
-    through: Option<Through>,
+    tunnel: Option<VipTunnel>,
 }
 
-impl Probed {
+impl ProbeKey {
     /// Whether both ask the same question in the same way, be it at other times and judged otherwise.
     fn asks_the_same(&self, other: &Self) -> bool {
-        (self.address, self.through) == (other.address, other.through)
+        (self.address, self.tunnel) == (other.address, other.tunnel)
             && self.check.asks_the_same(&other.check)
     }
 }
 
 impl Target {
     /// The probes of a check.
-    fn probes(&self, check: &HealthCheck) -> Vec<Probed> {
-        let probed = |through| Probed { address: self.address, check: check.clone(), through };
+    fn probes(&self, check: &HealthCheck) -> Vec<ProbeKey> {
+        let probed = |tunnel| ProbeKey { address: self.address, check: check.clone(), tunnel };
         let encapsulation = self.encapsulation;
         match check.via {
             Via::Address => vec![probed(None)],
             Via::Tunnel => {
-                let through = |vip: &IpAddr| Some(Through { vip: *vip, encapsulation });
-                self.vips.iter().map(|vip| probed(through(vip))).collect()
+                let tunnel = |vip: &IpAddr| Some(VipTunnel { vip: *vip, encapsulation });
+                self.vips.iter().map(|vip| probed(tunnel(vip))).collect()
             }
         }
     }

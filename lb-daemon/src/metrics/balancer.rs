@@ -108,7 +108,7 @@ fn backends(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
     sheet.family(&BACKEND_DEAD, state(Accepts::Nothing))?;
     sheet.family(&BACKEND_SHARE, each().map(|(b, labels)| (labels, b.share.into())))?;
     let utilised =
-        each().filter_map(|(b, labels)| Some((labels, b.said.utilisation?.share().into())));
+        each().filter_map(|(b, labels)| Some((labels, b.report.utilisation?.share().into())));
     sheet.family(&BACKEND_UTILISATION, utilised)
 }
 

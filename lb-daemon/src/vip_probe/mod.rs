@@ -22,7 +22,7 @@ pub use ways::{NoWay, Wanted, Way};
 use crate::audit::Audit;
 use lb_base::exclusive::{Exclusive, ExclusiveGuard};
 use lb_control::command::{Actor, Commands, Exported, Stopping};
-use lb_health::{Tunnels, host::Asker};
+use lb_health::{Tunnels, host::HostProber};
 
 /// Ways that are tried at once. Each has one packet of at most 9000 bytes under way: that floods no link.
 const AT_ONCE: usize = 32;
@@ -150,7 +150,7 @@ async fn tell(tunnels: &Tunnels, ways: Vec<Way>, summary: Summary, ear: &Ear) {
 fn found(tunnels: &Tunnels, ways: Vec<Way>, size: u16) -> impl Stream<Item = Found> {
     let trial = Arc::new(Trial {
         tunnels: tunnels.clone(),
-        asker: Asker::open(),
+        host_prober: HostProber::open(),
         size,
         searches: SEARCHES.into(),
     });

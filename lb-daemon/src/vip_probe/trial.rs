@@ -16,8 +16,8 @@ use super::{
 use lb_base::error_chain;
 use lb_health::{
     check::{Destination, connect, is_answer},
-    host::{Asker, Sign},
-    tunnel::{Entrance, Lane, NoEntrance, Through, Tunnels},
+    host::{HostProber, Sign},
+    tunnel::{SocketOptions, TunnelError, TunnelPath, Tunnels, VipTunnel},
 };
 
 /// Time for a connection, and for a word of the host: a SYN that is lost is repeated after a second.
@@ -70,7 +70,7 @@ pub struct Found {
 #[derive(Debug)]
 pub(super) struct Trial {
     pub(super) tunnels: Tunnels,
-    pub(super) asker: Asker,
+    pub(super) host_prober: HostProber,
     /// The full size, bytes.
     pub(super) size: u16,
     /// Ways of which it may still be looked for what fits them: that takes seconds.
@@ -80,20 +80,20 @@ pub(super) struct Trial {
 impl Trial {
     /// Tries a way.
     pub(super) async fn of(&self, way: Way) -> Found {
-        let through = Through { vip: way.vip, encapsulation: way.encapsulation };
-        let mut lane = self.tunnels.visit(way.backend, through);
-        let (small, full) = match self.tried(&mut lane, &way).await {
+        let through = VipTunnel { vip: way.vip, encapsulation: way.encapsulation };
+        let mut path = self.tunnels.path_without_repair(way.backend, through);
+        let (small, full) = match self.tried(&mut path, &way).await {
             Ok(found) => found,
             Err(no) => (Small::Barred(words(no)), Full::Untried),
         };
         Found { way, small, full }
     }
 
-    async fn tried(&self, lane: &mut Lane, way: &Way) -> Result<(Small, Full), NoEntrance> {
-        let (echoed, mut echo) = match Echo::open(way.vip, lane.entrance().await?).await {
+    async fn tried(&self, path: &mut TunnelPath, way: &Way) -> Result<(Small, Full), TunnelError> {
+        let (echoed, mut echo) = match Echo::open(way.vip, path.socket_options().await?).await {
             Ok(echo) if !echo.can_be_answered() => {
                 let why = "this host has no address of that version to ask from";
-                return Err(NoEntrance::Barred(why.to_owned()));
+                return Err(TunnelError::Unusable(why.to_owned()));
             }
             Ok(mut echo) => (echo.ask(SMALL).await, Some(echo)),
             Err(error) => (Err(error), None),
@@ -102,10 +102,10 @@ impl Trial {
             return Ok((Small::Echo(*after), self.full(echo).await));
         }
         // A firewall may drop what a client's connection is not.
-        let entrance = lane.entrance().await?;
+        let options = path.socket_options().await?;
         let (connected, host) = tokio::join!(
-            connection(way, entrance),
-            timeout(PATIENCE, self.asker.sign_of(way.backend))
+            connection(way, options),
+            timeout(PATIENCE, self.host_prober.probe(way.backend))
         );
         let why = match &echoed {
             Ok(_) => "echo requests are not answered".to_owned(),
@@ -156,10 +156,10 @@ impl Trial {
 }
 
 /// How long it took to a word of the VIP's on a connection; `None`: there is none to ask for.
-async fn connection(way: &Way, entrance: Entrance) -> Option<io::Result<Duration>> {
+async fn connection(way: &Way, options: SocketOptions) -> Option<io::Result<Duration>> {
     let server = SocketAddr::new(way.vip, way.tcp_port?);
     let begun = Instant::now();
-    let to = Destination { host: way.backend, server, entrance: Some(entrance) };
+    let to = Destination { host: way.backend, server, tunnel: Some(options) };
     Some(match timeout(PATIENCE, connect(to)).await {
         Ok(Ok(_)) => Ok(begun.elapsed()),
         Ok(Err(error)) if is_answer(&error) => Ok(begun.elapsed()),
@@ -168,11 +168,11 @@ async fn connection(way: &Way, entrance: Entrance) -> Option<io::Result<Duration
     })
 }
 
-fn words(no: NoEntrance) -> String {
+fn words(no: TunnelError) -> String {
     match no {
-        NoEntrance::Shortage(error) => error_chain::message(&error),
-        NoEntrance::Unreachable(why) => error_chain::message(&why),
-        NoEntrance::Barred(why) => why,
+        TunnelError::Shortage(error) => error_chain::message(&error),
+        TunnelError::NoRoute(why) => error_chain::message(&why),
+        TunnelError::Unusable(why) => why,
     }
 }
 

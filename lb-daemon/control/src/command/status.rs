@@ -6,7 +6,7 @@ use std::{
 use lb_common::abi::member::Accepts;
 
 use lb_base::conditions::Condition;
-use lb_health::Said;
+use lb_health::AgentReport;
 use lb_model::{Encapsulation, Endpoint, Name, Protocol, WantedState};
 
 /// The daemon and all it serves.
@@ -107,7 +107,7 @@ pub struct BackendStatus {
     /// Share of its own slots' new connections that it takes now, 0 to 1.
     pub share: f64,
     /// What it says of itself.
-    pub said: Said,
+    pub report: AgentReport,
     /// Whether it was out of service for longer than the settle time, and so is home to no connection
     /// where its region has somebody else.
     pub marked_out: bool,

@@ -112,7 +112,7 @@ impl<P: PacketPath> State<P> {
                 Accepts::All if backend.weight > 0 => ramp_share(member.ramp),
                 _ => 0.0,
             },
-            said: member.said.clone(),
+            report: member.report.clone(),
             marked_out: self.homes.mark_outs.is_out(&key.0, &key.1),
         })
     }

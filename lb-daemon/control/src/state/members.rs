@@ -10,7 +10,7 @@ use std::{
 use lb_common::abi::member::Accepts;
 
 use super::{PacketPath, history::History, homes::clock};
-use lb_health::{Health, HealthChange, Said};
+use lb_health::{AgentReport, Health, HealthChange};
 use lb_model::{Configuration, Name, Pool, WantedState};
 
 /// A backend in a pool.
@@ -32,7 +32,7 @@ pub(super) struct Member {
     /// Whether the operator wants no new connections there.
     drained: bool,
     /// What it says of itself, as far as its checks hear it.
-    pub(super) said: Said,
+    pub(super) report: AgentReport,
     /// What its utilisation makes its share; `None`: nobody of its group has said one.
     pub(super) balance: Option<f64>,
     /// What the packet path was told of its being a last resort.
@@ -114,7 +114,7 @@ impl Members {
                 if before.as_ref() != Some(&member) {
                     changed.push((name.clone(), *address));
                 }
-                if !member.said.is_nothing() || member.balance.is_some() {
+                if !member.report.is_nothing() || member.balance.is_some() {
                     self.saying.insert(name.clone());
                 }
                 members.insert(*address, member);
@@ -153,7 +153,7 @@ impl Members {
         }
         member.judged |= change.undecided.is_none();
         member.hear(change);
-        if !member.said.is_nothing() && !self.saying.contains(&change.pool) {
+        if !member.report.is_nothing() && !self.saying.contains(&change.pool) {
             self.saying.insert(change.pool.clone());
         }
         member.settle(now).then_some(member.state)
@@ -186,7 +186,7 @@ impl Member {
             known: (Accepts::Nothing, String::new()),
             has_served: false,
             drained: false,
-            said: Said::default(),
+            report: AgentReport::default(),
             balance: None,
             last_resort: None,
             up_since: None,
@@ -210,7 +210,7 @@ impl Member {
     /// row of failures has only begun, all stays as it is.
     fn hear(&mut self, change: &HealthChange) {
         let reason = change.reason.clone();
-        self.said = change.said.clone();
+        self.report = change.report.clone();
         self.has_served |= change.health == Health::Passing;
         if let Some(row) = change.undecided.filter(|_| self.has_served) {
             self.known.1 = format!("{reason} ({row})");
@@ -231,7 +231,7 @@ impl Member {
             return;
         }
         self.judge = judge;
-        self.said = Said::default();
+        self.report = AgentReport::default();
         self.judged = judge != Judge::Checks;
         let (state, reason) = match judge {
             Judge::Operator => (Accepts::Nothing, "disabled"),
@@ -245,19 +245,19 @@ impl Member {
 
     /// Whether the operator, or it itself, wants no new connections there.
     pub(super) fn is_drained(&self) -> bool {
-        self.drained || self.said.drain.is_some()
+        self.drained || self.report.drain.is_some()
     }
 
     /// Whether it may have new connections as soon as the operator wants it to. Of one that was
     /// disabled nothing is known: it may.
     pub(super) fn may_serve(&self) -> bool {
-        let healthy = self.known.0 == Accepts::All && self.said.drain.is_none();
+        let healthy = self.known.0 == Accepts::All && self.report.drain.is_none();
         healthy || self.judge == Judge::Operator
     }
 
     /// Makes the state what follows from what is known; whether that is news.
     fn settle(&mut self, now: SystemTime) -> bool {
-        let (state, reason) = match (&self.known, &self.said.drain) {
+        let (state, reason) = match (&self.known, &self.report.drain) {
             ((Accepts::All, _), _) if self.drained => (Accepts::OpenOnly, "drained".into()),
             ((Accepts::All, _), Some(why)) => (Accepts::OpenOnly, format!("drained: {why}")),
             ((state, reason), _) => (*state, reason.clone()),

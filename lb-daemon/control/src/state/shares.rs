@@ -39,7 +39,7 @@ impl Members {
             let Some(pool) = configuration.pools.get(&name) else { continue };
             self.balance(&name, pool, elapsed.unwrap_or_default(), now);
             let mut members = pool.backends.keys().map(|address| (name.clone(), *address));
-            let says = |member: &Member| !member.said.is_nothing() || member.balance.is_some();
+            let says = |member: &Member| !member.report.is_nothing() || member.balance.is_some();
             if members.any(|key| self.get(&key).is_some_and(says)) {
                 self.saying.insert(name);
             }
@@ -51,7 +51,7 @@ impl Members {
         let mut groups: BTreeMap<&Name, (Vec<IpAddr>, Vec<Balanced>)> = BTreeMap::new();
         for (address, backend) in &pool.backends {
             let Some(member) = self.get_mut(&(name.clone(), *address)) else { continue };
-            if member.said.utilisation.is_none() {
+            if member.report.utilisation.is_none() {
                 // Whoever takes connections gets the mean of the others, if there are any.
                 member.balance = None;
             }
@@ -62,7 +62,7 @@ impl Members {
                     weight: backend.weight,
                     own: member.own_share(pool, now),
                     share: member.balance,
-                    utilisation: member.said.utilisation.map(Utilisation::share),
+                    utilisation: member.report.utilisation.map(Utilisation::share),
                 });
             }
         }
@@ -137,6 +137,6 @@ impl Member {
     fn own_share(&self, pool: &Pool, now: Instant) -> f64 {
         let up = self.up_since.map(|since| now.saturating_duration_since(since));
         let started = up.map_or(1.0, |up| started(up, pool.slow_start));
-        started * self.said.percent.map_or(1.0, |percent| f64::from(percent) / 100.0)
+        started * self.report.percent.map_or(1.0, |percent| f64::from(percent) / 100.0)
     }
 }

@@ -5,7 +5,7 @@
 
 mod parse;
 
-pub(super) use parse::Unreadable;
+pub(super) use parse::LineError;
 
 /// Longest line that is read, bytes.
 pub(super) const MOST: usize = 1024;
@@ -40,7 +40,7 @@ impl Utilisation {
 
 /// What a backend's checks heard it say of itself, and what of it stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct AgentReport {
     /// It wants no new connections, and how it said so.
     pub drain: Option<String>,
     /// Share of its weight that it wants, percent, 1 to 100; `None`: it does not say.
@@ -48,10 +48,10 @@ pub struct Said {
     /// `None`: it does not say.
     pub utilisation: Option<Utilisation>,
     /// Why what it says cannot be had any more, so that nothing of it stands.
-    pub unheard: Option<String>,
+    pub report_error: Option<String>,
 }
 
-impl Said {
+impl AgentReport {
     /// Whether there is nothing in it that counts.
     pub fn is_nothing(&self) -> bool {
         self.drain.is_none() && self.percent.is_none() && self.utilisation.is_none()
@@ -64,24 +64,24 @@ impl Said {
             (one, other) => one != other,
         };
         utilisation
-            || (&self.drain, self.percent, &self.unheard)
-                != (&other.drain, other.percent, &other.unheard)
+            || (&self.drain, self.percent, &self.report_error)
+                != (&other.drain, other.percent, &other.report_error)
     }
 
     /// Takes in what another check of the same backend heard.
     pub(super) fn join(&mut self, check: &str, other: &Self) {
         let named = |why: &String| format!("check {check}: {why}");
-        let Self { drain, percent, utilisation, unheard } = self;
+        let Self { drain, percent, utilisation, report_error } = self;
         *drain = drain.take().or_else(|| other.drain.as_ref().map(named));
         *percent = [*percent, other.percent].into_iter().flatten().min();
         *utilisation = (*utilisation).max(other.utilisation);
-        *unheard = unheard.take().or_else(|| other.unheard.as_ref().map(named));
+        *report_error = report_error.take().or_else(|| other.report_error.as_ref().map(named));
     }
 }
 
 /// What one line says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Word {
+pub(super) struct ReportLine {
     /// `up` or `ready`: nothing of what it said against itself stands any more.
     ready: bool,
     /// `down` and the like, and why.
@@ -95,7 +95,7 @@ pub(super) struct Word {
 
 /// What stands of all that a backend has said to one check.
 #[derive(Clone, Debug)]
-pub(super) struct Standing {
+pub(super) struct ReportState {
     /// Misses in a row after which nothing stands any more.
     fall: u32,
     down: Option<String>,
@@ -107,13 +107,13 @@ pub(super) struct Standing {
     /// Misses in a row without a sign of the host, up to now.
     silent: u32,
     /// Why nothing stands.
-    unheard: Option<String>,
+    report_error: Option<String>,
 }
 
-impl Standing {
+impl ReportState {
     pub(super) fn new(fall: u32) -> Self {
-        let (down, drain, percent, utilisation, unheard) = (None, None, None, None, None);
-        Self { fall, down, drain, percent, utilisation, missed: 0, silent: 0, unheard }
+        let (down, drain, percent, utilisation, report_error) = (None, None, None, None, None);
+        Self { fall, down, drain, percent, utilisation, missed: 0, silent: 0, report_error }
     }
 
     /// Has misses in a row judged by another `fall`, from the next result on.
@@ -122,15 +122,15 @@ impl Standing {
     }
 
     /// Takes a line.
-    pub(super) fn hear(&mut self, word: Word) {
-        (self.missed, self.silent, self.unheard) = (0, 0, None);
-        if word.ready {
+    pub(super) fn update(&mut self, line: ReportLine) {
+        (self.missed, self.silent, self.report_error) = (0, 0, None);
+        if line.ready {
             (self.down, self.drain) = (None, None);
         }
-        self.down = word.down.or_else(|| self.down.take());
-        self.drain = word.drain.or_else(|| self.drain.take());
-        self.percent = word.percent.or(self.percent);
-        self.utilisation = word.utilisation.or(self.utilisation);
+        self.down = line.down.or_else(|| self.down.take());
+        self.drain = line.drain.or_else(|| self.drain.take());
+        self.percent = line.percent.or(self.percent);
+        self.utilisation = line.utilisation.or(self.utilisation);
     }
 
     /// There was none, or none that can be read; `silent`: nor any sign of the host.
@@ -139,8 +139,8 @@ impl Standing {
         self.silent = if silent { self.silent.saturating_add(1) } else { 0 };
         if self.missed >= self.fall {
             let (missed, silent) = (self.missed, self.silent);
-            let unheard = Some(format!("nothing heard: {why}"));
-            *self = Self { missed, silent, unheard, ..Self::new(self.fall) };
+            let report_error = Some(format!("no report: {why}"));
+            *self = Self { missed, silent, report_error, ..Self::new(self.fall) };
         }
     }
 
@@ -159,14 +159,14 @@ impl Standing {
         (1..self.fall).contains(&self.missed)
     }
 
-    pub(super) fn said(&self) -> Said {
+    pub(super) fn report(&self) -> AgentReport {
         let says = |what: &str| format!("the backend says {what}");
         let none = (self.percent == Some(0)).then(|| says("0%"));
-        Said {
+        AgentReport {
             drain: self.drain.as_deref().map(says).or(none),
             percent: self.percent.filter(|percent| *percent > 0),
             utilisation: self.utilisation,
-            unheard: self.unheard.clone(),
+            report_error: self.report_error.clone(),
         }
     }
 }

@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::{Failure, NoConnection, is_shortage};
-use crate::{host::Asker, tunnel::Entrance};
+use crate::{host::HostProber, tunnel::SocketOptions};
 
 /// The host is asked when this part of the time has passed without a word of it: late enough that
 /// hosts that serve are never asked, early enough that an answer has thrice as long to come.
@@ -33,18 +33,18 @@ pub struct Destination {
     /// What is connected to: the backend's address, or a VIP.
     pub server: SocketAddr,
     /// How its packets get there; `None`: as any others.
-    pub entrance: Option<Entrance>,
+    pub tunnel: Option<SocketOptions>,
 }
 
 impl Destination {
     /// A server by its own address.
     pub const fn of(server: SocketAddr) -> Self {
-        Self { host: server.ip(), server, entrance: None }
+        Self { host: server.ip(), server, tunnel: None }
     }
 
     /// What a socket is bound to first, if to anything.
     pub(super) fn local(&self) -> Option<SocketAddr> {
-        let source = self.entrance?.source?;
+        let source = self.tunnel?.source?;
         Some(SocketAddr::new(source, 0))
     }
 
@@ -53,12 +53,12 @@ impl Destination {
     /// # Errors
     /// It may not have a mark: that takes `CAP_NET_ADMIN`.
     pub(super) fn prepare(&self, socket: &impl AsFd, is_tcp: bool) -> io::Result<()> {
-        let Some(entrance) = self.entrance else { return Ok(()) };
+        let Some(tunnel) = self.tunnel else { return Ok(()) };
         let socket = SockRef::from(socket);
         if is_tcp {
             socket.set_tcp_mss(SEGMENT)?;
         }
-        socket.set_mark(entrance.mark)
+        socket.set_mark(tunnel.mark)
     }
 }
 
@@ -90,22 +90,22 @@ pub fn is_answer(error: &io::Error) -> bool {
 }
 
 /// Connects within `time`, from now.
-pub(super) async fn made(
+pub(super) async fn connect_or_probe_host(
     to: Destination,
     time: Duration,
-    asker: &Asker,
+    host_prober: &HostProber,
 ) -> Result<TcpStream, Failure> {
-    word(connect(to), to.host, time, NoConnection::InTime(time), asker).await
+    wait_or_probe_host(connect(to), to.host, time, NoConnection::TimedOut(time), host_prober).await
 }
 
 /// What comes of `waiting`, for a word of the host, within `time` from now; `late` if nothing does.
 /// The same time serves to ask the host: the check of a host that is gone takes no longer for it.
-pub(super) async fn word<T>(
+pub(super) async fn wait_or_probe_host<T>(
     waiting: impl Future<Output = io::Result<T>>,
     host: IpAddr,
     time: Duration,
     late: NoConnection,
-    asker: &Asker,
+    host_prober: &HostProber,
 ) -> Result<T, Failure> {
     let start = Instant::now();
     let end = sleep_until(start + time);
@@ -113,7 +113,7 @@ pub(super) async fn word<T>(
     let asking = async {
         // Whether the time came or the wait failed before.
         let _ = timeout_at(start + time / ASK_AFTER, hurry.notified()).await;
-        asker.sign_of(host).await
+        host_prober.probe(host).await
     };
     tokio::pin!(waiting, asking, end);
     let (mut failed, mut sign) = (None, None);

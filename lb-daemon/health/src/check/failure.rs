@@ -12,7 +12,7 @@ use super::{
 use nix::errno::Errno;
 use rustls::CertificateError;
 
-use crate::{Health, agent_report::Unreadable, host::Sign};
+use crate::{Health, agent_report::LineError, host::Sign};
 use lb_base::bytes::Bytes;
 use lb_net::Unresolved;
 
@@ -27,7 +27,7 @@ pub(crate) enum Failure {
         sign: Option<Sign>,
     },
     /// There is no way through the tunnel, for a reason of this host's.
-    NoEntrance(String),
+    NoTunnel(String),
     /// The connection was made, but the rest was not over in time.
     NoAnswer(Duration),
     /// The host refused the connection, or it broke.
@@ -67,20 +67,20 @@ pub(crate) enum Failure {
     /// The datagram does not have this.
     AnswerLacks(Vec<u8>),
     /// The line is none of an agent.
-    Line(Unreadable),
+    Line(LineError),
 }
 
 /// What came instead of a connection.
 #[derive(Debug)]
 pub(crate) enum NoConnection {
     /// Nothing, for so long.
-    InTime(Duration),
+    TimedOut(Duration),
     /// No answer to a datagram, for so long.
     NoDatagram(Duration),
-    /// Word of this host or of a router that there is no way.
+    /// ReportLine of this host or of a router that there is no way.
     Failed(io::Error),
     /// There is no way to the host that a tunnel ends at.
-    NoWay(Unresolved),
+    NoRoute(Unresolved),
 }
 
 impl Failure {
@@ -106,8 +106,8 @@ fn inner<E: std::error::Error + 'static>(error: &io::Error) -> Option<&E> {
     error.get_ref().and_then(|inner| inner.downcast_ref())
 }
 
-impl From<Unreadable> for Failure {
-    fn from(why: Unreadable) -> Self {
+impl From<LineError> for Failure {
+    fn from(why: LineError) -> Self {
         Self::Line(why)
     }
 }
@@ -129,7 +129,7 @@ impl From<io::Error> for Failure {
 impl From<h2::Error> for Failure {
     fn from(error: h2::Error) -> Self {
         match error.get_io() {
-            // Broken off, which `Noted` knows more of, or closed amid a frame.
+            // RecordedError off, which `ErrorRecorder` knows more of, or closed amid a frame.
             Some(io) => Self::from(io::Error::from(io.kind())),
             None => Self::Http2(error),
         }
@@ -141,7 +141,7 @@ impl fmt::Display for Failure {
         match self {
             Self::NoConnection { why, sign: Some(sign) } => write!(f, "{why}, but the host {sign}"),
             Self::NoConnection { why, sign: None } => write!(f, "{why}, and the host is silent"),
-            Self::NoEntrance(why) => write!(f, "no way through the tunnel: {why}"),
+            Self::NoTunnel(why) => write!(f, "no path through the tunnel: {why}"),
             Self::NoAnswer(timeout) => write!(f, "no answer within {} ms", timeout.as_millis()),
             Self::Io(error) => f.write_str(&io_text(error)),
             Self::Closed => f.write_str("connection closed before the answer"),
@@ -183,10 +183,10 @@ impl fmt::Display for Failure {
 impl fmt::Display for NoConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::InTime(time) => write!(f, "no connection within {} ms", time.as_millis()),
+            Self::TimedOut(time) => write!(f, "no connection within {} ms", time.as_millis()),
             Self::NoDatagram(time) => write!(f, "no answer within {} ms", time.as_millis()),
             Self::Failed(error) => f.write_str(&io_text(error)),
-            Self::NoWay(why) => why.fmt(f),
+            Self::NoRoute(why) => why.fmt(f),
         }
     }
 }
@@ -206,7 +206,9 @@ fn bytes_text(bytes: &[u8]) -> String {
 fn tls_text(error: &rustls::Error) -> String {
     let rustls::Error::InvalidCertificate(why) = error else { return error.to_string() };
     match why {
-        CertificateError::UnknownIssuer => "nobody trusted has signed the certificate".to_owned(),
+        CertificateError::UnknownIssuer => {
+            "the certificate is not signed by a trusted authority".to_owned()
+        }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             "the certificate has expired".to_owned()
         }

@@ -8,7 +8,7 @@ use http::{HeaderMap, Method, Request, Uri, Version, header, uri::Scheme};
 use prost::Message;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{Failure, stream::Noted};
+use super::{Failure, stream::ErrorRecorder};
 use lb_model::{CheckTls, GrpcCheck};
 
 const PATH: &str = "/grpc.health.v1.Health/Check";
@@ -43,7 +43,7 @@ pub(super) async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
     probe: &GrpcCheck,
     tls: Option<&CheckTls>,
 ) -> Result<(), Failure> {
-    let stream = Noted::new(stream);
+    let stream = ErrorRecorder::new(stream);
     let broken = stream.broken();
     ask_on(stream, server, probe, tls).await.map_err(|failure| match failure {
         Failure::Io(_) | Failure::Http2(_) | Failure::Closed => {

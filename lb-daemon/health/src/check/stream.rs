@@ -81,33 +81,33 @@ impl AsyncWrite for Bounded {
 
 /// The connection.
 #[derive(Debug)]
-pub(super) struct Noted<S> {
+pub(super) struct ErrorRecorder<S> {
     stream: S,
-    broken: Broken,
+    broken: RecordedError,
 }
 
 /// What broke it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Broken(Arc<Mutex<Option<io::Error>>>);
+pub(super) struct RecordedError(Arc<Mutex<Option<io::Error>>>);
 
-impl<S> Noted<S> {
+impl<S> ErrorRecorder<S> {
     pub(super) fn new(stream: S) -> Self {
-        Self { stream, broken: Broken::default() }
+        Self { stream, broken: RecordedError::default() }
     }
 
-    pub(super) fn broken(&self) -> Broken {
+    pub(super) fn broken(&self) -> RecordedError {
         self.broken.clone()
     }
 }
 
-impl Broken {
+impl RecordedError {
     /// What did, if anything, once.
     pub(super) fn take(&self) -> Option<io::Error> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Keeps the first error; whoever asked gets one of its kind.
-    fn note<T>(&self, come: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn record<T>(&self, come: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         come.map_err(|error| {
             let kind = error.kind();
             self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
@@ -116,34 +116,34 @@ impl Broken {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Noted<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ErrorRecorder<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let come = Pin::new(&mut self.stream).poll_read(context, buffer);
-        self.broken.note(come)
+        self.broken.record(come)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Noted<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ErrorRecorder<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let come = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.broken.note(come)
+        self.broken.record(come)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let come = Pin::new(&mut self.stream).poll_flush(context);
-        self.broken.note(come)
+        self.broken.record(come)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let come = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.broken.note(come)
+        self.broken.record(come)
     }
 }

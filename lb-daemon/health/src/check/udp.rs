@@ -7,8 +7,8 @@ use std::{
 use memchr::memmem;
 use tokio::net::UdpSocket;
 
-use super::{Destination, Failure, NoConnection, connection::word};
-use crate::host::Asker;
+use super::{Destination, Failure, NoConnection, connection::wait_or_probe_host};
+use crate::host::HostProber;
 use lb_model::UdpCheck;
 
 /// How much of an answer is looked at, bytes.
@@ -19,10 +19,12 @@ pub(super) async fn ask(
     to: Destination,
     probe: &UdpCheck,
     time: Duration,
-    asker: &Asker,
+    host_prober: &HostProber,
 ) -> Result<(), Failure> {
     let answer = exchange(to, &probe.request);
-    let answer = word(answer, to.host, time, NoConnection::NoDatagram(time), asker).await?;
+    let answer =
+        wait_or_probe_host(answer, to.host, time, NoConnection::NoDatagram(time), host_prober)
+            .await?;
     if !answer.starts_with(&probe.answer_prefix) {
         return Err(Failure::Prefix(probe.answer_prefix.clone()));
     }

@@ -111,7 +111,7 @@ struct Member {
     share: f64,
     utilisation: Option<f64>,
     /// Why what it says of itself cannot be had.
-    unheard: Option<String>,
+    report_error: Option<String>,
     since: u64,
     /// Its last changes, the newest first, which is what holds now.
     history: Vec<Change>,
@@ -276,8 +276,8 @@ impl Member {
             next_hop_resolved: backend.next_hop.is_ok(),
             marked_out: backend.marked_out,
             share: backend.share,
-            utilisation: backend.said.utilisation.map(Utilisation::share),
-            unheard: backend.said.unheard.clone(),
+            utilisation: backend.report.utilisation.map(Utilisation::share),
+            report_error: backend.report.report_error.clone(),
             since: milliseconds(backend.since),
             history: Vec::new(),
             traffic: traffic.get(address.as_str()).copied().unwrap_or_default(),

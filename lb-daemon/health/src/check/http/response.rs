@@ -42,7 +42,7 @@ impl Response {
     /// What came is no response, or longer than [`MOST`].
     pub(super) fn status(&mut self) -> Result<Option<u16>, Failure> {
         loop {
-            // Said at the first bytes: a server of another protocol may never send a blank line.
+            // AgentReport at the first bytes: a server of another protocol may never send a blank line.
             let begun = self.bytes[self.start..].iter().zip(b"HTTP/1.");
             if begun.clone().any(|(got, wanted)| got != wanted) {
                 return Err(Failure::NotHttp);

@@ -32,11 +32,11 @@ const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The entries that probes have.
 #[derive(Debug, Default)]
-pub(crate) struct Shared(Mutex<HashMap<(Trust, Protocol), Weak<Entry>>>);
+pub(crate) struct TlsConfigs(Mutex<HashMap<(Trust, Protocol), Weak<TlsConfig>>>);
 
 /// What TLS is spoken with, for one trust and protocol.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct TlsConfig {
     trust: Trust,
     protocol: Protocol,
     read: Mutex<ReadState>,
@@ -53,22 +53,22 @@ struct ReadState {
 /// Tells a file from itself after a change: device, inode, length, and when that was.
 type Seen = (u64, u64, u64, i64, i64);
 
-impl Shared {
+impl TlsConfigs {
     /// The entry for a trust and protocol, made when the first probe asks and gone with the last.
-    pub(super) fn get(&self, trust: &Trust, protocol: Protocol) -> Arc<Entry> {
+    pub(super) fn get(&self, trust: &Trust, protocol: Protocol) -> Arc<TlsConfig> {
         let mut entries = lock(&self.0);
         let key = (trust.clone(), protocol);
         if let Some(entry) = entries.get(&key).and_then(Weak::upgrade) {
             return entry;
         }
         entries.retain(|_, entry| entry.strong_count() > 0);
-        let entry = Arc::new(Entry::read(trust, protocol));
+        let entry = Arc::new(TlsConfig::read(trust, protocol));
         entries.insert(key, Arc::downgrade(&entry));
         entry
     }
 }
 
-impl Entry {
+impl TlsConfig {
     fn read(trust: &Trust, protocol: Protocol) -> Self {
         let seen = look(trust);
         let config = config(trust, protocol);
@@ -97,10 +97,10 @@ impl Entry {
     fn read_again(&self, read: &mut ReadState) {
         match (config(&self.trust, self.protocol), &read.config) {
             (Ok(config), _) => {
-                info!("health: {} is read again", Self::place(&self.trust));
+                info!("health: {} reloaded", Self::place(&self.trust));
                 read.config = Ok(config);
             }
-            (Err(why), Ok(_)) => warn!("health: {why}; what it was before goes on"),
+            (Err(why), Ok(_)) => warn!("health: {why}; the previous certificates stay in use"),
             (Err(why), Err(_)) => read.config = Err(why),
         }
     }
@@ -113,7 +113,7 @@ fn look(trust: &Trust) -> Option<Seen> {
 }
 
 fn config(trust: &Trust, protocol: Protocol) -> Result<Arc<ClientConfig>, String> {
-    let roots = read_roots(trust).map_err(|why| format!("{}: {why}", Entry::place(trust)))?;
+    let roots = read_roots(trust).map_err(|why| format!("{}: {why}", TlsConfig::place(trust)))?;
     let mut config = client(trust, roots).map_err(|error| error.to_string())?;
     config.alpn_protocols = protocol.alpn();
     // Each check is a whole handshake: one that resumed an earlier one would see no certificate.
@@ -129,7 +129,7 @@ fn client(trust: &Trust, roots: RootCertStore) -> Result<ClientConfig, Error> {
     Ok(match trust {
         Trust::Anybody => builder
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Anybody(schemes)))
+            .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(schemes)))
             .with_no_client_auth(),
         Trust::Host | Trust::File(_) => builder.with_root_certificates(roots).with_no_client_auth(),
     })
@@ -150,7 +150,7 @@ fn read_roots(trust: &Trust) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     // A bundle may have some of a kind that nobody signs with any more.
     let (taken, _) = roots.add_parsable_certificates(certificates);
-    if taken == 0 { Err("no certificate is in it".to_owned()) } else { Ok(roots) }
+    if taken == 0 { Err("no usable certificate".to_owned()) } else { Ok(roots) }
 }
 
 fn from_file(path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
@@ -171,9 +171,9 @@ fn read_file(path: &str) -> io::Result<Vec<u8>> {
 /// Takes every certificate, also one that has expired or that no parser of ours would read: nothing
 /// secret is sent, and nothing is believed but that it serves.
 #[derive(Debug)]
-struct Anybody(WebPkiSupportedAlgorithms);
+struct AcceptAnyCertificate(WebPkiSupportedAlgorithms);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -214,9 +214,9 @@ mod tests {
 
     use super::*;
 
-    const NONE: &str = "no certificate is in it";
+    const NONE: &str = "no usable certificate";
 
-    fn again(entry: &Entry) -> Result<Arc<ClientConfig>, String> {
+    fn again(entry: &TlsConfig) -> Result<Arc<ClientConfig>, String> {
         lock(&entry.read).looked -= AGAIN;
         entry.config()
     }
@@ -225,7 +225,7 @@ mod tests {
         rcgen::generate_simple_self_signed(["ca.example".to_owned()]).unwrap().cert.pem()
     }
 
-    fn entry(shared: &Shared, file: &Path) -> Arc<Entry> {
+    fn entry(shared: &TlsConfigs, file: &Path) -> Arc<TlsConfig> {
         shared.get(&Trust::File(file.to_str().unwrap().to_owned()), Protocol::None)
     }
 
@@ -233,7 +233,7 @@ mod tests {
     fn a_file_that_breaks_leaves_what_was_there() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("ca.pem");
-        let shared = Shared::default();
+        let shared = TlsConfigs::default();
         let entry = entry(&shared, &file);
         let missing = format!("ca_file {}: No such file", file.display());
         assert!(entry.config().unwrap_err().starts_with(&missing));
@@ -256,7 +256,7 @@ mod tests {
     fn probes_share_what_they_trust_and_it_goes_with_the_last() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("ca.pem");
-        let shared = Shared::default();
+        let shared = TlsConfigs::default();
         let (one, two) = (entry(&shared, &file), entry(&shared, &file));
         assert!(Arc::ptr_eq(&one, &two));
         drop((one, two));
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_file_is_read_up_to_a_bound() {
-        let entry = entry(&Shared::default(), Path::new("/dev/zero"));
+        let entry = entry(&TlsConfigs::default(), Path::new("/dev/zero"));
         assert_eq!(entry.config().unwrap_err(), "ca_file /dev/zero: is over 4194304 bytes");
     }
 }

@@ -7,9 +7,9 @@ use std::{net::IpAddr, sync::Arc};
 use rustls::pki_types::{DnsName, ServerName};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-pub(crate) use config::Shared;
+pub(crate) use config::TlsConfigs;
 
-use self::config::Entry;
+use self::config::TlsConfig;
 use super::{Failure, stream::Bounded};
 use lb_model::{HealthCheck, Probe, Trust};
 
@@ -26,12 +26,12 @@ enum Protocol {
 #[derive(Debug)]
 pub(crate) struct Tls {
     name: Option<DnsName<'static>>,
-    with: Arc<Entry>,
+    with: Arc<TlsConfig>,
 }
 
 impl Tls {
     /// For a check; `None` if that is none of TLS.
-    pub(crate) fn of(check: &HealthCheck, shared: &Shared) -> Option<Self> {
+    pub(crate) fn of(check: &HealthCheck, shared: &TlsConfigs) -> Option<Self> {
         let tls = check.tls.as_ref()?;
         let (protocol, host) = match &check.probe {
             Probe::Tcp | Probe::Udp(_) | Probe::Agent(_) => (Protocol::None, None),
@@ -75,7 +75,7 @@ impl Protocol {
 }
 
 /// As text, for what is told of a file.
-impl Entry {
+impl TlsConfig {
     /// The name of the place that who is trusted is read from.
     fn place(trust: &Trust) -> String {
         match trust {
