@@ -1,4 +1,4 @@
-//! What a probe makes of what came of its checks.
+//! Turns the results of a probe's checks into what the probe says of the backend.
 
 use super::{
     Health,
@@ -9,18 +9,17 @@ use super::{
 };
 use lb_model::{HealthCheck, Probe};
 
-/// Who is asked what it says of itself, and whether that decides.
+/// Where agent reports come from, and whether the check decides without them.
 #[derive(Clone, Debug)]
 enum ReportSource {
-    /// Nobody.
     None,
-    /// A header beside the status, which decides.
+    /// A header of the HTTP answer. The status decides.
     Header(ReportState),
-    /// An agent: only what it says counts, and not whether it is there.
+    /// An agent. Only its report decides, not whether it answers.
     Agent(ReportState),
 }
 
-/// What a probe has report, and what becomes of it.
+/// The state of a probe's results.
 #[derive(Clone, Debug)]
 pub(super) struct Judge {
     streak: Streak,
@@ -39,7 +38,7 @@ impl Judge {
         Self { streak: Streak::new(check.rise, check.fall), source, last: None }
     }
 
-    /// What was made of the same question so far, judged by `check` from the next result on.
+    /// Continues with the results of the same check, judged by the new `rise` and `fall` from the next result on.
     pub(super) fn carried_over(&self, check: &HealthCheck) -> Self {
         let mut judge = self.clone();
         judge.streak.judge_by(check.rise, check.fall);
@@ -52,23 +51,23 @@ impl Judge {
         judge
     }
 
-    /// What was report last.
+    /// The last judgement.
     pub(super) fn last(&self) -> Option<&Judgement> {
         self.last.as_ref()
     }
 
-    /// Whether a row has begun that would change what the probe says.
+    /// Whether a row of results has begun that could change the judgement.
     pub(super) fn is_in_doubt(&self) -> bool {
         let report = match &self.source {
             ReportSource::Agent(report) => report.is_in_doubt(),
-            // Its row is the status's own, or a header that is not there.
+            // A header that cannot be read fails with its status, or changes nothing.
             ReportSource::Header(_) | ReportSource::None => false,
         };
         report || self.streak.is_in_doubt()
     }
 
-    /// Takes what came of a check; what is to be report now, if it is news: another health, or while that
-    /// is bad or undecided another reason for it, or another word of the backend.
+    /// Records the result of a check. Returns the judgement if it changed: another health, another reason while it
+    /// is bad or undecided, or another agent report.
     pub(super) fn record(
         &mut self,
         answer: Result<(), Failure>,
@@ -109,7 +108,7 @@ impl Judge {
             return self.last.clone();
         }
         let (health, why) = match (changed, &self.last) {
-            // A host that is there again and has still to rise: no check failed that gives a reason.
+            // The host answers again, but `rise` is not reached: no failure gives a reason.
             (Some(health), _) if health != Health::Passing && !failed => {
                 (health, self.streak.rising())
             }
@@ -129,7 +128,7 @@ impl Judge {
 }
 
 impl ReportState {
-    /// Takes what came, or why nothing did.
+    /// Takes a line, or the reason why there is none.
     fn take(&mut self, line: Option<LineResult>, why: &str, silent: bool) {
         match line {
             Some(Ok(line)) => self.update(line),
@@ -177,7 +176,7 @@ mod tests {
         assert_eq!(judge.record(silence(), None), None);
         let mut judge = judge.carried_over(&agent(2));
         assert_eq!(judge.last(), Some(&says));
-        // The second of two that nothing was line of.
+        // The second of two checks without a report.
         let says = judge.record(silence(), None).expect("nothing stands any more");
         assert!(says.report.drain.is_none() && says.report.report_error.is_some());
     }

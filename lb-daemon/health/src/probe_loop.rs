@@ -1,4 +1,4 @@
-//! The loop that probes one (address, check definition).
+//! The loop of one probe: one address and one check definition.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -29,27 +29,27 @@ use super::{
 };
 use crate::counters::{self, Counters};
 
-/// How late a loop may be before it counts as report still: far above what a busy machine delays,
-/// far below the patience of a service manager.
+/// How late a loop may be before it counts as stuck: far above the delays of a busy machine, far below the service
+/// manager's watchdog timeout.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Not waiting for time: something else that is watched must go on first.
+/// The loop waits for something else that is watched.
 const SUSPENDED: u64 = u64::MAX;
 
-/// What a probe judgement from now on.
+/// A probe's new judgement.
 #[derive(Debug)]
 pub(super) struct ProbeReport {
     pub(super) probed: Arc<ProbeKey>,
-    /// Which start of this probe it comes from.
+    /// The start of the probe that it comes from.
     pub(super) generation: u64,
     pub(super) judgement: Judgement,
 }
 
-/// How far a probe is. Its loop alone changes it; a probe that asks the same after an edit goes on from it.
+/// A probe's state. Only its loop changes it; after an edit, a probe that asks the same continues from it.
 #[derive(Debug)]
 pub(super) struct ProbeState(Mutex<ProbeStatus>);
 
-/// What came of the checks so far, and when the next one begins.
+/// The results so far, and when the next check starts.
 #[derive(Debug)]
 pub(super) struct ProbeStatus {
     pub(super) judge: Judge,
@@ -61,18 +61,17 @@ impl ProbeState {
         Self(Mutex::new(ProbeStatus { judge, next }))
     }
 
-    /// It is held for no longer than it takes to count.
+    /// Held only while a result is recorded.
     pub(super) fn lock(&self) -> MutexGuard<'_, ProbeStatus> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One probe.
 #[derive(Debug)]
 pub(super) struct ProbeLoop {
     pub(super) probed: Arc<ProbeKey>,
     pub(super) generation: u64,
-    /// Checks that may be under way at once, of all probes.
+    /// Permits of concurrent checks, shared by all probes.
     pub(super) room: Arc<Semaphore>,
     pub(super) reports: mpsc::Sender<ProbeReport>,
     pub(super) progress: Arc<Progress>,
@@ -85,14 +84,14 @@ pub(super) struct ProbeLoop {
 }
 
 impl ProbeLoop {
-    /// Checks until nobody listens.
+    /// Checks until the receiver of reports is gone.
     pub(super) async fn run(mut self) {
         let (probed, room) = (self.probed.clone(), self.room.clone());
         let definition = &probed.check;
         let tls = Tls::of(definition, &self.tls);
         let (address, through) = (self.probed.address, self.probed.tunnel);
         let mut path = through.map(|through| self.tunnels.path(address, through));
-        // A check that could not be made keeps its promise open until one is made.
+        // If a check could not be made, the deadline stays until one is made, so that the watchdog sees it.
         let mut made = true;
         let mut planned = self.state.lock().next;
         self.progress.expect_by(planned);
@@ -134,8 +133,8 @@ impl ProbeLoop {
         }
     }
 
-    /// Takes what came of the check that began at `started`; what is to be said now, and when the next
-    /// one begins.
+    /// Records the result of the check that began at `started`. Returns the judgement if it changed, and when the
+    /// next check starts.
     fn take(
         &mut self,
         started: Instant,
@@ -148,8 +147,8 @@ impl ProbeLoop {
         (news, state.next)
     }
 
-    /// What the outcome judgement of the backend; one that judgement nothing is no completed check either, so
-    /// that a daemon that cannot check any more is seen to stand still.
+    /// The check's answer. `None` if it could not be made: it does not count as completed, so that the watchdog
+    /// notices a daemon that cannot check.
     fn answer(&self, outcome: Outcome) -> Option<Result<(), Failure>> {
         let ProbeKey { address, check, .. } = &*self.probed;
         self.counters.probed(match &outcome {
@@ -185,7 +184,7 @@ impl ProbeLoop {
 /// Where a check goes.
 ///
 /// # Errors
-/// What the check comes to without going there.
+/// The outcome of a check that has no destination.
 async fn destination(
     backend: IpAddr,
     port: u16,
@@ -207,7 +206,7 @@ async fn destination(
     }
 }
 
-/// What a loop has promised: to show itself again by then.
+/// The deadline by which a loop must advance.
 #[derive(Debug)]
 pub(super) struct Progress {
     began: Instant,
@@ -222,18 +221,18 @@ impl Progress {
         progress
     }
 
-    /// The loop will be further by `time`.
+    /// Sets the deadline.
     pub(super) fn expect_by(&self, time: Instant) {
         let due = (time + GRACE).saturating_duration_since(self.began).as_micros();
         self.due.store(u64::try_from(due).unwrap_or(SUSPENDED), Ordering::Relaxed);
     }
 
-    /// The loop waits for its turn, behind others that have promised.
+    /// Suspends the deadline while the loop waits for others that have one.
     pub(super) fn suspend(&self) {
         self.due.store(SUSPENDED, Ordering::Relaxed);
     }
 
-    /// Whether the promise is kept so far.
+    /// Whether the deadline has not passed.
     pub(super) fn is_on_time(&self, now: Instant) -> bool {
         let now = now.saturating_duration_since(self.began).as_micros();
         u128::from(self.due.load(Ordering::Relaxed)) >= now

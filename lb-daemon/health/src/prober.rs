@@ -22,23 +22,23 @@ use crate::Counters;
 use lb_base::heartbeat::Heartbeat;
 use lb_model::HealthCheck;
 
-/// Reports that may wait while changes are being told.
+/// Queue of reports, while changes are sent.
 const REPORTS: usize = 1024;
 
-/// More would only lengthen the queues of the network card.
+/// Upper limit: more checks would only lengthen the network card's queues.
 const MOST: u64 = 4096;
 
-/// Descriptors that a check may hold at once: its connection, and two to ask a silent host.
+/// File descriptors that a check may need: its connection, and two to probe a silent host.
 const EACH: u64 = 3;
 
-/// Runs the probes of the targets that are wanted.
+/// Runs the probes of the wanted targets.
 #[derive(Debug)]
 pub struct Prober {
     registry: TargetRegistry,
     running: HashMap<Arc<ProbeKey>, Running>,
-    /// Where places in intervals are counted from.
+    /// The origin of all places in intervals.
     origin: Instant,
-    /// Starts so far: tells a report of a probe from one of its namesake before a restart.
+    /// Counts starts of probes, so that reports from before a restart of a probe are recognised.
     starts: u64,
     room: Arc<Semaphore>,
     host_prober: HostProber,
@@ -63,14 +63,13 @@ impl Drop for Running {
     }
 }
 
-/// Nobody listens to changes any more.
+/// The receiver of changes is gone.
 struct ReceiverGone;
 
 impl Prober {
-    /// Probes `targets`, as they are and as they become, and tells `changes`. Beats when a round is
-    /// complete: every check that was due has been made, and every change been told. Sockets belong
-    /// to the network namespace of the threads that run it. Checks are counted in `counters`; what was made for
-    /// those through `tunnels` is taken away at the end.
+    /// Probes `targets` and sends `changes`. Beats when a round is complete: every due check was made and every
+    /// change was sent. Sockets belong to the network namespace of the threads that run it. The link of checks
+    /// through `tunnels` is removed at the end.
     ///
     /// Ends when the sender of `targets` or the receiver of `changes` is gone.
     pub fn spawn(
@@ -83,7 +82,7 @@ impl Prober {
         Self::spawn_with_room(targets, changes, heartbeat, counters, tunnels, checks_at_once())
     }
 
-    /// The same, with at most `room` checks under way at once.
+    /// The same, with at most `room` concurrent checks.
     pub(super) fn spawn_with_room(
         targets: watch::Receiver<Arc<Vec<Target>>>,
         changes: mpsc::Sender<HealthChange>,
@@ -108,7 +107,7 @@ impl Prober {
         };
         tokio::spawn(async move {
             let tunnels = prober.tunnels.clone();
-            // Whoever is report_error has nothing left to do.
+            // A receiver that is gone needs no error.
             let _ = prober.run(targets, received, heartbeat).await;
             tunnels.close().await;
         })
@@ -165,8 +164,8 @@ impl Prober {
         self.send(changes).await
     }
 
-    /// Starts a probe, which goes on with what the one before it has come to. The report of that may be on
-    /// its way and will not be taken any more, so the registry hears it here.
+    /// Starts a probe, which continues the results of the one before it. A report of that one may still be queued
+    /// and will be ignored, so its last judgement is set here.
     fn start(&mut self, start: &Start) -> Running {
         self.starts += 1;
         let Start { probed, after, urgent } = start;
@@ -223,9 +222,8 @@ impl Prober {
     }
 }
 
-/// Checks that may be under way at once: as many as half the file descriptors allow; the other half
-/// is for the rest of the daemon. Raises the soft limit, which is low for the sake of programs that
-/// use `select`, as far as that needs and the hard one lets it.
+/// The number of concurrent checks: half the file descriptors, the rest is for other parts of the daemon. Raises
+/// the soft limit as far as necessary and possible; it is low by default for programs that use `select`.
 fn checks_at_once() -> usize {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((1024, 1024));
     let wanted = (2 * EACH * MOST).min(hard);

@@ -1,9 +1,8 @@
-//! Checks that go to a backend as clients' packets do: to a VIP, in the pool's tunnel.
+//! Checks through the tunnel: to a VIP, in the pool's encapsulation, as clients' packets.
 //!
-//! Such a check is a socket of this host's that connects to the VIP, with a mark. What has the mark is
-//! led to a link of its own (`net::ProbeLink`), where a packet program puts it into the tunnel
-//! ([`TunnelProgram`]). The answer comes as it does to clients, straight from the backend. Link
-//! and program are made when the first such check is due.
+//! The check's socket connects to the VIP with a mark. Marked packets are routed to a separate link
+//! (`lb_net::ProbeLink`), where a packet program encapsulates them ([`TunnelProgram`]). The backend answers
+//! directly, as it answers clients. Link and program are created when the first such check is due.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -25,58 +24,57 @@ use lb_base::error_chain;
 use lb_model::{Encapsulation, plan::Sources};
 use lb_net::{PROBE_LINK, ProbeLink, Unresolved};
 
-/// How long a way is believed, and how long nothing is tried again that failed.
+/// How long a route look-up stays valid, and how long a failure is not retried.
 const FRESH: Duration = Duration::from_secs(1);
-/// How long a link is let be that was taken away, or that others lead around.
+/// Time before a link is created again that was removed, or whose rules were.
 const REST: Duration = Duration::from_secs(5);
 
 /// An error of a [`TunnelProgram`].
 pub type ProgramError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The packet program that puts packets of checks into tunnels. The daemon hands it in.
+/// The packet program that encapsulates packets of checks. The daemon provides it.
 pub trait TunnelProgram: std::fmt::Debug + Send {
-    /// Sets where packets with a number go.
+    /// Sets the path of packets with a number.
     ///
     /// # Errors
     /// The program's map refused it.
     fn enter(&mut self, number: u32, way: &ProbeWay) -> Result<(), ProgramError>;
 
-    /// Removes a number. It is no error if it is not there.
+    /// Removes a number, if it is set.
     ///
     /// # Errors
     /// The program's map refused it.
     fn remove(&mut self, number: u32) -> Result<(), ProgramError>;
 }
 
-/// Loads the program and attaches it where packets leave by a link of this thread's network namespace.
+/// Loads the program and attaches it to the egress of a link in this thread's network namespace.
 pub type AttachProgram = fn(link: &str) -> Result<Box<dyn TunnelProgram>, ProgramError>;
 
-/// What a check goes through.
+/// The tunnel of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VipTunnel {
-    /// Whom clients ask for.
+    /// The destination of clients' packets.
     pub vip: IpAddr,
-    /// How their packets get to the backend.
+    /// How clients' packets get to the backend.
     pub encapsulation: Encapsulation,
 }
 
-/// What a socket needs so that its packets go through a tunnel.
+/// What a socket needs for its packets to go through a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketOptions {
-    /// Its mark.
     pub mark: u32,
-    /// The address of this host that it has; `None`: one that the kernel chooses.
+    /// Source address; `None`: the kernel chooses.
     pub source: Option<IpAddr>,
 }
 
-/// Why a check does not come to a tunnel.
+/// Why a tunnel cannot be used.
 #[derive(Debug)]
 pub enum TunnelError {
-    /// This host has no room: that says nothing about the backend.
+    /// This host lacks a resource, which says nothing about the backend.
     Shortage(io::Error),
-    /// There is no way to the backend's host.
+    /// No route to the backend.
     NoRoute(Unresolved),
-    /// Another reason of this host's, for users.
+    /// Another reason, as a text for operators.
     Unusable(String),
 }
 
@@ -96,7 +94,7 @@ impl TunnelError {
     }
 }
 
-/// The tunnels of checks, and of what is tried when somebody asks. Clones are of the same.
+/// The tunnels of checks and VIP probes. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Tunnels(Arc<TunnelsInner>);
 
@@ -111,34 +109,34 @@ struct TunnelsInner {
 #[derive(Debug, Default)]
 struct LinkState {
     link: Option<Arc<ProbeLink>>,
-    /// Whether there may be something to take away.
+    /// Whether something may have to be removed.
     is_made: bool,
-    /// Why it is not state, and up to when.
+    /// Why the link could not be created, and until when that is not retried.
     failed: Option<(Instant, String)>,
-    /// Whether it is not to be state any more.
+    /// Whether the prober has ended.
     is_closed: bool,
 }
 
-/// The program, and the numbers of ways that are taken.
+/// The program, and the numbers in use.
 #[derive(Debug, Default)]
 struct PathNumbers(Shared<PathTable>);
 
 #[derive(Debug, Default)]
 struct PathTable {
     program: Option<Box<dyn TunnelProgram>>,
-    /// What was entered for each.
+    /// The path that is set for each number.
     ways: HashMap<u32, Option<ProbeWay>>,
     last: u32,
 }
 
 impl Tunnels {
-    /// None yet; `sources` are this host's addresses on tunnels.
+    /// Creates nothing yet; `sources` are the source addresses of tunnels.
     pub fn new(sources: Sources, attach: AttachProgram) -> Self {
         let numbers = Arc::default();
         Self(Arc::new(TunnelsInner { sources, attach, state: Mutex::default(), numbers }))
     }
 
-    /// Takes it all away that was made for checks, for good. What is not there needs not be.
+    /// Removes everything that was created, for good.
     pub(super) async fn close(&self) {
         let mut state = self.0.state.lock().await;
         self.0.numbers.put(None);
@@ -151,7 +149,7 @@ impl Tunnels {
         }
     }
 
-    /// A way for the packets of one probe.
+    /// A path for the packets of one probe.
     pub(super) fn path(&self, backend: IpAddr, target: VipTunnel) -> TunnelPath {
         TunnelPath {
             tunnels: self.clone(),
@@ -163,14 +161,14 @@ impl Tunnels {
         }
     }
 
-    /// The same for somebody who only asks: what he finds wrong is left as it is, since checks would fail while
-    /// the link is made anew.
+    /// The same for a VIP probe, which does not replace the link if it finds it broken: checks would fail
+    /// meanwhile.
     pub fn path_without_repair(&self, backend: IpAddr, target: VipTunnel) -> TunnelPath {
         TunnelPath { repairs: false, ..self.path(backend, target) }
     }
 
     async fn link(&self) -> Result<Arc<ProbeLink>, TunnelError> {
-        // A check that waits no longer must not end what all wait for.
+        // A task of its own, so that a check that times out does not cancel what other checks wait for.
         let tunnels = self.clone();
         let opening = tokio::spawn(async move { tunnels.linked().await });
         opening.await.unwrap_or_else(|error| Err(TunnelError::Unusable(error.to_string())))
@@ -201,7 +199,7 @@ impl Tunnels {
         }
     }
 
-    /// Has the link made anew, after a while: somebody took it, or what leads there.
+    /// Drops the link, so that it is created again after a while: its rules or the link itself were removed.
     async fn reopen(&self, why: &str) {
         let mut state = self.0.state.lock().await;
         if state.link.take().is_some() {
@@ -215,7 +213,7 @@ impl Tunnels {
         let mut link = ProbeLink::create().await.map_err(|error| TunnelError::of(&error))?;
         let program = (self.0.attach)(PROBE_LINK).map_err(|error| TunnelError::of(&*error))?;
         self.0.numbers.put(Some(program));
-        // Only now, so that nothing gets there that no program takes up.
+        // Last, so that no packet gets to the link before the program is attached.
         link.route_marked_packets().await.map_err(|error| TunnelError::of(&error))?;
         info!("health: checks through tunnels use {PROBE_LINK}");
         Ok(link)
@@ -227,14 +225,14 @@ impl PathNumbers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a program in place of another, of whose ways it knows none.
+    /// Replaces the program; the new one knows no paths.
     fn put(&self, program: Option<Box<dyn TunnelProgram>>) {
         let mut taken = self.taken();
         taken.program = program;
         taken.ways.values_mut().for_each(|entered| *entered = None);
     }
 
-    /// A number that nobody has, the one that is longest unused.
+    /// The free number that has been unused for longest.
     fn take(self: &Arc<Self>) -> Option<PathNumber> {
         let mut taken = self.taken();
         if taken.ways.len() >= MAX_WAYS {
@@ -251,7 +249,7 @@ impl PathNumbers {
     }
 }
 
-/// A number, until it is dropped.
+/// A number in use, until it is dropped.
 #[derive(Debug)]
 struct PathNumber {
     numbers: Arc<PathNumbers>,
@@ -290,26 +288,25 @@ impl Drop for PathNumber {
     }
 }
 
-/// A way for the packets of one probe.
+/// A path for the packets of one probe.
 #[derive(Debug)]
 pub struct TunnelPath {
     tunnels: Tunnels,
     backend: IpAddr,
     target: VipTunnel,
-    /// Whether the link is made anew where packets do not get there.
+    /// Whether to create the link again if packets do not get to it.
     repairs: bool,
     number: Option<PathNumber>,
-    /// When it was looked at, and what it is.
+    /// The last look-up and its result.
     seen: Option<(Instant, SocketOptions)>,
 }
 
 impl TunnelPath {
-    /// The VIP.
     pub const fn vip(&self) -> IpAddr {
         self.target.vip
     }
 
-    /// The socket, as of a moment ago at most.
+    /// The options of a socket, looked up at most [`FRESH`] ago.
     ///
     /// # Errors
     /// [`TunnelError`].
@@ -341,7 +338,7 @@ impl TunnelPath {
                 }
                 return unusable(why.to_owned());
             }
-            // What this host has itself never leaves it, and what comes from there is not taken either.
+            // Packets to an address of this host do not leave it.
             Err(own) => return unusable(format!("{own}, so packets to it do not leave this host")),
         }
         let way = link.route_to(backend).await.map_err(|error| TunnelError::of(&error))?;
@@ -351,7 +348,7 @@ impl TunnelPath {
             return unusable(format!("direct return: {backend} is not on the link"));
         }
         if form.is_direct() && vip.is_ipv6() && backend.is_ipv4() {
-            // To the kernel an IPv6 packet has an IPv6 neighbour.
+            // The kernel sends IPv6 packets only to IPv6 neighbours.
             return unusable(format!(
                 "direct return: IPv6 packets need a backend's IPv6 address, not {backend}"
             ));
@@ -380,7 +377,7 @@ impl TunnelPath {
         Ok(SocketOptions { mark: MARK | number.number, source: self.source_towards(vip) })
     }
 
-    /// This host's address of the version of another.
+    /// The source address of the same IP version as another address.
     fn source_towards(&self, other: IpAddr) -> Option<IpAddr> {
         let Sources { v4, v6 } = self.tunnels.0.sources;
         match other {

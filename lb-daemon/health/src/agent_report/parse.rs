@@ -5,19 +5,19 @@ use super::{MOST, REASON, ReportLine, Utilisation};
 /// Why a line cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) enum LineError {
-    /// It is longer than [`MOST`].
+    /// Longer than [`MOST`].
     TooLong,
-    /// There is no word in it that means anything here.
+    /// No known keyword.
     NoKeyword(String),
-    /// A metric that is looked at has no number of its kind.
+    /// A known metric without a valid number.
     InvalidNumber(String),
 }
 
 impl ReportLine {
-    /// What a line says; its end is not in it.
+    /// Parses a line without its line end.
     ///
     /// # Errors
-    /// It says nothing that can be read.
+    /// No known keyword, or an invalid number.
     pub(in super::super) fn parse(line: &[u8]) -> Result<Self, LineError> {
         if line.len() > MOST {
             return Err(LineError::TooLong);
@@ -40,7 +40,7 @@ impl ReportLine {
     }
 }
 
-/// What the words of a line reader so far.
+/// Reads the words of a line.
 #[derive(Default)]
 struct LineReader {
     line: ReportLine,
@@ -51,7 +51,7 @@ struct LineReader {
 }
 
 impl LineReader {
-    /// Takes a word; one that means nothing here is read over.
+    /// Reads a word; unknown ones are skipped.
     fn read_word(&mut self, word: &str) -> Result<(), LineError> {
         let lower = word.to_ascii_lowercase();
         self.known |= match &*lower {
@@ -72,12 +72,12 @@ impl LineReader {
         Ok(())
     }
 
-    /// The same of words with a number; whether it is one.
+    /// Reads a word with a number; returns whether it is one.
     fn read_number(&mut self, word: &str) -> Result<bool, LineError> {
         if let Some(digits) = word.strip_suffix('%') {
             let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
             if is_number {
-                // What does not fit is over 100 as well.
+                // A number that does not fit is over 100.
                 self.line.percent =
                     Some(digits.parse().map_or(100, |percent: u8| percent.min(100)));
             }
@@ -109,7 +109,7 @@ impl LineReader {
     }
 }
 
-/// Text of a backend as it may be shown: short, and of letters, digits and plain signs alone.
+/// A backend's text as it is shown: short, only letters, digits and ASCII punctuation.
 fn clean(text: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() || c.is_ascii_graphic() { c } else { ' ' };
     let words: Vec<String> =

@@ -1,4 +1,4 @@
-//! One line of what a backend says of itself.
+//! Agent checks: reads one line of an agent.
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -6,7 +6,7 @@ use super::Failure;
 use crate::agent_report::{self, ReportLine};
 use lb_model::AgentCheck;
 
-/// Sends what is to be sent and reads a line, which the end of the connection ends too.
+/// Sends the configured bytes and reads a line, which the end of the connection ends too.
 pub(super) async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
     probe: &AgentCheck,

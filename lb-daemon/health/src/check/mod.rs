@@ -1,4 +1,4 @@
-//! One check: one connection, one question, one result.
+//! One check: one connection, one request, one result.
 
 mod agent;
 mod connection;
@@ -25,38 +25,38 @@ use lb_model::{HealthCheck, Probe};
 use stream::Bounded;
 use tls::Tls;
 
-/// Most of an answer that is read after the verdict, bytes.
+/// Most bytes of an answer that are read after the result is known.
 const DRAIN_BYTES: u64 = 16 * 1024;
 
-/// Longest wait for the rest of an answer after the verdict.
+/// Longest time for reading them.
 const DRAIN_TIME: Duration = Duration::from_millis(250);
 
-/// What a check came to.
+/// The outcome of a check.
 #[derive(Debug)]
 pub(super) enum Outcome {
     Passed,
     Failed(Failure),
-    /// This host had no room for it: that says nothing about the backend.
+    /// Not made for lack of resources on this host, which says nothing about the backend.
     NotMade(io::Error),
 }
 
-/// A connection whose answer is known, not yet closed.
+/// A connection whose result is known, not closed yet.
 pub(super) struct Leftover(Box<dyn AsyncRead + Send + Unpin>);
 
-/// What a backend said of itself, or why that cannot be read.
+/// A line of an agent report, or why it cannot be read.
 pub(super) type LineResult = Result<ReportLine, String>;
 
-/// All that came of a check.
+/// The result of a check.
 #[derive(Debug)]
 pub(super) struct CheckResult {
     pub(super) outcome: Outcome,
-    /// What the backend said of itself; `None`: it was not exchange, or nothing came.
+    /// A line of the agent report; `None`: none was asked for, or none came.
     pub(super) line: Option<LineResult>,
-    /// The connection if the backend has more to say.
+    /// The connection, if the backend may send more.
     pub(super) leftover: Option<Leftover>,
 }
 
-/// The same of a question.
+/// The result of a request on a connection.
 #[derive(Debug)]
 struct Exchange {
     answer: Result<(), Failure>,
@@ -64,7 +64,7 @@ struct Exchange {
     leftover: Option<Leftover>,
 }
 
-/// Checks once, within the check's timeout; `tls` is what the check's TLS is spoken with.
+/// Makes one check, within its timeout; `tls`: the TLS configuration.
 pub(super) async fn check(
     to: Destination,
     check: &HealthCheck,
@@ -83,7 +83,7 @@ pub(super) async fn check(
     };
     let exchange = match tls {
         None => ask(stream, server, check, end).await,
-        // On the heap: ten thousand checks that are none of TLS need not have room for it.
+        // Boxed, so that ten thousand checks without TLS do not need memory for it.
         Some(tls) => {
             Box::pin(async {
                 let shaken = timeout_at(end, tls.handshake(stream, server.ip())).await;
@@ -98,14 +98,14 @@ pub(super) async fn check(
     exchange.into()
 }
 
-/// Asks on a connection that is made.
+/// Sends the request on a connection.
 async fn ask<S>(stream: S, server: SocketAddr, check: &HealthCheck, end: Instant) -> Exchange
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let exchange = async {
         match &check.probe {
-            // Over UDP there is no connection, so nobody comes here with it.
+            // UDP has no connection and is handled before.
             Probe::Tcp | Probe::Udp(_) => Exchange::only(Ok(())),
             Probe::Http(probe) => {
                 let mut stream = stream;
@@ -138,7 +138,7 @@ impl Exchange {
 }
 
 impl CheckResult {
-    /// Of a check that could not even begin.
+    /// The result of a check that could not begin.
     pub(super) const fn only(outcome: Outcome) -> Self {
         Self { outcome, line: None, leftover: None }
     }
@@ -161,12 +161,12 @@ impl Outcome {
 }
 
 impl Leftover {
-    /// Lets the backend finish a short answer, so that it does not log a broken connection at each
-    /// check; a long or slow one is cut off, and never beyond `end`.
+    /// Reads the rest of a short answer, so that the backend does not log a broken connection at each check. A long
+    /// or slow one is cut off, at `end` at the latest.
     pub(super) async fn close(self, end: Instant) {
         let end = end.min(Instant::now() + DRAIN_TIME);
         let mut rest = self.0.take(DRAIN_BYTES);
-        // Whatever comes of it, the verdict stands.
+        // The result does not change.
         let _ = timeout_at(end, copy(&mut rest, &mut sink())).await;
     }
 }
@@ -177,7 +177,7 @@ impl fmt::Debug for Leftover {
     }
 }
 
-/// Whether this host, not the backend, is the reason.
+/// Whether the error is a lack of resources on this host.
 pub(super) fn is_shortage(error: &io::Error) -> bool {
     let short = [Errno::EMFILE, Errno::ENFILE, Errno::ENOBUFS, Errno::ENOMEM];
     error.raw_os_error().is_some_and(|code| short.contains(&Errno::from_raw(code)))

@@ -1,4 +1,4 @@
-//! Wrappers of a check's connection: one bounds what is read, one keeps the error that broke it.
+//! Wrappers of a check's connection: one limits what is read, one keeps the error that broke it.
 
 use std::{
     fmt, io,
@@ -12,19 +12,17 @@ use tokio::{
     net::TcpStream,
 };
 
-/// Most that a check reads of a connection, TLS and all, bytes: chains of certificates, heads and
-/// bodies that are looked at fit several times.
+/// Most bytes that a check reads of a connection, including TLS: several times what certificate chains, heads and
+/// bodies need.
 pub(super) const MOST: usize = 256 * 1024;
 
-/// A connection of a check. Whatever its protocol allows a backend to send, and however fast it comes:
-/// after [`MOST`] bytes the check has failed.
+/// A connection of a check. It fails after [`MOST`] bytes, whatever the protocol allows a backend to send.
 #[derive(Debug)]
 pub(super) struct Bounded {
     stream: TcpStream,
     left: usize,
 }
 
-/// More came than a check reads.
 #[derive(Debug)]
 pub(super) struct TooMuch;
 
@@ -79,14 +77,14 @@ impl AsyncWrite for Bounded {
     }
 }
 
-/// The connection.
+/// A connection that keeps the error that broke it: h2 passes on only its kind and text.
 #[derive(Debug)]
 pub(super) struct ErrorRecorder<S> {
     stream: S,
     broken: RecordedError,
 }
 
-/// What broke it.
+/// The error that broke a connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RecordedError(Arc<Mutex<Option<io::Error>>>);
 
@@ -101,12 +99,12 @@ impl<S> ErrorRecorder<S> {
 }
 
 impl RecordedError {
-    /// What did, if anything, once.
+    /// Takes the error, if there is one.
     pub(super) fn take(&self) -> Option<io::Error> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Keeps the first error; whoever asked gets one of its kind.
+    /// Keeps the first error, and returns one of its kind.
     fn record<T>(&self, come: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         come.map_err(|error| {
             let kind = error.kind();

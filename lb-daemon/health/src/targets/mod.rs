@@ -1,4 +1,4 @@
-//! Who is judged by which probe, and what was reported of whom.
+//! The registry of targets: which probes decide about each, and what was reported of it.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -9,19 +9,19 @@ use std::{
 use super::{AgentReport, Check, Health, HealthChange, ProbeKey, Row, Target};
 use lb_model::Name;
 
-/// A target: pool and address.
+/// Pool and address.
 type TargetKey = (Name, IpAddr);
 
-/// What a probe says, and why if it does not pass.
+/// What a probe says of the backend, and why if it does not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Judgement {
     pub(super) health: Health,
-    /// The row of failures that has begun and decides nothing yet, as nothing was decided before it.
+    /// The failures so far, if no state was decided before them and `fall` is not reached.
     pub(super) undecided: Option<Row>,
     pub(super) why: String,
-    /// Whether nothing comes of the host, where `health` is not about that.
+    /// Whether the host gives no sign, if `health` does not say it already.
     pub(super) silent: bool,
-    /// What the backend report of itself, as far as it stands.
+    /// The backend's agent report.
     pub(super) report: AgentReport,
 }
 
@@ -35,7 +35,7 @@ impl Judgement {
     }
 }
 
-/// Probes, targets, and the edges between them. Does no work of its own.
+/// Probes, targets, and which probes belong to which targets. Does no I/O.
 #[derive(Debug, Default)]
 pub(super) struct TargetRegistry {
     probes: HashMap<Arc<ProbeKey>, ProbeEntry>,
@@ -51,7 +51,7 @@ struct ProbeEntry {
 #[derive(Debug)]
 struct TargetEntry {
     checks: Vec<(Name, Arc<ProbeKey>)>,
-    /// What was reported since the last configuration.
+    /// The state reported since the last configuration.
     reported: Option<Verdict>,
     /// Whether anything was ever reported.
     known: bool,
@@ -59,7 +59,7 @@ struct TargetEntry {
     urgent: bool,
 }
 
-/// What the checks of a target say together, and what it says of itself.
+/// The state of a target: the combined result of its checks and its agent report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Verdict {
     health: Health,
@@ -68,27 +68,25 @@ struct Verdict {
     report: AgentReport,
 }
 
-/// What follows from a new configuration.
+/// The effect of a new configuration.
 #[derive(Debug, Default)]
 pub(super) struct ProbeChanges {
-    /// Probes to start.
     pub(super) start: Vec<Start>,
-    /// Probes that nobody names any more.
+    /// Probes that no target uses any more.
     pub(super) stop: Vec<Arc<ProbeKey>>,
 }
 
-/// A probe to start.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Start {
     pub(super) probed: Arc<ProbeKey>,
-    /// The probe that asked the same until now, though at other times or with another rise and fall.
+    /// The probe that asked the same question before, with other times or another rise and fall.
     pub(super) after: Option<Arc<ProbeKey>>,
-    /// Whether a target of it waits for its first result.
+    /// Whether one of its targets waits for its first result.
     pub(super) urgent: bool,
 }
 
 impl TargetRegistry {
-    /// Takes a new set of targets. Probes that stay keep what they report.
+    /// Replaces the set of targets. Probes that stay keep their judgements.
     pub(super) fn configure(&mut self, targets: &[Target]) -> ProbeChanges {
         let mut configured = ProbeChanges::default();
         self.probes.values_mut().for_each(|probe| probe.targets_of_probe.clear());
@@ -115,22 +113,22 @@ impl TargetRegistry {
         configured
     }
 
-    /// Takes what is known already of a probe that starts.
+    /// Sets the judgement that a new probe inherits.
     pub(super) fn carry_over(&mut self, probed: &ProbeKey, says: Judgement) {
         if let Some(probe) = self.probes.get_mut(probed) {
             probe.judgement = Some(says);
         }
     }
 
-    /// After a new set of targets: tells again what the probes say of each. A target that went and came
-    /// back between two sets looks as if it had stayed, but whoever listens has forgotten it.
+    /// Reports all targets again after a new set. A target that was removed and added between two sets looks
+    /// unchanged here, but the receiver has dropped its state.
     pub(super) fn report_all(&mut self, targets: &[Target]) -> Vec<HealthChange> {
         let keys = targets.iter().map(|target| (target.pool.clone(), target.address));
         keys.filter_map(|key| self.take_change(&key)).collect()
     }
 
-    /// How a new probe starts: after the one that asked the same for one of its targets, best under the
-    /// same name.
+    /// How to start a new probe: if a probe asked the same question for one of its targets, the new one continues
+    /// its results. One with the same check name is preferred.
     fn start_of(&self, probed: Arc<ProbeKey>, former: &HashMap<TargetKey, TargetEntry>) -> Start {
         let targets_of_probe =
             self.probes.get(&probed).map_or(&[][..], |probe| &probe.targets_of_probe);
@@ -149,7 +147,7 @@ impl TargetRegistry {
         Start { probed, after, urgent }
     }
 
-    /// Takes what a probe says from now on, and tells what that changes.
+    /// Records a probe's judgement, and returns the changes of targets.
     pub(super) fn record(&mut self, probed: &ProbeKey, says: Judgement) -> Vec<HealthChange> {
         let Some(probe) = self.probes.get_mut(probed) else { return Vec::new() };
         probe.judgement = Some(says);
@@ -157,8 +155,7 @@ impl TargetRegistry {
         targets_of_probe.iter().filter_map(|key| self.take_change(key)).collect()
     }
 
-    /// The checks that a probe is part of, and whether each fails: one through the tunnel has a probe for
-    /// each VIP.
+    /// The checks that use a probe, and whether each fails. A check through the tunnel has a probe for each VIP.
     pub(super) fn checks_of<'b>(
         &'b self,
         probed: &'b ProbeKey,
@@ -172,7 +169,7 @@ impl TargetRegistry {
         })
     }
 
-    /// The checks that a probe is part of.
+    /// The checks that use a probe.
     fn known_as<'b>(&'b self, probed: &'b ProbeKey) -> impl Iterator<Item = Check> + 'b {
         let targets_of_probe =
             self.probes.get(probed).into_iter().flat_map(|probe| &probe.targets_of_probe);
@@ -183,13 +180,13 @@ impl TargetRegistry {
         })
     }
 
-    /// All that fail.
+    /// All failing checks.
     pub(super) fn failing(&self) -> impl Iterator<Item = Check> + '_ {
         let failing = self.probes.iter().filter(|(_, probe)| fails(probe));
         failing.flat_map(|(probed, _)| self.known_as(probed))
     }
 
-    /// Notes that `probed` targets_of_probe `key`, and whether it is `fresh`.
+    /// Adds a target to a probe, which is put into `fresh` if it is new.
     fn link_probe(
         &mut self,
         probed: ProbeKey,
@@ -210,7 +207,7 @@ impl TargetRegistry {
         }
     }
 
-    /// The change to tell of a target, if there is one.
+    /// The change of a target's state since it was reported, if there is one.
     fn take_change(&mut self, key: &TargetKey) -> Option<HealthChange> {
         let target = self.targets.get_mut(key)?;
         let verdict = verdict(&target.checks, &self.probes)?;
@@ -224,9 +221,9 @@ impl TargetRegistry {
     }
 }
 
-/// One failing check decides, the first in the order given, and before those whose row of failures has
-/// only begun; for health every check must have spoken, and for silence every one must say so: one that
-/// does not is proof of the host's life.
+/// The combined result of a target's checks. The first failing check decides, in the configured order, before
+/// checks whose failures have not reached `fall`. A target is healthy only if every check has a result, and silent
+/// only if every check is: a sign of the host for one check proves that the host is there.
 fn verdict(
     checks: &[(Name, Arc<ProbeKey>)],
     probes: &HashMap<Arc<ProbeKey>, ProbeEntry>,

@@ -1,4 +1,4 @@
-//! An HTTP/1.1 request and as much of its answer as decides.
+//! HTTP checks: an HTTP/1.1 request, and as much of the answer as decides.
 
 mod body;
 mod framing;
@@ -15,11 +15,11 @@ use lb_model::{CheckTls, HttpCheck};
 
 pub(super) use body::MOST as BODY_MOST;
 
-/// Room made before each read; most heads fit.
+/// Buffer for each read, bytes; most heads fit.
 const READ: usize = 1024;
 
-/// Sends the request and reads the answer's head, and its body where that is asked for, each no
-/// further than a bound. What the head says of the backend is `line`, whatever its status.
+/// Sends the request and reads the answer's head, and its body if configured, each up to a limit. `line` is set to
+/// the agent report in the head, whatever the status.
 pub(super) async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
     server: SocketAddr,
@@ -50,7 +50,7 @@ pub(super) async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
     body::contains(stream, framing, response.rest(), text).await
 }
 
-/// What the first header of that name says.
+/// The agent report in the first header of a name.
 fn word_in(head: &[u8], name: &str) -> LineResult {
     let value = framing::values(head, name.as_bytes()).next();
     let value = value.ok_or_else(|| format!("the answer has no header {name}"))?;

@@ -1,4 +1,4 @@
-//! One set of trusted certificates however many probes ask by it.
+//! TLS configurations of checks, shared by all probes with the same trust and protocol.
 
 use std::{
     collections::HashMap,
@@ -24,17 +24,17 @@ use super::Protocol;
 use lb_base::error_chain;
 use lb_model::Trust;
 
-/// A file is looked at again after this long.
+/// Time between two looks at a file.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Largest file that is read, bytes; the bundles of distributions have a few hundred thousand.
+/// Largest file that is read, bytes; bundles of distributions have a few hundred thousand.
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The entries that probes have.
+/// The configurations in use.
 #[derive(Debug, Default)]
 pub(crate) struct TlsConfigs(Mutex<HashMap<(Trust, Protocol), Weak<TlsConfig>>>);
 
-/// What TLS is spoken with, for one trust and protocol.
+/// The configuration for one trust and protocol.
 #[derive(Debug)]
 pub(super) struct TlsConfig {
     trust: Trust,
@@ -44,17 +44,17 @@ pub(super) struct TlsConfig {
 
 #[derive(Debug)]
 struct ReadState {
-    /// The last that could be read, or why none could.
+    /// The last one that could be built, or why none could.
     config: Result<Arc<ClientConfig>, String>,
     looked: Instant,
     seen: Option<Seen>,
 }
 
-/// Tells a file from itself after a change: device, inode, length, and when that was.
+/// Identifies a version of a file: device, inode, length, and time of modification.
 type Seen = (u64, u64, u64, i64, i64);
 
 impl TlsConfigs {
-    /// The entry for a trust and protocol, made when the first probe asks and gone with the last.
+    /// The configuration for a trust and protocol, built for the first probe and dropped with the last.
     pub(super) fn get(&self, trust: &Trust, protocol: Protocol) -> Arc<TlsConfig> {
         let mut entries = lock(&self.0);
         let key = (trust.clone(), protocol);
@@ -79,8 +79,8 @@ impl TlsConfig {
         Self { trust: trust.clone(), protocol, read }
     }
 
-    /// What to speak with now. A file that changed is read again; where that fails, the former
-    /// certificates go on: one wrong copy must not take every backend out.
+    /// The current configuration. A changed file is read again. If that fails, the previous certificates stay in
+    /// use: one bad copy must not fail all backends.
     pub(super) fn config(&self) -> Result<Arc<ClientConfig>, String> {
         let mut read = lock(&self.read);
         if read.looked.elapsed() >= AGAIN {
@@ -116,7 +116,7 @@ fn config(trust: &Trust, protocol: Protocol) -> Result<Arc<ClientConfig>, String
     let roots = read_roots(trust).map_err(|why| format!("{}: {why}", TlsConfig::place(trust)))?;
     let mut config = client(trust, roots).map_err(|error| error.to_string())?;
     config.alpn_protocols = protocol.alpn();
-    // Each check is a whole handshake: one that resumed an earlier one would see no certificate.
+    // Each check makes a full handshake: a resumed session would not show the certificate.
     config.resumption = Resumption::disabled();
     Ok(Arc::new(config))
 }
@@ -135,12 +135,12 @@ fn client(trust: &Trust, roots: RootCertStore) -> Result<ClientConfig, Error> {
     })
 }
 
-/// Nobody panics while holding it, and what it guards is whole at every moment.
+/// Recovers from poisoning: no code panics while it holds the lock.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The certificates of those who are trusted, or why there are none.
+/// The trusted certificates, or why there are none.
 fn read_roots(trust: &Trust) -> Result<RootCertStore, String> {
     let certificates = match trust {
         Trust::Anybody => return Ok(RootCertStore::empty()),
@@ -148,7 +148,7 @@ fn read_roots(trust: &Trust) -> Result<RootCertStore, String> {
         Trust::File(path) => from_file(path)?,
     };
     let mut roots = RootCertStore::empty();
-    // A bundle may have some of a kind that nobody signs with any more.
+    // A bundle may contain certificates with unsupported algorithms.
     let (taken, _) = roots.add_parsable_certificates(certificates);
     if taken == 0 { Err("no usable certificate".to_owned()) } else { Ok(roots) }
 }
@@ -168,8 +168,8 @@ fn read_file(path: &str) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Takes every certificate, also one that has expired or that no parser of ours would read: nothing
-/// secret is sent, and nothing is believed but that it serves.
+/// Accepts every certificate, also an expired or malformed one: the check asks only whether the backend serves, and
+/// sends nothing secret.
 #[derive(Debug)]
 struct AcceptAnyCertificate(WebPkiSupportedAlgorithms);
 
