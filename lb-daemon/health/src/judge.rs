@@ -171,14 +171,14 @@ mod tests {
         let agent = |fall| check(Probe::Agent(AgentCheck::default()), fall);
         let mut judge = Judge::new(&agent(3));
         let drain = ReportLine::parse(b"drain").unwrap();
-        let says = judge.record(Ok(()), Some(Ok(drain))).expect("it passes");
-        assert!(says.report.drain.is_some());
+        let judgement = judge.record(Ok(()), Some(Ok(drain))).expect("it passes");
+        assert!(judgement.report.drain.is_some());
         assert_eq!(judge.record(silence(), None), None);
         let mut judge = judge.carried_over(&agent(2));
-        assert_eq!(judge.last(), Some(&says));
+        assert_eq!(judge.last(), Some(&judgement));
         // The second of two checks without a report.
-        let says = judge.record(silence(), None).expect("nothing stands any more");
-        assert!(says.report.drain.is_none() && says.report.report_error.is_some());
+        let judgement = judge.record(silence(), None).expect("nothing stands any more");
+        assert!(judgement.report.drain.is_none() && judgement.report.report_error.is_some());
     }
 
     #[test]
@@ -186,7 +186,9 @@ mod tests {
         let mut judge = Judge::new(&check(Probe::Tcp, 1));
         let mut report = Vec::new();
         for answer in [Ok(()), silence(), Ok(()), Ok(())] {
-            report.extend(judge.record(answer, None).map(|says| (says.health, says.why)));
+            report.extend(
+                judge.record(answer, None).map(|judgement| (judgement.health, judgement.why)),
+            );
         }
         let gone = "no connection within 100 ms, and the host is silent";
         assert_eq!(

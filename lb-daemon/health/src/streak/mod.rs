@@ -8,7 +8,7 @@ pub(super) struct Streak {
     rise: u32,
     fall: u32,
     /// `None` before the first success or the first `fall` failures in a row.
-    says: Option<Health>,
+    health: Option<Health>,
     has_passed: bool,
     /// Consecutive successes.
     passed: u32,
@@ -21,7 +21,7 @@ pub(super) struct Streak {
 impl Streak {
     pub(super) fn new(rise: u32, fall: u32) -> Self {
         let (passed, failed, silent) = (0, 0, 0);
-        Self { rise, fall, says: None, has_passed: false, passed, failed, silent }
+        Self { rise, fall, health: None, has_passed: false, passed, failed, silent }
     }
 
     /// Sets another rise and fall, from the next result on.
@@ -35,22 +35,22 @@ impl Streak {
         counted(&mut self.passed, result == Health::Passing);
         counted(&mut self.failed, result != Health::Passing);
         counted(&mut self.silent, result == Health::Silent);
-        let says = self.after();
+        let health = self.after();
         self.has_passed |= result == Health::Passing;
-        let changed = self.says != says;
-        self.says = says;
-        says.filter(|_| changed)
+        let changed = self.health != health;
+        self.health = health;
+        health.filter(|_| changed)
     }
 
     /// The failures so far, if no health is decided yet.
     pub(super) fn undecided(&self) -> Option<Row> {
         let Self { failed, fall, .. } = *self;
-        (self.says.is_none() && failed > 0).then_some(Row { failed, fall })
+        (self.health.is_none() && failed > 0).then_some(Row { failed, fall })
     }
 
     /// Whether results have begun that could change the health.
     pub(super) fn is_in_doubt(&self) -> bool {
-        match self.says {
+        match self.health {
             None | Some(Health::Passing) => self.failed > 0,
             Some(Health::Failing) => self.passed > 0 || self.silent > 0,
             Some(Health::Silent) => self.passed > 0,
@@ -66,8 +66,8 @@ impl Streak {
     fn after(&self) -> Option<Health> {
         let up = if self.has_passed { self.passed >= self.rise } else { self.passed > 0 };
         let silent = self.silent >= self.fall;
-        match self.says {
-            Some(Health::Passing) if self.failed < self.fall => self.says,
+        match self.health {
+            Some(Health::Passing) if self.failed < self.fall => self.health,
             Some(Health::Failing | Health::Silent) | None if up => Some(Health::Passing),
             None if self.failed < self.fall => None,
             // A single sign proves that the host is up. A single missing one proves nothing.

@@ -114,9 +114,9 @@ impl TargetRegistry {
     }
 
     /// Sets the judgement that a new probe inherits.
-    pub(super) fn carry_over(&mut self, probed: &ProbeKey, says: Judgement) {
+    pub(super) fn carry_over(&mut self, probed: &ProbeKey, judgement: Judgement) {
         if let Some(probe) = self.probes.get_mut(probed) {
-            probe.judgement = Some(says);
+            probe.judgement = Some(judgement);
         }
     }
 
@@ -148,9 +148,9 @@ impl TargetRegistry {
     }
 
     /// Records a probe's judgement, and returns the changes of targets.
-    pub(super) fn record(&mut self, probed: &ProbeKey, says: Judgement) -> Vec<HealthChange> {
+    pub(super) fn record(&mut self, probed: &ProbeKey, judgement: Judgement) -> Vec<HealthChange> {
         let Some(probe) = self.probes.get_mut(probed) else { return Vec::new() };
-        probe.judgement = Some(says);
+        probe.judgement = Some(judgement);
         let targets_of_probe = probe.targets_of_probe.clone();
         targets_of_probe.iter().filter_map(|key| self.take_change(key)).collect()
     }
@@ -228,34 +228,36 @@ fn verdict(
     checks: &[(Name, Arc<ProbeKey>)],
     probes: &HashMap<Arc<ProbeKey>, ProbeEntry>,
 ) -> Option<Verdict> {
-    let says = |probed| probes.get(probed).and_then(|probe: &ProbeEntry| probe.judgement.as_ref());
+    let judgement_of =
+        |probed| probes.get(probed).and_then(|probe: &ProbeEntry| probe.judgement.as_ref());
     let mut report = AgentReport::default();
-    for (name, judgement) in checks.iter().filter_map(|(name, probed)| Some((name, says(probed)?)))
+    for (name, judgement) in
+        checks.iter().filter_map(|(name, probed)| Some((name, judgement_of(probed)?)))
     {
         report.join(name.as_str(), &judgement.report);
     }
     let first = |is: fn(&Judgement) -> bool| {
         checks.iter().find_map(|(name, probed)| {
-            let says = says(probed).filter(|says| is(says))?;
+            let judgement = judgement_of(probed).filter(|judgement| is(judgement))?;
             let reason = match probed.tunnel {
-                None => format!("check {name}: {}", says.why),
-                Some(through) => format!("check {name} of {}: {}", through.vip, says.why),
+                None => format!("check {name}: {}", judgement.why),
+                Some(tunnel) => format!("check {name} of {}: {}", tunnel.vip, judgement.why),
             };
-            Some((reason, says.undecided))
+            Some((reason, judgement.undecided))
         })
     };
     if let Some((reason, undecided)) = first(Judgement::fails) {
         let silent =
-            checks.iter().all(|(_, probed)| says(probed).is_some_and(Judgement::is_silent));
+            checks.iter().all(|(_, probed)| judgement_of(probed).is_some_and(Judgement::is_silent));
         let health = if silent { Health::Silent } else { Health::Failing };
         return Some(Verdict { health, undecided, reason, report });
     }
-    if let Some((reason, undecided)) = first(|says| says.undecided.is_some()) {
+    if let Some((reason, undecided)) = first(|judgement| judgement.undecided.is_some()) {
         return Some(Verdict { health: Health::Failing, undecided, reason, report });
     }
     let reason = if checks.is_empty() { "no checks" } else { "all checks pass" }.to_owned();
-    let spoken = checks.iter().all(|(_, probed)| says(probed).is_some());
-    spoken.then_some(Verdict { health: Health::Passing, undecided: None, reason, report })
+    let is_complete = checks.iter().all(|(_, probed)| judgement_of(probed).is_some());
+    is_complete.then_some(Verdict { health: Health::Passing, undecided: None, reason, report })
 }
 
 fn fails(probe: &ProbeEntry) -> bool {
