@@ -23,7 +23,7 @@ use crate::{
     tls::{self, Connection, Credentials, TlsError},
     watchdog::Watchdog,
 };
-use lb_base::{byte_size::ByteSize, conditions::Conditions, error_chain, write_hint};
+use lb_base::{bytes::ByteSize, conditions::Conditions, error_chain, write_hint};
 use lb_control::{
     FollowedFile, WaitingSettings,
     command::Commands,
@@ -247,7 +247,7 @@ fn audit(arguments: &BalancerArguments, conditions: &Conditions) -> Result<Audit
     let path = arguments.audit_file.as_deref();
     Audit::open(path, conditions.clone()).map_err(|error| {
         let path = path.unwrap_or(Path::new(""));
-        Failure::of(&path.display().to_string(), &error).hint(write_hint::hint(
+        Failure::of(&path.display().to_string(), &error).hint(write_hint(
             &error,
             path.parent().unwrap_or(path),
             "--audit-file",

@@ -35,7 +35,7 @@ impl StoreError {
             }
             Cause::Inaccessible(error) => {
                 let directory = self.path.parent().unwrap_or(&self.path);
-                write_hint::hint(error, directory, "--state-dir")
+                write_hint(error, directory, "--state-dir")
             }
             Cause::Write(error) if is_full(error) => {
                 "make room on the disk, then apply again".into()
