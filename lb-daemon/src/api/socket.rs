@@ -89,7 +89,7 @@ impl SocketError {
             }
             Self::NotASocket(_) => "move it away, or give another --socket".into(),
             Self::File { path, source } => {
-                write_hint::hint(source, path.parent().unwrap_or(path), "--socket")
+                write_hint(source, path.parent().unwrap_or(path), "--socket")
             }
         }
     }

@@ -128,7 +128,7 @@ pub(in crate::api) fn backend(backend: &BackendStatus) -> v1::BackendStatus {
         utilisation: backend.agent_report.utilisation.map(Utilisation::share),
         weight_percent: backend.agent_report.percent.map(Into::into),
         drain: backend.agent_report.drain.clone().unwrap_or_default(),
-        unheard: backend.agent_report.unheard.clone().unwrap_or_default(),
+        report_error: backend.agent_report.report_error.clone().unwrap_or_default(),
         marked_out: backend.marked_out,
         admin_state: backend.admin_state.to_api().into(),
     }

@@ -209,7 +209,7 @@ function members(card, pool) {
     const more = [m.reason + (m.marked_out ? " (marked out)" : "")];
     if (m.utilisation !== null) more.push(percent(m.utilisation) + " utilised");
     if (m.state === "up" && m.share > 0 && m.share < 1) more.push("takes " + percent(m.share) + " of its share");
-    if (m.unheard) more.push(m.unheard);
+    if (m.report_error) more.push(m.report_error);
     put(reason, more.join("; "));
     // The newest is what is said above.
     keep(past, m.history.slice(1, 6), (c) => c.at + c.state, () => make("li"), (item, c) => put(item, age(now.at - c.at) + " ago " + c.state + ": " + c.reason));

@@ -24,8 +24,9 @@ use lb_base::{error_chain, heartbeat::Heartbeat};
 use lb_config::document::Document;
 use lb_fake::WEB;
 use lb_health::{
+    AgentReport,
     Health::{self, Failing, Passing, Silent},
-    HealthChange, Row, Said, Target,
+    HealthChange, Row, Target,
 };
 use lb_net::{NetChange, NextHopChange};
 
@@ -105,9 +106,9 @@ impl Daemon {
     /// Says what a check says, and waits until it is taken in.
     async fn judge(&self, pool: &str, address: &str, health: Health, reason: &str) {
         let (pool, address, reason) = (name(pool), ip(address), reason.into());
-        let said = Said::default();
+        let report = AgentReport::default();
         let change =
-            HealthChange { pool, address, health, undecided: None, reason, first: false, said };
+            HealthChange { pool, address, health, undecided: None, reason, first: false, report };
         self.running.health.send(change).await.unwrap();
         // News is taken in before any command.
         self.running.commands.export().await.unwrap();
@@ -117,15 +118,22 @@ impl Daemon {
     async fn begin_to_fail(&self, pool: &str, address: &str, failed: u32, reason: &str) {
         let (pool, address, reason) = (name(pool), ip(address), reason.into());
         let undecided = Some(Row { failed, fall: 3 });
-        let said = Said::default();
-        let change =
-            HealthChange { pool, address, health: Failing, undecided, reason, first: false, said };
+        let report = AgentReport::default();
+        let change = HealthChange {
+            pool,
+            address,
+            health: Failing,
+            undecided,
+            reason,
+            first: false,
+            report,
+        };
         self.running.health.send(change).await.unwrap();
         self.running.commands.export().await.unwrap();
     }
 
     /// Says that its checks pass and what a backend says of itself, and waits until it is taken in.
-    async fn say(&self, pool: &str, address: &str, said: Said) {
+    async fn say(&self, pool: &str, address: &str, report: AgentReport) {
         let (pool, address, reason) = (name(pool), ip(address), "all checks pass".into());
         let change = HealthChange {
             pool,
@@ -134,7 +142,7 @@ impl Daemon {
             undecided: None,
             reason,
             first: false,
-            said,
+            report,
         };
         self.running.health.send(change).await.unwrap();
         self.running.commands.export().await.unwrap();

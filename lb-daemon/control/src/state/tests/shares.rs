@@ -208,16 +208,16 @@ async fn who_is_unfit_by_its_checks_is_raised_too_and_who_is_drained_besides_is_
 const ONE: &str = "10.0.0.1";
 const OTHER: &str = "10.0.0.2";
 
-fn drain(why: &str) -> Said {
-    Said { drain: Some(why.into()), ..Said::default() }
+fn drain(why: &str) -> AgentReport {
+    AgentReport { drain: Some(why.into()), ..AgentReport::default() }
 }
 
-fn percent(percent: u8) -> Said {
-    Said { percent: Some(percent), ..Said::default() }
+fn percent(percent: u8) -> AgentReport {
+    AgentReport { percent: Some(percent), ..AgentReport::default() }
 }
 
-fn utilised(share: f64) -> Said {
-    Said { utilisation: Utilisation::new(share), ..Said::default() }
+fn utilised(share: f64) -> AgentReport {
+    AgentReport { utilisation: Utilisation::new(share), ..AgentReport::default() }
 }
 
 impl Daemon {
@@ -225,8 +225,8 @@ impl Daemon {
     async fn up() -> Self {
         let daemon = Self::new();
         daemon.apply(WEB).await.unwrap();
-        daemon.say("web", ONE, Said::default()).await;
-        daemon.say("web", OTHER, Said::default()).await;
+        daemon.say("web", ONE, AgentReport::default()).await;
+        daemon.say("web", OTHER, AgentReport::default()).await;
         daemon
     }
 
@@ -244,7 +244,7 @@ async fn who_says_so_is_drained_until_it_takes_that_back() {
     assert_eq!(status.reason, "drained: check load: the backend says maint (update)");
     assert_eq!(status.share, 0.0);
     assert_eq!(daemon.backend("web", OTHER).await.share, 1.0);
-    daemon.say("web", ONE, Said::default()).await;
+    daemon.say("web", ONE, AgentReport::default()).await;
     assert_eq!(daemon.state("web", ONE), Accepts::All);
     let histories = daemon.running.commands.history("web".into(), Some(ONE.into())).await.unwrap();
     let changes = &histories.unwrap()[0].changes;
@@ -268,7 +268,7 @@ async fn the_operators_wish_stays_when_it_takes_back_its_own() {
     daemon.say("web", ONE, drain("check load: the backend says drain")).await;
     daemon.apply(&drained).await.unwrap();
     assert_eq!(daemon.backend("web", ONE).await.reason, "drained");
-    daemon.say("web", ONE, Said::default()).await;
+    daemon.say("web", ONE, AgentReport::default()).await;
     assert_eq!(daemon.state("web", ONE), Accepts::OpenOnly);
     daemon.say("web", ONE, drain("check load: the backend says drain")).await;
     daemon.apply(WEB).await.unwrap();
@@ -278,7 +278,7 @@ async fn the_operators_wish_stays_when_it_takes_back_its_own() {
     assert_eq!(daemon.state("web", ONE), Accepts::Nothing);
     // What it said before counts no more when it comes back.
     daemon.apply(WEB).await.unwrap();
-    daemon.say("web", ONE, Said::default()).await;
+    daemon.say("web", ONE, AgentReport::default()).await;
     assert_eq!(daemon.state("web", ONE), Accepts::All);
 }
 
@@ -287,8 +287,8 @@ async fn who_drains_itself_is_no_last_resort() {
     let daemon = Daemon::new();
     let panics = web("slots = 31", "slots = 31\n    panic_threshold_percent = 60");
     daemon.apply(&panics).await.unwrap();
-    daemon.say("web", ONE, Said::default()).await;
-    daemon.say("web", OTHER, Said::default()).await;
+    daemon.say("web", ONE, AgentReport::default()).await;
+    daemon.say("web", OTHER, AgentReport::default()).await;
     daemon.judge("web", OTHER, Failing, "check tcp: timed out").await;
     assert!(daemon.path.content().last_resorts.contains(&(name("web"), ip(OTHER))));
     daemon.say("web", ONE, drain("check load: the backend says drain")).await;
@@ -303,7 +303,13 @@ async fn its_own_share_is_told_within_a_second_and_forgotten_when_it_does_not_sa
     assert_eq!((daemon.ramp(ONE), daemon.ramp(OTHER)), (Some(179), Some(255)), "0.7 of 255");
     let status = daemon.backend("web", ONE).await;
     assert_eq!((status.share * 255.0, status.agent_report), (179.0, percent(70)));
-    daemon.say("web", ONE, Said { unheard: Some("nothing".into()), ..Said::default() }).await;
+    daemon
+        .say(
+            "web",
+            ONE,
+            AgentReport { report_error: Some("nothing".into()), ..AgentReport::default() },
+        )
+        .await;
     seconds(1).await;
     assert_eq!((daemon.ramp(ONE), daemon.ramp(OTHER)), (Some(255), Some(255)));
     // A daemon that starts knows nothing of it until the first word.
@@ -339,8 +345,8 @@ async fn shares_follow_utilisation_second_by_second() {
     seconds(20).await;
     assert_eq!(daemon.ramp(ONE), even);
     // Nobody says anything any more: all alike.
-    daemon.say("web", ONE, Said::default()).await;
-    daemon.say("web", OTHER, Said::default()).await;
+    daemon.say("web", ONE, AgentReport::default()).await;
+    daemon.say("web", OTHER, AgentReport::default()).await;
     seconds(1).await;
     assert_eq!((daemon.ramp(ONE), daemon.ramp(OTHER)), (Some(255), Some(255)));
 }
