@@ -306,7 +306,7 @@ impl TunnelPath {
         self.target.vip
     }
 
-    /// The options of a socket, looked up at most [`FRESH`] ago.
+    /// The options of a socket, looked up at most `FRESH` ago.
     ///
     /// # Errors
     /// [`TunnelError`].
