@@ -25,7 +25,8 @@ impl DocumentError {
     }
 
     pub(super) fn empty() -> Self {
-        let cause = "is empty, by which everything would go; `# nothing` alone means that";
+        let cause =
+            "is empty, which would remove everything; if that is meant, write only `# nothing`";
         Self { position: None, cause: cause.into() }
     }
 
@@ -71,9 +72,9 @@ fn explain(text: &str, at: Option<usize>, message: &str) -> (Option<usize>, Stri
         let at = line.as_ref().map(|line| line.value_at);
         let cause = match bounds::field_range(key) {
             Some(range) => {
-                format!("{value} is no number from {} to {}", range.start(), range.end())
+                format!("{value} is not a number from {} to {}", range.start(), range.end())
             }
-            None => format!("{value} is no number; a text is put in quotes: {key} = \"{value}\""),
+            None => format!("{value} is not a number; put text in quotes: {key} = \"{value}\""),
         };
         return (at, cause);
     }
@@ -105,7 +106,7 @@ fn one_bracket(text: &str, at: usize, message: &str) -> Option<(Option<usize>, S
     if message == "invalid type: map, expected a sequence" && header.brackets == 2 {
         // The outer list is not there yet, and so became a table.
         let list = outer.first()?;
-        let cause = format!("`[[{}]]`: no `[[{list}]]` stands before it", header.name());
+        let cause = format!("`[[{}]]`: needs a `[[{list}]]` before it", header.name());
         return Some((Some(at), cause));
     }
     if !LISTS.contains(last)

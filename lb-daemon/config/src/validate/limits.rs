@@ -70,7 +70,7 @@ pub(super) fn fits(configuration: &Configuration) -> Result<(), Invalid> {
     ];
     for (Maximum { field, what, most }, number) in MAXIMA.iter().zip(numbers) {
         if number > *most as usize {
-            let cause = format!("{number} {what} are more than the {most} there is room for");
+            let cause = format!("{number} {what} exceed the limit of {most}");
             return Err(ObjectPath::default().invalid(field, cause));
         }
     }

@@ -100,7 +100,7 @@ fn encapsulation(at: &ObjectPath, message: &v1::Pool) -> Result<Encapsulation, I
         (EncapsulationKind::IpInIp, 0) => Ok(Encapsulation::IpInIp),
         (EncapsulationKind::Direct, 0) => Ok(Encapsulation::Direct),
         (_, port) => {
-            let cause = format!("{port} is given, but packets do not go in GUE; leave it out");
+            let cause = format!("{port} is set, but the encapsulation is not gue; leave it out");
             Err(at.invalid("gue_port", cause))
         }
     }
@@ -137,14 +137,13 @@ fn tables(at: &ObjectPath, pool: &Pool) -> Result<(), Invalid> {
         *members.entry(&backend.region).or_default() += 1;
     }
     if members.len() > MAX_REGIONS_PER_POOL {
-        let cause = format!(
-            "stand in {} regions; at most {MAX_REGIONS_PER_POOL} are allowed",
-            members.len()
-        );
+        let cause =
+            format!("are in {} regions; at most {MAX_REGIONS_PER_POOL} are allowed", members.len());
         return Err(at.invalid("backends", cause));
     }
     if !pool.backends.is_empty() && pool.backends.values().all(|backend| backend.weight == 0) {
-        let cause = "all weights are 0, so nobody would be served; give one of them a weight";
+        let cause =
+            "all weights are 0, so no backend would take connections; give at least one a weight";
         return Err(at.invalid("backends", cause));
     }
     if let Some((region, count)) = members.iter().find(|(_, count)| **count >= pool.slots) {
@@ -180,8 +179,7 @@ pub(super) fn consistent(
             let (other, same, there) = *first.entry(address).or_insert((&pool.name, backend, how));
             if (how == Encapsulation::Direct) != (there == Encapsulation::Direct) {
                 let cause = format!(
-                    "is {} here, but {address} is in pool {other:?} too, where it is {}; where one \
-                     goes direct all must",
+                    "is {} here, but pool {other:?} has {address} too, with {}; if one pool uses direct, all pools with that backend must",
                     how.name(),
                     there.name()
                 );
@@ -243,7 +241,7 @@ fn group(at: &ObjectPath, message: &v1::Group, unlimited: bool) -> Result<GroupS
     let scales = scaler != Scaler::NONE && scaler != Scaler::WHOLE;
     if scales && capacity.is_none() && unlimited {
         let cause = format!(
-            "{scaler} of no limit is no limit; set capacity_per_second, or the \
+            "{scaler} has no effect without a limit; set capacity_per_second, or the \
              max_connection_rate_per_second of every backend there"
         );
         return Err(at.invalid("scaler", cause));
