@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    lb_daemon::role::main()
+    lb_daemon::app::main()
 }

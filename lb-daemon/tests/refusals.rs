@@ -48,7 +48,7 @@ fn a_store_in_use_is_refused() {
     let _open = Store::open(directory.path()).unwrap();
     let file = directory.path().join(FILE);
     let expected = format!(
-        "spillwayd: {}: another spillwayd uses it\n\
+        "spillwayd: {}: in use by another spillwayd\n\
          hint: stop the other one (process {}), or give each its own --state-dir\n",
         file.display(),
         process::id()
@@ -74,7 +74,7 @@ fn a_damaged_store_is_refused_in_one_sentence_and_left_alone() {
         if text.contains("is damaged: ") {
             let lines: Vec<_> = text.lines().collect();
             assert!(lines[0].starts_with(&format!("spillwayd: {}: ", file.display())), "{text}");
-            assert!(lines[1].starts_with("hint: put a good copy in its place, or move"), "{text}");
+            assert!(lines[1].starts_with("hint: restore a good copy, or move"), "{text}");
             assert_eq!(lines.len(), 2, "{text}");
             refused += 1;
         } else {
@@ -110,12 +110,15 @@ fn a_wrong_command_line_ends_with_status_2_and_names_the_argument() {
     for (arguments, expected) in [
         (&["--region", "EU"][..], "invalid value 'EU' for '--region <NAME>': may hold only a-z"),
         (&["--source", "10.0.0.256"], "invalid value '10.0.0.256' for '--source <ADDRESS>'"),
-        (&["--source", "10.0.0.1,10.0.0.2"], "--source: 10.0.0.1 and 10.0.0.2 are of one family"),
+        (
+            &["--source", "10.0.0.1,10.0.0.2"],
+            "--source: 10.0.0.1 and 10.0.0.2 are of the same family",
+        ),
         (&["--xdp-mode", "fast"], "invalid value 'fast' for '--xdp-mode <MODE>'"),
-        (&["--hook", "tc"], "the balancer is a program for XDP: only the receiver has one for tc"),
-        (&["--socket-mode", "888"], "must be permission bits in octal, as 660"),
+        (&["--hook", "tc"], "only the receiver has a program for tc, the balancer's is for XDP"),
+        (&["--socket-mode", "888"], "must be permission bits in octal, such as 660"),
         (&["--socket-owner", "no-such-user"], "no such user"),
-        (&["--tls-client", "a=root"], "\"root\" is no role; one of viewer, operator, admin is"),
+        (&["--tls-client", "a=root"], "\"root\" is not a role; give viewer, operator or admin"),
         (&["--vip", "192.0.2.1"], "unexpected argument '--vip' found"),
     ] {
         let (code, text) = refusal(&balancer(directory.path(), arguments));
@@ -151,7 +154,7 @@ fn a_wrong_command_line_ends_with_status_2_and_names_the_argument() {
 fn tcp_without_certificates_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let expected = "spillwayd: --listen 127.0.0.1:7443: --tls-cert is missing\n\
-        hint: over TCP there is only TLS with certificates on both ends: give --tls-cert, --tls-key \
+        hint: the API over TCP always uses TLS with certificates on both ends: give --tls-cert, --tls-key \
         and --tls-ca\n";
     let output = balancer(directory.path(), &["--listen", "127.0.0.1:7443"]);
     assert_eq!(refusal(&output), (Some(2), expected.into()));
@@ -172,7 +175,7 @@ fn an_audit_file_that_cannot_be_written_is_refused() {
     let path = directory.path().display().to_string();
     let expected = format!(
         "spillwayd: {path}: Is a directory\n\
-         hint: give --audit-file a place that may be written\n"
+         hint: give --audit-file a writable path\n"
     );
     let output = balancer(directory.path(), &["--audit-file", &path]);
     assert_eq!(refusal(&output), (Some(1), expected));

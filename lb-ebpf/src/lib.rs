@@ -8,7 +8,25 @@
 
 pub mod balancer;
 pub mod bench;
-mod counters;
 pub mod kernel;
 pub mod probe;
 pub mod receiver;
+
+use aya_ebpf::{btf_maps::PerCpuArray, macros::btf_map};
+use lb_common::abi::{
+    counter::VerdictCounter,
+    verdict::{VERDICT_SLOTS, Verdict},
+};
+
+#[btf_map]
+static VERDICT_COUNTERS: PerCpuArray<VerdictCounter, { VERDICT_SLOTS as usize }> =
+    PerCpuArray::new();
+
+/// Counts a packet of `bytes` bytes under its verdict.
+#[inline(always)]
+fn count_verdict(verdict: Verdict, bytes: u64) {
+    kernel::per_cpu(&VERDICT_COUNTERS, verdict as u32, |counter| {
+        counter.packets += 1;
+        counter.bytes += bytes;
+    });
+}

@@ -25,8 +25,6 @@ pub(crate) struct BackendRow {
     pub(crate) next_hop: String,
     /// Largest outer packet to it, bytes; `null`: it has no next hop.
     pub(crate) mtu: Option<u32>,
-    /// Path MTU learned from ICMP errors.
-    pub(crate) path_mtu: Option<u32>,
     pub(crate) since: Option<String>,
     /// Whether it is marked out: out of service for so long that no connection is at home there.
     pub(crate) marked_out: bool,
@@ -64,7 +62,6 @@ impl BackendRow {
             next_hop_resolved: backend.next_hop_resolved,
             next_hop: backend.next_hop,
             mtu: Some(backend.mtu).filter(|mtu| *mtu != 0),
-            path_mtu: Some(backend.path_mtu).filter(|mtu| *mtu != 0),
             since: backend.since.map(|since| since.to_string()),
             marked_out: backend.marked_out,
             share: backend.share,
@@ -107,8 +104,7 @@ pub(crate) fn explain_state(backend: &v1::BackendStatus) -> String {
     let share = share.map(|share| format!("takes {} of its share", percent(share)));
     let unheard = Some(backend.unheard.clone()).filter(|why| !why.is_empty());
     let home = backend.marked_out.then(|| "marked out".to_owned());
-    let path_mtu = (backend.path_mtu != 0).then(|| format!("path MTU {} bytes", backend.path_mtu));
-    let more = [utilised, share, unheard, home, path_mtu].into_iter().flatten();
+    let more = [utilised, share, unheard, home].into_iter().flatten();
     std::iter::once(why).chain(more).collect::<Vec<_>>().join("; ")
 }
 

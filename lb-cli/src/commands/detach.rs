@@ -58,7 +58,7 @@ pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failur
 
 /// Removes the health check link that a killed daemon leaves behind.
 async fn remove_probe_link() -> Result<(), Failure> {
-    let taken = ProbeLink::take_away().await;
+    let taken = ProbeLink::remove().await;
     taken.map_err(|error| {
         Failure::new(Exit::Failure, format!("{PROBE_LINK}: {}", error_chain::message(&error)))
     })

@@ -1,22 +1,17 @@
-//! The state loop: the one owner of what is in force. It takes commands and what sensors report, keeps the store, and
-//! alone writes the maps of the packet path.
+//! The state loop: owns what is in force, takes commands and the sensors' changes, keeps the store, and is
+//! the only writer of the packet path's maps.
 
 #[cfg(test)]
 extern crate self as lb_control;
 
 pub mod command;
-mod followed_file;
-mod publish_counters;
 pub mod reconcile;
 pub mod state;
 pub mod store;
-mod waiting_settings;
 
 #[cfg(test)]
 #[path = "../../fake/src/packet_path.rs"]
 #[allow(unreachable_pub, dead_code, reason = "public in the crate lb-fake")]
 mod fake;
 
-pub use followed_file::FollowedFile;
-pub use publish_counters::PublishCounters;
-pub use waiting_settings::WaitingSettings;
+pub use state::{FollowedFile, PublishCounters, WaitingSettings};

@@ -8,3 +8,29 @@
 pub mod arbitrary;
 pub mod packet_path;
 pub mod stored;
+
+/// Configuration file: two checked backends in region `eu` and pool `web`, which the service `web` uses with a small table.
+pub const WEB: &str = r#"
+    [[region]]
+    name = "eu"
+    [[health_check]]
+    name = "tcp"
+    port = 80
+    tcp = {}
+    [[pool]]
+    name = "web"
+    health_checks = ["tcp"]
+    slots = 31
+    [[pool.backend]]
+    address = "10.0.0.1"
+    region = "eu"
+    [[pool.backend]]
+    address = "10.0.0.2"
+    region = "eu"
+    [[service]]
+    name = "web"
+    address = "192.0.2.1"
+    port = 80
+    protocol = "tcp"
+    pool = "web"
+"#;

@@ -13,7 +13,7 @@ use lb_common::abi::{
 
 use lb_control::{
     command::InterfaceStatus,
-    reconcile::{Applied, Full, Home, Homes, ReconcileError},
+    reconcile::{ApplySummary, Full, Home, PoolHomes, ReconcileError},
     state::PacketPath,
 };
 use lb_model::{
@@ -32,12 +32,12 @@ pub struct Content {
     pub plan: Plan,
     pub states: BTreeMap<(Name, IpAddr), Accepts>,
     pub last_resorts: BTreeSet<(Name, IpAddr)>,
-    /// Ramps that were told.
+    /// Ramps that were state_writes.
     pub ramps: BTreeMap<(Name, IpAddr), u8>,
-    pub hops: BTreeMap<IpAddr, NextHop>,
+    pub next_hops: BTreeMap<IpAddr, NextHop>,
     pub bonds: Bonds,
-    /// Every state that was told, in order.
-    pub told: Vec<(Name, IpAddr, Accepts)>,
+    /// Every state that was state_writes, in order.
+    pub state_writes: Vec<(Name, IpAddr, Accepts)>,
     /// What home meant before, in pools that have not forgotten it.
     pub previous_homes: BTreeMap<u32, PlannedPool>,
     /// Pools whose connections are adopted.
@@ -126,7 +126,7 @@ fn members(pool: &PlannedPool) -> impl Iterator<Item = &PlannedMember> {
 }
 
 fn refused() -> ReconcileError {
-    Full { what: "groups", wanted: 1, free: 0 }.into()
+    Full { what: "groups", needed: 1, free: 0 }.into()
 }
 
 impl PacketPath for FakePacketPath {
@@ -143,7 +143,7 @@ impl PacketPath for FakePacketPath {
         }
     }
 
-    fn apply(&mut self, plan: &Plan) -> Result<Applied, ReconcileError> {
+    fn apply(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
         let stall = self.content().stall.take();
         if let Some((stalled, release)) = stall {
             stalled.send(()).unwrap();
@@ -166,7 +166,7 @@ impl PacketPath for FakePacketPath {
         content.change_homes(plan);
         content.plan = plan.clone();
         content.applied += 1;
-        Ok(Applied::default())
+        Ok(ApplySummary::default())
     }
 
     fn named(&self) -> Named {
@@ -189,7 +189,7 @@ impl PacketPath for FakePacketPath {
 
     fn set_state(&mut self, pool: &Name, address: IpAddr, state: Accepts) -> bool {
         let mut content = self.content();
-        content.told.push((pool.clone(), address, state));
+        content.state_writes.push((pool.clone(), address, state));
         let known = content.states.get_mut(&(pool.clone(), address));
         known.map(|known| *known = state).is_some()
     }
@@ -218,12 +218,12 @@ impl PacketPath for FakePacketPath {
         hop: Option<NextHop>,
     ) -> Result<(), ReconcileError> {
         let mut content = self.content();
-        content.hops.remove(&backend);
+        content.next_hops.remove(&backend);
         if let Some(hop) = hop {
             if hop.interface > 65_535 {
                 return Err(ReconcileError::InterfaceIndex(hop.interface));
             }
-            content.hops.insert(backend, hop);
+            content.next_hops.insert(backend, hop);
         }
         Ok(())
     }
@@ -282,11 +282,11 @@ impl PacketPath for FakePacketPath {
         Ok(readings)
     }
 
-    fn homes(&self) -> BTreeMap<u32, Homes> {
+    fn homes(&self) -> BTreeMap<u32, PoolHomes> {
         let content = self.content();
         let homes = content.plan.pools.iter().map(|(index, pool)| {
             let out = pool.groups.first().into_iter().flat_map(|group| &group.members);
-            let homes = Homes {
+            let homes = PoolHomes {
                 current: home(pool),
                 has_previous: content.previous_homes.contains_key(index),
                 adopting: content.adopting.contains(index),

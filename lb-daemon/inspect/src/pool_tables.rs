@@ -6,8 +6,8 @@ use std::{borrow::Cow, path::Path};
 use lb_common::abi::{
     member::{Accepts, MemberWord},
     next_hop::NextHopWord,
+    slot::TableRef,
     slot::{RANKS_PER_SLOT, SlotWord},
-    table_ref::TableRef,
 };
 use lb_maps::{MapsError, PinnedMaps, PoolView, directory::Directory};
 use lb_model::maglev;
@@ -68,7 +68,7 @@ pub fn read(
 }
 
 fn groups(maps: &PinnedMaps, names: &Names, view: &PoolView) -> Vec<GroupTable> {
-    let group = |(_, group): &(u32, lb_common::abi::group::Group)| {
+    let group = |(_, group): &(u32, lb_common::abi::pool::Group)| {
         let head = group.head;
         let table = view.tables.get(&TableRef(head.table));
         let member = |rank| {

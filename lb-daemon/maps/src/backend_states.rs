@@ -2,7 +2,7 @@
 
 use aya::maps::MapError;
 use lb_common::abi::{
-    backend_state::{BackendStateWord, shared_key, split_shared_key},
+    backend::{BackendStateWord, shared_key, split_shared_key},
     limits::MAX_BACKENDS,
     member::Accepts,
     names,

@@ -4,7 +4,7 @@ use std::{fmt, io, path::Path};
 
 use aya::maps::{Array, MapData, PerCpuArray, RingBuf};
 use lb_common::abi::{
-    capture::{Capture, CaptureDesk, Captured, SampleHead},
+    capture::{Capture, CaptureBuffer, Captured, SampleHead},
     limiter::{LimitWord, Limiter, SAMPLES},
     names,
     pod::{bytes_of, from_bytes},
@@ -21,7 +21,7 @@ use super::{
 /// Turns a capture on and off, and counts.
 pub struct CaptureSwitch {
     settings: Array<MapData, [u8; size_of::<Capture>()]>,
-    desks: PerCpuArray<MapData, [u8; size_of::<CaptureDesk>()]>,
+    buffers: PerCpuArray<MapData, [u8; size_of::<CaptureBuffer>()]>,
     limiters: ArrayView<Limiter, MappingMut>,
 }
 
@@ -67,7 +67,7 @@ impl CaptureMaps {
             .map_err(|source| MapsError::Call { map: names::SAMPLES, source })?;
         let switch = CaptureSwitch {
             settings: pins.typed(names::CAPTURE)?,
-            desks: pins.typed(names::CAPTURE_DESK)?,
+            buffers: pins.typed(names::CAPTURE_BUFFER)?,
             limiters: pins.array(names::LIMITERS)?,
         };
         Ok(Self { switch, samples: Samples(ring) })
@@ -95,12 +95,12 @@ impl CaptureSwitch {
     /// # Errors
     /// What the kernel answers.
     pub fn counted(&self) -> Result<Captured, MapsError> {
-        let desks = self.desks.get(&0, 0).map_err(map_error(names::CAPTURE_DESK))?;
-        let counted = desks.iter().filter_map(|desk| from_bytes::<CaptureDesk>(desk));
-        Ok(counted.fold(Captured::default(), |sum, desk| Captured {
-            matched: sum.matched + desk.counted.matched,
-            left_out: sum.left_out + desk.counted.left_out,
-            lost: sum.lost + desk.counted.lost,
+        let buffers = self.buffers.get(&0, 0).map_err(map_error(names::CAPTURE_BUFFER))?;
+        let counted = buffers.iter().filter_map(|buffer| from_bytes::<CaptureBuffer>(buffer));
+        Ok(counted.fold(Captured::default(), |sum, buffer| Captured {
+            matched: sum.matched + buffer.counted.matched,
+            left_out: sum.left_out + buffer.counted.left_out,
+            lost: sum.lost + buffer.counted.lost,
         }))
     }
 }

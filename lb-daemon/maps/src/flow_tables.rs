@@ -5,7 +5,7 @@ use std::{fmt, ops::Deref, path::Path};
 use aya::maps::{HashMap, MapData, MapError};
 use lb_common::abi::{
     clock::Coarse,
-    handshake::{CELLS_PER_LINE, HandshakeEntry},
+    connection::{CELLS_PER_LINE, HandshakeEntry},
     limiter::{LimitWord, Limiter},
     names,
     pool::PoolLine,

@@ -5,24 +5,20 @@ use std::{collections::BTreeSet, fmt, path::Path};
 use aya::maps::{DevMapHash, HashMap, MapData, MapError, PerCpuArray};
 use lb_common::abi::{
     backend::Backend,
-    counter::{GroupCounter, TrafficCounter, VerdictCounter},
-    descriptor::Descriptor,
-    displaced::DisplacedWord,
-    event::Event,
-    flow_key::{FlowKeyV4, FlowKeyV6, flow_key_v4, flow_key_v6},
-    group::Group,
-    handshake::{HandshakeEntry, HandshakeLine},
+    connection::{
+        DisplacedWord, FlowKeyV4, FlowKeyV6, HandshakeEntry, HandshakeLine, flow_key_v4,
+        flow_key_v6,
+    },
+    counter::{Event, GroupCounter, TrafficCounter, VerdictCounter},
     limiter::Limiter,
     limits::STANDBYS_PER_GROUP,
     member::MemberWord,
     names,
     next_hop::{InterfaceWord, NextHopWord},
     pod::{bytes_of, from_bytes},
-    pool::{PoolLine, PoolWord},
-    receiver::VipKey,
-    service::{IPV4, Service, ServiceKey},
-    slot::StandbyWord,
-    table_ref::TableRef,
+    pool::{Descriptor, Group, PoolLine, PoolWord},
+    service::{IPV4, Service, ServiceKey, VipKey},
+    slot::{StandbyWord, TableRef},
     verdict::Verdict,
 };
 

@@ -11,8 +11,8 @@ use aya::maps::{ArrayOfMaps, MapData, MapError, MapType};
 use lb_common::abi::{
     limits::DEFAULT_SLOTS,
     names,
+    slot::TableRef,
     slot::{OwnersWord, SlotWord, table_words},
-    table_ref::TableRef,
 };
 
 use super::{

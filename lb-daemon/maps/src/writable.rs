@@ -6,19 +6,15 @@ use aya::maps::{MapData, MapError, PerCpuArray, PerCpuValues};
 use lb_common::abi::{
     backend::Backend,
     counter::TrafficCounter,
-    descriptor::Descriptor,
-    group::Group,
     limiter::{LimitWord, Limiter},
     limits::STANDBYS_PER_GROUP,
     member::MemberWord,
     names,
     next_hop::{InterfaceWord, NextHopWord},
     pod::bytes_of,
-    pool::{PoolLine, PoolWord},
-    receiver::VipKey,
-    service::{ANY_PORT_WORDS, IPV4, Service, ServiceKey},
-    slot::StandbyWord,
-    table_ref::TableRef,
+    pool::{Descriptor, Group, PoolLine, PoolWord},
+    service::{ANY_PORT_WORDS, IPV4, Service, ServiceKey, VipKey},
+    slot::{StandbyWord, TableRef},
 };
 
 use super::{

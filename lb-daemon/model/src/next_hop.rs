@@ -19,10 +19,6 @@ pub struct NextHop {
     pub interface_mac: [u8; 6],
     /// Largest IP packet of the route, bytes.
     pub mtu: u16,
-    /// Largest IP packet of the interface, bytes; no less than the route's.
-    pub link_mtu: u16,
-    /// Path MTU as routers reported it; `mtu` is at most that. `None`: not reported.
-    pub path_mtu: Option<u16>,
 }
 
 /// A VLAN interface (`eth0.20`). Its frames leave by the interface below it, tagged (802.1Q).

@@ -11,23 +11,22 @@ use rtnetlink::Handle;
 use tokio::{task::JoinHandle, time::sleep};
 
 use super::{
-    NetError,
+    NetError, connect,
     events::{Events, OF_ADDRESSES},
-    lookup,
 };
 use lb_model::plan::Sources;
 
-/// Time between looks that nothing asks for: as an interface goes, kernels may tell of its addresses before they
-/// take them off the list.
+/// Time between two readings without an event: when an interface is removed, a kernel may send the events of its
+/// addresses before it removes them from its list.
 const REFRESH: Duration = Duration::from_secs(30);
 
-/// The first global address of each kind that the interface with that index has. Secondary,
-/// temporary, deprecated and duplicate ones do not count.
+/// The first global address of each family on an interface, by its index. Secondary, temporary, deprecated and
+/// duplicate addresses do not count.
 ///
 /// # Errors
 /// Netlink fails; an interface without addresses, or none at all, has no sources.
 pub async fn source_addresses(interface: u32) -> Result<Sources, NetError> {
-    let (handle, _) = lookup::connect()?;
+    let (handle, _) = connect()?;
     let list = handle.address().get().set_link_index_filter(interface).execute();
     let messages: Vec<_> = list.try_collect().await.map_err(NetError::request("list addresses"))?;
     let mut sources = Sources::default();
@@ -52,7 +51,7 @@ fn usable_address(message: AddressMessage) -> Option<IpAddr> {
     local(&message)
 }
 
-/// The address that a message is about; on a point-to-point interface ADDRESS is the other end's.
+/// The local address in a message: on a point-to-point interface ADDRESS is the peer's.
 pub(super) fn local(message: &AddressMessage) -> Option<IpAddr> {
     let local = message.attributes.iter().find_map(|attribute| match attribute {
         AddressAttribute::Local(address) => Some(*address),
@@ -65,37 +64,36 @@ pub(super) fn local(message: &AddressMessage) -> Option<IpAddr> {
     local.or(address)
 }
 
-/// The addresses that packets for this host have, followed: all but loopback's, which no packet on a wire has,
-/// and IPv6's link-local ones, which are one interface's and no balancer's backend has.
+/// Follows the addresses of this host that packets from a network may have as destination: all but loopback
+/// addresses, and IPv6 link-local ones, which cannot be a backend's.
 pub struct HostAddresses {
     events: Events,
     handle: Handle,
     connection: JoinHandle<()>,
-    /// They are to be read.
     is_stale: bool,
 }
 
 impl HostAddresses {
-    /// Follows them in the network namespace of the calling thread.
+    /// Subscribes to changes in the network namespace of the calling thread.
     ///
     /// # Errors
     /// No netlink socket.
     pub fn follow() -> Result<Self, NetError> {
-        // Heard from before anything is read: nothing falls between.
+        // Subscribe before the first reading, so that no change is missed.
         let events = Events::open(OF_ADDRESSES)?;
-        let (handle, connection) = lookup::connect()?;
+        let (handle, connection) = connect()?;
         Ok(Self { events, handle, connection, is_stale: true })
     }
 
-    /// What they are: at the first call at once, then when one may have come or gone, whatever events were lost,
-    /// and now and then besides. A call that is dropped loses nothing.
+    /// The addresses: the first call returns at once, later ones after an event or after [`REFRESH`], which covers
+    /// lost events. Cancel-safe.
     ///
     /// # Errors
     /// Netlink fails.
     pub async fn next(&mut self) -> Result<BTreeSet<IpAddr>, NetError> {
         if !self.is_stale {
             tokio::select! {
-                heard = self.events.next() => drop(heard?),
+                events = self.events.next() => drop(events?),
                 _ = &mut self.connection => return Err(NetError::Closed),
                 () = sleep(REFRESH) => {}
             }
@@ -109,10 +107,10 @@ impl HostAddresses {
     }
 }
 
-/// An address that the kernel takes packets for.
+/// The address of a message, if the kernel accepts packets for it.
 pub(super) fn own(message: &AddressMessage) -> Option<IpAddr> {
     let flags = message.header.flags;
-    // Until it is known to be nobody else's it is not this host's (RFC 4862, 5.4), unless it is optimistic.
+    // A tentative address is not usable before duplicate detection ends (RFC 4862, 5.4), unless it is optimistic.
     let is_unproven = flags.contains(AddressHeaderFlags::Tentative)
         && !flags.contains(AddressHeaderFlags::Optimistic);
     if is_unproven || flags.contains(AddressHeaderFlags::Dadfailed) {

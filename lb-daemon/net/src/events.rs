@@ -1,4 +1,4 @@
-//! What the kernel tells unasked.
+//! Events of the kernel about links, neighbours, routes and addresses.
 
 use std::io;
 
@@ -10,18 +10,18 @@ use nix::errno::Errno;
 use rtnetlink::MulticastGroup;
 use tracing::debug;
 
-use super::{Interface, NetError, neighbour::Sighting};
+use super::{Interface, NetError, neighbour::NeighbourEntry};
 
-/// Room for one datagram; the kernel makes none larger than 32 KiB.
+/// Buffer for one datagram, bytes; the kernel sends at most 32 KiB.
 const DATAGRAM: usize = 64 * 1024;
 
-/// Room for events that have not been read, bytes; the kernel gives what its limits allow.
+/// Receive buffer, bytes; the kernel's limits may make it smaller.
 const BACKLOG: usize = 4 * 1024 * 1024;
 
-/// Datagrams taken together.
+/// Most datagrams read in one call.
 const MOST_TOGETHER: usize = 256;
 
-/// Message types of `linux/rtnetlink.h` that are looked into.
+/// Message types of `linux/rtnetlink.h`.
 mod kind {
     pub(super) const LINKS: [u16; 2] = [16, 17];
     pub(super) const NEIGHBOURS: [u16; 2] = [28, 29];
@@ -33,23 +33,23 @@ mod kind {
 /// Something that changed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    Neighbour(Sighting),
-    NeighbourGone(Sighting),
+    Neighbour(NeighbourEntry),
+    NeighbourGone(NeighbourEntry),
     Link(Interface),
     LinkGone(u32),
-    /// Routes, rules or addresses, whichever.
+    /// A route, a rule or an address.
     Routing,
-    /// It is not known what.
+    /// Events were lost.
     Lost,
 }
 
-/// The socket that the kernel tells.
+/// The socket that receives them.
 pub(super) struct Events {
     socket: TokioSocket,
     datagram: Vec<u8>,
 }
 
-/// All that bears on next hops.
+/// All groups that next hops depend on.
 pub(super) const OF_NEXT_HOPS: &[MulticastGroup] = &[
     MulticastGroup::Link,
     MulticastGroup::Neigh,
@@ -67,7 +67,7 @@ pub(super) const OF_ADDRESSES: &[MulticastGroup] =
     &[MulticastGroup::Ipv4Ifaddr, MulticastGroup::Ipv6Ifaddr];
 
 impl Events {
-    /// Listens, in this thread's network namespace.
+    /// Subscribes, in this thread's network namespace.
     pub(super) fn open(groups: &[MulticastGroup]) -> Result<Self, NetError> {
         let open = || {
             let mut socket = TokioSocket::new(NETLINK_ROUTE)?;
@@ -82,7 +82,7 @@ impl Events {
         open().map_err(NetError::Socket)
     }
 
-    /// Waits for an event, and takes those that are there with it. Loses none when dropped.
+    /// Waits for an event, and returns it with those that have arrived meanwhile. Cancel-safe.
     pub(super) async fn next(&mut self) -> Result<Vec<Event>, NetError> {
         let mut events = Vec::new();
         let first = self.receive().await;
@@ -111,7 +111,7 @@ impl Events {
     }
 }
 
-/// Reads the messages of a datagram, looking no further into them than is of use.
+/// Reads the messages of a datagram. Of routes, rules and addresses only the type is read.
 fn parse(mut datagram: &[u8], events: &mut Vec<Event>) {
     while !datagram.is_empty() {
         let Ok(message) = NetlinkBuffer::new_checked(datagram) else {
@@ -142,8 +142,8 @@ fn interpret(message: &[u8]) -> Option<Event> {
     };
     let NetlinkPayload::InnerMessage(message) = payload else { return None };
     match message {
-        RouteNetlinkMessage::NewNeighbour(m) => Sighting::parse(m).map(Event::Neighbour),
-        RouteNetlinkMessage::DelNeighbour(m) => Sighting::parse(m).map(Event::NeighbourGone),
+        RouteNetlinkMessage::NewNeighbour(m) => NeighbourEntry::parse(m).map(Event::Neighbour),
+        RouteNetlinkMessage::DelNeighbour(m) => NeighbourEntry::parse(m).map(Event::NeighbourGone),
         RouteNetlinkMessage::NewLink(m) => Interface::parse(m).map(Event::Link),
         RouteNetlinkMessage::DelLink(m) => Interface::parse(m).map(|i| Event::LinkGone(i.index)),
         _ => None,

@@ -1,57 +1,54 @@
 //! Next hops: where packets to each backend leave this host, kept true from netlink.
 //!
-//! For every wanted address the kernel is asked for its route, and for the MAC of the neighbour that
-//! the route leads to. What comes in, comes one way: `events` (what the kernel tells) and `lookup`
-//! (what it answers) go into `hops`, which does no work of its own and says what changed and whom to
-//! ask for; [`NextHops`] carries it all out.
+//! The kernel is asked for the route of every wanted address, and for the MAC of the route's neighbour. Its events
+//! (`events`) and answers (`route`) go into `hops`, which does no I/O and says what changed and which neighbours to
+//! request; [`NextHops`] does the I/O.
 //!
-//! - A neighbour's event changes its next hops at once. Routes are looked up again, all of them, after
-//!   any change of routes, rules, addresses or links; changes that come together are taken together.
-//! - A neighbour without a MAC is asked for again and again, more and more seldom; one that goes stale
-//!   is asked for before the kernel forgets it: packets that XDP sends keep no entry fresh.
-//! - Nothing is told of an address before something is known, and for each new set all of it again. A
-//!   former answer stands while a new neighbour is being asked for, and while one that was merely
-//!   removed from the kernel's table is asked for again; one that does not answer makes the address
-//!   unresolved, and so does an interface that goes down, as soon as the kernel has been asked whether there
-//!   is another way: a connection that is away for a moment goes on, one that another host gets is lost.
-//! - Ports that join a bond or leave it are told, all of them: its packet program runs for them.
-//! - Events that the kernel could not deliver make everything be read anew.
+//! - A neighbour's event changes its next hops at once. After any change of routes, rules, addresses or links all
+//!   routes are looked up again; changes that arrive together cause one round.
+//! - A neighbour without a MAC is requested again and again, with backoff. A stale one is requested before the
+//!   kernel forgets it, because packets that XDP sends do not keep entries fresh.
+//! - An address is reported once something is known of it, and again after each new set of addresses. The last next
+//!   hop stays while a new neighbour is resolved, and while one whose entry was removed is resolved again. If the
+//!   neighbour does not answer, the address becomes unresolved. If an interface goes down, that happens after the
+//!   kernel was asked for another route: a connection survives a moment without a next hop, but not a move to
+//!   another host.
+//! - The ports of bonds are reported too, because a bond's packet program runs for them.
+//! - If the kernel could not deliver events, everything is read again.
 //!
 //! All sockets belong to the network namespace of the thread that opens them.
 
 mod addresses;
-mod asks;
 pub mod device;
 mod error;
 mod events;
 mod hops;
 mod link;
-mod lookup;
 mod neighbour;
+mod neighbour_probe;
+mod neighbour_requests;
 mod next_hops;
-mod path_mtu;
-mod presence;
 mod probe_link;
 mod route;
 pub mod survey;
-mod unresolved;
 
 use std::{collections::BTreeMap, net::IpAddr};
 
 pub use addresses::{HostAddresses, source_addresses};
-pub use error::NetError;
-pub use link::{ForeignVlan, Interface, all_interfaces, interface_by_name};
+pub use error::{NetError, Unresolved};
+pub use link::{Interface, UnsupportedVlan, all_interfaces, interface_by_name};
+pub use neighbour_probe::NeighbourProbe;
 pub use next_hops::NextHops;
-pub use presence::Presence;
 pub use probe_link::{PROBE_LINK, ProbeLink};
-pub use unresolved::Unresolved;
 
 use lb_model::next_hop::NextHop;
+use rtnetlink::Handle;
+use tokio::task::JoinHandle;
 
-/// What changed in the network.
+/// A change in the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NetChange {
-    /// The way to an address.
+    /// The next hop of an address.
     NextHop(NextHopChange),
     /// Which interfaces are ports of bonds.
     Bonds(Bonds),
@@ -60,7 +57,7 @@ pub enum NetChange {
 /// Indices of bonds by those of their ports.
 pub type Bonds = BTreeMap<u32, u32>;
 
-/// What is known of the way to an address from now on.
+/// The new next hop of an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NextHopChange {
     /// The backend.
@@ -71,3 +68,10 @@ pub struct NextHopChange {
 
 /// An Ethernet address.
 type Mac = [u8; 6];
+
+/// A netlink socket in this thread's network namespace, and the task that serves it. The task ends when all handles
+/// are dropped, or when the socket fails.
+fn connect() -> Result<(Handle, JoinHandle<()>), NetError> {
+    let (connection, handle, _) = rtnetlink::new_connection().map_err(NetError::Socket)?;
+    Ok((handle, tokio::spawn(connection)))
+}

@@ -11,7 +11,7 @@ use netlink_packet_route::{
 use nix::errno::Errno;
 use rtnetlink::{Error, Handle};
 
-use super::{Mac, NetError, lookup};
+use super::{Mac, NetError, connect};
 use lb_model::next_hop::Vlan;
 
 /// An interface of this host.
@@ -29,32 +29,32 @@ pub struct Interface {
     pub up: bool,
     /// Whether it has a carrier.
     pub carrier: bool,
-    /// Whether it asks for no neighbours.
+    /// Whether ARP and neighbour discovery are off.
     pub noarp: bool,
-    /// Of which interface it is a VLAN, and which; `None`: it is none, or [of another kind](Self::foreign).
+    /// Parent and id of a VLAN; `None`: not a VLAN, or [an unsupported one](Self::unsupported_vlan).
     pub vlan: Option<Vlan>,
-    /// Why it is a VLAN whose tag only the kernel puts on; `None`: it is none such.
-    pub foreign: Option<ForeignVlan>,
+    /// Why the packet program cannot add the interface's tag; `None`: it can, or there is none.
+    pub unsupported_vlan: Option<UnsupportedVlan>,
     /// Index of the bond that it is a port of.
     pub bond: Option<u32>,
 }
 
-/// A VLAN whose tag only the kernel puts on frames, which those that a packet program sends never meet.
+/// Why the packet program cannot add a VLAN's tag. Frames that it sends bypass the kernel's VLAN device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ForeignVlan {
-    /// One of provider bridges.
-    #[error("it is a VLAN of 802.1ad")]
+pub enum UnsupportedVlan {
+    /// A provider bridge's VLAN.
+    #[error("it is an 802.1ad VLAN")]
     Provider,
-    /// Frames for it take two tags.
-    #[error("it is a VLAN upon {0}, which is a VLAN too")]
-    Upon(String),
-    /// The interface that it is a VLAN of.
-    #[error("what it is a VLAN of is in another namespace")]
-    Elsewhere,
+    /// Frames would need two tags.
+    #[error("its parent {0} is a VLAN too")]
+    Stacked(String),
+    /// The parent interface is not visible.
+    #[error("its parent is in another namespace")]
+    OtherNamespace,
 }
 
 impl Interface {
-    /// The interface that a message tells of; `None` for one of a bridge about its ports.
+    /// Reads an interface from a message; `None` for a bridge's message about its ports.
     pub(super) fn parse(message: LinkMessage) -> Option<Self> {
         if message.header.interface_family != AddressFamily::Unspec {
             return None;
@@ -70,7 +70,7 @@ impl Interface {
             carrier: flags.contains(LinkFlags::LowerUp),
             noarp: flags.contains(LinkFlags::Noarp),
             vlan: None,
-            foreign: None,
+            unsupported_vlan: None,
             bond: None,
         };
         let (mut beneath, mut tag, mut elsewhere) = (None, None, false);
@@ -81,7 +81,7 @@ impl Interface {
                 LinkAttribute::Mtu(mtu) => interface.mtu = mtu,
                 LinkAttribute::Address(mac) if ethernet => interface.mac = mac.try_into().ok(),
                 LinkAttribute::Link(index) => beneath = Some(index),
-                // What is beneath it is in another namespace.
+                // The parent is in another namespace.
                 LinkAttribute::LinkNetNsId(_) => elsewhere = true,
                 LinkAttribute::Controller(index) => master = Some(index),
                 LinkAttribute::LinkInfo(infos) => {
@@ -93,23 +93,25 @@ impl Interface {
         }
         match (tag, beneath.filter(|_| !elsewhere)) {
             (None, _) => {}
-            (Some(Err(foreign)), _) => interface.foreign = Some(foreign),
+            (Some(Err(unsupported_vlan)), _) => interface.unsupported_vlan = Some(unsupported_vlan),
             (Some(Ok(id)), Some(beneath)) => interface.vlan = Some(Vlan { beneath, id }),
-            (Some(Ok(_)), None) => interface.foreign = Some(ForeignVlan::Elsewhere),
+            (Some(Ok(_)), None) => {
+                interface.unsupported_vlan = Some(UnsupportedVlan::OtherNamespace)
+            }
         }
-        // Those of bridges and teams do not run the program of what they are a port of.
+        // Ports of bridges and teams do not run the program of their controller.
         interface.bond = master.filter(|_| is_bonds);
         Some(interface)
     }
 
-    /// Whether frames can leave.
+    /// Whether frames can be sent.
     pub(super) fn is_usable(&self) -> bool {
         self.up && self.carrier
     }
 }
 
-/// The id of a VLAN whose tags are those that customers use; `None`: it is no VLAN.
-fn vlan_tag(info: &LinkInfo) -> Option<Result<u16, ForeignVlan>> {
+/// The id of an 802.1Q VLAN; `None`: not a VLAN.
+fn vlan_tag(info: &LinkInfo) -> Option<Result<u16, UnsupportedVlan>> {
     let LinkInfo::Data(InfoData::Vlan(attributes)) = info else { return None };
     let is_customers =
         |attribute: &InfoVlan| matches!(attribute, InfoVlan::Protocol(VlanProtocol::Ieee8021Q));
@@ -118,39 +120,39 @@ fn vlan_tag(info: &LinkInfo) -> Option<Result<u16, ForeignVlan>> {
         _ => None,
     });
     let id = id.filter(|_| attributes.iter().any(is_customers));
-    Some(id.ok_or(ForeignVlan::Provider))
+    Some(id.ok_or(UnsupportedVlan::Provider))
 }
 
-/// All interfaces.
+/// Lists the interfaces.
 pub(super) async fn interfaces(handle: &Handle) -> Result<Vec<Interface>, NetError> {
     let messages = handle.link().get().execute().try_collect::<Vec<_>>().await;
     let messages = messages.map_err(NetError::request("list interfaces"))?;
     Ok(messages.into_iter().filter_map(Interface::parse).collect())
 }
 
-/// All interfaces of this host, by index.
+/// Lists the interfaces of this host, by index.
 ///
 /// # Errors
 /// Netlink fails.
 pub async fn all_interfaces() -> Result<Vec<Interface>, NetError> {
-    let (handle, _) = lookup::connect()?;
+    let (handle, _) = connect()?;
     let mut all = interfaces(&handle).await?;
     all.sort_by_key(|interface| interface.index);
     Ok(all)
 }
 
-/// The interface of that name.
+/// Finds an interface by name.
 ///
 /// # Errors
 /// [`NetError::NoInterface`], or netlink fails.
 pub async fn interface_by_name(name: &str) -> Result<Interface, NetError> {
-    let (handle, _) = lookup::connect()?;
+    let (handle, _) = connect()?;
     let mut found = Box::pin(handle.link().get().match_name(name.to_owned()).execute());
     let missing = || NetError::NoInterface(name.to_owned());
     match found.try_next().await {
         Ok(Some(message)) => Interface::parse(message).ok_or_else(missing),
         Ok(None) => Err(missing()),
-        // A name that cannot be one, as too long a one, is out of range.
+        // The kernel calls an invalid name, such as one that is too long, out of range.
         Err(Error::NetlinkError(error))
             if [Errno::ENODEV, Errno::ERANGE, Errno::EINVAL]
                 .contains(&Errno::from_raw(-error.raw_code())) =>
@@ -181,16 +183,22 @@ mod tests {
     fn a_vlan_says_whether_its_tag_can_be_put_on() {
         let customers = vlan(VlanProtocol::Ieee8021Q, &[]);
         let expected = Some(Vlan { beneath: 2, id: 20 });
-        assert_eq!((customers.vlan, customers.foreign), (expected, None));
+        assert_eq!((customers.vlan, customers.unsupported_vlan), (expected, None));
         let providers = vlan(VlanProtocol::Ieee8021Ad, &[]);
-        assert_eq!((providers.vlan, providers.foreign), (None, Some(ForeignVlan::Provider)));
+        assert_eq!(
+            (providers.vlan, providers.unsupported_vlan),
+            (None, Some(UnsupportedVlan::Provider))
+        );
         let elsewhere = vlan(VlanProtocol::Ieee8021Q, &[LinkAttribute::LinkNetNsId(0)]);
-        assert_eq!((elsewhere.vlan, elsewhere.foreign), (None, Some(ForeignVlan::Elsewhere)));
+        assert_eq!(
+            (elsewhere.vlan, elsewhere.unsupported_vlan),
+            (None, Some(UnsupportedVlan::OtherNamespace))
+        );
         let mut plain = LinkMessage::default();
         // The other end of a veth.
         plain.attributes = vec![LinkAttribute::Link(2), LinkAttribute::LinkNetNsId(0)];
         let plain = Interface::parse(plain).unwrap();
-        assert_eq!((plain.vlan, plain.foreign), (None, None));
+        assert_eq!((plain.vlan, plain.unsupported_vlan), (None, None));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The kernel's neighbour table, as far as it tells what to send to.
+//! The kernel's neighbour table: which MAC a next hop has.
 
 use std::net::IpAddr;
 
@@ -18,16 +18,16 @@ pub(super) struct NeighbourKey {
     pub(super) address: IpAddr,
 }
 
-/// What the kernel says of a neighbour.
+/// An entry of the kernel's neighbour table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sighting {
+pub(super) struct NeighbourEntry {
     pub(super) key: NeighbourKey,
     pub(super) state: NeighbourState,
     pub(super) mac: Option<Mac>,
 }
 
-impl Sighting {
-    /// What a message says; `None` if it is not about an IP neighbour.
+impl NeighbourEntry {
+    /// Reads a message; `None` if it is not about an IP neighbour.
     pub(super) fn parse(message: NeighbourMessage) -> Option<Self> {
         let mut address = None;
         let mut mac = None;
@@ -49,43 +49,42 @@ impl Sighting {
     }
 }
 
-/// A neighbour as it was last seen.
+/// What is known of a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Neighbour {
-    /// Where to send to, until it is known that nobody is there.
+    /// Last known MAC; `None` once the neighbour has failed to answer.
     pub(super) mac: Option<Mac>,
     pub(super) phase: Phase,
 }
 
-/// How sure the kernel is.
+/// The state that follows from the kernel's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Entered by hand.
+    /// A static entry.
     Permanent,
-    /// Confirmed, or believed for a while yet.
+    /// Confirmed, or about to be checked.
     Confirmed,
-    /// Nothing has confirmed it for some time.
+    /// Not confirmed for some time.
     Stale,
-    /// Being asked at its last known MAC.
+    /// The kernel asks at the last known MAC.
     Probed,
-    /// Being asked for.
-    Asked,
-    /// It has just failed: it did not answer, or somebody is deleting it.
+    /// The kernel resolves it.
+    Resolving,
+    /// The entry has just failed: no answer, or it is being deleted.
     Failing,
-    /// Taken out of the table, whether or not anybody is there.
+    /// The entry was removed, which says nothing about the neighbour.
     Removed,
-    /// It did not answer.
+    /// It does not answer.
     Silent,
 }
 
 impl Neighbour {
-    /// What the kernel's telling `seen` makes of the neighbour that was `before`; `None`: nothing
-    /// is known.
+    /// The neighbour after the kernel's event `seen`; `None`: nothing is known.
     ///
-    /// To the kernel an entry that somebody deletes has failed too, and it says so just before it
-    /// tells of the deletion (`neigh_delete` in net/core/neighbour.c). So what was known of one that
-    /// fails stands until [`Neighbour::given_up`].
-    pub(super) fn after(before: Option<Self>, seen: Sighting) -> Option<Self> {
+    /// The kernel reports an entry that is being deleted as failed just before it reports the deletion
+    /// (`neigh_delete` in net/core/neighbour.c). So the MAC of a failed entry is kept until
+    /// [`Neighbour::given_up`].
+    pub(super) fn after(before: Option<Self>, seen: NeighbourEntry) -> Option<Self> {
         let mac = seen.mac;
         let with = |mac, phase| Some(Self { mac, phase });
         match (seen.state, before) {
@@ -97,26 +96,28 @@ impl Neighbour {
                 with(before.mac, Phase::Failing)
             }
             (NeighbourState::Failed, _) => with(None, Phase::Silent),
-            // Being asked for again does not undo that it did not answer.
+            // A new request does not undo that the last one failed.
             (NeighbourState::Incomplete | NeighbourState::None, Some(before)) => {
                 match before.phase {
                     Phase::Failing | Phase::Silent => Some(before),
-                    _ => with(before.mac, Phase::Asked),
+                    _ => with(before.mac, Phase::Resolving),
                 }
             }
-            (NeighbourState::Incomplete | NeighbourState::None, None) => with(None, Phase::Asked),
-            // On an interface without neighbours the kernel enters what suits itself.
+            (NeighbourState::Incomplete | NeighbourState::None, None) => {
+                with(None, Phase::Resolving)
+            }
+            // On an interface without ARP the kernel adds entries of its own.
             _ => None,
         }
     }
 
-    /// What is left when its entry is gone: where it was last, while it is asked for again.
+    /// After its entry was removed: keeps the MAC while it is resolved again.
     pub(super) fn removed(self) -> Option<Self> {
         let phase = if self.phase == Phase::Silent { Phase::Silent } else { Phase::Removed };
         (self.mac.is_some() || phase == Phase::Silent).then_some(Self { phase, ..self })
     }
 
-    /// One that has failed and is neither deleted nor heard since: nobody is there.
+    /// After a failed entry was neither deleted nor confirmed in time: the neighbour does not answer.
     pub(super) fn given_up(self) -> Self {
         match self.phase {
             Phase::Failing => Self { mac: None, phase: Phase::Silent },
@@ -124,22 +125,21 @@ impl Neighbour {
         }
     }
 
-    /// Whether the kernel must be told to ask, lest it know nothing, or forget.
-    pub(super) fn needs_asking(self) -> bool {
+    /// Whether the kernel has to be told to resolve it, as XDP's packets do not cause that.
+    pub(super) fn needs_request(self) -> bool {
         !matches!(self.phase, Phase::Permanent | Phase::Confirmed | Phase::Probed)
     }
 }
 
-/// The whole table.
-pub(super) async fn neighbours(handle: &Handle) -> Result<Vec<Sighting>, NetError> {
+/// Lists the table.
+pub(super) async fn neighbours(handle: &Handle) -> Result<Vec<NeighbourEntry>, NetError> {
     let messages = handle.neighbours().get().execute().try_collect::<Vec<_>>().await;
     let messages = messages.map_err(NetError::request("list neighbours"))?;
-    Ok(messages.into_iter().filter_map(Sighting::parse).collect())
+    Ok(messages.into_iter().filter_map(NeighbourEntry::parse).collect())
 }
 
-/// Makes the kernel ask for a neighbour, as `ip neighbour replace … use` does: it looks for one that
-/// it does not know, and makes sure of one that has gone stale.
-pub(super) async fn ask(handle: Handle, key: NeighbourKey) -> Result<(), Error> {
+/// Makes the kernel resolve an unknown neighbour, or check a stale one, as `ip neighbour replace … use` does.
+pub(super) async fn request(handle: Handle, key: NeighbourKey) -> Result<(), Error> {
     let add = handle.neighbours().add(key.interface, key.address).replace();
     add.state(NeighbourState::None).flags(NeighbourFlags::Use).execute().await
 }
@@ -153,15 +153,15 @@ mod tests {
     const A: Mac = [2, 0, 0, 0, 0, 0xa];
     const B: Mac = [2, 0, 0, 0, 0, 0xb];
 
-    /// What a row of sightings comes to.
+    /// The neighbour after a sequence of events.
     fn after(seen: &[(NeighbourState, Option<Mac>)]) -> Option<Neighbour> {
         seen.iter().fold(None, |before, &(state, mac)| {
-            Neighbour::after(before, Sighting { key: KEY, state, mac })
+            Neighbour::after(before, NeighbourEntry { key: KEY, state, mac })
         })
     }
 
     #[test]
-    fn one_that_fails_keeps_its_mac_until_it_is_given_up() {
+    fn a_failing_neighbour_keeps_its_mac_until_it_is_given_up() {
         use NeighbourState::{Failed, Incomplete, Permanent, Probe, Reachable, Stale};
         for known in [Reachable, Stale, Probe, Permanent] {
             let seen = [(known, Some(A)), (Failed, None), (Incomplete, None), (Failed, None)];
@@ -170,12 +170,12 @@ mod tests {
             assert_eq!(after(&seen), Some(failing));
             assert_eq!(failing.given_up(), silent);
             assert_eq!(failing.removed().map(Neighbour::given_up), failing.removed());
-            assert_eq!(silent.removed(), Some(silent), "deleting it brings nobody back");
+            assert_eq!(silent.removed(), Some(silent), "deleting it does not bring it back");
         }
     }
 
     #[test]
-    fn one_that_was_never_known_is_silent_at_once() {
+    fn an_unknown_neighbour_that_fails_is_silent_at_once() {
         use NeighbourState::{Failed, Incomplete, Stale};
         let silent = Some(Neighbour { mac: None, phase: Phase::Silent });
         for seen in [vec![], vec![(Incomplete, None)]] {
@@ -189,16 +189,17 @@ mod tests {
     }
 
     #[test]
-    fn the_last_mac_stands_while_a_removed_one_is_asked_for() {
+    fn the_last_mac_stands_while_a_removed_neighbour_is_resolved() {
         use NeighbourState::{Incomplete, Reachable};
         let removed = after(&[(Reachable, Some(A))]).and_then(Neighbour::removed);
         assert_eq!(removed, Some(Neighbour { mac: Some(A), phase: Phase::Removed }));
-        let asked = Neighbour::after(removed, Sighting { key: KEY, state: Incomplete, mac: None });
-        assert_eq!(asked, Some(Neighbour { mac: Some(A), phase: Phase::Asked }));
+        let asked =
+            Neighbour::after(removed, NeighbourEntry { key: KEY, state: Incomplete, mac: None });
+        assert_eq!(asked, Some(Neighbour { mac: Some(A), phase: Phase::Resolving }));
     }
 
     #[test]
-    fn an_entry_of_an_interface_without_neighbours_is_none() {
+    fn an_entry_without_arp_is_ignored() {
         assert_eq!(after(&[(NeighbourState::Noarp, Some(A))]), None);
     }
 }

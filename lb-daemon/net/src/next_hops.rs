@@ -9,62 +9,60 @@ use tokio::{
 use tracing::warn;
 
 use super::{
-    NetChange, NetError,
+    NetChange, NetError, connect,
     events::{Event, Events, OF_NEXT_HOPS},
     hops::Hops,
     link::interfaces,
-    lookup::{self, Routes, connect},
     neighbour::{self, NeighbourKey, neighbours},
-    path_mtu::{self, PathMtu},
+    route::{self, Routes},
 };
-use lb_model::plan::Sources;
 
-/// Shortest time between two rounds of route look-ups: a router that takes in a whole table tells of
-/// each of its routes.
+/// Shortest time between two rounds of route look-ups: a routing daemon that loads a full table causes an event for
+/// each route.
 const LOOK_UP_GAP: Duration = Duration::from_millis(10);
 
-/// Time from a change of a link to a look-up: the kernel tells of it first and changes its routes then, and
-/// those of IPv4 without a word.
+/// Time from a link's event to the look-up: the kernel sends the event before it changes its routes, and sends none for
+/// IPv4 routes.
 const LINK_SETTLES: Duration = Duration::from_millis(20);
 
-/// Time to one more look-up, for a kernel that took longer.
+/// Time to a second look-up, if the kernel took longer.
 const LINK_SETTLED: Duration = Duration::from_millis(500);
 
-/// Time to the next look-up after one that the kernel did not answer.
+/// Time from a look-up without an answer to the next one.
 const LOOK_UP_AGAIN: Duration = Duration::from_secs(1);
 
-/// Time between look-ups that nothing asks for. The kernel tells of no path MTU that it learns.
+/// Time between look-ups without any event: the kernel reports none when it learns a path MTU from its own packets,
+/// and an answer has it as the route's MTU.
 const REFRESH: Duration = Duration::from_secs(30);
 
-/// Keeps the next hops of wanted addresses, and the ports of bonds.
+/// Keeps the next hops of wanted addresses and the ports of bonds up to date.
 pub struct NextHops {
     handle: Handle,
     connection: JoinHandle<()>,
     hops: Hops,
     changes: mpsc::Sender<NetChange>,
-    path_mtus: mpsc::Receiver<PathMtu>,
-    work: JoinSet<Done>,
+    work: JoinSet<Completed>,
     /// Addresses to look up.
     stale: BTreeSet<IpAddr>,
     looking_up: bool,
-    /// A link changed meanwhile: what comes of it may be of before.
+    /// A link changed during the look-up, so its result may be outdated.
     outdated: bool,
     look_up_from: Instant,
-    /// When all are to be looked up, since a link has changed.
+    /// When to look up all addresses after a link's change.
     look_up_all: Option<Instant>,
     lost: bool,
 }
 
-/// Work that has come to its end.
-enum Done {
-    LookedUp(Routes),
-    Asked(NeighbourKey, Option<String>),
+/// A finished task.
+enum Completed {
+    LookUp(Routes),
+    Request(NeighbourKey, Option<String>),
 }
 
-/// Why it ends.
+/// Why the task ends.
 enum End {
-    /// Nobody wants to know any more.
-    Unheard,
+    /// The sender of addresses or the receiver of changes is gone.
+    ChannelClosed,
     Failed(NetError),
 }
 
@@ -75,22 +73,19 @@ impl From<NetError> for End {
 }
 
 impl NextHops {
-    /// Resolves `wanted` as it is and as it becomes, and tells `changes`; what ICMP errors say of packets of
-    /// tunnels from `sources` counts; `attached` are the interfaces that have the packet program. In the
-    /// network namespace of the calling thread.
+    /// Resolves the `wanted` addresses and sends `changes`; `attached` are the interfaces that have the packet
+    /// program. Runs in the network namespace of the calling thread.
     ///
-    /// Ends well when the sender of `wanted` or the receiver of `changes` is gone, else when netlink
-    /// fails for good.
+    /// Ends without error when the sender of `wanted` or the receiver of `changes` is gone.
     ///
     /// # Errors
     /// No netlink socket.
     pub fn spawn(
         wanted: watch::Receiver<Arc<BTreeSet<IpAddr>>>,
         changes: mpsc::Sender<NetChange>,
-        sources: Sources,
         attached: BTreeSet<u32>,
     ) -> Result<JoinHandle<Result<(), NetError>>, NetError> {
-        // Heard from before anything is read: nothing falls between.
+        // Subscribe before the first reading, so that no change is missed.
         let events = Events::open(OF_NEXT_HOPS)?;
         let (handle, connection) = connect()?;
         let next_hops = Self {
@@ -98,7 +93,6 @@ impl NextHops {
             connection,
             hops: Hops::new(attached),
             changes,
-            path_mtus: path_mtu::listen(sources),
             work: JoinSet::new(),
             stale: BTreeSet::new(),
             looking_up: false,
@@ -109,7 +103,7 @@ impl NextHops {
         };
         Ok(tokio::spawn(async move {
             match next_hops.run(wanted, events).await {
-                End::Unheard => Ok(()),
+                End::ChannelClosed => Ok(()),
                 End::Failed(error) => Err(error),
             }
         }))
@@ -124,18 +118,18 @@ impl NextHops {
         let mut refresh = interval_at(Instant::now() + REFRESH, REFRESH);
         refresh.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            if let Err(end) = self.carry_out().await {
+            if let Err(end) = self.do_due_work().await {
                 return end;
             }
             let wake = self.wake();
-            let heard = tokio::select! {
-                heard = events.next() => heard,
-                Some(done) = self.work.join_next() => match done {
-                    Ok(done) => {
-                        self.done(done);
+            let received = tokio::select! {
+                received = events.next() => received,
+                Some(completed) = self.work.join_next() => match completed {
+                    Ok(completed) => {
+                        self.complete(completed);
                         continue;
                     }
-                    // Nothing cancels it.
+                    // Tasks are never cancelled.
                     Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
                 },
                 changed = wanted.changed() => match changed {
@@ -144,32 +138,28 @@ impl NextHops {
                         self.stale.extend(self.hops.want(&addresses));
                         continue;
                     }
-                    Err(_) => return End::Unheard,
+                    Err(_) => return End::ChannelClosed,
                 },
-                Some(told) = self.path_mtus.recv() => {
-                    self.hops.carries(told, Instant::now());
-                    continue;
-                }
                 () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => continue,
                 _ = refresh.tick() => Ok(vec![Event::Routing]),
                 _ = &mut self.connection => return NetError::Closed.into(),
-                () = self.changes.closed() => return End::Unheard,
+                () = self.changes.closed() => return End::ChannelClosed,
             };
-            match heard {
-                Ok(events) => events.into_iter().for_each(|event| self.hear(event)),
+            match received {
+                Ok(events) => events.into_iter().for_each(|event| self.handle_event(event)),
                 Err(error) => return End::Failed(error),
             }
         }
     }
 
-    fn hear(&mut self, event: Event) {
+    fn handle_event(&mut self, event: Event) {
         match &event {
             Event::Neighbour(_) | Event::NeighbourGone(_) => {}
             Event::Link(_) | Event::LinkGone(_) => {
                 let now = Instant::now();
                 self.stale = self.hops.wanted();
                 self.outdated = self.looking_up;
-                // Links that change all the time put no look-up off for longer.
+                // A link that changes constantly must not postpone the look-up forever.
                 if self.look_up_from <= now {
                     self.look_up_from = now + LINK_SETTLES;
                 }
@@ -181,17 +171,17 @@ impl NextHops {
         self.hops.observe(event, Instant::now());
     }
 
-    fn done(&mut self, done: Done) {
-        match done {
-            Done::LookedUp(routes) => {
+    fn complete(&mut self, completed: Completed) {
+        match completed {
+            Completed::LookUp(routes) => {
                 self.looking_up = false;
                 if std::mem::take(&mut self.outdated) {
-                    // All are to be looked up again already.
+                    // All addresses are stale already.
                     return;
                 }
                 for (address, route) in routes {
                     match route {
-                        Some(route) => self.hops.routed(address, route),
+                        Some(route) => self.hops.set_route(address, route),
                         None => {
                             self.stale.insert(address);
                             self.look_up_from = Instant::now() + LOOK_UP_AGAIN;
@@ -199,25 +189,25 @@ impl NextHops {
                     }
                 }
             }
-            Done::Asked(key, refused) => self.hops.asked(key, refused),
+            Completed::Request(key, refused) => self.hops.set_refused(key, refused),
         }
     }
 
-    /// Does what is to be done now: reads all anew, tells, asks, looks up.
-    async fn carry_out(&mut self) -> Result<(), End> {
+    /// Does what is due: reads everything after lost events, sends changes, requests neighbours, looks up routes.
+    async fn do_due_work(&mut self) -> Result<(), End> {
         if self.lost {
             self.read_all().await?;
         }
         let bonds = self.hops.settle_bonds().map(NetChange::Bonds);
         let hops = self.hops.settle(Instant::now()).into_iter().map(NetChange::NextHop);
         for change in bonds.into_iter().chain(hops) {
-            self.changes.send(change).await.map_err(|_| End::Unheard)?;
+            self.changes.send(change).await.map_err(|_| End::ChannelClosed)?;
         }
-        for key in self.hops.take_asks(Instant::now()) {
+        for key in self.hops.take_requests(Instant::now()) {
             let handle = self.handle.clone();
             self.work.spawn(async move {
-                let refused = neighbour::ask(handle, key).await.err();
-                Done::Asked(key, refused.map(|error| in_words(&error)))
+                let refused = neighbour::request(handle, key).await.err();
+                Completed::Request(key, refused.map(|error| refusal(&error)))
             });
         }
         if self.look_up_all.is_some_and(|from| from <= Instant::now()) {
@@ -228,7 +218,7 @@ impl NextHops {
             let (handle, stale) = (self.handle.clone(), std::mem::take(&mut self.stale));
             self.looking_up = true;
             self.look_up_from = Instant::now() + LOOK_UP_GAP;
-            self.work.spawn(async { Done::LookedUp(lookup::routes(handle, stale).await) });
+            self.work.spawn(async { Completed::LookUp(route::routes(handle, stale).await) });
         }
         Ok(())
     }
@@ -246,16 +236,16 @@ impl NextHops {
         !self.looking_up && !self.stale.is_empty()
     }
 
-    /// When there is something to do though nothing happens.
+    /// When there is something to do without any event.
     fn wake(&self) -> Option<Instant> {
         let look_up = self.may_look_up().then_some(self.look_up_from);
         self.hops.next_due().into_iter().chain(look_up).chain(self.look_up_all).min()
     }
 }
 
-/// What the kernel said of asking for a neighbour.
-fn in_words(error: &rtnetlink::Error) -> String {
-    warn!("net: asking for a neighbour: {error}");
+/// Why the kernel refused to resolve a neighbour.
+fn refusal(error: &rtnetlink::Error) -> String {
+    warn!("net: request a neighbour: {error}");
     match error {
         rtnetlink::Error::NetlinkError(message) => {
             nix::errno::Errno::from_raw(-message.raw_code()).desc().to_lowercase()

@@ -1,8 +1,8 @@
-//! One route look-up.
+//! Route look-ups.
 
-use std::net::IpAddr;
+use std::{collections::BTreeSet, net::IpAddr, time::Duration};
 
-use futures::StreamExt;
+use futures::{StreamExt, stream};
 use netlink_packet_core::{NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
 use netlink_packet_route::{
     AddressFamily, RouteNetlinkMessage,
@@ -10,8 +10,19 @@ use netlink_packet_route::{
 };
 use nix::errno::Errno;
 use rtnetlink::{Error, Handle};
+use tokio::time::timeout;
+use tracing::warn;
 
 use super::{Unresolved, neighbour::NeighbourKey};
+
+/// Concurrent look-ups; the answers fit the socket's buffer.
+const AT_ONCE: usize = 32;
+
+/// Time limit for an answer: the kernel gives it at once, or never if it was lost.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Routes by address; `None` if the kernel did not answer.
+pub(super) type Routes = Vec<(IpAddr, Option<Result<Route, Unresolved>>)>;
 
 /// Where the kernel would send packets to an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,28 +31,28 @@ pub(super) struct Route {
     pub(super) neighbour: NeighbourKey,
     /// The route's own MTU, bytes.
     pub(super) mtu: Option<u32>,
-    /// Largest TCP segment that the route has peers told of, bytes.
+    /// The route's `advmss`, bytes.
     pub(super) advmss: Option<u32>,
 }
 
-/// Asks the kernel which way it would take, for packets with a mark; 0: without.
+/// Asks the kernel for the route of packets to an address; `mark` 0: unmarked packets.
 ///
 /// # Errors
-/// Netlink itself fails; that there is no way is an answer.
+/// Netlink itself fails; a missing route is an answer.
 pub(super) async fn route_to(
     mut handle: Handle,
     address: IpAddr,
     mark: u32,
 ) -> Result<Result<Route, Unresolved>, Error> {
-    let mut question = RouteMessage::default();
-    question.header.address_family =
+    let mut request = RouteMessage::default();
+    request.header.address_family =
         if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-    question.header.destination_prefix_length = if address.is_ipv4() { 32 } else { 128 };
-    question.attributes.push(RouteAttribute::Destination(address.into()));
+    request.header.destination_prefix_length = if address.is_ipv4() { 32 } else { 128 };
+    request.attributes.push(RouteAttribute::Destination(address.into()));
     if mark != 0 {
-        question.attributes.push(RouteAttribute::Mark(mark));
+        request.attributes.push(RouteAttribute::Mark(mark));
     }
-    let mut message = NetlinkMessage::from(RouteNetlinkMessage::GetRoute(question));
+    let mut message = NetlinkMessage::from(RouteNetlinkMessage::GetRoute(request));
     message.header.flags = NLM_F_REQUEST;
     match handle.request(message)?.next().await.map(|answer| answer.payload) {
         Some(NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewRoute(route))) => {
@@ -54,7 +65,30 @@ pub(super) async fn route_to(
     }
 }
 
-/// What an error means as an answer, ip-route(8); `None` if it is none.
+/// Looks up the routes of all `addresses`.
+pub(super) async fn routes(handle: Handle, addresses: BTreeSet<IpAddr>) -> Routes {
+    let look_up = |address| {
+        let handle = handle.clone();
+        async move {
+            let answer = timeout(PATIENCE, route_to(handle, address, 0)).await;
+            let route = match answer {
+                Ok(Ok(route)) => Some(route),
+                Ok(Err(error)) => {
+                    warn!("net: route to {address}: {error}");
+                    None
+                }
+                Err(_) => {
+                    warn!("net: route to {address}: no answer from the kernel");
+                    None
+                }
+            };
+            (address, route)
+        }
+    };
+    stream::iter(addresses).map(look_up).buffer_unordered(AT_ONCE).collect().await
+}
+
+/// The kind of route that an error stands for, ip-route(8); `None`: a real error.
 fn refusal(errno: Errno) -> Option<Unresolved> {
     match errno {
         Errno::ENETUNREACH | Errno::ESRCH => Some(Unresolved::NoRoute),

@@ -1,5 +1,4 @@
-//! One look at the network of this host, for people: nothing is watched and nothing is asked of
-//! neighbours.
+//! A snapshot of this host's network for the doctor. It sends nothing to neighbours.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,30 +13,31 @@ use netlink_packet_route::{
 };
 
 use super::{
-    Interface, Mac, NetError, Unresolved, addresses, lookup, neighbour, neighbour::Sighting,
+    Interface, Mac, NetError, Unresolved, addresses, connect, neighbour, neighbour::NeighbourEntry,
+    route,
 };
 
-/// What there is.
+/// The snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
     /// Interfaces.
     pub devices: Vec<Device>,
     /// Addresses of this host.
     pub addresses: Vec<Address>,
-    /// The way to each address that was asked for; one that the kernel did not answer for is missing.
-    pub ways: BTreeMap<IpAddr, Result<Way, Unresolved>>,
-    /// Neighbours on links.
+    /// The route to each requested address, except those that the kernel did not answer for.
+    pub routes: BTreeMap<IpAddr, Result<RouteInfo, Unresolved>>,
+    /// The neighbour table.
     pub neighbours: Vec<Neighbour>,
 }
 
-/// An interface with what it is made of.
+/// An interface with its kind and parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
     /// The interface.
     pub interface: Interface,
-    /// Kind of a device that is made by software: `veth`, `vlan`, `bond`. `None`: hardware, or `lo`.
+    /// Kind of a virtual device: `veth`, `vlan`, `bond`. `None`: hardware, or `lo`.
     pub kind: Option<String>,
-    /// Index of the interface that it stands on; of a veth, of its other end.
+    /// Index of the parent interface; of a veth, of its peer.
     pub lower: Option<u32>,
 }
 
@@ -52,24 +52,24 @@ pub struct Address {
     pub prefix: u8,
     /// Whether new connections of this host avoid it as their source.
     pub deprecated: bool,
-    /// Whether packets on a wire may be for this host by it, as [`super::HostAddresses`] has it.
+    /// Whether packets from a network may have it as destination, as in [`super::HostAddresses`].
     pub reachable: bool,
 }
 
-/// The way that the kernel would take to an address.
+/// The kernel's route to an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct RouteInfo {
     /// Index of the interface.
     pub interface: u32,
     /// The gateway, or the address itself where it is on the link.
     pub gateway: IpAddr,
-    /// The route's own MTU, bytes; `None`: the interface's counts.
+    /// The route's own MTU, bytes; `None`: the interface's applies.
     pub mtu: Option<u32>,
-    /// Largest TCP segment that peers are told of, bytes; `None`: it follows from the MTU.
+    /// The route's `advmss`, bytes; `None`: it follows from the MTU.
     pub advmss: Option<u32>,
 }
 
-/// A neighbour as the kernel has it.
+/// An entry of the neighbour table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Neighbour {
     /// Index of the interface that it is on.
@@ -78,19 +78,18 @@ pub struct Neighbour {
     pub address: IpAddr,
     /// Its MAC; `None`: not known.
     pub mac: Option<Mac>,
-    /// Whether it was asked for and did not answer.
+    /// Whether it did not answer.
     pub failed: bool,
-    /// Whether it has shown within the kernel's time (half a minute) that it is there.
+    /// Whether the kernel has confirmed it within its time limit (half a minute).
     pub confirmed: bool,
 }
 
-/// Looks at everything, and at the ways to these addresses; in the network namespace of the calling
-/// thread.
+/// Reads everything, and the routes to these addresses, in the network namespace of the calling thread.
 ///
 /// # Errors
 /// Netlink fails.
 pub async fn survey(addresses: BTreeSet<IpAddr>) -> Result<Survey, NetError> {
-    let (handle, _) = lookup::connect()?;
+    let (handle, _) = connect()?;
     let links: Vec<_> = handle
         .link()
         .get()
@@ -106,27 +105,27 @@ pub async fn survey(addresses: BTreeSet<IpAddr>) -> Result<Survey, NetError> {
         .await
         .map_err(NetError::request("list addresses"))?;
     let neighbours = neighbour::neighbours(&handle).await?;
-    let ways = lookup::routes(handle, addresses).await;
+    let routes = route::routes(handle, addresses).await;
     Ok(Survey {
         devices: links.into_iter().filter_map(device).collect(),
         addresses: own.into_iter().filter_map(address).collect(),
-        ways: ways.into_iter().filter_map(|(to, way)| Some((to, way?.map(Into::into)))).collect(),
+        routes: routes.into_iter().filter_map(|(to, it)| Some((to, it?.map(Into::into)))).collect(),
         neighbours: neighbours.into_iter().map(Into::into).collect(),
     })
 }
 
-impl From<super::route::Route> for Way {
-    fn from(route: super::route::Route) -> Self {
-        let super::route::Route { neighbour, mtu, advmss } = route;
+impl From<route::Route> for RouteInfo {
+    fn from(route: route::Route) -> Self {
+        let route::Route { neighbour, mtu, advmss } = route;
         Self { interface: neighbour.interface, gateway: neighbour.address, mtu, advmss }
     }
 }
 
-impl From<Sighting> for Neighbour {
-    fn from(Sighting { key, state, mac }: Sighting) -> Self {
+impl From<NeighbourEntry> for Neighbour {
+    fn from(NeighbourEntry { key, state, mac }: NeighbourEntry) -> Self {
         use NeighbourState::{Failed, Incomplete, Noarp, Reachable};
         let (failed, confirmed) = (state == Failed, state == Reachable);
-        // On an interface without neighbours the kernel enters what suits itself.
+        // On an interface without ARP the kernel adds entries of its own.
         let known = mac.filter(|_| !matches!(state, Failed | Incomplete | Noarp));
         Self { interface: key.interface, address: key.address, mac: known, failed, confirmed }
     }
@@ -168,14 +167,14 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn loopback_is_there_with_its_address_and_is_no_way_for_packets() {
+    async fn loopback_has_its_address_and_no_route_for_packets() {
         let home = IpAddr::from(Ipv4Addr::LOCALHOST);
         let survey = survey(BTreeSet::from([home])).await.unwrap();
         let lo = survey.devices.iter().find(|d| d.interface.name == "lo").unwrap();
         let index = lo.interface.index;
         let own = survey.addresses.iter().find(|a| (a.address, a.prefix) == (home, 8)).unwrap();
         assert!(!own.reachable);
-        assert_eq!(survey.ways[&home], Err(Unresolved::Own(home)));
+        assert_eq!(survey.routes[&home], Err(Unresolved::Own(home)));
         assert_eq!((lo.kind.as_deref(), index), (None, 1));
     }
 }

@@ -5,45 +5,45 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// How many of something there may be at a time: in all, and of one source, so that one cannot keep the
-/// others out. Clones count together.
+/// A limit of something in total and for each source, so that one source cannot use up all of it. Clones share the
+/// counts.
 #[derive(Debug)]
 pub(crate) struct Quota<K>(Arc<Inner<K>>);
 
 #[derive(Debug)]
 struct Inner<K> {
-    most: usize,
-    most_of_one: usize,
-    taken: Mutex<Taken<K>>,
+    limit: usize,
+    limit_of_one: usize,
+    usage: Mutex<QuotaUsage<K>>,
 }
 
 #[derive(Debug)]
-struct Taken<K> {
-    all: usize,
+struct QuotaUsage<K> {
+    total: usize,
     by_source: HashMap<K, usize>,
 }
 
-/// One of them, which is given back when this is dropped.
+/// One unit of a quota, returned on drop.
 #[derive(Debug)]
 pub(crate) struct Lease<K: Eq + Hash> {
     quota: Quota<K>,
     source: K,
 }
 
-/// There are as many as there may be.
+/// The limit that is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exceeded {
-    /// So many of all sources.
+pub(crate) enum QuotaExceeded {
+    /// Of all sources.
     All(usize),
-    /// So many of this source.
+    /// Of this source.
     OfOne(usize),
 }
 
-impl fmt::Display for Exceeded {
+impl fmt::Display for QuotaExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::All(most) => write!(f, "{most} of all clients, which is the limit"),
-            Self::OfOne(most) => write!(f, "{most} of this client, which is the limit"),
+            Self::All(limit) => write!(f, "{limit} of all clients, which is the limit"),
+            Self::OfOne(limit) => write!(f, "{limit} of this client, which is the limit"),
         }
     }
 }
@@ -55,43 +55,39 @@ impl<K> Clone for Quota<K> {
 }
 
 impl<K: Eq + Hash + Clone> Quota<K> {
-    /// So many in all, and so many of one source.
-    pub(crate) fn new(most: usize, most_of_one: usize) -> Self {
-        let taken = Mutex::new(Taken { all: 0, by_source: HashMap::new() });
-        Self(Arc::new(Inner { most, most_of_one, taken }))
+    pub(crate) fn new(limit: usize, limit_of_one: usize) -> Self {
+        let usage = Mutex::new(QuotaUsage { total: 0, by_source: HashMap::new() });
+        Self(Arc::new(Inner { limit, limit_of_one, usage }))
     }
 
-    /// One more of a source.
-    ///
-    /// # Errors
-    /// There are as many as there may be.
-    pub(crate) fn take(&self, source: K) -> Result<Lease<K>, Exceeded> {
-        let mut taken = self.0.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_one = taken.by_source.get(&source).copied().unwrap_or(0);
-        if of_one >= self.0.most_of_one {
-            return Err(Exceeded::OfOne(self.0.most_of_one));
+    /// Takes one unit for a source.
+    pub(crate) fn take(&self, source: K) -> Result<Lease<K>, QuotaExceeded> {
+        let mut usage = self.0.usage.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_one = usage.by_source.get(&source).copied().unwrap_or(0);
+        if of_one >= self.0.limit_of_one {
+            return Err(QuotaExceeded::OfOne(self.0.limit_of_one));
         }
-        if taken.all >= self.0.most {
-            return Err(Exceeded::All(self.0.most));
+        if usage.total >= self.0.limit {
+            return Err(QuotaExceeded::All(self.0.limit));
         }
-        taken.all += 1;
-        taken.by_source.insert(source.clone(), of_one + 1);
+        usage.total += 1;
+        usage.by_source.insert(source.clone(), of_one + 1);
         Ok(Lease { quota: self.clone(), source })
     }
 
     #[cfg(test)]
     pub(crate) fn sources(&self) -> usize {
-        self.0.taken.lock().unwrap().by_source.len()
+        self.0.usage.lock().unwrap().by_source.len()
     }
 }
 
 impl<K: Eq + Hash> Drop for Lease<K> {
     fn drop(&mut self) {
-        let mut taken = self.quota.0.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        taken.all -= 1;
-        match taken.by_source.get_mut(&self.source) {
+        let mut usage = self.quota.0.usage.lock().unwrap_or_else(PoisonError::into_inner);
+        usage.total -= 1;
+        match usage.by_source.get_mut(&self.source) {
             Some(number) if *number > 1 => *number -= 1,
-            _ => drop(taken.by_source.remove(&self.source)),
+            _ => drop(usage.by_source.remove(&self.source)),
         }
     }
 }

@@ -9,15 +9,15 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status};
 
 use super::convert;
-use crate::capture::{CaptureError, Said};
+use crate::capture::{CaptureError, CaptureEvent};
 use lb_base::error_chain;
 
 /// What somebody who captures gets.
 pub(super) type CaptureStream = Pin<Box<dyn Stream<Item = Result<CaptureResponse, Status>> + Send>>;
 
 /// What a capture says; it ends when this is dropped.
-pub(super) fn stream(said: mpsc::Receiver<Result<Said, CaptureError>>) -> CaptureStream {
-    Box::pin(ReceiverStream::new(said).map(|said| Ok(convert::said(said?))))
+pub(super) fn stream(events: mpsc::Receiver<Result<CaptureEvent, CaptureError>>) -> CaptureStream {
+    Box::pin(ReceiverStream::new(events).map(|event| Ok(convert::capture_event(event?))))
 }
 
 impl From<CaptureError> for Status {

@@ -1,4 +1,4 @@
-//! How much of the API one client, and one door, may have at a time.
+//! Limits on what one client, and all clients of a listener, may have of the API at a time.
 
 use std::{
     collections::HashMap,
@@ -10,47 +10,46 @@ use tonic::Status;
 
 use super::convert::hinted;
 use crate::{
-    access::{Exceeded, Lease, Quota},
-    metrics::{ApiLimit, Door, Live},
+    access::{Lease, Quota, QuotaExceeded},
+    metrics::{ApiLimit, ApiListener, Live},
 };
 use lb_base::rate_limited_log::RateLimit;
 use lb_control::command::Actor;
 
-/// Connections of the socket, and of one user of it.
+/// Connections of the socket, in total and of one user.
 const LOCAL_CONNECTIONS: (usize, usize) = (256, 128);
-/// Calls under way at a door, streams included, and of one client.
+/// Calls under way of a listener, streams included, in total and of one client.
 const CALLS: (usize, usize) = (1024, 256);
-/// Watches over the socket, and of one user.
+/// Watches over the socket, in total and of one user.
 const LOCAL_WATCHES: (usize, usize) = (64, 32);
-/// Watches over TLS, and of one client.
+/// Watches over TLS, in total and of one client.
 const REMOTE_WATCHES: (usize, usize) = (64, 16);
-/// Calls of one client that the daemon works at; others of the client wait.
+/// Calls of one client that are worked at; its other calls wait.
 const LOCAL_AT_WORK: usize = 16;
 const REMOTE_AT_WORK: usize = 4;
-/// Calls over TLS that the daemon works at. The state has a queue of 64: the socket's always have room in it.
+/// Calls over TLS that are worked at. The state's queue has room for 64, so calls over the socket always fit in.
 const ALL_REMOTE_AT_WORK: usize = 16;
-/// What a client may do whose call is refused.
 const HINT: &str = "end some of them, or wait until they end, and try again; \
                     /usr/share/doc/spillway/docs/api.md lists the limits";
-/// Lines a second about what is refused.
+/// Log lines a second about refusals.
 const LINES: u32 = 5;
 
-/// The limits. Clones count together.
+/// The limits. Clones share the counts.
 #[derive(Clone, Debug)]
-pub(super) struct Limits(Arc<Inner>);
+pub(super) struct Limits(Arc<LimitsInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct LimitsInner {
     connections: Quota<u32>,
-    local: Share,
-    remote: Share,
+    local: ListenerLimits,
+    remote: ListenerLimits,
     live: Live,
     lines: RateLimit,
 }
 
-/// What a door has for its clients.
+/// Limits of one listener.
 #[derive(Debug)]
-struct Share {
+struct ListenerLimits {
     calls: Quota<Actor>,
     watches: Quota<Actor>,
     at_work: Arc<Semaphore>,
@@ -58,14 +57,14 @@ struct Share {
     most_of_one: usize,
 }
 
-/// While it lives, the daemon works at a call.
+/// The permits of a call that is worked at.
 #[derive(Debug)]
-pub(super) struct AtWork {
+pub(super) struct WorkPermit {
     _of_one: Option<OwnedSemaphorePermit>,
     _of_all: Option<OwnedSemaphorePermit>,
 }
 
-impl Share {
+impl ListenerLimits {
     fn new(watches: (usize, usize), at_work: (usize, usize)) -> Self {
         Self {
             calls: Quota::new(CALLS.0, CALLS.1),
@@ -90,61 +89,57 @@ impl Share {
 
 impl Limits {
     pub(super) fn new(live: Live) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(LimitsInner {
             connections: Quota::new(LOCAL_CONNECTIONS.0, LOCAL_CONNECTIONS.1),
-            local: Share::new(LOCAL_WATCHES, (Semaphore::MAX_PERMITS, LOCAL_AT_WORK)),
-            remote: Share::new(REMOTE_WATCHES, (ALL_REMOTE_AT_WORK, REMOTE_AT_WORK)),
+            local: ListenerLimits::new(LOCAL_WATCHES, (Semaphore::MAX_PERMITS, LOCAL_AT_WORK)),
+            remote: ListenerLimits::new(REMOTE_WATCHES, (ALL_REMOTE_AT_WORK, REMOTE_AT_WORK)),
             live,
             lines: RateLimit::default(),
         }))
     }
 
-    /// A connection of a user of the socket; `None`: there are enough.
+    /// Takes a connection of a user of the socket; `None`: the limit is reached.
     pub(super) fn connection(&self, uid: u32) -> Option<Lease<u32>> {
         let taken = self.0.connections.take(uid);
         taken.map_err(|over| self.refused(&Actor::User(uid), ApiLimit::Connections, over)).ok()
     }
 
-    /// A call of a client, until it has ended.
-    ///
-    /// # Errors
-    /// There are enough.
+    /// Takes a call of a client, until the lease is dropped.
     pub(super) fn call(&self, actor: &Actor) -> Result<Lease<Actor>, Status> {
-        let taken = self.of(actor).1.calls.take(actor.clone());
+        let taken = self.limits_of(actor).1.calls.take(actor.clone());
         taken.map_err(|over| self.refused(actor, ApiLimit::Calls, over))
     }
 
-    /// A watch of a client, until it has ended.
-    ///
-    /// # Errors
-    /// There are enough.
+    /// Takes a watch of a client, until the lease is dropped.
     pub(super) fn watch(&self, actor: &Actor) -> Result<Lease<Actor>, Status> {
-        let taken = self.of(actor).1.watches.take(actor.clone());
+        let taken = self.limits_of(actor).1.watches.take(actor.clone());
         taken.map_err(|over| self.refused(actor, ApiLimit::Watches, over))
     }
 
-    /// Waits until the daemon may work at a call of a client.
-    pub(super) async fn work(&self, actor: &Actor) -> AtWork {
-        let share = self.of(actor).1;
-        // First those of the same client wait for each other; nobody closes a semaphore.
-        let of_one = share.of_one(actor).acquire_owned().await.ok();
-        let of_all = Arc::clone(&share.at_work).acquire_owned().await.ok();
-        AtWork { _of_one: of_one, _of_all: of_all }
+    /// Waits until a call of a client may be worked at.
+    pub(super) async fn work(&self, actor: &Actor) -> WorkPermit {
+        let limits = self.limits_of(actor).1;
+        // Calls of the same client wait for each other first. The semaphores are never closed.
+        let of_one = limits.of_one(actor).acquire_owned().await.ok();
+        let of_all = Arc::clone(&limits.at_work).acquire_owned().await.ok();
+        WorkPermit { _of_one: of_one, _of_all: of_all }
     }
 
-    fn of(&self, actor: &Actor) -> (Door, &Share) {
+    fn limits_of(&self, actor: &Actor) -> (ApiListener, &ListenerLimits) {
         match actor {
-            Actor::Certificate(_) => (Door::Tls, &self.0.remote),
-            Actor::User(_) | Actor::File(_) | Actor::Unknown => (Door::Socket, &self.0.local),
+            Actor::Certificate(_) => (ApiListener::Tls, &self.0.remote),
+            Actor::User(_) | Actor::File(_) | Actor::Unknown => {
+                (ApiListener::Socket, &self.0.local)
+            }
         }
     }
 
-    fn refused(&self, actor: &Actor, limit: ApiLimit, over: Exceeded) -> Status {
-        let door = self.of(actor).0;
-        self.0.live.api_refused(door, limit);
+    fn refused(&self, actor: &Actor, limit: ApiLimit, over: QuotaExceeded) -> Status {
+        let listener = self.limits_of(actor).0;
+        self.0.live.api_refused(listener, limit);
         let cause = format!("{}: there are {over}", limit.name());
         if let Some(left_out) = self.0.lines.now(LINES) {
-            tracing::warn!(client = %actor, door = door.name(), left_out, "API: refused: {cause}");
+            tracing::warn!(client = %actor, listener = listener.name(), left_out, "API: call refused: {cause}");
         }
         hinted(Status::resource_exhausted(cause), HINT)
     }
@@ -161,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_one_client_and_of_a_door_have_their_number() {
+    fn calls_of_one_client_and_of_a_listener_are_limited() {
         let limits = Limits::new(Live::default());
         let of = |number| (0..CALLS.1).map(|_| limits.call(&viewer(number))).collect::<Vec<_>>();
         let mut held: Vec<_> = (0..CALLS.0 / CALLS.1).map(of).collect();
@@ -170,7 +165,7 @@ mod tests {
         assert_eq!(of_one.message(), "calls: there are 256 of this client, which is the limit");
         let of_all = limits.call(&viewer(99)).unwrap_err();
         assert_eq!(of_all.message(), "calls: there are 1024 of all clients, which is the limit");
-        // The other door has its own.
+        // The other listener has limits of its own.
         limits.call(&Actor::User(0)).unwrap();
         held[0].pop();
         limits.call(&viewer(0)).unwrap();

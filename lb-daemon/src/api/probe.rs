@@ -9,7 +9,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status};
 
 use super::convert;
-use crate::vip_probe::{Told, VipProbeError};
+use crate::vip_probe::{VipProbeError, VipProbeEvent};
 use lb_base::error_chain;
 
 /// What somebody who probes gets.
@@ -17,15 +17,17 @@ pub(super) type ProbeVipsStream =
     Pin<Box<dyn Stream<Item = Result<ProbeVipsResponse, Status>> + Send>>;
 
 /// What a probe says; it ends when this is dropped.
-pub(super) fn stream(told: mpsc::Receiver<Result<Told, VipProbeError>>) -> ProbeVipsStream {
-    Box::pin(ReceiverStream::new(told).map(|told| Ok(convert::told(told?))))
+pub(super) fn stream(
+    events: mpsc::Receiver<Result<VipProbeEvent, VipProbeError>>,
+) -> ProbeVipsStream {
+    Box::pin(ReceiverStream::new(events).map(|event| Ok(convert::probe_event(event?))))
 }
 
 impl From<VipProbeError> for Status {
     fn from(error: VipProbeError) -> Self {
         let code = match &error {
             VipProbeError::Busy(_) | VipProbeError::Unusable(_) => Code::FailedPrecondition,
-            VipProbeError::NoWay(_) => Code::NotFound,
+            VipProbeError::NoTarget(_) => Code::NotFound,
             VipProbeError::Stopping(_) => Code::Unavailable,
         };
         Self::new(code, error_chain::message(&error))

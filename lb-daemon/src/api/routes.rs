@@ -1,11 +1,11 @@
 //! What is served to whoever is let in.
 
 use spillway_proto::v1::{objects_server::ObjectsServer, spillway_server::SpillwayServer};
+use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use tonic_health::server::HealthReporter;
 
 use super::{objects::Objects, server::Handles, service::Api, serving, sized::BySize};
-use lb_base::shutdown::Stop;
 
 /// Largest answer, and largest request of an admin's calls, bytes: a configuration with every backend
 /// there is room for.
@@ -22,7 +22,7 @@ pub struct DescriptorsError(#[from] tonic_reflection::server::Error);
 /// The services of the API, what tells of them, and who is to say whether they are well.
 pub(super) fn routes(
     handles: Handles,
-    stop: Stop,
+    stop: CancellationToken,
 ) -> Result<(Routes, HealthReporter), DescriptorsError> {
     let objects = ObjectsServer::new(Objects::new(handles.commands.clone(), handles.audit.clone()))
         .max_encoding_message_size(LARGEST);

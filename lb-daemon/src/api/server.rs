@@ -3,6 +3,7 @@ use std::{pin::pin, time::Duration};
 use futures::{StreamExt, stream};
 use tokio::{net::UnixListener, sync::mpsc, time::sleep};
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 use tonic_health::ServingStatus;
 
@@ -13,8 +14,8 @@ use super::{
     routes::{DescriptorsError, routes},
     serving,
 };
-use crate::{audit::Audit, metrics::Live, reloads::Reloads, tls::Connection};
-use lb_base::shutdown::Stop;
+use crate::{audit::Audit, metrics::Live, reload::Reloads, tls::Connection};
+
 use lb_control::command::Commands;
 use lb_health::Tunnels;
 use lb_inspect::stats;
@@ -67,7 +68,7 @@ pub async fn serve(
     remote: Option<mpsc::Receiver<Connection>>,
     handles: Handles,
     live: Live,
-    stop: Stop,
+    stop: CancellationToken,
 ) -> Result<(), ServeError> {
     let commands = handles.commands.clone();
     let (limits, audit) = (Limits::new(live), handles.audit.clone());
@@ -87,9 +88,12 @@ pub async fn serve(
         .initial_connection_window_size(AHEAD.1)
         .layer(Guard { audit, limits })
         .add_routes(routes)
-        .serve_with_incoming_shutdown(stream::select(local, remote), stop.clone().wait());
+        .serve_with_incoming_shutdown(
+            stream::select(local, remote),
+            stop.clone().cancelled_owned(),
+        );
     let deadline = async {
-        stop.wait().await;
+        stop.cancelled().await;
         sleep(DEADLINE).await;
     };
     let calls = async { tokio::join!(calls, reports).0 };

@@ -7,6 +7,7 @@ use spillway_proto::v1::{
     StatsResponse, StatusRequest, StatusResponse, TableRequest, TableResponse, WatchRequest,
     spillway_server::Spillway,
 };
+use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
 use super::{
@@ -17,8 +18,8 @@ use super::{
     server::Handles,
     watch::{self, WatchStream},
 };
-use crate::{audit::Audit, capture::Captures, reloads::Reloads, vip_probe::VipProber};
-use lb_base::{error_chain, shutdown::Stop};
+use crate::{audit::Audit, capture::Captures, reload::Reloads, vip_probe::VipProber};
+use lb_base::error_chain;
 use lb_control::{
     command::{Apply, Commands, Refusal},
     store::{Revision, SchemaMismatch},
@@ -35,18 +36,18 @@ pub(super) struct Api {
     commands: Commands,
     counters: stats::Source,
     captures: Captures,
-    reaches: VipProber,
+    vip_prober: VipProber,
     reloads: Reloads,
     audit: Audit,
-    stop: Stop,
+    stop: CancellationToken,
 }
 
 impl Api {
-    pub(super) fn new(handles: Handles, stop: Stop) -> Self {
+    pub(super) fn new(handles: Handles, stop: CancellationToken) -> Self {
         let Handles { commands, audit, counters, tunnels, reloads } = handles;
         let captures = Captures::new(counters.bpffs.clone(), audit.clone(), stop.clone());
-        let reaches = VipProber::new(commands.clone(), tunnels, audit.clone(), stop.clone());
-        Self { commands, counters, captures, reaches, reloads, audit, stop }
+        let vip_prober = VipProber::new(commands.clone(), tunnels, audit.clone(), stop.clone());
+        Self { commands, counters, captures, vip_prober, reloads, audit, stop }
     }
 }
 
@@ -75,7 +76,7 @@ impl Spillway for Api {
                 self.audit.refused(&actor, &wanted, &invalid.to_string());
             }
             // What a newer client sent and is unknown here may be all that is missing.
-            match SchemaMismatch::of_client(schema, Revision::CURRENT) {
+            match SchemaMismatch::check_client(schema, Revision::CURRENT) {
                 Err(newer @ SchemaMismatch::NewerClient { .. }) if !any_schema => {
                     Refusal::Schema(newer).into_status()
                 }
@@ -90,7 +91,7 @@ impl Spillway for Api {
             schema,
             any_schema,
             actor,
-            wanted,
+            request: wanted,
         };
         let _at_work = working().await;
         let applied = self.audit.apply(&self.commands, apply).await.or_status()?.or_status()?;
@@ -143,25 +144,25 @@ impl Spillway for Api {
         &self,
         request: Request<CaptureRequest>,
     ) -> Result<Response<CaptureStream>, Status> {
-        let wanted = convert::wanted(request.get_ref())?;
-        let said = self.captures.begin(wanted, caller())?;
-        Ok(Response::new(capture::stream(said)))
+        let filter = convert::capture_filter(request.get_ref())?;
+        let events = self.captures.begin(filter, caller())?;
+        Ok(Response::new(capture::stream(events)))
     }
 
     async fn probe_vips(
         &self,
         request: Request<ProbeVipsRequest>,
     ) -> Result<Response<ProbeVipsStream>, Status> {
-        let (wanted, size) = convert::asked(request.into_inner())?;
+        let (selection, size) = convert::probe_request(request.into_inner())?;
         let _at_work = working().await;
-        let told = self.reaches.begin(wanted, size, caller().actor).await?;
-        Ok(Response::new(probe::stream(told)))
+        let events = self.vip_prober.begin(selection, size, caller().actor).await?;
+        Ok(Response::new(probe::stream(events)))
     }
 
     async fn reload(&self, _: Request<ReloadRequest>) -> Result<Response<ReloadResponse>, Status> {
         let _at_work = working().await;
-        self.audit.reload_asked(&caller().actor);
-        Ok(Response::new(self.reloads.ask().await.or_status()?.try_into()?))
+        self.audit.reload_requested(&caller().actor);
+        Ok(Response::new(self.reloads.request().await.or_status()?.try_into()?))
     }
 
     async fn stats(&self, _: Request<StatsRequest>) -> Result<Response<StatsResponse>, Status> {

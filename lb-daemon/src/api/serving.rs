@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use spillway_proto::v1::{objects_server, spillway_server};
 use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_util::sync::CancellationToken;
 use tonic_health::{
     ServingStatus,
     pb::health_server::{Health, HealthServer},
     server::{HealthReporter, HealthService},
 };
 
-use lb_base::shutdown::Stop;
 use lb_control::command::Commands;
 
 /// The daemon as a whole, and its services.
@@ -32,7 +32,11 @@ pub(super) fn reporter() -> (HealthReporter, HealthServer<impl Health>) {
 }
 
 /// Looks again and again until the daemon stops; then those who watch are let go.
-pub(super) async fn report(mut reporter: HealthReporter, commands: Commands, stop: Stop) {
+pub(super) async fn report(
+    mut reporter: HealthReporter,
+    commands: Commands,
+    stop: CancellationToken,
+) {
     let looks = async {
         let mut turns = interval(LOOK);
         turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -57,7 +61,7 @@ pub(super) async fn report(mut reporter: HealthReporter, commands: Commands, sto
     };
     tokio::select! {
         () = looks => {}
-        () = stop.wait() => {}
+        () = stop.cancelled() => {}
     }
     for name in NAMES {
         reporter.clear_service_status(name).await;

@@ -14,11 +14,11 @@ use tokio::{
     task::AbortHandle,
     time::Instant,
 };
+use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use super::convert::{self, IntoStatus, OrStatus};
 use crate::access::Lease;
-use lb_base::shutdown::Stop;
 use lb_control::command::{self, Actor, Commands, Event, Stopping, Subscription};
 
 /// Events that wait for a watcher that does not read, and what they may be about, in objects. Beyond
@@ -38,7 +38,7 @@ pub(super) fn stream(
     commands: Commands,
     subscription: Subscription,
     place: Option<Lease<Actor>>,
-    stop: Stop,
+    stop: CancellationToken,
 ) -> WatchStream {
     let Subscription { snapshot, events } = subscription;
     let watcher = Watcher {
@@ -49,7 +49,7 @@ pub(super) fn stream(
         ended: false,
         _place: place,
     };
-    let stopping = stop.wait();
+    let stopping = stop.cancelled_owned();
     Box::pin(stream::unfold((watcher, Box::pin(stopping)), |(mut watcher, mut stopping)| async {
         if watcher.ended {
             return None;

@@ -1,12 +1,10 @@
-//! Who changed what, who captured packets, who had ways through tunnels tried: a line of the log under the target
-//! `audit`, and a line of JSON in a file where one is set.
+//! The audit log: who changed what, captured packets, or probed VIPs. Each entry is a line of the log with the target
+//! `audit`, and a line of JSON in a file if the settings name one.
 //!
-//! A change has two lines with the same id: its intent, which is in the file before the command is queued, and its
-//! outcome. The file is written by a thread of its own. A file that takes no lines delays nothing for longer than
-//! [`PATIENCE`], refuses nothing, and is named among the conditions.
+//! A change has two lines with the same id: its intent, written to the file before the command is queued, and its
+//! outcome. A thread of its own writes the file. A file that accepts no lines delays a change by [`WRITE_TIMEOUT`] at
+//! most, does not refuse it, and is a condition.
 
-mod change;
-mod file;
 #[cfg(test)]
 pub(crate) mod tests;
 mod writer;
@@ -22,67 +20,66 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
-
-use change::Change;
-use lb_base::{conditions::Conditions, rate_limited_log::RateLimit};
-use lb_control::command::{Actor, Applied, Apply, Commands, Refusal, Stopping};
 use writer::Writer;
 
-/// Longest time that a change waits for its intent to be written.
-const PATIENCE: Duration = Duration::from_secs(1);
+use lb_base::{conditions::Conditions, error_chain, rate_limited_log::RateLimit};
+use lb_control::command::{Actor, Applied, Apply, ChangeRecord, Commands, Refusal, Stopping};
 
-/// The log of changes. Clones write to the same one.
+/// Longest time that a change waits for its intent to be written.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The audit log. Clones write to the same file.
 #[derive(Clone, Debug, Default)]
 pub struct Audit {
     writer: Option<Writer>,
     denials: Arc<RateLimit>,
-    ids: Arc<Ids>,
+    ids: Arc<ChangeIds>,
 }
 
-/// Ids of changes, which no other daemon gives, nor this one after a restart.
+/// Ids of changes, different from those of other daemons and of this one before a restart.
 #[derive(Debug)]
-struct Ids {
+struct ChangeIds {
     prefix: u64,
     last: AtomicU64,
 }
 
-impl Default for Ids {
+impl Default for ChangeIds {
     fn default() -> Self {
         Self { prefix: fastrand::u64(..), last: AtomicU64::new(0) }
     }
 }
 
 impl Audit {
-    /// A log that is also written to a file, at its end; readable for its owner alone where it is
-    /// made. Where it cannot be written later, or is a pipe that is not read, that is a condition.
+    /// An audit log with a file, if `path` is set. A new file is readable by its owner only. A file that cannot be
+    /// written later, or a pipe without a reader, is a condition.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The file cannot be opened.
     pub fn open(path: Option<&Path>, conditions: Conditions) -> io::Result<Self> {
         let writer = path.map(|path| Writer::open(path, conditions)).transpose()?;
         Ok(Self { writer, ..Self::default() })
     }
 
-    /// Opens the file anew, as after it was moved away. Where that fails the former one is written on.
+    /// Reopens the file, for example after a rotation. If that fails, lines still go to the previous file.
     pub fn reopen(&self) {
         if let Some(writer) = &self.writer {
             writer.reopen();
         }
     }
 
-    /// Waits until all that was noted is written, or cannot be; no longer than a second, and not at all
-    /// while the file takes nothing.
+    /// Waits until all lines are written or have failed, for [`WRITE_TIMEOUT`] at most, and not at all while the file
+    /// accepts nothing.
     pub async fn flush(&self) {
         if let Some(writer) = &self.writer {
-            writer.flush(PATIENCE).await;
+            writer.flush(WRITE_TIMEOUT).await;
         }
     }
 
-    /// Puts a configuration in force, or says what that would change. The intent is in the log before the command is
-    /// queued, the outcome before this returns. A dry run is not logged.
+    /// Sends an apply. Its intent is logged before the command is queued, its outcome before this returns. A dry run is
+    /// not logged.
     ///
     /// # Errors
-    /// The daemon is stopping; whether the change was made is not known.
+    /// The daemon is stopping; it is unknown whether the change was made.
     pub async fn apply(
         &self,
         commands: &Commands,
@@ -91,25 +88,25 @@ impl Audit {
         if apply.dry_run {
             return commands.apply(apply, None).await;
         }
-        let change = self.intend(&apply.actor, &apply.wanted).await;
+        let change = self.log_intent(&apply.actor, &apply.request).await;
         let answer = commands.apply(apply, Some(Box::new(change))).await;
         self.flush().await;
         answer
     }
 
-    async fn intend(&self, actor: &Actor, wanted: &str) -> Change {
-        let change = Change::new(self.clone(), actor.clone(), self.id());
-        change.intended(wanted);
+    async fn log_intent(&self, actor: &Actor, request: &str) -> AuditedChange {
+        let change = AuditedChange::new(self.clone(), actor.clone(), self.id());
+        change.intended(request);
         self.flush().await;
         change
     }
 
-    /// What somebody wanted was refused before it became a command.
-    pub fn refused(&self, actor: &Actor, wanted: &str, cause: &str) {
-        Change::new(self.clone(), actor.clone(), self.id()).refused_at_once(wanted, cause);
+    /// Logs a request that was refused before it became a command.
+    pub fn refused(&self, actor: &Actor, request: &str, cause: &str) {
+        AuditedChange::new(self.clone(), actor.clone(), self.id()).refused_early(request, cause);
     }
 
-    /// The settings were read again, at a signal or a call; `Err`: they cannot be used, and nothing changed.
+    /// Logs that the settings were read again. `Err`: they cannot be used, so nothing changed.
     pub fn settings_read(&self, result: Result<(), &str>) {
         let outcome = if result.is_ok() { "read" } else { "refused" };
         match result {
@@ -122,32 +119,30 @@ impl Audit {
         self.line("settings", &Actor::Unknown, json!({"outcome": outcome, "cause": cause}));
     }
 
-    /// A reload was asked for by a call. It opens the file anew: after a rotation its line stands in the new one.
-    pub fn reload_asked(&self, actor: &Actor) {
+    /// Logs a call of `Reload`, after reopening the file: after a rotation the line is in the new one.
+    pub fn reload_requested(&self, actor: &Actor) {
         self.reopen();
-        tracing::info!(target: "audit", actor = %actor, "reload: a caller asked for it");
+        tracing::info!(target: "audit", actor = %actor, "reload requested");
         self.line("reload", actor, json!({}));
     }
 
-    /// Somebody captures packets.
-    pub fn capture_began(&self, actor: &Actor, wanted: &str) {
-        tracing::info!(target: "audit", actor = %actor, "capture began: {wanted}");
-        self.line("capture", actor, json!({"wanted": wanted}));
+    pub fn capture_began(&self, actor: &Actor, filter: &str) {
+        tracing::info!(target: "audit", actor = %actor, "capture began: {filter}");
+        self.line("capture", actor, json!({"request": filter}));
     }
 
-    /// Somebody's capture ended.
     pub fn capture_ended(&self, actor: &Actor, summary: &str) {
         tracing::info!(target: "audit", actor = %actor, "capture ended: {summary}");
         self.line("capture_ended", actor, json!({"summary": summary}));
     }
 
-    /// Somebody tries ways through tunnels, with packets of so many bytes.
-    pub fn probed(&self, actor: &Actor, ways: usize, size: u16) {
-        tracing::info!(target: "audit", actor = %actor, ways, size, "VIP probe began: {ways} ways, packets of {size} bytes");
-        self.line("probe", actor, json!({"ways": ways, "packet_size": size}));
+    /// Logs a call of `ProbeVips`: the number of targets, and the full size of packets in bytes.
+    pub fn probe_began(&self, actor: &Actor, targets: usize, size: u16) {
+        tracing::info!(target: "audit", actor = %actor, targets, size, "VIP probe began: {targets} targets, packets of {size} bytes");
+        self.line("probe", actor, json!({"targets": targets, "packet_size": size}));
     }
 
-    /// Somebody called what they may not. Ten such lines a second are kept, the others counted.
+    /// Logs a call that the role does not permit: ten lines a second at most, the others are counted.
     pub fn denied(&self, actor: &Actor, call: &str, cause: &str) {
         let Some(left_out) = self.denials.now(10) else { return };
         tracing::warn!(target: "audit", actor = %actor, call, left_out, "call {call}: denied: {cause}");
@@ -155,7 +150,7 @@ impl Audit {
     }
 
     fn id(&self) -> String {
-        let Ids { prefix, last } = &*self.ids;
+        let ChangeIds { prefix, last } = &*self.ids;
         format!("{prefix:016x}-{}", last.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
@@ -163,7 +158,7 @@ impl Audit {
         self.large_line(what, actor, 1, || more);
     }
 
-    /// A line that the writing thread puts together, of a size in objects.
+    /// Adds a line that the writer's thread formats. `size` counts the objects in it.
     fn large_line(
         &self,
         what: &'static str,
@@ -187,9 +182,100 @@ impl Audit {
 fn who(actor: &Actor) -> Value {
     match actor {
         Actor::Unknown => json!({}),
-        // Not as a path: one that is no UTF-8 has no JSON.
+        // As text: JSON has no form for a path that is not UTF-8.
         Actor::File(path) => json!({"file": path.display().to_string()}),
         Actor::User(uid) => json!({"uid": uid}),
         Actor::Certificate(name) => json!({"certificate": name}),
+    }
+}
+
+/// A change whose outcome will be logged once: by one of the methods that consume it, or as not carried out if it is
+/// dropped first.
+#[derive(Debug)]
+struct AuditedChange {
+    audit: Audit,
+    actor: Actor,
+    id: String,
+    settled: bool,
+}
+
+impl AuditedChange {
+    fn new(audit: Audit, actor: Actor, id: String) -> Self {
+        Self { audit, actor, id, settled: false }
+    }
+
+    fn intended(&self, request: &str) {
+        let Self { audit, actor, id, .. } = self;
+        tracing::info!(target: "audit", actor = %actor, id, "change intended: {request}");
+        audit.line("intent", actor, json!({"id": id, "request": request}));
+    }
+
+    fn refused_early(mut self, request: &str, cause: &str) {
+        self.settled = true;
+        self.not_done("refused", Some(request), cause);
+    }
+
+    fn not_done(&self, outcome: &str, request: Option<&str>, cause: &str) {
+        let Self { audit, actor, id, .. } = self;
+        tracing::warn!(target: "audit", actor = %actor, id, request, "change {outcome}: {cause}");
+        let more = json!({"id": id, "outcome": outcome, "request": request, "cause": cause});
+        audit.line("apply", actor, more);
+    }
+}
+
+impl ChangeRecord for AuditedChange {
+    fn changed(mut self: Box<Self>, before: u64, applied: &Applied, behind: Option<String>) {
+        self.settled = true;
+        let Self { audit, actor, id, .. } = &*self;
+        let (after, changes) = (applied.generation, applied.changes.len());
+        tracing::info!(
+            target: "audit",
+            actor = %actor, id, before, after, changes, behind,
+            "configuration changed"
+        );
+        let outcome = if behind.is_some() { "behind" } else { "changed" };
+        let (id, changes) = (id.clone(), applied.changes.clone());
+        audit.large_line("apply", actor, changes.len() + 1, move || {
+            let changes = changes.into_iter().map(|change| {
+                let kind = change.kind.to_string();
+                json!({"kind": kind, "object": change.object, "details": change.details})
+            });
+            json!({
+                "id": id, "outcome": outcome, "before": before, "after": after,
+                "changes": changes.collect::<Vec<_>>(), "cause": behind,
+            })
+        });
+    }
+
+    fn finished(mut self: Box<Self>, result: &Result<Applied, Refusal>) {
+        self.settled = true;
+        match result {
+            Ok(applied) => {
+                let Self { audit, actor, id, .. } = &*self;
+                let generation = applied.generation;
+                tracing::info!(target: "audit", actor = %actor, id, generation, "generation {generation}: nothing to change");
+                audit.line(
+                    "apply",
+                    actor,
+                    json!({
+                        "id": id, "outcome": "unchanged",
+                        "before": generation, "after": generation, "changes": [],
+                    }),
+                );
+            }
+            Err(refusal @ Refusal::Behind { .. }) => {
+                self.not_done("behind", None, &error_chain::message(refusal));
+            }
+            Err(refusal) => self.not_done("refused", None, &error_chain::message(refusal)),
+        }
+    }
+}
+
+impl Drop for AuditedChange {
+    fn drop(&mut self) {
+        if !self.settled {
+            let cause = "the caller disconnected first, or the daemon stopped";
+            self.not_done("not_carried_out", None, cause);
+        }
     }
 }

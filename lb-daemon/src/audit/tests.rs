@@ -19,7 +19,7 @@ async fn a_change_that_is_dropped_is_noted_as_not_carried_out() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit");
     let audit = Audit::open(Some(&path), Conditions::default()).unwrap();
-    let change = audit.intend(&Actor::User(7), "a configuration").await;
+    let change = audit.log_intent(&Actor::User(7), "a configuration").await;
     let intent = lines(&path);
     assert_eq!((intent.len(), &intent[0]["what"]), (1, &"intent".into()), "it is written by then");
     drop(change);
@@ -38,7 +38,7 @@ async fn a_file_that_stays_away_is_a_condition_until_it_is_written_again() {
     let audit = Audit::open(Some(&path), conditions.clone()).unwrap();
     fs::remove_dir_all(path.parent().unwrap()).unwrap();
     audit.reopen();
-    audit.probed(&Actor::User(7), 1, 100);
+    audit.probe_began(&Actor::User(7), 1, 100);
     audit.flush().await;
     assert!(
         conditions.now()[0].cause.starts_with("audit: not written: "),
@@ -47,10 +47,10 @@ async fn a_file_that_stays_away_is_a_condition_until_it_is_written_again() {
     );
     fs::create_dir(path.parent().unwrap()).unwrap();
     audit.reopen();
-    audit.probed(&Actor::User(7), 2, 100);
+    audit.probe_began(&Actor::User(7), 2, 100);
     audit.flush().await;
     assert_eq!(conditions.now(), []);
-    assert_eq!(lines(&path)[0]["ways"], 2);
+    assert_eq!(lines(&path)[0]["targets"], 2);
 }
 
 #[tokio::test]
@@ -59,7 +59,7 @@ async fn a_reload_stands_in_the_file_that_a_rotation_left_room_for() {
     let (path, rotated) = (directory.path().join("audit"), directory.path().join("audit.1"));
     let audit = Audit::open(Some(&path), Conditions::default()).unwrap();
     fs::rename(&path, &rotated).unwrap();
-    audit.reload_asked(&Actor::User(7));
+    audit.reload_requested(&Actor::User(7));
     audit.flush().await;
     assert_eq!((lines(&rotated).len(), lines(&path)[0]["what"].clone()), (0, "reload".into()));
 }
@@ -69,7 +69,7 @@ async fn a_reload_stands_in_the_file_that_a_rotation_left_room_for() {
 async fn a_full_disk_refuses_no_change_and_is_a_condition() {
     let conditions = Conditions::default();
     let audit = Audit::open(Some(Path::new("/dev/full")), conditions.clone()).unwrap();
-    drop(audit.intend(&Actor::User(7), "a configuration").await);
+    drop(audit.log_intent(&Actor::User(7), "a configuration").await);
     audit.flush().await;
     let cause = &conditions.now()[0].cause;
     assert!(cause.starts_with("audit: not written: "), "{cause}");
@@ -84,12 +84,12 @@ async fn a_thread_that_hangs_delays_one_change_for_a_second_and_none_after() {
     let audit = Audit { writer: Some(writer), ..Audit::default() };
     let begun = Instant::now();
     for _ in 0..3_000 {
-        drop(audit.intend(&Actor::User(7), "a configuration").await);
+        drop(audit.log_intent(&Actor::User(7), "a configuration").await);
     }
     let took = begun.elapsed();
-    assert!(took >= PATIENCE && took < 20 * PATIENCE, "{took:?}");
+    assert!(took >= WRITE_TIMEOUT && took < 20 * WRITE_TIMEOUT, "{took:?}");
     let cause = &conditions.now()[0].cause;
-    assert!(cause.starts_with("audit: not written: the file t"), "{cause}");
+    assert!(cause.starts_with("audit: not written: the file a"), "{cause}");
     // It holds no more than it has room for.
     assert!(orders.try_iter().count() <= 4096);
 }

@@ -1,6 +1,11 @@
+//! The audit file: a thread that adds lines, and reopens the file after a rotation.
+
 use std::{
-    fmt, io,
-    path::Path,
+    fmt,
+    fs::{File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
@@ -13,61 +18,63 @@ use std::{
 use serde_json::{Value, json};
 use tokio::{sync::oneshot, time::timeout};
 
-use super::file::Lines;
 use lb_base::{conditions::Conditions, error_chain};
 
-/// Orders that may wait for the thread.
-const WAITING: usize = 4096;
-/// Objects that the lines that wait may be about.
-const OBJECTS: usize = 200_000;
+/// Requests that may wait for the thread.
+const QUEUE: usize = 4096;
+/// Objects in all lines that wait: bounds their memory.
+const MAX_OBJECTS: usize = 200_000;
 
 /// The thread that writes the file. It ends with the last clone.
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
-    orders: mpsc::SyncSender<Order>,
+    requests: mpsc::SyncSender<WriterRequest>,
     shared: Arc<Shared>,
 }
 
-/// What both ends know.
+/// State shared with the thread.
 #[derive(Debug)]
 struct Shared {
     subject: String,
     conditions: Conditions,
-    /// Lines that are missing in the file since the last one.
+    /// Lines lost since the last one in the file.
     lost: AtomicU64,
-    /// Objects of lines that wait.
+    /// Objects in lines that wait.
     objects: AtomicUsize,
-    /// Whether somebody waited in vain, and nothing was written since.
+    /// Whether a flush timed out, and nothing was written since.
     stalled: AtomicBool,
 }
 
-pub(super) enum Order {
+pub(super) enum WriterRequest {
     Line(usize, Box<dyn FnOnce() -> Value + Send>),
     Reopen,
     Flush(oneshot::Sender<()>),
 }
 
-impl fmt::Debug for Order {
+impl fmt::Debug for WriterRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Order")
+        f.write_str("WriterRequest")
     }
 }
 
 impl Writer {
     pub(super) fn open(path: &Path, conditions: Conditions) -> io::Result<Self> {
-        let (lines, unread) = Lines::open(path)?;
-        let (writer, orders) = Self::new(path, conditions);
+        let (file, unread) = AuditFile::open(path)?;
+        let (writer, requests) = Self::new(path, conditions);
         if let Some(error) = unread {
             writer.shared.condition(&error);
         }
         let shared = Arc::clone(&writer.shared);
-        thread::Builder::new().name("audit".into()).spawn(move || run(lines, &orders, &shared))?;
+        thread::Builder::new().name("audit".into()).spawn(move || run(file, &requests, &shared))?;
         Ok(writer)
     }
 
-    /// One whose orders nobody carries out yet.
-    pub(super) fn new(path: &Path, conditions: Conditions) -> (Self, mpsc::Receiver<Order>) {
-        let (orders, receiver) = mpsc::sync_channel::<Order>(WAITING);
+    /// A writer without its thread.
+    pub(super) fn new(
+        path: &Path,
+        conditions: Conditions,
+    ) -> (Self, mpsc::Receiver<WriterRequest>) {
+        let (requests, receiver) = mpsc::sync_channel::<WriterRequest>(QUEUE);
         let shared = Shared {
             subject: path.display().to_string(),
             conditions,
@@ -75,37 +82,36 @@ impl Writer {
             objects: AtomicUsize::new(0),
             stalled: AtomicBool::new(false),
         };
-        (Self { orders, shared: Arc::new(shared) }, receiver)
+        (Self { requests, shared: Arc::new(shared) }, receiver)
     }
 
-    /// Has a line written, of a size in objects. Waits for nothing: where too many wait it is lost, and
-    /// that is a condition.
+    /// Queues a line with `size` objects. Does not block: if too much waits, the line is lost, which is a condition.
     pub(super) fn line(&self, size: usize, line: impl FnOnce() -> Value + Send + 'static) {
         let shared = &*self.shared;
         let waiting = shared.objects.fetch_add(size, Relaxed);
-        // A single line of any size has room where none waits.
-        let fits = waiting == 0 || waiting + size <= OBJECTS;
-        if !fits || self.orders.try_send(Order::Line(size, Box::new(line))).is_err() {
+        // A line of any size fits an empty queue.
+        let fits = waiting == 0 || waiting + size <= MAX_OBJECTS;
+        if !fits || self.requests.try_send(WriterRequest::Line(size, Box::new(line))).is_err() {
             shared.objects.fetch_sub(size, Relaxed);
             shared.lost.fetch_add(1, Relaxed);
-            shared.condition_is("the file takes lines too slowly");
+            shared.condition_is("the file accepts lines too slowly");
         }
     }
 
     pub(super) fn reopen(&self) {
-        // So many wait only where the file takes nothing.
-        let _ = self.orders.try_send(Order::Reopen);
+        // The queue is only full while the file accepts nothing.
+        let _ = self.requests.try_send(WriterRequest::Reopen);
     }
 
-    pub(super) async fn flush(&self, patience: Duration) {
+    pub(super) async fn flush(&self, limit: Duration) {
         if self.shared.stalled.load(Relaxed) {
             return;
         }
         let (done, written) = oneshot::channel();
-        let sent = self.orders.try_send(Order::Flush(done));
-        if sent.is_err() || timeout(patience, written).await.is_err() {
+        let sent = self.requests.try_send(WriterRequest::Flush(done));
+        if sent.is_err() || timeout(limit, written).await.is_err() {
             self.shared.stalled.store(true, Relaxed);
-            self.shared.condition_is(&format!("the file took no line for {patience:?}"));
+            self.shared.condition_is(&format!("the file accepted no line for {limit:?}"));
         }
     }
 }
@@ -120,17 +126,17 @@ impl Shared {
     }
 }
 
-fn run(mut lines: Lines, orders: &mpsc::Receiver<Order>, shared: &Shared) {
-    // A pipe that is not read is a condition from the beginning.
-    let mut is_written = lines.is_open();
-    while let Ok(order) = orders.recv() {
+fn run(mut file: AuditFile, requests: &mpsc::Receiver<WriterRequest>, shared: &Shared) {
+    // A pipe without a reader is a condition from the start.
+    let mut is_written = file.is_open();
+    while let Ok(order) = requests.recv() {
         match order {
-            Order::Line(size, line) => {
+            WriterRequest::Line(size, line) => {
                 let line = line().to_string();
-                let added = add(&mut lines, shared, &line);
+                let added = add(&mut file, shared, &line);
                 is_written = added.is_ok();
                 match added {
-                    Ok(()) if lines.is_named() => shared.conditions.end(&shared.subject),
+                    Ok(()) if file.is_named() => shared.conditions.end(&shared.subject),
                     Ok(()) => {}
                     Err(error) => {
                         shared.lost.fetch_add(1, Relaxed);
@@ -140,14 +146,14 @@ fn run(mut lines: Lines, orders: &mpsc::Receiver<Order>, shared: &Shared) {
                 shared.objects.fetch_sub(size, Relaxed);
                 shared.stalled.store(false, Relaxed);
             }
-            Order::Reopen => match lines.reopen() {
+            WriterRequest::Reopen => match file.reopen() {
                 Ok(()) => shared.conditions.end(&shared.subject),
                 Err(error) => shared.condition(&error),
             },
-            Order::Flush(done) => {
-                // Whoever waited may have given up, and have said so: it was only slow.
+            WriterRequest::Flush(done) => {
+                // If the caller timed out, it began a condition; but the file was only slow.
                 let is_late = done.send(()).is_err();
-                if is_late && is_written && lines.is_named() {
+                if is_late && is_written && file.is_named() {
                     shared.stalled.store(false, Relaxed);
                     shared.conditions.end(&shared.subject);
                 }
@@ -156,17 +162,86 @@ fn run(mut lines: Lines, orders: &mpsc::Receiver<Order>, shared: &Shared) {
     }
 }
 
-/// Adds a line, and before it how many are missing.
-fn add(lines: &mut Lines, shared: &Shared, line: &str) -> io::Result<()> {
+/// Adds a line, after one with the number of lost lines.
+fn add(file: &mut AuditFile, shared: &Shared, line: &str) -> io::Result<()> {
     let lost = shared.lost.load(Relaxed);
     if lost > 0 {
-        lines.add(&json!({"time": now(), "what": "lost", "lines": lost}).to_string())?;
+        file.add(&json!({"time": now(), "what": "lost", "lines": lost}).to_string())?;
         shared.lost.fetch_sub(lost, Relaxed);
     }
-    lines.add(line)
+    file.add(line)
 }
 
-/// Now, as the file has it.
+/// The current time in the form of the file.
 pub(super) fn now() -> Value {
     prost_types::Timestamp::from(SystemTime::now()).to_string().into()
+}
+
+/// A file that lines are appended to, and that may be unavailable for a while.
+#[derive(Debug)]
+struct AuditFile {
+    path: PathBuf,
+    /// `None`: it could not be opened yet; the next line tries again.
+    file: Option<File>,
+    /// Whether `path` still names the open file, as far as is known.
+    named: bool,
+    /// Whether the file ends within a line, for example because the disk was full.
+    torn: bool,
+}
+
+impl AuditFile {
+    /// Opens the file. A pipe without a reader is opened later; its error is returned beside the value.
+    fn open(path: &Path) -> io::Result<(Self, Option<io::Error>)> {
+        let (file, unread) = match append(path) {
+            Ok(file) => (Some(file), None),
+            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => (None, Some(error)),
+            Err(error) => return Err(error),
+        };
+        Ok((Self { path: path.into(), file, named: true, torn: false }, unread))
+    }
+
+    /// Reopens the path. If that fails, the previous file is kept.
+    fn reopen(&mut self) -> io::Result<()> {
+        self.named = false;
+        let file = append(&self.path)?;
+        (self.file, self.named, self.torn) = (Some(file), true, false);
+        Ok(())
+    }
+
+    fn is_open(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Whether lines go to the file that `path` names.
+    fn is_named(&self) -> bool {
+        self.named
+    }
+
+    /// Adds a line with one write, since others may append to the file too.
+    fn add(&mut self, line: &str) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(append(&self.path)?),
+        };
+        let text = format!("{}{line}\n", if self.torn { "\n" } else { "" });
+        let mut rest = text.as_bytes();
+        while !rest.is_empty() {
+            match file.write(rest) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    rest = &rest[written..];
+                    self.torn = !rest.is_empty();
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Does not block on a pipe.
+fn append(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true).mode(0o600).custom_flags(libc::O_NONBLOCK).open(path)
 }

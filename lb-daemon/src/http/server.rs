@@ -2,9 +2,9 @@ use std::{pin::pin, time::Duration};
 
 use axum::Router;
 use tokio::{net::TcpListener, task::JoinSet, time::sleep};
+use tokio_util::sync::CancellationToken;
 
 use super::{connection::converse, places::Places};
-use lb_base::shutdown::Stop;
 
 /// Connections at once. A new one takes the place of the one that is idle longest; where none is idle
 /// it waits.
@@ -13,10 +13,10 @@ const CONNECTIONS: usize = 32;
 const REST: Duration = Duration::from_millis(200);
 
 /// Answers until it is told to stop; then answers under way have a deadline to end.
-pub async fn serve(listener: TcpListener, routes: Router, stop: Stop) {
+pub async fn serve(listener: TcpListener, routes: Router, stop: CancellationToken) {
     let places = Places::new(CONNECTIONS);
     let mut connections = JoinSet::new();
-    let mut stopping = pin!(stop.clone().wait());
+    let mut stopping = pin!(stop.clone().cancelled_owned());
     loop {
         let next = async {
             match listener.accept().await {
@@ -33,7 +33,12 @@ pub async fn serve(listener: TcpListener, routes: Router, stop: Stop) {
         while connections.try_join_next().is_some() {}
         match accepted {
             Ok((stream, place)) => {
-                connections.spawn(converse(stream, routes.clone(), place, stop.clone().wait()));
+                connections.spawn(converse(
+                    stream,
+                    routes.clone(),
+                    place,
+                    stop.clone().cancelled_owned(),
+                ));
             }
             Err(error) => {
                 tracing::debug!(%error, "http: accept");

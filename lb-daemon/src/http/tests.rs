@@ -13,17 +13,17 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::metrics::ReceiverFacts;
-use lb_base::shutdown::{Stop, Stopper};
 use lb_inspect::stats::ReceiverStats;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Listening {
     address: SocketAddr,
-    stopper: Stopper,
+    stop: CancellationToken,
     served: JoinHandle<()>,
 }
 
@@ -49,8 +49,8 @@ impl Listening {
     async fn over(routes: Shown) -> Self {
         let listener = bind(([127, 0, 0, 1], 0).into()).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (stopper, stop): (_, Stop) = Stopper::new();
-        Self { address, stopper, served: tokio::spawn(serve(listener, routes, stop)) }
+        let stop = CancellationToken::new();
+        Self { address, served: tokio::spawn(serve(listener, routes, stop.clone())), stop }
     }
 
     async fn connect(&self) -> TcpStream {
@@ -212,7 +212,7 @@ async fn answers_under_way_keep_their_places() {
 async fn told_to_stop_it_stops_with_connections_open() {
     let listening = Listening::start().await;
     let mut guest = listening.guest().await;
-    listening.stopper.stop();
+    listening.stop.cancel();
     timeout(PATIENCE, listening.served).await.unwrap().unwrap();
     let mut rest = Vec::new();
     timeout(PATIENCE, guest.read_to_end(&mut rest)).await.unwrap().unwrap();

@@ -10,7 +10,7 @@ use std::{
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 
 use super::{
-    ApiLimit, Door, Live, build,
+    ApiLimit, ApiListener, Live, build,
     catalogue::*,
     live::seconds,
     sheet::{Sheet, Value},
@@ -93,15 +93,9 @@ fn backends(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
     let hops: Vec<_> = hops.into_iter().map(|(at, has)| (at.to_string(), has)).collect();
     let resolved = hops.iter().map(|(at, has)| ([at.as_str()], (*has).into()));
     sheet.family(&BACKEND_NEXT_HOP_RESOLVED, resolved)?;
-    let sizes: BTreeMap<_, _> =
-        known.iter().map(|b| (b.address.to_string(), (b.mtu, b.path_mtu))).collect();
-    let sized = |(at, mtu): (&'_ String, Option<u16>)| Some(([at.clone()], u64::from(mtu?)));
-    let mtus: Vec<_> = sizes.iter().filter_map(|(at, (mtu, _))| sized((at, *mtu))).collect();
-    let told: Vec<_> = sizes.iter().filter_map(|(at, (_, told))| sized((at, *told))).collect();
-    for (family, sizes) in [(&BACKEND_MTU, mtus), (&BACKEND_PATH_MTU, told)] {
-        let sizes = sizes.iter().map(|([at], bytes)| ([at.as_str()], (*bytes).into()));
-        sheet.family(family, sizes)?;
-    }
+    let mtus: BTreeMap<_, _> =
+        known.iter().filter_map(|b| Some((b.address.to_string(), u64::from(b.mtu?)))).collect();
+    sheet.family(&BACKEND_MTU, mtus.iter().map(|(at, mtu)| ([at.as_str()], (*mtu).into())))?;
     let addresses: Vec<_> = known.iter().map(|b| b.address.to_string()).collect();
     let each = || {
         known
@@ -118,7 +112,7 @@ fn backends(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
     sheet.family(&BACKEND_STATE, states)?;
     sheet.family(&BACKEND_SHARE, each().map(|(b, labels)| (labels, b.share.into())))?;
     let utilised =
-        each().filter_map(|(b, labels)| Some((labels, b.said.utilisation?.share().into())));
+        each().filter_map(|(b, labels)| Some((labels, b.agent_report.utilisation?.share().into())));
     sheet.family(&BACKEND_UTILISATION, utilised)
 }
 
@@ -173,8 +167,11 @@ fn daemon(sheet: &mut Sheet<'_>, live: &Live) -> fmt::Result {
     let failing = failing.iter().map(|(p, a, c)| ([p.as_str(), a, c.as_str()], true.into()));
     sheet.family(&CHECK_FAILING, failing)?;
     sheet.kept(&PROBE_LATENESS, &live.checks.lateness)?;
-    let each = Door::ALL.into_iter().flat_map(|door| ApiLimit::ALL.map(|limit| (door, limit)));
-    let refused = each
-        .map(|(door, limit)| ([door.name(), limit.name()], live.api_refusals(door, limit).into()));
+    let each = ApiListener::ALL
+        .into_iter()
+        .flat_map(|listener| ApiLimit::ALL.map(|limit| (listener, limit)));
+    let refused = each.map(|(listener, limit)| {
+        ([listener.name(), limit.name()], live.api_refusals(listener, limit).into())
+    });
     sheet.family(&API_REFUSED, refused)
 }

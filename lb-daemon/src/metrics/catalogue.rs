@@ -48,9 +48,7 @@ metrics! {
     BACKEND_NEXT_HOP_RESOLVED: Gauge "backend_next_hop_resolved" None ["backend"]
         "1: the next hop towards a backend address has a MAC; 0: it has none, and the backend takes nothing";
     BACKEND_MTU: Gauge "backend_mtu" Bytes ["backend"]
-        "Largest outer packet towards a backend: the least of what the configuration, the route, the interface and ICMP errors say. Absent: it has no next hop";
-    BACKEND_PATH_MTU: Gauge "backend_path_mtu" Bytes ["backend"]
-        "What ICMP errors of routers said in the last 10 minutes of the largest packet on the way to a backend. Absent: nothing that counts";
+        "Largest outer packet towards a backend: the smallest of its configured MTU and those of the route and the interface. Absent: it has no next hop";
     BACKEND_UP: Gauge "backend_up" None ["pool", "backend", "region"]
         "1: a backend is up in a pool and takes new connections; 0: it is in another state";
     BACKEND_STATE: Gauge "backend_state" None ["pool", "backend", "region", "state"]
@@ -132,7 +130,7 @@ metrics! {
         "1: a health check of a backend fails in a pool, by its rise and fall. Absent: it passes, or has not decided yet";
     PROBE_LATENESS: Histogram "probe_lateness" Seconds []
         "How much later than planned health checks began";
-    API_REFUSED: Counter "api_refused" None ["door", "limit"]
+    API_REFUSED: Counter "api_refused" None ["listener", "limit"]
         "Connections, calls and watches of the API that were refused because of a limit; docs/api.md has the limits";
 
     STARTED_AT: Gauge "start_timestamp" Seconds ["component"]

@@ -8,19 +8,19 @@ use std::{
 
 use lb_control::PublishCounters;
 
-/// What the daemon itself counts while it lives; clones count together.
+/// Counters of this process; clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
-    /// Publishing to the packet path.
+    /// Writes to the packet path.
     pub publish: PublishCounters,
     /// Health checks.
     pub checks: lb_health::Counters,
-    api_refused: Arc<[[AtomicU64; ApiLimit::ALL.len()]; Door::ALL.len()]>,
+    api_refused: Arc<[[AtomicU64; ApiLimit::ALL.len()]; ApiListener::ALL.len()]>,
 }
 
-/// Where clients of the API come in.
+/// The listeners of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum ApiListener {
     /// The unix socket.
     Socket,
     /// TCP with TLS.
@@ -38,11 +38,9 @@ pub enum ApiLimit {
     Watches,
 }
 
-impl Door {
-    /// Both.
+impl ApiListener {
     pub const ALL: [Self; 2] = [Self::Socket, Self::Tls];
 
-    /// In a word.
     pub fn name(self) -> &'static str {
         match self {
             Self::Socket => "socket",
@@ -52,10 +50,8 @@ impl Door {
 }
 
 impl ApiLimit {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Connections, Self::Calls, Self::Watches];
 
-    /// In a word.
     pub fn name(self) -> &'static str {
         match self {
             Self::Connections => "connections",
@@ -66,22 +62,22 @@ impl ApiLimit {
 }
 
 impl Live {
-    /// The API refused something because of a limit.
-    pub fn api_refused(&self, door: Door, limit: ApiLimit) {
-        self.refusals(door, limit).fetch_add(1, Ordering::Relaxed);
+    /// Counts a refusal because of a limit.
+    pub fn api_refused(&self, listener: ApiListener, limit: ApiLimit) {
+        self.refusals(listener, limit).fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How often the API refused something because of a limit.
-    pub fn api_refusals(&self, door: Door, limit: ApiLimit) -> u64 {
-        self.refusals(door, limit).load(Ordering::Relaxed)
+    /// Refusals because of a limit.
+    pub fn api_refusals(&self, listener: ApiListener, limit: ApiLimit) -> u64 {
+        self.refusals(listener, limit).load(Ordering::Relaxed)
     }
 
-    fn refusals(&self, door: Door, limit: ApiLimit) -> &AtomicU64 {
-        &self.api_refused[door as usize][limit as usize]
+    fn refusals(&self, listener: ApiListener, limit: ApiLimit) -> &AtomicU64 {
+        &self.api_refused[listener as usize][limit as usize]
     }
 }
 
-/// Seconds of the Unix epoch.
+/// Seconds since the Unix epoch.
 pub(super) fn seconds(time: SystemTime) -> f64 {
     time.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }

@@ -21,7 +21,7 @@ use prometheus_client::{collector::Collector, encoding::text, registry::Registry
 pub use balancer::Facts;
 pub use catalogue::ALL;
 pub use definition::{Base, Definition, Kind, PREFIX};
-pub use live::{ApiLimit, Door, Live};
+pub use live::{ApiLimit, ApiListener, Live};
 pub use receiver::ReceiverFacts;
 
 use catalogue::{BUILD, STARTED_AT, VERDICT_BYTES, VERDICT_PACKETS};

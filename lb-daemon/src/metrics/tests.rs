@@ -14,7 +14,7 @@ fn samples(labels: &[&str]) -> &'static str {
         ["event"] => "an event",
         ["result"] => "3",
         ["table", "ip"] => "5",
-        ["door", "limit"] => "6",
+        ["listener", "limit"] => "6",
         ["budget", "ip"] => "4",
         ["component", "interface"] => "an interface",
         ["service"] | ["service", "endpoint", "protocol", "pool"] => "a service",
@@ -136,7 +136,7 @@ fn dashboard_and_alerts_ask_for_metrics_that_there_are() {
 #[test]
 fn dashboard_and_alerts_ask_for_labels_that_there_are() {
     let verdicts = Verdict::ALL.iter().map(|verdict| verdict.name());
-    let events = lb_common::abi::event::Event::ALL.iter().map(|event| event.name());
+    let events = lb_common::abi::counter::Event::ALL.iter().map(|event| event.name());
     let values: BTreeMap<&str, BTreeSet<&str>> = [
         ("verdict", verdicts.collect()),
         ("event", events.collect()),

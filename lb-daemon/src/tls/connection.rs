@@ -13,30 +13,30 @@ use tokio::{
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
-use super::slots::Slot;
+use super::listener::ConnectionSlot;
 use crate::access::{Lease, Peer, Role};
 use lb_control::command::Actor;
 
-/// What a client says first, RFC 9113, 3.4, and how long it may take. From there on the server asks
-/// whether it is still there.
+/// Length of a client's connection preface (RFC 9113, 3.4), and the time to send it. After it the server's pings detect
+/// dead clients.
 const PREFACE: usize = 24;
-const SPEAKS_WITHIN: Duration = Duration::from_secs(5);
+const PREFACE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A connection of somebody whose name is known.
+/// A connection of an authenticated client, local or over TLS.
 pub struct Connection {
     stream: Stream,
     peer: Peer,
-    /// Done when it must end.
-    over: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    /// Until it has said so many bytes more, when that must be; `None`: it has.
-    silent: Option<(usize, Pin<Box<Sleep>>)>,
-    _place: Place,
+    /// Completes when the connection must end.
+    revoked: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Bytes of the preface that are missing, and the deadline for them; `None`: the preface is complete.
+    preface: Option<(usize, Pin<Box<Sleep>>)>,
+    _guard: LimitGuard,
 }
 
-/// A connection's place among those of its door.
-enum Place {
+/// Holds the connection's share of its listener's limit.
+enum LimitGuard {
     Local { _lease: Lease<u32> },
-    Remote { _slot: Slot },
+    Remote { _slot: ConnectionSlot },
 }
 
 enum Stream {
@@ -51,51 +51,51 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// One of this host: who may open the socket may do everything.
+    /// A connection through the unix socket: whoever may open it may do everything.
     pub(crate) fn local(stream: UnixStream, uid: u32, lease: Lease<u32>) -> Self {
         let peer = Peer { actor: Actor::User(uid), role: Some(Role::Admin), connection: None };
-        let place = Place::Local { _lease: lease };
-        Self::new(Stream::Local(stream), peer, None, place)
+        let guard = LimitGuard::Local { _lease: lease };
+        Self::new(Stream::Local(stream), peer, None, guard)
     }
 
-    /// One over TLS, which ends when `over` is done.
+    /// A connection over TLS, which ends when `revoked` completes.
     pub(super) fn remote(
         stream: TlsStream<TcpStream>,
         peer: Peer,
-        slot: Slot,
-        over: impl Future<Output = ()> + Send + 'static,
+        slot: ConnectionSlot,
+        revoked: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
         let stream = Stream::Remote(Box::new(stream));
-        Self::new(stream, peer, Some(Box::pin(over)), Place::Remote { _slot: slot })
+        Self::new(stream, peer, Some(Box::pin(revoked)), LimitGuard::Remote { _slot: slot })
     }
 
     fn new(
         stream: Stream,
         peer: Peer,
-        over: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-        place: Place,
+        revoked: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+        guard: LimitGuard,
     ) -> Self {
-        let silent = Some((PREFACE, Box::pin(sleep(SPEAKS_WITHIN))));
-        Self { stream, peer, over, silent, _place: place }
+        let preface = Some((PREFACE, Box::pin(sleep(PREFACE_TIMEOUT))));
+        Self { stream, peer, revoked, preface, _guard: guard }
     }
 
-    /// Fails when it must end; wakes its task when that comes.
-    fn go_on(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        let Some(over) = &mut self.over else { return Ok(()) };
-        if over.as_mut().poll(context).is_pending() {
+    /// Fails when the connection must end; wakes its task when that happens.
+    fn check_revoked(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        let Some(revoked) = &mut self.revoked else { return Ok(()) };
+        if revoked.as_mut().poll(context).is_pending() {
             return Ok(());
         }
-        // Whoever asks again hears the same.
-        self.over = Some(Box::pin(async {}));
+        // Later polls fail too.
+        self.revoked = Some(Box::pin(async {}));
         Err(io::ErrorKind::ConnectionReset.into())
     }
 
-    /// Fails when it has said too little for too long; `read` is what it said now.
-    fn spoke(&mut self, read: usize, context: &mut Context<'_>) -> io::Result<()> {
-        let Some((missing, until)) = &mut self.silent else { return Ok(()) };
+    /// Fails when the preface is late. `read` is the number of bytes read now.
+    fn check_preface(&mut self, read: usize, context: &mut Context<'_>) -> io::Result<()> {
+        let Some((missing, until)) = &mut self.preface else { return Ok(()) };
         *missing = missing.saturating_sub(read);
         if *missing == 0 {
-            self.silent = None;
+            self.preface = None;
         } else if until.as_mut().poll(context).is_ready() {
             return Err(io::ErrorKind::TimedOut.into());
         }
@@ -117,13 +117,13 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.go_on(context)?;
+        self.check_revoked(context)?;
         let before = buffer.filled().len();
         let read = match &mut self.stream {
             Stream::Local(stream) => Pin::new(stream).poll_read(context, buffer),
             Stream::Remote(stream) => Pin::new(stream).poll_read(context, buffer),
         };
-        self.spoke(buffer.filled().len() - before, context)?;
+        self.check_preface(buffer.filled().len() - before, context)?;
         read
     }
 }
@@ -134,7 +134,7 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.go_on(context)?;
+        self.check_revoked(context)?;
         match &mut self.stream {
             Stream::Local(stream) => Pin::new(stream).poll_write(context, bytes),
             Stream::Remote(stream) => Pin::new(stream).poll_write(context, bytes),

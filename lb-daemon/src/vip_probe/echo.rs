@@ -1,4 +1,4 @@
-//! Echo requests through a tunnel, of the size that somebody wants.
+//! Echo requests through a tunnel, of a given size.
 
 use std::{
     io,
@@ -15,23 +15,26 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use lb_health::{host::echo, tunnel::Entrance};
+use lb_health::{
+    host::{echo_request, open_echo_socket},
+    tunnel::Entrance,
+};
 
-/// One packet may be lost by chance, three in a row seldom are.
+/// One packet may be lost by chance, three in a row rarely are.
 const TRIES: usize = 3;
-/// While the largest size that fits is looked for, which takes many questions.
-const FEWER: usize = 2;
-/// Time for an answer to one, longer than a way around the earth; that of an earlier one counts meanwhile.
+/// Tries for each size of a path MTU search, which needs many requests.
+const SEARCH_TRIES: usize = 2;
+/// Time for an answer, longer than a round trip around the earth. A late answer to an earlier request counts too.
 const WAIT: Duration = Duration::from_millis(350);
 /// Length of an IPv4 or IPv6 header, bytes.
-const fn ip_header(of: IpAddr) -> usize {
-    if of.is_ipv4() { 20 } else { 40 }
+const fn ip_header(address: IpAddr) -> usize {
+    if address.is_ipv4() { 20 } else { 40 }
 }
 /// Length of the header of an echo request, bytes.
 const HEADER: usize = 8;
-/// Where its sequence number is.
+/// Bytes of the sequence number.
 const SEQUENCE: std::ops::Range<usize> = 6..8;
-/// A small packet: what `ping` sends, bytes.
+/// Size of a small packet, as `ping` sends, bytes.
 pub(super) const SMALL: u16 = 84;
 
 /// A socket for echo requests to a VIP.
@@ -44,15 +47,15 @@ pub(super) struct Echo {
 }
 
 impl Echo {
-    /// A socket whose packets go by an entrance.
+    /// Opens a socket whose packets take a tunnel.
     ///
     /// # Errors
-    /// This process may not have one (`net.ipv4.ping_group_range`), or no mark; or the source is no address of
-    /// this host.
+    /// The process may not open such a socket (`net.ipv4.ping_group_range`) or mark it, or the source is not an address
+    /// of this host.
     pub(super) async fn open(vip: IpAddr, entrance: Entrance) -> io::Result<Self> {
-        let socket = echo::open(vip)?;
+        let socket = open_echo_socket(vip)?;
         SockRef::from(&socket).set_mark(entrance.mark)?;
-        // Nobody is to make two of one, and whether one fits this host's next link is to be found out too.
+        // Packets must not be fragmented, and must be sent even if they exceed a path MTU that the kernel knows.
         match vip {
             IpAddr::V4(_) => set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE)?,
             IpAddr::V6(_) => set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::PROBE)?,
@@ -64,15 +67,15 @@ impl Echo {
         Ok(Self { socket, vip, next: 0 })
     }
 
-    /// Asks by IP packets of `size` bytes until one is answered, and says how long that took; `None`: none is.
+    /// Sends IP packets of `size` bytes until one is answered, and returns its round-trip time; `None`: no answer.
     ///
     /// # Errors
-    /// None could be sent.
-    pub(super) async fn ask(&mut self, size: u16) -> io::Result<Option<Duration>> {
-        self.ask_often(size, TRIES).await
+    /// No packet could be sent.
+    pub(super) async fn send(&mut self, size: u16) -> io::Result<Option<Duration>> {
+        self.send_tries(size, TRIES).await
     }
 
-    /// Whether an answer could find its way here: none does to an address that is of one link alone.
+    /// Whether the source address can be answered through the tunnel: link-local ones cannot.
     pub(super) fn can_be_answered(&self) -> bool {
         match self.socket.local_addr().map(|address| address.ip()) {
             Ok(IpAddr::V6(address)) => !address.is_unicast_link_local() && !address.is_loopback(),
@@ -81,14 +84,11 @@ impl Echo {
         }
     }
 
-    /// The largest size that is answered, of which `least` is and `most` is not.
-    ///
-    /// # Errors
-    /// One could not be sent.
+    /// The largest size that is answered, given that `least` is and `most` is not.
     pub(super) async fn largest(&mut self, mut least: u16, mut most: u16) -> io::Result<u16> {
         while most - least > 1 {
             let middle = least.midpoint(most);
-            match self.ask_often(middle, FEWER).await? {
+            match self.send_tries(middle, SEARCH_TRIES).await? {
                 Some(_) => least = middle,
                 None => most = middle,
             }
@@ -96,10 +96,10 @@ impl Echo {
         Ok(least)
     }
 
-    async fn ask_often(&mut self, size: u16, tries: usize) -> io::Result<Option<Duration>> {
+    async fn send_tries(&mut self, size: u16, tries: usize) -> io::Result<Option<Duration>> {
         let length = usize::from(size).saturating_sub(ip_header(self.vip)).max(HEADER);
         let mut request = vec![0; length];
-        request[..HEADER].copy_from_slice(&echo::request(self.vip));
+        request[..HEADER].copy_from_slice(&echo_request(self.vip));
         let first = self.next;
         let mut sent = Vec::new();
         let mut failed = None;
@@ -113,8 +113,8 @@ impl Echo {
                 Err(error) => failed = failed.or(Some(Err(error))),
             }
             let answered = self.answer(first, at, length, begun + WAIT).await;
-            if let Some((of, when)) = answered {
-                return Ok(Some(when.duration_since(sent[of])));
+            if let Some((index, when)) = answered {
+                return Ok(Some(when.duration_since(sent[index])));
             }
         }
         failed.transpose().map(|_| None)
@@ -128,19 +128,19 @@ impl Echo {
         length: usize,
         end: Instant,
     ) -> Option<(usize, Instant)> {
-        // The kernel hands over answers to this socket's own requests, whoever they come from.
+        // The kernel delivers only answers to this socket's requests, from any sender.
         let mut answer = vec![0; length + 1];
         loop {
             match timeout_at(end, self.socket.recv(&mut answer)).await {
                 Ok(Ok(received)) if received == length => {
                     let number =
                         u16::from_be_bytes([answer[SEQUENCE.start], answer[SEQUENCE.start + 1]]);
-                    let of = usize::from(number.wrapping_sub(first));
-                    if of <= last {
-                        return Some((of, Instant::now()));
+                    let index = usize::from(number.wrapping_sub(first));
+                    if index <= last {
+                        return Some((index, Instant::now()));
                     }
                 }
-                // An answer to an earlier size, or what somebody says of a request: it has been read.
+                // An answer to an earlier size, or an ICMP error about a request: ignored.
                 Ok(_) => {}
                 Err(_) => return None,
             }

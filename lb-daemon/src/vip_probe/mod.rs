@@ -1,52 +1,50 @@
-//! Whether VIPs answer on their backends through the pools' own tunnels, and whether packets of the size that
-//! clients send get there: tried once, when somebody asks, and apart from the checks.
+//! VIP probes: whether VIPs answer on their backends through the pools' own tunnels, and whether packets of the size that
+//! clients send arrive. They run once, when a client asks for them, and are independent of health checks.
 //!
-//! A way is tried by echo requests, a small one first and then one of the full size. Where none is answered, by
-//! a connection too: a firewall that drops echo requests is no VIP that is missing. One call at a time, which
-//! ends with its caller.
+//! A target gets echo requests, first small ones, then some of the full size. If the small ones are not answered, a TCP
+//! connection is tried: a firewall that drops echo requests does not mean that the VIP is missing. There is one call at
+//! a time, which ends when its caller disconnects.
 
 mod echo;
-mod trial;
-mod ways;
+mod probe;
+mod targets;
 
 use std::{sync::Arc, time::Duration};
 
 use futures::{Stream, StreamExt, stream};
 use tokio::{sync::mpsc, time::timeout};
+use tokio_util::sync::CancellationToken;
 
-use trial::Trial;
-pub use trial::{Found, Full, Small};
-pub use ways::{NoWay, Wanted, Way};
+use probe::TargetProber;
+pub use probe::{FullResult, SmallResult, TargetResult};
+pub use targets::{NoProbeTarget, ProbeSelection, ProbeTarget};
 
 use crate::audit::Audit;
-use lb_base::{
-    exclusive::{Exclusive, ExclusiveGuard},
-    shutdown::Stop,
-};
+use lb_base::exclusive::{Exclusive, ExclusiveGuard};
 use lb_control::command::{Actor, Commands, Exported, Stopping};
 use lb_health::{Tunnels, host::Asker};
 
-/// Ways that are tried at once. Each has one packet of at most 9000 bytes under way: that floods no link.
-const AT_ONCE: usize = 32;
-/// Ways of one call. If all are silent it takes a minute and a half.
-const MOST: usize = 1_024;
-/// Ways of one call of which it is found out what fits them: a dozen questions each.
-const SEARCHES: usize = AT_ONCE;
-/// How long somebody may take to hear that the daemon stops.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a call may take, twice what it does at most: nobody keeps others from it by not listening.
-const LONGEST: Duration = Duration::from_secs(180);
+/// Targets probed at a time. Each has one packet of at most 9000 bytes under way, which floods no link.
+const CONCURRENCY: usize = 32;
+/// Most targets of one call. If all are silent, it takes a minute and a half.
+const MAX_TARGETS: usize = 1_024;
+/// Most targets of one call whose path MTU is searched for, with a dozen requests each.
+const MTU_SEARCHES: usize = CONCURRENCY;
+/// Time for the caller to read that the daemon stops.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest time of a call, twice what it needs at most: a caller that does not read must not block others.
+const CALL_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Why ways are not tried.
+/// Why a VIP probe cannot begin, or was aborted.
 #[derive(Debug, thiserror::Error)]
 pub enum VipProbeError {
-    /// One call at a time.
-    #[error("another probe is on, of {0}")]
+    /// There is one call at a time.
+    #[error("another probe is running, of {0}")]
     Busy(Actor),
-    /// What is wanted is not there.
+    /// The selected pool or backend does not exist.
     #[error(transparent)]
-    NoWay(#[from] NoWay),
-    /// The daemon knows no ways.
+    NoTarget(#[from] NoProbeTarget),
+    /// The daemon has no usable configuration.
     #[error("the stored configuration cannot be used: {0}")]
     Unusable(String),
     /// The daemon stops.
@@ -54,122 +52,139 @@ pub enum VipProbeError {
     Stopping(#[from] Stopping),
 }
 
-/// What is said of ways.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
-    /// What came of one.
-    Way(Found),
-    /// All are done.
-    Summary(Summary),
+pub enum VipProbeEvent {
+    /// The result of one target.
+    Result(TargetResult),
+    /// All targets are done.
+    Summary(ProbeSummary),
 }
 
-/// What a call came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Summary {
-    /// Ways that were tried.
-    pub ways: usize,
-    /// Ways beyond the most of one call.
+pub struct ProbeSummary {
+    /// Number of probed targets.
+    pub targets: usize,
+    /// Number of targets beyond the most of one call.
     pub left_out: usize,
     /// The full size, bytes.
     pub size: u16,
 }
 
-/// Who hears it.
-type Ear = mpsc::Sender<Result<Told, VipProbeError>>;
+type EventSender = mpsc::Sender<Result<VipProbeEvent, VipProbeError>>;
 
-/// Tries ways, for one caller at a time.
+/// Runs VIP probes, for one caller at a time.
 #[derive(Clone, Debug)]
 pub struct VipProber {
     commands: Commands,
     tunnels: Tunnels,
     audit: Audit,
-    stop: Stop,
+    stop: CancellationToken,
     running: Exclusive<Actor>,
 }
 
 impl VipProber {
-    /// Of the configuration in force, through these tunnels. Each call is noted in `audit`.
-    pub fn new(commands: Commands, tunnels: Tunnels, audit: Audit, stop: Stop) -> Self {
+    /// Probes the configuration in force through these tunnels. Each call is logged in `audit`.
+    pub fn new(
+        commands: Commands,
+        tunnels: Tunnels,
+        audit: Audit,
+        stop: CancellationToken,
+    ) -> Self {
         Self { commands, tunnels, audit, stop, running: Exclusive::default() }
     }
 
-    /// Begins to try ways, with packets of `size` bytes as the full size; ends when nobody hears it any more.
+    /// Begins probes with `size` bytes as the full size, which end when the receiver is dropped. After an error nothing
+    /// is sent.
     ///
     /// # Errors
-    /// [`VipProbeError`]; nothing is sent then.
+    /// [`VipProbeError`].
     pub async fn begin(
         &self,
-        wanted: Wanted,
+        selection: ProbeSelection,
         size: u16,
         actor: Actor,
-    ) -> Result<mpsc::Receiver<Result<Told, VipProbeError>>, VipProbeError> {
+    ) -> Result<mpsc::Receiver<Result<VipProbeEvent, VipProbeError>>, VipProbeError> {
         let Exported { configuration, unusable, .. } = self.commands.export().await?;
         if let Some(unusable) = unusable {
             return Err(VipProbeError::Unusable(unusable.cause));
         }
-        let (ways, left_out) = ways::ways(&configuration, &wanted, MOST)?;
+        let (targets, left_out) = targets::list(&configuration, &selection, MAX_TARGETS)?;
         let guard = self.running.begin(&actor).map_err(VipProbeError::Busy)?;
-        let summary = Summary { ways: ways.len(), left_out, size };
-        self.audit.probed(&actor, summary.ways, size);
-        let (ear, heard) = mpsc::channel(AT_ONCE);
-        tokio::spawn(self.clone().run(ways, summary, ear, guard));
-        Ok(heard)
+        let summary = ProbeSummary { targets: targets.len(), left_out, size };
+        self.audit.probe_began(&actor, summary.targets, size);
+        let (events_tx, events) = mpsc::channel(CONCURRENCY);
+        tokio::spawn(self.clone().run(targets, summary, events_tx, guard));
+        Ok(events)
     }
 
-    async fn run(self, ways: Vec<Way>, summary: Summary, ear: Ear, guard: ExclusiveGuard<Actor>) {
+    async fn run(
+        self,
+        targets: Vec<ProbeTarget>,
+        summary: ProbeSummary,
+        events: EventSender,
+        guard: ExclusiveGuard<Actor>,
+    ) {
         let Self { tunnels, stop, .. } = self;
         let stopped = tokio::select! {
             biased;
-            () = ear.closed() => false,
-            () = stop.wait() => true,
-            _ = timeout(LONGEST, tell(&tunnels, ways, summary, &ear)) => false,
+            () = events.closed() => false,
+            () = stop.cancelled() => true,
+            _ = timeout(CALL_TIMEOUT, send_results(&tunnels, targets, summary, &events)) => false,
         };
         if stopped {
-            // Who does not hear it hears nothing else either.
-            let _ = timeout(PATIENCE, ear.send(Err(Stopping.into()))).await;
+            // A caller that does not read this does not read anything.
+            let _ = timeout(CLOSE_TIMEOUT, events.send(Err(Stopping.into()))).await;
         }
         drop(guard);
-        // Last of all: a daemon that stops waits for who hears this to the end, and then takes the link away.
-        drop(ear);
+        // Last: a daemon that stops waits for the stream's end, and then removes the tunnels' link.
+        drop(events);
     }
 }
 
-async fn tell(tunnels: &Tunnels, ways: Vec<Way>, summary: Summary, ear: &Ear) {
-    let mut told = std::pin::pin!(found(tunnels, ways, summary.size));
-    while let Some(found) = told.next().await {
-        if ear.send(Ok(Told::Way(found))).await.is_err() {
+async fn send_results(
+    tunnels: &Tunnels,
+    targets: Vec<ProbeTarget>,
+    summary: ProbeSummary,
+    events: &EventSender,
+) {
+    let mut results = std::pin::pin!(results(tunnels, targets, summary.size));
+    while let Some(result) = results.next().await {
+        if events.send(Ok(VipProbeEvent::Result(result))).await.is_err() {
             return;
         }
     }
-    let _nobody_hears_it = ear.send(Ok(Told::Summary(summary))).await;
+    let _ = events.send(Ok(VipProbeEvent::Summary(summary))).await;
 }
 
-fn found(tunnels: &Tunnels, ways: Vec<Way>, size: u16) -> impl Stream<Item = Found> {
-    let trial = Arc::new(Trial {
+fn results(
+    tunnels: &Tunnels,
+    targets: Vec<ProbeTarget>,
+    size: u16,
+) -> impl Stream<Item = TargetResult> {
+    let prober = Arc::new(TargetProber {
         tunnels: tunnels.clone(),
         asker: Asker::open(),
         size,
-        searches: SEARCHES.into(),
+        searches: MTU_SEARCHES.into(),
     });
-    stream::iter(ways)
-        .map(move |way| {
-            let trial = trial.clone();
-            async move { trial.of(way).await }
+    stream::iter(targets)
+        .map(move |target| {
+            let prober = prober.clone();
+            async move { prober.probe(target).await }
         })
-        .buffer_unordered(AT_ONCE)
+        .buffer_unordered(CONCURRENCY)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lb_base::shutdown::Stopper;
     use lb_control::command::Command;
     use lb_model::plan::Sources;
 
     /// Nothing is sent of a configuration that has no services.
     #[tokio::test]
     async fn one_at_a_time_and_none_of_a_daemon_that_stops() {
-        let (stopper, stop) = Stopper::new();
+        let stop = CancellationToken::new();
         let (commands, mut asked) = Commands::channel();
         let answers = tokio::spawn(async move {
             while let Some(Command::Export(reply)) = asked.recv().await {
@@ -178,17 +193,20 @@ mod tests {
         });
         let tunnels =
             Tunnels::new(Sources::default(), |_| Err("this test has no packet program".into()));
-        let reaches = VipProber::new(commands, tunnels, Audit::default(), stop);
-        let begin = || reaches.begin(Wanted::default(), 1_500, Actor::User(8));
+        let prober = VipProber::new(commands, tunnels, Audit::default(), stop.clone());
+        let begin = || prober.begin(ProbeSelection::default(), 1_500, Actor::User(8));
 
-        let guard = reaches.running.begin(&Actor::User(7)).unwrap();
+        let guard = prober.running.begin(&Actor::User(7)).unwrap();
         let refused = begin().await.unwrap_err();
-        assert_eq!(refused.to_string(), "another probe is on, of uid 7");
+        assert_eq!(refused.to_string(), "another probe is running, of uid 7");
         drop(guard);
         let told = begin().await.unwrap().recv().await.unwrap().unwrap();
-        assert_eq!(told, Told::Summary(Summary { ways: 0, left_out: 0, size: 1_500 }));
+        assert_eq!(
+            told,
+            VipProbeEvent::Summary(ProbeSummary { targets: 0, left_out: 0, size: 1_500 })
+        );
 
-        stopper.stop();
+        stop.cancel();
         let stopped = loop {
             // The one before may be about to end.
             match begin().await {

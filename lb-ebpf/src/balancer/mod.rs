@@ -7,13 +7,19 @@
 mod capture;
 mod emit;
 mod maps;
-mod slow_path;
 mod subprograms;
 
 use aya_ebpf::programs::XdpContext;
-use lb_common::wire::vlan::Tags;
+use lb_common::{
+    abi::verdict::Verdict,
+    path::{self, Choice, Query, Unobserved, oversize},
+    wire::vlan::Tags,
+};
 
-use self::emit::{Deferred, Disposition};
+use self::{
+    emit::{Deferred, Disposition, Resolved},
+    maps::Maps,
+};
 use crate::kernel::{self, Frame};
 
 /// One packet through the balancer.
@@ -55,7 +61,7 @@ fn handle(context: &XdpContext) -> u32 {
         return answer_echo(context, tags);
     }
     if let Deferred::Query(query) = &deferred {
-        match slow_path::run(context, query, tags) {
+        match slow_path(context, query, tags) {
             Ok(done) => return done,
             Err(room) => deferred = Deferred::Oversize(room),
         }
@@ -89,6 +95,42 @@ fn untag(context: &XdpContext) -> u64 {
 #[inline(never)]
 fn parse_slow_path(context: &XdpContext, deferred: &mut Deferred, tags: u64) -> u32 {
     emit::parse_slow_path(&mut Frame::in_subprogram(context), deferred, Tags(tags))
+}
+
+/// The slow path: resolves the query of a frame, rewrites it, counts it, and returns its [`Disposition`]. Resolving and
+/// sending are functions of their own, one after the other, so that each can use most of the 512 bytes of stack.
+///
+/// # Errors
+/// The packet is too large for its backend; the size that fits, bytes.
+#[inline(always)]
+fn slow_path(context: &XdpContext, query: &Query, tags: u64) -> Result<u32, u16> {
+    let mut choice = Choice::NONE;
+    // Hides the constant: otherwise the verifier explores the rest once for each verdict.
+    let failure = subprograms::hide_constant(u64::from(resolve(query, &mut choice))) as u32;
+    let done = send(context, failure, query, &choice, tags);
+    if emit::is_ended(done) { Ok(done) } else { Err(oversize::room(&Maps, query, &choice)) }
+}
+
+/// The number of no verdict.
+const NONE: u32 = u32::MAX;
+
+/// Resolves a query; returns the number of the verdict on a frame that no backend gets, or [`NONE`].
+#[inline(never)]
+fn resolve(query: &Query, to: &mut Choice) -> u32 {
+    match path::resolve(&Maps, query, to, &mut Unobserved) {
+        Err(verdict) => verdict as u32,
+        Ok(()) => NONE,
+    }
+}
+
+#[inline(never)]
+fn send(context: &XdpContext, failure: u32, query: &Query, choice: &Choice, tags: u64) -> u32 {
+    let failure = match failure {
+        NONE => None,
+        number => Some(Verdict::from_number(number).unwrap_or(Verdict::Inconsistent)),
+    };
+    let mut decided = Resolved { failure, query, choice };
+    emit::emit(&mut Frame::in_subprogram(context), &mut decided, Tags(tags))
 }
 
 /// Handles a frame where packets of at most `room` bytes fit.

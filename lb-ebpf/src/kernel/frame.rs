@@ -5,9 +5,9 @@ use aya_ebpf::{
     helpers::generated::{bpf_xdp_adjust_head, bpf_xdp_adjust_tail},
     programs::XdpContext,
 };
-use lb_common::wire::{packet::Packet, vlan::Tags};
+use lb_common::wire::{Packet, vlan::Tags};
 
-use super::{opaque, sum};
+use super::{opaque, revalidate};
 
 /// A frame in the driver's buffer. Views of it must not outlive [`Frame::grow`] or
 /// [`Frame::shrink`], which the borrow checker sees to: both want the frame mutable.
@@ -175,11 +175,11 @@ impl Packet for Frame<'_> {
 
     #[inline(always)]
     fn sum<const N: usize>(&self, offset: usize) -> Option<u32> {
-        self.bytes::<N>(offset).map(sum::sum_of_bytes)
+        self.bytes::<N>(offset).map(revalidate::sum_of_bytes)
     }
 
     #[inline(always)]
     fn sum_up(&self, offset: usize, length: usize) -> Option<u32> {
-        sum::sum_up(self.context.ctx, offset, length)
+        revalidate::sum_up(self.context.ctx, offset, length)
     }
 }

@@ -2,33 +2,24 @@
 #![allow(unsafe_code)]
 
 mod capture;
-mod clock;
 mod frame;
-mod global;
+mod helpers;
 mod map;
 mod outgoing;
-mod repeat;
 mod revalidate;
 mod skb;
-mod slot;
-mod sum;
-mod tail_call;
 
 pub use capture::{capture, copy_frame, end_capture, exact_time, is_captured, send_sample};
-pub use clock::now;
 pub use frame::Frame;
-pub(crate) use global::global;
-pub use global::{lent, opaque};
+pub(crate) use helpers::global;
+pub use helpers::{borrow_argument, now, opaque, repeat, tail_call};
 pub use map::{
     SharedWord, contains, copy_backwards, element, has_prefix, hash_word, lookup_copy, lookup_word,
     lru_word, per_cpu, shared_word, store, store_words, table_word, word, words,
 };
 pub use outgoing::Outgoing;
-pub use repeat::repeat;
 pub use revalidate::Revalidated;
 pub use skb::Skb;
-pub use slot::Slot;
-pub use tail_call::tail_call;
 
 /// A program's licence, read by the kernel when it is loaded.
 #[unsafe(link_section = "license")]

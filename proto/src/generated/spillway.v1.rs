@@ -1524,7 +1524,7 @@ pub struct ApplyResponse {
     #[prost(message, repeated, tag = "4")]
     pub movements: ::prost::alloc::vec::Vec<Movement>,
     /// What whoever called should know of it, or of what it would be: a sentence each, for people, as
-    /// "pool web has nobody left for new connections". Empty: nothing.
+    /// "pool web has no backend left for new connections". Empty: nothing.
     #[prost(string, repeated, tag = "5")]
     pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Whether it is not known which open connections move: the configuration in force before could not be used.
@@ -1891,14 +1891,10 @@ pub struct BackendStatus {
     /// connection refused". Empty: it is heard, or no check of it listens.
     #[prost(string, tag = "14")]
     pub unheard: ::prost::alloc::string::String,
-    /// Largest outer IP packet towards it, bytes: the least of what the configuration, the route, the interface
-    /// and ICMP errors say. 0: it has no next hop.
+    /// Largest outer IP packet towards it, bytes: the smallest of its configured MTU and those of the route and the
+    /// interface. 0: it has no next hop.
     #[prost(uint32, tag = "15")]
     pub mtu: u32,
-    /// What ICMP errors of routers said in the last 10 minutes of the largest packet on the way to it, bytes.
-    /// 0: nothing that counts.
-    #[prost(uint32, tag = "16")]
-    pub path_mtu: u32,
     /// What the operator asks for. Always set.
     #[prost(enumeration = "AdminState", tag = "17")]
     pub admin_state: i32,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use aya::maps::{Array, ArrayOfMaps, Map, MapData};
-use lb_common::abi::table_ref::TableRef;
+use lb_common::abi::slot::TableRef;
 use lb_maps::{
     Component, DEFAULT_BPFFS, Dataplane, NewTable, Options, Pins, TableName, TableSizes, XdpMode,
     detach,

@@ -38,7 +38,10 @@ impl Host {
         thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(length) = socket.recv(&mut buffer) {
-                if sender.send(String::from_utf8_lossy(&buffer[..length]).into_owned()).is_err() {
+                if sender
+                    .send(String::from_utf8_lossy(&buffer[..length]).trim_end().to_owned())
+                    .is_err()
+                {
                     break;
                 }
             }

@@ -141,7 +141,7 @@ fn until_a_file(sandbox: &Sandbox) -> Result<()> {
     let mut running = start(&[])?;
     // Ready, as packets go on; what is wrong stands in the status line.
     host.ready_with(&format!(
-        "generation 1 cannot be used, packets go on as they were; {SUBJECT}: "
+        "generation 1 cannot be used, packets are forwarded as before; {SUBJECT}: "
     ))?;
     let status = host.ask("status")?;
     let cause = status["conditions"][0]["cause"].as_str().unwrap_or_default();

@@ -1,22 +1,12 @@
-//! Everything that can be asked of the daemon. The gRPC API and the configuration file
-//! translate into [`Command`]; the state loop alone answers.
+//! Everything that can be asked of the daemon. The gRPC API and the configuration file translate into
+//! [`Command`]; only the state loop answers.
 
-mod actor;
-mod change_record;
-mod history;
-mod refusal;
-mod regions;
-mod status;
+use std::{
+    fmt::{self, Debug},
+    path::PathBuf,
+};
 
 use tokio::sync::{broadcast, mpsc, oneshot};
-
-pub use actor::Actor;
-pub use change_record::ChangeRecord;
-pub use history::{BackendHistory, StateChange};
-pub use refusal::Refusal;
-pub(crate) use refusal::packet_path_behind;
-pub use regions::{GroupStatus, Offer, Regions};
-pub use status::{BackendStatus, InterfaceStatus, ServiceStatus, SettlingStatus, Status};
 
 use crate::store::{Revision, Unusable};
 use lb_model::{
@@ -24,127 +14,121 @@ use lb_model::{
     diff::{Change, Movement},
     map_memory::Memory,
 };
+mod refusal;
+mod status;
 
-/// Commands that may wait while one is carried out.
+pub use refusal::Refusal;
+pub(crate) use refusal::packet_path_behind;
+pub use status::{
+    BackendHistory, BackendStatus, GroupStatus, InterfaceStatus, Offer, Regions, ServiceStatus,
+    SettlingStatus, StateChange, Status,
+};
+
+/// Commands that may be queued.
 const WAITING: usize = 64;
 
-/// A question and where the answer goes. A command whose receiver is gone when its turn comes is not
-/// carried out; one whose turn has come is carried out whole.
+/// A command, and where its answer goes. If the caller is gone when the command's turn comes, it is not
+/// executed. Once execution has begun, it completes.
 #[derive(Debug)]
 pub enum Command {
-    /// Put a configuration in force, or say what that would change. Unless it is a dry run, its intent is
-    /// noted already.
+    /// Puts a configuration in force, or lists what it would change. Unless it is a dry run, the audit log
+    /// has its intent already.
     Apply(Box<Apply>, Option<Box<dyn ChangeRecord>>, oneshot::Sender<Result<Applied, Refusal>>),
-    /// Say which configuration is in force.
     Export(oneshot::Sender<Exported>),
-    /// Say how everything is.
     Status(oneshot::Sender<Result<Status, Refusal>>),
-    /// Say what keeps the packet path from being as it should; `None`: nothing.
+    /// What is wrong with the packet path, if anything.
     Condition(oneshot::Sender<Option<String>>),
-    /// Say how much is asked of the regions of a pool, or of all pools, and how much they take.
+    /// Demand and capacity of the groups of one pool, or of all.
     Regions(Option<String>, oneshot::Sender<Result<Regions, Refusal>>),
-    /// Say what has become of a pool's backends, or of one of them.
+    /// The last state changes of a pool's backends, or of one backend.
     History {
-        /// Name of the pool.
         pool: String,
-        /// Address of the backend; `None`: all.
+        /// `None`: all.
         address: Option<String>,
-        /// Where the answer goes.
         reply: oneshot::Sender<Result<Vec<BackendHistory>, Refusal>>,
     },
-    /// Say how everything is, and from then on what changes.
+    /// The status, then all changes of it.
     Watch(oneshot::Sender<Result<Subscription, Refusal>>),
 }
 
-/// A configuration that should be in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Apply {
-    /// The configuration.
     pub configuration: Configuration,
-    /// Only say what would change.
+    /// Only list what would change.
     pub dry_run: bool,
-    /// Only while this generation is in force.
+    /// Refuse the apply if another generation is in force.
     pub expected_generation: Option<u64>,
-    /// Schema revision of who wrote it.
+    /// Schema revision of the program that wrote the configuration.
     pub schema: Revision,
-    /// Take it whatever the revisions: what only one side knows is lost.
+    /// Accept any schema revision; fields that only one side knows are lost.
     pub any_schema: bool,
-    /// Who wants it.
     pub actor: Actor,
-    /// What they want, in words for the log of changes.
-    pub wanted: String,
+    /// What is requested, as the audit log shows it.
+    pub request: String,
 }
 
-/// What is in force now.
+/// The outcome of an apply.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Applied {
-    /// The generation in force; under a dry run the one before.
+    /// The generation now in force; for a dry run the current one.
     pub generation: u64,
-    /// What changed, or would.
     pub changes: Vec<Change>,
-    /// What becomes of open connections that do not just stay.
+    /// Open connections that do not simply stay where they are.
     pub movements: Vec<Movement>,
-    /// Whether that is not known, as the configuration before could not be used.
+    /// Whether `movements` cannot be told, because the previous configuration could not be used.
     pub movements_unknown: bool,
-    /// What its maps take; `None`: nothing changes.
+    /// Memory of the maps; `None` if nothing changes.
     pub memory: Option<Memory>,
-    /// What its author should know of it, a sentence each.
+    /// Warnings for the author, a sentence each.
     pub warnings: Vec<String>,
 }
 
-/// The configuration in force.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exported {
-    /// Its generation; 0 before the first apply.
+    /// 0 before the first apply.
     pub generation: u64,
-    /// The configuration, with the hash key in use; nothing but that key where the stored one cannot be used.
+    /// Includes the hash key in use. If the stored configuration cannot be used, only that key.
     pub configuration: Configuration,
-    /// Schema revision of the daemon.
+    /// The daemon's.
     pub schema: Revision,
-    /// What is stored, where it cannot be used.
+    /// What is stored, if it cannot be used.
     pub unusable: Option<Unusable>,
 }
 
-/// A state and what changes it from then on.
 #[derive(Debug)]
 pub struct Subscription {
-    /// The state.
     pub snapshot: Status,
-    /// Changes after it. Whoever lags too far behind asks anew.
+    /// Changes after the snapshot. A watcher that lags too far behind must subscribe again.
     pub events: broadcast::Receiver<Event>,
 }
 
-/// Something changed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A generation came into force.
     Generation(Applied),
-    /// A backend's state, the reason for it, or its next hop.
+    /// A change of a backend's state, its reason, or its next hop.
     Backend(BackendStatus),
-    /// What a region can take.
+    /// A change of what a group can take.
     Region(GroupStatus),
 }
 
-/// The asking end.
+/// Sends commands to the state loop.
 #[derive(Clone, Debug)]
 pub struct Commands(mpsc::Sender<Command>);
 
-/// The daemon is stopping: nobody answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the daemon is stopping")]
 pub struct Stopping;
 
 impl Commands {
-    /// An asking end and the answering one.
     pub fn channel() -> (Self, mpsc::Receiver<Command>) {
         let (queue, receiver) = mpsc::channel(WAITING);
         (Self(queue), receiver)
     }
 
-    /// See [`Command::Apply`]. `record` gets the outcome; a dry run has none.
+    /// See [`Command::Apply`]. `record` gets the outcome; pass none for a dry run.
     ///
     /// # Errors
-    /// Nobody answers; whether it was done is not known.
+    /// The daemon is stopping; it is not known whether the change was made.
     pub async fn apply(
         &self,
         apply: Apply,
@@ -153,34 +137,18 @@ impl Commands {
         self.ask(|reply| Command::Apply(apply.into(), record, reply)).await
     }
 
-    /// See [`Command::Export`].
-    ///
-    /// # Errors
-    /// Nobody answers.
     pub async fn export(&self) -> Result<Exported, Stopping> {
         self.ask(Command::Export).await
     }
 
-    /// See [`Command::Status`].
-    ///
-    /// # Errors
-    /// Nobody answers.
     pub async fn status(&self) -> Result<Result<Status, Refusal>, Stopping> {
         self.ask(Command::Status).await
     }
 
-    /// See [`Command::Condition`].
-    ///
-    /// # Errors
-    /// Nobody answers.
     pub async fn condition(&self) -> Result<Option<String>, Stopping> {
         self.ask(Command::Condition).await
     }
 
-    /// See [`Command::Regions`].
-    ///
-    /// # Errors
-    /// Nobody answers.
     pub async fn regions(
         &self,
         pool: Option<String>,
@@ -188,10 +156,6 @@ impl Commands {
         self.ask(|reply| Command::Regions(pool, reply)).await
     }
 
-    /// See [`Command::History`].
-    ///
-    /// # Errors
-    /// Nobody answers.
     pub async fn history(
         &self,
         pool: String,
@@ -200,10 +164,6 @@ impl Commands {
         self.ask(|reply| Command::History { pool, address, reply }).await
     }
 
-    /// See [`Command::Watch`].
-    ///
-    /// # Errors
-    /// Nobody answers.
     pub async fn watch(&self) -> Result<Result<Subscription, Refusal>, Stopping> {
         self.ask(Command::Watch).await
     }
@@ -219,7 +179,7 @@ impl Commands {
 }
 
 impl Command {
-    /// Whether nobody waits for its answer any more.
+    /// Whether the caller no longer waits for the answer.
     pub fn is_abandoned(&self) -> bool {
         match self {
             Self::Apply(_, _, reply) => reply.is_closed(),
@@ -231,4 +191,37 @@ impl Command {
             Self::Watch(reply) => reply.is_closed(),
         }
     }
+}
+
+/// Who requests a change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Actor {
+    #[default]
+    Unknown,
+    /// A configuration file that the daemon reads.
+    File(PathBuf),
+    /// A process of this host, by its uid.
+    User(u32),
+    /// A TLS client, by a name of its certificate.
+    Certificate(String),
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("unknown"),
+            Self::File(path) => write!(f, "file {}", path.display()),
+            Self::User(uid) => write!(f, "uid {uid}"),
+            Self::Certificate(name) => write!(f, "certificate {name}"),
+        }
+    }
+}
+
+/// Receives the outcome of a change, for the audit log. If it is dropped before either method is called, the
+/// change was not made.
+pub trait ChangeRecord: Debug + Send {
+    /// The change is in force. `behind` says why the packet path could not follow yet.
+    fn changed(self: Box<Self>, before: u64, applied: &Applied, behind: Option<String>);
+
+    fn finished(self: Box<Self>, result: &Result<Applied, Refusal>);
 }

@@ -1,114 +1,179 @@
 use std::{
     net::IpAddr,
+    num::NonZeroU32,
     time::{Duration, SystemTime},
 };
 
-use lb_base::conditions::Condition;
-use lb_health::Said;
-use lb_model::{AdminState, Encapsulation, Endpoint, MemberState, Name, Protocol};
+use lb_common::abi::limiter::LimitWord;
 
-/// The daemon and all it serves.
+use lb_base::conditions::Condition;
+use lb_health::Said as AgentReport;
+use lb_model::{
+    AdminState, Encapsulation, Endpoint, MemberState, Name, Protocol,
+    capacity::{self, Capacity, GroupReading, Rates},
+};
+
+/// The daemon and everything it serves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Status {
-    /// Version of the daemon.
     pub version: &'static str,
-    /// Region it stands in.
+    /// The daemon's own region.
     pub region: Option<Name>,
-    /// Generation in force; 0 before the first apply.
+    /// 0 before the first apply.
     pub generation: u64,
-    /// When it was applied.
     pub applied_at: Option<SystemTime>,
-    /// Digest over what packets are decided by, read from the maps.
+    /// Digest over what the packet path decides by, read back from the maps.
     pub checksum: u64,
-    /// Why the packet path is not at the generation; `None`: it is.
+    /// Why the packet path is not at the generation; `None` if it is.
     pub behind: Option<String>,
     /// Interfaces with the packet program.
     pub interfaces: Vec<InterfaceStatus>,
-    /// Backends by pool.
+    /// Sorted by pool.
     pub backends: Vec<BackendStatus>,
-    /// Services by name.
+    /// Sorted by name.
     pub services: Vec<ServiceStatus>,
     /// Pools in a remap, by name.
     pub settling: Vec<SettlingStatus>,
-    /// What else is wrong, though the daemon goes on.
+    /// Other problems that the daemon works with.
     pub conditions: Vec<Condition>,
-    /// Changed settings that wait for the next start of the daemon, by name.
+    /// Names of changed settings that need a restart.
     pub waiting_settings: Vec<String>,
-    /// Time since the daemon started.
     pub uptime: Duration,
 }
 
-/// An interface that packets come in by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceStatus {
-    /// Name.
     pub name: String,
-    /// `native` or `generic`, as the kernel reports it now; `None`: the program is not there.
+    /// `native` or `generic`, as the kernel reports it; `None` if the program is not attached.
     pub mode: Option<String>,
 }
 
-/// A service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceStatus {
-    /// Name.
     pub name: Name,
-    /// Address and ports.
     pub endpoint: Endpoint,
-    /// Protocol.
     pub protocol: Protocol,
-    /// Pool.
     pub pool: Name,
-    /// Backends that can have new connections: up, of some weight, their next hop resolved.
+    /// Backends that get new connections: up, with a weight and a next hop.
     pub backends_up: usize,
-    /// Backends of the pool.
     pub backends: usize,
-    /// How its packets get to them.
     pub encapsulation: Encapsulation,
 }
 
-/// A pool in a remap: its open connections stay where they are.
+/// A pool in a remap, during which its open connections stay where they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettlingStatus {
-    /// Pool.
     pub pool: Name,
-    /// When the first change was, as far as this daemon knows.
+    /// When the first change was made, as far as this daemon knows.
     pub since: SystemTime,
-    /// When those that would be elsewhere otherwise begin to be remembered one by one.
+    /// When connections begin to be adopted, that is, remembered one by one.
     pub adopts_at: SystemTime,
-    /// When what home meant before is forgotten.
+    /// When the previous home is forgotten.
     pub ends_at: SystemTime,
-    /// Whether they are remembered one by one now.
+    /// Whether connections are being adopted.
     pub adopting: bool,
 }
 
-/// A backend in a pool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BackendStatus {
-    /// Pool.
     pub pool: Name,
-    /// Address.
     pub address: IpAddr,
-    /// Region.
     pub region: Name,
-    /// Its state.
     pub state: MemberState,
-    /// What the operator asks for.
     pub admin_state: AdminState,
-    /// Why.
     pub reason: String,
-    /// Its next hop, `02:00:00:00:00:01 on eth0`, or why it has none.
+    /// Like `02:00:00:00:00:01 on eth0`, or why there is none.
     pub next_hop: Result<String, String>,
-    /// Largest outer packet towards it, bytes; `None`: it has no next hop.
+    /// Largest outer packet that the path carries, bytes; `None` without a next hop.
     pub mtu: Option<u16>,
-    /// What of that ICMP errors taught. `None`: nothing.
-    pub path_mtu: Option<u16>,
     /// Since when the state holds, as far as this daemon knows.
     pub since: SystemTime,
-    /// Share of its own slots' new connections that it takes now, 0 to 1.
+    /// Share of its own slots' new connections that it gets now, 0 to 1.
     pub share: f64,
-    /// What it says of itself.
-    pub said: Said,
-    /// Whether it was out of service for longer than the settle time, and so is home to no connection
-    /// where its region has somebody else.
+    pub agent_report: AgentReport,
+    /// Whether it was out of service for longer than the settle time, and so is home to no connection while
+    /// its region has another available backend.
     pub marked_out: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackendHistory {
+    pub pool: Name,
+    pub address: IpAddr,
+    /// The newest first.
+    pub changes: Vec<StateChange>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateChange {
+    pub at: SystemTime,
+    pub state: MemberState,
+    pub reason: Box<str>,
+}
+
+/// Demand and capacity of groups.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Regions {
+    /// Time over which the rates were measured, about a second; `None` until the counters were read twice.
+    pub window: Option<Duration>,
+    /// Balancers that share the capacities; `None` if the stored configuration cannot be used.
+    pub balancers: Option<NonZeroU32>,
+    /// Sorted by pool; a pool's groups in the order in which regions are used.
+    pub regions: Vec<GroupStatus>,
+}
+
+/// A pool's backends in one region.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupStatus {
+    pub pool: Name,
+    pub region: Name,
+    /// What the packet path holds of the group.
+    pub reading: GroupReading,
+    /// Whether the region was out of service for longer than the settle time, and so is used last.
+    pub marked_out: bool,
+    /// Counts per second in the window; `None` if the group is newer than that.
+    pub rates: Option<Rates>,
+}
+
+/// What a group can take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Offer {
+    /// Over all balancers.
+    pub capacity: Capacity,
+    /// This balancer's limit.
+    pub limit: LimitWord,
+    /// Backends that get new connections.
+    pub backends_up: usize,
+    pub marked_out: bool,
+}
+
+impl GroupStatus {
+    pub fn offer(&self) -> Offer {
+        Offer {
+            capacity: self.reading.capacity(),
+            limit: self.reading.limit,
+            backends_up: self.backends_up(),
+            marked_out: self.marked_out,
+        }
+    }
+
+    /// Healthy backends that have a weight.
+    pub fn backends_up(&self) -> usize {
+        self.reading.members.iter().filter(|member| member.weighted && member.healthy).count()
+    }
+
+    /// Share of the limit that was used in the window; `None` if unknown or not a number.
+    pub fn utilisation(&self) -> Option<f64> {
+        capacity::utilisation(&self.rates?, self.limit())
+    }
+
+    /// Backends missing for the demand in the window, if known.
+    pub fn missing_backends(&self) -> Option<u32> {
+        capacity::missing_backends(&self.rates?, self.limit(), self.reading.gain())
+    }
+
+    /// This balancer's limit per second, if there is one.
+    fn limit(&self) -> Option<f64> {
+        capacity::per_second(self.reading.limit)
+    }
 }

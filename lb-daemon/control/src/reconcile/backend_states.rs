@@ -1,50 +1,48 @@
-//! Hosts: what packets of remembered flows know of a backend, by pool. A flow is at a backend only while the pool
-//! that it is of has that backend, in its current version or in the previous one.
+//! Backend states: whether packets of remembered connections still go to a backend, by pool. A connection
+//! stays at a backend only while its pool has that backend, in the current or the previous version.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
 };
 
-use lb_common::abi::{backend_state::BackendStateWord, member::Accepts};
+use lb_common::abi::{backend::BackendStateWord, member::Accepts};
 
 use super::{Reconciler, published::Published};
 use lb_base::error_chain;
 use lb_maps::MapsError;
 use lb_model::ids::BackendId;
 
-/// States of backends that several pools have: by index of the backend, then by that of the pool. The dead are left
-/// out.
-pub(super) type Shared = BTreeMap<u32, BTreeMap<u32, Accepts>>;
+/// States of backends that several pools have, by index of the backend, then of the pool. Pools in which the
+/// backend accepts nothing are left out.
+pub(super) type SharedStates = BTreeMap<u32, BTreeMap<u32, Accepts>>;
 
 impl Reconciler {
-    /// Makes what is said of a host right, and once more where a previous version knows the address by another number.
-    /// Whoever raises a member does this first, whoever fells one last, so that no connection is where its host's
-    /// word says that it cannot be.
+    /// Updates a backend's state, also under another number by which a previous version knows the address.
+    /// When a member goes up this is written first, when it goes down last, so that no connection is where
+    /// the backend state forbids it.
     pub(super) fn write_backend_state(&mut self, address: &IpAddr) {
         let planned = self.backends.get(address).map(|backend| backend.id);
-        let ids: BTreeSet<_> = self.ids_in_places(address).chain(planned).collect();
+        let ids: BTreeSet<_> = self.located_ids(address).chain(planned).collect();
         for id in ids {
             if let Err(error) = self.settle_backend_state(id, address) {
-                // Only to raise a member takes memory, so nobody is sent to who is dead.
+                // Only a member that goes up needs memory, so no packet goes to a backend that is down.
                 self.stale = true;
                 let error = error_chain::message(&error);
-                tracing::error!(error, "host {address}: its state in a pool cannot be written");
+                tracing::error!(error, "backend {address}: its state cannot be written");
             }
         }
     }
 
-    /// Raises the hosts of a plan, and of previous versions, to what their members say, before packets see these; what
-    /// packets see until then is kept.
-    ///
-    /// # Errors
-    /// What the kernel answers.
+    /// Before packets see a plan: raises the states of its backends, and of those of previous versions, to
+    /// those of their members. What packets see until then is kept.
     pub(super) fn raise_backend_states(&mut self, published: &Published) -> Result<(), MapsError> {
         for (index, (id, address)) in self.backends_of(published) {
             let there = self.maps.backend_state(index);
-            let mut states = self.states.of_host(&address);
+            let mut states = self.states.accepts_by_pool(&address);
             if there.incarnation() == id.incarnation {
-                // Of one that several pools have the word says nothing, and of another nobody else does.
+                // The word of a shared backend holds no state, and `shared` holds none of a backend of one
+                // pool.
                 keep(&mut states, there.pool(), there.accepts_in(there.pool()));
                 for (pool, state) in self.shared.get(&index).into_iter().flatten() {
                     keep(&mut states, *pool, *state);
@@ -55,11 +53,8 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Makes right what is said of all hosts of a plan and of previous versions, and the words of all others
-    /// [`BackendStateWord::GONE`], once packets see these members and no others.
-    ///
-    /// # Errors
-    /// What the kernel answers.
+    /// Once packets see only the members of the plan and of previous versions: updates their backend states,
+    /// and sets all others to [`BackendStateWord::GONE`].
     pub(super) fn settle_backend_states(&mut self) -> Result<(), MapsError> {
         let hosts = self.backends_of(&self.published);
         for (id, address) in hosts.values() {
@@ -75,7 +70,7 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Hosts by index: those of the plan, and those that only a previous version names.
+    /// Backends by index: those of the plan, and those that only a previous version has.
     fn backends_of(&self, published: &Published) -> BTreeMap<u32, (BackendId, IpAddr)> {
         let members = published.groups.values().flat_map(|group| &group.members);
         let members = members.map(|member| (member.id, member.address));
@@ -83,20 +78,20 @@ impl Reconciler {
         members.chain(planned).map(|(id, address)| (id.index, (id, address))).collect()
     }
 
-    fn ids_in_places(&self, address: &IpAddr) -> impl Iterator<Item = BackendId> {
-        self.places.of_backend(address).iter().filter_map(|place| {
+    fn located_ids(&self, address: &IpAddr) -> impl Iterator<Item = BackendId> {
+        self.locations.get(address).iter().filter_map(|place| {
             let group = self.published.groups.get(&place.group)?;
             Some(group.members.get(usize::from(place.rank))?.id)
         })
     }
 
     fn settle_backend_state(&mut self, id: BackendId, address: &IpAddr) -> Result<(), MapsError> {
-        let states = self.states.of_host(address);
+        let states = self.states.accepts_by_pool(address);
         self.set_backend_state(id, address, &states)
     }
 
-    /// Says what a host's states are, by pool: one store where one pool has it. A number that several pools have had
-    /// stays one that is asked for by pool, for a packet under way may have seen that it is.
+    /// Writes a backend's state, with one store if one pool has the backend. A number that several pools have
+    /// had stays shared, because a packet under way may have seen that it is.
     fn set_backend_state(
         &mut self,
         id: BackendId,
@@ -104,7 +99,7 @@ impl Reconciler {
         states: &BTreeMap<u32, Accepts>,
     ) -> Result<(), MapsError> {
         let there = self.maps.backend_state(id.index);
-        let hop = self.hops.of_backend(address) as u16;
+        let hop = self.next_hops.index_of(address) as u16;
         let was_shared = there.is_shared() && there.incarnation() == id.incarnation;
         let word = match states.iter().next() {
             Some((pool, state)) if states.len() == 1 && !was_shared => {
@@ -121,7 +116,7 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Says what the states of a backend are that several pools have.
+    /// Writes the states of a backend that several pools have.
     fn set_shared(
         &mut self,
         backend: u32,
@@ -148,7 +143,7 @@ impl Reconciler {
     }
 }
 
-/// Keeps a state that is better than what is known of a pool, or all that is known of it.
+/// Keeps the better one of two states.
 fn keep(states: &mut BTreeMap<u32, Accepts>, pool: u32, state: Accepts) {
     if state != Accepts::Nothing {
         let known = states.entry(pool).or_insert(state);

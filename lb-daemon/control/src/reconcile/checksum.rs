@@ -1,27 +1,26 @@
-//! One number for all that packets are decided by.
+//! One digest over everything that the packet path decides by.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use lb_common::abi::{pod::bytes_of, table_ref::TableRef};
+use lb_common::abi::{pod::bytes_of, slot::TableRef};
 use xxhash_rust::xxh64::Xxh64;
 
 use lb_maps::{Mapping, Maps, MapsError, PoolView, SlotTable};
 use lb_model::maglev;
 
-/// Checksums of tables by the kernel's id of their map: a table never changes while it has its id.
+/// Checksums of tables by the kernel's id of their map. A table does not change while it has its id.
 #[derive(Clone, Debug, Default)]
 pub struct TableChecksums(HashMap<u32, u64>);
 
 impl TableChecksums {
-    /// [`maglev::checksum`] of a published table.
-    pub fn of(&mut self, table: &SlotTable) -> u64 {
+    pub fn get(&mut self, table: &SlotTable) -> u64 {
         *self.0.entry(table.id()).or_insert_with(|| {
             let words: Vec<u64> = table.slots().map(|slot| slot.0).collect();
             maglev::checksum(&words)
         })
     }
 
-    /// Forgets tables that are gone: the kernel gives their ids to nobody again.
+    /// Forgets tables that are gone. The kernel does not reuse their ids.
     fn retain<'a>(&mut self, pools: impl Iterator<Item = &'a PoolView>) {
         let there: HashSet<u32> =
             pools.flat_map(|pool| pool.tables.values()).map(SlotTable::id).collect();
@@ -29,16 +28,13 @@ impl TableChecksums {
     }
 }
 
-/// Digest over the services and pools that maps say: keys and modes of services; hash key, order
-/// of regions, members, table content and flags of pools.
+/// Digest over the services and pools in the maps: keys and modes of services; hash key, order of regions, members,
+/// tables and flags of pools.
 ///
-/// It does not depend on indices, so it is the same for the same configuration whatever came
-/// before, and the same on all balancers with that configuration, own region and hash key. What is a
-/// balancer's own (source addresses, next hops, MTU) and what changes by itself (health, and limits
-/// with it) is no part of it; but a region that is marked out comes last in the order.
-///
-/// # Errors
-/// What the kernel answers.
+/// It does not contain indices, so it depends only on the configuration and not on earlier ones, and is equal on all
+/// balancers with the same configuration, own region and hash key. It leaves out what differs between balancers (source
+/// addresses, next hops, MTU) and what changes without an apply (health, and the limits that follow it). But a region
+/// that is marked out comes last in the order.
 pub fn checksum<M: AsRef<Mapping>>(
     maps: &Maps<M>,
     tables: &mut TableChecksums,
@@ -85,7 +81,7 @@ fn pool_checksum<M: AsRef<Mapping>>(
             }
         }
         let table = pool.tables.get(&TableRef(group.head.table));
-        hash.update(&table.map_or(0, |table| tables.of(table)).to_le_bytes());
+        hash.update(&table.map_or(0, |table| tables.get(table)).to_le_bytes());
     }
     hash.digest()
 }

@@ -1,4 +1,4 @@
-//! Limits: one word for a group, one for a member with a limit of its own.
+//! Limits of groups and members, and the readings of capacity and counters that go with them.
 
 use lb_common::abi::{
     limiter::{ECHOES, ERRORS, LimitWord, NO_LIMITER},
@@ -7,17 +7,16 @@ use lb_common::abi::{
 
 use super::{
     Reconciler,
-    change::Change,
     displaced_check::budgets,
-    published::{PublishedGroup, PublishedMember, Terms},
-    settings::per_second,
+    map_change::MapChange,
+    published::{LimitTerms, PublishedGroup, PublishedMember},
 };
 use lb_maps::MapsError;
-use lb_model::capacity::{Capacity, Member, Share, is_lower};
+use lb_model::capacity::{Capacity, GroupReading, Member, Share, is_lower};
 
 impl Reconciler {
-    /// Says how fast displaced entries may be added to empty tables; the sweeper of displaced entries makes it less
-    /// while there are some. And how many ICMP messages the packet path may make.
+    /// Writes the budgets for displaced entries of empty tables, which the sweeper lowers as they fill, and
+    /// the limits for ICMP messages that the packet path sends.
     pub(super) fn write_budgets(&self) {
         for (limiter, limit) in budgets(self.maps.safe_displaced_entries()) {
             self.maps.set_limit(limiter, limit);
@@ -26,12 +25,12 @@ impl Reconciler {
         self.maps.set_limit(ECHOES, per_second(self.settings.icmp_echoes));
     }
 
-    /// Writes the limits of a change that may come before packets see it: those of limiters that
-    /// nobody reads yet, and those that are lower than before. How many of the latter it wrote.
-    pub(super) fn lower_limits(&mut self, change: &Change) -> Result<usize, MapsError> {
+    /// Writes the limits of a change that must be written before packets see it: limiters that are not in use
+    /// yet, and limits that get lower. Returns the number of the latter.
+    pub(super) fn lower_limits(&mut self, change: &MapChange) -> Result<usize, MapsError> {
         let mut lowered = 0;
         for group in change.published.groups.values() {
-            for (limiter, limit) in self.limits_of(group) {
+            for (limiter, limit) in self.expected_limits(group) {
                 if change.limiters.contains(&limiter) {
                     self.maps.reset_limiter(limiter, limit);
                 } else if is_lower(limit, self.maps.limit(limiter)) {
@@ -46,12 +45,11 @@ impl Reconciler {
         Ok(lowered)
     }
 
-    /// Writes the other limits of what is published, and who of its members has one. How many limits
-    /// it wrote.
+    /// Writes the remaining limits, and which members have one. Returns how many limits changed.
     pub(super) fn raise_limits(&self) -> usize {
         let mut raised = 0;
         for group in self.published.groups.values() {
-            for (limiter, limit) in self.limits_of(group) {
+            for (limiter, limit) in self.expected_limits(group) {
                 if self.maps.limit(limiter) != limit {
                     self.maps.set_limit(limiter, limit);
                     raised += 1;
@@ -69,7 +67,7 @@ impl Reconciler {
         raised
     }
 
-    /// Points a member's word at its limiter, and returns the word with or without a limit.
+    /// Sets the limiter of a member, and returns its word with or without a limit.
     pub(super) fn with_limiter(
         &self,
         at: u32,
@@ -82,8 +80,8 @@ impl Reconciler {
         word.with_limit(member.limiter != NO_LIMITER)
     }
 
-    /// Makes a group's limit right after something became known of a member: one store.
-    pub(super) fn relimit(&self, at: u32) {
+    /// Updates a group's limit after a change of a member: one store.
+    pub(super) fn update_limit(&self, at: u32) {
         let Some(group) = self.published.groups.get(&at) else { return };
         let Some(terms) = group.terms.filter(|terms| self.follows_health(terms, group)) else {
             return;
@@ -94,8 +92,8 @@ impl Reconciler {
         }
     }
 
-    /// Limiters of a group and its members with what their limits should be, as far as a plan said.
-    fn limits_of(&self, group: &PublishedGroup) -> impl Iterator<Item = (u32, LimitWord)> {
+    /// The limiters of a group and of its members, with their limits, if a plan has set them.
+    fn expected_limits(&self, group: &PublishedGroup) -> impl Iterator<Item = (u32, LimitWord)> {
         let terms = group.terms.into_iter();
         terms.flat_map(move |terms| {
             let share = self.share(terms);
@@ -106,23 +104,24 @@ impl Reconciler {
         })
     }
 
-    fn limit(&self, terms: Terms, group: &PublishedGroup) -> LimitWord {
-        self.share(terms).group_limit(Capacity::of_members(terms.settings, self.members_of(group)))
+    fn limit(&self, terms: LimitTerms, group: &PublishedGroup) -> LimitWord {
+        self.share(terms)
+            .group_limit(Capacity::of_members(terms.settings, self.capacity_members(group)))
     }
 
-    fn follows_health(&self, terms: &Terms, group: &PublishedGroup) -> bool {
-        Capacity::follows_health(terms.settings, self.members_of(group))
+    fn follows_health(&self, terms: &LimitTerms, group: &PublishedGroup) -> bool {
+        Capacity::follows_health(terms.settings, self.capacity_members(group))
     }
 
-    fn share(&self, terms: Terms) -> Share {
+    fn share(&self, terms: LimitTerms) -> Share {
         Share { balancers: terms.balancers, tick: self.tick }
     }
 
-    /// What of a group's members counts for its capacity.
-    pub(super) fn members_of(&self, group: &PublishedGroup) -> impl Iterator<Item = Member> {
+    /// The group's members, as far as they count for its capacity.
+    pub(super) fn capacity_members(&self, group: &PublishedGroup) -> impl Iterator<Item = Member> {
         group.members.iter().map(|member| {
             let known = self.states.get(group.pool, &member.address);
-            let reachable = self.hops.of_backend(&member.address) != 0;
+            let reachable = self.next_hops.index_of(&member.address) != 0;
             Member {
                 weighted: member.weighted != Some(false),
                 healthy: reachable && known.is_some_and(|known| known.state == Accepts::All),
@@ -130,5 +129,56 @@ impl Reconciler {
                 rate: member.rate,
             }
         })
+    }
+}
+
+impl Reconciler {
+    /// The groups of each pool, nearest first, with their counters. Groups that no plan has described yet are
+    /// left out.
+    pub fn readings(&self) -> Result<Vec<GroupReading>, MapsError> {
+        let mut readings = Vec::new();
+        for (&pool, published) in &self.published.pools {
+            let groups =
+                published.current.groups().iter().filter_map(|at| self.published.groups.get(at));
+            for group in groups.filter(|group| group.group.limiter != NO_LIMITER) {
+                let Some(terms) = group.terms else { continue };
+                readings.push(GroupReading {
+                    pool,
+                    region: group.group.region,
+                    settings: terms.settings,
+                    balancers: terms.balancers,
+                    members: self.capacity_members(group).collect(),
+                    limit: self.maps.limit(group.group.limiter),
+                    counters: self.maps.group_connections(group.group.limiter)?,
+                });
+            }
+        }
+        Ok(readings)
+    }
+}
+
+/// So many per second, a tenth of them in a burst.
+fn per_second(number: u32) -> LimitWord {
+    const SECOND: u64 = 1_000_000_000 * LimitWord::PER_NANOSECOND;
+    match number {
+        0 => LimitWord::CLOSED,
+        number => LimitWord::new(SECOND / u64::from(number), number / 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reconcile::MOST_ANSWERS;
+
+    #[test]
+    fn a_rate_is_an_interval_and_a_tenth_of_a_second_at_once() {
+        let thousand = per_second(1_000);
+        assert_eq!((thousand.interval(), thousand.burst()), (16_000_000, 100));
+        let most = per_second(MOST_ANSWERS);
+        assert_eq!((most.interval(), most.burst()), (16_000, 100_000));
+        let one = per_second(1);
+        assert_eq!((one.interval(), one.burst()), (16_000_000_000, 1), "one may always come");
+        assert!(per_second(0).is_closed());
     }
 }

@@ -1,52 +1,51 @@
-//! Previous versions of pools: what open connections go by first after a remap.
+//! Previous versions of pools, which open connections use first during a remap.
 //!
-//! They keep all that they name, their members' words are kept true like those of the current ones, and
-//! they go when they are forgotten, after a grace period.
+//! They keep everything they name, and their members' words are updated like those of current versions. They
+//! are removed, after a grace period, when they are forgotten.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
 };
 
-use lb_common::abi::event::Event;
+use lb_common::abi::counter::Event;
 
 use super::{
     ReconcileError, Reconciler,
-    change::Left,
-    places::Places,
+    map_change::Unused,
+    published::MemberLocations,
     published::{Home, Published, PublishedPool},
 };
 use lb_base::error_chain;
 use lb_maps::MapsError;
 
-/// A pool's home, as packets have it.
+/// A pool's home, as packets see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Homes {
-    /// Its current meaning; `None`: the pool has no members.
+pub struct PoolHomes {
+    /// `None` if the pool has no members.
     pub current: Option<Home>,
-    /// Whether a previous meaning counts.
     pub has_previous: bool,
     /// Whether connections at their previous home are adopted.
     pub adopting: bool,
-    /// Regions by index, in the order in which they are asked.
+    /// Regions by index, in the order in which they are used.
     pub regions: Vec<u32>,
-    /// Members of the first of them that are marked out.
+    /// Members of the first region that are marked out.
     pub out: BTreeSet<IpAddr>,
 }
 
 impl Reconciler {
-    /// What home means in each pool, by index.
-    pub fn homes(&self) -> BTreeMap<u32, Homes> {
+    /// By index of the pool.
+    pub fn homes(&self) -> BTreeMap<u32, PoolHomes> {
         let homes = self.published.pools.iter().map(|(index, pool)| (*index, self.homes_of(pool)));
         homes.collect()
     }
 
-    fn homes_of(&self, pool: &PublishedPool) -> Homes {
+    fn homes_of(&self, pool: &PublishedPool) -> PoolHomes {
         let groups = pool.current.groups().iter().filter_map(|at| self.published.groups.get(at));
         let first = groups.clone().next();
         let out = first.into_iter().flat_map(|group| &group.members);
         let out = out.filter(|member| member.out).map(|member| member.address);
-        Homes {
+        PoolHomes {
             current: pool.current.home(),
             has_previous: pool.previous.is_some(),
             adopting: pool.adopting,
@@ -55,18 +54,18 @@ impl Reconciler {
         }
     }
 
-    /// Says whether connections of a pool at their previous home are adopted: one store.
+    /// Sets whether connections at a pool's previous home are adopted: one store.
     pub fn set_adopting(&mut self, pool: u32, adopting: bool) {
         let Some(published) = self.published.pools.get_mut(&pool) else { return };
         published.adopting = adopting && published.previous.is_some();
         self.maps.set_pool(pool, published.word());
     }
 
-    /// Forgets what home meant before in some pools: a store each, and what the previous versions alone
-    /// named is given back after one grace period.
+    /// Forgets the previous homes of pools, with one store each. What only the previous versions named is
+    /// freed after one grace period.
     ///
     /// # Errors
-    /// What the kernel answers. The versions are forgotten all the same.
+    /// The kernel refused a step. The versions are forgotten nevertheless.
     pub fn forget_previous(&mut self, pools: &BTreeSet<u32>) -> Result<(), ReconcileError> {
         if self.stale {
             self.rescan()?;
@@ -86,10 +85,10 @@ impl Reconciler {
         }
         let named = kept.table_refs();
         kept.tables.retain(|_, table| named.contains(table));
-        let left = Left::between(&self.published, &kept);
+        let unused = Unused::between(&self.published, &kept);
         self.published = kept;
         self.stale = true;
-        let done = self.release(&left);
+        let done = self.release(&unused);
         if done.is_err()
             && let Err(error) = self.rescan()
         {
@@ -99,38 +98,34 @@ impl Reconciler {
         Ok(done?)
     }
 
-    /// What nobody names any more is given back.
-    fn release(&mut self, left: &Left) -> Result<(), MapsError> {
-        self.places = Places::of(&self.published);
+    /// Frees what is no longer named.
+    fn release(&mut self, unused: &Unused) -> Result<(), MapsError> {
+        self.locations = MemberLocations::new(&self.published);
         self.states.forget(self.published.leaving());
-        self.retain_hops();
+        self.retain_next_hops();
         self.settle_backend_states()?;
-        if !left.is_empty() || self.hops.is_leaving() {
+        if !unused.is_empty() || self.next_hops.has_unreleased() {
             self.maps.wait_for_readers()?;
-            self.maps.retire_tables(&left.tables)?;
-            left.free(&mut self.room);
-            self.hops.release();
+            self.maps.retire_tables(&unused.tables)?;
+            unused.free(&mut self.free_space);
+            self.next_hops.release();
         }
         Ok(())
     }
 
     /// Forgets the next hops of backends that neither the plan nor a previous version has.
-    pub(super) fn retain_hops(&mut self) {
-        let Self { hops, backends, places, .. } = self;
-        hops.retain(|address| backends.contains_key(address) || places.has(address));
+    pub(super) fn retain_next_hops(&mut self) {
+        let Self { next_hops, backends, locations, .. } = self;
+        next_hops.retain(|address| backends.contains_key(address) || locations.contains(address));
     }
 
-    /// Backends that only previous versions have: their next hops are still needed.
+    /// Backends that only previous versions have. Their next hops are still needed.
     pub fn leaving(&self) -> BTreeSet<IpAddr> {
         let leaving = self.published.leaving().into_iter().map(|(_, address)| address);
         leaving.filter(|address| !self.backends.contains_key(address)).collect()
     }
 
-    /// Connections that were to be adopted and were not, since the program was loaded: the budget was
-    /// used up.
-    ///
-    /// # Errors
-    /// What the kernel answers.
+    /// Adoptions refused since the program was loaded, because the budget was used up.
     pub fn adoptions_refused(&self) -> Result<u64, ReconcileError> {
         let events = self.maps.events()?;
         let refused = events.into_iter().find(|(event, _)| *event == Event::AdoptionRefused);

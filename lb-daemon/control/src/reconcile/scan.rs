@@ -1,32 +1,29 @@
-//! Finding out from the maps what is in use: after a start, and after a change that failed half-way.
+//! Reads from the maps what is in use, after a start and after a change that failed half-way.
 //!
-//! Limits are left as they are found: what they are worked out from comes with the next plan.
+//! Limits stay as they are: what they depend on comes with the next plan.
 
 use std::collections::HashMap;
 
 use lb_common::abi::{
-    limiter::NO_LIMITER, member::MemberWord, service::address_of, table_ref::TableRef,
+    limiter::NO_LIMITER, member::MemberWord, service::address_of, slot::TableRef,
 };
 
 use super::{
     Reconciler,
-    backend_states::Shared,
-    hops::Hops,
-    places::Places,
+    backend_states::SharedStates,
+    free_space::FreeSpace,
+    member_states::MemberStates,
+    member_states::MemberStatus,
+    next_hop_table::NextHopTable,
+    published::MemberLocations,
     published::{Published, PublishedGroup, PublishedMember, PublishedPool, Version},
-    room::Room,
-    standing::Standing,
-    states::States,
 };
 use lb_maps::{MapsError, SharedBackend, TableName, WritableMaps};
 use lb_model::ids::BackendId;
 
-/// Reads what is published. What no pool leads to is given back, after a grace period: a daemon
-/// that died may have unpublished it a moment ago.
-///
-/// # Errors
-/// What the kernel answers.
-pub(super) fn take_stock(maps: &mut WritableMaps) -> Result<(Published, Room), MapsError> {
+/// Reads what is published. Frees what no pool uses, after a grace period, because a daemon that died may
+/// have unpublished it a moment ago.
+pub(super) fn scan_published(maps: &mut WritableMaps) -> Result<(Published, FreeSpace), MapsError> {
     let present = maps.present_tables()?;
     let published = read(maps, &present)?;
     let named = published.table_refs();
@@ -34,32 +31,32 @@ pub(super) fn take_stock(maps: &mut WritableMaps) -> Result<(Published, Room), M
         present.iter().map(|(table, _)| *table).filter(|table| !named.contains(table)).collect();
     maps.wait_for_readers()?;
     maps.retire_tables(&unnamed)?;
-    let room = Room::beside(&published);
-    Ok((published, room))
+    let free_space = FreeSpace::from_published(&published);
+    Ok((published, free_space))
 }
 
 impl Reconciler {
-    /// Reads again what is published, keeping what the sensors said.
+    /// Reads again what is published, and keeps what the sensors reported.
     pub(super) fn rescan(&mut self) -> Result<(), MapsError> {
-        (self.published, self.room) = take_stock(&mut self.maps)?;
+        (self.published, self.free_space) = scan_published(&mut self.maps)?;
         self.shared = shared(&self.maps)?;
-        self.places = Places::of(&self.published);
-        self.restate();
+        self.locations = MemberLocations::new(&self.published);
+        self.rewrite_member_words();
         self.stale = false;
         Ok(())
     }
 
-    /// Makes the words that were found say what is known of their members: news may have missed
-    /// those that a change published before it failed, and a daemon may have died between two of the
-    /// words of one backend. Standbys follow with the next plan.
-    pub(super) fn restate(&self) {
+    /// Corrects the words of members. A change that failed half-way may have published words that missed a
+    /// report of a sensor, and a daemon may have died between two words of one backend. Standbys follow with
+    /// the next plan.
+    pub(super) fn rewrite_member_words(&self) {
         for group in self.published.groups.values() {
             for (at, member) in (group.group.head.members..).zip(&group.members) {
                 let Some(there) = self.maps.member(at) else { continue };
                 let known = self.states.get(group.pool, &member.address);
-                let known = known.unwrap_or_else(|| Standing::of(there));
-                let hop = self.hops.of_backend(&member.address) as u16;
-                let word = known.put_in(there).with_next_hop(hop);
+                let known = known.unwrap_or_else(|| MemberStatus::from_word(there));
+                let hop = self.next_hops.index_of(&member.address) as u16;
+                let word = known.apply_to(there).with_next_hop(hop);
                 if word != there {
                     self.maps.set_member(at, word);
                 }
@@ -122,32 +119,29 @@ fn read_group(
     Some(PublishedGroup { group, pool, table, terms: None, members })
 }
 
-/// What is said of backends that several pools have.
-///
-/// # Errors
-/// What the kernel answers.
-pub(super) fn shared(maps: &WritableMaps) -> Result<Shared, MapsError> {
-    let mut shared = Shared::new();
+/// States of backends that several pools have.
+pub(super) fn shared(maps: &WritableMaps) -> Result<SharedStates, MapsError> {
+    let mut shared = SharedStates::new();
     for SharedBackend { pool, backend, state } in maps.shared_backends()? {
         shared.entry(backend).or_default().insert(pool, state);
     }
     Ok(shared)
 }
 
-/// What the words of members and hosts say.
+/// Status and next hops, from the words of members and backends.
 pub(super) fn members(
     maps: &WritableMaps,
     published: &Published,
-    shared: &Shared,
-) -> (States, Hops) {
-    let (mut states, mut hops) = (States::default(), Hops::new());
+    shared: &SharedStates,
+) -> (MemberStates, NextHopTable) {
+    let (mut states, mut next_hops) = (MemberStates::default(), NextHopTable::new());
     for group in published.groups.values() {
         for (rank, member) in group.members.iter().enumerate() {
             let at = group.group.head.members + rank as u32;
             let word = maps.member(at).unwrap_or(MemberWord(0));
-            states.found(group.pool, member.address, Standing::of(word));
-            let hop = u32::from(word.next_hop());
-            hops.found(member.address, hop, maps.next_hop(hop));
+            states.recover(group.pool, member.address, MemberStatus::from_word(word));
+            let index = u32::from(word.next_hop());
+            next_hops.recover(member.address, index, maps.next_hop(index));
         }
     }
     for (index, host) in maps.backend_states() {
@@ -159,13 +153,13 @@ pub(super) fn members(
         let id = BackendId { index, incarnation: host.incarnation() };
         if host.is_shared() {
             for (pool, state) in shared.get(&index).into_iter().flatten() {
-                states.found_backend_state(*pool, address, id, *state);
+                states.recover_backend_state(*pool, address, id, *state);
             }
         } else {
-            states.found_backend_state(host.pool(), address, id, host.accepts_in(host.pool()));
+            states.recover_backend_state(host.pool(), address, id, host.accepts_in(host.pool()));
         }
-        let hop = u32::from(host.next_hop());
-        hops.found(address, hop, maps.next_hop(hop));
+        let index = u32::from(host.next_hop());
+        next_hops.recover(address, index, maps.next_hop(index));
     }
-    (states, hops)
+    (states, next_hops)
 }

@@ -1,24 +1,28 @@
-//! Standbys: the eight members of a group that take what a flow's lists have nobody for.
+//! Standbys: eight members of a group that take a connection if no member of its slot's list can.
 
 use std::net::IpAddr;
 
-use lb_common::abi::limits::STANDBYS_PER_GROUP;
+use lb_common::abi::{
+    limits::STANDBYS_PER_GROUP,
+    member::{Accepts, MemberWord},
+    slot::StandbyWord,
+};
 use xxhash_rust::xxh64::xxh64;
 
+use super::{Reconciler, published::PublishedGroup};
 use lb_model::maglev::MemberKey;
 
-/// Standbys of a group.
-pub(super) const STANDBYS: usize = STANDBYS_PER_GROUP as usize;
+const STANDBYS: usize = STANDBYS_PER_GROUP as usize;
 
-/// How much a member is worth as the standby of a place: the live member of the highest score is
-/// the one. So each is a function of who is alive, the same on all balancers, and a member that
-/// dies or comes back changes only the standbys that are its own.
-pub(super) fn score(member: &IpAddr, place: usize) -> u64 {
+/// Score of a member as a standby. The live member with the highest score is chosen. So the standbys follow
+/// from which members are live and are the same on all balancers, and a member that fails or returns changes
+/// only its own standbys.
+fn score(member: &IpAddr, place: usize) -> u64 {
     xxh64(&MemberKey::from(*member).0, place as u64)
 }
 
-/// The best of some ranks, by their addresses, for each place.
-pub(super) fn choose<'a>(live: impl Iterator<Item = (u16, &'a IpAddr)>) -> [Option<u16>; STANDBYS] {
+/// The best rank for each standby.
+fn choose<'a>(live: impl Iterator<Item = (u16, &'a IpAddr)>) -> [Option<u16>; STANDBYS] {
     let mut best = [None; STANDBYS];
     for (rank, address) in live {
         for (place, best) in best.iter_mut().enumerate() {
@@ -27,6 +31,59 @@ pub(super) fn choose<'a>(live: impl Iterator<Item = (u16, &'a IpAddr)>) -> [Opti
         }
     }
     best.map(|best| best.map(|(_, rank)| rank))
+}
+
+impl Reconciler {
+    /// Updates a group's standbys after a change of one member.
+    pub(super) fn update_standbys_after(&self, at: u32, rank: u16) {
+        let Some(group) = self.published.groups.get(&at) else { return };
+        let held = |place: usize| self.maps.standby(at, place as u32).rank();
+        let Some(member) = self.live(group, rank) else {
+            // A member that is not live is replaced.
+            if (0..STANDBYS).any(|place| held(place) == Some(rank)) {
+                self.write_standbys(at, group);
+            }
+            return;
+        };
+        for place in 0..STANDBYS {
+            let scored = |rank| Some((score(&self.live(group, rank)?, place), rank));
+            if held(place).and_then(scored) < Some((score(&member, place), rank)) {
+                self.maps.set_standby(at, place as u32, StandbyWord::new(Some(rank)));
+            }
+        }
+    }
+
+    /// Updates the standbys of a published group.
+    pub(super) fn update_standbys(&self, at: u32) {
+        if let Some(group) = self.published.groups.get(&at) {
+            self.write_standbys(at, group);
+        }
+    }
+
+    /// Chooses a group's standbys among its live members.
+    pub(super) fn write_standbys(&self, at: u32, group: &PublishedGroup) {
+        let ranks = 0..group.members.len() as u16;
+        let live: Vec<_> = ranks.filter_map(|rank| Some((rank, self.live(group, rank)?))).collect();
+        let chosen = choose(live.iter().map(|(rank, address)| (*rank, address)));
+        for (place, rank) in chosen.into_iter().enumerate() {
+            let word = StandbyWord::new(rank);
+            if self.maps.standby(at, place as u32) != word {
+                self.maps.set_standby(at, place as u32, word);
+            }
+        }
+    }
+
+    /// The address of a member, if it can be a standby.
+    fn live(&self, group: &PublishedGroup, rank: u16) -> Option<IpAddr> {
+        let member = group.members.get(usize::from(rank))?;
+        let word = self.maps.member(group.group.head.members + u32::from(rank))?;
+        (is_live(word) && member.weighted != Some(false)).then_some(member.address)
+    }
+}
+
+/// Whether new connections can go to a member.
+fn is_live(word: MemberWord) -> bool {
+    word.accepts() == Accepts::All && word.next_hop() != 0
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@ use std::{net::IpAddr, num::NonZeroU32, time::Instant};
 
 use super::{
     PacketPath, State,
-    homes::{HomeKeeper, clock},
-    lines::log_applied,
+    log_lines::log_applied,
     now,
+    remaps::{Remaps, clock},
 };
 use crate::command::ChangeRecord;
 use crate::{
@@ -18,18 +18,18 @@ use lb_base::{
 };
 use lb_model::{Configuration, diff};
 
-/// What the directory of names is called among the conditions.
+/// Subject of the condition about the directory of names.
 const NAMES: &str = "names for the command line";
 
 impl<P: PacketPath> State<P> {
-    /// Carries out an apply. Takes `change` where it is in force from here on, whether the packet path is
-    /// there or not.
+    /// Carries out an apply. Takes `change` once the configuration is in force, even if the packet path
+    /// cannot follow yet.
     pub(super) fn apply(
         &mut self,
         apply: Apply,
         change: &mut Option<Box<dyn ChangeRecord>>,
     ) -> Result<Applied, Refusal> {
-        let taken_as_it_is = self.schemas_agree(&apply)?;
+        let schema_warning = self.check_schemas(&apply)?;
         let Apply { mut configuration, dry_run, expected_generation, actor, .. } = apply;
         let current = self.generation();
         if let Some(expected) = expected_generation.filter(|expected| *expected != current) {
@@ -41,20 +41,20 @@ impl<P: PacketPath> State<P> {
         }
         self.leave_out_own_key(&mut configuration);
         let changes = diff::between(self.configuration(), &configuration, &diff::owners);
-        let replaces_unusable = self.replaces_unusable();
-        if changes.is_empty() && replaces_unusable.is_none() {
+        let unusable_warning = self.unusable_warning();
+        if changes.is_empty() && unusable_warning.is_none() {
             let mut applied = self.apply_unchanged(dry_run)?;
-            applied.warnings.extend(taken_as_it_is);
+            applied.warnings.extend(schema_warning);
             return Ok(applied);
         }
-        let ids = self.ids.next(&configuration, &self.rests, Instant::now())?;
-        if replaces_unusable.is_some() {
+        let ids = self.ids.next(&configuration, &self.quarantine, Instant::now())?;
+        if unusable_warning.is_some() {
             // As at a start, from what the packet path has.
             let own = self.settings.region.as_ref();
-            self.homes = HomeKeeper::found(&configuration, own, &ids, &self.path.homes());
+            self.remaps = Remaps::recover(&configuration, own, &ids, &self.path.homes());
         }
         let mark_outs = self.mark_outs_in(&configuration, clock());
-        let plan = self.plan_of(&configuration, &ids, &mark_outs)?;
+        let plan = self.build_plan(&configuration, &ids, &mark_outs)?;
         let tables = self.path.check(&plan).map_err(Refusal::Room)?;
         let memory = self.settings.map_memory.with(&tables);
         if memory.exceeds() {
@@ -65,16 +65,16 @@ impl<P: PacketPath> State<P> {
         let key = |configuration: &Configuration| configuration.hash_key.unwrap_or(own_key);
         let is_rehashed = key(self.configuration()) != key(&configuration);
         let (before, owners) = (self.configuration(), &diff::owners);
-        let movements_unknown = replaces_unusable.is_some();
+        let movements_unknown = unusable_warning.is_some();
         let movements = match movements_unknown {
             true => Vec::new(),
             false => diff::movements(before, &configuration, own, is_rehashed, owners),
         };
-        let mut warnings: Vec<_> = replaces_unusable.into_iter().chain(taken_as_it_is).collect();
-        warnings.extend(self.unserved(&configuration));
-        warnings.extend(self.behind_gateways(&configuration));
+        let mut warnings: Vec<_> = unusable_warning.into_iter().chain(schema_warning).collect();
+        warnings.extend(self.unserved_warnings(&configuration));
+        warnings.extend(self.gateway_warnings(&configuration));
         if dry_run {
-            warnings.extend(self.not_there_yet());
+            warnings.extend(self.behind_warning());
             return Ok(Applied {
                 generation: current,
                 changes,
@@ -84,7 +84,7 @@ impl<P: PacketPath> State<P> {
                 warnings,
             });
         }
-        warnings.extend(self.taken_back(&configuration, &actor));
+        warnings.extend(self.file_warning(&configuration, &actor));
 
         let number = current + 1;
         let (applied_at, kept) = (now(), configuration.clone());
@@ -96,13 +96,13 @@ impl<P: PacketPath> State<P> {
             schema: self.settings.schema,
         })?;
         self.settings.conditions.end(STORED);
-        // From here on it is in force, whatever comes.
+        // From here on the configuration is in force, whatever happens.
         self.ids = ids;
-        self.homes.mark_outs = mark_outs;
-        self.rests.adopt(&self.ids);
+        self.remaps.mark_outs = mark_outs;
+        self.quarantine.adopt(&self.ids);
         self.plan = Some(plan);
         self.write_directory();
-        let brought = self.bring_along();
+        let brought = self.apply_plan();
         let applied =
             Applied { generation: number, changes, movements, movements_unknown, memory, warnings };
         if let Some(change) = change.take() {
@@ -113,7 +113,7 @@ impl<P: PacketPath> State<P> {
             );
         }
         self.announce(Event::Generation(applied.clone()));
-        self.configured(&configuration);
+        self.follow_configuration(&configuration);
         log_applied(&configuration, number, &applied.changes);
         match brought {
             Ok(()) => Ok(applied),
@@ -121,29 +121,30 @@ impl<P: PacketPath> State<P> {
         }
     }
 
-    /// What is in force is to be so. A client that repeats an Apply that was refused because packets were behind
-    /// asks for them too.
+    /// The configuration is in force already. A client may repeat an apply that was refused because the
+    /// packet path was behind, so that is retried here.
     fn apply_unchanged(&mut self, dry_run: bool) -> Result<Applied, Refusal> {
         let generation = self.generation();
         let mut applied = Applied { generation, ..Applied::default() };
         if dry_run {
-            applied.warnings.extend(self.not_there_yet());
+            applied.warnings.extend(self.behind_warning());
         } else if self.behind.is_some() {
             self.catch_up().map_err(|source| Refusal::Behind { generation, source })?;
         }
         Ok(applied)
     }
 
-    /// Brings a packet path that is behind to the plan in force, and turns the sensors to it.
+    /// Brings a packet path that is behind to the plan in force, and updates the sensors.
     pub(super) fn catch_up(&mut self) -> Result<(), ReconcileError> {
-        self.bring_along()?;
+        self.apply_plan()?;
         let generation = self.generation();
         tracing::info!(generation, "the packet path is at generation {generation} again");
-        self.point_sensors();
+        self.update_sensors();
         Ok(())
     }
 
-    /// The daemon's own key by its name or by its value is the same, where no other balancer has to know it.
+    /// Removes the daemon's own key from a configuration with one balancer: naming it makes no difference,
+    /// because no other balancer has to know it.
     pub(super) fn leave_out_own_key(&self, configuration: &mut Configuration) {
         if configuration.balancers == NonZeroU32::MIN {
             configuration.hash_key.take_if(|key| *key == self.store.hash_key());
@@ -151,8 +152,8 @@ impl<P: PacketPath> State<P> {
     }
 
     /// Brings the packet path to the plan in force.
-    pub(super) fn bring_along(&mut self) -> Result<(), ReconcileError> {
-        self.leave_gateways();
+    pub(super) fn apply_plan(&mut self) -> Result<(), ReconcileError> {
+        self.drop_gateways();
         let Some(plan) = &self.plan else { return Ok(()) };
         let configuration = Self::in_force(&self.store);
         let began = Instant::now();
@@ -160,11 +161,11 @@ impl<P: PacketPath> State<P> {
             Ok(written) => {
                 self.settings.publish_counters.published(began.elapsed(), now());
                 tracing::debug!(?written, "the packet path is at the generation");
-                self.rests.settle(&self.ids, &self.path.named(), Instant::now());
-                self.members.share_all(configuration, &mut self.path, clock());
-                self.members.agree(&mut self.path, now());
-                self.members.resort_all(configuration, &mut self.path);
-                self.homes.see(&self.path.homes(), clock());
+                self.quarantine.settle(&self.ids, &self.path.named(), Instant::now());
+                self.members.write_all_ramps(configuration, &mut self.path, clock());
+                self.members.write_states(&mut self.path, now());
+                self.members.write_all_last_resorts(configuration, &mut self.path);
+                self.remaps.observe(&self.path.homes(), clock());
                 self.behind = None;
                 self.settings.conditions.end(PACKET_PATH);
                 Ok(())
@@ -172,9 +173,8 @@ impl<P: PacketPath> State<P> {
             Err(error) => {
                 self.settings.publish_counters.failed();
                 let (generation, why) = (self.generation(), error_chain::message(&error));
-                let cause = format!(
-                    "is not at generation {generation}, and is tried again every second: {why}"
-                );
+                let cause =
+                    format!("not at generation {generation} yet, retried every second: {why}");
                 self.settings.conditions.begin(PACKET_PATH, &cause);
                 self.behind = Some(why);
                 Err(error)
@@ -182,32 +182,32 @@ impl<P: PacketPath> State<P> {
         }
     }
 
-    /// Tells everybody else of the configuration in force.
-    pub(super) fn configured(&mut self, configuration: &Configuration) {
+    /// Updates members, sensors and conditions for the configuration in force.
+    pub(super) fn follow_configuration(&mut self, configuration: &Configuration) {
         let changed = self.members.configure(configuration, &self.path, now());
-        self.members.share_all(configuration, &mut self.path, clock());
-        self.members.agree(&mut self.path, now());
-        self.members.resort_all(configuration, &mut self.path);
-        self.point_sensors();
-        self.see_sources(configuration);
-        self.see_ways(configuration);
-        // Of a store that an older daemon wrote: nobody may give such a configuration any more.
+        self.members.write_all_ramps(configuration, &mut self.path, clock());
+        self.members.write_states(&mut self.path, now());
+        self.members.write_all_last_resorts(configuration, &mut self.path);
+        self.update_sensors();
+        self.check_source_addresses(configuration);
+        self.check_paths(configuration);
+        // Only a store of an older daemon contains such a configuration; applying one is refused.
         match configuration.balancers > NonZeroU32::MIN && configuration.hash_key.is_none() {
             true => self.settings.conditions.begin(
                 "hash_key",
-                "is not set, though there are several balancers: each has a key of its own, and they choose \
-                 different backends; set one in the configuration of all (`spillway export` prints this one's)",
+                "not set, but there are several balancers: each uses its own key, so they choose \
+                 different backends; set the same key on all (`spillway export` prints this one's)",
             ),
             false => self.settings.conditions.end("hash_key"),
         }
         if let Some(region) = &self.settings.region {
             let subject = format!("region {region}");
-            // Where nothing is configured yet, nothing is missing.
+            // Without regions nothing is configured yet, so nothing is missing.
             match configuration.regions.is_empty() || configuration.regions.contains_key(region) {
                 true => self.settings.conditions.end(&subject),
                 false => self.settings.conditions.begin(
                     &subject,
-                    "is this balancer's own and is not in the configuration, so no backend is near",
+                    "this balancer's own region is not in the configuration, so it prefers no backend",
                 ),
             }
         }
@@ -216,17 +216,17 @@ impl<P: PacketPath> State<P> {
         }
     }
 
-    /// Turns the sensors to the configuration in force, and to backends that only a previous version of
-    /// a pool has: their connections go on.
-    pub(super) fn point_sensors(&mut self) {
+    /// Points the sensors at the backends in force, and the next-hop sensor also at backends that only a
+    /// pool's previous version has, because their connections go on.
+    pub(super) fn update_sensors(&mut self) {
         let (members, leaving) = (&self.members, self.path.leaving());
         let needed =
             |address: &IpAddr| !members.pools_of(address).is_empty() || leaving.contains(address);
-        self.hops.retain(|address, _| needed(address));
-        self.sensors.point_at(Self::in_force(&self.store), members, leaving);
+        self.next_hops.retain(|address, _| needed(address));
+        self.sensors.update(Self::in_force(&self.store), members, leaving);
     }
 
-    /// Writes the names of the numbers for the command line; without them it shows numbers.
+    /// Writes the names that the command line shows for numbers in the maps.
     pub(super) fn write_directory(&self) {
         let Self { settings, ids, .. } = self;
         let directory = reconcile::directory(self.generation(), settings.region.as_ref(), ids);
@@ -234,7 +234,7 @@ impl<P: PacketPath> State<P> {
             Ok(()) => settings.conditions.end(NAMES),
             Err(error) => {
                 let cause = format!(
-                    "are stale, and its tables may show wrong ones: {}",
+                    "not up to date, so tables may show wrong names: {}",
                     error_chain::message(&error)
                 );
                 settings.conditions.begin(NAMES, &cause);

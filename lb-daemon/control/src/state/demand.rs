@@ -1,37 +1,42 @@
-//! What was counted in the last second.
+//! Demand against capacity of each group, from counters that are read every second.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     time::{Duration, Instant},
 };
 
 use lb_common::abi::counter::GroupCounter;
 
-use lb_model::capacity::{GroupReading, Rates};
+use super::{PacketPath, State};
+use crate::command::{Event, GroupStatus, Refusal, Regions};
+use lb_base::error_chain;
+use lb_model::{
+    Name,
+    capacity::{GroupReading, Rates},
+};
 
-/// Time between two looks at the counters.
+/// Time between two readings of the counters.
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
-/// A group, by the indices of its pool and region.
-type Key = (u32, u32);
+/// Indices of pool and region.
+type GroupKey = (u32, u32);
 
-/// The last looks at the counters of groups.
+/// Rates of groups, from the last two readings of their counters.
 #[derive(Debug, Default)]
 pub(super) struct Demand {
-    last: Option<(Instant, HashMap<Key, GroupCounter>)>,
-    /// Time between the last two looks.
+    last: Option<(Instant, HashMap<GroupKey, GroupCounter>)>,
+    /// Time between the last two readings.
     window: Option<Duration>,
-    rates: HashMap<Key, Rates>,
+    rates: HashMap<GroupKey, Rates>,
 }
 
 impl Demand {
-    /// Takes a look.
-    pub(super) fn look(&mut self, readings: &[GroupReading], now: Instant) {
+    pub(super) fn observe(&mut self, readings: &[GroupReading], now: Instant) {
         let counters: HashMap<_, _> = readings.iter().map(|r| (key(r), r.counters)).collect();
         self.rates.clear();
         self.window = self.last.as_ref().map(|(before, _)| now.duration_since(*before));
         if let (Some((_, before)), Some(elapsed)) = (&self.last, self.window) {
-            let between = |(key, after): (&Key, &GroupCounter)| {
+            let between = |(key, after): (&GroupKey, &GroupCounter)| {
                 Some((*key, Rates::between(before.get(key)?, after, elapsed)?))
             };
             self.rates = counters.iter().filter_map(between).collect();
@@ -39,22 +44,163 @@ impl Demand {
         self.last = Some((now, counters));
     }
 
-    /// The counters could not be read: nothing is known until two looks later.
-    pub(super) fn lose(&mut self) {
+    /// The counters could not be read: the rates are unknown until two more readings.
+    pub(super) fn reset(&mut self) {
         *self = Self::default();
     }
 
-    /// Time that the rates are of.
+    /// Time over which the rates were measured.
     pub(super) fn window(&self) -> Option<Duration> {
         self.window
     }
 
-    /// What was counted of a group in that time, a second; `None`: it is newer than that.
+    /// Rates per second; `None` if the group is newer than the window.
     pub(super) fn rates(&self, reading: &GroupReading) -> Option<Rates> {
         self.rates.get(&key(reading)).copied()
     }
 }
 
-fn key(reading: &GroupReading) -> Key {
+fn key(reading: &GroupReading) -> GroupKey {
     (reading.pool, reading.region)
+}
+
+impl<P: PacketPath> State<P> {
+    /// Reads the counters, once a second.
+    pub(super) fn read_counters(&mut self) {
+        match self.path.readings() {
+            Ok(readings) => {
+                self.demand.observe(&readings, Instant::now());
+                self.announce_regions(readings);
+            }
+            Err(error) => {
+                tracing::warn!(
+                    error = error_chain::message(&error),
+                    "the counters of groups cannot be read"
+                );
+                self.demand.reset();
+            }
+        }
+    }
+
+    /// The groups of one pool, or of all.
+    pub(super) fn regions(&self, pool: Option<&str>) -> Result<Regions, Refusal> {
+        let configuration = self.configuration();
+        if pool.is_some() {
+            self.require_usable()?;
+        }
+        if let Some(pool) = pool
+            && !configuration.pools.keys().any(|name| name.as_str() == pool)
+        {
+            return Err(Refusal::NoPool(pool.to_owned()));
+        }
+        let readings = self.path.readings().map_err(Refusal::Unreadable)?;
+        let mut regions = self.named(readings);
+        regions.retain(|region| pool.is_none_or(|pool| region.pool.as_str() == pool));
+        // Indices of pools are in no order; the order of regions within a pool must stay.
+        regions.sort_by(|one, other| one.pool.cmp(&other.pool));
+        let balancers = self.require_usable().is_ok().then_some(configuration.balancers);
+        Ok(Regions { window: self.demand.window(), balancers, regions })
+    }
+
+    /// Announces groups that are new or can take more or less than at the last reading.
+    fn announce_regions(&mut self, readings: Vec<GroupReading>) {
+        let regions = self.named(readings);
+        self.log_overflows(&regions);
+        let offers =
+            regions.iter().map(|each| ((each.pool.clone(), each.region.clone()), each.offer()));
+        let previous = self.offers.replace(offers.collect());
+        let Some(previous) = previous else { return };
+        for region in regions {
+            let key = (region.pool.clone(), region.region.clone());
+            if previous.get(&key) != Some(&region.offer()) {
+                self.announce(Event::Region(region));
+            }
+        }
+    }
+
+    fn log_overflows(&mut self, regions: &[GroupStatus]) {
+        let sends_on = |region: &&GroupStatus| {
+            region.rates.is_some_and(|rates| rates.overflow_out + rates.refused > 0.0)
+        };
+        let full = regions.iter().filter(sends_on);
+        let full = full.map(|region| (region.pool.clone(), region.region.clone()));
+        for ((pool, region), overflows) in self.overflows.update(Instant::now(), full) {
+            self.log_region(&pool, &region, overflows);
+        }
+    }
+
+    /// Adds names to readings. Readings of groups without a name, which are being removed, are left out.
+    fn named(&self, readings: Vec<GroupReading>) -> Vec<GroupStatus> {
+        let pools: HashMap<u32, &Name> = self.ids.pools().map(|(name, at)| (at, name)).collect();
+        let regions: HashMap<u32, &Name> =
+            self.ids.regions().map(|(name, at)| (at, name)).collect();
+        let named = readings.into_iter().filter_map(|reading| {
+            let (pool, region) = (*pools.get(&reading.pool)?, *regions.get(&reading.region)?);
+            Some(GroupStatus {
+                pool: pool.clone(),
+                region: region.clone(),
+                marked_out: self.remaps.mark_outs.is_region_out(pool, region),
+                rates: self.demand.rates(&reading),
+                reading,
+            })
+        });
+        named.collect()
+    }
+}
+
+/// How long a region must take all connections before that is logged. Clients decide how often a region is
+/// full, and must not fill the log.
+const QUIET: Duration = Duration::from_secs(60);
+
+type RegionKey = (Name, Name);
+
+/// Regions whose connections recently overflowed or were refused.
+#[derive(Debug, Default)]
+pub(super) struct Overflows(BTreeMap<RegionKey, Instant>);
+
+impl Overflows {
+    /// Updates the set, and returns what changed: `true` if overflow began, `false` if it is over. Each
+    /// region changes at most twice a minute.
+    pub(super) fn update(
+        &mut self,
+        now: Instant,
+        full: impl Iterator<Item = RegionKey>,
+    ) -> Vec<(RegionKey, bool)> {
+        let mut news = Vec::new();
+        for key in full {
+            if self.0.insert(key.clone(), now).is_none() {
+                news.push((key, true));
+            }
+        }
+        let over: Vec<_> = self.0.extract_if(.., |_, last| now - *last >= QUIET).collect();
+        news.extend(over.into_iter().map(|(key, _)| (key, false)));
+        news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_that_is_full_now_and_then_has_one_line() {
+        let key = |name: &str| (Name::new("web").unwrap(), Name::new(name).unwrap());
+        let (mut overflows, start) = (Overflows::default(), Instant::now());
+        let mut at = |second: u64, full: &[&str]| {
+            let full: Vec<_> = full.iter().map(|name| key(name)).collect();
+            overflows.update(start + Duration::from_secs(second), full.into_iter())
+        };
+        assert_eq!(at(0, &[]), []);
+        assert_eq!(at(1, &["eu"]), [(key("eu"), true)]);
+        assert_eq!(at(2, &["eu", "us"]), [(key("us"), true)]);
+        for second in 3..40 {
+            let full: &[&str] = if second % 2 == 0 { &["eu"] } else { &[] };
+            assert_eq!(at(second, full), [], "{second}");
+        }
+        assert_eq!(at(61, &[]), []);
+        assert_eq!(at(62, &[]), [(key("us"), false)]);
+        assert_eq!(at(97, &[]), []);
+        assert_eq!(at(98, &[]), [(key("eu"), false)]);
+        assert_eq!(at(99, &["eu"]), [(key("eu"), true)]);
+    }
 }

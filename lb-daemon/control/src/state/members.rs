@@ -1,7 +1,7 @@
-//! What is known of each backend in each pool: its state, why, and since when.
+//! The state of each backend in each pool, its reason, and its last changes.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     mem,
     net::IpAddr,
     time::{Instant, SystemTime},
@@ -9,86 +9,82 @@ use std::{
 
 use lb_common::abi::member::Accepts;
 
-use super::{PacketPath, history::History, homes::clock};
-use lb_health::{Health, HealthChange, Said};
+use super::{PacketPath, remaps::clock};
+use crate::command::StateChange;
+use lb_health::{Health, HealthChange, Said as AgentReport};
 use lb_model::{AdminState, Configuration, MemberState, Name, Pool};
 
-/// A backend in a pool.
 pub(super) type Key = (Name, IpAddr);
 
-/// Its state.
+/// A backend in a pool.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Member {
     pub(super) state: MemberState,
     pub(super) reason: String,
     pub(super) since: SystemTime,
-    pub(super) judge: Judge,
-    /// Whether the judge has spoken; until then what is known is what the packet path had.
-    pub(super) judged: bool,
-    /// What its state would be if it were not drained, and why.
-    known: (MemberState, String),
-    /// Whether it has had connections, as far as is known: who never passed has none to keep.
+    pub(super) decided_by: DecidedBy,
+    /// Whether `decided_by` has decided yet. Until then the state is the one found in the packet path.
+    pub(super) is_decided: bool,
+    /// The state and reason without draining.
+    undrained: (MemberState, String),
+    /// Whether it may have connections, as far as is known. A backend that never passed a check has none.
     has_served: bool,
-    /// Whether the operator wants no new connections there.
+    /// Whether the operator drains it.
     drained: bool,
-    /// What it says of itself, as far as its checks hear it.
-    pub(super) said: Said,
-    /// What its utilisation makes its share; `None`: nobody of its group has said one.
+    pub(super) agent_report: AgentReport,
+    /// Share that follows from its utilisation; `None` if no backend of its group reports one.
     pub(super) balance: Option<f64>,
-    /// What the packet path was told of its being a last resort.
+    /// The last value written to the packet path.
     pub(super) last_resort: Option<bool>,
-    /// When it came up, if this daemon saw it.
+    /// When it came up, if this daemon saw that.
     pub(super) up_since: Option<Instant>,
-    /// What the packet path was told of its share of new connections.
+    /// The last value written to the packet path.
     pub(super) ramp: Option<u8>,
-    /// What has become of it.
     pub(super) history: History,
 }
 
-/// Whose word a state is.
+/// What decides the state of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Judge {
-    /// The operator's, who disabled it.
+pub(super) enum DecidedBy {
+    /// The operator disabled it.
     Operator,
-    /// Nobody's: its pool has no checks.
-    Nobody,
-    /// That of its checks, or of what was there before their first answer.
+    /// Its pool has no checks, so it is up.
+    NoChecks,
+    /// Its checks, or until their first result the state found in the packet path.
     Checks,
 }
 
-/// All backends of all pools.
+/// The members of all pools.
 #[derive(Debug, Default)]
 pub(super) struct Members {
-    /// By pool and address.
     members: BTreeMap<Name, BTreeMap<IpAddr, Member>>,
     pools: HashMap<IpAddr, Vec<Name>>,
-    /// Pools some of whose backends say something of themselves, or whose shares still show it.
-    pub(super) saying: BTreeSet<Name>,
-    /// When shares were last made to follow utilisation.
+    /// Pools with a member that has an agent report, or whose shares still show one.
+    pub(super) reporting: BTreeSet<Name>,
+    /// When shares were last balanced by utilisation.
     pub(super) balanced_at: Option<Instant>,
 }
 
 impl Members {
     pub(super) fn get(&self, (pool, address): &Key) -> Option<&Member> {
-        self.of_pool(pool)?.get(address)
+        self.pool_members(pool)?.get(address)
     }
 
     pub(super) fn get_mut(&mut self, (pool, address): &Key) -> Option<&mut Member> {
         self.members.get_mut(pool)?.get_mut(address)
     }
 
-    /// The members of a pool, by address.
-    pub(super) fn of_pool(&self, pool: &Name) -> Option<&BTreeMap<IpAddr, Member>> {
+    pub(super) fn pool_members(&self, pool: &Name) -> Option<&BTreeMap<IpAddr, Member>> {
         self.members.get(pool)
     }
 
-    /// Pools that have an address, by name.
+    /// Pools that contain an address, by name.
     pub(super) fn pools_of(&self, address: &IpAddr) -> &[Name] {
         self.pools.get(address).map_or(&[], Vec::as_slice)
     }
 
-    /// Takes over what a configuration says of backends; `path` knows those that an earlier daemon
-    /// left. Returns those that are new or changed.
+    /// Takes over the backends of a configuration. States of backends that an earlier daemon left come from
+    /// `path`. Returns new and changed members.
     pub(super) fn configure(
         &mut self,
         configuration: &Configuration,
@@ -108,14 +104,14 @@ impl Members {
                     Some(before) => before,
                     None => Member::new(path.state(name, *address), now),
                 };
-                member.judged_by(judge(pool, backend.admin_state));
+                member.set_decided_by(decided_by(pool, backend.admin_state));
                 member.drained = backend.admin_state == AdminState::Drain;
-                member.settle(now);
+                member.update_state(now);
                 if before.as_ref() != Some(&member) {
                     changed.push((name.clone(), *address));
                 }
-                if !member.said.is_nothing() || member.balance.is_some() {
-                    self.saying.insert(name.clone());
+                if !member.agent_report.is_nothing() || member.balance.is_some() {
+                    self.reporting.insert(name.clone());
                 }
                 members.insert(*address, member);
                 self.pools.entry(*address).or_default().push(name.clone());
@@ -125,16 +121,17 @@ impl Members {
         changed
     }
 
-    /// Makes the packet path agree; but what nobody has spoken on is as the packet path has it.
-    pub(super) fn agree(&mut self, path: &mut impl PacketPath, now: SystemTime) {
+    /// Makes the packet path agree. Members that are undecided take over the state of the packet path
+    /// instead.
+    pub(super) fn write_states(&mut self, path: &mut impl PacketPath, now: SystemTime) {
         let members = self.members.iter_mut();
         let members =
             members.flat_map(|(pool, members)| members.iter_mut().map(move |m| (pool, m)));
         for (pool, (address, member)) in members {
             let Some(accepts) = path.state(pool, *address) else { continue };
-            if accepts != member.state.accepts() && !member.judged {
-                member.find(accepts);
-                member.settle(now);
+            if accepts != member.state.accepts() && !member.is_decided {
+                member.recover(accepts);
+                member.update_state(now);
                 member.up_since = None;
             }
             if accepts != member.state.accepts() {
@@ -143,123 +140,129 @@ impl Members {
         }
     }
 
-    /// Takes what checks say; the state, if that is news.
-    pub(super) fn judged(&mut self, change: &HealthChange, now: SystemTime) -> Option<MemberState> {
-        let of_pool = self.members.get_mut(&change.pool)?;
-        // A word on what was removed or disabled meanwhile is void.
-        let member = of_pool.get_mut(&change.address)?;
-        if member.judge != Judge::Checks {
+    /// Takes a result of checks. Returns the member's state if state or reason changed.
+    pub(super) fn take_health_change(
+        &mut self,
+        change: &HealthChange,
+        now: SystemTime,
+    ) -> Option<MemberState> {
+        let members = self.members.get_mut(&change.pool)?;
+        // Results for backends that were removed or disabled meanwhile do not count.
+        let member = members.get_mut(&change.address)?;
+        if member.decided_by != DecidedBy::Checks {
             return None;
         }
-        member.judged |= change.undecided.is_none();
-        member.hear(change);
-        if !member.said.is_nothing() && !self.saying.contains(&change.pool) {
-            self.saying.insert(change.pool.clone());
+        member.is_decided |= change.undecided.is_none();
+        member.take_result(change);
+        if !member.agent_report.is_nothing() && !self.reporting.contains(&change.pool) {
+            self.reporting.insert(change.pool.clone());
         }
-        member.settle(now).then_some(member.state)
+        member.update_state(now).then_some(member.state)
     }
 }
 
-/// Whether a backend is judged by checks, and so must be probed.
+/// Whether a backend needs probes, because its checks decide its state.
 pub(super) fn is_checked(pool: &Pool, admin_state: AdminState) -> bool {
-    judge(pool, admin_state) == Judge::Checks
+    decided_by(pool, admin_state) == DecidedBy::Checks
 }
 
-fn judge(pool: &Pool, admin_state: AdminState) -> Judge {
+fn decided_by(pool: &Pool, admin_state: AdminState) -> DecidedBy {
     match admin_state {
-        AdminState::Disabled => Judge::Operator,
-        // One that is drained is still asked whether it lives.
-        _ if pool.health_checks.is_empty() => Judge::Nobody,
-        _ => Judge::Checks,
+        AdminState::Disabled => DecidedBy::Operator,
+        // A drained backend is still probed.
+        _ if pool.health_checks.is_empty() => DecidedBy::NoChecks,
+        _ => DecidedBy::Checks,
     }
 }
 
 impl Member {
-    /// A backend of which this daemon knows nothing but its state in the packet path.
+    /// A backend of which only its state in the packet path is known.
     fn new(there: Option<Accepts>, now: SystemTime) -> Self {
         let mut member = Self {
             state: MemberState::recovered(there.unwrap_or(Accepts::Nothing)),
             reason: String::new(),
             since: now,
-            judge: Judge::Checks,
-            judged: false,
-            known: (MemberState::Pending, String::new()),
+            decided_by: DecidedBy::Checks,
+            is_decided: false,
+            undrained: (MemberState::Pending, String::new()),
             has_served: false,
             drained: false,
-            said: Said::default(),
+            agent_report: AgentReport::default(),
             balance: None,
             last_resort: None,
             up_since: None,
             ramp: None,
             history: History::default(),
         };
-        member.find(there.unwrap_or(Accepts::Nothing));
+        member.recover(there.unwrap_or(Accepts::Nothing));
         member
     }
 
-    fn find(&mut self, accepts: Accepts) {
+    fn recover(&mut self, accepts: Accepts) {
         let reason = match accepts {
             Accepts::Nothing => "not checked yet",
-            _ => "as before the daemon's start, not checked yet",
+            _ => "state from before the daemon's start, not checked yet",
         };
         self.has_served = accepts != Accepts::Nothing;
-        self.known = (MemberState::recovered(accepts), reason.into());
+        self.undrained = (MemberState::recovered(accepts), reason.into());
     }
 
-    /// Takes what its checks say. Where the host lives its connections stay, if it can have any; while a
-    /// row of failures has only begun, all stays as it is.
-    fn hear(&mut self, change: &HealthChange) {
+    /// If the host answers, its connections stay, if it can have any. The state also stays while a row of
+    /// failures is not complete.
+    fn take_result(&mut self, change: &HealthChange) {
         let reason = change.reason.clone();
-        self.said = change.said.clone();
+        self.agent_report = change.said.clone();
         self.has_served |= change.health == Health::Passing;
         if let Some(row) = change.undecided.filter(|_| self.has_served) {
-            self.known.1 = format!("{reason} ({row})");
+            self.undrained.1 = format!("{reason} ({row})");
             return;
         }
-        self.known = match change.health {
+        self.undrained = match change.health {
             Health::Passing => (MemberState::Up, reason),
             Health::Failing if self.has_served => (MemberState::Unhealthy, reason),
             Health::Failing => {
-                (MemberState::Pending, format!("{reason} (takes nothing until it passes)"))
+                (MemberState::Pending, format!("{reason} (gets no connections until it passes)"))
             }
             Health::Silent => (MemberState::Unreachable, reason),
         };
     }
 
-    fn judged_by(&mut self, judge: Judge) {
-        if self.judge == judge {
+    fn set_decided_by(&mut self, decided_by: DecidedBy) {
+        if self.decided_by == decided_by {
             return;
         }
-        self.judge = judge;
-        self.said = Said::default();
-        self.judged = judge != Judge::Checks;
-        let (state, reason) = match judge {
-            Judge::Operator => (MemberState::Disabled, "disabled"),
-            Judge::Nobody => (MemberState::Up, "no checks"),
-            Judge::Checks => (MemberState::recovered(self.known.0.accepts()), "not checked yet"),
+        self.decided_by = decided_by;
+        self.agent_report = AgentReport::default();
+        self.is_decided = decided_by != DecidedBy::Checks;
+        let (state, reason) = match decided_by {
+            DecidedBy::Operator => (MemberState::Disabled, "disabled"),
+            DecidedBy::NoChecks => (MemberState::Up, "no checks"),
+            DecidedBy::Checks => {
+                (MemberState::recovered(self.undrained.0.accepts()), "not checked yet")
+            }
         };
-        // A backend that was disabled comes back as a new one: its connections have moved.
+        // A disabled backend comes back as a new one: its connections have moved.
         self.has_served = state.accepts() != Accepts::Nothing;
-        self.known = (state, reason.into());
+        self.undrained = (state, reason.into());
     }
 
-    /// Whether the operator, or it itself, wants no new connections there.
+    /// Whether the operator or its agent drains it.
     pub(super) fn is_drained(&self) -> bool {
-        self.drained || self.said.drain.is_some()
+        self.drained || self.agent_report.drain.is_some()
     }
 
-    /// Whether it may have new connections as soon as the operator wants it to. Of one that was
-    /// disabled nothing is known: it may.
+    /// Whether it may get new connections as soon as the operator allows it. Nothing is known of a disabled
+    /// backend, so it may.
     pub(super) fn may_serve(&self) -> bool {
-        let healthy = self.known.0 == MemberState::Up && self.said.drain.is_none();
-        healthy || self.judge == Judge::Operator
+        let healthy = self.undrained.0 == MemberState::Up && self.agent_report.drain.is_none();
+        healthy || self.decided_by == DecidedBy::Operator
     }
 
-    /// Makes the state what follows from what is known; whether that is news.
-    fn settle(&mut self, now: SystemTime) -> bool {
-        let (known, reason) = &self.known;
+    /// Derives the state. Returns whether state or reason changed.
+    fn update_state(&mut self, now: SystemTime) -> bool {
+        let (known, reason) = &self.undrained;
         let state = if self.is_drained() { known.drained() } else { *known };
-        let reason = match (known, &self.said.drain) {
+        let reason = match (known, &self.agent_report.drain) {
             (MemberState::Up, _) if self.drained => "drained".into(),
             (MemberState::Up, Some(why)) => format!("drained: {why}"),
             _ => reason.clone(),
@@ -270,8 +273,48 @@ impl Member {
             self.since = now;
             self.up_since = (state == MemberState::Up).then(clock);
         }
-        self.history.take(now, state, reason, self.judged);
+        self.history.take(now, state, reason, self.is_decided);
         (self.state, self.reason) = (state, reason.into());
         news
+    }
+}
+
+/// Changes kept of each backend.
+const KEPT: usize = 16;
+
+/// The last changes of a backend's state, the newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct History {
+    changes: VecDeque<StateChange>,
+    /// Whether the newest state was not decided by checks yet.
+    was_undecided: bool,
+}
+
+impl History {
+    pub(super) fn changes(&self) -> impl Iterator<Item = &StateChange> {
+        self.changes.iter()
+    }
+
+    /// Adds a state. If the state is the same, that is no change, but the first result of checks replaces the
+    /// reason, because it explains the state better.
+    pub(super) fn take(
+        &mut self,
+        at: SystemTime,
+        state: MemberState,
+        reason: &str,
+        is_decided: bool,
+    ) {
+        let was_undecided = mem::replace(&mut self.was_undecided, !is_decided);
+        match self.changes.front_mut() {
+            Some(newest) if newest.state == state => {
+                if was_undecided && is_decided {
+                    newest.reason = reason.into();
+                }
+            }
+            _ => {
+                self.changes.truncate(KEPT - 1);
+                self.changes.push_front(StateChange { at, state, reason: reason.into() });
+            }
+        }
     }
 }

@@ -1,102 +1,65 @@
-//! The one owner of what is wanted.
+//! The one owner of the configuration in force.
 //!
-//! One loop takes sensors' news and commands in turn, news first, and carries each out whole before
-//! it takes the next: there are no locks. Nobody else writes the store, gives out numbers, or tells
-//! the packet path anything.
+//! One loop handles changes from sensors and commands in turn, changes first, and completes each before it
+//! begins the next, so there are no locks. Only this loop writes the store, assigns numbers and writes to the
+//! packet path.
 //!
-//! An apply goes: difference, numbers, plan, room; then the store, from where on the generation is in
-//! force; then the packet path and the sensors; then the answer. What fails before the store changes
-//! nothing. If the packet path fails after it, the answer says so, and it is tried again until it is
-//! where the generation is. Until then it is among the conditions, and an apply that differs in nothing tries it
-//! too, and answers as the first one did.
+//! An apply computes the difference, the numbers and the plan, and checks that the maps have room. Then it
+//! writes the store, from which moment the generation is in force, then the packet path, and updates the
+//! sensors. If a step before the store fails, nothing changes. If the packet path fails, the answer says so,
+//! and the write is retried until it succeeds. Meanwhile this is a condition, and an apply without changes
+//! retries too and gets the same answer.
 
+mod answers;
 mod apply;
+mod conditions;
 mod demand;
-mod direct;
-mod history;
-mod homes;
-mod lines;
-mod listing;
+mod log_lines;
 mod members;
-mod narrow;
-mod overflows;
+mod next_hops;
 mod packet_path;
-mod packets;
 mod panic;
-mod regions;
-mod run;
+mod remaps;
 mod sensors;
+mod settings;
 mod shares;
-mod sources;
 mod start;
+mod state_loop;
 #[cfg(test)]
 mod tests;
-mod unusable;
 mod warnings;
 
 use std::{
     collections::BTreeMap,
     net::IpAddr,
-    path::PathBuf,
     time::{Instant, SystemTime},
 };
 
 use tokio::sync::broadcast;
 
-pub use packet_path::PacketPath;
-pub use packets::Packets;
-pub use run::{Ended, Inbox};
+pub use packet_path::{PacketPath, Packets};
 pub use sensors::Sensors;
+pub use settings::{FollowedFile, PublishCounters, Settings, WaitingSettings};
+pub use state_loop::{Inbox, LoopEnd};
 
-use crate::PublishCounters;
 use crate::{
-    FollowedFile, WaitingSettings,
     command::{Event, Offer},
-    store::{Revision, Store},
+    store::Store,
 };
-use demand::Demand;
-use homes::HomeKeeper;
-use lb_base::conditions::Conditions;
+use demand::{Demand, Overflows};
 use lb_model::{
     Configuration, Name,
     ids::{Ids, Quarantine},
-    map_memory::Budget,
     next_hop::NextHop,
-    plan::{Plan, Sources},
+    plan::Plan,
 };
 use members::Members;
-use narrow::Narrow;
-use overflows::Overflows;
+use next_hops::NarrowPaths;
+use remaps::Remaps;
 
-/// Events that a watcher may be behind before it must ask anew.
+/// Events that a watcher may lag behind before it must subscribe again.
 const EVENTS: usize = 4096;
 
-/// What the daemon is told at its start.
-#[derive(Clone, Debug, Default)]
-pub struct Settings {
-    /// Region it stands in.
-    pub region: Option<Name>,
-    /// Sources of tunnels.
-    pub sources: Sources,
-    /// Where the names of numbers are written for the command line.
-    pub state_directory: PathBuf,
-    /// What the maps take and may take.
-    pub map_memory: Budget,
-    /// What is wrong elsewhere in the daemon.
-    pub conditions: Conditions,
-    /// Changed settings that wait for the next start.
-    pub waiting_settings: WaitingSettings,
-    /// Where what it publishes is counted.
-    pub publish_counters: PublishCounters,
-    /// The file that the configuration is read from again.
-    pub followed: FollowedFile,
-    /// Its schema revision, which is [`Revision::CURRENT`] but in tests of a later one.
-    pub schema: Revision,
-    /// Whether the file that it reads may replace a configuration of a newer schema.
-    pub any_schema: bool,
-}
-
-/// What is wanted, what is known, and the packet path.
 #[derive(Debug)]
 pub struct State<P> {
     settings: Settings,
@@ -105,30 +68,29 @@ pub struct State<P> {
     sensors: Sensors,
     /// Numbers in force.
     ids: Ids,
-    rests: Quarantine,
-    /// The plan of the generation in force; `None` before the first.
+    quarantine: Quarantine,
+    /// The plan in force; `None` before the first.
     plan: Option<Plan>,
-    /// Why the packet path is not at that plan; `None`: it is.
+    /// Why the packet path is not at that plan; `None` if it is.
     behind: Option<String>,
     members: Members,
-    hops: BTreeMap<IpAddr, Result<NextHop, String>>,
+    next_hops: BTreeMap<IpAddr, Result<NextHop, String>>,
     demand: Demand,
-    /// What each region of each pool could take at the last look; `None` before the first.
+    /// What each group could take at the last reading; `None` before the first.
     offers: Option<BTreeMap<(Name, Name), Offer>>,
     overflows: Overflows,
-    homes: HomeKeeper,
-    narrow: Narrow,
+    remaps: Remaps,
+    narrow: NarrowPaths,
     events: broadcast::Sender<Event>,
     started: Instant,
 }
 
 impl<P: PacketPath> State<P> {
-    /// Number of the generation in force, or of the one that cannot be used.
+    /// Number of the generation in force, even if that generation cannot be used.
     fn generation(&self) -> u64 {
         self.store.number()
     }
 
-    /// The configuration in force.
     fn configuration(&self) -> &Configuration {
         Self::in_force(&self.store)
     }
@@ -139,12 +101,12 @@ impl<P: PacketPath> State<P> {
     }
 
     fn announce(&self, event: Event) {
-        // Without watchers there is nobody to tell.
+        // Without watchers there is no receiver.
         let _ = self.events.send(event);
     }
 }
 
-/// Now, as people count.
+/// The wall clock, for times that are shown.
 fn now() -> SystemTime {
     SystemTime::now()
 }

@@ -8,18 +8,18 @@ use lb_common::abi::member::Accepts;
 use lb_health::Target;
 use lb_model::{Configuration, Via};
 
-/// What the sensors are to look at.
+/// What the sensors watch.
 #[derive(Debug, Default)]
 pub struct Sensors {
-    /// Backends in pools with their checks.
+    /// Members to probe, with their checks.
     pub targets: watch::Sender<Arc<Vec<Target>>>,
-    /// Backends whose next hop is to be known.
+    /// Backends whose next hop is needed.
     pub next_hops: watch::Sender<Arc<BTreeSet<IpAddr>>>,
 }
 
 impl Sensors {
-    /// Turns the sensors to a configuration, and to others whose next hop is to be known.
-    pub(super) fn point_at(
+    /// Points the sensors at a configuration. `others` are further backends whose next hop is needed.
+    pub(super) fn update(
         &self,
         configuration: &Configuration,
         members: &Members,
@@ -42,7 +42,7 @@ impl Sensors {
             for (address, backend) in &pool.backends {
                 addresses.insert(*address);
                 if members::is_checked(pool, backend.admin_state) {
-                    let member = members.of_pool(name).and_then(|of| of.get(address));
+                    let member = members.pool_members(name).and_then(|of| of.get(address));
                     let urgent =
                         member.is_none_or(|member| member.state.accepts() == Accepts::Nothing);
                     targets.push(Target {

@@ -1,5 +1,5 @@
-//! Shares of new connections: who came up a short time ago has less, as long as the pool says; who says
-//! so of itself has less, and who is utilised more than the others.
+//! Shares of new connections, as ramps of members. A member's share is smaller during slow start, if its
+//! agent report asks for less, and if it is utilised more than others.
 
 use std::{
     collections::BTreeMap,
@@ -12,8 +12,8 @@ use lb_common::abi::member::FULL_RAMP;
 
 use super::{
     PacketPath, State,
-    homes::clock,
     members::{Member, Members},
+    remaps::clock,
 };
 use lb_health::Utilisation;
 use lb_model::{
@@ -22,37 +22,38 @@ use lb_model::{
 };
 
 impl<P: PacketPath> State<P> {
-    /// Makes the shares of all pools what they should be by now. Asked once a second.
-    pub(super) fn keep_shares(&mut self) {
+    /// Updates the shares of all pools, once a second.
+    pub(super) fn update_shares(&mut self) {
         let configuration = Self::in_force(&self.store);
         let now = clock();
         self.members.balance_all(configuration, now);
-        self.members.share_all(configuration, &mut self.path, now);
+        self.members.write_all_ramps(configuration, &mut self.path, now);
     }
 }
 
 impl Members {
-    /// Makes shares follow utilisation in the pools whose backends say theirs.
+    /// Balances pools whose backends report their utilisation.
     fn balance_all(&mut self, configuration: &Configuration, now: Instant) {
         let elapsed = self.balanced_at.replace(now).map(|then| now.saturating_duration_since(then));
-        for name in mem::take(&mut self.saying) {
+        for name in mem::take(&mut self.reporting) {
             let Some(pool) = configuration.pools.get(&name) else { continue };
             self.balance(&name, pool, elapsed.unwrap_or_default(), now);
             let mut members = pool.backends.keys().map(|address| (name.clone(), *address));
-            let says = |member: &Member| !member.said.is_nothing() || member.balance.is_some();
+            let says =
+                |member: &Member| !member.agent_report.is_nothing() || member.balance.is_some();
             if members.any(|key| self.get(&key).is_some_and(says)) {
-                self.saying.insert(name);
+                self.reporting.insert(name);
             }
         }
     }
 
-    /// The same for one pool, each of its groups by itself.
+    /// The same for one pool, each group on its own.
     fn balance(&mut self, name: &Name, pool: &Pool, elapsed: Duration, now: Instant) {
         let mut groups: BTreeMap<&Name, (Vec<IpAddr>, Vec<Balanced>)> = BTreeMap::new();
         for (address, backend) in &pool.backends {
             let Some(member) = self.get_mut(&(name.clone(), *address)) else { continue };
-            if member.said.utilisation.is_none() {
-                // Whoever takes connections gets the mean of the others, if there are any.
+            if member.agent_report.utilisation.is_none() {
+                // Without a reported utilisation it gets the mean of the others, if there is one.
                 member.balance = None;
             }
             if member.state == MemberState::Up && backend.weight > 0 {
@@ -62,7 +63,7 @@ impl Members {
                     weight: backend.weight,
                     own: member.own_share(pool, now),
                     share: member.balance,
-                    utilisation: member.said.utilisation.map(Utilisation::share),
+                    utilisation: member.agent_report.utilisation.map(Utilisation::share),
                 });
             }
         }
@@ -76,20 +77,20 @@ impl Members {
         }
     }
 
-    /// Says to the packet path which shares the members of all pools have, where that is news.
-    pub(super) fn share_all(
+    /// Writes changed ramps of all pools to the packet path.
+    pub(super) fn write_all_ramps(
         &mut self,
         configuration: &Configuration,
         path: &mut impl PacketPath,
         now: Instant,
     ) {
         for (name, pool) in &configuration.pools {
-            self.share(name, pool, path, now);
+            self.write_ramps(name, pool, path, now);
         }
     }
 
     /// The same for one pool.
-    pub(super) fn share(
+    pub(super) fn write_ramps(
         &mut self,
         name: &Name,
         pool: &Pool,
@@ -119,10 +120,10 @@ impl Members {
         }
     }
 
-    /// Whether some member of a pool that is up has, or may have to have, less than its whole share.
+    /// Whether some member that is up has, or may need, less than its full share.
     fn shares_differ(&self, name: &Name, pool: &Pool) -> bool {
         !pool.slow_start.is_zero()
-            || self.saying.contains(name)
+            || self.reporting.contains(name)
             || pool.backends.keys().any(|address| {
                 let member = self.get(&(name.clone(), *address));
                 member.is_some_and(|member| {
@@ -133,10 +134,10 @@ impl Members {
 }
 
 impl Member {
-    /// Its share by its start and by its own wish.
+    /// The member's share by slow start and agent report.
     fn own_share(&self, pool: &Pool, now: Instant) -> f64 {
         let up = self.up_since.map(|since| now.saturating_duration_since(since));
         let started = up.map_or(1.0, |up| started(up, pool.slow_start));
-        started * self.said.percent.map_or(1.0, |percent| f64::from(percent) / 100.0)
+        started * self.agent_report.percent.map_or(1.0, |percent| f64::from(percent) / 100.0)
     }
 }

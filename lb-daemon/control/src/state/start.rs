@@ -3,10 +3,13 @@ use std::time::Instant;
 use tokio::sync::broadcast;
 
 use super::{
-    Demand, EVENTS, HomeKeeper, Members, Narrow, Overflows, PacketPath, Sensors, Settings, State,
+    Demand, EVENTS, Members, NarrowPaths, Overflows, PacketPath, Remaps, Sensors, Settings, State,
 };
-use crate::store::Store;
-use lb_base::error_chain;
+use crate::{
+    command::{Actor, Apply, Refusal},
+    store::{Revision, SchemaMismatch, Store, Unusable},
+};
+use lb_base::{conditions::STORED, error_chain};
 use lb_model::{
     ids::{Ids, Named, Quarantine},
     mark_out::MarkOuts,
@@ -14,10 +17,9 @@ use lb_model::{
 };
 
 impl<P: PacketPath> State<P> {
-    /// Takes up where the last daemon stopped: the packet path is brought to the generation in the
-    /// store, and the states that are pinned there stand until the checks of each backend decide. A
-    /// store without generation, and one whose generation cannot be used, leave the packet path as it is until
-    /// the next apply.
+    /// Continues where the last daemon stopped: brings the packet path to the stored generation. States found
+    /// in the maps stay until the checks of each backend decide. If the store has no generation, or one that
+    /// cannot be used, the packet path stays as it is until the next apply.
     pub fn start(settings: Settings, store: Store, path: P, sensors: Sensors) -> Self {
         let named = path.named();
         let ids = store.ids().cloned().unwrap_or_else(|| Ids::reserving(&named));
@@ -28,54 +30,54 @@ impl<P: PacketPath> State<P> {
             path,
             sensors,
             ids,
-            rests: Quarantine::default(),
+            quarantine: Quarantine::default(),
             plan: None,
             behind: None,
             members: Members::default(),
-            hops: Default::default(),
+            next_hops: Default::default(),
             demand: Demand::default(),
             offers: None,
             overflows: Overflows::default(),
-            homes: HomeKeeper::default(),
-            narrow: Narrow::default(),
+            remaps: Remaps::default(),
+            narrow: NarrowPaths::default(),
             events,
             started: Instant::now(),
         };
         if state.generation() == 0 {
             if named != Named::default() {
                 tracing::warn!(
-                    "the store is empty, but the packet path serves what an earlier daemon left: \
-                     it stands until the first apply"
+                    "the store is empty, but the packet path still serves the configuration of an earlier \
+                     daemon; it stays until the first apply"
                 );
             }
             return state;
         }
         if state.store.unusable().is_some() {
-            state.begin_unusable();
+            state.report_unusable();
             return state;
         }
         let configuration = state.configuration().clone();
         let own = state.settings.region.as_ref();
-        let homes = HomeKeeper::found(&configuration, own, &state.ids, &state.path.homes());
-        match state.plan_of(&configuration, &state.ids, &homes.mark_outs) {
+        let homes = Remaps::recover(&configuration, own, &state.ids, &state.path.homes());
+        match state.build_plan(&configuration, &state.ids, &homes.mark_outs) {
             Ok(plan) => state.plan = Some(plan),
             Err(error) => {
                 state.store.set_aside(format!("it has no plan: {}", error_chain::message(&error)));
-                state.begin_unusable();
+                state.report_unusable();
                 return state;
             }
         }
-        state.homes = homes;
+        state.remaps = homes;
         let generation = state.generation();
-        tracing::info!(generation, "store: taking up its configuration, generation {generation}");
+        tracing::info!(generation, "store: continuing with generation {generation}");
         state.write_directory();
-        // Where that fails, it is among the conditions, and tried again.
-        let _ = state.bring_along();
-        state.configured(&configuration);
+        // A failure becomes a condition, and is retried.
+        let _ = state.apply_plan();
+        state.follow_configuration(&configuration);
         state
     }
 
-    pub(super) fn plan_of(
+    pub(super) fn build_plan(
         &self,
         configuration: &lb_model::Configuration,
         ids: &Ids,
@@ -84,5 +86,52 @@ impl<P: PacketPath> State<P> {
         let Settings { region, sources, .. } = &self.settings;
         let (region, hash_key, out) = (region.as_ref(), self.store.hash_key(), mark_outs.out());
         plan::build(configuration, region, ids, hash_key, *sources, &out)
+    }
+}
+
+impl<P: PacketPath> State<P> {
+    pub(super) fn report_unusable(&self) {
+        let Some(Unusable { number, cause, .. }) = self.store.unusable() else { return };
+        let cause = format!(
+            "generation {number} cannot be used: {cause}; packets are forwarded as before, but health and next hops are \
+             frozen until a valid configuration is applied (`spillway export` shows the stored one)"
+        );
+        self.settings.conditions.begin(STORED, &cause);
+    }
+
+    /// Refuses commands about pools while the stored generation, and so its pools, cannot be read.
+    pub(super) fn require_usable(&self) -> Result<(), Refusal> {
+        match self.store.unusable() {
+            Some(unusable) => Err(Refusal::Unusable(unusable.cause.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses an apply if fields that only the client, the daemon or the store knows would be lost. If any
+    /// schema is accepted, returns this as a warning instead.
+    pub(super) fn check_schemas(&self, apply: &Apply) -> Result<Option<String>, Refusal> {
+        let daemon = self.settings.schema;
+        let stored = self.store.unusable().map_or(Revision::FIRST, |unusable| unusable.schema);
+        let agree = match stored > daemon {
+            true => Err(SchemaMismatch::NewerStore { stored, daemon }),
+            false => SchemaMismatch::check_client(apply.schema, daemon),
+        };
+        let Err(mismatch) = agree else { return Ok(None) };
+        // The administrator who sets `any-schema` accepts this for the configuration file, which is a setting
+        // too.
+        let by_file = self.settings.any_schema && matches!(apply.actor, Actor::File(_));
+        match apply.any_schema || by_file {
+            true => Ok(Some(mismatch.to_string())),
+            false => Err(Refusal::Schema(mismatch)),
+        }
+    }
+
+    /// Warning for a configuration that replaces one that could not be used.
+    pub(super) fn unusable_warning(&self) -> Option<String> {
+        let Unusable { number, .. } = self.store.unusable()?;
+        Some(format!(
+            "generation {number} could not be used, so the differences from it are unknown: all objects are listed \
+             as added, and open connections may move"
+        ))
     }
 }

@@ -1,4 +1,4 @@
-//! What the author of a change should know of it, and may not have meant.
+//! Warnings: consequences of a change that its author may not have intended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,13 +7,13 @@ use crate::command::{Actor, packet_path_behind};
 use lb_model::{AdminState, Configuration, Name, Scaler};
 
 impl<P: PacketPath> State<P> {
-    /// Pools that had somebody for new connections, or whose services had, and would have nobody with
-    /// `next`, by what is known of their backends now.
-    fn emptied<'a>(&self, next: &'a Configuration) -> BTreeSet<&'a Name> {
+    /// Pools that would lose their last backend for new connections, by what is known of backends now. This
+    /// includes pools that a service is pointed at.
+    fn emptied_pools<'a>(&self, next: &'a Configuration) -> BTreeSet<&'a Name> {
         let now = self.configuration();
-        let serves = |configuration, pool| self.somebody_serves(configuration, pool);
+        let serves = |configuration, pool| self.has_serving_backend(configuration, pool);
         let own = next.pools.keys().filter(|name| serves(now, name));
-        // A service that is pointed elsewhere takes its clients there.
+        // A service that is pointed to another pool takes its clients there.
         let pointed = next.services.iter().filter_map(|(name, service)| {
             let before = now.services.get(name)?;
             serves(now, &before.pool).then_some(&service.pool)
@@ -21,11 +21,11 @@ impl<P: PacketPath> State<P> {
         own.chain(pointed).filter(|pool| !serves(next, pool)).collect()
     }
 
-    /// Pools that `next` leaves without anything for new connections, and services that it gives to a pool
-    /// without backends. What stays as it is was said when it came.
-    pub(super) fn unserved(&self, next: &Configuration) -> Vec<String> {
+    /// Warnings about pools that lose their last backend for new connections, and about services of pools
+    /// without backends. What does not change was reported before.
+    pub(super) fn unserved_warnings(&self, next: &Configuration) -> Vec<String> {
         let now = self.configuration();
-        let emptied = self.emptied(next);
+        let emptied = self.emptied_pools(next);
         let mut services: BTreeMap<&Name, Vec<&Name>> = BTreeMap::new();
         for (name, service) in &next.services {
             let Some(pool) = next.pools.get(&service.pool) else { continue };
@@ -41,34 +41,32 @@ impl<P: PacketPath> State<P> {
                 listed(&services)
             )
         };
-        let left = |pool| format!("pool {pool} has nobody left for new connections");
+        let left = |pool| format!("pool {pool} has no backend left for new connections");
         emptied.iter().map(left).chain(services.into_iter().map(sentence)).collect()
     }
 
-    /// Whether a pool has somebody for new connections under a configuration. Who is not known yet may
-    /// become one.
-    fn somebody_serves(&self, configuration: &Configuration, name: &Name) -> bool {
+    /// Whether a pool has a backend for new connections. One whose state is unknown may become one.
+    fn has_serving_backend(&self, configuration: &Configuration, name: &Name) -> bool {
         let Some(pool) = configuration.pools.get(name) else { return false };
         pool.backends.iter().any(|(address, backend)| {
             let is_active = backend.admin_state == AdminState::Active
                 && backend.weight > 0
                 && pool.group(&backend.region).effective_scaler() != Scaler::NONE;
             let member = self.members.get(&(name.clone(), *address));
-            // In a panic those whose checks fail have them too.
+            // In panic mode backends whose checks fail get connections too.
             is_active
                 && (pool.panic_threshold_percent > 0
                     || member.is_none_or(|member| member.may_serve()))
         })
     }
 
-    /// That packets do not go by what is in force.
-    pub(super) fn not_there_yet(&self) -> Option<String> {
+    pub(super) fn behind_warning(&self) -> Option<String> {
         let (generation, why) = (self.generation(), self.behind.as_ref()?);
         Some(format!("{}: {why}", packet_path_behind(generation)))
     }
 
-    /// That a file says otherwise which the daemon reads again.
-    pub(super) fn taken_back(&self, next: &Configuration, actor: &Actor) -> Option<String> {
+    /// Warns if the followed file would undo a change.
+    pub(super) fn file_warning(&self, next: &Configuration, actor: &Actor) -> Option<String> {
         if matches!(actor, Actor::File(_)) {
             return None;
         }
@@ -80,14 +78,14 @@ impl<P: PacketPath> State<P> {
         let path = path.display();
         (!agrees).then(|| {
             format!(
-                "the daemon reads {path} at its next start or reload, which takes this back: change \
-                 it there too"
+                "the daemon reads {path} at its next start or reload, which reverts this change: \
+                 change the file too"
             )
         })
     }
 }
 
-/// `service web`, or `services api, web`; of many the first and how many more.
+/// Like `service web` or `services api, web`, with a limit.
 fn listed(services: &[&Name]) -> String {
     const MOST: usize = 5;
     let shown: Vec<_> = services.iter().take(MOST).map(ToString::to_string).collect();

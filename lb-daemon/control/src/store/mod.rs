@@ -1,62 +1,63 @@
-//! What must outlive the daemon: the generation in force with its numbers, and the daemon's own hash
-//! key, in one embedded database in the state directory.
+//! What outlives the daemon: the generation in force with its numbers, and the daemon's own hash key, in one
+//! embedded database in the state directory.
 
-mod error;
-mod file;
-mod record;
-mod schema;
-mod unusable;
-
-use std::{path::Path, time::SystemTime};
-
-use redb::{Database, TableDefinition};
+use std::{
+    fs::{self, File, OpenOptions},
+    io,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
 
 use error::Cause;
-pub use error::StoreError;
-pub use schema::{Revision, SchemaMismatch};
-pub use unusable::Unusable;
+use redb::{Database, TableDefinition};
 
 use lb_model::{Configuration, ids::Ids};
 
-/// Name of the database in the state directory.
+mod error;
+mod record;
+mod schema;
+
+pub use error::StoreError;
+pub use record::Unusable;
+pub use schema::{Revision, SchemaMismatch};
+
 pub const FILE: &str = "spillway.redb";
 
-/// Everything stands in one table, by the names in [`record`].
+/// The only table; [`record`] names its entries.
 const TABLE: TableDefinition<&str, &[u8]> = TableDefinition::new("spillway");
 
 /// A configuration that was acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generation {
-    /// Its number, from 1.
+    /// From 1.
     pub number: u64,
-    /// When it came into force.
     pub applied_at: SystemTime,
-    /// The configuration.
     pub configuration: Configuration,
-    /// Its numbers in the maps.
+    /// The numbers of its objects in the maps.
     pub ids: Ids,
-    /// Schema revision of the daemon that put it in force.
+    /// Schema revision of the daemon that applied it.
     pub schema: Revision,
 }
 
-/// The open database. Only one process can have it open.
+/// The open database. Only one process can open it.
 #[derive(Debug)]
 pub struct Store {
-    file: file::StoreFile,
-    /// `None` after a write failed: the database must be opened anew before the next.
+    file: StoreFile,
+    /// `None` after a failed write: the database must be opened again first.
     database: Option<Database>,
     hash_key: [u64; 2],
     generation: Option<Generation>,
-    /// What stands in the place of a generation that this version cannot use.
+    /// The generation, if this version cannot use it.
     unusable: Option<Unusable>,
 }
 
 impl Store {
-    /// Opens the database of a state directory, or makes both.
+    /// Opens or creates the database of a state directory.
     ///
     /// # Errors
-    /// [`StoreError`] says in one sentence what is wrong with the file; it is then left as it is. A configuration
-    /// of a newer schema is refused; one that breaks the rules of this version is [`Self::unusable`].
+    /// [`StoreError`] says what is wrong with the file, which is left as it is. A configuration of a newer
+    /// schema is refused; one that is invalid for this version becomes [`Self::unusable`].
     pub fn open(state_directory: &Path) -> Result<Self, StoreError> {
         let store = Self::open_any_schema(state_directory)?;
         match &store.unusable {
@@ -67,12 +68,12 @@ impl Store {
         }
     }
 
-    /// As [`Self::open`], but a configuration of a newer schema is [`Self::unusable`] too.
+    /// Like [`Self::open`], but accepts a configuration of a newer schema, as [`Self::unusable`].
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Self::open`].
     pub fn open_any_schema(state_directory: &Path) -> Result<Self, StoreError> {
-        let file = file::StoreFile::new(state_directory);
+        let file = StoreFile::new(state_directory);
         let read = || {
             let database = file.open()?;
             let record = match record::read(&database)? {
@@ -91,22 +92,22 @@ impl Store {
         Ok(Self { file, database: Some(database), hash_key, generation, unusable })
     }
 
-    /// The daemon's own hash key, made when the store was made.
+    /// Created at random with the store.
     pub fn hash_key(&self) -> [u64; 2] {
         self.hash_key
     }
 
-    /// The generation last committed; `None` before the first.
+    /// The last committed generation; `None` before the first.
     pub fn generation(&self) -> Option<&Generation> {
         self.generation.as_ref()
     }
 
-    /// The generation last committed where this version cannot use it; then [`Self::generation`] is `None`.
+    /// The last committed generation, if this version cannot use it; [`Self::generation`] is `None` then.
     pub fn unusable(&self) -> Option<&Unusable> {
         self.unusable.as_ref()
     }
 
-    /// Number of the generation last committed, whether it can be used or not; 0 before the first.
+    /// Number of the last committed generation, usable or not; 0 before the first.
     pub fn number(&self) -> u64 {
         let unusable = self.unusable.as_ref().map(|unusable| unusable.number);
         self.generation
@@ -116,29 +117,27 @@ impl Store {
             .unwrap_or_default()
     }
 
-    /// When it was committed.
     pub fn applied_at(&self) -> Option<SystemTime> {
         let unusable = self.unusable.as_ref().map(|unusable| unusable.applied_at);
         self.generation.as_ref().map(|generation| generation.applied_at).or(unusable)
     }
 
-    /// Its numbers in the maps.
     pub fn ids(&self) -> Option<&Ids> {
         let unusable = self.unusable.as_ref().map(|unusable| &unusable.ids);
         self.generation.as_ref().map(|generation| &generation.ids).or(unusable)
     }
 
-    /// The generation is valid and still of no use. On disk it stays as it is.
+    /// Marks a valid generation as unusable. It stays unchanged on disk.
     pub fn set_aside(&mut self, cause: String) {
         if let Some(generation) = self.generation.take() {
             self.unusable = Some(Unusable::from_generation(generation, cause));
         }
     }
 
-    /// Puts a generation in the place of the last one. It is on disk when this returns.
+    /// Replaces the last generation. The new one is on disk when this returns.
     ///
     /// # Errors
-    /// [`StoreError`]: the last one stands, here; on disk either may be found after a crash.
+    /// [`StoreError`]: the last generation stays in force; after a crash either may be on disk.
     pub fn commit(&mut self, generation: Generation) -> Result<(), StoreError> {
         let mut write = || {
             let database = match self.database.take() {
@@ -156,12 +155,42 @@ impl Store {
     }
 }
 
-fn begin(database: &Database) -> Result<redb::WriteTransaction, Cause> {
+fn begin_write(database: &Database) -> Result<redb::WriteTransaction, Cause> {
     let mut transaction = database.begin_write().map_err(Cause::write)?;
-    // Immediate: the commit returns after the disk has it.
+    // The commit returns only after the data is on disk.
     transaction.set_durability(redb::Durability::Immediate).map_err(Cause::write)?;
     Ok(transaction)
 }
 
 #[cfg(test)]
 mod tests;
+
+#[derive(Debug)]
+struct StoreFile {
+    directory: PathBuf,
+}
+
+impl StoreFile {
+    fn new(state_directory: &Path) -> Self {
+        Self { directory: state_directory.into() }
+    }
+
+    fn error(&self, cause: Cause) -> StoreError {
+        StoreError { path: self.directory.join(FILE), cause }
+    }
+
+    /// Opens or creates the file. Only its owner may read it, because it contains the hash key.
+    fn open(&self) -> Result<Database, Cause> {
+        let made = || -> io::Result<File> {
+            fs::DirBuilder::new().recursive(true).mode(0o755).create(&self.directory)?;
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(false).mode(0o600);
+            let file = options.open(self.directory.join(FILE))?;
+            // After a crash a new file exists only if its directory is on disk too.
+            File::open(&self.directory)?.sync_all()?;
+            Ok(file)
+        };
+        let file = made().map_err(Cause::Inaccessible)?;
+        Ok(Database::builder().create_file(file)?)
+    }
+}

@@ -1,4 +1,4 @@
-//! What stands in the database, and its protection against damage and misunderstanding.
+//! The content of the database, protected against damage and against other formats.
 
 use std::{hash::Hasher, time::SystemTime};
 
@@ -6,37 +6,32 @@ use redb::{Database, ReadableDatabase, TableError};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh64::Xxh64;
 
-use super::{Generation, Revision, TABLE, Unusable, begin, error::Cause};
+use super::{Generation, Revision, TABLE, begin_write, error::Cause};
 use lb_config::StoredMessage;
 use lb_model::ids::Ids;
 
-/// Version of what is described here, little-endian.
+/// Version of this format, little-endian.
 const FORMAT: &str = "format";
-/// Sixteen bytes, little-endian.
 const HASH_KEY: &str = "hash_key";
-/// [`Description`] as JSON; empty before the first generation.
 const GENERATION: &str = "generation";
-/// `spillway.v1.Configuration`; empty before the first generation.
 const CONFIGURATION: &str = "configuration";
-/// XXH64 over the other values in this order, each after its length, little-endian.
+/// XXH64 over the other values in this order, each preceded by its length, little-endian.
 const CHECKSUM: &str = "checksum";
 
 const CURRENT_FORMAT: u32 = 1;
 
-/// The content of a store.
 pub(super) struct Record {
     pub(super) hash_key: [u64; 2],
-    /// `None` before the first generation.
     pub(super) stored: Option<Result<Generation, Box<Unusable>>>,
 }
 
-/// What a generation has beside its configuration.
+/// A generation without its configuration.
 #[derive(Serialize, Deserialize)]
 struct Description {
     number: u64,
     applied_at: SystemTime,
     ids: Ids,
-    /// Schema revision of the configuration; stores from before revisions have none.
+    /// Stores from before schema revisions have none.
     #[serde(default = "first")]
     schema: Revision,
 }
@@ -45,7 +40,7 @@ fn first() -> Revision {
     Revision::FIRST
 }
 
-/// Reads a store; `None`: nothing was ever written.
+/// Reads a store; `None` if nothing was ever written.
 pub(super) fn read(database: &Database) -> Result<Option<Record>, Cause> {
     let transaction = database.begin_read().map_err(Cause::read)?;
     let table = match transaction.open_table(TABLE) {
@@ -67,7 +62,7 @@ pub(super) fn read(database: &Database) -> Result<Option<Record>, Cause> {
     match fixed(&format).map(u32::from_le_bytes) {
         Some(CURRENT_FORMAT) => {}
         Some(newer) if newer > CURRENT_FORMAT => return Err(Cause::Newer(newer)),
-        _ => return Err(Cause::Damaged("format is no number of ours".into())),
+        _ => return Err(Cause::Damaged("its format number is unknown".into())),
     }
     let (hash_key, description) = (value(HASH_KEY)?, value(GENERATION)?);
     let configuration = value(CONFIGURATION)?;
@@ -77,7 +72,7 @@ pub(super) fn read(database: &Database) -> Result<Option<Record>, Cause> {
         return Err(damaged("its checksum does not match"));
     }
     let hash_key = fixed(&hash_key).map(u128::from_le_bytes);
-    let hash_key = hash_key.ok_or_else(|| damaged("hash_key has another length"))?;
+    let hash_key = hash_key.ok_or_else(|| damaged("its hash_key has the wrong length"))?;
     let stored = match &*description {
         [] => None,
         text => {
@@ -89,14 +84,14 @@ pub(super) fn read(database: &Database) -> Result<Option<Record>, Cause> {
     Ok(Some(Record { hash_key: [hash_key as u64, (hash_key >> 64) as u64], stored }))
 }
 
-/// The generation, if this version can use it.
+/// Decodes the generation, if this version can use it.
 fn generation(description: Description, bytes: &[u8]) -> Result<Generation, Box<Unusable>> {
     let Description { number, applied_at, ids, schema } = description;
     let message = StoredMessage::read(bytes);
     let used = match &message {
         Err(error) => Err(format!("it cannot be read: {error}")),
         Ok(_) if schema > Revision::CURRENT => Err(format!(
-            "it has schema revision {schema}, and this version knows {}",
+            "it has schema revision {schema}, and this version supports {}",
             Revision::CURRENT
         )),
         Ok(message) => {
@@ -112,7 +107,7 @@ fn generation(description: Description, bytes: &[u8]) -> Result<Generation, Box<
     }
 }
 
-/// Begins a store with a random hash key.
+/// Initializes a store with a random hash key.
 pub(super) fn create(database: &Database) -> Result<Record, Cause> {
     let mut key = [0; 16];
     getrandom::fill(&mut key).map_err(|error| Cause::Inaccessible(error.into()))?;
@@ -141,7 +136,7 @@ pub(super) fn write(
     let format = CURRENT_FORMAT.to_le_bytes();
     let hash_key = (u128::from(hash_key[0]) | u128::from(hash_key[1]) << 64).to_le_bytes();
     let checksum = checksum(&[&format, &hash_key, &description, &configuration]);
-    let transaction = begin(database)?;
+    let transaction = begin_write(database)?;
     {
         let mut table = transaction.open_table(TABLE).map_err(Cause::write)?;
         let values: [(&str, &[u8]); 5] = [
@@ -169,4 +164,32 @@ pub(super) fn checksum(values: &[&[u8]]) -> [u8; 8] {
         state.write(value);
     }
     state.finish().to_le_bytes()
+}
+
+/// A stored generation that this version cannot use. The packet path may still be at it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unusable {
+    pub number: u64,
+    pub applied_at: SystemTime,
+    /// The numbers of its objects in the maps.
+    pub ids: Ids,
+    /// Schema revision of the daemon that wrote it.
+    pub schema: Revision,
+    /// Why it cannot be used.
+    pub cause: String,
+    /// The fields that this version knows; `None` if it cannot be read at all.
+    pub message: Option<StoredMessage>,
+}
+
+impl Unusable {
+    pub(super) fn from_generation(generation: Generation, cause: String) -> Self {
+        let Generation { number, applied_at, configuration, ids, schema } = generation;
+        let message = Some(StoredMessage::from(&configuration));
+        Self { number, applied_at, ids, schema, cause, message }
+    }
+
+    /// Whether `message` contains everything that is stored.
+    pub fn is_whole(&self) -> bool {
+        self.message.is_some() && self.schema <= Revision::CURRENT
+    }
 }

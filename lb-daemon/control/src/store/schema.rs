@@ -1,27 +1,26 @@
-//! The schema of configurations, by its revision: it rises with each field that a configuration can have. A
-//! program of another revision drops what it does not know, so nothing is taken from one unless it is told so.
+//! The schema revision of configurations, which rises with each new field. A program drops fields that it
+//! does not know, so a configuration of another revision is accepted only on request.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use spillway_proto::SCHEMA_REVISION;
 
-/// A revision of the schema, from 1.
+/// From 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Revision(u32);
 
 impl Revision {
-    /// That of programs and stores that name none.
+    /// For programs and stores that do not state one.
     pub const FIRST: Self = Self(1);
     /// This program's.
     pub const CURRENT: Self = Self(SCHEMA_REVISION as u32);
 
-    /// One by its number; 0, and what is none, is the first.
+    /// Values below 1 count as the first revision.
     pub fn new(number: i32) -> Self {
         Self(u32::try_from(number).unwrap_or_default()).max(Self::FIRST)
     }
 
-    /// Its number.
     pub fn number(self) -> i32 {
         i32::try_from(self.0).unwrap_or(i32::MAX)
     }
@@ -39,50 +38,35 @@ impl fmt::Display for Revision {
     }
 }
 
-/// Two programs, or a program and a store, of different revisions. Nothing changed.
+/// Two programs, or a program and a store, have different revisions. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaMismatch {
-    /// The client does not know fields that may be in force.
+    /// The client may not know fields that are in force.
     #[error(
         "the client is older than the daemon (schema revision {client}, the daemon has {daemon}), and fields that \
          it does not know would be erased"
     )]
-    OlderClient {
-        /// The client's.
-        client: Revision,
-        /// The daemon's.
-        daemon: Revision,
-    },
-    /// The daemon has dropped fields that the client may have sent.
+    OlderClient { client: Revision, daemon: Revision },
+    /// The daemon may have dropped fields that the client sent.
     #[error(
         "the daemon is older than the client (schema revision {daemon}, the client has {client}), and fields that \
          it does not know would be left out"
     )]
-    NewerClient {
-        /// The client's.
-        client: Revision,
-        /// The daemon's.
-        daemon: Revision,
-    },
-    /// The daemon does not know fields that may be stored.
+    NewerClient { client: Revision, daemon: Revision },
+    /// The daemon may not know fields that are stored.
     #[error(
         "the daemon is older than the stored configuration (schema revision {daemon}, the stored one has {stored}), \
          and fields that it does not know would be erased"
     )]
-    NewerStore {
-        /// The store's.
-        stored: Revision,
-        /// The daemon's.
-        daemon: Revision,
-    },
+    NewerStore { stored: Revision, daemon: Revision },
 }
 
 impl SchemaMismatch {
-    /// Between a client that sends a whole configuration and the daemon.
+    /// Compares a client that sends a whole configuration with the daemon.
     ///
     /// # Errors
-    /// They are of different revisions.
-    pub fn of_client(client: Revision, daemon: Revision) -> Result<(), Self> {
+    /// Their revisions differ.
+    pub fn check_client(client: Revision, daemon: Revision) -> Result<(), Self> {
         match client.cmp(&daemon) {
             std::cmp::Ordering::Less => Err(Self::OlderClient { client, daemon }),
             std::cmp::Ordering::Equal => Ok(()),
@@ -90,19 +74,18 @@ impl SchemaMismatch {
         }
     }
 
-    /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::OlderClient { .. } => {
-                "nothing was changed; upgrade the client, or say that the configuration is to be taken as it is: \
+                "nothing was changed; upgrade the client, or apply the configuration anyway: \
                  `spillway apply --any-schema`"
             }
             Self::NewerClient { .. } => {
-                "nothing was changed; upgrade the daemon, or say that the configuration is to be taken as it is: \
+                "nothing was changed; upgrade the daemon, or apply the configuration anyway: \
                  `spillway apply --any-schema`"
             }
             Self::NewerStore { .. } => {
-                "nothing was changed; run the newer spillwayd, or say that the stored configuration may be replaced: \
+                "nothing was changed; run the newer spillwayd, or replace the stored configuration: \
                  `spillway apply --any-schema`"
             }
         }
@@ -114,25 +97,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_names_no_revision_is_of_the_first() {
+    fn a_missing_revision_counts_as_the_first() {
         let numbers = [0, 1, 2, -1, i32::MIN].map(|number| Revision::new(number).number());
         assert_eq!(numbers, [1, 1, 2, 1, 1]);
     }
 
     #[test]
     fn only_equal_revisions_agree() {
-        let of = |client, daemon| {
-            let judged = SchemaMismatch::of_client(Revision::new(client), Revision::new(daemon));
-            judged.map_err(|mismatch| mismatch.to_string())
+        let check = |client, daemon| {
+            let result = SchemaMismatch::check_client(Revision::new(client), Revision::new(daemon));
+            result.map_err(|mismatch| mismatch.to_string())
         };
-        assert_eq!(of(2, 2), Ok(()));
-        assert_eq!(of(0, 1), Ok(()));
-        let older = of(0, 2).unwrap_err();
+        assert_eq!(check(2, 2), Ok(()));
+        assert_eq!(check(0, 1), Ok(()));
+        let older = check(0, 2).unwrap_err();
         assert!(
             older.starts_with("the client is older than the daemon (schema revision 1, "),
             "{older}"
         );
-        let newer = of(3, 2).unwrap_err();
+        let newer = check(3, 2).unwrap_err();
         assert!(
             newer.starts_with("the daemon is older than the client (schema revision 2, "),
             "{newer}"

@@ -5,7 +5,7 @@ use lb_common::{
         member::{Accepts, MemberWord},
         verdict::Verdict,
     },
-    path::{Kind, Memory, Outcome, Place},
+    path::{Kind, Memory, Outcome, Position},
 };
 
 use super::regions::{self, Region, VisitedEntry};
@@ -16,7 +16,7 @@ pub(super) fn verdict(verdict: Verdict) -> String {
 }
 
 /// A place in the order of a group: `owner`, `alternate 2`, `standby 5`.
-pub(super) fn place_name(place: Place) -> String {
+pub(super) fn place_name(place: Position) -> String {
     match (place.slot, place.entry) {
         (None, standby) => format!("standby {standby}"),
         (Some(_), 0) => "owner".into(),

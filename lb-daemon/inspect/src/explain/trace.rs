@@ -3,16 +3,15 @@
 use lb_common::{
     abi::{
         clock::Coarse,
-        descriptor::Descriptor,
         member::{Accepts, MemberWord},
         next_hop::NextHopWord,
+        pool::Descriptor,
         service::{SERVICE_BY_ADDRESS, SERVICE_BY_PORT, Service},
-        slot::RANKS_PER_SLOT,
-        table_ref::TableRef,
+        slot::{RANKS_PER_SLOT, TableRef},
         verdict::Verdict,
     },
     flow_hash::FlowHash,
-    path::{self, Kind, Parsed, Place, Tables, encapsulate, handshakes, select},
+    path::{self, Kind, Parsed, Position, Tables, encapsulate, handshakes, select},
 };
 
 use super::{
@@ -66,7 +65,7 @@ pub fn explain<T: Tables>(
     explanation.remembered = recorder.remembered;
     let asked = std::mem::take(&mut recorder.looked);
     let looked = with_unasked(tables, descriptor, slot.map(|s| s.1), asked);
-    let region = |place: Place| region_name(tables, names, descriptor, place.region);
+    let region = |place: Position| region_name(tables, names, descriptor, place.region);
     explanation.why = match (head, choice, recorder.remembered) {
         (Err(verdict), _, _) => reason::verdict(verdict),
         (Ok(()), Some(choice), Some(by)) => {
@@ -147,7 +146,7 @@ fn with_unasked<T: Tables>(
     let home = &descriptor.home;
     let Some(word) = tables.slot(TableRef(home.table), slot) else { return looked };
     for entry in 0..RANKS_PER_SLOT as u32 {
-        let place = Place { region: 0, slot: Some(slot), entry };
+        let place = Position { region: 0, slot: Some(slot), entry };
         let rank = u32::from(word.rank(entry));
         if rank < home.member_count
             && !looked.iter().any(|looked| looked.place == place)

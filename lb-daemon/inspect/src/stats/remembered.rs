@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use lb_common::abi::{
     clock::Coarse,
-    event::Event,
+    counter::Event,
     limiter::{ADOPTIONS_V4, ADOPTIONS_V6, DISPLACED_V4, DISPLACED_V6},
 };
 use serde::Serialize;

@@ -9,7 +9,7 @@ use lb_common::abi::{
     counter::VerdictCounter,
     limits, names,
     pod::{bytes_of, from_bytes},
-    receiver::VipKey,
+    service::VipKey,
     service::{IPV4, IPV6, address_of, address_words},
     verdict::Verdict,
 };

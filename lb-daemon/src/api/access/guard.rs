@@ -8,7 +8,7 @@ use tower::{Layer, Service};
 use super::calls::least;
 use crate::{
     access::{Lease, Peer, Role},
-    api::limits::{AtWork, Limits},
+    api::limits::{Limits, WorkPermit},
     audit::Audit,
 };
 use lb_control::command::Actor;
@@ -42,7 +42,7 @@ pub(in crate::api) fn caller() -> Peer {
 }
 
 /// Waits until the daemon may work at the call that is being answered.
-pub(in crate::api) async fn working() -> Option<AtWork> {
+pub(in crate::api) async fn working() -> Option<WorkPermit> {
     let call = CALL.try_with(Clone::clone).ok()?;
     Some(call.limits.work(&call.peer.actor).await)
 }

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use spillway_proto::v1;
 
-use crate::reloads::Outcome;
+use crate::reload::ReloadOutcome;
 use lb_base::conditions::Condition;
 use lb_config::message::{ApiEnum, duration, to_message};
 use lb_control::{
@@ -56,13 +56,13 @@ pub(in crate::api) fn exported(exported: &Exported) -> Result<v1::ExportResponse
     })
 }
 
-impl TryFrom<Outcome> for v1::ReloadResponse {
+impl TryFrom<ReloadOutcome> for v1::ReloadResponse {
     type Error = tonic::Status;
 
     /// Where something was refused, all of it is the error. A packet path that is behind is one of another kind, as in
     /// an Apply: what was read is in force.
-    fn try_from(outcome: Outcome) -> Result<Self, tonic::Status> {
-        let Outcome { generation, mut refused, behind, waiting } = outcome;
+    fn try_from(outcome: ReloadOutcome) -> Result<Self, tonic::Status> {
+        let ReloadOutcome { generation, mut refused, behind, waiting } = outcome;
         match behind {
             Some(behind) if refused.is_empty() => Err(tonic::Status::internal(behind)),
             None if refused.is_empty() => Ok(Self { generation, waiting_settings: waiting }),
@@ -121,13 +121,12 @@ pub(in crate::api) fn backend(backend: &BackendStatus) -> v1::BackendStatus {
         next_hop_resolved: backend.next_hop.is_ok(),
         next_hop: next_hop.clone(),
         mtu: backend.mtu.map_or(0, u32::from),
-        path_mtu: backend.path_mtu.map_or(0, u32::from),
         since: Some(timestamp(backend.since)),
         share: (backend.share > 0.0).then_some(backend.share),
-        utilisation: backend.said.utilisation.map(Utilisation::share),
-        weight_percent: backend.said.percent.map(Into::into),
-        drain: backend.said.drain.clone().unwrap_or_default(),
-        unheard: backend.said.unheard.clone().unwrap_or_default(),
+        utilisation: backend.agent_report.utilisation.map(Utilisation::share),
+        weight_percent: backend.agent_report.percent.map(Into::into),
+        drain: backend.agent_report.drain.clone().unwrap_or_default(),
+        unheard: backend.agent_report.unheard.clone().unwrap_or_default(),
         marked_out: backend.marked_out,
         admin_state: backend.admin_state.to_api().into(),
     }
@@ -230,11 +229,11 @@ mod tests {
     #[test]
     fn a_reload_that_is_in_force_but_behind_is_not_called_refused() {
         let of = |refused: &[&str], behind: Option<&str>| {
-            let outcome = Outcome {
+            let outcome = ReloadOutcome {
                 generation: Some(7),
                 refused: refused.iter().map(ToString::to_string).collect(),
                 behind: behind.map(str::to_owned),
-                ..Outcome::default()
+                ..ReloadOutcome::default()
             };
             v1::ReloadResponse::try_from(outcome)
                 .map(|answer| answer.generation)

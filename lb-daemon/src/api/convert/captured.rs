@@ -7,12 +7,17 @@ use nix::net::if_::if_indextoname;
 use spillway_proto::v1::{self, capture_response::Event, capture_summary::Reason};
 
 use super::WrongField;
-use crate::capture::{Bounds, Left, Said, Summary, Taken, Wanted, Why};
+use crate::capture::{
+    CaptureBounds, CaptureEnd, CaptureEvent, CaptureFilter, CaptureSummary, CapturedPacket,
+    LeavingFrame,
+};
 use lb_base::Quoted;
 use lb_inspect::stats::action_word;
 
 /// What a request asks for.
-pub(in crate::api) fn wanted(request: &v1::CaptureRequest) -> Result<Wanted, WrongField> {
+pub(in crate::api) fn capture_filter(
+    request: &v1::CaptureRequest,
+) -> Result<CaptureFilter, WrongField> {
     let set = |text: &str| !text.is_empty();
     let client = set(&request.client).then(|| prefix(&request.client)).transpose()?;
     let vip = set(&request.vip).then(|| address("vip", &request.vip)).transpose()?;
@@ -32,7 +37,7 @@ pub(in crate::api) fn wanted(request: &v1::CaptureRequest) -> Result<Wanted, Wro
     let dropped = request.dropped;
     let verdicts: Result<_, _> =
         request.verdicts.iter().map(|name| verdict(name, dropped)).collect();
-    Ok(Wanted {
+    Ok(CaptureFilter {
         client,
         vip,
         port: Some(port).filter(|port| *port != 0),
@@ -43,8 +48,8 @@ pub(in crate::api) fn wanted(request: &v1::CaptureRequest) -> Result<Wanted, Wro
     })
 }
 
-fn bounds(request: &v1::CaptureRequest) -> Result<Bounds, WrongField> {
-    let default = Bounds::default();
+fn bounds(request: &v1::CaptureRequest) -> Result<CaptureBounds, WrongField> {
+    let default = CaptureBounds::default();
     let within = |field, number, default, most: u32| match number {
         0 => Ok(default),
         _ if number <= most => Ok(number),
@@ -54,15 +59,15 @@ fn bounds(request: &v1::CaptureRequest) -> Result<Bounds, WrongField> {
         None => default.duration,
         Some(duration) => Duration::try_from(duration)
             .ok()
-            .filter(|time| !time.is_zero() && *time <= Bounds::MOST_DURATION)
+            .filter(|time| !time.is_zero() && *time <= CaptureBounds::MOST_DURATION)
             .ok_or_else(|| {
                 WrongField::new("duration", "must be above zero and at most an hour (1h)")
             })?,
     };
-    let most = Bounds::MOST_PACKETS;
+    let most = CaptureBounds::MOST_PACKETS;
     let per_second = within("packets_per_second", request.packets_per_second, 0, most)?;
-    Ok(Bounds {
-        snap: within("snap_length", request.snap_length, default.snap, Bounds::MOST_SNAP)?,
+    Ok(CaptureBounds {
+        snap: within("snap_length", request.snap_length, default.snap, CaptureBounds::MOST_SNAP)?,
         packets: within("packets", request.packets, default.packets, most)?,
         duration,
         per_second: NonZeroU32::new(per_second),
@@ -114,17 +119,17 @@ fn verdict(name: &str, dropped: bool) -> Result<Verdict, WrongField> {
 }
 
 /// What a capture says.
-pub(in crate::api) fn said(said: Said) -> v1::CaptureResponse {
-    let event = match said {
-        Said::Packets(packets) => Event::Packets(v1::CapturedPackets {
+pub(in crate::api) fn capture_event(event: CaptureEvent) -> v1::CaptureResponse {
+    let event = match event {
+        CaptureEvent::Packets(packets) => Event::Packets(v1::CapturedPackets {
             packets: packets.into_iter().map(packet).collect(),
         }),
-        Said::Summary(it) => Event::Summary(summary(&it)),
+        CaptureEvent::Summary(it) => Event::Summary(summary(&it)),
     };
     v1::CaptureResponse { event: Some(event) }
 }
 
-fn packet(taken: Taken) -> v1::CapturedPacket {
+fn packet(taken: CapturedPacket) -> v1::CapturedPacket {
     v1::CapturedPacket {
         number: taken.number,
         at: Some(taken.at.into()),
@@ -134,7 +139,7 @@ fn packet(taken: Taken) -> v1::CapturedPacket {
         verdict: taken.verdict.name().into(),
         action: action_word(taken.verdict.action()).into(),
         backend: taken.backend.map(|backend| backend.to_string()).unwrap_or_default(),
-        left: taken.left.map(|Left { interface: by, frame, length }| v1::LeavingFrame {
+        left: taken.left.map(|LeavingFrame { interface: by, frame, length }| v1::LeavingFrame {
             interface: interface(by),
             frame,
             length,
@@ -147,11 +152,11 @@ fn interface(index: u32) -> String {
     name.unwrap_or_else(|| index.to_string())
 }
 
-fn summary(summary: &Summary) -> v1::CaptureSummary {
+fn summary(summary: &CaptureSummary) -> v1::CaptureSummary {
     v1::CaptureSummary {
-        reason: match summary.why {
-            Why::Packets => Reason::Packets,
-            Why::Duration => Reason::Duration,
+        reason: match summary.end {
+            CaptureEnd::Packets => Reason::Packets,
+            CaptureEnd::Duration => Reason::Duration,
         }
         .into(),
         matched: summary.counted.matched,
@@ -167,7 +172,10 @@ mod tests {
 
     #[test]
     fn what_is_not_set_does_not_matter() {
-        assert_eq!(wanted(&v1::CaptureRequest::default()).unwrap(), Wanted::default());
+        assert_eq!(
+            capture_filter(&v1::CaptureRequest::default()).unwrap(),
+            CaptureFilter::default()
+        );
     }
 
     #[test]
@@ -189,21 +197,21 @@ mod tests {
             duration: Some(prost_types::Duration { seconds: 3_600, nanos: 0 }),
             packets_per_second: 10,
         };
-        let expected = Wanted {
+        let expected = CaptureFilter {
             client: Some(("2001:db8::".parse().unwrap(), 32)),
             vip: Some("2001:db8:f::1".parse().unwrap()),
             port: Some(65_535),
             backend: Some("10.1.0.11".parse().unwrap()),
             verdicts: [Verdict::Fragment, Verdict::NoBackend].into(),
             dropped: true,
-            bounds: Bounds {
+            bounds: CaptureBounds {
                 snap: 2_000,
                 packets: 1_000_000,
                 duration: Duration::from_secs(3_600),
                 per_second: NonZeroU32::new(10),
             },
         };
-        assert_eq!(wanted(&request).unwrap(), expected);
+        assert_eq!(capture_filter(&request).unwrap(), expected);
     }
 
     #[test]
@@ -211,7 +219,7 @@ mod tests {
         let ask = |change: fn(&mut v1::CaptureRequest)| {
             let mut request = v1::CaptureRequest::default();
             change(&mut request);
-            wanted(&request).err().unwrap().to_string()
+            capture_filter(&request).err().unwrap().to_string()
         };
         let time = |seconds, nanos| Some(prost_types::Duration { seconds, nanos });
         assert_eq!(
@@ -253,7 +261,7 @@ mod tests {
         for duration in [time(0, 0), time(3_600, 1), time(-1, 0)] {
             let request = v1::CaptureRequest { duration, ..Default::default() };
             assert_eq!(
-                wanted(&request).err().unwrap().to_string(),
+                capture_filter(&request).err().unwrap().to_string(),
                 "duration: must be above zero and at most an hour (1h)"
             );
         }

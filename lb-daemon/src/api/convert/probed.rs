@@ -1,27 +1,31 @@
-//! Which ways to try, and what came of them, as messages.
+//! Conversion of VIP probes: the request, the results, and the errors.
 
 use spillway_proto::v1::{self, VipProbeAnswer, VipProbeOutcome, probe_vips_response::Event};
 
 use lb_config::message::ApiEnum;
 
 use super::WrongField;
-use crate::vip_probe::{Found, Full, Small, Summary, Told, Wanted};
+use crate::vip_probe::{
+    FullResult, ProbeSelection, ProbeSummary, SmallResult, TargetResult, VipProbeEvent,
+};
 use lb_base::Quoted;
 use lb_health::host::UNSERVED;
 
-/// The full size where a request says none, bytes: what fits an Ethernet.
-const USUAL: u16 = 1_500;
-/// Full sizes: from what every IPv6 link takes to what jumbo frames do, bytes.
+/// The full size if the request sets none, bytes: that of Ethernet.
+const DEFAULT_SIZE: u16 = 1_500;
+/// FullResult sizes: from what every IPv6 link takes to what jumbo frames do, bytes.
 const SIZES: std::ops::RangeInclusive<u32> = 1_280..=9_000;
 
-/// What a request asks for, and the full size, bytes.
-pub(in crate::api) fn asked(request: v1::ProbeVipsRequest) -> Result<(Wanted, u16), WrongField> {
+/// The selected targets, and the full size in bytes.
+pub(in crate::api) fn probe_request(
+    request: v1::ProbeVipsRequest,
+) -> Result<(ProbeSelection, u16), WrongField> {
     let v1::ProbeVipsRequest { packet_size, pool, backend } = request;
     let size = match packet_size {
-        0 => USUAL,
+        0 => DEFAULT_SIZE,
         size => u16::try_from(size).ok().filter(|_| SIZES.contains(&size)).ok_or_else(|| {
             let (least, most) = (SIZES.start(), SIZES.end());
-            let cause = format!("{size} bytes are not tried; give {least} to {most}");
+            let cause = format!("{size} bytes are not possible; give {least} to {most}");
             WrongField::new("packet_size", cause)
         })?,
     };
@@ -30,38 +34,42 @@ pub(in crate::api) fn asked(request: v1::ProbeVipsRequest) -> Result<(Wanted, u1
         WrongField::new("backend", cause)
     };
     let address = (!backend.is_empty()).then(|| backend.parse().map_err(wrong)).transpose()?;
-    Ok((Wanted { pool: Some(pool).filter(|pool| !pool.is_empty()), backend: address }, size))
+    Ok((
+        ProbeSelection { pool: Some(pool).filter(|pool| !pool.is_empty()), backend: address },
+        size,
+    ))
 }
 
-/// What is said of ways.
-pub(in crate::api) fn told(told: Told) -> v1::ProbeVipsResponse {
-    let event = match told {
-        Told::Way(found) => Event::Way(way(found)),
-        Told::Summary(Summary { ways, left_out, size }) => Event::Summary(v1::VipProbeSummary {
-            ways: number(ways),
-            left_out: number(left_out),
-            packet_size: size.into(),
-        }),
+pub(in crate::api) fn probe_event(event: VipProbeEvent) -> v1::ProbeVipsResponse {
+    let event = match event {
+        VipProbeEvent::Result(found) => Event::Way(way(found)),
+        VipProbeEvent::Summary(ProbeSummary { targets, left_out, size }) => {
+            Event::Summary(v1::VipProbeSummary {
+                ways: number(targets),
+                left_out: number(left_out),
+                packet_size: size.into(),
+            })
+        }
     };
     v1::ProbeVipsResponse { event: Some(event) }
 }
 
-fn way(Found { way, small, full }: Found) -> v1::ProbedWay {
+fn way(TargetResult { target, small, full }: TargetResult) -> v1::ProbedWay {
     let mut message = v1::ProbedWay {
-        pools: way.pools.iter().map(ToString::to_string).collect(),
-        backend: way.backend.to_string(),
-        vip: way.vip.to_string(),
-        encapsulation: way.encapsulation.kind().to_api().into(),
+        pools: target.pools.iter().map(ToString::to_string).collect(),
+        backend: target.backend.to_string(),
+        vip: target.vip.to_string(),
+        encapsulation: target.encapsulation.kind().to_api().into(),
         ..v1::ProbedWay::default()
     };
     let (outcome, answer, after) = match small {
-        Small::Echo(after) => (VipProbeOutcome::Answered, VipProbeAnswer::Echo, Some(after)),
-        Small::Tcp(after) => (VipProbeOutcome::Answered, VipProbeAnswer::Tcp, Some(after)),
-        Small::Silent { host } => {
+        SmallResult::Echo(after) => (VipProbeOutcome::Answered, VipProbeAnswer::Echo, Some(after)),
+        SmallResult::Tcp(after) => (VipProbeOutcome::Answered, VipProbeAnswer::Tcp, Some(after)),
+        SmallResult::Silent { host } => {
             message.host = host.unwrap_or_default();
             (VipProbeOutcome::Silent, VipProbeAnswer::Unspecified, None)
         }
-        Small::Barred(why) => {
+        SmallResult::Barred(why) => {
             message.reason = why;
             (VipProbeOutcome::Barred, VipProbeAnswer::Unspecified, None)
         }
@@ -70,17 +78,17 @@ fn way(Found { way, small, full }: Found) -> v1::ProbedWay {
     message.set_answer(answer);
     message.round_trip_time = after.and_then(|after| after.try_into().ok());
     if answer != VipProbeAnswer::Echo {
-        // A host may well drop what asks for a port that nobody serves.
-        message.tcp_port = way.tcp_port.filter(|port| *port != UNSERVED).map_or(0, Into::into);
+        // A host may drop packets to a port that is not served.
+        message.tcp_port = target.tcp_port.filter(|port| *port != UNSERVED).map_or(0, Into::into);
     }
     match full {
-        Full::Answered => message.set_full(VipProbeOutcome::Answered),
-        Full::Silent { fits } => {
+        FullResult::Answered => message.set_full(VipProbeOutcome::Answered),
+        FullResult::Silent { fits } => {
             message.set_full(VipProbeOutcome::Silent);
             message.fits = fits.map_or(0, Into::into);
         }
-        Full::Untried => {}
-        Full::Unknown(why) => message.reason = why,
+        FullResult::NotSent => {}
+        FullResult::Unknown(why) => message.reason = why,
     }
     message
 }
@@ -94,7 +102,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::vip_probe::Way;
+    use crate::vip_probe::ProbeTarget;
     use lb_model::{Encapsulation, Name};
 
     #[test]
@@ -102,14 +110,16 @@ mod tests {
         let ask = |packet_size, pool: &str, backend: &str| {
             let request =
                 v1::ProbeVipsRequest { packet_size, pool: pool.into(), backend: backend.into() };
-            asked(request).map_err(|wrong| wrong.to_string())
+            probe_request(request).map_err(|wrong| wrong.to_string())
         };
-        assert_eq!(ask(0, "", ""), Ok((Wanted::default(), 1_500)));
-        let wanted =
-            Wanted { pool: Some("web".into()), backend: Some("2001:db8::1".parse().unwrap()) };
+        assert_eq!(ask(0, "", ""), Ok((ProbeSelection::default(), 1_500)));
+        let wanted = ProbeSelection {
+            pool: Some("web".into()),
+            backend: Some("2001:db8::1".parse().unwrap()),
+        };
         assert_eq!(ask(9_000, "web", "2001:db8::1"), Ok((wanted, 9_000)));
         for size in [1, 1_279, 9_001, 70_000] {
-            let wrong = format!("packet_size: {size} bytes are not tried; give 1280 to 9000");
+            let wrong = format!("packet_size: {size} bytes are not possible; give 1280 to 9000");
             assert_eq!(ask(size, "", ""), Err(wrong));
         }
         let wrong = "backend: \"web1\" is not an IPv4 or IPv6 address".to_owned();
@@ -119,20 +129,20 @@ mod tests {
     #[test]
     fn each_outcome_says_what_is_known() {
         let of = |small, full| {
-            let way = Way {
+            let target = ProbeTarget {
                 pools: [Name::new("web").unwrap(), Name::new("api").unwrap()].into(),
                 backend: "10.1.0.11".parse().unwrap(),
                 vip: "203.0.113.1".parse().unwrap(),
                 encapsulation: Encapsulation::Gue(7),
                 tcp_port: Some(80),
             };
-            match told(Told::Way(Found { way, small, full })).event {
+            match probe_event(VipProbeEvent::Result(TargetResult { target, small, full })).event {
                 Some(Event::Way(way)) => way,
                 other => panic!("{other:?}"),
             }
         };
         let time = Duration::from_micros(1_500);
-        let echo = of(Small::Echo(time), Full::Silent { fits: Some(1_420) });
+        let echo = of(SmallResult::Echo(time), FullResult::Silent { fits: Some(1_420) });
         assert_eq!(
             echo,
             v1::ProbedWay {
@@ -148,13 +158,13 @@ mod tests {
                 ..Default::default()
             }
         );
-        let tcp = of(Small::Tcp(time), Full::Unknown("no echo".into()));
+        let tcp = of(SmallResult::Tcp(time), FullResult::Unknown("no echo".into()));
         assert_eq!((tcp.answer(), tcp.full()), (VipProbeAnswer::Tcp, VipProbeOutcome::Unspecified));
         assert_eq!((tcp.tcp_port, tcp.reason.as_str()), (80, "no echo"));
-        let silent = of(Small::Silent { host: Some("is there".into()) }, Full::Untried);
+        let silent = of(SmallResult::Silent { host: Some("is there".into()) }, FullResult::NotSent);
         assert_eq!((silent.small(), silent.host.as_str()), (VipProbeOutcome::Silent, "is there"));
         assert_eq!((silent.tcp_port, silent.round_trip_time), (80, None));
-        let barred = of(Small::Barred("no link".into()), Full::Untried);
+        let barred = of(SmallResult::Barred("no link".into()), FullResult::NotSent);
         assert_eq!((barred.small(), barred.reason.as_str()), (VipProbeOutcome::Barred, "no link"));
     }
 }

@@ -23,19 +23,19 @@ use tokio::{
     sync::{mpsc, watch},
     task::JoinHandle,
 };
+use tokio_util::sync::CancellationToken;
 use tonic::transport::{Channel, Endpoint};
 
 use super::*;
-use crate::{audit::Audit, metrics::Live, reloads::Reloads, tls::Connection};
+use crate::{audit::Audit, metrics::Live, reload::Reloads, tls::Connection};
 use lb_base::heartbeat::Heartbeat;
-use lb_base::shutdown::{Stop, Stopper};
 use lb_config::document::Document;
 use lb_control::{
     command::Commands,
-    state::{Ended, Inbox, Sensors, Settings, State},
+    state::{Inbox, LoopEnd, Sensors, Settings, State},
     store::{Revision, Store},
 };
-use lb_fake::packet_path::FakePacketPath;
+use lb_fake::{WEB, packet_path::FakePacketPath};
 use lb_health::{Health, HealthChange, Said, Target, Tunnels};
 use lb_inspect::stats;
 use lb_model::{Name, map_memory::Budget, plan::Sources};
@@ -49,9 +49,9 @@ struct Daemon {
     health: mpsc::Sender<HealthChange>,
     _network: mpsc::Sender<NetChange>,
     _targets: watch::Receiver<Arc<Vec<Target>>>,
-    stopper: Stopper,
+    stop: CancellationToken,
     server: JoinHandle<Result<(), ServeError>>,
-    state: JoinHandle<Ended>,
+    state: JoinHandle<LoopEnd>,
 }
 
 impl Daemon {
@@ -97,7 +97,7 @@ impl Daemon {
     ) -> Self {
         let path = directory.path().join("run/spillwayd.sock");
         let packets = FakePacketPath::default();
-        let (stopper, stop) = Stopper::new();
+        let stop = CancellationToken::new();
         let (commands, asked) = Commands::channel();
         let (health, heard) = mpsc::channel(16);
         let (changes, network) = mpsc::channel(16);
@@ -109,22 +109,22 @@ impl Daemon {
         let heartbeat = Heartbeat::unwatched(std::time::Duration::from_secs(1));
         Self {
             server: serving(&path, remote, (commands, audit), stop.clone()),
-            state: tokio::spawn(state.run(inbox, heartbeat, stop.wait())),
+            state: tokio::spawn(state.run(inbox, heartbeat, stop.clone().cancelled_owned())),
             directory,
             path,
             packets,
             health,
             _network: changes,
             _targets: targets,
-            stopper,
+            stop,
         }
     }
 
     /// Stops it; what is left is its disk.
     async fn stop(self) -> TempDir {
-        self.stopper.stop();
+        self.stop.cancel();
         self.server.await.unwrap().unwrap();
-        assert_eq!(self.state.await.unwrap(), Ended::Stopped);
+        assert_eq!(self.state.await.unwrap(), LoopEnd::Stopped);
         self.directory
     }
 
@@ -159,7 +159,7 @@ fn serving(
     path: &std::path::Path,
     remote: Option<mpsc::Receiver<Connection>>,
     (commands, audit): (Commands, Audit),
-    stop: Stop,
+    stop: CancellationToken,
 ) -> JoinHandle<Result<(), ServeError>> {
     let (socket, listener) = Socket::bind(path, Rights::default()).unwrap();
     // No packet path is pinned there.
@@ -176,34 +176,11 @@ fn serving(
     })
 }
 
-/// Two checked backends behind a service, and an unchecked one.
+/// [`WEB`] behind an IPv6 address, with a key.
 fn configuration() -> v1::Configuration {
-    let text = r#"
-        hash_key = "000102030405060708090a0b0c0d0e0f"
-        [[region]]
-        name = "eu"
-        [[health_check]]
-        name = "tcp"
-        port = 80
-        tcp = {}
-        [[pool]]
-        name = "web"
-        health_checks = ["tcp"]
-        slots = 31
-        [[pool.backend]]
-        address = "10.0.0.1"
-        region = "eu"
-        [[pool.backend]]
-        address = "10.0.0.2"
-        region = "eu"
-        [[service]]
-        name = "web"
-        address = "2001:db8::1"
-        port = 80
-        protocol = "tcp"
-        pool = "web"
-    "#;
-    Document::parse(text).unwrap().into()
+    let key = "hash_key = \"000102030405060708090a0b0c0d0e0f\"";
+    let text = format!("{key}\n{}", WEB.replace("192.0.2.1", "2001:db8::1"));
+    Document::parse(&text).unwrap().into()
 }
 
 fn apply(configuration: v1::Configuration) -> v1::ApplyRequest {

@@ -28,7 +28,7 @@ async fn what_an_object_is_refused_for_before_it_is_a_change_is_noted_once() {
     assert_eq!(status.code(), tonic::Code::FailedPrecondition, "{status}");
     audit.flush().await;
     let lines = lines(&path);
-    let whats: Vec<_> = lines.iter().map(|line| (&line["outcome"], &line["wanted"])).collect();
+    let whats: Vec<_> = lines.iter().map(|line| (&line["outcome"], &line["request"])).collect();
     assert_eq!(whats, [(&"refused".into(), &"creation of region \"eu\"".into())]);
     assert_eq!(lines[0]["cause"], status.message());
 }

@@ -63,7 +63,7 @@ async fn who_watches_health_does_not_keep_the_daemon_from_stopping() {
     let mut watch = client.watch(of("")).await.unwrap().into_inner();
     until(&mut watch, ServingStatus::Serving).await;
     let start = std::time::Instant::now();
-    daemon.stopper.stop();
+    daemon.stop.cancel();
     while let Some(Ok(_)) = watch.next().await {}
     daemon.server.await.unwrap().unwrap();
     // The deadline of calls under way is 5 s.

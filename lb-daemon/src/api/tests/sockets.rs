@@ -58,12 +58,12 @@ async fn a_stop_ends_watches_and_the_server_at_once() {
     let mut client = daemon.client().await;
     let mut watch = client.watch(v1::WatchRequest {}).await.unwrap().into_inner();
     watch.message().await.unwrap().unwrap();
-    daemon.stopper.stop();
+    daemon.stop.cancel();
     let ended = timeout(Duration::from_secs(4), async {
         let status = watch.message().await.unwrap_err();
         assert_eq!(status.code(), tonic::Code::Unavailable);
         assert_eq!(status.message(), "the daemon is stopping");
-        assert_eq!(daemon.state.await.unwrap(), Ended::Stopped);
+        assert_eq!(daemon.state.await.unwrap(), LoopEnd::Stopped);
         daemon.server.await.unwrap().unwrap();
     });
     ended.await.expect("before the deadline that would cut it off");

@@ -12,7 +12,7 @@ use lb_common::{
 };
 
 use super::{super::maps::Maps, Disposition, action_of, leave, received_length};
-use crate::{counters, kernel::Frame};
+use crate::{count_verdict, kernel::Frame};
 
 /// Sends the sender of a frame an ICMP error: packets of at most `room` bytes fit. Counts the frame, and returns its
 /// [`Disposition`].
@@ -31,7 +31,7 @@ fn answered(frame: &mut Frame<'_>, done: Result<Verdict, Verdict>, tags: Tags, b
         Ok(verdict) => leave(frame, (verdict, XDP_TX), tags),
         Err(verdict) => leave(frame, (verdict, action_of(verdict)), tags),
     };
-    counters::count(verdict, bytes);
+    count_verdict(verdict, bytes);
     Disposition::new(verdict, action).0
 }
 

@@ -69,14 +69,14 @@ pub(crate) fn with_its_asker(sandbox: &Sandbox) -> Result<()> {
         let other = fixture.balancer.try_cli(&["capture", "-w", "/dev/null"], None)?;
         let said = String::from_utf8_lossy(&other.stderr).into_owned();
         ensure!(other.status.code() == Some(7), "{}: {said}", other.status);
-        let expected = "error: another capture is on, of uid 0\n\
+        let expected = "error: another capture is running, of uid 0\n\
              hint: only one capture can run at a time: wait until it ends, or stop it where it was started\n";
         ensure!(said == expected, "{said}");
         running.running.signal(signal)?;
         let status = running.running.wait()?;
         ensure!(status.success() == (signal == Signal::SIGINT), "{signal}: {status}");
         eventually_off(&fixture).with_context(|| signal.to_string())?;
-        let ended = format!("capture ended: its caller went away; {ONE}");
+        let ended = format!("capture ended: the caller disconnected; {ONE}");
         let noted = log(&fixture)?;
         ensure!(noted.matches(&ended).count() == number + 1, "{signal}: {noted}");
     }
@@ -169,7 +169,7 @@ pub(crate) fn with_the_daemon(sandbox: &Sandbox) -> Result<()> {
     // Told to stop it turns the capture off, and says why it ends.
     let mut running = long(&fixture, "stopped")?;
     fixture.balancer.stop()?;
-    let ended = format!("capture ended: broken off: the daemon is stopping; {ONE}");
+    let ended = format!("capture ended: aborted: the daemon is stopping; {ONE}");
     ensure!(log(&fixture)?.contains(&ended), "{}", log(&fixture)?);
     ensure!(word(&fixture)? == 0, "nobody captures");
     let status = running.running.wait()?;

@@ -57,16 +57,7 @@ fn mac(text: &str) -> Result<[u8; 6]> {
 /// The next hop out of `a`'s interface to `gateway`, which is at `b`'s.
 fn hop(a: (&Node, &str), gateway: &str, b: (&Node, &str)) -> Result<NextHop> {
     let ((interface, interface_mac), (_, mac)) = (interface(a.0, a.1)?, interface(b.0, b.1)?);
-    Ok(NextHop {
-        gateway: gateway.parse()?,
-        mac,
-        interface,
-        vlan: None,
-        interface_mac,
-        mtu: 1500,
-        link_mtu: 1500,
-        path_mtu: None,
-    })
+    Ok(NextHop { gateway: gateway.parse()?, mac, interface, vlan: None, interface_mac, mtu: 1500 })
 }
 
 fn a_backend_on_the_link(sandbox: &Sandbox) -> Result<()> {
@@ -98,7 +89,7 @@ fn a_backend_behind_a_gateway(sandbox: &Sandbox) -> Result<()> {
     }
     a.ip("link set eth0 mtu 1300")?;
     for (address, hop) in expected {
-        resolving.expect(address, Ok(NextHop { mtu: 1300, link_mtu: 1300, ..hop }))?;
+        resolving.expect(address, Ok(NextHop { mtu: 1300, ..hop }))?;
     }
     Ok(())
 }
@@ -311,8 +302,8 @@ fn missing_routes_say_why(sandbox: &Sandbox) -> Result<()> {
         ("192.0.2.1", "192.0.2.1 is an address of this host"),
         ("2001:db8::1", "2001:db8::1 is an address of this host"),
         ("192.0.2.255", "192.0.2.255 is not a unicast address"),
-        ("10.4.0.9", "interface tun0 carries no Ethernet frames"),
-        ("10.5.0.9", "neighbour 10.5.0.9 on quiet is not known, and quiet asks for none (noarp)"),
+        ("10.4.0.9", "interface tun0 is not an Ethernet interface"),
+        ("10.5.0.9", "no neighbour entry for 10.5.0.9 on quiet, and quiet resolves none (noarp)"),
     ];
     let mut resolving = Resolving::start(&a, &expected.map(|(address, _)| address))?;
     for (address, why) in expected {
@@ -324,16 +315,7 @@ fn missing_routes_say_why(sandbox: &Sandbox) -> Result<()> {
     let mac = [2, 0, 0, 0, 0, 0x55];
     resolving.expect(
         "10.5.0.9",
-        Ok(NextHop {
-            gateway,
-            mac,
-            interface,
-            vlan: None,
-            interface_mac,
-            mtu: 1500,
-            link_mtu: 1500,
-            path_mtu: None,
-        }),
+        Ok(NextHop { gateway, mac, interface, vlan: None, interface_mac, mtu: 1500 }),
     )
 }
 
@@ -397,7 +379,7 @@ fn addresses_and_interfaces_are_found(sandbox: &Sandbox) -> Result<()> {
     for name in ["eth9", "a-name-longer-than-any"] {
         let missing = in_runtime(&a, || lb_net::interface_by_name(name))?;
         let said = missing.err().map(|error| error.to_string());
-        ensure!(said == Some(format!("interface {name}: there is none of that name")), "{said:?}");
+        ensure!(said == Some(format!("interface {name}: not found")), "{said:?}");
     }
     Ok(())
 }

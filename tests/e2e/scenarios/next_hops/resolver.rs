@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use lb_model::{next_hop::NextHop, plan::Sources};
+use lb_model::next_hop::NextHop;
 use lb_net::{Bonds, NetChange, NetError, NextHops};
 use lb_tests::{
     process::{PATIENCE, until},
@@ -53,7 +53,7 @@ impl Resolving {
         let (runtime, task) = node.enter(|| -> Result<_> {
             let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
             let entered = runtime.enter();
-            let task = NextHops::spawn(watched, told, Sources::default(), BTreeSet::new())?;
+            let task = NextHops::spawn(watched, told, BTreeSet::new())?;
             drop(entered);
             Ok((runtime, task))
         })??;

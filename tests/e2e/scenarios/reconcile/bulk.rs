@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Result, ensure};
 use lb_common::abi::{limits, member::Accepts};
-use lb_control::reconcile::{Applied, ReconcileError};
+use lb_control::reconcile::{ApplySummary, ReconcileError};
 use lb_model::{
     AdminState, Affinity, Backend, Configuration, Fragments, Pool, Ports, Protocol, Region,
     Service, WhenFull,
@@ -82,7 +82,7 @@ pub(crate) fn few_grace_periods(sandbox: &Sandbox) -> Result<()> {
     // Removed elements of an array of maps wait one by one: that is what must not happen.
     let mut grace = Duration::MAX;
     let single = daemon.plan()?;
-    ensure!(daemon.reconciler().apply(&single)? == Applied::default());
+    ensure!(daemon.reconciler().apply(&single)? == ApplySummary::default());
     for _ in 0..3 {
         daemon.configuration = many(1, 2, 7, 0);
         daemon.apply()?;
@@ -123,13 +123,13 @@ pub(crate) fn what_does_not_fit(sandbox: &Sandbox) -> Result<()> {
     ensure!(matches!(refused, ReconcileError::Full(_)), "{refused}");
     ensure!(
         refused.to_string()
-            == "tables of other sizes: 1 more are needed in one piece, the largest free one has 0"
+            == "tables of other sizes: 1 contiguous entries are needed, the largest free range has 0"
     );
     ensure!(daemon.reconciler().apply(&plan).unwrap_err().to_string() == refused.to_string());
     (daemon.configuration, daemon.ids) = (kept, ids);
     ensure!(daemon.reconciler().checksum()? == checksum);
     model::check(&daemon)?;
-    ensure!(daemon.apply()? == Applied::default());
+    ensure!(daemon.apply()? == ApplySummary::default());
     model::check(&daemon)
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn taken_number(sandbox: &Sandbox) -> Result<()> {
     let plan = plan::build(&other, None, &forgot, OWN_KEY, Sources::default(), &BTreeMap::new())?;
     let refused = daemon.reconciler().apply(&plan).unwrap_err().to_string();
     ensure!(
-        refused == "backend 10.1.0.50: its number 1 belongs to 10.1.0.0, which the maps still name",
+        refused == "backend 10.1.0.50: its number 1 is in use by 10.1.0.0 in the maps",
         "{refused}"
     );
     model::check(&daemon)?;

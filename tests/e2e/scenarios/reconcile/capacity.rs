@@ -6,13 +6,13 @@ use anyhow::{Context as _, Result, ensure};
 use aya::maps::{Array, Map, MapData};
 use fastrand::Rng;
 use lb_common::abi::{
-    backend_state::BackendStateWord,
+    backend::BackendStateWord,
     limiter::{FIRST_LIMITER, LimitWord, Limiter},
     member::Accepts,
     names,
     pool::PoolWord,
 };
-use lb_control::reconcile::Applied;
+use lb_control::reconcile::ApplySummary;
 use lb_maps::{Component, PinnedMaps, Pins};
 use lb_model::{GroupSettings, Rate, Scaler};
 use lb_tests::sandbox::Sandbox;
@@ -71,7 +71,7 @@ pub(crate) fn a_limit_alone(sandbox: &Sandbox) -> Result<()> {
         let pool = daemon.configuration.pools.get_mut(&name("pool1")).unwrap();
         pool.groups.insert(name("eu"), settings);
         let applied = daemon.apply()?;
-        ensure!(applied == Applied { limits: 1, ..Applied::default() }, "{applied:?}");
+        ensure!(applied == ApplySummary { limits: 1, ..ApplySummary::default() }, "{applied:?}");
         model::check(&daemon)?;
         ensure!(decided(&daemon)? == before, "{settings:?} moved something");
         let now = limits(&daemon)?;
@@ -82,7 +82,7 @@ pub(crate) fn a_limit_alone(sandbox: &Sandbox) -> Result<()> {
     }
     // More balancers: all of them but the one that is closed.
     daemon.configuration.balancers = 4.try_into()?;
-    ensure!(daemon.apply()? == Applied { limits: 7, ..Applied::default() });
+    ensure!(daemon.apply()? == ApplySummary { limits: 7, ..ApplySummary::default() });
     model::check(&daemon)?;
     ensure!(decided(&daemon)? == before, "the number of balancers moved something");
     Ok(())

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Result, ensure};
 use lb_common::abi::member::Accepts;
-use lb_control::reconcile::{Applied, Reconciler, Settings};
+use lb_control::reconcile::{ApplySummary, Reconciler, Settings};
 use lb_maps::{Attached, Dataplane, Options, PinnedMaps, TableSizes, XdpMode};
 use lb_model::{
     Configuration, Name,
@@ -118,7 +118,7 @@ impl FakeDaemon {
     }
 
     /// Applies the configuration, and forgets what home meant before.
-    pub(crate) fn apply(&mut self) -> Result<Applied> {
+    pub(crate) fn apply(&mut self) -> Result<ApplySummary> {
         let applied = self.change()?;
         self.forget()?;
         Ok(applied)
@@ -135,7 +135,7 @@ impl FakeDaemon {
     }
 
     /// Applies the configuration; open connections go by what home meant before.
-    pub(crate) fn change(&mut self) -> Result<Applied> {
+    pub(crate) fn change(&mut self) -> Result<ApplySummary> {
         let plan = self.plan()?;
         let applied = self.reconciler().apply(&plan)?;
         let named = self.reconciler().named();
@@ -242,7 +242,10 @@ impl FakeDaemon {
         self.running = None;
         self.start()?;
         let applied = self.change()?;
-        ensure!(applied == Applied::default(), "the same plan after a restart wrote {applied:?}");
+        ensure!(
+            applied == ApplySummary::default(),
+            "the same plan after a restart wrote {applied:?}"
+        );
         Ok(())
     }
 }
@@ -264,7 +267,5 @@ pub(crate) fn hop(interface: u32, gateway: u8, generation: u8) -> NextHop {
         vlan: None,
         interface_mac: [2, 0, 0, 0, 1, interface as u8],
         mtu: 1300 + 100 * u16::from(gateway),
-        link_mtu: 2000 + u16::from(gateway),
-        path_mtu: None,
     }
 }

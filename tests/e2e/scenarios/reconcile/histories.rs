@@ -15,7 +15,7 @@ use lb_common::{
     },
     path,
 };
-use lb_control::reconcile::{Applied, TableChecksums, checksum};
+use lb_control::reconcile::{ApplySummary, TableChecksums, checksum};
 use lb_maps::PinnedMaps;
 use lb_model::Name;
 use lb_tests::{
@@ -220,7 +220,7 @@ fn published(daemon: &FakeDaemon) -> Result<(Vec<u64>, BTreeMap<u32, u32>)> {
 pub(crate) fn untouched(sandbox: &Sandbox) -> Result<()> {
     let mut daemon = three_pools(sandbox, "untouched")?;
     let before = published(&daemon)?;
-    ensure!(daemon.apply()? == Applied::default());
+    ensure!(daemon.apply()? == ApplySummary::default());
     ensure!(published(&daemon)? == before);
 
     // One backend more in one pool: the others keep their words, and it keeps its other groups.
@@ -239,7 +239,7 @@ pub(crate) fn untouched(sandbox: &Sandbox) -> Result<()> {
         .backends
         .insert([10, 9, 9, 9].into(), backend);
     let applied = daemon.apply()?;
-    let expected = Applied { pools: 1, groups: 1, tables: 1, ..Applied::default() };
+    let expected = ApplySummary { pools: 1, groups: 1, tables: 1, ..ApplySummary::default() };
     ensure!(applied == expected, "{applied:?}");
     let after = published(&daemon)?;
     for (at, (before, after)) in before.0.iter().zip(&after.0).enumerate() {

@@ -8,17 +8,16 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use lb_common::{
     abi::{
-        backend_state::BackendStateWord,
+        backend::BackendStateWord,
         clock::Coarse,
-        displaced::DisplacedWord,
-        handshake::Placement,
+        connection::{DisplacedWord, Placement},
         limits,
         member::Accepts,
         service::{ServiceKey, address_of},
     },
     path,
 };
-use lb_control::reconcile::{Applied, Homes, ReconcileError};
+use lb_control::reconcile::{ApplySummary, PoolHomes, ReconcileError};
 use lb_maps::{DisplacedMaps, clock};
 use lb_model::{Backend, Configuration, Encapsulation, ids::Named, plan::MarkedOut};
 use lb_tests::{
@@ -89,7 +88,7 @@ fn backends(daemon: &mut FakeDaemon) -> &mut BTreeMap<IpAddr, Backend> {
     &mut daemon.configuration.pools.get_mut(&name("pool0")).unwrap().backends
 }
 
-fn homes(daemon: &mut FakeDaemon) -> Homes {
+fn homes(daemon: &mut FakeDaemon) -> PoolHomes {
     daemon.reconciler().homes().into_values().next().unwrap()
 }
 
@@ -168,7 +167,7 @@ pub(crate) fn another_tunnel_form_moves_no_connection(sandbox: &Sandbox) -> Resu
         pools.get_mut(&name("pool0")).unwrap().encapsulation = encapsulation;
         daemon.change()
     };
-    let nothing_else = Applied { pools: 1, ..Applied::default() };
+    let nothing_else = ApplySummary { pools: 1, ..ApplySummary::default() };
     // 6080 in the upper half, and the bit of GUE.
     for (encapsulation, flags) in [
         (Encapsulation::Gue(6080), 0x17c0_0008),
@@ -202,7 +201,7 @@ pub(crate) fn connections_stay(sandbox: &Sandbox) -> Result<()> {
     let left = daemon.ids.backend(&member(2)).unwrap();
     other_members(&mut daemon, 2, 9, 3);
     let applied = daemon.change()?;
-    let expected = Applied { pools: 1, groups: 1, tables: 1, ..Applied::default() };
+    let expected = ApplySummary { pools: 1, groups: 1, tables: 1, ..ApplySummary::default() };
     ensure!(applied == expected, "{applied:?}");
     rise(&mut daemon, interface)?;
     ensure!(open(&daemon)? == before, "a change moved open connections");
@@ -269,7 +268,7 @@ pub(crate) fn first_of_several(sandbox: &Sandbox) -> Result<()> {
     let pool = daemon.configuration.pools.get_mut(&name("pool0")).unwrap();
     pool.panic_threshold_percent = 50;
     let applied = daemon.change()?;
-    ensure!(applied == Applied { pools: 1, ..Applied::default() }, "{applied:?}");
+    ensure!(applied == ApplySummary { pools: 1, ..ApplySummary::default() }, "{applied:?}");
     ensure!(homes(&mut daemon) == home, "{:?}", homes(&mut daemon));
     ensure!(open(&daemon)? == before);
 
@@ -292,7 +291,7 @@ pub(crate) fn first_of_several(sandbox: &Sandbox) -> Result<()> {
     daemon.change()?;
     backends(&mut daemon).get_mut(&member(1)).unwrap().weight = 1;
     let applied = daemon.change()?;
-    ensure!(applied == Applied { pools: 1, ..Applied::default() }, "{applied:?}");
+    ensure!(applied == ApplySummary { pools: 1, ..ApplySummary::default() }, "{applied:?}");
     let now = daemon.reconciler().homes().into_values().next().unwrap();
     ensure!(!now.has_previous, "what home meant before is what it means");
     Ok(())
@@ -344,7 +343,10 @@ pub(crate) fn marked_out(sandbox: &Sandbox) -> Result<()> {
     daemon.out = [(pool.clone(), MarkedOut { members, ..MarkedOut::default() })].into();
     let applied = daemon.change()?;
     // The same table, and other words.
-    ensure!(applied == Applied { pools: 1, groups: 1, ..Applied::default() }, "{applied:?}");
+    ensure!(
+        applied == ApplySummary { pools: 1, groups: 1, ..ApplySummary::default() },
+        "{applied:?}"
+    );
     ensure!(homes(&mut daemon).out == [member(2), member(4)].into());
     ensure!(open(&daemon)? == before);
     let bits = |daemon: &FakeDaemon| -> Result<Vec<bool>> {
@@ -408,9 +410,8 @@ pub(crate) fn full(sandbox: &Sandbox) -> Result<()> {
     let plan = daemon.plan()?;
     let refused = daemon.reconciler().check(&plan).unwrap_err();
     ensure!(matches!(refused, ReconcileError::Settling { pools: 2047, .. }), "{refused}");
-    let said = "tables of other sizes: 1 more are needed in one piece, the largest free one has 0; \
-                2047 pools are still settling after a remap, and give back what they needed \
-                before when their settle time is over";
+    let said = "tables of other sizes: 1 contiguous entries are needed, the largest free range has 0; \
+                2047 pools are still in a remap and free entries when their settle time is over";
     ensure!(refused.to_string() == said, "{refused}");
     daemon.ids = ids;
     daemon.forget()?;

@@ -42,12 +42,12 @@ pub(crate) const CASES: &[Case] = &[
         icmp_errors::a_displaced_backend_hears_of_a_small_path_mtu,
     ),
     Case::waits(
-        "a_balancer_learns_of_a_small_path_mtu",
-        packet_sizes::a_balancer_learns_of_a_small_path_mtu,
+        "clients_are_told_of_a_configured_mtu",
+        packet_sizes::clients_are_told_of_a_configured_mtu,
     ),
     Case::waits(
-        "a_path_mtu_too_small_for_ipv6_is_a_condition",
-        small_mtu::a_path_mtu_too_small_for_ipv6_is_a_condition,
+        "an_mtu_too_small_for_ipv6_is_a_condition",
+        small_mtu::an_mtu_too_small_for_ipv6_is_a_condition,
     ),
     Case::waits("datagrams_are_answered_from_the_vip", datagrams_are_answered_from_the_vip),
     Case::waits("every_connection_is_counted_once", every_connection_is_counted_once),

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, net::IpAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
-use lb_daemon::watchdog::Watchdog;
+use lb_base::heartbeat::Heartbeat;
 use lb_health::{Health, HealthChange, Prober, Target, Tunnels};
 use lb_model::{Encapsulation, HealthCheck, Name, Probe, Via, plan::Sources};
 use lb_tests::{
@@ -115,7 +115,7 @@ impl Probing {
             Prober::spawn(
                 wanted,
                 told,
-                Watchdog::new(None, None).register("check"),
+                Heartbeat::unwatched(Duration::from_secs(1)),
                 lb_health::Counters::default(),
                 Tunnels::new(Sources::default(), lb_daemon::attach_tunnel_program),
             );

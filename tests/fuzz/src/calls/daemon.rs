@@ -2,7 +2,6 @@
 
 use hyper_util::rt::TokioIo;
 use lb_base::heartbeat::Heartbeat;
-use lb_base::shutdown::{Stop, Stopper};
 use lb_control::{
     command::Commands,
     state::{Inbox, Sensors, Settings, State},
@@ -12,7 +11,7 @@ use lb_daemon::{
     api::{Handles, Rights, Socket, serve},
     audit::Audit,
     metrics::Live,
-    reloads::Reloads,
+    reload::Reloads,
 };
 use lb_health::Tunnels;
 use lb_inspect::stats;
@@ -28,6 +27,7 @@ use tokio::{
     runtime::{Builder, Runtime},
     sync::mpsc,
 };
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{
     Request, Status,
     client::Grpc,
@@ -45,7 +45,7 @@ pub(super) struct Daemon {
     runtime: Runtime,
     channel: Channel,
     _directory: TempDir,
-    _stopper: Stopper,
+    _stop_guard: DropGuard,
     // Whoever is at the other end of these must not be gone.
     _health: mpsc::Sender<lb_health::HealthChange>,
     _network: mpsc::Sender<lb_net::NetChange>,
@@ -56,7 +56,8 @@ impl Daemon {
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
         let directory = tempfile::tempdir().expect("a folder");
         let path = directory.path().join("run/spillwayd.sock");
-        let (stopper, stop) = Stopper::new();
+        let stop = CancellationToken::new();
+        let stop_guard = stop.clone().drop_guard();
         let (commands, asked) = Commands::channel();
         let (health, heard) = mpsc::channel(1);
         let (changes, network) = mpsc::channel(1);
@@ -71,7 +72,7 @@ impl Daemon {
         let state = State::start(settings, store, Quiet::default(), Sensors::default());
         let inbox = Inbox { health: heard, network, commands: asked };
         let heartbeat = Heartbeat::unwatched(std::time::Duration::from_secs(1));
-        runtime.spawn(state.run(inbox, heartbeat, stop.clone().wait()));
+        runtime.spawn(state.run(inbox, heartbeat, stop.clone().cancelled_owned()));
         runtime.spawn(serving(listener, socket, commands, stop));
         let connector = tower::service_fn(move |_| {
             let path = path.clone();
@@ -84,7 +85,7 @@ impl Daemon {
             runtime,
             channel,
             _directory: directory,
-            _stopper: stopper,
+            _stop_guard: stop_guard,
             _health: health,
             _network: changes,
         }
@@ -126,7 +127,7 @@ async fn serving(
     listener: tokio::net::UnixListener,
     _socket: Socket,
     commands: Commands,
-    stop: Stop,
+    stop: CancellationToken,
 ) {
     // No packet path is pinned there.
     let nowhere = std::path::PathBuf::from("/nonexistent");

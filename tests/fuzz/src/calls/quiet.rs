@@ -8,7 +8,7 @@ use std::{
 use lb_common::abi::member::Accepts;
 use lb_control::{
     command::InterfaceStatus,
-    reconcile::{Applied, Homes, ReconcileError},
+    reconcile::{ApplySummary, PoolHomes, ReconcileError},
     state::PacketPath,
 };
 use lb_model::{
@@ -37,7 +37,7 @@ impl PacketPath for Quiet {
         Ok(TableMemory::count(slots, gone.map(|(_, table)| table.slots())))
     }
 
-    fn apply(&mut self, plan: &Plan) -> Result<Applied, ReconcileError> {
+    fn apply(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
         let members = plan.pools.values().flat_map(|pool| {
             let members = pool.groups.iter().flat_map(|group| &group.members);
             let addresses = members.map(|member| member.address).chain(pool.idle.iter().copied());
@@ -46,7 +46,7 @@ impl PacketPath for Quiet {
         let state = |member: &_| self.states.get(member).copied().unwrap_or(Accepts::Nothing);
         self.states = members.map(|member| (member.clone(), state(&member))).collect();
         self.plan = plan.clone();
-        Ok(Applied::default())
+        Ok(ApplySummary::default())
     }
 
     fn named(&self) -> Named {
@@ -91,7 +91,7 @@ impl PacketPath for Quiet {
         Ok(Vec::new())
     }
 
-    fn homes(&self) -> BTreeMap<u32, Homes> {
+    fn homes(&self) -> BTreeMap<u32, PoolHomes> {
         BTreeMap::new()
     }
 

@@ -196,11 +196,11 @@ fn conditions(facts: &Facts, daemon: &DaemonState) -> Vec<Finding> {
                 .why("backends are not checked, and no change reaches the packet path")
                 .mend("spillway export > stored.toml; $EDITOR stored.toml; spillway apply -f stored.toml");
         }
-        // For a pool, the path MTU to its backends is too small; no file is wrong.
+        // For a pool, the MTU to its backends is too small; no file is wrong.
         if subject.starts_with("pool ") {
             return Finding::warning("daemon", subject, cause)
                 .why("clients cannot make their packets small enough")
-                .mend("spillway status --output json  # `mtu` of each backend is its path MTU");
+                .mend("spillway status --output json  # `mtu` of each backend: the smallest of configuration, route and interface");
         }
         refused(subject, cause, &reload)
     };

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, net::IpAddr};
 
 use lb_maps::Component;
-use lb_net::{Unresolved, survey::Way};
+use lb_net::{Unresolved, survey::RouteInfo};
 
 use crate::commands::doctor::{
     facts::{Facts, PinnedBackend},
@@ -47,7 +47,7 @@ fn judge(facts: &Facts, backend: &PinnedBackend) -> Option<Finding> {
     let six = if address.is_ipv6() { " -6" } else { "" };
     let bits = if address.is_ipv4() { 32 } else { 128 };
     let route = format!("ip{six} route replace {address}/{bits} via GATEWAY");
-    match facts.network.survey.ways.get(&address)? {
+    match facts.network.survey.routes.get(&address)? {
         Ok(route) => judge_hop(facts, backend, route),
         Err(Unresolved::Own(_)) => problem(
             "is an address of this host".into(),
@@ -60,8 +60,8 @@ fn judge(facts: &Facts, backend: &PinnedBackend) -> Option<Finding> {
     }
 }
 
-fn judge_hop(facts: &Facts, backend: &PinnedBackend, route: &Way) -> Option<Finding> {
-    let Way { interface, gateway, .. } = *route;
+fn judge_hop(facts: &Facts, backend: &PinnedBackend, route: &RouteInfo) -> Option<Finding> {
+    let RouteInfo { interface, gateway, .. } = *route;
     let name = facts.network.name(interface);
     let device = facts.network.device(interface).map(|device| &device.interface)?;
     let subject = format!("{gateway} on {name}");

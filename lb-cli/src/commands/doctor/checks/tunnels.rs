@@ -401,7 +401,7 @@ fn rp_filter_reason(facts: &Facts, probe: &VipProbe) -> Option<String> {
     let name = facts.network.name(from);
     let value = facts.sysctls.effective(&name, "rp_filter")?;
     let filter = format!("its reverse path filter (rp_filter={value} on {name})");
-    match facts.network.survey.ways.get(&probe.vip)? {
+    match facts.network.survey.routes.get(&probe.vip)? {
         Err(why @ (Unresolved::NoRoute | Unresolved::Refused(_))) => {
             let is_on = matches!(value, STRICT | LOOSE);
             is_on.then(|| format!("{filter} needs a route to the VIP, but there is {why}"))

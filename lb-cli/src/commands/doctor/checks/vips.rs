@@ -64,7 +64,7 @@ fn not_own(facts: &Facts, vip: IpAddr, names: &[String]) -> Finding {
             .why("hosts in that subnet ask for it by ARP or NDP and get no answer")
             .mend(add(vip, to))
         }
-        None => match facts.network.survey.ways.get(&vip) {
+        None => match facts.network.survey.routes.get(&vip) {
             Some(Err(Unresolved::NotUnicast(_))) => {
                 Finding::problem("vip_routes", subject, "is not a unicast address")
                     .why("no client can connect to it")

@@ -10,9 +10,9 @@ use futures::{StreamExt, stream};
 use lb_base::error_chain;
 use lb_maps::{Occupant, occupant};
 use lb_net::{
-    Presence,
+    NeighbourProbe,
     device::{XdpFeatures, offloads, xdp_features},
-    survey::{Address, Device, Survey, Way, survey},
+    survey::{Address, Device, RouteInfo, Survey, survey},
 };
 
 use super::installed::InstalledComponent;
@@ -117,12 +117,12 @@ impl Network {
     }
 
     /// `None`: there is no route.
-    pub(in super::super) fn route(&self, to: IpAddr) -> Option<&Way> {
-        self.survey.ways.get(&to).and_then(|way| way.as_ref().ok())
+    pub(in super::super) fn route(&self, to: IpAddr) -> Option<&RouteInfo> {
+        self.survey.routes.get(&to).and_then(|way| way.as_ref().ok())
     }
 
     /// The route back to clients of an IP version.
-    pub(in super::super) fn route_to_clients(&self, v4: bool) -> Option<&Way> {
+    pub(in super::super) fn route_to_clients(&self, v4: bool) -> Option<&RouteInfo> {
         self.route(CLIENTS[usize::from(!v4)])
     }
 
@@ -135,7 +135,7 @@ impl Network {
 /// The next hops that the kernel has not confirmed lately. It would probe them with the next packet anyway.
 fn unconfirmed_hops(survey: &Survey) -> BTreeSet<IpAddr> {
     let hops: BTreeSet<_> =
-        survey.ways.values().flatten().map(|way| (way.interface, way.gateway)).collect();
+        survey.routes.values().flatten().map(|way| (way.interface, way.gateway)).collect();
     let known = survey.neighbours.iter().filter(|known| !known.confirmed);
     let known = known.map(|known| (known.interface, known.address));
     known.filter(|known| hops.contains(known)).map(|(_, address)| address).collect()
@@ -143,10 +143,10 @@ fn unconfirmed_hops(survey: &Survey) -> BTreeSet<IpAddr> {
 
 /// Has the kernel probe neighbours; those that cannot be probed are missing.
 async fn probe_neighbours(neighbours: BTreeSet<IpAddr>) -> BTreeMap<IpAddr, bool> {
-    let Ok(presence) = Presence::open() else { return BTreeMap::new() };
+    let Ok(prober) = NeighbourProbe::open() else { return BTreeMap::new() };
     let probes = neighbours.into_iter().take(MAX_PROBED).map(|neighbour| {
-        let presence = &presence;
-        async move { Some((neighbour, presence.asked(neighbour).await.ok()??)) }
+        let prober = &prober;
+        async move { Some((neighbour, prober.probe(neighbour).await.ok()??)) }
     });
     stream::iter(probes)
         .buffer_unordered(MAX_CONCURRENT)
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn confirmed_next_hops_are_not_probed() {
         let address = |last| IpAddr::from([10, 0, 0, last]);
-        let way = |gateway| Ok(Way { interface: 2, gateway, mtu: None, advmss: None });
+        let way = |gateway| Ok(RouteInfo { interface: 2, gateway, mtu: None, advmss: None });
         let neighbour = |interface, address, confirmed| Neighbour {
             interface,
             address,
@@ -203,7 +203,7 @@ mod tests {
             confirmed,
         };
         let survey = Survey {
-            ways: [(address(11), way(address(1))), (address(12), way(address(2)))].into(),
+            routes: [(address(11), way(address(1))), (address(12), way(address(2)))].into(),
             neighbours: vec![
                 neighbour(2, address(1), true),
                 neighbour(2, address(2), false),

@@ -1,42 +1,40 @@
-//! One pass over all displaced entries, a round at a time.
+//! One pass over all displaced entries, in rounds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use lb_common::{
     abi::{
         clock::Coarse,
-        displaced::DisplacedWord,
-        flow_key::{flow_of_v4, flow_of_v6},
+        connection::{DisplacedWord, flow_of_v4, flow_of_v6},
     },
     flow_hash::FlowTuple,
 };
 
 use super::{
-    homes::{Homes, Said},
-    judge::{self, Circumstances},
+    entry_status::{EntryLookup, EntryStatus},
+    expiry::{self, EntryContext},
 };
 use lb_maps::{DisplacedMaps, FlowTable, MapsError, PinnedMaps};
 
-/// Displaced entries looked at in one round.
+/// Entries looked at in one round.
 pub(super) const ROUND: u32 = 65_536;
 
-/// A pass under way.
 #[derive(Clone, Debug)]
 pub(super) struct Pass {
-    /// Pools that could be closed when it began, with their last displacement.
-    ripe: BTreeMap<u32, u64>,
-    /// Pools that have a displaced entry left.
-    held: BTreeSet<u32>,
-    /// Where it goes on.
-    place: Place,
-    /// Displaced entries that it took out.
+    /// Pools whose check could be turned off when the pass began, with their last displacement.
+    clearable: BTreeMap<u32, u64>,
+    /// Pools that still have a displaced entry.
+    in_use: BTreeSet<u32>,
+    /// Where the next round continues.
+    position: Position,
+    /// Entries removed.
     purged: u64,
-    /// Those that it left, of IPv4 and of IPv6.
+    /// Entries kept, of IPv4 and of IPv6.
     kept: [u32; 2],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Position {
     V4(Option<u32>),
     V6(Option<u32>),
     End,
@@ -47,45 +45,51 @@ enum Place {
 pub(super) struct Outcome {
     pub(super) purged: u64,
     pub(super) closed: usize,
-    /// Displaced entries that are left, of IPv4 and of IPv6.
+    /// Entries kept, of IPv4 and of IPv6.
     pub(super) kept: [u32; 2],
 }
 
 impl Pass {
-    pub(super) fn begin(ripe: BTreeMap<u32, u64>) -> Self {
-        Self { ripe, held: BTreeSet::new(), place: Place::V4(None), purged: 0, kept: [0; 2] }
+    pub(super) fn begin(clearable: BTreeMap<u32, u64>) -> Self {
+        Self {
+            clearable,
+            in_use: BTreeSet::new(),
+            position: Position::V4(None),
+            purged: 0,
+            kept: [0; 2],
+        }
     }
 
-    /// Goes on for a round; what it did, if that was the last.
+    /// Runs one round. Returns what the pass did if that was the last.
     ///
     /// # Errors
-    /// What the kernel answers; nothing may be concluded from this pass then.
+    /// The kernel refused a step; nothing may be concluded from this pass.
     pub(super) fn round(
         &mut self,
-        gates: &mut DisplacedMaps,
+        displaced: &mut DisplacedMaps,
         now: Coarse,
     ) -> Result<Option<Outcome>, MapsError> {
-        let (maps, tables) = gates.parts();
-        self.place = match self.place {
-            Place::V4(from) => {
+        let (maps, tables) = displaced.parts();
+        self.position = match self.position {
+            Position::V4(from) => {
                 let table = &mut tables.displaced_v4;
                 let (kept, next) = self.walk((maps, table), flow_of_v4, from, now)?;
                 self.kept[0] += kept;
-                next.map_or(Place::V6(None), |next| Place::V4(Some(next)))
+                next.map_or(Position::V6(None), |next| Position::V4(Some(next)))
             }
-            Place::V6(from) => {
+            Position::V6(from) => {
                 let table = &mut tables.displaced_v6;
                 let (kept, next) = self.walk((maps, table), flow_of_v6, from, now)?;
                 self.kept[1] += kept;
-                next.map_or(Place::End, |next| Place::V6(Some(next)))
+                next.map_or(Position::End, |next| Position::V6(Some(next)))
             }
-            Place::End => Place::End,
+            Position::End => Position::End,
         };
-        Ok((self.place == Place::End).then(|| self.end(gates)))
+        Ok((self.position == Position::End).then(|| self.finish(displaced)))
     }
 
-    /// Looks at some displaced entries, takes out those that go, and returns how many it left, and where to go
-    /// on.
+    /// Looks at some entries and removes those that are not needed. Returns how many it kept, and where to
+    /// continue.
     fn walk<const N: usize>(
         &mut self,
         (maps, table): (&PinnedMaps, &mut FlowTable<N>),
@@ -94,14 +98,14 @@ impl Pass {
         now: Coarse,
     ) -> Result<(u32, Option<u32>), MapsError> {
         let (entries, next) = table.read(from, ROUND)?;
-        let mut homes = Homes::new(maps);
+        let mut lookup = EntryLookup::new(maps);
         let mut kept = 0;
         for (key, word) in entries {
             let (flow, word) = (flow_of(&key), DisplacedWord(word));
-            let said = homes.about(&flow, word)?;
-            // A packet may have changed it, or a command its home, since it was read.
-            if judge::goes(word, now, self.circumstances(said))
-                && homes.holds(&flow, said)?
+            let status = lookup.look_up(&flow, word)?;
+            // Since it was read, a packet may have changed the entry, or a command its home.
+            if expiry::is_expired(word, now, self.circumstances(status))
+                && lookup.still_holds(&flow, status)?
                 && table.get(&key)? == Some(word.0)
             {
                 table.remove(&key)?;
@@ -109,28 +113,29 @@ impl Pass {
                 continue;
             }
             kept += 1;
-            if let Said::Service { pool, .. } = said {
-                self.held.insert(pool);
+            if let EntryStatus::Service { pool, .. } = status {
+                self.in_use.insert(pool);
             }
         }
         Ok((kept, next))
     }
 
-    fn circumstances(&self, said: Said) -> Circumstances {
-        match said {
-            Said::NoService => Circumstances { gone: true, at_home: false, ripe: false },
-            Said::Service { pool, gone, at_home, .. } => {
-                Circumstances { gone, at_home, ripe: self.ripe.contains_key(&pool) }
+    fn circumstances(&self, status: EntryStatus) -> EntryContext {
+        match status {
+            EntryStatus::NoService => EntryContext { gone: true, at_home: false, clearable: false },
+            EntryStatus::Service { pool, gone, at_home, .. } => {
+                EntryContext { gone, at_home, clearable: self.clearable.contains_key(&pool) }
             }
         }
     }
 
-    /// Turns off the displaced check of pools that were ripe and have no displaced entry left. One that placed a connection
-    /// away from home meanwhile says another time now, so its check stays on.
-    fn end(&self, gates: &DisplacedMaps) -> Outcome {
-        let free = self.ripe.iter().filter(|(pool, _)| !self.held.contains(pool));
-        let closed =
-            free.inspect(|(pool, last_displaced)| gates.clear(**pool, **last_displaced)).count();
+    /// Turns off the checks of clearable pools that have no entry left. If a connection was displaced
+    /// meanwhile, the pool has another time now, and its check stays on.
+    fn finish(&self, displaced: &DisplacedMaps) -> Outcome {
+        let free = self.clearable.iter().filter(|(pool, _)| !self.in_use.contains(pool));
+        let closed = free
+            .inspect(|(pool, last_displaced)| displaced.clear(**pool, **last_displaced))
+            .count();
         Outcome { purged: self.purged, closed, kept: self.kept }
     }
 }

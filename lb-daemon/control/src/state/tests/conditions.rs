@@ -15,8 +15,8 @@ async fn a_source_address_is_missed_where_a_backend_needs_it() {
     daemon.apply(WEB).await.unwrap();
     let missing = |family: &str| {
         let cause = format!(
-            "missing, so packets to {family} backends are dropped; give the interface an \
-             address, or set `source`, and start again"
+            "missing: packets to {family} backends are dropped; give the interface an \
+             address, or set `source`, then restart"
         );
         (format!("{family} source address"), cause)
     };
@@ -36,7 +36,7 @@ async fn names_that_cannot_be_written_are_a_condition_until_they_are() {
     daemon.apply("[[region]]\nname = \"eu\"\n").await.unwrap();
     let (subject, cause) = conditions(&daemon).await.remove(0);
     assert_eq!(subject, "names for the command line");
-    let stale = format!("are stale, and its tables may show wrong ones: {}: ", file.display());
+    let stale = format!("not up to date, so tables may show wrong names: {}: ", file.display());
     assert!(cause.starts_with(&stale), "{cause}");
     fs::remove_dir_all(&file).unwrap();
     daemon.apply("# nothing").await.unwrap();
@@ -53,8 +53,6 @@ impl Daemon {
             vlan: None,
             interface_mac: [2, 0, 0, 0, 0, 2],
             mtu,
-            link_mtu: 1500,
-            path_mtu: None,
         };
         let change = NextHopChange { address: ip(address), hop: Ok(hop) };
         self.running.network.send(NetChange::NextHop(change)).await.unwrap();
@@ -72,8 +70,8 @@ impl Daemon {
 async fn a_way_without_room_for_ipv6_is_a_condition_until_there_is() {
     let said = |carries, needs, more: &str| {
         Some(format!(
-            "the way to 10.0.0.1 carries {carries} bytes, and IPv6 service six needs {needs}, for IPv6's \
-             least packet and its tunnel: raise its MTU{more}"
+            "the path to 10.0.0.1 carries {carries} bytes, but IPv6 service six needs {needs} for the IPv6 minimum MTU and \
+             its tunnel: raise its MTU{more}"
         ))
     };
     let six = format!(
@@ -88,7 +86,7 @@ async fn a_way_without_room_for_ipv6_is_a_condition_until_there_is() {
     daemon.apply(&six).await.unwrap();
     assert_eq!(daemon.narrow().await, said(1299, 1300, ""));
     daemon.carries("10.0.0.2", 1200).await;
-    let more = ", and that of the way to one more backend";
+    let more = ", and that of the path to one more backend";
     assert_eq!(daemon.narrow().await, said(1299, 1300, more));
     daemon.carries("10.0.0.2", 1300).await;
     assert_eq!(daemon.narrow().await, said(1299, 1300, ""));
@@ -103,4 +101,103 @@ async fn a_way_without_room_for_ipv6_is_a_condition_until_there_is() {
     assert_eq!(daemon.narrow().await, None);
     daemon.carries("10.0.0.1", 576).await;
     assert_eq!(daemon.narrow().await, None);
+}
+
+/// `address = …` of a backend of [`WEB`] with a line after it.
+fn with(last: u8, line: &str) -> String {
+    let address = format!("address = \"10.0.0.{last}\"\n");
+    web(&address, &format!("{address}{line}\n"))
+}
+
+/// What would be warned of.
+async fn dry(daemon: &Daemon, text: &str) -> Vec<String> {
+    let apply = Apply { configuration: parse(text), dry_run: true, ..Apply::default() };
+    daemon.running.commands.apply(apply, None).await.unwrap().unwrap().warnings
+}
+
+#[tokio::test]
+async fn whoever_takes_the_last_one_for_new_connections_is_warned() {
+    let daemon = Daemon::new();
+    assert_eq!(daemon.apply(WEB).await.unwrap().warnings, [""; 0], "nobody was there before");
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.judge("web", "10.0.0.2", Failing, "check tcp: refused").await;
+
+    let web_is_empty = "pool web has no backend left for new connections";
+    let first = "[[pool.backend]]\n    address = \"10.0.0.1\"\n    region = \"eu\"\n";
+    let third = "[[pool.backend]]\naddress = \"10.0.0.3\"\nregion = \"eu\"\n";
+    let group = "slots = 31\n[[pool.group]]\nregion = \"eu\"\nscaler = 0.0";
+    let drained = with(1, "admin_state = \"drain\"");
+    for taken in [
+        drained.clone(),
+        with(1, "admin_state = \"disabled\""),
+        with(1, "weight = 0"),
+        web(first, ""),
+        web("slots = 31", group),
+    ] {
+        assert_eq!(dry(&daemon, &taken).await, [web_is_empty], "{taken}");
+    }
+    for kept in [
+        with(2, "admin_state = \"disabled\""),
+        with(1, "weight = 5"),
+        // Those whose checks fail are a last resort.
+        drained.replace("slots = 31", "slots = 31\npanic_threshold_percent = 50"),
+        // Nothing is known yet of one that is new.
+        drained.replace("[[service]]", &format!("{third}[[service]]")),
+        "# nothing".into(),
+    ] {
+        assert_eq!(dry(&daemon, &kept).await, [""; 0], "{kept}");
+    }
+    let elsewhere = web("pool = \"web\"", "pool = \"other\"") + "[[pool]]\nname = \"other\"\n";
+    assert_eq!(
+        dry(&daemon, &elsewhere).await,
+        ["pool other has no backend left for new connections"],
+        "the service is pointed at nobody"
+    );
+
+    assert_eq!(daemon.apply(&drained).await.unwrap().warnings, [web_is_empty]);
+    assert_eq!(dry(&daemon, &web(first, "")).await, [""; 0], "there was nobody already");
+    assert_eq!(dry(&daemon, WEB).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_service_whose_pool_has_no_backends_is_told_once() {
+    let daemon = Daemon::new();
+    let service = |name: &str, port: u16, pool: &str| {
+        format!(
+            "[[service]]\nname = \"{name}\"\naddress = \"192.0.2.9\"\nport = {port}\n\
+             protocol = \"tcp\"\npool = \"{pool}\"\n"
+        )
+    };
+    let empty = format!("[[pool]]\nname = \"empty\"\n{}", service("api", 80, "empty"));
+    let api = "pool empty has no backends, so all packets of service api are dropped";
+    assert_eq!(dry(&daemon, &empty).await, [api], "a dry run says it too");
+    assert_eq!(daemon.apply(&empty).await.unwrap().warnings, [api]);
+
+    // Other changes do not say it again; one of the service does, and names the services of a pool together.
+    let other = format!("{empty}[[pool]]\nname = \"unused\"\n");
+    assert_eq!(daemon.apply(&other).await.unwrap().warnings, [""; 0]);
+    let moved = other.replace("port = 80", "port = 81");
+    assert_eq!(dry(&daemon, &moved).await, [api]);
+    let many: String = (0..7).map(|n| service(&format!("s{n}"), 100 + n, "empty")).collect();
+    assert_eq!(
+        dry(&daemon, &format!("{other}{many}")).await,
+        [
+            "pool empty has no backends, so all packets of services s0, s1, s2, s3, s4 and 2 more are dropped"
+        ]
+    );
+    let pointed = other.replace("pool = \"empty\"", "pool = \"unused\"");
+    let unused = "pool unused has no backends, so all packets of service api are dropped";
+    assert_eq!(dry(&daemon, &pointed).await, [unused]);
+
+    // With a backend nothing is said; and where the last one goes that never passed a check, it is.
+    let region =
+        "[[region]]\nname = \"eu\"\n[[health_check]]\nname = \"tcp\"\nport = 80\ntcp = {}\n";
+    let full = format!(
+        "{region}[[pool]]\nname = \"empty\"\nhealth_checks = [\"tcp\"]\n[[pool.backend]]\n\
+         address = \"10.0.0.1\"\nregion = \"eu\"\n{}",
+        service("api", 80, "empty")
+    );
+    assert_eq!(daemon.apply(&full).await.unwrap().warnings, [""; 0]);
+    daemon.judge("empty", "10.0.0.1", Failing, "check tcp: refused").await;
+    assert_eq!(dry(&daemon, &empty).await, [api]);
 }

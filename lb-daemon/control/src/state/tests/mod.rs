@@ -1,17 +1,11 @@
-mod applying;
+mod apply;
 mod behind;
 mod conditions;
-mod gone;
 mod health;
-mod homes;
 mod next_hops;
-mod panic;
+mod remaps;
 mod restart;
-mod saying;
 mod shares;
-mod stalled;
-mod unusable;
-mod warnings;
 mod watching;
 
 use std::{net::IpAddr, sync::Arc};
@@ -28,6 +22,7 @@ use crate::command::{Applied, Apply, BackendStatus, Commands, Refusal, Status};
 use crate::fake::{self, FakePacketPath};
 use lb_base::{error_chain, heartbeat::Heartbeat};
 use lb_config::document::Document;
+use lb_fake::WEB;
 use lb_health::{
     Health::{self, Failing, Passing, Silent},
     HealthChange, Row, Said, Target,
@@ -49,7 +44,7 @@ struct Running {
     wanted_hops: watch::Receiver<Arc<std::collections::BTreeSet<IpAddr>>>,
     heartbeat: Heartbeat,
     stop: oneshot::Sender<()>,
-    ended: JoinHandle<Ended>,
+    ended: JoinHandle<LoopEnd>,
 }
 
 impl Daemon {
@@ -85,7 +80,7 @@ impl Daemon {
     async fn stop(&mut self) {
         let (stop, _) = oneshot::channel();
         let _ = std::mem::replace(&mut self.running.stop, stop).send(());
-        assert_eq!((&mut self.running.ended).await.unwrap(), Ended::Stopped);
+        assert_eq!((&mut self.running.ended).await.unwrap(), LoopEnd::Stopped);
     }
 
     async fn apply(&self, text: &str) -> Result<Applied, Refusal> {
@@ -198,32 +193,6 @@ fn ip(text: &str) -> IpAddr {
 fn parse(text: &str) -> Configuration {
     lb_config::validate(&Document::parse(text).unwrap().into()).unwrap()
 }
-
-/// Two checked backends in `eu` behind `web`, by a short table.
-const WEB: &str = r#"
-    [[region]]
-    name = "eu"
-    [[health_check]]
-    name = "tcp"
-    port = 80
-    tcp = {}
-    [[pool]]
-    name = "web"
-    health_checks = ["tcp"]
-    slots = 31
-    [[pool.backend]]
-    address = "10.0.0.1"
-    region = "eu"
-    [[pool.backend]]
-    address = "10.0.0.2"
-    region = "eu"
-    [[service]]
-    name = "web"
-    address = "192.0.2.1"
-    port = 80
-    protocol = "tcp"
-    pool = "web"
-"#;
 
 /// [`WEB`] with something replaced.
 fn web(from: &str, to: &str) -> String {

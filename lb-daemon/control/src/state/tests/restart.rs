@@ -1,7 +1,13 @@
+use std::time::Duration;
+
 use Accepts::{All, Nothing};
 
 use super::*;
-use lb_model::plan::Plan;
+use crate::{
+    command::Actor,
+    store::{Generation, Revision},
+};
+use lb_model::{MemberState, ids::Ids, plan::Plan};
 
 #[tokio::test]
 async fn everything_is_as_before_and_pinned_states_stand_until_checks_speak() {
@@ -18,7 +24,7 @@ async fn everything_is_as_before_and_pinned_states_stand_until_checks_speak() {
         (1, before.applied_at, before.checksum)
     );
     assert_eq!(daemon.state("web", "10.0.0.1"), All);
-    let reason = "as before the daemon's start, not checked yet";
+    let reason = "state from before the daemon's start, not checked yet";
     assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, reason);
     assert_eq!(daemon.state("web", "10.0.0.2"), Nothing);
     assert_eq!(daemon.backend("web", "10.0.0.2").await.reason, "not checked yet");
@@ -73,9 +79,9 @@ async fn a_state_that_stops_leaves_the_packet_path_as_it_is() {
     let mut daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
     daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
-    let told = daemon.path.content().told.clone();
+    let told = daemon.path.content().state_writes.clone();
     daemon.stop().await;
-    assert_eq!(daemon.path.content().told, told);
+    assert_eq!(daemon.path.content().state_writes, told);
     assert_eq!(daemon.path.content().applied, 1);
     assert!(daemon.running.commands.export().await.is_err());
 }
@@ -85,5 +91,188 @@ async fn a_sensor_that_ends_ends_the_daemon() {
     let mut daemon = Daemon::new();
     let (health, _) = mpsc::channel(1);
     drop(std::mem::replace(&mut daemon.running.health, health));
-    assert_eq!((&mut daemon.running.ended).await.unwrap(), Ended::SensorEnded);
+    assert_eq!((&mut daemon.running.ended).await.unwrap(), LoopEnd::SensorEnded);
+}
+
+// A stored generation that this version cannot use.
+
+/// A daemon that served [`WEB`] with a backend up, stopped; `change` was made to its store.
+async fn stopped(
+    change: impl FnOnce(&mut serde_json::Value, &mut spillway_proto::v1::Configuration, &mut Vec<u8>),
+) -> Daemon {
+    let mut daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.stop().await;
+    lb_fake::stored::rewrite(daemon.directory.path(), change).unwrap();
+    daemon
+}
+
+/// The settle time is shorter than may be.
+async fn refused() -> Daemon {
+    stopped(|_, configuration, _| {
+        let settle_time = configuration.pools[0].settle_time.as_mut().unwrap();
+        (settle_time.seconds, settle_time.nanos) = (0, 1);
+    })
+    .await
+}
+
+fn start(daemon: &mut Daemon) {
+    daemon.running = Running::start(&daemon.directory, &daemon.path);
+}
+
+fn start_with_any_schema(daemon: &mut Daemon) {
+    let store = Store::open_any_schema(daemon.directory.path()).unwrap();
+    let heartbeat = Heartbeat::unwatched(Duration::from_secs(1));
+    daemon.running = Running::over(store, &daemon.directory, &daemon.path, heartbeat, true);
+}
+
+/// Whether it is said that the stored configuration cannot be used.
+fn is_said(status: &Status) -> bool {
+    status.conditions.iter().any(|condition| condition.subject == "stored configuration")
+}
+
+const CAUSE: &str =
+    "this version refuses it: pools[0] \"web\": settle_time: 1ns is not within 1s to 24h";
+
+#[tokio::test(start_paused = true)]
+async fn the_packet_path_stays_as_it_is_and_the_reason_is_said() {
+    let mut daemon = refused().await;
+    let (plan, applied, told) = {
+        let content = daemon.path.content();
+        (content.plan.clone(), content.applied, content.state_writes.len())
+    };
+    start(&mut daemon);
+    // Nor does any of the rounds that come every second change it.
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    {
+        let content = daemon.path.content();
+        assert_eq!(
+            (&content.plan, content.applied, content.state_writes.len()),
+            (&plan, applied, told)
+        );
+    }
+    assert_eq!(daemon.state("web", "10.0.0.1"), All);
+    assert!(daemon.running.targets.borrow().is_empty());
+
+    let status = daemon.status().await;
+    assert_eq!((status.generation, status.behind, status.backends.len()), (1, None, 0));
+    assert!(status.applied_at.is_some());
+    let [condition] = &status.conditions[..] else { panic!("{:?}", status.conditions) };
+    assert_eq!(condition.subject, "stored configuration");
+    let words = format!(
+        "generation 1 cannot be used: {CAUSE}; packets are forwarded as before, but health and next hops are frozen \
+         until a valid configuration is applied (`spillway export` shows the stored one)"
+    );
+    assert_eq!(condition.cause, words);
+    let unwell = daemon.running.commands.condition().await.unwrap();
+    assert_eq!(unwell, Some(format!("the stored generation 1 cannot be used: {CAUSE}")));
+    // The service manager hears that it is ready, and the watchdog that its loop turns.
+    assert_ne!(daemon.running.heartbeat.rounds(), 0);
+    let exported = daemon.running.commands.export().await.unwrap();
+    assert_eq!(exported.unusable.unwrap().cause, CAUSE);
+    let unknown = daemon.running.commands.history("web".into(), None).await.unwrap().unwrap_err();
+    assert_eq!(unknown.to_string(), format!("the stored configuration cannot be used: {CAUSE}"));
+    let regions = daemon.running.commands.regions(None).await.unwrap().expect("for the metrics");
+    assert_eq!((regions.balancers, regions.regions.len()), (None, 1));
+}
+
+#[tokio::test]
+async fn an_apply_ends_it_and_every_number_is_as_it_was() {
+    let mut daemon = refused().await;
+    let plan = daemon.path.content().plan.clone();
+    start(&mut daemon);
+    let conflict = Apply { expected_generation: Some(0), ..Apply::default() };
+    let conflict = daemon.running.commands.apply(conflict, None).await.unwrap().unwrap_err();
+    assert!(matches!(conflict, Refusal::Conflict { expected: 0, current: 1 }));
+    let dry = Apply { configuration: parse(WEB), dry_run: true, ..Apply::default() };
+    let dry = daemon.running.commands.apply(dry, None).await.unwrap().unwrap();
+    assert_eq!((dry.generation, dry.movements_unknown), (1, true));
+    assert!(is_said(&daemon.status().await));
+
+    let applied = daemon.apply(WEB).await.unwrap();
+    assert_eq!((applied.generation, applied.warnings), (2, dry.warnings.clone()));
+    assert!(dry.warnings[0].starts_with("generation 1 could not be used, so "), "{dry:?}");
+    assert_eq!(daemon.path.content().plan, plan, "tables, numbers and all");
+    let status = daemon.status().await;
+    assert_eq!((is_said(&status), status.backends.len()), (false, 2));
+    assert_eq!(daemon.running.commands.condition().await.unwrap(), None);
+    assert_eq!(daemon.backend("web", "10.0.0.1").await.state, MemberState::Up, "as it was pinned");
+    assert_eq!(daemon.running.targets.borrow().len(), 2);
+    daemon.restart().await;
+    let status = daemon.status().await;
+    assert_eq!((is_said(&status), status.generation), (false, 2));
+}
+
+/// An empty configuration differs from one that nobody can read.
+#[tokio::test]
+async fn an_empty_configuration_takes_its_place_too() {
+    let mut daemon = stopped(|_, _, more| more.push(0x0f)).await;
+    start(&mut daemon);
+    let condition = daemon.status().await.conditions.remove(0);
+    assert!(
+        condition.cause.contains("generation 1 cannot be used: it cannot be read: "),
+        "{condition:?}"
+    );
+    assert_eq!(daemon.apply("# nothing").await.unwrap().generation, 2);
+    assert_eq!(daemon.path.content().plan, Plan::default());
+    assert!(!is_said(&daemon.status().await));
+}
+
+/// Numbers that packets may still meet are given to nobody else.
+#[tokio::test]
+async fn another_configuration_gets_other_numbers() {
+    let mut daemon = refused().await;
+    start(&mut daemon);
+    daemon.apply(&web("10.0.0.1", "10.0.0.9")).await.unwrap();
+    let content = daemon.path.content();
+    let numbers: Vec<_> = content.plan.backends.values().map(|b| b.id.index).collect();
+    assert_eq!(numbers, [2, 3], "10.0.0.2 has its own, and 1 is at rest");
+}
+
+#[tokio::test]
+async fn a_valid_generation_without_a_plan_is_as_unusable() {
+    let mut daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    daemon.stop().await;
+    let plan = daemon.path.content().plan.clone();
+    let mut store = Store::open(daemon.directory.path()).unwrap();
+    let stored = store.generation().unwrap().clone();
+    store.commit(Generation { ids: Ids::default(), ..stored }).unwrap();
+    drop(store);
+    start(&mut daemon);
+    let condition = daemon.status().await.conditions.remove(0);
+    assert!(
+        condition.cause.starts_with("generation 1 cannot be used: it has no plan: "),
+        "{condition:?}"
+    );
+    assert_eq!(daemon.path.content().plan, plan);
+    assert_eq!(daemon.apply(WEB).await.unwrap().generation, 2);
+    assert!(!is_said(&daemon.status().await));
+}
+
+/// Who may start the daemon with the word has said it for the file that it reads, and for nothing else.
+#[tokio::test]
+async fn a_newer_store_is_replaced_by_its_file_or_who_says_so() {
+    for (actor, any_schema) in [(Actor::File("/f".into()), false), (Actor::default(), true)] {
+        let mut daemon = stopped(|description, _, more| {
+            description["schema"] = (Revision::CURRENT.number() + 1).into();
+            more.extend([0xc0, 0x3e, 7]);
+        })
+        .await;
+        start_with_any_schema(&mut daemon);
+        let refused = daemon.apply(WEB).await.unwrap_err();
+        assert!(matches!(refused, Refusal::Schema(_)), "{refused}");
+        assert!(
+            refused.to_string().starts_with("the daemon is older than the stored"),
+            "{refused}"
+        );
+        let apply = Apply { configuration: parse(WEB), any_schema, actor, ..Apply::default() };
+        let applied = daemon.running.commands.apply(apply, None).await.unwrap().unwrap();
+        assert_eq!(applied.generation, 2);
+        assert!(applied.warnings.iter().any(|w| w.contains("would be erased")), "{applied:?}");
+        daemon.stop().await;
+        let store = Store::open(daemon.directory.path()).unwrap();
+        assert_eq!(store.generation().unwrap().schema, Revision::CURRENT);
+    }
 }

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::*;
+use lb_health::Utilisation;
 
 const HOSTS: [&str; 3] = ["10.0.0.1", "10.0.0.2", "10.0.0.3"];
 
@@ -87,4 +88,259 @@ async fn one_without_checks_that_is_added_starts_slowly_too() {
     seconds(120).await;
     daemon.apply(&all).await.unwrap();
     assert_eq!(daemon.ramps(), [Some(255), Some(255), Some(13)]);
+}
+
+/// Four checked backends, two of them in another region; less than half of them is too few.
+fn text() -> String {
+    let backend = |last: u8, region: &str| {
+        format!("[[pool.backend]]\naddress = \"10.0.0.{last}\"\nregion = \"{region}\"\n")
+    };
+    let more = backend(3, "us") + &backend(4, "us");
+    let text = web("slots = 31", "slots = 31\n    panic_threshold_percent = 50");
+    let (before, after) = text.split_once("[[service]]").unwrap();
+    format!("{before}\n{more}\n[[service]]{after}\n[[region]]\nname = \"us\"\n")
+}
+
+/// Last numbers of the addresses that are a last resort.
+fn resorts(path: &FakePacketPath) -> Vec<u8> {
+    let content = path.content();
+    let last = |(_, address): &(Name, IpAddr)| match address {
+        IpAddr::V4(v4) => v4.octets()[3],
+        IpAddr::V6(_) => panic!("{address}"),
+    };
+    content.last_resorts.iter().map(last).collect()
+}
+
+async fn judge(daemon: &Daemon, last: u8, healthy: bool) {
+    let (health, reason) =
+        if healthy { (Passing, "all checks pass") } else { (Silent, "check tcp: timed out") };
+    daemon.judge("web", &format!("10.0.0.{last}"), health, reason).await;
+}
+
+#[tokio::test]
+async fn below_the_threshold_those_that_fail_are_the_last_resort() {
+    let daemon = Daemon::new();
+    daemon.apply(&text()).await.unwrap();
+    assert_eq!(resorts(&daemon.path), [0; 0], "nobody has been checked yet");
+    judge(&daemon, 1, true).await;
+    judge(&daemon, 2, false).await;
+    assert_eq!(resorts(&daemon.path), [2], "a quarter is healthy; two are not checked yet");
+    judge(&daemon, 3, true).await;
+    judge(&daemon, 4, false).await;
+    assert_eq!(resorts(&daemon.path), [0; 0], "half are");
+    assert_eq!(daemon.state("web", "10.0.0.4"), Accepts::Nothing, "states keep the truth");
+
+    judge(&daemon, 3, false).await;
+    assert_eq!(resorts(&daemon.path), [2, 3, 4]);
+    judge(&daemon, 2, true).await;
+    assert_eq!(resorts(&daemon.path), [0; 0]);
+}
+
+#[tokio::test]
+async fn who_is_drained_or_disabled_is_neither_counted_nor_raised() {
+    let daemon = Daemon::new();
+    daemon.apply(&text()).await.unwrap();
+    for last in 1..=4 {
+        judge(&daemon, last, last == 1).await;
+    }
+    assert_eq!(resorts(&daemon.path), [2, 3, 4]);
+    let with_admin_state = |text: &str, last: u8, admin_state: &str| {
+        let address = format!("address = \"10.0.0.{last}\"\n");
+        assert!(text.contains(&address));
+        text.replace(&address, &format!("{address}admin_state = \"{admin_state}\"\n"))
+    };
+    let text = with_admin_state(&text(), 4, "drain");
+    daemon.apply(&text).await.unwrap();
+    assert_eq!(resorts(&daemon.path), [2, 3], "one of three");
+    daemon.apply(&with_admin_state(&text, 3, "disabled")).await.unwrap();
+    assert_eq!(resorts(&daemon.path), [0; 0], "one of two");
+    judge(&daemon, 1, false).await;
+    assert_eq!(resorts(&daemon.path), [1, 2]);
+}
+
+#[tokio::test]
+async fn without_a_threshold_there_is_no_last_resort() {
+    let daemon = Daemon::new();
+    daemon.apply(&text()).await.unwrap();
+    for last in 1..=4 {
+        judge(&daemon, last, false).await;
+    }
+    assert_eq!(resorts(&daemon.path), [1, 2, 3, 4]);
+    daemon.apply(&text().replace("panic_threshold_percent = 50", "")).await.unwrap();
+    assert_eq!(resorts(&daemon.path), [0; 0]);
+}
+
+#[tokio::test]
+async fn a_restart_leaves_the_last_resort_until_checks_say_otherwise() {
+    let mut daemon = Daemon::new();
+    daemon.apply(&text()).await.unwrap();
+    for last in 1..=4 {
+        judge(&daemon, last, last == 1).await;
+    }
+    daemon.restart().await;
+    assert_eq!(resorts(&daemon.path), [2, 3, 4]);
+    judge(&daemon, 3, true).await;
+    assert_eq!(resorts(&daemon.path), [0; 0]);
+}
+
+#[tokio::test]
+async fn who_is_unfit_by_its_checks_is_raised_too_and_who_is_drained_besides_is_not() {
+    let daemon = Daemon::new();
+    daemon.apply(&text()).await.unwrap();
+    for last in 1..=4 {
+        judge(&daemon, last, true).await;
+    }
+    for last in 2..=4 {
+        let address = format!("10.0.0.{last}");
+        daemon.judge("web", &address, Failing, "check tcp: connection refused").await;
+        assert_eq!(daemon.state("web", &address), Accepts::OpenOnly, "states keep the truth");
+    }
+    assert_eq!(resorts(&daemon.path), [2, 3, 4]);
+    let drained = text()
+        .replace("address = \"10.0.0.4\"\n", "address = \"10.0.0.4\"\nadmin_state = \"drain\"\n");
+    daemon.apply(&drained).await.unwrap();
+    assert_eq!(daemon.state("web", "10.0.0.4"), Accepts::OpenOnly);
+    assert_eq!(resorts(&daemon.path), [2, 3]);
+}
+
+// What backends say of themselves.
+
+const ONE: &str = "10.0.0.1";
+const OTHER: &str = "10.0.0.2";
+
+fn drain(why: &str) -> Said {
+    Said { drain: Some(why.into()), ..Said::default() }
+}
+
+fn percent(percent: u8) -> Said {
+    Said { percent: Some(percent), ..Said::default() }
+}
+
+fn utilised(share: f64) -> Said {
+    Said { utilisation: Utilisation::new(share), ..Said::default() }
+}
+
+impl Daemon {
+    /// One whose two backends are up.
+    async fn up() -> Self {
+        let daemon = Self::new();
+        daemon.apply(WEB).await.unwrap();
+        daemon.say("web", ONE, Said::default()).await;
+        daemon.say("web", OTHER, Said::default()).await;
+        daemon
+    }
+
+    fn ramp(&self, address: &str) -> Option<u8> {
+        self.path.content().ramps.get(&(name("web"), ip(address))).copied()
+    }
+}
+
+#[tokio::test]
+async fn who_says_so_is_drained_until_it_takes_that_back() {
+    let daemon = Daemon::up().await;
+    daemon.say("web", ONE, drain("check load: the backend says maint (update)")).await;
+    assert_eq!(daemon.state("web", ONE), Accepts::OpenOnly);
+    let status = daemon.backend("web", ONE).await;
+    assert_eq!(status.reason, "drained: check load: the backend says maint (update)");
+    assert_eq!(status.share, 0.0);
+    assert_eq!(daemon.backend("web", OTHER).await.share, 1.0);
+    daemon.say("web", ONE, Said::default()).await;
+    assert_eq!(daemon.state("web", ONE), Accepts::All);
+    let histories = daemon.running.commands.history("web".into(), Some(ONE.into())).await.unwrap();
+    let changes = &histories.unwrap()[0].changes;
+    let reasons: Vec<_> = changes.iter().map(|change| &*change.reason).collect();
+    assert_eq!(
+        reasons,
+        [
+            "all checks pass",
+            "drained: check load: the backend says maint (update)",
+            "all checks pass",
+            "not checked yet",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn the_operators_wish_stays_when_it_takes_back_its_own() {
+    let daemon = Daemon::up().await;
+    let first = "address = \"10.0.0.1\"";
+    let drained = web(first, &format!("{first}\nadmin_state = \"drain\""));
+    daemon.say("web", ONE, drain("check load: the backend says drain")).await;
+    daemon.apply(&drained).await.unwrap();
+    assert_eq!(daemon.backend("web", ONE).await.reason, "drained");
+    daemon.say("web", ONE, Said::default()).await;
+    assert_eq!(daemon.state("web", ONE), Accepts::OpenOnly);
+    daemon.say("web", ONE, drain("check load: the backend says drain")).await;
+    daemon.apply(WEB).await.unwrap();
+    assert_eq!(daemon.state("web", ONE), Accepts::OpenOnly, "and the other way round");
+    let disabled = web(first, &format!("{first}\nadmin_state = \"disabled\""));
+    daemon.apply(&disabled).await.unwrap();
+    assert_eq!(daemon.state("web", ONE), Accepts::Nothing);
+    // What it said before counts no more when it comes back.
+    daemon.apply(WEB).await.unwrap();
+    daemon.say("web", ONE, Said::default()).await;
+    assert_eq!(daemon.state("web", ONE), Accepts::All);
+}
+
+#[tokio::test]
+async fn who_drains_itself_is_no_last_resort() {
+    let daemon = Daemon::new();
+    let panics = web("slots = 31", "slots = 31\n    panic_threshold_percent = 60");
+    daemon.apply(&panics).await.unwrap();
+    daemon.say("web", ONE, Said::default()).await;
+    daemon.say("web", OTHER, Said::default()).await;
+    daemon.judge("web", OTHER, Failing, "check tcp: timed out").await;
+    assert!(daemon.path.content().last_resorts.contains(&(name("web"), ip(OTHER))));
+    daemon.say("web", ONE, drain("check load: the backend says drain")).await;
+    assert!(!daemon.path.content().last_resorts.contains(&(name("web"), ip(ONE))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn its_own_share_is_told_within_a_second_and_forgotten_when_it_does_not_say_it() {
+    let daemon = Daemon::up().await;
+    daemon.say("web", ONE, percent(70)).await;
+    seconds(1).await;
+    assert_eq!((daemon.ramp(ONE), daemon.ramp(OTHER)), (Some(179), Some(255)), "0.7 of 255");
+    let status = daemon.backend("web", ONE).await;
+    assert_eq!((status.share * 255.0, status.agent_report), (179.0, percent(70)));
+    daemon.say("web", ONE, Said { unheard: Some("nothing".into()), ..Said::default() }).await;
+    seconds(1).await;
+    assert_eq!((daemon.ramp(ONE), daemon.ramp(OTHER)), (Some(255), Some(255)));
+    // A daemon that starts knows nothing of it until the first word.
+    let mut daemon = daemon;
+    daemon.say("web", ONE, percent(70)).await;
+    seconds(1).await;
+    daemon.restart().await;
+    seconds(1).await;
+    assert_eq!(daemon.ramp(ONE), Some(255));
+    daemon.say("web", ONE, percent(70)).await;
+    seconds(1).await;
+    assert_eq!(daemon.ramp(ONE), Some(179));
+}
+
+#[tokio::test(start_paused = true)]
+async fn shares_follow_utilisation_second_by_second() {
+    let daemon = Daemon::up().await;
+    daemon.say("web", ONE, utilised(0.8)).await;
+    daemon.say("web", OTHER, utilised(0.2)).await;
+    seconds(1).await;
+    let first = daemon.ramp(ONE).unwrap();
+    seconds(10).await;
+    let later = daemon.ramp(ONE).unwrap();
+    assert!(later < first && daemon.ramp(OTHER) == Some(255), "{first} {later}");
+    // Four to one: exp(-0.1 ln 4) a second, give or take the second that the first look is off.
+    assert!((50..80).contains(&later), "{later}");
+    // Even: it stays as it is, also over another configuration.
+    daemon.say("web", ONE, utilised(0.4)).await;
+    daemon.say("web", OTHER, utilised(0.4)).await;
+    seconds(1).await;
+    let even = daemon.ramp(ONE);
+    daemon.apply(&web("tcp = {}", "tcp = {}\n    rise = 5")).await.unwrap();
+    seconds(20).await;
+    assert_eq!(daemon.ramp(ONE), even);
+    // Nobody says anything any more: all alike.
+    daemon.say("web", ONE, Said::default()).await;
+    daemon.say("web", OTHER, Said::default()).await;
+    seconds(1).await;
+    assert_eq!((daemon.ramp(ONE), daemon.ramp(OTHER)), (Some(255), Some(255)));
 }

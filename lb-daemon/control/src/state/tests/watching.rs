@@ -77,8 +77,6 @@ async fn a_watcher_hears_what_a_region_can_take_when_that_changes() {
             vlan: None,
             interface_mac: [2, 0, 0, 0, 0, 2],
             mtu: 1500,
-            link_mtu: 1500,
-            path_mtu: None,
         };
         let change = NextHopChange { address: ip(address), hop: Ok(hop) };
         daemon.running.network.send(NetChange::NextHop(change)).await.unwrap();

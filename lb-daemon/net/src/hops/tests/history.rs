@@ -1,29 +1,29 @@
-//! What is told after whatever has happened.
+//! What is reported after whatever has happened.
 
 use super::*;
 
 #[tokio::test]
 async fn a_change_that_is_none_is_not_told() {
-    let mut book = Book::new(&["198.51.100.1"]);
-    book.see(ETH0, GATEWAY, Reachable, Some(A));
-    assert_eq!(book.settle().len(), 1);
+    let mut network = Network::new(&["198.51.100.1"]);
+    network.see(ETH0, GATEWAY, Reachable, Some(A));
+    assert_eq!(network.settle().len(), 1);
     for state in [Stale, Probe, Reachable, Permanent] {
-        book.see(ETH0, GATEWAY, state, Some(A));
-        book.see(ETH0, "192.0.2.77", state, Some(B));
-        book.see(ETH1, GATEWAY, state, Some(B));
-        book.hops.routed(ip("198.51.100.1"), route(ETH0, GATEWAY));
-        book.observe(Event::Link(interface(ETH0)));
-        assert_eq!(book.settle(), [], "{state}");
+        network.see(ETH0, GATEWAY, state, Some(A));
+        network.see(ETH0, "192.0.2.77", state, Some(B));
+        network.see(ETH1, GATEWAY, state, Some(B));
+        network.hops.set_route(ip("198.51.100.1"), route(ETH0, GATEWAY));
+        network.observe(Event::Link(interface(ETH0)));
+        assert_eq!(network.settle(), [], "{state}");
     }
 }
 
 #[tokio::test]
 async fn reading_all_anew_makes_up_for_lost_events() {
-    let seen = |state, mac| vec![Sighting { key: neighbour(ETH0, GATEWAY), state, mac }];
+    let seen = |state, mac| vec![NeighbourEntry { key: neighbour(ETH0, GATEWAY), state, mac }];
     let up = || vec![interface(ETH0), interface(ETH1)];
     for (interfaces, neighbours, expected) in [
         (up(), seen(Reachable, Some(A)), vec![]),
-        (up(), seen(Reachable, Some(B)), vec![told("198.51.100.1", hop(ETH0, GATEWAY, B))]),
+        (up(), seen(Reachable, Some(B)), vec![reported("198.51.100.1", hop(ETH0, GATEWAY, B))]),
         (
             up(),
             seen(Failed, None),
@@ -32,12 +32,12 @@ async fn reading_all_anew_makes_up_for_lost_events() {
         (up(), vec![], vec![]),
         (vec![interface(ETH1)], vec![], vec![failed("198.51.100.1", "interface 2 is gone")]),
     ] {
-        let mut book = Book::new(&["198.51.100.1"]);
-        book.see(ETH0, GATEWAY, Reachable, Some(A));
-        book.settle();
-        book.hops.replace(interfaces, neighbours);
-        book.hops.routed(ip("198.51.100.1"), route(ETH0, GATEWAY));
-        assert_eq!(book.settle(), expected);
+        let mut network = Network::new(&["198.51.100.1"]);
+        network.see(ETH0, GATEWAY, Reachable, Some(A));
+        network.settle();
+        network.hops.replace(interfaces, neighbours);
+        network.hops.set_route(ip("198.51.100.1"), route(ETH0, GATEWAY));
+        assert_eq!(network.settle(), expected);
     }
 }
 
@@ -47,7 +47,7 @@ fn happening() -> impl Strategy<Value = Event> {
     let seen =
         (ETH0..=ETH1, states, prop::sample::select(vec![A, B])).prop_map(|(i, state, mac)| {
             let known = !matches!(state, Incomplete | Failed);
-            Sighting { key: neighbour(i, GATEWAY), state, mac: known.then_some(mac) }
+            NeighbourEntry { key: neighbour(i, GATEWAY), state, mac: known.then_some(mac) }
         });
     let link = (ETH0..=ETH1, any::<bool>(), any::<bool>())
         .prop_map(|(index, up, carrier)| Interface { up, carrier, ..interface(index) });
@@ -61,32 +61,32 @@ fn happening() -> impl Strategy<Value = Event> {
 
 proptest! {
     /// Whatever happened: a neighbour that is confirmed on an interface that is up is the next hop,
-    /// and one that has failed while being asked for is none; what was told last says so.
+    /// and one that has failed while being asked for is none; what was reported last says so.
     #[test]
     fn what_is_told_follows_the_last_word(
         happenings in prop::collection::vec(happening(), 0..60),
         answers in any::<bool>(),
     ) {
         let now = Instant::from_std(std::time::Instant::now());
-        let mut book = Book { hops: Hops::default(), now };
-        book.want(&["198.51.100.1"]);
-        book.hops.routed(ip("198.51.100.1"), route(ETH0, GATEWAY));
+        let mut network = Network { hops: Hops::default(), now };
+        network.want(&["198.51.100.1"]);
+        network.hops.set_route(ip("198.51.100.1"), route(ETH0, GATEWAY));
         let mut last = None;
         for event in happenings {
-            book.observe(event);
-            last = book.settle().pop().or(last);
+            network.observe(event);
+            last = network.settle().pop().or(last);
         }
-        book.observe(Event::Link(interface(ETH0)));
-        book.hops.routed(ip("198.51.100.1"), route(ETH0, GATEWAY));
+        network.observe(Event::Link(interface(ETH0)));
+        network.hops.set_route(ip("198.51.100.1"), route(ETH0, GATEWAY));
         let (state, mac) = if answers { (Reachable, Some(B)) } else { (Failed, None) };
-        book.see(ETH0, GATEWAY, Probe, Some(A));
-        book.see(ETH0, GATEWAY, state, mac);
-        last = book.settle_later().pop().or(last);
+        network.see(ETH0, GATEWAY, Probe, Some(A));
+        network.see(ETH0, GATEWAY, state, mac);
+        last = network.settle_later().pop().or(last);
         let expected = match answers {
-            true => told("198.51.100.1", hop(ETH0, GATEWAY, B)),
+            true => reported("198.51.100.1", hop(ETH0, GATEWAY, B)),
             false => failed("198.51.100.1", "neighbour 192.0.2.1 on eth0 does not answer"),
         };
         prop_assert_eq!(last, Some(expected));
-        prop_assert_eq!(book.asks().contains(&neighbour(ETH0, GATEWAY)), !answers);
+        prop_assert_eq!(network.requests().contains(&neighbour(ETH0, GATEWAY)), !answers);
     }
 }

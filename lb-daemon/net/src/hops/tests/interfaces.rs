@@ -11,56 +11,56 @@ async fn an_interface_that_goes_down_takes_its_next_hops_and_neighbours_with_it(
         (Event::Link(loose), "interface eth0 has no carrier"),
         (Event::LinkGone(ETH0), "interface 2 is gone"),
     ] {
-        let mut book = Book::new(&["198.51.100.1"]);
-        book.see(ETH0, GATEWAY, Stale, Some(A));
-        book.settle();
-        book.observe(event);
-        assert_eq!(book.settle(), [], "there may be another way");
-        book.hops.routed(ip("198.51.100.1"), route(ETH0, GATEWAY));
-        assert_eq!(book.settle(), [failed("198.51.100.1", why)]);
-        assert_eq!(book.asks(), []);
-        book.observe(Event::Link(interface(ETH0)));
-        assert_eq!(book.settle(), [], "whoever is there now has not been heard");
-        assert_eq!(book.asks(), [neighbour(ETH0, GATEWAY)]);
-        book.see(ETH0, GATEWAY, Reachable, Some(A));
-        assert_eq!(book.settle(), [told("198.51.100.1", hop(ETH0, GATEWAY, A))]);
+        let mut network = Network::new(&["198.51.100.1"]);
+        network.see(ETH0, GATEWAY, Stale, Some(A));
+        network.settle();
+        network.observe(event);
+        assert_eq!(network.settle(), [], "there may be another way");
+        network.hops.set_route(ip("198.51.100.1"), route(ETH0, GATEWAY));
+        assert_eq!(network.settle(), [failed("198.51.100.1", why)]);
+        assert_eq!(network.requests(), []);
+        network.observe(Event::Link(interface(ETH0)));
+        assert_eq!(network.settle(), [], "whoever is there now has not been heard");
+        assert_eq!(network.requests(), [neighbour(ETH0, GATEWAY)]);
+        network.see(ETH0, GATEWAY, Reachable, Some(A));
+        assert_eq!(network.settle(), [reported("198.51.100.1", hop(ETH0, GATEWAY, A))]);
     }
 }
 
 /// For a moment nobody knew of a way, and connections went to other hosts, which had never heard of them.
 #[tokio::test]
 async fn a_way_that_takes_over_from_one_that_went_down_leaves_no_gap() {
-    let mut book = Book::new(&["198.51.100.1"]);
-    book.see(ETH0, GATEWAY, Reachable, Some(A));
-    book.see(ETH1, GATEWAY, Reachable, Some(B));
-    assert_eq!(book.settle(), [told("198.51.100.1", hop(ETH0, GATEWAY, A))]);
-    // The kernel forgets neighbours that carry nothing, so it has to be asked for as well.
-    book.observe(Event::Link(Interface { up: false, carrier: false, ..interface(ETH0) }));
-    assert_eq!(book.settle(), []);
-    book.hops.routed(ip("198.51.100.1"), route(ETH1, GATEWAY));
-    assert_eq!(book.settle(), [told("198.51.100.1", hop(ETH1, GATEWAY, B))]);
+    let mut network = Network::new(&["198.51.100.1"]);
+    network.see(ETH0, GATEWAY, Reachable, Some(A));
+    network.see(ETH1, GATEWAY, Reachable, Some(B));
+    assert_eq!(network.settle(), [reported("198.51.100.1", hop(ETH0, GATEWAY, A))]);
+    // The kernel forgets neighbours without traffic, so it has to be asked for as well.
+    network.observe(Event::Link(Interface { up: false, carrier: false, ..interface(ETH0) }));
+    assert_eq!(network.settle(), []);
+    network.hops.set_route(ip("198.51.100.1"), route(ETH1, GATEWAY));
+    assert_eq!(network.settle(), [reported("198.51.100.1", hop(ETH1, GATEWAY, B))]);
     // What came up again before anybody looked is as it was.
-    book.observe(Event::Link(interface(ETH0)));
-    assert_eq!(book.settle(), []);
+    network.observe(Event::Link(interface(ETH0)));
+    assert_eq!(network.settle(), []);
 }
 
 #[tokio::test]
 async fn a_permanent_neighbour_outlives_a_lost_carrier() {
-    let mut book = Book::new(&["198.51.100.1"]);
-    book.see(ETH0, GATEWAY, Permanent, Some(A));
-    book.settle();
-    book.observe(Event::Link(Interface { carrier: false, ..interface(ETH0) }));
-    book.hops.routed(ip("198.51.100.1"), route(ETH0, GATEWAY));
-    assert_eq!(book.settle(), [failed("198.51.100.1", "interface eth0 has no carrier")]);
-    book.observe(Event::Link(interface(ETH0)));
-    assert_eq!(book.settle(), [told("198.51.100.1", hop(ETH0, GATEWAY, A))]);
+    let mut network = Network::new(&["198.51.100.1"]);
+    network.see(ETH0, GATEWAY, Permanent, Some(A));
+    network.settle();
+    network.observe(Event::Link(Interface { carrier: false, ..interface(ETH0) }));
+    network.hops.set_route(ip("198.51.100.1"), route(ETH0, GATEWAY));
+    assert_eq!(network.settle(), [failed("198.51.100.1", "interface eth0 has no carrier")]);
+    network.observe(Event::Link(interface(ETH0)));
+    assert_eq!(network.settle(), [reported("198.51.100.1", hop(ETH0, GATEWAY, A))]);
 }
 
 #[tokio::test]
 async fn mtu_and_own_mac_follow_the_interface_and_the_route() {
-    let mut book = Book::new(&["198.51.100.1"]);
-    book.see(ETH0, GATEWAY, Reachable, Some(A));
-    assert_eq!(book.settle(), [told("198.51.100.1", hop(ETH0, GATEWAY, A))]);
+    let mut network = Network::new(&["198.51.100.1"]);
+    network.see(ETH0, GATEWAY, Reachable, Some(A));
+    assert_eq!(network.settle(), [reported("198.51.100.1", hop(ETH0, GATEWAY, A))]);
     let key = neighbour(ETH0, GATEWAY);
     for (route_mtu, interface_mtu, mtu) in [
         (Some(1400), 1500, 1400),
@@ -68,88 +68,93 @@ async fn mtu_and_own_mac_follow_the_interface_and_the_route() {
         (None, 9000, 9000),
         (None, 65536, 65535),
     ] {
-        book.hops
-            .routed(ip("198.51.100.1"), Ok(Route { neighbour: key, mtu: route_mtu, advmss: None }));
-        book.observe(Event::Link(Interface { mtu: interface_mtu, ..interface(ETH0) }));
-        let link_mtu = interface_mtu.min(65_535) as u16;
-        let expected = NextHop { mtu, link_mtu, ..hop(ETH0, GATEWAY, A) };
+        network.hops.set_route(
+            ip("198.51.100.1"),
+            Ok(Route { neighbour: key, mtu: route_mtu, advmss: None }),
+        );
+        network.observe(Event::Link(Interface { mtu: interface_mtu, ..interface(ETH0) }));
+        let expected = NextHop { mtu, ..hop(ETH0, GATEWAY, A) };
         assert_eq!(
-            book.settle(),
-            [told("198.51.100.1", expected)],
+            network.settle(),
+            [reported("198.51.100.1", expected)],
             "{route_mtu:?} {interface_mtu}"
         );
     }
-    book.observe(Event::Link(Interface { mac: Some(B), mtu: 65536, ..interface(ETH0) }));
-    let most = NextHop { mtu: 65535, link_mtu: 65535, ..hop(ETH0, GATEWAY, A) };
+    network.observe(Event::Link(Interface { mac: Some(B), mtu: 65536, ..interface(ETH0) }));
+    let most = NextHop { mtu: 65535, ..hop(ETH0, GATEWAY, A) };
     let expected = NextHop { interface_mac: B, ..most };
-    assert_eq!(book.settle(), [told("198.51.100.1", expected)]);
+    assert_eq!(network.settle(), [reported("198.51.100.1", expected)]);
 }
 
 /// Sent with a wrong tag, or with one too few, frames would be lost or come to strangers.
 #[tokio::test]
 async fn no_frame_goes_by_a_vlan_whose_tags_it_would_not_get() {
     let on = |beneath| Some(Vlan { beneath, id: 20 });
-    let foreign = Some(ForeignVlan::Provider);
-    let cannot = "frames for eth0 get the tag of one VLAN (802.1Q) at most, and";
-    let book = |upper: Interface, lower: Interface, attached: &[u32]| {
-        let mut book = Book::new(&["198.51.100.1"]);
-        book.hops.attached = attached.iter().copied().collect();
-        book.observe(Event::Link(lower));
-        book.observe(Event::Link(upper));
-        book.see(ETH0, GATEWAY, Reachable, Some(A));
-        book.settle()
+    let unsupported_vlan = Some(UnsupportedVlan::Provider);
+    let cannot = "eth0 needs a VLAN tag that the packet program cannot add:";
+    let network = |upper: Interface, lower: Interface, attached: &[u32]| {
+        let mut network = Network::new(&["198.51.100.1"]);
+        network.hops.attached = attached.iter().copied().collect();
+        network.observe(Event::Link(lower));
+        network.observe(Event::Link(upper));
+        network.see(ETH0, GATEWAY, Reachable, Some(A));
+        network.settle()
     };
     let plain = hop(ETH0, GATEWAY, A);
     let upper = Interface { vlan: on(ETH1), ..interface(ETH0) };
-    let tagged = [told("198.51.100.1", NextHop { vlan: on(ETH1), ..plain })];
-    assert_eq!(book(upper.clone(), interface(ETH1), &[]), tagged);
+    let tagged = [reported("198.51.100.1", NextHop { vlan: on(ETH1), ..plain })];
+    assert_eq!(network(upper.clone(), interface(ETH1), &[]), tagged);
     // A VLAN upon a VLAN of either kind.
     for lower in [
         Interface { vlan: on(9), ..interface(ETH1) },
-        Interface { foreign: foreign.clone(), ..interface(ETH1) },
+        Interface { unsupported_vlan: unsupported_vlan.clone(), ..interface(ETH1) },
     ] {
-        let why = format!("{cannot} it is a VLAN upon eth1, which is a VLAN too");
-        assert_eq!(book(upper.clone(), lower.clone(), &[ETH1]), [failed("198.51.100.1", &why)]);
-        assert_eq!(book(upper.clone(), lower, &[ETH0]), tagged, "it has the program");
+        let why = format!("{cannot} its parent eth1 is a VLAN too");
+        assert_eq!(network(upper.clone(), lower.clone(), &[ETH1]), [failed("198.51.100.1", &why)]);
+        assert_eq!(network(upper.clone(), lower, &[ETH0]), tagged, "it has the program");
     }
-    let upper = Interface { foreign, ..interface(ETH0) };
-    let why = format!("{cannot} it is a VLAN of 802.1ad");
-    assert_eq!(book(upper.clone(), interface(ETH1), &[]), [failed("198.51.100.1", &why)]);
-    assert_eq!(book(upper, interface(ETH1), &[ETH0]), [told("198.51.100.1", plain)]);
+    let upper = Interface { unsupported_vlan, ..interface(ETH0) };
+    let why = format!("{cannot} it is an 802.1ad VLAN");
+    assert_eq!(network(upper.clone(), interface(ETH1), &[]), [failed("198.51.100.1", &why)]);
+    assert_eq!(network(upper, interface(ETH1), &[ETH0]), [reported("198.51.100.1", plain)]);
 }
 
 #[tokio::test]
 async fn ports_of_bonds_are_told_when_they_come_and_go() {
     let port = |index, bond| Event::Link(Interface { bond, ..interface(index) });
-    let mut book = Book::new(&[]);
-    assert_eq!(book.hops.settle_bonds(), Some([].into()), "a former daemon may have known others");
-    assert_eq!(book.hops.settle_bonds(), None);
-    book.observe(port(ETH0, Some(9)));
-    book.observe(port(ETH1, Some(9)));
-    assert_eq!(book.hops.settle_bonds(), Some([(ETH0, 9), (ETH1, 9)].into()));
-    book.observe(Event::Link(Interface { up: false, bond: Some(9), ..interface(ETH1) }));
-    assert_eq!(book.hops.settle_bonds(), None, "it is a port still");
-    book.observe(port(ETH0, None));
-    assert_eq!(book.hops.settle_bonds(), Some([(ETH1, 9)].into()));
-    book.observe(Event::LinkGone(ETH1));
-    assert_eq!(book.hops.settle_bonds(), Some([].into()));
+    let mut network = Network::new(&[]);
+    assert_eq!(
+        network.hops.settle_bonds(),
+        Some([].into()),
+        "a former daemon may have known others"
+    );
+    assert_eq!(network.hops.settle_bonds(), None);
+    network.observe(port(ETH0, Some(9)));
+    network.observe(port(ETH1, Some(9)));
+    assert_eq!(network.hops.settle_bonds(), Some([(ETH0, 9), (ETH1, 9)].into()));
+    network.observe(Event::Link(Interface { up: false, bond: Some(9), ..interface(ETH1) }));
+    assert_eq!(network.hops.settle_bonds(), None, "it is a port still");
+    network.observe(port(ETH0, None));
+    assert_eq!(network.hops.settle_bonds(), Some([(ETH1, 9)].into()));
+    network.observe(Event::LinkGone(ETH1));
+    assert_eq!(network.hops.settle_bonds(), Some([].into()));
     // What was not heard is read.
-    book.hops.replace(vec![Interface { bond: Some(9), ..interface(ETH0) }], Vec::new());
-    assert_eq!(book.hops.settle_bonds(), Some([(ETH0, 9)].into()));
+    network.hops.replace(vec![Interface { bond: Some(9), ..interface(ETH0) }], Vec::new());
+    assert_eq!(network.hops.settle_bonds(), Some([(ETH0, 9)].into()));
 }
 
 #[tokio::test]
 async fn interfaces_that_ask_for_nobody() {
-    let mut book = Book::new(&["198.51.100.1"]);
-    book.observe(Event::Link(Interface { mac: None, ..interface(ETH0) }));
+    let mut network = Network::new(&["198.51.100.1"]);
+    network.observe(Event::Link(Interface { mac: None, ..interface(ETH0) }));
     assert_eq!(
-        book.settle(),
-        [failed("198.51.100.1", "interface eth0 carries no Ethernet frames")]
+        network.settle(),
+        [failed("198.51.100.1", "interface eth0 is not an Ethernet interface")]
     );
-    book.observe(Event::Link(Interface { noarp: true, ..interface(ETH0) }));
-    let why = "neighbour 192.0.2.1 on eth0 is not known, and eth0 asks for none (noarp)";
-    assert_eq!(book.settle(), [failed("198.51.100.1", why)]);
-    assert_eq!(book.asks(), []);
-    book.see(ETH0, GATEWAY, Permanent, Some(B));
-    assert_eq!(book.settle(), [told("198.51.100.1", hop(ETH0, GATEWAY, B))]);
+    network.observe(Event::Link(Interface { noarp: true, ..interface(ETH0) }));
+    let why = "no neighbour entry for 192.0.2.1 on eth0, and eth0 resolves none (noarp)";
+    assert_eq!(network.settle(), [failed("198.51.100.1", why)]);
+    assert_eq!(network.requests(), []);
+    network.see(ETH0, GATEWAY, Permanent, Some(B));
+    assert_eq!(network.settle(), [reported("198.51.100.1", hop(ETH0, GATEWAY, B))]);
 }

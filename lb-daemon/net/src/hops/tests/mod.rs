@@ -33,7 +33,7 @@ fn interface(index: u32) -> Interface {
         carrier: true,
         noarp: false,
         vlan: None,
-        foreign: None,
+        unsupported_vlan: None,
         bond: None,
     }
 }
@@ -54,27 +54,25 @@ fn hop(interface: u32, gateway: &str, mac: Mac) -> NextHop {
         vlan: None,
         interface_mac: [2, 0, 0, 0, 1, interface as u8],
         mtu: 1500,
-        link_mtu: 1500,
-        path_mtu: None,
     }
 }
 
-/// The book, a clock that stands still, and shorthand.
-struct Book {
+/// The state under test, a clock that stands still, and shorthand.
+struct Network {
     hops: Hops,
     now: Instant,
 }
 
-impl Book {
-    /// Two interfaces, and these addresses behind the gateway on the first.
+impl Network {
+    /// Two interfaces, and these addresses behind the gateway on the first one.
     fn new(addresses: &[&str]) -> Self {
-        let mut book = Self { hops: Hops::default(), now: Instant::now() };
-        book.hops.replace(vec![interface(ETH0), interface(ETH1)], Vec::new());
-        book.want(addresses);
+        let mut network = Self { hops: Hops::default(), now: Instant::now() };
+        network.hops.replace(vec![interface(ETH0), interface(ETH1)], Vec::new());
+        network.want(addresses);
         for address in addresses {
-            book.hops.routed(ip(address), route(ETH0, GATEWAY));
+            network.hops.set_route(ip(address), route(ETH0, GATEWAY));
         }
-        book
+        network
     }
 
     fn want(&mut self, addresses: &[&str]) -> Vec<IpAddr> {
@@ -83,16 +81,16 @@ impl Book {
 
     fn see(&mut self, interface: u32, address: &str, state: NeighbourState, mac: Option<Mac>) {
         let key = neighbour(interface, address);
-        self.hops.observe(Event::Neighbour(Sighting { key, state, mac }), self.now);
+        self.hops.observe(Event::Neighbour(NeighbourEntry { key, state, mac }), self.now);
     }
 
     fn gone(&mut self, interface: u32, address: &str) {
         let key = neighbour(interface, address);
         let state = Failed;
-        self.hops.observe(Event::NeighbourGone(Sighting { key, state, mac: None }), self.now);
+        self.hops.observe(Event::NeighbourGone(NeighbourEntry { key, state, mac: None }), self.now);
     }
 
-    /// What `ip neigh del` makes the kernel say.
+    /// The events of `ip neigh del`.
     fn delete(&mut self, interface: u32, address: &str) {
         self.see(interface, address, Failed, None);
         self.gone(interface, address);
@@ -107,18 +105,18 @@ impl Book {
         self.hops.settle(self.now).into_iter().map(text).collect()
     }
 
-    /// [`Book::settle`], when those that failed have had their last chance.
+    /// [`Network::settle`] after failed neighbours are given up.
     fn settle_later(&mut self) -> Vec<(IpAddr, Result<NextHop, String>)> {
-        self.now += LAST_CHANCE;
+        self.now += GRACE_PERIOD;
         self.settle()
     }
 
-    fn asks(&mut self) -> Vec<NeighbourKey> {
-        self.hops.take_asks(self.now)
+    fn requests(&mut self) -> Vec<NeighbourKey> {
+        self.hops.take_requests(self.now)
     }
 }
 
-fn told(address: &str, hop: NextHop) -> (IpAddr, Result<NextHop, String>) {
+fn reported(address: &str, hop: NextHop) -> (IpAddr, Result<NextHop, String>) {
     (ip(address), Ok(hop))
 }
 

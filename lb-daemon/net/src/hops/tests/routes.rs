@@ -1,19 +1,25 @@
-//! Routes, what they carry, and who wants them.
+//! Routes, their MTU, and the set of wanted addresses.
 
 use super::*;
 
+const TO: &str = "198.51.100.1";
+
 #[tokio::test]
 async fn a_new_route_takes_over_when_its_neighbour_answers() {
-    let mut book = Book::new(&["198.51.100.1"]);
-    book.see(ETH0, GATEWAY, Reachable, Some(A));
-    book.settle();
-    book.hops.routed(ip("198.51.100.1"), route(ETH1, "203.0.113.1"));
-    assert_eq!(book.settle(), [], "the old way stands meanwhile");
-    assert_eq!(book.asks(), [neighbour(ETH1, "203.0.113.1")]);
-    book.see(ETH1, "203.0.113.1", Reachable, Some(B));
-    assert_eq!(book.settle(), [told("198.51.100.1", hop(ETH1, "203.0.113.1", B))]);
-    book.see(ETH0, GATEWAY, Failed, None);
-    assert_eq!((book.settle(), book.asks()), (vec![], vec![]), "the old neighbour is no concern");
+    let mut network = Network::new(&["198.51.100.1"]);
+    network.see(ETH0, GATEWAY, Reachable, Some(A));
+    network.settle();
+    network.hops.set_route(ip("198.51.100.1"), route(ETH1, "203.0.113.1"));
+    assert_eq!(network.settle(), [], "the old way stands meanwhile");
+    assert_eq!(network.requests(), [neighbour(ETH1, "203.0.113.1")]);
+    network.see(ETH1, "203.0.113.1", Reachable, Some(B));
+    assert_eq!(network.settle(), [reported("198.51.100.1", hop(ETH1, "203.0.113.1", B))]);
+    network.see(ETH0, GATEWAY, Failed, None);
+    assert_eq!(
+        (network.settle(), network.requests()),
+        (vec![], vec![]),
+        "the old neighbour is no concern"
+    );
 }
 
 #[tokio::test]
@@ -25,70 +31,47 @@ async fn ways_that_are_none_say_why() {
         (Err(Unresolved::Own(own)), "198.51.100.1 is an address of this host"),
         (route(9, GATEWAY), "interface 9 is gone"),
     ] {
-        let mut book = Book::new(&["198.51.100.1"]);
-        book.hops.routed(own, route);
-        assert_eq!(book.settle(), [failed("198.51.100.1", why)]);
-        assert_eq!(book.asks(), []);
+        let mut network = Network::new(&["198.51.100.1"]);
+        network.hops.set_route(own, route);
+        assert_eq!(network.settle(), [failed("198.51.100.1", why)]);
+        assert_eq!(network.requests(), []);
     }
 }
 
 #[tokio::test]
 async fn addresses_come_and_go() {
-    let mut book = Book::new(&["198.51.100.1"]);
-    book.see(ETH0, GATEWAY, Stale, Some(A));
-    book.settle();
-    assert_eq!(book.want(&["198.51.100.1", "198.51.100.2"]), [ip("198.51.100.2")]);
-    book.hops.routed(ip("198.51.100.2"), route(ETH0, GATEWAY));
-    let both = ["198.51.100.1", "198.51.100.2"].map(|a| told(a, hop(ETH0, GATEWAY, A)));
-    assert_eq!(book.settle(), both, "known at once");
+    let mut network = Network::new(&["198.51.100.1"]);
+    network.see(ETH0, GATEWAY, Stale, Some(A));
+    network.settle();
+    assert_eq!(network.want(&["198.51.100.1", "198.51.100.2"]), [ip("198.51.100.2")]);
+    network.hops.set_route(ip("198.51.100.2"), route(ETH0, GATEWAY));
+    let both = ["198.51.100.1", "198.51.100.2"].map(|a| reported(a, hop(ETH0, GATEWAY, A)));
+    assert_eq!(network.settle(), both, "known at once");
     // Between these two they were not wanted, but nobody looked.
-    assert_eq!(book.want(&["198.51.100.1", "198.51.100.2"]), [] as [IpAddr; 0]);
-    assert_eq!(book.settle(), both, "told again");
-    assert_eq!(book.settle(), []);
-    assert_eq!(book.want(&[]), [] as [IpAddr; 0]);
-    book.see(ETH0, GATEWAY, Reachable, Some(B));
-    book.hops.routed(ip("198.51.100.2"), route(ETH1, GATEWAY));
-    assert_eq!((book.settle(), book.asks()), (vec![], vec![]));
-    assert_eq!(book.want(&["198.51.100.1"]), [ip("198.51.100.1")]);
-    book.hops.routed(ip("198.51.100.1"), route(ETH0, GATEWAY));
-    assert_eq!(book.settle(), [told("198.51.100.1", hop(ETH0, GATEWAY, B))], "told anew");
+    assert_eq!(network.want(&["198.51.100.1", "198.51.100.2"]), [] as [IpAddr; 0]);
+    assert_eq!(network.settle(), both, "reported again");
+    assert_eq!(network.settle(), []);
+    assert_eq!(network.want(&[]), [] as [IpAddr; 0]);
+    network.see(ETH0, GATEWAY, Reachable, Some(B));
+    network.hops.set_route(ip("198.51.100.2"), route(ETH1, GATEWAY));
+    assert_eq!((network.settle(), network.requests()), (vec![], vec![]));
+    assert_eq!(network.want(&["198.51.100.1"]), [ip("198.51.100.1")]);
+    network.hops.set_route(ip("198.51.100.1"), route(ETH0, GATEWAY));
+    assert_eq!(
+        network.settle(),
+        [reported("198.51.100.1", hop(ETH0, GATEWAY, B))],
+        "reported anew"
+    );
 }
 
 #[tokio::test]
-async fn what_a_router_says_of_a_way_counts_for_ten_minutes() {
-    const TO: &str = "198.51.100.1";
-    let mut book = Book::new(&[TO]);
-    book.see(ETH0, GATEWAY, Reachable, Some(A));
-    let news =
-        |mtu: u16, path_mtu| [(ip(TO), Ok(NextHop { mtu, path_mtu, ..hop(ETH0, GATEWAY, A) }))];
-    assert_eq!(book.settle(), news(1500, None));
-    let begin = book.now;
-    let told = |book: &mut Book, mtu| {
-        book.hops.carries(PathMtu { to: ip(TO), mtu }, book.now);
-        book.settle()
-    };
-    assert_eq!(told(&mut book, 1400), news(1400, Some(1400)));
-    assert_eq!(told(&mut book, 1450), [], "another one knew better");
-    book.now += Duration::from_secs(60);
-    assert_eq!(told(&mut book, 1300), news(1300, Some(1300)));
-    book.now += Duration::from_secs(60);
-    assert_eq!(told(&mut book, 1300), [], "it is as it was, from now on");
-    // Nobody wants to know of it, or it says no news.
-    book.hops.carries(PathMtu { to: ip("198.51.100.9"), mtu: 1300 }, book.now);
-    assert_eq!(book.settle(), []);
-    book.now = begin + Duration::from_secs(719);
-    assert_eq!(book.settle(), []);
-    assert_eq!(book.hops.next_due(), Some(begin + Duration::from_secs(720)));
-    book.now = begin + Duration::from_secs(720);
-    assert_eq!(book.settle(), news(1500, None));
-    assert_eq!(told(&mut book, 1500), [], "the interface carries no more anyway");
-    // What the route says to be less counts.
-    book.hops.routed(ip(TO), Ok(Route { mtu: Some(1350), ..route(ETH0, GATEWAY).unwrap() }));
-    assert_eq!(book.settle(), news(1350, None));
-    assert_eq!(told(&mut book, 1320), news(1320, Some(1320)));
-    // Whoever goes takes it along.
-    book.want(&[]);
-    book.want(&[TO]);
-    book.hops.routed(ip(TO), route(ETH0, GATEWAY));
-    assert_eq!(book.settle(), news(1500, None));
+async fn the_mtu_of_a_route_counts_where_it_is_smaller() {
+    let mut network = Network::new(&[TO]);
+    network.see(ETH0, GATEWAY, Reachable, Some(A));
+    let expected = |mtu: u16| [(ip(TO), Ok(NextHop { mtu, ..hop(ETH0, GATEWAY, A) }))];
+    assert_eq!(network.settle(), expected(1500));
+    network.hops.set_route(ip(TO), Ok(Route { mtu: Some(1350), ..route(ETH0, GATEWAY).unwrap() }));
+    assert_eq!(network.settle(), expected(1350));
+    network.hops.set_route(ip(TO), Ok(Route { mtu: Some(9000), ..route(ETH0, GATEWAY).unwrap() }));
+    assert_eq!(network.settle(), expected(1500));
 }

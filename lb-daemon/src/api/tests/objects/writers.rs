@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 
+use tokio_util::sync::CancellationToken;
 use tonic::Code;
 
 use super::*;
@@ -97,7 +98,7 @@ async fn a_call_that_is_always_too_late_gives_up() {
     let directory = tempfile::tempdir().unwrap();
     daemon.path = directory.path().join("other.sock");
     let (commands, mut asked) = Commands::channel();
-    let (_stopper, stop) = Stopper::new();
+    let stop = CancellationToken::new();
     let _server = serving(&daemon.path, None, (commands, Audit::default()), stop);
     let others = tokio::spawn(async move {
         let mut applies = 0;

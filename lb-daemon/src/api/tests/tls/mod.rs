@@ -311,7 +311,7 @@ async fn each_role_does_what_it_may_and_the_log_says_who_did() {
             "intent", "apply"
         ]
     );
-    assert_eq!(lines[4]["wanted"], "update of pool \"web\": backend 10.0.0.1");
+    assert_eq!(lines[4]["request"], "update of pool \"web\": backend 10.0.0.1");
     let lines: Vec<_> = lines.into_iter().filter(|line| line["what"] != "intent").collect();
     let uid = nix::unistd::Uid::effective().as_raw();
     assert_eq!(lines[0]["who"]["uid"], uid);
@@ -344,7 +344,7 @@ async fn certificates_and_roles_change_without_a_restart() {
     fs::write(&cert, "nothing").unwrap();
     remote.credentials.refresh().unwrap_err();
     let condition = &remote.conditions.now()[0];
-    let cause = format!("{}: holds no certificate in PEM form", cert.display());
+    let cause = format!("{}: contains no certificate in PEM form", cert.display());
     assert_eq!((&*condition.subject, &condition.cause), ("TLS", &cause));
     assert_eq!(remote.status(Some(&eye)).await, Ok(1));
     // A certificate without its key.

@@ -49,10 +49,7 @@ const MOVES: &[(&str, &[&str])] = &[
         ],
     ),
     ("backends say how they are", &["backend_share_ratio", "backend_utilisation_ratio"]),
-    (
-        "a router says what the way to a backend carries",
-        &["backend_path_mtu_bytes", "backend_mtu_bytes"],
-    ),
+    ("a route to a backend has an MTU", &["backend_mtu_bytes"]),
     (
         "datagrams come",
         &[
@@ -106,7 +103,7 @@ pub(crate) fn every_metric(sandbox: &Sandbox) -> Result<()> {
     let mut watch = Watch { fixture: &fixture, before: first, moved: BTreeSet::new() };
     configuration::configured(&mut watch)?;
     configuration::said(&mut watch)?;
-    traffic::path_mtu(&mut watch)?;
+    traffic::route_mtu(&mut watch)?;
     traffic::datagrams(&mut watch)?;
     traffic::syns(&mut watch)?;
     traffic::displaced(&mut watch)?;
@@ -154,7 +151,7 @@ pub(crate) fn every_metric(sandbox: &Sandbox) -> Result<()> {
     watch.until("the daemon starts anew, with a file that is not there", |now| {
         // What is held leaves less for others. When that was first counted is nobody's business: maybe
         // by the daemon before.
-        let refused = [("door", "socket"), ("limit", "connections")];
+        let refused = [("listener", "socket"), ("limit", "connections")];
         started(now) > was
             && budget(now) < full
             && now.value("spillway_conditions", &[]) == Some(1.0)

@@ -1,19 +1,16 @@
 //! Metrics of packets and connections.
 
 use std::io::{BufRead as _, BufReader};
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
+use std::net::{SocketAddr, SocketAddrV4, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use etherparse::icmpv4::DestUnreachableHeader::FragmentationNeeded;
-use etherparse::{Icmpv4Header, Icmpv4Type, IpNumber, Ipv4Header};
 use lb_tests::daemon::scrape;
 use lb_tests::fixture::ECHO;
 use lb_tests::openmetrics::Exposition;
 use lb_tests::process::until;
 use lb_tests::topology::{Backend, Fabric};
 use lb_tests::traffic;
-use socket2::{Domain, Protocol, Socket, Type};
 
 use super::{PATIENCE, watch::Watch};
 use crate::metrics::fixture::{FAR, MetricsFixture, OVER, STRICT};
@@ -178,27 +175,11 @@ pub(super) fn missing(watch: &mut Watch<'_>) -> Result<()> {
     })
 }
 
-const BACKEND: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 11);
-const MTU: u16 = 1400;
-
-/// An ICMP error about a tunnel packet to a backend.
-pub(super) fn path_mtu(watch: &mut Watch<'_>) -> Result<()> {
-    let source = Fabric::BALANCER_V4.octets();
-    let mut quoted =
-        Ipv4Header::new(1480, 64, IpNumber::IPV4, source, BACKEND.octets())?.to_bytes().to_vec();
-    quoted.extend([0; 8]);
-    let kind = Icmpv4Type::DestinationUnreachable(FragmentationNeeded { next_hop_mtu: MTU });
-    let mut error = Icmpv4Header::with_checksum(kind, &quoted).to_bytes().to_vec();
-    error.extend(quoted);
-    let router = &watch.fixture.fabric.router;
-    let raw = || Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4));
-    router.enter(raw)??.send_to(&error, &SocketAddrV4::new(Fabric::BALANCER_V4, 0).into())?;
-
-    let of = [("backend", &*BACKEND.to_string())];
-    watch.until("a router says what the way to a backend carries", |now| {
-        now.value("spillway_backend_path_mtu_bytes", &of) == Some(MTU.into())
-    })?;
-    let mtu = watch.before.value("spillway_backend_mtu_bytes", &of);
-    ensure!(mtu == Some(MTU.into()), "{mtu:?}");
-    Ok(())
+/// A route to a backend that has an MTU of its own.
+pub(super) fn route_mtu(watch: &mut Watch<'_>) -> Result<()> {
+    const BACKEND: &str = "10.1.0.11";
+    watch.fixture.fabric.balancer.ip(&format!("route add {BACKEND} via 10.0.0.1 mtu 1400"))?;
+    watch.until("a route to a backend has an MTU", |now| {
+        now.value("spillway_backend_mtu_bytes", &[("backend", BACKEND)]) == Some(1400.0)
+    })
 }

@@ -76,7 +76,7 @@ pub(super) const ROWS: &[Row] = &[
         "daemon",
         Warning,
         "pool web",
-        "spillway status --output json  # `mtu` of each backend is its path MTU",
+        "spillway status --output json  # `mtu` of each backend: the smallest of configuration, route and interface",
     ),
     (balancer, unknown_region, "daemon", Warning, "region mars", "spillway region create mars"),
     (

@@ -35,7 +35,7 @@ pub(super) fn device(index: u32, name: &str, mtu: u32) -> Device {
         carrier: true,
         noarp: false,
         vlan: None,
-        foreign: None,
+        unsupported_vlan: None,
         bond: None,
     };
     Device { interface, kind: None, lower: None }
@@ -46,8 +46,8 @@ pub(super) fn address(interface: u32, address: &str, prefix: u8) -> Address {
     Address { interface, address, prefix, deprecated: false, reachable: !address.is_loopback() }
 }
 
-pub(super) fn route(gateway: &str) -> Result<survey::Way, Unresolved> {
-    Ok(survey::Way { interface: ETH0, gateway: ip(gateway), mtu: None, advmss: None })
+pub(super) fn route(gateway: &str) -> Result<survey::RouteInfo, Unresolved> {
+    Ok(survey::RouteInfo { interface: ETH0, gateway: ip(gateway), mtu: None, advmss: None })
 }
 
 /// A host with a component on `eth0`, without the facts of that component.
@@ -108,7 +108,7 @@ pub(super) fn host(component: Component) -> Facts {
             survey: Survey {
                 devices: vec![device(LO, "lo", 65536), device(ETH0, "eth0", 1540)],
                 addresses: vec![address(LO, "127.0.0.1", 8), address(ETH0, "10.0.0.2", 24)],
-                ways: [(ip("1.0.0.1"), route("10.0.0.1")), (ip("2600::1"), route("fd00::1"))]
+                routes: [(ip("1.0.0.1"), route("10.0.0.1")), (ip("2600::1"), route("fd00::1"))]
                     .into(),
                 neighbours: vec![neighbour],
             },
@@ -148,9 +148,9 @@ pub(super) fn balancer() -> Facts {
     let (backend, vip) = (ip("10.1.0.11"), ip("203.0.113.1"));
     let probe = VipProbe { backend, vip, overhead: 20, result: VipProbeResult::Works };
     facts.vip_probes = Some(VipProbes::Done { probes: vec![probe], left_out: 0 });
-    let ways = &mut facts.network.survey.ways;
-    ways.insert(ip("10.1.0.11"), route("10.0.0.1"));
-    ways.insert(ip("203.0.113.1"), route("10.0.0.1"));
+    let routes = &mut facts.network.survey.routes;
+    routes.insert(ip("10.1.0.11"), route("10.0.0.1"));
+    routes.insert(ip("203.0.113.1"), route("10.0.0.1"));
     facts
 }
 

@@ -160,7 +160,7 @@ fn a_thousand_backends_behind_one_gateway_are_one_finding() {
     for number in 0..999_u32 {
         let address = IpAddr::from((0x0a02_0000 + number).to_be_bytes());
         backends.push(PinnedBackend { address, ..one.clone() });
-        facts.network.survey.ways.insert(address, route("10.0.0.1"));
+        facts.network.survey.routes.insert(address, route("10.0.0.1"));
     }
     let wrong: Vec<_> = run_all(&facts).into_iter().filter(|f| f.level != Ok).collect();
     assert_eq!(wrong.len(), 1, "{wrong:#?}");

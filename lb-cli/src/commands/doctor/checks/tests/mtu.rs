@@ -1,4 +1,4 @@
-use lb_net::survey::Way;
+use lb_net::survey::RouteInfo;
 
 use super::{
     RESTART, Row,
@@ -63,8 +63,8 @@ fn dropped(facts: &mut Facts) {
 }
 
 fn narrow_route(facts: &mut Facts) {
-    let narrow = route("10.0.0.1").map(|way| Way { mtu: Some(1500), ..way });
-    facts.network.survey.ways.insert(ip("10.1.0.11"), narrow);
+    let narrow = route("10.0.0.1").map(|way| RouteInfo { mtu: Some(1500), ..way });
+    facts.network.survey.routes.insert(ip("10.1.0.11"), narrow);
 }
 
 /// As on the balancer, though 20 bytes less would do for a tunnel over IPv4.
@@ -85,8 +85,8 @@ pub(super) const BACKEND: &[Row] = &[
 /// On a link of 1500 bytes the route to a client asks for segments of so many.
 fn asked_for(facts: &mut Facts, client: &str, mss: u32) {
     eth0(facts).interface.mtu = 1500;
-    let less = route("10.0.0.1").map(|way| Way { advmss: Some(mss), ..way });
-    facts.network.survey.ways.insert(ip(client), less);
+    let less = route("10.0.0.1").map(|way| RouteInfo { advmss: Some(mss), ..way });
+    facts.network.survey.routes.insert(ip(client), less);
 }
 
 /// The same of both families, with a VIP of each.

@@ -69,7 +69,7 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 fn away(facts: &mut Facts, why: Unresolved) {
-    facts.network.survey.ways.insert(ip("10.1.0.11"), Err(why));
+    facts.network.survey.routes.insert(ip("10.1.0.11"), Err(why));
 }
 
 fn noarp(facts: &mut Facts) {

@@ -1,6 +1,6 @@
 use std::net::IpAddr;
 
-use lb_net::survey::Way;
+use lb_net::survey::RouteInfo;
 
 use super::{
     Row,
@@ -151,6 +151,6 @@ pub(super) const RP_FILTER: &[Row] = &[
 
 fn elsewhere_back(facts: &mut Facts) {
     set(facts, "net.ipv4.conf.all.rp_filter", 1);
-    let other = route("10.0.0.1").map(|way| Way { interface: 3, ..way });
-    facts.network.survey.ways.insert(ip("1.0.0.1"), other);
+    let other = route("10.0.0.1").map(|way| RouteInfo { interface: 3, ..way });
+    facts.network.survey.routes.insert(ip("1.0.0.1"), other);
 }

@@ -172,25 +172,25 @@ fn narrow_everywhere(facts: &mut Facts) {
     set(facts, NARROW);
 }
 
-const NOWHERE: Result<survey::Way, Unresolved> = Err(Unresolved::NoRoute);
+const NOWHERE: Result<survey::RouteInfo, Unresolved> = Err(Unresolved::NoRoute);
 
-fn elsewhere() -> Result<survey::Way, Unresolved> {
-    fixture::route("10.0.0.1").map(|way| survey::Way { interface: LO, ..way })
+fn elsewhere() -> Result<survey::RouteInfo, Unresolved> {
+    fixture::route("10.0.0.1").map(|way| survey::RouteInfo { interface: LO, ..way })
 }
 
 /// The VIP does not answer, with this reverse path filter and this route to the VIP.
-fn set_rp_filter(facts: &mut Facts, filter: i64, route: Result<survey::Way, Unresolved>) {
+fn set_rp_filter(facts: &mut Facts, filter: i64, route: Result<survey::RouteInfo, Unresolved>) {
     set(facts, SILENT);
     fixture::set(facts, "net.ipv4.conf.all.rp_filter", 0);
     fixture::set(facts, "net.ipv4.conf.eth0.rp_filter", filter);
-    facts.network.survey.ways.insert(ip("203.0.113.1"), route);
+    facts.network.survey.routes.insert(ip("203.0.113.1"), route);
 }
 
 /// IPv6 has no reverse path filter.
 fn rp_filter_v6(facts: &mut Facts) {
     set_rp_filter(facts, 1, NOWHERE);
     *probes(facts) = vec![probe(facts, "10.1.0.11", "2001:db8:f::1", SILENT)];
-    facts.network.survey.ways.insert(ip("2001:db8:f::1"), NOWHERE);
+    facts.network.survey.routes.insert(ip("2001:db8:f::1"), NOWHERE);
 }
 
 fn found(facts: &Facts) -> Vec<Finding> {
@@ -219,8 +219,8 @@ fn a_narrow_interface_is_the_finding_of_another_check() {
 fn no_more_is_advised_than_was_measured() {
     let mut facts = balancer();
     narrow_everywhere(&mut facts);
-    let route = fixture::route("10.0.0.1").map(|way| survey::Way { mtu: Some(1_400), ..way });
-    facts.network.survey.ways.insert(ip("10.1.0.11"), route);
+    let route = fixture::route("10.0.0.1").map(|way| survey::RouteInfo { mtu: Some(1_400), ..way });
+    facts.network.survey.routes.insert(ip("10.1.0.11"), route);
     let wrong: Vec<_> = run_all(&facts).into_iter().filter(|f| f.level != Ok).collect();
     assert_eq!(wrong.len(), 1, "{wrong:#?}");
     assert_eq!((wrong[0].check, wrong[0].subject.as_str()), ("mtu", "eth0"));
@@ -235,8 +235,8 @@ fn each_backend_is_in_one_finding() {
     for last in 12..=16 {
         let address = ip(&format!("10.1.0.{last}"));
         backends.push(PinnedBackend { address, ..one.clone() });
-        let there = facts.network.survey.ways[&ip("10.1.0.11")].clone();
-        facts.network.survey.ways.insert(address, there);
+        let there = facts.network.survey.routes[&ip("10.1.0.11")].clone();
+        facts.network.survey.routes.insert(address, there);
     }
     let probe_of = |facts: &mut Facts, last: u8, vip: &str, result| {
         let probe = probe(facts, &format!("10.1.0.{last}"), vip, result);

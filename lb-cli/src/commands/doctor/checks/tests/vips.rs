@@ -48,7 +48,7 @@ fn source_too(facts: &mut Facts) {
 }
 
 fn on_link(facts: &mut Facts) {
-    facts.network.survey.ways.insert(ip("203.0.113.1"), route("203.0.113.1"));
+    facts.network.survey.routes.insert(ip("203.0.113.1"), route("203.0.113.1"));
 }
 
 fn elsewhere(facts: &mut Facts) {

@@ -1,0 +1,334 @@
+//! Free entries of the maps that the reconciler writes. This is kept in memory only: a daemon that starts
+//! reads what is published, and everything else is free.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lb_common::abi::{limiter::FIRST_LIMITER, limits, slot::TableRef};
+
+use super::published::{Published, PublishedGroup};
+
+#[derive(Clone, Debug)]
+pub(super) struct FreeSpace {
+    pub(super) descriptors: Indices,
+    pub(super) groups: Indices,
+    pub(super) members: Extents,
+    pub(super) limiters: Indices,
+    tables: Indices,
+    sized_tables: Indices,
+}
+
+impl FreeSpace {
+    /// Everything is free.
+    pub(super) fn new() -> Self {
+        let mut limiters = Indices::new("limiters", limits::MAX_LIMITERS);
+        // These are the packet path's own.
+        for limiter in 1..FIRST_LIMITER {
+            limiters.reserve(limiter);
+        }
+        Self {
+            limiters,
+            descriptors: Indices::new("descriptors", limits::MAX_DESCRIPTORS),
+            groups: Indices::new("groups", limits::MAX_GROUPS),
+            members: Extents::new("members", limits::MAX_MEMBERS),
+            tables: Indices::new("tables of the default size", limits::MAX_TABLES),
+            sized_tables: Indices::new("tables of other sizes", limits::MAX_TABLES),
+        }
+    }
+
+    /// Everything that is not published is free.
+    pub(super) fn from_published(published: &Published) -> Self {
+        let mut free_space = Self::new();
+        for descriptor in published.descriptors() {
+            free_space.descriptors.reserve(descriptor);
+        }
+        for (index, group) in &published.groups {
+            free_space.groups.reserve(*index);
+            free_space.members.reserve(group.extent());
+            free_space.reserve_table(TableRef(group.group.head.table));
+        }
+        for limiter in published.limiters() {
+            free_space.limiters.reserve(limiter);
+        }
+        free_space
+    }
+
+    fn reserve_table(&mut self, table: TableRef) {
+        let indices = if table.is_sized() { &mut self.sized_tables } else { &mut self.tables };
+        indices.reserve(table.index());
+    }
+
+    pub(super) fn table(&mut self, slots: u32) -> Result<TableRef, Full> {
+        if slots == limits::DEFAULT_SLOTS {
+            self.tables.allocate().map(TableRef::default_size)
+        } else {
+            self.sized_tables.allocate().map(TableRef::sized)
+        }
+    }
+
+    pub(super) fn free_table(&mut self, table: TableRef) {
+        let indices = if table.is_sized() { &mut self.sized_tables } else { &mut self.tables };
+        indices.free(table.index());
+    }
+
+    pub(super) fn free_group(&mut self, index: u32, group: &PublishedGroup) {
+        self.groups.free(index);
+        self.members.free(group.extent());
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}: {needed} contiguous entries are needed, the largest free range has {free}")]
+pub struct Full {
+    /// Which map.
+    pub what: &'static str,
+    pub needed: u32,
+    /// Length of the largest free range.
+    pub free: u32,
+}
+
+/// A range of entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Extent {
+    pub(super) start: u32,
+    pub(super) length: u32,
+}
+
+/// Free ranges of a map. Allocates from the smallest range that fits, to keep large ones.
+#[derive(Clone, Debug)]
+pub(super) struct Extents {
+    what: &'static str,
+    /// Length by start; no two ranges touch.
+    free: BTreeMap<u32, u32>,
+}
+
+impl Extents {
+    /// All entries are free.
+    pub(super) fn new(what: &'static str, entries: u32) -> Self {
+        Self { what, free: [(0, entries)].into() }
+    }
+
+    /// Takes a range that is in use already. False, without any change, if part of it is taken.
+    pub(super) fn reserve(&mut self, extent: Extent) -> bool {
+        let Extent { start, length } = extent;
+        if length == 0 {
+            return true;
+        }
+        let Some((&run, &size)) = self.free.range(..=start).next_back() else { return false };
+        let Some(end) = start.checked_add(length).filter(|end| *end <= run + size) else {
+            return false;
+        };
+        self.free.remove(&run);
+        self.put(run, start - run);
+        self.put(end, run + size - end);
+        true
+    }
+
+    /// A range of length 0 is nowhere in particular.
+    pub(super) fn allocate(&mut self, length: u32) -> Result<Extent, Full> {
+        if length == 0 {
+            return Ok(Extent { start: 0, length });
+        }
+        let fitting = self.free.iter().filter(|(_, size)| **size >= length);
+        let Some((&start, &size)) = fitting.min_by_key(|(_, size)| **size) else {
+            let free = self.free.values().copied().max().unwrap_or(0);
+            return Err(Full { what: self.what, needed: length, free });
+        };
+        self.free.remove(&start);
+        self.put(start + length, size - length);
+        Ok(Extent { start, length })
+    }
+
+    pub(super) fn free(&mut self, extent: Extent) {
+        let Extent { mut start, mut length } = extent;
+        if length == 0 {
+            return;
+        }
+        if let Some((&before, &size)) = self.free.range(..start).next_back()
+            && before + size == start
+        {
+            self.free.remove(&before);
+            (start, length) = (before, length + size);
+        }
+        if let Some(size) = self.free.remove(&(start + length)) {
+            length += size;
+        }
+        self.put(start, length);
+    }
+
+    fn put(&mut self, start: u32, length: u32) {
+        if length > 0 {
+            self.free.insert(start, length);
+        }
+    }
+}
+
+/// Free entries of a map, allocated one by one, the lowest first. Index 0 is never allocated.
+#[derive(Clone, Debug)]
+pub(super) struct Indices {
+    what: &'static str,
+    entries: u32,
+    /// All indices from here on are free; of those below, the ones in `free`.
+    untouched: u32,
+    free: BTreeSet<u32>,
+}
+
+impl Indices {
+    /// All entries but the first are free.
+    pub(super) fn new(what: &'static str, entries: u32) -> Self {
+        Self { what, entries, untouched: 1, free: BTreeSet::new() }
+    }
+
+    /// Takes an index that is in use already. False, without any change, if it is taken or out of range.
+    pub(super) fn reserve(&mut self, index: u32) -> bool {
+        if index < self.untouched {
+            return self.free.remove(&index);
+        }
+        if index >= self.entries {
+            return false;
+        }
+        self.free.extend(self.untouched..index);
+        self.untouched = index + 1;
+        true
+    }
+
+    pub(super) fn allocate(&mut self) -> Result<u32, Full> {
+        if let Some(index) = self.free.pop_first() {
+            return Ok(index);
+        }
+        if self.untouched >= self.entries {
+            return Err(Full { what: self.what, needed: 1, free: 0 });
+        }
+        self.untouched += 1;
+        Ok(self.untouched - 1)
+    }
+
+    pub(super) fn free(&mut self, index: u32) {
+        self.free.insert(index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+
+    const ENTRIES: u32 = 64;
+
+    /// The same with a flag for each entry.
+    fn model(taken: &[Extent]) -> Vec<bool> {
+        let mut entries = vec![false; ENTRIES as usize];
+        for extent in taken {
+            for entry in &mut entries[extent.start as usize..][..extent.length as usize] {
+                assert!(!std::mem::replace(entry, true), "{extent:?} overlaps");
+            }
+        }
+        entries
+    }
+
+    fn longest_run(entries: &[bool]) -> u32 {
+        entries.split(|taken| *taken).map(|run| run.len() as u32).max().unwrap_or(0)
+    }
+
+    proptest! {
+        #[test]
+        fn runs_never_overlap_and_are_refused_only_where_none_is_long_enough(
+            steps in vec((0u32..20, any::<prop::sample::Index>(), prop::bool::ANY), 1..200),
+        ) {
+            let mut extents = Extents::new("members", ENTRIES);
+            let mut taken: Vec<Extent> = Vec::new();
+            for (length, which, free) in steps {
+                if free && !taken.is_empty() {
+                    extents.free(taken.swap_remove(which.index(taken.len())));
+                } else {
+                    let longest = longest_run(&model(&taken));
+                    match extents.allocate(length) {
+                        Ok(extent) => {
+                            prop_assert_eq!(extent.length, length);
+                            taken.push(extent);
+                        }
+                        Err(full) => {
+                            prop_assert!(length > longest);
+                            let expected = Full { what: "members", needed: length, free: longest };
+                            prop_assert_eq!(full, expected);
+                        }
+                    }
+                }
+                model(&taken);
+            }
+            for extent in taken {
+                extents.free(extent);
+            }
+            prop_assert_eq!(extents.free, BTreeMap::from([(0, ENTRIES)]));
+        }
+
+        #[test]
+        fn what_is_reserved_at_start_is_what_was_taken_before(
+            wanted in vec((0..ENTRIES, 0u32..9), 0..30),
+        ) {
+            let mut extents = Extents::new("members", ENTRIES);
+            let mut taken = Vec::new();
+            for (start, length) in wanted {
+                let extent = Extent { start, length };
+                let end = (start + length) as usize;
+                let entries = model(&taken);
+                let free = end <= entries.len() && !entries[start as usize..end].contains(&true);
+                prop_assert_eq!(extents.reserve(extent), free || length == 0);
+                if free {
+                    taken.push(extent);
+                }
+            }
+            let free: u32 = extents.free.values().sum();
+            prop_assert_eq!(free, model(&taken).iter().filter(|taken| !**taken).count() as u32);
+        }
+    }
+
+    #[test]
+    fn the_smallest_run_that_fits_is_cut() {
+        let mut extents = Extents::new("members", ENTRIES);
+        for start in [10, 20, 40] {
+            assert!(extents.reserve(Extent { start, length: 4 }));
+        }
+        // Free: 0..10, 14..20, 24..40, 44..64.
+        assert_eq!(extents.allocate(6), Ok(Extent { start: 14, length: 6 }));
+        assert_eq!(extents.allocate(11), Ok(Extent { start: 24, length: 11 }));
+        assert_eq!(extents.allocate(3), Ok(Extent { start: 35, length: 3 }));
+        assert_eq!(
+            extents.allocate(21).unwrap_err().to_string(),
+            "members: 21 contiguous entries are needed, the largest free range has 20"
+        );
+    }
+
+    const INDICES: u32 = 12;
+
+    proptest! {
+        #[test]
+        fn the_lowest_free_index_is_given_and_none_twice(
+            reserved in vec(0..INDICES + 3, 0..6),
+            steps in vec(prop::option::of(any::<prop::sample::Index>()), 0..60),
+        ) {
+            let mut indices = Indices::new("groups", INDICES);
+            let mut free: BTreeSet<u32> = (1..INDICES).collect();
+            let mut taken = Vec::new();
+            for index in reserved {
+                let was_free = free.remove(&index);
+                prop_assert_eq!(indices.reserve(index), was_free);
+                taken.extend(was_free.then_some(index));
+            }
+            for step in steps {
+                match step {
+                    Some(which) if !taken.is_empty() => {
+                        let index = taken.swap_remove(which.index(taken.len()));
+                        indices.free(index);
+                        free.insert(index);
+                    }
+                    _ => {
+                        let expected = free.pop_first();
+                        prop_assert_eq!(indices.allocate().ok(), expected);
+                        taken.extend(expected);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Which next-hop word each backend uses.
+
+use std::{
+    collections::{HashMap, HashSet},
+    net::IpAddr,
+};
+
+use lb_common::abi::{
+    limits::MAX_NEXT_HOPS,
+    next_hop::{InterfaceWord, NextHopWord},
+};
+
+use super::free_space::{Full, Indices};
+use lb_model::next_hop::NextHop;
+
+/// A neighbour on an interface. Backends that it leads to share a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Gateway {
+    pub(super) address: IpAddr,
+    pub(super) interface: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    /// `None` if an earlier daemon wrote the word.
+    gateway: Option<Gateway>,
+    word: NextHopWord,
+    /// Number of backends that use it.
+    users: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct NextHopTable {
+    indices: Indices,
+    entries: HashMap<u32, Entry>,
+    by_gateway: HashMap<Gateway, u32>,
+    by_backend: HashMap<IpAddr, u32>,
+    /// No longer used, but packets under way may still read them.
+    leaving: Vec<u32>,
+    /// The routes of all backends that were ever resolved.
+    routes: HashMap<IpAddr, Route>,
+    /// Interface words that this daemon wrote.
+    interfaces: HashMap<u32, InterfaceWord>,
+}
+
+/// What a backend's entry says of the route to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Route {
+    /// Largest packet, bytes.
+    route_mtu: u16,
+    /// Whether there is no gateway.
+    on_link: bool,
+}
+
+/// What must be written for a backend's new next hop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Assignment {
+    /// Index of the word.
+    pub(super) index: u32,
+    /// Whether the word itself must be written first.
+    pub(super) write: bool,
+}
+
+impl NextHopTable {
+    pub(super) fn new() -> Self {
+        Self {
+            indices: Indices::new("next hops", MAX_NEXT_HOPS),
+            entries: HashMap::new(),
+            by_gateway: HashMap::new(),
+            by_backend: HashMap::new(),
+            leaving: Vec::new(),
+            routes: HashMap::new(),
+            interfaces: HashMap::new(),
+        }
+    }
+
+    /// Takes a member's word from the maps. All members of a backend share a next hop, so the first resolved
+    /// one counts.
+    pub(super) fn recover(&mut self, backend: IpAddr, index: u32, word: NextHopWord) {
+        if self.by_backend.contains_key(&backend) || index == 0 || !word.is_resolved() {
+            return;
+        }
+        self.indices.reserve(index);
+        let entry = self.entries.entry(index);
+        entry.or_insert(Entry { gateway: None, word, users: 0 }).users += 1;
+        self.by_backend.insert(backend, index);
+    }
+
+    /// 0 if there is none.
+    pub(super) fn index_of(&self, backend: &IpAddr) -> u32 {
+        self.by_backend.get(backend).copied().unwrap_or(0)
+    }
+
+    /// Largest packet of the route, if known.
+    pub(super) fn mtu(&self, backend: &IpAddr) -> Option<u16> {
+        self.routes.get(backend).map(|route| route.route_mtu)
+    }
+
+    /// 1 if the backend is its own next hop, 0 if not.
+    pub(super) fn on_link(&self, backend: &IpAddr) -> Option<u16> {
+        self.routes.get(backend).map(|route| route.on_link.into())
+    }
+
+    pub(super) fn set_route(&mut self, backend: IpAddr, hop: &NextHop) {
+        let NextHop { mtu: route_mtu, gateway, .. } = *hop;
+        self.routes.insert(backend, Route { route_mtu, on_link: gateway == backend });
+    }
+
+    pub(super) fn is_new_interface(&self, interface: u32, word: InterfaceWord) -> bool {
+        self.interfaces.get(&interface) != Some(&word)
+    }
+
+    pub(super) fn learn_interface(&mut self, interface: u32, word: InterfaceWord) {
+        self.interfaces.insert(interface, word);
+    }
+
+    /// Assigns a backend to a gateway, whose word should be `word`.
+    ///
+    /// # Errors
+    /// [`Full`]; nothing changes.
+    pub(super) fn assign(
+        &mut self,
+        backend: IpAddr,
+        gateway: Gateway,
+        word: NextHopWord,
+    ) -> Result<Assignment, Full> {
+        let index = match self.by_gateway.get(&gateway) {
+            Some(index) => *index,
+            None => {
+                self.adopt(backend, gateway, word).map_or_else(|| self.allocate(gateway), Ok)?
+            }
+        };
+        let mut write = false;
+        if let Some(entry) = self.entries.get_mut(&index) {
+            write = entry.word != word;
+            entry.word = word;
+        }
+        if self.index_of(&backend) != index {
+            self.remove(&backend);
+            self.by_backend.insert(backend, index);
+            if let Some(entry) = self.entries.get_mut(&index) {
+                entry.users += 1;
+            }
+        }
+        Ok(Assignment { index, write })
+    }
+
+    /// Takes over the word that an earlier daemon assigned to the backend, if it is right for the gateway.
+    fn adopt(&mut self, backend: IpAddr, gateway: Gateway, word: NextHopWord) -> Option<u32> {
+        let index = *self.by_backend.get(&backend)?;
+        let entry = self.entries.get_mut(&index)?;
+        if entry.gateway.is_some() || entry.word != word {
+            return None;
+        }
+        entry.gateway = Some(gateway);
+        self.by_gateway.insert(gateway, index);
+        Some(index)
+    }
+
+    fn allocate(&mut self, gateway: Gateway) -> Result<u32, Full> {
+        let index = self.indices.allocate()?;
+        let entry = Entry { gateway: Some(gateway), word: NextHopWord::UNRESOLVED, users: 0 };
+        self.entries.insert(index, entry);
+        self.by_gateway.insert(gateway, index);
+        Ok(index)
+    }
+
+    /// Returns whether the backend had a next hop.
+    pub(super) fn remove(&mut self, backend: &IpAddr) -> bool {
+        let Some(index) = self.by_backend.remove(backend) else { return false };
+        let Some(entry) = self.entries.get_mut(&index) else { return true };
+        entry.users -= 1;
+        if entry.users == 0 {
+            if let Some(gateway) = entry.gateway {
+                self.by_gateway.remove(&gateway);
+            }
+            self.entries.remove(&index);
+            self.leaving.push(index);
+        }
+        true
+    }
+
+    /// Forgets backends that are no longer needed.
+    pub(super) fn retain(&mut self, is_needed: impl Fn(&IpAddr) -> bool) {
+        self.routes.retain(|backend, _| is_needed(backend));
+        let gone: HashSet<IpAddr> =
+            self.by_backend.keys().filter(|backend| !is_needed(backend)).copied().collect();
+        for backend in gone {
+            self.remove(&backend);
+        }
+    }
+
+    /// Whether words wait for a grace period.
+    pub(super) fn has_unreleased(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
+    /// Call this once a grace period has passed since the last [`Self::remove`].
+    pub(super) fn release(&mut self) {
+        for index in self.leaving.drain(..) {
+            self.indices.free(index);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn backend(n: u8) -> IpAddr {
+        [10, 0, 0, n].into()
+    }
+
+    fn gateway(n: u8) -> Gateway {
+        Gateway { address: [192, 0, 2, n].into(), interface: 3 }
+    }
+
+    fn word(n: u8) -> NextHopWord {
+        NextHopWord::new([2, 0, 0, 0, 0, n], 3)
+    }
+
+    #[test]
+    fn a_gateways_change_is_one_write() {
+        let mut table = NextHopTable::new();
+        let first = table.assign(backend(1), gateway(1), word(1)).unwrap();
+        assert_eq!(first, Assignment { index: 1, write: true });
+        for n in 2..100 {
+            let next = table.assign(backend(n), gateway(1), word(1)).unwrap();
+            assert_eq!(next, Assignment { index: 1, write: false });
+        }
+        assert_eq!(
+            table.assign(backend(7), gateway(1), word(9)).unwrap(),
+            Assignment { index: 1, write: true }
+        );
+        for n in 1..100 {
+            let same = table.assign(backend(n), gateway(1), word(9)).unwrap();
+            assert_eq!(same, Assignment { index: 1, write: false });
+        }
+    }
+
+    #[test]
+    fn a_word_is_given_out_again_only_after_a_grace_period() {
+        let mut table = NextHopTable::new();
+        table.assign(backend(1), gateway(1), word(1)).unwrap();
+        assert!(table.remove(&backend(1)));
+        assert!(!table.remove(&backend(1)));
+        assert!(table.has_unreleased());
+        assert_eq!(table.assign(backend(1), gateway(1), word(1)).unwrap().index, 2);
+        table.release();
+        assert_eq!(table.assign(backend(2), gateway(2), word(2)).unwrap().index, 1);
+    }
+
+    #[test]
+    fn the_words_of_an_earlier_daemon_are_taken_over_where_they_still_hold() {
+        let mut table = NextHopTable::new();
+        table.recover(backend(1), 0, word(0));
+        for n in [1, 2, 3] {
+            table.recover(backend(n), 5, word(5));
+        }
+        table.recover(backend(1), 6, word(6));
+        assert_eq!([1, 2, 3, 9].map(|n| table.index_of(&backend(n))), [5, 5, 5, 0]);
+        let same = table.assign(backend(1), gateway(1), word(5)).unwrap();
+        assert_eq!(same, Assignment { index: 5, write: false });
+        // An equal word turns out to be another gateway's, whether its MAC differs or not.
+        let other = table.assign(backend(2), gateway(2), word(5)).unwrap();
+        assert_eq!(other, Assignment { index: 1, write: true });
+        let changed = table.assign(backend(3), gateway(1), word(8)).unwrap();
+        assert_eq!(changed, Assignment { index: 5, write: true });
+    }
+
+    #[test]
+    fn forgetting_backends_leaves_the_others_words() {
+        let mut table = NextHopTable::new();
+        table.assign(backend(1), gateway(1), word(1)).unwrap();
+        table.assign(backend(2), gateway(1), word(1)).unwrap();
+        table.assign(backend(3), gateway(3), word(3)).unwrap();
+        table.retain(|address| *address == backend(2));
+        assert_eq!([1, 2, 3].map(|n| table.index_of(&backend(n))), [0, 1, 0]);
+        assert!(table.has_unreleased());
+    }
+}

@@ -1,0 +1,163 @@
+//! Answers to commands that only read.
+
+use std::collections::BTreeMap;
+
+use lb_common::abi::member::FULL_RAMP;
+use nix::net::if_::if_indextoname;
+
+use super::{PacketPath, State, members::Key};
+use crate::command::{
+    BackendHistory, BackendStatus, Event, Exported, Refusal, ServiceStatus, Status, Subscription,
+};
+use lb_model::{MemberState, Name, Pool, next_hop::NextHop};
+
+impl<P: PacketPath> State<P> {
+    pub(super) fn export(&self) -> Exported {
+        let mut configuration = self.configuration().clone();
+        configuration.hash_key.get_or_insert(self.store.hash_key());
+        Exported {
+            generation: self.generation(),
+            configuration,
+            schema: self.settings.schema,
+            unusable: self.store.unusable().cloned(),
+        }
+    }
+
+    pub(super) fn status(&mut self) -> Result<Status, Refusal> {
+        let checksum = self.path.checksum().map_err(Refusal::Unreadable)?;
+        let configuration = self.configuration();
+        let pools = configuration.pools.iter();
+        let keys = pools.flat_map(|(name, pool)| pool.backends.keys().map(|a| (name.clone(), *a)));
+        let backends: Vec<_> = keys.filter_map(|key| self.backend_status(&key)).collect();
+        // Counted once per pool, because a pool may have many services.
+        let mut up: BTreeMap<&Name, usize> = BTreeMap::new();
+        for backend in &backends {
+            let pool = configuration.pools.get(&backend.pool);
+            let serves = pool.is_some_and(|pool| serves(pool, backend));
+            *up.entry(&backend.pool).or_default() += usize::from(serves);
+        }
+        let services = configuration.services.iter().filter_map(|(name, service)| {
+            let pool = configuration.pools.get(&service.pool)?;
+            Some(ServiceStatus {
+                name: name.clone(),
+                endpoint: service.endpoint(),
+                protocol: service.protocol,
+                pool: service.pool.clone(),
+                backends_up: up.get(&service.pool).copied().unwrap_or_default(),
+                backends: pool.backends.len(),
+                encapsulation: pool.encapsulation,
+            })
+        });
+        let services = services.collect();
+        Ok(Status {
+            version: env!("CARGO_PKG_VERSION"),
+            region: self.settings.region.clone(),
+            generation: self.generation(),
+            applied_at: self.store.applied_at(),
+            checksum,
+            behind: self.behind.clone(),
+            interfaces: self.path.interfaces(),
+            services,
+            backends,
+            settling: self.settling(),
+            conditions: self.settings.conditions.now(),
+            waiting_settings: self.settings.waiting_settings.now(),
+            uptime: self.started.elapsed(),
+        })
+    }
+
+    /// What is wrong with the packet path, if anything.
+    pub(super) fn condition(&self) -> Option<String> {
+        let behind = self.behind.as_ref().map(|why| format!("the packet path is behind: {why}"));
+        let unusable = self.store.unusable().map(|unusable| {
+            let (number, cause) = (unusable.number, &unusable.cause);
+            format!("the stored generation {number} cannot be used: {cause}")
+        });
+        behind.or(unusable).or_else(|| {
+            let interfaces = self.path.interfaces();
+            let gone = interfaces.into_iter().find(|interface| interface.mode.is_none())?;
+            Some(format!("interface {}: the packet program is not attached", gone.name))
+        })
+    }
+
+    pub(super) fn watch(&mut self) -> Result<Subscription, Refusal> {
+        // No event can be missed in between: only this loop announces events.
+        Ok(Subscription { events: self.events.subscribe(), snapshot: self.status()? })
+    }
+
+    pub(super) fn announce_backend(&self, key: &Key) {
+        if let Some(status) = self.backend_status(key) {
+            self.announce(Event::Backend(status));
+        }
+    }
+
+    fn backend_status(&self, key: &Key) -> Option<BackendStatus> {
+        let backend = self.configuration().pools.get(&key.0)?.backends.get(&key.1)?;
+        let member = self.members.get(key)?;
+        Some(BackendStatus {
+            pool: key.0.clone(),
+            address: key.1,
+            region: backend.region.clone(),
+            state: member.state,
+            admin_state: backend.admin_state,
+            reason: member.reason.clone(),
+            next_hop: match self.next_hops.get(&key.1) {
+                Some(Ok(hop)) => Ok(format_next_hop(hop)),
+                Some(Err(why)) => Err(why.clone()),
+                None => Err("not looked up yet".into()),
+            },
+            mtu: self.mtu_towards(key.1, backend.mtu),
+            since: member.since,
+            share: match member.state {
+                MemberState::Up if backend.weight > 0 => ramp_share(member.ramp),
+                _ => 0.0,
+            },
+            agent_report: member.agent_report.clone(),
+            marked_out: self.remaps.mark_outs.is_out(&key.0, &key.1),
+        })
+    }
+}
+
+fn serves(pool: &Pool, status: &BackendStatus) -> bool {
+    let weight = pool.backends.get(&status.address).map_or(0, |backend| backend.weight);
+    status.state == MemberState::Up && weight > 0 && status.next_hop.is_ok()
+}
+
+/// A backend without a ramp gets its full share.
+fn ramp_share(ramp: Option<u8>) -> f64 {
+    ramp.map_or(1.0, |ramp| f64::from(ramp) / f64::from(FULL_RAMP))
+}
+
+/// Like `02:00:00:00:00:01 on eth0`.
+fn format_next_hop(hop: &NextHop) -> String {
+    let mac: Vec<_> = hop.mac.iter().map(|byte| format!("{byte:02x}")).collect();
+    let name = if_indextoname(hop.interface).ok().and_then(|name| name.into_string().ok());
+    let name = name.unwrap_or_else(|| format!("interface {}", hop.interface));
+    format!("{} on {name}", mac.join(":"))
+}
+
+impl<P: PacketPath> State<P> {
+    pub(super) fn history(
+        &self,
+        pool: &str,
+        address: Option<&str>,
+    ) -> Result<Vec<BackendHistory>, Refusal> {
+        self.require_usable()?;
+        let pools = &self.configuration().pools;
+        let found = Name::new(pool).ok().and_then(|name| pools.get_key_value(&name));
+        let (name, of) = found.ok_or_else(|| Refusal::NoPool(pool.to_owned()))?;
+        let wanted = address.map(|text| text.parse().map_err(|_| text)).transpose();
+        let unknown = |address: &str| Refusal::NoBackend(pool.to_owned(), address.to_owned());
+        let wanted = wanted.map_err(unknown)?;
+        if let Some(address) = wanted.filter(|address| !of.backends.contains_key(address)) {
+            return Err(unknown(&address.to_string()));
+        }
+        let backends = of.backends.keys().filter(|each| wanted.is_none_or(|one| **each == one));
+        let histories = backends.filter_map(|address| {
+            let member = self.members.get(&(name.clone(), *address))?;
+            let changes = member.history.changes().cloned().collect();
+            Some(BackendHistory { pool: name.clone(), address: *address, changes })
+        });
+        Ok(histories.collect())
+    }
+}

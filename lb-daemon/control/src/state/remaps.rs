@@ -1,0 +1,279 @@
+//! Remaps: when previous homes are forgotten, and which members are marked out.
+//!
+//! The packet path keeps what a remap replaced until it is told to forget it. It is asked each time which
+//! pools have a previous home, so a restart loses nothing but the elapsed time.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Instant, SystemTime},
+};
+
+use super::{PacketPath, State, members::Member};
+use crate::{
+    command::SettlingStatus,
+    reconcile::{Home, PoolHomes},
+};
+use lb_base::error_chain;
+use lb_model::{
+    Configuration, MemberState, Name, Scaler,
+    ids::Ids,
+    mark_out::{Availability, MarkOuts, RegionAvailability},
+    plan::{self, MarkedOut},
+    remap::{Phase, Settling},
+};
+
+#[derive(Debug, Default)]
+pub(super) struct Remaps {
+    pub(super) mark_outs: MarkOuts,
+    /// Pools in a remap by index, with their current home.
+    settling: BTreeMap<u32, (Option<Home>, Settling)>,
+    /// Counter value at the last reading.
+    adoptions_refused: Option<u64>,
+    /// Why members cannot be marked out, as last logged.
+    mark_out_error: Option<String>,
+}
+
+impl Remaps {
+    /// Continues where an earlier daemon stopped, with what it had marked out.
+    pub(super) fn recover(
+        configuration: &Configuration,
+        own: Option<&Name>,
+        ids: &Ids,
+        homes: &BTreeMap<u32, PoolHomes>,
+    ) -> Self {
+        let found = configuration.pools.iter().filter_map(|(name, pool)| {
+            let homes = homes.get(&ids.pool(name)?)?;
+            let order = plan::regions(configuration, own, pool);
+            let index = |region: &&Name| ids.region(region);
+            let regions = moved_last(&order.iter().filter_map(index).collect::<Vec<_>>(), homes);
+            let regions =
+                order.into_iter().filter(|r| index(r).is_some_and(|r| regions.contains(&r)));
+            let out = MarkedOut { members: homes.out.clone(), regions: regions.cloned().collect() };
+            Some((name.clone(), out))
+        });
+        Self { mark_outs: MarkOuts::recovered(found.collect()), ..Self::default() }
+    }
+
+    /// Takes in the homes of pools.
+    pub(super) fn observe(&mut self, homes: &BTreeMap<u32, PoolHomes>, now: Instant) {
+        self.settling.retain(|pool, _| homes.get(pool).is_some_and(|homes| homes.has_previous));
+        for (pool, homes) in homes.iter().filter(|(_, homes)| homes.has_previous) {
+            let begun = (homes.current, Settling::begin(now));
+            let (home, settling) = self.settling.entry(*pool).or_insert(begun);
+            if *home != homes.current {
+                *home = homes.current;
+                settling.change(now);
+            }
+        }
+    }
+}
+
+/// The regions that were moved to the end of the order: `found` is the expected order of the regions that
+/// were not moved, followed by that of the moved ones.
+fn moved_last(expected: &[u32], found: &PoolHomes) -> BTreeSet<u32> {
+    let position = |region: &u32| expected.iter().position(|other| other == region);
+    let positions: Vec<_> = found.regions.iter().filter_map(|r| Some((position(r)?, *r))).collect();
+    let kept = positions.windows(2).take_while(|pair| pair[0].0 < pair[1].0).count() + 1;
+    positions.into_iter().skip(kept).map(|(_, region)| region).collect()
+}
+
+impl<P: PacketPath> State<P> {
+    /// Once a second.
+    pub(super) fn advance_remaps(&mut self) {
+        if self.plan.is_none() {
+            return;
+        }
+        // Also while the packet path is behind: it may be waiting for space that this frees.
+        self.settle_remaps(clock());
+        if self.behind.is_none() {
+            self.mark_out(clock());
+        }
+    }
+
+    fn settle_remaps(&mut self, now: Instant) {
+        let homes = self.path.homes();
+        self.remaps.observe(&homes, now);
+        if self.remaps.settling.is_empty() {
+            return;
+        }
+        let refused = self.are_adoptions_refused();
+        let mut over = BTreeSet::new();
+        let configuration = Self::in_force(&self.store);
+        for (name, pool) in &configuration.pools {
+            let Some(index) = self.ids.pool(name) else { continue };
+            let Some((_, settling)) = self.remaps.settling.get_mut(&index) else { continue };
+            let adopting = homes.get(&index).is_some_and(|homes| homes.adopting);
+            if refused && adopting {
+                settling.refuse(now);
+            }
+            match settling.phase(pool.settle_time, now) {
+                Phase::Over => drop(over.insert(index)),
+                phase if adopting != (phase == Phase::Adopting) => {
+                    tracing::info!(pool = %name, ?phase, "pool {name}: its remap is {phase:?}");
+                    self.path.set_adopting(index, !adopting);
+                }
+                _ => {}
+            }
+        }
+        if !over.is_empty() {
+            self.forget_previous(&over);
+        }
+    }
+
+    fn forget_previous(&mut self, pools: &BTreeSet<u32>) {
+        match self.path.forget_previous(pools) {
+            Ok(()) => tracing::info!(pools = pools.len(), "remaps are over: {} pools", pools.len()),
+            Err(error) => {
+                tracing::error!(
+                    error = error_chain::message(&error),
+                    "previous homes cannot be freed"
+                );
+            }
+        }
+        self.remaps.observe(&self.path.homes(), clock());
+        self.quarantine.settle(&self.ids, &self.path.named(), Instant::now());
+        self.update_sensors();
+    }
+
+    fn are_adoptions_refused(&mut self) -> bool {
+        match self.path.adoptions_refused() {
+            Ok(refused) => {
+                let before = self.remaps.adoptions_refused.replace(refused);
+                before.is_some_and(|before| before < refused)
+            }
+            Err(error) => {
+                tracing::warn!(
+                    error = error_chain::message(&error),
+                    "the counters of adoptions cannot be read"
+                );
+                false
+            }
+        }
+    }
+
+    /// Marks out members and regions that were out of service for long, and takes back those that returned,
+    /// with one remap per pool.
+    fn mark_out(&mut self, now: Instant) {
+        let mark_outs = self.mark_outs_in(self.configuration(), now);
+        if mark_outs.out() == self.remaps.mark_outs.out() {
+            self.remaps.mark_outs = mark_outs;
+            return;
+        }
+        let plan = match self.build_plan(self.configuration(), &self.ids, &mark_outs) {
+            Ok(plan) => plan,
+            Err(error) => return self.log_mark_out_error(error_chain::message(&error)),
+        };
+        if let Err(error) = self.path.check(&plan) {
+            return self.log_mark_out_error(error_chain::message(&error));
+        }
+        self.remaps.mark_out_error = None;
+        self.remaps.mark_outs = mark_outs;
+        let out = self.remaps.mark_outs.out();
+        tracing::info!(?out, "backends and regions marked out: {out:?}");
+        if self.plan.as_ref() == Some(&plan) {
+            return;
+        }
+        self.plan = Some(plan);
+        if let Err(error) = self.apply_plan() {
+            tracing::error!(error = error_chain::message(&error), "the packet path is behind");
+        }
+        self.update_sensors();
+    }
+
+    fn log_mark_out_error(&mut self, why: String) {
+        if self.remaps.mark_out_error.as_ref() != Some(&why) {
+            tracing::warn!(why, "backends out of service cannot be marked out yet: {why}");
+        }
+        self.remaps.mark_out_error = Some(why);
+    }
+
+    /// Which members and regions of a configuration are marked out now.
+    pub(super) fn mark_outs_in(&self, configuration: &Configuration, now: Instant) -> MarkOuts {
+        let mut next = MarkOuts::default();
+        for (name, pool) in &configuration.pools {
+            let order = plan::regions(configuration, self.settings.region.as_ref(), pool);
+            let region = |name: &Name| {
+                let closed = pool.group(name).effective_scaler() == Scaler::NONE;
+                (name.clone(), RegionAvailability { closed, members: BTreeMap::new() })
+            };
+            let mut regions: BTreeMap<Name, _> = order.into_iter().map(region).collect();
+            let members = self.members.pool_members(name);
+            for (address, backend) in pool.backends.iter().filter(|(_, b)| b.weight > 0) {
+                let Some(region) = regions.get_mut(&backend.region) else { continue };
+                let member = members.and_then(|members| members.get(address));
+                let presence = match (member, self.next_hops.get(address)) {
+                    (Some(Member { is_decided: true, .. }), Some(Err(_))) => {
+                        Availability::Unavailable
+                    }
+                    (Some(member), _) => presence(member),
+                    (None, _) => Availability::Unknown,
+                };
+                region.members.insert(*address, presence);
+            }
+            let time = (pool.settle_time, now);
+            self.remaps.mark_outs.observe(&mut next, name, &regions, time);
+        }
+        next
+    }
+
+    /// Pools in a remap, by name.
+    pub(super) fn settling(&self) -> Vec<SettlingStatus> {
+        let (now, wall) = (clock(), SystemTime::now());
+        let at = |moment: Instant| match moment.checked_duration_since(now) {
+            Some(ahead) => wall + ahead,
+            None => wall - now.duration_since(moment),
+        };
+        let pools = self.configuration().pools.iter().filter_map(|(name, pool)| {
+            let (_, settling) = self.remaps.settling.get(&self.ids.pool(name)?)?;
+            Some(SettlingStatus {
+                pool: name.clone(),
+                since: at(settling.since()),
+                adopts_at: at(settling.adopts_at(pool.settle_time)),
+                ends_at: at(settling.ends_at(pool.settle_time)),
+                adopting: settling.phase(pool.settle_time, now) > Phase::Settling,
+            })
+        });
+        pools.collect()
+    }
+}
+
+fn presence(member: &Member) -> Availability {
+    match member.state {
+        _ if !member.is_decided => Availability::Unknown,
+        MemberState::Up => Availability::Available,
+        _ => Availability::Unavailable,
+    }
+}
+
+/// The monotonic clock, which tests can pause.
+pub(super) fn clock() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(regions: &[u32]) -> PoolHomes {
+        PoolHomes {
+            current: None,
+            has_previous: false,
+            adopting: false,
+            regions: regions.to_vec(),
+            out: BTreeSet::new(),
+        }
+    }
+
+    #[test]
+    fn what_stands_last_against_the_order_was_taken_out() {
+        let moved_last = |regions: &[u32]| moved_last(&[1, 2, 3, 4], &found(regions));
+        assert_eq!(moved_last(&[1, 2, 3, 4]), [].into());
+        assert_eq!(moved_last(&[2, 3, 4, 1]), [1].into());
+        assert_eq!(moved_last(&[3, 4, 1, 2]), [1, 2].into());
+        assert_eq!(moved_last(&[1, 4, 2, 3]), [2, 3].into());
+        assert_eq!(moved_last(&[1, 2, 4, 3]), [3].into());
+        // Other regions belong to a configuration that the packet path does not have yet.
+        assert_eq!(moved_last(&[9, 2, 3, 4, 1]), [1].into());
+        assert_eq!(moved_last(&[]), [].into());
+    }
+}

@@ -1,0 +1,150 @@
+//! What the state loop is given at its start and shares with other parts of the daemon.
+
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicU64},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use prometheus_client::metrics::{
+    counter::Counter,
+    gauge::Gauge,
+    histogram::{Histogram, exponential_buckets},
+};
+use tokio::sync::watch;
+
+use crate::store::Revision;
+use lb_base::conditions::Conditions;
+use lb_config::document::Document;
+use lb_model::{Configuration, Name, map_memory::Budget, plan::Sources};
+
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The balancer's own region.
+    pub region: Option<Name>,
+    /// Source addresses of tunnels.
+    pub sources: Sources,
+    /// Where the directory of names is written for the command line.
+    pub state_directory: PathBuf,
+    /// Memory that the maps use and may use.
+    pub map_memory: Budget,
+    /// Problems in all parts of the daemon.
+    pub conditions: Conditions,
+    pub waiting_settings: WaitingSettings,
+    pub publish_counters: PublishCounters,
+    pub followed: FollowedFile,
+    /// [`Revision::CURRENT`], except in tests of a later one.
+    pub schema: Revision,
+    /// Whether the followed file may replace a configuration of a newer schema.
+    pub any_schema: bool,
+}
+
+/// The configuration file that is read at each start and reload, if there is one. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct FollowedFile(Arc<Mutex<Option<PathBuf>>>);
+
+impl FollowedFile {
+    pub fn new(path: Option<PathBuf>) -> Self {
+        Self(Arc::new(Mutex::new(path)))
+    }
+
+    pub fn path(&self) -> Option<PathBuf> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn set(&self, path: Option<PathBuf>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = path;
+    }
+
+    /// The path, and the configuration if the file is readable and valid.
+    pub fn read(&self) -> Option<(PathBuf, Option<Configuration>)> {
+        let path = self.path()?;
+        let text = fs::read_to_string(&path).ok();
+        let document = text.and_then(|text| Document::parse(&text).ok());
+        let configuration =
+            document.and_then(|document| lb_config::validate(&document.into()).ok());
+        Some((path, configuration))
+    }
+}
+
+/// Names of changed settings that need a restart, as of the last reload. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct WaitingSettings(watch::Sender<Vec<String>>);
+
+impl WaitingSettings {
+    pub fn set(&self, names: Vec<String>) {
+        if *self.0.borrow() == names {
+            return;
+        }
+        if names.is_empty() {
+            tracing::info!("no changed setting needs a restart any more");
+        } else {
+            tracing::warn!("changed settings that need a restart: {}", names.join(", "));
+        }
+        self.0.send_replace(names);
+    }
+
+    pub fn now(&self) -> Vec<String> {
+        self.0.borrow().clone()
+    }
+
+    pub fn changes(&self) -> watch::Receiver<Vec<String>> {
+        self.0.subscribe()
+    }
+}
+
+/// Counters of the applies to the packet path. Clones share them.
+#[derive(Clone, Debug)]
+pub struct PublishCounters {
+    /// Seconds.
+    pub durations: Histogram,
+    pub failures: Counter,
+    /// Time of the last success, seconds of the Unix epoch.
+    pub last_at: Gauge<f64, AtomicU64>,
+}
+
+/// Buckets of durations: 1 ms, doubled up to 16 s.
+const SHORTEST: f64 = 0.001;
+const BUCKETS: u16 = 15;
+
+impl Default for PublishCounters {
+    fn default() -> Self {
+        Self {
+            durations: Histogram::new(exponential_buckets(SHORTEST, 2.0, BUCKETS)),
+            failures: Counter::default(),
+            last_at: Gauge::default(),
+        }
+    }
+}
+
+impl PublishCounters {
+    pub(crate) fn published(&self, took: Duration, now: SystemTime) {
+        self.durations.observe(took.as_secs_f64());
+        let since_epoch = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.last_at.set(since_epoch.as_secs_f64());
+    }
+
+    pub(crate) fn failed(&self) {
+        self.failures.inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_wait_until_they_are_as_they_were() {
+        let waiting = WaitingSettings::default();
+        let mut changes = waiting.changes();
+        waiting.set(vec!["region".into()]);
+        assert!(changes.has_changed().unwrap());
+        assert_eq!(waiting.now(), ["region"]);
+        changes.mark_unchanged();
+        waiting.set(vec!["region".into()]);
+        assert!(!changes.has_changed().unwrap());
+        waiting.set(Vec::new());
+        assert!(changes.has_changed().unwrap() && waiting.now().is_empty());
+    }
+}

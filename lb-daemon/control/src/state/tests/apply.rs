@@ -1,0 +1,354 @@
+use std::{collections::BTreeSet, time::Duration};
+
+use proptest::{collection::vec, prelude::*};
+use tokio::time::{sleep, timeout};
+
+use super::*;
+use lb_base::Namespace;
+use lb_fake::arbitrary;
+use lb_maps::directory::Directory;
+use lb_model::{
+    Encapsulation,
+    diff::{Change, Kind},
+};
+
+fn changes(applied: &Applied) -> Vec<&str> {
+    applied.changes.iter().map(|change| change.object.as_str()).collect()
+}
+
+#[tokio::test]
+async fn generations_count_up_and_what_changes_nothing_makes_none() {
+    let daemon = Daemon::new();
+    let first = daemon.apply(WEB).await.unwrap();
+    assert_eq!(first.generation, 1);
+    assert_eq!(changes(&first), ["region eu", "health check tcp", "pool web", "service web"]);
+    let again = daemon.apply(WEB).await.unwrap();
+    assert_eq!(
+        again,
+        Applied {
+            generation: 1,
+            changes: vec![],
+            movements: vec![],
+            movements_unknown: false,
+            memory: None,
+            warnings: vec![]
+        }
+    );
+    let second = daemon.apply(&web("port = 80\n    protocol", "port = 81\n    protocol")).await;
+    let change = Change {
+        kind: Kind::Changed,
+        object: "service web".into(),
+        details: vec!["port: 80 -> 81".into()],
+        slots_moved: 0,
+    };
+    let second = second.unwrap();
+    assert_eq!((second.generation, second.changes), (2, vec![change]));
+    assert_eq!(daemon.apply("# nothing").await.unwrap().generation, 3);
+    assert_eq!(daemon.path.content().plan, Plan::default());
+}
+
+#[tokio::test]
+async fn the_answer_comes_after_disk_and_packet_path() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    {
+        let content = daemon.path.content();
+        let service = content.plan.services.values().next().unwrap();
+        assert_eq!(content.plan.pools[&service.pool].name, name("web"));
+        assert_eq!(content.plan.backends.len(), 2);
+    }
+    let copy = tempfile::tempdir().unwrap();
+    let file = crate::store::FILE;
+    std::fs::copy(daemon.directory.path().join(file), copy.path().join(file)).unwrap();
+    let stored = Store::open(copy.path()).unwrap();
+    let generation = stored.generation().unwrap();
+    assert_eq!(generation.number, 1);
+    assert_eq!(generation.configuration, parse(WEB));
+    let directory = Directory::read(daemon.directory.path()).unwrap();
+    assert_eq!((directory.generation, directory.own_region.as_deref()), (1, Some("eu")));
+    assert_eq!(directory.network_namespace, Some(Namespace::current().unwrap()));
+    assert_eq!(directory.pools.into_values().collect::<Vec<_>>(), ["web"]);
+}
+
+#[tokio::test]
+async fn a_dry_run_says_the_same_and_does_nothing() {
+    let daemon = Daemon::new();
+    let configuration = parse(WEB);
+    let apply = Apply { configuration, dry_run: true, ..Apply::default() };
+    let dry = daemon.running.commands.apply(apply, None).await.unwrap().unwrap();
+    assert_eq!(dry.generation, 0);
+    assert_eq!(daemon.running.commands.export().await.unwrap().generation, 0);
+    assert_eq!(daemon.path.content().applied, 0);
+    assert_eq!(daemon.apply(WEB).await.unwrap().changes, dry.changes);
+}
+
+#[tokio::test]
+async fn an_expected_generation_that_is_not_in_force_changes_nothing() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    let apply = |expected| {
+        let expected_generation = Some(expected);
+        daemon.running.commands.apply(Apply { expected_generation, ..Apply::default() }, None)
+    };
+    let error = apply(0).await.unwrap().unwrap_err();
+    assert_eq!(error.to_string(), "generation 1 is in force, not 0");
+    assert_eq!(daemon.running.commands.export().await.unwrap().generation, 1);
+    assert_eq!(apply(1).await.unwrap().unwrap().generation, 2);
+}
+
+#[tokio::test]
+async fn what_has_no_room_changes_nothing() {
+    let daemon = Daemon::new();
+    daemon.path.content().full = true;
+    let error = daemon.apply(WEB).await.unwrap_err();
+    assert_eq!(
+        error_chain::message(&error),
+        "the packet path cannot hold it: groups: 1 contiguous entries are needed, \
+         the largest free range has 0"
+    );
+    assert_eq!(daemon.running.commands.export().await.unwrap().generation, 0);
+    assert_eq!(daemon.path.content().applied, 0);
+}
+
+#[tokio::test]
+async fn the_key_in_use_is_listed_and_may_be_given_back() {
+    let daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    let listed = daemon.running.commands.export().await.unwrap();
+    let key = listed.configuration.hash_key.unwrap();
+    let planned = daemon.path.content().plan.pools.values().next().unwrap().hash_key;
+    assert_eq!(planned, key);
+    let back = Apply { configuration: listed.configuration, ..Apply::default() };
+    let answer = daemon.running.commands.apply(back, None).await.unwrap().unwrap();
+    assert_eq!(
+        answer,
+        Applied {
+            generation: 1,
+            changes: vec![],
+            movements: vec![],
+            movements_unknown: false,
+            memory: None,
+            warnings: vec![]
+        }
+    );
+
+    let text = format!("hash_key = \"{}\"\n{WEB}", "0".repeat(31) + "1");
+    let applied = daemon.apply(&text).await.unwrap();
+    assert_eq!(changes(&applied), ["hash key"]);
+    let planned = daemon.path.content().plan.pools.values().next().unwrap().hash_key;
+    assert_eq!(planned, [0, 1]);
+}
+
+#[tokio::test]
+async fn sensors_look_at_what_is_in_force() {
+    let mut daemon = Daemon::new();
+    let text = web(
+        "address = \"10.0.0.2\"\n    region = \"eu\"",
+        "address = \"10.0.0.2\"\n    region = \"eu\"\n    admin_state = \"disabled\"",
+    ) + "
+        [[pool]]
+        name = \"unchecked\"
+        [[pool.backend]]
+        address = \"10.0.0.3\"
+        region = \"eu\"
+    ";
+    daemon.apply(&text).await.unwrap();
+    let configuration = parse(&text);
+    let check = configuration.health_checks[&name("tcp")].clone();
+    let checks = vec![(name("tcp"), check)];
+    let target = Target {
+        pool: name("web"),
+        address: ip("10.0.0.1"),
+        checks,
+        vips: BTreeSet::new(),
+        encapsulation: Encapsulation::IpInIp,
+        urgent: true,
+    };
+    assert_eq!(
+        daemon.running.targets.borrow_and_update().as_slice(),
+        std::slice::from_ref(&target)
+    );
+    let addresses = [ip("10.0.0.1"), ip("10.0.0.2"), ip("10.0.0.3")];
+    assert!(daemon.running.wanted_hops.borrow().iter().eq(&addresses));
+
+    daemon.restart().await;
+    assert_eq!(daemon.running.targets.borrow().as_slice(), [target]);
+    assert!(daemon.running.wanted_hops.borrow().iter().eq(&addresses));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever was applied before, with whatever restarts: packets are decided as by a daemon that
+    /// never knew another configuration, and no two backends share a number.
+    #[test]
+    fn the_way_to_a_configuration_leaves_no_trace(
+        steps in vec((arbitrary::configuration(), any::<bool>()), 1..5),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut daemon = Daemon::new();
+            let mut last = Configuration::default();
+            for (mut configuration, restart) in steps {
+                configuration.hash_key.get_or_insert([3, 4]);
+                let apply = Apply { configuration: configuration.clone(), ..Apply::default() };
+                daemon.running.commands.apply(apply, None).await.unwrap().unwrap();
+                if restart {
+                    daemon.restart().await;
+                }
+                last = configuration;
+            }
+            let fresh = Daemon::new();
+            let apply = Apply { configuration: last.clone(), ..Apply::default() };
+            fresh.running.commands.apply(apply, None).await.unwrap().unwrap();
+            let (status, expected) = (daemon.status().await, fresh.status().await);
+            assert_eq!(status.checksum, expected.checksum);
+            let listed = daemon.running.commands.export().await.unwrap().configuration;
+            assert_eq!(listed, last);
+            let content = daemon.path.content();
+            let backends = &content.plan.backends;
+            let numbers: BTreeSet<_> =
+                backends.values().map(|backend| backend.id.index).collect();
+            assert_eq!(numbers.len(), backends.len());
+        });
+    }
+}
+
+/// A region that was mistyped in the settings is said for as long as the configuration has none of that
+/// name, over a restart too.
+#[tokio::test]
+async fn an_own_region_that_nobody_knows_is_a_condition() {
+    let mut daemon = Daemon::new();
+    let conditions = async |daemon: &Daemon| -> Vec<_> {
+        let all = daemon.status().await.conditions.into_iter().map(|t| (t.subject, t.cause));
+        all.filter(|(subject, _)| subject.starts_with("region")).collect()
+    };
+    assert_eq!(conditions(&daemon).await, []);
+    daemon.apply(&WEB.replace("\"eu\"", "\"us\"")).await.unwrap();
+    let cause = "this balancer's own region is not in the configuration, so it prefers no backend";
+    let expected = [("region eu".to_owned(), cause.to_owned())];
+    assert_eq!(conditions(&daemon).await, expected);
+    daemon.restart().await;
+    assert_eq!(conditions(&daemon).await, expected);
+    daemon.apply(WEB).await.unwrap();
+    assert_eq!(conditions(&daemon).await, []);
+}
+
+#[tokio::test]
+async fn several_balancers_want_a_key_and_may_have_the_one_in_force() {
+    let mut daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    let own = daemon.running.commands.export().await.unwrap().configuration.hash_key.unwrap();
+    let error = daemon.apply(&format!("balancers = 2\n{WEB}")).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "hash_key: 2 balancers need one key to choose the same backends, and none is set"
+    );
+    assert!(matches!(error, Refusal::NoHashKey { own_key, .. } if own_key == own));
+
+    let text = format!("balancers = 2\nhash_key = \"{:016x}{:016x}\"\n{WEB}", own[0], own[1]);
+    let applied = daemon.apply(&text).await.unwrap();
+    assert_eq!(changes(&applied), ["hash key", "balancers"]);
+    assert_eq!(applied.movements, []);
+    // It is the configuration's now, not only this daemon's.
+    daemon.stop().await;
+    let store = Store::open(daemon.directory.path()).unwrap();
+    assert_eq!(store.generation().unwrap().configuration.hash_key, Some(own));
+    drop(store);
+    daemon.running = Running::start(&daemon.directory, &daemon.path);
+    assert_eq!(daemon.apply(&text).await.unwrap().generation, 2, "nothing changes");
+
+    let alone = text.replace("balancers = 2", "");
+    let applied = daemon.apply(&alone).await.unwrap();
+    assert_eq!(changes(&applied), ["hash key", "balancers"]);
+    assert_eq!(applied.movements, []);
+}
+
+/// What an older daemon stored stays in force.
+#[tokio::test]
+async fn several_balancers_without_a_key_in_the_store_are_a_condition() {
+    let mut daemon = Daemon::new();
+    daemon.apply(WEB).await.unwrap();
+    daemon.stop().await;
+    let mut store = Store::open(daemon.directory.path()).unwrap();
+    let mut stored = store.generation().unwrap().clone();
+    stored.configuration.balancers = 2.try_into().unwrap();
+    store.commit(stored).unwrap();
+    drop(store);
+    daemon.running = Running::start(&daemon.directory, &daemon.path);
+    let subjects = async |daemon: &Daemon| -> Vec<_> {
+        let all = daemon.status().await.conditions.into_iter().map(|it| it.subject);
+        all.filter(|subject| subject == "hash_key").collect()
+    };
+    assert_eq!(subjects(&daemon).await, ["hash_key"]);
+    let exported = daemon.running.commands.export().await.unwrap();
+    assert_eq!((exported.generation, exported.configuration.balancers.get()), (1, 2));
+    let given = Apply { configuration: exported.configuration, ..Apply::default() };
+    let applied = daemon.running.commands.apply(given, None).await.unwrap().unwrap();
+    assert_eq!(changes(&applied), ["hash key"]);
+    assert_eq!(applied.movements, []);
+    assert_eq!(subjects(&daemon).await, Vec::<String>::new());
+}
+
+// Commands whose caller is gone when their turn comes.
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_whose_caller_is_gone_is_not_carried_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let daemon = Daemon::with(directory, FakePacketPath::default());
+    let stall = daemon.path.stall();
+    let commands = daemon.running.commands.clone();
+    let apply = Apply { configuration: parse(WEB), ..Apply::default() };
+    let applying = tokio::spawn(async move { commands.apply(apply, None).await });
+    let stall = stall.begun().await;
+
+    // It is in the queue, and then nobody waits for it.
+    let removal = Apply::default();
+    let mut queued = Box::pin(daemon.running.commands.apply(removal, None));
+    assert!(timeout(Duration::ZERO, &mut queued).await.is_err());
+    drop(queued);
+    drop(stall);
+    applying.await.unwrap().unwrap().unwrap();
+    let exported = daemon.running.commands.export().await.unwrap();
+    assert_eq!((exported.generation, exported.configuration.services.len()), (1, 1));
+    // One whose caller waits is carried out.
+    let removed = daemon.running.commands.apply(Apply::default(), None).await.unwrap().unwrap();
+    assert_eq!(removed.generation, 2);
+}
+
+// A packet path that takes for ever: the state loop completes no round, so that the watchdog is not fed.
+
+const INTERVAL: Duration = Duration::from_millis(25);
+
+async fn wait_for_rounds(heartbeat: &Heartbeat, more: u64) {
+    let begin = heartbeat.rounds();
+    let beats = async {
+        while heartbeat.rounds() < begin + more {
+            sleep(INTERVAL).await;
+        }
+    };
+    timeout(400 * INTERVAL, beats).await.expect("the loop beats");
+}
+
+/// The loop that stalls has a thread of its own, so that the rest of the daemon goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_loop_does_not_beat_while_the_packet_path_stalls_it() {
+    let heartbeat = Heartbeat::unwatched(INTERVAL);
+    let daemon = Daemon::beating(heartbeat.clone());
+    wait_for_rounds(&heartbeat, 3).await;
+
+    let stall = daemon.path.stall();
+    let commands = daemon.running.commands.clone();
+    let apply = Apply { configuration: parse(WEB), ..Apply::default() };
+    let applying = tokio::spawn(async move { commands.apply(apply, None).await });
+    let stall = stall.begun().await;
+
+    // A loop that goes on would complete forty rounds.
+    let before = heartbeat.rounds();
+    sleep(40 * INTERVAL).await;
+    assert_eq!(heartbeat.rounds(), before);
+
+    drop(stall);
+    applying.await.unwrap().unwrap().unwrap();
+    wait_for_rounds(&heartbeat, 1).await;
+}

@@ -1,0 +1,254 @@
+//! Why a check failed, and how that is said.
+
+use std::{fmt, io, time::Duration};
+
+use super::{
+    grpc::ServingStatus,
+    http::BODY_MOST,
+    stream::{MOST, TooMuch},
+    udp,
+};
+
+use nix::errno::Errno;
+use rustls::CertificateError;
+
+use crate::{Health, agent_report::Unreadable, host::Sign};
+use lb_base::bytes::Bytes;
+use lb_net::Unresolved;
+
+/// Why a check failed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// No connection was made, and the host did not say why.
+    NoConnection {
+        /// What came instead.
+        why: NoConnection,
+        /// What the host showed of itself otherwise.
+        sign: Option<Sign>,
+    },
+    /// There is no way through the tunnel, for a reason of this host's.
+    NoEntrance(String),
+    /// The connection was made, but the rest was not over in time.
+    NoAnswer(Duration),
+    /// The host refused the connection, or it broke.
+    Io(io::Error),
+    /// The backend closed the connection before it had answered.
+    Closed,
+    /// What came is no HTTP/1 response.
+    NotHttp,
+    /// The response's head is longer than this many bytes.
+    HeadTooLong(usize),
+    /// The status is not one of those wanted.
+    Status { status: u16, min: u16, max: u16 },
+    /// The body, or the part of it that is looked at, does not have this text.
+    BodyLacks { text: String, whole: bool },
+    /// The framing of the body is none of HTTP/1.
+    Chunks,
+    /// More came than a check reads.
+    TooMuch,
+    /// The connection was made, but TLS was not in time.
+    NoHandshake(Duration),
+    /// TLS did not come about.
+    Tls(rustls::Error),
+    /// This host's own certificates of those it trusts cannot be read.
+    Roots(String),
+    /// What came is no HTTP/2.
+    Http2(h2::Error),
+    /// An HTTP/2 response with this status that is none of gRPC.
+    NotGrpc(u16),
+    /// The call failed with this code of gRPC.
+    GrpcStatus(u8),
+    /// The call succeeded, but its answer is none of the health service.
+    NotHealth,
+    /// The health service says something else than that it serves.
+    NotServing(ServingStatus),
+    /// The datagram does not begin so.
+    Prefix(Vec<u8>),
+    /// The datagram does not have this.
+    AnswerLacks(Vec<u8>),
+    /// The line is none of an agent.
+    Line(Unreadable),
+}
+
+/// What came instead of a connection.
+#[derive(Debug)]
+pub(crate) enum NoConnection {
+    /// Nothing, for so long.
+    InTime(Duration),
+    /// No answer to a datagram, for so long.
+    NoDatagram(Duration),
+    /// Word of this host or of a router that there is no way.
+    Failed(io::Error),
+    /// There is no way to the host that a tunnel ends at.
+    NoWay(Unresolved),
+}
+
+impl Failure {
+    /// What it says of the backend.
+    pub(crate) fn health(&self) -> Health {
+        match self {
+            Self::NoConnection { sign: None, .. } => Health::Silent,
+            _ => Health::Failing,
+        }
+    }
+
+    /// What ended a handshake.
+    pub(super) fn of_handshake(error: io::Error) -> Self {
+        match inner::<rustls::Error>(&error) {
+            Some(error) => Self::Tls(error.clone()),
+            None => Self::from(error),
+        }
+    }
+}
+
+/// What a layer above the connection wrapped.
+fn inner<E: std::error::Error + 'static>(error: &io::Error) -> Option<&E> {
+    error.get_ref().and_then(|inner| inner.downcast_ref())
+}
+
+impl From<Unreadable> for Failure {
+    fn from(why: Unreadable) -> Self {
+        Self::Line(why)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        if inner::<TooMuch>(&error).is_some() {
+            return Self::TooMuch;
+        }
+        match inner::<rustls::Error>(&error) {
+            Some(error) => Self::Tls(error.clone()),
+            // TLS that ends without saying so.
+            None if error.kind() == io::ErrorKind::UnexpectedEof => Self::Closed,
+            None => Self::Io(error),
+        }
+    }
+}
+
+impl From<h2::Error> for Failure {
+    fn from(error: h2::Error) -> Self {
+        match error.get_io() {
+            // Broken off, which `Noted` knows more of, or closed amid a frame.
+            Some(io) => Self::from(io::Error::from(io.kind())),
+            None => Self::Http2(error),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoConnection { why, sign: Some(sign) } => write!(f, "{why}, but the host {sign}"),
+            Self::NoConnection { why, sign: None } => write!(f, "{why}, and the host is silent"),
+            Self::NoEntrance(why) => write!(f, "no way through the tunnel: {why}"),
+            Self::NoAnswer(timeout) => write!(f, "no answer within {} ms", timeout.as_millis()),
+            Self::Io(error) => f.write_str(&io_text(error)),
+            Self::Closed => f.write_str("connection closed before the answer"),
+            Self::NotHttp => f.write_str("the answer is not HTTP/1"),
+            Self::HeadTooLong(most) => write!(f, "the answer's head is over {most} bytes"),
+            Self::Status { status, min, max } if min == max => {
+                write!(f, "status {status}, expected {min}")
+            }
+            Self::Status { status, min, max } => {
+                write!(f, "status {status}, expected {min} to {max}")
+            }
+            Self::BodyLacks { text, whole: true } => write!(f, "the body has no {text:?}"),
+            Self::BodyLacks { text, whole: false } => {
+                write!(f, "the body's first {BODY_MOST} bytes have no {text:?}")
+            }
+            Self::Chunks => f.write_str("the body's chunks are not HTTP/1.1"),
+            Self::TooMuch => write!(f, "over {MOST} bytes came, and no answer"),
+            Self::NoHandshake(timeout) => {
+                write!(f, "TLS: no handshake within {} ms", timeout.as_millis())
+            }
+            Self::Tls(error) => write!(f, "TLS: {}", tls_text(error)),
+            Self::Roots(why) => f.write_str(why),
+            Self::Http2(error) => f.write_str(&http2_text(error)),
+            Self::NotGrpc(status) => write!(f, "status {status}, and the answer is not gRPC"),
+            Self::GrpcStatus(code) => write!(f, "the call failed: {}", grpc_text(*code)),
+            Self::NotHealth => f.write_str("the answer is not of the gRPC health service"),
+            Self::NotServing(serving) => write!(f, "the server says {serving}"),
+            Self::Prefix(prefix) => {
+                write!(f, "the answer does not begin with {:?}", bytes_text(prefix))
+            }
+            Self::Line(why) => why.fmt(f),
+            Self::AnswerLacks(bytes) => {
+                write!(f, "the answer's first {} bytes have no {:?}", udp::MOST, bytes_text(bytes))
+            }
+        }
+    }
+}
+
+impl fmt::Display for NoConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InTime(time) => write!(f, "no connection within {} ms", time.as_millis()),
+            Self::NoDatagram(time) => write!(f, "no answer within {} ms", time.as_millis()),
+            Self::Failed(error) => f.write_str(&io_text(error)),
+            Self::NoWay(why) => why.fmt(f),
+        }
+    }
+}
+
+/// `connection refused`, not `Connection refused (os error 111)`.
+fn io_text(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(code) => Errno::from_raw(code).desc().to_lowercase(),
+        None => error.kind().to_string(),
+    }
+}
+
+fn bytes_text(bytes: &[u8]) -> String {
+    Bytes(bytes.to_vec()).to_string()
+}
+
+fn tls_text(error: &rustls::Error) -> String {
+    let rustls::Error::InvalidCertificate(why) = error else { return error.to_string() };
+    match why {
+        CertificateError::UnknownIssuer => "nobody trusted has signed the certificate".to_owned(),
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "the certificate has expired".to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "the certificate is not valid yet".to_owned()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "the certificate is for another name".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// The codes of gRPC, with which `docs/statuscodes.md` of its specification calls them.
+fn grpc_text(code: u8) -> String {
+    const NAMES: [&str; 17] = [
+        "OK",
+        "CANCELLED",
+        "UNKNOWN",
+        "INVALID_ARGUMENT",
+        "DEADLINE_EXCEEDED",
+        "NOT_FOUND",
+        "ALREADY_EXISTS",
+        "PERMISSION_DENIED",
+        "RESOURCE_EXHAUSTED",
+        "FAILED_PRECONDITION",
+        "ABORTED",
+        "OUT_OF_RANGE",
+        "UNIMPLEMENTED",
+        "INTERNAL",
+        "UNAVAILABLE",
+        "DATA_LOSS",
+        "UNAUTHENTICATED",
+    ];
+    NAMES.get(usize::from(code)).map_or_else(|| format!("code {code}"), |name| (*name).to_owned())
+}
+
+/// Whether the backend ended it, or what it sent is no HTTP/2. What it says of that itself is not told:
+/// it may say anything.
+fn http2_text(error: &h2::Error) -> String {
+    match error.reason() {
+        Some(reason) if error.is_remote() => format!("HTTP/2: ended by the server: {reason}"),
+        _ => "the answer is not HTTP/2".to_owned(),
+    }
+}

@@ -1,0 +1,427 @@
+//! The balancer, from its arguments to its exit status: [`Resources`] opens everything that the host may refuse,
+//! [`Tasks`] starts what runs on it, waits until the first of them ends, and stops the others in order.
+
+use std::{collections::BTreeSet, ffi::OsString, panic, path::Path, process, thread};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use tokio::{
+    net::{TcpListener, UnixListener},
+    runtime::Handle,
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+};
+
+use super::{
+    Failure,
+    arguments::BalancerArguments,
+    failure, interfaces,
+    reload::Reload,
+    settings::SettingValues,
+    signals::{self, StopSignals},
+    status_line,
+};
+use crate::{
+    api::{self, Handles, ServeError, Socket},
+    audit::Audit,
+    http,
+    metrics::Live,
+    reload::Reloads,
+    tls::{self, Connection, Credentials, TlsError},
+    watchdog::Watchdog,
+};
+use lb_base::{byte_size::ByteSize, conditions::Conditions, write_hint};
+use lb_control::{
+    FollowedFile, WaitingSettings,
+    command::Commands,
+    reconcile::{self, DisplacedSweeper, Reconciler},
+    state::{self, Inbox, Packets, Sensors, State},
+    store::{self, Revision, Store},
+};
+use lb_health::{Prober, Tunnels};
+use lb_inspect::stats;
+use lb_maps::{self, Attached, Dataplane, Pins};
+use lb_model::{map_memory::Budget, plan::Sources};
+use lb_net::{NetError, NextHops};
+
+/// Results of health checks and news of next hops that may wait while the state loop is busy.
+const SENSOR_QUEUE: usize = 4096;
+
+/// Runs until a signal stops it, or until a part of it fails.
+pub(super) async fn run(
+    arguments: BalancerArguments,
+    line: Vec<OsString>,
+    values: SettingValues,
+) -> Result<(), Failure> {
+    let hangups = signals::hangups()?;
+    let watchdog = Watchdog::from_environment().map_err(|error| Failure::from_chain(&error))?;
+    let shared = Shared::default();
+    let resources = Resources::open(&arguments, &shared, &watchdog).await?;
+    let audit = resources.audit.clone();
+
+    let stop = CancellationToken::new();
+    let stop_guard = stop.clone().drop_guard();
+    let start = Start { arguments, line, values, hangups, watchdog, shared, stop };
+    // Before READY is sent: the service manager may stop a daemon that is ready.
+    let signals = StopSignals::listen()?;
+    let mut tasks = Tasks::start(start, resources)?;
+
+    let end = tokio::select! {
+        () = signals.next() => Ok(()),
+        failure = tasks.failed() => Err(failure),
+    };
+    tasks.stop(stop_guard).await;
+    audit.flush().await;
+    end
+}
+
+/// What several parts of the daemon write and show.
+#[derive(Clone, Debug, Default)]
+struct Shared {
+    conditions: Conditions,
+    waiting: WaitingSettings,
+    live: Live,
+}
+
+/// Everything that the host may refuse: files, sockets, interfaces, maps.
+struct Resources {
+    store: Store,
+    credentials: Option<Credentials>,
+    tls_connections: Option<mpsc::Receiver<Connection>>,
+    audit: Audit,
+    /// Removes the socket's file when the daemon ends.
+    _socket: Option<Socket>,
+    listener: UnixListener,
+    http_listener: Option<TcpListener>,
+    reconciler: Reconciler,
+    attached: Attached,
+    /// Indices of the interfaces that the program is attached to.
+    attached_indices: BTreeSet<u32>,
+    /// Source addresses of tunnels.
+    sources: Sources,
+    map_memory: Budget,
+}
+
+impl Resources {
+    /// Opens the packet path last: until then a refusal leaves packets as they are.
+    async fn open(
+        arguments: &BalancerArguments,
+        shared: &Shared,
+        watchdog: &Watchdog,
+    ) -> Result<Self, Failure> {
+        let given_sources = arguments.sources()?;
+        let options = arguments.options();
+        let pins = Pins::new(&options.bpffs, lb_maps::Component::Balancer);
+        interfaces::wait_for(arguments.interfaces(), &pins, &watchdog.manager()).await?;
+        let store = open_store(&arguments.state_dir, arguments.any_schema)?;
+        let (credentials, tls_connections) = listen_tls(arguments, shared).await?;
+        let audit = open_audit(arguments, &shared.conditions)?;
+        let (_socket, listener) = listen_unix(arguments)?;
+        let http_listener = super::listen_http(arguments.path.http).await?;
+        let vlans = interfaces::vlan_ids(&arguments.vlan).await?;
+        interfaces::refuse_native_vlans(&options).await?;
+
+        let Dataplane { attached, maps } =
+            Dataplane::open(&options).map_err(failure::packet_path)?;
+        super::log_interfaces(&attached);
+        let sources = interfaces::sources(given_sources, &options.interfaces).await?;
+        let attached_indices: BTreeSet<u32> =
+            attached.interfaces().iter().map(|interface| interface.index).collect();
+        let settings = reconcile::Settings {
+            vlans,
+            attached: attached_indices.clone(),
+            icmp_errors: arguments.icmp_errors,
+            icmp_echoes: arguments.icmp_echoes,
+        };
+        let reconciler =
+            Reconciler::new(maps, settings).map_err(|error| Failure::about("maps", &error))?;
+        let map_memory = map_memory(&options.bpffs, arguments.map_memory_limit)?;
+        Ok(Self {
+            store,
+            credentials,
+            tls_connections,
+            audit,
+            _socket,
+            listener,
+            http_listener,
+            reconciler,
+            attached,
+            attached_indices,
+            sources,
+            map_memory,
+        })
+    }
+}
+
+/// What [`Tasks::start`] needs besides the [`Resources`].
+struct Start {
+    arguments: BalancerArguments,
+    line: Vec<OsString>,
+    values: SettingValues,
+    hangups: tokio::signal::unix::Signal,
+    watchdog: Watchdog,
+    shared: Shared,
+    stop: CancellationToken,
+}
+
+/// A loop on a thread of its own.
+struct ThreadTask<T> {
+    result: oneshot::Receiver<T>,
+    thread: thread::JoinHandle<()>,
+}
+
+/// Everything that runs. None of it ends before it is stopped, except by a failure.
+struct Tasks {
+    state: ThreadTask<state::LoopEnd>,
+    displaced_check: ThreadTask<()>,
+    prober: JoinHandle<()>,
+    next_hops: JoinHandle<Result<(), NetError>>,
+    http: JoinHandle<()>,
+    api: JoinHandle<Result<(), ServeError>>,
+    reload: JoinHandle<()>,
+    status_line: JoinHandle<()>,
+    watchdog: JoinHandle<()>,
+    _socket: Option<Socket>,
+}
+
+impl Tasks {
+    /// State loop, sensors, displaced check, what serves others, reloads, watchdog: in the order of what needs what.
+    fn start(start: Start, resources: Resources) -> Result<Self, Failure> {
+        let Start { arguments, line, values, hangups, mut watchdog, shared, stop } = start;
+        let Shared { conditions, waiting, live } = shared;
+        let bpffs = arguments.options().bpffs;
+        let sources = resources.sources;
+        let followed = FollowedFile::new(arguments.apply);
+        let (commands, requests) = Commands::channel();
+        let (health_tx, health) = mpsc::channel(SENSOR_QUEUE);
+        let (network_tx, network) = mpsc::channel(SENSOR_QUEUE);
+        let sensors = Sensors::default();
+        let (targets, addresses) = (sensors.targets.subscribe(), sensors.next_hops.subscribe());
+
+        let state_beat = watchdog.register("reconcile");
+        let first_round = state_beat.clone();
+        let settings = state::Settings {
+            map_memory: resources.map_memory,
+            region: arguments.region,
+            sources,
+            state_directory: arguments.state_dir.clone(),
+            publish_counters: live.publish.clone(),
+            conditions: conditions.clone(),
+            waiting_settings: waiting.clone(),
+            followed: followed.clone(),
+            any_schema: arguments.any_schema,
+            schema: Revision::CURRENT,
+        };
+        let packets = Packets::new(resources.reconciler, resources.attached);
+        let state = State::start(settings, resources.store, packets, sensors);
+        let inbox = Inbox { health, network, commands: requests };
+        let state =
+            on_own_thread("state", state.run(inbox, state_beat, stop.clone().cancelled_owned()))?;
+
+        let tunnels = Tunnels::new(sources, crate::attach_tunnel_program);
+        let check_beat = watchdog.register("check");
+        let prober =
+            Prober::spawn(targets, health_tx, check_beat, live.checks.clone(), tunnels.clone());
+        let next_hops = NextHops::spawn(addresses, network_tx, resources.attached_indices)
+            .map_err(|error| Failure::about("next hops", &error))?;
+
+        let displaced_beat = watchdog.register("displaced check");
+        let sweeper = DisplacedSweeper::open(&bpffs)
+            .map_err(|error| Failure::about("displaced check", &error))?;
+        let sweeper =
+            sweeper.run(conditions.clone(), displaced_beat, stop.clone().cancelled_owned());
+        let displaced_check = on_own_thread("displaced", sweeper)?;
+
+        let counters = stats::Source { bpffs, state_directory: arguments.state_dir };
+        let reader = http::Reader::new(commands.clone(), counters.clone(), live.clone());
+        let shown = http::balancer(reader, arguments.status_page);
+        let http = tokio::spawn(super::serve_http(resources.http_listener, shown, stop.clone()));
+        let (reloads, reload_requests) = Reloads::channel();
+        let audit = resources.audit;
+        let handles = Handles {
+            commands: commands.clone(),
+            audit: audit.clone(),
+            counters,
+            tunnels,
+            reloads,
+        };
+        let (listener, tls_connections) = (resources.listener, resources.tls_connections);
+        let api = tokio::spawn(api::serve(listener, tls_connections, handles, live, stop.clone()));
+
+        let manager = watchdog.manager();
+        let status_line = tokio::spawn(status_line::run(
+            commands.clone(),
+            conditions.clone(),
+            waiting.clone(),
+            manager.clone(),
+        ));
+        let credentials = resources.credentials;
+        let reload =
+            Reload { line, values, followed, commands, audit, conditions, waiting, credentials };
+        let (file_applied_tx, file_applied) = oneshot::channel();
+        let reload = tokio::spawn(async move {
+            // A refusal is shown as a condition.
+            let _ = reload.apply().await;
+            let _ = file_applied_tx.send(());
+            let credentials = reload.credentials.clone();
+            tokio::join!(reload.run(hangups, reload_requests, manager), async {
+                if let Some(credentials) = credentials {
+                    credentials.follow().await;
+                }
+            });
+        });
+
+        let watchdog = tokio::spawn(async move {
+            // READY means that the daemon has tried to serve what its file says. If that failed, the status line
+            // says so.
+            tokio::select! {
+                _ = file_applied => {}
+                () = stop.cancelled() => {}
+            }
+            watchdog.run(first_round, stop.cancelled_owned()).await;
+        });
+        let _socket = resources._socket;
+        Ok(Self {
+            state,
+            displaced_check,
+            prober,
+            next_hops,
+            http,
+            api,
+            reload,
+            status_line,
+            watchdog,
+            _socket,
+        })
+    }
+
+    /// The failure of the first task that ends.
+    async fn failed(&mut self) -> Failure {
+        tokio::select! {
+            ended = &mut self.state.result => Failure::new(match ended {
+                Ok(state::LoopEnd::SensorEnded) => "sensors: one of them ended",
+                Ok(state::LoopEnd::Stopped) | Err(_) => "state: ended by itself",
+            }),
+            ended = &mut self.api => match ended {
+                Ok(Err(error)) => Failure::from_chain(&error),
+                _ => Failure::new("gRPC server: ended by itself"),
+            },
+            ended = &mut self.next_hops => match ended {
+                Ok(Err(error)) => Failure::about("next hops", &error),
+                _ => Failure::new("next hops: ended by themselves"),
+            },
+            _ = &mut self.prober => Failure::new("health checks: ended by themselves"),
+            _ = &mut self.displaced_check.result => Failure::new("displaced check: ended by itself"),
+            _ = &mut self.reload => Failure::new("reload: ended by itself"),
+            _ = &mut self.status_line => Failure::new("status line: ended by itself"),
+        }
+    }
+
+    /// Stops all tasks: answers calls under way within their deadline, closes the store, tells the service manager.
+    async fn stop(self, stop_guard: DropGuard) {
+        self.reload.abort();
+        self.status_line.abort();
+        drop(stop_guard);
+        // A task that has ended must not be awaited a second time.
+        if !self.api.is_finished() {
+            let _ = self.api.await;
+        }
+        let _ = self.http.await;
+        let _ = self.state.thread.join();
+        // The prober sees that the state is gone, removes its tunnels, and ends.
+        if !self.prober.is_finished() {
+            let _ = self.prober.await;
+        }
+        let _ = self.displaced_check.thread.join();
+        let _ = self.watchdog.await;
+    }
+}
+
+/// Opens the store, with `any_schema` also one with a configuration of a newer schema. The database library panics on
+/// some damaged files: such a panic is reported like any other refusal.
+fn open_store(state_directory: &Path, any_schema: bool) -> Result<Store, Failure> {
+    let file = state_directory.join(store::FILE);
+    let previous_hook = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        let cause = panic.payload_as_str().unwrap_or("its pages do not fit each other");
+        let failure = Failure::new(format!("{}: is damaged: {cause}", file.display()))
+            .hint("restore a good copy, or move the file away to start without a configuration");
+        eprintln!("{failure}");
+        process::exit(1);
+    }));
+    let store = match any_schema {
+        true => Store::open_any_schema(state_directory),
+        false => Store::open(state_directory),
+    };
+    panic::set_hook(previous_hook);
+    store.map_err(|error| Failure::from_chain(&error).hint(error.hint()))
+}
+
+/// The memory of the maps before any configuration, and its limit.
+fn map_memory(bpffs: &Path, limit: Option<ByteSize>) -> Result<Budget, Failure> {
+    let made = lb_maps::map_memory(bpffs).map_err(|error| Failure::about("maps", &error))?;
+    let total = made.iter().map(|(_, bytes)| bytes).sum();
+    match limit {
+        Some(limit) if total > limit.0 => {
+            let total = ByteSize(total);
+            Err(Failure::new(format!(
+                "maps: take {total} without any configuration, more than --map-memory-limit {limit}"
+            ))
+            .hint("raise the limit; or detach, and give fewer --displaced and --udp-flows"))
+        }
+        limit => Ok(Budget { made, limit: limit.map(|limit| limit.0) }),
+    }
+}
+
+/// The unix socket of the API: the one that the service manager hands over, or our own, whose file is removed at the
+/// end.
+fn listen_unix(arguments: &BalancerArguments) -> Result<(Option<Socket>, UnixListener), Failure> {
+    let activated =
+        api::activated().map_err(|error| Failure::from_chain(&error).hint(error.hint()))?;
+    if let Some(listener) = activated {
+        tracing::info!("API: listening on the socket of the service manager");
+        return Ok((None, listener));
+    }
+    let (socket, listener) = Socket::bind(&arguments.socket, arguments.rights())
+        .map_err(|error| Failure::from_chain(&error).hint(error.hint()))?;
+    Ok((Some(socket), listener))
+}
+
+/// The TLS listener of the API, if the settings ask for one.
+async fn listen_tls(
+    arguments: &BalancerArguments,
+    shared: &Shared,
+) -> Result<(Option<Credentials>, Option<mpsc::Receiver<Connection>>), Failure> {
+    let Some((address, files)) = arguments.remote()? else { return Ok((None, None)) };
+    let failed = |error: TlsError| Failure::from_chain(&error).hint(error.hint());
+    let credentials =
+        Credentials::open(files, arguments.clients(), shared.conditions.clone()).map_err(failed)?;
+    let (address, connections) =
+        tls::listen(address, credentials.clone(), shared.live.clone()).await.map_err(failed)?;
+    tracing::info!(%address, "API: listening for TLS on {address}");
+    Ok((Some(credentials), Some(connections)))
+}
+
+fn open_audit(arguments: &BalancerArguments, conditions: &Conditions) -> Result<Audit, Failure> {
+    let path = arguments.audit_file.as_deref();
+    Audit::open(path, conditions.clone()).map_err(|error| {
+        let path = path.unwrap_or(Path::new(""));
+        let hint = write_hint::hint(&error, path.parent().unwrap_or(path), "--audit-file");
+        Failure::about(&path.display().to_string(), &error).hint(hint)
+    })
+}
+
+/// Runs a loop on a thread of its own, which it may block.
+fn on_own_thread<T: Send + 'static>(
+    name: &str,
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<ThreadTask<T>, Failure> {
+    let (result_tx, result) = oneshot::channel();
+    let runtime = Handle::current();
+    let work = move || {
+        // Nobody receives the result if the daemon ends for another reason.
+        let _ = result_tx.send(runtime.block_on(work));
+    };
+    let thread = thread::Builder::new().name(name.into()).spawn(work);
+    let thread = thread.map_err(|error| Failure::about(&format!("{name} thread"), &error))?;
+    Ok(ThreadTask { result, thread })
+}

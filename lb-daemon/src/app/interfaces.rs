@@ -1,0 +1,288 @@
+//! Interfaces: waiting for those that the settings name, their VLANs, and the source addresses that they give tunnels.
+
+use std::{
+    collections::BTreeMap,
+    fmt, fs,
+    net::IpAddr,
+    path::Path,
+    str::FromStr,
+    time::{Duration, Instant},
+};
+
+use lb_common::wire::vlan::MAX_ID;
+use nix::net::if_::if_nametoindex;
+use tokio::time::sleep;
+
+use super::Failure;
+use crate::watchdog::ServiceManager;
+use lb_base::error_chain;
+use lb_maps::{Hook, Options, Pins, XdpMode};
+use lb_model::plan::Sources;
+use lb_net::{self, Interface};
+
+/// How long after the boot interfaces may still appear: those of slow drivers, bonds and VLANs come after the units
+/// that are ordered after the network.
+const BOOT: Duration = Duration::from_secs(120);
+
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+
+/// By how much each poll extends the service manager's start timeout.
+const START_EXTENSION: Duration = Duration::from_secs(30);
+
+/// Most interfaces that a message lists.
+const MAX_LISTED: usize = 12;
+
+/// Interfaces that must exist before the daemon starts.
+#[derive(Clone, Debug)]
+pub(super) struct NamedInterfaces<'a> {
+    /// The setting that names each, and its name.
+    pub(super) names: Vec<(String, &'a str)>,
+    /// How long to wait for them; `None`: until [`BOOT`] is over.
+    pub(super) timeout: Option<Duration>,
+    /// The settings file.
+    pub(super) file: Option<&'a Path>,
+}
+
+/// Waits until all named interfaces exist.
+///
+/// # Errors
+/// One does not appear. The settings are the cause, unless a pin shows that the interface existed before: then it may
+/// come back, and another start may succeed.
+pub(super) async fn wait_for(
+    named: NamedInterfaces<'_>,
+    pins: &Pins,
+    manager: &ServiceManager,
+) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let timeout = named.timeout.unwrap_or_else(|| BOOT.saturating_sub(uptime()));
+    let mut reported = None;
+    loop {
+        // The kernel finds an interface by its alternative names (altname) too.
+        let missing = |(_, name): &&(String, &str)| if_nametoindex(*name).is_err();
+        let Some((setting, name)) = named.names.iter().find(missing) else { return Ok(()) };
+        let existing =
+            list_interfaces(all_interfaces().await?.iter().map(|known| known.name.as_str()));
+        let was_there = pins.has(name);
+        if was_there || begun.elapsed() >= timeout {
+            let subject = match setting.as_str() {
+                "interface" => (*name).to_owned(),
+                setting => format!("{setting}: {name}"),
+            };
+            let what = if was_there { "the interface is gone" } else { "no such interface" };
+            let flag = setting.split(' ').next().unwrap_or_default();
+            let failure = Failure::new(format!("{subject}: {what}: {existing}")).hint(
+                match (was_there, named.file) {
+                    (true, _) => "the daemon can start when the interface is back".to_owned(),
+                    (_, Some(file)) => {
+                        format!("name one of them as `{flag}` in {}", file.display())
+                    }
+                    (_, None) => format!("name one of them with --{flag}"),
+                },
+            );
+            return Err(if was_there { failure } else { failure.of_settings() });
+        }
+        if reported != Some(*name) {
+            reported = Some(*name);
+            let left = timeout.saturating_sub(begun.elapsed()).as_secs();
+            tracing::warn!(
+                interface = name,
+                left,
+                "interface {name}: does not exist yet; waiting for it up to {left} s: {existing}"
+            );
+            manager.status(&format!("waiting for interface {name}"));
+        }
+        manager.extend_start(START_EXTENSION);
+        sleep(POLL_INTERVAL).await;
+    }
+}
+
+/// Time since the boot; if unknown, [`Duration::MAX`].
+fn uptime() -> Duration {
+    let text = fs::read_to_string("/proc/uptime").unwrap_or_default();
+    let seconds = text.split(' ').next().and_then(|seconds| seconds.parse().ok());
+    seconds.and_then(|it| Duration::try_from_secs_f64(it).ok()).unwrap_or(Duration::MAX)
+}
+
+/// `this host has eth0, eth1 and lo`
+fn list_interfaces<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let mut names: Vec<_> = names.map(str::to_owned).collect();
+    names.sort();
+    let more = names.len().saturating_sub(MAX_LISTED);
+    if more > 0 {
+        names.truncate(MAX_LISTED);
+        names.push(format!("{more} more"));
+    }
+    match names.split_last() {
+        None => "this host has none".into(),
+        Some((only, [])) => format!("this host has {only}"),
+        Some((last, before)) => format!("this host has {} and {last}", before.join(", ")),
+    }
+}
+
+/// Refuses native XDP on VLAN interfaces, which have no driver of their own. Does not look for missing interfaces.
+///
+/// # Errors
+/// An interface is a VLAN of another one, or netlink fails.
+pub(super) async fn refuse_native_vlans(options: &Options) -> Result<(), Failure> {
+    if options.hook != Hook::Xdp(XdpMode::Native) {
+        return Ok(());
+    }
+    let all = all_interfaces().await?;
+    for name in &options.interfaces {
+        let vlan = all.iter().find(|known| known.name == *name).and_then(|known| known.vlan);
+        let beneath = vlan.and_then(|vlan| all.iter().find(|known| known.index == vlan.beneath));
+        if let Some(Interface { name: beneath, .. }) = beneath {
+            let sentence = format!(
+                "{name}: a VLAN of {beneath} has no native XDP: give {beneath}, which sees its frames"
+            );
+            return Err(Failure::new(sentence)
+                .hint(format!("--interface {beneath}; or --xdp-mode generic, slower"))
+                .of_settings());
+        }
+    }
+    Ok(())
+}
+
+/// Source addresses of tunnels: the given ones, or else those of the interfaces, or else those of their VLANs.
+pub(super) async fn sources(
+    mut sources: Sources,
+    interfaces: &[String],
+) -> Result<Sources, Failure> {
+    let all = all_interfaces().await?;
+    let is_named = |known: &&Interface| interfaces.contains(&known.name);
+    let named: Vec<_> =
+        interfaces.iter().filter_map(|name| all.iter().find(|i| i.name == *name)).collect();
+    let is_above = |known: &&Interface| {
+        known.vlan.is_some_and(|vlan| named.iter().any(|under| under.index == vlan.beneath))
+    };
+    for interface in &named {
+        let found = addresses(interface).await?;
+        sources.v4 = sources.v4.or(found.v4);
+        sources.v6 = sources.v6.or(found.v6);
+    }
+    let (mut v4, mut v6) = (Vec::new(), Vec::new());
+    for interface in all.iter().filter(is_above).filter(|known| !is_named(known)) {
+        let found = addresses(interface).await?;
+        v4.extend(found.v4);
+        v6.extend(found.v6);
+    }
+    sources.v4 = sources.v4.or_else(|| only(&v4));
+    sources.v6 = sources.v6.or_else(|| only(&v6));
+    let spell = |address: Option<IpAddr>| address.map_or("none".into(), |a| a.to_string());
+    let (v4, v6) = (spell(sources.v4.map(IpAddr::V4)), spell(sources.v6.map(IpAddr::V6)));
+    tracing::info!(v4, v6, "source addresses of tunnels: IPv4 {v4}, IPv6 {v6}");
+    Ok(sources)
+}
+
+/// The only address. If the VLANs have several, it is unknown which of them the backends allow.
+fn only<T: Copy + fmt::Debug>(addresses: &[T]) -> Option<T> {
+    match addresses {
+        [] => None,
+        [address] => Some(*address),
+        several => {
+            tracing::warn!(addresses = ?several, "source address of tunnels: the VLANs have several addresses, so none is used: set `source`");
+            None
+        }
+    }
+}
+
+async fn addresses(interface: &Interface) -> Result<Sources, Failure> {
+    let found = lb_net::source_addresses(interface.index).await;
+    found.map_err(|error| Failure::from_chain(&error))
+}
+
+async fn all_interfaces() -> Result<Vec<Interface>, Failure> {
+    lb_net::all_interfaces().await.map_err(|error| Failure::from_chain(&error))
+}
+
+/// An interface and the VLAN tag of what is sent to backends from it: `eth1=100`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Vlan {
+    interface: String,
+    id: u16,
+}
+
+impl Vlan {
+    pub(super) fn interface(&self) -> &str {
+        &self.interface
+    }
+}
+
+impl fmt::Display for Vlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.interface, self.id)
+    }
+}
+
+impl FromStr for Vlan {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let form = "must be NAME=ID, an interface and the id of a VLAN";
+        let (interface, id) = text.rsplit_once('=').ok_or(form)?;
+        if interface.is_empty() {
+            return Err(form.into());
+        }
+        let id = id.parse().ok().filter(|id| (1..=MAX_ID).contains(id));
+        let id = id.ok_or_else(|| format!("the id of a VLAN is a number from 1 to {MAX_ID}"))?;
+        Ok(Self { interface: interface.into(), id })
+    }
+}
+
+/// VLAN ids by index of their interfaces.
+///
+/// # Errors
+/// An interface does not exist, or has two ids.
+pub(super) async fn vlan_ids(vlans: &[Vlan]) -> Result<BTreeMap<u32, u16>, Failure> {
+    let mut ids = BTreeMap::new();
+    for Vlan { interface, id } in vlans {
+        let found = lb_net::interface_by_name(interface).await.map_err(|error| {
+            Failure::new(format!("--vlan {interface}={id}: {}", error_chain::message(&error)))
+                .hint("name the interface of this host that packets leave by for backends")
+        })?;
+        if let Some(other) = ids.insert(found.index, *id).filter(|other| other != id) {
+            let sentence = format!("--vlan: {interface} has two VLANs, {other} and {id}");
+            return Err(Failure::new(sentence).hint("give each interface one VLAN"));
+        }
+    }
+    Ok(ids)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interfaces_of_a_host_are_named_as_long_as_they_are_few() {
+        let few = |names: &[&str]| list_interfaces(names.iter().copied());
+        assert_eq!(few(&[]), "this host has none");
+        assert_eq!(few(&["lo"]), "this host has lo");
+        assert_eq!(few(&["lo", "eth1", "eth0"]), "this host has eth0, eth1 and lo");
+        let many: Vec<_> = (0..40).map(|number| format!("veth{number:02}")).collect();
+        let said = list_interfaces(many.iter().map(String::as_str));
+        assert!(
+            said.starts_with("this host has veth00, ") && said.ends_with(", veth11 and 28 more")
+        );
+    }
+
+    #[test]
+    fn the_host_has_been_up_for_a_while() {
+        assert!(uptime() > Duration::ZERO && uptime() < Duration::MAX);
+    }
+
+    #[test]
+    fn a_vlan_is_an_interface_and_an_id() {
+        let vlan = |text: &str| text.parse::<Vlan>();
+        assert_eq!(vlan("eth1=100"), Ok(Vlan { interface: "eth1".into(), id: 100 }));
+        assert_eq!(vlan("eth1=4094").unwrap().id, 4094);
+        for text in ["eth1", "=100"] {
+            assert_eq!(
+                vlan(text),
+                Err("must be NAME=ID, an interface and the id of a VLAN".into())
+            );
+        }
+        for text in ["eth1=0", "eth1=4095", "eth1=-1", "eth1=", "eth1=70000", "eth1=1.2"] {
+            assert_eq!(vlan(text), Err("the id of a VLAN is a number from 1 to 4094".into()));
+        }
+    }
+}

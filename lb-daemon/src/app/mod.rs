@@ -1,0 +1,105 @@
+//! The program: the command line and the settings file, the two components that they start, and the end.
+
+mod arguments;
+mod balancer;
+mod documents;
+mod failure;
+mod interfaces;
+mod log;
+mod receiver;
+mod reload;
+mod settings;
+mod signals;
+mod status_line;
+
+use std::{env, ffi::OsString, fs, net::SocketAddr, path::Path, process::ExitCode};
+use tokio_util::sync::CancellationToken;
+
+use tokio::{net::TcpListener, runtime::Runtime};
+
+use crate::http;
+use arguments::Component;
+pub use failure::Failure;
+use lb_base::kernel::{BTF, OLDEST, version};
+use lb_maps::Attached;
+use settings::{Settings, SettingsError};
+
+/// Runs the daemon as the command line says, and returns its exit status, which `--help` explains.
+pub fn main() -> ExitCode {
+    let line: Vec<_> = env::args_os().collect();
+    if let Some(written) = documents::run(&line) {
+        return exit_code(written);
+    }
+    let settings = match Settings::read(&line) {
+        Ok(settings) => settings,
+        Err(SettingsError::CommandLine(error)) => error.exit(),
+        Err(SettingsError::File(failure)) => return exit_code(Err(failure.of_settings())),
+    };
+    log::start();
+    exit_code(run(line, settings))
+}
+
+fn exit_code(end: Result<(), Failure>) -> ExitCode {
+    match end {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::from(failure.exit_status())
+        }
+    }
+}
+
+fn run(line: Vec<OsString>, settings: Settings) -> Result<(), Failure> {
+    check_kernel()?;
+    let runtime = Runtime::new().map_err(|error| Failure::about("runtime", &error))?;
+    let Settings { arguments, values, names } = settings;
+    let end = match arguments.component {
+        Component::Balancer(arguments) => runtime.block_on(balancer::run(*arguments, line, values)),
+        Component::Receiver(arguments) => runtime.block_on(receiver::run(*arguments, line, values)),
+    };
+    end.map_err(|failure| names.spell(failure))
+}
+
+/// Refuses a kernel that is too old for the packet programs, or built without BTF.
+fn check_kernel() -> Result<(), Failure> {
+    const RELEASE: &str = "/proc/sys/kernel/osrelease";
+    let release = nix::sys::utsname::uname()
+        .map(|names| names.release().to_string_lossy().into_owned())
+        .or_else(|_| fs::read_to_string(RELEASE))
+        .map_err(|error| Failure::about(RELEASE, &error))?;
+    if version(&release).is_some_and(|version| version < OLDEST) {
+        let (major, minor) = OLDEST;
+        return Err(Failure::new(format!("kernel {}: is too old", release.trim()))
+            .hint(format!("boot Linux {major}.{minor} (that of Debian 12) or a later one")));
+    }
+    if !Path::new(BTF).exists() {
+        return Err(Failure::new(format!("{BTF}: does not exist, so the kernel has no BTF")).hint(
+            "boot a kernel that was built with CONFIG_DEBUG_INFO_BTF=y, as Debian's kernels are, \
+             and mount /sys",
+        ));
+    }
+    Ok(())
+}
+
+fn log_interfaces(attached: &Attached) {
+    for interface in attached.interfaces() {
+        let mode = interface.mode.map_or("not at all".into(), |mode| mode.to_string());
+        let interface = interface.name;
+        tracing::info!(interface, mode, "interface {interface}: attached ({mode})");
+    }
+}
+
+/// The listener of metrics and status page, if the settings ask for one.
+async fn listen_http(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Failure> {
+    let Some(address) = address else { return Ok(None) };
+    let bound = http::bind(address).await;
+    bound.map(Some).map_err(|error| Failure::from_chain(&error).hint(error.hint()))
+}
+
+/// Serves metrics and status page until the daemon stops.
+async fn serve_http(listener: Option<TcpListener>, what: http::Shown, stop: CancellationToken) {
+    match listener {
+        Some(listener) => http::serve(listener, what, stop).await,
+        None => stop.cancelled().await,
+    }
+}

@@ -1,0 +1,289 @@
+//! The receiver: its program on the interfaces, the allow lists, and a watch on both.
+
+mod control_socket;
+
+use std::{
+    collections::BTreeSet, ffi::OsString, mem, net::IpAddr, path::Path, sync::Arc, time::SystemTime,
+};
+use tokio_util::sync::CancellationToken;
+
+use tokio::{
+    net::UnixListener,
+    signal::unix::Signal,
+    time::{MissedTickBehavior, interval},
+};
+
+use super::{
+    Failure,
+    arguments::{Component, ReceiverArguments},
+    failure, interfaces, reload,
+    settings::SettingValues,
+    signals::{self, StopSignals},
+    status_line,
+};
+use crate::{
+    api::{Rights, Socket},
+    http,
+    metrics::ReceiverFacts,
+    reload::{ReloadOutcome, ReloadRequests, Reloads},
+    watchdog::{ServiceManager, Watchdog},
+};
+use lb_base::{
+    conditions::Conditions,
+    error_chain,
+    heartbeat::Heartbeat,
+    receiver_socket::{self, Answer},
+};
+use lb_control::WaitingSettings;
+use lb_inspect::stats::ReceiverStats;
+use lb_maps::{self, AllowLists, Attached, Options, Pins, Receiver, ReceiverMaps};
+use lb_net::{HostAddresses, NetError};
+
+/// Runs until a signal stops it, or until the host's addresses cannot be followed any more.
+pub(super) async fn run(
+    arguments: ReceiverArguments,
+    line: Vec<OsString>,
+    values: SettingValues,
+) -> Result<(), Failure> {
+    let hangups = signals::hangups()?;
+    let (options, started) = (arguments.options(), SystemTime::now());
+    let mut watchdog = Watchdog::from_environment().map_err(|error| Failure::from_chain(&error))?;
+    let manager = watchdog.manager();
+    let pins = Pins::new(&options.bpffs, lb_maps::Component::Receiver);
+    interfaces::wait_for(arguments.path.interfaces(), &pins, &manager).await?;
+    let http_listener = super::listen_http(arguments.path.http).await?;
+    let control = bind_control_socket(arguments.socket.as_deref())?;
+    interfaces::refuse_native_vlans(&options).await?;
+    let mut addresses = HostAddresses::follow().map_err(addresses_unknown)?;
+    let own = addresses.next().await.map_err(addresses_unknown)?;
+    let mut allowed = Allowed { settings: arguments.allowed(), own, left_out: 0 };
+    let Receiver { attached, maps } =
+        Receiver::open(&options, &allowed.lists()).map_err(failure::packet_path)?;
+    let attached = Arc::new(attached);
+    super::log_interfaces(&attached);
+
+    let rounds = watchdog.register("interfaces");
+    let stop = CancellationToken::new();
+    let stop_guard = stop.clone().drop_guard();
+    let stop_signals = StopSignals::listen()?;
+    let watchdog = tokio::spawn(watchdog.run(rounds.clone(), stop.clone().cancelled_owned()));
+    let shared = Shared::default();
+    let shown = http::receiver(facts_reader(options, attached.clone(), shared.clone(), started));
+    let http = tokio::spawn(super::serve_http(http_listener, shown, stop.clone()));
+    let (reloads, requests) = Reloads::channel();
+    let control = tokio::spawn(serve_control_socket(control, reloads, shared.clone(), stop));
+    let allow_lists = AllowListLoop { line, values, shared, allowed, maps, manager };
+
+    let end = tokio::select! {
+        () = stop_signals.next() => Ok(()),
+        () = watch(&attached, rounds) => Ok(()),
+        ended = allow_lists.run(hangups, requests, addresses) => ended,
+    };
+    drop(stop_guard);
+    let _ = watchdog.await;
+    let _ = http.await;
+    let _ = control.await;
+    end
+}
+
+/// What several parts of the receiver write and show.
+#[derive(Clone, Debug, Default)]
+struct Shared {
+    conditions: Conditions,
+    waiting: WaitingSettings,
+}
+
+/// Keeps the allow lists in the maps at what the settings say and the host's addresses are.
+struct AllowListLoop {
+    line: Vec<OsString>,
+    values: SettingValues,
+    shared: Shared,
+    allowed: Allowed,
+    maps: ReceiverMaps,
+    manager: ServiceManager,
+}
+
+impl AllowListLoop {
+    async fn run(
+        mut self,
+        mut hangups: Signal,
+        mut requests: ReloadRequests,
+        mut addresses: HostAddresses,
+    ) -> Result<(), Failure> {
+        loop {
+            tokio::select! {
+                waiters = reload::next(&mut hangups, &mut requests) => {
+                    let Some(mut waiters) = waiters else { return Ok(()) };
+                    self.manager.reloading();
+                    waiters.join(&mut requests);
+                    let outcome = self.reload();
+                    self.manager.reloaded();
+                    waiters.answer(&outcome);
+                }
+                own = addresses.next() => {
+                    self.allowed.follow(own.map_err(addresses_unknown)?, &mut self.maps);
+                }
+            }
+        }
+    }
+
+    fn reload(&mut self) -> ReloadOutcome {
+        let refused = self.read_settings().err();
+        let waiting = self.shared.waiting.now();
+        let status =
+            refused.clone().unwrap_or_else(|| "allow lists are as the settings say".into());
+        self.manager.status(&(status + &status_line::names(&waiting)));
+        let refused = refused.into_iter().collect();
+        ReloadOutcome { refused, waiting, ..ReloadOutcome::default() }
+    }
+
+    /// Brings the allow lists to what the settings say now. What is allowed before and after stays allowed meanwhile.
+    /// If the settings cannot be read, nothing changes.
+    ///
+    /// # Errors
+    /// Why they are not in force, `settings: cause`.
+    fn read_settings(&mut self) -> Result<(), String> {
+        let Shared { conditions, waiting } = &self.shared;
+        let settings = reload::read_settings(&self.line, &self.values, conditions, waiting);
+        let settings = settings.map_err(reload::settings_refused)?;
+        let Component::Receiver(arguments) = settings.arguments.component else { return Ok(()) };
+        self.allowed.settings = arguments.allowed();
+        let lists = self.allowed.lists();
+        self.maps.fill(&lists).map_err(|error| {
+            let cause = error_chain::message(&error);
+            conditions.begin(reload::SETTINGS, &cause);
+            reload::settings_refused(cause)
+        })?;
+        let (sources, vips, endpoints) =
+            (lists.sources.len(), lists.vips.len(), lists.endpoints.len());
+        tracing::info!(
+            sources,
+            vips,
+            endpoints,
+            "allow lists: {sources} sources, {vips} VIPs and {endpoints} tunnel endpoints"
+        );
+        Ok(())
+    }
+}
+
+/// The control socket. If the default path cannot be used, the receiver runs without: packets matter more.
+fn bind_control_socket(given: Option<&Path>) -> Result<Option<(Socket, UnixListener)>, Failure> {
+    let path = given.unwrap_or(Path::new(receiver_socket::DEFAULT_SOCKET));
+    match Socket::bind(path, Rights { owner: None, group: None, mode: 0o600 }) {
+        Ok(bound) => Ok(Some(bound)),
+        Err(error) if given.is_none() => {
+            tracing::warn!(
+                "control socket: none, so `spillway reload` cannot reach this receiver: {} (set `socket` to a path \
+                 of its own)",
+                error_chain::message(&error)
+            );
+            Ok(None)
+        }
+        Err(error) => Err(Failure::from_chain(&error).hint(error.hint())),
+    }
+}
+
+/// Serves the control socket until the daemon stops; then its file is removed.
+async fn serve_control_socket(
+    control: Option<(Socket, UnixListener)>,
+    reloads: Reloads,
+    shared: Shared,
+    stop: CancellationToken,
+) {
+    let Some((_socket, listener)) = control else { return stop.cancelled().await };
+    let status = move || {
+        let conditions = shared.conditions.now().into_iter();
+        let conditions = conditions
+            .map(|it| receiver_socket::Condition { subject: it.subject, cause: it.cause })
+            .collect();
+        let version = env!("CARGO_PKG_VERSION").into();
+        Answer { version, conditions, waiting_settings: shared.waiting.now() }
+    };
+    control_socket::serve(listener, reloads, status, stop).await;
+}
+
+/// What the receiver lets through: what the settings say, on a host with these addresses.
+#[derive(Debug)]
+struct Allowed {
+    settings: AllowLists,
+    own: BTreeSet<IpAddr>,
+    /// Number of addresses for which the map has no room.
+    left_out: usize,
+}
+
+impl Allowed {
+    fn lists(&mut self) -> AllowLists {
+        AllowLists { endpoints: self.endpoints(), ..self.settings.clone() }
+    }
+
+    fn endpoints(&mut self) -> BTreeSet<IpAddr> {
+        let (endpoints, left_out) = self.settings.endpoints_on(&self.own);
+        if mem::replace(&mut self.left_out, left_out) != left_out && left_out > 0 {
+            tracing::error!(
+                left_out,
+                "tunnel endpoints: this host has {left_out} addresses too many, packets to tunnels that end at them \
+                 are not unwrapped"
+            );
+        }
+        endpoints
+    }
+
+    /// Takes the host's current addresses. If the maps refuse them, the next look at the addresses tries again.
+    fn follow(&mut self, own: BTreeSet<IpAddr>, maps: &mut ReceiverMaps) {
+        let changed = mem::replace(&mut self.own, own) != self.own;
+        let endpoints = self.endpoints();
+        match maps.fill_endpoints(&endpoints) {
+            Ok(()) if changed => {
+                let endpoints = endpoints.len();
+                tracing::info!(
+                    endpoints,
+                    "addresses of this host changed: tunnels end at {endpoints} addresses"
+                );
+            }
+            Ok(()) => {}
+            Err(error) => tracing::error!("tunnel endpoints: {}", error_chain::message(&error)),
+        }
+    }
+}
+
+fn addresses_unknown(error: NetError) -> Failure {
+    Failure::about("addresses", &error)
+}
+
+/// Reads the facts that metrics and status page show.
+fn facts_reader(
+    options: Options,
+    attached: Arc<Attached>,
+    shared: Shared,
+    started: SystemTime,
+) -> http::ReadReceiver {
+    Arc::new(move || {
+        let stats =
+            ReceiverStats::read(&options.bpffs).map_err(|error| error_chain::message(&error))?;
+        let interfaces = attached.interfaces().into_iter().map(Into::into).collect();
+        let (conditions, waiting_settings) =
+            (shared.conditions.now().len(), shared.waiting.now().len());
+        Ok(ReceiverFacts { stats, interfaces, conditions, waiting_settings, started })
+    })
+}
+
+/// Logs an error when the packet program is no longer attached to an interface.
+async fn watch(attached: &Attached, rounds: Heartbeat) {
+    let mut turns = interval(rounds.interval());
+    turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut gone: Vec<String> = Vec::new();
+    loop {
+        turns.tick().await;
+        let interfaces = attached.interfaces().into_iter();
+        let now: Vec<_> =
+            interfaces.filter(|interface| interface.mode.is_none()).map(|i| i.name).collect();
+        for interface in now.iter().filter(|name| !gone.contains(name)) {
+            tracing::error!(
+                interface,
+                "interface {interface}: the packet program is no longer attached"
+            );
+        }
+        gone = now;
+        rounds.beat();
+    }
+}

@@ -1,0 +1,204 @@
+//! A reload of the balancer, on SIGHUP or a call of `Reload`: reads the settings, the certificates and the configuration
+//! of `--apply` again.
+
+use std::ffi::OsString;
+
+use tokio::signal::unix::Signal;
+
+use super::{
+    arguments::Component,
+    settings::{SettingValues, Settings, SettingsError},
+};
+use crate::{
+    audit::Audit,
+    reload::{
+        ReloadOutcome, ReloadRequests, ReloadWaiters,
+        config_file::{self, FileError},
+    },
+    tls::Credentials,
+    watchdog::ServiceManager,
+};
+use lb_base::conditions::Conditions;
+use lb_control::{
+    FollowedFile, WaitingSettings,
+    command::{Commands, Refusal},
+};
+
+/// Subject of the condition that the settings cannot be used.
+pub(super) const SETTINGS: &str = "settings";
+
+/// Why packets do not follow the file of `--apply`, `FILE: cause`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum FileNotApplied {
+    /// The previous configuration stays in force.
+    Refused(String),
+    /// The file's configuration is in force, but the packet path does not have it yet.
+    Behind(String),
+}
+
+#[derive(Debug)]
+pub(super) struct Reload {
+    /// The command line that the daemon was started with.
+    pub(super) line: Vec<OsString>,
+    /// The settings that the daemon runs with.
+    pub(super) values: SettingValues,
+    /// The file of `--apply`.
+    pub(super) followed: FollowedFile,
+    pub(super) commands: Commands,
+    pub(super) audit: Audit,
+    pub(super) conditions: Conditions,
+    /// Settings that wait for the next start.
+    pub(super) waiting: WaitingSettings,
+    /// Certificates and clients of the TLS listener.
+    pub(super) credentials: Option<Credentials>,
+}
+
+impl Reload {
+    /// Applies the file of `--apply`, if there is one, and returns the generation in force after it. A refused file is a
+    /// condition until it is accepted.
+    ///
+    /// # Errors
+    /// [`FileNotApplied`].
+    pub(super) async fn apply(&self) -> Result<Option<u64>, FileNotApplied> {
+        let Some(path) = self.followed.path() else { return Ok(None) };
+        let subject = path.display().to_string();
+        match config_file::apply(&path, &self.commands, &self.audit).await {
+            Ok(applied) => {
+                self.conditions.end(&subject);
+                Ok(Some(applied.generation))
+            }
+            Err(error) => {
+                let message = format!("{subject}: {error}");
+                match &error {
+                    // The generation is in force, and `status` shows that the packet path is behind.
+                    FileError::Refused(Refusal::Behind { .. }) => {
+                        self.conditions.end(&subject);
+                        return Err(FileNotApplied::Behind(message));
+                    }
+                    // No condition: the daemon ends, so nothing would show it.
+                    FileError::Stopping(_) => {}
+                    error => self.conditions.begin(&subject, &error.to_string()),
+                }
+                Err(FileNotApplied::Refused(message))
+            }
+        }
+    }
+
+    /// Reads everything again at each SIGHUP and each request.
+    pub(super) async fn run(
+        mut self,
+        mut hangups: Signal,
+        mut requests: ReloadRequests,
+        manager: ServiceManager,
+    ) {
+        loop {
+            let Some(mut waiters) = next(&mut hangups, &mut requests).await else { return };
+            manager.reloading();
+            // This reload answers all requests that came before it reads anything.
+            waiters.join(&mut requests);
+            let outcome = self.read_again().await;
+            manager.reloaded();
+            waiters.answer(&outcome);
+        }
+    }
+
+    async fn read_again(&mut self) -> ReloadOutcome {
+        self.audit.reopen();
+        let settings = self.read_settings();
+        let certificates = self.credentials.as_ref().map_or(Ok(()), Credentials::refresh);
+        // If the settings are wrong, it is unclear which configuration file is meant.
+        let applied = match &settings {
+            Ok(()) => self.apply().await,
+            Err(_) => Ok(None),
+        };
+        let (generation, not_applied, behind) = match applied {
+            Ok(generation) => (generation, None, None),
+            Err(FileNotApplied::Refused(message)) => (None, Some(message), None),
+            Err(FileNotApplied::Behind(message)) => (None, None, Some(message)),
+        };
+        let refused = [settings.err(), certificates.err(), not_applied];
+        let refused = refused.into_iter().flatten().collect();
+        ReloadOutcome { generation, refused, behind, waiting: self.waiting.now() }
+    }
+
+    fn read_settings(&mut self) -> Result<(), String> {
+        let settings = read_settings(&self.line, &self.values, &self.conditions, &self.waiting);
+        let audit = &self.audit;
+        match &settings {
+            Ok(_) => audit.settings_read(Ok(())),
+            Err(cause) => audit.settings_read(Err(cause)),
+        }
+        let settings = settings.map_err(settings_refused)?;
+        let Component::Balancer(arguments) = settings.arguments.component else { return Ok(()) };
+        if let Some(credentials) = &self.credentials {
+            credentials.set_clients(arguments.clients());
+        }
+        let former = self.followed.path();
+        if arguments.apply != former {
+            if let Some(former) = former {
+                self.conditions.end(&former.display().to_string());
+            }
+            self.followed.set(arguments.apply);
+        }
+        Ok(())
+    }
+}
+
+/// Waits for a SIGHUP or for requests of a reload. `None`: no more signals can arrive.
+pub(super) async fn next(
+    hangups: &mut Signal,
+    requests: &mut ReloadRequests,
+) -> Option<ReloadWaiters> {
+    tokio::select! {
+        hangup = hangups.recv() => {
+            tracing::info!("SIGHUP: reading settings again");
+            hangup.map(|()| ReloadWaiters::default())
+        }
+        waiters = requests.next() => {
+            tracing::info!("reload requested: reading settings again");
+            Some(waiters)
+        }
+    }
+}
+
+/// Reads the settings, and notes those that differ from the daemon's `values` and wait for the next start.
+///
+/// # Errors
+/// Why they cannot be used, which is a condition until they can.
+pub(super) fn read_settings(
+    line: &[OsString],
+    values: &SettingValues,
+    conditions: &Conditions,
+    waiting: &WaitingSettings,
+) -> Result<Settings, String> {
+    match Settings::read(line) {
+        Ok(settings) => {
+            conditions.end(SETTINGS);
+            waiting.set(values.waiting(&settings));
+            Ok(settings)
+        }
+        Err(error) => {
+            let cause = cause(error);
+            conditions.begin(SETTINGS, &cause);
+            Err(cause)
+        }
+    }
+}
+
+/// How a reload reports settings that cannot be used: `settings: cause`.
+pub(super) fn settings_refused(cause: String) -> String {
+    format!("{SETTINGS}: {cause}")
+}
+
+/// The error in one line.
+fn cause(error: SettingsError) -> String {
+    match error {
+        SettingsError::File(failure) => failure.message().to_owned(),
+        SettingsError::CommandLine(error) => {
+            let text = error.to_string();
+            let lines = text.lines().take_while(|line| !line.is_empty());
+            let words: Vec<_> = lines.flat_map(str::split_whitespace).collect();
+            words.join(" ").trim_start_matches("error: ").to_owned()
+        }
+    }
+}

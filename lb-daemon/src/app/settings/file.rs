@@ -1,0 +1,101 @@
+//! A settings file: names with values, and the position of each.
+
+use std::{fs, path::Path};
+
+use toml::de::{DeTable, DeValue};
+
+use crate::app::Failure;
+use lb_config::document::line_and_column;
+
+#[derive(Debug)]
+pub(super) struct SettingsFile {
+    name: String,
+    text: String,
+    pub(super) settings: Vec<FileSetting>,
+}
+
+#[derive(Debug)]
+pub(super) struct FileSetting {
+    pub(super) name: String,
+    /// Byte at which it begins.
+    at: usize,
+    pub(super) value: Value,
+}
+
+/// A value, in the form that it has on a command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    /// `true` or `false`.
+    Switch(bool),
+    /// A text or a number, a list of them, or a table as `name=value`s.
+    Words(Vec<String>),
+}
+
+const HINT: &str = "a settings file is TOML, one `setting = value` a line; /usr/share/doc/spillway/docs/settings.md lists them";
+
+impl SettingsFile {
+    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
+        let name = path.display().to_string();
+        let text = fs::read_to_string(path)
+            .map_err(|e| Failure::about(&name, &e).hint("give a readable file after --config"))?;
+        let mut file = Self { name, text, settings: Vec::new() };
+        let table = match DeTable::parse(&file.text) {
+            Ok(table) => table.into_inner(),
+            Err(error) => {
+                let at = error.span().map(|span| span.start);
+                let cause = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+                return Err(file.wrong(at, &cause).hint(HINT));
+            }
+        };
+        let mut settings = Vec::new();
+        for (key, value) in &table {
+            let (name, at) = (key.get_ref().to_string(), key.span().start);
+            let Some(value) = value_of(value.get_ref()) else {
+                let cause = format!("{name}: neither text, number, true, false, list nor table");
+                return Err(file.wrong(Some(at), &cause).hint(HINT));
+            };
+            settings.push(FileSetting { name, at, value });
+        }
+        settings.sort_by_key(|setting| setting.at);
+        drop(table);
+        file.settings = settings;
+        Ok(file)
+    }
+
+    /// `FILE: line 3, column 1: cause`.
+    pub(super) fn at(&self, setting: &FileSetting, cause: &str) -> Failure {
+        self.wrong(Some(setting.at), &format!("{}: {cause}", setting.name))
+    }
+
+    fn wrong(&self, at: Option<usize>, cause: &str) -> Failure {
+        let place = at.and_then(|at| line_and_column(&self.text, at));
+        let place = place.map(|(line, column)| format!("line {line}, column {column}: "));
+        Failure::new(format!("{}: {}{cause}", self.name, place.unwrap_or_default()))
+    }
+}
+
+fn value_of(value: &DeValue<'_>) -> Option<Value> {
+    match value {
+        DeValue::Boolean(switch) => Some(Value::Switch(*switch)),
+        DeValue::Array(items) => {
+            let words: Option<_> = items.iter().map(|item| word(item.get_ref())).collect();
+            words.map(Value::Words)
+        }
+        DeValue::Table(entries) => {
+            let words = entries
+                .iter()
+                .map(|(key, value)| Some(format!("{}={}", key.get_ref(), word(value.get_ref())?)));
+            words.collect::<Option<_>>().map(Value::Words)
+        }
+        value => word(value).map(|word| Value::Words(vec![word])),
+    }
+}
+
+fn word(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str().to_owned()),
+        DeValue::Float(number) => Some(number.as_str().to_owned()),
+        _ => None,
+    }
+}

@@ -1,0 +1,181 @@
+//! Applies a configuration file: TOML in, [`lb_control::command`] out.
+
+use std::{fmt, io, path::Path};
+
+use crate::audit::Audit;
+use lb_base::error_chain;
+use lb_config::{
+    Invalid,
+    document::{self, Document, DocumentError},
+};
+use lb_control::command::{Actor, Applied, Apply, Commands, Refusal, Stopping};
+use lb_model::Configuration;
+
+/// How the audit log names the request.
+const REQUEST: &str = "the configuration of the file";
+
+/// Puts the configuration of a file in force.
+///
+/// # Errors
+/// [`FileError`]. The previous configuration stays in force, except after [`Refusal::Behind`].
+pub async fn apply(path: &Path, commands: &Commands, audit: &Audit) -> Result<Applied, FileError> {
+    let actor = Actor::File(path.into());
+    let read = tokio::fs::read_to_string(path).await.map_err(FileError::Unreadable);
+    let configuration = read.and_then(|text| configuration(&text)).inspect_err(|error| {
+        audit.refused(&actor, REQUEST, &error.to_string());
+    })?;
+    let apply = Apply { configuration, actor, request: REQUEST.to_owned(), ..Apply::default() };
+    Ok(audit.apply(commands, apply).await??)
+}
+
+fn configuration(text: &str) -> Result<Configuration, FileError> {
+    let document = Document::parse(text).map_err(FileError::Document)?;
+    lb_config::validate(&document.into()).map_err(|invalid| FileError::Invalid {
+        place: document::find_field(text, &invalid.path()),
+        invalid,
+    })
+}
+
+/// Why the configuration of a file is not in force.
+#[derive(Debug)]
+pub enum FileError {
+    /// It cannot be read.
+    Unreadable(io::Error),
+    /// It is not TOML, or has an unknown field.
+    Document(DocumentError),
+    /// It is not valid.
+    Invalid {
+        /// Line and column.
+        place: Option<(usize, usize)>,
+        /// What is wrong.
+        invalid: Invalid,
+    },
+    /// It is valid, but was refused.
+    Refused(Refusal),
+    /// The daemon is stopping.
+    Stopping(Stopping),
+}
+
+impl From<Refusal> for FileError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<Stopping> for FileError {
+    fn from(stopping: Stopping) -> Self {
+        Self::Stopping(stopping)
+    }
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(error) => write!(f, "cannot be read: {}", error_chain::message(error)),
+            Self::Document(error) => write!(f, "{error}"),
+            Self::Invalid { place: Some((line, column)), invalid } => {
+                write!(f, "line {line}, column {column}: {invalid}")
+            }
+            Self::Invalid { place: None, invalid } => write!(f, "{invalid}"),
+            Self::Refused(refusal) => f.write_str(&error_chain::message(refusal)),
+            Self::Stopping(stopping) => write!(f, "{stopping}"),
+        }
+    }
+}
+
+impl std::error::Error for FileError {}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use tokio_util::sync::CancellationToken;
+
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use lb_base::heartbeat::Heartbeat;
+    use lb_control::FollowedFile;
+    use lb_control::{
+        state::{Inbox, Sensors, Settings, State},
+        store::Store,
+    };
+    use lb_fake::packet_path::FakePacketPath;
+
+    const GOOD: &str = "\
+[[region]]
+name = \"eu\"
+[[pool]]
+name = \"web\"
+slots = 31
+[[pool.backend]]
+address = \"10.0.0.1\"
+region = \"eu\"
+";
+
+    #[tokio::test]
+    async fn a_file_comes_into_force_and_a_wrong_one_changes_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let stop = CancellationToken::new();
+        let (audit, (commands, asked)) = (Audit::default(), Commands::channel());
+        let ((_health, health), (_changes, network)) = (mpsc::channel(1), mpsc::channel(1));
+        let path = directory.path().join("web.toml");
+        let settings = Settings {
+            state_directory: directory.path().into(),
+            followed: FollowedFile::new(Some(path.clone())),
+            ..Settings::default()
+        };
+        let store = Store::open(directory.path()).unwrap();
+        let sensors = Sensors::default();
+        let state = State::start(settings, store, FakePacketPath::default(), sensors);
+        let inbox = Inbox { health, network, commands: asked };
+        let heartbeat = Heartbeat::unwatched(std::time::Duration::from_secs(1));
+        let state = tokio::spawn(state.run(inbox, heartbeat, stop.clone().cancelled_owned()));
+
+        let missing = apply(&path, &commands, &audit).await.unwrap_err();
+        assert_eq!(missing.to_string(), "cannot be read: No such file or directory");
+
+        fs::write(&path, GOOD).unwrap();
+        assert_eq!(apply(&path, &commands, &audit).await.unwrap().generation, 1);
+        let again = apply(&path, &commands, &audit).await.unwrap();
+        assert_eq!((again.generation, again.changes.len()), (1, 0));
+
+        let warnings = async |text: &str| {
+            let apply = Apply { configuration: configuration(text).unwrap(), ..Apply::default() };
+            commands.apply(apply, None).await.unwrap().unwrap().warnings
+        };
+        let others = GOOD.replace("31", "37");
+        let taken_back = format!(
+            "the daemon reads {} at its next start or reload, which reverts this change: change the file too",
+            path.display()
+        );
+        assert_eq!(warnings(&others).await, [taken_back]);
+        fs::write(&path, GOOD.replace("31", "41")).unwrap();
+        assert_eq!(
+            apply(&path, &commands, &audit).await.unwrap().warnings,
+            [""; 0],
+            "it is the file's own"
+        );
+        fs::write(&path, GOOD).unwrap();
+        assert_eq!(warnings(GOOD).await, [""; 0], "the file says it already");
+        assert_eq!(commands.export().await.unwrap().generation, 4);
+
+        for (text, cause) in [
+            ("[[region]\n", "line 1, column 10: "),
+            ("\nregions = 1\n", "line 2, column 1: unknown field `regions`"),
+            (
+                &GOOD.replace("\"eu\"\n[[pool]]", "\"us\"\n[[pool]]"),
+                "line 8, column 1: pools[0] \"web\": backends[0] \"10.0.0.1\": region: ",
+            ),
+        ] {
+            fs::write(&path, text).unwrap();
+            let error = apply(&path, &commands, &audit).await.unwrap_err().to_string();
+            assert!(error.starts_with(cause), "{error}");
+            assert_eq!(commands.export().await.unwrap().generation, 4);
+        }
+        stop.cancel();
+        state.await.unwrap();
+        assert!(matches!(apply(&path, &commands, &audit).await, Err(FileError::Invalid { .. })));
+        fs::write(&path, GOOD).unwrap();
+        assert!(matches!(apply(&path, &commands, &audit).await, Err(FileError::Stopping(_))));
+    }
+}

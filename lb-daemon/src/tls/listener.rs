@@ -1,0 +1,179 @@
+//! The TLS listener of the API: accepts clients with a certificate, within limits.
+
+use std::{
+    future, io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+    time::{sleep, timeout},
+};
+use tokio_rustls::{TlsAcceptor, rustls::pki_types::CertificateDer};
+use webpki::EndEntityCert;
+
+use super::{Connection, Credentials, CredentialsInForce, TlsError};
+use crate::{
+    access::{Lease, Peer, Quota, QuotaExceeded, TcpEnds},
+    metrics::{ApiLimit, ApiListener, Live},
+};
+use lb_base::rate_limited_log::RateLimit;
+
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Connections that may wait for the server.
+const QUEUE: usize = 16;
+/// Log lines a second about failed connections.
+const LINES: u32 = 5;
+
+/// Listens on an address, and returns the connections of clients that showed a certificate. Ends when the receiver is
+/// dropped. Counts refusals because of a limit in `live`.
+///
+/// # Errors
+/// [`TlsError::Listen`].
+pub async fn listen(
+    address: SocketAddr,
+    credentials: Credentials,
+    live: Live,
+) -> Result<(SocketAddr, mpsc::Receiver<Connection>), TlsError> {
+    let failed = |source| TlsError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    let (sender, connections) = mpsc::channel(QUEUE);
+    tokio::spawn(accept(listener, credentials, sender, live));
+    Ok((bound, connections))
+}
+
+async fn accept(
+    listener: TcpListener,
+    credentials: Credentials,
+    to: mpsc::Sender<Connection>,
+    live: Live,
+) {
+    let (slots, rate_limit) = (ConnectionSlots::default(), Arc::new(RateLimit::default()));
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = to.closed() => return,
+        };
+        let (stream, client) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                log_failure(&rate_limit, "no client", &error.to_string());
+                // For example without free descriptors: wait for some.
+                sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let slot = match slots.take(client.ip()) {
+            Ok(slot) => slot,
+            Err(exceeded) => {
+                live.api_refused(ApiListener::Tls, ApiLimit::Connections);
+                log_failure(&rate_limit, &client.to_string(), &format!("there are {exceeded}"));
+                continue;
+            }
+        };
+        let (credentials, to, rate_limit) =
+            (credentials.clone(), to.clone(), Arc::clone(&rate_limit));
+        tokio::spawn(async move {
+            match timeout(HANDSHAKE_TIMEOUT, shake_hands(stream, &credentials, slot)).await {
+                Ok(Ok(connection)) => drop(to.send(connection).await),
+                Ok(Err(error)) => log_failure(&rate_limit, &client.to_string(), &error.to_string()),
+                Err(_) => log_failure(&rate_limit, &client.to_string(), "no handshake within 5 s"),
+            }
+        });
+    }
+}
+
+async fn shake_hands(
+    stream: TcpStream,
+    credentials: &Credentials,
+    slot: ConnectionSlot,
+) -> io::Result<Connection> {
+    stream.set_nodelay(true)?;
+    let ends = TcpEnds { client: stream.peer_addr()?, daemon: stream.local_addr()? };
+    let mut watch = credentials.watch();
+    let CredentialsInForce { config, clients, epoch, .. } = watch.borrow_and_update().clone();
+    let stream = TlsAcceptor::from(config).accept(stream).await?;
+    let peer = clients.peer(&names(stream.get_ref().1.peer_certificates()));
+    let peer = Peer { connection: Some(ends), ..peer };
+    let revoked = async move {
+        // If the credentials are gone, nothing can revoke them.
+        if watch.wait_for(|now| now.epoch != epoch).await.is_err() {
+            future::pending().await
+        }
+    };
+    Ok(Connection::remote(stream, peer, slot, revoked))
+}
+
+fn log_failure(rate_limit: &RateLimit, client: &str, cause: &str) {
+    if let Some(left_out) = rate_limit.now(LINES) {
+        tracing::warn!(client, left_out, "TLS: connection of {client} failed: {cause}");
+    }
+}
+
+/// Most connections at a time.
+const MAX_CONNECTIONS: usize = 1024;
+/// Most of them from one source, so that one client cannot keep the others out.
+const MAX_OF_ONE: usize = 32;
+
+#[derive(Clone, Debug)]
+struct ConnectionSlots(Quota<IpAddr>);
+
+/// The slot of a connection, released on drop.
+pub(super) type ConnectionSlot = Lease<IpAddr>;
+
+impl Default for ConnectionSlots {
+    fn default() -> Self {
+        Self(Quota::new(MAX_CONNECTIONS, MAX_OF_ONE))
+    }
+}
+
+impl ConnectionSlots {
+    fn take(&self, address: IpAddr) -> Result<ConnectionSlot, QuotaExceeded> {
+        self.0.take(source(address))
+    }
+}
+
+/// What counts as one source: an IPv4 address, or an IPv6 /64, in which a host chooses the lower bits itself.
+fn source(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() >> 64 << 64).into()),
+        v4 => v4,
+    }
+}
+
+/// DNS names and URIs of a certificate (subject alternative names, RFC 5280, 4.2.1.6), without the common name (RFC
+/// 9525, 2).
+fn names(chain: Option<&[CertificateDer<'_>]>) -> Vec<String> {
+    let Some(certificate) = chain.and_then(<[_]>::first) else { return Vec::new() };
+    let Ok(certificate) = EndEntityCert::try_from(certificate) else { return Vec::new() };
+    let names = certificate.valid_dns_names().chain(certificate.valid_uri_names());
+    names.map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_source_leaves_places_to_others_and_gives_its_own_back() {
+        let slots = ConnectionSlots::default();
+        let at = |text: &str| text.parse::<IpAddr>().unwrap();
+        let mut of_one: Vec<_> =
+            (0..MAX_OF_ONE).map(|n| slots.take(at(&format!("2001:db8::{n:x}"))).unwrap()).collect();
+        assert!(slots.take(at("2001:db8::ffff")).is_err());
+        let _other = slots.take(at("2001:db8:0:1::1")).unwrap();
+        of_one.pop();
+        of_one.push(slots.take(at("2001:db8::ffff")).unwrap());
+        drop(of_one);
+        let all: Vec<_> = (1..MAX_CONNECTIONS)
+            .map(|n| slots.take(at(&format!("10.0.{}.{}", n / 256, n % 256))).unwrap())
+            .collect();
+        assert!(slots.take(at("192.0.2.1")).is_err());
+        drop(all);
+        assert_eq!(slots.0.sources(), 1);
+    }
+}
