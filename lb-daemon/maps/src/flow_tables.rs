@@ -21,7 +21,7 @@ use super::{
 /// Entries per call when they are only counted.
 const CHUNK: u32 = 65_536;
 
-/// A table with keys of `N` words: [`lb_common::abi::flow_key`].
+/// A table with keys of `N` words: [`lb_common::abi::connection`].
 pub struct FlowTable<const N: usize> {
     name: &'static str,
     map: HashMap<MapData, [u64; N], u64>,

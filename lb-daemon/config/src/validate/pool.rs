@@ -154,8 +154,8 @@ fn tables(at: &ObjectPath, pool: &Pool) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// One address is one host: it stands in one region and has one MTU, whatever pools name it, and one kind of
-/// way leads there, by a gateway or not; and it is no VIP, or its packets would come back to the balancer.
+/// A backend address means one host in all pools: one region and one MTU, and either all of its pools use direct or none,
+/// because gateways are allowed only without it. It must not be a VIP, or its packets would return to the balancer.
 pub(super) fn consistent(
     message: &v1::Configuration,
     configuration: &Configuration,
@@ -201,7 +201,7 @@ pub(super) fn consistent(
     Ok(())
 }
 
-/// What is set of the groups of a pool with these backends; what says only the default is left out.
+/// The settings of a pool's groups; default settings are left out.
 fn groups(
     at: &ObjectPath,
     messages: &[v1::Group],
@@ -249,8 +249,8 @@ fn group(at: &ObjectPath, message: &v1::Group, unlimited: bool) -> Result<GroupS
     Ok(GroupSettings { capacity, scaler, drained: message.drained })
 }
 
-/// IPv6 services have room for the least packet of IPv6 in the tunnels to all their backends, as far as the
-/// configuration says how large packets to them may be.
+/// Backends of IPv6 services must have an MTU that lets IPv6's smallest packet through their tunnel, if the MTU is
+/// configured.
 pub(super) fn wide_enough(
     message: &v1::Configuration,
     configuration: &Configuration,
