@@ -121,7 +121,7 @@ pub(crate) fn over_tls(sandbox: &Sandbox) -> Result<()> {
     let nowhere = there().args(["regions", "nowhere"]).output()?;
     ended(&nowhere, 5, "pool \"nowhere\" does not exist")?;
     let mixed = there().args(["explain", "[2001:db8::7]:1", &vip.to_string()]).output()?;
-    ended(&mixed, 2, "they are of two IP versions")?;
+    ended(&mixed, 2, "different IP versions")?;
     fixture.balancer.kill()?;
     ended(&there().arg("stats").output()?, 3, "spillwayd at https://")
 }

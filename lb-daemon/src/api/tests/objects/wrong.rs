@@ -137,7 +137,7 @@ const REFUSALS: &[Refusal] = &[
         "UpdateRegion",
         r#"region { name: "us" overflow_to: "eu" }"#,
         InvalidArgument,
-        "regions[0] \"eu\": overflow_to: leads in a circle: eu -> us -> eu",
+        "regions[0] \"eu\": overflow_to: forms a loop: eu -> us -> eu",
         "regions[0].overflow_to",
     ),
     (
