@@ -48,7 +48,7 @@ fn a_store_in_use_is_refused() {
     let _open = Store::open(directory.path()).unwrap();
     let file = directory.path().join(FILE);
     let expected = format!(
-        "spillwayd: {}: another spillwayd uses it\n\
+        "spillwayd: {}: in use by another spillwayd\n\
          hint: stop the other one (process {}), or give each its own --state-dir\n",
         file.display(),
         process::id()
@@ -74,7 +74,7 @@ fn a_damaged_store_is_refused_in_one_sentence_and_left_alone() {
         if text.contains("is damaged: ") {
             let lines: Vec<_> = text.lines().collect();
             assert!(lines[0].starts_with(&format!("spillwayd: {}: ", file.display())), "{text}");
-            assert!(lines[1].starts_with("hint: put a good copy in its place, or move"), "{text}");
+            assert!(lines[1].starts_with("hint: restore a good copy, or move"), "{text}");
             assert_eq!(lines.len(), 2, "{text}");
             refused += 1;
         } else {

@@ -408,7 +408,8 @@ interfaces  none
         status.backends[2].unheard = "check load: nothing heard: connection refused".into();
         status.conditions.push(v1::Condition {
             subject: "packet path".into(),
-            cause: "is not at generation 4, and is tried again every second: map SERVICES: no space left".into(),
+            cause: "not at generation 4 yet, retried every second: map SERVICES: no space left"
+                .into(),
             since: Some(prost_types::Timestamp { seconds: 1_000_000, nanos: 0 }),
         });
         status.conditions.push(v1::Condition {
@@ -427,7 +428,7 @@ interfaces  none
         let words: Vec<_> = table.split_whitespace().collect();
         let expected = "generation 4, applied 1970-01-12T13:46:40Z; the packet path has not reached it yet checksum";
         assert!(words.join(" ").contains(expected), "{table}");
-        let expected = "condition packet path: is not at generation 4, and is tried again every second: map SERVICES: \
+        let expected = "condition packet path: not at generation 4 yet, retried every second: map SERVICES: \
                     no space left (since 1970-01-12T13:46:40Z)";
         assert!(words.join(" ").contains(expected), "{table}");
         assert!(table.contains("interfaces  eth0 (no program)\n"), "{table}");

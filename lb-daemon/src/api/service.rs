@@ -76,7 +76,7 @@ impl Spillway for Api {
                 self.audit.refused(&actor, &wanted, &invalid.to_string());
             }
             // What a newer client sent and is unknown here may be all that is missing.
-            match SchemaMismatch::of_client(schema, Revision::CURRENT) {
+            match SchemaMismatch::check_client(schema, Revision::CURRENT) {
                 Err(newer @ SchemaMismatch::NewerClient { .. }) if !any_schema => {
                     Refusal::Schema(newer).into_status()
                 }

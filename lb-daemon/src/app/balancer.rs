@@ -344,7 +344,7 @@ fn open_store(state_directory: &Path, any_schema: bool) -> Result<Store, Failure
     panic::set_hook(Box::new(move |panic| {
         let cause = panic.payload_as_str().unwrap_or("its pages do not fit each other");
         let failure = Failure::new(format!("{}: is damaged: {cause}", file.display()))
-            .hint("put a good copy in its place, or move it away to begin without configuration");
+            .hint("restore a good copy, or move the file away to start without a configuration");
         eprintln!("{failure}");
         process::exit(1);
     }));

@@ -145,7 +145,7 @@ region = \"eu\"
         };
         let others = GOOD.replace("31", "37");
         let taken_back = format!(
-            "the daemon reads {} at its next start or reload, which takes this back: change it there too",
+            "the daemon reads {} at its next start or reload, which reverts this change: change the file too",
             path.display()
         );
         assert_eq!(warnings(&others).await, [taken_back]);

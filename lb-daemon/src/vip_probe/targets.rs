@@ -22,10 +22,10 @@ pub struct ProbeSelection {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoProbeTarget {
     /// No pool has the name.
-    #[error("pool {}: there is none of this name", Quoted(.0))]
+    #[error("pool {} does not exist", Quoted(.0))]
     Pool(String),
     /// The pool has no such backend.
-    #[error("pool {}: it has no backend {}", Quoted(.0), .1)]
+    #[error("pool {} has no backend {}", Quoted(.0), .1)]
     Backend(String, IpAddr),
     /// No pool has such a backend.
     #[error("backend {0}: no pool has it")]
@@ -199,13 +199,10 @@ mod tests {
             let pool = pool.map(str::to_owned);
             listed(&ProbeSelection { pool, backend: Some(backend.parse().unwrap()) }, 9)
         };
-        assert_eq!(
-            of(Some("x"), "10.0.0.1").unwrap_err(),
-            "pool \"x\": there is none of this name"
-        );
+        assert_eq!(of(Some("x"), "10.0.0.1").unwrap_err(), "pool \"x\" does not exist");
         assert_eq!(
             of(Some("gue"), "10.0.0.2").unwrap_err(),
-            "pool \"gue\": it has no backend 10.0.0.2"
+            "pool \"gue\" has no backend 10.0.0.2"
         );
         assert_eq!(of(None, "10.0.0.3").unwrap_err(), "backend 10.0.0.3: no pool has it");
         assert_eq!(of(None, "10.0.0.2"), Ok((Vec::new(), 0)), "it is disabled");

@@ -1524,7 +1524,7 @@ pub struct ApplyResponse {
     #[prost(message, repeated, tag = "4")]
     pub movements: ::prost::alloc::vec::Vec<Movement>,
     /// What whoever called should know of it, or of what it would be: a sentence each, for people, as
-    /// "pool web has nobody left for new connections". Empty: nothing.
+    /// "pool web has no backend left for new connections". Empty: nothing.
     #[prost(string, repeated, tag = "5")]
     pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Whether it is not known which open connections move: the configuration in force before could not be used.

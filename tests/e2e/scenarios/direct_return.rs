@@ -58,7 +58,7 @@ fn ten_megabytes_go_by_macs_alone(sandbox: &Sandbox) -> Result<()> {
     let near = [IpAddr::from(here.v4), there.v4.into()];
     balancer.wait_up(&near, PATIENCE)?;
     let why = format!(
-        "direct return: it must be on the link, but the route to it leads by {}",
+        "direct return needs a backend on the link, but the route leads through {}",
         Fabric::GATEWAY_V4
     );
     ensure!(hop_of(&balancer, far.v4.into())? == why, "{}", hop_of(&balancer, far.v4.into())?);

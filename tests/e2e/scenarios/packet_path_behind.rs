@@ -42,10 +42,10 @@ pool = \"web\"
 /// Longest silence that the service manager puts up with, microseconds.
 const WATCHDOG: &str = "4000000";
 
-const REFUSAL: &str = "generation 2 is in force, but the packet path is not there yet and is tried again every \
+const REFUSAL: &str = "generation 2 is in force, but not yet in the packet path, which is retried every \
                        second: map SERVICES_V4";
 
-const CONDITION: &str = "is not at generation 2, and is tried again every second: map SERVICES_V4";
+const CONDITION: &str = "not at generation 2 yet, retried every second: map SERVICES_V4";
 
 pub(crate) const CASES: &[Case] =
     &[Case::waits("a_daemon_whose_packet_path_is_behind_says_so_and_works_on", works_on)];

@@ -209,7 +209,7 @@ pub enum Actor {
 impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown => f.write_str("somebody unknown"),
+            Self::Unknown => f.write_str("unknown"),
             Self::File(path) => write!(f, "file {}", path.display()),
             Self::User(uid) => write!(f, "uid {uid}"),
             Self::Certificate(name) => write!(f, "certificate {name}"),

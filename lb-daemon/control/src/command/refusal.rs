@@ -20,7 +20,9 @@ pub enum Refusal {
     #[error("the stored configuration cannot be used: {0}")]
     Unusable(String),
     /// Each of several balancers would hash with its own key. Nothing changed.
-    #[error("hash_key: {balancers} balancers choose alike only with one key, and none is set")]
+    #[error(
+        "hash_key: {balancers} balancers need one key to choose the same backends, and none is set"
+    )]
     NoHashKey {
         balancers: NonZeroU32,
         /// This daemon's own key, used while none is configured: a secret of the fleet.
@@ -33,20 +35,20 @@ pub enum Refusal {
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// The maps have no room, or other objects hold the numbers. Nothing changed.
-    #[error("the packet path cannot take it")]
+    #[error("the packet path cannot hold it")]
     Room(#[source] ReconcileError),
     #[error("the maps would take {} bytes, more than the {} of map-memory-limit{}",
         .0.peak, .0.limit.unwrap_or_default(), settled(.0))]
     Memory(Box<Memory>),
     /// Nothing changed.
-    #[error("nothing was changed, for the store cannot take it")]
+    #[error("nothing was changed: the configuration cannot be stored")]
     Store(#[from] StoreError),
     /// The configuration is in force and on disk, but not yet in the packet path.
     #[error("{}", packet_path_behind(*.generation))]
     Behind { generation: u64, source: ReconcileError },
-    #[error("pool {}: there is none of this name", Quoted(.0))]
+    #[error("pool {} does not exist", Quoted(.0))]
     NoPool(String),
-    #[error("pool {}: it has no backend {}", Quoted(.0), Quoted(.1))]
+    #[error("pool {} has no backend {}", Quoted(.0), Quoted(.1))]
     NoBackend(String, String),
     #[error("the packet path cannot be read")]
     Unreadable(#[source] ReconcileError),
@@ -55,7 +57,7 @@ pub enum Refusal {
 /// An apply that could not reach the packet path and the warnings of later ones use the same words.
 pub(crate) fn packet_path_behind(generation: u64) -> String {
     format!(
-        "generation {generation} is in force, but the packet path is not there yet and is tried again every second"
+        "generation {generation} is in force, but not yet in the packet path, which is retried every second"
     )
 }
 

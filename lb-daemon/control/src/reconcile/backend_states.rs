@@ -29,7 +29,7 @@ impl Reconciler {
                 // Only a member that goes up needs memory, so no packet goes to a backend that is down.
                 self.stale = true;
                 let error = error_chain::message(&error);
-                tracing::error!(error, "host {address}: its state in a pool cannot be written");
+                tracing::error!(error, "backend {address}: its state cannot be written");
             }
         }
     }

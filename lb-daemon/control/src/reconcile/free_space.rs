@@ -77,7 +77,7 @@ impl FreeSpace {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what}: {needed} more are needed in one piece, the largest free one has {free}")]
+#[error("{what}: {needed} contiguous entries are needed, the largest free range has {free}")]
 pub struct Full {
     /// Which map.
     pub what: &'static str,
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(extents.allocate(3), Ok(Extent { start: 35, length: 3 }));
         assert_eq!(
             extents.allocate(21).unwrap_err().to_string(),
-            "members: 21 more are needed in one piece, the largest free one has 20"
+            "members: 21 contiguous entries are needed, the largest free range has 20"
         );
     }
 

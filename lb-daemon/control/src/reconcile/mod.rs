@@ -166,8 +166,7 @@ pub enum ReconcileError {
     Full(#[from] Full),
     /// A map has no room while remaps settle; nothing was changed.
     #[error(
-        "{full}; {pools} pools are still settling after a remap, and give back what they \
-         needed before when their settle time is over"
+        "{full}; {pools} pools are still in a remap and free entries when their settle time is over"
     )]
     Settling {
         full: Full,
@@ -175,10 +174,10 @@ pub enum ReconcileError {
         pools: usize,
     },
     /// Another backend has the number: ids and maps do not belong together. Nothing was changed.
-    #[error("backend {address}: its number {index} belongs to {owner}, which the maps still name")]
+    #[error("backend {address}: its number {index} is in use by {owner} in the maps")]
     NumberTaken { address: IpAddr, index: u32, owner: IpAddr },
     /// A next-hop word has 16 bits for the interface.
-    #[error("interface {0}: its index is beyond 65535, which a next hop cannot name")]
+    #[error("interface {0}: next hops support interface indices up to 65535")]
     InterfaceIndex(u32),
 }
 

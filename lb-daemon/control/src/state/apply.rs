@@ -173,9 +173,8 @@ impl<P: PacketPath> State<P> {
             Err(error) => {
                 self.settings.publish_counters.failed();
                 let (generation, why) = (self.generation(), error_chain::message(&error));
-                let cause = format!(
-                    "is not at generation {generation}, and is tried again every second: {why}"
-                );
+                let cause =
+                    format!("not at generation {generation} yet, retried every second: {why}");
                 self.settings.conditions.begin(PACKET_PATH, &cause);
                 self.behind = Some(why);
                 Err(error)
@@ -196,8 +195,8 @@ impl<P: PacketPath> State<P> {
         match configuration.balancers > NonZeroU32::MIN && configuration.hash_key.is_none() {
             true => self.settings.conditions.begin(
                 "hash_key",
-                "is not set, though there are several balancers: each has a key of its own, and they choose \
-                 different backends; set one in the configuration of all (`spillway export` prints this one's)",
+                "not set, but there are several balancers: each uses its own key, so they choose \
+                 different backends; set the same key on all (`spillway export` prints this one's)",
             ),
             false => self.settings.conditions.end("hash_key"),
         }
@@ -208,7 +207,7 @@ impl<P: PacketPath> State<P> {
                 true => self.settings.conditions.end(&subject),
                 false => self.settings.conditions.begin(
                     &subject,
-                    "is this balancer's own and is not in the configuration, so no backend is near",
+                    "this balancer's own region is not in the configuration, so it prefers no backend",
                 ),
             }
         }
@@ -235,7 +234,7 @@ impl<P: PacketPath> State<P> {
             Ok(()) => settings.conditions.end(NAMES),
             Err(error) => {
                 let cause = format!(
-                    "are stale, and its tables may show wrong ones: {}",
+                    "not up to date, so tables may show wrong names: {}",
                     error_chain::message(&error)
                 );
                 settings.conditions.begin(NAMES, &cause);

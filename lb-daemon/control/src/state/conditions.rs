@@ -16,8 +16,8 @@ impl<P: PacketPath> State<P> {
             let subject = format!("{family} source address");
             if missing && addresses.any(|address| address.is_ipv4() == v4) {
                 let cause = format!(
-                    "missing, so packets to {family} backends are dropped; give the interface \
-                     an address, or set `source`, and start again"
+                    "missing: packets to {family} backends are dropped; give the interface \
+                     an address, or set `source`, then restart"
                 );
                 self.settings.conditions.begin(&subject, &cause);
             } else {

@@ -37,12 +37,12 @@ impl<P: PacketPath> State<P> {
         if overflows {
             tracing::warn!(
                 service, %pool, %region,
-                "pool {pool}: region {region} does not take all new connections"
+                "pool {pool}: new connections overflow from region {region} or are refused"
             );
         } else {
             tracing::info!(
                 service, %pool, %region,
-                "pool {pool}: region {region} takes all new connections again"
+                "pool {pool}: region {region} takes all its new connections again"
             );
         }
     }

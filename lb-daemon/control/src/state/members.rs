@@ -201,7 +201,7 @@ impl Member {
     fn recover(&mut self, accepts: Accepts) {
         let reason = match accepts {
             Accepts::Nothing => "not checked yet",
-            _ => "as before the daemon's start, not checked yet",
+            _ => "state from before the daemon's start, not checked yet",
         };
         self.has_served = accepts != Accepts::Nothing;
         self.undrained = (MemberState::recovered(accepts), reason.into());
@@ -221,7 +221,7 @@ impl Member {
             Health::Passing => (MemberState::Up, reason),
             Health::Failing if self.has_served => (MemberState::Unhealthy, reason),
             Health::Failing => {
-                (MemberState::Pending, format!("{reason} (takes nothing until it passes)"))
+                (MemberState::Pending, format!("{reason} (gets no connections until it passes)"))
             }
             Health::Silent => (MemberState::Unreachable, reason),
         };

@@ -23,7 +23,7 @@ pub(super) fn check_direct(
         return Ok(hop);
     }
     let gateway = hop.gateway;
-    Err(format!("direct return: it must be on the link, but the route to it leads by {gateway}"))
+    Err(format!("direct return needs a backend on the link, but the route leads through {gateway}"))
 }
 
 /// Pools that share a backend agree on this.
@@ -59,8 +59,8 @@ impl<P: PacketPath> State<P> {
             let behind: Vec<_> = pool.backends.keys().filter_map(by).collect();
             let (first, gateway) = behind.first()?;
             Some(format!(
-                "pool {name} goes direct, but {} of its {} backends are behind a gateway ({first} by {gateway}): \
-                 they take nothing",
+                "pool {name} uses direct return, but {} of its {} backends are behind a gateway ({first} behind \
+                 {gateway}) and get no packets",
                 behind.len(),
                 pool.backends.len()
             ))
@@ -139,12 +139,12 @@ impl<P: PacketPath> State<P> {
         let least = pool.encapsulation.least_mtu(first);
         let more = match others {
             0 => String::new(),
-            1 => ", and that of the way to one more backend".into(),
+            1 => ", and that of the path to one more backend".into(),
             others => format!(", and those of the paths to {others} more backends"),
         };
         Some(format!(
-            "the way to {first} carries {carries} bytes, and IPv6 service {service} needs {least}, for \
-             IPv6's least packet and its tunnel: raise its MTU{more}"
+            "the path to {first} carries {carries} bytes, but IPv6 service {service} needs {least} for the IPv6 minimum MTU \
+             and its tunnel: raise its MTU{more}"
         ))
     }
 
@@ -186,7 +186,7 @@ mod tests {
             (
                 Encapsulation::Direct,
                 Some(
-                    "direct return: it must be on the link, but the route to it leads by 10.0.0.1",
+                    "direct return needs a backend on the link, but the route leads through 10.0.0.1",
                 ),
             ),
         ] {

@@ -126,7 +126,7 @@ impl<P: PacketPath> State<P> {
             Err(error) => {
                 tracing::error!(
                     error = error_chain::message(&error),
-                    "what home meant before is not freed"
+                    "previous homes cannot be freed"
                 );
             }
         }
@@ -182,7 +182,7 @@ impl<P: PacketPath> State<P> {
 
     fn log_mark_out_error(&mut self, why: String) {
         if self.remaps.mark_out_error.as_ref() != Some(&why) {
-            tracing::warn!(why, "backends that are away cannot be marked out yet: {why}");
+            tracing::warn!(why, "backends out of service cannot be marked out yet: {why}");
         }
         self.remaps.mark_out_error = Some(why);
     }

@@ -78,9 +78,9 @@ impl WaitingSettings {
             return;
         }
         if names.is_empty() {
-            tracing::info!("no setting waits for the next start any more");
+            tracing::info!("no changed setting needs a restart any more");
         } else {
-            tracing::warn!("changed settings that wait for the next start: {}", names.join(", "));
+            tracing::warn!("changed settings that need a restart: {}", names.join(", "));
         }
         self.0.send_replace(names);
     }

@@ -46,8 +46,8 @@ impl<P: PacketPath> State<P> {
         if state.generation() == 0 {
             if named != Named::default() {
                 tracing::warn!(
-                    "the store is empty, but the packet path serves what an earlier daemon left: \
-                     it stands until the first apply"
+                    "the store is empty, but the packet path still serves the configuration of an earlier \
+                     daemon; it stays until the first apply"
                 );
             }
             return state;
@@ -69,7 +69,7 @@ impl<P: PacketPath> State<P> {
         }
         state.remaps = homes;
         let generation = state.generation();
-        tracing::info!(generation, "store: taking up its configuration, generation {generation}");
+        tracing::info!(generation, "store: continuing with generation {generation}");
         state.write_directory();
         // A failure becomes a condition, and is retried.
         let _ = state.apply_plan();
@@ -93,7 +93,7 @@ impl<P: PacketPath> State<P> {
     pub(super) fn report_unusable(&self) {
         let Some(Unusable { number, cause, .. }) = self.store.unusable() else { return };
         let cause = format!(
-            "generation {number} cannot be used: {cause}; packets go on as they were, but health and next hops are \
+            "generation {number} cannot be used: {cause}; packets are forwarded as before, but health and next hops are \
              frozen until a valid configuration is applied (`spillway export` shows the stored one)"
         );
         self.settings.conditions.begin(STORED, &cause);
@@ -114,7 +114,7 @@ impl<P: PacketPath> State<P> {
         let stored = self.store.unusable().map_or(Revision::FIRST, |unusable| unusable.schema);
         let agree = match stored > daemon {
             true => Err(SchemaMismatch::NewerStore { stored, daemon }),
-            false => SchemaMismatch::of_client(apply.schema, daemon),
+            false => SchemaMismatch::check_client(apply.schema, daemon),
         };
         let Err(mismatch) = agree else { return Ok(None) };
         // The administrator who sets `any-schema` accepts this for the configuration file, which is a setting
@@ -130,7 +130,7 @@ impl<P: PacketPath> State<P> {
     pub(super) fn unusable_warning(&self) -> Option<String> {
         let Unusable { number, .. } = self.store.unusable()?;
         Some(format!(
-            "generation {number} could not be used, so it is not known what differs from it: all objects are listed \
+            "generation {number} could not be used, so the differences from it are unknown: all objects are listed \
              as added, and open connections may move"
         ))
     }

@@ -136,7 +136,7 @@ impl<P: PacketPath> State<P> {
     fn execute(&mut self, command: Command) {
         // The caller hung up or its deadline is over, and it was told that the outcome is unknown.
         if command.is_abandoned() {
-            tracing::debug!("a command is not carried out: its caller is gone");
+            tracing::debug!("a command is skipped: its caller is gone");
             return;
         }
         match command {

@@ -41,7 +41,7 @@ impl<P: PacketPath> State<P> {
                 listed(&services)
             )
         };
-        let left = |pool| format!("pool {pool} has nobody left for new connections");
+        let left = |pool| format!("pool {pool} has no backend left for new connections");
         emptied.iter().map(left).chain(services.into_iter().map(sentence)).collect()
     }
 
@@ -78,8 +78,8 @@ impl<P: PacketPath> State<P> {
         let path = path.display();
         (!agrees).then(|| {
             format!(
-                "the daemon reads {path} at its next start or reload, which takes this back: change \
-                 it there too"
+                "the daemon reads {path} at its next start or reload, which reverts this change: \
+                 change the file too"
             )
         })
     }

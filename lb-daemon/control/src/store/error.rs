@@ -18,18 +18,18 @@ impl StoreError {
         match &self.cause {
             Cause::Locked => {
                 let other = lock_owner::named(&self.path);
-                format!("stop the other one{other}, or give each its own --state-dir")
+                format!("stop the other daemon{other}, or give each its own --state-dir")
             }
             Cause::Newer(_) => {
                 "run the newer spillwayd, or give this one another --state-dir".into()
             }
             Cause::NewerSchema(_) => {
-                "run the newer spillwayd; or start this one with --any-schema: packets go on as they are, and the \
-                 configuration waits for `spillway apply --any-schema`"
+                "run the newer spillwayd, or start this one with --any-schema: packets are forwarded as before until \
+                 `spillway apply --any-schema`"
                     .into()
             }
             Cause::Foreign(_) | Cause::Damaged(_) => {
-                "put a good copy in its place, or move it away to begin without configuration"
+                "restore a good copy, or move the file away to start without a configuration"
                     .into()
             }
             Cause::Inaccessible(error) => {
@@ -37,9 +37,9 @@ impl StoreError {
                 write_hint::hint(error, directory, "--state-dir")
             }
             Cause::Write(error) if is_full(error) => {
-                "make room on the disk, then apply again".into()
+                "free space on the disk, then apply again".into()
             }
-            Cause::Write(_) => "see to the disk, then apply again".into(),
+            Cause::Write(_) => "repair the disk, then apply again".into(),
         }
     }
 }
@@ -50,7 +50,7 @@ fn is_full(error: &redb::Error) -> bool {
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Cause {
-    #[error("another spillwayd uses it")]
+    #[error("in use by another spillwayd")]
     Locked,
     #[error("cannot be opened: {0}")]
     Inaccessible(io::Error),
@@ -59,7 +59,7 @@ pub(super) enum Cause {
     #[error("was written by a newer spillwayd, in format {0}")]
     Newer(u32),
     #[error(
-        "holds a configuration of a newer spillwayd, of schema revision {0}, and this one knows {current}",
+        "holds a configuration with schema revision {0} of a newer spillwayd, and this one supports {current}",
         current = Revision::CURRENT
     )]
     NewerSchema(Revision),

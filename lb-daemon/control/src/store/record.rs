@@ -62,7 +62,7 @@ pub(super) fn read(database: &Database) -> Result<Option<Record>, Cause> {
     match fixed(&format).map(u32::from_le_bytes) {
         Some(CURRENT_FORMAT) => {}
         Some(newer) if newer > CURRENT_FORMAT => return Err(Cause::Newer(newer)),
-        _ => return Err(Cause::Damaged("format is no number of ours".into())),
+        _ => return Err(Cause::Damaged("its format number is unknown".into())),
     }
     let (hash_key, description) = (value(HASH_KEY)?, value(GENERATION)?);
     let configuration = value(CONFIGURATION)?;
@@ -72,7 +72,7 @@ pub(super) fn read(database: &Database) -> Result<Option<Record>, Cause> {
         return Err(damaged("its checksum does not match"));
     }
     let hash_key = fixed(&hash_key).map(u128::from_le_bytes);
-    let hash_key = hash_key.ok_or_else(|| damaged("hash_key has another length"))?;
+    let hash_key = hash_key.ok_or_else(|| damaged("its hash_key has the wrong length"))?;
     let stored = match &*description {
         [] => None,
         text => {
@@ -91,7 +91,7 @@ fn generation(description: Description, bytes: &[u8]) -> Result<Generation, Box<
     let used = match &message {
         Err(error) => Err(format!("it cannot be read: {error}")),
         Ok(_) if schema > Revision::CURRENT => Err(format!(
-            "it has schema revision {schema}, and this version knows {}",
+            "it has schema revision {schema}, and this version supports {}",
             Revision::CURRENT
         )),
         Ok(message) => {

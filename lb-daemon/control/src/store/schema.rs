@@ -66,7 +66,7 @@ impl SchemaMismatch {
     ///
     /// # Errors
     /// Their revisions differ.
-    pub fn of_client(client: Revision, daemon: Revision) -> Result<(), Self> {
+    pub fn check_client(client: Revision, daemon: Revision) -> Result<(), Self> {
         match client.cmp(&daemon) {
             std::cmp::Ordering::Less => Err(Self::OlderClient { client, daemon }),
             std::cmp::Ordering::Equal => Ok(()),
@@ -77,15 +77,15 @@ impl SchemaMismatch {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::OlderClient { .. } => {
-                "nothing was changed; upgrade the client, or say that the configuration is to be taken as it is: \
+                "nothing was changed; upgrade the client, or apply the configuration anyway: \
                  `spillway apply --any-schema`"
             }
             Self::NewerClient { .. } => {
-                "nothing was changed; upgrade the daemon, or say that the configuration is to be taken as it is: \
+                "nothing was changed; upgrade the daemon, or apply the configuration anyway: \
                  `spillway apply --any-schema`"
             }
             Self::NewerStore { .. } => {
-                "nothing was changed; run the newer spillwayd, or say that the stored configuration may be replaced: \
+                "nothing was changed; run the newer spillwayd, or replace the stored configuration: \
                  `spillway apply --any-schema`"
             }
         }
@@ -97,25 +97,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_names_no_revision_is_of_the_first() {
+    fn a_missing_revision_counts_as_the_first() {
         let numbers = [0, 1, 2, -1, i32::MIN].map(|number| Revision::new(number).number());
         assert_eq!(numbers, [1, 1, 2, 1, 1]);
     }
 
     #[test]
     fn only_equal_revisions_agree() {
-        let of = |client, daemon| {
-            let judged = SchemaMismatch::of_client(Revision::new(client), Revision::new(daemon));
-            judged.map_err(|mismatch| mismatch.to_string())
+        let check = |client, daemon| {
+            let result = SchemaMismatch::check_client(Revision::new(client), Revision::new(daemon));
+            result.map_err(|mismatch| mismatch.to_string())
         };
-        assert_eq!(of(2, 2), Ok(()));
-        assert_eq!(of(0, 1), Ok(()));
-        let older = of(0, 2).unwrap_err();
+        assert_eq!(check(2, 2), Ok(()));
+        assert_eq!(check(0, 1), Ok(()));
+        let older = check(0, 2).unwrap_err();
         assert!(
             older.starts_with("the client is older than the daemon (schema revision 1, "),
             "{older}"
         );
-        let newer = of(3, 2).unwrap_err();
+        let newer = check(3, 2).unwrap_err();
         assert!(
             newer.starts_with("the daemon is older than the client (schema revision 2, "),
             "{newer}"

@@ -61,8 +61,9 @@ fn a_store_that_is_in_use_is_not_opened_twice() {
     let state = directory();
     let _open = Store::open(state.path()).unwrap();
     let own = std::process::id();
-    let expected = format!("stop the other one (process {own}), or give each its own --state-dir");
-    assert_eq!(refusal(&state), ("another spillwayd uses it".into(), expected));
+    let expected =
+        format!("stop the other daemon (process {own}), or give each its own --state-dir");
+    assert_eq!(refusal(&state), ("in use by another spillwayd".into(), expected));
 }
 
 #[test]
@@ -73,7 +74,7 @@ fn what_is_no_store_is_refused_and_left_alone() {
         fs::write(&path, content).unwrap();
         let (cause, hint) = refusal(&state);
         assert!(cause.starts_with("is not a store of spillwayd: "), "{cause}");
-        assert!(hint.starts_with("put a good copy in its place"), "{hint}");
+        assert!(hint.starts_with("restore a good copy"), "{hint}");
         assert_eq!(fs::read_to_string(&path).unwrap(), content);
     }
 }
@@ -111,7 +112,7 @@ fn a_newer_format_and_a_changed_value_are_told_apart() {
     let newer = "was written by a newer spillwayd, in format 2";
     assert_eq!(refusal(&state).0, newer);
     set("format", b"x");
-    assert_eq!(refusal(&state).0, "is damaged: format is no number of ours");
+    assert_eq!(refusal(&state).0, "is damaged: its format number is unknown");
 }
 
 /// A configuration that breaks a rule of this version is kept as it is, with all that goes with it.
@@ -167,13 +168,12 @@ fn a_newer_schema_is_refused_unless_it_is_asked_for() {
     let before = lb_fake::stored::configuration(state.path()).unwrap();
     assert!(before.ends_with(&[0xc0, 0x3e, 7]));
     let (cause, hint) = refusal(&state);
-    let expected =
-        "holds a configuration of a newer spillwayd, of schema revision 2, and this one knows 1";
+    let expected = "holds a configuration with schema revision 2 of a newer spillwayd, and this one supports 1";
     assert_eq!(cause, expected);
     assert!(hint.contains("--any-schema"), "{hint}");
     let store = Store::open_any_schema(state.path()).unwrap();
     let unusable = store.unusable().unwrap();
-    assert_eq!(unusable.cause, "it has schema revision 2, and this version knows 1");
+    assert_eq!(unusable.cause, "it has schema revision 2, and this version supports 1");
     assert!(unusable.message.is_some() && !unusable.is_whole());
     drop(store);
     assert_eq!(lb_fake::stored::configuration(state.path()).unwrap(), before);

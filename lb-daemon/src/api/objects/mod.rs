@@ -88,7 +88,7 @@ impl Sender {
     /// Refuses what this daemon would drop of a newer client's object; and where an object, or a part of it, takes
     /// the place of another (`replaces`), what an older client would erase.
     fn agrees(self, daemon: Revision, replaces: bool) -> Result<(), Refused> {
-        match SchemaMismatch::of_client(self.schema, daemon) {
+        match SchemaMismatch::check_client(self.schema, daemon) {
             Err(SchemaMismatch::OlderClient { .. }) if !replaces => Ok(()),
             Err(mismatch) if !self.any_schema => {
                 Err(Refused::Refusal(Refusal::Schema(mismatch).into()))

@@ -126,7 +126,7 @@ async fn refusals_have_their_codes_and_change_nothing() {
     daemon.packets.content().full = true;
     let status = client.apply(apply(other.clone())).await.unwrap_err();
     assert_eq!(status.code(), Code::ResourceExhausted);
-    assert!(status.message().starts_with("the packet path cannot take it: groups: "));
+    assert!(status.message().starts_with("the packet path cannot hold it: groups: "));
     daemon.packets.content().full = false;
 
     let listed = client.export(v1::ExportRequest {}).await.unwrap().into_inner();
@@ -135,7 +135,7 @@ async fn refusals_have_their_codes_and_change_nothing() {
     daemon.packets.content().failures = 1;
     let status = client.apply(apply(other)).await.unwrap_err();
     assert_eq!(status.code(), Code::Internal);
-    let message = "generation 2 is in force, but the packet path is not there yet";
+    let message = "generation 2 is in force, but not yet in the packet path";
     assert!(status.message().starts_with(message), "{}", status.message());
 }
 
@@ -191,7 +191,7 @@ async fn the_history_of_a_backend_says_what_became_of_it_and_when() {
     assert!(at[0].seconds >= at[1].seconds && at[1].seconds > 1_700_000_000, "{at:?}");
     let nowhere = v1::BackendHistoryRequest { address: "10.9.9.9".into(), ..asked };
     let status = client.backend_history(nowhere).await.unwrap_err();
-    let message = "pool \"web\": it has no backend \"10.9.9.9\"";
+    let message = "pool \"web\" has no backend \"10.9.9.9\"";
     assert_eq!((status.code(), status.message()), (Code::NotFound, message));
 }
 

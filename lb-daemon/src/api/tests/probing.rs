@@ -25,8 +25,8 @@ async fn a_probe_that_cannot_be_is_refused_with_its_field() {
         assert_eq!(status.metadata().get(lb_config::FIELD_TRAILER).unwrap(), field);
     }
     for (wrong, message) in [
-        (request(0, "x", ""), "pool \"x\": there is none of this name"),
-        (request(0, "web", "10.0.0.9"), "pool \"web\": it has no backend 10.0.0.9"),
+        (request(0, "x", ""), "pool \"x\" does not exist"),
+        (request(0, "web", "10.0.0.9"), "pool \"web\" has no backend 10.0.0.9"),
         (request(0, "", "10.0.0.9"), "backend 10.0.0.9: no pool has it"),
     ] {
         let status = client.probe_vips(wrong).await.unwrap_err();

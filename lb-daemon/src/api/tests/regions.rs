@@ -89,5 +89,5 @@ async fn a_pool_that_is_not_there_is_not_found() {
     let asked = v1::RegionsRequest { pool: "nope".into() };
     let status = client.regions(asked).await.unwrap_err();
     assert_eq!(status.code(), Code::NotFound);
-    assert_eq!(status.message(), "pool \"nope\": there is none of this name");
+    assert_eq!(status.message(), "pool \"nope\" does not exist");
 }

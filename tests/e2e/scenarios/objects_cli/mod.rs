@@ -124,7 +124,7 @@ fn hash_key(sandbox: &Sandbox) -> Result<()> {
     let refused = balancer.try_cli(&["apply", "-f", "-"], Some(&several))?;
     let said = String::from_utf8_lossy(&refused.stderr);
     let expected = format!(
-        "error: hash_key: 2 balancers choose alike only with one key, and none is set\n\
+        "error: hash_key: 2 balancers need one key to choose the same backends, and none is set\n\
          hint: set hash_key in the configuration of all of them; with {own}, which this daemon has in force, \
          none of its connections moves\n"
     );

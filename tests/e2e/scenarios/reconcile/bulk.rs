@@ -123,7 +123,7 @@ pub(crate) fn what_does_not_fit(sandbox: &Sandbox) -> Result<()> {
     ensure!(matches!(refused, ReconcileError::Full(_)), "{refused}");
     ensure!(
         refused.to_string()
-            == "tables of other sizes: 1 more are needed in one piece, the largest free one has 0"
+            == "tables of other sizes: 1 contiguous entries are needed, the largest free range has 0"
     );
     ensure!(daemon.reconciler().apply(&plan).unwrap_err().to_string() == refused.to_string());
     (daemon.configuration, daemon.ids) = (kept, ids);
@@ -144,7 +144,7 @@ pub(crate) fn taken_number(sandbox: &Sandbox) -> Result<()> {
     let plan = plan::build(&other, None, &forgot, OWN_KEY, Sources::default(), &BTreeMap::new())?;
     let refused = daemon.reconciler().apply(&plan).unwrap_err().to_string();
     ensure!(
-        refused == "backend 10.1.0.50: its number 1 belongs to 10.1.0.0, which the maps still name",
+        refused == "backend 10.1.0.50: its number 1 is in use by 10.1.0.0 in the maps",
         "{refused}"
     );
     model::check(&daemon)?;

@@ -411,9 +411,8 @@ pub(crate) fn full(sandbox: &Sandbox) -> Result<()> {
     let plan = daemon.plan()?;
     let refused = daemon.reconciler().check(&plan).unwrap_err();
     ensure!(matches!(refused, ReconcileError::Settling { pools: 2047, .. }), "{refused}");
-    let said = "tables of other sizes: 1 more are needed in one piece, the largest free one has 0; \
-                2047 pools are still settling after a remap, and give back what they needed \
-                before when their settle time is over";
+    let said = "tables of other sizes: 1 contiguous entries are needed, the largest free range has 0; \
+                2047 pools are still in a remap and free entries when their settle time is over";
     ensure!(refused.to_string() == said, "{refused}");
     daemon.ids = ids;
     daemon.forget()?;

@@ -73,7 +73,7 @@ pub(crate) fn in_force(sandbox: &Sandbox) -> Result<()> {
     // A change by command lasts until then, which is said at once.
     let changed = host.cli(&["region", "create", "us"])?;
     let warning = String::from_utf8(changed.stderr)?;
-    let taken_back = "at its next start or reload, which takes this back: change it there too";
+    let taken_back = "at its next start or reload, which reverts this change: change the file too";
     ensure!(warning == format!("warning: the daemon reads {web} {taken_back}\n"), "{warning}");
     hang_up(&host, &running)?;
     ensure!(host.ask("status")?["generation"] == 4, "it was not taken back");

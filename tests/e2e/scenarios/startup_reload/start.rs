@@ -75,7 +75,7 @@ pub(crate) fn in_use(sandbox: &Sandbox) -> Result<()> {
     let second = |more: &[&str]| host.daemon(&[&["balancer", "--config", &config], more].concat());
     let other = |name: &str| host.path(name).display().to_string();
     let stop = format!("stop the other one (process {})", running.id());
-    refused(&mut second(&[]), "another spillwayd uses it", &stop)?;
+    refused(&mut second(&[]), "in use by another spillwayd", &stop)?;
     let state = other("other");
     refused(&mut second(&["--state-dir", &state]), "another spillwayd listens there", &stop)?;
     let socket = other("o.sock");
@@ -138,7 +138,7 @@ pub(crate) fn full_disk(sandbox: &Sandbox) -> Result<()> {
     let said = String::from_utf8_lossy(&refused.stderr);
     ensure!(refused.status.code() == Some(1), "{refused:?}");
     ensure!(said.lines().count() == 2 && said.contains("No space left on device"), "{said}");
-    ensure!(said.contains("\nhint: make room on the disk"), "{said}");
+    ensure!(said.contains("\nhint: free space on the disk"), "{said}");
     let in_force = || -> Result<String> {
         let output = host.cli(&["export"])?;
         ensure!(output.status.success(), "{output:?}");

@@ -19,8 +19,8 @@ pub(crate) fn an_mtu_too_small_for_ipv6_is_a_condition(sandbox: &Sandbox) -> Res
     }
     let said = routes.map(|(pool, _, mtu, first, service, least)| {
         format!(
-            "pool {pool}: the way to {first} carries {mtu} bytes, and IPv6 service {service} needs {least}, \
-             for IPv6's least packet and its tunnel: raise its MTU, and those of the ways to 2 more backends"
+            "pool {pool}: the path to {first} carries {mtu} bytes, but IPv6 service {service} needs {least} \
+             for the IPv6 minimum MTU and its tunnel: raise its MTU, and those of the paths to 2 more backends"
         )
     });
     wait_for(&fixture, &said)?;

@@ -372,7 +372,7 @@ mod tests {
             of_state(state(11, "unhealthy", refused)),
             Some(IdleReason::Unhealthy(refused.into()))
         );
-        let never = format!("{refused} (takes nothing until it passes)");
+        let never = format!("{refused} (gets no connections until it passes)");
         assert_eq!(of_state(state(11, "pending", &never)), Some(IdleReason::Unhealthy(never)));
         let silent = "check web: no connection within 1s, and the host is silent";
         assert_eq!(

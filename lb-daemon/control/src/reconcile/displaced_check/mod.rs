@@ -91,7 +91,7 @@ impl DisplacedSweeper {
             }
             let failed = self.turn(&mut condition).err();
             if failed.is_some() && failed != logged {
-                tracing::warn!(error = failed, "gates: displaced entries are not looked after");
+                tracing::warn!(error = failed, "displaced entries cannot be swept");
             }
             logged = failed;
             heartbeat.beat();
@@ -108,7 +108,7 @@ impl DisplacedSweeper {
         if let Round::Done { purged, closed } = round
             && (purged, closed) != (0, 0)
         {
-            tracing::debug!(purged, closed, "gates");
+            tracing::debug!(purged, closed, "displaced entries swept");
         }
         Ok(())
     }

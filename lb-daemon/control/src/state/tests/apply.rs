@@ -103,8 +103,8 @@ async fn what_has_no_room_changes_nothing() {
     let error = daemon.apply(WEB).await.unwrap_err();
     assert_eq!(
         error_chain::message(&error),
-        "the packet path cannot take it: groups: 1 more are needed in one piece, \
-         the largest free one has 0"
+        "the packet path cannot hold it: groups: 1 contiguous entries are needed, \
+         the largest free range has 0"
     );
     assert_eq!(daemon.running.commands.export().await.unwrap().generation, 0);
     assert_eq!(daemon.path.content().applied, 0);
@@ -225,7 +225,7 @@ async fn an_own_region_that_nobody_knows_is_a_condition() {
     };
     assert_eq!(conditions(&daemon).await, []);
     daemon.apply(&WEB.replace("\"eu\"", "\"us\"")).await.unwrap();
-    let cause = "is this balancer's own and is not in the configuration, so no backend is near";
+    let cause = "this balancer's own region is not in the configuration, so it prefers no backend";
     let expected = [("region eu".to_owned(), cause.to_owned())];
     assert_eq!(conditions(&daemon).await, expected);
     daemon.restart().await;
@@ -242,7 +242,7 @@ async fn several_balancers_want_a_key_and_may_have_the_one_in_force() {
     let error = daemon.apply(&format!("balancers = 2\n{WEB}")).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "hash_key: 2 balancers choose alike only with one key, and none is set"
+        "hash_key: 2 balancers need one key to choose the same backends, and none is set"
     );
     assert!(matches!(error, Refusal::NoHashKey { own_key, .. } if own_key == own));
 

@@ -7,7 +7,7 @@ use Accepts::{All, Nothing};
 use super::*;
 use lb_model::MemberState;
 
-const CAUSE: &str = "groups: 1 more are needed in one piece, the largest free one has 0";
+const CAUSE: &str = "groups: 1 contiguous entries are needed, the largest free range has 0";
 
 #[tokio::test(start_paused = true)]
 async fn it_is_said_and_tried_again_until_done() {
@@ -18,7 +18,7 @@ async fn it_is_said_and_tried_again_until_done() {
     assert_eq!(
         error_chain::message(&error),
         format!(
-            "generation 1 is in force, but the packet path is not there yet and is tried again \
+            "generation 1 is in force, but not yet in the packet path, which is retried \
              every second: {CAUSE}"
         )
     );
@@ -106,9 +106,8 @@ async fn it_is_a_condition_from_the_first_try_to_the_last() {
     let daemon = Daemon::new();
     daemon.path.content().failures = usize::MAX;
     daemon.apply(WEB).await.unwrap_err();
-    let said = |generation| {
-        format!("is not at generation {generation}, and is tried again every second: {CAUSE}")
-    };
+    let said =
+        |generation| format!("not at generation {generation} yet, retried every second: {CAUSE}");
     let first = conditions(&daemon).await;
     let [(subject, cause, since)] = &*first else { panic!("{first:?}") };
     assert_eq!((&**subject, cause), ("packet path", &said(1)));
@@ -153,7 +152,7 @@ async fn a_dry_run_warns_of_it_and_tries_nothing() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     daemon.path.content().failures = 1;
     let said = format!(
-        "generation 1 is in force, but the packet path is not there yet and is tried again every second: {CAUSE}"
+        "generation 1 is in force, but not yet in the packet path, which is retried every second: {CAUSE}"
     );
     for text in [WEB, &*web("slots = 31", "slots = 37")] {
         let configuration = parse(text);

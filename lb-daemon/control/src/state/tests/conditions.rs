@@ -15,8 +15,8 @@ async fn a_source_address_is_missed_where_a_backend_needs_it() {
     daemon.apply(WEB).await.unwrap();
     let missing = |family: &str| {
         let cause = format!(
-            "missing, so packets to {family} backends are dropped; give the interface an \
-             address, or set `source`, and start again"
+            "missing: packets to {family} backends are dropped; give the interface an \
+             address, or set `source`, then restart"
         );
         (format!("{family} source address"), cause)
     };
@@ -36,7 +36,7 @@ async fn names_that_cannot_be_written_are_a_condition_until_they_are() {
     daemon.apply("[[region]]\nname = \"eu\"\n").await.unwrap();
     let (subject, cause) = conditions(&daemon).await.remove(0);
     assert_eq!(subject, "names for the command line");
-    let stale = format!("are stale, and its tables may show wrong ones: {}: ", file.display());
+    let stale = format!("not up to date, so tables may show wrong names: {}: ", file.display());
     assert!(cause.starts_with(&stale), "{cause}");
     fs::remove_dir_all(&file).unwrap();
     daemon.apply("# nothing").await.unwrap();
@@ -70,8 +70,8 @@ impl Daemon {
 async fn a_way_without_room_for_ipv6_is_a_condition_until_there_is() {
     let said = |carries, needs, more: &str| {
         Some(format!(
-            "the way to 10.0.0.1 carries {carries} bytes, and IPv6 service six needs {needs}, for IPv6's \
-             least packet and its tunnel: raise its MTU{more}"
+            "the path to 10.0.0.1 carries {carries} bytes, but IPv6 service six needs {needs} for the IPv6 minimum MTU and \
+             its tunnel: raise its MTU{more}"
         ))
     };
     let six = format!(
@@ -86,7 +86,7 @@ async fn a_way_without_room_for_ipv6_is_a_condition_until_there_is() {
     daemon.apply(&six).await.unwrap();
     assert_eq!(daemon.narrow().await, said(1299, 1300, ""));
     daemon.carries("10.0.0.2", 1200).await;
-    let more = ", and that of the way to one more backend";
+    let more = ", and that of the path to one more backend";
     assert_eq!(daemon.narrow().await, said(1299, 1300, more));
     daemon.carries("10.0.0.2", 1300).await;
     assert_eq!(daemon.narrow().await, said(1299, 1300, ""));
@@ -122,7 +122,7 @@ async fn whoever_takes_the_last_one_for_new_connections_is_warned() {
     daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
     daemon.judge("web", "10.0.0.2", Failing, "check tcp: refused").await;
 
-    let web_is_empty = "pool web has nobody left for new connections";
+    let web_is_empty = "pool web has no backend left for new connections";
     let first = "[[pool.backend]]\n    address = \"10.0.0.1\"\n    region = \"eu\"\n";
     let third = "[[pool.backend]]\naddress = \"10.0.0.3\"\nregion = \"eu\"\n";
     let group = "slots = 31\n[[pool.group]]\nregion = \"eu\"\nscaler = 0.0";
@@ -150,7 +150,7 @@ async fn whoever_takes_the_last_one_for_new_connections_is_warned() {
     let elsewhere = web("pool = \"web\"", "pool = \"other\"") + "[[pool]]\nname = \"other\"\n";
     assert_eq!(
         dry(&daemon, &elsewhere).await,
-        ["pool other has nobody left for new connections"],
+        ["pool other has no backend left for new connections"],
         "the service is pointed at nobody"
     );
 

@@ -41,7 +41,7 @@ async fn a_backend_that_fails_is_unhealthy_and_one_that_never_passed_is_pending(
     daemon.judge("web", "10.0.0.1", Failing, refused).await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
     let reason = daemon.backend("web", "10.0.0.1").await.reason;
-    assert_eq!(reason, "check tcp: connection refused (takes nothing until it passes)");
+    assert_eq!(reason, "check tcp: connection refused (gets no connections until it passes)");
 
     let steps = [
         (Passing, "all checks pass", MemberState::Up, All),
@@ -79,7 +79,7 @@ async fn a_row_of_failures_that_has_only_begun_changes_no_state_but_says_why() {
     // A backend that never passed takes nothing anyway, and the reason is known at once.
     daemon.begin_to_fail("web", "10.0.0.1", 1, refused).await;
     let status = daemon.backend("web", "10.0.0.1").await;
-    let reason = format!("{refused} (takes nothing until it passes)");
+    let reason = format!("{refused} (gets no connections until it passes)");
     assert_eq!((status.state, status.reason), (MemberState::Pending, reason));
 
     for (health, state) in [(Passing, MemberState::Up), (Failing, MemberState::Unhealthy)] {
@@ -310,7 +310,7 @@ async fn the_last_changes_are_kept_with_their_reasons() {
     let expected = vec![
         said(MemberState::Unhealthy, "check tcp: connection refused"),
         said(MemberState::Up, "all checks pass"),
-        said(MemberState::Pending, "check tcp: timed out (takes nothing until it passes)"),
+        said(MemberState::Pending, "check tcp: timed out (gets no connections until it passes)"),
     ];
     assert_eq!(history(Some(one)).await, [(one.to_owned(), expected)]);
     // A configuration that keeps the backend keeps them; there are 16 at most.
@@ -330,9 +330,9 @@ async fn the_last_changes_are_kept_with_their_reasons() {
         let asked = daemon.running.commands.history(pool.into(), Some(address.into()));
         asked.await.unwrap().unwrap_err().to_string()
     };
-    assert_eq!(refused("none", one).await, "pool \"none\": there is none of this name");
+    assert_eq!(refused("none", one).await, "pool \"none\" does not exist");
     for address in ["10.0.0.9", "x"] {
-        let expected = format!("pool \"web\": it has no backend {address:?}");
+        let expected = format!("pool \"web\" has no backend {address:?}");
         assert_eq!(refused("web", address).await, expected);
     }
 }

@@ -57,7 +57,7 @@ async fn one_that_cannot_be_used_is_none() {
     daemon.resolve("10.0.0.1", Ok(hop(1))).await;
     daemon.resolve("10.0.0.1", Ok(hop(70_000))).await;
     assert!(daemon.path.content().next_hops.is_empty());
-    let why = "interface 70000: its index is beyond 65535, which a next hop cannot name";
+    let why = "interface 70000: next hops support interface indices up to 65535";
     assert_eq!(daemon.backend("web", "10.0.0.1").await.next_hop, Err(why.into()));
 }
 
@@ -72,11 +72,11 @@ async fn direct_return_says_whom_it_takes_the_way_from() {
 
     let direct = web("slots = 31", "slots = 31\n    encapsulation = \"direct\"");
     let applied = daemon.apply(&direct).await.unwrap();
-    let warning = "pool web goes direct, but 1 of its 2 backends are behind a gateway (10.0.0.1 by \
-                   10.0.0.254): they take nothing";
+    let warning = "pool web uses direct return, but 1 of its 2 backends are behind a gateway (10.0.0.1 behind \
+                   10.0.0.254) and get no packets";
     assert_eq!(applied.warnings, [warning]);
     assert_eq!(daemon.path.content().next_hops, [(ip("10.0.0.2"), on_link)].into());
-    let why = "direct return: it must be on the link, but the route to it leads by 10.0.0.254";
+    let why = "direct return needs a backend on the link, but the route leads through 10.0.0.254";
     let behind = daemon.backend("web", "10.0.0.1").await;
     assert_eq!(behind.next_hop, Err(why.into()));
     let mut told = Vec::new();

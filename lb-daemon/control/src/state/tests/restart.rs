@@ -24,7 +24,7 @@ async fn everything_is_as_before_and_pinned_states_stand_until_checks_speak() {
         (1, before.applied_at, before.checksum)
     );
     assert_eq!(daemon.state("web", "10.0.0.1"), All);
-    let reason = "as before the daemon's start, not checked yet";
+    let reason = "state from before the daemon's start, not checked yet";
     assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, reason);
     assert_eq!(daemon.state("web", "10.0.0.2"), Nothing);
     assert_eq!(daemon.backend("web", "10.0.0.2").await.reason, "not checked yet");
@@ -161,7 +161,7 @@ async fn the_packet_path_stays_as_it_is_and_the_reason_is_said() {
     let [condition] = &status.conditions[..] else { panic!("{:?}", status.conditions) };
     assert_eq!(condition.subject, "stored configuration");
     let words = format!(
-        "generation 1 cannot be used: {CAUSE}; packets go on as they were, but health and next hops are frozen \
+        "generation 1 cannot be used: {CAUSE}; packets are forwarded as before, but health and next hops are frozen \
          until a valid configuration is applied (`spillway export` shows the stored one)"
     );
     assert_eq!(condition.cause, words);

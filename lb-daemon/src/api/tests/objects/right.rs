@@ -219,7 +219,7 @@ const BACKEND: &[Step] = &[
         r#"pool: "spare" backend { address: "2001:db8::2" region: "us" weight: 1 admin_state: ADMIN_STATE_DRAIN }
            generation: 3
            changes { kind: KIND_CHANGED object: "pool spare: backend 2001:db8::2" details: "admin_state: active -> drain" }
-           warnings: "pool spare has nobody left for new connections""#,
+           warnings: "pool spare has no backend left for new connections""#,
     ),
     // The id is one of the fields; it may be spelt in another way.
     (

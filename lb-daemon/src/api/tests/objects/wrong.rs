@@ -284,12 +284,12 @@ async fn refusals_of_the_packet_path_are_those_of_apply() {
     daemon.packets.content().full = true;
     let status = caller.call("CreatePool", request).await.unwrap_err();
     assert_eq!(status.code(), Code::ResourceExhausted);
-    assert!(status.message().starts_with("the packet path cannot take it: groups: "));
+    assert!(status.message().starts_with("the packet path cannot hold it: groups: "));
     daemon.packets.content().full = false;
     daemon.packets.content().failures = 1;
     let status = caller.call("CreatePool", request).await.unwrap_err();
     assert_eq!(status.code(), Code::Internal);
-    let message = "generation 2 is in force, but the packet path is not there yet";
+    let message = "generation 2 is in force, but not yet in the packet path";
     assert!(status.message().starts_with(message), "{}", status.message());
     // It is in force: the same call again is the same.
     let again = caller.call("CreatePool", request).await.unwrap();
