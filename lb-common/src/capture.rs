@@ -1,5 +1,5 @@
-//! Whether a capture wants a frame, by where it comes from and goes to. Unlike the decision this judges
-//! nothing: who looks for a packet wants to see it also where it is malformed or nobody's.
+//! Whether a capture matches a frame, by where it comes from and goes to. Unlike the decision this judges
+//! nothing: who looks for a packet matches to see it also where it is malformed or nobody's.
 
 use crate::{
     abi::{
@@ -7,17 +7,16 @@ use crate::{
         service::{IPV4, IPV6, V4_MAPPED},
     },
     wire::{
-        self, ethernet,
+        self, Packet, ethernet,
         ipv4::{self, Ipv4},
         ipv6::{self, Ipv6},
-        packet::Packet,
         vlan::Tags,
     },
 };
 
 /// Whether a frame matches a capture's addresses and ports.
 #[inline(always)]
-pub fn wants<P: Packet + ?Sized>(capture: &Capture, packet: &P) -> bool {
+pub fn matches<P: Packet + ?Sized>(capture: &Capture, packet: &P) -> bool {
     let ends = ends(packet);
     (capture.version == 0 || capture.version == ends.version)
         && capture.client.has(&ends.source)
@@ -31,14 +30,14 @@ pub fn wants<P: Packet + ?Sized>(capture: &Capture, packet: &P) -> bool {
 pub fn ends<P: Packet + ?Sized>(packet: &P) -> Ends {
     let at = ethernet::LENGTH + Tags::read(packet).length();
     match packet.bytes::<2>(at - 2).copied().unwrap_or_default() {
-        ethernet::IPV4 => of_ipv4(packet, at),
-        ethernet::IPV6 => of_ipv6(packet, at),
+        ethernet::IPV4 => ends_of_ipv4(packet, at),
+        ethernet::IPV6 => ends_of_ipv6(packet, at),
         _ => Ends::NONE,
     }
 }
 
 #[inline(always)]
-fn of_ipv4<P: Packet + ?Sized>(packet: &P, at: usize) -> Ends {
+fn ends_of_ipv4<P: Packet + ?Sized>(packet: &P, at: usize) -> Ends {
     let Some(header) = packet.bytes::<{ ipv4::LENGTH }>(at) else { return Ends::NONE };
     let ip = Ipv4(header);
     let (source_port, port) = if ip.is_later_fragment() {
@@ -58,7 +57,7 @@ fn of_ipv4<P: Packet + ?Sized>(packet: &P, at: usize) -> Ends {
 }
 
 #[inline(always)]
-fn of_ipv6<P: Packet + ?Sized>(packet: &P, at: usize) -> Ends {
+fn ends_of_ipv6<P: Packet + ?Sized>(packet: &P, at: usize) -> Ends {
     let Some(header) = packet.bytes::<{ ipv6::LENGTH }>(at) else { return Ends::NONE };
     let ip = Ipv6(header);
     let (source_port, port) = ports(packet, ip.next_header(), at + ipv6::LENGTH);
@@ -164,13 +163,13 @@ mod tests {
         let mut later = tcp_v4(&[]);
         later[20..22].copy_from_slice(&[0, 9]);
         assert_eq!((ends(&later[..]).version, ends(&later[..]).port), (IPV4, 0));
-        assert!(wants(&any(), &[0_u8; 3][..]), "who asks for nothing gets all");
+        assert!(matches(&any(), &[0_u8; 3][..]), "who asks for nothing gets all");
     }
 
     #[test]
     fn only_the_packets_of_the_excepted_connection_are_left_out() {
         let own = ends(&tcp_v4(&[])[..]);
-        let except = |except| wants(&Capture { except, ..any() }, &tcp_v4(&[])[..]);
+        let except = |except| matches(&Capture { except, ..any() }, &tcp_v4(&[])[..]);
         assert!(!except(own));
         assert!(except(Ends::NONE));
         for other in [
@@ -184,13 +183,13 @@ mod tests {
         ] {
             assert!(except(other), "{other:?}");
         }
-        let is_wanted = |frame: &[u8]| wants(&Capture { except: own, ..any() }, frame);
+        let is_wanted = |frame: &[u8]| matches(&Capture { except: own, ..any() }, frame);
         assert!(!is_wanted(&tcp_v4(&[[0x81, 0, 0, 7]])), "behind a tag too");
         assert!(is_wanted(&udp_v6()));
         // One that is not of IP has the same ends as none.
-        assert!(wants(&any(), &ethernet(&[], [8, 6])[..]));
+        assert!(matches(&any(), &ethernet(&[], [8, 6])[..]));
         let six = Capture { except: ends(&udp_v6()[..]), ..any() };
-        assert!(!wants(&six, &udp_v6()[..]));
+        assert!(!matches(&six, &udp_v6()[..]));
     }
 
     #[test]
@@ -209,7 +208,7 @@ mod tests {
             (Capture { port: 80_u16.to_be(), ..any() }, true),
             (Capture { port: 40_000_u16.to_be(), ..any() }, false),
         ] {
-            assert_eq!(wants(&capture, &frame[..]), expected, "{capture:?}");
+            assert_eq!(matches(&capture, &frame[..]), expected, "{capture:?}");
             met += usize::from(expected);
         }
         assert_eq!(met, 5);

@@ -9,7 +9,7 @@ use lb_common::{
         service::{AddressWords, address_words},
         verdict::{Action, Verdict},
     },
-    receive::{self, Allowed, Decapsulation},
+    receive::{self, AllowLists, Decapsulation},
 };
 
 const BALANCER4: [u8; 4] = [10, 0, 0, 1];
@@ -26,7 +26,7 @@ struct Lists {
     endpoints: HashSet<(AddressWords, u8)>,
 }
 
-impl Allowed for Lists {
+impl AllowLists for Lists {
     fn source(&self, address: &AddressWords) -> bool {
         self.sources.contains(address)
     }

@@ -9,7 +9,7 @@ use lb_common::{
         verdict::Verdict,
     },
     flow_hash::FlowHash,
-    path::{Choice, Kind, Observe, Outcome, Place, Unobserved, select::select_member},
+    path::{Choice, Kind, Observe, Outcome, Position, Unobserved, select::select_member},
 };
 use lb_common_fake::FakeTables;
 use proptest::prelude::*;
@@ -144,10 +144,10 @@ fn balancers_of_different_histories_agree_while_members_ramp() {
 
 /// Records what it is told.
 #[derive(Default)]
-struct Trace(Vec<(Place, u16, Outcome)>);
+struct Trace(Vec<(Position, u16, Outcome)>);
 
 impl Observe for Trace {
-    fn entry(&mut self, place: Place, rank: u16, _: MemberWord, outcome: Outcome) {
+    fn entry(&mut self, place: Position, rank: u16, _: MemberWord, outcome: Outcome) {
         self.0.push((place, rank, outcome));
     }
 }
@@ -160,7 +160,7 @@ fn an_observer_hears_of_each_entry_once_and_in_order() {
     let mut trace = Trace::default();
     let choice = select_member(&fake, (1, &fake.descriptors[1]), FlowHash(0), NEW, &mut trace);
     assert_eq!(choice.map(|Choice { member, .. }| member.backend()), Ok(3));
-    let place = |entry| Place { region: 0, slot: Some(0), entry };
+    let place = |entry| Position { region: 0, slot: Some(0), entry };
     assert_eq!(
         trace.0,
         [

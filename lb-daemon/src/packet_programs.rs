@@ -1,7 +1,7 @@
 //! The packet programs of this build, and the one that health checks through tunnels attach.
 
 use aya::include_bytes_aligned;
-use lb_common::abi::probe::ProbeWay;
+use lb_common::abi::form::ProbeRoute;
 use lb_health::{TunnelProgram, tunnel::ProgramError};
 use lb_maps::{Objects, ProbeProgram};
 
@@ -24,8 +24,8 @@ pub fn attach_tunnel_program(link: &str) -> Result<Box<dyn TunnelProgram>, Progr
 }
 
 impl TunnelProgram for AttachedTunnelProgram {
-    fn enter(&mut self, number: u32, way: &ProbeWay) -> Result<(), ProgramError> {
-        Ok(self.0.enter(number, way)?)
+    fn enter(&mut self, number: u32, route: &ProbeRoute) -> Result<(), ProgramError> {
+        Ok(self.0.enter(number, route)?)
     }
 
     fn remove(&mut self, number: u32) -> Result<(), ProgramError> {

@@ -3,7 +3,7 @@
 
 use aya_ebpf::{bindings::TC_ACT_SHOT, btf_maps::HashMap, macros::btf_map, programs::TcContext};
 use lb_common::{
-    abi::probe::{MARK, MARK_MASK, MAX_WAYS, ProbeWay},
+    abi::form::{MAX_PROBE_ROUTES, PROBE_MARK, PROBE_MARK_MASK, ProbeRoute},
     path::probe::{OuterIp, version},
     wire::{ethernet, ipv4, ipv6},
 };
@@ -11,7 +11,7 @@ use lb_common::{
 use crate::kernel::{self, Outgoing};
 
 #[btf_map]
-static PROBE_WAYS: HashMap<u64, ProbeWay, MAX_WAYS, NO_PREALLOC> = HashMap::new();
+static PROBE_ROUTES: HashMap<u64, ProbeRoute, MAX_PROBE_ROUTES, NO_PREALLOC> = HashMap::new();
 
 /// Memory for what is there, and not for all that may be (`BPF_F_NO_PREALLOC`).
 const NO_PREALLOC: usize = 1;
@@ -19,8 +19,8 @@ const NO_PREALLOC: usize = 1;
 /// The way of that number. A value is replaced whole, and one that was replaced stays readable for as
 /// long as a program may read it.
 #[inline(always)]
-fn find_way(number: u32) -> Option<&'static ProbeWay> {
-    kernel::lookup_word(&PROBE_WAYS, number.into())
+fn find_way(number: u32) -> Option<&'static ProbeRoute> {
+    kernel::lookup_word(&PROBE_ROUTES, number.into())
 }
 
 /// One packet of this host's own.
@@ -33,10 +33,10 @@ pub fn run(context: &TcContext) -> i32 {
 #[inline(always)]
 fn send(packet: &mut Outgoing<'_>) -> Option<i32> {
     let mark = packet.take_mark();
-    if mark & MARK_MASK != MARK {
+    if mark & PROBE_MARK_MASK != PROBE_MARK {
         return None;
     }
-    let number = mark & !MARK_MASK;
+    let number = mark & !PROBE_MARK_MASK;
     let way = find_way(number)?;
     let version = version(packet.ether_type())?;
     if way.form().is_direct() {

@@ -9,8 +9,8 @@ use aya::{
     util::KernelVersion,
 };
 use lb_maps::{
-    AllowLists, AttachedMode, Component, Dataplane, Hook, Options, Pins, Receiver, Rooms, XdpMode,
-    detach,
+    AllowLists, AttachedMode, Component, Dataplane, Hook, Options, Pins, Receiver, TableSizes,
+    XdpMode, detach,
 };
 
 use crate::sandbox::Sandbox;
@@ -174,7 +174,7 @@ fn options(bpffs: &Path, hook: Hook, interfaces: &[&str]) -> Options {
         bpffs: bpffs.into(),
         interfaces,
         hook,
-        rooms: Rooms::default(),
+        table_sizes: TableSizes::default(),
         objects: lb_daemon::OBJECTS,
     }
 }

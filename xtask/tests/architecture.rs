@@ -107,7 +107,7 @@ const RULES: &[Rule] = &[
         because: "the status page and the metrics change nothing",
     },
     Rule {
-        within: "lb-daemon/health/src/word",
+        within: "lb-daemon/health/src/agent_report",
         words: &["tokio", "Instant", "crate::"],
         except: &[],
         because: "an agent report follows from the lines of a backend alone",

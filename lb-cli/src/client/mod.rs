@@ -13,7 +13,7 @@ use std::{
 use hyper_util::rt::TokioIo;
 use lb_base::{
     error_chain, lock_owner,
-    receiver_socket::{self, Answer, Answered, ControlError, Question},
+    receiver_socket::{self, Answer, ControlError, Reply, Request},
 };
 use lb_config::{FIELD_TRAILER, HINT_TRAILER};
 use lb_maps::{Component, Pins};
@@ -346,13 +346,9 @@ impl ReceiverClient {
 
     /// # Errors
     /// The receiver does not answer, or the user may not ask.
-    pub(crate) async fn ask(
-        &self,
-        question: Question,
-        timeout: Duration,
-    ) -> Result<Answer, Failure> {
-        let asked = receiver_socket::ask(&self.socket, question, self.process, timeout).await;
-        let Answered { answer, .. } = asked.map_err(|error| self.failure(&error))?;
+    pub(crate) async fn ask(&self, request: Request, timeout: Duration) -> Result<Answer, Failure> {
+        let asked = receiver_socket::ask(&self.socket, request, self.process, timeout).await;
+        let Reply { answer, .. } = asked.map_err(|error| self.failure(&error))?;
         Ok(answer)
     }
 

@@ -101,7 +101,7 @@ impl ConfigurationFile {
 
 /// Adds the line and column in the file of the field that the daemon refused.
 fn with_location(failure: Failure, source: &str, text: &str) -> Failure {
-    let place = failure.field.as_deref().and_then(|field| document::place(text, field));
+    let place = failure.field.as_deref().and_then(|field| document::find_field(text, field));
     let Some((line, column)) = place else { return failure };
     let message = format!("{source}: line {line}, column {column}: {}", failure.message);
     Failure { message, ..failure }

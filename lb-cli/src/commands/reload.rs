@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use lb_base::{lock_owner, receiver_socket::Question};
+use lb_base::{lock_owner, receiver_socket::Request};
 use lb_maps::Pins;
 use serde::Serialize;
 use spillway_proto::v1;
@@ -88,7 +88,7 @@ async fn reload_balancer(options: &Options, limit: Duration) -> Result<Reloaded,
 
 async fn reload_receiver(options: &Options, limit: Duration) -> Result<Reloaded, Failure> {
     origin::refuse_server(options, "reload --component receiver")?;
-    let answer = ReceiverClient::find(options).ask(Question::Reload, limit).await?;
+    let answer = ReceiverClient::find(options).ask(Request::Reload, limit).await?;
     if !answer.conditions.is_empty() {
         let conditions = answer.conditions.iter().map(|it| format!("{}: {}", it.subject, it.cause));
         return Err(invalid(conditions.collect::<Vec<_>>().join("; ")));

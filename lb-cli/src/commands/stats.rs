@@ -139,7 +139,10 @@ fn verdict_table(verdicts: &[VerdictStats]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use lb_common::abi::{counter::VerdictCounter, event::Event, verdict::Verdict};
+    use lb_common::abi::{
+        counter::{Event, VerdictCounter},
+        verdict::Verdict,
+    };
     use lb_inspect::stats::{BackendStats, EventStats, ServiceStats, Table};
 
     use super::*;

@@ -11,25 +11,19 @@ use std::{
 
 use lb_common::{
     abi::{
-        backend::Backend,
-        backend_state::BackendStateWord,
+        backend::{Backend, BackendStateWord},
         clock::Coarse,
-        counter::GroupCounter,
-        descriptor::Descriptor,
-        displaced::DisplacedWord,
-        event::Event,
-        group::{Group, GroupHead},
-        handshake::{CELLS_PER_LINE, HandshakeEntry},
+        connection::{CELLS_PER_LINE, DisplacedWord, HandshakeEntry},
+        counter::{Event, GroupCounter},
         limiter::{FIRST_LIMITER, LimitWord},
         limits::HANDSHAKE_LINES,
         member::{Accepts, FULL_RAMP, MemberWord},
         next_hop::{InterfaceWord, NextHopWord},
-        pool::{PoolLine, PoolWord},
+        pool::{Descriptor, Group, GroupHead, PoolLine, PoolWord},
         service::{
             AddressWords, IPV4, IPV6, SERVICE_FRAGMENTS, Service, ServiceKey, address_words,
         },
-        slot::{NO_RANK, SlotWord, StandbyWord},
-        table_ref::TableRef,
+        slot::{NO_RANK, SlotWord, StandbyWord, TableRef},
     },
     flow_hash::FlowTuple,
     path::Tables,
@@ -72,7 +66,7 @@ pub struct FakeTables {
 }
 
 /// A word that outlives the test, as the kernel's outlive a packet.
-fn lasting(word: u64) -> &'static Cell<u64> {
+fn leak_word(word: u64) -> &'static Cell<u64> {
     Box::leak(Box::new(Cell::new(word)))
 }
 
@@ -152,7 +146,7 @@ impl Tables for FakeTables {
         let mut displaced = self.displaced.borrow_mut();
         let room = displaced.len() < self.displaced_room;
         if room {
-            displaced.insert(*flow, lasting(word.0));
+            displaced.insert(*flow, leak_word(word.0));
         }
         room
     }
@@ -160,7 +154,7 @@ impl Tables for FakeTables {
         self.tracked.borrow().get(flow).map(|cell| self.entry(cell))
     }
     fn insert_tracked(&self, flow: &FlowTuple, word: DisplacedWord) -> bool {
-        self.tracked.borrow_mut().insert(*flow, lasting(word.0));
+        self.tracked.borrow_mut().insert(*flow, leak_word(word.0));
         true
     }
     fn count(&self, event: Event) {

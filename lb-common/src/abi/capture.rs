@@ -153,7 +153,7 @@ pub const SAMPLE_BYTES: usize = 4_096;
 /// Where a CPU prepares its sample, and what it counts.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct CaptureDesk {
+pub struct CaptureBuffer {
     /// What it counted of all captures.
     pub counted: Captured,
     /// The sample's head.

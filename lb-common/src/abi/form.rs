@@ -1,5 +1,6 @@
 //! Forms: how the packets of a pool get to its backends.
 
+use super::service::AddressWords;
 use crate::wire::{gue, ipv4, ipv6, udp};
 
 /// The part of a descriptor's flags that holds the form: the bits of [`GUE`], with its UDP port in the upper half, and
@@ -75,6 +76,31 @@ impl Form {
         let outer = if to_v4 { ipv4::LENGTH } else { ipv6::LENGTH };
         outer as u16 + self.shim()
     }
+}
+
+/// The marks (`SO_MARK`) of sockets whose packets go such a way; their other bits are a way's number.
+pub const PROBE_MARK: u32 = 0x5b00_0000;
+/// The bits of a mark that tell it from other programs' marks.
+pub const PROBE_MARK_MASK: u32 = 0xff00_0000;
+/// Most ways.
+pub const MAX_PROBE_ROUTES: usize = 65_536;
+
+/// How the packets of a mark get to their backend.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProbeRoute {
+    /// The backend, as in the packet, IPv4 v4-mapped.
+    pub backend: AddressWords,
+    /// The balancer's address on the tunnel, of the same version; without a tunnel zero.
+    pub source: AddressWords,
+    /// Version of these two, [`super::service::IPV4`] or [`super::service::IPV6`].
+    pub version: u32,
+    /// The pool's form, as in its descriptor's flags.
+    pub form: u32,
+    /// Index of the interface that the backend's packets leave by.
+    pub interface: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 #[cfg(test)]

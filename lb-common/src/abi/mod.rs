@@ -4,17 +4,11 @@
 //! All integers are in host order unless a field says that it holds bytes as they stand in a packet.
 
 pub mod backend;
-pub mod backend_state;
 pub mod capture;
 pub mod clock;
+pub mod connection;
 pub mod counter;
-pub mod descriptor;
-pub mod displaced;
-pub mod event;
-pub mod flow_key;
 pub mod form;
-pub mod group;
-pub mod handshake;
 pub mod limiter;
 pub mod limits;
 pub mod member;
@@ -22,11 +16,8 @@ pub mod names;
 pub mod next_hop;
 pub mod pod;
 pub mod pool;
-pub mod probe;
-pub mod receiver;
 pub mod service;
 pub mod slot;
-pub mod table_ref;
 pub mod verdict;
 
 /// Version of this layout. It is part of the pin path, so programs of two layouts never share maps.

@@ -6,13 +6,13 @@ pub const SERVICES_V4: &str = "SERVICES_V4";
 pub const SERVICES_V6: &str = "SERVICES_V6";
 /// Array of words of bits: addresses that may have an any-port service ([`super::service::any_port_bit`]).
 pub const ANY_PORTS: &str = "ANY_PORTS";
-/// Hash set of [`super::receiver::VipKey`]: the addresses of all services.
+/// Hash set of [`super::service::VipKey`]: the addresses of all services.
 pub const ADDRESSES: &str = "ADDRESSES";
 /// Array of [`super::pool::PoolLine`].
 pub const POOLS: &str = "POOLS";
-/// Array of [`super::descriptor::Descriptor`].
+/// Array of [`super::pool::Descriptor`].
 pub const DESCRIPTORS: &str = "DESCRIPTORS";
-/// Array of [`super::group::Group`].
+/// Array of [`super::pool::Group`].
 pub const GROUPS: &str = "GROUPS";
 /// Array of [`super::slot::StandbyWord`]: a group's words stand at `group * STANDBYS_PER_GROUP`.
 pub const STANDBYS: &str = "STANDBYS";
@@ -27,16 +27,16 @@ pub const MEMBERS: &str = "MEMBERS";
 pub const MEMBER_LIMITERS: &str = "MEMBER_LIMITERS";
 /// Array of [`super::limiter::Limiter`].
 pub const LIMITERS: &str = "LIMITERS";
-/// Array of [`super::backend_state::BackendStateWord`], by backend index.
+/// Array of [`super::backend::BackendStateWord`], by backend index.
 pub const BACKEND_STATES: &str = "BACKEND_STATES";
-/// Hash: [`super::backend_state::shared_key`] to the number of a [`super::member::Accepts`], of backends that several pools
+/// Hash: [`super::backend::shared_key`] to the number of a [`super::member::Accepts`], of backends that several pools
 /// have. Without an entry the pool does not have the backend, or the backend accepts nothing there.
 pub const SHARED_BACKENDS: &str = "SHARED_BACKENDS";
-/// Array of [`super::handshake::HandshakeLine`].
+/// Array of [`super::connection::HandshakeLine`].
 pub const HANDSHAKES: &str = "HANDSHAKES";
-/// LRU hash: [`super::flow_key::FlowKeyV4`] to [`super::displaced::DisplacedWord`].
+/// LRU hash: [`super::connection::FlowKeyV4`] to [`super::connection::DisplacedWord`].
 pub const DISPLACED_V4: &str = "DISPLACED_V4";
-/// LRU hash: [`super::flow_key::FlowKeyV6`] to [`super::displaced::DisplacedWord`].
+/// LRU hash: [`super::connection::FlowKeyV6`] to [`super::connection::DisplacedWord`].
 pub const DISPLACED_V6: &str = "DISPLACED_V6";
 /// LRU hash of tracked UDP flows, as [`DISPLACED_V4`].
 pub const FLOWS_V4: &str = "FLOWS_V4";
@@ -60,24 +60,24 @@ pub const SERVICE_COUNTERS: &str = "SERVICE_COUNTERS";
 pub const BACKEND_COUNTERS: &str = "BACKEND_COUNTERS";
 /// Per-CPU array of [`super::counter::GroupCounter`] by limiter index.
 pub const GROUP_COUNTERS: &str = "GROUP_COUNTERS";
-/// Per-CPU array of counts by [`super::event::Event`] number.
+/// Per-CPU array of counts by [`super::counter::Event`] number.
 pub const EVENT_COUNTERS: &str = "EVENT_COUNTERS";
 /// The [`super::capture::Capture`], which the balancer's object has as [`super::capture::SECTION`].
 pub const CAPTURE: &str = "CAPTURE";
-/// Per-CPU array of one [`super::capture::CaptureDesk`].
-pub const CAPTURE_DESK: &str = "CAPTURE_DESK";
+/// Per-CPU array of one [`super::capture::CaptureBuffer`].
+pub const CAPTURE_BUFFER: &str = "CAPTURE_BUFFER";
 /// Ring of samples: [`super::capture::SampleHead`]s with their bytes.
 pub const SAMPLES: &str = "SAMPLES";
-/// Longest-prefix trie of [`super::receiver::SourcePrefix`] (receiver).
+/// Longest-prefix trie of [`super::service::SourcePrefix`] (receiver).
 pub const SOURCES: &str = "SOURCES";
-/// Hash set of [`super::receiver::VipKey`] (receiver).
+/// Hash set of [`super::service::VipKey`] (receiver).
 pub const VIPS: &str = "VIPS";
-/// Hash set of [`super::receiver::VipKey`]: the addresses where tunnels end (receiver).
+/// Hash set of [`super::service::VipKey`]: the addresses where tunnels end (receiver).
 pub const ENDPOINTS: &str = "ENDPOINTS";
 /// Array of one word: the UDP port where GUE ends at a receiver; 0: nowhere.
 pub const GUE_PORT: &str = "GUE_PORT";
-/// Hash of [`super::probe::ProbeWay`]s by number (probes' program; not pinned).
-pub const PROBE_WAYS: &str = "PROBE_WAYS";
+/// Hash of [`super::form::ProbeRoute`]s by number (probes' program; not pinned).
+pub const PROBE_ROUTES: &str = "PROBE_ROUTES";
 
 /// The balancer's program and object.
 pub const BALANCER: &str = "balancer";

@@ -3,16 +3,13 @@
 
 use super::{
     backend::Backend,
-    capture::{Capture, CaptureDesk, SampleHead},
+    capture::{Capture, CaptureBuffer, SampleHead},
+    connection::HandshakeLine,
     counter::{GroupCounter, TrafficCounter, VerdictCounter},
-    descriptor::Descriptor,
-    group::Group,
-    handshake::HandshakeLine,
+    form::ProbeRoute,
     limiter::Limiter,
-    pool::PoolLine,
-    probe::ProbeWay,
-    receiver::{SourcePrefix, VipKey},
-    service::{Service, ServiceKey},
+    pool::{Descriptor, Group, PoolLine},
+    service::{Service, ServiceKey, SourcePrefix, VipKey},
 };
 
 /// A map key or value: `repr(C)`, without padding, valid for every bit pattern.
@@ -48,10 +45,10 @@ pod!(
     [u64; 5] = 40,
     SourcePrefix = 20,
     VipKey = 20,
-    ProbeWay = 48,
+    ProbeRoute = 48,
     Capture = 168,
     SampleHead = 64,
-    CaptureDesk = 4_184,
+    CaptureBuffer = 4_184,
 );
 
 /// The bytes of a value, as the kernel sees them.

@@ -152,3 +152,23 @@ pub const SERVICE_REJECTS: u32 = 4;
 pub const SERVICE_BY_PORT: u32 = 8;
 /// Fragments are forwarded, those without ports too; with [`SERVICE_BY_ADDRESS`] alone.
 pub const SERVICE_FRAGMENTS: u32 = 16;
+
+/// Key of the source trie: a prefix of allowed balancer addresses.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SourcePrefix {
+    /// Significant bits of the 128; an IPv4 prefix of n bits has 96 + n.
+    pub bits: u32,
+    /// The address, as in the packet, IPv4 v4-mapped.
+    pub address: AddressWords,
+}
+
+/// Key of the sets of addresses: VIPs at receiver and balancer, tunnel endpoints at the receiver.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VipKey {
+    /// The address, as in the packet, IPv4 v4-mapped.
+    pub address: AddressWords,
+    /// [`IPV4`] or [`IPV6`].
+    pub version: u32,
+}

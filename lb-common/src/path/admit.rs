@@ -4,15 +4,15 @@ use super::{
     parse::Kind,
     query::VersionedQuery,
     search::{self, CLOSED, LAST_RESORT, LIMITS, STAY, Search, SearchRequest},
-    select::{self, Choice, Home, Left, Observe},
+    select::{self, Choice, Home, Observe, RegionSkip},
     tables::Tables,
 };
 use crate::abi::{
     clock::Nanoseconds,
-    descriptor::{ISOLATED, LIMITED, PANIC},
-    event::Event,
+    counter::Event,
     limiter,
     limits::MAX_REGIONS_PER_POOL,
+    pool::{ISOLATED, LIMITED, PANIC},
     service::SERVICE_REJECTS,
     verdict::Verdict,
 };
@@ -55,9 +55,10 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
     let (mut first, mut home_is_full) = (0, false);
     if let Some(choice) = choice {
         *to = choice;
-        let entered = if limited { enter_home(tables, query, home, now) } else { Entered::Yes };
+        let entered =
+            if limited { admit_home(tables, query, home, now) } else { HomeAdmission::Yes };
         match entered {
-            Entered::Yes => {
+            HomeAdmission::Yes => {
                 if is_kept {
                     tables.count(Event::HeldAtHome);
                 }
@@ -65,18 +66,18 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
                 count(tables, query, to, false);
                 return Ok(());
             }
-            Entered::RegionClosed => {}
+            HomeAdmission::RegionClosed => {}
             full => {
                 if is_budget_spent() {
                     tables.count(Event::HeldAtHome);
-                    observer.region(0, Left::Held);
+                    observer.region(0, RegionSkip::Held);
                     return admit_over_capacity(tables, query, to, observer);
                 }
                 home_is_full = true;
                 // The region is not full if only its member is.
                 first = home.entry + 1;
-                if full == Entered::RegionFull {
-                    observer.region(0, Left::Full);
+                if full == HomeAdmission::RegionFull {
+                    observer.region(0, RegionSkip::Full);
                     if rules & STAY != 0 {
                         return admit_over_capacity(tables, query, to, observer);
                     }
@@ -120,7 +121,7 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
 
 /// Whether home could be entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Entered {
+pub(super) enum HomeAdmission {
     Yes,
     RegionClosed,
     RegionFull,
@@ -129,23 +130,23 @@ pub(super) enum Entered {
 
 /// Debits home's limits: checks the group, then debits the member, then the group.
 #[inline(always)]
-pub(super) fn enter_home<T: Tables + ?Sized>(
+pub(super) fn admit_home<T: Tables + ?Sized>(
     tables: &T,
     query: &VersionedQuery<'_>,
     home: &Home,
     now: Nanoseconds,
-) -> Entered {
+) -> HomeAdmission {
     let group = query.descriptor.home_limiter;
     if tables.limiter(group).is_some_and(|(limit, _)| limit.is_closed()) {
-        return Entered::RegionClosed;
+        return HomeAdmission::RegionClosed;
     }
     if tables.is_full(group, now) {
-        return Entered::RegionFull;
+        return HomeAdmission::RegionFull;
     }
     if !search::debit_member(tables, &query.descriptor.home, (home.rank, home.member), now) {
-        return Entered::MemberFull;
+        return HomeAdmission::MemberFull;
     }
-    if tables.debit(group, now) { Entered::Yes } else { Entered::RegionFull }
+    if tables.debit(group, now) { HomeAdmission::Yes } else { HomeAdmission::RegionFull }
 }
 
 /// Whether the budget for displaced connections is used up for now.
@@ -171,7 +172,7 @@ pub(super) fn admit_over_capacity<T: Tables + ?Sized, O: Observe>(
     if query.service_has(SERVICE_REJECTS) {
         return Err(refuse(tables, query));
     }
-    observer.region(choice.region, Left::OverCapacity);
+    observer.region(choice.region, RegionSkip::OverCapacity);
     count(tables, query, choice, true);
     Ok(())
 }

@@ -6,14 +6,14 @@ use super::{
     tables::Tables,
 };
 use crate::abi::{
-    handshake::Placement,
+    connection::Placement,
     member::{Accepts, FULL_RAMP, MemberWord},
 };
 
 /// The choice of a known connection's backend, if the pool has that backend in a state that takes open connections
 /// and its next hop is resolved.
 #[inline(always)]
-pub(super) fn choice_of<T: Tables + ?Sized>(
+pub(super) fn choose<T: Tables + ?Sized>(
     tables: &T,
     query: &VersionedQuery<'_>,
     placed: Placement,

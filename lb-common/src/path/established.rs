@@ -11,7 +11,10 @@ use super::{
 };
 use crate::{
     abi::{
-        clock::Coarse, displaced::DisplacedWord, event::Event, handshake::Placement, limiter,
+        clock::Coarse,
+        connection::{DisplacedWord, Placement},
+        counter::Event,
+        limiter,
         verdict::Verdict,
     },
     wire::tcp,
@@ -74,7 +77,7 @@ fn find_displaced<T: Tables + ?Sized, O: Observe>(
         } else {
             follow_displaced_entry(tables, query, word, line)
         };
-        let choice = backend_state::choice_of(tables, query, placed)?;
+        let choice = backend_state::choose(tables, query, placed)?;
         tables.count(Event::DisplacedHit);
         observer.remembered(Memory::Displaced, placed);
         return Some(choice);
@@ -88,7 +91,7 @@ fn find_displaced<T: Tables + ?Sized, O: Observe>(
         return None;
     }
     let placed = found.placement();
-    let choice = backend_state::choice_of(tables, query, placed)?;
+    let choice = backend_state::choose(tables, query, placed)?;
     observer.remembered(Memory::Handshake, placed);
     if !query.tcp_has(tcp::RST) {
         let v4 = query.is_v4();

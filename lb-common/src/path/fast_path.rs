@@ -7,7 +7,7 @@ use super::{
     select::{self, Choice},
     tables::Tables,
 };
-use crate::abi::{descriptor::LIMITED, service::SERVICE_TRACKED, verdict::Verdict};
+use crate::abi::{pool::LIMITED, service::SERVICE_TRACKED, verdict::Verdict};
 
 /// The member that gets a packet, if the fast path can decide; `None`: the slow path must.
 ///

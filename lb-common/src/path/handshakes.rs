@@ -4,7 +4,7 @@ use super::tables::Tables;
 use crate::{
     abi::{
         clock::Coarse,
-        handshake::{CELLS_PER_LINE, HandshakeEntry, Placement},
+        connection::{CELLS_PER_LINE, HandshakeEntry, Placement},
         limits::HANDSHAKE_LINES,
     },
     flow_hash::FlowHash,

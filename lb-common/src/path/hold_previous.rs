@@ -4,13 +4,13 @@
 //! connections there are adopted, out of another budget.
 
 use super::{
-    admit::{self, Entered},
+    admit::{self, HomeAdmission},
     parse::Kind,
     query::VersionedQuery,
     select::{self, Choice, Memory, Observe, REMEMBERED, placement},
     tables::Tables,
 };
-use crate::abi::{clock::Nanoseconds, event::Event, verdict::Verdict};
+use crate::abi::{clock::Nanoseconds, counter::Event, verdict::Verdict};
 
 /// Places a SYN at its previous home if the budget of displaced entries is used up; returns whether it did.
 ///
@@ -36,14 +36,14 @@ pub(super) fn try_hold<T: Tables + ?Sized, O: Observe>(
     let Some(choice) = home.choice(tables, Kind::NewConnection) else { return Ok(false) };
     // Its limits and counters are those of that home.
     let query = &query.by(previous);
-    let entered = admit::enter_home(tables, query, &home, now);
-    if entered == Entered::RegionClosed {
+    let entered = admit::admit_home(tables, query, &home, now);
+    if entered == HomeAdmission::RegionClosed {
         return Ok(false);
     }
     tables.count(Event::HeldAtHome);
     observer.remembered(Memory::PreviousHome, choice.placement());
     *to = choice;
-    if entered == Entered::Yes {
+    if entered == HomeAdmission::Yes {
         admit::count(tables, query, to, false);
     } else {
         admit::admit_over_capacity(tables, query, to, observer)?;

@@ -12,10 +12,9 @@ use crate::{
         verdict::Verdict,
     },
     wire::{
-        self, ethernet,
+        self, Packet, ethernet,
         icmp::{self, Icmp},
         ipv4, ipv6,
-        packet::Packet,
     },
 };
 
@@ -74,8 +73,8 @@ pub fn echo<P: Packet + ?Sized, T: Tables + ?Sized>(
     packet: &P,
     tables: &T,
 ) -> Result<Version, Verdict> {
-    let asked = asked(packet).filter(|(vip, version)| tables.is_vip(vip, *version));
-    let (_, version) = asked.ok_or(Verdict::OtherProtocol)?;
+    let request = request(packet).filter(|(vip, version)| tables.is_vip(vip, *version));
+    let (_, version) = request.ok_or(Verdict::OtherProtocol)?;
     if !tables.debit(limiter::ECHOES, tables.now()) {
         return Err(Verdict::EchoLimited);
     }
@@ -84,7 +83,7 @@ pub fn echo<P: Packet + ?Sized, T: Tables + ?Sized>(
 
 /// Destination and IP version of a frame that is an echo request.
 #[inline(always)]
-fn asked<P: Packet + ?Sized>(packet: &P) -> Option<(AddressWords, u8)> {
+fn request<P: Packet + ?Sized>(packet: &P) -> Option<(AddressWords, u8)> {
     let (parsed, header, protocol, request) = match parse::version(packet).ok()? {
         Version::V4 => {
             let (parsed, header) = parse::ipv4_header(packet).ok()?;

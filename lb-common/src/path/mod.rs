@@ -30,18 +30,19 @@ pub use encapsulate::{Head, Shim};
 pub use parse::{Kind, Parsed, Version};
 pub use query::Query;
 pub use search::{FURTHER_SLOTS, Search};
-pub use select::{Choice, Left, Memory, Observe, Outcome, Place, Unobserved};
+pub use select::{Choice, Memory, Observe, Outcome, Position, RegionSkip, Unobserved};
 pub use tables::Tables;
 
+use self::query::VersionedQuery;
 use crate::{
     abi::{
         backend::Backend,
-        descriptor::Descriptor,
-        service::{SERVICE_FRAGMENTS, Service, ServiceKey},
+        pool::Descriptor,
+        service::{SERVICE_FRAGMENTS, SERVICE_TRACKED, Service, ServiceKey},
         verdict::Verdict,
     },
     flow_hash::{FlowHash, FlowTuple},
-    wire::{packet::Packet, tcp},
+    wire::{Packet, tcp},
 };
 
 /// A packet on its way to a backend.
@@ -76,7 +77,7 @@ pub fn decide<'t, P: Packet + ?Sized, T: Tables + ?Sized>(
     };
     let query = build_query(tables, &parsed)?;
     let mut choice = Choice::NONE;
-    query.resolve(tables, &mut choice, &mut Unobserved)?;
+    resolve(tables, &query, &mut choice, &mut Unobserved)?;
     forward_by(tables, &query, &choice, parsed)
 }
 
@@ -92,7 +93,7 @@ pub fn build_query<T: Tables + ?Sized>(tables: &T, parsed: &Parsed) -> Result<Qu
 }
 
 /// Decides a parsed frame on the fast path: in steady state, where its home gets it and no entries are needed.
-/// `None`: `defer` was called with the query, for [`Query::resolve`] on the slow path, which gives the same result
+/// `None`: `defer` was called with the query, for [`resolve`] on the slow path, which gives the same result
 /// wherever both decide.
 ///
 /// # Errors
@@ -113,6 +114,29 @@ pub fn decide_fast<T: Tables + ?Sized>(
     }
 }
 
+/// Resolves a query on the slow path: finds the member that gets the packet, and stores it in `to`, one place for all
+/// callees, because a packet program has little stack.
+///
+/// # Errors
+/// The verdict of a packet that no backend gets.
+#[inline(always)]
+pub fn resolve<T: Tables + ?Sized, O: Observe>(
+    tables: &T,
+    query: &Query,
+    to: &mut Choice,
+    observer: &mut O,
+) -> Result<(), Verdict> {
+    let versioned = VersionedQuery::new(tables, query)?;
+    match query.kind() {
+        Kind::OpenConnection => established::resolve(tables, &versioned, to, observer),
+        Kind::NewConnection => syn::resolve(tables, &versioned, to, observer),
+        Kind::Datagram if query.service_has(SERVICE_TRACKED) => {
+            udp_flow::resolve(tables, &versioned, to, observer)
+        }
+        Kind::Datagram => select::select_out_of_line(tables, &versioned, to, observer),
+    }
+}
+
 /// Hash and choice of a packet whose service is known; `observer` sees each entry that is looked at.
 ///
 /// # Errors
@@ -126,7 +150,7 @@ pub fn forward<'t, T: Tables + ?Sized, O: Observe>(
 ) -> Result<Forward<'t>, Verdict> {
     let query = Query::new(tables, service, &parsed)?;
     let mut choice = Choice::NONE;
-    query.resolve(tables, &mut choice, observer)?;
+    resolve(tables, &query, &mut choice, observer)?;
     forward_by(tables, &query, &choice, parsed)
 }
 
@@ -188,5 +212,5 @@ fn admissible(parsed: &Parsed, service: &Service) -> Result<(), Verdict> {
 /// Hash of a flow as its service wants it.
 #[inline(always)]
 pub fn flow_hash(service: &Service, descriptor: &Descriptor, flow: &FlowTuple) -> FlowHash {
-    query::hash_of(flow, service.flags, descriptor)
+    query::hash_flow(flow, service.flags, descriptor)
 }

@@ -15,10 +15,9 @@ use crate::{
     abi::{limiter, verdict::Verdict},
     checksum,
     wire::{
-        self, ethernet, icmp,
+        self, Packet, ethernet, icmp,
         ipv4::{self, Ipv4},
         ipv6,
-        packet::Packet,
     },
 };
 

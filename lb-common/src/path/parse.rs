@@ -7,10 +7,9 @@ use crate::{
     },
     flow_hash::FlowTuple,
     wire::{
-        self, ethernet,
+        self, Packet, ethernet,
         ipv4::{self, Ipv4},
         ipv6::{self, Ipv6},
-        packet::Packet,
         tcp, udp,
     },
 };

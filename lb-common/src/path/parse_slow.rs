@@ -12,11 +12,10 @@ use crate::{
     },
     flow_hash::FlowTuple,
     wire::{
-        self, ethernet, extension, icmp,
+        self, Packet, ethernet, icmp,
         icmp::Icmp,
         ipv4::{self, Ipv4},
         ipv6::{self, Ipv6},
-        packet::Packet,
         tcp, udp,
     },
 };
@@ -64,7 +63,7 @@ pub fn parse_ipv4<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
         is_without_ports: ip.is_later_fragment(),
         at: at + header_length,
     };
-    of_the_quoted(packet, parsed, &quoted)
+    from_quoted(packet, parsed, &quoted)
 }
 
 /// As [`parse()`], of a frame whose EtherType is IPv6's.
@@ -75,7 +74,7 @@ pub fn parse_ipv4<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
 pub fn parse_ipv6<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     let mut parsed = parse::ipv6_header(packet)?;
     let first = ethernet::LENGTH + ipv6::LENGTH;
-    let end = extension::walk(packet, parsed.flow.protocol, first);
+    let end = ipv6::walk_extensions(packet, parsed.flow.protocol, first);
     let end = end.ok_or(Verdict::OtherProtocol)?;
     let headers = end.at - ethernet::LENGTH;
     if headers > parsed.ip_length as usize {
@@ -96,7 +95,7 @@ pub fn parse_ipv6<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     }
     let at = end.at + icmp::LENGTH;
     let ip = Ipv6(packet.bytes(at).ok_or(Verdict::OtherProtocol)?);
-    let end = extension::walk(packet, ip.next_header(), at + ipv6::LENGTH);
+    let end = ipv6::walk_extensions(packet, ip.next_header(), at + ipv6::LENGTH);
     let end = end.ok_or(Verdict::OtherProtocol)?;
     if ip.version() != IPV6 {
         return Err(Verdict::OtherProtocol);
@@ -108,7 +107,7 @@ pub fn parse_ipv6<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
         is_without_ports: end.is_later_fragment,
         at: end.at,
     };
-    of_the_quoted(packet, parsed, &quoted)
+    from_quoted(packet, parsed, &quoted)
 }
 
 /// What an error quotes: a packet from a VIP to a client.
@@ -124,12 +123,12 @@ struct Quoted {
 
 /// An error, as a packet of the flow that the quoted packet belongs to, in the client's direction.
 #[inline(always)]
-fn of_the_quoted<P: Packet + ?Sized>(
+fn from_quoted<P: Packet + ?Sized>(
     packet: &P,
     error: Parsed,
     quoted: &Quoted,
 ) -> Result<Parsed, Verdict> {
-    let (kind, tcp_flags) = quiet(quoted.protocol).ok_or(Verdict::OtherProtocol)?;
+    let (kind, tcp_flags) = kind_without_ports(quoted.protocol).ok_or(Verdict::OtherProtocol)?;
     let header = if quoted.is_without_ports { 0 } else { udp::LENGTH };
     let end = ethernet::LENGTH + error.ip_length as usize;
     // An error goes to the source of the packet that it quotes; any other is forged.
@@ -157,13 +156,14 @@ fn of_the_quoted<P: Packet + ?Sized>(
 /// A fragment that bears no ports.
 #[inline(always)]
 fn without_ports(parsed: Parsed) -> Result<Parsed, Verdict> {
-    let (kind, tcp_flags) = quiet(parsed.flow.protocol).ok_or(Verdict::LaterFragment)?;
+    let (kind, tcp_flags) =
+        kind_without_ports(parsed.flow.protocol).ok_or(Verdict::LaterFragment)?;
     Ok(Parsed { kind, tcp_flags, ..parsed })
 }
 
 /// Kind and control bits for a packet without a readable transport header: as a RST, it changes no entry.
 #[inline(always)]
-const fn quiet(protocol: u8) -> Option<(Kind, u8)> {
+const fn kind_without_ports(protocol: u8) -> Option<(Kind, u8)> {
     match protocol {
         wire::TCP => Some((Kind::OpenConnection, tcp::RST)),
         wire::UDP => Some((Kind::Datagram, 0)),

@@ -4,8 +4,7 @@
 use super::encapsulate::{Shim, outer_payload, shim};
 use crate::{
     abi::{
-        form::Form,
-        probe::ProbeWay,
+        form::{Form, ProbeRoute},
         service::{IPV4, IPV6},
     },
     flow_hash::FlowHash,
@@ -21,7 +20,7 @@ pub enum OuterIp {
     V6([u8; ipv6::LENGTH]),
 }
 
-impl ProbeWay {
+impl ProbeRoute {
     /// How packets get to the backend.
     #[inline(always)]
     pub const fn form(&self) -> Form {
@@ -101,9 +100,9 @@ mod tests {
     use super::*;
     use crate::abi::service::address_words;
 
-    fn way(backend: &str, source: &str, form: Form) -> ProbeWay {
+    fn way(backend: &str, source: &str, form: Form) -> ProbeRoute {
         let backend: IpAddr = backend.parse().unwrap();
-        ProbeWay {
+        ProbeRoute {
             backend: address_words(backend),
             source: address_words(source.parse().unwrap()),
             version: if backend.is_ipv4() { IPV4 } else { IPV6 }.into(),

@@ -1,24 +1,16 @@
-//! A query: a packet, its service, and the pool's line; and its dispatch by kind of packet.
+//! A query: a packet, its service, and the pool's line.
 
 use core::ops::Deref;
 
 use super::{
-    established,
     parse::{Kind, Parsed},
-    select::{self, Choice, Observe},
-    syn,
     tables::Tables,
-    udp_flow,
 };
 use crate::{
     abi::{
-        descriptor::Descriptor,
-        flow_key::{FlowKeyV6, flow_key_v6, flow_of_v6},
-        pool::PoolLine,
-        service::{
-            IPV4, IPV6, SERVICE_BY_ADDRESS, SERVICE_BY_PORT, SERVICE_FRAGMENTS, SERVICE_TRACKED,
-            Service,
-        },
+        connection::{FlowKeyV6, flow_key_v6, flow_of_v6},
+        pool::{Descriptor, PoolLine},
+        service::{IPV4, IPV6, SERVICE_BY_ADDRESS, SERVICE_BY_PORT, SERVICE_FRAGMENTS, Service},
         verdict::Verdict,
     },
     flow_hash::{FlowHash, FlowTuple},
@@ -60,7 +52,7 @@ impl Query {
         };
         Ok(Self {
             line: [line.word, line.cleared, line.last_displaced],
-            hash: hash_of(&parsed.flow, service.flags, descriptor),
+            hash: hash_flow(&parsed.flow, service.flags, descriptor),
             flow: flow_key_v6(&parsed.flow),
             packet: kind
                 | u64::from(parsed.flow.version == IPV4) << 8
@@ -70,29 +62,6 @@ impl Query {
             indices: u64::from(service.pool) | u64::from(service.index) << 32,
             service_flags: u64::from(service.flags),
         })
-    }
-
-    /// Finds the member that gets the packet, and stores it in `to`: one place for all callees, because a packet
-    /// program has little stack.
-    ///
-    /// # Errors
-    /// The verdict of a packet that no backend gets.
-    #[inline(always)]
-    pub fn resolve<T: Tables + ?Sized, O: Observe>(
-        &self,
-        tables: &T,
-        to: &mut Choice,
-        observer: &mut O,
-    ) -> Result<(), Verdict> {
-        let query = VersionedQuery::new(tables, self)?;
-        match self.kind() {
-            Kind::OpenConnection => established::resolve(tables, &query, to, observer),
-            Kind::NewConnection => syn::resolve(tables, &query, to, observer),
-            Kind::Datagram if self.service_has(SERVICE_TRACKED) => {
-                udp_flow::resolve(tables, &query, to, observer)
-            }
-            Kind::Datagram => select::select_out_of_line(tables, &query, to, observer),
-        }
     }
 
     /// The pool's line.
@@ -236,7 +205,7 @@ impl<'q> VersionedQuery<'q> {
             return None;
         }
         let descriptor = tables.descriptor(previous)?;
-        Some((descriptor, hash_of(&self.flow(), self.service_flags as u32, descriptor)))
+        Some((descriptor, hash_flow(&self.flow(), self.service_flags as u32, descriptor)))
     }
 
     /// Hash of all of the flow's addresses and ports, whatever the service hashes by.
@@ -251,7 +220,7 @@ impl<'q> VersionedQuery<'q> {
 
 /// Hash of a flow by its service's affinity.
 #[inline(always)]
-pub(super) const fn hash_of(
+pub(super) const fn hash_flow(
     flow: &FlowTuple,
     service_flags: u32,
     descriptor: &Descriptor,

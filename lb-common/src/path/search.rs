@@ -5,18 +5,17 @@
 
 use super::{
     parse::Kind,
-    select::{Choice, Left, Observe, Outcome, Place, judge, member, next_hop},
+    select::{Choice, Observe, Outcome, Position, RegionSkip, judge, member, next_hop},
     tables::Tables,
 };
 use crate::{
     abi::{
         clock::Nanoseconds,
-        event::Event,
-        group::{Group, GroupHead},
+        counter::Event,
         limits::{MAX_REGIONS_PER_POOL, STANDBYS_PER_GROUP},
         member::MemberWord,
-        slot::RANKS_PER_SLOT,
-        table_ref::TableRef,
+        pool::{Group, GroupHead},
+        slot::{RANKS_PER_SLOT, TableRef},
         verdict::Verdict,
     },
     admission::{self, Debit},
@@ -194,12 +193,12 @@ impl Search {
     ) -> bool {
         let Some((limit, _)) = tables.limiter(group.limiter) else { return false };
         if limit.is_closed() {
-            observer.region(region, Left::Closed);
+            observer.region(region, RegionSkip::Closed);
         } else if self.request.rules() & LIMITS != 0
             && tables.is_full(group.limiter, self.request.now)
         {
             self.ended.0 |= MET_FULL;
-            observer.region(region, Left::Full);
+            observer.region(region, RegionSkip::Full);
         } else {
             return false;
         }
@@ -220,7 +219,7 @@ impl Search {
         tables: &T,
         group: &Group,
         (rank, slot, step): (u16, u32, u32),
-        place: Place,
+        place: Position,
         observer: &mut O,
     ) -> bool {
         let Some(member) = member(tables, &group.head, rank) else { return false };
@@ -248,7 +247,7 @@ impl Search {
             }
             if !tables.debit(group.limiter, self.request.now) {
                 self.ended.0 |= MET_FULL;
-                observer.region(place.region, Left::Full);
+                observer.region(place.region, RegionSkip::Full);
                 self.leave(place.region, step);
                 return false;
             }
@@ -267,7 +266,7 @@ impl Search {
         (region, index): (u32, u32),
         head: &GroupHead,
         step: u32,
-    ) -> Option<(u16, Place, u32)> {
+    ) -> Option<(u16, Position, u32)> {
         if step > Self::LISTED {
             return None;
         }
@@ -278,14 +277,14 @@ impl Search {
             let rank = tables.standby(index)?.rank()?;
             return Some((
                 rank,
-                Place { region, slot: None, entry },
+                Position { region, slot: None, entry },
                 self.request.hash.slot(head.slots),
             ));
         }
         let hash = if attempt == 0 { self.request.hash } else { self.request.hash.again(attempt) };
         let slot = hash.slot(head.slots);
         let word = tables.slot(TableRef(head.table), slot)?;
-        Some((word.rank(entry), Place { region, slot: Some(slot), entry }, slot))
+        Some((word.rank(entry), Position { region, slot: Some(slot), entry }, slot))
     }
 }
 

@@ -4,13 +4,11 @@
 use super::{parse::Kind, query::VersionedQuery, search::SearchRequest, tables::Tables};
 use crate::{
     abi::{
-        descriptor::Descriptor,
-        group::GroupHead,
-        handshake::Placement,
+        connection::Placement,
         member::{Accepts, FULL_RAMP, MemberWord},
         next_hop::NextHopWord,
-        slot::RANKS_PER_SLOT,
-        table_ref::TableRef,
+        pool::{Descriptor, GroupHead},
+        slot::{RANKS_PER_SLOT, TableRef},
         verdict::Verdict,
     },
     flow_hash::FlowHash,
@@ -51,12 +49,12 @@ pub const fn placement(member: MemberWord) -> Placement {
 
 /// Where in the order an entry was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     /// Position of the group in the pool's order of regions.
     pub region: u32,
     /// Slot of its table, or `None` for a standby.
     pub slot: Option<u32>,
-    /// Place in the slot's list, 0 for the owner; for a standby its number.
+    /// Position in the slot's list, 0 for the owner; for a standby its number.
     pub entry: u32,
 }
 
@@ -77,7 +75,7 @@ pub enum Outcome {
 
 /// Why a region has not the packet, or has it against the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum RegionSkip {
     /// Its limit is reached.
     Full,
     /// It is drained, or has no capacity because no member there is healthy.
@@ -104,10 +102,10 @@ pub enum Memory {
 /// Observes every entry that is looked at. In a packet program it is empty and compiles to nothing.
 pub trait Observe {
     /// An entry was looked at.
-    fn entry(&mut self, place: Place, rank: u16, member: MemberWord, outcome: Outcome);
+    fn entry(&mut self, place: Position, rank: u16, member: MemberWord, outcome: Outcome);
     /// A region was left, or kept against the rule.
     #[inline(always)]
-    fn region(&mut self, _region: u32, _why: Left) {}
+    fn region(&mut self, _region: u32, _why: RegionSkip) {}
     /// The packet goes by what is remembered of its connection.
     #[inline(always)]
     fn remembered(&mut self, _by: Memory, _placed: Placement) {}
@@ -118,7 +116,7 @@ pub struct Unobserved;
 
 impl Observe for Unobserved {
     #[inline(always)]
-    fn entry(&mut self, _: Place, _: u16, _: MemberWord, _: Outcome) {}
+    fn entry(&mut self, _: Position, _: u16, _: MemberWord, _: Outcome) {}
 }
 
 /// The entry that tables alone lead to: where a connection is that nothing is remembered of.
@@ -177,7 +175,7 @@ pub fn home<T: Tables + ?Sized>(
     Ok(Home { entry, rank, member, ..owner })
 }
 
-/// Place in a slot's list of the first that is not marked out; the owner's if there is none.
+/// Position in a slot's list of the first that is not marked out; the owner's if there is none.
 #[inline(always)]
 pub fn stand_in<T: Tables + ?Sized>(tables: &T, head: &GroupHead, slot: u32) -> u32 {
     let Some(word) = tables.slot(TableRef(head.table), slot) else { return 0 };
@@ -190,8 +188,8 @@ pub fn stand_in<T: Tables + ?Sized>(tables: &T, head: &GroupHead, slot: u32) -> 
 impl Home {
     /// Where it is in the order of things.
     #[inline(always)]
-    const fn place(&self) -> Place {
-        Place { region: 0, slot: Some(self.slot), entry: self.entry }
+    const fn place(&self) -> Position {
+        Position { region: 0, slot: Some(self.slot), entry: self.entry }
     }
 
     /// The choice of home if its state allows the packet; limits are not checked.

@@ -12,7 +12,9 @@ use super::{
 };
 use crate::{
     abi::{
-        clock::Coarse, displaced::DisplacedWord, event::Event, handshake::Placement,
+        clock::Coarse,
+        connection::{DisplacedWord, Placement},
+        counter::Event,
         verdict::Verdict,
     },
     word::Word,
@@ -76,7 +78,7 @@ fn try_repeated<T: Tables + ?Sized, O: Observe>(
     if !before.is_handshake() {
         return false;
     }
-    let Some(choice) = backend_state::choice_of(tables, query, before.placement()) else {
+    let Some(choice) = backend_state::choose(tables, query, before.placement()) else {
         return false;
     };
     if !before.is_home() {

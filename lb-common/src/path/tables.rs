@@ -8,22 +8,16 @@ use super::{
 };
 use crate::{
     abi::{
-        backend::Backend,
-        backend_state::BackendStateWord,
+        backend::{Backend, BackendStateWord},
         clock::{Coarse, Nanoseconds},
-        counter::GroupCounter,
-        descriptor::Descriptor,
-        displaced::DisplacedWord,
-        event::Event,
-        group::{Group, GroupHead},
-        handshake::HandshakeEntry,
+        connection::{DisplacedWord, HandshakeEntry},
+        counter::{Event, GroupCounter},
         limiter::LimitWord,
         member::{Accepts, MemberWord},
         next_hop::{InterfaceWord, NextHopWord},
-        pool::PoolLine,
+        pool::{Descriptor, Group, GroupHead, PoolLine},
         service::{AddressWords, Service, ServiceKey},
-        slot::{SlotWord, StandbyWord},
-        table_ref::TableRef,
+        slot::{SlotWord, StandbyWord, TableRef},
     },
     flow_hash::FlowTuple,
     word::Word,
@@ -117,7 +111,7 @@ pub trait Tables {
     fn is_full(&self, limiter: u32, now: Nanoseconds) -> bool {
         search::is_full(self, limiter, now)
     }
-    /// Place in the list of the member that stands in for an owner that is marked out: [`select::stand_in`].
+    /// Position in the list of the member that stands in for an owner that is marked out: [`select::stand_in`].
     #[inline(always)]
     fn stand_in(&self, head: &GroupHead, slot: u32) -> u32 {
         select::stand_in(self, head, slot)

@@ -8,7 +8,7 @@ use super::{
     tables::Tables,
 };
 use crate::{
-    abi::{clock::Coarse, displaced::DisplacedWord, event::Event, verdict::Verdict},
+    abi::{clock::Coarse, connection::DisplacedWord, counter::Event, verdict::Verdict},
     word::Word,
 };
 
@@ -50,7 +50,7 @@ fn try_known<T: Tables + ?Sized, O: Observe>(
     if before.idle(now) > query.idle() {
         return false;
     }
-    let Some(choice) = backend_state::choice_of(tables, query, before.placement()) else {
+    let Some(choice) = backend_state::choose(tables, query, before.placement()) else {
         return false;
     };
     let after = before.seen(now);

@@ -7,11 +7,9 @@ use crate::{
         verdict::Verdict,
     },
     wire::{
-        IP_IN_IP, IPV6_IN_IP, ethernet,
-        extension::{self, End},
+        IP_IN_IP, IPV6_IN_IP, Packet, ethernet,
         ipv4::{self, Ipv4},
-        ipv6::{self, Ipv6},
-        packet::Packet,
+        ipv6::{self, ExtensionsEnd, Ipv6},
     },
 };
 
@@ -88,9 +86,13 @@ fn read_v4<P: Packet + ?Sized>(packet: &P, at: usize, room: usize) -> Result<Inn
 fn read_v6<P: Packet + ?Sized>(packet: &P, at: usize, room: usize) -> Result<Inner, Verdict> {
     let ip = Ipv6(packet.bytes(at).ok_or(Verdict::NotTunnel)?);
     let begin = at + ipv6::LENGTH;
-    let found = extension::walk(packet, ip.next_header(), begin);
-    let nothing =
-        End { protocol: ip.next_header(), at: begin, is_fragment: false, is_later_fragment: false };
+    let found = ipv6::walk_extensions(packet, ip.next_header(), begin);
+    let nothing = ExtensionsEnd {
+        protocol: ip.next_header(),
+        at: begin,
+        is_fragment: false,
+        is_later_fragment: false,
+    };
     let end = found.unwrap_or(nothing);
     let length = usize::from(ip.payload_length());
     Ok(Inner {
@@ -109,4 +111,56 @@ fn read_v6<P: Packet + ?Sized>(packet: &P, at: usize, room: usize) -> Result<Inn
         at: end.at,
         length: length.wrapping_sub(end.at - begin),
     })
+}
+
+/// ECN: the sender does not support it.
+const NOT_ECT: u8 = 0;
+/// ECN: the sender supports it. As a mark this is weaker than [`CE`].
+const ECT_1: u8 = 1;
+/// ECN: the sender supports it.
+const ECT_0: u8 = 2;
+/// ECN: a router was congested.
+pub(super) const CE: u8 = 3;
+/// The bits of the traffic class that are ECN's.
+const ECN: u8 = 3;
+
+/// The ECN bits that an inner packet gets at the end of its tunnel, from both traffic classes (RFC 6040, 4.2). `None`: a
+/// router marked a packet whose sender does not support marks, so the mark counts as a loss.
+#[inline(always)]
+pub(super) const fn combine_ecn(inner: u8, outer: u8) -> Option<u8> {
+    match (inner & ECN, outer & ECN) {
+        (NOT_ECT, CE) => None,
+        (_, CE) => Some(CE),
+        (ECT_0, ECT_1) => Some(ECT_1),
+        (inner, _) => Some(inner),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Figure 4 of RFC 6040, written out: rows are the inner header, columns the outer one.
+    #[test]
+    fn the_table_is_that_of_the_rfc() {
+        const DROP: Option<u8> = None;
+        let outer = [0b00, 0b10, 0b01, 0b11];
+        let table = [
+            (0b00, [Some(0b00), Some(0b00), Some(0b00), DROP]),
+            (0b10, [Some(0b10), Some(0b10), Some(0b01), Some(0b11)]),
+            (0b01, [Some(0b01), Some(0b01), Some(0b01), Some(0b11)]),
+            (0b11, [Some(0b11), Some(0b11), Some(0b11), Some(0b11)]),
+        ];
+        for (inner, row) in table {
+            for (outer, leaves) in outer.into_iter().zip(row) {
+                assert_eq!(
+                    combine_ecn(inner, outer),
+                    leaves,
+                    "inner {inner:02b}, outer {outer:02b}"
+                );
+                // DSCP, in the upper six bits, has no part in it.
+                assert_eq!(combine_ecn(0xb8 | inner, 0x28 | outer), leaves);
+            }
+        }
+    }
 }

@@ -4,8 +4,6 @@
 //! apart twice. What could still go round with the host's help (by a tunnel device of the kernel's, or from
 //! the host to itself) is dropped.
 
-pub mod ecn;
-mod gue;
 mod inner;
 mod outer;
 mod transport;
@@ -17,11 +15,11 @@ use crate::{
         service::{AddressWords, IPV4, IPV6},
         verdict::Verdict,
     },
-    wire::{IP_IN_IP, IPV6_IN_IP, ethernet, ipv4, ipv6, packet::Packet},
+    wire::{IP_IN_IP, IPV6_IN_IP, Packet, ethernet, ipv4, ipv6},
 };
 
 /// What the receiver asks of its maps.
-pub trait Allowed {
+pub trait AllowLists {
     /// Whether balancers have this source address.
     fn source(&self, address: &AddressWords) -> bool;
     /// Whether this host serves this VIP; `version` is 4 or 6.
@@ -50,32 +48,32 @@ pub struct Decapsulation {
 /// # Errors
 /// The verdict of a frame that stays as it is, or is dropped.
 #[inline(always)]
-pub fn decide<P: Packet + ?Sized, A: Allowed + ?Sized>(
+pub fn decide<P: Packet + ?Sized, A: AllowLists + ?Sized>(
     packet: &P,
     allowed: &A,
 ) -> Result<Decapsulation, Verdict> {
     let outer = outer::read(packet)?;
     let source = outer.source;
-    let outer = match gue::open(packet, outer, allowed.gue_port()) {
+    let outer = match outer::open_gue(packet, outer, allowed.gue_port()) {
         Err(Verdict::GueNotOurs) if !allowed.source(&source) => return Err(Verdict::NotTunnel),
         opened => opened?,
     };
     let inner = inner::read(packet, &outer)?;
     admit(allowed, &outer, &inner)?;
     judge(allowed, &outer, &inner)?;
-    let ecn = ecn::combined(inner.traffic_class, outer.traffic_class);
+    let ecn = inner::combine_ecn(inner.traffic_class, outer.traffic_class);
     let ecn = ecn.ok_or(Verdict::NotEcnCapable)?;
     Ok(Decapsulation {
         outer: outer.header,
         ether_type: inner.ether_type(),
-        ecn: (ecn != inner.traffic_class & ecn::CE).then_some(ecn),
+        ecn: (ecn != inner.traffic_class & inner::CE).then_some(ecn),
         is_udp: outer.is_udp,
     })
 }
 
 /// Whether a tunnel packet is a balancer's, for a VIP of this host, and ends here.
 #[inline(always)]
-fn admit<A: Allowed + ?Sized>(allowed: &A, outer: &Outer, inner: &Inner) -> Result<(), Verdict> {
+fn admit<A: AllowLists + ?Sized>(allowed: &A, outer: &Outer, inner: &Inner) -> Result<(), Verdict> {
     let vip = allowed.vip(&inner.destination, inner.version);
     match (vip, allowed.source(&outer.source)) {
         (true, true) => {}
@@ -97,7 +95,7 @@ fn admit<A: Allowed + ?Sized>(allowed: &A, outer: &Outer, inner: &Inner) -> Resu
 
 /// Whether a balancer's packet is one that the host may have.
 #[inline(always)]
-fn judge<A: Allowed + ?Sized>(allowed: &A, outer: &Outer, inner: &Inner) -> Result<(), Verdict> {
+fn judge<A: AllowLists + ?Sized>(allowed: &A, outer: &Outer, inner: &Inner) -> Result<(), Verdict> {
     if !inner.is_whole {
         return Err(Verdict::InnerMalformed);
     }
@@ -116,7 +114,7 @@ fn judge<A: Allowed + ?Sized>(allowed: &A, outer: &Outer, inner: &Inner) -> Resu
 }
 
 /// A frame that lost its outer header, whose inner one can be changed.
-pub trait Marked {
+pub trait DecapsulatedFrame {
     /// Changes the first bytes of the inner packet; false where the frame ends before they do.
     #[must_use]
     fn change_inner<const N: usize>(&mut self, change: impl FnOnce(&mut [u8; N])) -> bool;
@@ -126,13 +124,13 @@ impl Decapsulation {
     /// Where the UDP header of a tunnel in UDP stands in the frame.
     #[inline(always)]
     pub const fn udp(&self) -> usize {
-        ethernet::LENGTH + self.outer - gue::SHIM
+        ethernet::LENGTH + self.outer - outer::SHIM
     }
 
     /// IP version of the outer header.
     #[inline(always)]
     pub const fn outer_version(&self) -> u8 {
-        let shim = if self.is_udp { gue::SHIM } else { 0 };
+        let shim = if self.is_udp { outer::SHIM } else { 0 };
         if self.outer - shim == ipv4::LENGTH { IPV4 } else { IPV6 }
     }
 
@@ -151,7 +149,7 @@ impl Decapsulation {
     /// Carries [`Self::ecn`] over to the inner header; false where the frame ends before that does.
     #[inline(always)]
     #[must_use]
-    pub fn mark<M: Marked + ?Sized>(&self, frame: &mut M) -> bool {
+    pub fn mark<M: DecapsulatedFrame + ?Sized>(&self, frame: &mut M) -> bool {
         let Some(ecn) = self.ecn else { return true };
         if self.ether_type == ethernet::IPV4 {
             frame.change_inner::<{ ipv4::LENGTH }>(|header| ipv4::set_ecn(header, ecn))

@@ -1,4 +1,4 @@
-//! The outer header: what is a tunnel of the kind that balancers make.
+//! The outer headers: which packets are tunnel packets of the kind that balancers make.
 
 use crate::{
     abi::{
@@ -6,10 +6,11 @@ use crate::{
         verdict::Verdict,
     },
     wire::{
-        ethernet,
+        IP_IN_IP, IPV6_IN_IP, Packet, UDP, ethernet,
+        gue::{self, Gue},
         ipv4::{self, Ipv4},
         ipv6::{self, Ipv6},
-        packet::Packet,
+        udp::{self, Udp},
     },
 };
 
@@ -81,5 +82,55 @@ fn read_v6<P: Packet + ?Sized>(packet: &P) -> Result<Outer, Verdict> {
         header: ipv6::LENGTH,
         payload,
         is_udp: false,
+    })
+}
+
+/// What stands between the outer IP header and the inner one, bytes.
+pub(super) const SHIM: usize = udp::LENGTH + gue::LENGTH;
+
+/// Counts the headers of UDP and GUE (variant 0, draft-ietf-intarea-gue) to the outer one, if the packet has them.
+/// `port` is where GUE ends; 0: nowhere.
+///
+/// A UDP checksum of zero is accepted, over IPv6 too (RFC 6935): on one port, from known sources, with an inner packet
+/// that has checksums of its own, as RFC 6936, 4 and 5, require. Any other checksum has to be right ([`checksums`]).
+///
+/// [`checksums`]: super::checksums
+///
+/// # Errors
+/// [`Verdict::GueNotOurs`]: GUE, but of a kind that balancers do not send. [`Verdict::NotTunnel`]: its UDP
+/// header contradicts the IP header.
+#[inline(always)]
+pub(super) fn open_gue<P: Packet + ?Sized>(
+    packet: &P,
+    outer: Outer,
+    port: u16,
+) -> Result<Outer, Verdict> {
+    if outer.protocol != UDP || port == 0 {
+        return Ok(outer);
+    }
+    let at = ethernet::LENGTH + outer.header;
+    let udp = Udp(packet.bytes(at).ok_or(Verdict::NotTunnel)?);
+    if udp.destination() != port {
+        return Ok(outer);
+    }
+    let length = usize::from(udp.length());
+    if length < SHIM || length > outer.payload {
+        return Err(Verdict::NotTunnel);
+    }
+    let gue = Gue(packet.bytes(at + udp::LENGTH).ok_or(Verdict::NotTunnel)?);
+    let is_plain = gue.variant() == gue::VARIANT
+        && !gue.is_control()
+        && gue.header_length() == gue::LENGTH
+        && gue.flags() == 0;
+    // The kernel's own GUE, or another program, may use that port for other packets.
+    if !is_plain || !matches!(gue.protocol(), IP_IN_IP | IPV6_IN_IP) {
+        return Err(Verdict::GueNotOurs);
+    }
+    Ok(Outer {
+        protocol: gue.protocol(),
+        header: outer.header + SHIM,
+        payload: length - SHIM,
+        is_udp: true,
+        ..outer
     })
 }

@@ -7,16 +7,15 @@
 //! segment: there only the outer checksum, which nobody asks for afterwards, is looked at.
 
 use super::{
-    gue::SHIM,
     inner::{self, Inner},
+    outer::SHIM,
     outer::{self, Outer},
 };
 use crate::{
     abi::verdict::Verdict,
     checksum,
     wire::{
-        ICMP, ICMPV6, TCP, UDP, ethernet,
-        packet::Packet,
+        ICMP, ICMPV6, Packet, TCP, UDP, ethernet,
         udp::{self, Udp},
     },
 };

@@ -3,12 +3,10 @@
 //! A view never judges: it names fields. [`crate::path`] validates them.
 
 pub mod ethernet;
-pub mod extension;
 pub mod gue;
 pub mod icmp;
 pub mod ipv4;
 pub mod ipv6;
-pub mod packet;
 pub mod tcp;
 pub mod udp;
 pub mod vlan;
@@ -27,3 +25,40 @@ pub const IP_IN_IP: u8 = 4;
 pub const IPV6_IN_IP: u8 = 41;
 /// Hop limit and TTL of the outer header (RFC 1700's recommended default).
 pub const OUTER_HOP_LIMIT: u8 = 64;
+
+/// A frame that headers can be borrowed from. In the kernel each call is one bounds check.
+pub trait Packet {
+    /// `N` bytes from `offset`, or `None` where the frame ends before.
+    fn bytes<const N: usize>(&self, offset: usize) -> Option<&[u8; N]>;
+
+    /// Length of the frame, bytes.
+    fn length(&self) -> usize;
+
+    /// Sum of `N` bytes from `offset`, as [`crate::checksum::from_sum`] wants it; `N` is at most 512 and a
+    /// multiple of 4. `None` where the frame ends before.
+    fn sum<const N: usize>(&self, offset: usize) -> Option<u32>;
+
+    /// The same of `length` bytes, any number of them; an odd one is followed by a zero. `offset` is below 2^16.
+    fn sum_up(&self, offset: usize, length: usize) -> Option<u32>;
+}
+
+impl Packet for [u8] {
+    fn bytes<const N: usize>(&self, offset: usize) -> Option<&[u8; N]> {
+        self.get(offset..)?.first_chunk()
+    }
+
+    fn length(&self) -> usize {
+        self.len()
+    }
+
+    fn sum<const N: usize>(&self, offset: usize) -> Option<u32> {
+        let words = self.bytes::<N>(offset)?.chunks_exact(2);
+        Some(words.map(|word| u32::from(u16::from_ne_bytes([word[0], word[1]]))).sum())
+    }
+
+    fn sum_up(&self, offset: usize, length: usize) -> Option<u32> {
+        let words = self.get(offset..)?.get(..length)?.chunks(2);
+        let word = |word: &[u8]| [word[0], word.get(1).copied().unwrap_or(0)];
+        Some(words.map(|bytes| u32::from(u16::from_ne_bytes(word(bytes)))).sum())
+    }
+}

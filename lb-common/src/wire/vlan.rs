@@ -1,6 +1,6 @@
 //! VLAN tags (IEEE 802.1Q), between a frame's MACs and its EtherType.
 
-use super::{ethernet, packet::Packet};
+use super::{Packet, ethernet};
 
 /// Length of a tag, bytes.
 pub const LENGTH: usize = 4;

@@ -12,7 +12,7 @@ mod run;
 
 use std::{cell::RefCell, collections::BTreeMap};
 
-use lb_common::abi::event::Event;
+use lb_common::abi::counter::Event;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 
 /// Cases where the environment does not say otherwise: a few seconds.

@@ -1,11 +1,10 @@
 //! Plays a case.
 
 use lb_common::abi::{
-    descriptor::{ISOLATED, LIMITED},
-    event::Event,
+    counter::Event,
     limiter::LimitWord,
     member::Accepts,
-    pool::PoolWord,
+    pool::{ISOLATED, LIMITED, PoolWord},
     service::{SERVICE_BY_ADDRESS, SERVICE_REJECTS},
 };
 

@@ -1,8 +1,8 @@
 //! ICMP errors go where the packets they quote came from, and change nothing.
 
 use lb_common::abi::{
-    displaced::DisplacedWord,
-    event::Event,
+    connection::DisplacedWord,
+    counter::Event,
     member::Accepts,
     pool::PoolWord,
     service::{SERVICE_BY_ADDRESS, SERVICE_TRACKED},

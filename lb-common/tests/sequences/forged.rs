@@ -1,6 +1,6 @@
 //! A SYN that is not its sender's own moves nobody.
 
-use lb_common::abi::event::Event;
+use lb_common::abi::counter::Event;
 
 use lb_common_fake::fixture::{Client, Fixture, client};
 

@@ -1,7 +1,7 @@
 //! Remaps: the previous meaning holds until the old connections are gone or remembered.
 
 use lb_common::abi::{
-    event::Event,
+    counter::Event,
     limiter::{ADOPTIONS_V4, LimitWord},
     member::Accepts::{All, Nothing, OpenOnly},
     pool::PoolWord,

@@ -2,13 +2,13 @@
 
 use lb_common::{
     abi::{
-        descriptor::{ISOLATED, PANIC},
-        event::Event,
+        counter::Event,
         limiter::{DISPLACED_V4, LimitWord},
         member::{
             Accepts::{All, Nothing, OpenOnly},
             MemberWord,
         },
+        pool::{ISOLATED, PANIC},
         service::SERVICE_REJECTS,
         verdict::Verdict,
     },

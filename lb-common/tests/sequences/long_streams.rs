@@ -1,6 +1,6 @@
 //! Streams of more than 4 GiB: every sequence number comes again.
 
-use lb_common::abi::event::Event;
+use lb_common::abi::counter::Event;
 
 use lb_common_fake::fixture::{Fixture, client};
 

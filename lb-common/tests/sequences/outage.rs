@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use lb_common::abi::{
     clock::DISPLACED_LIFE,
-    displaced::DisplacedWord,
-    event::Event,
+    connection::DisplacedWord,
+    counter::Event,
     limiter::{DISPLACED_V4, LimitWord},
     member::Accepts::{All, Nothing, OpenOnly},
     pool::PoolWord,

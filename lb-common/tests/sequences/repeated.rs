@@ -1,6 +1,6 @@
 //! A SYN that is repeated is one connection.
 
-use lb_common::abi::{event::Event, limiter::LimitWord, member::Accepts};
+use lb_common::abi::{counter::Event, limiter::LimitWord, member::Accepts};
 
 use lb_common_fake::fixture::{ACK, Fixture, client};
 

@@ -1,6 +1,6 @@
 //! A port that is used again is another connection, and the old one's memory does not catch it.
 
-use lb_common::abi::{event::Event, limiter::LimitWord, member::Accepts::OpenOnly};
+use lb_common::abi::{counter::Event, limiter::LimitWord, member::Accepts::OpenOnly};
 
 use lb_common_fake::fixture::{FIN, Fixture, RST, client};
 

@@ -1,9 +1,8 @@
 //! UDP: flows that are remembered, and those that are not.
 
 use lb_common::abi::{
-    event::Event,
-    limiter::DISPLACED_V4,
-    limiter::LimitWord,
+    counter::Event,
+    limiter::{DISPLACED_V4, LimitWord},
     member::Accepts,
     service::{SERVICE_REJECTS, SERVICE_TRACKED},
     verdict::Verdict,

@@ -1,8 +1,8 @@
-//! Sizes in bytes, with units of 1024: read from settings, shown in messages.
+//! Sizes in bytes with binary units, as settings and messages have them.
 
 use std::{fmt, str::FromStr};
 
-/// A size in bytes, shown with one decimal: `3.2 GiB`, `512 MiB`, `70.0 KiB`.
+/// A size in bytes. Shown as a whole number or with one decimal: `512 MiB`, `3.2 GiB`.
 #[derive(Clone, Copy, Debug)]
 pub struct ByteSize(pub u64);
 
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_read_as_they_are_written() {
+    fn sizes_are_read_and_shown() {
         for (text, bytes, shown) in [
             ("512", 512, "512 bytes"),
             ("512MiB", 512 << 20, "512 MiB"),

@@ -1,4 +1,4 @@
-//! Bytes as people write them: a text, or `hex:` and pairs of hexadecimal digits.
+//! Bytes in configuration files: a text, or `hex:` and pairs of hexadecimal digits.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 const HEX: &str = "hex:";
 
-/// Some bytes: `"ping\n"`, or `"hex:0001 00ff"`, with blanks between pairs of digits where they help.
+/// Bytes, written `"ping\n"` or `"hex:0001 00ff"`. Blanks may separate pairs of digits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bytes(pub Vec<u8>);
 
 impl Bytes {
-    /// The bytes that a text stands for; `None`: digits that are no pairs of hexadecimal ones.
+    /// Reads the written form; `None`: not pairs of hexadecimal digits.
     pub fn parse(text: &str) -> Option<Self> {
         let Some(digits) = text.strip_prefix(HEX) else {
             return Some(Self(text.as_bytes().to_vec()));
@@ -27,7 +27,7 @@ impl Bytes {
     }
 }
 
-/// As a text where that can be read, else in hexadecimal digits.
+/// Printable UTF-8 as text, everything else in hexadecimal digits.
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unreadable = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_stand_for_themselves_and_others_in_pairs_of_digits() {
+    fn printable_bytes_are_text_and_others_pairs_of_digits() {
         for (text, bytes, again) in [
             ("", &b""[..], ""),
             ("ping\r\n", b"ping\r\n", "ping\r\n"),

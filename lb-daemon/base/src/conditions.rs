@@ -1,33 +1,33 @@
-//! What is wrong though the daemon goes on: a file that it was refused or cannot read. Whoever meets
-//! a condition says so here, and says when it is over; the state shows those that last.
+//! Conditions: problems that last while the daemon continues, such as a file that it cannot read. The code that
+//! detects one begins and ends it here; `spillway status` shows those that have begun.
 
 use std::{collections::BTreeMap, time::SystemTime};
 
 use tokio::sync::watch;
 
-/// What a packet path that is not at the generation in force is called among the conditions.
+/// Subject of the condition that the packet path is not at the generation in force.
 pub const PACKET_PATH: &str = "packet path";
 
-/// What a stored configuration that cannot be used is called among the conditions.
+/// Subject of the condition that the stored configuration cannot be used.
 pub const STORED: &str = "stored configuration";
 
-/// Something that is wrong.
+/// A condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// What it is about, such as the path of a file.
+    /// What is affected, such as the path of a file.
     pub subject: String,
-    /// What is wrong with it.
+    /// What is wrong.
     pub cause: String,
-    /// Since when.
+    /// When it began; a new cause does not change it.
     pub since: SystemTime,
 }
 
-/// The conditions there are. Clones are of the same ones.
+/// The current conditions. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Conditions(watch::Sender<BTreeMap<String, Condition>>);
 
 impl Conditions {
-    /// Something is wrong with `subject`: it takes the place of what was.
+    /// Begins the condition of a subject, or replaces its cause.
     pub fn begin(&self, subject: &str, cause: &str) {
         let same = |was: &Condition| was.cause == cause;
         if self.0.borrow().get(subject).is_some_and(same) {
@@ -41,19 +41,19 @@ impl Conditions {
         });
     }
 
-    /// Nothing is wrong with `subject` any more.
+    /// Ends the condition of a subject, if there is one.
     pub fn end(&self, subject: &str) {
         if self.0.send_if_modified(|conditions| conditions.remove(subject).is_some()) {
             tracing::info!(subject, "{subject}: resolved");
         }
     }
 
-    /// Those there are now, by subject.
+    /// The current conditions, sorted by subject.
     pub fn now(&self) -> Vec<Condition> {
         self.0.borrow().values().cloned().collect()
     }
 
-    /// A receiver that changes whenever they do.
+    /// Notified whenever a condition begins, changes or ends.
     pub fn changes(&self) -> watch::Receiver<BTreeMap<String, Condition>> {
         self.0.subscribe()
     }
@@ -63,7 +63,7 @@ impl Conditions {
 mod tests {
     use super::*;
 
-    fn words(conditions: &Conditions) -> Vec<(String, String)> {
+    fn causes(conditions: &Conditions) -> Vec<(String, String)> {
         conditions.now().into_iter().map(|t| (t.subject, t.cause)).collect()
     }
 
@@ -76,7 +76,7 @@ mod tests {
         conditions.begin("a", "gone");
         conditions.begin("b", "still broken");
         assert_eq!(
-            words(&conditions),
+            causes(&conditions),
             [("a".into(), "gone".into()), ("b".into(), "still broken".into())]
         );
         assert_eq!(conditions.now()[1].since, since);
@@ -86,6 +86,6 @@ mod tests {
         assert!(!changes.has_changed().unwrap());
         conditions.end("b");
         assert!(changes.has_changed().unwrap());
-        assert_eq!(words(&conditions), [("a".into(), "gone".into())]);
+        assert_eq!(causes(&conditions), [("a".into(), "gone".into())]);
     }
 }

@@ -1,8 +1,8 @@
-//! Errors with their causes, in one line.
+//! An error and its causes in one line.
 
 use std::error::Error;
 
-/// The error and what caused it: `subject: cause: its cause`, [without numbers](without_numbers).
+/// The error and its sources, `subject: cause: its cause`, [without error numbers](without_numbers).
 pub fn message(error: &dyn Error) -> String {
     let mut line = error.to_string();
     let mut source = error.source();
@@ -14,8 +14,7 @@ pub fn message(error: &dyn Error) -> String {
     without_numbers(&line)
 }
 
-/// A text without the numbers of the operating system's errors: `Is a directory`, not
-/// `Is a directory (os error 21)`.
+/// Removes the numbers of operating system errors: `Is a directory`, not `Is a directory (os error 21)`.
 pub fn without_numbers(text: &str) -> String {
     let mut parts = text.split(" (os error ");
     let first = parts.next().unwrap_or_default().to_owned();

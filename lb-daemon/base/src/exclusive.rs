@@ -1,12 +1,12 @@
-//! Work that only one caller may do at a time, such as a capture.
+//! Work that one caller at a time may do, such as a capture.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Remembers who does the work. Clones share it. `T` names a caller.
+/// Stores the current caller, of type `T`. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Exclusive<T>(Arc<Mutex<Option<T>>>);
 
-/// Frees the work for the next caller when it is dropped.
+/// Dropping it lets the next caller begin.
 #[derive(Debug)]
 pub struct ExclusiveGuard<T>(Arc<Mutex<Option<T>>>);
 
@@ -20,7 +20,7 @@ impl<T: Clone> Exclusive<T> {
     /// Begins the work for `caller`.
     ///
     /// # Errors
-    /// The caller who does it already.
+    /// The current caller.
     pub fn begin(&self, caller: &T) -> Result<ExclusiveGuard<T>, T> {
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(current) = &*current {

@@ -1,3 +1,5 @@
+//! Heartbeats: loops count their rounds, and the watchdog checks that they advance.
+
 use std::{
     sync::{
         Arc,
@@ -8,7 +10,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-/// A loop's end: it beats at each round that it completes.
+/// The loop's side. It beats after each round.
 #[derive(Clone, Debug)]
 pub struct Heartbeat {
     rounds: Arc<AtomicU64>,
@@ -17,29 +19,29 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// A heartbeat that no watchdog listens to, for a loop that runs alone.
+    /// A heartbeat without a watchdog, for tests.
     pub fn unwatched(interval: Duration) -> Self {
         Pulse::default().register("unwatched", interval).0
     }
 
-    /// A round is complete.
+    /// Counts a completed round.
     pub fn beat(&self) {
         self.rounds.fetch_add(1, Ordering::Release);
         self.pulse.0.notify_one();
     }
 
-    /// Longest time between two rounds: a loop that has nothing to do completes an empty one.
+    /// Longest allowed time between two beats; an idle loop beats too.
     pub fn interval(&self) -> Duration {
         self.interval
     }
 
-    /// Rounds completed so far.
+    /// Completed rounds.
     pub fn rounds(&self) -> u64 {
         self.rounds.load(Ordering::Acquire)
     }
 }
 
-/// The watchdog's end of one loop.
+/// The watchdog's side of one loop.
 #[derive(Debug)]
 pub struct Beats {
     name: &'static str,
@@ -52,18 +54,18 @@ impl Beats {
         self.name
     }
 
-    /// Whether a round was completed since [`Beats::forget`].
+    /// Whether the loop beat since [`Beats::forget`].
     pub fn came(&self) -> bool {
         self.rounds.load(Ordering::Acquire) != self.seen
     }
 
-    /// Counts from now on.
+    /// Starts counting again.
     pub fn forget(&mut self) {
         self.seen = self.rounds.load(Ordering::Acquire);
     }
 }
 
-/// Wakes the watchdog at a beat of any loop.
+/// Wakes the watchdog when any loop beats.
 #[derive(Clone, Debug, Default)]
 pub struct Pulse(Arc<Notify>);
 
@@ -74,7 +76,7 @@ impl Pulse {
         (heartbeat, Beats { name, rounds, seen: 0 })
     }
 
-    /// Ends at the next beat; at once if there was one since the last call.
+    /// Waits for a beat; returns at once if there was one since the last call.
     pub async fn next_beat(&self) {
         self.0.notified().await;
     }

@@ -1,4 +1,4 @@
-//! What every layer of the daemon and the command line share. Depends on no other crate of the project.
+//! Helpers that all layers of the daemon and the command line share. Depends on no other crate of the project.
 
 pub mod byte_size;
 pub mod bytes;
@@ -9,13 +9,10 @@ pub mod heartbeat;
 pub mod kernel;
 pub mod lock_owner;
 pub mod manual;
-mod namespace;
-mod nearest;
-mod quoted;
 pub mod rate_limited_log;
 pub mod receiver_socket;
+mod text;
 pub mod write_hint;
 
-pub use namespace::Namespace;
-pub use nearest::nearest;
-pub use quoted::Quoted;
+pub use kernel::Namespace;
+pub use text::{Quoted, nearest};

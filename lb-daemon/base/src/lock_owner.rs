@@ -1,21 +1,21 @@
-//! Who holds a lock on a file, without taking it: that would be in the way of a daemon that starts.
+//! Finds the process that holds the lock of a file, without taking the lock, which could make a starting daemon fail.
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
 use nix::sys::stat::{major, minor};
 
-/// Id of the process that has the whole file or directory locked for itself, flock(2), by
-/// proc_locks(5); `None`: nobody has, or it is not to be seen.
+/// Id of the process that has an exclusive flock(2) of a file or directory, by proc_locks(5); `None`: not locked, or
+/// by a process that is not visible here.
 pub fn holder(path: &Path) -> Option<u32> {
     let file = fs::metadata(path).ok()?;
     let device = file.dev();
     let key = format!("{:02x}:{:02x}:{}", major(device), minor(device), file.ino());
     let locks = fs::read_to_string("/proc/locks").ok()?;
-    // A process of another namespace goes by 0, or by a negative number.
+    // Processes of other namespaces have 0 or a negative number.
     locks.lines().find_map(|line| pid_of(line, &key)).filter(|pid| *pid != 0)
 }
 
-/// ` (process 7)` where the holder of a lock is known.
+/// ` (process 7)` if the holder of a lock is known, else empty.
 pub fn named(path: &Path) -> String {
     holder(path).map(process).unwrap_or_default()
 }
@@ -25,7 +25,7 @@ pub fn process(pid: u32) -> String {
     format!(" (process {pid})")
 }
 
-/// The holder of a lock, of a line of proc_locks(5).
+/// The holder in a line of proc_locks(5), if it is about the file.
 fn pid_of(line: &str, key: &str) -> Option<u32> {
     let words: Vec<_> = line.split_whitespace().collect();
     match words[..] {

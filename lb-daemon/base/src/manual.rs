@@ -1,4 +1,4 @@
-//! Man pages and completions of a command line, from its definition.
+//! Man pages and shell completions of a command line, generated from its definition.
 
 use std::{fs, io, path::Path};
 

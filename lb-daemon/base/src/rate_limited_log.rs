@@ -1,23 +1,23 @@
-//! Lines of the log that others can cause at will: so many a second, and how many were left out.
+//! Rate-limits log lines that untrusted peers can trigger, and counts the suppressed ones.
 
 use std::{
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-/// Says whether it is time for a line. It goes by the monotonic clock.
+/// Limits lines per second of the monotonic clock.
 #[derive(Debug, Default)]
 pub struct RateLimit(Mutex<Window>);
 
 #[derive(Debug, Default)]
 struct Window {
     since: Option<Instant>,
-    said: u32,
-    left_out: u64,
+    logged: u32,
+    suppressed: u64,
 }
 
 impl RateLimit {
-    /// `Some` as long as there were fewer than `most` in this second: how many were left out before.
+    /// `Some` if the line may be logged, with the number of lines suppressed before it; at most `most` a second.
     pub fn now(&self, most: u32) -> Option<u64> {
         self.at(Instant::now(), most)
     }
@@ -26,14 +26,14 @@ impl RateLimit {
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let over = |since| now.duration_since(since) >= Duration::from_secs(1);
         if window.since.is_none_or(over) {
-            (window.since, window.said) = (Some(now), 0);
+            (window.since, window.logged) = (Some(now), 0);
         }
-        if window.said >= most {
-            window.left_out += 1;
+        if window.logged >= most {
+            window.suppressed += 1;
             return None;
         }
-        window.said += 1;
-        Some(std::mem::take(&mut window.left_out))
+        window.logged += 1;
+        Some(std::mem::take(&mut window.suppressed))
     }
 }
 
@@ -42,9 +42,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_a_second_and_the_others_are_counted() {
-        let (seldom, start) = (RateLimit::default(), Instant::now());
-        let at = |ms| seldom.at(start + Duration::from_millis(ms), 2);
+    fn lines_over_the_limit_are_suppressed_and_counted() {
+        let (limit, start) = (RateLimit::default(), Instant::now());
+        let at = |ms| limit.at(start + Duration::from_millis(ms), 2);
         assert_eq!([at(0), at(1), at(2), at(999)], [Some(0), Some(0), None, None]);
         assert_eq!([at(1000), at(1001), at(1002)], [Some(2), Some(0), None]);
         assert_eq!(at(5000), Some(1));

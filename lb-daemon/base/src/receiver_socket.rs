@@ -1,8 +1,8 @@
-//! A receiver's control socket: whether its settings are in force, asked by `spillway reload` and `spillway
-//! doctor` on the same host.
+//! A receiver's control socket, with which `spillway reload` and `spillway doctor` on the same host reload its settings
+//! and ask for their state.
 //!
-//! One question a connection: a line `reload` or `status`. The answer is one line of JSON, an [`Answer`]; what is
-//! no question gets none. The socket is root's alone.
+//! A connection has one request, the line `reload` or `status`, and one answer, a line of JSON ([`Answer`]). Anything
+//! else gets no answer. Only root can connect.
 
 use std::{io, path::Path, time::Duration};
 
@@ -13,42 +13,42 @@ use tokio::{
     time::timeout,
 };
 
-/// Where a receiver answers, unless told otherwise.
+/// Path of the socket, unless configured.
 pub const DEFAULT_SOCKET: &str = "/run/spillway-receiver/receiver.sock";
 
-/// What can be asked of a receiver.
+/// A request to a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Question {
-    /// Read the settings again, and say what came of it.
+pub enum Request {
+    /// Reload the settings, and report the result.
     Reload,
-    /// Say how the settings are.
+    /// Report the state of the settings.
     Status,
 }
 
-/// What a receiver answers. Fields that are not known are ignored, those that are missing are empty.
+/// A receiver's answer. Unknown fields are ignored, missing ones are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Answer {
     /// Version of the daemon.
     pub version: String,
-    /// What is wrong though the daemon goes on: settings that were refused at the last reload.
+    /// Current conditions, such as settings that were refused at the last reload.
     pub conditions: Vec<Condition>,
-    /// Changed settings that wait for the next start, by name.
+    /// Names of changed settings that need a restart.
     pub waiting_settings: Vec<String>,
 }
 
-/// Something that is wrong.
+/// A condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Condition {
-    /// What it is about: `settings`.
+    /// What is affected: `settings`.
     pub subject: String,
-    /// What is wrong with it.
+    /// What is wrong.
     pub cause: String,
 }
 
-impl Question {
-    /// The line, without its end.
+impl Request {
+    /// The line, without its line end.
     fn word(self) -> &'static str {
         match self {
             Self::Reload => "reload",
@@ -56,72 +56,72 @@ impl Question {
         }
     }
 
-    /// The question that a line is, its end included.
+    /// Reads a line with its line end.
     pub fn parse(line: &[u8]) -> Option<Self> {
         let word = line.strip_suffix(b"\n")?;
-        [Self::Reload, Self::Status].into_iter().find(|question| question.word().as_bytes() == word)
+        [Self::Reload, Self::Status].into_iter().find(|request| request.word().as_bytes() == word)
     }
 }
 
 /// Longest answer that is read, bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// An answer, and who gave it.
+/// An answer and the process that sent it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answered {
+pub struct Reply {
     /// The answer.
     pub answer: Answer,
-    /// Id of the process that listens; `None`: it is of another namespace.
+    /// Id of the listening process; `None`: it is in another namespace.
     pub process: Option<u32>,
 }
 
 /// Why a receiver did not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// Nothing can be connected to.
+    /// The connection failed.
     #[error("cannot connect")]
     Connect(#[source] io::Error),
-    /// Another process than the receiver that is meant listens there. It was asked nothing.
-    #[error("process {found} listens there, and the receiver is process {meant}")]
+    /// Another process than the expected receiver listens. No request was sent.
+    #[error("process {found} listens there, but the receiver is process {meant}")]
     Another {
-        /// The one that listens.
+        /// The listening process.
         found: u32,
-        /// The one that is meant.
+        /// The expected receiver.
         meant: u32,
     },
-    /// The answer took too long.
+    /// No answer in time.
     #[error("does not answer within {} s", .0.as_secs())]
     Silent(Duration),
-    /// It closed the connection without an answer: it stops, or another program listens there.
+    /// The connection was closed without an answer: the receiver stops, or another program listens.
     #[error("closed the connection without an answer")]
     Closed,
-    /// What it said is no answer.
-    #[error("what listens there speaks another protocol")]
+    /// The answer is not JSON of this protocol.
+    #[error("the process that listens there uses another protocol")]
     Foreign,
     /// The connection broke.
     #[error("the connection broke")]
     Broken(#[source] io::Error),
 }
 
-/// Asks the receiver that listens on a socket. Where the process that is `meant` is known, no other is asked.
+/// Sends a request to the receiver at a socket. If the process id that is `meant` is given, no other process gets it.
 ///
 /// # Errors
 /// [`ControlError`].
 pub async fn ask(
     socket: &Path,
-    question: Question,
+    request: Request,
     meant: Option<u32>,
     patience: Duration,
-) -> Result<Answered, ControlError> {
-    let asked = timeout(patience, conversation(socket, question, meant)).await;
-    asked.map_err(|_| ControlError::Silent(patience))?
+) -> Result<Reply, ControlError> {
+    let reply = timeout(patience, exchange(socket, request, meant)).await;
+    reply.map_err(|_| ControlError::Silent(patience))?
 }
 
-async fn conversation(
+async fn exchange(
     socket: &Path,
-    question: Question,
+    request: Request,
     meant: Option<u32>,
-) -> Result<Answered, ControlError> {
+) -> Result<Reply, ControlError> {
     let mut stream = UnixStream::connect(socket).await.map_err(ControlError::Connect)?;
     let peer = stream.peer_cred().ok().and_then(|peer| peer.pid());
     let process = peer.and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid != 0);
@@ -130,7 +130,7 @@ async fn conversation(
     {
         return Err(ControlError::Another { found, meant });
     }
-    let line = format!("{}\n", question.word());
+    let line = format!("{}\n", request.word());
     stream.write_all(line.as_bytes()).await.map_err(ControlError::Broken)?;
     let mut text = Vec::new();
     stream.take(LONGEST).read_to_end(&mut text).await.map_err(ControlError::Broken)?;
@@ -138,7 +138,7 @@ async fn conversation(
         return Err(ControlError::Closed);
     }
     let answer = serde_json::from_slice(&text).map_err(|_| ControlError::Foreign)?;
-    Ok(Answered { answer, process })
+    Ok(Reply { answer, process })
 }
 
 #[cfg(test)]
@@ -146,13 +146,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_is_one_of_two_lines() {
-        assert_eq!(Question::parse(b"reload\n"), Some(Question::Reload));
-        assert_eq!(Question::parse(b"status\n"), Some(Question::Status));
+    fn a_request_is_one_of_two_lines() {
+        assert_eq!(Request::parse(b"reload\n"), Some(Request::Reload));
+        assert_eq!(Request::parse(b"status\n"), Some(Request::Status));
         for line in
             [&b""[..], b"\n", b"reload", b"Reload\n", b"reload \n", b"reload\r\n", b"\xff\n"]
         {
-            assert_eq!(Question::parse(line), None, "{line:?}");
+            assert_eq!(Request::parse(line), None, "{line:?}");
         }
     }
 

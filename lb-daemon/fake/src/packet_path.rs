@@ -18,7 +18,7 @@ use lb_control::{
 };
 use lb_model::{
     Name,
-    capacity::{Member, Reading, Share},
+    capacity::{GroupReading, Member, Share},
     ids::Named,
     map_memory::TableMemory,
     next_hop::NextHop,
@@ -138,7 +138,7 @@ impl PacketPath for FakePacketPath {
         if content.full {
             Err(refused())
         } else {
-            Ok(TableMemory::of(slots(plan).into_iter(), gone))
+            Ok(TableMemory::count(slots(plan).into_iter(), gone))
         }
     }
 
@@ -250,7 +250,7 @@ impl PacketPath for FakePacketPath {
         Ok(hasher.finish())
     }
 
-    fn readings(&self) -> Result<Vec<Reading>, ReconcileError> {
+    fn readings(&self) -> Result<Vec<GroupReading>, ReconcileError> {
         let content = self.content();
         let mut readings = Vec::new();
         for (&index, pool) in &content.plan.pools {
@@ -264,7 +264,7 @@ impl PacketPath for FakePacketPath {
                         rate: member.rate,
                     }
                 });
-                let mut reading = Reading {
+                let mut reading = GroupReading {
                     pool: index,
                     region: group.region,
                     settings: group.settings,
@@ -274,7 +274,7 @@ impl PacketPath for FakePacketPath {
                     counters: content.counted.get(&group.region).copied().unwrap_or_default(),
                 };
                 let share = Share { balancers: pool.balancers, tick: USUAL_TICK };
-                reading.limit = share.of_group(reading.capacity());
+                reading.limit = share.group_limit(reading.capacity());
                 readings.push(reading);
             }
         }

@@ -27,29 +27,27 @@
 //!   which goes on with the rows of the former one.
 //! - A change is told as soon as the check that brought it about has ended.
 
-mod board;
+mod agent_report;
 pub mod check;
 mod counters;
-mod descriptors;
-mod hearing;
 pub mod host;
+mod judge;
 mod lateness;
 mod pace;
 mod probe_loop;
 mod prober;
-mod progress;
 mod streak;
+mod targets;
 pub mod tunnel;
-mod word;
 
 use std::{collections::BTreeSet, fmt, net::IpAddr};
 
+pub use agent_report::{Said, Utilisation};
 pub use counters::{Check, Counters};
 pub use lateness::Lateness;
 pub use prober::Prober;
 use tunnel::Through;
 pub use tunnel::{AttachProgram, TunnelProgram, Tunnels};
-pub use word::{Said, Utilisation};
 
 use lb_model::{Encapsulation, HealthCheck, Name, Via};
 

@@ -1,6 +1,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use fastrand::Rng;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::{
     sync::{Semaphore, mpsc, watch},
     task::{AbortHandle, JoinHandle},
@@ -9,14 +10,12 @@ use tokio::{
 
 use super::{
     HealthChange, Probed, Target,
-    board::{Board, Start},
     check::tls,
-    descriptors::checks_at_once,
-    hearing::Hearing,
     host::Asker,
+    judge::Hearing,
     pace::{Pace, Place},
-    probe_loop::{ProbeLoop, ProbeState, Report},
-    progress::Progress,
+    probe_loop::{ProbeLoop, ProbeState, Progress, Report},
+    targets::{Board, Start},
     tunnel::Tunnels,
 };
 use crate::Counters;
@@ -25,6 +24,12 @@ use lb_model::HealthCheck;
 
 /// Reports that may wait while changes are being told.
 const REPORTS: usize = 1024;
+
+/// More would only lengthen the queues of the network card.
+const MOST: u64 = 4096;
+
+/// Descriptors that a check may hold at once: its connection, and two to ask a silent host.
+const EACH: u64 = 3;
 
 /// Runs the probes of the targets that are wanted.
 #[derive(Debug)]
@@ -216,4 +221,17 @@ impl Prober {
         let now = Instant::now();
         self.running.values().all(|running| running.progress.is_on_time(now))
     }
+}
+
+/// Checks that may be under way at once: as many as half the file descriptors allow; the other half
+/// is for the rest of the daemon. Raises the soft limit, which is low for the sake of programs that
+/// use `select`, as far as that needs and the hard one lets it.
+fn checks_at_once() -> usize {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((1024, 1024));
+    let wanted = (2 * EACH * MOST).min(hard);
+    let limit = match soft < wanted && setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).is_ok() {
+        true => wanted,
+        false => soft,
+    };
+    usize::try_from(limit / 2 / EACH).map_or(1, |half| half.clamp(1, MOST as usize))
 }

@@ -14,7 +14,7 @@ use std::{
 };
 
 use lb_common::abi::{
-    probe::{MARK, MARK_MASK, MAX_WAYS, ProbeWay},
+    form::{MAX_PROBE_ROUTES, PROBE_MARK, PROBE_MARK_MASK, ProbeRoute},
     service::{IPV4, IPV6, address_words},
 };
 use tokio::{sync::Mutex, time::Instant};
@@ -39,7 +39,7 @@ pub trait TunnelProgram: std::fmt::Debug + Send {
     ///
     /// # Errors
     /// The program's map refused it.
-    fn enter(&mut self, number: u32, way: &ProbeWay) -> Result<(), ProgramError>;
+    fn enter(&mut self, number: u32, way: &ProbeRoute) -> Result<(), ProgramError>;
 
     /// Removes a number. It is no error if it is not there.
     ///
@@ -127,7 +127,7 @@ struct Numbers(Shared<Taken>);
 struct Taken {
     program: Option<Box<dyn TunnelProgram>>,
     /// What was entered for each.
-    ways: HashMap<u32, Option<ProbeWay>>,
+    ways: HashMap<u32, Option<ProbeRoute>>,
     last: u32,
 }
 
@@ -230,11 +230,11 @@ impl Numbers {
     /// A number that nobody has, the one that is longest unused.
     fn take(self: &Arc<Self>) -> Option<Number> {
         let mut taken = self.taken();
-        if taken.ways.len() >= MAX_WAYS {
+        if taken.ways.len() >= MAX_PROBE_ROUTES {
             return None;
         }
         loop {
-            taken.last = taken.last.wrapping_add(1) & !MARK_MASK;
+            taken.last = taken.last.wrapping_add(1) & !PROBE_MARK_MASK;
             let number = taken.last;
             if let Entry::Vacant(free) = taken.ways.entry(number) {
                 free.insert(None);
@@ -252,7 +252,7 @@ struct Number {
 }
 
 impl Number {
-    fn enter(&self, way: ProbeWay) -> Result<(), NoEntrance> {
+    fn enter(&self, way: ProbeRoute) -> Result<(), NoEntrance> {
         let mut taken = self.numbers.taken();
         let Taken { program, ways, .. } = &mut *taken;
         let Some(program) = program.as_mut() else {
@@ -355,7 +355,7 @@ impl Lane {
             None => return barred(format!("no source address of tunnels to {backend}")),
         };
         let version = if backend.is_ipv4() { IPV4 } else { IPV6 };
-        let way = ProbeWay {
+        let way = ProbeRoute {
             backend: address_words(backend),
             source,
             version: version.into(),
@@ -367,10 +367,10 @@ impl Lane {
             self.number = self.tunnels.0.numbers.take();
         }
         let Some(number) = &self.number else {
-            return barred(format!("more than {MAX_WAYS} checks go through tunnels"));
+            return barred(format!("more than {MAX_PROBE_ROUTES} checks go through tunnels"));
         };
         number.enter(way)?;
-        Ok(Entrance { mark: MARK | number.number, source: self.source_towards(vip) })
+        Ok(Entrance { mark: PROBE_MARK | number.number, source: self.source_towards(vip) })
     }
 
     /// This host's address of the version of another.
@@ -396,7 +396,7 @@ mod tests {
         drop(first);
         let third = numbers.take().unwrap();
         assert_eq!(third.number, 3);
-        numbers.taken().last = MARK_MASK.wrapping_neg() - 2;
+        numbers.taken().last = PROBE_MARK_MASK.wrapping_neg() - 2;
         let around: Vec<_> = (0..4).map(|_| numbers.take().unwrap()).collect();
         let numbers: Vec<_> = around.iter().map(|it| it.number).collect();
         assert_eq!(numbers, [0x00ff_ffff, 0, 1, 4], "2 and 3 are taken");
@@ -405,7 +405,7 @@ mod tests {
     #[test]
     fn there_are_no_more_numbers_than_the_map_has_room() {
         let numbers = Arc::new(Numbers::default());
-        let mut all: Vec<_> = (0..MAX_WAYS).map(|_| numbers.take().unwrap()).collect();
+        let mut all: Vec<_> = (0..MAX_PROBE_ROUTES).map(|_| numbers.take().unwrap()).collect();
         assert!(numbers.take().is_none());
         all.pop();
         assert!(numbers.take().is_some());

@@ -76,7 +76,6 @@ impl Names {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("pool {}: there is none of this name", Quoted(.name))]
 pub struct NoPool {
-    /// The name.
     pub name: String,
     /// The pools that are published.
     pub published: Vec<String>,

@@ -6,8 +6,8 @@ use std::{borrow::Cow, path::Path};
 use lb_common::abi::{
     member::{Accepts, MemberWord},
     next_hop::NextHopWord,
+    slot::TableRef,
     slot::{RANKS_PER_SLOT, SlotWord},
-    table_ref::TableRef,
 };
 use lb_maps::{MapsError, PinnedMaps, PoolView, directory::Directory};
 use lb_model::maglev;
@@ -15,7 +15,6 @@ use serde::Serialize;
 
 use crate::names::{self, Names, NoPool, interface_words};
 
-/// The tables of a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PoolTable {
     /// Name.
@@ -40,7 +39,7 @@ pub enum TablesError {
 ///
 /// # Errors
 /// As [`read`], and what [`PinnedMaps::open`] says.
-pub fn of_pins(
+pub fn read_pinned(
     bpffs: &Path,
     state_directory: &Path,
     pool: Option<&str>,
@@ -69,7 +68,7 @@ pub fn read(
 }
 
 fn groups(maps: &PinnedMaps, names: &Names, view: &PoolView) -> Vec<GroupTable> {
-    let group = |(_, group): &(u32, lb_common::abi::group::Group)| {
+    let group = |(_, group): &(u32, lb_common::abi::pool::Group)| {
         let head = group.head;
         let table = view.tables.get(&TableRef(head.table));
         let member = |rank| {
@@ -95,7 +94,6 @@ fn groups(maps: &PinnedMaps, names: &Names, view: &PoolView) -> Vec<GroupTable> 
 /// What the maps say of a group.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Region.
     pub region: String,
     /// The slots' lists.
     pub words: Vec<u64>,
@@ -106,9 +104,7 @@ pub struct Source {
 /// What the maps say of a member.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// Address.
     pub address: String,
-    /// Its word.
     pub word: MemberWord,
     /// Its next hop.
     pub hop: NextHopWord,
@@ -119,7 +115,6 @@ pub struct Member {
 /// A pool's backends in one region, and their slots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GroupTable {
-    /// Region.
     pub region: String,
     /// Slots of the table.
     pub slots: u32,
@@ -136,7 +131,6 @@ pub struct GroupTable {
 pub struct MemberSlots {
     /// Address.
     pub backend: String,
-    /// Slots it owns.
     pub slots: u32,
     /// Slots whose lists give a new connection to it now.
     pub slots_now: u32,

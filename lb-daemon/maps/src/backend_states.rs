@@ -2,7 +2,7 @@
 
 use aya::maps::MapError;
 use lb_common::abi::{
-    backend_state::{BackendStateWord, shared_key, split_shared_key},
+    backend::{BackendStateWord, shared_key, split_shared_key},
     limits::MAX_BACKENDS,
     member::Accepts,
     names,
@@ -10,7 +10,7 @@ use lb_common::abi::{
 
 use super::{
     MapsError, WritableMaps,
-    maps::{Maps, of},
+    maps::{Maps, map_error},
     raw::Mapping,
     writable::gone,
 };
@@ -53,7 +53,7 @@ impl<M: AsRef<Mapping>> Maps<M> {
         match self.shared_backends.get(&shared_key(pool, backend), 0) {
             Ok(state) => Ok(Accepts::from_number(state as u8)),
             Err(MapError::KeyNotFound) => Ok(Accepts::Nothing),
-            Err(source) => Err(of(names::SHARED_BACKENDS)(source)),
+            Err(source) => Err(map_error(names::SHARED_BACKENDS)(source)),
         }
     }
 
@@ -67,7 +67,7 @@ impl<M: AsRef<Mapping>> Maps<M> {
             let (pool, backend) = split_shared_key(key);
             Ok(SharedBackend { pool, backend, state: Accepts::from_number(state as u8) })
         });
-        entries.collect::<Result<_, _>>().map_err(of(names::SHARED_BACKENDS))
+        entries.collect::<Result<_, _>>().map_err(map_error(names::SHARED_BACKENDS))
     }
 
     /// The states of the backends that exist, by backend index.
@@ -99,6 +99,6 @@ impl WritableMaps {
             Accepts::Nothing => gone(self.maps.shared_backends.remove(&key)),
             state => self.maps.shared_backends.insert(key, state as u64, 0),
         };
-        result.map_err(of(names::SHARED_BACKENDS))
+        result.map_err(map_error(names::SHARED_BACKENDS))
     }
 }

@@ -32,7 +32,6 @@ pub enum BpffsError {
     Mount {
         /// The directory.
         path: PathBuf,
-        /// What the kernel answered.
         source: Errno,
     },
     /// A directory or file below it cannot be made, read or removed.
@@ -40,7 +39,6 @@ pub enum BpffsError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// Another daemon of the component uses these pins.

@@ -4,7 +4,7 @@ use std::{fmt, io, path::Path};
 
 use aya::maps::{Array, MapData, PerCpuArray, RingBuf};
 use lb_common::abi::{
-    capture::{Capture, CaptureDesk, Captured, SampleHead},
+    capture::{Capture, CaptureBuffer, Captured, SampleHead},
     limiter::{LimitWord, Limiter, SAMPLES},
     names,
     pod::{bytes_of, from_bytes},
@@ -13,7 +13,7 @@ use tokio::io::unix::AsyncFd;
 
 use super::{
     ArrayView, Component, MapsError,
-    maps::of,
+    maps::map_error,
     opener::Opener,
     raw::{MappingMut, watched},
 };
@@ -21,7 +21,7 @@ use super::{
 /// What turns a capture on and off, and what it counted.
 pub struct CaptureSwitch {
     settings: Array<MapData, [u8; size_of::<Capture>()]>,
-    desks: PerCpuArray<MapData, [u8; size_of::<CaptureDesk>()]>,
+    buffers: PerCpuArray<MapData, [u8; size_of::<CaptureBuffer>()]>,
     limiters: ArrayView<Limiter, MappingMut>,
 }
 
@@ -54,9 +54,7 @@ pub struct Sample {
 /// Both of them.
 #[derive(Debug)]
 pub struct CaptureMaps {
-    /// The switch.
     pub switch: CaptureSwitch,
-    /// The samples.
     pub samples: Samples,
 }
 
@@ -71,7 +69,7 @@ impl CaptureMaps {
             .map_err(|source| MapsError::Call { map: names::SAMPLES, source })?;
         let switch = CaptureSwitch {
             settings: pins.typed(names::CAPTURE)?,
-            desks: pins.typed(names::CAPTURE_DESK)?,
+            buffers: pins.typed(names::CAPTURE_BUFFER)?,
             limiters: pins.array(names::LIMITERS)?,
         };
         Ok(Self { switch, samples: Samples(ring) })
@@ -86,7 +84,7 @@ impl CaptureSwitch {
     pub fn set(&mut self, capture: &Capture) -> Result<(), MapsError> {
         let mut bytes = [0; size_of::<Capture>()];
         bytes.copy_from_slice(bytes_of(capture));
-        self.settings.set(0, bytes, 0).map_err(of(names::CAPTURE))
+        self.settings.set(0, bytes, 0).map_err(map_error(names::CAPTURE))
     }
 
     /// Says how many packets are taken down; what had gathered before is forgotten.
@@ -99,12 +97,12 @@ impl CaptureSwitch {
     /// # Errors
     /// What the kernel answers.
     pub fn counted(&self) -> Result<Captured, MapsError> {
-        let desks = self.desks.get(&0, 0).map_err(of(names::CAPTURE_DESK))?;
-        let counted = desks.iter().filter_map(|desk| from_bytes::<CaptureDesk>(desk));
-        Ok(counted.fold(Captured::default(), |sum, desk| Captured {
-            matched: sum.matched + desk.counted.matched,
-            left_out: sum.left_out + desk.counted.left_out,
-            lost: sum.lost + desk.counted.lost,
+        let buffers = self.buffers.get(&0, 0).map_err(map_error(names::CAPTURE_BUFFER))?;
+        let counted = buffers.iter().filter_map(|buffer| from_bytes::<CaptureBuffer>(buffer));
+        Ok(counted.fold(Captured::default(), |sum, buffer| Captured {
+            matched: sum.matched + buffer.counted.matched,
+            left_out: sum.left_out + buffer.counted.left_out,
+            lost: sum.lost + buffer.counted.lost,
         }))
     }
 }

@@ -44,7 +44,6 @@ pub enum DirectoryError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// The file holds something else.
@@ -52,7 +51,6 @@ pub enum DirectoryError {
     Content {
         /// The file.
         path: PathBuf,
-        /// Why.
         source: serde_json::Error,
     },
 }

@@ -25,7 +25,6 @@ pub enum MapsError {
     Open {
         /// The pin.
         path: PathBuf,
-        /// What the kernel answered.
         source: MapError,
     },
     /// The map was made by another build.
@@ -44,7 +43,6 @@ pub enum MapsError {
     Memory {
         /// The pin.
         path: PathBuf,
-        /// What the kernel answered.
         source: io::Error,
     },
     /// An operation on an open map failed.
@@ -52,7 +50,6 @@ pub enum MapsError {
     Map {
         /// Name of the map.
         map: &'static str,
-        /// What the kernel answered.
         source: MapError,
     },
     /// A call on an open map failed.
@@ -60,7 +57,6 @@ pub enum MapsError {
     Call {
         /// Name of the map.
         map: &'static str,
-        /// What the kernel answered.
         source: io::Error,
     },
     /// A group names a slot table that is not there, or that has lost its pin.
@@ -68,7 +64,6 @@ pub enum MapsError {
     NoTable {
         /// Name of the map.
         map: &'static str,
-        /// Index in it.
         index: u32,
     },
     /// A table's pin cannot be made or removed.
@@ -76,7 +71,6 @@ pub enum MapsError {
     Pin {
         /// The pin.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// A reader was overtaken by changes every time.

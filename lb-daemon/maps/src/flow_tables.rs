@@ -5,7 +5,7 @@ use std::{fmt, ops::Deref, path::Path};
 use aya::maps::{HashMap, MapData, MapError};
 use lb_common::abi::{
     clock::Coarse,
-    handshake::{CELLS_PER_LINE, HandshakeEntry},
+    connection::{CELLS_PER_LINE, HandshakeEntry},
     limiter::{LimitWord, Limiter},
     names,
     pool::PoolLine,
@@ -13,7 +13,7 @@ use lb_common::abi::{
 
 use super::{
     ArrayView, Component, MapsError, PinnedMaps, WritableMaps,
-    maps::{Maps, of},
+    maps::{Maps, map_error},
     opener::Opener,
     raw::{Elements, Mapping, MappingMut, lookup_batch},
 };
@@ -48,8 +48,8 @@ impl<const N: usize> FlowTable<N> {
     }
 
     /// Entries that can be there without that one of them has had to go.
-    pub fn sure_room(&self) -> u32 {
-        sure_room(self.room)
+    pub fn safe_entries(&self) -> u32 {
+        safe_entries(self.room)
     }
 
     /// Some entries, `most` at the most, and where to go on; `None`: those were the last. What is there
@@ -86,7 +86,7 @@ impl<const N: usize> FlowTable<N> {
         match self.map.get(key, 0) {
             Ok(word) => Ok(Some(word)),
             Err(MapError::KeyNotFound) => Ok(None),
-            Err(source) => Err(of(self.name)(source)),
+            Err(source) => Err(map_error(self.name)(source)),
         }
     }
 
@@ -95,7 +95,7 @@ impl<const N: usize> FlowTable<N> {
     /// # Errors
     /// What the kernel answers.
     pub fn set(&mut self, key: &[u64; N], word: u64) -> Result<(), MapsError> {
-        self.map.insert(key, word, 0).map_err(of(self.name))
+        self.map.insert(key, word, 0).map_err(map_error(self.name))
     }
 
     /// Takes an entry out; one that is not there is none the less gone.
@@ -110,7 +110,7 @@ impl<const N: usize> FlowTable<N> {
             {
                 Ok(())
             }
-            result => result.map_err(of(self.name)),
+            result => result.map_err(map_error(self.name)),
         }
     }
 }
@@ -213,7 +213,7 @@ const FREE_PLACES_OF_A_CPU: u32 = 128;
 /// where none are left to hand out (`LOCAL_FREE_TARGET`, kernel/bpf/bpf_lru_list.c). So when the first
 /// one has to go, each CPU may still have that many which nobody uses: these do not count, as long as
 /// the table is large enough for that to leave something.
-pub(super) fn sure_room(entries: u32) -> u32 {
+pub(super) fn safe_entries(entries: u32) -> u32 {
     let cpus = aya::util::nr_cpus().unwrap_or(1) as u32;
     entries - FREE_PLACES_OF_A_CPU.saturating_mul(cpus).min(entries / 2)
 }
@@ -226,7 +226,7 @@ impl<M: AsRef<Mapping>> Maps<M> {
 
     /// Cells of handshake entries that are young enough to count at `now`, and cells in all. Reads the whole
     /// table of lines, 8 MiB.
-    pub fn records_held(&self, now: Coarse) -> (u64, u64) {
+    pub fn handshake_entries_held(&self, now: Coarse) -> (u64, u64) {
         let lines = self.handshakes.entries();
         let cells = (0..lines).filter_map(|line| self.handshakes.get(line)).flat_map(|line| {
             let cell = move |at: usize| HandshakeEntry {
@@ -242,7 +242,7 @@ impl<M: AsRef<Mapping>> Maps<M> {
 
 impl WritableMaps {
     /// Displaced entries of IPv4 and of IPv6 connections that there is room for without another's place.
-    pub fn displaced_room(&self) -> [u32; 2] {
-        self.displaced_room.map(sure_room)
+    pub fn safe_displaced_entries(&self) -> [u32; 2] {
+        self.safe_displaced_entries.map(safe_entries)
     }
 }

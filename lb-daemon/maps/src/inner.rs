@@ -14,7 +14,7 @@ use std::{
 
 use aya::maps::MapData;
 
-use super::{MapsError, maps::of, opener::why, raw::inner_id};
+use super::{MapsError, maps::map_error, opener::why, raw::inner_id};
 
 /// An array of maps.
 pub(super) struct InnerMaps {
@@ -50,7 +50,7 @@ impl InnerMaps {
             Err(MapsError::Missing { .. }) => return Ok(None),
             opened => opened?,
         };
-        let is_it = inner.info().map_err(of(self.name))?.id() == id;
+        let is_it = inner.info().map_err(map_error(self.name))?.id() == id;
         Ok(is_it.then_some(inner))
     }
 

@@ -3,18 +3,13 @@
 use aya::maps::{MapInfo, MapType};
 use lb_common::abi::{
     backend::Backend,
-    capture::{Capture, CaptureDesk, RING_BYTES, SECTION},
-    counter::{GroupCounter, TrafficCounter, VerdictCounter},
-    descriptor::Descriptor,
-    event::EVENT_SLOTS,
-    flow_key::{FlowKeyV4, FlowKeyV6},
-    group::Group,
-    handshake::HandshakeLine,
+    capture::{Capture, CaptureBuffer, RING_BYTES, SECTION},
+    connection::{FlowKeyV4, FlowKeyV6, HandshakeLine},
+    counter::{EVENT_SLOTS, GroupCounter, TrafficCounter, VerdictCounter},
     limiter::Limiter,
     limits, names,
-    pool::PoolLine,
-    receiver::{SourcePrefix, VipKey},
-    service::{ANY_PORT_WORDS, Service, ServiceKey},
+    pool::{Descriptor, Group, PoolLine},
+    service::{ANY_PORT_WORDS, Service, ServiceKey, SourcePrefix, VipKey},
     verdict::VERDICT_SLOTS,
 };
 
@@ -146,7 +141,7 @@ const BALANCER: [Shape; 33] = [
         in_object: SECTION,
         ..Shape::new(names::CAPTURE, MapType::Array, 4, size_of::<Capture>())
     },
-    Shape::per_cpu::<CaptureDesk>(names::CAPTURE_DESK, 1),
+    Shape::per_cpu::<CaptureBuffer>(names::CAPTURE_BUFFER, 1),
     Shape { entries: Some(RING_BYTES), ..Shape::new(names::SAMPLES, MapType::RingBuf, 0, 0) },
 ];
 

@@ -43,6 +43,6 @@ pub use probe::{ProbeError, ProbeProgram};
 pub use raw::{Mapping, MappingMut};
 pub use receiver::{AllowLists, Prefix, PrefixError, Receiver, ReceiverMaps};
 pub use slot_tables::{NewTable, SlotTable, TableName};
-pub use table_sizes::{Rooms, map_memory};
+pub use table_sizes::{TableSizes, map_memory};
 pub use view::{PoolMembers, PoolView, ServiceView};
 pub use writable::{AnyPorts, WritableMaps};

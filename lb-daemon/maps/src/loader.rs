@@ -10,7 +10,7 @@ use lb_common::abi::{
 use xxhash_rust::xxh64::xxh64;
 
 use super::{
-    Component, Hook, MapsError, Pins, Rooms, attach::Program, clock, layout, pins::RECEIVER_TC,
+    Component, Hook, MapsError, Pins, TableSizes, attach::Program, clock, layout, pins::RECEIVER_TC,
 };
 
 /// Lines of the verifier's log that an error shows; the reason stands at the end.
@@ -27,38 +27,23 @@ pub enum LoadError {
     Maps(#[from] MapsError),
     /// The object or its maps were refused.
     #[error("{component} object")]
-    Object {
-        /// The component.
-        component: Component,
-        /// Why.
-        source: EbpfError,
-    },
+    Object { component: Component, source: EbpfError },
     /// The kernel refused the program.
     #[error(
         "{component} program: refused; the verifier's log ends\n{log}\nand the kernel answered"
     )]
     Verifier {
-        /// The component.
         component: Component,
-        /// What the kernel answered.
         source: io::Error,
         /// The last lines of the verifier's log.
         log: String,
     },
     /// The program is not in the object, or is one for another hook.
     #[error("{component} program")]
-    Program {
-        /// The component.
-        component: Component,
-        /// Why.
-        source: ProgramError,
-    },
+    Program { component: Component, source: ProgramError },
     /// The length of the kernel's tick is not known.
     #[error("the kernel's clock")]
-    Clock {
-        /// What the kernel answered.
-        source: io::Error,
-    },
+    Clock { source: io::Error },
     /// The object holds no program for the hook.
     #[error("{0} object: holds no program for this hook")]
     NoProgram(Component),
@@ -73,7 +58,7 @@ pub(super) fn load(
     component: Component,
     hook: Hook,
     pins: &Pins,
-    rooms: &Rooms,
+    table_sizes: &TableSizes,
 ) -> Result<Ebpf, LoadError> {
     let object = objects.component(component)?;
     let mut loader = EbpfLoader::new();
@@ -86,7 +71,7 @@ pub(super) fn load(
             return Err(MapsError::Layout { path: pin, difference }.into());
         }
         let there = pinned.map(|map| map.max_entries());
-        if let Some(entries) = rooms.for_new(shape.name, there) {
+        if let Some(entries) = table_sizes.entries_for_new(shape.name, there) {
             loader.map_max_entries(shape.name, entries);
         }
         loader.map_pin_path(shape.in_object, pin);

@@ -5,24 +5,20 @@ use std::{collections::BTreeSet, fmt, path::Path};
 use aya::maps::{DevMapHash, HashMap, MapData, MapError, PerCpuArray};
 use lb_common::abi::{
     backend::Backend,
-    counter::{GroupCounter, TrafficCounter, VerdictCounter},
-    descriptor::Descriptor,
-    displaced::DisplacedWord,
-    event::Event,
-    flow_key::{FlowKeyV4, FlowKeyV6, flow_key_v4, flow_key_v6},
-    group::Group,
-    handshake::{HandshakeEntry, HandshakeLine},
+    connection::{
+        DisplacedWord, FlowKeyV4, FlowKeyV6, HandshakeEntry, HandshakeLine, flow_key_v4,
+        flow_key_v6,
+    },
+    counter::{Event, GroupCounter, TrafficCounter, VerdictCounter},
     limiter::Limiter,
     limits::STANDBYS_PER_GROUP,
     member::MemberWord,
     names,
     next_hop::{InterfaceWord, NextHopWord},
     pod::{bytes_of, from_bytes},
-    pool::{PoolLine, PoolWord},
-    receiver::VipKey,
-    service::{IPV4, Service, ServiceKey},
-    slot::StandbyWord,
-    table_ref::TableRef,
+    pool::{Descriptor, Group, PoolLine, PoolWord},
+    service::{IPV4, Service, ServiceKey, VipKey},
+    slot::{StandbyWord, TableRef},
     verdict::Verdict,
 };
 
@@ -144,11 +140,11 @@ impl<M: AsRef<Mapping>> Maps<M> {
     pub fn services(&self) -> Result<Vec<Service>, MapsError> {
         let mut services = Vec::new();
         for entry in self.services_v4.iter() {
-            let (_, value) = entry.map_err(of(names::SERVICES_V4))?;
+            let (_, value) = entry.map_err(map_error(names::SERVICES_V4))?;
             services.extend(from_bytes::<Service>(&value));
         }
         for entry in self.services_v6.iter() {
-            let (_, value) = entry.map_err(of(names::SERVICES_V6))?;
+            let (_, value) = entry.map_err(map_error(names::SERVICES_V6))?;
             services.extend(from_bytes::<Service>(&value));
         }
         services.sort_by_key(|service| service.key);
@@ -166,7 +162,7 @@ impl<M: AsRef<Mapping>> Maps<M> {
     /// What the kernel answers.
     pub fn vips(&self) -> Result<BTreeSet<VipKey>, MapsError> {
         let keys: Result<Vec<_>, _> = self.vips.keys().collect();
-        let keys = keys.map_err(of(names::ADDRESSES))?;
+        let keys = keys.map_err(map_error(names::ADDRESSES))?;
         Ok(keys.iter().filter_map(|key| from_bytes(key)).collect())
     }
 
@@ -201,7 +197,7 @@ impl<M: AsRef<Mapping>> Maps<M> {
         match found {
             Ok(value) => Ok(from_bytes(&value)),
             Err(MapError::KeyNotFound) => Ok(None),
-            Err(source) => Err(of(map)(source)),
+            Err(source) => Err(map_error(map)(source)),
         }
     }
 
@@ -220,7 +216,6 @@ impl<M: AsRef<Mapping>> Maps<M> {
         self.pools.get(index).unwrap_or_default()
     }
 
-    /// A limiter.
     pub fn limiter(&self, index: u32) -> Option<Limiter> {
         self.limiters.get(index)
     }
@@ -264,12 +259,10 @@ impl<M: AsRef<Mapping>> Maps<M> {
         remembered(map, found)
     }
 
-    /// A descriptor.
     pub fn descriptor(&self, index: u32) -> Option<Descriptor> {
         self.descriptors.get(index)
     }
 
-    /// A group.
     pub fn group(&self, index: u32) -> Option<Group> {
         self.groups.get(index)
     }
@@ -285,7 +278,6 @@ impl<M: AsRef<Mapping>> Maps<M> {
         self.members.get(index).map(MemberWord)
     }
 
-    /// A backend.
     pub fn backend(&self, index: u32) -> Option<Backend> {
         self.backends.get(index)
     }
@@ -308,7 +300,7 @@ impl<M: AsRef<Mapping>> Maps<M> {
         match self.devices.get(index, 0) {
             Ok(_) => Ok(true),
             Err(MapError::KeyNotFound) => Ok(false),
-            Err(source) => Err(of(names::DEVICES)(source)),
+            Err(source) => Err(map_error(names::DEVICES)(source)),
         }
     }
 
@@ -336,7 +328,7 @@ impl<M: AsRef<Mapping>> Maps<M> {
     /// # Errors
     /// What the kernel answers.
     pub fn service_traffic(&self, index: u32) -> Result<TrafficCounter, MapsError> {
-        traffic_of(&self.service_counters, index).map_err(of(names::SERVICE_COUNTERS))
+        traffic_of(&self.service_counters, index).map_err(map_error(names::SERVICE_COUNTERS))
     }
 
     /// Traffic of a backend, summed over the CPUs.
@@ -344,7 +336,7 @@ impl<M: AsRef<Mapping>> Maps<M> {
     /// # Errors
     /// What the kernel answers.
     pub fn backend_traffic(&self, index: u32) -> Result<TrafficCounter, MapsError> {
-        traffic_of(&self.backend_counters, index).map_err(of(names::BACKEND_COUNTERS))
+        traffic_of(&self.backend_counters, index).map_err(map_error(names::BACKEND_COUNTERS))
     }
 
     /// New connections of a group, summed over the CPUs, by its limiter.
@@ -353,7 +345,7 @@ impl<M: AsRef<Mapping>> Maps<M> {
     /// What the kernel answers.
     pub fn group_connections(&self, limiter: u32) -> Result<GroupCounter, MapsError> {
         let [offered, admitted, overflow_in, overflow_out, refused, over_capacity] =
-            sum(&self.group_counters, limiter).map_err(of(names::GROUP_COUNTERS))?;
+            sum(&self.group_counters, limiter).map_err(map_error(names::GROUP_COUNTERS))?;
         Ok(GroupCounter { offered, admitted, overflow_in, overflow_out, refused, over_capacity })
     }
 
@@ -370,7 +362,8 @@ impl<M: AsRef<Mapping>> Maps<M> {
     /// # Errors
     /// The counters cannot be read.
     pub fn event(&self, event: Event) -> Result<u64, MapsError> {
-        let [count] = sum(&self.event_counters, event as u32).map_err(of(names::EVENT_COUNTERS))?;
+        let [count] =
+            sum(&self.event_counters, event as u32).map_err(map_error(names::EVENT_COUNTERS))?;
         Ok(count)
     }
 }
@@ -382,7 +375,7 @@ fn remembered(
     match found {
         Ok(word) => Ok(Some(DisplacedWord(word))),
         Err(MapError::KeyNotFound) => Ok(None),
-        Err(source) => Err(of(map)(source)),
+        Err(source) => Err(map_error(map)(source)),
     }
 }
 
@@ -394,7 +387,11 @@ pub(super) fn verdicts_of(
         let [packets, bytes] = sum(counters, *verdict as u32)?;
         Ok((*verdict, VerdictCounter { packets, bytes }))
     };
-    Verdict::ALL.iter().map(read).collect::<Result<_, _>>().map_err(of(names::VERDICT_COUNTERS))
+    Verdict::ALL
+        .iter()
+        .map(read)
+        .collect::<Result<_, _>>()
+        .map_err(map_error(names::VERDICT_COUNTERS))
 }
 
 fn traffic_of(
@@ -419,7 +416,7 @@ fn sum<const N: usize>(
 }
 
 /// A map error with its map's name.
-pub(super) fn of(map: &'static str) -> impl Fn(MapError) -> MapsError {
+pub(super) fn map_error(map: &'static str) -> impl Fn(MapError) -> MapsError {
     move |source| MapsError::Map { map, source }
 }
 

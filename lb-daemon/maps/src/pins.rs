@@ -52,11 +52,11 @@ pub struct Pins {
 impl Pins {
     /// The pins of a component under a BPF file system.
     pub fn new(bpffs: &Path, component: Component) -> Self {
-        Self::of_layout(bpffs, component, LAYOUT_VERSION)
+        Self::with_layout(bpffs, component, LAYOUT_VERSION)
     }
 
     /// The pins that a component has, or would have, with a layout that may be another version's.
-    pub fn of_layout(bpffs: &Path, component: Component, layout: u32) -> Self {
+    pub fn with_layout(bpffs: &Path, component: Component, layout: u32) -> Self {
         Self { root: bpffs.join("spillway").join(format!("{component}-v{layout}")) }
     }
 

@@ -12,14 +12,14 @@ use aya::{
     },
 };
 use lb_common::abi::{
+    form::{PROBE_MARK_MASK, ProbeRoute},
     names,
     pod::bytes_of,
-    probe::{MARK_MASK, ProbeWay},
 };
 
 use super::{Objects, StubObject, maps::array};
 
-const WAY: usize = size_of::<ProbeWay>();
+const WAY: usize = size_of::<ProbeRoute>();
 
 /// Why packets of checks cannot be put into tunnels.
 #[derive(Debug, thiserror::Error)]
@@ -38,12 +38,7 @@ pub enum ProbeError {
     Program(#[from] ProgramError),
     /// There is no place for a program at the end of a link.
     #[error("probe program: no place at {link}")]
-    Place {
-        /// The link.
-        link: String,
-        /// Why.
-        source: TcError,
-    },
+    Place { link: String, source: TcError },
     /// A way cannot be entered: there are too many, perhaps.
     #[error("probe map")]
     Map(#[from] MapError),
@@ -82,7 +77,7 @@ impl ProbeProgram {
         let options = TcAttachOptions::Netlink(NlOptions::default());
         program.attach_with_options(link, TcAttachType::Egress, options)?;
         let ways =
-            loaded.take_map(names::PROBE_WAYS).ok_or(ProbeError::Lacks(names::PROBE_WAYS))?;
+            loaded.take_map(names::PROBE_ROUTES).ok_or(ProbeError::Lacks(names::PROBE_ROUTES))?;
         Ok(Self { ways: HashMap::try_from(ways)?, _program: loaded })
     }
 
@@ -90,8 +85,8 @@ impl ProbeProgram {
     ///
     /// # Errors
     /// [`ProbeError::Map`].
-    pub fn enter(&mut self, number: u32, way: &ProbeWay) -> Result<(), ProbeError> {
-        debug_assert_eq!(number & MARK_MASK, 0);
+    pub fn enter(&mut self, number: u32, way: &ProbeRoute) -> Result<(), ProbeError> {
+        debug_assert_eq!(number & PROBE_MARK_MASK, 0);
         let value: [u8; WAY] = array(bytes_of(way));
         Ok(self.ways.insert(u64::from(number), value, 0)?)
     }

@@ -11,15 +11,15 @@ use aya::maps::{ArrayOfMaps, MapData, MapError, MapType};
 use lb_common::abi::{
     limits::DEFAULT_SLOTS,
     names,
+    slot::TableRef,
     slot::{OwnersWord, SlotWord, table_words},
-    table_ref::TableRef,
 };
 
 use super::{
     MapsError,
     inner::InnerMaps,
     layout::{INNER_MAP, MMAPABLE},
-    maps::of,
+    maps::map_error,
     opener::Opener,
     raw::{Mapping, MappingMut, update_batch},
 };
@@ -44,7 +44,7 @@ pub struct TableName([u8; NAME_LENGTH]);
 
 impl TableName {
     /// The name of a content whose digest is written in hexadecimal: its first 15 digits.
-    pub fn of(digest: impl fmt::Display) -> Self {
+    pub fn from_digest(digest: impl fmt::Display) -> Self {
         let mut name = [b'0'; NAME_LENGTH];
         for (place, digit) in name.iter_mut().zip(digest.to_string().bytes()) {
             *place = digit;
@@ -115,9 +115,9 @@ impl TableMap {
         let spare = match inner.get(SPARE)? {
             Some(spare) => spare,
             None => {
-                let spare = create("spare", slots, flags).map_err(of(name))?;
+                let spare = create("spare", slots, flags).map_err(map_error(name))?;
                 inner.pin(SPARE, &spare)?;
-                outer.set(SPARE, &spare, 0).map_err(of(name))?;
+                outer.set(SPARE, &spare, 0).map_err(map_error(name))?;
                 spare
             }
         };
@@ -151,7 +151,7 @@ impl TableMap {
             self.inner.unpin(index)?;
             return Ok(None);
         };
-        let info = inner.info().map_err(of(self.name))?;
+        let info = inner.info().map_err(map_error(self.name))?;
         Ok(Some(info.name_as_str().and_then(TableName::read)))
     }
 
@@ -172,7 +172,8 @@ impl TableMap {
 
     fn write(&self, table: &NewTable) -> Result<MapData, MapsError> {
         let slots = table.words.len() as u32;
-        let inner = create(&table.name.to_string(), slots, self.flags).map_err(of(self.name))?;
+        let inner =
+            create(&table.name.to_string(), slots, self.flags).map_err(map_error(self.name))?;
         let memory = MappingMut::new(inner.fd(), table_words(slots) as usize);
         let memory = memory.map_err(|source| self.failed(source))?;
         let words = table.words.iter().copied().chain(OwnersWord::from_lists(&table.words));
@@ -196,7 +197,7 @@ impl TableMap {
     /// Waits until every packet that was under way has left the programs: the kernel does so before
     /// a change of a single element returns.
     pub(super) fn wait_for_readers(&mut self) -> Result<(), MapsError> {
-        self.outer.set(SPARE, &self.spare, 0).map_err(of(self.name))
+        self.outer.set(SPARE, &self.spare, 0).map_err(map_error(self.name))
     }
 
     fn update(&self, elements: &[(u32, BorrowedFd<'_>)]) -> Result<(), MapsError> {
@@ -247,7 +248,6 @@ impl SlotTable {
         (slot < self.slots).then(word).flatten().map(|word| OwnersWord(word).owner(slot))
     }
 
-    /// All slots.
     pub fn slots(&self) -> impl ExactSizeIterator<Item = SlotWord> + '_ {
         self.words.iter().take(self.slots as usize).map(SlotWord)
     }

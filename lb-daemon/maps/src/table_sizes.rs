@@ -13,7 +13,7 @@ use super::{Component, MapsError, Pins, opener::why, slot_tables::SPARE};
 /// Entries of the tables of IPv4; those of IPv6 have a quarter. `None`: what a pinned table has, or
 /// else the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rooms {
+pub struct TableSizes {
     /// Displaced entries.
     pub displaced: Option<u32>,
     /// Tracked flows of UDP.
@@ -23,7 +23,7 @@ pub struct Rooms {
 /// IPv4 entries to one of IPv6.
 const V4_TO_V6: u32 = 4;
 
-impl Rooms {
+impl TableSizes {
     /// The least of either: below, a few CPUs would have all free places among them.
     pub const LEAST: u32 = 4_096;
     /// The most of either, 1.8 GiB with those of IPv6.
@@ -34,7 +34,7 @@ impl Rooms {
     /// A pinned table of another size is kept, and the log says what to do: it holds where open
     /// connections are, and a balancer without daemon would be worse off than one whose table is smaller
     /// than somebody wished.
-    pub(super) fn for_new(&self, map: &str, pinned: Option<u32>) -> Option<u32> {
+    pub(super) fn entries_for_new(&self, map: &str, pinned: Option<u32>) -> Option<u32> {
         let (asked, default, share) = match map {
             names::DISPLACED_V4 => (self.displaced, DEFAULT_DISPLACED_V4, 1),
             names::DISPLACED_V6 => (self.displaced, DEFAULT_DISPLACED_V4, V4_TO_V6),
@@ -96,12 +96,12 @@ mod tests {
 
     #[test]
     fn a_new_table_is_as_large_as_asked_and_a_pinned_one_stays() {
-        let rooms = Rooms { displaced: Some(10_000), udp_flows: None };
-        assert_eq!(rooms.for_new(names::DISPLACED_V4, None), Some(10_000));
-        assert_eq!(rooms.for_new(names::DISPLACED_V6, None), Some(2_500));
-        assert_eq!(rooms.for_new(names::FLOWS_V4, None), Some(262_144));
-        assert_eq!(rooms.for_new(names::FLOWS_V6, None), Some(65_536));
-        assert_eq!(rooms.for_new(names::DISPLACED_V4, Some(524_288)), None);
-        assert_eq!(rooms.for_new(names::POOLS, None), None);
+        let table_sizes = TableSizes { displaced: Some(10_000), udp_flows: None };
+        assert_eq!(table_sizes.entries_for_new(names::DISPLACED_V4, None), Some(10_000));
+        assert_eq!(table_sizes.entries_for_new(names::DISPLACED_V6, None), Some(2_500));
+        assert_eq!(table_sizes.entries_for_new(names::FLOWS_V4, None), Some(262_144));
+        assert_eq!(table_sizes.entries_for_new(names::FLOWS_V6, None), Some(65_536));
+        assert_eq!(table_sizes.entries_for_new(names::DISPLACED_V4, Some(524_288)), None);
+        assert_eq!(table_sizes.entries_for_new(names::POOLS, None), None);
     }
 }

@@ -8,23 +8,17 @@ use std::{
 
 use lb_common::{
     abi::{
-        backend::Backend,
-        backend_state::BackendStateWord,
+        backend::{Backend, BackendStateWord},
         clock::{Coarse, Nanoseconds},
-        counter::GroupCounter,
-        descriptor::Descriptor,
-        displaced::DisplacedWord,
-        event::Event,
-        group::{Group, GroupHead},
-        handshake::HandshakeEntry,
+        connection::{DisplacedWord, HandshakeEntry},
+        counter::{Event, GroupCounter},
         limiter::LimitWord,
         limits::MAX_REGIONS_PER_POOL,
         member::{Accepts, MemberWord},
         next_hop::{InterfaceWord, NextHopWord},
-        pool::{PoolLine, PoolWord},
+        pool::{Descriptor, Group, GroupHead, PoolLine, PoolWord},
         service::{AddressWords, Service, ServiceKey},
-        slot::{SlotWord, StandbyWord},
-        table_ref::TableRef,
+        slot::{SlotWord, StandbyWord, TableRef},
     },
     flow_hash::FlowTuple,
     path::Tables,
@@ -168,19 +162,16 @@ impl<M: AsRef<Mapping>> Maps<M> {
 }
 
 impl<M> ServiceView<'_, M> {
-    /// The service.
     pub fn service(&self) -> &Service {
         &self.service
     }
 
-    /// Its pool.
     pub fn pool(&self) -> &PoolView {
         &self.pool
     }
 }
 
 impl PoolView {
-    /// Its word.
     pub fn word(&self) -> PoolWord {
         self.line.versions()
     }

@@ -7,24 +7,20 @@ use aya::maps::{MapData, MapError, PerCpuArray, PerCpuValues};
 use lb_common::abi::{
     backend::Backend,
     counter::TrafficCounter,
-    descriptor::Descriptor,
-    group::Group,
     limiter::{LimitWord, Limiter},
     limits::STANDBYS_PER_GROUP,
     member::MemberWord,
     names,
     next_hop::{InterfaceWord, NextHopWord},
     pod::bytes_of,
-    pool::{PoolLine, PoolWord},
-    receiver::VipKey,
-    service::{ANY_PORT_WORDS, IPV4, Service, ServiceKey},
-    slot::StandbyWord,
-    table_ref::TableRef,
+    pool::{Descriptor, Group, PoolLine, PoolWord},
+    service::{ANY_PORT_WORDS, IPV4, Service, ServiceKey, VipKey},
+    slot::{StandbyWord, TableRef},
 };
 
 use super::{
     MapsError, NewTable, TableName,
-    maps::{Maps, array, of},
+    maps::{Maps, array, map_error},
     opener::Opener,
     raw::MappingMut,
     slot_tables::TableMap,
@@ -46,7 +42,7 @@ pub struct WritableMaps {
     tables: TableMap,
     sized_tables: TableMap,
     /// Displaced entries there is room for, of IPv4 and IPv6 connections.
-    pub(super) displaced_room: [u32; 2],
+    pub(super) safe_displaced_entries: [u32; 2],
 }
 
 impl Deref for WritableMaps {
@@ -63,7 +59,7 @@ impl WritableMaps {
             maps: Maps::open_with(pins)?,
             tables: TableMap::default_size(pins)?,
             sized_tables: TableMap::sized(pins)?,
-            displaced_room: [
+            safe_displaced_entries: [
                 pins.entries(names::DISPLACED_V4)?,
                 pins.entries(names::DISPLACED_V6)?,
             ],
@@ -177,10 +173,10 @@ impl WritableMaps {
         let (key, value) = (&service.key, array(bytes_of(service)));
         if key.version == IPV4 {
             let done = self.maps.services_v4.insert(key.short(), value, 0);
-            done.map_err(of(names::SERVICES_V4))
+            done.map_err(map_error(names::SERVICES_V4))
         } else {
             let done = self.maps.services_v6.insert(array(bytes_of(key)), value, 0);
-            done.map_err(of(names::SERVICES_V6))
+            done.map_err(map_error(names::SERVICES_V6))
         }
     }
 
@@ -194,7 +190,7 @@ impl WritableMaps {
         } else {
             (names::SERVICES_V6, self.maps.services_v6.remove(&array(bytes_of(key))))
         };
-        gone(result).map_err(of(map))
+        gone(result).map_err(map_error(map))
     }
 
     /// Names an address of a service.
@@ -202,7 +198,7 @@ impl WritableMaps {
     /// # Errors
     /// What the kernel answers.
     pub fn add_vip(&mut self, vip: &VipKey) -> Result<(), MapsError> {
-        self.maps.vips.insert(array(bytes_of(vip)), PRESENT, 0).map_err(of(names::ADDRESSES))
+        self.maps.vips.insert(array(bytes_of(vip)), PRESENT, 0).map_err(map_error(names::ADDRESSES))
     }
 
     /// Forgets an address that no service has any more.
@@ -210,7 +206,7 @@ impl WritableMaps {
     /// # Errors
     /// What the kernel answers; one that is not there is no error.
     pub fn remove_vip(&mut self, vip: &VipKey) -> Result<(), MapsError> {
-        gone(self.maps.vips.remove(&array(bytes_of(vip)))).map_err(of(names::ADDRESSES))
+        gone(self.maps.vips.remove(&array(bytes_of(vip)))).map_err(map_error(names::ADDRESSES))
     }
 
     /// The tables that are there, named by a group or not.
@@ -264,7 +260,7 @@ impl WritableMaps {
     /// # Errors
     /// What the kernel answers.
     pub fn reset_service_traffic(&mut self, index: u32) -> Result<(), MapsError> {
-        reset(&mut self.maps.service_counters, index).map_err(of(names::SERVICE_COUNTERS))
+        reset(&mut self.maps.service_counters, index).map_err(map_error(names::SERVICE_COUNTERS))
     }
 
     /// Starts a group's counters at zero: its limiter was somebody else's before.
@@ -272,7 +268,7 @@ impl WritableMaps {
     /// # Errors
     /// What the kernel answers.
     pub fn reset_group_connections(&mut self, limiter: u32) -> Result<(), MapsError> {
-        reset(&mut self.maps.group_counters, limiter).map_err(of(names::GROUP_COUNTERS))
+        reset(&mut self.maps.group_counters, limiter).map_err(map_error(names::GROUP_COUNTERS))
     }
 
     /// Starts a backend's counters at zero: its index had another backend before.
@@ -280,7 +276,7 @@ impl WritableMaps {
     /// # Errors
     /// What the kernel answers.
     pub fn reset_backend_traffic(&mut self, index: u32) -> Result<(), MapsError> {
-        reset(&mut self.maps.backend_counters, index).map_err(of(names::BACKEND_COUNTERS))
+        reset(&mut self.maps.backend_counters, index).map_err(map_error(names::BACKEND_COUNTERS))
     }
 }
 

@@ -1,5 +1,5 @@
-//! The configuration as the daemon holds it, and everything that follows from it by computation alone:
-//! numbers, tables, plans, differences, limits and shares. No tokio, no maps, no disk.
+//! The configuration, and everything that is computed from it: ids, tables, plans, differences, limits and
+//! shares. Pure code: no tokio, no maps, no disk.
 
 #[cfg(test)]
 extern crate self as lb_model;

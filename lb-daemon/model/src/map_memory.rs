@@ -11,7 +11,7 @@ const PAGE: u64 = 4096;
 
 /// Bytes of a table with so many slots: the kernel's head of the map, then its words, each on pages of
 /// their own as they are mapped into the daemon.
-pub fn of_table(slots: u32) -> u64 {
+pub fn table_bytes(slots: u32) -> u64 {
     PAGE + (8 * u64::from(table_words(slots))).next_multiple_of(PAGE)
 }
 
@@ -28,15 +28,15 @@ pub struct TableMemory {
 
 impl TableMemory {
     /// Counts tables by their slots; `before` are those that are there and not among them.
-    pub fn of(after: impl Iterator<Item = u32>, before: impl Iterator<Item = u32>) -> Self {
+    pub fn count(after: impl Iterator<Item = u32>, before: impl Iterator<Item = u32>) -> Self {
         let mut memory = Self::default();
         for slots in after {
             match slots {
-                DEFAULT_SLOTS => memory.default_size += of_table(slots),
-                _ => memory.sized += of_table(slots),
+                DEFAULT_SLOTS => memory.default_size += table_bytes(slots),
+                _ => memory.sized += table_bytes(slots),
             }
         }
-        memory.peak = memory.default_size + memory.sized + before.map(of_table).sum::<u64>();
+        memory.peak = memory.default_size + memory.sized + before.map(table_bytes).sum::<u64>();
         memory
     }
 }
@@ -93,15 +93,15 @@ mod tests {
     #[test]
     fn tables_are_pages() {
         // 65537 words of slots, 16385 of owners: 655,376 bytes are 161 pages; and the head.
-        assert_eq!(of_table(65_537), 162 * 4096);
-        assert_eq!(of_table(7), 2 * 4096);
+        assert_eq!(table_bytes(65_537), 162 * 4096);
+        assert_eq!(table_bytes(7), 2 * 4096);
     }
 
     #[test]
     fn what_goes_counts_until_it_has_gone() {
         let made = vec![("POOLS".into(), 100), ("TABLES".into(), 10), ("SIZED_TABLES".into(), 1)];
         let budget = Budget { made, limit: Some(1_000_000) };
-        let tables = TableMemory::of([65_537, 7].into_iter(), [7, 7].into_iter());
+        let tables = TableMemory::count([65_537, 7].into_iter(), [7, 7].into_iter());
         let memory = budget.with(&tables);
         let maps = [("POOLS", 100), ("TABLES", 663_562), ("SIZED_TABLES", 8_193)];
         assert_eq!(memory.maps, maps.map(|(name, bytes)| (name.to_owned(), bytes)));

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use lb_common::abi::probe::{MARK, MARK_MASK};
+use lb_common::abi::form::{PROBE_MARK, PROBE_MARK_MASK};
 use netlink_packet_core::ErrorMessage;
 use netlink_packet_route::{
     AddressFamily,
@@ -25,7 +25,7 @@ pub const PROBE_LINK: &str = "spillway0";
 /// Name of its other end.
 const END: &str = "spillway0-end";
 /// The routing table with the routes to the link.
-const TABLE: u32 = MARK >> 16;
+const TABLE: u32 = PROBE_MARK >> 16;
 /// Priority of the rules: after the host's own addresses (0), before other rules.
 const PRIORITY: u32 = 50;
 /// MTU of the link, bytes: the sender has to limit packets to what fits the tunnel.
@@ -102,7 +102,7 @@ impl ProbeLink {
     /// # Errors
     /// Netlink fails.
     pub async fn receives(&self, address: IpAddr) -> Result<Result<bool, Unresolved>, NetError> {
-        let answer = route_to(self.handle.clone(), address, MARK).await;
+        let answer = route_to(self.handle.clone(), address, PROBE_MARK).await;
         Ok(match answer.map_err(NetError::request("look up a route"))? {
             Ok(Route { neighbour, .. }) => Ok(neighbour.interface == self.index),
             Err(own @ Unresolved::Own(_)) => Err(own),
@@ -166,8 +166,8 @@ fn rules(family: AddressFamily) -> [RuleMessage; 2] {
         rule.header.table = 0;
         rule.attributes = vec![
             RuleAttribute::Priority(priority),
-            RuleAttribute::FwMark(MARK),
-            RuleAttribute::FwMask(MARK_MASK),
+            RuleAttribute::FwMark(PROBE_MARK),
+            RuleAttribute::FwMask(PROBE_MARK_MASK),
             RuleAttribute::Protocol(RouteProtocol::Kernel),
         ];
         rule

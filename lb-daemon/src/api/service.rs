@@ -185,7 +185,7 @@ impl Spillway for Api {
         let flow = convert::flow(request.get_ref())?;
         let stats::Source { bpffs, state_directory } = self.counters.clone();
         let _at_work = working().await;
-        let read = move || explain::of_pins(&bpffs, &state_directory, &flow);
+        let read = move || explain::explain_pinned(&bpffs, &state_directory, &flow);
         match tokio::task::spawn_blocking(read).await {
             Ok(Ok((generation, explanation))) => {
                 Ok(Response::new(message::explained(&explanation, generation)))
@@ -204,7 +204,7 @@ impl Spillway for Api {
         let pool = Some(request.into_inner().pool).filter(|pool| !pool.is_empty());
         let stats::Source { bpffs, state_directory } = self.counters.clone();
         let _at_work = working().await;
-        let read = move || pool_tables::of_pins(&bpffs, &state_directory, pool.as_deref());
+        let read = move || pool_tables::read_pinned(&bpffs, &state_directory, pool.as_deref());
         match tokio::task::spawn_blocking(read).await {
             Ok(Ok((generation, pools))) => Ok(Response::new(message::tables(pools, generation))),
             Ok(Err(TablesError::NoPool(no_pool))) => Err(no_pool.into_status()),

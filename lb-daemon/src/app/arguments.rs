@@ -24,7 +24,8 @@ use lb_base::byte_size::ByteSize;
 use lb_config::DEFAULT_SOCKET;
 use lb_control::reconcile;
 use lb_maps::{
-    self, AllowLists, DEFAULT_BPFFS, Options, Prefix, Rooms, directory::DEFAULT_STATE_DIRECTORY,
+    self, AllowLists, DEFAULT_BPFFS, Options, Prefix, TableSizes,
+    directory::DEFAULT_STATE_DIRECTORY,
 };
 use lb_model::{Name, plan::Sources};
 
@@ -224,7 +225,7 @@ impl PathArguments {
             bpffs: self.bpffs.clone(),
             interfaces: self.interface.clone(),
             hook: mode.into(),
-            rooms: Rooms::default(),
+            table_sizes: TableSizes::default(),
         }
     }
 }
@@ -278,8 +279,8 @@ impl BalancerArguments {
     }
 
     pub(super) fn options(&self) -> Options {
-        let rooms = Rooms { displaced: self.displaced, udp_flows: self.udp_flows };
-        Options { rooms, ..self.path.options() }
+        let table_sizes = TableSizes { displaced: self.displaced, udp_flows: self.udp_flows };
+        Options { table_sizes, ..self.path.options() }
     }
 
     pub(super) fn rights(&self) -> Rights {
@@ -372,7 +373,7 @@ fn mode(text: &str) -> Result<u32, String> {
 }
 
 fn room() -> clap::builder::RangedI64ValueParser<u32> {
-    value_parser!(u32).range(i64::from(Rooms::LEAST)..=i64::from(Rooms::MOST))
+    value_parser!(u32).range(i64::from(TableSizes::LEAST)..=i64::from(TableSizes::MOST))
 }
 
 fn answers() -> clap::builder::RangedI64ValueParser<u32> {

@@ -136,7 +136,7 @@ fn dashboard_and_alerts_ask_for_metrics_that_there_are() {
 #[test]
 fn dashboard_and_alerts_ask_for_labels_that_there_are() {
     let verdicts = Verdict::ALL.iter().map(|verdict| verdict.name());
-    let events = lb_common::abi::event::Event::ALL.iter().map(|event| event.name());
+    let events = lb_common::abi::counter::Event::ALL.iter().map(|event| event.name());
     let values: BTreeMap<&str, BTreeSet<&str>> = [
         ("verdict", verdicts.collect()),
         ("event", events.collect()),

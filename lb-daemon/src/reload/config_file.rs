@@ -31,7 +31,7 @@ pub async fn apply(path: &Path, commands: &Commands, audit: &Audit) -> Result<Ap
 fn configuration(text: &str) -> Result<Configuration, FileError> {
     let document = Document::parse(text).map_err(FileError::Document)?;
     lb_config::validate(&document.into()).map_err(|invalid| FileError::Invalid {
-        place: document::place(text, &invalid.path()),
+        place: document::find_field(text, &invalid.path()),
         invalid,
     })
 }

@@ -15,7 +15,10 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use lb_health::{host::echo, tunnel::Entrance};
+use lb_health::{
+    host::{echo_request, open_echo_socket},
+    tunnel::Entrance,
+};
 
 /// One packet may be lost by chance, three in a row rarely are.
 const TRIES: usize = 3;
@@ -50,7 +53,7 @@ impl Echo {
     /// The process may not open such a socket (`net.ipv4.ping_group_range`) or mark it, or the source is not an address
     /// of this host.
     pub(super) async fn open(vip: IpAddr, entrance: Entrance) -> io::Result<Self> {
-        let socket = echo::open(vip)?;
+        let socket = open_echo_socket(vip)?;
         SockRef::from(&socket).set_mark(entrance.mark)?;
         // Packets must not be fragmented, and must be sent even if they exceed a path MTU that the kernel knows.
         match vip {
@@ -96,7 +99,7 @@ impl Echo {
     async fn send_tries(&mut self, size: u16, tries: usize) -> io::Result<Option<Duration>> {
         let length = usize::from(size).saturating_sub(ip_header(self.vip)).max(HEADER);
         let mut request = vec![0; length];
-        request[..HEADER].copy_from_slice(&echo::request(self.vip));
+        request[..HEADER].copy_from_slice(&echo_request(self.vip));
         let first = self.next;
         let mut sent = Vec::new();
         let mut failed = None;

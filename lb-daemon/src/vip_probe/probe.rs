@@ -15,10 +15,7 @@ use super::{
 };
 use lb_base::error_chain;
 use lb_health::{
-    check::{
-        Destination,
-        tcp::{connect, is_answer},
-    },
+    check::{Destination, connect, is_answer},
     host::{Asker, Sign},
     tunnel::{Entrance, Lane, NoEntrance, Through, Tunnels},
 };

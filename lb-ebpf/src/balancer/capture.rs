@@ -10,19 +10,19 @@ use aya_ebpf::{
 };
 use lb_common::{
     abi::{
-        capture::{Capture, CaptureDesk, MAX_SNAP, NO_CAPTURE, RING_BYTES, SampleHead},
+        capture::{Capture, CaptureBuffer, MAX_SNAP, NO_CAPTURE, RING_BYTES, SampleHead},
         limiter,
     },
     capture,
     path::Tables as _,
-    wire::packet::Packet as _,
+    wire::Packet as _,
 };
 
 use super::{emit::Disposition, maps::Maps, subprograms};
 use crate::kernel::{self, Frame};
 
 #[btf_map]
-static CAPTURE_DESK: PerCpuArray<CaptureDesk, 1> = PerCpuArray::new();
+static CAPTURE_BUFFER: PerCpuArray<CaptureBuffer, 1> = PerCpuArray::new();
 #[btf_map]
 /// Without a type: with one libbpf wants a size of values, which a ring has not.
 static SAMPLES: RingBuf<(), { RING_BYTES as usize }> = RingBuf::new();
@@ -36,15 +36,15 @@ pub(super) fn before(context: &XdpContext) {
         // Its daemon is gone.
         kernel::end_capture();
     }
-    let is_wanted = now < capture.until && capture::wants(&capture, &frame);
-    kernel::per_cpu(&CAPTURE_DESK, 0, |desk| {
+    let is_wanted = now < capture.until && capture::matches(&capture, &frame);
+    kernel::per_cpu(&CAPTURE_BUFFER, 0, |buffer| {
         let number = if is_wanted { capture.number } else { NO_CAPTURE };
-        desk.head = SampleHead { number, ..SampleHead::default() };
+        buffer.head = SampleHead { number, ..SampleHead::default() };
         if is_wanted {
-            desk.head.time = now;
-            desk.head.interface = frame.interface();
-            desk.head.length = frame.length() as u32;
-            desk.head.captured = kernel::copy_frame(desk, &frame, 0, snap(&capture));
+            buffer.head.time = now;
+            buffer.head.interface = frame.interface();
+            buffer.head.length = frame.length() as u32;
+            buffer.head.captured = kernel::copy_frame(buffer, &frame, 0, snap(&capture));
         }
     });
 }
@@ -52,11 +52,11 @@ pub(super) fn before(context: &XdpContext) {
 /// Takes down for which backend the frame is, and what it would leave by.
 #[inline(always)]
 pub(super) fn note_choice(backend: u32, interface: u32) {
-    kernel::per_cpu(&CAPTURE_DESK, 0, |desk| {
-        desk.head.left_by = interface;
+    kernel::per_cpu(&CAPTURE_BUFFER, 0, |buffer| {
+        buffer.head.left_by = interface;
         if let Some(backend) = Maps.backend(backend) {
-            desk.head.backend = backend.address;
-            desk.head.backend_version = u32::from(backend.version);
+            buffer.head.backend = backend.address;
+            buffer.head.backend_version = u32::from(backend.version);
         }
     });
 }
@@ -66,38 +66,38 @@ pub(super) fn note_choice(backend: u32, interface: u32) {
 pub(super) fn after(context: &XdpContext, ended: u64) {
     let (ended, frame) = (Disposition(ended as u32), Frame::in_subprogram(context));
     let capture = kernel::capture();
-    kernel::per_cpu(&CAPTURE_DESK, 0, |desk| {
+    kernel::per_cpu(&CAPTURE_BUFFER, 0, |buffer| {
         // Taken: the next packet may be one of which nothing was taken down.
-        let number = core::mem::replace(&mut desk.head.number, NO_CAPTURE);
-        if number == NO_CAPTURE || number != capture.number || !desk.is_wanted(&capture, ended) {
+        let number = core::mem::replace(&mut buffer.head.number, NO_CAPTURE);
+        if number == NO_CAPTURE || number != capture.number || !buffer.is_wanted(&capture, ended) {
             return;
         }
         if ended.is_sent_back() {
             // An answer: not where the packet would have gone.
-            desk.head.left_by = 0;
+            buffer.head.left_by = 0;
         }
-        desk.counted.matched += 1;
+        buffer.counted.matched += 1;
         if subprograms::debit(limiter::SAMPLES, Maps.now()) == 0 {
-            desk.counted.left_out += 1;
+            buffer.counted.left_out += 1;
             return;
         }
-        desk.head.number = number;
-        desk.leaves(&frame, &capture, ended);
-        let bytes = desk.head.captured + desk.head.left_captured;
-        if !kernel::send_sample(&SAMPLES, desk, bytes) {
-            desk.counted.lost += 1;
+        buffer.head.number = number;
+        buffer.leaves(&frame, &capture, ended);
+        let bytes = buffer.head.captured + buffer.head.left_captured;
+        if !kernel::send_sample(&SAMPLES, buffer, bytes) {
+            buffer.counted.lost += 1;
         }
-        desk.head.number = NO_CAPTURE;
+        buffer.head.number = NO_CAPTURE;
     });
 }
 
-/// What is done at a desk.
-trait Desk {
+/// What is done with the buffer.
+trait CaptureActions {
     fn is_wanted(&mut self, capture: &Capture, ended: Disposition) -> bool;
     fn leaves(&mut self, frame: &Frame<'_>, capture: &Capture, ended: Disposition);
 }
 
-impl Desk for CaptureDesk {
+impl CaptureActions for CaptureBuffer {
     /// Whether its verdict and backend match the capture.
     #[inline(always)]
     fn is_wanted(&mut self, capture: &Capture, ended: Disposition) -> bool {

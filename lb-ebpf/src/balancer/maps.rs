@@ -9,16 +9,13 @@ use aya_ebpf::{
 };
 use lb_common::{
     abi::{
-        backend::Backend,
-        backend_state::{BackendStateWord, shared_key},
+        backend::{Backend, BackendStateWord, shared_key},
         clock::{Coarse, Nanoseconds},
-        counter::{GroupCounter, TrafficCounter},
-        descriptor::Descriptor,
-        displaced::DisplacedWord,
-        event::{EVENT_SLOTS, Event},
-        flow_key::{FlowKeyV4, FlowKeyV6, flow_key_v4, flow_key_v6},
-        group::{Group, GroupHead},
-        handshake::{CELLS_PER_LINE, HandshakeEntry, HandshakeLine},
+        connection::{
+            CELLS_PER_LINE, DisplacedWord, FlowKeyV4, FlowKeyV6, HandshakeEntry, HandshakeLine,
+            flow_key_v4, flow_key_v6,
+        },
+        counter::{EVENT_SLOTS, Event, GroupCounter, TrafficCounter},
         limiter::{LimitWord, Limiter},
         limits::{
             DEFAULT_DISPLACED_V4, DEFAULT_DISPLACED_V6, DEFAULT_FLOWS_V4, DEFAULT_FLOWS_V6,
@@ -28,11 +25,9 @@ use lb_common::{
         },
         member::{Accepts, MemberWord},
         next_hop::{InterfaceWord, NextHopWord},
-        pool::PoolLine,
-        receiver::VipKey,
-        service::{ANY_PORT_WORDS, AddressWords, IPV4, Service, ServiceKey, any_port_bit},
-        slot::{OwnersWord, SlotWord, StandbyWord, table_words},
-        table_ref::TableRef,
+        pool::{Descriptor, Group, GroupHead, PoolLine},
+        service::{ANY_PORT_WORDS, AddressWords, IPV4, Service, ServiceKey, VipKey, any_port_bit},
+        slot::{OwnersWord, SlotWord, StandbyWord, TableRef, table_words},
     },
     flow_hash::FlowTuple,
     path::{

@@ -12,12 +12,12 @@ mod subprograms;
 use aya_ebpf::programs::XdpContext;
 use lb_common::{
     abi::verdict::Verdict,
-    path::{Choice, Query, Unobserved, oversize},
+    path::{self, Choice, Query, Unobserved, oversize},
     wire::vlan::Tags,
 };
 
 use self::{
-    emit::{Decided, Deferred, Disposition},
+    emit::{Deferred, Disposition, Resolved},
     maps::Maps,
 };
 use crate::kernel::{self, Frame};
@@ -117,7 +117,7 @@ const NONE: u32 = u32::MAX;
 /// Resolves a query; returns the number of the verdict on a frame that no backend gets, or [`NONE`].
 #[inline(never)]
 fn resolve(query: &Query, to: &mut Choice) -> u32 {
-    match query.resolve(&Maps, to, &mut Unobserved) {
+    match path::resolve(&Maps, query, to, &mut Unobserved) {
         Err(verdict) => verdict as u32,
         Ok(()) => NONE,
     }
@@ -129,7 +129,7 @@ fn send(context: &XdpContext, failure: u32, query: &Query, choice: &Choice, tags
         NONE => None,
         number => Some(Verdict::from_number(number).unwrap_or(Verdict::Inconsistent)),
     };
-    let mut decided = Decided { failure, query, choice };
+    let mut decided = Resolved { failure, query, choice };
     emit::emit(&mut Frame::in_subprogram(context), &mut decided, Tags(tags))
 }
 

@@ -2,7 +2,7 @@
 //! kernel verifies each once, whatever the number of callers.
 
 use lb_common::{
-    abi::{clock::Coarse, group::GroupHead, handshake::HandshakeEntry},
+    abi::{clock::Coarse, connection::HandshakeEntry, pool::GroupHead},
     flow_hash::FlowHash,
     path::{
         Choice, Search, Unobserved, admit,
@@ -25,7 +25,7 @@ global! {
         let mut search = Search::new(SearchRequest { hash: FlowHash(hash), how, now });
         kernel::repeat(Search::STEPS, &mut search, search_step);
         let (ended, found) = search.end();
-        if let Some(choice) = kernel::lent(choice) {
+        if let Some(choice) = kernel::borrow_argument(choice) {
             *choice = found;
         }
         ended.0

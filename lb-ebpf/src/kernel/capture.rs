@@ -7,7 +7,7 @@ use aya_ebpf::{
     helpers::generated::{bpf_ktime_get_ns, bpf_ringbuf_output, bpf_xdp_load_bytes},
 };
 use lb_common::abi::{
-    capture::{Capture, CaptureDesk, SAMPLE_BYTES, SampleHead},
+    capture::{Capture, CaptureBuffer, SAMPLE_BYTES, SampleHead},
     clock::Nanoseconds,
 };
 
@@ -67,43 +67,43 @@ pub fn exact_time() -> Nanoseconds {
 /// The mask of where the second frame begins, and of how much more than a byte is copied.
 const PLACE: u64 = SAMPLE_BYTES as u64 / 2 - 1;
 
-/// Copies the first bytes of a frame, at most `snap`, to the desk behind `at` others; answers how many
+/// Copies the first bytes of a frame, at most `snap`, to the buffer behind `at` others; answers how many
 /// (`bpf_xdp_load_bytes`, kernel 5.18).
 #[inline(always)]
-pub fn copy_frame(desk: &mut CaptureDesk, frame: &Frame<'_>, at: u32, snap: u32) -> u32 {
-    use lb_common::wire::packet::Packet as _;
+pub fn copy_frame(buffer: &mut CaptureBuffer, frame: &Frame<'_>, at: u32, snap: u32) -> u32 {
+    use lb_common::wire::Packet as _;
     let length = (frame.length() as u64).min(u64::from(snap));
     if length == 0 {
         return 0;
     }
-    // Masks, of which the verifier sees that both ends lie in the desk; neither changes the number.
+    // Masks, of which the verifier sees that both ends lie in the buffer; neither changes the number.
     let at = opaque(u64::from(at)) & PLACE;
     let length = (opaque(length.wrapping_sub(1)) & PLACE) + 1;
     // SAFETY: the place is within the bytes; the kernel writes `length` bytes there or none, which
     // the verifier holds to the map value's end.
     let copied = unsafe {
-        let to = desk.bytes.as_mut_ptr().add(at as usize);
+        let to = buffer.bytes.as_mut_ptr().add(at as usize);
         bpf_xdp_load_bytes(frame.context(), 0, to.cast(), length as u32)
     };
     if copied == 0 { length as u32 } else { 0 }
 }
 
-/// Puts the desk's head and `bytes` bytes of its frames into the ring; false where it is full.
+/// Puts the buffer's head and `bytes` bytes of its frames into the ring; false where it is full.
 #[inline(always)]
 #[must_use]
 pub fn send_sample<const N: usize>(
     ring: &RingBuf<(), N>,
-    desk: &mut CaptureDesk,
+    buffer: &mut CaptureBuffer,
     bytes: u32,
 ) -> bool {
-    const { assert!(offset_of!(CaptureDesk, bytes) == offset_of!(CaptureDesk, head) + HEAD) }
+    const { assert!(offset_of!(CaptureBuffer, bytes) == offset_of!(CaptureBuffer, head) + HEAD) }
     const HEAD: usize = size_of::<SampleHead>();
     let size = HEAD as u64 + (opaque(u64::from(bytes)) & (SAMPLE_BYTES as u64 - 1));
-    let first = core::ptr::from_mut(desk);
-    // SAFETY: the frames' bytes follow the head in the desk; the kernel reads `size` bytes from there,
+    let first = core::ptr::from_mut(buffer);
+    // SAFETY: the frames' bytes follow the head in the buffer; the kernel reads `size` bytes from there,
     // which the verifier holds to the map value's end.
     unsafe {
-        let head = first.cast::<u8>().add(offset_of!(CaptureDesk, head));
+        let head = first.cast::<u8>().add(offset_of!(CaptureBuffer, head));
         bpf_ringbuf_output(core::ptr::from_ref(ring).cast_mut().cast(), head.cast(), size, 0) == 0
     }
 }

@@ -5,7 +5,7 @@ use aya_ebpf::{
     helpers::generated::{bpf_xdp_adjust_head, bpf_xdp_adjust_tail},
     programs::XdpContext,
 };
-use lb_common::wire::{packet::Packet, vlan::Tags};
+use lb_common::wire::{Packet, vlan::Tags};
 
 use super::{opaque, revalidate};
 

@@ -59,7 +59,7 @@ pub(crate) use global;
 /// the function to asking whether it is there.
 #[expect(clippy::not_unsafe_ptr_arg_deref, reason = "the verifier knows what it points at")]
 #[inline(always)]
-pub fn lent<'a, T>(pointer: *mut T) -> Option<&'a mut T> {
+pub fn borrow_argument<'a, T>(pointer: *mut T) -> Option<&'a mut T> {
     // SAFETY: global functions are private to the object, whose callers lend what is on their stack
     // for the time of the call.
     unsafe { pointer.as_mut() }

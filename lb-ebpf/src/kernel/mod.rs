@@ -12,7 +12,7 @@ mod skb;
 pub use capture::{capture, copy_frame, end_capture, exact_time, is_captured, send_sample};
 pub use frame::Frame;
 pub(crate) use helpers::global;
-pub use helpers::{lent, now, opaque, repeat, tail_call};
+pub use helpers::{borrow_argument, now, opaque, repeat, tail_call};
 pub use map::{
     SharedWord, contains, copy_backwards, element, has_prefix, hash_word, lookup_copy, lookup_word,
     lru_word, per_cpu, shared_word, store, store_words, table_word, word, words,

@@ -5,7 +5,7 @@ use aya_ebpf::{
     bindings::{__sk_buff, xdp_md},
     helpers::generated::bpf_csum_diff,
 };
-use lb_common::wire::packet::Packet;
+use lb_common::wire::Packet;
 
 use super::helpers::{global, repeat};
 
@@ -135,17 +135,17 @@ pub(super) fn sum_of_bytes<const N: usize>(bytes: &[u8; N]) -> u32 {
 global! {
     /// [`sum_up`]; [`NONE`]: none.
     fn sum_of(context: *mut xdp_md, offset: u32, length: u32) -> u64 {
-        sum_apart(context, offset as usize, length as usize)
+        sum_in_steps(context, offset as usize, length as usize)
     }
 
     /// The same of what tc has.
     fn sum_of_skb(context: *mut __sk_buff, offset: u32, length: u32) -> u64 {
-        sum_apart(context, offset as usize, length as usize)
+        sum_in_steps(context, offset as usize, length as usize)
     }
 }
 
 #[inline(always)]
-fn sum_apart<C: Context>(context: *mut C, offset: usize, length: usize) -> u64 {
+fn sum_in_steps<C: Context>(context: *mut C, offset: usize, length: usize) -> u64 {
     if offset > FARTHEST || length > FARTHEST || offset + length > FARTHEST {
         return NONE;
     }

@@ -15,7 +15,7 @@ use aya_ebpf::{
     },
     programs::TcContext,
 };
-use lb_common::wire::{ethernet, packet::Packet, vlan::Tags};
+use lb_common::wire::{Packet, ethernet, vlan::Tags};
 
 use super::Revalidated;
 

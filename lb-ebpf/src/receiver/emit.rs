@@ -6,18 +6,18 @@ use aya_ebpf::bindings::{
 };
 use lb_common::{
     abi::verdict::{Action, Verdict},
-    receive::{self, Decapsulation, Marked},
-    wire::{packet::Packet, vlan::Tags},
+    receive::{self, DecapsulatedFrame, Decapsulation},
+    wire::{Packet, vlan::Tags},
 };
 
-use super::Lists;
+use super::Maps;
 use crate::{
     count_verdict,
     kernel::{Frame, Skb},
 };
 
 /// A frame at a hook of the kernel's, which the receiver can take apart there.
-pub(super) trait Hooked: Packet + Marked {
+pub(super) trait HookFrame: Packet + DecapsulatedFrame {
     /// Makes more of it readable; false where there is no more.
     #[must_use]
     fn look_deeper(&mut self) -> bool;
@@ -57,13 +57,13 @@ pub(super) fn tc(packet: Skb<'_>) -> i32 {
 
 /// Decides about a frame, rewrites it and counts it.
 #[inline(always)]
-fn emit<H: Hooked>(mut frame: H) -> Action {
+fn emit<H: HookFrame>(mut frame: H) -> Action {
     // VLAN tags are the link's: what is inside the tunnel gets them too.
     let tags = frame.untag();
     let bytes = (frame.length() + tags.length()) as u64;
-    let decided = match receive::decide(&frame, &Lists) {
+    let decided = match receive::decide(&frame, &Maps) {
         // Extension headers may lie beyond what can be read.
-        Err(Verdict::InnerMalformed) if frame.look_deeper() => receive::decide(&frame, &Lists),
+        Err(Verdict::InnerMalformed) if frame.look_deeper() => receive::decide(&frame, &Maps),
         decided => decided,
     };
     let mut verdict = match decided {
@@ -83,7 +83,7 @@ fn emit<H: Hooked>(mut frame: H) -> Action {
 
 /// Makes a frame the inner packet's.
 #[inline(always)]
-fn unwrap<H: Hooked>(frame: &mut H, to_do: &Decapsulation) -> Verdict {
+fn unwrap<H: HookFrame>(frame: &mut H, to_do: &Decapsulation) -> Verdict {
     let is_done = frame.unwrap(to_do) && to_do.mark(frame);
     if is_done { Verdict::Decapsulated } else { Verdict::InnerMalformed }
 }

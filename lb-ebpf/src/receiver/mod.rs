@@ -11,8 +11,12 @@ use aya_ebpf::{
     programs::{TcContext, XdpContext},
 };
 use lb_common::{
-    abi::{limits::MAX_ENDPOINTS, receiver::VipKey, service::AddressWords, verdict::Verdict},
-    receive::{self, Allowed, Decapsulation},
+    abi::{
+        limits::MAX_ENDPOINTS,
+        service::{AddressWords, VipKey},
+        verdict::Verdict,
+    },
+    receive::{self, AllowLists, Decapsulation},
 };
 
 use crate::kernel::{self, Frame, Revalidated, Skb, global};
@@ -44,9 +48,9 @@ static ENDPOINTS: HashMap<VipKey, u32, { MAX_ENDPOINTS as usize }> = HashMap::ne
 static GUE_PORT: Array<u64, 1> = Array::new();
 
 /// The allow-lists as the decision sees them.
-struct Lists;
+struct Maps;
 
-impl Allowed for Lists {
+impl AllowLists for Maps {
     #[inline(always)]
     fn source(&self, address: &AddressWords) -> bool {
         kernel::has_prefix(&SOURCES, address)

@@ -2,16 +2,15 @@
 
 use lb_common::{
     abi::{service::IPV4, verdict::Verdict},
-    receive::{Decapsulation, Marked},
+    receive::{DecapsulatedFrame, Decapsulation},
     wire::{
-        ethernet, gue, ipv4, ipv6,
-        packet::Packet as _,
+        Packet as _, ethernet, gue, ipv4, ipv6,
         udp::{self, Udp},
         vlan::Tags,
     },
 };
 
-use super::emit::Hooked;
+use super::emit::HookFrame;
 use crate::kernel::Skb;
 
 /// The headers that a tunnel begins with, at the longest, without extension headers.
@@ -20,7 +19,7 @@ pub(super) const HEADERS: usize =
 /// As far as a balancer follows extension headers, and more: four, each of 2,048 bytes at most.
 const FARTHEST: usize = HEADERS + 4 * 2_048 + 8;
 
-impl Hooked for Skb<'_> {
+impl HookFrame for Skb<'_> {
     #[inline(always)]
     fn look_deeper(&mut self) -> bool {
         self.pull(FARTHEST)
@@ -66,7 +65,7 @@ impl Hooked for Skb<'_> {
     }
 }
 
-impl Marked for Skb<'_> {
+impl DecapsulatedFrame for Skb<'_> {
     #[inline(always)]
     fn change_inner<const N: usize>(&mut self, change: impl FnOnce(&mut [u8; N])) -> bool {
         let Some(&(mut header)) = self.bytes::<N>(ethernet::LENGTH) else { return false };

@@ -2,14 +2,14 @@
 
 use lb_common::{
     abi::verdict::Verdict,
-    receive::{Decapsulation, Marked},
-    wire::{ethernet, packet::Packet as _, vlan::Tags},
+    receive::{DecapsulatedFrame, Decapsulation},
+    wire::{Packet as _, ethernet, vlan::Tags},
 };
 
-use super::emit::Hooked;
+use super::emit::HookFrame;
 use crate::kernel::Frame;
 
-impl Hooked for Frame<'_> {
+impl HookFrame for Frame<'_> {
     #[inline(always)]
     fn look_deeper(&mut self) -> bool {
         false
@@ -42,7 +42,7 @@ impl Hooked for Frame<'_> {
     }
 }
 
-impl Marked for Frame<'_> {
+impl DecapsulatedFrame for Frame<'_> {
     #[inline(always)]
     fn change_inner<const N: usize>(&mut self, change: impl FnOnce(&mut [u8; N])) -> bool {
         self.bytes_mut(ethernet::LENGTH).map(change).is_some()

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use aya::maps::{Array, ArrayOfMaps, Map, MapData};
-use lb_common::abi::table_ref::TableRef;
+use lb_common::abi::slot::TableRef;
 use lb_maps::{
-    Component, DEFAULT_BPFFS, Dataplane, NewTable, Options, Pins, Rooms, TableName, XdpMode, detach,
+    Component, DEFAULT_BPFFS, Dataplane, NewTable, Options, Pins, TableName, TableSizes, XdpMode,
+    detach,
 };
 use libtest_mimic::{Failed, Trial};
 
@@ -25,17 +26,17 @@ pub(crate) fn trial() -> Trial {
 }
 
 fn run() -> Result<()> {
-    let rooms = Rooms::default();
+    let table_sizes = TableSizes::default();
     let bpffs = DEFAULT_BPFFS.into();
     let options = Options {
         bpffs,
         interfaces: Vec::new(),
         hook: XdpMode::Generic.into(),
-        rooms,
+        table_sizes,
         objects: lb_daemon::OBJECTS,
     };
     let mut maps = Dataplane::open(&options)?.maps;
-    let name = |index: u32| TableName::of(format!("{index:015x}"));
+    let name = |index: u32| TableName::from_digest(format!("{index:015x}"));
     let tables: Vec<_> = (1..=TABLES)
         .map(|index| NewTable {
             at: TableRef::sized(index),

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use lb_common::abi::clock::Coarse;
-use lb_common::abi::displaced::DisplacedWord;
-use lb_common::abi::event::Event;
-use lb_common::abi::flow_key::{FlowKeyV4, flow_key_v4};
-use lb_common::abi::handshake::Placement;
+use lb_common::abi::connection::DisplacedWord;
+use lb_common::abi::connection::Placement;
+use lb_common::abi::connection::{FlowKeyV4, flow_key_v4};
+use lb_common::abi::counter::Event;
 use lb_common::abi::limiter::DISPLACED_V4;
 use lb_common::abi::service::{IPV4, address_of, address_words};
 use lb_common::flow_hash::FlowTuple;

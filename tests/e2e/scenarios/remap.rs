@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use lb_common::abi::clock::Coarse;
-use lb_common::abi::event::Event;
+use lb_common::abi::counter::Event;
 use lb_control::reconcile::DisplacedSweeper;
 use lb_maps::{PinnedMaps, clock};
 use lb_tests::daemon::Document;

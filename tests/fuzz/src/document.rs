@@ -24,7 +24,7 @@ pub fn check(data: &[u8]) {
         Err(invalid) => {
             // A mistake is told, and where it is.
             assert!(!invalid.to_string().is_empty());
-            let _ = document::place(text, &invalid.path());
+            let _ = document::find_field(text, &invalid.path());
         }
     }
 }

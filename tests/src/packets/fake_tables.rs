@@ -7,23 +7,17 @@ use std::{
 
 use lb_common::{
     abi::{
-        backend::Backend,
-        backend_state::{BackendStateWord, shared_key},
+        backend::{Backend, BackendStateWord, shared_key},
         clock::Coarse,
-        counter::GroupCounter,
-        descriptor::Descriptor,
-        displaced::DisplacedWord,
-        event::Event,
-        group::Group,
-        handshake::HandshakeEntry,
+        connection::{DisplacedWord, HandshakeEntry},
+        counter::{Event, GroupCounter},
         limiter::{LimitWord, Limiter},
         member::{Accepts, MemberWord},
         next_hop::{InterfaceWord, NextHopWord},
         pod::{Pod, from_bytes},
-        pool::PoolLine,
+        pool::{Descriptor, Group, PoolLine},
         service::{AddressWords, Service, ServiceKey, address_of},
-        slot::{SlotWord, StandbyWord},
-        table_ref::TableRef,
+        slot::{SlotWord, StandbyWord, TableRef},
         verdict::Verdict,
     },
     flow_hash::FlowTuple,
@@ -31,7 +25,7 @@ use lb_common::{
         self, Head, Kind, Tables, Version, encapsulate, icmp_reply,
         oversize::{self, QUOTE_V4, QUOTE_V6},
     },
-    receive::{self, Allowed, Marked},
+    receive::{self, AllowLists, DecapsulatedFrame},
     wire::vlan::Tags,
     word::Snapshot,
 };
@@ -352,13 +346,13 @@ impl Lists<'_> {
 /// An inner packet.
 struct Inner(Vec<u8>);
 
-impl Marked for Inner {
+impl DecapsulatedFrame for Inner {
     fn change_inner<const N: usize>(&mut self, change: impl FnOnce(&mut [u8; N])) -> bool {
         self.0.first_chunk_mut().map(change).is_some()
     }
 }
 
-impl Allowed for Lists<'_> {
+impl AllowLists for Lists<'_> {
     fn source(&self, address: &AddressWords) -> bool {
         let octets: Vec<u8> = address.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let number = u128::from_be_bytes(octets.try_into().expect("16 bytes"));

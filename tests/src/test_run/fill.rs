@@ -7,19 +7,16 @@ use aya::{
     maps::{Array, ArrayOfMaps, HashMap, Map, MapData},
 };
 use lb_common::abi::{
-    backend::Backend,
-    backend_state::BackendStateWord,
+    backend::{Backend, BackendStateWord},
     capture::{Capture, SECTION},
-    descriptor::{Descriptor, LIMITED},
     form::Form,
-    group::{Group, GroupHead},
     limiter::{LimitWord, Limiter},
     limits::DEFAULT_SLOTS,
     member::{Accepts, FULL_RAMP, MemberWord},
     names,
     next_hop::{InterfaceWord, NextHopWord},
     pod::bytes_of,
-    pool::{PoolLine, PoolWord},
+    pool::{Descriptor, Group, GroupHead, LIMITED, PoolLine, PoolWord},
     service::{IPV4, SERVICE_REJECTS, Service, ServiceKey, address_words},
     slot::{OwnersWord, table_words},
 };

@@ -54,7 +54,7 @@ pub(crate) fn run(options: &Options, arguments: &Arguments) -> Result<(), Failur
     let read = || {
         let (maps, names) = pinned::open(options)?;
         pinned::warn_of_namespace(&names);
-        explain::of(&maps, &names, &flow).map_err(|error| pinned::maps_failure(&error))
+        explain::explain_with(&maps, &names, &flow).map_err(|error| pinned::maps_failure(&error))
     };
     print(&origin::ask_or_read(options, ask, read)?, options.output)
 }

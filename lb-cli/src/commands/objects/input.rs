@@ -85,7 +85,7 @@ impl<K: Kind> Input<K> {
     pub(super) fn with_location(&self, failure: Failure) -> Failure {
         let Some((file, text)) = &self.file else { return failure };
         let field = failure.field.as_deref().and_then(|field| field.split_once('.'));
-        let place = field.and_then(|(_, field)| document::place(text, field));
+        let place = field.and_then(|(_, field)| document::find_field(text, field));
         let Some((line, column)) = place else { return failure };
         let message = format!("{file}: line {line}, column {column}: {}", failure.message);
         // The hint must not name a flag.

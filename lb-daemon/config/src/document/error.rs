@@ -12,7 +12,7 @@ use super::position::{Header, headers, line_and_column, object_at};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentError {
     /// Line and column in characters; `None` if it is about no place in the text.
-    pub place: Option<(usize, usize)>,
+    pub position: Option<(usize, usize)>,
     /// What is wrong there.
     pub cause: String,
 }
@@ -21,16 +21,16 @@ impl DocumentError {
     pub(super) fn new(text: &str, error: &toml::de::Error) -> Self {
         let at = error.span().map(|span| span.start);
         let (at, cause) = explain(text, at, &one_line(error.message()));
-        Self { place: at.and_then(|at| line_and_column(text, at)), cause }
+        Self { position: at.and_then(|at| line_and_column(text, at)), cause }
     }
 
     pub(super) fn empty() -> Self {
         let cause = "is empty, by which everything would go; `# nothing` alone means that";
-        Self { place: None, cause: cause.into() }
+        Self { position: None, cause: cause.into() }
     }
 
     pub(super) fn unwritable(error: &toml::ser::Error) -> Self {
-        Self { place: None, cause: one_line(&error.to_string()) }
+        Self { position: None, cause: one_line(&error.to_string()) }
     }
 }
 
@@ -40,7 +40,7 @@ fn one_line(message: &str) -> String {
 
 impl fmt::Display for DocumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some((line, column)) = self.place {
+        if let Some((line, column)) = self.position {
             write!(f, "line {line}, column {column}: ")?;
         }
         f.write_str(&self.cause)
@@ -69,7 +69,7 @@ fn explain(text: &str, at: Option<usize>, message: &str) -> (Option<usize>, Stri
     }
     if let Some(value) = line.as_ref().and_then(Line::unquoted) {
         let at = line.as_ref().map(|line| line.value_at);
-        let cause = match bounds::of_field(key) {
+        let cause = match bounds::field_range(key) {
             Some(range) => {
                 format!("{value} is no number from {} to {}", range.start(), range.end())
             }
@@ -80,7 +80,7 @@ fn explain(text: &str, at: Option<usize>, message: &str) -> (Option<usize>, Stri
     let Some((found, expected)) = message.rsplit_once(", expected ") else {
         return (at, message.into());
     };
-    let expected = match (expected, bounds::of_field(key)) {
+    let expected = match (expected, bounds::field_range(key)) {
         ("u32" | "a nonzero u32", Some(range)) => {
             format!("a number from {} to {}", range.start(), range.end())
         }

@@ -21,7 +21,7 @@ pub use error::DocumentError;
 pub use health_check::{AgentCheck, CheckTls, GrpcCheck, HealthCheck, HttpCheck, Probe, UdpCheck};
 pub use lb_model::rate::parse as parse_rate;
 pub use pool::{Backend, Group, Pool};
-pub use position::{line_and_column, place};
+pub use position::{find_field, line_and_column};
 pub use service::{PortRange, Service, parse_ports};
 pub use units::parse_duration;
 

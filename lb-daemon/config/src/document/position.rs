@@ -8,7 +8,7 @@ use toml::{
 /// Line and column, counted from 1, of the field at `path`, which the daemon names as in
 /// `services[2].port`; where the file leaves the field out, of its object. `None`: the file has
 /// neither.
-pub fn place(text: &str, path: &str) -> Option<(usize, usize)> {
+pub fn find_field(text: &str, path: &str) -> Option<(usize, usize)> {
     let document = DeTable::parse(text).ok()?;
     let mut table = document.get_ref();
     let mut found = None;
@@ -159,7 +159,7 @@ fn named(kind: &str, table: &DeTable<'_>, id: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::place;
+    use super::find_field;
 
     const FILE: &str = "\
 hash_key = \"x\"
@@ -218,12 +218,12 @@ port = 70000
             ("pools[0].backends[1].weight", (30, 3)),
             ("services[0].port", (36, 1)),
         ] {
-            let found = place(FILE, path);
+            let found = find_field(FILE, path);
             assert_eq!(found, Some(expected), "{path}");
         }
         for path in ["", "regions[1].name", "services[x].port", "nothing"] {
-            assert_eq!(place(FILE, path), None, "{path}");
+            assert_eq!(find_field(FILE, path), None, "{path}");
         }
-        assert_eq!(place("[[region", "regions[0].name"), None);
+        assert_eq!(find_field("[[region", "regions[0].name"), None);
     }
 }

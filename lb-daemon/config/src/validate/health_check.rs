@@ -10,7 +10,7 @@ use rustls_pki_types::DnsName;
 use spillway_proto::v1;
 
 use super::{
-    invalid::{Invalid, Place},
+    invalid::{Invalid, ObjectPath},
     values,
 };
 
@@ -21,9 +21,12 @@ const SHORTEST_TIMEOUT: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A check with its defaults.
-pub(super) fn health_check(at: &Place, message: &v1::HealthCheck) -> Result<HealthCheck, Invalid> {
+pub(super) fn health_check(
+    at: &ObjectPath,
+    message: &v1::HealthCheck,
+) -> Result<HealthCheck, Invalid> {
     let probe = match &message.probe {
-        None => return Err(at.wrong("probe", "must be set; give tcp, http, grpc, udp or agent")),
+        None => return Err(at.invalid("probe", "must be set; give tcp, http, grpc, udp or agent")),
         Some(v1::health_check::Probe::Tcp(v1::TcpCheck {})) => Probe::Tcp,
         Some(v1::health_check::Probe::Http(http)) => Probe::Http(http_check(at, http)?),
         Some(v1::health_check::Probe::Grpc(grpc)) => Probe::Grpc(grpc_check(at, grpc)?),
@@ -32,7 +35,7 @@ pub(super) fn health_check(at: &Place, message: &v1::HealthCheck) -> Result<Heal
     };
     let tls = match (&message.tls, &probe) {
         (None, _) => None,
-        (Some(_), Probe::Udp(_)) => return Err(at.wrong("tls", "is not for udp")),
+        (Some(_), Probe::Udp(_)) => return Err(at.invalid("tls", "is not for udp")),
         (Some(tls), _) => Some(check_tls(at, tls)?),
     };
     let port = values::port(at, "port", message.port)?;
@@ -71,11 +74,11 @@ const LONGEST_PATH: usize = 2048;
 const LONGEST_HOST: usize = 255;
 const LONGEST_TEXT: usize = 1024;
 
-fn http_check(at: &Place, message: &v1::HttpCheck) -> Result<HttpCheck, Invalid> {
+fn http_check(at: &ObjectPath, message: &v1::HttpCheck) -> Result<HttpCheck, Invalid> {
     let method = method(at, &message.method)?;
     let path = if message.path.is_empty() { "/" } else { &*message.path };
     if !path.starts_with('/') {
-        return Err(at.wrong("http.path", format_args!("{} must begin with '/'", Quoted(path))));
+        return Err(at.invalid("http.path", format_args!("{} must begin with '/'", Quoted(path))));
     }
     plain(at, "http.path", path, LONGEST_PATH)?;
     plain(at, "http.host", &message.host, LONGEST_HOST)?;
@@ -90,12 +93,12 @@ fn http_check(at: &Place, message: &v1::HttpCheck) -> Result<HttpCheck, Invalid>
     )?;
     if status_max < status_min {
         let cause = format!("{status_max} is below status_min, {status_min}");
-        return Err(at.wrong("http.status_max", cause));
+        return Err(at.invalid("http.status_max", cause));
     }
     let text = &message.body_contains;
     at_most(at, "http.body_contains", text.len(), LONGEST_TEXT)?;
     if !text.is_empty() && method == "HEAD" {
-        return Err(at.wrong("http.body_contains", "an answer to HEAD has no body"));
+        return Err(at.invalid("http.body_contains", "an answer to HEAD has no body"));
     }
     Ok(HttpCheck {
         method,
@@ -108,28 +111,28 @@ fn http_check(at: &Place, message: &v1::HttpCheck) -> Result<HttpCheck, Invalid>
     })
 }
 
-fn method(at: &Place, method: &str) -> Result<String, Invalid> {
+fn method(at: &ObjectPath, method: &str) -> Result<String, Invalid> {
     const FIELD: &str = "http.method";
     at_most(at, FIELD, method.len(), LONGEST_METHOD)?;
     if !method.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-') {
         let cause = format_args!("{} may hold only A-Z and '-'", Quoted(method));
-        return Err(at.wrong(FIELD, cause));
+        return Err(at.invalid(FIELD, cause));
     }
     match method {
         "" => Ok("GET".into()),
-        "CONNECT" => Err(at.wrong(FIELD, "CONNECT asks for a tunnel; give GET or HEAD")),
+        "CONNECT" => Err(at.invalid(FIELD, "CONNECT asks for a tunnel; give GET or HEAD")),
         _ => Ok(method.into()),
     }
 }
 
 const LONGEST_NAME: usize = 255;
 
-fn grpc_check(at: &Place, message: &v1::GrpcCheck) -> Result<GrpcCheck, Invalid> {
+fn grpc_check(at: &ObjectPath, message: &v1::GrpcCheck) -> Result<GrpcCheck, Invalid> {
     let v1::GrpcCheck { service, authority } = message.clone();
     plain(at, "grpc.service", &service, LONGEST_NAME)?;
     plain(at, "grpc.authority", &authority, LONGEST_NAME)?;
     if !authority.is_empty() && authority.parse::<http::uri::Authority>().is_err() {
-        return Err(at.wrong("grpc.authority", "is no host, with or without a port"));
+        return Err(at.invalid("grpc.authority", "is no host, with or without a port"));
     }
     Ok(GrpcCheck { service, authority: Some(authority).filter(|name| !name.is_empty()) })
 }
@@ -138,7 +141,7 @@ fn grpc_check(at: &Place, message: &v1::GrpcCheck) -> Result<GrpcCheck, Invalid>
 const LONGEST_REQUEST: usize = 1232;
 const LONGEST_EXPECTED: usize = 1024;
 
-fn udp_check(at: &Place, message: &v1::UdpCheck) -> Result<UdpCheck, Invalid> {
+fn udp_check(at: &ObjectPath, message: &v1::UdpCheck) -> Result<UdpCheck, Invalid> {
     let v1::UdpCheck { request, answer_prefix, answer_contains } = message.clone();
     at_most(at, "udp.request", request.len(), LONGEST_REQUEST)?;
     at_most(at, "udp.answer_prefix", answer_prefix.len(), LONGEST_EXPECTED)?;
@@ -149,70 +152,75 @@ fn udp_check(at: &Place, message: &v1::UdpCheck) -> Result<UdpCheck, Invalid> {
 const LONGEST_SENT: usize = 1024;
 const LONGEST_HEADER: usize = 64;
 
-fn agent_check(at: &Place, message: &v1::AgentCheck) -> Result<AgentCheck, Invalid> {
+fn agent_check(at: &ObjectPath, message: &v1::AgentCheck) -> Result<AgentCheck, Invalid> {
     let v1::AgentCheck { send } = message.clone();
     at_most(at, "agent.send", send.len(), LONGEST_SENT)?;
     Ok(AgentCheck { send })
 }
 
 /// The name of a header, a token of RFC 9110.
-fn agent_header(at: &Place, name: &str) -> Result<Option<String>, Invalid> {
+fn agent_header(at: &ObjectPath, name: &str) -> Result<Option<String>, Invalid> {
     const FIELD: &str = "http.agent_header";
     at_most(at, FIELD, name.len(), LONGEST_HEADER)?;
     let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     match name.chars().all(is_token) {
         true => Ok(Some(name.to_owned()).filter(|name| !name.is_empty())),
-        false => Err(at.wrong(FIELD, format_args!("{} is no name of a header", Quoted(name)))),
+        false => Err(at.invalid(FIELD, format_args!("{} is no name of a header", Quoted(name)))),
     }
 }
 
 /// PATH_MAX of Linux, which counts the NUL behind it.
 const LONGEST_FILE: usize = 4095;
 
-fn check_tls(at: &Place, message: &v1::CheckTls) -> Result<CheckTls, Invalid> {
+fn check_tls(at: &ObjectPath, message: &v1::CheckTls) -> Result<CheckTls, Invalid> {
     let v1::CheckTls { server_name, verify, ca_file } = message.clone();
     if !server_name.is_empty() && DnsName::try_from(server_name.as_str()).is_err() {
         let cause = format_args!("{} is no DNS name", Quoted(&server_name));
-        return Err(at.wrong("tls.server_name", cause));
+        return Err(at.invalid("tls.server_name", cause));
     }
     let trust = match (verify, ca_file) {
         (None | Some(false), file) if file.is_empty() => Trust::Anybody,
         (Some(true), file) if file.is_empty() => Trust::Host,
         (Some(false), _) => {
-            return Err(at.wrong("tls.ca_file", "is set, but verify is false; give one of them"));
+            return Err(at.invalid("tls.ca_file", "is set, but verify is false; give one of them"));
         }
         (None | Some(true), file) => Trust::File(absolute_path(at, file)?),
     };
     Ok(CheckTls { server_name: Some(server_name).filter(|name| !name.is_empty()), trust })
 }
 
-fn absolute_path(at: &Place, path: String) -> Result<String, Invalid> {
+fn absolute_path(at: &ObjectPath, path: String) -> Result<String, Invalid> {
     const FIELD: &str = "tls.ca_file";
     at_most(at, FIELD, path.len(), LONGEST_FILE)?;
     if let Some(c) = path.chars().find(|c| c.is_control()) {
-        return Err(at.wrong(FIELD, format_args!("holds {c:?}")));
+        return Err(at.invalid(FIELD, format_args!("holds {c:?}")));
     }
     match path.starts_with('/') {
         true => Ok(path),
-        false => Err(at.wrong(FIELD, format_args!("{} must begin with '/'", Quoted(&path)))),
+        false => Err(at.invalid(FIELD, format_args!("{} must begin with '/'", Quoted(&path)))),
     }
 }
 
 /// Only what may stand inside a request line or a header: printable ASCII without blanks.
-fn plain(at: &Place, field: &'static str, text: &str, longest: usize) -> Result<(), Invalid> {
+fn plain(at: &ObjectPath, field: &'static str, text: &str, longest: usize) -> Result<(), Invalid> {
     at_most(at, field, text.len(), longest)?;
     if let Some(c) = text.chars().find(|c| !c.is_ascii_graphic()) {
         let cause = format!("holds {c:?}; only printable ASCII without blanks is allowed");
-        return Err(at.wrong(field, cause));
+        return Err(at.invalid(field, cause));
     }
     Ok(())
 }
 
 /// No more bytes than there is room for.
-fn at_most(at: &Place, field: &'static str, bytes: usize, longest: usize) -> Result<(), Invalid> {
+fn at_most(
+    at: &ObjectPath,
+    field: &'static str,
+    bytes: usize,
+    longest: usize,
+) -> Result<(), Invalid> {
     if bytes > longest {
         let cause = format!("has {bytes} bytes; at most {longest} are allowed");
-        return Err(at.wrong(field, cause));
+        return Err(at.invalid(field, cause));
     }
     Ok(())
 }

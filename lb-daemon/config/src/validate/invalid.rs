@@ -27,7 +27,7 @@ impl Invalid {
     /// The same for who sent one object alone, as `field` of a request, if the mistake is in that:
     /// `service "web": port: …`, `service.port`. `place` is where it stands in the configuration.
     #[must_use]
-    pub fn of_one(
+    pub fn for_single_object(
         mut self,
         place: &[(&str, usize)],
         kind: &'static str,
@@ -73,9 +73,9 @@ impl fmt::Display for Subject<'_> {
 
 /// An object in the message that is being read.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Place(Vec<Level>);
+pub(super) struct ObjectPath(Vec<Level>);
 
-impl Place {
+impl ObjectPath {
     /// The `index`-th object of a list, with the name it gives itself.
     pub(super) fn child(&self, list: &'static str, index: usize, name: &str) -> Self {
         let mut levels = Vec::with_capacity(self.0.len() + 1);
@@ -85,7 +85,7 @@ impl Place {
     }
 
     /// A mistake in one of its fields.
-    pub(super) fn wrong(&self, field: &'static str, cause: impl fmt::Display) -> Invalid {
+    pub(super) fn invalid(&self, field: &'static str, cause: impl fmt::Display) -> Invalid {
         Invalid { root: None, levels: self.0.clone(), field, cause: cause.to_string() }
     }
 }

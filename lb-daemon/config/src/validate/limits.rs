@@ -11,7 +11,7 @@ use lb_common::abi::{limiter::FIRST_LIMITER, limits};
 use lb_model::{Configuration, Name, Pool, Rate, Scaler, Service};
 use spillway_proto::v1;
 
-use super::invalid::{Invalid, Place};
+use super::invalid::{Invalid, ObjectPath};
 
 /// How many of something a configuration may have.
 struct Maximum {
@@ -71,7 +71,7 @@ pub(super) fn fits(configuration: &Configuration) -> Result<(), Invalid> {
     for (Maximum { field, what, most }, number) in MAXIMA.iter().zip(numbers) {
         if number > *most as usize {
             let cause = format!("{number} {what} are more than the {most} there is room for");
-            return Err(Place::default().wrong(field, cause));
+            return Err(ObjectPath::default().invalid(field, cause));
         }
     }
     Ok(())
@@ -106,7 +106,7 @@ pub(super) fn shares_suffice(
         (scaler != Scaler::NONE && share < LEAST).then(cause)
     };
     for (index, message) in message.pools.iter().enumerate() {
-        let place = Place::default().child("pools", index, &message.name);
+        let place = ObjectPath::default().child("pools", index, &message.name);
         let name = Name::new(&message.name).ok();
         let Some(pool) = name.and_then(|name| configuration.pools.get(&name)) else { continue };
         for (index, group) in message.groups.iter().enumerate() {
@@ -116,7 +116,7 @@ pub(super) fn shares_suffice(
             let cause = set.capacity.and_then(|capacity| too_little(capacity, set.scaler));
             if let Some(cause) = cause {
                 let at = place.child("groups", index, &group.region);
-                return Err(at.wrong("capacity_per_second", cause));
+                return Err(at.invalid("capacity_per_second", cause));
             }
         }
         for (index, message) in message.backends.iter().enumerate() {
@@ -131,7 +131,7 @@ pub(super) fn shares_suffice(
             let cause = too_little(rate, scaler).or_else(|| too_little(rate, Scaler::WHOLE));
             if let Some(cause) = cause {
                 let at = place.child("backends", index, &message.address);
-                return Err(at.wrong("max_connection_rate_per_second", cause));
+                return Err(at.invalid("max_connection_rate_per_second", cause));
             }
         }
     }
@@ -208,7 +208,7 @@ mod tests {
             "status_min",
             "balancers",
         ] {
-            let range = bounds::of_field(field).unwrap();
+            let range = bounds::field_range(field).unwrap();
             let range = format!("{} to {}", range.start(), range.end());
             let row = format!("| `{field}`");
             let mut rows = document.lines().filter(|line| line.starts_with(&row));

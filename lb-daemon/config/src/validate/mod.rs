@@ -21,10 +21,10 @@ use names::Names;
 /// # Errors
 /// [`Invalid`] names the first field that breaks a rule of `configuration.proto`.
 pub fn validate(message: &v1::Configuration) -> Result<Configuration, Invalid> {
-    let regions = Names::of("regions", message.regions.iter().map(|region| &*region.name))?;
-    let checks = Names::of("health_checks", message.health_checks.iter().map(|c| &*c.name))?;
-    let pools = Names::of("pools", message.pools.iter().map(|pool| &*pool.name))?;
-    let services = Names::of("services", message.services.iter().map(|service| &*service.name))?;
+    let regions = Names::read("regions", message.regions.iter().map(|region| &*region.name))?;
+    let checks = Names::read("health_checks", message.health_checks.iter().map(|c| &*c.name))?;
+    let pools = Names::read("pools", message.pools.iter().map(|pool| &*pool.name))?;
+    let services = Names::read("services", message.services.iter().map(|service| &*service.name))?;
 
     let configuration = Configuration {
         regions: regions.build(&message.regions, |at, m| region::region(at, m, &regions))?,

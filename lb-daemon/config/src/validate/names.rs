@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::invalid::{Invalid, Place};
+use super::invalid::{Invalid, ObjectPath};
 use lb_base::Quoted;
 use lb_model::Name;
 
@@ -15,17 +15,17 @@ pub(super) struct Names {
 
 impl Names {
     /// Reads the names of a list.
-    pub(super) fn of<'a>(
+    pub(super) fn read<'a>(
         list: &'static str,
         texts: impl Iterator<Item = &'a str>,
     ) -> Result<Self, Invalid> {
         let mut names = Self { list, in_order: Vec::new(), known: HashMap::new() };
         for (index, text) in texts.enumerate() {
-            let at = Place::default().child(list, index, text);
-            let name = Name::new(text).map_err(|error| at.wrong("name", error))?;
+            let at = ObjectPath::default().child(list, index, text);
+            let name = Name::new(text).map_err(|error| at.invalid("name", error))?;
             if let Some(first) = names.known.insert(name.clone(), index) {
                 return Err(
-                    at.wrong("name", format_args!("is already the name of {list}[{first}]"))
+                    at.invalid("name", format_args!("is already the name of {list}[{first}]"))
                 );
             }
             names.in_order.push(name);
@@ -37,11 +37,11 @@ impl Names {
     pub(super) fn build<M, T>(
         &self,
         messages: &[M],
-        object: impl Fn(&Place, &M) -> Result<T, Invalid>,
+        object: impl Fn(&ObjectPath, &M) -> Result<T, Invalid>,
     ) -> Result<BTreeMap<Name, T>, Invalid> {
         let each = self.in_order.iter().zip(messages).enumerate();
         each.map(|(index, (name, message))| {
-            let at = Place::default().child(self.list, index, name.as_str());
+            let at = ObjectPath::default().child(self.list, index, name.as_str());
             Ok((name.clone(), object(&at, message)?))
         })
         .collect()
@@ -55,23 +55,23 @@ impl Names {
     /// The name that a field of another object refers to.
     pub(super) fn resolve(
         &self,
-        at: &Place,
+        at: &ObjectPath,
         field: &'static str,
         text: &str,
     ) -> Result<Name, Invalid> {
         if text.is_empty() {
-            return Err(at.wrong(field, "must be set"));
+            return Err(at.invalid(field, "must be set"));
         }
         let known = Name::new(text).ok().filter(|name| self.known.contains_key(name));
         known.ok_or_else(|| {
-            at.wrong(field, format_args!("{} is not among the {}", Quoted(text), self.kind()))
+            at.invalid(field, format_args!("{} is not among the {}", Quoted(text), self.kind()))
         })
     }
 
     /// The names that a list field refers to, each once, in its order.
     pub(super) fn resolve_each(
         &self,
-        at: &Place,
+        at: &ObjectPath,
         field: &'static str,
         texts: &[String],
     ) -> Result<Vec<Name>, Invalid> {
@@ -79,7 +79,7 @@ impl Names {
         for text in texts {
             let name = self.resolve(at, field, text)?;
             if names.contains(&name) {
-                return Err(at.wrong(field, format_args!("{name:?} is named twice")));
+                return Err(at.invalid(field, format_args!("{name:?} is named twice")));
             }
             names.push(name);
         }

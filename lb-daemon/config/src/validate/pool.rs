@@ -15,7 +15,7 @@ use spillway_proto::v1;
 
 use super::{
     Names,
-    invalid::{Invalid, Place},
+    invalid::{Invalid, ObjectPath},
     values,
 };
 
@@ -27,7 +27,7 @@ const SLOW_STARTS: (Duration, Duration) = (Duration::from_secs(1), Duration::fro
 
 /// A pool whose references resolve and whose tables can be built.
 pub(super) fn pool(
-    at: &Place,
+    at: &ObjectPath,
     message: &v1::Pool,
     regions: &Names,
     checks: &Names,
@@ -39,7 +39,7 @@ pub(super) fn pool(
         let address = values::address(&at, &message.address)?;
         if let Some(first) = first.insert(address, index) {
             let cause = format!("{address} is already the address of backends[{first}]");
-            return Err(at.wrong("address", cause));
+            return Err(at.invalid("address", cause));
         }
         backends.insert(address, backend(&at, message, regions)?);
     }
@@ -70,7 +70,7 @@ pub(super) fn pool(
     Ok(pool)
 }
 
-fn backend(at: &Place, message: &v1::Backend, regions: &Names) -> Result<Backend, Invalid> {
+fn backend(at: &ObjectPath, message: &v1::Backend, regions: &Names) -> Result<Backend, Invalid> {
     Ok(Backend {
         region: regions.resolve(at, "region", &message.region)?,
         weight: match message.weight {
@@ -89,7 +89,7 @@ fn backend(at: &Place, message: &v1::Backend, regions: &Names) -> Result<Backend
     })
 }
 
-fn encapsulation(at: &Place, message: &v1::Pool) -> Result<Encapsulation, Invalid> {
+fn encapsulation(at: &ObjectPath, message: &v1::Pool) -> Result<Encapsulation, Invalid> {
     let kind = values::value(at, "encapsulation", message.encapsulation)?.unwrap_or_default();
     match (kind, message.gue_port) {
         (EncapsulationKind::Gue, port) => {
@@ -101,12 +101,12 @@ fn encapsulation(at: &Place, message: &v1::Pool) -> Result<Encapsulation, Invali
         (EncapsulationKind::Direct, 0) => Ok(Encapsulation::Direct),
         (_, port) => {
             let cause = format!("{port} is given, but packets do not go in GUE; leave it out");
-            Err(at.wrong("gue_port", cause))
+            Err(at.invalid("gue_port", cause))
         }
     }
 }
 
-fn settle_time(at: &Place, time: Option<prost_types::Duration>) -> Result<Duration, Invalid> {
+fn settle_time(at: &ObjectPath, time: Option<prost_types::Duration>) -> Result<Duration, Invalid> {
     let (shortest, longest) = SETTLE_TIMES;
     match time {
         None => Ok(Pool::DEFAULT_SETTLE_TIME),
@@ -114,24 +114,24 @@ fn settle_time(at: &Place, time: Option<prost_types::Duration>) -> Result<Durati
     }
 }
 
-fn slow_start(at: &Place, time: Option<prost_types::Duration>) -> Result<Duration, Invalid> {
+fn slow_start(at: &ObjectPath, time: Option<prost_types::Duration>) -> Result<Duration, Invalid> {
     let (shortest, longest) = SLOW_STARTS;
     let Some(time) = time else { return Ok(Duration::ZERO) };
     values::duration(at, "slow_start", time, shortest, longest, "1h")
 }
 
-fn slots(at: &Place, slots: u32) -> Result<u32, Invalid> {
+fn slots(at: &ObjectPath, slots: u32) -> Result<u32, Invalid> {
     let slots = values::within_or(at, "slots", slots, bounds::SLOTS, DEFAULT_SLOTS)?;
     match (2..).take_while(|d| d * d <= slots).find(|d| slots.is_multiple_of(*d)) {
         None => Ok(slots),
         Some(divisor) => {
             let cause = format!("{slots} is not a prime: {divisor} divides it");
-            Err(at.wrong("slots", cause))
+            Err(at.invalid("slots", cause))
         }
     }
 }
 
-fn tables(at: &Place, pool: &Pool) -> Result<(), Invalid> {
+fn tables(at: &ObjectPath, pool: &Pool) -> Result<(), Invalid> {
     let mut members: BTreeMap<&Name, u32> = BTreeMap::new();
     for backend in pool.backends.values() {
         *members.entry(&backend.region).or_default() += 1;
@@ -141,16 +141,16 @@ fn tables(at: &Place, pool: &Pool) -> Result<(), Invalid> {
             "stand in {} regions; at most {MAX_REGIONS_PER_POOL} are allowed",
             members.len()
         );
-        return Err(at.wrong("backends", cause));
+        return Err(at.invalid("backends", cause));
     }
     if !pool.backends.is_empty() && pool.backends.values().all(|backend| backend.weight == 0) {
         let cause = "all weights are 0, so nobody would be served; give one of them a weight";
-        return Err(at.wrong("backends", cause));
+        return Err(at.invalid("backends", cause));
     }
     if let Some((region, count)) = members.iter().find(|(_, count)| **count >= pool.slots) {
         let cause =
             format!("{} must be more than the {count} backends in region {region:?}", pool.slots);
-        return Err(at.wrong("slots", cause));
+        return Err(at.invalid("slots", cause));
     }
     Ok(())
 }
@@ -165,14 +165,14 @@ pub(super) fn consistent(
         configuration.services.iter().rev().map(|(name, s)| (s.address, name)).collect();
     let mut first: HashMap<IpAddr, (&str, &Backend, Encapsulation)> = HashMap::new();
     for (index, pool) in message.pools.iter().enumerate() {
-        let place = Place::default().child("pools", index, &pool.name);
+        let place = ObjectPath::default().child("pools", index, &pool.name);
         let backends = Name::new(&pool.name).ok().and_then(|name| configuration.pools.get(&name));
         for (index, message) in pool.backends.iter().enumerate() {
             let at = place.child("backends", index, &message.address);
             let address = values::address(&at, &message.address)?;
             if let Some(service) = vips.get(&address) {
                 let cause = format!("{address} is the address of service {service:?}");
-                return Err(at.wrong("address", cause));
+                return Err(at.invalid("address", cause));
             }
             let here = backends.and_then(|pool| Some((pool, pool.backends.get(&address)?)));
             let Some((of, backend)) = here else { continue };
@@ -185,18 +185,18 @@ pub(super) fn consistent(
                     how.name(),
                     there.name()
                 );
-                return Err(place.wrong("encapsulation", cause));
+                return Err(place.invalid("encapsulation", cause));
             }
             if same.region != backend.region {
                 let (here, there) = (&backend.region, &same.region);
                 let cause = format!("is {here:?} here but {there:?} in pool {other:?}");
-                return Err(at.wrong("region", cause));
+                return Err(at.invalid("region", cause));
             }
             if same.mtu != backend.mtu {
                 let spell = |mtu: Option<u16>| mtu.map_or("unset".into(), |mtu| mtu.to_string());
                 let (here, there) = (spell(backend.mtu), spell(same.mtu));
                 let cause = format!("is {here} here but {there} in pool {other:?}");
-                return Err(at.wrong("mtu", cause));
+                return Err(at.invalid("mtu", cause));
             }
         }
     }
@@ -205,7 +205,7 @@ pub(super) fn consistent(
 
 /// What is set of the groups of a pool with these backends; what says only the default is left out.
 fn groups(
-    at: &Place,
+    at: &ObjectPath,
     messages: &[v1::Group],
     regions: &Names,
     backends: &BTreeMap<IpAddr, Backend>,
@@ -217,11 +217,11 @@ fn groups(
         let region = regions.resolve(&at, "region", &message.region)?;
         if let Some(first) = first.insert(region.clone(), index) {
             let cause = format!("{region:?} is already the region of groups[{first}]");
-            return Err(at.wrong("region", cause));
+            return Err(at.invalid("region", cause));
         }
         let mut here = backends.values().filter(|backend| backend.region == region).peekable();
         if here.peek().is_none() {
-            return Err(at.wrong("region", format_args!("the pool has no backend in {region:?}")));
+            return Err(at.invalid("region", format_args!("the pool has no backend in {region:?}")));
         }
         let unlimited = here.any(|b| b.weight > 0 && b.max_connection_rate.is_none());
         let group = group(&at, message, unlimited)?;
@@ -232,12 +232,12 @@ fn groups(
     Ok(groups)
 }
 
-fn group(at: &Place, message: &v1::Group, unlimited: bool) -> Result<GroupSettings, Invalid> {
+fn group(at: &ObjectPath, message: &v1::Group, unlimited: bool) -> Result<GroupSettings, Invalid> {
     let capacity = values::rate(at, "capacity_per_second", message.capacity_per_second)?;
     let scaler = match message.scaler {
         None => Scaler::WHOLE,
         Some(share) => Scaler::new(share).ok_or_else(|| {
-            at.wrong("scaler", format_args!("{share} is neither 0 nor within 0.1 to 1"))
+            at.invalid("scaler", format_args!("{share} is neither 0 nor within 0.1 to 1"))
         })?,
     };
     let scales = scaler != Scaler::NONE && scaler != Scaler::WHOLE;
@@ -246,7 +246,7 @@ fn group(at: &Place, message: &v1::Group, unlimited: bool) -> Result<GroupSettin
             "{scaler} of no limit is no limit; set capacity_per_second, or the \
              max_connection_rate_per_second of every backend there"
         );
-        return Err(at.wrong("scaler", cause));
+        return Err(at.invalid("scaler", cause));
     }
     Ok(GroupSettings { capacity, scaler, drained: message.drained })
 }
@@ -264,7 +264,7 @@ pub(super) fn wide_enough(
         let Ok(name) = Name::new(&message.name) else { continue };
         let Some(service) = by_pool.get(&name) else { continue };
         let Some(pool) = configuration.pools.get(&name) else { continue };
-        let at = Place::default().child("pools", index, &message.name);
+        let at = ObjectPath::default().child("pools", index, &message.name);
         for (index, backend) in message.backends.iter().enumerate() {
             let Ok(address) = backend.address.parse::<IpAddr>() else { continue };
             let least = u32::from(pool.encapsulation.least_mtu(address));
@@ -276,7 +276,7 @@ pub(super) fn wide_enough(
                     backend.mtu,
                     service.to_string()
                 );
-                return Err(at.wrong("mtu", cause));
+                return Err(at.invalid("mtu", cause));
             }
         }
     }

@@ -5,20 +5,24 @@ use spillway_proto::v1;
 
 use super::{
     Names,
-    invalid::{Invalid, Place},
+    invalid::{Invalid, ObjectPath},
 };
 use lb_model::{Configuration, Name, Region};
 
 /// A region takes over from others, never from itself.
-pub(super) fn region(at: &Place, message: &v1::Region, regions: &Names) -> Result<Region, Invalid> {
+pub(super) fn region(
+    at: &ObjectPath,
+    message: &v1::Region,
+    regions: &Names,
+) -> Result<Region, Invalid> {
     let overflow_to = regions.resolve_each(at, "overflow_to", &message.overflow_to)?;
     if overflow_to.iter().any(|name| name.as_str() == message.name) {
-        return Err(at.wrong("overflow_to", "names the region itself"));
+        return Err(at.invalid("overflow_to", "names the region itself"));
     }
     const MOST: usize = MAX_REGIONS_PER_POOL - 1;
     if overflow_to.len() > MOST {
         let cause = format!("names {} regions; at most {MOST} are allowed", overflow_to.len());
-        return Err(at.wrong("overflow_to", cause));
+        return Err(at.invalid("overflow_to", cause));
     }
     Ok(Region { overflow_to })
 }
@@ -27,10 +31,10 @@ pub(super) fn region(at: &Place, message: &v1::Region, regions: &Names) -> Resul
 pub(super) fn no_circle(regions: &Names, configuration: &Configuration) -> Result<(), Invalid> {
     for (index, start) in regions.in_order().enumerate() {
         if let Some(circle) = way_back(configuration, start) {
-            let at = Place::default().child("regions", index, start.as_str());
+            let at = ObjectPath::default().child("regions", index, start.as_str());
             let circle: Vec<_> = circle.iter().map(|name| name.as_str()).collect();
             let cause = format!("leads in a circle: {}", circle.join(" -> "));
-            return Err(at.wrong("overflow_to", cause));
+            return Err(at.invalid("overflow_to", cause));
         }
     }
     Ok(())

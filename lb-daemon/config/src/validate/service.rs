@@ -8,7 +8,7 @@ use spillway_proto::v1;
 
 use super::{
     Names,
-    invalid::{Invalid, Place},
+    invalid::{Invalid, ObjectPath},
     values,
 };
 use lb_model::{
@@ -22,7 +22,7 @@ const DEFAULT_IDLE: Duration = Duration::from_secs(60);
 
 /// A service whose pool is known.
 pub(super) fn service(
-    at: &Place,
+    at: &ObjectPath,
     message: &v1::Service,
     pools: &Names,
 ) -> Result<Service, Invalid> {
@@ -44,9 +44,9 @@ pub(super) fn service(
 }
 
 /// What of three fields says the ports, and only that.
-fn ports(at: &Place, message: &v1::Service) -> Result<Ports, Invalid> {
+fn ports(at: &ObjectPath, message: &v1::Service) -> Result<Ports, Invalid> {
     match (message.port, &message.ports[..], message.any_port) {
-        (0, [], false) => Err(at.wrong("port", "must be set; give port, ports or any_port")),
+        (0, [], false) => Err(at.invalid("port", "must be set; give port, ports or any_port")),
         (port, [], false) => Ok(Ports::one(values::port(at, "port", port)?)),
         (0, [], true) => Ok(Ports::Any),
         (0, ranges, false) => {
@@ -56,19 +56,19 @@ fn ports(at: &Place, message: &v1::Service) -> Result<Ports, Invalid> {
                 .map(|(index, range)| ports_from(at, index, range))
                 .collect();
             // Each range was found to be one.
-            let none = || at.wrong("ports", "must be set; give port, ports or any_port");
+            let none = || at.invalid("ports", "must be set; give port, ports or any_port");
             PortList::new(ranges?).map(Ports::Listed).ok_or_else(none)
         }
-        (0, _, true) => Err(at.wrong("any_port", "has all ports already; leave ports out")),
-        (_, [], true) => Err(at.wrong("any_port", "has all ports already; leave port out")),
+        (0, _, true) => Err(at.invalid("any_port", "has all ports already; leave ports out")),
+        (_, [], true) => Err(at.invalid("any_port", "has all ports already; leave port out")),
         (port, ..) => {
             let cause = format!("leave port out, and put {port} among them");
-            Err(at.wrong("ports", cause))
+            Err(at.invalid("ports", cause))
         }
     }
 }
 
-fn ports_from(at: &Place, index: usize, range: &v1::PortRange) -> Result<(u16, u16), Invalid> {
+fn ports_from(at: &ObjectPath, index: usize, range: &v1::PortRange) -> Result<(u16, u16), Invalid> {
     let last = if range.last == 0 { range.first } else { range.last };
     let spelt = match last == range.first {
         true => last.to_string(),
@@ -78,52 +78,52 @@ fn ports_from(at: &Place, index: usize, range: &v1::PortRange) -> Result<(u16, u
     let (first, last) =
         (values::port(&at, "first", range.first)?, values::port(&at, "last", last)?);
     if last < first {
-        return Err(at.wrong("last", format_args!("{last} is below the first, {first}")));
+        return Err(at.invalid("last", format_args!("{last} is below the first, {first}")));
     }
     Ok((first, last))
 }
 
-fn affinity(at: &Place, number: i32, ports: &Ports) -> Result<Affinity, Invalid> {
+fn affinity(at: &ObjectPath, number: i32, ports: &Ports) -> Result<Affinity, Invalid> {
     match values::value(at, "affinity", number)?.unwrap_or_default() {
         Affinity::Port if ports.single().is_some() => {
             let cause = "port would give all connections of one port to one backend; give ports or \
                          any_port, or another affinity";
-            Err(at.wrong("affinity", cause))
+            Err(at.invalid("affinity", cause))
         }
         affinity => Ok(affinity),
     }
 }
 
-fn fragments(at: &Place, number: i32, affinity: Affinity) -> Result<Fragments, Invalid> {
+fn fragments(at: &ObjectPath, number: i32, affinity: Affinity) -> Result<Fragments, Invalid> {
     match values::value(at, "fragments", number)?.unwrap_or_default() {
         Fragments::Served if affinity != Affinity::Client => {
             let cause = "served is for affinity by client: but the first, fragments bear no ports";
-            Err(at.wrong("fragments", cause))
+            Err(at.invalid("fragments", cause))
         }
         fragments => Ok(fragments),
     }
 }
 
-fn protocol(at: &Place, number: i32) -> Result<Protocol, Invalid> {
-    let unset = || at.wrong("protocol", "must be set; give tcp or udp");
+fn protocol(at: &ObjectPath, number: i32) -> Result<Protocol, Invalid> {
+    let unset = || at.invalid("protocol", "must be set; give tcp or udp");
     values::value(at, "protocol", number)?.ok_or_else(unset)
 }
 
 /// How long flows are remembered; `None`: they are not.
 fn idle_timeout(
-    at: &Place,
+    at: &ObjectPath,
     message: &v1::Service,
     protocol: Protocol,
 ) -> Result<Option<Duration>, Invalid> {
     let mode = values::value(at, "udp", message.udp)?;
     if mode.is_some() && protocol == Protocol::Tcp {
-        return Err(at.wrong("udp", "is for UDP; this service is TCP"));
+        return Err(at.invalid("udp", "is for UDP; this service is TCP"));
     }
     let tracked = mode == Some(UdpMode::Tracked);
     match message.idle_timeout {
         None => Ok(tracked.then_some(DEFAULT_IDLE)),
         Some(_) if !tracked => {
-            Err(at.wrong("idle_timeout", "is for tracked UDP; this service is not"))
+            Err(at.invalid("idle_timeout", "is for tracked UDP; this service is not"))
         }
         Some(timeout) => {
             let (shortest, longest) = (SHORTEST_IDLE, LONGEST_IDLE);
@@ -133,7 +133,7 @@ fn idle_timeout(
 }
 
 fn when_full(
-    at: &Place,
+    at: &ObjectPath,
     number: i32,
     protocol: Protocol,
     idle_timeout: Option<Duration>,
@@ -141,7 +141,7 @@ fn when_full(
     match values::value(at, "when_full", number)?.unwrap_or_default() {
         WhenFull::Reject if protocol == Protocol::Udp && idle_timeout.is_none() => {
             let cause = "reject is not for stateless UDP, which knows no new connections";
-            Err(at.wrong("when_full", cause))
+            Err(at.invalid("when_full", cause))
         }
         when_full => Ok(when_full),
     }
@@ -159,7 +159,7 @@ pub(super) fn distinct(
             continue;
         };
         let claims = all.entry((service.address, service.protocol)).or_default();
-        let at = Place::default().child("services", index, &message.name);
+        let at = ObjectPath::default().child("services", index, &message.name);
         claims.add(&at, &message.name, service)?;
     }
     Ok(())
@@ -175,10 +175,10 @@ struct Claims<'a> {
 }
 
 impl<'a> Claims<'a> {
-    fn add(&mut self, at: &Place, name: &'a str, service: &Service) -> Result<(), Invalid> {
+    fn add(&mut self, at: &ObjectPath, name: &'a str, service: &Service) -> Result<(), Invalid> {
         let (address, protocol) = (service.address, service.protocol);
         let taken = |field, what: &str, other: &str| {
-            Err(at.wrong(field, taken(address, what, protocol, other)))
+            Err(at.invalid(field, taken(address, what, protocol, other)))
         };
         match &service.ports {
             Ports::Any => {

@@ -5,24 +5,24 @@ use std::{fmt::Display, net::IpAddr, num::NonZeroU32, ops::RangeInclusive, time:
 use lb_base::Quoted;
 use lb_model::{Rate, bounds};
 
-use super::invalid::{Invalid, Place};
+use super::invalid::{Invalid, ObjectPath};
 use crate::message::ApiEnum;
 
 /// A number that must be within a range.
 pub(super) fn within<T: TryFrom<u32> + Copy>(
-    at: &Place,
+    at: &ObjectPath,
     field: &'static str,
     number: u32,
     range: RangeInclusive<u32>,
 ) -> Result<T, Invalid> {
     let (low, high) = (range.start(), range.end());
     let fits = T::try_from(number).ok().filter(|_| range.contains(&number));
-    fits.ok_or_else(|| at.wrong(field, format_args!("{number} is not within {low} to {high}")))
+    fits.ok_or_else(|| at.invalid(field, format_args!("{number} is not within {low} to {high}")))
 }
 
 /// As [`within`]; 0 means unset.
 pub(super) fn within_or<T: TryFrom<u32> + Copy>(
-    at: &Place,
+    at: &ObjectPath,
     field: &'static str,
     number: u32,
     range: RangeInclusive<u32>,
@@ -32,32 +32,32 @@ pub(super) fn within_or<T: TryFrom<u32> + Copy>(
 }
 
 /// A port.
-pub(super) fn port(at: &Place, field: &'static str, number: u32) -> Result<u16, Invalid> {
+pub(super) fn port(at: &ObjectPath, field: &'static str, number: u32) -> Result<u16, Invalid> {
     let fits = u16::try_from(number).ok().filter(|port| *port != 0);
     fits.ok_or_else(|| match number {
-        0 => at.wrong(field, "must be set; give 1 to 65535"),
-        _ => at.wrong(field, format_args!("{number} is not a port; give 1 to 65535")),
+        0 => at.invalid(field, "must be set; give 1 to 65535"),
+        _ => at.invalid(field, format_args!("{number} is not a port; give 1 to 65535")),
     })
 }
 
 /// The value of an enum; `None`: it is left to the default.
 pub(super) fn value<E: ApiEnum>(
-    at: &Place,
+    at: &ObjectPath,
     field: &'static str,
     number: i32,
 ) -> Result<Option<E>, Invalid> {
-    E::from_api(number).map_err(|unknown| at.wrong(field, unknown))
+    E::from_api(number).map_err(|unknown| at.invalid(field, unknown))
 }
 
 /// Balancers that share the capacities.
 pub(super) fn balancers(number: u32) -> Result<NonZeroU32, Invalid> {
-    let number = within_or(&Place::default(), "balancers", number, bounds::BALANCERS, 1)?;
+    let number = within_or(&ObjectPath::default(), "balancers", number, bounds::BALANCERS, 1)?;
     Ok(NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN))
 }
 
 /// A rate of new connections that may be unset.
 pub(super) fn rate(
-    at: &Place,
+    at: &ObjectPath,
     field: &'static str,
     per_second: Option<f64>,
 ) -> Result<Option<Rate>, Invalid> {
@@ -65,12 +65,12 @@ pub(super) fn rate(
     let (low, high) = (Rate::LOWEST, Rate::HIGHEST);
     let out_of_range =
         || format!("{per_second} is not within {low} to {high} new connections a second");
-    Rate::new(per_second).map(Some).ok_or_else(|| at.wrong(field, out_of_range()))
+    Rate::new(per_second).map(Some).ok_or_else(|| at.invalid(field, out_of_range()))
 }
 
 /// A duration between two others.
 pub(super) fn duration(
-    at: &Place,
+    at: &ObjectPath,
     field: &'static str,
     message: prost_types::Duration,
     shortest: Duration,
@@ -78,25 +78,25 @@ pub(super) fn duration(
     longest_name: impl Display,
 ) -> Result<Duration, Invalid> {
     let duration = Duration::try_from(message)
-        .map_err(|_| at.wrong(field, "is negative or no duration at all"))?;
+        .map_err(|_| at.invalid(field, "is negative or no duration at all"))?;
     if duration < shortest || duration > longest {
         let cause = format!("{duration:?} is not within {shortest:?} to {longest_name}");
-        return Err(at.wrong(field, cause));
+        return Err(at.invalid(field, cause));
     }
     Ok(duration)
 }
 
 /// The unicast address that a text spells.
-pub(super) fn address(at: &Place, text: &str) -> Result<IpAddr, Invalid> {
+pub(super) fn address(at: &ObjectPath, text: &str) -> Result<IpAddr, Invalid> {
     if text.is_empty() {
-        return Err(at.wrong("address", "must be set"));
+        return Err(at.invalid("address", "must be set"));
     }
     let no_address =
-        || at.wrong("address", format_args!("{} is not an IPv4 or IPv6 address", Quoted(text)));
+        || at.invalid("address", format_args!("{} is not an IPv4 or IPv6 address", Quoted(text)));
     let address = text.parse().map_err(|_| no_address())?;
     match unusable(address) {
         None => Ok(address),
-        Some(kind) => Err(at.wrong(
+        Some(kind) => Err(at.invalid(
             "address",
             format_args!("{address} is {kind}; give the unicast address of one host"),
         )),
@@ -133,7 +133,7 @@ pub(super) fn hash_key(text: &str) -> Result<Option<[u64; 2]>, Invalid> {
         Some(key) => Ok(Some(key)),
         None => {
             let cause = format!("give 32 hexadecimal digits; these are {} bytes", text.len());
-            Err(Place::default().wrong("hash_key", cause))
+            Err(ObjectPath::default().invalid("hash_key", cause))
         }
     }
 }

@@ -10,7 +10,7 @@ use lb_base::conditions::Condition;
 use lb_health::Said as AgentReport;
 use lb_model::{
     AdminState, Encapsulation, Endpoint, MemberState, Name, Protocol,
-    capacity::{self, Capacity, Rates, Reading},
+    capacity::{self, Capacity, GroupReading, Rates},
 };
 
 /// The daemon and everything it serves.
@@ -128,7 +128,7 @@ pub struct GroupStatus {
     pub pool: Name,
     pub region: Name,
     /// What the packet path holds of the group.
-    pub reading: Reading,
+    pub reading: GroupReading,
     /// Whether the region was out of service for longer than the settle time, and so is used last.
     pub marked_out: bool,
     /// Counts per second in the window; `None` if the group is newer than that.

@@ -14,7 +14,7 @@ use lb_common::abi::{
     member::{FULL_RAMP, MemberWord},
     pool::PoolWord,
     service::{IPV4, IPV6, address_words},
-    table_ref::TableRef,
+    slot::TableRef,
 };
 
 use super::{
@@ -104,12 +104,13 @@ impl Reconciler {
         self.change_to(plan)?;
         // A present table that the plan names stays. Other tables go now, or when previous homes are
         // forgotten.
-        let planned: BTreeSet<_> = plan.tables.keys().map(|id| TableName::of(*id)).collect();
+        let planned: BTreeSet<_> =
+            plan.tables.keys().map(|id| TableName::from_digest(*id)).collect();
         let there: BTreeMap<_, _> = (self.published.groups.values())
             .filter(|group| group.table.is_none_or(|name| !planned.contains(&name)))
             .map(|group| (group.group.head.table, group.group.head.slots))
             .collect();
-        Ok(TableMemory::of(plan.tables.values().map(|table| table.slots()), there.into_values()))
+        Ok(TableMemory::count(plan.tables.values().map(|table| table.slots()), there.into_values()))
     }
 
     fn change_to(&self, plan: &Plan) -> Result<MapChange, ReconcileError> {

@@ -6,7 +6,7 @@ use std::{
     net::IpAddr,
 };
 
-use lb_common::abi::{backend_state::BackendStateWord, member::Accepts};
+use lb_common::abi::{backend::BackendStateWord, member::Accepts};
 
 use super::{Reconciler, published::Published};
 use lb_base::error_chain;

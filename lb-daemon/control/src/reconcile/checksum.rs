@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use lb_common::abi::{pod::bytes_of, table_ref::TableRef};
+use lb_common::abi::{pod::bytes_of, slot::TableRef};
 use xxhash_rust::xxh64::Xxh64;
 
 use lb_maps::{Mapping, Maps, MapsError, PoolView, SlotTable};

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lb_common::abi::{limiter::FIRST_LIMITER, limits, table_ref::TableRef};
+use lb_common::abi::{limiter::FIRST_LIMITER, limits, slot::TableRef};
 
 use super::published::{Published, PublishedGroup};
 

@@ -12,13 +12,13 @@ use super::{
     published::{LimitTerms, PublishedGroup, PublishedMember},
 };
 use lb_maps::MapsError;
-use lb_model::capacity::{Capacity, Member, Reading, Share, is_lower};
+use lb_model::capacity::{Capacity, GroupReading, Member, Share, is_lower};
 
 impl Reconciler {
     /// Writes the budgets for displaced entries of empty tables, which the sweeper lowers as they fill, and
     /// the limits for ICMP messages that the packet path sends.
     pub(super) fn write_budgets(&self) {
-        for (limiter, limit) in budgets(self.maps.displaced_room()) {
+        for (limiter, limit) in budgets(self.maps.safe_displaced_entries()) {
             self.maps.set_limit(limiter, limit);
         }
         self.maps.set_limit(ERRORS, per_second(self.settings.icmp_errors));
@@ -99,13 +99,14 @@ impl Reconciler {
             let share = self.share(terms);
             let limited =
                 group.members.iter().filter_map(|member| Some((member.limiter, member.rate?)));
-            let members = limited.map(move |(limiter, rate)| (limiter, share.of_member(rate)));
+            let members = limited.map(move |(limiter, rate)| (limiter, share.member_limit(rate)));
             members.chain([(group.group.limiter, self.limit(terms, group))])
         })
     }
 
     fn limit(&self, terms: LimitTerms, group: &PublishedGroup) -> LimitWord {
-        self.share(terms).of_group(Capacity::of(terms.settings, self.capacity_members(group)))
+        self.share(terms)
+            .group_limit(Capacity::of_members(terms.settings, self.capacity_members(group)))
     }
 
     fn follows_health(&self, terms: &LimitTerms, group: &PublishedGroup) -> bool {
@@ -134,14 +135,14 @@ impl Reconciler {
 impl Reconciler {
     /// The groups of each pool, nearest first, with their counters. Groups that no plan has described yet are
     /// left out.
-    pub fn readings(&self) -> Result<Vec<Reading>, MapsError> {
+    pub fn readings(&self) -> Result<Vec<GroupReading>, MapsError> {
         let mut readings = Vec::new();
         for (&pool, published) in &self.published.pools {
             let groups =
                 published.current.groups().iter().filter_map(|at| self.published.groups.get(at));
             for group in groups.filter(|group| group.group.limiter != NO_LIMITER) {
                 let Some(terms) = group.terms else { continue };
-                readings.push(Reading {
+                readings.push(GroupReading {
                     pool,
                     region: group.group.region,
                     settings: terms.settings,

@@ -9,16 +9,14 @@ use std::{
 
 use lb_common::abi::{
     clock::Coarse,
-    descriptor::{Descriptor, ISOLATED, LIMITED, PANIC},
-    group::{Group, GroupHead},
     limiter::NO_LIMITER,
     limits::MAX_REGIONS_PER_POOL,
-    receiver::VipKey,
+    pool::{Descriptor, Group, GroupHead, ISOLATED, LIMITED, PANIC},
     service::{
         SERVICE_BY_ADDRESS, SERVICE_BY_PORT, SERVICE_FRAGMENTS, SERVICE_REJECTS, SERVICE_TRACKED,
-        Service, ServiceKey, address_words,
+        Service, ServiceKey, VipKey, address_words,
     },
-    table_ref::TableRef,
+    slot::TableRef,
 };
 
 use super::{
@@ -174,7 +172,7 @@ impl MapChange {
         (index, pool): (u32, &PlannedPool),
         planned: &PlannedGroup,
     ) -> Result<u32, ReconcileError> {
-        let name = TableName::of(planned.table);
+        let name = TableName::from_digest(planned.table);
         let table = match self.published.tables.get(&name) {
             Some(table) => *table,
             None => {
@@ -350,7 +348,7 @@ fn is_same(there: Option<&PublishedGroup>, pool: u32, planned: &PlannedGroup) ->
             && there.group.limiter != NO_LIMITER
             && there.group.region == planned.region
             && there.group.head.slots == planned.slots
-            && there.table == Some(TableName::of(planned.table))
+            && there.table == Some(TableName::from_digest(planned.table))
             && members
                 .eq(planned.members.iter().map(|member| (member.address, member.id, member.out)))
     })

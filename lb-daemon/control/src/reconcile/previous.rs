@@ -8,7 +8,7 @@ use std::{
     net::IpAddr,
 };
 
-use lb_common::abi::event::Event;
+use lb_common::abi::counter::Event;
 
 use super::{
     ReconcileError, Reconciler,

@@ -7,13 +7,10 @@ use std::{
 };
 
 use lb_common::abi::{
-    descriptor::Descriptor,
-    group::Group,
     limiter::NO_LIMITER,
-    pool::PoolWord,
-    receiver::VipKey,
-    service::{ANY_PORT_WORDS, Service, ServiceKey, any_port_bit},
-    table_ref::TableRef,
+    pool::{Descriptor, Group, PoolWord},
+    service::{ANY_PORT_WORDS, Service, ServiceKey, VipKey, any_port_bit},
+    slot::TableRef,
 };
 
 use super::free_space::Extent;

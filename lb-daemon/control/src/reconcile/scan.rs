@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use lb_common::abi::{
-    limiter::NO_LIMITER, member::MemberWord, service::address_of, table_ref::TableRef,
+    limiter::NO_LIMITER, member::MemberWord, service::address_of, slot::TableRef,
 };
 
 use super::{

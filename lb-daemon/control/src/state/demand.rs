@@ -12,7 +12,7 @@ use crate::command::{Event, GroupStatus, Refusal, Regions};
 use lb_base::error_chain;
 use lb_model::{
     Name,
-    capacity::{Rates, Reading},
+    capacity::{GroupReading, Rates},
 };
 
 /// Time between two readings of the counters.
@@ -31,7 +31,7 @@ pub(super) struct Demand {
 }
 
 impl Demand {
-    pub(super) fn observe(&mut self, readings: &[Reading], now: Instant) {
+    pub(super) fn observe(&mut self, readings: &[GroupReading], now: Instant) {
         let counters: HashMap<_, _> = readings.iter().map(|r| (key(r), r.counters)).collect();
         self.rates.clear();
         self.window = self.last.as_ref().map(|(before, _)| now.duration_since(*before));
@@ -55,12 +55,12 @@ impl Demand {
     }
 
     /// Rates per second; `None` if the group is newer than the window.
-    pub(super) fn rates(&self, reading: &Reading) -> Option<Rates> {
+    pub(super) fn rates(&self, reading: &GroupReading) -> Option<Rates> {
         self.rates.get(&key(reading)).copied()
     }
 }
 
-fn key(reading: &Reading) -> GroupKey {
+fn key(reading: &GroupReading) -> GroupKey {
     (reading.pool, reading.region)
 }
 
@@ -103,7 +103,7 @@ impl<P: PacketPath> State<P> {
     }
 
     /// Announces groups that are new or can take more or less than at the last reading.
-    fn announce_regions(&mut self, readings: Vec<Reading>) {
+    fn announce_regions(&mut self, readings: Vec<GroupReading>) {
         let regions = self.named(readings);
         self.log_overflows(&regions);
         let offers =
@@ -130,7 +130,7 @@ impl<P: PacketPath> State<P> {
     }
 
     /// Adds names to readings. Readings of groups without a name, which are being removed, are left out.
-    fn named(&self, readings: Vec<Reading>) -> Vec<GroupStatus> {
+    fn named(&self, readings: Vec<GroupReading>) -> Vec<GroupStatus> {
         let pools: HashMap<u32, &Name> = self.ids.pools().map(|(name, at)| (at, name)).collect();
         let regions: HashMap<u32, &Name> =
             self.ids.regions().map(|(name, at)| (at, name)).collect();

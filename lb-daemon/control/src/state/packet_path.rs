@@ -11,7 +11,8 @@ use crate::{
 };
 use lb_maps::{Attached, Interface};
 use lb_model::{
-    Name, capacity::Reading, ids::Named, map_memory::TableMemory, next_hop::NextHop, plan::Plan,
+    Name, capacity::GroupReading, ids::Named, map_memory::TableMemory, next_hop::NextHop,
+    plan::Plan,
 };
 use lb_net::Bonds;
 
@@ -55,7 +56,7 @@ pub trait PacketPath: Send {
     fn checksum(&mut self) -> Result<u64, ReconcileError>;
 
     /// The groups of each pool in order, with their counters.
-    fn readings(&self) -> Result<Vec<Reading>, ReconcileError>;
+    fn readings(&self) -> Result<Vec<GroupReading>, ReconcileError>;
 
     /// By index of the pool.
     fn homes(&self) -> BTreeMap<u32, PoolHomes>;
@@ -137,7 +138,7 @@ impl PacketPath for Packets {
         self.reconciler.checksum()
     }
 
-    fn readings(&self) -> Result<Vec<Reading>, ReconcileError> {
+    fn readings(&self) -> Result<Vec<GroupReading>, ReconcileError> {
         Ok(self.reconciler.readings()?)
     }
 

@@ -17,7 +17,7 @@ use lb_base::error_chain;
 use lb_model::{
     Configuration, MemberState, Name, Scaler,
     ids::Ids,
-    mark_out::{MarkOuts, Presence, RegionPresence},
+    mark_out::{Availability, MarkOuts, RegionAvailability},
     plan::{self, MarkedOut},
     remap::{Phase, Settling},
 };
@@ -51,7 +51,7 @@ impl Remaps {
             let out = MarkedOut { members: homes.out.clone(), regions: regions.cloned().collect() };
             Some((name.clone(), out))
         });
-        Self { mark_outs: MarkOuts::found(found.collect()), ..Self::default() }
+        Self { mark_outs: MarkOuts::recovered(found.collect()), ..Self::default() }
     }
 
     /// Takes in the homes of pools.
@@ -193,8 +193,8 @@ impl<P: PacketPath> State<P> {
         for (name, pool) in &configuration.pools {
             let order = plan::regions(configuration, self.settings.region.as_ref(), pool);
             let region = |name: &Name| {
-                let closed = pool.group(name).in_use() == Scaler::NONE;
-                (name.clone(), RegionPresence { closed, members: BTreeMap::new() })
+                let closed = pool.group(name).effective_scaler() == Scaler::NONE;
+                (name.clone(), RegionAvailability { closed, members: BTreeMap::new() })
             };
             let mut regions: BTreeMap<Name, _> = order.into_iter().map(region).collect();
             let members = self.members.pool_members(name);
@@ -202,9 +202,11 @@ impl<P: PacketPath> State<P> {
                 let Some(region) = regions.get_mut(&backend.region) else { continue };
                 let member = members.and_then(|members| members.get(address));
                 let presence = match (member, self.next_hops.get(address)) {
-                    (Some(Member { is_decided: true, .. }), Some(Err(_))) => Presence::Away,
+                    (Some(Member { is_decided: true, .. }), Some(Err(_))) => {
+                        Availability::Unavailable
+                    }
                     (Some(member), _) => presence(member),
-                    (None, _) => Presence::Unknown,
+                    (None, _) => Availability::Unknown,
                 };
                 region.members.insert(*address, presence);
             }
@@ -235,11 +237,11 @@ impl<P: PacketPath> State<P> {
     }
 }
 
-fn presence(member: &Member) -> Presence {
+fn presence(member: &Member) -> Availability {
     match member.state {
-        _ if !member.is_decided => Presence::Unknown,
-        MemberState::Up => Presence::Here,
-        _ => Presence::Away,
+        _ if !member.is_decided => Availability::Unknown,
+        MemberState::Up => Availability::Available,
+        _ => Availability::Unavailable,
     }
 }
 

@@ -51,7 +51,7 @@ impl<P: PacketPath> State<P> {
         pool.backends.iter().any(|(address, backend)| {
             let is_active = backend.admin_state == AdminState::Active
                 && backend.weight > 0
-                && pool.group(&backend.region).in_use() != Scaler::NONE;
+                && pool.group(&backend.region).effective_scaler() != Scaler::NONE;
             let member = self.members.get(&(name.clone(), *address));
             // In panic mode backends whose checks fail get connections too.
             is_active

@@ -3,7 +3,7 @@
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::Failure;
-use crate::word::{self, Word};
+use crate::agent_report::{self, Word};
 use lb_model::AgentCheck;
 
 /// Sends what is to be sent and reads a line, which the end of the connection ends too.
@@ -15,7 +15,7 @@ pub(super) async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
         stream.write_all(&probe.send).await?;
         stream.flush().await?;
     }
-    let mut line = Vec::with_capacity(word::MOST + 1);
+    let mut line = Vec::with_capacity(agent_report::MOST + 1);
     let mut searched = 0;
     loop {
         let end = line[searched..].iter().position(|byte| *byte == b'\n');
@@ -23,10 +23,10 @@ pub(super) async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
             return Ok(Word::parse(&line[..searched + end])?);
         }
         searched = line.len();
-        if searched > word::MOST {
+        if searched > agent_report::MOST {
             return Ok(Word::parse(&line)?);
         }
-        let room = (word::MOST + 1 - searched) as u64;
+        let room = (agent_report::MOST + 1 - searched) as u64;
         let read = match (&mut *stream).take(room).read_buf(&mut line).await.map_err(Failure::from)
         {
             Ok(read) => read,

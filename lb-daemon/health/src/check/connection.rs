@@ -1,22 +1,93 @@
-//! Reaching a backend, and finding out whether its host is there where nothing comes of that.
+//! Connecting to a backend, and finding out whether its host is there if that fails.
 
-use std::{io, net::IpAddr, time::Duration};
+use std::{
+    io::{self, ErrorKind},
+    net::{IpAddr, SocketAddr},
+    os::fd::AsFd,
+    time::Duration,
+};
 
+use socket2::SockRef;
 use tokio::{
-    net::TcpStream,
+    net::{TcpSocket, TcpStream},
     sync::Notify,
     time::{Instant, sleep_until, timeout_at},
 };
 
-use super::{
-    Destination, Failure, NoConnection, is_shortage,
-    tcp::{connect, is_answer},
-};
-use crate::host::Asker;
+use super::{Failure, NoConnection, is_shortage};
+use crate::{host::Asker, tunnel::Entrance};
 
 /// The host is asked when this part of the time has passed without a word of it: late enough that
 /// hosts that serve are never asked, early enough that an answer has thrice as long to come.
 const ASK_AFTER: u32 = 4;
+
+/// Largest TCP segment in a tunnel, bytes: with all headers it fits every link that IPv6 crosses, so that
+/// no check fails for the size of its question. Whether clients' packets fit is for the doctor to say.
+const SEGMENT: u32 = 1_160;
+
+/// Where a check goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// The backend's host, which is asked whether it is there.
+    pub host: IpAddr,
+    /// What is connected to: the backend's address, or a VIP.
+    pub server: SocketAddr,
+    /// How its packets get there; `None`: as any others.
+    pub entrance: Option<Entrance>,
+}
+
+impl Destination {
+    /// A server by its own address.
+    pub const fn of(server: SocketAddr) -> Self {
+        Self { host: server.ip(), server, entrance: None }
+    }
+
+    /// What a socket is bound to first, if to anything.
+    pub(super) fn local(&self) -> Option<SocketAddr> {
+        let source = self.entrance?.source?;
+        Some(SocketAddr::new(source, 0))
+    }
+
+    /// Sets up a socket for it.
+    ///
+    /// # Errors
+    /// It may not have a mark: that takes `CAP_NET_ADMIN`.
+    pub(super) fn prepare(&self, socket: &impl AsFd, is_tcp: bool) -> io::Result<()> {
+        let Some(entrance) = self.entrance else { return Ok(()) };
+        let socket = SockRef::from(socket);
+        if is_tcp {
+            socket.set_tcp_mss(SEGMENT)?;
+        }
+        socket.set_mark(entrance.mark)
+    }
+}
+
+/// Connects; the connection ends with a reset when it is dropped.
+///
+/// A FIN would leave this host's end in TIME_WAIT for a minute: ten thousand checks a second would
+/// hold 600,000 of them, more than the kernel keeps, and use up the source ports towards a backend
+/// that is checked often. A reset leaves nothing at either end.
+pub async fn connect(to: Destination) -> io::Result<TcpStream> {
+    let server = to.server;
+    let socket = if server.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_zero_linger()?;
+    to.prepare(&socket, true)?;
+    if let Some(local) = to.local() {
+        socket.bind(local)?;
+    }
+    let stream = socket.connect(server).await?;
+    if stream.local_addr()? == server {
+        // Nobody listens: the kernel picked the very port as source, and the socket met itself.
+        return Err(ErrorKind::ConnectionRefused.into());
+    }
+    Ok(stream)
+}
+
+/// Whether the host itself said that there is no connection. What is unreachable somebody else says:
+/// this host, or a router.
+pub fn is_answer(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset)
+}
 
 /// Connects within `time`, from now.
 pub(super) async fn made(

@@ -1,6 +1,6 @@
 //! The gRPC health protocol: one call of `grpc.health.v1.Health/Check` over HTTP/2.
 
-use std::net::SocketAddr;
+use std::{fmt, net::SocketAddr};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use h2::{RecvStream, client};
@@ -8,7 +8,7 @@ use http::{HeaderMap, Method, Request, Uri, Version, header, uri::Scheme};
 use prost::Message;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{Failure, failure::ServingStatus, noted::Noted};
+use super::{Failure, stream::Noted};
 use lb_model::{CheckTls, GrpcCheck};
 
 const PATH: &str = "/grpc.health.v1.Health/Check";
@@ -178,5 +178,40 @@ fn succeeded(headers: &HeaderMap) -> Result<(), Failure> {
         Some(0) => Ok(()),
         Some(code) => Err(Failure::GrpcStatus(code)),
         None => Err(Failure::NotHealth),
+    }
+}
+
+/// What the health service of gRPC says, `HealthCheckResponse.ServingStatus`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ServingStatus {
+    Unknown,
+    Serving,
+    NotServing,
+    ServiceUnknown,
+    /// A number that the protocol does not have.
+    Other(i32),
+}
+
+impl From<i32> for ServingStatus {
+    fn from(number: i32) -> Self {
+        match number {
+            0 => Self::Unknown,
+            1 => Self::Serving,
+            2 => Self::NotServing,
+            3 => Self::ServiceUnknown,
+            other => Self::Other(other),
+        }
+    }
+}
+
+impl fmt::Display for ServingStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("UNKNOWN"),
+            Self::Serving => f.write_str("SERVING"),
+            Self::NotServing => f.write_str("NOT_SERVING"),
+            Self::ServiceUnknown => f.write_str("SERVICE_UNKNOWN"),
+            Self::Other(number) => write!(f, "status {number}"),
+        }
     }
 }

@@ -1,14 +1,11 @@
 //! One check: one connection, one question, one result.
 
 mod agent;
-mod bounded;
 mod connection;
-mod destination;
 mod failure;
 mod grpc;
 mod http;
-mod noted;
-pub mod tcp;
+mod stream;
 pub(super) mod tls;
 mod udp;
 
@@ -20,12 +17,12 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-pub use destination::Destination;
+pub use connection::{Destination, connect, is_answer};
 pub(super) use failure::{Failure, NoConnection};
 
-use super::{host::Asker, word::Word};
-use bounded::Bounded;
+use super::{agent_report::Word, host::Asker};
 use lb_model::{HealthCheck, Probe};
+use stream::Bounded;
 use tls::Tls;
 
 /// Most of an answer that is read after the verdict, bytes.

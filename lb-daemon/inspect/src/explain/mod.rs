@@ -26,7 +26,6 @@ pub struct Explanation {
     pub client: String,
     /// Address and port.
     pub vip: String,
-    /// Protocol.
     pub protocol: Protocol,
     /// `new connection`, `open connection` or `datagram`.
     #[serde(serialize_with = "packet_name")]
@@ -49,16 +48,13 @@ pub struct Explanation {
     pub verdict: Cow<'static, str>,
     /// Who has the packet.
     pub choice: Option<Chosen>,
-    /// Why.
     pub why: String,
 }
 
 /// A service and what serves it.
 #[derive(Clone, Debug, Serialize)]
 pub struct ServicePart {
-    /// Name.
     pub name: String,
-    /// Pool.
     pub pool: String,
     /// What keeps a client at one backend.
     pub affinity: Affinity,
@@ -76,7 +72,6 @@ pub struct Slot {
 /// An entry that was asked, or would have been.
 #[derive(Clone, Debug, Serialize)]
 pub struct Entry {
-    /// Region.
     pub region: String,
     /// `null` for a standby.
     pub slot: Option<u32>,
@@ -144,20 +139,24 @@ pub const fn kind_name(kind: Kind) -> &'static str {
 /// # Errors
 /// [`MapsError`] says which pin is missing, forbidden or of another layout, or what the kernel
 /// answers.
-pub fn of_pins(
+pub fn explain_pinned(
     bpffs: &Path,
     state_directory: &Path,
     flow: &Flow,
 ) -> Result<(u64, Explanation), MapsError> {
     let names = Directory::read(state_directory).map(Names).unwrap_or_default();
-    Ok((names.0.generation, of(&PinnedMaps::open(bpffs)?, &names, flow)?))
+    Ok((names.0.generation, explain_with(&PinnedMaps::open(bpffs)?, &names, flow)?))
 }
 
 /// Explains a packet by maps that are open.
 ///
 /// # Errors
-/// As [`of_pins`].
-pub fn of(maps: &PinnedMaps, names: &Names, flow: &Flow) -> Result<Explanation, MapsError> {
+/// As [`explain_pinned`].
+pub fn explain_with(
+    maps: &PinnedMaps,
+    names: &Names,
+    flow: &Flow,
+) -> Result<Explanation, MapsError> {
     let service = maps.service_of(&flow.tuple())?;
     let view = service.map(|service| maps.service_view(service)).transpose()?.flatten();
     Ok(match view {
@@ -170,7 +169,7 @@ impl Explanation {
     /// The verdict of a packet that a backend has: transmitted or redirected, by where it came in.
     const FORWARDED: &str = "forwarded";
 
-    pub(crate) fn of(flow: &Flow) -> Self {
+    pub(crate) fn for_flow(flow: &Flow) -> Self {
         Self {
             client: flow.client.to_string(),
             vip: flow.vip.to_string(),

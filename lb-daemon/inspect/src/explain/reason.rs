@@ -5,10 +5,10 @@ use lb_common::{
         member::{Accepts, MemberWord},
         verdict::Verdict,
     },
-    path::{Kind, Memory, Outcome, Place},
+    path::{Kind, Memory, Outcome, Position},
 };
 
-use super::regions::{self, Looked, Region};
+use super::regions::{self, Region, VisitedEntry};
 
 /// A verdict's meaning on one line.
 pub(super) fn verdict(verdict: Verdict) -> String {
@@ -16,7 +16,7 @@ pub(super) fn verdict(verdict: Verdict) -> String {
 }
 
 /// A place in the order of a group: `owner`, `alternate 2`, `standby 5`.
-pub(super) fn place_name(place: Place) -> String {
+pub(super) fn place_name(place: Position) -> String {
     match (place.slot, place.entry) {
         (None, standby) => format!("standby {standby}"),
         (Some(_), 0) => "owner".into(),
@@ -34,7 +34,7 @@ const fn describe(accepts: Accepts) -> &'static str {
 }
 
 /// What was made of an entry.
-pub(super) fn outcome(looked: &Looked) -> String {
+pub(super) fn outcome(looked: &VisitedEntry) -> String {
     match looked.outcome {
         Some(Outcome::Chosen) => "chosen".into(),
         Some(Outcome::State) => format!("passed over: it {}", describe(looked.member.accepts())),
@@ -101,7 +101,7 @@ pub(super) fn beyond_limits(regions: &[Region], backend: &str) -> Option<String>
 
 /// Why the entry that was chosen was.
 pub(super) fn choice(
-    looked: &[Looked],
+    looked: &[VisitedEntry],
     regions: &[Region],
     address: &impl Fn(MemberWord) -> String,
 ) -> String {
@@ -147,7 +147,7 @@ fn left_behind(regions: &[Region]) -> String {
 }
 
 /// Why the owner of a slot does not have the packet.
-fn why_not(owner: &Looked, address: &str) -> String {
+fn why_not(owner: &VisitedEntry, address: &str) -> String {
     let cause = match owner.outcome {
         Some(Outcome::NextHop) => "has no resolved next hop",
         Some(Outcome::Ramp) => "starts slowly",

@@ -2,12 +2,12 @@
 
 use lb_common::{
     abi::{
-        descriptor::Descriptor,
-        handshake::Placement,
+        connection::Placement,
         limits::MAX_REGIONS_PER_POOL,
         member::{Accepts, MemberWord},
+        pool::Descriptor,
     },
-    path::{Choice, Left, Memory, Observe, Outcome, Place, Tables, select::REMEMBERED},
+    path::{Choice, Memory, Observe, Outcome, Position, RegionSkip, Tables, select::REMEMBERED},
 };
 use serde::Serialize;
 
@@ -61,7 +61,7 @@ impl RegionOutcome {
 }
 
 /// Every region of the order.
-pub(super) fn of<T: Tables>(
+pub(super) fn assess<T: Tables>(
     tables: &T,
     names: &Names,
     descriptor: &Descriptor,
@@ -86,14 +86,14 @@ fn outcome<T: Tables>(
 ) -> RegionOutcome {
     if taken_by == Some(position) {
         return match () {
-            () if recorder.has(position, Left::Held) => RegionOutcome::Held,
-            () if recorder.has(position, Left::OverCapacity) => RegionOutcome::OverCapacity,
+            () if recorder.has(position, RegionSkip::Held) => RegionOutcome::Held,
+            () if recorder.has(position, RegionSkip::OverCapacity) => RegionOutcome::OverCapacity,
             () => RegionOutcome::Chosen,
         };
     }
-    if recorder.has(position, Left::Full) || recorder.has(position, Left::Held) {
+    if recorder.has(position, RegionSkip::Full) || recorder.has(position, RegionSkip::Held) {
         RegionOutcome::Full
-    } else if recorder.has(position, Left::Closed) {
+    } else if recorder.has(position, RegionSkip::Closed) {
         let healthy = members(tables, descriptor, position)
             .any(|index| tables.member(index).is_some_and(|m| m.accepts() == Accepts::All));
         if healthy { RegionOutcome::Drained } else { RegionOutcome::Closed }
@@ -145,8 +145,8 @@ pub(super) fn name<T: Tables>(
 
 /// One entry that the decision looked at, or would have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Looked {
-    pub(super) place: Place,
+pub(super) struct VisitedEntry {
+    pub(super) place: Position,
     pub(super) member: MemberWord,
     /// `None`: it was not asked, another had the packet before.
     pub(super) outcome: Option<Outcome>,
@@ -156,19 +156,19 @@ pub(super) struct Looked {
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     /// Entries in the order in which they were asked.
-    pub(super) looked: Vec<Looked>,
+    pub(super) looked: Vec<VisitedEntry>,
     /// Regions that were left, or kept against the rule, each reason once.
-    pub(super) left: Vec<(u32, Left)>,
+    pub(super) left: Vec<(u32, RegionSkip)>,
     /// What the packet went by, if nothing was chosen anew.
     pub(super) remembered: Option<Memory>,
 }
 
 impl Observe for Recorder {
-    fn entry(&mut self, place: Place, _: u16, member: MemberWord, outcome: Outcome) {
-        self.looked.push(Looked { place, member, outcome: Some(outcome) });
+    fn entry(&mut self, place: Position, _: u16, member: MemberWord, outcome: Outcome) {
+        self.looked.push(VisitedEntry { place, member, outcome: Some(outcome) });
     }
 
-    fn region(&mut self, region: u32, why: Left) {
+    fn region(&mut self, region: u32, why: RegionSkip) {
         if !self.left.contains(&(region, why)) {
             self.left.push((region, why));
         }
@@ -181,7 +181,7 @@ impl Observe for Recorder {
 
 impl Recorder {
     /// Whether a region was left, or kept, for a reason.
-    pub(super) fn has(&self, region: u32, why: Left) -> bool {
+    pub(super) fn has(&self, region: u32, why: RegionSkip) -> bool {
         self.left.contains(&(region, why))
     }
 }

@@ -1,9 +1,8 @@
 use lb_common::{
     abi::{
-        descriptor::{LIMITED, PANIC},
         limiter::{DISPLACED_V4, LimitWord},
         member::Accepts,
-        pool::{PoolLine, PoolWord},
+        pool::{LIMITED, PANIC, PoolLine, PoolWord},
         service::{SERVICE_BY_ADDRESS, SERVICE_REJECTS, SERVICE_TRACKED, ServiceKey},
         slot::NO_RANK,
     },

@@ -3,30 +3,29 @@
 use lb_common::{
     abi::{
         clock::Coarse,
-        descriptor::Descriptor,
         member::{Accepts, MemberWord},
         next_hop::NextHopWord,
+        pool::Descriptor,
         service::{SERVICE_BY_ADDRESS, SERVICE_BY_PORT, Service},
-        slot::RANKS_PER_SLOT,
-        table_ref::TableRef,
+        slot::{RANKS_PER_SLOT, TableRef},
         verdict::Verdict,
     },
     flow_hash::FlowHash,
-    path::{self, Kind, Parsed, Place, Tables, encapsulate, handshakes, select},
+    path::{self, Kind, Parsed, Position, Tables, encapsulate, handshakes, select},
 };
 
 use super::{
     Chosen, Entry, Explanation, ServicePart, Slot,
     flow::Flow,
     reason::{self, place_name},
-    regions::{self, Looked, Recorder},
+    regions::{self, Recorder, VisitedEntry},
 };
 use crate::names::{self, Names};
 use lb_model::{Affinity, Encapsulation};
 
 /// A packet whose address, port and protocol no service has.
 pub fn no_service(flow: &Flow) -> Explanation {
-    let mut explanation = Explanation::of(flow);
+    let mut explanation = Explanation::for_flow(flow);
     explanation.verdict = Verdict::NotOurs.name().into();
     explanation.why = reason::verdict(Verdict::NotOurs);
     explanation
@@ -40,7 +39,7 @@ pub fn explain<T: Tables>(
     flow: &Flow,
 ) -> Explanation {
     let parsed = flow.parsed();
-    let mut explanation = Explanation::of(flow);
+    let mut explanation = Explanation::for_flow(flow);
     explanation.service = Some(ServicePart {
         name: names.service(service.index),
         pool: names.pool(service.pool),
@@ -60,12 +59,13 @@ pub fn explain<T: Tables>(
     let choice = forward.as_ref().ok().map(|forward| forward.choice);
     let head = forward.and_then(|forward| encapsulate::head(tables, &forward).map(drop));
     if let Some(descriptor) = descriptor {
-        explanation.regions = regions::of(tables, names, descriptor, &recorder, choice.as_ref());
+        explanation.regions =
+            regions::assess(tables, names, descriptor, &recorder, choice.as_ref());
     }
     explanation.remembered = recorder.remembered;
     let asked = std::mem::take(&mut recorder.looked);
     let looked = with_unasked(tables, descriptor, slot.map(|s| s.1), asked);
-    let region = |place: Place| region_name(tables, names, descriptor, place.region);
+    let region = |place: Position| region_name(tables, names, descriptor, place.region);
     explanation.why = match (head, choice, recorder.remembered) {
         (Err(verdict), _, _) => reason::verdict(verdict),
         (Ok(()), Some(choice), Some(by)) => {
@@ -91,8 +91,9 @@ pub fn explain<T: Tables>(
             select::home(tables, descriptor, FlowHash(hash)).ok()
         });
         let position = descriptor.and_then(|d| regions::position(tables, d, choice));
-        let encapsulation = descriptor
-            .map_or(Encapsulation::IpInIp, |descriptor| Encapsulation::of_form(descriptor.form()));
+        let encapsulation = descriptor.map_or(Encapsulation::IpInIp, |descriptor| {
+            Encapsulation::from_form(descriptor.form())
+        });
         Chosen {
             backend: address_in(tables)(choice.member),
             region: position.map(|at| region_name(tables, names, descriptor, at)),
@@ -139,19 +140,19 @@ fn with_unasked<T: Tables>(
     tables: &T,
     descriptor: Option<&Descriptor>,
     slot: Option<u32>,
-    mut looked: Vec<Looked>,
-) -> Vec<Looked> {
+    mut looked: Vec<VisitedEntry>,
+) -> Vec<VisitedEntry> {
     let Some((descriptor, slot)) = descriptor.zip(slot) else { return looked };
     let home = &descriptor.home;
     let Some(word) = tables.slot(TableRef(home.table), slot) else { return looked };
     for entry in 0..RANKS_PER_SLOT as u32 {
-        let place = Place { region: 0, slot: Some(slot), entry };
+        let place = Position { region: 0, slot: Some(slot), entry };
         let rank = u32::from(word.rank(entry));
         if rank < home.member_count
             && !looked.iter().any(|looked| looked.place == place)
             && let Some(member) = tables.member(home.members.saturating_add(rank))
         {
-            looked.push(Looked { place, member, outcome: None });
+            looked.push(VisitedEntry { place, member, outcome: None });
         }
     }
     looked

@@ -119,7 +119,7 @@ pub fn explanation(flow: &Flow, answer: v1::ExplainResponse) -> Result<Explanati
         verdict: answer.verdict.into(),
         choice: answer.choice.map(chosen).transpose()?,
         why: answer.why,
-        ..Explanation::of(flow)
+        ..Explanation::for_flow(flow)
     })
 }
 
@@ -254,7 +254,7 @@ mod tests {
                 interface_name: Some("eth0".into()),
             }),
             why: "10.0.0.1 owns the slot and is up".into(),
-            ..Explanation::of(&flow())
+            ..Explanation::for_flow(&flow())
         }
     }
 

@@ -1,6 +1,6 @@
 //! What was counted, as messages and back.
 
-use lb_common::abi::event::Event;
+use lb_common::abi::counter::Event;
 use lb_model::capacity::Connections;
 use spillway_proto::v1;
 

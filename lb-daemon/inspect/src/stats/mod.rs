@@ -82,9 +82,7 @@ impl Source {
 /// New connections of a group: a pool's backends in one region.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GroupStats {
-    /// Pool.
     pub pool: String,
-    /// Region.
     pub region: String,
     /// What was counted since the group was made.
     #[serde(flatten)]
@@ -147,7 +145,6 @@ pub struct VerdictStats {
     pub verdict: Cow<'static, str>,
     /// `pass`, `drop`, `transmit` or `redirect`.
     pub action: Cow<'static, str>,
-    /// Packets.
     pub packets: u64,
     /// Bytes of the frames as they came in.
     pub bytes: u64,

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use lb_common::abi::{
     clock::Coarse,
-    event::Event,
+    counter::Event,
     limiter::{ADOPTIONS_V4, ADOPTIONS_V6, DISPLACED_V4, DISPLACED_V6},
 };
 use serde::Serialize;
@@ -15,7 +15,6 @@ use lb_model::capacity;
 /// What is remembered of connections, and what happened to it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Remembered {
-    /// The tables.
     pub tables: Vec<Table>,
     /// How fast displaced entries may be added.
     pub budgets: Vec<Budget>,
@@ -105,7 +104,7 @@ fn table<const N: usize>(
 /// Handshake entries have no families: a line is picked by the hash of a flow.
 fn handshakes(maps: &PinnedMaps) -> Table {
     let now = Coarse::from_nanoseconds(clock::now().unwrap_or(0));
-    let (held, room) = maps.records_held(now);
+    let (held, room) = maps.handshake_entries_held(now);
     Table { table: "handshakes".into(), ip: "both".into(), held, room }
 }
 

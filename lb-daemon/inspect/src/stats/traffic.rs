@@ -19,7 +19,6 @@ pub struct ServiceStats {
     pub endpoint: String,
     /// `tcp` or `udp`.
     pub protocol: String,
-    /// Pool.
     pub pool: String,
     /// What was counted.
     #[serde(flatten)]
@@ -41,7 +40,6 @@ pub struct BackendStats {
 /// Of the packets that were forwarded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Traffic {
-    /// Packets.
     pub packets: u64,
     /// Bytes of the frames as they came in.
     pub bytes: u64,

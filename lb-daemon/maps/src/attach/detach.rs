@@ -40,7 +40,7 @@ pub fn detach_layouts(
 ) -> Result<Detached, BpffsError> {
     let mut locked = Vec::new();
     for layout in layouts {
-        let pins = Pins::of_layout(bpffs, component, *layout);
+        let pins = Pins::with_layout(bpffs, component, *layout);
         if pins.root().exists() {
             let lock = PinsLock::take(&pins)?;
             locked.push((*layout, pins, lock));

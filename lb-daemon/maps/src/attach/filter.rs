@@ -37,7 +37,7 @@ pub(super) struct Filter {
 ///
 /// # Errors
 /// What netlink answers, `ENODEV` where there is no such interface.
-pub(super) fn on(interface: u32) -> io::Result<Option<Filter>> {
+pub(super) fn installed(interface: u32) -> io::Result<Option<Filter>> {
     /// ETH_P_ALL.
     const EVERY_PROTOCOL: u16 = 3;
     let mut wanted = TcMessage::with_index(i32::try_from(interface).map_err(io::Error::other)?);
@@ -100,7 +100,7 @@ pub(super) fn replace(program: &mut SchedClassifier, interface: &str) -> Result<
 /// # Errors
 /// What cannot be removed.
 pub(super) fn remove(interface: &str, pin: &Path) -> io::Result<()> {
-    let found = match if_nametoindex(interface).map(on) {
+    let found = match if_nametoindex(interface).map(installed) {
         Ok(Ok(found)) => found,
         // The interface is gone, and the filter with it.
         Err(_) => None,
@@ -115,7 +115,7 @@ pub(super) fn remove(interface: &str, pin: &Path) -> io::Result<()> {
 
 /// Whether a receiver's program is in our place of an interface.
 pub(super) fn is_receivers(interface: u32) -> bool {
-    on(interface).is_ok_and(|found| found.is_some_and(|filter| filter.name == NAME))
+    installed(interface).is_ok_and(|found| found.is_some_and(|filter| filter.name == NAME))
 }
 
 fn link(interface: &str) -> io::Result<SchedClassifierLink> {
@@ -130,6 +130,6 @@ mod tests {
     #[test]
     fn loopback_has_no_filter_of_ours() {
         let loopback = if_nametoindex("lo").unwrap();
-        assert_eq!(on(loopback).unwrap(), None);
+        assert_eq!(installed(loopback).unwrap(), None);
     }
 }

@@ -22,9 +22,7 @@ use crate::{Pins, bpffs};
 /// An interface with our program on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Name.
     pub name: String,
-    /// Index.
     pub index: u32,
     /// How the program is attached, as the kernel reported it; `None`: it no longer is.
     pub mode: Option<AttachedMode>,
@@ -100,7 +98,7 @@ impl Attaching<'_> {
             // One that was on its way to its place when a daemon ended; it goes before any is attached.
             Some(found) if pinned::program(&self.pins.next_link()) == Some(found.program) => Ok(()),
             Some(found) => {
-                let occupant = occupant::of(found.program);
+                let occupant = occupant::describe_occupant(found.program);
                 Err(AttachError::Occupied { interface, occupant })
             }
             None => Ok(()),
@@ -314,7 +312,6 @@ pub enum AttachError {
          spillwayd and remove its pins with `spillway detach`"
     )]
     OtherRole {
-        /// The interface.
         interface: String,
         /// Directory name of the other pins.
         other: String,
@@ -325,7 +322,6 @@ pub enum AttachError {
          that put it there, or with {removal}", removal = .occupant.removal(.interface)
     )]
     Occupied {
-        /// The interface.
         interface: String,
         /// The program.
         occupant: Occupant,
@@ -335,64 +331,33 @@ pub enum AttachError {
         "{interface}: no native XDP (LRO, a large MTU and too few queues are the usual reasons; \
          `--xdp-mode generic` works with any driver)"
     )]
-    NoNative {
-        /// The interface.
-        interface: String,
-        /// What the kernel answered.
-        source: ProgramError,
-    },
+    NoNative { interface: String, source: ProgramError },
     /// Somebody else's filter is where ours has to be.
     #[error(
         "{interface}: a tc filter of somebody else has the first place on ingress, priority {priority}: \
          move it behind ours, to a higher number; `tc filter show dev {interface} ingress` shows it",
         priority = filter::PRIORITY
     )]
-    FirstFilter {
-        /// The interface.
-        interface: String,
-        /// What the kernel answered.
-        source: ProgramError,
-    },
+    FirstFilter { interface: String, source: ProgramError },
     /// A receiver's filter is there that has no pin of this BPF file system.
     #[error(
         "{interface}: another receiver's tc filter is attached, or one whose pins are gone; \
          `tc filter del dev {interface} ingress pref {priority} handle {handle:#x} bpf` takes it off",
         priority = filter::PRIORITY, handle = filter::HANDLE
     )]
-    Unpinned {
-        /// The interface.
-        interface: String,
-        /// What the kernel answered.
-        source: ProgramError,
-    },
+    Unpinned { interface: String, source: ProgramError },
     /// The kernel refused.
     #[error("{interface}: cannot attach")]
-    Refused {
-        /// The interface.
-        interface: String,
-        /// What the kernel answered.
-        source: ProgramError,
-    },
+    Refused { interface: String, source: ProgramError },
     /// A pin cannot be made, read or removed.
     #[error("{interface}: link pin")]
-    Pin {
-        /// The interface.
-        interface: String,
-        /// Why.
-        source: io::Error,
-    },
+    Pin { interface: String, source: io::Error },
     /// The kernel did not say what is attached.
     #[error("{interface}: cannot ask what is attached")]
-    Query {
-        /// The interface.
-        interface: String,
-        /// Why.
-        source: io::Error,
-    },
+    Query { interface: String, source: io::Error },
     /// The kernel reports something else than was asked for.
     #[error("{interface}: attached, but the kernel reports {found}")]
     Unexpected {
-        /// The interface.
         interface: String,
         /// What it reports.
         found: String,

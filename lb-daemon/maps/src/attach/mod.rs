@@ -13,7 +13,7 @@ use std::{fs, io, path::PathBuf};
 use aya::Ebpf;
 
 use crate::{
-    BpffsError, Component, LoadError, MapsError, Objects, Pins, Rooms, WritableMaps,
+    BpffsError, Component, LoadError, MapsError, Objects, Pins, TableSizes, WritableMaps,
     bpffs::{self, PinsLock},
     loader,
     opener::Opener,
@@ -37,7 +37,7 @@ pub struct Options {
     /// The packet programs.
     pub objects: Objects,
     /// How much the tables of a balancer hold.
-    pub rooms: Rooms,
+    pub table_sizes: TableSizes,
 }
 
 /// Why the packet path cannot be set up.
@@ -49,7 +49,6 @@ pub enum DataplaneError {
     /// The object.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The maps.
     #[error(transparent)]
     Maps(#[from] MapsError),
     /// An interface.
@@ -60,7 +59,6 @@ pub enum DataplaneError {
     Pin {
         /// The pin.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
 }
@@ -94,8 +92,13 @@ impl Attached {
         let first = !pins.root().exists();
         let lock = prepare(&pins)?;
         let make = || -> Result<_, DataplaneError> {
-            let mut loaded =
-                loader::load(&options.objects, component, options.hook, &pins, &options.rooms)?;
+            let mut loaded = loader::load(
+                &options.objects,
+                component,
+                options.hook,
+                &pins,
+                &options.table_sizes,
+            )?;
             let filled = fill()?;
             Ok((attach_all(&mut loaded, component, &pins, options)?, filled))
         };

@@ -70,11 +70,11 @@ impl Occupant {
 /// What netlink answers.
 pub fn occupant(interface: u32) -> io::Result<Option<Occupant>> {
     let attached = hook::attachment(interface)?;
-    Ok(attached.map(|now| of(now.program)))
+    Ok(attached.map(|now| describe_occupant(now.program)))
 }
 
 /// A program that is on some interface.
-pub(super) fn of(program: u32) -> Occupant {
+pub(super) fn describe_occupant(program: u32) -> Occupant {
     Occupant { program: describe(program), hold: hold(program) }
 }
 
@@ -112,7 +112,6 @@ pub(super) fn describe(id: u32) -> String {
 /// An interface with a pinned link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Linked {
-    /// Its name.
     pub name: String,
     /// Its index; `None`: there is no interface of this name.
     pub index: Option<u32>,

@@ -9,14 +9,14 @@ use lb_common::abi::{
     counter::VerdictCounter,
     limits, names,
     pod::{bytes_of, from_bytes},
-    receiver::VipKey,
+    service::VipKey,
     service::{IPV4, IPV6, address_of, address_words},
     verdict::Verdict,
 };
 
 use crate::{
     Attached, Component, DataplaneError, MapsError, Options,
-    maps::{array, of, verdicts_of},
+    maps::{array, map_error, verdicts_of},
     opener::Opener,
 };
 
@@ -51,7 +51,6 @@ impl AllowLists {
 pub struct Receiver {
     /// The program on its interfaces.
     pub attached: Attached,
-    /// Its maps.
     pub maps: ReceiverMaps,
 }
 
@@ -113,14 +112,14 @@ impl ReceiverMaps {
     /// # Errors
     /// What the kernel answers.
     pub fn allowed(&self) -> Result<AllowLists, MapsError> {
-        let source = |key: Key<[u8; ADDRESS]>| Prefix::of_key(key.prefix_len(), key.data());
+        let source = |key: Key<[u8; ADDRESS]>| Prefix::from_key(key.prefix_len(), key.data());
         let sources: Result<BTreeSet<_>, _> =
             self.sources.keys().map(|key| key.map(source)).collect();
-        let port = self.gue_port.get(&0, 0).map_err(of(names::GUE_PORT))?;
+        let port = self.gue_port.get(&0, 0).map_err(map_error(names::GUE_PORT))?;
         Ok(AllowLists {
-            sources: sources.map_err(of(names::SOURCES))?,
-            vips: addresses(&self.vips).map_err(of(names::VIPS))?,
-            endpoints: addresses(&self.endpoints).map_err(of(names::ENDPOINTS))?,
+            sources: sources.map_err(map_error(names::SOURCES))?,
+            vips: addresses(&self.vips).map_err(map_error(names::VIPS))?,
+            endpoints: addresses(&self.endpoints).map_err(map_error(names::ENDPOINTS))?,
             gue_port: NonZeroU16::new(port as u16),
         })
     }
@@ -142,18 +141,20 @@ impl ReceiverMaps {
         let there = self.allowed()?;
         self.remove_endpoints(there.endpoints.difference(&wanted.endpoints))?;
         let port = wanted.gue_port.map_or(0, |port| port.get().into());
-        self.gue_port.set(0, port, 0).map_err(of(names::GUE_PORT))?;
+        self.gue_port.set(0, port, 0).map_err(map_error(names::GUE_PORT))?;
         for source in wanted.sources.difference(&there.sources) {
-            self.sources.insert(&source_key(source), PRESENT, 0).map_err(of(names::SOURCES))?;
+            self.sources
+                .insert(&source_key(source), PRESENT, 0)
+                .map_err(map_error(names::SOURCES))?;
         }
         for vip in wanted.vips.difference(&there.vips) {
-            self.vips.insert(vip_key(*vip), PRESENT, 0).map_err(of(names::VIPS))?;
+            self.vips.insert(vip_key(*vip), PRESENT, 0).map_err(map_error(names::VIPS))?;
         }
         for source in there.sources.difference(&wanted.sources) {
-            self.sources.remove(&source_key(source)).map_err(of(names::SOURCES))?;
+            self.sources.remove(&source_key(source)).map_err(map_error(names::SOURCES))?;
         }
         for vip in there.vips.difference(&wanted.vips) {
-            self.vips.remove(&vip_key(*vip)).map_err(of(names::VIPS))?;
+            self.vips.remove(&vip_key(*vip)).map_err(map_error(names::VIPS))?;
         }
         self.insert_endpoints(wanted.endpoints.difference(&there.endpoints))
     }
@@ -163,7 +164,7 @@ impl ReceiverMaps {
     /// # Errors
     /// What the kernel answers; they may then be on the way.
     pub fn fill_endpoints(&mut self, wanted: &BTreeSet<IpAddr>) -> Result<(), MapsError> {
-        let there = addresses(&self.endpoints).map_err(of(names::ENDPOINTS))?;
+        let there = addresses(&self.endpoints).map_err(map_error(names::ENDPOINTS))?;
         self.remove_endpoints(there.difference(wanted))?;
         self.insert_endpoints(wanted.difference(&there))
     }
@@ -173,7 +174,7 @@ impl ReceiverMaps {
         mut endpoints: impl Iterator<Item = &'a IpAddr>,
     ) -> Result<(), MapsError> {
         let removed = endpoints.try_for_each(|it| self.endpoints.remove(&vip_key(*it)));
-        removed.map_err(of(names::ENDPOINTS))
+        removed.map_err(map_error(names::ENDPOINTS))
     }
 
     fn insert_endpoints<'a>(
@@ -181,7 +182,7 @@ impl ReceiverMaps {
         mut endpoints: impl Iterator<Item = &'a IpAddr>,
     ) -> Result<(), MapsError> {
         let inserted = endpoints.try_for_each(|it| self.endpoints.insert(vip_key(*it), PRESENT, 0));
-        inserted.map_err(of(names::ENDPOINTS))
+        inserted.map_err(map_error(names::ENDPOINTS))
     }
 }
 

@@ -20,23 +20,14 @@ pub enum PrefixError {
     Address(String),
     /// The part after the slash is no number.
     #[error("{text}: prefix length")]
-    Length {
-        /// The text.
-        text: String,
-        /// Why.
-        source: ParseIntError,
-    },
+    Length { text: String, source: ParseIntError },
     /// An IPv6 prefix that is so short that the v4-mapped addresses, which stand for IPv4 in the
     /// trie, are in it.
     #[error("{text}: covers ::ffff:0:0/96 and with it every IPv4 address: give a longer prefix")]
-    CoversIpv4 {
-        /// The text.
-        text: String,
-    },
+    CoversIpv4 { text: String },
     /// It names more than its length says: somebody meant an address, or another length.
     #[error("{text}: has bits beyond its length: the network is {network}")]
     Beyond {
-        /// The text.
         text: String,
         /// What it would be.
         network: Prefix,
@@ -44,7 +35,6 @@ pub enum PrefixError {
     /// The length is longer than the address.
     #[error("{text}: prefix length: at most {most}")]
     TooLong {
-        /// The text.
         text: String,
         /// Bits of such an address.
         most: u8,
@@ -74,7 +64,7 @@ impl FromStr for Prefix {
         }
         // One spelling: a v4-mapped address is IPv4.
         let (bits, octets) = prefix.key();
-        let network = Self::of_key(bits, octets);
+        let network = Self::from_key(bits, octets);
         match network.address == address.to_canonical() {
             true => Ok(network),
             false => Err(PrefixError::Beyond { text: text.to_owned(), network }),
@@ -99,7 +89,7 @@ impl Prefix {
     }
 
     /// The prefix that [`Self::key`] made a key of.
-    pub(super) fn of_key(bits: u32, octets: [u8; 16]) -> Self {
+    pub(super) fn from_key(bits: u32, octets: [u8; 16]) -> Self {
         let address = IpAddr::from(octets).to_canonical();
         let bits = if address.is_ipv4() { bits.saturating_sub(96) } else { bits };
         Self { address, bits: bits as u8 }
@@ -138,7 +128,7 @@ mod tests {
     fn a_key_reads_back_as_its_prefix() {
         for text in ["192.0.2.0/24", "0.0.0.0/0", "10.0.0.1/32", "2001:db8::/32", "fe80::1/128"] {
             let (bits, octets) = text.parse::<Prefix>().unwrap().key();
-            assert_eq!(Prefix::of_key(bits, octets).to_string(), text);
+            assert_eq!(Prefix::from_key(bits, octets).to_string(), text);
         }
     }
 
@@ -153,7 +143,7 @@ mod tests {
             let prefix = written.parse::<Prefix>().unwrap();
             assert_eq!(prefix, meant.parse().unwrap(), "{written}");
             let (bits, octets) = prefix.key();
-            assert_eq!(Prefix::of_key(bits, octets), prefix, "{written}");
+            assert_eq!(Prefix::from_key(bits, octets), prefix, "{written}");
             assert_eq!(prefix.to_string(), meant);
         }
     }

@@ -4,15 +4,14 @@ use lb_common::abi::{counter::GroupCounter, limiter::LimitWord};
 use serde::Serialize;
 
 const NANOSECONDS: f64 = 1e9;
-/// What is less of a backend than this is none: floating-point numbers are not exact.
-const CRUMB: f64 = 1e-6;
+/// A smaller part of a backend counts as none, because floating-point numbers are not exact.
+const EPSILON: f64 = 1e-6;
 
-/// New connections of a group a second.
+/// New connections of a group, a second.
 pub type Rates = Connections<f64>;
 
 impl Rates {
-    /// What was counted between two looks, a second; `None`: no time has passed, or the counters have
-    /// begun anew.
+    /// Rates between two readings of the counters; `None`: no time has passed, or the counters were reset.
     pub fn between(before: &GroupCounter, after: &GroupCounter, elapsed: Duration) -> Option<Self> {
         let seconds = elapsed.as_secs_f64();
         if seconds <= 0.0 {
@@ -32,7 +31,7 @@ impl Rates {
     }
 }
 
-/// New connections a second that a limit admits; `None`: as many as come.
+/// New connections a second that a limit admits; `None`: unlimited.
 pub fn per_second(limit: LimitWord) -> Option<f64> {
     if limit.is_unlimited() {
         return None;
@@ -43,46 +42,43 @@ pub fn per_second(limit: LimitWord) -> Option<f64> {
     Some(NANOSECONDS * LimitWord::PER_NANOSECOND as f64 / limit.interval() as f64)
 }
 
-/// Share of a limit a second, as [`per_second`] gives it, that was used, 1 for the whole; more where a burst or connections over capacity went beyond it.
-/// `None`: there is no limit, or nothing is admitted.
+/// Used share of a limit, given in connections a second. It can exceed 1, by a burst or by connections over
+/// capacity. `None`: there is no limit, or nothing is admitted.
 pub fn utilisation(rates: &Rates, limit: Option<f64>) -> Option<f64> {
     limit.filter(|limit| *limit > 0.0).map(|limit| rates.admitted / limit)
 }
 
-/// Backends that a group misses to admit all that it was asked for, where each one more raises its
-/// limit by `gain` a second. 0: none is missing, all was admitted within the limit. `None`: what one
-/// more would bring is not known, or is nothing.
+/// Number of backends that a group lacks to admit all offered connections, if each one more raises its limit
+/// by `gain` a second. `None`: the gain is unknown or zero.
 pub fn missing_backends(rates: &Rates, limit: Option<f64>, gain: Option<f64>) -> Option<u32> {
     let Some(limit) = limit else { return Some(0) };
     let lost = rates.overflow_out + rates.refused + rates.over_capacity;
     let missing = rates.offered - limit;
-    // What a burst took is not missing.
+    // Connections that a burst admitted need no backend.
     if lost <= 0.0 || missing <= 0.0 {
         return Some(0);
     }
     let gain = gain.filter(|gain| *gain > 0.0)?;
-    Some((missing / gain - CRUMB).ceil().max(1.0) as u32)
+    Some((missing / gain - EPSILON).ceil().max(1.0) as u32)
 }
 
-/// New connections of a group: so many, or so many a second.
+/// New connections of a group: counts, or rates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Connections<N> {
-    /// Those it was asked for: the sum of admitted, overflow out and refused.
+    /// All that reached the group: the sum of admitted, overflow out and refused.
     pub offered: N,
-    /// Those it took.
     pub admitted: N,
-    /// Of those it took, the ones that a nearer group was asked for first.
+    /// Admitted ones that a nearer group had passed on.
     pub overflow_in: N,
-    /// Those that another group took.
+    /// Passed on to another group.
     pub overflow_out: N,
-    /// Those that were dropped because every group was full, counted at the first one asked.
+    /// Dropped because every group was full, counted at the nearest group.
     pub refused: N,
-    /// Of those it took, the ones beyond its limit.
+    /// Admitted ones beyond the limit.
     pub over_capacity: N,
 }
 
 impl<N: Copy> Connections<N> {
-    /// The same in another unit.
     pub fn map<M>(&self, to: impl Fn(N) -> M) -> Connections<M> {
         Connections {
             offered: to(self.offered),

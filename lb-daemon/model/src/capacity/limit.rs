@@ -8,42 +8,42 @@ use lb_common::abi::{
 use super::Capacity;
 use crate::Rate;
 
-/// Connections that may come at once, at least.
+/// Smallest burst, connections.
 const LEAST_BURST: f64 = 10.0;
-/// Time of the limit that may come at once, where that is more, seconds.
+/// Larger limits allow a burst of what they admit in this time, seconds.
 const BURST_SECONDS: f64 = 0.1;
 const NANOSECONDS: f64 = 1e9;
 
-/// What of every capacity is one balancer's.
+/// One balancer's share of each capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// Balancers that share the capacities.
     pub balancers: NonZeroU32,
-    /// Steps that the packet path's clock goes in.
+    /// Resolution of the packet path's clock.
     pub tick: Nanoseconds,
 }
 
 impl Share {
     /// This balancer's limit of a group.
-    pub fn of_group(self, capacity: Capacity) -> LimitWord {
+    pub fn group_limit(self, capacity: Capacity) -> LimitWord {
         match capacity {
             Capacity::Unlimited => LimitWord::UNLIMITED,
             Capacity::Closed => LimitWord::CLOSED,
-            Capacity::PerSecond(per_second) => self.of(per_second),
+            Capacity::PerSecond(per_second) => self.limit(per_second),
         }
     }
 
     /// This balancer's limit of a member.
-    pub fn of_member(self, rate: Rate) -> LimitWord {
-        self.of(rate.per_second())
+    pub fn member_limit(self, rate: Rate) -> LimitWord {
+        self.limit(rate.per_second())
     }
 
-    fn of(self, per_second: f64) -> LimitWord {
+    fn limit(self, per_second: f64) -> LimitWord {
         let own = per_second / f64::from(self.balancers.get());
         let second = NANOSECONDS * LimitWord::PER_NANOSECOND as f64;
         // Rounded up, so that never more than the share is admitted.
         let interval = (second / own).ceil();
-        // The clock may be a tick behind, in which a burst later a tick's worth more could come.
+        // The clock may be a tick late, so one tick's worth of connections could follow a full burst.
         let unseen = own * self.tick as f64 / NANOSECONDS;
         let burst = LEAST_BURST.max(own * BURST_SECONDS) - unseen;
         let parts = (burst * f64::from(LimitWord::PER_CONNECTION)).floor();
@@ -64,20 +64,18 @@ pub fn is_lower(limit: LimitWord, than: LimitWord) -> bool {
 /// Bits of a coarse unit in nanoseconds ([`lb_common::abi::clock::Coarse`]).
 const COARSE_BITS: u32 = 30;
 
-/// Entries that fit a table with `room` for so many displaced entries: those of new connections placed away
-/// from home, and those of open ones that are adopted during a remap. New ones come whenever a
-/// region is full, adoptions only with a change, which waits for them: three to one. Together they are
-/// never more than the table holds.
-pub fn shares(room: u32) -> [u32; 2] {
+/// Splits the `room` of a table of displaced entries between new connections placed away from home and open ones
+/// adopted during a remap, three to one: new ones come whenever a region is full, adoptions only during a
+/// remap, which waits for them.
+pub fn split_displaced_room(room: u32) -> [u32; 2] {
     let adoptions = room / 4;
     [room - adoptions, adoptions]
 }
 
-/// How fast displaced entries may be added to a table with `room` for so many: so that within
-/// [`DISPLACED_LIFE`] never more are than the table holds, and none that was used within that time has
-/// to go. Half of them may come at once, as when a region fills up, the others over that time. For less
-/// than 20 it is closed: no limiter is as slow.
-pub fn budget(room: u32) -> LimitWord {
+/// Limits how fast displaced entries are added to a table with `room`, so that the kernel never has to evict one
+/// that was used within [`DISPLACED_LIFE`]. Half of the room may be filled at once, as when a region fills up,
+/// the other half over that time. Closed for a room below 20, because no limiter is that slow.
+pub fn displaced_budget(room: u32) -> LimitWord {
     if room < 20 {
         return LimitWord::CLOSED;
     }

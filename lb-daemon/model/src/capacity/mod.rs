@@ -1,5 +1,5 @@
-//! From what is configured and who is healthy to the limits that the packet path keeps to, and from
-//! what it counted to what is missing. Pure: no map is read or written here.
+//! Computes the limits of the packet path from configuration and health, and the missing backends from the
+//! counters. Pure: it reads and writes no map.
 
 mod demand;
 mod limit;
@@ -13,34 +13,33 @@ use lb_common::abi::{counter::GroupCounter, limiter::LimitWord};
 use crate::{GroupSettings, Rate, Scaler};
 
 pub use demand::{Connections, Rates, missing_backends, per_second, utilisation};
-pub use limit::{Share, budget, is_lower, shares};
+pub use limit::{Share, displaced_budget, is_lower, split_displaced_room};
 
-/// How many new connections a second a group takes, over all balancers.
+/// New connections a second that a group admits, over all balancers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Capacity {
-    /// As many as come.
     Unlimited,
-    /// So many; more than 0.
+    /// More than 0.
     PerSecond(f64),
-    /// None.
+    /// It admits none.
     Closed,
 }
 
-/// What counts of a member for the capacity of its group.
+/// What the capacity of a group depends on in each member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Whether it has a weight: who has none takes nothing and counts for nothing.
+    /// Whether its weight is above 0. Otherwise it takes no connections and does not count.
     pub weighted: bool,
-    /// Whether it can have new connections.
+    /// Whether it can take new connections.
     pub healthy: bool,
-    /// Whether it is a last resort: it counts where nobody is healthy.
+    /// Whether it is a last resort, which counts if no member is healthy.
     pub last_resort: bool,
     /// Its own limit.
     pub rate: Option<Rate>,
 }
 
 impl Capacity {
-    /// New connections a second, 0 where it takes none; `None`: as many as come.
+    /// New connections a second; `None`: unlimited.
     pub fn per_second(self) -> Option<f64> {
         match self {
             Self::Unlimited => None,
@@ -49,10 +48,10 @@ impl Capacity {
         }
     }
 
-    /// The capacity of a group with these settings and members: what is set, or else the sum over
-    /// its healthy members where every one with a weight has a limit of its own, times the scaler.
-    pub fn of(settings: GroupSettings, members: impl IntoIterator<Item = Member>) -> Self {
-        if settings.in_use() == Scaler::NONE {
+    /// The capacity of a group: the configured one, or the sum over its healthy members if every member with a
+    /// weight has a limit, times the scaler.
+    pub fn of_members(settings: GroupSettings, members: impl IntoIterator<Item = Member>) -> Self {
+        if settings.effective_scaler() == Scaler::NONE {
             return Self::Closed;
         }
         let whole = match settings.capacity {
@@ -63,25 +62,27 @@ impl Capacity {
                 None => return Self::Unlimited,
             },
         };
-        Self::PerSecond(whole * settings.in_use().share())
+        Self::PerSecond(whole * settings.effective_scaler().share())
     }
 
-    /// Whether the health of members makes a difference.
+    /// Whether the capacity depends on the health of members.
     pub fn follows_health(
         settings: GroupSettings,
         members: impl IntoIterator<Item = Member>,
     ) -> bool {
-        settings.capacity.is_none() && settings.in_use() != Scaler::NONE && sum(members).is_some()
+        settings.capacity.is_none()
+            && settings.effective_scaler() != Scaler::NONE
+            && sum(members).is_some()
     }
 }
 
-/// The rates of the healthy, or where nobody is, of those that are the last resort; `None` where one
-/// with a weight has no limit, or nobody has a weight.
+/// Sums the rates of healthy members, or of last resorts if no member is healthy. `None`: a member with a
+/// weight has no limit, or no member has a weight.
 fn sum(members: impl IntoIterator<Item = Member>) -> Option<f64> {
-    let (mut healthy, mut last_resort, mut anybody) = (0.0, 0.0, false);
+    let (mut healthy, mut last_resort, mut any_weight) = (0.0, 0.0, false);
     for member in members.into_iter().filter(|member| member.weighted) {
         let rate = member.rate?.per_second();
-        anybody = true;
+        any_weight = true;
         if member.healthy {
             healthy += rate;
         } else if member.last_resort {
@@ -89,52 +90,50 @@ fn sum(members: impl IntoIterator<Item = Member>) -> Option<f64> {
         }
     }
     let sum = if healthy > 0.0 { healthy } else { last_resort };
-    anybody.then_some(sum)
+    any_weight.then_some(sum)
 }
 
-/// A group as the packet path has it.
+/// The state of a group in the maps, with its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct GroupReading {
     /// Index of its pool.
     pub pool: u32,
     /// Index of its region.
     pub region: u32,
-    /// What is set of it.
     pub settings: GroupSettings,
-    /// Balancers that share its capacity.
+    /// Balancers that share the capacity.
     pub balancers: NonZeroU32,
-    /// Its members by rank.
+    /// By rank.
     pub members: Vec<Member>,
     /// This balancer's limit.
     pub limit: LimitWord,
-    /// What was counted since the group was made.
+    /// Counted since the group was created.
     pub counters: GroupCounter,
 }
 
-impl Reading {
-    /// Its capacity now.
+impl GroupReading {
     pub fn capacity(&self) -> Capacity {
-        Capacity::of(self.settings, self.members.iter().copied())
+        Capacity::of_members(self.settings, self.members.iter().copied())
     }
 
-    /// Its capacity with everybody healthy and the scaler at 1; never closed.
+    /// The capacity with all members healthy and the scaler at 1; never closed.
     pub fn configured(&self) -> Capacity {
         let settings =
             GroupSettings { capacity: self.settings.capacity, ..GroupSettings::default() };
         let healthy = |member: &Member| Member { healthy: true, ..*member };
-        Capacity::of(settings, self.members.iter().map(healthy))
+        Capacity::of_members(settings, self.members.iter().map(healthy))
     }
 
-    /// Mean limit of those of its members that have a weight and a limit, a second.
+    /// Mean limit a second over the members that have a weight and a limit.
     pub fn backend_rate(&self) -> Option<f64> {
         let weighted = self.members.iter().filter(|member| member.weighted);
         let rates: Vec<_> = weighted.filter_map(|m| Some(m.rate?.per_second())).collect();
         (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
     }
 
-    /// How much one more such member would raise this balancer's limit, a second.
+    /// By how much one more such member would raise this balancer's limit, a second.
     pub fn gain(&self) -> Option<f64> {
-        let share = self.settings.in_use().share() / f64::from(self.balancers.get());
+        let share = self.settings.effective_scaler().share() / f64::from(self.balancers.get());
         self.backend_rate().map(|rate| rate * share)
     }
 }

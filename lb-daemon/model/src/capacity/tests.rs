@@ -29,20 +29,21 @@ fn share(balancers: u32) -> Share {
 #[test]
 fn what_is_set_outright_counts_whoever_is_healthy() {
     for members in [vec![], vec![member(Some(5.0), true)], vec![member(None, false)]] {
-        let capacity = |scaler| Capacity::of(settings(Some(10.0), scaler), members.clone());
+        let capacity = |scaler| Capacity::of_members(settings(Some(10.0), scaler), members.clone());
         assert_eq!(capacity(1.0), Capacity::PerSecond(10.0));
         assert_eq!(capacity(0.5), Capacity::PerSecond(5.0));
         assert_eq!(capacity(0.0), Capacity::Closed);
         let drained = GroupSettings { drained: true, ..settings(Some(10.0), 0.5) };
-        assert_eq!(Capacity::of(drained, members.clone()), Capacity::Closed);
+        assert_eq!(Capacity::of_members(drained, members.clone()), Capacity::Closed);
         assert!(!Capacity::follows_health(settings(Some(10.0), 1.0), members));
     }
 }
 
 #[test]
 fn what_is_not_set_is_the_sum_over_the_healthy() {
-    let of =
-        |members: &[Member], scaler| Capacity::of(settings(None, scaler), members.iter().copied());
+    let of = |members: &[Member], scaler| {
+        Capacity::of_members(settings(None, scaler), members.iter().copied())
+    };
     let [up, down] = [true, false].map(|healthy| member(Some(5.0), healthy));
     assert_eq!(of(&[up, up, down], 1.0), Capacity::PerSecond(10.0));
     assert_eq!(of(&[up, up, down], 0.1), Capacity::PerSecond(1.0));
@@ -58,7 +59,7 @@ fn what_is_not_set_is_the_sum_over_the_healthy() {
     assert!(Capacity::follows_health(settings(None, 1.0), [up, down]));
     assert!(!Capacity::follows_health(settings(None, 0.0), [up, down]));
     let drained = GroupSettings { drained: true, ..settings(None, 1.0) };
-    assert_eq!(Capacity::of(drained, [up, up]), Capacity::Closed);
+    assert_eq!(Capacity::of_members(drained, [up, up]), Capacity::Closed);
     assert!(!Capacity::follows_health(drained, [up, down]));
     assert!(!Capacity::follows_health(settings(None, 1.0), [up, member(None, true)]));
 }
@@ -66,7 +67,8 @@ fn what_is_not_set_is_the_sum_over_the_healthy() {
 #[test]
 fn the_last_resort_counts_where_nobody_is_healthy() {
     let last = Member { last_resort: true, ..member(Some(5.0), false) };
-    let of = |members: &[Member]| Capacity::of(settings(None, 1.0), members.iter().copied());
+    let of =
+        |members: &[Member]| Capacity::of_members(settings(None, 1.0), members.iter().copied());
     assert_eq!(of(&[last, last, member(Some(5.0), false)]), Capacity::PerSecond(10.0));
     assert_eq!(of(&[last, member(Some(2.0), true)]), Capacity::PerSecond(2.0));
 }
@@ -84,24 +86,24 @@ fn limits_are_this_balancers_share() {
         (10_000_000.0, 1, 1_600, 960_000),
         (7.0, 1, 2_285_714_286, 9),
     ] {
-        let limit = share(balancers).of_group(Capacity::PerSecond(per_second));
+        let limit = share(balancers).group_limit(Capacity::PerSecond(per_second));
         assert_eq!((limit.interval(), limit.burst()), (interval, burst), "{per_second}/s");
-        assert_eq!(share(balancers).of_member(Rate::new(per_second).unwrap()), limit);
+        assert_eq!(share(balancers).member_limit(Rate::new(per_second).unwrap()), limit);
     }
-    assert_eq!(share(2).of_group(Capacity::Unlimited), LimitWord::UNLIMITED);
-    assert_eq!(share(2).of_group(Capacity::Closed), LimitWord::CLOSED);
+    assert_eq!(share(2).group_limit(Capacity::Unlimited), LimitWord::UNLIMITED);
+    assert_eq!(share(2).group_limit(Capacity::Closed), LimitWord::CLOSED);
     // A clock so slow that the burst would be used up within a tick.
     let slow = Share { tick: SECOND / 5, ..share(1) };
-    assert_eq!(slow.of_group(Capacity::PerSecond(1_000.0)).burst(), 1);
+    assert_eq!(slow.group_limit(Capacity::PerSecond(1_000.0)).burst(), 1);
 }
 
 #[test]
 fn new_displaced_entries_and_adoptions_fit_one_table() {
-    assert_eq!(shares(524_288), [393_216, 131_072]);
+    assert_eq!(split_displaced_room(524_288), [393_216, 131_072]);
     for room in [0, 1, 3, 4_095, 16_777_216] {
-        assert_eq!(shares(room).iter().sum::<u32>(), room);
+        assert_eq!(split_displaced_room(room).iter().sum::<u32>(), room);
     }
-    assert_eq!(budget(19), LimitWord::CLOSED);
+    assert_eq!(displaced_budget(19), LimitWord::CLOSED);
 }
 
 #[test]
@@ -109,7 +111,7 @@ fn no_displaced_entry_goes_that_was_used_within_its_life() {
     const LIFE: Nanoseconds = 600 * SECOND;
     for room in [20, 1000, 131_072] {
         let (arrival, mut admitted) = (Cell::new(0), 0);
-        let limit = budget(room);
+        let limit = displaced_budget(room);
         let start = 100 * SECOND;
         for now in (start..=start + LIFE).step_by(SECOND as usize / 10) {
             while debit(limit, &arrival, now) == Debit::Admitted {
@@ -124,7 +126,7 @@ fn no_displaced_entry_goes_that_was_used_within_its_life() {
 
 #[test]
 fn limits_are_ordered_from_closed_to_unlimited() {
-    let limit = |per_second| share(1).of_group(Capacity::PerSecond(per_second));
+    let limit = |per_second| share(1).group_limit(Capacity::PerSecond(per_second));
     let rising = [LimitWord::CLOSED, limit(0.1), limit(10.0), limit(1e7), LimitWord::UNLIMITED];
     for (i, low) in rising.iter().enumerate() {
         for (j, high) in rising.iter().enumerate() {
@@ -151,7 +153,7 @@ proptest! {
     fn who_dies_takes_capacity_along(members in members(), which in any::<prop::sample::Index>()) {
         prop_assume!(!members.is_empty());
         let limit = |members: &[Member]| {
-            share(1).of_group(Capacity::of(settings(None, 1.0), members.iter().copied()))
+            share(1).group_limit(Capacity::of_members(settings(None, 1.0), members.iter().copied()))
         };
         let mut after = members.clone();
         let changed = &mut after[which.index(members.len())];
@@ -169,7 +171,7 @@ proptest! {
         per_second in 1f64..50_000.0, balancers in 1u32..5,
         gaps in vec(0u64..SECOND / 1000, 1..600),
     ) {
-        let limit = share(balancers).of_group(Capacity::PerSecond(per_second));
+        let limit = share(balancers).group_limit(Capacity::PerSecond(per_second));
         let own = per_second / f64::from(balancers);
         let most = (own * 0.1).max(10.0);
         let (arrival, mut now) = (Cell::new(0), 100 * SECOND);
@@ -190,7 +192,7 @@ proptest! {
     /// In a flood, nearly all of the share is used.
     #[test]
     fn a_flood_uses_the_share(per_second in 10f64..20_000.0) {
-        let limit = share(1).of_group(Capacity::PerSecond(per_second));
+        let limit = share(1).group_limit(Capacity::PerSecond(per_second));
         let (arrival, start) = (Cell::new(0), 100 * SECOND);
         let mut admitted = 0.0;
         for now in (start..start + 4 * SECOND).step_by(TICK as usize) {
@@ -220,15 +222,15 @@ fn rates_are_what_was_counted_between_two_looks() {
 
 #[test]
 fn a_limit_is_told_a_second() {
-    assert_eq!(per_second(share(1).of_group(Capacity::PerSecond(10.0))), Some(10.0));
-    assert_eq!(per_second(share(4).of_group(Capacity::PerSecond(10.0))), Some(2.5));
+    assert_eq!(per_second(share(1).group_limit(Capacity::PerSecond(10.0))), Some(10.0));
+    assert_eq!(per_second(share(4).group_limit(Capacity::PerSecond(10.0))), Some(2.5));
     assert_eq!(per_second(LimitWord::UNLIMITED), None);
     assert_eq!(per_second(LimitWord::CLOSED), Some(0.0));
 }
 
 #[test]
 fn utilisation_is_the_admitted_share_of_the_limit() {
-    let limit = share(1).of_group(Capacity::PerSecond(10.0));
+    let limit = share(1).group_limit(Capacity::PerSecond(10.0));
     let used = |admitted| utilisation(&Rates { admitted, ..Rates::default() }, per_second(limit));
     assert_eq!((used(0.0), used(8.0), used(12.0)), (Some(0.0), Some(0.8), Some(1.2)));
     for none in [LimitWord::UNLIMITED, LimitWord::CLOSED] {
@@ -238,7 +240,7 @@ fn utilisation_is_the_admitted_share_of_the_limit() {
 
 #[test]
 fn missing_backends_are_whole_and_enough() {
-    let limit = share(1).of_group(Capacity::PerSecond(10.0));
+    let limit = share(1).group_limit(Capacity::PerSecond(10.0));
     let missing = |offered: f64, gain| {
         let overflow_out = (offered - 10.0).max(0.0);
         let rates =
@@ -274,7 +276,7 @@ fn missing_backends_are_whole_and_enough() {
 
 #[test]
 fn one_more_backend_brings_its_share() {
-    let reading = |rates: &[Option<f64>], scaler, balancers| Reading {
+    let reading = |rates: &[Option<f64>], scaler, balancers| GroupReading {
         pool: 0,
         region: 0,
         settings: settings(None, scaler),

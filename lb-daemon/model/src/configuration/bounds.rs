@@ -3,7 +3,6 @@
 
 use std::ops::RangeInclusive;
 
-/// Ports.
 pub const PORTS: RangeInclusive<u32> = 1..=65_535;
 /// Slots of a table; primes alone are allowed.
 pub const SLOTS: RangeInclusive<u32> = 7..=16_777_213;
@@ -24,7 +23,7 @@ pub const STATUSES: RangeInclusive<u32> = 100..=599;
 pub const BALANCERS: RangeInclusive<u32> = 1..=1000;
 
 /// The range of a field by its name in a file; `None`: it is no whole number.
-pub fn of_field(name: &str) -> Option<RangeInclusive<u32>> {
+pub fn field_range(name: &str) -> Option<RangeInclusive<u32>> {
     Some(match name {
         "port" | "gue_port" => PORTS,
         "slots" => SLOTS,

@@ -75,7 +75,6 @@ pub enum Probe {
 /// An HTTP/1.1 request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HttpCheck {
-    /// Method.
     pub method: String,
     /// Path with its query.
     pub path: String,

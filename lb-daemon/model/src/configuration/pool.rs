@@ -164,7 +164,7 @@ impl Encapsulation {
     }
 
     /// What packets have it.
-    pub const fn of_form(form: Form) -> Self {
+    pub const fn from_form(form: Form) -> Self {
         match form {
             form if form.is_gue() => Self::Gue(form.port()),
             form if form.is_direct() => Self::Direct,
@@ -206,7 +206,7 @@ pub struct GroupSettings {
 
 impl GroupSettings {
     /// Share of the capacity in use now.
-    pub fn in_use(&self) -> Scaler {
+    pub fn effective_scaler(&self) -> Scaler {
         if self.drained { Scaler::NONE } else { self.scaler }
     }
 }
@@ -221,7 +221,6 @@ impl Eq for Scaler {}
 impl Scaler {
     /// Nothing.
     pub const NONE: Self = Self(0.0);
-    /// The whole.
     pub const WHOLE: Self = Self(1.0);
     const LOWEST: f64 = 0.1;
 
@@ -232,7 +231,6 @@ impl Scaler {
         (share == 0.0 || (Self::LOWEST..=1.0).contains(&share)).then_some(Self(share))
     }
 
-    /// The share.
     pub fn share(self) -> f64 {
         self.0
     }

@@ -101,9 +101,7 @@ impl Display for Ports {
 /// An address with ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The address.
     pub address: IpAddr,
-    /// The ports.
     pub ports: Ports,
 }
 

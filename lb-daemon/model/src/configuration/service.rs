@@ -69,9 +69,7 @@ named_values! {
 pub struct Service {
     /// The VIP.
     pub address: IpAddr,
-    /// Its ports.
     pub ports: Ports,
-    /// Protocol.
     pub protocol: Protocol,
     /// Pool that serves it.
     pub pool: Name,

@@ -1,4 +1,4 @@
-//! What changes from one configuration to the next, as people ask it.
+//! The difference between two configurations, as `spillway diff` shows it.
 
 mod fields;
 mod movement;
@@ -16,7 +16,6 @@ pub use tables::{Owners, owners};
 /// One object that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// What happened to it.
     pub kind: Kind,
     /// The object: `service web`, `pool web: backend 10.0.0.1`, `region eu`, `hash key`,
     /// `balancers`.
@@ -30,11 +29,8 @@ pub struct Change {
 /// What happened to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It is new.
     Added,
-    /// It is gone.
     Removed,
-    /// Some of its fields differ.
     Changed,
 }
 
@@ -48,8 +44,8 @@ impl Display for Kind {
     }
 }
 
-/// What changes from `old` to `new`, by kind of object and name; nothing if they are equal. A pool
-/// that comes or goes speaks for its backends. `owners` builds the tables whose slots are compared.
+/// The changes from `old` to `new`, by kind of object and name. Backends of an added or removed pool are not
+/// listed. `owners` builds the tables whose slots are compared.
 pub fn between(old: &Configuration, new: &Configuration, owners: &Owners<'_>) -> Vec<Change> {
     let mut changes = Vec::new();
     each("region", &old.regions, &new.regions, fields::region, &mut changes);
@@ -60,7 +56,7 @@ pub fn between(old: &Configuration, new: &Configuration, owners: &Owners<'_>) ->
         fields::health_check,
         &mut changes,
     );
-    for (name, old, new) in both(&old.pools, &new.pools) {
+    for (name, old, new) in join(&old.pools, &new.pools) {
         let object = format!("pool {name}");
         match (old, new) {
             (Some(old), Some(new)) => pool(&object, old, new, owners, &mut changes),
@@ -99,7 +95,7 @@ fn each<K: Ord + Display, V: PartialEq>(
     fields: impl Fn(&V, &V) -> Vec<String>,
     changes: &mut Vec<Change>,
 ) {
-    for (key, old, new) in both(old, new) {
+    for (key, old, new) in join(old, new) {
         changes.extend(change(format!("{kind} {key}"), old, new, &fields));
     }
 }
@@ -120,8 +116,8 @@ fn change<V: PartialEq>(
     Some(Change { kind, object, details, slots_moved: 0 })
 }
 
-/// Every key of either map with what each has for it.
-fn both<'a, K: Ord, V>(
+/// Joins two maps by key.
+fn join<'a, K: Ord, V>(
     old: &'a BTreeMap<K, V>,
     new: &'a BTreeMap<K, V>,
 ) -> impl Iterator<Item = (&'a K, Option<&'a V>, Option<&'a V>)> {

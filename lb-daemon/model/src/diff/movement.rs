@@ -1,38 +1,36 @@
-//! What a change does to open connections, by the tables alone: health is ignored, and connections
-//! away from home are remembered one by one whatever changes.
+//! Which share of the open connections a change moves. It follows from the tables alone: health is ignored, and
+//! displaced connections are remembered one by one whatever changes.
 //!
-//! How many are open nobody knows: of those at home the packet path keeps nothing. So this says which
-//! share of them.
+//! Absolute numbers are unknown, because the packet path keeps nothing for connections at home.
 
 use std::{collections::BTreeMap, net::IpAddr};
 
-use super::{Owners, both};
+use super::{Owners, join};
 use crate::{AdminState, Configuration, Name, Pool, PortList, Ports, Protocol, Service, plan};
 
-/// Open connections that a change does something to.
+/// An effect on the open connections of one object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Movement {
-    /// Whose: `service web`, `pool web`, `pool web: backend 10.0.0.1`.
+    /// `service web`, `pool web`, `pool web: backend 10.0.0.1`.
     pub object: String,
-    /// What becomes of them.
     pub effect: Effect,
     /// Share of the object's open connections that are at home, 0 to 1.
     pub share: f64,
 }
 
-/// What becomes of open connections.
+/// What happens to open connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// They stay for the settle time; those that send nothing in its last third may be reset then.
     Settle,
     /// They go to another backend at once, which resets TCP.
     AtOnce,
-    /// They are not balanced any more.
+    /// They are no longer balanced.
     End,
 }
 
-/// What a daemon in region `own` does to open connections from `old` to `new`, whether flows are hashed with another
-/// key or not; objects whose connections all stay are left out.
+/// What a change from `old` to `new` does to the open connections of a daemon in region `own`. Objects whose
+/// connections all stay are left out.
 pub fn movements(
     old: &Configuration,
     new: &Configuration,
@@ -41,17 +39,17 @@ pub fn movements(
     owners: &Owners<'_>,
 ) -> Vec<Movement> {
     let mut movements = Vec::new();
-    for (name, before, after) in both(&old.pools, &new.pools) {
+    for (name, before, after) in join(&old.pools, &new.pools) {
         let (Some(before), Some(after)) = (before, after) else { continue };
         let serves = |service: &&Service| service.pool == *name && is_remembered(service);
         let served = old.services.values().find(serves).is_some();
-        let homes = (Home::of(old, own, before), Home::of(new, own, after));
+        let homes = (Home::of_pool(old, own, before), Home::of_pool(new, own, after));
         let share = homes.0.moved(&homes.1, rehashed, owners);
         if served && share > 0.0 {
             let object = format!("pool {name}");
             movements.push(Movement { object, effect: Effect::Settle, share });
         }
-        for (address, before, after) in both(&before.backends, &after.backends) {
+        for (address, before, after) in join(&before.backends, &after.backends) {
             let is_off = |state| state == AdminState::Disabled;
             if let (Some(before), Some(after)) = (before, after)
                 && is_off(after.admin_state)
@@ -63,7 +61,7 @@ pub fn movements(
             }
         }
     }
-    for (name, before, after) in both(&old.services, &new.services) {
+    for (name, before, after) in join(&old.services, &new.services) {
         let Some(before) = before else { continue };
         let object = format!("service {name}");
         let key = |service: &Service| (service.address, service.protocol);
@@ -81,7 +79,7 @@ pub fn movements(
         }
         let home = |configuration: &Configuration, service: &Service| {
             let pool = configuration.pools.get(&service.pool);
-            pool.map(|pool| Home::of(configuration, own, pool)).unwrap_or_default()
+            pool.map(|pool| Home::of_pool(configuration, own, pool)).unwrap_or_default()
         };
         let hashed_anew = rehashed || before.affinity != after.affinity;
         let other = before.pool != after.pool || before.affinity != after.affinity;
@@ -95,7 +93,7 @@ pub fn movements(
     movements
 }
 
-/// Share of connections whose port a service has no more, as if each port had as many.
+/// Share of connections whose port a service loses, if all ports have equally many.
 fn ended(before: &Ports, after: &Ports) -> f64 {
     let every = PortList::new([(1, u16::MAX)]);
     let (Some(before), Some(after)) = (before.listed().or(every.as_ref()), after.listed()) else {
@@ -105,13 +103,12 @@ fn ended(before: &Ports, after: &Ports) -> f64 {
     1.0 - kept as f64 / before.count() as f64
 }
 
-/// Whether its flows are more than packets by their slot.
+/// Whether the packet path remembers flows of the service.
 fn is_remembered(service: &Service) -> bool {
     service.protocol == Protocol::Tcp || service.idle_timeout.is_some()
 }
 
-/// Where the tables alone put connections: members with their weights, and slots, of the first region
-/// of the order.
+/// The table that homes connections: weighted members and slots of the first region of the order.
 #[derive(Debug, Default, PartialEq)]
 struct Home {
     members: Vec<(IpAddr, u32)>,
@@ -119,14 +116,14 @@ struct Home {
 }
 
 impl Home {
-    fn of(configuration: &Configuration, own: Option<&Name>, pool: &Pool) -> Self {
+    fn of_pool(configuration: &Configuration, own: Option<&Name>, pool: &Pool) -> Self {
         let first = plan::regions(configuration, own, pool).first().copied();
         let here = pool.backends.iter().filter(|(_, b)| b.weight > 0 && Some(&b.region) == first);
         let members = here.map(|(address, backend)| (*address, backend.weight)).collect();
         Self { members, slots: pool.slots }
     }
 
-    /// Share of what is here that is at another backend in `new`.
+    /// Share of connections that have another backend in `new`.
     fn moved(&self, new: &Self, hashed_anew: bool, owners: &Owners<'_>) -> f64 {
         match (self.members.is_empty(), new.members.is_empty()) {
             (true, _) => return 0.0,
@@ -142,7 +139,7 @@ impl Home {
             return 0.0;
         }
         let (before, after) = (owners(&self.members, self.slots), owners(&new.members, new.slots));
-        // The hash is spread over either table evenly: so many places of it tell all slots apart.
+        // The hash is spread evenly over both tables. This many points of it hit every slot of each.
         let places = before.len().max(after.len()) as u64;
         let at = |table: &[IpAddr], place: u64| {
             let slot = (2 * place + 1) * table.len() as u64 / (2 * places.max(1));

@@ -1,25 +1,25 @@
-//! What a change of members, weights or slots does to a pool's tables.
+//! The effect of changed members, weights or slots on a pool's tables.
 
 use std::{collections::BTreeMap, net::IpAddr};
 
 use lb_common::abi::slot::SlotWord;
 
-use super::both;
+use super::join;
 use crate::{
     Name, Pool,
     maglev::{Member, MemberKey, TableSpec},
 };
 
-/// Owner of each slot of a table of these members (address and weight) with so many slots.
+/// Computes the owner of each slot of a table, from members (address and weight) and a number of slots.
 pub type Owners<'a> = dyn Fn(&[(IpAddr, u32)], u32) -> Vec<IpAddr> + 'a;
 
-/// The owners that packets meet.
+/// The owners in the packet path.
 pub fn owners(members: &[(IpAddr, u32)], slots: u32) -> Vec<IpAddr> {
     let members: Vec<_> = members
         .iter()
         .map(|(address, weight)| Member { key: (*address).into(), weight: *weight })
         .collect();
-    // Members and slots of a valid configuration make a table.
+    // A valid configuration always has a table.
     let Ok(spec) = TableSpec::new(&members, slots) else { return Vec::new() };
     let keys: Vec<IpAddr> = spec.keys().iter().map(MemberKey::address).collect();
     let owner = |word: &u64| SlotWord(*word).rank(0);
@@ -27,12 +27,11 @@ pub fn owners(members: &[(IpAddr, u32)], slots: u32) -> Vec<IpAddr> {
     table.words().iter().filter_map(|word| keys.get(usize::from(owner(word))).copied()).collect()
 }
 
-/// What happens to a pool's tables.
 #[derive(Default)]
 pub(super) struct Moved {
-    /// Slots whose owner differs. All of a table that goes count, none of one that comes.
+    /// Slots whose owner differs: all slots of a removed table, none of a new one.
     pub(super) slots: u64,
-    /// A line for each region whose members differ.
+    /// One line for each region whose members differ.
     pub(super) details: Vec<String>,
 }
 
@@ -43,7 +42,7 @@ type Members = BTreeMap<IpAddr, u32>;
 pub(super) fn moved(old: &Pool, new: &Pool, owners: &Owners<'_>) -> Moved {
     let mut moved = Moved::default();
     let none = Members::new();
-    for (region, before, after) in both(&tables(old), &tables(new)) {
+    for (region, before, after) in join(&tables(old), &tables(new)) {
         if before != after {
             let members = (before.unwrap_or(&none), after.unwrap_or(&none));
             moved.details.push(format!("backends in {region}: {}", sizes(members.0, members.1)));
@@ -60,7 +59,7 @@ pub(super) fn moved(old: &Pool, new: &Pool, owners: &Owners<'_>) -> Moved {
     moved
 }
 
-/// Who has a weight, by region: what tables are made of.
+/// Weighted members by region: what tables are built from.
 fn tables(pool: &Pool) -> BTreeMap<&Name, Members> {
     let mut regions: BTreeMap<&Name, Members> = BTreeMap::new();
     for (address, backend) in pool.backends.iter().filter(|(_, backend)| backend.weight > 0) {
@@ -72,7 +71,7 @@ fn tables(pool: &Pool) -> BTreeMap<&Name, Members> {
 /// `2 -> 3 (2 new, 1 gone, 1 of another weight)`
 fn sizes(before: &Members, after: &Members) -> String {
     let [mut new, mut gone, mut reweighted] = [0; 3];
-    for (_, before, after) in both(before, after) {
+    for (_, before, after) in join(before, after) {
         match (before, after) {
             (None, _) => new += 1,
             (_, None) => gone += 1,

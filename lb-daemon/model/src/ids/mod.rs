@@ -1,8 +1,8 @@
-//! The numbers by which the maps know backends, services, pools and regions.
+//! The numbers of backends, services, pools and regions in the maps.
 //!
-//! They are kept with each generation. A number whose owner went is *retired*: it is given out again
-//! only after its rest ([`Quarantine`]), and then as the next *incarnation*, so that whatever still names
-//! the old owner can tell.
+//! They are stored with each generation. The number of a removed object is *retired*. It is given out again only
+//! after its quarantine ([`Quarantine`]), and then as the next *incarnation*, so that whatever still names the old
+//! owner can be told apart.
 
 mod space;
 
@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Configuration, Name};
 use space::Space;
-pub use space::{BACKEND_REST, Quarantine};
+pub use space::{BACKEND_QUARANTINE, Quarantine};
 
-/// Number of a backend: its index in the maps, and which of the index's successive owners it is.
+/// Number of a backend: its index in the maps, and which use of the index it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BackendId {
     /// Index, from 1.
@@ -37,40 +37,36 @@ pub struct Ids {
     regions: Space<Name>,
 }
 
-/// What the maps name.
+/// The numbers that the maps name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Named {
-    /// Incarnations by index of backends.
+    /// Incarnations by index.
     pub backends: BTreeMap<u32, u8>,
-    /// Indices of services.
     pub services: BTreeSet<u32>,
-    /// Indices of pools.
     pub pools: BTreeSet<u32>,
-    /// Indices of regions.
     pub regions: BTreeSet<u32>,
 }
 
-/// More numbers are needed than are free.
+/// There are not enough free numbers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{kind}: {wanted} new ones need a number each, but {used} numbers are in use, {resting} at rest \
-     and only {free} free"
+    "{kind}: {needed} new ones need a number each, but only {free} numbers are free, {used} are in use and \
+     {quarantined} in quarantine"
 )]
 pub struct Exhausted {
     /// `backends`, `services`, `pools` or `regions`.
     pub kind: &'static str,
-    /// New objects.
-    pub wanted: usize,
-    /// Numbers of objects that stay or go with this very change.
+    /// New objects, which need a number each.
+    pub needed: usize,
+    /// Numbers of objects that stay or are removed by this change.
     pub used: usize,
-    /// Numbers of objects that went a short time ago.
-    pub resting: usize,
-    /// Numbers that can be given out.
+    /// Numbers in quarantine.
+    pub quarantined: usize,
     pub free: usize,
 }
 
 impl Ids {
-    /// Numbers for a daemon whose store is new or lost: those in the maps count as retired.
+    /// Numbers for a daemon whose store is new or lost: all numbers in the maps are retired.
     pub fn reserving(named: &Named) -> Self {
         Self {
             backends: Space::reserving(named.backends.iter().map(|(index, last)| (*index, *last))),
@@ -80,24 +76,24 @@ impl Ids {
         }
     }
 
-    /// The numbers for the next configuration: what stays keeps its own, what goes retires its own,
-    /// what is new gets the lowest that is rested, else the lowest that was never used.
+    /// The numbers for the next configuration. Objects that stay keep theirs, those of removed objects are retired.
+    /// A new object gets the lowest number out of quarantine, else the lowest that was never used.
     ///
     /// # Errors
-    /// [`Exhausted`]: too many are in use or at rest. Nothing changes.
+    /// [`Exhausted`]
     pub fn next(
         &self,
         configuration: &Configuration,
-        rests: &Quarantine,
+        quarantine: &Quarantine,
         now: Instant,
     ) -> Result<Self, Exhausted> {
         use limits::{MAX_BACKENDS, MAX_POOLS, MAX_SERVICES};
         let Configuration { regions, pools, services, .. } = configuration;
         let addresses = pools.values().flat_map(|pool| pool.backends.keys());
-        let backend = |index| rests.backend(index, now);
-        let service = |index| rests.service(index);
-        let pool = |index| rests.pool(index);
-        let region = |index| rests.region(index);
+        let backend = |index| quarantine.backend(index, now);
+        let service = |index| quarantine.service(index);
+        let pool = |index| quarantine.pool(index);
+        let region = |index| quarantine.region(index);
         Ok(Self {
             backends: self.backends.next("backends", addresses, MAX_BACKENDS, backend)?,
             services: self.services.next("services", services.keys(), MAX_SERVICES, service)?,
@@ -111,32 +107,26 @@ impl Ids {
         self.backends.get(address)
     }
 
-    /// The index of a service.
     pub fn service(&self, name: &Name) -> Option<u32> {
         self.services.get(name).map(|id| id.index)
     }
 
-    /// The index of a pool.
     pub fn pool(&self, name: &Name) -> Option<u32> {
         self.pools.get(name).map(|id| id.index)
     }
 
-    /// The index of a region.
     pub fn region(&self, name: &Name) -> Option<u32> {
         self.regions.get(name).map(|id| id.index)
     }
 
-    /// Services with their indices.
     pub fn services(&self) -> impl Iterator<Item = (&Name, u32)> {
         self.services.iter().map(|(name, id)| (name, id.index))
     }
 
-    /// Pools with their indices.
     pub fn pools(&self) -> impl Iterator<Item = (&Name, u32)> {
         self.pools.iter().map(|(name, id)| (name, id.index))
     }
 
-    /// Regions with their indices.
     pub fn regions(&self) -> impl Iterator<Item = (&Name, u32)> {
         self.regions.iter().map(|(name, id)| (name, id.index))
     }

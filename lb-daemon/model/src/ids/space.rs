@@ -12,7 +12,7 @@ use super::{BackendId as Id, Exhausted, Ids, Named};
 #[serde(bound(serialize = "K: Serialize + Ord", deserialize = "K: DeserializeOwned + Ord"))]
 pub(super) struct Space<K> {
     used: BTreeMap<K, Id>,
-    /// Last incarnation of each index that nobody uses any more.
+    /// Last incarnation of each unused index.
     retired: BTreeMap<u32, u8>,
 }
 
@@ -32,37 +32,37 @@ impl<K: Ord + Clone> Space<K> {
     pub(super) fn next<'a>(
         &self,
         kind: &'static str,
-        wanted: impl Iterator<Item = &'a K>,
+        keys: impl Iterator<Item = &'a K>,
         end: u32,
-        rested: impl Fn(u32) -> bool,
+        is_free: impl Fn(u32) -> bool,
     ) -> Result<Self, Exhausted>
     where
         K: 'a,
     {
-        let wanted: BTreeSet<&K> = wanted.collect();
+        let keys: BTreeSet<&K> = keys.collect();
         let mut used = BTreeMap::new();
-        // Whoever goes now is not rested yet, whatever `rested` says of an earlier owner.
+        // Numbers that are retired now are not free yet, whatever `is_free` says of an earlier use.
         let mut retired = self.retired.clone();
         for (key, id) in &self.used {
-            if wanted.contains(key) {
+            if keys.contains(key) {
                 used.insert(key.clone(), *id);
             } else {
                 retired.insert(id.index, id.incarnation);
             }
         }
-        let rested: Vec<u32> =
-            self.retired.keys().copied().filter(|index| rested(*index)).collect();
+        let released: Vec<u32> =
+            self.retired.keys().copied().filter(|index| is_free(*index)).collect();
         let taken: BTreeSet<u32> =
             retired.keys().copied().chain(self.used.values().map(|id| id.index)).collect();
         let fresh = end.saturating_sub(1) as usize - taken.len();
-        let new: Vec<&K> = wanted.into_iter().filter(|key| !used.contains_key(*key)).collect();
-        let free = rested.len() + fresh;
+        let new: Vec<&K> = keys.into_iter().filter(|key| !used.contains_key(*key)).collect();
+        let free = released.len() + fresh;
         if new.len() > free {
-            let (wanted, resting) = (new.len(), self.retired.len() - rested.len());
-            return Err(Exhausted { kind, wanted, used: self.used.len(), resting, free });
+            let (needed, quarantined) = (new.len(), self.retired.len() - released.len());
+            return Err(Exhausted { kind, needed, used: self.used.len(), quarantined, free });
         }
         let untouched = (1..end).filter(|index| !taken.contains(index));
-        for (key, index) in new.into_iter().zip(rested.into_iter().chain(untouched)) {
+        for (key, index) in new.into_iter().zip(released.into_iter().chain(untouched)) {
             let incarnation = retired.remove(&index).map_or(0, |last| last.wrapping_add(1));
             used.insert(key.clone(), Id { index, incarnation });
         }
@@ -86,15 +86,15 @@ impl<K: Ord + Clone> Space<K> {
     }
 }
 
-/// How long a backend's number rests after the last map forgot it: longer than anything in the
-/// packet path remembers a decision (handshake entries count for 64 s).
-pub const BACKEND_REST: Duration = Duration::from_secs(128);
+/// Quarantine of a backend's number, from when no map names it any more. It is longer than the packet path
+/// remembers any decision without naming the incarnation (handshake entries count for 64 s).
+pub const BACKEND_QUARANTINE: Duration = Duration::from_secs(128);
 
-/// Which retired numbers are named by no map any more, and since when.
+/// The retired numbers that no map names any more, and since when.
 ///
-/// It is not kept on disk: a daemon that starts lets everything rest anew, so no clock of an earlier
-/// life matters. Numbers of services, pools and regions are free as soon as no map names them;
-/// those of backends after [`BACKEND_REST`].
+/// It is not stored: quarantine begins again when a daemon starts, so no clock of an earlier run matters. Numbers
+/// of services, pools and regions are free as soon as no map names them, those of backends after
+/// [`BACKEND_QUARANTINE`].
 #[derive(Clone, Debug, Default)]
 pub struct Quarantine {
     backends: BTreeMap<u32, Instant>,
@@ -104,8 +104,8 @@ pub struct Quarantine {
 }
 
 impl Quarantine {
-    /// `ids` came into force: what they give out rests no longer. What they retire does not rest yet
-    /// either, for the maps may still name it.
+    /// Call this when `ids` come into force: numbers that they use leave the quarantine. Those that they retire
+    /// do not enter it yet, because the maps may still name them.
     pub fn adopt(&mut self, ids: &Ids) {
         self.backends.retain(|index, _| ids.backends.is_retired(*index));
         self.services.retain(|index| ids.services.is_retired(*index));
@@ -113,7 +113,8 @@ impl Quarantine {
         self.regions.retain(|index| ids.regions.is_retired(*index));
     }
 
-    /// The maps were brought to `ids` and name `named`: what is retired and not named rests from now.
+    /// Call this when the maps agree with `ids` and name `named`: the quarantine of retired numbers that are not
+    /// named begins.
     pub fn settle(&mut self, ids: &Ids, named: &Named, now: Instant) {
         self.backends = unnamed(&ids.backends, |index| named.backends.contains_key(&index))
             .map(|index| (index, self.backends.get(&index).copied().unwrap_or(now)))
@@ -125,7 +126,7 @@ impl Quarantine {
 
     pub(super) fn backend(&self, index: u32, now: Instant) -> bool {
         let since = self.backends.get(&index);
-        since.is_some_and(|since| now.saturating_duration_since(*since) >= BACKEND_REST)
+        since.is_some_and(|since| now.saturating_duration_since(*since) >= BACKEND_QUARANTINE)
     }
 
     pub(super) fn service(&self, index: u32) -> bool {

@@ -61,7 +61,7 @@ impl Life {
 #[test]
 fn a_number_is_given_out_again_after_its_rest_as_another_incarnation() {
     let start = Instant::now();
-    let almost = start + BACKEND_REST - Duration::from_nanos(1);
+    let almost = start + BACKEND_QUARANTINE - Duration::from_nanos(1);
     let mut life = Life::default();
     life.apply(&pool([1, 2]), start).unwrap();
     assert_eq!([life.id(1), life.id(2)], [(1, 0), (2, 0)]);
@@ -73,14 +73,14 @@ fn a_number_is_given_out_again_after_its_rest_as_another_incarnation() {
     assert_eq!([life.id(2), life.id(3)], [(2, 0), (3, 0)], "index 1 still rests");
     life.settle(almost);
 
-    life.apply(&pool([2, 3, 4]), start + BACKEND_REST).unwrap();
+    life.apply(&pool([2, 3, 4]), start + BACKEND_QUARANTINE).unwrap();
     assert_eq!([life.id(2), life.id(3), life.id(4)], [(2, 0), (3, 0), (1, 1)]);
 }
 
 #[test]
 fn a_number_rests_only_once_the_maps_forgot_it() {
     let start = Instant::now();
-    let later = start + BACKEND_REST;
+    let later = start + BACKEND_QUARANTINE;
     let mut life = Life::default();
     life.apply(&pool([1]), start).unwrap();
     life.settle(start);
@@ -91,11 +91,11 @@ fn a_number_rests_only_once_the_maps_forgot_it() {
     // Now they were, but something there still names it.
     let named = Named { backends: [(1, 0)].into(), ..Named::default() };
     life.rests.settle(&life.ids, &named, later);
-    life.apply(&pool([2, 3]), later + BACKEND_REST).unwrap();
+    life.apply(&pool([2, 3]), later + BACKEND_QUARANTINE).unwrap();
     assert_eq!(life.id(3), (3, 0));
     // And now it does not.
     life.settle(later);
-    life.apply(&pool([2, 3, 4]), later + BACKEND_REST).unwrap();
+    life.apply(&pool([2, 3, 4]), later + BACKEND_QUARANTINE).unwrap();
     assert_eq!(life.id(4), (1, 1));
 }
 
@@ -106,10 +106,10 @@ fn an_old_rest_does_not_count_for_a_later_owner() {
     life.apply(&pool([1]), start).unwrap();
     life.apply(&pool([]), start).unwrap();
     life.settle(start);
-    life.apply(&pool([2]), start + BACKEND_REST).unwrap();
+    life.apply(&pool([2]), start + BACKEND_QUARANTINE).unwrap();
     assert_eq!(life.id(2), (1, 1));
-    life.apply(&pool([]), start + BACKEND_REST).unwrap();
-    life.apply(&pool([3]), start + 9 * BACKEND_REST).unwrap();
+    life.apply(&pool([]), start + BACKEND_QUARANTINE).unwrap();
+    life.apply(&pool([3]), start + 9 * BACKEND_QUARANTINE).unwrap();
     assert_eq!(life.id(3), (2, 0), "nothing settled since index 1 was retired again");
 }
 
@@ -122,7 +122,7 @@ fn the_incarnation_goes_round() {
         assert_eq!(life.id(round), (1, (round % 256) as u8));
         life.apply(&pool([]), now).unwrap();
         life.settle(now);
-        now += BACKEND_REST;
+        now += BACKEND_QUARANTINE;
     }
 }
 
@@ -138,11 +138,11 @@ fn running_out_is_told_in_numbers() {
     let error = life.apply(&pool(0..40_000), start).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "backends: 40000 new ones need a number each, but 25535 numbers are in use, \
-         40000 at rest and only 0 free"
+        "backends: 40000 new ones need a number each, but only 0 numbers are free, 25535 are in use \
+         and 40000 in quarantine"
     );
     assert_eq!(life.ids, before);
-    life.apply(&pool(0..40_000), start + BACKEND_REST).unwrap();
+    life.apply(&pool(0..40_000), start + BACKEND_QUARANTINE).unwrap();
     assert_eq!(life.id(0), (1, 1));
 }
 
@@ -162,7 +162,7 @@ fn what_the_maps_name_is_reserved_when_the_store_is_lost() {
     assert_eq!(life.ids.pool(&name("web")), Some(3));
     assert_eq!(life.ids.region(&name("eu")), Some(1));
     life.settle(start);
-    life.apply(&pool([1, 2, 3, 4]), start + BACKEND_REST).unwrap();
+    life.apply(&pool([1, 2, 3, 4]), start + BACKEND_QUARANTINE).unwrap();
     assert_eq!([life.id(3), life.id(4)], [(1, 8), (3, 0)]);
 }
 
@@ -223,7 +223,7 @@ proptest! {
                 if let Some(kept) = before.backend(address) {
                     prop_assert_eq!(kept, id);
                 } else if let Some((when, previous)) = last.get(&id.index) {
-                    prop_assert!(now - *when >= BACKEND_REST);
+                    prop_assert!(now - *when >= BACKEND_QUARANTINE);
                     prop_assert_eq!(id.incarnation, previous.incarnation.wrapping_add(1));
                 }
                 last.insert(id.index, (now, id));

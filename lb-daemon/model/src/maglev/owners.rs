@@ -18,7 +18,7 @@ pub(super) struct Permutation {
 
 impl Permutation {
     /// The permutation of a member among `slots` slots.
-    pub(super) fn of(member: &MemberKey, slots: u32) -> Self {
+    pub(super) fn for_member(member: &MemberKey, slots: u32) -> Self {
         Self::from_hashes(hash(OFFSET, member), hash(SKIP, member), slots)
     }
 

@@ -84,7 +84,7 @@ impl TableSpec {
     /// Builds the table.
     pub fn build(&self) -> Table {
         let permutations: Vec<_> =
-            self.keys.iter().map(|key| Permutation::of(key, self.slots)).collect();
+            self.keys.iter().map(|key| Permutation::for_member(key, self.slots)).collect();
         let owned = Owned::fill(&permutations, &quotas(&self.weights, self.slots), self.slots);
         let mut dealer = Dealer::new(&self.keys, &self.weights);
         let mut words = vec![0; self.slots as usize];

@@ -1,3 +1,6 @@
+//! Marks members and regions out of home once they were out of service for a settle time. Pure: the caller
+//! passes the time.
+
 #[cfg(test)]
 mod tests;
 
@@ -9,51 +12,50 @@ use std::{
 
 use crate::{Name, plan::MarkedOut};
 
-/// Whether somebody can have new connections.
+/// Whether a member or region can take new connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
-    /// He can.
-    Here,
-    /// He cannot: dead, unfit, drained, disabled, or behind no next hop.
-    Away,
-    /// Nobody has asked yet.
+pub enum Availability {
+    /// It can.
+    Available,
+    /// It cannot: unhealthy, unreachable, draining, disabled, or without a resolved next hop.
+    Unavailable,
+    /// Not checked yet.
     Unknown,
 }
 
 /// A pool's members with a weight in one region.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RegionPresence {
-    /// It takes nothing, whoever is there.
+pub struct RegionAvailability {
+    /// The region takes no new connections, whatever the state of its members.
     pub closed: bool,
-    /// Its members.
-    pub members: BTreeMap<IpAddr, Presence>,
+    pub members: BTreeMap<IpAddr, Availability>,
 }
 
-impl RegionPresence {
-    fn anybody(&self, presence: Presence) -> bool {
-        self.members.values().any(|member| *member == presence)
+impl RegionAvailability {
+    fn any(&self, availability: Availability) -> bool {
+        self.members.values().any(|member| *member == availability)
     }
 
-    fn whole(&self) -> Presence {
+    fn overall(&self) -> Availability {
         if self.closed {
-            Presence::Away
-        } else if self.anybody(Presence::Here) {
-            Presence::Here
-        } else if self.anybody(Presence::Unknown) {
-            Presence::Unknown
+            Availability::Unavailable
+        } else if self.any(Availability::Available) {
+            Availability::Available
+        } else if self.any(Availability::Unknown) {
+            Availability::Unknown
         } else {
-            Presence::Away
+            Availability::Unavailable
         }
     }
 }
 
-/// Who of each pool is away, since when, and who for so long that he was marked out. Who is here has
-/// no entry: that is nearly everybody, and it is asked every second.
+/// The unavailable members and regions of each pool: since when, and whether marked out. Available ones have
+/// no entry, because this is computed every second and nearly all are available.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MarkOuts(BTreeMap<Name, OfPool>);
+pub struct MarkOuts(BTreeMap<Name, PoolAbsences>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct OfPool {
+struct PoolAbsences {
     members: BTreeMap<IpAddr, Absence>,
     regions: BTreeMap<Name, Absence>,
 }
@@ -65,52 +67,52 @@ struct Absence {
 }
 
 impl MarkOuts {
-    /// What an earlier daemon marked out.
-    pub fn found(out: BTreeMap<Name, MarkedOut>) -> Self {
+    /// The members and regions that an earlier daemon marked out, found in the maps.
+    pub fn recovered(out: BTreeMap<Name, MarkedOut>) -> Self {
         let gone = Absence { since: None, out: true };
         let pools = out.into_iter().map(|(pool, out)| {
             let members = out.members.into_iter().map(|member| (member, gone)).collect();
             let regions = out.regions.into_iter().map(|region| (region, gone)).collect();
-            (pool, OfPool { members, regions })
+            (pool, PoolAbsences { members, regions })
         });
         Self(pools.collect())
     }
 
-    /// The same, with what is known now of a pool with a settle time.
+    /// Adds to `next` what follows from the current availability of a pool with a settle time.
     pub fn observe(
         &self,
         next: &mut Self,
         pool: &Name,
-        regions: &BTreeMap<Name, RegionPresence>,
+        regions: &BTreeMap<Name, RegionAvailability>,
         (settle_time, now): (Duration, Instant),
     ) {
-        let nobody = OfPool::default();
-        let before = self.0.get(pool).unwrap_or(&nobody);
-        let mut after = OfPool::default();
-        let elsewhere = regions.values().any(|region| region.whole() == Presence::Here);
+        let none = PoolAbsences::default();
+        let before = self.0.get(pool).unwrap_or(&none);
+        let mut after = PoolAbsences::default();
+        let elsewhere = regions.values().any(|region| region.overall() == Availability::Available);
         for (name, region) in regions {
-            let absent = before.regions.get(name).copied().unwrap_or_default();
-            let absent = absent.after(region.whole(), elsewhere, (settle_time, now));
-            if absent != Absence::default() {
-                after.regions.insert(name.clone(), absent);
+            let absence = before.regions.get(name).copied().unwrap_or_default();
+            let absence = absence.after(region.overall(), elsewhere, (settle_time, now));
+            if absence != Absence::default() {
+                after.regions.insert(name.clone(), absence);
             }
-            let here = region.anybody(Presence::Here);
-            for (address, presence) in &region.members {
-                let absent = before.members.get(address).copied().unwrap_or_default();
-                let absent = absent.after(*presence, here, (settle_time, now));
-                if absent != Absence::default() {
-                    after.members.insert(*address, absent);
+            let available = region.any(Availability::Available);
+            for (address, availability) in &region.members {
+                let absence = before.members.get(address).copied().unwrap_or_default();
+                let absence = absence.after(*availability, available, (settle_time, now));
+                if absence != Absence::default() {
+                    after.members.insert(*address, absence);
                 }
             }
         }
-        if after != nobody {
+        if after != none {
             next.0.insert(pool.clone(), after);
         }
     }
 
-    /// What is marked out, of pools of which anything is.
+    /// What is marked out, by pool; pools with nothing marked out are left out.
     pub fn out(&self) -> BTreeMap<Name, MarkedOut> {
-        let out = |(name, pool): (&Name, &OfPool)| {
+        let out = |(name, pool): (&Name, &PoolAbsences)| {
             let members = pool.members.iter().filter(|(_, absence)| absence.out);
             let regions = pool.regions.iter().filter(|(_, absence)| absence.out);
             let out = MarkedOut {
@@ -122,29 +124,29 @@ impl MarkOuts {
         self.0.iter().filter_map(out).collect()
     }
 
-    /// Whether a member is.
+    /// Whether a member is marked out.
     pub fn is_out(&self, pool: &Name, address: &IpAddr) -> bool {
         self.0.get(pool).and_then(|pool| pool.members.get(address)).is_some_and(|member| member.out)
     }
 
-    /// Whether a region is.
+    /// Whether a region is marked out.
     pub fn is_region_out(&self, pool: &Name, region: &Name) -> bool {
         self.0.get(pool).and_then(|pool| pool.regions.get(region)).is_some_and(|region| region.out)
     }
 }
 
 impl Absence {
-    /// `others`: somebody can be home instead. Without, nothing is gained by a change.
+    /// `others`: another one is available to be home instead. Otherwise a change would gain nothing.
     fn after(
         self,
-        presence: Presence,
+        availability: Availability,
         others: bool,
         (settle_time, now): (Duration, Instant),
     ) -> Self {
-        match presence {
-            Presence::Here => Self::default(),
-            Presence::Unknown => Self { since: None, ..self },
-            Presence::Away => {
+        match availability {
+            Availability::Available => Self::default(),
+            Availability::Unknown => Self { since: None, ..self },
+            Availability::Unavailable => {
                 let since = self.since.unwrap_or(now);
                 let long = now.saturating_duration_since(since) >= settle_time;
                 Self { since: Some(since), out: self.out || long && others }

@@ -22,19 +22,19 @@ fn member(n: u8) -> IpAddr {
 }
 
 /// What is known of the regions `a` and `b` of a pool; `x` is away, `o` here, `?` unknown.
-fn regions(a: &str, b: &str) -> BTreeMap<Name, RegionPresence> {
+fn regions(a: &str, b: &str) -> BTreeMap<Name, RegionAvailability> {
     let mut next = 0;
     let mut region = |text: &str| {
-        let presences = text.chars().filter(|c| *c != '!').map(|c| {
+        let availabilitys = text.chars().filter(|c| *c != '!').map(|c| {
             next += 1;
-            let presence = match c {
-                'x' => Presence::Away,
-                'o' => Presence::Here,
-                _ => Presence::Unknown,
+            let availability = match c {
+                'x' => Availability::Unavailable,
+                'o' => Availability::Available,
+                _ => Availability::Unknown,
             };
-            (member(next), presence)
+            (member(next), availability)
         });
-        RegionPresence { closed: text.contains('!'), members: presences.collect() }
+        RegionAvailability { closed: text.contains('!'), members: availabilitys.collect() }
     };
     [(name("a"), region(a)), (name("b"), region(b))].into()
 }
@@ -114,7 +114,7 @@ fn nobody_is_out_where_nobody_could_be_home_instead() {
 fn what_nobody_has_asked_yet_stays_as_an_earlier_daemon_left_it() {
     let out = MarkedOut { members: [member(3)].into(), regions: [name("a")].into() };
     let found = BTreeMap::from([(name("web"), out.clone())]);
-    let mut watched = Watched { mark_outs: MarkOuts::found(found.clone()), ..Watched::new() };
+    let mut watched = Watched { mark_outs: MarkOuts::recovered(found.clone()), ..Watched::new() };
     assert_eq!(watched.mark_outs.out(), found);
     assert_eq!(watched.look(0, "??", "?o"), "3 a");
     assert_eq!(watched.look(900, "??", "?o"), "3 a");
@@ -136,16 +136,16 @@ proptest! {
             watched.look(second, &a, &b);
             let now = regions(&a, &b);
             let members: BTreeMap<_, _> = now.values().flat_map(|r| r.members.clone()).collect();
-            for (member, presence) in members {
-                match presence {
-                    Presence::Away => drop(away.entry(member).or_insert(second)),
+            for (member, availability) in members {
+                match availability {
+                    Availability::Unavailable => drop(away.entry(member).or_insert(second)),
                     _ => drop(away.remove(&member)),
                 }
                 let out = watched.mark_outs.is_out(&name("web"), &member);
-                prop_assert!(!out || presence != Presence::Here);
+                prop_assert!(!out || availability != Availability::Available);
                 let long = away.get(&member).is_some_and(|since| second - since >= 60);
                 let here = now.values().find(|region| region.members.contains_key(&member));
-                let others = here.unwrap().members.values().any(|p| *p == Presence::Here);
+                let others = here.unwrap().members.values().any(|p| *p == Availability::Available);
                 prop_assert!(out || !(long && others));
             }
         }

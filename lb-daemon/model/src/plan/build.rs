@@ -27,21 +27,13 @@ pub enum PlanError {
         "pool {pool}: members in {regions} regions, at most {MAX_REGIONS_PER_POOL} are allowed"
     )]
     TooManyRegions {
-        /// The pool.
         pool: Name,
         /// Regions it has members with a weight in.
         regions: usize,
     },
     /// A group's table cannot be built.
     #[error("pool {pool}: region {region}")]
-    Table {
-        /// The pool.
-        pool: Name,
-        /// The region.
-        region: Name,
-        /// Why.
-        source: BuildError,
-    },
+    Table { pool: Name, region: Name, source: BuildError },
 }
 
 /// The regions of a pool in the order in which its packets ask them while none is marked out.

@@ -55,7 +55,6 @@ pub struct Plan {
     pub tables: BTreeMap<TableId, Arc<TableSpec>>,
 }
 
-/// A service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedService {
     /// Index of its counters.
@@ -72,10 +71,8 @@ pub struct PlannedService {
     pub tracked: Option<Duration>,
 }
 
-/// A pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedPool {
-    /// Name.
     pub name: Name,
     /// Key of its flow hash.
     pub hash_key: [u64; 2],
@@ -112,7 +109,6 @@ impl PlannedPool {
 pub struct PlannedGroup {
     /// Index of the region.
     pub region: u32,
-    /// Its table.
     pub table: TableId,
     /// Slots of that table.
     pub slots: u32,
@@ -125,7 +121,6 @@ pub struct PlannedGroup {
 /// A member of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedMember {
-    /// Address.
     pub address: IpAddr,
     /// Its backend's number.
     pub id: BackendId,
@@ -137,7 +132,6 @@ pub struct PlannedMember {
     pub out: bool,
 }
 
-/// A backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedBackend {
     /// Its number.

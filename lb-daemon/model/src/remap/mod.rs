@@ -30,7 +30,6 @@ impl Settling {
     /// Settle times after which it is over though changes continue.
     const LONGEST: u32 = 3;
 
-    /// One that begins.
     pub fn begin(now: Instant) -> Self {
         Self { began: now, changed: now, refused: None }
     }

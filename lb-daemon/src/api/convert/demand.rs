@@ -24,7 +24,7 @@ pub(in crate::api) fn region(status: &GroupStatus) -> v1::GroupStatus {
         pool: status.pool.to_string(),
         region: status.region.to_string(),
         configured_per_second: reading.configured().per_second(),
-        scaler: reading.settings.in_use().share(),
+        scaler: reading.settings.effective_scaler().share(),
         capacity_per_second: reading.capacity().per_second(),
         limit_per_second: capacity::per_second(reading.limit),
         backends_up: count(status.backends_up()),

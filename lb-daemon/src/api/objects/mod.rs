@@ -242,8 +242,9 @@ impl Objects {
             let Before { generation, configuration: before, schema } = self.in_force().await?;
             let mut edited = before.clone();
             let place = edit(&mut edited, schema)?;
-            let configuration = lb_config::validate(&edited)
-                .map_err(|wrong| invalid(wrong.of_one(&place, O::KIND, O::FIELD).into()))?;
+            let configuration = lb_config::validate(&edited).map_err(|wrong| {
+                invalid(wrong.for_single_object(&place, O::KIND, O::FIELD).into())
+            })?;
             let after = lb_config::to_message(&configuration);
             judge(&before, &after)?;
             let expected_generation = Some(generation);

@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use crate::reload::Reloads;
-use lb_base::receiver_socket::{Answer, Question};
+use lb_base::receiver_socket::{Answer, Request};
 use lb_control::command::Stopping;
 
 /// Connections served at a time; others wait.
@@ -66,11 +66,11 @@ async fn answer_one(
     let mut line = Vec::new();
     let mut reader = BufReader::new((&mut stream).take(MAX_LINE));
     timeout(TIMEOUT, reader.read_until(b'\n', &mut line)).await??;
-    let answer = match Question::parse(&line) {
+    let answer = match Request::parse(&line) {
         None => return Ok(()),
-        Some(Question::Status) => status(),
+        Some(Request::Status) => status(),
         // The answer lists conditions, and so what the reload refused.
-        Some(Question::Reload) => match reloads.request().await {
+        Some(Request::Reload) => match reloads.request().await {
             Ok(_) => status(),
             Err(Stopping) => return Ok(()),
         },

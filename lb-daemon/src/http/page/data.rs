@@ -249,7 +249,7 @@ impl From<&GroupStatus> for Region {
             region: status.region.to_string(),
             limit: capacity::per_second(reading.limit),
             capacity: reading.capacity().per_second(),
-            scaler: reading.settings.in_use().share(),
+            scaler: reading.settings.effective_scaler().share(),
             backends: reading.members.len(),
             backends_up: status.backends_up(),
             marked_out: status.marked_out,

@@ -15,7 +15,7 @@ use lb_common::{
         self, Choice, Forward, Head, Kind, Parsed, Query, Shim, Version, encapsulate, parse,
         parse_slow,
     },
-    wire::{ethernet, ipv4, ipv6, packet::Packet, vlan::Tags},
+    wire::{Packet, ethernet, ipv4, ipv6, vlan::Tags},
 };
 
 pub(super) use icmp_reply::{echo, too_large};
@@ -54,12 +54,12 @@ pub(super) fn parse_slow_path(frame: &mut Frame<'_>, deferred: &mut Deferred, ta
 
 /// Rewrites a frame as the slow path decided, counts it, and returns its [`Disposition`].
 #[inline(always)]
-pub(super) fn emit(frame: &mut Frame<'_>, decision: &mut Decided<'_>, tags: Tags) -> u32 {
+pub(super) fn emit(frame: &mut Frame<'_>, decision: &mut Resolved<'_>, tags: Tags) -> u32 {
     emit_by(frame, decision, tags)
 }
 
 /// A decision of the slow path.
-pub(super) struct Decided<'d> {
+pub(super) struct Resolved<'d> {
     /// The verdict on a frame that no backend gets.
     pub(super) failure: Option<Verdict>,
     /// The query.
@@ -127,7 +127,7 @@ impl Decision for SlowParser<'_> {
 }
 
 /// The query is resolved: of the frame only what goes into the outer header is read.
-impl Decision for Decided<'_> {
+impl Decision for Resolved<'_> {
     #[inline(always)]
     fn ipv4(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
         let (parsed, _) = parse::ipv4_header(frame)?;
@@ -155,7 +155,7 @@ fn emit_by(frame: &mut Frame<'_>, decision: &mut impl Decision, tags: Tags) -> u
     // and what is left fits into registers.
     let done = match parse::version(frame) {
         Err(_) if tags.is_none() && !Tags::read(frame).is_none() => return TAGGED,
-        Err(verdict) => Done::AsItIs(verdict),
+        Err(verdict) => Emitted::AsItIs(verdict),
         Ok(Version::V4) => {
             let parsed = decision.ipv4(frame);
             carry_out(frame, parsed, decision, (bytes, tags))
@@ -166,19 +166,19 @@ fn emit_by(frame: &mut Frame<'_>, decision: &mut impl Decision, tags: Tags) -> u
         }
     };
     match done {
-        Done::Now(verdict, action) => {
+        Emitted::Now(verdict, action) => {
             count_verdict(verdict, bytes);
             Disposition::new(verdict, action).0
         }
-        Done::AsItIs(verdict) => {
+        Emitted::AsItIs(verdict) => {
             let (verdict, action) = leave(frame, (verdict, action_of(verdict)), tags);
             count_verdict(verdict, bytes);
             Disposition::new(verdict, action).0
         }
         // What is left to do is counted then.
-        Done::Deferred => DEFERRED,
-        Done::NeedsSlowParser => NEEDS_SLOW_PARSER,
-        Done::TooLarge => TOO_LARGE,
+        Emitted::Deferred => DEFERRED,
+        Emitted::NeedsSlowParser => NEEDS_SLOW_PARSER,
+        Emitted::TooLarge => TOO_LARGE,
     }
 }
 
@@ -240,7 +240,7 @@ pub(super) const fn is_ended(number: u32) -> bool {
 }
 
 /// What has become of a frame.
-enum Done {
+enum Emitted {
     /// This, for which the driver does that.
     Now(Verdict, u32),
     /// This: no backend gets it.
@@ -268,15 +268,15 @@ fn carry_out(
     parsed: Result<Parsed, Verdict>,
     decision: &mut impl Decision,
     (bytes, tags): (u64, Tags),
-) -> Done {
+) -> Emitted {
     let decided = match parsed {
-        Err(Verdict::OtherProtocol) => return Done::NeedsSlowParser,
+        Err(Verdict::OtherProtocol) => return Emitted::NeedsSlowParser,
         Err(verdict) => Err(verdict),
         Ok(parsed) => decision.decide(parsed),
     };
     let forward = match decided {
-        Err(verdict) => return Done::AsItIs(verdict),
-        Ok(None) => return Done::Deferred,
+        Err(verdict) => return Emitted::AsItIs(verdict),
+        Ok(None) => return Emitted::Deferred,
         Ok(Some(forward)) => forward,
     };
     if kernel::is_captured() {
@@ -288,15 +288,15 @@ fn carry_out(
     match rewrite(frame, &forward, tags) {
         Err(Verdict::TooLarge) => {
             decision.too_large(&forward);
-            Done::TooLarge
+            Emitted::TooLarge
         }
-        Err(verdict) => Done::AsItIs(verdict),
+        Err(verdict) => Emitted::AsItIs(verdict),
         Ok(()) => {
             let interface = forward.choice.next_hop.interface().into();
             let (backend, kind) = (forward.choice.member.backend(), forward.parsed.kind);
             let to = (interface, forward.service, backend, kind == Kind::NewConnection);
             let (verdict, action) = send(frame, to, bytes);
-            Done::Now(verdict, action)
+            Emitted::Now(verdict, action)
         }
     }
 }

@@ -15,7 +15,7 @@ use super::{options, pair, refusal, xdp};
 
 /// What a daemon of another version left: as ours, in a directory of that layout's name.
 fn left_by_another_version(bpffs: &Path, role: Component, layout: u32) -> Result<Pins> {
-    let (own, other) = (Pins::new(bpffs, role), Pins::of_layout(bpffs, role, layout));
+    let (own, other) = (Pins::new(bpffs, role), Pins::with_layout(bpffs, role, layout));
     std::fs::rename(own.root(), other.root())?;
     // A place that this version has no name for.
     let more = other.root().join("later/deeper");

@@ -19,7 +19,7 @@ use aya::{
 use lb_common::abi::LAYOUT_VERSION;
 use lb_maps::{
     AllowLists, AttachedMode, Component, Dataplane, Detached, FlowTables, Options, PinnedMaps,
-    Pins, Prefix, Receiver, ReceiverMaps, Rooms, XdpMode, detach,
+    Pins, Prefix, Receiver, ReceiverMaps, TableSizes, XdpMode, detach,
 };
 use lb_tests::{harness::Case, sandbox::Sandbox};
 use nix::{
@@ -75,7 +75,7 @@ fn options(bpffs: &Path, interfaces: &[&str], mode: XdpMode) -> Options {
         bpffs: bpffs.into(),
         interfaces,
         hook: mode.into(),
-        rooms: Rooms::default(),
+        table_sizes: TableSizes::default(),
         objects: lb_daemon::OBJECTS,
     }
 }
@@ -261,7 +261,7 @@ fn failed_start(sandbox: &Sandbox) -> Result<()> {
 fn rooms(sandbox: &Sandbox) -> Result<()> {
     let bpffs = sandbox.bpffs("rooms")?;
     let with = |displaced, udp_flows| Options {
-        rooms: Rooms { displaced, udp_flows },
+        table_sizes: TableSizes { displaced, udp_flows },
         ..options(&bpffs, &[], XdpMode::Auto)
     };
     let found = || -> Result<[u32; 4]> {
@@ -289,11 +289,11 @@ fn rooms(sandbox: &Sandbox) -> Result<()> {
 /// adds one, and keeps the free places that it was given for more, and the first adds all others.
 fn nothing_goes(sandbox: &Sandbox) -> Result<()> {
     let bpffs = sandbox.bpffs("nothing-goes")?;
-    let rooms = Rooms { displaced: Some(8_192), udp_flows: Some(4_096) };
-    drop(Dataplane::open(&Options { rooms, ..options(&bpffs, &[], XdpMode::Auto) })?);
+    let table_sizes = TableSizes { displaced: Some(8_192), udp_flows: Some(4_096) };
+    drop(Dataplane::open(&Options { table_sizes, ..options(&bpffs, &[], XdpMode::Auto) })?);
     let mut tables = FlowTables::open(&bpffs)?;
     let table = &mut tables.displaced_v4;
-    let room = u64::from(table.sure_room());
+    let room = u64::from(table.safe_entries());
     ensure!((4_096..8_192).contains(&room), "{room}");
     let cpus = std::thread::available_parallelism()?.get() as u64;
     let mut fill = || -> Result<()> {

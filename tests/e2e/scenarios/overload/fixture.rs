@@ -5,8 +5,8 @@ use std::net::{SocketAddr, SocketAddrV4};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use lb_common::abi::counter::Event;
 use lb_common::abi::counter::GroupCounter;
-use lb_common::abi::event::Event;
 use lb_maps::PinnedMaps;
 use lb_tests::daemon::Service;
 use lb_tests::fixture::{ECHO, Fixture, Health, Tunnel, configuration};

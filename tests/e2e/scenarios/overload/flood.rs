@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use lb_common::abi::event::Event;
+use lb_common::abi::counter::Event;
 use lb_maps::FlowTables;
 use lb_tests::harness;
 use lb_tests::sandbox::Sandbox;

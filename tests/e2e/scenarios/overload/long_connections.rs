@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use lb_common::abi::event::Event;
+use lb_common::abi::counter::Event;
 use lb_tests::fixture::Health;
 use lb_tests::harness;
 use lb_tests::process::{PATIENCE, pause, until};

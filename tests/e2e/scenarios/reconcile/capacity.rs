@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use aya::maps::{Array, Map, MapData};
 use fastrand::Rng;
 use lb_common::abi::{
-    backend_state::BackendStateWord,
+    backend::BackendStateWord,
     limiter::{FIRST_LIMITER, LimitWord, Limiter},
     member::Accepts,
     names,

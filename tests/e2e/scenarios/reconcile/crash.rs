@@ -13,7 +13,11 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use fastrand::Rng;
-use lb_common::abi::{limiter::NO_LIMITER, member::Accepts, slot::NO_RANK, table_ref::TableRef};
+use lb_common::abi::{
+    limiter::NO_LIMITER,
+    member::Accepts,
+    slot::{NO_RANK, TableRef},
+};
 use lb_maps::PinnedMaps;
 use lb_model::{Configuration, ids::Named};
 use lb_tests::{sample::Sample, sandbox::Sandbox};

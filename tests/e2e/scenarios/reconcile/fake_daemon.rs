@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Result, ensure};
 use lb_common::abi::member::Accepts;
 use lb_control::reconcile::{ApplySummary, Reconciler, Settings};
-use lb_maps::{Attached, Dataplane, Options, PinnedMaps, Rooms, XdpMode};
+use lb_maps::{Attached, Dataplane, Options, PinnedMaps, TableSizes, XdpMode};
 use lb_model::{
     Configuration, Name,
     ids::{Ids, Quarantine},
@@ -63,7 +63,7 @@ impl FakeDaemon {
             bpffs: bpffs.into(),
             interfaces: vec![],
             hook: XdpMode::Auto.into(),
-            rooms: Rooms::default(),
+            table_sizes: TableSizes::default(),
         };
         let mut daemon = Self {
             options,

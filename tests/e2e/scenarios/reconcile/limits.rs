@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, ensure};
 use lb_common::abi::{
-    backend_state::BackendStateWord,
-    descriptor::{ISOLATED, LIMITED, PANIC},
-    group::Group,
+    backend::BackendStateWord,
     limiter::{
         ADOPTIONS_V4, ADOPTIONS_V6, DISPLACED_V4, DISPLACED_V6, FIRST_LIMITER, LimitWord,
         NO_LIMITER,
@@ -14,6 +12,7 @@ use lb_common::abi::{
     limits::{DEFAULT_DISPLACED_V4, DEFAULT_DISPLACED_V6},
     member::{Accepts, MemberWord},
     next_hop::NextHopWord,
+    pool::{Group, ISOLATED, LIMITED, PANIC},
 };
 use lb_maps::{PinnedMaps, PoolView, SharedBackend, clock};
 use lb_model::{Backend, GroupSettings, Isolation, Name, Pool, Rate};

@@ -14,8 +14,7 @@ use lb_common::abi::{
         SERVICE_BY_ADDRESS, SERVICE_BY_PORT, SERVICE_FRAGMENTS, SERVICE_REJECTS, SERVICE_TRACKED,
         ServiceKey, address_of,
     },
-    slot::SlotWord,
-    table_ref::TableRef,
+    slot::{SlotWord, TableRef},
 };
 use lb_maps::{PinnedMaps, PoolView};
 use lb_model::{

@@ -8,10 +8,9 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use lb_common::{
     abi::{
-        backend_state::BackendStateWord,
+        backend::BackendStateWord,
         clock::Coarse,
-        displaced::DisplacedWord,
-        handshake::Placement,
+        connection::{DisplacedWord, Placement},
         limits,
         member::Accepts,
         service::{ServiceKey, address_of},

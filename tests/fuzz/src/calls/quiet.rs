@@ -12,7 +12,8 @@ use lb_control::{
     state::PacketPath,
 };
 use lb_model::{
-    Name, capacity::Reading, ids::Named, map_memory::TableMemory, next_hop::NextHop, plan::Plan,
+    Name, capacity::GroupReading, ids::Named, map_memory::TableMemory, next_hop::NextHop,
+    plan::Plan,
 };
 use lb_net::Bonds;
 
@@ -33,7 +34,7 @@ impl PacketPath for Quiet {
     fn check(&self, plan: &Plan) -> Result<TableMemory, ReconcileError> {
         let gone = self.plan.tables.iter().filter(|(id, _)| !plan.tables.contains_key(id));
         let slots = plan.tables.values().map(|table| table.slots());
-        Ok(TableMemory::of(slots, gone.map(|(_, table)| table.slots())))
+        Ok(TableMemory::count(slots, gone.map(|(_, table)| table.slots())))
     }
 
     fn apply(&mut self, plan: &Plan) -> Result<ApplySummary, ReconcileError> {
@@ -86,7 +87,7 @@ impl PacketPath for Quiet {
         Ok(0)
     }
 
-    fn readings(&self) -> Result<Vec<Reading>, ReconcileError> {
+    fn readings(&self) -> Result<Vec<GroupReading>, ReconcileError> {
         Ok(Vec::new())
     }
 

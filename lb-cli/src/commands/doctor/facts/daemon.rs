@@ -8,7 +8,7 @@ use std::{
 
 use lb_base::{
     conditions::STORED,
-    receiver_socket::{Answer, Question},
+    receiver_socket::{Answer, Request},
 };
 use spillway_proto::v1::{
     AdminState, Backend, BackendStatus, Configuration, ExportResponse, GroupStatus, Isolation,
@@ -141,7 +141,7 @@ impl ReceiverState {
     pub(super) fn ask(owner: &PinOwner) -> Result<Self, Failure> {
         let receiver = ReceiverClient::from_process(Some(owner.pid), &owner.command);
         block_on(async {
-            Ok(match receiver.ask(Question::Status, RECEIVER_TIMEOUT).await {
+            Ok(match receiver.ask(Request::Status, RECEIVER_TIMEOUT).await {
                 Ok(answer) => Self::Answers(answer),
                 Err(failure) => Self::Silent(failure.message, failure.hint.unwrap_or_default()),
             })

@@ -3,7 +3,11 @@
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use lb_common::{
-    abi::{displaced::DisplacedWord, handshake::Placement, member::Accepts, pool::PoolWord},
+    abi::{
+        connection::{DisplacedWord, Placement},
+        member::Accepts,
+        pool::PoolWord,
+    },
     flow_hash::FlowTuple,
     path::{self, Tables, select},
 };

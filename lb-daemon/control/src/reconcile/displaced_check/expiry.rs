@@ -2,7 +2,7 @@
 
 use lb_common::abi::{
     clock::{Coarse, DISPLACED_LIFE, HANDSHAKE_LIFE},
-    displaced::DisplacedWord,
+    connection::DisplacedWord,
     pool::PoolLine,
 };
 
@@ -51,7 +51,7 @@ const fn may_be_marked(word: DisplacedWord, now: Coarse) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lb_common::abi::{handshake::Placement, pool::PoolWord};
+    use lb_common::abi::{connection::Placement, pool::PoolWord};
 
     const NOW: Coarse = Coarse(10_000_000);
     const AWAY: EntryContext = EntryContext { gone: false, at_home: false, clearable: true };

@@ -21,7 +21,7 @@ use std::{
 
 use lb_common::abi::{
     clock::Coarse,
-    event::Event,
+    counter::Event,
     limiter::{ADOPTIONS_V4, ADOPTIONS_V6, DISPLACED_V4, DISPLACED_V6, LimitWord},
 };
 use pass::{Outcome, Pass};
@@ -29,7 +29,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use lb_base::{conditions::Conditions, error_chain, heartbeat::Heartbeat};
 use lb_maps::{DisplacedMaps, MapsError, clock};
-use lb_model::capacity::{budget, shares};
+use lb_model::capacity::{displaced_budget, split_displaced_room};
 
 /// Time between two rounds.
 const PACE: Duration = Duration::from_secs(1);
@@ -139,8 +139,8 @@ impl DisplacedSweeper {
     fn budget(&self, [v4, v6]: [u32; 2]) {
         let tables = &self.maps.tables;
         let free = [
-            tables.displaced_v4.sure_room().saturating_sub(v4),
-            tables.displaced_v6.sure_room().saturating_sub(v6),
+            tables.displaced_v4.safe_entries().saturating_sub(v4),
+            tables.displaced_v6.safe_entries().saturating_sub(v6),
         ];
         for (limiter, limit) in budgets(free) {
             self.maps.set_budget(limiter, limit);
@@ -161,12 +161,12 @@ impl DisplacedSweeper {
 
 /// The limits of new entries for tables with so many free entries, of IPv4 and of IPv6.
 pub(super) fn budgets(free: [u32; 2]) -> [(u32, LimitWord); 4] {
-    let [[v4, adopted_v4], [v6, adopted_v6]] = free.map(shares);
+    let [[v4, adopted_v4], [v6, adopted_v6]] = free.map(split_displaced_room);
     [
-        (DISPLACED_V4, budget(v4)),
-        (DISPLACED_V6, budget(v6)),
-        (ADOPTIONS_V4, budget(adopted_v4)),
-        (ADOPTIONS_V6, budget(adopted_v6)),
+        (DISPLACED_V4, displaced_budget(v4)),
+        (DISPLACED_V6, displaced_budget(v6)),
+        (ADOPTIONS_V4, displaced_budget(adopted_v4)),
+        (ADOPTIONS_V6, displaced_budget(adopted_v6)),
     ]
 }
 

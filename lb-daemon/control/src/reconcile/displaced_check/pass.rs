@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use lb_common::{
     abi::{
         clock::Coarse,
-        displaced::DisplacedWord,
-        flow_key::{flow_of_v4, flow_of_v6},
+        connection::{DisplacedWord, flow_of_v4, flow_of_v6},
     },
     flow_hash::FlowTuple,
 };

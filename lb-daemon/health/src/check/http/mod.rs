@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use self::{framing::Framing, response::Response};
 use super::{Failure, Heard};
-use crate::word::Word;
+use crate::agent_report::Word;
 use lb_model::{CheckTls, HttpCheck};
 
 pub(super) use body::MOST as BODY_MOST;

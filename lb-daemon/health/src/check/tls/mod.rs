@@ -1,18 +1,16 @@
 //! TLS of checks, 1.2 and 1.3, with ring.
 
-mod anybody;
-mod roots;
-mod shared;
+mod config;
 
 use std::{net::IpAddr, sync::Arc};
 
 use rustls::pki_types::{DnsName, ServerName};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-pub(crate) use shared::Shared;
+pub(crate) use config::Shared;
 
-use self::shared::Entry;
-use super::{Failure, bounded::Bounded};
+use self::config::Entry;
+use super::{Failure, stream::Bounded};
 use lb_model::{HealthCheck, Probe, Trust};
 
 /// What is spoken on a connection, as ALPN names it.

@@ -88,7 +88,7 @@ fn a_member_prefers_slots_by_its_key() {
     let key = super::key(1);
     assert_eq!(key.0, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1]);
     assert_eq!(
-        Permutation::of(&key, 65_537),
+        Permutation::for_member(&key, 65_537),
         Permutation {
             offset: (xxh64(&key.0, 0) % 65_537) as u32,
             skip: (xxh64(&key.0, 1) % 65_536 + 1) as u32

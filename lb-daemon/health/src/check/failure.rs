@@ -1,16 +1,19 @@
-mod serving;
-mod words;
+//! Why a check failed, and how that is said.
 
 use std::{fmt, io, time::Duration};
 
 use super::{
-    bounded::{MOST, TooMuch},
+    grpc::ServingStatus,
     http::BODY_MOST,
+    stream::{MOST, TooMuch},
     udp,
 };
-pub(super) use serving::ServingStatus;
 
-use crate::{Health, host::Sign, word::Unreadable};
+use nix::errno::Errno;
+use rustls::CertificateError;
+
+use crate::{Health, agent_report::Unreadable, host::Sign};
+use lb_base::bytes::Bytes;
 use lb_net::Unresolved;
 
 /// Why a check failed.
@@ -140,7 +143,7 @@ impl fmt::Display for Failure {
             Self::NoConnection { why, sign: None } => write!(f, "{why}, and the host is silent"),
             Self::NoEntrance(why) => write!(f, "no way through the tunnel: {why}"),
             Self::NoAnswer(timeout) => write!(f, "no answer within {} ms", timeout.as_millis()),
-            Self::Io(error) => f.write_str(&words::io(error)),
+            Self::Io(error) => f.write_str(&io_text(error)),
             Self::Closed => f.write_str("connection closed before the answer"),
             Self::NotHttp => f.write_str("the answer is not HTTP/1"),
             Self::HeadTooLong(most) => write!(f, "the answer's head is over {most} bytes"),
@@ -159,24 +162,19 @@ impl fmt::Display for Failure {
             Self::NoHandshake(timeout) => {
                 write!(f, "TLS: no handshake within {} ms", timeout.as_millis())
             }
-            Self::Tls(error) => write!(f, "TLS: {}", words::tls(error)),
+            Self::Tls(error) => write!(f, "TLS: {}", tls_text(error)),
             Self::Roots(why) => f.write_str(why),
-            Self::Http2(error) => f.write_str(&words::http2(error)),
+            Self::Http2(error) => f.write_str(&http2_text(error)),
             Self::NotGrpc(status) => write!(f, "status {status}, and the answer is not gRPC"),
-            Self::GrpcStatus(code) => write!(f, "the call failed: {}", words::grpc(*code)),
+            Self::GrpcStatus(code) => write!(f, "the call failed: {}", grpc_text(*code)),
             Self::NotHealth => f.write_str("the answer is not of the gRPC health service"),
             Self::NotServing(serving) => write!(f, "the server says {serving}"),
             Self::Prefix(prefix) => {
-                write!(f, "the answer does not begin with {:?}", words::bytes(prefix))
+                write!(f, "the answer does not begin with {:?}", bytes_text(prefix))
             }
             Self::Line(why) => why.fmt(f),
             Self::AnswerLacks(bytes) => {
-                write!(
-                    f,
-                    "the answer's first {} bytes have no {:?}",
-                    udp::MOST,
-                    words::bytes(bytes)
-                )
+                write!(f, "the answer's first {} bytes have no {:?}", udp::MOST, bytes_text(bytes))
             }
         }
     }
@@ -187,8 +185,70 @@ impl fmt::Display for NoConnection {
         match self {
             Self::InTime(time) => write!(f, "no connection within {} ms", time.as_millis()),
             Self::NoDatagram(time) => write!(f, "no answer within {} ms", time.as_millis()),
-            Self::Failed(error) => f.write_str(&words::io(error)),
+            Self::Failed(error) => f.write_str(&io_text(error)),
             Self::NoWay(why) => why.fmt(f),
         }
+    }
+}
+
+/// `connection refused`, not `Connection refused (os error 111)`.
+fn io_text(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(code) => Errno::from_raw(code).desc().to_lowercase(),
+        None => error.kind().to_string(),
+    }
+}
+
+fn bytes_text(bytes: &[u8]) -> String {
+    Bytes(bytes.to_vec()).to_string()
+}
+
+fn tls_text(error: &rustls::Error) -> String {
+    let rustls::Error::InvalidCertificate(why) = error else { return error.to_string() };
+    match why {
+        CertificateError::UnknownIssuer => "nobody trusted has signed the certificate".to_owned(),
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "the certificate has expired".to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "the certificate is not valid yet".to_owned()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "the certificate is for another name".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// The codes of gRPC, with which `docs/statuscodes.md` of its specification calls them.
+fn grpc_text(code: u8) -> String {
+    const NAMES: [&str; 17] = [
+        "OK",
+        "CANCELLED",
+        "UNKNOWN",
+        "INVALID_ARGUMENT",
+        "DEADLINE_EXCEEDED",
+        "NOT_FOUND",
+        "ALREADY_EXISTS",
+        "PERMISSION_DENIED",
+        "RESOURCE_EXHAUSTED",
+        "FAILED_PRECONDITION",
+        "ABORTED",
+        "OUT_OF_RANGE",
+        "UNIMPLEMENTED",
+        "INTERNAL",
+        "UNAVAILABLE",
+        "DATA_LOSS",
+        "UNAUTHENTICATED",
+    ];
+    NAMES.get(usize::from(code)).map_or_else(|| format!("code {code}"), |name| (*name).to_owned())
+}
+
+/// Whether the backend ended it, or what it sent is no HTTP/2. What it says of that itself is not told:
+/// it may say anything.
+fn http2_text(error: &h2::Error) -> String {
+    match error.reason() {
+        Some(reason) if error.is_remote() => format!("HTTP/2: ended by the server: {reason}"),
+        _ => "the answer is not HTTP/2".to_owned(),
     }
 }

@@ -248,7 +248,7 @@ fn checks_that_fail_are_known_by_all_their_names() {
     let mut board = Board::default();
     let both = [target("a", 1, &[80, 81]), target("b", 1, &[80]), target("b", 2, &[80])];
     board.configure(&both);
-    let spell = |checks: Vec<crate::Check>| {
+    let spell = |checks: Vec<Check>| {
         let spell = |(pool, address, check)| format!("{pool} {address} {check}");
         let mut spelt: Vec<_> = checks.into_iter().map(spell).collect();
         spelt.sort();

@@ -2,10 +2,10 @@
 
 use super::{
     Health,
-    board::Judgement,
+    agent_report::{Said, Standing},
     check::{Failure, Heard},
     streak::Streak,
-    word::{Said, Standing},
+    targets::Judgement,
 };
 use lb_model::{HealthCheck, Probe};
 
@@ -144,7 +144,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{check::NoConnection, word::Word};
+    use crate::{agent_report::Word, check::NoConnection};
     use lb_model::{AgentCheck, Via};
 
     fn silence() -> Result<(), Failure> {

@@ -1,14 +1,12 @@
 //! Who is judged by which probe, and what was told of whom.
 
-mod checks;
-
 use std::{
     collections::{HashMap, hash_map::Entry},
     net::IpAddr,
     sync::Arc,
 };
 
-use super::{Health, HealthChange, Probed, Row, Said, Target};
+use super::{Check, Health, HealthChange, Probed, Row, Said, Target};
 use lb_model::Name;
 
 /// A target: pool and address.
@@ -158,6 +156,37 @@ impl Board {
         judges.iter().filter_map(|key| self.news(key)).collect()
     }
 
+    /// The checks that a probe is part of, and whether each fails: one through the tunnel has a probe for
+    /// each VIP.
+    pub(super) fn checks_of<'b>(
+        &'b self,
+        probed: &'b Probed,
+    ) -> impl Iterator<Item = (Check, bool)> + 'b {
+        self.known_as(probed).map(|check| {
+            let (pool, address, name) = &check;
+            let target = self.targets.get(&(pool.clone(), *address));
+            let mut parts = target.into_iter().flat_map(|target| &target.checks);
+            let fails = parts.any(|(of, by)| of == name && self.probes.get(by).is_some_and(fails));
+            (check, fails)
+        })
+    }
+
+    /// The checks that a probe is part of.
+    fn known_as<'b>(&'b self, probed: &'b Probed) -> impl Iterator<Item = Check> + 'b {
+        let judges = self.probes.get(probed).into_iter().flat_map(|probe| &probe.judges);
+        judges.flat_map(move |key| {
+            let checks = self.targets.get(key).into_iter().flat_map(|target| &target.checks);
+            let is_it = checks.filter(move |(_, by)| **by == *probed);
+            is_it.map(move |(name, _)| (key.0.clone(), key.1, name.clone()))
+        })
+    }
+
+    /// All that fail.
+    pub(super) fn failing(&self) -> impl Iterator<Item = Check> + '_ {
+        let failing = self.probes.iter().filter(|(_, probe)| fails(probe));
+        failing.flat_map(|(probed, _)| self.known_as(probed))
+    }
+
     /// Notes that `probed` judges `key`, and whether it is `fresh`.
     fn judged_by(
         &mut self,
@@ -228,6 +257,10 @@ fn verdict(
     let reason = if checks.is_empty() { "no checks" } else { "all checks pass" }.to_owned();
     let spoken = checks.iter().all(|(_, probed)| says(probed).is_some());
     spoken.then_some(Verdict { health: Health::Passing, undecided: None, reason, said })
+}
+
+fn fails(probe: &ProbeEntry) -> bool {
+    probe.says.as_ref().is_some_and(Judgement::fails)
 }
 
 #[cfg(test)]

@@ -2,22 +2,33 @@
 
 use std::{
     collections::HashMap,
-    fs,
+    fs::{self, File},
+    io::{self, Read},
     os::unix::fs::MetadataExt,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::{Duration, Instant},
 };
 
 use rustls::{
-    ClientConfig, Error, RootCertStore, client::Resumption, crypto::ring::default_provider,
+    ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+    client::{
+        Resumption,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    },
+    crypto::{WebPkiSupportedAlgorithms, ring::default_provider},
+    pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
 };
 use tracing::{info, warn};
 
-use super::{Protocol, anybody::Anybody, roots};
+use super::Protocol;
+use lb_base::error_chain;
 use lb_model::Trust;
 
 /// A file is looked at again after this long.
 const AGAIN: Duration = Duration::from_secs(1);
+
+/// Largest file that is read, bytes; the bundles of distributions have a few hundred thousand.
+const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The entries that probes have.
 #[derive(Debug, Default)]
@@ -102,7 +113,7 @@ fn look(trust: &Trust) -> Option<Seen> {
 }
 
 fn config(trust: &Trust, protocol: Protocol) -> Result<Arc<ClientConfig>, String> {
-    let roots = roots::read(trust).map_err(|why| format!("{}: {why}", Entry::place(trust)))?;
+    let roots = read_roots(trust).map_err(|why| format!("{}: {why}", Entry::place(trust)))?;
     let mut config = client(trust, roots).map_err(|error| error.to_string())?;
     config.alpn_protocols = protocol.alpn();
     // Each check is a whole handshake: one that resumed an earlier one would see no certificate.
@@ -127,6 +138,74 @@ fn client(trust: &Trust, roots: RootCertStore) -> Result<ClientConfig, Error> {
 /// Nobody panics while holding it, and what it guards is whole at every moment.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The certificates of those who are trusted, or why there are none.
+fn read_roots(trust: &Trust) -> Result<RootCertStore, String> {
+    let certificates = match trust {
+        Trust::Anybody => return Ok(RootCertStore::empty()),
+        Trust::Host => rustls_native_certs::load_native_certs().certs,
+        Trust::File(path) => from_file(path)?,
+    };
+    let mut roots = RootCertStore::empty();
+    // A bundle may have some of a kind that nobody signs with any more.
+    let (taken, _) = roots.add_parsable_certificates(certificates);
+    if taken == 0 { Err("no certificate is in it".to_owned()) } else { Ok(roots) }
+}
+
+fn from_file(path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let text = read_file(path).map_err(|error| error_chain::message(&error))?;
+    let certificates: Result<_, _> = CertificateDer::pem_slice_iter(&text).collect();
+    certificates.map_err(|error| error_chain::message(&error))
+}
+
+fn read_file(path: &str) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    match u64::try_from(bytes.len()) {
+        Ok(length) if length <= MOST_BYTES => Ok(bytes),
+        _ => Err(io::Error::other(format!("is over {MOST_BYTES} bytes"))),
+    }
+}
+
+/// Takes every certificate, also one that has expired or that no parser of ours would read: nothing
+/// secret is sent, and nothing is believed but that it serves.
+#[derive(Debug)]
+struct Anybody(WebPkiSupportedAlgorithms);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
 }
 
 #[cfg(test)]
