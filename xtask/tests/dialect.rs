@@ -79,6 +79,8 @@ const ROWS: &[Row] = &[
     word("unwell", ITEMS, "unhealthy"),
     // The daemon.
     name("Rests", ITEMS, "Quarantine"),
+    word("wanted", OUTSIDE, "what is configured, requested or expected"),
+    name("Told", ITEMS, "what it holds"),
     word("seldom", ITEMS, "rate-limited log"),
     word("farewell", ITEMS, "shutdown"),
     word("blind", ITEMS, "what is not known"),

@@ -28,7 +28,7 @@ fn backend_address() -> impl Strategy<Value = IpAddr> {
     ]
 }
 
-/// A host's region and MTU follow from its address: they are the same in every pool.
+/// An address has the same region and MTU in every pool, because both derive from it.
 fn backend(address: IpAddr) -> impl Strategy<Value = Backend> {
     let last = match address {
         IpAddr::V4(v4) => u16::from(v4.octets()[3]),
@@ -54,7 +54,7 @@ fn rate() -> impl Strategy<Value = Rate> {
         .prop_map(|per_second| Rate::new(per_second).unwrap())
 }
 
-/// What may be set of groups with such backends.
+/// Valid group settings for such backends.
 fn groups(
     backends: &BTreeMap<IpAddr, Backend>,
 ) -> impl Strategy<Value = BTreeMap<Name, GroupSettings>> + use<> {
@@ -200,7 +200,7 @@ fn services(pools: Vec<Name>) -> BoxedStrategy<BTreeMap<Name, Service>> {
         return Just(BTreeMap::new()).boxed();
     }
     let protocol = prop_oneof![Just(Protocol::Tcp), Just(Protocol::Udp)];
-    // The last is any port; none has a port of another.
+    // The last is any port, which excludes other ports.
     let endpoint = (0u8..3, 80u16..84, protocol);
     let rest = (
         select(names("service", 6)),
@@ -224,7 +224,7 @@ fn services(pools: Vec<Name>) -> BoxedStrategy<BTreeMap<Name, Service>> {
                         }
                         port => Ports::one(port),
                     };
-                    // One of an address and protocol may have them.
+                    // Only one service of an address and protocol may have them.
                     let served = fragments && affinity == Affinity::Client && port == 80;
                     let fragments = if served { Fragments::Served } else { Fragments::Dropped };
                     let address = match host {
@@ -253,7 +253,8 @@ fn services(pools: Vec<Name>) -> BoxedStrategy<BTreeMap<Name, Service>> {
         .boxed()
 }
 
-/// Gives a tunnel to pools that go direct and share a backend with one that does not: they have to agree.
+/// Pools that share a backend must agree on direct return: makes those use a tunnel that share one with a
+/// pool in a tunnel.
 fn agree(mut pools: BTreeMap<Name, Pool>) -> BTreeMap<Name, Pool> {
     let is_direct = |pool: &Pool| pool.encapsulation == Encapsulation::Direct;
     loop {
@@ -270,7 +271,7 @@ fn agree(mut pools: BTreeMap<Name, Pool>) -> BTreeMap<Name, Pool> {
 
 /// A valid configuration.
 pub fn configuration() -> impl Strategy<Value = Configuration> {
-    // Each overflows only to some that come after it in some order: there is no circle.
+    // Each region overflows only to later ones in some order, so there is no circle.
     let regions = Just(names("region", 3)).prop_shuffle().prop_flat_map(|order| {
         let regions = order.iter().enumerate().map(|(place, name)| {
             let later = order[place + 1..].to_vec();
@@ -300,7 +301,7 @@ pub fn configuration() -> impl Strategy<Value = Configuration> {
                 health_checks,
                 pools,
                 services,
-                // Several balancers have to have one.
+                // Several balancers need one.
                 hash_key: hash_key.or((balancers > 1).then_some([5, 6])),
                 balancers: NonZeroU32::new(balancers).unwrap(),
             }

@@ -1,7 +1,7 @@
-//! Random configurations and fakes for the tests of several crates.
+//! Random configurations, a fixture and fakes for the tests of several crates.
 //!
-//! A crate of its own, so that nothing of it reaches the product. The crates that this one depends on include
-//! the same files in their unit tests by path.
+//! This is a crate of its own so that nothing of it reaches the product. The crates that it depends on
+//! include its files by path in their unit tests.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed unwrap is a failed test")]
 
@@ -9,7 +9,8 @@ pub mod arbitrary;
 pub mod packet_path;
 pub mod stored;
 
-/// Configuration file: two checked backends in region `eu` and pool `web`, which the service `web` uses with a small table.
+/// A configuration file: two checked backends in region `eu`, in pool `web` with a small table, and the
+/// service `web`.
 pub const WEB: &str = r#"
     [[region]]
     name = "eu"

@@ -1,4 +1,4 @@
-//! A packet path in memory, with the contracts of the real one, for tests that are about the state.
+//! A packet path in memory that behaves like the real one, for tests of the state loop.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,39 +26,39 @@ use lb_model::{
 };
 use lb_net::Bonds;
 
-/// What the packet path holds; tests look at it and set its moods through [`FakePacketPath::content`].
+/// What the packet path holds. Tests read it, and make the packet path fail, through
+/// [`FakePacketPath::content`].
 #[derive(Debug, Default)]
 pub struct Content {
     pub plan: Plan,
     pub states: BTreeMap<(Name, IpAddr), Accepts>,
     pub last_resorts: BTreeSet<(Name, IpAddr)>,
-    /// Ramps that were state_writes.
     pub ramps: BTreeMap<(Name, IpAddr), u8>,
     pub next_hops: BTreeMap<IpAddr, NextHop>,
     pub bonds: Bonds,
-    /// Every state that was state_writes, in order.
+    /// All states that were set, in order.
     pub state_writes: Vec<(Name, IpAddr, Accepts)>,
-    /// What home meant before, in pools that have not forgotten it.
+    /// Previous homes that are not forgotten yet.
     pub previous_homes: BTreeMap<u32, PlannedPool>,
     /// Pools whose connections are adopted.
     pub adopting: BTreeSet<u32>,
     /// Adoptions that were refused.
     pub refused: u64,
-    /// Plans that were applied.
+    /// Number of plans that were applied.
     pub applied: usize,
-    /// What was counted in each region.
+    /// Counters by index of the region.
     pub counted: BTreeMap<u32, GroupCounter>,
-    /// The program was taken off its interface.
+    /// The program is not attached.
     pub detached: bool,
-    /// There is no room for anything.
+    /// There is no room for any plan.
     pub full: bool,
-    /// The next so many applies fail.
+    /// This many applies will fail.
     pub failures: usize,
-    /// The next apply sends, and goes on only when the other end of the second is dropped.
+    /// The next apply sends on the first channel and waits until the other end of the second is dropped.
     stall: Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>,
 }
 
-/// A packet path that outlives the state, as pinned maps do.
+/// A packet path that outlives the state loop, as pinned maps do.
 #[derive(Clone, Debug, Default)]
 pub struct FakePacketPath(Arc<Mutex<Content>>);
 
@@ -67,7 +67,7 @@ impl FakePacketPath {
         self.0.lock().unwrap()
     }
 
-    /// The next apply begins, and goes no further until the stall is dropped.
+    /// Makes the next apply wait until the stall is dropped.
     pub fn stall(&self) -> Stall {
         let (stalled, begun) = mpsc::channel();
         let (release, released) = mpsc::channel();
@@ -76,7 +76,7 @@ impl FakePacketPath {
     }
 }
 
-/// An apply that goes no further.
+/// An apply that waits.
 #[derive(Debug)]
 pub struct Stall {
     begun: mpsc::Receiver<()>,
@@ -84,7 +84,7 @@ pub struct Stall {
 }
 
 impl Stall {
-    /// Waits until it has begun. The loop that stalls has a thread of its own then.
+    /// Waits until the apply waits. The state loop needs its own thread for this.
     pub async fn begun(self) -> Self {
         let wait = tokio::task::spawn_blocking(move || self.begun.recv().map(|()| self).unwrap());
         wait.await.unwrap()
@@ -92,7 +92,7 @@ impl Stall {
 }
 
 impl Content {
-    /// The meaning of home before the first of several changes counts on.
+    /// Keeps the home from before the first of several changes.
     fn change_homes(&mut self, plan: &Plan) {
         for (index, pool) in &plan.pools {
             let Some(before) = self.plan.pools.get(index) else { continue };
@@ -111,7 +111,6 @@ impl Content {
     }
 }
 
-/// What home means in a pool.
 fn home(pool: &PlannedPool) -> Option<Home> {
     let group = pool.groups.first()?;
     let mut hasher = DefaultHasher::new();

@@ -1,4 +1,4 @@
-//! The store of a daemon that does not run, changed as another version would have written it.
+//! Edits the store of a stopped daemon, as another version would have written it.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use xxhash_rust::xxh64::Xxh64;
 
 const TABLE: TableDefinition<&str, &[u8]> = TableDefinition::new("spillway");
 
-/// What the checksum is over, in this order.
+/// The checksum covers these, in this order.
 const VALUES: [&str; 4] = ["format", "hash_key", "generation", "configuration"];
 
-/// Changes what the store holds: the description of the generation, the configuration, and the bytes that
-/// follow the configuration's known fields. The checksum is made anew.
+/// Changes the stored description of the generation, the configuration, and the bytes after the
+/// configuration's known fields, and renews the checksum.
 ///
 /// # Errors
-/// When there is no generation, or the file cannot be changed.
+/// There is no generation, or the file cannot be changed.
 pub fn rewrite(
     state_directory: &Path,
     change: impl FnOnce(&mut Value, &mut Configuration, &mut Vec<u8>),
@@ -61,7 +61,7 @@ pub fn rewrite(
 /// The stored bytes of the configuration.
 ///
 /// # Errors
-/// When there is none, or the file cannot be read.
+/// There is none, or the file cannot be read.
 pub fn configuration(state_directory: &Path) -> Result<Vec<u8>> {
     let database = Database::open(state_directory.join("spillway.redb")).context("the store")?;
     let table = database.begin_read()?.open_table(TABLE)?;

@@ -56,13 +56,13 @@ impl Reconciler {
     /// Once packets see only the members of the plan and of previous versions: updates their backend states,
     /// and sets all others to [`BackendStateWord::GONE`].
     pub(super) fn settle_backend_states(&mut self) -> Result<(), MapsError> {
-        let hosts = self.backends_of(&self.published);
-        for (id, address) in hosts.values() {
+        let backends = self.backends_of(&self.published);
+        for (id, address) in backends.values() {
             self.settle_backend_state(*id, address)?;
         }
         let there =
             self.maps.backend_states().map(|(index, _)| index).chain(self.shared.keys().copied());
-        let others: Vec<_> = there.filter(|index| !hosts.contains_key(index)).collect();
+        let others: Vec<_> = there.filter(|index| !backends.contains_key(index)).collect();
         for index in others {
             self.maps.set_backend_state(index, BackendStateWord::GONE);
             self.set_shared(index, &BTreeMap::new())?;

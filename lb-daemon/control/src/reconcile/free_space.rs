@@ -232,7 +232,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn runs_never_overlap_and_are_refused_only_where_none_is_long_enough(
+        fn ranges_never_overlap_and_are_refused_only_if_none_fits(
             steps in vec((0u32..20, any::<prop::sample::Index>(), prop::bool::ANY), 1..200),
         ) {
             let mut extents = Extents::new("members", ENTRIES);
@@ -263,12 +263,12 @@ mod tests {
         }
 
         #[test]
-        fn what_is_reserved_at_start_is_what_was_taken_before(
-            wanted in vec((0..ENTRIES, 0u32..9), 0..30),
+        fn only_free_ranges_can_be_reserved(
+            ranges in vec((0..ENTRIES, 0u32..9), 0..30),
         ) {
             let mut extents = Extents::new("members", ENTRIES);
             let mut taken = Vec::new();
-            for (start, length) in wanted {
+            for (start, length) in ranges {
                 let extent = Extent { start, length };
                 let end = (start + length) as usize;
                 let entries = model(&taken);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_run_that_fits_is_cut() {
+    fn the_smallest_range_that_fits_is_used() {
         let mut extents = Extents::new("members", ENTRIES);
         for start in [10, 20, 40] {
             assert!(extents.reserve(Extent { start, length: 4 }));
@@ -303,7 +303,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_lowest_free_index_is_given_and_none_twice(
+        fn the_lowest_free_index_is_allocated_and_none_twice(
             reserved in vec(0..INDICES + 3, 0..6),
             steps in vec(prop::option::of(any::<prop::sample::Index>()), 0..60),
         ) {

@@ -172,7 +172,7 @@ mod tests {
     use crate::reconcile::MOST_ANSWERS;
 
     #[test]
-    fn a_rate_is_an_interval_and_a_tenth_of_a_second_at_once() {
+    fn a_rate_is_an_interval_and_a_burst_of_a_tenth() {
         let thousand = per_second(1_000);
         assert_eq!((thousand.interval(), thousand.burst()), (16_000_000, 100));
         let most = per_second(MOST_ANSWERS);

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gateways_change_is_one_write() {
+    fn a_change_of_a_gateway_is_one_write() {
         let mut table = NextHopTable::new();
         let first = table.assign(backend(1), gateway(1), word(1)).unwrap();
         assert_eq!(first, Assignment { index: 1, write: true });
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_given_out_again_only_after_a_grace_period() {
+    fn a_word_is_reused_only_after_a_grace_period() {
         let mut table = NextHopTable::new();
         table.assign(backend(1), gateway(1), word(1)).unwrap();
         assert!(table.remove(&backend(1)));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_an_earlier_daemon_are_taken_over_where_they_still_hold() {
+    fn words_of_an_earlier_daemon_are_taken_over_if_still_right() {
         let mut table = NextHopTable::new();
         table.recover(backend(1), 0, word(0));
         for n in [1, 2, 3] {
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn forgetting_backends_leaves_the_others_words() {
+    fn forgetting_backends_keeps_the_words_of_others() {
         let mut table = NextHopTable::new();
         table.assign(backend(1), gateway(1), word(1)).unwrap();
         table.assign(backend(2), gateway(1), word(1)).unwrap();

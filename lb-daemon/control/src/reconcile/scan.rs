@@ -144,21 +144,21 @@ pub(super) fn members(
             next_hops.recover(member.address, index, maps.next_hop(index));
         }
     }
-    for (index, host) in maps.backend_states() {
+    for (index, word) in maps.backend_states() {
         let backend = maps.backend(index);
-        let Some(backend) = backend.filter(|b| b.incarnation == host.incarnation()) else {
+        let Some(backend) = backend.filter(|b| b.incarnation == word.incarnation()) else {
             continue;
         };
         let address = address_of(&backend.address, backend.version);
-        let id = BackendId { index, incarnation: host.incarnation() };
-        if host.is_shared() {
+        let id = BackendId { index, incarnation: word.incarnation() };
+        if word.is_shared() {
             for (pool, state) in shared.get(&index).into_iter().flatten() {
                 states.recover_backend_state(*pool, address, id, *state);
             }
         } else {
-            states.recover_backend_state(host.pool(), address, id, host.accepts_in(host.pool()));
+            states.recover_backend_state(word.pool(), address, id, word.accepts_in(word.pool()));
         }
-        let index = u32::from(host.next_hop());
+        let index = u32::from(word.next_hop());
         next_hops.recover(address, index, maps.next_hop(index));
     }
     (states, next_hops)

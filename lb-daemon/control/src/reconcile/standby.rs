@@ -101,30 +101,30 @@ mod tests {
     }
 
     #[test]
-    fn nobody_alive_is_nobody_standing_by() {
+    fn without_live_members_there_is_no_standby() {
         assert_eq!(chosen(&BTreeSet::new()), [None; STANDBYS]);
         assert_eq!(chosen(&[7].into()), [Some(7); STANDBYS]);
     }
 
     proptest! {
         #[test]
-        fn a_death_moves_only_the_dead_members_places(
+        fn a_failed_member_changes_only_its_own_standbys(
             live in btree_set(0u16..1000, 2..200), which in any::<prop::sample::Index>(),
         ) {
             let before = chosen(&live);
-            let dead = *which.get(&live.iter().copied().collect::<Vec<_>>());
+            let failed = *which.get(&live.iter().copied().collect::<Vec<_>>());
             let mut rest = live.clone();
-            rest.remove(&dead);
+            rest.remove(&failed);
             let after = chosen(&rest);
             for (before, after) in before.into_iter().zip(after) {
                 prop_assert!(after.is_some_and(|rank| rest.contains(&rank)));
-                prop_assert!(before == after || before == Some(dead));
+                prop_assert!(before == after || before == Some(failed));
             }
         }
     }
 
     #[test]
-    fn places_are_spread_over_the_members() {
+    fn standbys_are_spread_over_the_members() {
         let all: BTreeSet<u16> = (0..1000).collect();
         let distinct: BTreeSet<_> = chosen(&all).into_iter().collect();
         assert!(distinct.len() >= STANDBYS - 1, "{distinct:?}");

@@ -145,14 +145,16 @@ impl<P: PacketPath> State<P> {
         self.require_usable()?;
         let pools = &self.configuration().pools;
         let found = Name::new(pool).ok().and_then(|name| pools.get_key_value(&name));
-        let (name, of) = found.ok_or_else(|| Refusal::NoPool(pool.to_owned()))?;
-        let wanted = address.map(|text| text.parse().map_err(|_| text)).transpose();
+        let (name, configured) = found.ok_or_else(|| Refusal::NoPool(pool.to_owned()))?;
+        let selected = address.map(|text| text.parse().map_err(|_| text)).transpose();
         let unknown = |address: &str| Refusal::NoBackend(pool.to_owned(), address.to_owned());
-        let wanted = wanted.map_err(unknown)?;
-        if let Some(address) = wanted.filter(|address| !of.backends.contains_key(address)) {
+        let selected = selected.map_err(unknown)?;
+        if let Some(address) = selected.filter(|address| !configured.backends.contains_key(address))
+        {
             return Err(unknown(&address.to_string()));
         }
-        let backends = of.backends.keys().filter(|each| wanted.is_none_or(|one| **each == one));
+        let backends =
+            configured.backends.keys().filter(|each| selected.is_none_or(|one| **each == one));
         let histories = backends.filter_map(|address| {
             let member = self.members.get(&(name.clone(), *address))?;
             let changes = member.history.changes().cloned().collect();

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_region_that_is_full_now_and_then_has_one_line() {
+    fn a_region_that_is_full_now_and_then_is_logged_once() {
         let key = |name: &str| (Name::new("web").unwrap(), Name::new(name).unwrap());
         let (mut overflows, start) = (Overflows::default(), Instant::now());
         let mut at = |second: u64, full: &[&str]| {

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_change_is_about_is_told_from_its_object() {
+    fn the_subject_of_a_change_follows_from_its_object() {
         let none = Subject::default();
         for (object, expected) in [
             ("service web", Subject { service: Some("web"), ..Subject::default() }),

@@ -161,7 +161,7 @@ mod tests {
     use lb_model::{AdminState, Backend, Region};
 
     #[test]
-    fn a_gateway_is_no_way_of_direct_return() {
+    fn direct_return_refuses_gateways() {
         let name = |name: &str| Name::new(name).unwrap();
         let backend: IpAddr = "10.1.0.11".parse().unwrap();
         let of = Backend {

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_last_against_the_order_was_taken_out() {
+    fn regions_moved_to_the_end_are_found() {
         let moved_last = |regions: &[u32]| moved_last(&[1, 2, 3, 4], &found(regions));
         assert_eq!(moved_last(&[1, 2, 3, 4]), [].into());
         assert_eq!(moved_last(&[2, 3, 4, 1]), [1].into());

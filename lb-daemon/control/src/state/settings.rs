@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_wait_until_they_are_as_they_were() {
+    fn settings_wait_until_they_are_unchanged() {
         let waiting = WaitingSettings::default();
         let mut changes = waiting.changes();
         waiting.set(vec!["region".into()]);

@@ -70,10 +70,10 @@ impl<P: PacketPath> State<P> {
         if matches!(actor, Actor::File(_)) {
             return None;
         }
-        let (path, said) = self.settings.followed.read()?;
-        let agrees = said.is_some_and(|mut said| {
-            self.leave_out_own_key(&mut said);
-            said == *next
+        let (path, configuration) = self.settings.followed.read()?;
+        let agrees = configuration.is_some_and(|mut configuration| {
+            self.leave_out_own_key(&mut configuration);
+            configuration == *next
         });
         let path = path.display();
         (!agrees).then(|| {

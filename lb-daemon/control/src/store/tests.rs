@@ -23,7 +23,7 @@ fn generation(number: u64, configuration: Configuration, ids: &Ids) -> Generatio
     Generation { number, applied_at, configuration, ids, schema: Revision::CURRENT }
 }
 
-/// A store with one generation of one region; its path.
+/// Path of a store with one generation, which has one region.
 fn written(state: &TempDir) -> PathBuf {
     let mut configuration = Configuration::default();
     let eu = lb_model::Name::new("eu").unwrap();
@@ -67,7 +67,7 @@ fn a_store_that_is_in_use_is_not_opened_twice() {
 }
 
 #[test]
-fn what_is_no_store_is_refused_and_left_alone() {
+fn a_file_that_is_no_store_is_refused_and_kept() {
     let state = directory();
     let path = state.path().join(FILE);
     for content in ["x", "{}\n", &"not a database\n".repeat(1000)] {
@@ -97,7 +97,7 @@ fn the_database_of_another_program_is_refused() {
 }
 
 #[test]
-fn a_newer_format_and_a_changed_value_are_told_apart() {
+fn a_newer_format_and_a_changed_value_are_distinguished() {
     let state = directory();
     let path = written(&state);
     let set = |name: &str, value: &[u8]| {
@@ -115,9 +115,9 @@ fn a_newer_format_and_a_changed_value_are_told_apart() {
     assert_eq!(refusal(&state).0, "is damaged: its format number is unknown");
 }
 
-/// A configuration that breaks a rule of this version is kept as it is, with all that goes with it.
+/// Everything that belongs to it is kept too.
 #[test]
-fn a_configuration_that_is_refused_is_kept_and_replaced_by_the_next() {
+fn an_invalid_configuration_is_kept_until_the_next_commit() {
     let state = directory();
     let path = written(&state);
     let ids = Store::open(state.path()).unwrap().ids().unwrap().clone();
@@ -143,10 +143,10 @@ fn a_configuration_that_is_refused_is_kept_and_replaced_by_the_next() {
 }
 
 #[test]
-fn what_is_no_configuration_at_all_is_kept_too() {
+fn an_unreadable_configuration_is_kept() {
     let state = directory();
     written(&state);
-    // A field of a wire type that there is none of.
+    // A field of a wire type that does not exist.
     lb_fake::stored::rewrite(state.path(), |_, _, more| more.push(0x0f)).unwrap();
     let store = Store::open(state.path()).unwrap();
     let unusable = store.unusable().unwrap();
@@ -154,14 +154,14 @@ fn what_is_no_configuration_at_all_is_kept_too() {
     assert_eq!((&unusable.message, unusable.is_whole(), unusable.number), (&None, false, 1));
 }
 
-/// Its fields that are unknown here would be lost with the next apply.
+/// The next apply would lose its unknown fields.
 #[test]
-fn a_newer_schema_is_refused_unless_it_is_asked_for() {
+fn a_newer_schema_is_refused_unless_requested() {
     let state = directory();
     written(&state);
     lb_fake::stored::rewrite(state.path(), |description, _, more| {
         description["schema"] = (Revision::CURRENT.number() + 1).into();
-        // Field 1000, with the number 7.
+        // Field 1000 with the number 7.
         more.extend([0xc0, 0x3e, 7]);
     })
     .unwrap();
@@ -181,7 +181,7 @@ fn a_newer_schema_is_refused_unless_it_is_asked_for() {
 }
 
 #[test]
-fn a_store_from_before_revisions_has_the_first() {
+fn a_store_without_revision_has_the_first() {
     let state = directory();
     written(&state);
     lb_fake::stored::rewrite(state.path(), |description, _, _| {
@@ -193,24 +193,24 @@ fn a_store_from_before_revisions_has_the_first() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_named() {
+fn a_path_that_cannot_be_written_is_named() {
     let state = directory();
     fs::write(state.path().join("file"), "").unwrap();
     let error = Store::open(&state.path().join("file")).unwrap_err();
     assert!(error.to_string().contains("cannot be opened: "), "{error}");
 }
 
-/// Damage anywhere in the file is either noticed or harmless; nothing wrong is ever read. Some of it
-/// the database notices by a panic, which `spillwayd` words as it words the other refusals.
+/// Damage anywhere in the file is noticed or harmless; wrong content is never read. The database notices some
+/// of it by a panic, which `spillwayd` turns into a refusal.
 #[test]
-fn damage_never_passes_for_content() {
+fn damage_is_noticed_or_harmless() {
     let state = directory();
     let path = written(&state);
     let good = fs::read(&path).unwrap();
     let expected = Store::open(state.path()).unwrap().generation().cloned();
     let used = good.iter().rposition(|byte| *byte != 0).unwrap();
     let (mut noticed, mut passed) = (0, 0);
-    // A byte of every few, for the sake of time; 67 shares no factor with the sizes of what stands there.
+    // Only some bytes, to save time; 67 has no common factor with the sizes of the file's parts.
     for at in (0..=used).filter(|at| good[*at] != 0).step_by(67) {
         let mut bad = good.clone();
         bad[at] ^= 0xff;
@@ -233,9 +233,9 @@ fn damage_never_passes_for_content() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20))]
 
-    /// Every generation is found again by whoever opens the store next, and its numbers with it.
+    /// Every generation is read back by the next open, with its numbers.
     #[test]
-    fn what_was_committed_is_found_again(
+    fn a_committed_generation_is_read_back(
         steps in vec((arbitrary::configuration(), any::<bool>()), 1..8),
     ) {
         let state = directory();

@@ -177,7 +177,7 @@ async fn a_store_of_a_newer_schema_waits_for_the_word() {
     let daemon = Daemon::over(directory, store, Settings::default(), None, Audit::default());
     let mut client = daemon.client().await;
     let exported = client.export(v1::ExportRequest {}).await.unwrap().into_inner();
-    let cause = format!("it has schema revision {NEXT}, and this version knows {NOW}");
+    let cause = format!("it has schema revision {NEXT}, and this version supports {NOW}");
     assert_eq!((exported.generation, exported.schema_revision), (1, NEXT));
     assert_eq!(
         (exported.unusable, exported.configuration.unwrap().pools.len()),

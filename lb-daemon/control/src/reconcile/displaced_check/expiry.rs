@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_within_ten_minutes_stays() {
+    fn an_entry_used_within_ten_minutes_stays() {
         assert!(!is_expired(seen(0), NOW, AWAY));
         assert!(!is_expired(seen(559), NOW, AWAY));
         assert!(is_expired(seen(560), NOW, AWAY));
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_of_the_next_unit_is_not_sixteen_million_units_old() {
+    fn an_entry_from_the_next_unit_is_not_idle() {
         for ahead in [1, 2] {
             let word = seen(0).seen(Coarse(NOW.0 + ahead));
             assert!(!is_expired(word, NOW, AWAY), "{ahead} ahead");
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn at_home_it_goes_when_no_record_and_no_mark_speaks_against_it() {
+    fn an_entry_at_home_expires_unless_contested_or_recent() {
         assert!(is_expired(seen(5), NOW, HOME));
         assert!(!is_expired(seen(5), NOW, EntryContext { clearable: false, ..HOME }));
         // It is contested for 64 s, 60 units, also if that began in our future.
@@ -92,12 +92,12 @@ mod tests {
     }
 
     #[test]
-    fn without_service_or_backend_it_goes_at_once() {
+    fn an_entry_without_service_or_backend_expires_immediately() {
         assert!(is_expired(seen(0).contested(NOW), NOW, EntryContext { gone: true, ..AWAY }));
     }
 
     #[test]
-    fn a_check_may_turn_off_a_little_after_the_last_handshake_entry_expired() {
+    fn a_check_can_turn_off_after_the_last_handshake_entry_expired() {
         let away = |ago| PoolLine { last_displaced: NOW.0 - ago, ..PoolLine::default() };
         assert!(!can_turn_off(&away(0), NOW));
         assert!(!can_turn_off(&away(62), NOW));

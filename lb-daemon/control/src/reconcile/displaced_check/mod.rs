@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_lasts_from_the_first_to_a_minute_after_the_last() {
+    fn the_condition_ends_a_minute_after_the_last_connection() {
         let conditions = Conditions::default();
         let (mut condition, start) = (BudgetCondition::new(conditions.clone()), Instant::now());
         let mut at = |second: u64, counted| {

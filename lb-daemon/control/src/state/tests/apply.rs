@@ -17,7 +17,7 @@ fn changes(applied: &Applied) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn generations_count_up_and_what_changes_nothing_makes_none() {
+async fn an_apply_counts_the_generation_up_only_if_something_changes() {
     let daemon = Daemon::new();
     let first = daemon.apply(WEB).await.unwrap();
     assert_eq!(first.generation, 1);
@@ -48,7 +48,7 @@ async fn generations_count_up_and_what_changes_nothing_makes_none() {
 }
 
 #[tokio::test]
-async fn the_answer_comes_after_disk_and_packet_path() {
+async fn an_apply_is_answered_after_disk_and_packet_path() {
     let daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
     {
@@ -71,7 +71,7 @@ async fn the_answer_comes_after_disk_and_packet_path() {
 }
 
 #[tokio::test]
-async fn a_dry_run_says_the_same_and_does_nothing() {
+async fn a_dry_run_lists_the_changes_and_makes_none() {
     let daemon = Daemon::new();
     let configuration = parse(WEB);
     let apply = Apply { configuration, dry_run: true, ..Apply::default() };
@@ -83,7 +83,7 @@ async fn a_dry_run_says_the_same_and_does_nothing() {
 }
 
 #[tokio::test]
-async fn an_expected_generation_that_is_not_in_force_changes_nothing() {
+async fn another_expected_generation_refuses_the_apply() {
     let daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
     let apply = |expected| {
@@ -97,7 +97,7 @@ async fn an_expected_generation_that_is_not_in_force_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_has_no_room_changes_nothing() {
+async fn a_configuration_without_room_is_refused() {
     let daemon = Daemon::new();
     daemon.path.content().full = true;
     let error = daemon.apply(WEB).await.unwrap_err();
@@ -111,7 +111,7 @@ async fn what_has_no_room_changes_nothing() {
 }
 
 #[tokio::test]
-async fn the_key_in_use_is_listed_and_may_be_given_back() {
+async fn the_hash_key_in_use_is_exported_and_accepted_back() {
     let daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
     let listed = daemon.running.commands.export().await.unwrap();
@@ -140,7 +140,7 @@ async fn the_key_in_use_is_listed_and_may_be_given_back() {
 }
 
 #[tokio::test]
-async fn sensors_look_at_what_is_in_force() {
+async fn sensors_follow_the_configuration_in_force() {
     let mut daemon = Daemon::new();
     let text = web(
         "address = \"10.0.0.2\"\n    region = \"eu\"",
@@ -169,20 +169,20 @@ async fn sensors_look_at_what_is_in_force() {
         std::slice::from_ref(&target)
     );
     let addresses = [ip("10.0.0.1"), ip("10.0.0.2"), ip("10.0.0.3")];
-    assert!(daemon.running.wanted_hops.borrow().iter().eq(&addresses));
+    assert!(daemon.running.next_hop_targets.borrow().iter().eq(&addresses));
 
     daemon.restart().await;
     assert_eq!(daemon.running.targets.borrow().as_slice(), [target]);
-    assert!(daemon.running.wanted_hops.borrow().iter().eq(&addresses));
+    assert!(daemon.running.next_hop_targets.borrow().iter().eq(&addresses));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever was applied before, with whatever restarts: packets are decided as by a daemon that
-    /// never knew another configuration, and no two backends share a number.
+    /// Whatever was applied before, with whatever restarts: packets are decided as by a daemon that never had
+    /// another configuration, and no two backends share a number.
     #[test]
-    fn the_way_to_a_configuration_leaves_no_trace(
+    fn earlier_configurations_leave_no_trace(
         steps in vec((arbitrary::configuration(), any::<bool>()), 1..5),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -214,10 +214,9 @@ proptest! {
     }
 }
 
-/// A region that was mistyped in the settings is said for as long as the configuration has none of that
-/// name, over a restart too.
+/// A mistyped own region stays a condition, over restarts too, until the configuration contains it.
 #[tokio::test]
-async fn an_own_region_that_nobody_knows_is_a_condition() {
+async fn an_unknown_own_region_is_a_condition() {
     let mut daemon = Daemon::new();
     let conditions = async |daemon: &Daemon| -> Vec<_> {
         let all = daemon.status().await.conditions.into_iter().map(|t| (t.subject, t.cause));
@@ -235,7 +234,7 @@ async fn an_own_region_that_nobody_knows_is_a_condition() {
 }
 
 #[tokio::test]
-async fn several_balancers_want_a_key_and_may_have_the_one_in_force() {
+async fn several_balancers_need_a_hash_key() {
     let mut daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
     let own = daemon.running.commands.export().await.unwrap().configuration.hash_key.unwrap();
@@ -250,7 +249,7 @@ async fn several_balancers_want_a_key_and_may_have_the_one_in_force() {
     let applied = daemon.apply(&text).await.unwrap();
     assert_eq!(changes(&applied), ["hash key", "balancers"]);
     assert_eq!(applied.movements, []);
-    // It is the configuration's now, not only this daemon's.
+    // The key is part of the configuration now.
     daemon.stop().await;
     let store = Store::open(daemon.directory.path()).unwrap();
     assert_eq!(store.generation().unwrap().configuration.hash_key, Some(own));
@@ -266,7 +265,7 @@ async fn several_balancers_want_a_key_and_may_have_the_one_in_force() {
 
 /// What an older daemon stored stays in force.
 #[tokio::test]
-async fn several_balancers_without_a_key_in_the_store_are_a_condition() {
+async fn several_balancers_stored_without_a_hash_key_are_a_condition() {
     let mut daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
     daemon.stop().await;
@@ -290,10 +289,8 @@ async fn several_balancers_without_a_key_in_the_store_are_a_condition() {
     assert_eq!(subjects(&daemon).await, Vec::<String>::new());
 }
 
-// Commands whose caller is gone when their turn comes.
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_command_whose_caller_is_gone_is_not_carried_out() {
+async fn a_command_whose_caller_is_gone_is_skipped() {
     let directory = tempfile::tempdir().unwrap();
     let daemon = Daemon::with(directory, FakePacketPath::default());
     let stall = daemon.path.stall();
@@ -302,7 +299,7 @@ async fn a_command_whose_caller_is_gone_is_not_carried_out() {
     let applying = tokio::spawn(async move { commands.apply(apply, None).await });
     let stall = stall.begun().await;
 
-    // It is in the queue, and then nobody waits for it.
+    // The command is queued, and then its caller goes away.
     let removal = Apply::default();
     let mut queued = Box::pin(daemon.running.commands.apply(removal, None));
     assert!(timeout(Duration::ZERO, &mut queued).await.is_err());
@@ -311,12 +308,10 @@ async fn a_command_whose_caller_is_gone_is_not_carried_out() {
     applying.await.unwrap().unwrap().unwrap();
     let exported = daemon.running.commands.export().await.unwrap();
     assert_eq!((exported.generation, exported.configuration.services.len()), (1, 1));
-    // One whose caller waits is carried out.
+    // A command whose caller waits is carried out.
     let removed = daemon.running.commands.apply(Apply::default(), None).await.unwrap().unwrap();
     assert_eq!(removed.generation, 2);
 }
-
-// A packet path that takes for ever: the state loop completes no round, so that the watchdog is not fed.
 
 const INTERVAL: Duration = Duration::from_millis(25);
 
@@ -330,9 +325,9 @@ async fn wait_for_rounds(heartbeat: &Heartbeat, more: u64) {
     timeout(400 * INTERVAL, beats).await.expect("the loop beats");
 }
 
-/// The loop that stalls has a thread of its own, so that the rest of the daemon goes on.
+/// The stalled loop has its own thread, so that the rest of the daemon goes on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_loop_does_not_beat_while_the_packet_path_stalls_it() {
+async fn a_stalled_packet_path_stops_the_heartbeat() {
     let heartbeat = Heartbeat::unwatched(INTERVAL);
     let daemon = Daemon::beating(heartbeat.clone());
     wait_for_rounds(&heartbeat, 3).await;
@@ -343,7 +338,7 @@ async fn a_loop_does_not_beat_while_the_packet_path_stalls_it() {
     let applying = tokio::spawn(async move { commands.apply(apply, None).await });
     let stall = stall.begun().await;
 
-    // A loop that goes on would complete forty rounds.
+    // A loop that is not stalled would complete forty rounds.
     let before = heartbeat.rounds();
     sleep(40 * INTERVAL).await;
     assert_eq!(heartbeat.rounds(), before);

@@ -10,7 +10,7 @@ use lb_model::MemberState;
 const CAUSE: &str = "groups: 1 contiguous entries are needed, the largest free range has 0";
 
 #[tokio::test(start_paused = true)]
-async fn it_is_said_and_tried_again_until_done() {
+async fn a_failed_write_is_reported_and_retried() {
     let daemon = Daemon::new();
     let mut subscription = daemon.running.commands.watch().await.unwrap().unwrap();
     daemon.path.content().failures = 3;
@@ -26,8 +26,8 @@ async fn it_is_said_and_tried_again_until_done() {
     assert_eq!((status.generation, status.behind.as_deref()), (1, Some(CAUSE)));
     assert_eq!(daemon.running.commands.export().await.unwrap().generation, 1);
     assert!(matches!(subscription.events.try_recv(), Ok(Event::Generation(_))));
-    // A check may speak meanwhile.
-    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    // Meanwhile a check may report.
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
 
     while daemon.status().await.behind.is_some() {
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -39,7 +39,7 @@ async fn it_is_said_and_tried_again_until_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_apply_may_bring_it_along() {
+async fn the_next_apply_catches_up() {
     let daemon = Daemon::new();
     daemon.path.content().failures = 1;
     daemon.apply(WEB).await.unwrap_err();
@@ -50,10 +50,10 @@ async fn the_next_apply_may_bring_it_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_a_start_pinned_states_stand_until_it_is_done() {
+async fn pinned_states_stay_while_a_start_is_behind() {
     let mut daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
-    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
     daemon.restart_after(|path| path.content().failures = 1).await;
     while daemon.status().await.behind.is_some() {
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -62,10 +62,10 @@ async fn at_a_start_pinned_states_stand_until_it_is_done() {
     assert_eq!(daemon.backend("web", "10.0.0.1").await.state, MemberState::Up);
 }
 
-/// A daemon that is behind works, and a restart would not bring it further: the watchdog is fed, and its start is
-/// told as done.
+/// A restart would not help a daemon that is behind, so the watchdog must be fed, and its start is reported
+/// as done.
 #[tokio::test(start_paused = true)]
-async fn rounds_complete_while_behind() {
+async fn the_heartbeat_goes_on_while_behind() {
     let mut daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
     daemon.restart_after(|path| path.content().failures = 4).await;
@@ -79,9 +79,9 @@ async fn rounds_complete_while_behind() {
     assert_ne!(daemon.status().await.behind, None);
 }
 
-/// Its rounds are those of a tick, so that news without end neither makes them up nor holds them up.
+/// Endless changes from sensors neither count as rounds nor delay them.
 #[tokio::test(start_paused = true)]
-async fn a_round_is_a_tick_whatever_else_comes_in() {
+async fn the_heartbeat_follows_its_own_tick() {
     let daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
     let before = daemon.running.heartbeat.rounds();
@@ -94,7 +94,7 @@ async fn a_round_is_a_tick_whatever_else_comes_in() {
     assert!((9..=11).contains(&rounds), "{rounds} in 10 s");
 }
 
-/// What is wrong, by subject, and since when.
+/// The conditions: subject, cause and since when.
 async fn conditions(daemon: &Daemon) -> Vec<(String, String, SystemTime)> {
     let conditions = daemon.status().await.conditions.into_iter();
     let conditions = conditions.filter(|condition| !condition.subject.contains("source address"));
@@ -102,17 +102,17 @@ async fn conditions(daemon: &Daemon) -> Vec<(String, String, SystemTime)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_a_condition_from_the_first_try_to_the_last() {
+async fn being_behind_is_a_condition() {
     let daemon = Daemon::new();
     daemon.path.content().failures = usize::MAX;
     daemon.apply(WEB).await.unwrap_err();
-    let said =
+    let expected =
         |generation| format!("not at generation {generation} yet, retried every second: {CAUSE}");
     let first = conditions(&daemon).await;
     let [(subject, cause, since)] = &*first else { panic!("{first:?}") };
-    assert_eq!((&**subject, cause), ("packet path", &said(1)));
+    assert_eq!((&**subject, cause), ("packet path", &expected(1)));
     daemon.apply(&web("slots = 31", "slots = 37")).await.unwrap_err();
-    assert_eq!(conditions(&daemon).await, [(subject.clone(), said(2), *since)]);
+    assert_eq!(conditions(&daemon).await, [(subject.clone(), expected(2), *since)]);
     daemon.path.content().failures = 1;
     while daemon.status().await.behind.is_some() {
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -120,13 +120,13 @@ async fn it_is_a_condition_from_the_first_try_to_the_last() {
     assert_eq!(conditions(&daemon).await, []);
 }
 
-/// Who repeats an Apply that was refused so is not told that all is well.
+/// A client that repeats a refused apply must not be told that all is well.
 #[tokio::test(start_paused = true)]
-async fn an_equal_apply_brings_it_along_or_says_the_same() {
+async fn an_equal_apply_catches_up_or_is_refused_alike() {
     let daemon = Daemon::new();
     daemon.path.content().failures = usize::MAX;
     let first = daemon.apply(WEB).await.unwrap_err().to_string();
-    // Its own first try comes at once, the next one in a second.
+    // The loop's own first retry comes immediately, the next one after a second.
     tokio::time::sleep(Duration::from_millis(100)).await;
     daemon.path.content().failures = 1;
     let again = daemon.apply(WEB).await.unwrap_err();
@@ -138,27 +138,27 @@ async fn an_equal_apply_brings_it_along_or_says_the_same() {
     assert_eq!(daemon.path.content().applied, 1);
     assert_eq!(daemon.status().await.behind, None);
     assert_eq!(conditions(&daemon).await, []);
-    // The sensors are told too, as after every try that gets there.
+    // The sensors are updated too.
     assert_eq!(daemon.running.targets.borrow().len(), 2);
     daemon.apply(WEB).await.unwrap();
     assert_eq!(daemon.path.content().applied, 1, "where nothing is behind, nothing is done");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dry_run_warns_of_it_and_tries_nothing() {
+async fn a_dry_run_warns_and_does_not_retry() {
     let daemon = Daemon::new();
     daemon.path.content().failures = usize::MAX;
     daemon.apply(WEB).await.unwrap_err();
     tokio::time::sleep(Duration::from_millis(100)).await;
     daemon.path.content().failures = 1;
-    let said = format!(
+    let expected = format!(
         "generation 1 is in force, but not yet in the packet path, which is retried every second: {CAUSE}"
     );
     for text in [WEB, &*web("slots = 31", "slots = 37")] {
         let configuration = parse(text);
         let apply = Apply { configuration, dry_run: true, ..Apply::default() };
         let planned = daemon.running.commands.apply(apply, None).await.unwrap().unwrap();
-        assert_eq!(planned.warnings, [&*said]);
+        assert_eq!(planned.warnings, [&*expected]);
         assert_eq!(daemon.path.content().failures, 1, "nothing was tried");
     }
     daemon.path.content().failures = 0;

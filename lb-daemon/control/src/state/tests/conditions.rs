@@ -2,14 +2,14 @@ use std::fs;
 
 use super::*;
 
-/// What is wrong, by subject.
+/// The conditions: subject and cause.
 async fn conditions(daemon: &Daemon) -> Vec<(String, String)> {
     let conditions = daemon.status().await.conditions;
     conditions.into_iter().map(|condition| (condition.subject, condition.cause)).collect()
 }
 
 #[tokio::test]
-async fn a_source_address_is_missed_where_a_backend_needs_it() {
+async fn a_missing_source_address_is_a_condition() {
     let daemon = Daemon::new();
     assert_eq!(conditions(&daemon).await, []);
     daemon.apply(WEB).await.unwrap();
@@ -28,9 +28,9 @@ async fn a_source_address_is_missed_where_a_backend_needs_it() {
 }
 
 #[tokio::test]
-async fn names_that_cannot_be_written_are_a_condition_until_they_are() {
+async fn unwritable_names_are_a_condition() {
     let daemon = Daemon::new();
-    // A folder stands where the file is to go.
+    // A directory is in the place of the file.
     let file = daemon.directory.path().join("directory.json");
     fs::create_dir_all(file.join("in the way")).unwrap();
     daemon.apply("[[region]]\nname = \"eu\"\n").await.unwrap();
@@ -44,7 +44,7 @@ async fn names_that_cannot_be_written_are_a_condition_until_they_are() {
 }
 
 impl Daemon {
-    /// The way to a backend carries so much.
+    /// Reports the MTU of the path to a backend.
     async fn carries(&self, address: &str, mtu: u16) {
         let hop = NextHop {
             gateway: ip("10.0.0.254"),
@@ -59,7 +59,7 @@ impl Daemon {
         self.running.commands.export().await.unwrap();
     }
 
-    /// What is wrong with the ways of a pool.
+    /// The condition about narrow paths of pool `web`.
     async fn narrow(&self) -> Option<String> {
         let found = conditions(self).await.into_iter().find(|(subject, _)| subject == "pool web");
         found.map(|(_, cause)| cause)
@@ -67,8 +67,8 @@ impl Daemon {
 }
 
 #[tokio::test]
-async fn a_way_without_room_for_ipv6_is_a_condition_until_there_is() {
-    let said = |carries, needs, more: &str| {
+async fn a_path_too_narrow_for_ipv6_is_a_condition() {
+    let expected = |carries, needs, more: &str| {
         Some(format!(
             "the path to 10.0.0.1 carries {carries} bytes, but IPv6 service six needs {needs} for the IPv6 minimum MTU and \
              its tunnel: raise its MTU{more}"
@@ -84,43 +84,43 @@ async fn a_way_without_room_for_ipv6_is_a_condition_until_there_is() {
     daemon.carries("10.0.0.2", 1300).await;
     assert_eq!(daemon.narrow().await, None, "IPv4 has no least packet that counts");
     daemon.apply(&six).await.unwrap();
-    assert_eq!(daemon.narrow().await, said(1299, 1300, ""));
+    assert_eq!(daemon.narrow().await, expected(1299, 1300, ""));
     daemon.carries("10.0.0.2", 1200).await;
     let more = ", and that of the path to one more backend";
-    assert_eq!(daemon.narrow().await, said(1299, 1300, more));
+    assert_eq!(daemon.narrow().await, expected(1299, 1300, more));
     daemon.carries("10.0.0.2", 1300).await;
-    assert_eq!(daemon.narrow().await, said(1299, 1300, ""));
+    assert_eq!(daemon.narrow().await, expected(1299, 1300, ""));
     daemon.carries("10.0.0.1", 1300).await;
     assert_eq!(daemon.narrow().await, None);
-    // In GUE more is needed.
+    // GUE needs more.
     let in_gue = |text: &str| text.replace("slots = 31", "slots = 31\n    encapsulation = \"gue\"");
     daemon.apply(&in_gue(&six)).await.unwrap();
-    assert_eq!(daemon.narrow().await, said(1300, 1312, more));
-    // Without the service nobody needs it.
+    assert_eq!(daemon.narrow().await, expected(1300, 1312, more));
+    // Without the service there is no need.
     daemon.apply(&in_gue(WEB)).await.unwrap();
     assert_eq!(daemon.narrow().await, None);
     daemon.carries("10.0.0.1", 576).await;
     assert_eq!(daemon.narrow().await, None);
 }
 
-/// `address = …` of a backend of [`WEB`] with a line after it.
+/// [`WEB`] with a line added to a backend.
 fn with(last: u8, line: &str) -> String {
     let address = format!("address = \"10.0.0.{last}\"\n");
     web(&address, &format!("{address}{line}\n"))
 }
 
-/// What would be warned of.
+/// The warnings of a dry run.
 async fn dry(daemon: &Daemon, text: &str) -> Vec<String> {
     let apply = Apply { configuration: parse(text), dry_run: true, ..Apply::default() };
     daemon.running.commands.apply(apply, None).await.unwrap().unwrap().warnings
 }
 
 #[tokio::test]
-async fn whoever_takes_the_last_one_for_new_connections_is_warned() {
+async fn removing_the_last_backend_for_new_connections_warns() {
     let daemon = Daemon::new();
     assert_eq!(daemon.apply(WEB).await.unwrap().warnings, [""; 0], "nobody was there before");
-    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
-    daemon.judge("web", "10.0.0.2", Failing, "check tcp: refused").await;
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.report_health("web", "10.0.0.2", Failing, "check tcp: refused").await;
 
     let web_is_empty = "pool web has no backend left for new connections";
     let first = "[[pool.backend]]\n    address = \"10.0.0.1\"\n    region = \"eu\"\n";
@@ -139,9 +139,9 @@ async fn whoever_takes_the_last_one_for_new_connections_is_warned() {
     for kept in [
         with(2, "admin_state = \"disabled\""),
         with(1, "weight = 5"),
-        // Those whose checks fail are a last resort.
+        // In panic mode, backends whose checks fail get connections.
         drained.replace("slots = 31", "slots = 31\npanic_threshold_percent = 50"),
-        // Nothing is known yet of one that is new.
+        // The state of a new backend is unknown.
         drained.replace("[[service]]", &format!("{third}[[service]]")),
         "# nothing".into(),
     ] {
@@ -160,7 +160,7 @@ async fn whoever_takes_the_last_one_for_new_connections_is_warned() {
 }
 
 #[tokio::test]
-async fn a_service_whose_pool_has_no_backends_is_told_once() {
+async fn a_service_whose_pool_has_no_backends_warns_once() {
     let daemon = Daemon::new();
     let service = |name: &str, port: u16, pool: &str| {
         format!(
@@ -173,7 +173,8 @@ async fn a_service_whose_pool_has_no_backends_is_told_once() {
     assert_eq!(dry(&daemon, &empty).await, [api], "a dry run says it too");
     assert_eq!(daemon.apply(&empty).await.unwrap().warnings, [api]);
 
-    // Other changes do not say it again; one of the service does, and names the services of a pool together.
+    // Unrelated changes do not repeat the warning. A change of the service does, and services of one pool are
+    // listed together.
     let other = format!("{empty}[[pool]]\nname = \"unused\"\n");
     assert_eq!(daemon.apply(&other).await.unwrap().warnings, [""; 0]);
     let moved = other.replace("port = 80", "port = 81");
@@ -189,7 +190,7 @@ async fn a_service_whose_pool_has_no_backends_is_told_once() {
     let unused = "pool unused has no backends, so all packets of service api are dropped";
     assert_eq!(dry(&daemon, &pointed).await, [unused]);
 
-    // With a backend nothing is said; and where the last one goes that never passed a check, it is.
+    // With a backend there is no warning. Removing it warns again, because it never passed a check.
     let region =
         "[[region]]\nname = \"eu\"\n[[health_check]]\nname = \"tcp\"\nport = 80\ntcp = {}\n";
     let full = format!(
@@ -198,6 +199,6 @@ async fn a_service_whose_pool_has_no_backends_is_told_once() {
         service("api", 80, "empty")
     );
     assert_eq!(daemon.apply(&full).await.unwrap().warnings, [""; 0]);
-    daemon.judge("empty", "10.0.0.1", Failing, "check tcp: refused").await;
+    daemon.report_health("empty", "10.0.0.1", Failing, "check tcp: refused").await;
     assert_eq!(dry(&daemon, &empty).await, [api]);
 }

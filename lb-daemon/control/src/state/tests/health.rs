@@ -15,19 +15,19 @@ async fn a_new_backend_is_pending_until_its_checks_pass() {
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
     assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "not checked yet");
 
-    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), All);
     let status = daemon.backend("web", "10.0.0.1").await;
     assert_eq!((status.state, &*status.reason), (MemberState::Up, "all checks pass"));
     assert_eq!(daemon.state("web", "10.0.0.2"), Nothing);
 
-    daemon.judge("web", "10.0.0.1", Silent, "check tcp: timed out").await;
+    daemon.report_health("web", "10.0.0.1", Silent, "check tcp: timed out").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
     let down = daemon.backend("web", "10.0.0.1").await;
     assert_eq!((down.state, &*down.reason), (MemberState::Unreachable, "check tcp: timed out"));
     assert!(down.since >= status.since);
 
-    daemon.judge("web", "10.0.0.1", Silent, "check tcp: no route to host").await;
+    daemon.report_health("web", "10.0.0.1", Silent, "check tcp: no route to host").await;
     let still = daemon.backend("web", "10.0.0.1").await;
     assert_eq!(still.reason, "check tcp: no route to host");
     assert_eq!(still.since, down.since, "another reason is no other state");
@@ -38,7 +38,7 @@ async fn a_backend_that_fails_is_unhealthy_and_one_that_never_passed_is_pending(
     let mut daemon = Daemon::new();
     let refused = "check tcp: connection refused";
     daemon.apply(WEB).await.unwrap();
-    daemon.judge("web", "10.0.0.1", Failing, refused).await;
+    daemon.report_health("web", "10.0.0.1", Failing, refused).await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
     let reason = daemon.backend("web", "10.0.0.1").await.reason;
     assert_eq!(reason, "check tcp: connection refused (gets no connections until it passes)");
@@ -54,40 +54,40 @@ async fn a_backend_that_fails_is_unhealthy_and_one_that_never_passed_is_pending(
         (Failing, refused, MemberState::Unhealthy, OpenOnly),
     ];
     for (health, reason, state, accepts) in steps {
-        daemon.judge("web", "10.0.0.1", health, reason).await;
+        daemon.report_health("web", "10.0.0.1", health, reason).await;
         assert_eq!(daemon.state("web", "10.0.0.1"), accepts);
         let status = daemon.backend("web", "10.0.0.1").await;
         assert_eq!((status.state, &*status.reason), (state, reason));
     }
 
-    // What the packet path has stands, and says that there may be connections.
+    // The state in the packet path stays, and shows that there may be connections.
     daemon.restart().await;
     assert_eq!(daemon.state("web", "10.0.0.1"), OpenOnly);
-    daemon.judge("web", "10.0.0.1", Failing, refused).await;
+    daemon.report_health("web", "10.0.0.1", Failing, refused).await;
     assert_eq!(daemon.state("web", "10.0.0.1"), OpenOnly);
-    daemon.judge("web", "10.0.0.1", Silent, "check tcp: timed out").await;
+    daemon.report_health("web", "10.0.0.1", Silent, "check tcp: timed out").await;
     daemon.restart().await;
-    daemon.judge("web", "10.0.0.1", Failing, refused).await;
+    daemon.report_health("web", "10.0.0.1", Failing, refused).await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing, "its connections have moved");
 }
 
 #[tokio::test]
-async fn a_row_of_failures_that_has_only_begun_changes_no_state_but_says_why() {
+async fn an_incomplete_row_of_failures_changes_only_the_reason() {
     let mut daemon = Daemon::new();
     let refused = "check tcp: connection refused";
     daemon.apply(WEB).await.unwrap();
-    // A backend that never passed takes nothing anyway, and the reason is known at once.
-    daemon.begin_to_fail("web", "10.0.0.1", 1, refused).await;
+    // A backend that never passed takes nothing anyway, so the reason is shown immediately.
+    daemon.report_first_failure("web", "10.0.0.1", 1, refused).await;
     let status = daemon.backend("web", "10.0.0.1").await;
     let reason = format!("{refused} (gets no connections until it passes)");
     assert_eq!((status.state, status.reason), (MemberState::Pending, reason));
 
     for (health, state) in [(Passing, MemberState::Up), (Failing, MemberState::Unhealthy)] {
-        daemon.judge("web", "10.0.0.1", health, "a reason").await;
-        // Of an edited check, and of the first one after a start.
+        daemon.report_health("web", "10.0.0.1", health, "a reason").await;
+        // After an edit of the check, and for the first check after a start.
         for _ in 0..2 {
             for failed in [1, 2] {
-                daemon.begin_to_fail("web", "10.0.0.1", failed, refused).await;
+                daemon.report_first_failure("web", "10.0.0.1", failed, refused).await;
                 let status = daemon.backend("web", "10.0.0.1").await;
                 let reason = format!("{refused} (failure {failed} of 3)");
                 assert_eq!((status.state, status.reason), (state, reason));
@@ -98,9 +98,9 @@ async fn a_row_of_failures_that_has_only_begun_changes_no_state_but_says_why() {
     }
 }
 
-/// Those that take nothing wait for their first check; the others can wait for their turn.
+/// Backends that take nothing wait for their first check; the others can wait for their turn.
 #[tokio::test]
-async fn only_backends_that_take_nothing_are_checked_at_once() {
+async fn only_backends_without_connections_are_checked_first() {
     let mut daemon = Daemon::new();
     let urgent = |daemon: &Daemon| {
         let targets = daemon.running.targets.borrow().clone();
@@ -108,20 +108,20 @@ async fn only_backends_that_take_nothing_are_checked_at_once() {
     };
     daemon.apply(WEB).await.unwrap();
     assert_eq!(urgent(&daemon), [ip("10.0.0.1"), ip("10.0.0.2")]);
-    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
     daemon.apply(&WEB.replace("port = 80", "port = 81")).await.unwrap();
     assert_eq!(urgent(&daemon), [ip("10.0.0.2")]);
-    daemon.judge("web", "10.0.0.1", Failing, "check tcp: connection refused").await;
+    daemon.report_health("web", "10.0.0.1", Failing, "check tcp: connection refused").await;
     daemon.restart().await;
     assert_eq!(urgent(&daemon), [ip("10.0.0.2")]);
 }
 
 #[tokio::test]
-async fn a_drained_backend_whose_check_fails_keeps_its_connections_and_says_which_check() {
+async fn a_drained_backend_whose_check_fails_keeps_its_connections() {
     let daemon = Daemon::new();
     daemon.apply(&drained()).await.unwrap();
-    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
-    daemon.judge("web", "10.0.0.1", Failing, "check tcp: connection refused").await;
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.report_health("web", "10.0.0.1", Failing, "check tcp: connection refused").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), OpenOnly);
     let status = daemon.backend("web", "10.0.0.1").await;
     assert_eq!(
@@ -133,21 +133,21 @@ async fn a_drained_backend_whose_check_fails_keeps_its_connections_and_says_whic
 }
 
 #[tokio::test]
-async fn the_same_address_is_judged_in_each_pool_alone() {
+async fn an_address_has_a_state_in_each_pool() {
     let daemon = Daemon::new();
     let other = WEB.split("[[pool]]").nth(1).unwrap().split("[[service]]").next().unwrap();
     let text = format!("{WEB}\n[[pool]]{}", other.replace("\"web\"", "\"other\""));
     daemon.apply(&text).await.unwrap();
-    daemon.judge("other", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.report_health("other", "10.0.0.1", Passing, "all checks pass").await;
     assert_eq!(daemon.state("other", "10.0.0.1"), All);
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
 }
 
 #[tokio::test]
-async fn other_changes_leave_a_state_alone() {
+async fn unrelated_changes_keep_states() {
     let daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
-    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
     let before = daemon.backend("web", "10.0.0.1").await;
     daemon.apply(&web("slots = 31", "slots = 37")).await.unwrap();
     daemon.apply(&web("tcp = {}", "http = {}")).await.unwrap();
@@ -156,42 +156,42 @@ async fn other_changes_leave_a_state_alone() {
 }
 
 #[tokio::test]
-async fn what_is_disabled_takes_nothing_whatever_checks_say() {
+async fn a_disabled_backend_takes_nothing() {
     let daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
-    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
     daemon.apply(&web(DISABLED.0, DISABLED.1)).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
     let status = daemon.backend("web", "10.0.0.1").await;
     assert_eq!((&*status.reason, status.admin_state), ("disabled", AdminState::Disabled));
     assert_eq!(status.state, MemberState::Disabled);
-    // A check that was under way.
-    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    // The result of a check that was under way.
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
     assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "disabled");
 
     daemon.apply(WEB).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
     assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "not checked yet");
-    daemon.judge("web", "10.0.0.1", Failing, "check tcp: connection refused").await;
+    daemon.report_health("web", "10.0.0.1", Failing, "check tcp: connection refused").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing, "its connections have moved");
-    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), All);
 }
 
 #[tokio::test]
-async fn without_checks_active_is_up() {
+async fn an_active_backend_without_checks_is_up() {
     let daemon = Daemon::new();
     let unchecked = web("health_checks = [\"tcp\"]", "");
     daemon.apply(&unchecked).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), All);
     assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "no checks");
 
-    // Checks that come later are waited for; what serves goes on.
+    // A backend that is up stays up until the new checks decide.
     daemon.apply(WEB).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), All);
     assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "not checked yet");
-    daemon.judge("web", "10.0.0.1", Silent, "check tcp: timed out").await;
+    daemon.report_health("web", "10.0.0.1", Silent, "check tcp: timed out").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
 
     daemon.apply(&unchecked).await.unwrap();
@@ -204,25 +204,25 @@ async fn without_checks_active_is_up() {
 async fn a_backend_that_was_removed_comes_back_as_a_new_one() {
     let daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
-    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
     daemon.apply(&web("10.0.0.1", "10.0.0.3")).await.unwrap();
-    // A check of the removed one that was under way.
-    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    // The result of a check that was under way.
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
     daemon.apply(WEB).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
     assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "not checked yet");
 }
 
-/// What `web` becomes when its first backend is drained.
+/// [`WEB`] with its first backend drained.
 fn drained() -> String {
     web(DISABLED.0, &DISABLED.1.replace("disabled", "drain"))
 }
 
 #[tokio::test]
-async fn what_is_drained_keeps_its_connections_while_it_lives() {
+async fn a_drained_backend_keeps_its_connections_while_it_is_reachable() {
     let mut daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
-    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
     let up = daemon.backend("web", "10.0.0.1").await;
     daemon.apply(&drained()).await.unwrap();
     assert_eq!(daemon.state("web", "10.0.0.1"), OpenOnly);
@@ -233,9 +233,9 @@ async fn what_is_drained_keeps_its_connections_while_it_lives() {
     assert!(status.since >= up.since);
     assert_eq!(daemon.running.targets.borrow().len(), 2, "it is still asked");
 
-    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
     assert_eq!(daemon.backend("web", "10.0.0.1").await, status, "that is no news");
-    daemon.judge("web", "10.0.0.1", Silent, "check tcp: timed out").await;
+    daemon.report_health("web", "10.0.0.1", Silent, "check tcp: timed out").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
     let unreachable = daemon.backend("web", "10.0.0.1").await;
     assert_eq!(
@@ -243,12 +243,12 @@ async fn what_is_drained_keeps_its_connections_while_it_lives() {
         (MemberState::Unreachable, "check tcp: timed out"),
         "its connections move, whatever the operator asked for"
     );
-    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), OpenOnly);
 
     daemon.restart().await;
     assert_eq!(daemon.state("web", "10.0.0.1"), OpenOnly);
-    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
     assert_eq!(daemon.backend("web", "10.0.0.1").await.reason, "drained");
 
     daemon.apply(WEB).await.unwrap();
@@ -257,12 +257,12 @@ async fn what_is_drained_keeps_its_connections_while_it_lives() {
 }
 
 #[tokio::test]
-async fn a_drain_that_the_packet_path_missed_is_made_up_for() {
+async fn a_drain_that_the_packet_path_missed_is_written_at_the_start() {
     let mut daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
-    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
     daemon.apply(&drained()).await.unwrap();
-    // Killed between disk and maps: the maps still have it up.
+    // The daemon was killed between disk and maps, so the maps still have the backend up.
     let key = (name("web"), ip("10.0.0.1"));
     let missed =
         |path: &FakePacketPath| assert_eq!(path.content().states.insert(key, All), Some(OpenOnly));
@@ -271,7 +271,7 @@ async fn a_drain_that_the_packet_path_missed_is_made_up_for() {
 }
 
 #[tokio::test]
-async fn without_checks_a_drained_backend_comes_back_at_once() {
+async fn a_drained_backend_without_checks_returns_immediately() {
     let daemon = Daemon::new();
     let unchecked = |text: &str| text.replace("health_checks = [\"tcp\"]", "");
     daemon.apply(&unchecked(WEB)).await.unwrap();
@@ -287,48 +287,48 @@ async fn the_last_changes_are_kept_with_their_reasons() {
     let daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
     let history = async |address: Option<&str>| {
-        let asked = daemon.running.commands.history("web".into(), address.map(Into::into));
-        let told = asked.await.unwrap().unwrap();
+        let histories = daemon.running.commands.history("web".into(), address.map(Into::into));
+        let announced = histories.await.unwrap().unwrap();
         let of = |each: &crate::command::BackendHistory| -> Vec<_> {
             each.changes.iter().map(|c| (c.state, c.reason.to_string())).collect()
         };
-        told.iter().map(|each| (each.address.to_string(), of(each))).collect::<Vec<_>>()
+        announced.iter().map(|each| (each.address.to_string(), of(each))).collect::<Vec<_>>()
     };
-    let said = |state, reason: &str| (state, reason.to_owned());
+    let change = |state, reason: &str| (state, reason.to_owned());
     let (one, two) = ("10.0.0.1", "10.0.0.2");
     assert_eq!(
         history(None).await,
         [one, two]
-            .map(|each| (each.to_owned(), vec![said(MemberState::Pending, "not checked yet")]))
+            .map(|each| (each.to_owned(), vec![change(MemberState::Pending, "not checked yet")]))
     );
-    // The first result says why it is pending; another reason later is no other state.
-    daemon.judge("web", one, Failing, "check tcp: timed out").await;
-    daemon.judge("web", one, Failing, "check tcp: connection refused").await;
-    daemon.judge("web", one, Passing, "all checks pass").await;
-    daemon.judge("web", one, Failing, "check tcp: connection refused").await;
-    daemon.judge("web", one, Failing, "check tcp: timed out").await;
+    // The first result explains why it is pending. Later reasons are no change of state.
+    daemon.report_health("web", one, Failing, "check tcp: timed out").await;
+    daemon.report_health("web", one, Failing, "check tcp: connection refused").await;
+    daemon.report_health("web", one, Passing, "all checks pass").await;
+    daemon.report_health("web", one, Failing, "check tcp: connection refused").await;
+    daemon.report_health("web", one, Failing, "check tcp: timed out").await;
     let expected = vec![
-        said(MemberState::Unhealthy, "check tcp: connection refused"),
-        said(MemberState::Up, "all checks pass"),
-        said(MemberState::Pending, "check tcp: timed out (gets no connections until it passes)"),
+        change(MemberState::Unhealthy, "check tcp: connection refused"),
+        change(MemberState::Up, "all checks pass"),
+        change(MemberState::Pending, "check tcp: timed out (gets no connections until it passes)"),
     ];
     assert_eq!(history(Some(one)).await, [(one.to_owned(), expected)]);
-    // A configuration that keeps the backend keeps them; there are 16 at most.
+    // They survive a configuration that keeps the backend; at most 16 are kept.
     daemon.apply(&drained()).await.unwrap();
     for _ in 0..20 {
-        daemon.judge("web", one, Passing, "all checks pass").await;
-        daemon.judge("web", one, Silent, "check tcp: timed out").await;
+        daemon.report_health("web", one, Passing, "all checks pass").await;
+        daemon.report_health("web", one, Silent, "check tcp: timed out").await;
     }
     let [(_, changes)] = &history(Some(one)).await[..] else { panic!("it is one") };
     let turns = [
-        said(MemberState::Unreachable, "check tcp: timed out"),
-        said(MemberState::Draining, "drained"),
+        change(MemberState::Unreachable, "check tcp: timed out"),
+        change(MemberState::Draining, "drained"),
     ];
     assert_eq!(*changes, turns.into_iter().cycle().take(16).collect::<Vec<_>>());
 
     let refused = async |pool: &str, address: &str| {
-        let asked = daemon.running.commands.history(pool.into(), Some(address.into()));
-        asked.await.unwrap().unwrap_err().to_string()
+        let histories = daemon.running.commands.history(pool.into(), Some(address.into()));
+        histories.await.unwrap().unwrap_err().to_string()
     };
     assert_eq!(refused("none", one).await, "pool \"none\" does not exist");
     for address in ["10.0.0.9", "x"] {

@@ -30,7 +30,7 @@ use lb_health::{
 };
 use lb_net::{NetChange, NextHopChange};
 
-/// A daemon whose packet path is in memory and whose sensors are the test.
+/// A daemon with a packet path in memory; the test plays the sensors.
 struct Daemon {
     directory: TempDir,
     path: FakePacketPath,
@@ -42,7 +42,7 @@ struct Running {
     health: mpsc::Sender<HealthChange>,
     network: mpsc::Sender<NetChange>,
     targets: watch::Receiver<Arc<Vec<Target>>>,
-    wanted_hops: watch::Receiver<Arc<std::collections::BTreeSet<IpAddr>>>,
+    next_hop_targets: watch::Receiver<Arc<std::collections::BTreeSet<IpAddr>>>,
     heartbeat: Heartbeat,
     stop: oneshot::Sender<()>,
     ended: JoinHandle<LoopEnd>,
@@ -58,20 +58,19 @@ impl Daemon {
         Self { directory, path, running }
     }
 
-    /// One whose rounds somebody counts.
     fn beating(heartbeat: Heartbeat) -> Self {
         let (directory, path) = (tempfile::tempdir().unwrap(), FakePacketPath::default());
         let running = Running::beating(&directory, &path, heartbeat);
         Self { directory, path, running }
     }
 
-    /// Stops the daemon and starts another over the same disk and packet path.
+    /// Stops the daemon and starts another one with the same disk and packet path.
     async fn restart(&mut self) {
         self.stop().await;
         self.running = Running::start(&self.directory, &self.path);
     }
 
-    /// Stops the daemon; `between` does what happens while none runs.
+    /// Stops the daemon, runs `between`, and starts another one.
     async fn restart_after(&mut self, between: impl FnOnce(&FakePacketPath)) {
         self.stop().await;
         between(&self.path);
@@ -103,19 +102,20 @@ impl Daemon {
         backends.into_iter().find(|b| b.pool == pool && b.address == address).unwrap()
     }
 
-    /// Says what a check says, and waits until it is taken in.
-    async fn judge(&self, pool: &str, address: &str, health: Health, reason: &str) {
+    /// Reports a complete row of results, and waits until the state loop has it.
+    async fn report_health(&self, pool: &str, address: &str, health: Health, reason: &str) {
         let (pool, address, reason) = (name(pool), ip(address), reason.into());
         let report = AgentReport::default();
         let change =
             HealthChange { pool, address, health, undecided: None, reason, first: false, report };
         self.running.health.send(change).await.unwrap();
-        // News is taken in before any command.
+        // The loop handles changes of sensors before commands.
         self.running.commands.export().await.unwrap();
     }
 
-    /// Says that a row of failures has begun, which three of them decide, and waits until it is taken in.
-    async fn begin_to_fail(&self, pool: &str, address: &str, failed: u32, reason: &str) {
+    /// Reports an incomplete row of failures, of which three would decide, and waits until the state loop has
+    /// it.
+    async fn report_first_failure(&self, pool: &str, address: &str, failed: u32, reason: &str) {
         let (pool, address, reason) = (name(pool), ip(address), reason.into());
         let undecided = Some(Row { failed, fall: 3 });
         let report = AgentReport::default();
@@ -132,8 +132,8 @@ impl Daemon {
         self.running.commands.export().await.unwrap();
     }
 
-    /// Says that its checks pass and what a backend says of itself, and waits until it is taken in.
-    async fn say(&self, pool: &str, address: &str, report: AgentReport) {
+    /// Reports that checks pass, with an agent report, and waits until the state loop has it.
+    async fn report_agent(&self, pool: &str, address: &str, report: AgentReport) {
         let (pool, address, reason) = (name(pool), ip(address), "all checks pass".into());
         let change = HealthChange {
             pool,
@@ -170,11 +170,12 @@ impl Running {
         heartbeat: Heartbeat,
         any_schema: bool,
     ) -> Self {
-        let (commands, asked) = Commands::channel();
-        let (health, heard) = mpsc::channel(16);
-        let (network, changes) = mpsc::channel(16);
+        let (commands, command_rx) = Commands::channel();
+        let (health, health_rx) = mpsc::channel(16);
+        let (network, network_rx) = mpsc::channel(16);
         let sensors = Sensors::default();
-        let (targets, wanted_hops) = (sensors.targets.subscribe(), sensors.next_hops.subscribe());
+        let (targets, next_hop_targets) =
+            (sensors.targets.subscribe(), sensors.next_hops.subscribe());
         let (stop, stopped) = oneshot::channel();
         let settings = Settings {
             region: Some(name("eu")),
@@ -183,10 +184,10 @@ impl Running {
             ..Settings::default()
         };
         let state = State::start(settings, store, path.clone(), sensors);
-        let inbox = Inbox { health: heard, network: changes, commands: asked };
+        let inbox = Inbox { health: health_rx, network: network_rx, commands: command_rx };
         let stopped = async move { drop(stopped.await) };
         let ended = tokio::spawn(state.run(inbox, heartbeat.clone(), stopped));
-        Self { commands, health, network, targets, wanted_hops, heartbeat, stop, ended }
+        Self { commands, health, network, targets, next_hop_targets, heartbeat, stop, ended }
     }
 }
 
@@ -202,7 +203,7 @@ fn parse(text: &str) -> Configuration {
     lb_config::validate(&Document::parse(text).unwrap().into()).unwrap()
 }
 
-/// [`WEB`] with something replaced.
+/// [`WEB`] with a replacement.
 fn web(from: &str, to: &str) -> String {
     assert!(WEB.contains(from), "{from}");
     WEB.replace(from, to)

@@ -22,7 +22,7 @@ impl Daemon {
 
 /// The loopback interface has index 1 in every network namespace.
 #[tokio::test]
-async fn they_reach_packets_and_status() {
+async fn next_hops_reach_the_packet_path_and_the_status() {
     let daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
     let waiting = daemon.backend("web", "10.0.0.1").await;
@@ -39,7 +39,7 @@ async fn they_reach_packets_and_status() {
 }
 
 #[tokio::test]
-async fn ports_of_bonds_reach_packets() {
+async fn ports_of_bonds_reach_the_packet_path() {
     let daemon = Daemon::new();
     for bonds in [vec![(3, 5), (4, 5)], vec![(4, 5)]] {
         let bonds: Bonds = bonds.into_iter().collect();
@@ -51,7 +51,7 @@ async fn ports_of_bonds_reach_packets() {
 }
 
 #[tokio::test]
-async fn one_that_cannot_be_used_is_none() {
+async fn an_unusable_next_hop_is_none() {
     let daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
     daemon.resolve("10.0.0.1", Ok(hop(1))).await;
@@ -62,7 +62,7 @@ async fn one_that_cannot_be_used_is_none() {
 }
 
 #[tokio::test]
-async fn direct_return_says_whom_it_takes_the_way_from() {
+async fn direct_return_warns_about_backends_behind_gateways() {
     let daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
     let on_link = NextHop { gateway: ip("10.0.0.2"), ..hop(1) };
@@ -79,18 +79,18 @@ async fn direct_return_says_whom_it_takes_the_way_from() {
     let why = "direct return needs a backend on the link, but the route leads through 10.0.0.254";
     let behind = daemon.backend("web", "10.0.0.1").await;
     assert_eq!(behind.next_hop, Err(why.into()));
-    let mut told = Vec::new();
+    let mut announced = Vec::new();
     while let Ok(event) = watcher.events.try_recv() {
-        told.push(event);
+        announced.push(event);
     }
-    assert!(told.contains(&Event::Backend(behind)), "{told:?}");
-    // Once is enough.
+    assert!(announced.contains(&Event::Backend(behind)), "{announced:?}");
+    // The warning is not repeated.
     let again = direct.replace("slots = 31", "slots = 37");
     assert_eq!(daemon.apply(&again).await.unwrap().warnings, [""; 0]);
 }
 
 #[tokio::test]
-async fn services_count_who_can_have_connections() {
+async fn services_count_available_backends() {
     let daemon = Daemon::new();
     let weightless = web(
         "address = \"10.0.0.2\"\n    region = \"eu\"",
@@ -103,7 +103,7 @@ async fn services_count_who_can_have_connections() {
     };
     assert_eq!(up().await, (0, 2));
     for address in ["10.0.0.1", "10.0.0.2"] {
-        daemon.judge("web", address, Passing, "all checks pass").await;
+        daemon.report_health("web", address, Passing, "all checks pass").await;
         assert_eq!(up().await, (0, 2), "no next hop");
     }
     for address in ["10.0.0.2", "10.0.0.1"] {
@@ -112,6 +112,6 @@ async fn services_count_who_can_have_connections() {
     assert_eq!(up().await, (1, 2), "one of them has no weight");
     daemon.apply(WEB).await.unwrap();
     assert_eq!(up().await, (2, 2));
-    daemon.judge("web", "10.0.0.1", Silent, "check tcp: timed out").await;
+    daemon.report_health("web", "10.0.0.1", Silent, "check tcp: timed out").await;
     assert_eq!(up().await, (1, 2));
 }

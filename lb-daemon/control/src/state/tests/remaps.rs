@@ -1,12 +1,10 @@
-//! Remaps: what the state tells the packet path, and when.
-
 use std::{collections::BTreeSet, time::Duration};
 
 use tokio::time::sleep;
 
 use super::*;
 
-/// [`WEB`] with a settle time of a minute, and more backends: last number, region.
+/// [`WEB`] with a settle time of a minute and more backends (last number, region).
 fn text(more: &[(u8, &str)]) -> String {
     let backend = |(last, region): &(u8, &str)| {
         format!("[[pool.backend]]\naddress = \"10.0.0.{last}\"\nregion = \"{region}\"\n")
@@ -21,19 +19,20 @@ async fn seconds(number: u64) {
     sleep(Duration::from_secs(number)).await;
 }
 
-async fn judge(daemon: &Daemon, last: u8, healthy: bool) {
+async fn report_health(daemon: &Daemon, last: u8, healthy: bool) {
     let (health, reason) =
         if healthy { (Passing, "all checks pass") } else { (Silent, "check tcp: timed out") };
-    daemon.judge("web", &format!("10.0.0.{last}"), health, reason).await;
+    daemon.report_health("web", &format!("10.0.0.{last}"), health, reason).await;
 }
 
-/// Whether a previous meaning of home counts, and whether connections are adopted.
+/// Whether there is a previous home, and whether connections are adopted.
 fn phase(daemon: &Daemon) -> (bool, bool) {
     let content = daemon.path.content();
     (!content.previous_homes.is_empty(), !content.adopting.is_empty())
 }
 
-/// Number of regions, by their names, and last numbers of the members of the first that are marked out.
+/// Sizes of the groups, in the order of regions, and last numbers of the members of the first that are marked
+/// out.
 fn home(daemon: &Daemon) -> (Vec<usize>, Vec<u8>) {
     let content = daemon.path.content();
     let pool = content.plan.pools.values().next().unwrap();
@@ -47,7 +46,7 @@ fn home(daemon: &Daemon) -> (Vec<usize>, Vec<u8>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_settles_adopts_and_is_over() {
+async fn a_remap_settles_adopts_and_ends() {
     let daemon = Daemon::new();
     daemon.apply(&text(&[])).await.unwrap();
     seconds(10).await;
@@ -72,13 +71,13 @@ async fn a_change_settles_adopts_and_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_moves_no_home_settles_nothing() {
+async fn a_change_that_keeps_homes_is_no_remap() {
     let daemon = Daemon::new();
     daemon.apply(&text(&[])).await.unwrap();
     let more = text(&[]).replace("slots = 31", "slots = 31\n    panic_threshold_percent = 50");
     daemon.apply(&more).await.unwrap();
     assert_eq!(phase(&daemon), (false, false));
-    // A region that is asked last.
+    // In the last region.
     daemon.apply(&text(&[(3, "us")])).await.unwrap();
     assert_eq!(phase(&daemon), (false, false));
     daemon.apply(&text(&[(3, "us")]).replace("slots = 31", "slots = 251")).await.unwrap();
@@ -86,7 +85,7 @@ async fn what_moves_no_home_settles_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_adoption_puts_the_end_off() {
+async fn a_refused_adoption_delays_the_end() {
     let daemon = Daemon::new();
     daemon.apply(&text(&[])).await.unwrap();
     daemon.apply(&text(&[(3, "eu")])).await.unwrap();
@@ -99,21 +98,21 @@ async fn a_refused_adoption_puts_the_end_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_hop_of_who_was_removed_is_watched_until_it_is_over() {
+async fn the_next_hop_of_a_removed_backend_is_watched_until_the_remap_ends() {
     let daemon = Daemon::new();
     daemon.apply(&text(&[(3, "eu")])).await.unwrap();
-    judge(&daemon, 3, true).await;
+    report_health(&daemon, 3, true).await;
     let id = daemon.path.content().plan.backends[&ip("10.0.0.3")].id;
     daemon.apply(&text(&[])).await.unwrap();
     let watched = |daemon: &Daemon| -> BTreeSet<IpAddr> {
-        daemon.running.wanted_hops.borrow().as_ref().clone()
+        daemon.running.next_hop_targets.borrow().as_ref().clone()
     };
     let both = BTreeSet::from([ip("10.0.0.1"), ip("10.0.0.2")]);
     let all = BTreeSet::from_iter(both.iter().copied().chain([ip("10.0.0.3")]));
     assert_eq!(watched(&daemon), all);
     let targets = daemon.running.targets.borrow().clone();
     assert_eq!(targets.len(), 2, "nobody asks for its health");
-    // Its number is its own for as long, and rests after that.
+    // Its number stays in use until the remap ends, and is then in quarantine.
     daemon.apply(&text(&[(4, "eu")])).await.unwrap();
     assert_ne!(daemon.path.content().plan.backends[&ip("10.0.0.4")].id.index, id.index);
     assert!(daemon.path.named().backends.contains_key(&id.index));
@@ -124,11 +123,11 @@ async fn the_next_hop_of_who_was_removed_is_watched_until_it_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_member_that_is_long_away_is_marked_out_and_back_at_once() {
+async fn a_member_out_of_service_for_long_is_marked_out() {
     let daemon = Daemon::new();
     daemon.apply(&text(&[])).await.unwrap();
-    judge(&daemon, 1, true).await;
-    judge(&daemon, 2, false).await;
+    report_health(&daemon, 1, true).await;
+    report_health(&daemon, 2, false).await;
     seconds(58).await;
     assert_eq!((home(&daemon), phase(&daemon)), ((vec![2], vec![]), (false, false)));
     seconds(4).await;
@@ -138,7 +137,7 @@ async fn a_member_that_is_long_away_is_marked_out_and_back_at_once() {
     seconds(200).await;
     assert_eq!((home(&daemon), phase(&daemon)), ((vec![2], vec![2]), (false, false)));
     let applied = daemon.path.content().applied;
-    judge(&daemon, 2, true).await;
+    report_health(&daemon, 2, true).await;
     seconds(2).await;
     assert_eq!((home(&daemon), phase(&daemon)), ((vec![2], vec![]), (true, false)));
     assert!(!daemon.backend("web", "10.0.0.2").await.marked_out);
@@ -147,7 +146,7 @@ async fn a_member_that_is_long_away_is_marked_out_and_back_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_region_that_is_scaled_to_nothing_is_asked_last_and_first_again_with_the_apply() {
+async fn a_region_scaled_to_zero_is_used_last() {
     let daemon = Daemon::new();
     let text = text(&[(3, "us")]);
     let settle = "settle_time = \"60s\"";
@@ -155,7 +154,7 @@ async fn a_region_that_is_scaled_to_nothing_is_asked_last_and_first_again_with_t
     let drained = text.replace(settle, &format!("{settle}\n    {group}"));
     daemon.apply(&text).await.unwrap();
     for last in [1, 2, 3] {
-        judge(&daemon, last, true).await;
+        report_health(&daemon, last, true).await;
     }
     daemon.apply(&drained).await.unwrap();
     seconds(58).await;
@@ -163,22 +162,22 @@ async fn a_region_that_is_scaled_to_nothing_is_asked_last_and_first_again_with_t
     seconds(4).await;
     assert_eq!(home(&daemon).0, [1, 2]);
     let regions = daemon.running.commands.regions(None).await.unwrap().unwrap().regions;
-    let said: Vec<_> = regions.iter().map(|r| (r.region.as_str(), r.marked_out)).collect();
-    assert_eq!(said, [("us", false), ("eu", true)]);
+    let marked: Vec<_> = regions.iter().map(|r| (r.region.as_str(), r.marked_out)).collect();
+    assert_eq!(marked, [("us", false), ("eu", true)]);
     daemon.apply(&text).await.unwrap();
     assert_eq!(home(&daemon).0, [2, 1]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_daemon_goes_on_with_what_it_finds() {
+async fn a_restart_continues_remaps_and_marks() {
     let mut daemon = Daemon::new();
     daemon.apply(&text(&[(3, "us"), (4, "us")])).await.unwrap();
     for (last, healthy) in [(1, false), (2, false), (3, true), (4, true)] {
-        judge(&daemon, last, healthy).await;
+        report_health(&daemon, last, healthy).await;
     }
     seconds(62).await;
     assert_eq!((home(&daemon), phase(&daemon)), ((vec![2, 2], vec![]), (true, false)));
-    judge(&daemon, 4, false).await;
+    report_health(&daemon, 4, false).await;
     seconds(62).await;
     let before = (home(&daemon), phase(&daemon));
     assert_eq!(before.0.1, [4]);
@@ -191,20 +190,20 @@ async fn the_next_daemon_goes_on_with_what_it_finds() {
     assert_eq!((home(&daemon), phase(&daemon)), (before.0, (true, false)), "time begins anew");
     seconds(30).await;
     assert_eq!(phase(&daemon), (false, false));
-    // Nobody has been asked since; who answers is back.
+    // No backend was checked since the start. One that passes is back.
     assert_eq!(daemon.path.content().plan, applied);
-    judge(&daemon, 1, true).await;
+    report_health(&daemon, 1, true).await;
     seconds(2).await;
     assert_eq!(home(&daemon), (vec![2, 2], vec![]));
     assert_eq!(daemon.path.content().plan.pools.values().next().unwrap().groups[0].region, 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_there_is_no_room_it_waits() {
+async fn marking_out_waits_for_room() {
     let daemon = Daemon::new();
     daemon.apply(&text(&[])).await.unwrap();
-    judge(&daemon, 1, true).await;
-    judge(&daemon, 2, false).await;
+    report_health(&daemon, 1, true).await;
+    report_health(&daemon, 2, false).await;
     daemon.path.content().full = true;
     seconds(70).await;
     assert_eq!(home(&daemon).1, [0; 0]);

@@ -10,10 +10,10 @@ use crate::{
 use lb_model::{MemberState, ids::Ids, plan::Plan};
 
 #[tokio::test]
-async fn everything_is_as_before_and_pinned_states_stand_until_checks_speak() {
+async fn a_restart_keeps_pinned_states_until_checks_decide() {
     let mut daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
-    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
     let (before, plan) = (daemon.status().await, daemon.path.content().plan.clone());
 
     daemon.restart().await;
@@ -29,13 +29,13 @@ async fn everything_is_as_before_and_pinned_states_stand_until_checks_speak() {
     assert_eq!(daemon.state("web", "10.0.0.2"), Nothing);
     assert_eq!(daemon.backend("web", "10.0.0.2").await.reason, "not checked yet");
 
-    daemon.judge("web", "10.0.0.1", Silent, "check tcp: timed out").await;
+    daemon.report_health("web", "10.0.0.1", Silent, "check tcp: timed out").await;
     assert_eq!(daemon.state("web", "10.0.0.1"), Nothing);
 }
 
 /// The daemon was killed after the store had the generation and before the packet path had it.
 #[tokio::test]
-async fn what_the_store_has_comes_into_the_packet_path() {
+async fn a_restart_applies_the_stored_generation() {
     let mut daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
     let plan = daemon.path.content().plan.clone();
@@ -44,10 +44,10 @@ async fn what_the_store_has_comes_into_the_packet_path() {
 }
 
 #[tokio::test]
-async fn a_reboot_loses_states_and_nothing_else() {
+async fn a_reboot_loses_only_states() {
     let mut daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
-    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
     let plan = daemon.path.content().plan.clone();
     daemon.restart_after(|path| *path.content() = fake::Content::default()).await;
     assert_eq!(daemon.path.content().plan, plan);
@@ -55,7 +55,7 @@ async fn a_reboot_loses_states_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn an_empty_store_leaves_the_packet_path_alone_and_its_numbers_reserved() {
+async fn an_empty_store_leaves_the_packet_path_and_reserves_its_numbers() {
     let first = Daemon::new();
     first.apply(WEB).await.unwrap();
     let path = first.path.clone();
@@ -75,40 +75,38 @@ async fn an_empty_store_leaves_the_packet_path_alone_and_its_numbers_reserved() 
 }
 
 #[tokio::test]
-async fn a_state_that_stops_leaves_the_packet_path_as_it_is() {
+async fn a_stop_leaves_the_packet_path_as_it_is() {
     let mut daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
-    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
-    let told = daemon.path.content().state_writes.clone();
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
+    let announced = daemon.path.content().state_writes.clone();
     daemon.stop().await;
-    assert_eq!(daemon.path.content().state_writes, told);
+    assert_eq!(daemon.path.content().state_writes, announced);
     assert_eq!(daemon.path.content().applied, 1);
     assert!(daemon.running.commands.export().await.is_err());
 }
 
 #[tokio::test]
-async fn a_sensor_that_ends_ends_the_daemon() {
+async fn a_sensor_that_ends_stops_the_loop() {
     let mut daemon = Daemon::new();
     let (health, _) = mpsc::channel(1);
     drop(std::mem::replace(&mut daemon.running.health, health));
     assert_eq!((&mut daemon.running.ended).await.unwrap(), LoopEnd::SensorEnded);
 }
 
-// A stored generation that this version cannot use.
-
-/// A daemon that served [`WEB`] with a backend up, stopped; `change` was made to its store.
+/// A stopped daemon that served [`WEB`] with a backend up; `change` was made to its store.
 async fn stopped(
     change: impl FnOnce(&mut serde_json::Value, &mut spillway_proto::v1::Configuration, &mut Vec<u8>),
 ) -> Daemon {
     let mut daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
-    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
     daemon.stop().await;
     lb_fake::stored::rewrite(daemon.directory.path(), change).unwrap();
     daemon
 }
 
-/// The settle time is shorter than may be.
+/// The stored settle time is too short.
 async fn refused() -> Daemon {
     stopped(|_, configuration, _| {
         let settle_time = configuration.pools[0].settle_time.as_mut().unwrap();
@@ -127,8 +125,8 @@ fn start_with_any_schema(daemon: &mut Daemon) {
     daemon.running = Running::over(store, &daemon.directory, &daemon.path, heartbeat, true);
 }
 
-/// Whether it is said that the stored configuration cannot be used.
-fn is_said(status: &Status) -> bool {
+/// Whether there is a condition about the stored configuration.
+fn is_reported(status: &Status) -> bool {
     status.conditions.iter().any(|condition| condition.subject == "stored configuration")
 }
 
@@ -136,20 +134,20 @@ const CAUSE: &str =
     "this version refuses it: pools[0] \"web\": settle_time: 1ns is not within 1s to 24h";
 
 #[tokio::test(start_paused = true)]
-async fn the_packet_path_stays_as_it_is_and_the_reason_is_said() {
+async fn an_unusable_generation_leaves_the_packet_path_and_is_reported() {
     let mut daemon = refused().await;
-    let (plan, applied, told) = {
+    let (plan, applied, announced) = {
         let content = daemon.path.content();
         (content.plan.clone(), content.applied, content.state_writes.len())
     };
     start(&mut daemon);
-    // Nor does any of the rounds that come every second change it.
+    // The rounds that come every second do not change it either.
     tokio::time::sleep(Duration::from_secs(10)).await;
     {
         let content = daemon.path.content();
         assert_eq!(
             (&content.plan, content.applied, content.state_writes.len()),
-            (&plan, applied, told)
+            (&plan, applied, announced)
         );
     }
     assert_eq!(daemon.state("web", "10.0.0.1"), All);
@@ -165,9 +163,9 @@ async fn the_packet_path_stays_as_it_is_and_the_reason_is_said() {
          until a valid configuration is applied (`spillway export` shows the stored one)"
     );
     assert_eq!(condition.cause, words);
-    let unwell = daemon.running.commands.condition().await.unwrap();
-    assert_eq!(unwell, Some(format!("the stored generation 1 cannot be used: {CAUSE}")));
-    // The service manager hears that it is ready, and the watchdog that its loop turns.
+    let condition = daemon.running.commands.condition().await.unwrap();
+    assert_eq!(condition, Some(format!("the stored generation 1 cannot be used: {CAUSE}")));
+    // The loop turns, which readiness and watchdog depend on.
     assert_ne!(daemon.running.heartbeat.rounds(), 0);
     let exported = daemon.running.commands.export().await.unwrap();
     assert_eq!(exported.unusable.unwrap().cause, CAUSE);
@@ -178,7 +176,7 @@ async fn the_packet_path_stays_as_it_is_and_the_reason_is_said() {
 }
 
 #[tokio::test]
-async fn an_apply_ends_it_and_every_number_is_as_it_was() {
+async fn an_apply_replaces_an_unusable_generation_and_keeps_numbers() {
     let mut daemon = refused().await;
     let plan = daemon.path.content().plan.clone();
     start(&mut daemon);
@@ -188,25 +186,25 @@ async fn an_apply_ends_it_and_every_number_is_as_it_was() {
     let dry = Apply { configuration: parse(WEB), dry_run: true, ..Apply::default() };
     let dry = daemon.running.commands.apply(dry, None).await.unwrap().unwrap();
     assert_eq!((dry.generation, dry.movements_unknown), (1, true));
-    assert!(is_said(&daemon.status().await));
+    assert!(is_reported(&daemon.status().await));
 
     let applied = daemon.apply(WEB).await.unwrap();
     assert_eq!((applied.generation, applied.warnings), (2, dry.warnings.clone()));
     assert!(dry.warnings[0].starts_with("generation 1 could not be used, so "), "{dry:?}");
     assert_eq!(daemon.path.content().plan, plan, "tables, numbers and all");
     let status = daemon.status().await;
-    assert_eq!((is_said(&status), status.backends.len()), (false, 2));
+    assert_eq!((is_reported(&status), status.backends.len()), (false, 2));
     assert_eq!(daemon.running.commands.condition().await.unwrap(), None);
     assert_eq!(daemon.backend("web", "10.0.0.1").await.state, MemberState::Up, "as it was pinned");
     assert_eq!(daemon.running.targets.borrow().len(), 2);
     daemon.restart().await;
     let status = daemon.status().await;
-    assert_eq!((is_said(&status), status.generation), (false, 2));
+    assert_eq!((is_reported(&status), status.generation), (false, 2));
 }
 
-/// An empty configuration differs from one that nobody can read.
+/// An empty configuration differs from an unreadable one.
 #[tokio::test]
-async fn an_empty_configuration_takes_its_place_too() {
+async fn an_empty_configuration_replaces_an_unusable_generation() {
     let mut daemon = stopped(|_, _, more| more.push(0x0f)).await;
     start(&mut daemon);
     let condition = daemon.status().await.conditions.remove(0);
@@ -216,12 +214,12 @@ async fn an_empty_configuration_takes_its_place_too() {
     );
     assert_eq!(daemon.apply("# nothing").await.unwrap().generation, 2);
     assert_eq!(daemon.path.content().plan, Plan::default());
-    assert!(!is_said(&daemon.status().await));
+    assert!(!is_reported(&daemon.status().await));
 }
 
-/// Numbers that packets may still meet are given to nobody else.
+/// Numbers that packets may still meet are not assigned to other objects.
 #[tokio::test]
-async fn another_configuration_gets_other_numbers() {
+async fn an_unusable_generation_keeps_its_numbers() {
     let mut daemon = refused().await;
     start(&mut daemon);
     daemon.apply(&web("10.0.0.1", "10.0.0.9")).await.unwrap();
@@ -231,7 +229,7 @@ async fn another_configuration_gets_other_numbers() {
 }
 
 #[tokio::test]
-async fn a_valid_generation_without_a_plan_is_as_unusable() {
+async fn a_generation_without_a_plan_is_unusable() {
     let mut daemon = Daemon::new();
     daemon.apply(WEB).await.unwrap();
     daemon.stop().await;
@@ -248,12 +246,12 @@ async fn a_valid_generation_without_a_plan_is_as_unusable() {
     );
     assert_eq!(daemon.path.content().plan, plan);
     assert_eq!(daemon.apply(WEB).await.unwrap().generation, 2);
-    assert!(!is_said(&daemon.status().await));
+    assert!(!is_reported(&daemon.status().await));
 }
 
-/// Who may start the daemon with the word has said it for the file that it reads, and for nothing else.
+/// The setting accepts a newer store only for the configuration file.
 #[tokio::test]
-async fn a_newer_store_is_replaced_by_its_file_or_who_says_so() {
+async fn a_newer_store_is_replaced_only_on_request() {
     for (actor, any_schema) in [(Actor::File("/f".into()), false), (Actor::default(), true)] {
         let mut daemon = stopped(|description, _, more| {
             description["schema"] = (Revision::CURRENT.number() + 1).into();

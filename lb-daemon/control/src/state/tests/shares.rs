@@ -5,7 +5,7 @@ use lb_health::Utilisation;
 
 const HOSTS: [&str; 3] = ["10.0.0.1", "10.0.0.2", "10.0.0.3"];
 
-/// A pool of three with a slow start of a minute.
+/// A pool of three backends with a slow start of a minute.
 fn slow(check: &str) -> String {
     let host = |host| format!("[[pool.backend]]\naddress = \"{host}\"\nregion = \"eu\"\n");
     let backends: Vec<_> = HOSTS.iter().map(host).collect();
@@ -25,7 +25,7 @@ impl Daemon {
     }
 
     async fn pass(&self, host: &str) {
-        self.judge("web", host, Passing, "all checks pass").await;
+        self.report_health("web", host, Passing, "all checks pass").await;
     }
 }
 
@@ -34,7 +34,7 @@ async fn seconds(seconds: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_backend_that_comes_to_others_gets_its_share_bit_by_bit() {
+async fn a_new_backend_starts_slowly() {
     let daemon = Daemon::new();
     daemon.apply(&slow(CHECKED)).await.unwrap();
     daemon.pass(HOSTS[0]).await;
@@ -42,32 +42,32 @@ async fn a_backend_that_comes_to_others_gets_its_share_bit_by_bit() {
     assert_eq!(daemon.ramps(), [Some(255), Some(255), None], "who begins together shares alike");
     seconds(120).await;
     daemon.pass(HOSTS[2]).await;
-    // A twentieth of 255, before its state said that it is up.
+    // A twentieth of 255, written before the member was up.
     assert_eq!(daemon.ramps(), [Some(255), Some(255), Some(13)]);
     seconds(30).await;
     assert!(daemon.ramps()[2].is_some_and(|ramp| (125..=132).contains(&ramp)));
     seconds(31).await;
     assert_eq!(daemon.ramps(), [Some(255); 3]);
 
-    // It fails and comes back: from the beginning.
-    daemon.judge("web", HOSTS[2], Failing, "check up: timed out").await;
+    // It fails and returns: slow start begins again.
+    daemon.report_health("web", HOSTS[2], Failing, "check up: timed out").await;
     seconds(5).await;
     daemon.pass(HOSTS[2]).await;
     assert_eq!(daemon.ramps()[2], Some(13));
-    // Without the setting nothing is slow.
+    // Without the setting there is no slow start.
     daemon.apply(&slow(CHECKED).replace("slow_start = \"60s\"", "")).await.unwrap();
     assert_eq!(daemon.ramps()[2], Some(255));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_of_the_daemon_is_no_start_of_backends() {
+async fn a_restart_of_the_daemon_is_no_slow_start() {
     let mut daemon = Daemon::new();
     daemon.apply(&slow(CHECKED)).await.unwrap();
     for host in HOSTS {
         daemon.pass(host).await;
     }
     seconds(120).await;
-    daemon.judge("web", HOSTS[2], Silent, "check up: timed out").await;
+    daemon.report_health("web", HOSTS[2], Silent, "check up: timed out").await;
     daemon.pass(HOSTS[2]).await;
     assert_eq!(daemon.ramps()[2], Some(13));
     daemon.restart().await;
@@ -80,7 +80,7 @@ async fn a_restart_of_the_daemon_is_no_start_of_backends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_without_checks_that_is_added_starts_slowly_too() {
+async fn a_new_backend_without_checks_starts_slowly() {
     let daemon = Daemon::new();
     let all = slow("");
     let two = all.split("[[pool.backend]]\naddress = \"10.0.0.3\"").next().unwrap();
@@ -90,7 +90,7 @@ async fn one_without_checks_that_is_added_starts_slowly_too() {
     assert_eq!(daemon.ramps(), [Some(255), Some(255), Some(13)]);
 }
 
-/// Four checked backends, two of them in another region; less than half of them is too few.
+/// Four checked backends, two of them in another region; the panic threshold is 50 percent.
 fn text() -> String {
     let backend = |last: u8, region: &str| {
         format!("[[pool.backend]]\naddress = \"10.0.0.{last}\"\nregion = \"{region}\"\n")
@@ -101,7 +101,7 @@ fn text() -> String {
     format!("{before}\n{more}\n[[service]]{after}\n[[region]]\nname = \"us\"\n")
 }
 
-/// Last numbers of the addresses that are a last resort.
+/// Last numbers of the backends that are a last resort.
 fn resorts(path: &FakePacketPath) -> Vec<u8> {
     let content = path.content();
     let last = |(_, address): &(Name, IpAddr)| match address {
@@ -111,37 +111,37 @@ fn resorts(path: &FakePacketPath) -> Vec<u8> {
     content.last_resorts.iter().map(last).collect()
 }
 
-async fn judge(daemon: &Daemon, last: u8, healthy: bool) {
+async fn report_health(daemon: &Daemon, last: u8, healthy: bool) {
     let (health, reason) =
         if healthy { (Passing, "all checks pass") } else { (Silent, "check tcp: timed out") };
-    daemon.judge("web", &format!("10.0.0.{last}"), health, reason).await;
+    daemon.report_health("web", &format!("10.0.0.{last}"), health, reason).await;
 }
 
 #[tokio::test]
-async fn below_the_threshold_those_that_fail_are_the_last_resort() {
+async fn below_the_threshold_failing_backends_are_the_last_resort() {
     let daemon = Daemon::new();
     daemon.apply(&text()).await.unwrap();
     assert_eq!(resorts(&daemon.path), [0; 0], "nobody has been checked yet");
-    judge(&daemon, 1, true).await;
-    judge(&daemon, 2, false).await;
+    report_health(&daemon, 1, true).await;
+    report_health(&daemon, 2, false).await;
     assert_eq!(resorts(&daemon.path), [2], "a quarter is healthy; two are not checked yet");
-    judge(&daemon, 3, true).await;
-    judge(&daemon, 4, false).await;
+    report_health(&daemon, 3, true).await;
+    report_health(&daemon, 4, false).await;
     assert_eq!(resorts(&daemon.path), [0; 0], "half are");
     assert_eq!(daemon.state("web", "10.0.0.4"), Accepts::Nothing, "states keep the truth");
 
-    judge(&daemon, 3, false).await;
+    report_health(&daemon, 3, false).await;
     assert_eq!(resorts(&daemon.path), [2, 3, 4]);
-    judge(&daemon, 2, true).await;
+    report_health(&daemon, 2, true).await;
     assert_eq!(resorts(&daemon.path), [0; 0]);
 }
 
 #[tokio::test]
-async fn who_is_drained_or_disabled_is_neither_counted_nor_raised() {
+async fn drained_and_disabled_backends_are_neither_counted_nor_a_last_resort() {
     let daemon = Daemon::new();
     daemon.apply(&text()).await.unwrap();
     for last in 1..=4 {
-        judge(&daemon, last, last == 1).await;
+        report_health(&daemon, last, last == 1).await;
     }
     assert_eq!(resorts(&daemon.path), [2, 3, 4]);
     let with_admin_state = |text: &str, last: u8, admin_state: &str| {
@@ -154,7 +154,7 @@ async fn who_is_drained_or_disabled_is_neither_counted_nor_raised() {
     assert_eq!(resorts(&daemon.path), [2, 3], "one of three");
     daemon.apply(&with_admin_state(&text, 3, "disabled")).await.unwrap();
     assert_eq!(resorts(&daemon.path), [0; 0], "one of two");
-    judge(&daemon, 1, false).await;
+    report_health(&daemon, 1, false).await;
     assert_eq!(resorts(&daemon.path), [1, 2]);
 }
 
@@ -163,7 +163,7 @@ async fn without_a_threshold_there_is_no_last_resort() {
     let daemon = Daemon::new();
     daemon.apply(&text()).await.unwrap();
     for last in 1..=4 {
-        judge(&daemon, last, false).await;
+        report_health(&daemon, last, false).await;
     }
     assert_eq!(resorts(&daemon.path), [1, 2, 3, 4]);
     daemon.apply(&text().replace("panic_threshold_percent = 50", "")).await.unwrap();
@@ -171,28 +171,28 @@ async fn without_a_threshold_there_is_no_last_resort() {
 }
 
 #[tokio::test]
-async fn a_restart_leaves_the_last_resort_until_checks_say_otherwise() {
+async fn a_restart_keeps_the_last_resort_until_checks_decide() {
     let mut daemon = Daemon::new();
     daemon.apply(&text()).await.unwrap();
     for last in 1..=4 {
-        judge(&daemon, last, last == 1).await;
+        report_health(&daemon, last, last == 1).await;
     }
     daemon.restart().await;
     assert_eq!(resorts(&daemon.path), [2, 3, 4]);
-    judge(&daemon, 3, true).await;
+    report_health(&daemon, 3, true).await;
     assert_eq!(resorts(&daemon.path), [0; 0]);
 }
 
 #[tokio::test]
-async fn who_is_unfit_by_its_checks_is_raised_too_and_who_is_drained_besides_is_not() {
+async fn unhealthy_backends_are_a_last_resort_unless_drained() {
     let daemon = Daemon::new();
     daemon.apply(&text()).await.unwrap();
     for last in 1..=4 {
-        judge(&daemon, last, true).await;
+        report_health(&daemon, last, true).await;
     }
     for last in 2..=4 {
         let address = format!("10.0.0.{last}");
-        daemon.judge("web", &address, Failing, "check tcp: connection refused").await;
+        daemon.report_health("web", &address, Failing, "check tcp: connection refused").await;
         assert_eq!(daemon.state("web", &address), Accepts::OpenOnly, "states keep the truth");
     }
     assert_eq!(resorts(&daemon.path), [2, 3, 4]);
@@ -202,8 +202,6 @@ async fn who_is_unfit_by_its_checks_is_raised_too_and_who_is_drained_besides_is_
     assert_eq!(daemon.state("web", "10.0.0.4"), Accepts::OpenOnly);
     assert_eq!(resorts(&daemon.path), [2, 3]);
 }
-
-// What backends say of themselves.
 
 const ONE: &str = "10.0.0.1";
 const OTHER: &str = "10.0.0.2";
@@ -221,12 +219,12 @@ fn utilised(share: f64) -> AgentReport {
 }
 
 impl Daemon {
-    /// One whose two backends are up.
+    /// Both backends are up.
     async fn up() -> Self {
         let daemon = Self::new();
         daemon.apply(WEB).await.unwrap();
-        daemon.say("web", ONE, AgentReport::default()).await;
-        daemon.say("web", OTHER, AgentReport::default()).await;
+        daemon.report_agent("web", ONE, AgentReport::default()).await;
+        daemon.report_agent("web", OTHER, AgentReport::default()).await;
         daemon
     }
 
@@ -236,15 +234,15 @@ impl Daemon {
 }
 
 #[tokio::test]
-async fn who_says_so_is_drained_until_it_takes_that_back() {
+async fn an_agent_report_drains_a_backend() {
     let daemon = Daemon::up().await;
-    daemon.say("web", ONE, drain("check load: the backend says maint (update)")).await;
+    daemon.report_agent("web", ONE, drain("check load: the backend says maint (update)")).await;
     assert_eq!(daemon.state("web", ONE), Accepts::OpenOnly);
     let status = daemon.backend("web", ONE).await;
     assert_eq!(status.reason, "drained: check load: the backend says maint (update)");
     assert_eq!(status.share, 0.0);
     assert_eq!(daemon.backend("web", OTHER).await.share, 1.0);
-    daemon.say("web", ONE, AgentReport::default()).await;
+    daemon.report_agent("web", ONE, AgentReport::default()).await;
     assert_eq!(daemon.state("web", ONE), Accepts::All);
     let histories = daemon.running.commands.history("web".into(), Some(ONE.into())).await.unwrap();
     let changes = &histories.unwrap()[0].changes;
@@ -261,50 +259,50 @@ async fn who_says_so_is_drained_until_it_takes_that_back() {
 }
 
 #[tokio::test]
-async fn the_operators_wish_stays_when_it_takes_back_its_own() {
+async fn the_operators_drain_outlasts_that_of_the_agent() {
     let daemon = Daemon::up().await;
     let first = "address = \"10.0.0.1\"";
     let drained = web(first, &format!("{first}\nadmin_state = \"drain\""));
-    daemon.say("web", ONE, drain("check load: the backend says drain")).await;
+    daemon.report_agent("web", ONE, drain("check load: the backend says drain")).await;
     daemon.apply(&drained).await.unwrap();
     assert_eq!(daemon.backend("web", ONE).await.reason, "drained");
-    daemon.say("web", ONE, AgentReport::default()).await;
+    daemon.report_agent("web", ONE, AgentReport::default()).await;
     assert_eq!(daemon.state("web", ONE), Accepts::OpenOnly);
-    daemon.say("web", ONE, drain("check load: the backend says drain")).await;
+    daemon.report_agent("web", ONE, drain("check load: the backend says drain")).await;
     daemon.apply(WEB).await.unwrap();
     assert_eq!(daemon.state("web", ONE), Accepts::OpenOnly, "and the other way round");
     let disabled = web(first, &format!("{first}\nadmin_state = \"disabled\""));
     daemon.apply(&disabled).await.unwrap();
     assert_eq!(daemon.state("web", ONE), Accepts::Nothing);
-    // What it said before counts no more when it comes back.
+    // An agent report from before does not count when the backend returns.
     daemon.apply(WEB).await.unwrap();
-    daemon.say("web", ONE, AgentReport::default()).await;
+    daemon.report_agent("web", ONE, AgentReport::default()).await;
     assert_eq!(daemon.state("web", ONE), Accepts::All);
 }
 
 #[tokio::test]
-async fn who_drains_itself_is_no_last_resort() {
+async fn a_backend_drained_by_its_agent_is_no_last_resort() {
     let daemon = Daemon::new();
     let panics = web("slots = 31", "slots = 31\n    panic_threshold_percent = 60");
     daemon.apply(&panics).await.unwrap();
-    daemon.say("web", ONE, AgentReport::default()).await;
-    daemon.say("web", OTHER, AgentReport::default()).await;
-    daemon.judge("web", OTHER, Failing, "check tcp: timed out").await;
+    daemon.report_agent("web", ONE, AgentReport::default()).await;
+    daemon.report_agent("web", OTHER, AgentReport::default()).await;
+    daemon.report_health("web", OTHER, Failing, "check tcp: timed out").await;
     assert!(daemon.path.content().last_resorts.contains(&(name("web"), ip(OTHER))));
-    daemon.say("web", ONE, drain("check load: the backend says drain")).await;
+    daemon.report_agent("web", ONE, drain("check load: the backend says drain")).await;
     assert!(!daemon.path.content().last_resorts.contains(&(name("web"), ip(ONE))));
 }
 
 #[tokio::test(start_paused = true)]
-async fn its_own_share_is_told_within_a_second_and_forgotten_when_it_does_not_say_it() {
+async fn a_reported_share_counts_within_a_second_until_it_is_missing() {
     let daemon = Daemon::up().await;
-    daemon.say("web", ONE, percent(70)).await;
+    daemon.report_agent("web", ONE, percent(70)).await;
     seconds(1).await;
     assert_eq!((daemon.ramp(ONE), daemon.ramp(OTHER)), (Some(179), Some(255)), "0.7 of 255");
     let status = daemon.backend("web", ONE).await;
     assert_eq!((status.share * 255.0, status.agent_report), (179.0, percent(70)));
     daemon
-        .say(
+        .report_agent(
             "web",
             ONE,
             AgentReport { report_error: Some("nothing".into()), ..AgentReport::default() },
@@ -312,41 +310,41 @@ async fn its_own_share_is_told_within_a_second_and_forgotten_when_it_does_not_sa
         .await;
     seconds(1).await;
     assert_eq!((daemon.ramp(ONE), daemon.ramp(OTHER)), (Some(255), Some(255)));
-    // A daemon that starts knows nothing of it until the first word.
+    // A daemon that starts knows no agent report until the first result.
     let mut daemon = daemon;
-    daemon.say("web", ONE, percent(70)).await;
+    daemon.report_agent("web", ONE, percent(70)).await;
     seconds(1).await;
     daemon.restart().await;
     seconds(1).await;
     assert_eq!(daemon.ramp(ONE), Some(255));
-    daemon.say("web", ONE, percent(70)).await;
+    daemon.report_agent("web", ONE, percent(70)).await;
     seconds(1).await;
     assert_eq!(daemon.ramp(ONE), Some(179));
 }
 
 #[tokio::test(start_paused = true)]
-async fn shares_follow_utilisation_second_by_second() {
+async fn shares_follow_utilisation() {
     let daemon = Daemon::up().await;
-    daemon.say("web", ONE, utilised(0.8)).await;
-    daemon.say("web", OTHER, utilised(0.2)).await;
+    daemon.report_agent("web", ONE, utilised(0.8)).await;
+    daemon.report_agent("web", OTHER, utilised(0.2)).await;
     seconds(1).await;
     let first = daemon.ramp(ONE).unwrap();
     seconds(10).await;
     let later = daemon.ramp(ONE).unwrap();
     assert!(later < first && daemon.ramp(OTHER) == Some(255), "{first} {later}");
-    // Four to one: exp(-0.1 ln 4) a second, give or take the second that the first look is off.
+    // Four to one: exp(-0.1 ln 4) per second, give or take the second of the first balancing.
     assert!((50..80).contains(&later), "{later}");
-    // Even: it stays as it is, also over another configuration.
-    daemon.say("web", ONE, utilised(0.4)).await;
-    daemon.say("web", OTHER, utilised(0.4)).await;
+    // Equal utilisation: the ramp stays, also with a new configuration.
+    daemon.report_agent("web", ONE, utilised(0.4)).await;
+    daemon.report_agent("web", OTHER, utilised(0.4)).await;
     seconds(1).await;
     let even = daemon.ramp(ONE);
     daemon.apply(&web("tcp = {}", "tcp = {}\n    rise = 5")).await.unwrap();
     seconds(20).await;
     assert_eq!(daemon.ramp(ONE), even);
-    // Nobody says anything any more: all alike.
-    daemon.say("web", ONE, AgentReport::default()).await;
-    daemon.say("web", OTHER, AgentReport::default()).await;
+    // Without reports all shares are equal.
+    daemon.report_agent("web", ONE, AgentReport::default()).await;
+    daemon.report_agent("web", OTHER, AgentReport::default()).await;
     seconds(1).await;
     assert_eq!((daemon.ramp(ONE), daemon.ramp(OTHER)), (Some(255), Some(255)));
 }

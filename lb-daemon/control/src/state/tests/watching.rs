@@ -24,30 +24,34 @@ async fn a_watcher_gets_a_snapshot_and_then_every_change_in_order() {
     let mut late = daemon.running.commands.watch().await.unwrap().unwrap();
     assert_eq!(late.snapshot.backends, daemon.status().await.backends);
 
-    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
     let expected = Event::Backend(daemon.backend("web", "10.0.0.1").await);
     assert_eq!(next(&mut early), expected);
     assert_eq!(next(&mut late), expected);
 
-    // No news is no event.
-    daemon.judge("web", "10.0.0.1", Passing, "all checks pass").await;
+    // A result that changes nothing is no event.
+    daemon.report_health("web", "10.0.0.1", Passing, "all checks pass").await;
     daemon.apply(WEB).await.unwrap();
     assert_eq!(early.events.try_recv(), Err(TryRecvError::Empty));
 }
 
-/// Regions that were told of: the region, its capacity, and how many of its backends are up.
-fn told_regions(subscription: &mut Subscription) -> Vec<(String, Capacity, usize)> {
-    let mut told = Vec::new();
+/// Announced groups: region, capacity, and backends that are up.
+fn announced_regions(subscription: &mut Subscription) -> Vec<(String, Capacity, usize)> {
+    let mut announced = Vec::new();
     while let Ok(event) = subscription.events.try_recv() {
         if let Event::Region(region) = event {
-            told.push((region.region.to_string(), region.reading.capacity(), region.backends_up()));
+            announced.push((
+                region.region.to_string(),
+                region.reading.capacity(),
+                region.backends_up(),
+            ));
         }
     }
-    told
+    announced
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_hears_what_a_region_can_take_when_that_changes() {
+async fn a_watcher_gets_changes_of_what_a_region_can_take() {
     const EVERYBODY: [(&str, u32); 2] = [("10.0.0.1", 2), ("10.0.0.2", 3)];
     let daemon = Daemon::new();
     let look = || tokio::time::sleep(Duration::from_millis(1_100));
@@ -66,8 +70,8 @@ async fn a_watcher_hears_what_a_region_can_take_when_that_changes() {
     );
     daemon.apply(&text).await.unwrap();
     look().await;
-    let told = told_regions(&mut watcher);
-    assert_eq!(told, [("eu".into(), Capacity::Closed, 0)]);
+    let announced = announced_regions(&mut watcher);
+    assert_eq!(announced, [("eu".into(), Capacity::Closed, 0)]);
 
     for (address, _) in EVERYBODY {
         let hop = NextHop {
@@ -80,13 +84,13 @@ async fn a_watcher_hears_what_a_region_can_take_when_that_changes() {
         };
         let change = NextHopChange { address: ip(address), hop: Ok(hop) };
         daemon.running.network.send(NetChange::NextHop(change)).await.unwrap();
-        daemon.judge("web", address, Passing, "all checks pass").await;
+        daemon.report_health("web", address, Passing, "all checks pass").await;
     }
     look().await;
-    assert_eq!(told_regions(&mut watcher), [("eu".into(), Capacity::PerSecond(5.0), 2)]);
-    daemon.judge("web", "10.0.0.2", Failing, "check up: connection refused").await;
+    assert_eq!(announced_regions(&mut watcher), [("eu".into(), Capacity::PerSecond(5.0), 2)]);
+    daemon.report_health("web", "10.0.0.2", Failing, "check up: connection refused").await;
     look().await;
-    assert_eq!(told_regions(&mut watcher), [("eu".into(), Capacity::PerSecond(2.0), 1)]);
+    assert_eq!(announced_regions(&mut watcher), [("eu".into(), Capacity::PerSecond(2.0), 1)]);
     look().await;
-    assert_eq!(told_regions(&mut watcher), [], "no news");
+    assert_eq!(announced_regions(&mut watcher), [], "no news");
 }
