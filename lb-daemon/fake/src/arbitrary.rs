@@ -77,12 +77,12 @@ fn groups(
     })
 }
 
-fn http() -> impl Strategy<Value = Probe> {
+fn http() -> impl Strategy<Value = CheckKind> {
     let method = select(vec!["GET", "HEAD", "POST"]);
     let rest = ("/[!-~]{0,5}", option::of("[!-~]{1,5}"), 100u16..=599, 100u16..=599);
     (method, option::of(".{1,5}"), option::of("[a-z-]{1,5}"), rest).prop_map(
         |(method, body, agent_header, (path, host, a, b))| {
-            Probe::Http(HttpCheck {
+            CheckKind::Http(HttpCheck {
                 method: method.to_owned(),
                 path,
                 host,
@@ -95,17 +95,17 @@ fn http() -> impl Strategy<Value = Probe> {
     )
 }
 
-fn probe() -> impl Strategy<Value = Probe> {
+fn check_kind() -> impl Strategy<Value = CheckKind> {
     let bytes = || vec(any::<u8>(), 0..5);
     prop_oneof![
-        Just(Probe::Tcp),
+        Just(CheckKind::Tcp),
         http(),
         ("[a-z.]{0,5}", option::of("[a-z]{1,5}"))
-            .prop_map(|(service, authority)| { Probe::Grpc(GrpcCheck { service, authority }) }),
+            .prop_map(|(service, authority)| { CheckKind::Grpc(GrpcCheck { service, authority }) }),
         (bytes(), bytes(), bytes()).prop_map(|(request, answer_prefix, answer_contains)| {
-            Probe::Udp(UdpCheck { request, answer_prefix, answer_contains })
+            CheckKind::Udp(UdpCheck { request, answer_prefix, answer_contains })
         }),
-        bytes().prop_map(|send| Probe::Agent(AgentCheck { send })),
+        bytes().prop_map(|send| CheckKind::Agent(AgentCheck { send })),
     ]
 }
 
@@ -118,15 +118,15 @@ fn tls() -> impl Strategy<Value = CheckTls> {
 
 prop_compose! {
     fn health_check()(
-        probe in probe(), tls in option::of(tls()),
+        kind in check_kind(), tls in option::of(tls()),
         via in prop_oneof![Just(Via::Address), Just(Via::Tunnel)],
         port in 1u16..,
         times in (10u64..3_600_000, 10u64..3_600_000, 1u64..3_600_000),
         rise in 1u32..=100, fall in 1u32..=100, jitter_percent in 0u32..=50,
     ) -> HealthCheck {
         HealthCheck {
-            tls: tls.filter(|_| !matches!(probe, Probe::Udp(_))),
-            probe,
+            tls: tls.filter(|_| !matches!(kind, CheckKind::Udp(_))),
+            kind,
             via,
             port,
             interval: Duration::from_millis(times.0),

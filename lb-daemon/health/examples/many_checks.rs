@@ -21,7 +21,7 @@ use std::{
 
 use lb_base::heartbeat::Heartbeat;
 use lb_health::{Counters, Health, Prober, Target, Tunnels};
-use lb_model::{Encapsulation, HealthCheck, HttpCheck, Name, Probe, Via, plan::Sources};
+use lb_model::{CheckKind, Encapsulation, HealthCheck, HttpCheck, Name, Via, plan::Sources};
 use nix::{
     sched::{CpuSet, sched_setaffinity},
     sys::{
@@ -119,7 +119,7 @@ fn targets(backends: u32, port: u16, http: bool) -> Vec<Target> {
         agent_header: None,
     };
     let check = HealthCheck {
-        probe: if http { Probe::Http(request) } else { Probe::Tcp },
+        kind: if http { CheckKind::Http(request) } else { CheckKind::Tcp },
         tls: None,
         via: Via::Address,
         port,

@@ -7,7 +7,7 @@ use super::{
     streak::Streak,
     targets::Judgement,
 };
-use lb_model::{HealthCheck, Probe};
+use lb_model::{CheckKind, HealthCheck};
 
 /// Where agent reports come from, and whether the check decides without them.
 #[derive(Clone, Debug)]
@@ -30,9 +30,9 @@ pub(super) struct Judge {
 impl Judge {
     pub(super) fn new(check: &HealthCheck) -> Self {
         let report = || ReportState::new(check.fall);
-        let source = match &check.probe {
-            Probe::Agent(_) => ReportSource::Agent(report()),
-            Probe::Http(http) if http.agent_header.is_some() => ReportSource::Header(report()),
+        let source = match &check.kind {
+            CheckKind::Agent(_) => ReportSource::Agent(report()),
+            CheckKind::Http(http) if http.agent_header.is_some() => ReportSource::Header(report()),
             _ => ReportSource::None,
         };
         Self { streak: Streak::new(check.rise, check.fall), source, last: None }
@@ -151,9 +151,9 @@ mod tests {
         Err(Failure::NoConnection { why, sign: None })
     }
 
-    fn check(probe: Probe, fall: u32) -> HealthCheck {
+    fn check(kind: CheckKind, fall: u32) -> HealthCheck {
         HealthCheck {
-            probe,
+            kind,
             tls: None,
             via: Via::Address,
             port: 80,
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn an_edit_keeps_what_an_agent_said_and_the_row_that_ends_it() {
-        let agent = |fall| check(Probe::Agent(AgentCheck::default()), fall);
+        let agent = |fall| check(CheckKind::Agent(AgentCheck::default()), fall);
         let mut judge = Judge::new(&agent(3));
         let drain = ReportLine::parse(b"drain").unwrap();
         let judgement = judge.record(Ok(()), Some(Ok(drain))).expect("it passes");
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_dead_host_that_answers_again_is_told_with_how_far_it_is() {
-        let mut judge = Judge::new(&check(Probe::Tcp, 1));
+        let mut judge = Judge::new(&check(CheckKind::Tcp, 1));
         let mut report = Vec::new();
         for answer in [Ok(()), silence(), Ok(()), Ok(())] {
             report.extend(

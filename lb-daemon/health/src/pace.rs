@@ -82,14 +82,14 @@ impl Place {
 mod tests {
     use super::*;
 
-    use lb_model::{Probe, Via};
+    use lb_model::{CheckKind, Via};
 
     const INTERVAL: Duration = Duration::from_secs(1);
     const FAST: Duration = Duration::from_millis(100);
 
     fn check(fast_interval: Duration) -> HealthCheck {
         HealthCheck {
-            probe: Probe::Tcp,
+            kind: CheckKind::Tcp,
             tls: None,
             via: Via::Address,
             port: 80,

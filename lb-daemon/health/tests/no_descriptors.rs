@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use lb_base::heartbeat::Heartbeat;
 use lb_health::{Counters, Health, Prober, Target, Tunnels};
-use lb_model::{Encapsulation, HealthCheck, Name, Probe, Via, plan::Sources};
+use lb_model::{CheckKind, Encapsulation, HealthCheck, Name, Via, plan::Sources};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::{
     net::TcpListener,
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 fn target(port: u16) -> Target {
     let check = HealthCheck {
-        probe: Probe::Tcp,
+        kind: CheckKind::Tcp,
         tls: None,
         via: Via::Address,
         port,

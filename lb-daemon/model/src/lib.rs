@@ -25,8 +25,8 @@ mod arbitrary;
 pub use member_state::MemberState;
 
 pub use configuration::{
-    AdminState, Affinity, AgentCheck, Backend, CheckTls, Configuration, Encapsulation,
+    AdminState, Affinity, AgentCheck, Backend, CheckKind, CheckTls, Configuration, Encapsulation,
     EncapsulationKind, Endpoint, Fragments, GroupSettings, GrpcCheck, HealthCheck, HttpCheck,
-    Isolation, Name, NameError, NamedValue, Pool, PortList, Ports, Probe, Protocol, Rate, Region,
-    Scaler, Service, Trust, UdpCheck, UdpMode, Via, WhenFull, bounds, rate,
+    Isolation, Name, NameError, NamedValue, Pool, PortList, Ports, Protocol, Rate, Region, Scaler,
+    Service, Trust, UdpCheck, UdpMode, Via, WhenFull, bounds, rate,
 };

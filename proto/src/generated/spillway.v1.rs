@@ -249,14 +249,14 @@ pub struct HealthCheck {
     #[prost(enumeration = "Via", tag = "15")]
     pub via: i32,
     /// What is asked. Must be set.
-    #[prost(oneof = "health_check::Probe", tags = "2, 3, 10, 11, 14")]
-    pub probe: ::core::option::Option<health_check::Probe>,
+    #[prost(oneof = "health_check::Kind", tags = "2, 3, 10, 11, 14")]
+    pub kind: ::core::option::Option<health_check::Kind>,
 }
 /// Nested message and enum types in `HealthCheck`.
 pub mod health_check {
     /// What is asked. Must be set.
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
-    pub enum Probe {
+    pub enum Kind {
         /// A TCP connection is opened and closed.
         #[prost(message, tag = "2")]
         Tcp(super::TcpCheck),

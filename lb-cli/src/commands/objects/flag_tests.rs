@@ -1,6 +1,6 @@
 use clap::{Args as _, Command, FromArgMatches as _};
 use prost_types::Duration;
-use spillway_proto::{v1, v1::health_check::Probe};
+use spillway_proto::{v1, v1::health_check::Kind as CheckKind};
 
 use super::kind::{Fields as _, Kind, Patch};
 
@@ -101,8 +101,8 @@ fn a_list_flag_replaces_the_list_or_empties_it() {
 fn an_http_option_sets_only_its_own_path() {
     let patch = parse_flags::<v1::HealthCheck>(&["--http-host", "web.example"], None).unwrap();
     assert_eq!(
-        patch.object.probe,
-        Some(Probe::Http(v1::HttpCheck { host: "web.example".into(), ..Default::default() }))
+        patch.object.kind,
+        Some(CheckKind::Http(v1::HttpCheck { host: "web.example".into(), ..Default::default() }))
     );
     assert_eq!(patch.paths, ["http.host"], "the path that it asks for stays");
 }
@@ -121,8 +121,8 @@ fn a_check_has_one_kind() {
     );
     let patch = patch.unwrap();
     assert_eq!(
-        patch.object.probe,
-        Some(Probe::Udp(v1::UdpCheck {
+        patch.object.kind,
+        Some(CheckKind::Udp(v1::UdpCheck {
             request: vec![0, 0xff],
             answer_prefix: b"pong".to_vec(),
             answer_contains: Vec::new(),
@@ -133,7 +133,7 @@ fn a_check_has_one_kind() {
     let patch = parse_flags::<v1::HealthCheck>(&["--agent-send", "status", "--port", "9707"], None)
         .unwrap();
     let agent = v1::AgentCheck { send: b"status".to_vec() };
-    assert_eq!(patch.object.probe, Some(Probe::Agent(agent)));
+    assert_eq!(patch.object.kind, Some(CheckKind::Agent(agent)));
     assert_eq!(patch.paths, ["port", "agent.send"]);
     let both = parse_flags::<v1::HealthCheck>(&["--agent", "--udp"], None).unwrap_err();
     assert!(

@@ -6,7 +6,7 @@ use lb_config::{document, message::ApiEnum};
 use lb_model::{Via, bounds};
 use prost_types::Duration;
 use serde_json::Value;
-use spillway_proto::v1::{self, HealthCheck, health_check::Probe};
+use spillway_proto::v1::{self, HealthCheck, health_check::Kind as CheckKind};
 
 use super::kind::{
     Fields, Kind, ListColumn, NameArgument, NameOrFileArgument, NoFilter, Patch, cell,
@@ -87,7 +87,7 @@ impl HealthFields {
     fn write_kind(&self, patch: &mut Patch<HealthCheck>) -> Result<(), Failure> {
         let before = patch.paths.len();
         patch.set("tcp", self.tcp.then_some(&()), |check, ()| {
-            check.probe = Some(Probe::Tcp(v1::TcpCheck {}));
+            check.kind = Some(CheckKind::Tcp(v1::TcpCheck {}));
         });
         self.http.write(patch);
         self.grpc.write(patch);
@@ -161,12 +161,12 @@ impl Kind for HealthCheck {
 macro_rules! set_kind {
     ($name:ident, $kind:ident, $probe:ident) => {
         fn $name(check: &mut HealthCheck, write: impl FnOnce(&mut v1::$probe)) {
-            let mut probe = match check.probe.take() {
-                Some(Probe::$kind(probe)) => probe,
+            let mut probe = match check.kind.take() {
+                Some(CheckKind::$kind(probe)) => probe,
                 _ => v1::$probe::default(),
             };
             write(&mut probe);
-            check.probe = Some(Probe::$kind(probe));
+            check.kind = Some(CheckKind::$kind(probe));
         }
     };
 }

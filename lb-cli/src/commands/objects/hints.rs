@@ -84,7 +84,7 @@ fn hint_for_field<K: Kind>(field: Option<&str>) -> String {
         .filter(|flag| flags.get_arguments().any(|known| known.get_long() == Some(flag)));
     match (flag, field) {
         (Some(flag), _) => format!("nothing was changed; correct --{flag}, then try again"),
-        (None, Some("health_check.probe")) => {
+        (None, Some("health_check.kind")) => {
             "nothing was changed; give --tcp, --http, --grpc, --udp or --agent, or an option of one of them such as \
              --http-path"
                 .into()

@@ -16,7 +16,7 @@ pub struct HealthCheck {
     /// Name.
     pub name: String,
     /// What is asked.
-    pub probe: Probe,
+    pub kind: CheckKind,
     /// TLS before anything is asked.
     pub tls: Option<CheckTls>,
     /// Which way it goes.
@@ -76,14 +76,14 @@ impl TryFrom<Fields> for HealthCheck {
 
     fn try_from(fields: Fields) -> Result<Self, String> {
         let probes = [
-            fields.tcp.map(|TcpCheck {}| Probe::Tcp),
-            fields.http.map(Probe::Http),
-            fields.grpc.map(Probe::Grpc),
-            fields.udp.map(Probe::Udp),
-            fields.agent.map(Probe::Agent),
+            fields.tcp.map(|TcpCheck {}| CheckKind::Tcp),
+            fields.http.map(CheckKind::Http),
+            fields.grpc.map(CheckKind::Grpc),
+            fields.udp.map(CheckKind::Udp),
+            fields.agent.map(CheckKind::Agent),
         ];
         let mut probes = probes.into_iter().flatten();
-        let (Some(probe), None) = (probes.next(), probes.next()) else {
+        let (Some(kind), None) = (probes.next(), probes.next()) else {
             let name = fields.name;
             return Err(format!(
                 "health check {name:?}: give one of tcp = {{}}, http = {{}}, grpc = {{}}, udp = {{}} \
@@ -92,7 +92,7 @@ impl TryFrom<Fields> for HealthCheck {
         };
         Ok(Self {
             name: fields.name,
-            probe,
+            kind,
             tls: fields.tls,
             via: fields.via,
             port: fields.port,
@@ -125,12 +125,12 @@ impl From<HealthCheck> for Fields {
             agent: None,
             tls: check.tls,
         };
-        match check.probe {
-            Probe::Tcp => fields.tcp = Some(TcpCheck {}),
-            Probe::Http(http) => fields.http = Some(http),
-            Probe::Grpc(grpc) => fields.grpc = Some(grpc),
-            Probe::Udp(udp) => fields.udp = Some(udp),
-            Probe::Agent(agent) => fields.agent = Some(agent),
+        match check.kind {
+            CheckKind::Tcp => fields.tcp = Some(TcpCheck {}),
+            CheckKind::Http(http) => fields.http = Some(http),
+            CheckKind::Grpc(grpc) => fields.grpc = Some(grpc),
+            CheckKind::Udp(udp) => fields.udp = Some(udp),
+            CheckKind::Agent(agent) => fields.agent = Some(agent),
         }
         fields
     }
@@ -138,7 +138,7 @@ impl From<HealthCheck> for Fields {
 
 /// What a check asks: the one of these fields that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Probe {
+pub enum CheckKind {
     /// `tcp = {}`: a connect.
     Tcp,
     /// `http = { … }`: a request.

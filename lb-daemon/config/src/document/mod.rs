@@ -18,7 +18,9 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 pub use error::DocumentError;
-pub use health_check::{AgentCheck, CheckTls, GrpcCheck, HealthCheck, HttpCheck, Probe, UdpCheck};
+pub use health_check::{
+    AgentCheck, CheckKind, CheckTls, GrpcCheck, HealthCheck, HttpCheck, UdpCheck,
+};
 pub use lb_model::rate::parse as parse_rate;
 pub use pool::{Backend, Group, Pool};
 pub use position::{find_field, line_and_column};

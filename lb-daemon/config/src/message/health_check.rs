@@ -4,7 +4,9 @@ use spillway_proto::v1;
 
 use super::document::{UnknownValue, duration, number, saturating_duration, text};
 use super::enums::{ApiEnum, to_number};
-use crate::document::{AgentCheck, CheckTls, GrpcCheck, HealthCheck, HttpCheck, Probe, UdpCheck};
+use crate::document::{
+    AgentCheck, CheckKind, CheckTls, GrpcCheck, HealthCheck, HttpCheck, UdpCheck,
+};
 use lb_base::bytes::Bytes;
 use lb_model::Via;
 
@@ -12,7 +14,7 @@ impl From<HealthCheck> for v1::HealthCheck {
     fn from(check: HealthCheck) -> Self {
         Self {
             name: check.name,
-            probe: Some(check.probe.into()),
+            kind: Some(check.kind.into()),
             tls: check.tls.map(Into::into),
             via: to_number(check.via),
             port: check.port,
@@ -34,7 +36,7 @@ impl TryFrom<v1::HealthCheck> for HealthCheck {
             |field| UnknownValue { object: "health check", name: message.name.clone(), field };
         let duration = |field, value| duration(value).ok_or_else(|| unknown(field));
         Ok(Self {
-            probe: message.probe.clone().ok_or_else(|| unknown("probe"))?.into(),
+            kind: message.kind.clone().ok_or_else(|| unknown("kind"))?.into(),
             tls: message.tls.clone().map(Into::into),
             via: Via::from_api(message.via).map_err(|_| unknown("via"))?,
             port: message.port,
@@ -49,11 +51,11 @@ impl TryFrom<v1::HealthCheck> for HealthCheck {
     }
 }
 
-impl From<Probe> for v1::health_check::Probe {
-    fn from(probe: Probe) -> Self {
-        match probe {
-            Probe::Tcp => Self::Tcp(v1::TcpCheck {}),
-            Probe::Http(http) => Self::Http(v1::HttpCheck {
+impl From<CheckKind> for v1::health_check::Kind {
+    fn from(kind: CheckKind) -> Self {
+        match kind {
+            CheckKind::Tcp => Self::Tcp(v1::TcpCheck {}),
+            CheckKind::Http(http) => Self::Http(v1::HttpCheck {
                 method: http.method.unwrap_or_default(),
                 path: http.path.unwrap_or_default(),
                 host: http.host.unwrap_or_default(),
@@ -62,27 +64,27 @@ impl From<Probe> for v1::health_check::Probe {
                 body_contains: http.body_contains.unwrap_or_default(),
                 agent_header: http.agent_header.unwrap_or_default(),
             }),
-            Probe::Grpc(grpc) => Self::Grpc(v1::GrpcCheck {
+            CheckKind::Grpc(grpc) => Self::Grpc(v1::GrpcCheck {
                 service: grpc.service.unwrap_or_default(),
                 authority: grpc.authority.unwrap_or_default(),
             }),
-            Probe::Udp(udp) => Self::Udp(v1::UdpCheck {
+            CheckKind::Udp(udp) => Self::Udp(v1::UdpCheck {
                 request: udp.request.unwrap_or_default().0,
                 answer_prefix: udp.answer_prefix.unwrap_or_default().0,
                 answer_contains: udp.answer_contains.unwrap_or_default().0,
             }),
-            Probe::Agent(agent) => {
+            CheckKind::Agent(agent) => {
                 Self::Agent(v1::AgentCheck { send: agent.send.unwrap_or_default().0 })
             }
         }
     }
 }
 
-impl From<v1::health_check::Probe> for Probe {
-    fn from(message: v1::health_check::Probe) -> Self {
+impl From<v1::health_check::Kind> for CheckKind {
+    fn from(message: v1::health_check::Kind) -> Self {
         match message {
-            v1::health_check::Probe::Tcp(v1::TcpCheck {}) => Self::Tcp,
-            v1::health_check::Probe::Http(http) => Self::Http(HttpCheck {
+            v1::health_check::Kind::Tcp(v1::TcpCheck {}) => Self::Tcp,
+            v1::health_check::Kind::Http(http) => Self::Http(HttpCheck {
                 method: text(http.method),
                 path: text(http.path),
                 host: text(http.host),
@@ -91,16 +93,16 @@ impl From<v1::health_check::Probe> for Probe {
                 body_contains: text(http.body_contains),
                 agent_header: text(http.agent_header),
             }),
-            v1::health_check::Probe::Grpc(grpc) => Self::Grpc(GrpcCheck {
+            v1::health_check::Kind::Grpc(grpc) => Self::Grpc(GrpcCheck {
                 service: text(grpc.service),
                 authority: text(grpc.authority),
             }),
-            v1::health_check::Probe::Udp(udp) => Self::Udp(UdpCheck {
+            v1::health_check::Kind::Udp(udp) => Self::Udp(UdpCheck {
                 request: bytes(udp.request),
                 answer_prefix: bytes(udp.answer_prefix),
                 answer_contains: bytes(udp.answer_contains),
             }),
-            v1::health_check::Probe::Agent(agent) => {
+            v1::health_check::Kind::Agent(agent) => {
                 Self::Agent(AgentCheck { send: bytes(agent.send) })
             }
         }

@@ -4,8 +4,8 @@
 use std::{net::IpAddr, time::Duration};
 
 use lb_model::{
-    Backend, CheckTls, Configuration, Encapsulation, GroupSettings, HealthCheck, Name, Pool, Ports,
-    Probe, Rate, Region, Service, Trust, Via,
+    Backend, CheckKind, CheckTls, Configuration, Encapsulation, GroupSettings, HealthCheck, Name,
+    Pool, Ports, Rate, Region, Service, Trust, Via,
 };
 use prost::Message;
 use spillway_proto::v1;
@@ -101,7 +101,7 @@ fn service((name, service): (&Name, &Service)) -> v1::Service {
 fn health_check((name, check): (&Name, &HealthCheck)) -> v1::HealthCheck {
     v1::HealthCheck {
         name: name.to_string(),
-        probe: Some(probe(&check.probe)),
+        kind: Some(probe(&check.kind)),
         tls: check.tls.as_ref().map(tls),
         // The default is left out.
         via: to_number((check.via != Via::Address).then_some(check.via)),
@@ -115,10 +115,10 @@ fn health_check((name, check): (&Name, &HealthCheck)) -> v1::HealthCheck {
     }
 }
 
-fn probe(probe: &Probe) -> v1::health_check::Probe {
+fn probe(probe: &CheckKind) -> v1::health_check::Kind {
     match probe {
-        Probe::Tcp => v1::health_check::Probe::Tcp(v1::TcpCheck {}),
-        Probe::Http(http) => v1::health_check::Probe::Http(v1::HttpCheck {
+        CheckKind::Tcp => v1::health_check::Kind::Tcp(v1::TcpCheck {}),
+        CheckKind::Http(http) => v1::health_check::Kind::Http(v1::HttpCheck {
             method: http.method.clone(),
             path: http.path.clone(),
             host: http.host.clone().unwrap_or_default(),
@@ -127,17 +127,17 @@ fn probe(probe: &Probe) -> v1::health_check::Probe {
             body_contains: http.body_contains.clone().unwrap_or_default(),
             agent_header: http.agent_header.clone().unwrap_or_default(),
         }),
-        Probe::Grpc(grpc) => v1::health_check::Probe::Grpc(v1::GrpcCheck {
+        CheckKind::Grpc(grpc) => v1::health_check::Kind::Grpc(v1::GrpcCheck {
             service: grpc.service.clone(),
             authority: grpc.authority.clone().unwrap_or_default(),
         }),
-        Probe::Udp(udp) => v1::health_check::Probe::Udp(v1::UdpCheck {
+        CheckKind::Udp(udp) => v1::health_check::Kind::Udp(v1::UdpCheck {
             request: udp.request.clone(),
             answer_prefix: udp.answer_prefix.clone(),
             answer_contains: udp.answer_contains.clone(),
         }),
-        Probe::Agent(agent) => {
-            v1::health_check::Probe::Agent(v1::AgentCheck { send: agent.send.clone() })
+        CheckKind::Agent(agent) => {
+            v1::health_check::Kind::Agent(v1::AgentCheck { send: agent.send.clone() })
         }
     }
 }

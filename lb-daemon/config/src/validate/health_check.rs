@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lb_base::Quoted;
 use lb_model::{
-    AgentCheck, CheckTls, GrpcCheck, HealthCheck, HttpCheck, Probe, Trust, UdpCheck, bounds,
+    AgentCheck, CheckKind, CheckTls, GrpcCheck, HealthCheck, HttpCheck, Trust, UdpCheck, bounds,
 };
 use rustls_pki_types::DnsName;
 use spillway_proto::v1;
@@ -25,17 +25,17 @@ pub(super) fn health_check(
     at: &ObjectPath,
     message: &v1::HealthCheck,
 ) -> Result<HealthCheck, Invalid> {
-    let probe = match &message.probe {
-        None => return Err(at.invalid("probe", "must be set; give tcp, http, grpc, udp or agent")),
-        Some(v1::health_check::Probe::Tcp(v1::TcpCheck {})) => Probe::Tcp,
-        Some(v1::health_check::Probe::Http(http)) => Probe::Http(http_check(at, http)?),
-        Some(v1::health_check::Probe::Grpc(grpc)) => Probe::Grpc(grpc_check(at, grpc)?),
-        Some(v1::health_check::Probe::Udp(udp)) => Probe::Udp(udp_check(at, udp)?),
-        Some(v1::health_check::Probe::Agent(agent)) => Probe::Agent(agent_check(at, agent)?),
+    let kind = match &message.kind {
+        None => return Err(at.invalid("kind", "must be set; give tcp, http, grpc, udp or agent")),
+        Some(v1::health_check::Kind::Tcp(v1::TcpCheck {})) => CheckKind::Tcp,
+        Some(v1::health_check::Kind::Http(http)) => CheckKind::Http(http_check(at, http)?),
+        Some(v1::health_check::Kind::Grpc(grpc)) => CheckKind::Grpc(grpc_check(at, grpc)?),
+        Some(v1::health_check::Kind::Udp(udp)) => CheckKind::Udp(udp_check(at, udp)?),
+        Some(v1::health_check::Kind::Agent(agent)) => CheckKind::Agent(agent_check(at, agent)?),
     };
-    let tls = match (&message.tls, &probe) {
+    let tls = match (&message.tls, &kind) {
         (None, _) => None,
-        (Some(_), Probe::Udp(_)) => return Err(at.invalid("tls", "is not for udp")),
+        (Some(_), CheckKind::Udp(_)) => return Err(at.invalid("tls", "is not for udp")),
         (Some(tls), _) => Some(check_tls(at, tls)?),
     };
     let port = values::port(at, "port", message.port)?;
@@ -53,7 +53,7 @@ pub(super) fn health_check(
     };
     let (fast, timeout) = (message.fast_interval, message.timeout);
     Ok(HealthCheck {
-        probe,
+        kind,
         tls,
         via: values::value(at, "via", message.via)?.unwrap_or_default(),
         port,

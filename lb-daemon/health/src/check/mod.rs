@@ -21,7 +21,7 @@ pub use connection::{Destination, connect, is_answer};
 pub(super) use failure::{Failure, NoConnection};
 
 use super::{agent_report::ReportLine, host::HostProber};
-use lb_model::{HealthCheck, Probe};
+use lb_model::{CheckKind, HealthCheck};
 use stream::Bounded;
 use tls::Tls;
 
@@ -73,7 +73,7 @@ pub(super) async fn check(
 ) -> CheckResult {
     let server = to.server;
     let end = Instant::now() + check.timeout;
-    if let Probe::Udp(probe) = &check.probe {
+    if let CheckKind::Udp(probe) = &check.kind {
         let answer = udp::ask(to, probe, check.timeout, host_prober).await;
         return Exchange::only(answer).into();
     }
@@ -104,21 +104,21 @@ where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let exchange = async {
-        match &check.probe {
+        match &check.kind {
             // UDP has no connection and is handled before.
-            Probe::Tcp | Probe::Udp(_) => Exchange::only(Ok(())),
-            Probe::Http(probe) => {
+            CheckKind::Tcp | CheckKind::Udp(_) => Exchange::only(Ok(())),
+            CheckKind::Http(probe) => {
                 let mut stream = stream;
                 let mut line = None;
                 let tls = check.tls.as_ref();
                 let answer = http::ask(&mut stream, server, probe, tls, &mut line).await;
                 Exchange { answer, line, leftover: Some(Leftover(Box::new(stream))) }
             }
-            Probe::Grpc(probe) => {
+            CheckKind::Grpc(probe) => {
                 let asking = grpc::ask(stream, server, probe, check.tls.as_ref());
                 Exchange::only(Box::pin(asking).await)
             }
-            Probe::Agent(probe) => {
+            CheckKind::Agent(probe) => {
                 let mut stream = stream;
                 match agent::ask(&mut stream, probe).await {
                     Ok(word) => Exchange { line: Some(Ok(word)), ..Exchange::only(Ok(())) },

@@ -2,11 +2,11 @@ use std::{collections::BTreeSet, net::Ipv4Addr, time::Duration};
 
 use super::*;
 use crate::tunnel::VipTunnel;
-use lb_model::{Encapsulation, HealthCheck, Probe, Via};
+use lb_model::{CheckKind, Encapsulation, HealthCheck, Via};
 
 fn check(port: u16) -> HealthCheck {
     HealthCheck {
-        probe: Probe::Tcp,
+        kind: CheckKind::Tcp,
         tls: None,
         via: Via::Address,
         port,

@@ -6,12 +6,12 @@ use lb_model::AgentCheck;
 
 /// A check by an agent, as fast as it is answered.
 fn agent(server: SocketAddr) -> HealthCheck {
-    HealthCheck { probe: Probe::Agent(AgentCheck::default()), ..http(server) }
+    HealthCheck { kind: CheckKind::Agent(AgentCheck::default()), ..http(server) }
 }
 
 fn header(server: SocketAddr, name: &str) -> HealthCheck {
     let mut check = http(server);
-    let Probe::Http(probe) = &mut check.probe else { unreachable!("it is http") };
+    let CheckKind::Http(probe) = &mut check.kind else { unreachable!("it is http") };
     probe.agent_header = Some(name.to_owned());
     check
 }
@@ -78,7 +78,8 @@ async fn an_agents_line_is_heard_and_only_news_of_it_is_told() {
 async fn what_is_to_be_sent_is_sent_first() {
     let mut server = Server::start("[::1]:0").await;
     let send = b"state?\r\n\r\n".to_vec();
-    let check = HealthCheck { probe: Probe::Agent(AgentCheck { send }), ..agent(server.address) };
+    let check =
+        HealthCheck { kind: CheckKind::Agent(AgentCheck { send }), ..agent(server.address) };
     let mut probing = Probing::start(vec![target("web", server.address, &[("load", &check)])]);
     let mut held = server.next().await;
     assert_eq!(held.request().await, "state?\r\n\r\n");

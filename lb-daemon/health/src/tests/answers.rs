@@ -55,7 +55,7 @@ async fn the_status_decides() {
 #[tokio::test]
 async fn other_statuses_may_be_wanted() {
     let only_404 = |check: &mut HealthCheck| {
-        if let Probe::Http(probe) = &mut check.probe {
+        if let CheckKind::Http(probe) = &mut check.kind {
             (probe.status_min, probe.status_max) = (404, 404);
         }
     };
@@ -171,7 +171,7 @@ async fn nobody_listening_is_refused() {
 #[tokio::test]
 async fn a_tcp_check_passes_and_leaves_by_reset() {
     for address in ["127.0.0.1:0", "[::1]:0"] {
-        let to_tcp = |check: &mut HealthCheck| check.probe = Probe::Tcp;
+        let to_tcp = |check: &mut HealthCheck| check.kind = CheckKind::Tcp;
         let closed = |mut held: server::Held| async move {
             let end = held.closed().await.expect_err("not by FIN, which would leave TIME_WAIT");
             assert_eq!(end.kind(), ErrorKind::ConnectionReset);

@@ -7,7 +7,7 @@ const TEXT: &str = "all is well";
 fn with_text(server: SocketAddr) -> HealthCheck {
     let mut check = http(server);
     check.interval = Duration::from_secs(3600);
-    let Probe::Http(probe) = &mut check.probe else { unreachable!("it is http") };
+    let CheckKind::Http(probe) = &mut check.kind else { unreachable!("it is http") };
     probe.body_contains = Some(TEXT.to_owned());
     check
 }
@@ -63,7 +63,7 @@ async fn the_text_must_be_in_the_body() {
 async fn the_method_is_the_one_given() {
     let mut server = Server::start("127.0.0.1:0").await;
     let mut check = http(server.address);
-    let Probe::Http(probe) = &mut check.probe else { unreachable!("it is http") };
+    let CheckKind::Http(probe) = &mut check.kind else { unreachable!("it is http") };
     probe.method = "HEAD".to_owned();
     let _probing = Probing::start(vec![target("web", server.address, &[("up", &check)])]);
     let request = server.next().await.request().await;

@@ -10,8 +10,8 @@ use lb_model::UdpCheck;
 fn udp(server: SocketAddr, request: &[u8], prefix: &[u8], contains: &[u8]) -> HealthCheck {
     let (request, answer_prefix, answer_contains) =
         (request.to_vec(), prefix.to_vec(), contains.to_vec());
-    let probe = Probe::Udp(UdpCheck { request, answer_prefix, answer_contains });
-    HealthCheck { probe, interval: Duration::from_secs(3600), ..http(server) }
+    let kind = CheckKind::Udp(UdpCheck { request, answer_prefix, answer_contains });
+    HealthCheck { kind, interval: Duration::from_secs(3600), ..http(server) }
 }
 
 /// Answers the first datagram with each of `answers`; what it was.

@@ -14,8 +14,8 @@ use super::{authority::Authority, *};
 use lb_model::{CheckTls, GrpcCheck, Trust};
 
 fn grpc(server: SocketAddr, service: &str) -> HealthCheck {
-    let probe = Probe::Grpc(GrpcCheck { service: service.to_owned(), authority: None });
-    HealthCheck { probe, ..http(server) }
+    let kind = CheckKind::Grpc(GrpcCheck { service: service.to_owned(), authority: None });
+    HealthCheck { kind, ..http(server) }
 }
 
 /// A server with the health service, which starts as serving as a whole.

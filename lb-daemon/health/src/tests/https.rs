@@ -43,7 +43,7 @@ async fn the_server_sees_the_name_the_protocol_and_the_host() {
     let trust = || by(&authority.file());
     let named = over_tls(server, Some("shop.example"), trust());
     let mut by_host = over_tls(server, None, trust());
-    let Probe::Http(request) = &mut by_host.probe else { unreachable!("it is http") };
+    let CheckKind::Http(request) = &mut by_host.kind else { unreachable!("it is http") };
     request.host = Some("shop.example:8443".to_owned());
     for (check, host) in [(named, "shop.example"), (by_host, "shop.example:8443")] {
         assert_eq!(verdict(server, &check).await, passes());
@@ -102,7 +102,7 @@ async fn the_answer_decides_as_it_does_without_tls() {
     let check = over_tls(server, None, Trust::Anybody);
     assert_eq!(verdict(server, &check).await, fails("status 503, expected 200 to 299"));
     // Of tcp the handshake is all.
-    let check = HealthCheck { probe: Probe::Tcp, ..check };
+    let check = HealthCheck { kind: CheckKind::Tcp, ..check };
     assert_eq!(verdict(server, &check).await, passes());
 }
 

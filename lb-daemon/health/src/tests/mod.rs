@@ -28,12 +28,12 @@ use super::{
 };
 use crate::Counters;
 use lb_base::heartbeat::Heartbeat;
-use lb_model::{Encapsulation, HealthCheck, HttpCheck, Name, Probe, Via, plan::Sources};
+use lb_model::{CheckKind, Encapsulation, HealthCheck, HttpCheck, Name, Via, plan::Sources};
 
 /// A check of `server` that waits longer than any test and repeats as fast as it is answered.
 fn http(server: SocketAddr) -> HealthCheck {
     HealthCheck {
-        probe: Probe::Http(HttpCheck {
+        kind: CheckKind::Http(HttpCheck {
             method: "GET".to_owned(),
             path: "/health".to_owned(),
             host: None,
@@ -55,7 +55,7 @@ fn http(server: SocketAddr) -> HealthCheck {
 }
 
 fn tcp(server: SocketAddr) -> HealthCheck {
-    HealthCheck { probe: Probe::Tcp, ..http(server) }
+    HealthCheck { kind: CheckKind::Tcp, ..http(server) }
 }
 
 fn target(pool: &str, server: SocketAddr, checks: &[(&str, &HealthCheck)]) -> Target {

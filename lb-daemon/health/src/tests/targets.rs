@@ -164,7 +164,7 @@ async fn another_question_begins_anew_and_what_was_told_stands_until_its_result(
     let check = HealthCheck { interval: LONG, ..http(server.address) };
     let with = |check: &HealthCheck| vec![target("web", server.address, &[("up", check)])];
     let mut other = check.clone();
-    let Probe::Http(http) = &mut other.probe else { unreachable!() };
+    let CheckKind::Http(http) = &mut other.kind else { unreachable!() };
     http.path = "/other".to_owned();
     let (before, after) = (with(&check), with(&other));
     let mut probing = Probing::start(before);

@@ -5,7 +5,7 @@ use super::named_value::named_values;
 /// How the health of backends is checked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HealthCheck {
-    pub probe: Probe,
+    pub kind: CheckKind,
     /// TLS on the connection; always `None` for UDP.
     pub tls: Option<CheckTls>,
     pub via: Via,
@@ -30,7 +30,7 @@ impl HealthCheck {
     pub fn asks_the_same(&self, other: &Self) -> bool {
         // Names every field, so that a new one cannot be forgotten.
         let Self {
-            probe,
+            kind,
             tls,
             via,
             port,
@@ -41,7 +41,7 @@ impl HealthCheck {
             fall: _,
             jitter_percent: _,
         } = self;
-        (probe, tls, via, port) == (&other.probe, &other.tls, &other.via, &other.port)
+        (kind, tls, via, port) == (&other.kind, &other.tls, &other.via, &other.port)
     }
 }
 
@@ -57,7 +57,7 @@ named_values! {
 
 /// What a check sends, and what it expects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Probe {
+pub enum CheckKind {
     /// A TCP connect.
     Tcp,
     /// An HTTP/1.1 request.

@@ -8,8 +8,8 @@ use std::{
 use lb_base::bytes::Bytes;
 
 use crate::{
-    Backend, CheckTls, Configuration, GroupSettings, GrpcCheck, HealthCheck, HttpCheck, Name, Pool,
-    Probe, Region, Service, Trust, UdpCheck,
+    Backend, CheckKind, CheckTls, Configuration, GroupSettings, GrpcCheck, HealthCheck, HttpCheck,
+    Name, Pool, Region, Service, Trust, UdpCheck,
 };
 
 pub(super) fn region(old: &Region, new: &Region) -> Vec<String> {
@@ -130,12 +130,12 @@ impl<T: fmt::Debug> Display for Shown<T> {
 
 pub(in crate::diff) fn health_check(old: &HealthCheck, new: &HealthCheck) -> Vec<String> {
     let mut fields = Fields::default();
-    fields.compare("probe", probe(&old.probe), probe(&new.probe));
-    match (&old.probe, &new.probe) {
-        (Probe::Http(old), Probe::Http(new)) => http(&mut fields, old, new),
-        (Probe::Grpc(old), Probe::Grpc(new)) => grpc(&mut fields, old, new),
-        (Probe::Udp(old), Probe::Udp(new)) => udp(&mut fields, old, new),
-        (Probe::Agent(old), Probe::Agent(new)) => {
+    fields.compare("kind", probe(&old.kind), probe(&new.kind));
+    match (&old.kind, &new.kind) {
+        (CheckKind::Http(old), CheckKind::Http(new)) => http(&mut fields, old, new),
+        (CheckKind::Grpc(old), CheckKind::Grpc(new)) => grpc(&mut fields, old, new),
+        (CheckKind::Udp(old), CheckKind::Udp(new)) => udp(&mut fields, old, new),
+        (CheckKind::Agent(old), CheckKind::Agent(new)) => {
             bytes(&mut fields, "agent.send", &old.send, &new.send)
         }
         _ => {}
@@ -196,13 +196,13 @@ fn tls(fields: &mut Fields, old: &CheckTls, new: &CheckTls) {
     fields.compare("tls.ca_file", Optional(old), Optional(new));
 }
 
-fn probe(probe: &Probe) -> &'static str {
+fn probe(probe: &CheckKind) -> &'static str {
     match probe {
-        Probe::Tcp => "tcp",
-        Probe::Http(_) => "http",
-        Probe::Grpc(_) => "grpc",
-        Probe::Udp(_) => "udp",
-        Probe::Agent(_) => "agent",
+        CheckKind::Tcp => "tcp",
+        CheckKind::Http(_) => "http",
+        CheckKind::Grpc(_) => "grpc",
+        CheckKind::Udp(_) => "udp",
+        CheckKind::Agent(_) => "agent",
     }
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, net::IpAddr, sync::Arc, time::Duration};
 use anyhow::{Context as _, Result, ensure};
 use lb_base::heartbeat::Heartbeat;
 use lb_health::{Health, HealthChange, Prober, Target, Tunnels};
-use lb_model::{Encapsulation, HealthCheck, Name, Probe, Via, plan::Sources};
+use lb_model::{CheckKind, Encapsulation, HealthCheck, Name, Via, plan::Sources};
 use lb_tests::{
     process::PATIENCE,
     sandbox::Sandbox,
@@ -87,7 +87,7 @@ struct Probing {
 impl Probing {
     fn start(node: &Node, host: IpAddr) -> Result<Self> {
         let check = HealthCheck {
-            probe: Probe::Tcp,
+            kind: CheckKind::Tcp,
             tls: None,
             via: Via::Address,
             port: 80,

@@ -30,12 +30,12 @@ fn bytes() -> impl Strategy<Value = Option<Bytes>> {
     )
 }
 
-fn probe() -> impl Strategy<Value = Probe> {
+fn kind() -> impl Strategy<Value = CheckKind> {
     prop_oneof![
-        Just(Probe::Tcp),
+        Just(CheckKind::Tcp),
         (text(), text(), text(), number(), number(), text(), text()).prop_map(
             |(method, path, host, status_min, status_max, body_contains, agent_header)| {
-                Probe::Http(HttpCheck {
+                CheckKind::Http(HttpCheck {
                     method,
                     path,
                     host,
@@ -47,11 +47,11 @@ fn probe() -> impl Strategy<Value = Probe> {
             },
         ),
         (text(), text())
-            .prop_map(|(service, authority)| { Probe::Grpc(GrpcCheck { service, authority }) }),
+            .prop_map(|(service, authority)| { CheckKind::Grpc(GrpcCheck { service, authority }) }),
         (bytes(), bytes(), bytes()).prop_map(|(request, answer_prefix, answer_contains)| {
-            Probe::Udp(UdpCheck { request, answer_prefix, answer_contains })
+            CheckKind::Udp(UdpCheck { request, answer_prefix, answer_contains })
         }),
-        bytes().prop_map(|send| Probe::Agent(AgentCheck { send })),
+        bytes().prop_map(|send| CheckKind::Agent(AgentCheck { send })),
     ]
 }
 
@@ -67,11 +67,11 @@ prop_compose! {
     fn check()(
         name in ".{0,8}", port in any::<u32>(), interval in time(), fast_interval in time(),
         timeout in time(), rise in number(), fall in number(),
-        jitter_percent in any::<Option<u32>>(), probe in probe(), tls in option::of(tls()),
+        jitter_percent in any::<Option<u32>>(), kind in kind(), tls in option::of(tls()),
         via in option::of(select(Via::ALL)),
     ) -> HealthCheck {
         HealthCheck {
-            name, probe, tls, via, port, interval, fast_interval, timeout, rise, fall, jitter_percent,
+            name, kind, tls, via, port, interval, fast_interval, timeout, rise, fall, jitter_percent,
         }
     }
 }

@@ -109,7 +109,7 @@ fn a_file_says_what_the_message_says() {
         health_checks: vec![
             v1::HealthCheck {
                 name: "web-http".into(),
-                probe: Some(v1::health_check::Probe::Http(v1::HttpCheck {
+                kind: Some(v1::health_check::Kind::Http(v1::HttpCheck {
                     path: "/healthz".into(),
                     host: "web.example".into(),
                     status_min: 200,
@@ -126,13 +126,13 @@ fn a_file_says_what_the_message_says() {
             },
             v1::HealthCheck {
                 name: "open".into(),
-                probe: Some(v1::health_check::Probe::Tcp(v1::TcpCheck {})),
+                kind: Some(v1::health_check::Kind::Tcp(v1::TcpCheck {})),
                 port: 80,
                 ..Default::default()
             },
             v1::HealthCheck {
                 name: "shop".into(),
-                probe: Some(v1::health_check::Probe::Http(v1::HttpCheck {
+                kind: Some(v1::health_check::Kind::Http(v1::HttpCheck {
                     method: "POST".into(),
                     body_contains: "\"ok\"".into(),
                     agent_header: "endpoint-load-metrics".into(),
@@ -149,7 +149,7 @@ fn a_file_says_what_the_message_says() {
             },
             v1::HealthCheck {
                 name: "cart".into(),
-                probe: Some(v1::health_check::Probe::Grpc(v1::GrpcCheck {
+                kind: Some(v1::health_check::Kind::Grpc(v1::GrpcCheck {
                     service: "shop.Cart".into(),
                     authority: "cart.example".into(),
                 })),
@@ -159,7 +159,7 @@ fn a_file_says_what_the_message_says() {
             },
             v1::HealthCheck {
                 name: "dns".into(),
-                probe: Some(v1::health_check::Probe::Udp(v1::UdpCheck {
+                kind: Some(v1::health_check::Kind::Udp(v1::UdpCheck {
                     request: b"\x00\xff\n".to_vec(),
                     answer_prefix: b"pong\n".to_vec(),
                     answer_contains: b"\x80".to_vec(),
@@ -169,7 +169,7 @@ fn a_file_says_what_the_message_says() {
             },
             v1::HealthCheck {
                 name: "load".into(),
-                probe: Some(v1::health_check::Probe::Agent(v1::AgentCheck {
+                kind: Some(v1::health_check::Kind::Agent(v1::AgentCheck {
                     send: b"status\n".to_vec(),
                 })),
                 port: 9707,

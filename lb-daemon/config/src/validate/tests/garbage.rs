@@ -67,10 +67,10 @@ pub(super) fn garbage() -> impl Strategy<Value = v1::Configuration> {
     let tls = (text(), any::<Option<bool>>(), text())
         .prop_map(|(server_name, verify, ca_file)| v1::CheckTls { server_name, verify, ca_file });
     let times = (duration(), duration(), duration());
-    let probe = (probe(), prop::option::of(tls));
-    let check = (text(), number(), times, number(), probe).prop_map(
-        |(name, port, (interval, fast_interval, timeout), rise, (probe, tls))| v1::HealthCheck {
-            probe,
+    let kind = (kind(), prop::option::of(tls));
+    let check = (text(), number(), times, number(), kind).prop_map(
+        |(name, port, (interval, fast_interval, timeout), rise, (kind, tls))| v1::HealthCheck {
+            kind,
             tls,
             fast_interval,
             name,
@@ -124,13 +124,13 @@ pub(super) fn garbage() -> impl Strategy<Value = v1::Configuration> {
         })
 }
 
-fn probe() -> impl Strategy<Value = Option<v1::health_check::Probe>> {
-    use v1::health_check::Probe;
+fn kind() -> impl Strategy<Value = Option<v1::health_check::Kind>> {
+    use v1::health_check::Kind as CheckKind;
     let text = || prop_oneof![Just(String::new()), "[/A-Z]{1,4}", any::<String>()];
     let bytes = || prop::collection::vec(any::<u8>(), 0..4);
     let http = (text(), text(), text(), (text(), text()), 0u32..700, 0u32..700).prop_map(
         |(method, path, host, (body_contains, agent_header), status_min, status_max)| {
-            Probe::Http(v1::HttpCheck {
+            CheckKind::Http(v1::HttpCheck {
                 path,
                 host,
                 status_min,
@@ -142,11 +142,11 @@ fn probe() -> impl Strategy<Value = Option<v1::health_check::Probe>> {
         },
     );
     let grpc = (text(), text())
-        .prop_map(|(service, authority)| Probe::Grpc(v1::GrpcCheck { service, authority }));
+        .prop_map(|(service, authority)| CheckKind::Grpc(v1::GrpcCheck { service, authority }));
     let udp = (bytes(), bytes(), bytes()).prop_map(|(request, answer_prefix, answer_contains)| {
-        Probe::Udp(v1::UdpCheck { request, answer_prefix, answer_contains })
+        CheckKind::Udp(v1::UdpCheck { request, answer_prefix, answer_contains })
     });
-    let agent = bytes().prop_map(|send| Probe::Agent(v1::AgentCheck { send }));
-    let tcp = Just(Probe::Tcp(v1::TcpCheck {}));
+    let agent = bytes().prop_map(|send| CheckKind::Agent(v1::AgentCheck { send }));
+    let tcp = Just(CheckKind::Tcp(v1::TcpCheck {}));
     prop::option::weighted(0.9, prop_oneof![tcp, http, grpc, udp, agent])
 }

@@ -12,8 +12,8 @@ use crate::document::Document;
 use garbage::garbage;
 use lb_fake::arbitrary;
 use lb_model::{
-    AdminState, Affinity, Backend, GroupSettings, HealthCheck, HttpCheck, Isolation, Name, Probe,
-    Rate, Scaler, Via, WhenFull,
+    AdminState, Affinity, Backend, CheckKind, GroupSettings, HealthCheck, HttpCheck, Isolation,
+    Name, Rate, Scaler, Via, WhenFull,
     ids::{Ids, Quarantine},
 };
 use mistakes::http;
@@ -181,7 +181,7 @@ fn defaults_are_those_of_the_comments() {
     let name = |text| Name::new(text).unwrap();
     let second = std::time::Duration::from_secs(1);
     let expected = HealthCheck {
-        probe: Probe::Http(HttpCheck {
+        kind: CheckKind::Http(HttpCheck {
             method: "GET".into(),
             path: "/healthz".into(),
             host: None,
@@ -298,7 +298,7 @@ fn a_timeout_follows_a_short_interval_and_a_range_its_lower_end() {
     let checks = validate(&message).unwrap().health_checks;
     let check = &checks[&Name::new("http").unwrap()];
     assert_eq!(check.timeout, std::time::Duration::from_millis(20));
-    let Probe::Http(http) = &check.probe else { panic!("it asks by http") };
+    let CheckKind::Http(http) = &check.kind else { panic!("it asks by http") };
     assert_eq!((http.status_min, http.status_max), (301, 301));
 }
 

@@ -11,7 +11,7 @@ pub(crate) use config::TlsConfigs;
 
 use self::config::TlsConfig;
 use super::{Failure, stream::Bounded};
-use lb_model::{HealthCheck, Probe, Trust};
+use lb_model::{CheckKind, HealthCheck, Trust};
 
 /// The protocol on a connection, for ALPN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,10 +33,10 @@ impl Tls {
     /// For a check; `None`: it does not use TLS.
     pub(crate) fn of(check: &HealthCheck, shared: &TlsConfigs) -> Option<Self> {
         let tls = check.tls.as_ref()?;
-        let (protocol, host) = match &check.probe {
-            Probe::Tcp | Probe::Udp(_) | Probe::Agent(_) => (Protocol::None, None),
-            Probe::Http(http) => (Protocol::Http1, http.host.as_deref()),
-            Probe::Grpc(grpc) => (Protocol::Http2, grpc.authority.as_deref()),
+        let (protocol, host) = match &check.kind {
+            CheckKind::Tcp | CheckKind::Udp(_) | CheckKind::Agent(_) => (Protocol::None, None),
+            CheckKind::Http(http) => (Protocol::Http1, http.host.as_deref()),
+            CheckKind::Grpc(grpc) => (Protocol::Http2, grpc.authority.as_deref()),
         };
         let name = tls.server_name.as_deref().or(host.map(without_port));
         let name = name.and_then(|name| DnsName::try_from(name.to_owned()).ok());

@@ -9,8 +9,8 @@ use lb_model::UdpCheck;
 
 fn udp(server: SocketAddr) -> HealthCheck {
     let (request, answer_prefix) = (b"ping".to_vec(), b"pong".to_vec());
-    let probe = Probe::Udp(UdpCheck { request, answer_prefix, answer_contains: Vec::new() });
-    HealthCheck { probe, interval: Duration::from_secs(3600), ..http(server) }
+    let kind = CheckKind::Udp(UdpCheck { request, answer_prefix, answer_contains: Vec::new() });
+    HealthCheck { kind, interval: Duration::from_secs(3600), ..http(server) }
 }
 
 /// The client's question to a server, and who asked it.

@@ -8,9 +8,9 @@ const HEAD_BOUND: usize = 16_384;
 
 /// A check that looks for [`TEXT`].
 fn looking(check: HealthCheck) -> HealthCheck {
-    let Probe::Http(probe) = check.probe else { unreachable!("it is http") };
+    let CheckKind::Http(probe) = check.kind else { unreachable!("it is http") };
     let probe = HttpCheck { body_contains: Some(TEXT.to_owned()), ..probe };
-    HealthCheck { probe: Probe::Http(probe), ..check }
+    HealthCheck { kind: CheckKind::Http(probe), ..check }
 }
 
 /// The verdict on an answer that begins so, goes on with `part` without end, and comes at once.
@@ -150,6 +150,6 @@ async fn a_byte_now_and_then_is_waited_for_until_the_time_is_up() {
 async fn who_accepts_and_says_nothing_has_no_more_than_the_time() {
     assert_eq!(verdict(&hasty(), silence).await, fails("no answer within 300 ms"));
     // Of tcp the connection is all that is asked for.
-    let tcp = HealthCheck { probe: Probe::Tcp, ..patient() };
+    let tcp = HealthCheck { kind: CheckKind::Tcp, ..patient() };
     assert_eq!(verdict(&tcp, silence).await, passes());
 }

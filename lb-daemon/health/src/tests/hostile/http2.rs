@@ -10,7 +10,7 @@ pub(super) const HEAD: &[u8] = b"\0\0\x14\x01\x04\0\0\0\x01\x88\x0f\x10\x10appli
 
 pub(super) fn grpc(check: HealthCheck) -> HealthCheck {
     let probe = GrpcCheck { service: String::new(), authority: None };
-    HealthCheck { probe: Probe::Grpc(probe), ..check }
+    HealthCheck { kind: CheckKind::Grpc(probe), ..check }
 }
 
 /// A frame of the stream that the question is on, or of none.

@@ -25,9 +25,9 @@ async fn after(mut stream: TcpStream, answer: &[u8]) {
 
 #[tokio::test]
 async fn at_each_stage_of_http() {
-    let Probe::Http(probe) = patient().probe else { unreachable!("it is http") };
+    let CheckKind::Http(probe) = patient().kind else { unreachable!("it is http") };
     let probe = HttpCheck { body_contains: Some("well".to_owned()), ..probe };
-    let check = HealthCheck { probe: Probe::Http(probe), ..patient() };
+    let check = HealthCheck { kind: CheckKind::Http(probe), ..patient() };
     let expected = fails("connection reset by peer");
     for answer in [
         "",
@@ -60,7 +60,7 @@ async fn at_each_stage_of_tls() {
             assert_ne!(stream.read(&mut [0; 4096]).await.unwrap(), 0);
             reset(stream.into_inner().0);
         };
-        assert_eq!(verdict(&check, shaken).await, expected, "{:?}", check.probe);
+        assert_eq!(verdict(&check, shaken).await, expected, "{:?}", check.kind);
     }
 }
 

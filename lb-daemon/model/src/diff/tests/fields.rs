@@ -12,7 +12,7 @@ fn every_field_is_told_with_both_values() {
         new.regions.get_mut(&name("eu")).unwrap().overflow_to = vec![name("us")];
         let check = new.health_checks.get_mut(&name("tcp")).unwrap();
         *check = HealthCheck {
-            probe: Probe::Http(request("/", None, 200, 299)),
+            kind: CheckKind::Http(request("/", None, 200, 299)),
             tls: Some(CheckTls { server_name: None, trust: Trust::Anybody }),
             via: Via::Tunnel,
             port: 81,
@@ -53,7 +53,7 @@ fn every_field_is_told_with_both_values() {
                 Kind::Changed,
                 "health check tcp",
                 &[
-                    "probe: tcp -> http",
+                    "kind: tcp -> http",
                     "tls: off -> on",
                     "via: address -> tunnel",
                     "port: 80 -> 81",
@@ -118,14 +118,14 @@ fn request(path: &str, host: Option<&str>, min: u16, max: u16) -> HttpCheck {
 
 #[test]
 fn fields_of_a_probe_are_told_one_by_one() {
-    let of = |probe: &Probe, tls: Option<CheckTls>| {
+    let of = |probe: &CheckKind, tls: Option<CheckTls>| {
         let mut configuration = configuration();
         let check = configuration.health_checks.get_mut(&name("tcp")).unwrap();
-        (check.probe, check.tls) = (probe.clone(), tls);
+        (check.kind, check.tls) = (probe.clone(), tls);
         configuration
     };
-    let http = Probe::Http(request("/", None, 200, 299));
-    let posted = Probe::Http(HttpCheck {
+    let http = CheckKind::Http(request("/", None, 200, 299));
+    let posted = CheckKind::Http(HttpCheck {
         method: "POST".into(),
         body_contains: Some("\"ok\"".into()),
         agent_header: Some("x-load".into()),
@@ -133,13 +133,13 @@ fn fields_of_a_probe_are_told_one_by_one() {
     });
     let grpc = |service: &str, authority: Option<&str>| {
         let (service, authority) = (service.into(), authority.map(Into::into));
-        Probe::Grpc(GrpcCheck { service, authority })
+        CheckKind::Grpc(GrpcCheck { service, authority })
     };
     let udp = |request: &[u8], prefix: &[u8], contains: &[u8]| {
         let (answer_prefix, answer_contains) = (prefix.into(), contains.into());
-        Probe::Udp(UdpCheck { request: request.into(), answer_prefix, answer_contains })
+        CheckKind::Udp(UdpCheck { request: request.into(), answer_prefix, answer_contains })
     };
-    let agent = |send: &[u8]| Probe::Agent(AgentCheck { send: send.into() });
+    let agent = |send: &[u8]| CheckKind::Agent(AgentCheck { send: send.into() });
     let tls =
         |name: Option<&str>, trust| Some(CheckTls { server_name: name.map(Into::into), trust });
     let (nobody, somebody) =

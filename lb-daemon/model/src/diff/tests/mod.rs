@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::arbitrary;
 use crate::{
-    AdminState, Affinity, Backend, Fragments, HealthCheck, Name, Ports, Probe, Protocol, Region,
-    Service, Via, WhenFull,
+    AdminState, Affinity, Backend, CheckKind, Fragments, HealthCheck, Name, Ports, Protocol,
+    Region, Service, Via, WhenFull,
 };
 
 fn name(text: &str) -> Name {
@@ -33,7 +33,7 @@ fn ip(last: u8) -> IpAddr {
 
 fn configuration() -> Configuration {
     let check = HealthCheck {
-        probe: Probe::Tcp,
+        kind: CheckKind::Tcp,
         tls: None,
         via: Via::Address,
         port: 80,

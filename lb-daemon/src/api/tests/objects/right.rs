@@ -118,7 +118,7 @@ const HEALTH_CHECK: &[Step] = &[
         r#"health_check { name: "http" port: 80 tcp {}
              interval { seconds: 1 } timeout { seconds: 1 } fast_interval { seconds: 1 } rise: 2 fall: 3 jitter_percent: 10 }
            generation: 6
-           changes { kind: KIND_CHANGED object: "health check http" details: "probe: http -> tcp" }"#,
+           changes { kind: KIND_CHANGED object: "health check http" details: "kind: http -> tcp" }"#,
     ),
     // A field of what is set in neither: nothing.
     (

@@ -129,8 +129,8 @@ const REFUSALS: &[Refusal] = &[
         "UpdateHealthCheck",
         r#"health_check { name: "http" } update_mask { paths: "http" }"#,
         InvalidArgument,
-        "health check \"http\": probe: must be set; give tcp, http, grpc, udp or agent",
-        "health_check.probe",
+        "health check \"http\": kind: must be set; give tcp, http, grpc, udp or agent",
+        "health_check.kind",
     ),
     // What goes wrong elsewhere.
     (

@@ -154,9 +154,9 @@ pub(super) const PROBES: &[Row] = &[
 
 pub(super) const CHECKS: &[Row] = &[
     (
-        |m| m.health_checks[0].probe = None,
-        r#"health_checks[0] "http": probe: must be set; give tcp, http, grpc, udp or agent"#,
-        "health_checks[0].probe",
+        |m| m.health_checks[0].kind = None,
+        r#"health_checks[0] "http": kind: must be set; give tcp, http, grpc, udp or agent"#,
+        "health_checks[0].kind",
     ),
     (
         |m| m.health_checks[0].port = 0,

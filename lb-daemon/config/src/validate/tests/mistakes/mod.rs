@@ -7,35 +7,35 @@ mod services;
 use spillway_proto::v1;
 
 pub(super) fn http(message: &mut v1::Configuration) -> &mut v1::HttpCheck {
-    match message.health_checks[0].probe.as_mut() {
-        Some(v1::health_check::Probe::Http(http)) => http,
+    match message.health_checks[0].kind.as_mut() {
+        Some(v1::health_check::Kind::Http(http)) => http,
         _ => panic!("the first check is http"),
     }
 }
 
 /// Makes the first check one of gRPC.
 fn grpc(message: &mut v1::Configuration) -> &mut v1::GrpcCheck {
-    let probe = &mut message.health_checks[0].probe;
-    match probe.insert(v1::health_check::Probe::Grpc(v1::GrpcCheck::default())) {
-        v1::health_check::Probe::Grpc(grpc) => grpc,
+    let probe = &mut message.health_checks[0].kind;
+    match probe.insert(v1::health_check::Kind::Grpc(v1::GrpcCheck::default())) {
+        v1::health_check::Kind::Grpc(grpc) => grpc,
         _ => unreachable!("it was just made one"),
     }
 }
 
 /// Makes the first check one of UDP.
 fn udp(message: &mut v1::Configuration) -> &mut v1::UdpCheck {
-    let probe = &mut message.health_checks[0].probe;
-    match probe.insert(v1::health_check::Probe::Udp(v1::UdpCheck::default())) {
-        v1::health_check::Probe::Udp(udp) => udp,
+    let probe = &mut message.health_checks[0].kind;
+    match probe.insert(v1::health_check::Kind::Udp(v1::UdpCheck::default())) {
+        v1::health_check::Kind::Udp(udp) => udp,
         _ => unreachable!("it was just made one"),
     }
 }
 
 /// Makes the first check one that asks an agent.
 fn agent(message: &mut v1::Configuration) -> &mut v1::AgentCheck {
-    let probe = &mut message.health_checks[0].probe;
-    match probe.insert(v1::health_check::Probe::Agent(v1::AgentCheck::default())) {
-        v1::health_check::Probe::Agent(agent) => agent,
+    let probe = &mut message.health_checks[0].kind;
+    match probe.insert(v1::health_check::Kind::Agent(v1::AgentCheck::default())) {
+        v1::health_check::Kind::Agent(agent) => agent,
         _ => unreachable!("it was just made one"),
     }
 }
