@@ -163,7 +163,11 @@ fn an_invalid_endpoint_is_reported_with_an_example() {
     for (tuple, cause, hint) in [
         (["198.51.100.7", "192.0.2.1:80"], "the port is missing", "write 198.51.100.7:PORT"),
         (["198.51.100.7:1", "web:80"], "'web' is not an IPv4 or IPv6 address", "names are not"),
-        (["198.51.100.7:1", "[2001:db8::1]:80"], "two IP versions", "give both as IPv4 or both"),
+        (
+            ["198.51.100.7:1", "[2001:db8::1]:80"],
+            "different IP versions",
+            "give both as IPv4 or both",
+        ),
     ] {
         let (status, text) = failed(&spillway(&["explain", tuple[0], tuple[1]]));
         assert_eq!(status, 2, "{text}");

@@ -1,30 +1,30 @@
 //! Admission: whether a new connection is within a limit (GCRA, ITU-T I.371, with a clock that ticks).
 //!
-//! One word remembers when the next connection would arrive if all so far had come evenly. It may be
-//! ahead of now by as much as the burst takes; beyond that the limit is reached. So in any time `t` at
-//! most `burst + t / interval` connections are admitted.
+//! One word holds the time at which the next connection would arrive if all so far had come evenly. It may be ahead of now
+//! by as much as the burst takes; beyond that the limit is reached. So in any time `t` at most `burst + t / interval`
+//! connections are admitted.
 
 use crate::{
     abi::{clock::Nanoseconds, limiter::LimitWord},
     word::Word,
 };
 
-/// How often a debit is tried again because another CPU was at the same word, before it is added
-/// unconditionally and taken back if that was too much.
+/// How often a debit is tried again because another CPU changed the word, before it is added unconditionally and taken
+/// back if that was too much.
 pub const ATTEMPTS: u32 = 8;
 
-/// How many CPUs may have a debit at one word that they are about to take back. An arrival as far beyond the burst
-/// as that is no sign that the limit was lower before.
+/// How many CPUs may have a debit in one word that they are about to take back. An arrival that is no further beyond the
+/// burst does not show that the limit was lower before.
 const AHEAD: u64 = 16;
 
-/// What became of a debit.
+/// Result of a debit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Debit {
     /// It is within the limit, and counted.
     Admitted,
     /// The limit is reached.
     Full,
-    /// Too many CPUs were at the word, which is not up to now yet: refused, to be safe.
+    /// Too many CPUs changed the word, whose arrival is still in the past: refused, to be safe.
     Contended,
 }
 
@@ -54,14 +54,14 @@ pub fn debit<W: Word>(limit: LimitWord, arrival: W, now: Nanoseconds) -> Debit {
     add(limit, seen, arrival, now)
 }
 
-/// Counts a connection against a limit whose word others change all the time: adds to what they made of it. Where
-/// that is beyond the burst it is taken back, and may have had others refused meanwhile, but none admitted.
+/// Counts a connection against a limit whose word other CPUs change all the time, by an addition that cannot fail. If the
+/// result is beyond the burst, it is taken back. Meanwhile it may have caused refusals on other CPUs, but no admissions.
 #[inline(always)]
 fn add<W: Word>(limit: LimitWord, seen: u64, arrival: W, now: Nanoseconds) -> Debit {
     let interval = limit.interval();
     let now = now.wrapping_mul(LimitWord::PER_NANOSECOND);
     let latest = now.wrapping_add(limit.allowance());
-    // Of a time before now, an addition would leave room that has gone by.
+    // If the arrival is in the past, an addition would leave capacity of the past to use.
     if seen < now || seen > latest.wrapping_add(AHEAD * interval) {
         return Debit::Contended;
     }
@@ -77,8 +77,8 @@ fn add<W: Word>(limit: LimitWord, seen: u64, arrival: W, now: Nanoseconds) -> De
 
 /// The arrival after one more connection, or `None` where that is beyond the burst.
 ///
-/// An arrival further ahead than the burst allows, and than debits that are about to be taken back can bring it, is
-/// of a lower limit, which was raised meanwhile: it counts as just within, so that a raised limit applies immediately.
+/// If the arrival is further ahead than the burst and debits that are about to be taken back explain, the limit was raised
+/// meanwhile. The arrival then counts as just within the limit, so that a raised limit applies immediately.
 #[inline(always)]
 fn next(limit: LimitWord, arrival: u64, now: Nanoseconds) -> Option<u64> {
     let interval = limit.interval();

@@ -1,5 +1,5 @@
-//! Whether a capture matches a frame, by where it comes from and goes to. Unlike the decision this judges
-//! nothing: who looks for a packet matches to see it also where it is malformed or nobody's.
+//! Whether a frame matches a capture, by its source and destination. Unlike the decision this validates nothing: a capture
+//! must also show packets that are malformed or of no service.
 
 use crate::{
     abi::{
@@ -25,7 +25,7 @@ pub fn matches<P: Packet + ?Sized>(capture: &Capture, packet: &P) -> bool {
         && (capture.except.version == 0 || capture.except != ends)
 }
 
-/// The ends of a frame, be it whole or cut short, tagged (802.1Q) or not.
+/// Source and destination of a frame, even if it is cut short or tagged (802.1Q).
 #[inline(always)]
 pub fn ends<P: Packet + ?Sized>(packet: &P) -> Ends {
     let at = ethernet::LENGTH + Tags::read(packet).length();
@@ -163,7 +163,7 @@ mod tests {
         let mut later = tcp_v4(&[]);
         later[20..22].copy_from_slice(&[0, 9]);
         assert_eq!((ends(&later[..]).version, ends(&later[..]).port), (IPV4, 0));
-        assert!(matches(&any(), &[0_u8; 3][..]), "who asks for nothing gets all");
+        assert!(matches(&any(), &[0_u8; 3][..]), "an empty filter matches all");
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub const fn ipv4_header(first: u64, second: u64, third: u32) -> [u8; 2] {
     from_sum((first & LOW) + (first >> 32) + (second & LOW) + (second >> 32) + third as u64)
 }
 
-/// Checksum of what sums up to this: words of two or four bytes, whatever number of them.
+/// Checksum of words of two or four bytes with this sum.
 #[inline(always)]
 pub const fn from_sum(sum: u64) -> [u8; 2] {
     let sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);

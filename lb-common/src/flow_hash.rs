@@ -4,8 +4,8 @@
 
 use crate::abi::service::{AddressWords, IPV4};
 
-/// What is hashed. Words hold bytes as they stand in the packet. Aligned so that the compiler's stores
-/// of two words at once are aligned too, as the verifier wants them on the stack.
+/// A flow's 5-tuple. Words hold bytes as in the packet. Aligned, because the compiler stores two words at once and the
+/// verifier requires aligned stores on the stack.
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowTuple {
@@ -69,8 +69,8 @@ impl FlowHash {
         Self(finish(hash))
     }
 
-    /// Hash of a service's port alone, as it stands in the packet: that of an IPv4 flow of which all else
-    /// is 0. So services of one pool meet the same backend on the same port.
+    /// Hash of a service's port alone: that of an IPv4 flow whose other fields are 0. So services of one pool that have the
+    /// same port get the same backend.
     #[inline(always)]
     pub const fn from_port(service_port: u16, key: &[u64; 2]) -> Self {
         let nothing = FlowTuple {

@@ -1,4 +1,4 @@
-//! Who has a packet: every combination against a naive reading of the design.
+//! Which member gets a packet: every combination, compared with a naive implementation of the design.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use lb_common::{
@@ -90,7 +90,11 @@ fn a_standby_serves_when_every_list_is_dead() {
     fake.standbys = vec![StandbyWord::new(Some(4)); 8];
     assert_eq!(run(&fake, 1, NEW), Ok(5));
     fake.set(0, 4, Accepts::Nothing);
-    assert_eq!(run(&fake, 1, NEW), Err(Verdict::NoBackend), "a dead standby serves nobody");
+    assert_eq!(
+        run(&fake, 1, NEW),
+        Err(Verdict::NoBackend),
+        "a standby that accepts nothing serves no connection"
+    );
 }
 
 #[test]
@@ -142,7 +146,7 @@ fn balancers_of_different_histories_agree_while_members_ramp() {
     }
 }
 
-/// Records what it is told.
+/// Records what is reported to it.
 #[derive(Default)]
 struct Trace(Vec<(Position, u16, Outcome)>);
 

@@ -49,7 +49,7 @@ mod tests {
                 }
                 Err(stub) => {
                     let expected = format!(
-                        "{component} object: this build has none: build with `cargo xtask build`, which \
+                        "{component} object: missing in this build: build with `cargo xtask build`, which \
                          compiles the packet programs first"
                     );
                     assert_eq!(stub.to_string(), expected);

@@ -210,17 +210,18 @@ fn handed_over(directory: &Path, socket: OwnedFd, number: u32) -> Output {
 #[test]
 fn what_a_service_manager_hands_over_must_be_one_listening_unix_socket() {
     let directory = tempfile::tempdir().unwrap();
-    let hint = "hint: give the socket unit a single ListenStream=, the path of a unix socket\n";
+    let hint =
+        "hint: the socket unit needs a single ListenStream= with the path of a unix socket\n";
     let unix = UnixListener::bind(directory.path().join("s.sock")).unwrap();
     let output = handed_over(directory.path(), unix.into(), 2);
-    let sentence = "spillwayd: socket activation: 2 sockets were handed over, and one is wanted\n";
+    let sentence = "spillwayd: socket activation: got 2 sockets instead of one\n";
     assert_eq!(refusal(&output), (Some(1), format!("{sentence}{hint}")));
 
     let tcp = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let output = handed_over(directory.path(), tcp.into(), 1);
     let (code, text) = refusal(&output);
     assert_eq!(code, Some(1));
-    let sentence = "spillwayd: socket activation: what was handed over is no listening unix socket";
+    let sentence = "spillwayd: socket activation: got something else than a listening unix socket";
     assert!(text.starts_with(sentence) && text.ends_with(hint), "{text}");
     assert_eq!(text.lines().count(), 2, "{text}");
 }

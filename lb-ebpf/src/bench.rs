@@ -1,9 +1,8 @@
 //! Programs that measure the balancer: a wrapper that makes each packet new, and floors to compare
 //! with. No part of the product.
 //!
-//! A test run of the kernel hands the same buffer to the program again and again, grown by what was
-//! put in front. The wrapper takes that off, writes the next flow's packet, and jumps into the
-//! program under test.
+//! A test run of the kernel passes the same buffer to the program repeatedly, grown by the headers that were added. The
+//! wrapper removes these, writes the next flow's packet, and jumps into the program under test.
 
 use aya_ebpf::{
     bindings::xdp_action::{XDP_ABORTED, XDP_DROP, XDP_PASS, XDP_TX},
@@ -69,8 +68,8 @@ pub fn wrap(context: &XdpContext) -> u32 {
 
 /// Writes the next flow's packet: MACs, hop limit, client address and port.
 ///
-/// Each store covers whole what the program under test may load at once: a load that has to wait
-/// for two stores would cost it time that no packet off the wire costs.
+/// Each store covers everything that the program under test may load at once: a load that waits for two stores would cost
+/// it time that a packet from the wire does not.
 #[inline(always)]
 fn refresh(frame: &mut Frame<'_>) -> Option<()> {
     let flow = next_flow();

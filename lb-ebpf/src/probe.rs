@@ -1,5 +1,5 @@
-//! Probes: puts packets of health checks into the tunnels that clients' packets take. Where a link that
-//! leads nowhere ends (tc, egress), each packet has a way by the mark of its socket, or is dropped.
+//! Probes: puts packets of health checks into the tunnels that clients' packets take. The program is at the end of a link
+//! that leads nowhere (tc, egress). The mark of a packet's socket names its route; without one the packet is dropped.
 
 use aya_ebpf::{bindings::TC_ACT_SHOT, btf_maps::HashMap, macros::btf_map, programs::TcContext};
 use lb_common::{
@@ -13,17 +13,17 @@ use crate::kernel::{self, Outgoing};
 #[btf_map]
 static PROBE_ROUTES: HashMap<u64, ProbeRoute, MAX_PROBE_ROUTES, NO_PREALLOC> = HashMap::new();
 
-/// Memory for what is there, and not for all that may be (`BPF_F_NO_PREALLOC`).
+/// Allocates entries as they are added (`BPF_F_NO_PREALLOC`).
 const NO_PREALLOC: usize = 1;
 
-/// The way of that number. A value is replaced whole, and one that was replaced stays readable for as
-/// long as a program may read it.
+/// The route with a number. The kernel replaces values whole, and a replaced value stays readable as long as a program
+/// may read it.
 #[inline(always)]
-fn find_way(number: u32) -> Option<&'static ProbeRoute> {
+fn find_route(number: u32) -> Option<&'static ProbeRoute> {
     kernel::lookup_word(&PROBE_ROUTES, number.into())
 }
 
-/// One packet of this host's own.
+/// Handles a packet that this host sends.
 #[inline(always)]
 pub fn run(context: &TcContext) -> i32 {
     send(&mut Outgoing::new(context)).unwrap_or(TC_ACT_SHOT)
@@ -37,16 +37,16 @@ fn send(packet: &mut Outgoing<'_>) -> Option<i32> {
         return None;
     }
     let number = mark & !PROBE_MARK_MASK;
-    let way = find_way(number)?;
+    let route = find_route(number)?;
     let version = version(packet.ether_type())?;
-    if way.form().is_direct() {
-        return Some(packet.send_to(way.interface, way.is_v4(), &way.backend));
+    if route.form().is_direct() {
+        return Some(packet.send_to(route.interface, route.is_v4(), &route.backend));
     }
     let length = packet.ip_length() as u16;
-    if !packet.wrap(way.overhead(), way.is_v4(), way.form().is_gue()) {
+    if !packet.wrap(route.overhead(), route.is_v4(), route.form().is_gue()) {
         return None;
     }
-    let behind = match way.outer(number, version, length) {
+    let behind = match route.outer(number, version, length) {
         OuterIp::V4(outer) => {
             packet.store(ethernet::LENGTH, outer)?;
             ethernet::LENGTH + ipv4::LENGTH
@@ -56,8 +56,8 @@ fn send(packet: &mut Outgoing<'_>) -> Option<i32> {
             ethernet::LENGTH + ipv6::LENGTH
         }
     };
-    if way.form().is_gue() {
-        packet.store(behind, way.shim(number, version, length))?;
+    if route.form().is_gue() {
+        packet.store(behind, route.shim(number, version, length))?;
     }
-    Some(packet.send(way.interface))
+    Some(packet.send(route.interface))
 }

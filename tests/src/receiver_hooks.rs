@@ -100,7 +100,7 @@ fn first_place_taken(ours: &Path, theirs: &Path) -> Result<()> {
     run("tc", &format!("filter add {place} bpf da pinned {}", program.display()))?;
     let opened = Receiver::open(&options(ours, TC, &[INTERFACE]), &AllowLists::default());
     let Err(refused) = opened else { bail!("two kinds of filters in one place") };
-    let start = "hook0: a tc filter of somebody else has the first place on ingress, priority 1: ";
+    let start = "hook0: another tc filter has priority 1 on ingress, which spillwayd needs: ";
     ensure!(refused.to_string().starts_with(start), "{refused}");
     run("tc", &format!("filter del {place}")).map(drop)
 }

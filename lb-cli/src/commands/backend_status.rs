@@ -37,7 +37,7 @@ pub(crate) struct BackendRow {
     /// Why it asks for no new connections.
     pub(crate) drain: Option<String>,
     /// Why its own report cannot be read.
-    pub(crate) unheard: Option<String>,
+    pub(crate) report_error: Option<String>,
     /// The reason that the tables print.
     #[serde(skip)]
     pub(crate) why: String,
@@ -68,7 +68,7 @@ impl BackendRow {
             utilisation: backend.utilisation,
             weight_percent: backend.weight_percent,
             drain: Some(backend.drain).filter(|why| !why.is_empty()),
-            unheard: Some(backend.unheard).filter(|why| !why.is_empty()),
+            report_error: Some(backend.report_error).filter(|why| !why.is_empty()),
             age,
         }
     }
@@ -102,9 +102,9 @@ pub(crate) fn explain_state(backend: &v1::BackendStatus) -> String {
     let utilised = backend.utilisation.map(|part| format!("{} utilised", percent(part)));
     let share = backend.share.filter(|share| *share < 1.0);
     let share = share.map(|share| format!("takes {} of its share", percent(share)));
-    let unheard = Some(backend.unheard.clone()).filter(|why| !why.is_empty());
+    let report_error = Some(backend.report_error.clone()).filter(|why| !why.is_empty());
     let home = backend.marked_out.then(|| "marked out".to_owned());
-    let more = [utilised, share, unheard, home].into_iter().flatten();
+    let more = [utilised, share, report_error, home].into_iter().flatten();
     std::iter::once(why).chain(more).collect::<Vec<_>>().join("; ")
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use lb_base::byte_size::ByteSize;
+use lb_base::bytes::ByteSize;
 use serde::Serialize;
 use spillway_proto::v1::{self, change::Kind, movement};
 

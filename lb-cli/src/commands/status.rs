@@ -405,7 +405,7 @@ interfaces  none
         status.backends[1].marked_out = true;
         status.backends[0].share = Some(0.4);
         status.backends[0].utilisation = Some(0.625);
-        status.backends[2].unheard = "check load: nothing heard: connection refused".into();
+        status.backends[2].report_error = "check load: no report: connection refused".into();
         status.conditions.push(v1::Condition {
             subject: "packet path".into(),
             cause: "not at generation 4 yet, retried every second: map SERVICES: no space left"
@@ -435,7 +435,7 @@ interfaces  none
         assert!(words.join(" ").contains("refused; marked out"), "{table}");
         let expected = "all checks pass; 62% utilised; takes 40% of its share";
         assert!(words.join(" ").contains(expected), "{table}");
-        let expected = "no next hop: no route; check load: nothing heard: connection refused";
+        let expected = "no next hop: no route; check load: no report: connection refused";
         assert!(words.join(" ").contains(expected), "{table}");
         let expected = "condition /etc/spillway/web.toml: line 2, column 1: unknown field `regions` \
                     (since 1970-01-12T13:46:40Z)";

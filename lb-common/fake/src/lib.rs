@@ -206,7 +206,7 @@ fn backend(address: IpAddr) -> Backend {
     }
 }
 
-/// Backend addresses of tests: 10.0.<region>.<n> or fd00:<region>::<n>.
+/// Backend addresses of tests: `10.0.REGION.N` or `fd00:REGION::N`.
 pub fn backend_address(region: u8, n: u8, version: u8) -> IpAddr {
     if version == IPV4 {
         IpAddr::from([10, 0, region, n])

@@ -12,9 +12,9 @@ pub struct Backend {
     pub version: u8,
     /// Incarnation of this index.
     pub incarnation: u8,
-    /// Largest outer IP packet towards it, bytes.
+    /// Largest outer IP packet to it, bytes.
     pub mtu: u16,
-    /// 1: it is on a link of this host, so a frame can have its MAC; 0: behind a gateway, or not known.
+    /// 1: it is on a link of this host, so a frame can have its MAC; 0: it is behind a gateway, or unknown.
     pub on_link: u16,
     /// Zero.
     pub reserved: [u16; 5],
@@ -32,7 +32,7 @@ pub struct BackendStateWord(pub u64);
 const SEVERAL: u32 = u32::MAX;
 
 impl BackendStateWord {
-    /// No backend has this index, so its connections move.
+    /// The word of an index without backend: connections there move.
     pub const GONE: Self = Self(0);
 
     /// The word of a backend that one pool has.
@@ -62,7 +62,7 @@ impl BackendStateWord {
         self.pool() == SEVERAL
     }
 
-    /// What it accepts in a pool: nothing in every pool but its own, and in all pools if it is shared.
+    /// What it accepts in a pool. Only its own pool's state is in the word; a shared backend's word has none.
     #[inline(always)]
     pub const fn accepts_in(self, pool: u32) -> Accepts {
         if self.pool() == pool {

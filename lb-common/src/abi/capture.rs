@@ -20,21 +20,21 @@ pub const NO_CAPTURE: u64 = 0;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capture {
-    /// Its deadline by the exact monotonic clock; 0: no capture runs. The daemon renews it every second, so a
-    /// capture whose daemon is gone ends.
+    /// Its deadline by the exact monotonic clock; 0: no capture runs. The daemon renews it every second, so a capture ends
+    /// when its daemon is gone.
     pub until: Nanoseconds,
-    /// Which capture it is: a later one has another number.
+    /// Number of the capture; each has its own.
     pub number: u64,
-    /// Verdicts that are wanted: a bit each, by number.
+    /// Verdicts to capture: a bit each, by number.
     pub verdicts: u64,
-    /// Where a packet comes from.
+    /// Sources to capture.
     pub client: Prefix,
-    /// Where it goes.
+    /// Destinations to capture.
     pub vip: Prefix,
-    /// The backend that was chosen for it.
+    /// Chosen backends to capture.
     pub backend: Prefix,
-    /// Packets between these ends are left out: those of the caller's own connection, of which each sample makes
-    /// more. Version 0: none are.
+    /// Packets between these ends are left out. They are those of the caller's own connection, on which each sample would
+    /// cause more. Version 0: none.
     pub except: Ends,
     /// Destination port as in the packet; 0: any, and none.
     pub port: u16,
@@ -42,7 +42,7 @@ pub struct Capture {
     pub version: u8,
     /// Zero.
     pub reserved: u8,
-    /// Bytes of a frame that are taken down, 1 to [`MAX_SNAP`].
+    /// Bytes of a frame to capture, 1 to [`MAX_SNAP`].
     pub snap: u32,
 }
 
@@ -147,14 +147,14 @@ pub struct SampleHead {
     pub left_by: u32,
 }
 
-/// Bytes of both frames there is room for: where the second one begins is known to be below 2,048.
+/// Room for the bytes of both frames; the second one begins below 2,048.
 pub const SAMPLE_BYTES: usize = 4_096;
 
-/// Where a CPU prepares its sample, and what it counts.
+/// A CPU's buffer for its sample, and its counters.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CaptureBuffer {
-    /// What it counted of all captures.
+    /// Its counters, over all captures.
     pub counted: Captured,
     /// The sample's head.
     pub head: SampleHead,
@@ -162,15 +162,15 @@ pub struct CaptureBuffer {
     pub bytes: [u8; SAMPLE_BYTES],
 }
 
-/// Packets that a capture wanted.
+/// Packets that matched a capture.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
     /// All of them.
     pub matched: u64,
-    /// Those that were left out, because there were more in a second than was asked for.
+    /// Those that were left out because the capture's rate was reached.
     pub left_out: u64,
-    /// Those for which there was no room in the ring.
+    /// Those for which the ring had no room.
     pub lost: u64,
 }
 

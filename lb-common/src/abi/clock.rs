@@ -1,17 +1,17 @@
 //! The clock of the packet path: ticks of the kernel since its start, in nanoseconds.
 //!
-//! It goes on by a tick at a time (4 ms at 250 Hz), follows `CLOCK_MONOTONIC` within a second, and
-//! costs a packet next to nothing; the exact clock costs 30 ns.
+//! It advances by a tick (4 ms at 250 Hz) and follows `CLOCK_MONOTONIC` within a second. Reading it costs almost nothing;
+//! reading the exact clock costs 30 ns.
 
-/// A moment, in nanoseconds.
+/// A time since the kernel's start, in nanoseconds.
 pub type Nanoseconds = u64;
 
-/// A moment in units of 2^30 ns (1.07 s): what is remembered about connections is timed in these.
+/// A time in units of 2^30 ns (1.07 s), as entries of connections hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coarse(pub u64);
 
 impl Coarse {
-    /// The unit that a moment lies in.
+    /// The unit that a time is in.
     #[inline(always)]
     pub const fn from_nanoseconds(now: Nanoseconds) -> Self {
         Self(now >> 30)

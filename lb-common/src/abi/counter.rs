@@ -18,7 +18,7 @@ pub struct TrafficCounter {
     pub packets: u64,
     /// Bytes of the frames as they came in.
     pub bytes: u64,
-    /// SYNs among them: connections asked for, repeated SYNs included.
+    /// SYNs among them, repeated ones included.
     pub connections: u64,
 }
 
@@ -26,7 +26,7 @@ pub struct TrafficCounter {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupCounter {
-    /// Those it was asked for: the sum of admitted, overflow out and refused.
+    /// All of them: the sum of admitted, overflow out and refused.
     pub offered: u64,
     /// Those it took.
     pub admitted: u64,
@@ -34,7 +34,7 @@ pub struct GroupCounter {
     pub overflow_in: u64,
     /// Those that another group took, because this one was full or had no member for them.
     pub overflow_out: u64,
-    /// Those that were dropped because every group was full, counted at the first one asked.
+    /// Those that were dropped because every group was full, counted at the first group of the order.
     pub refused: u64,
     /// Of those it took, the ones above its limit, admitted because every group was full.
     pub over_capacity: u64,

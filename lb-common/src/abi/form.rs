@@ -58,16 +58,16 @@ impl Form {
         (self.0 >> PORT) as u16
     }
 
-    /// Length of what stands between the outer IP header and the packet, bytes: 0, or 12 of UDP and GUE.
+    /// Length of the headers between the outer IP header and the packet, bytes: 0, or 12 of UDP and GUE.
     #[inline(always)]
     pub const fn shim(self) -> u16 {
-        // No branch, of which the verifier would walk each way with all that follows.
+        // Without a branch: the verifier would walk the rest of the program once for each side of it.
         const { assert!(udp::LENGTH + gue::LENGTH == (GUE + GUE / 2) as usize) };
         let gue = self.0 & GUE;
         (gue + gue / 2) as u16
     }
 
-    /// Bytes that a packet grows by on its way to an IPv4 backend, or to one of IPv6.
+    /// Bytes that encapsulation adds to a packet, for an IPv4 backend or an IPv6 one.
     #[inline(always)]
     pub const fn overhead(self, to_v4: bool) -> u16 {
         if self.is_direct() {
@@ -78,14 +78,14 @@ impl Form {
     }
 }
 
-/// The marks (`SO_MARK`) of sockets whose packets go such a way; their other bits are a way's number.
+/// Mark (`SO_MARK`) of sockets whose packets take a [`ProbeRoute`]; the other bits are the route's number.
 pub const PROBE_MARK: u32 = 0x5b00_0000;
-/// The bits of a mark that tell it from other programs' marks.
+/// The bits of a mark that distinguish it from other programs' marks.
 pub const PROBE_MARK_MASK: u32 = 0xff00_0000;
-/// Most ways.
+/// Most probe routes at a time.
 pub const MAX_PROBE_ROUTES: usize = 65_536;
 
-/// How the packets of a mark get to their backend.
+/// How probes with a mark get to their backend.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProbeRoute {

@@ -38,8 +38,8 @@ impl NextHopWord {
     }
 }
 
-/// An interface's own MAC (low 48 bits), and the id of the VLAN whose tag goes on what leaves by it (0: none
-/// is set); zero: the programs do not send out of it. Changed in place.
+/// An interface's own MAC (low 48 bits), and the id of the VLAN whose tag frames get that leave by it (0: none). Zero:
+/// the programs do not send out of it. Changed in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceWord(pub u64);
 

@@ -1,4 +1,4 @@
-//! Services: what a packet's destination is looked up as.
+//! Services: keys and values of the look-up by a packet's destination, and sets of addresses.
 
 use core::net::IpAddr;
 
@@ -54,7 +54,7 @@ pub fn address_of(words: &AddressWords, version: u8) -> IpAddr {
 pub struct ServiceKey {
     /// The VIP.
     pub address: AddressWords,
-    /// Destination port in the byte order of the packet; 0: any that no other service of the address has.
+    /// Destination port in the byte order of the packet; 0: any port that no other service of the address has.
     pub port: u16,
     /// IP protocol number: 6 (TCP) or 17 (UDP), of the key of fragments with 128 added.
     pub protocol: u8,
@@ -111,14 +111,14 @@ impl ServiceKey {
     }
 }
 
-/// What is added to the protocol in a key of fragments. No packet is looked up by such a protocol.
+/// Added to the protocol in a key of fragments. No packet has such a protocol.
 const FRAGMENTS: u8 = 128;
 
 /// Words of the map of addresses that may have an any-port service.
 pub const ANY_PORT_WORDS: u32 = 64;
 
-/// The word and the bit in it that are set where an address has an any-port service. Others may share
-/// them: they cost a packet of no service one look-up, and mean nothing.
+/// The word and the bit in it that are set if an address has an any-port service. Other addresses may share the bit, which
+/// only costs their packets one more look-up.
 #[inline(always)]
 pub const fn any_port_bit(address: &AddressWords) -> (u32, u64) {
     let folded = address[0] ^ address[1] ^ address[2] ^ address[3];
@@ -143,9 +143,9 @@ pub struct Service {
 
 /// The flow hash leaves both ports out (affinity by client address).
 pub const SERVICE_BY_ADDRESS: u32 = 1;
-/// Each UDP flow is remembered where it went, until it is idle for too long ([`Service::flags`]).
+/// The backend of each UDP flow is remembered until the flow is idle for too long ([`Service::flags`]).
 pub const SERVICE_TRACKED: u32 = 2;
-/// A new connection is dropped where every group is full; otherwise the nearest one serves it.
+/// A new connection is dropped if every group is full. Without the flag the nearest group serves it.
 pub const SERVICE_REJECTS: u32 = 4;
 /// The flow hash is of the service's port alone, whatever the address and the protocol (affinity by
 /// port).

@@ -1,6 +1,6 @@
 //! Slots: preference lists of member ranks.
 
-/// No member: an empty place in a preference list.
+/// No member: an empty entry of a preference list.
 pub const NO_RANK: u16 = 0xffff;
 /// Ranks in a slot's list: the owner and three alternates.
 pub const RANKS_PER_SLOT: usize = 4;
@@ -29,14 +29,14 @@ impl SlotWord {
 
 /// The owners of four slots, one after the other from the low end.
 ///
-/// A table is an array of words: the lists of all slots, then the owners once more. Nearly every
-/// packet asks for an owner and for nothing else of a list; the owners of a table of the default size
-/// fill 128 KiB, which a core keeps in its cache where it does not keep the 512 KiB of lists.
+/// A table is an array of words: the lists of all slots, then the owners once more. Nearly every packet needs only the
+/// owner. The owners of a table of the default size take 128 KiB, which stay in a core's cache; the 512 KiB of lists do
+/// not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnersWord(pub u64);
 
 impl OwnersWord {
-    /// Slots whose owners stand in one word.
+    /// Owners in a word.
     pub const SLOTS: u32 = 4;
 
     /// Index of the word with a slot's owner, in a table of `slots` slots.
@@ -51,7 +51,7 @@ impl OwnersWord {
         (self.0 >> (16 * (slot % Self::SLOTS))) as u16
     }
 
-    /// The words that stand behind a table's lists.
+    /// The words of owners that follow a table's lists.
     pub fn from_lists(lists: &[u64]) -> impl ExactSizeIterator<Item = u64> + '_ {
         lists.chunks(Self::SLOTS as usize).map(|lists| {
             let owners = lists.iter().rev();

@@ -1,12 +1,12 @@
 //! Verdicts: what became of a packet. The number is the counter's index, the name is the metric's
 //! label, the text is the document. Numbers are never used again.
 
-/// What the driver does with a packet of this verdict.
+/// What the driver does with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// It goes to the host's own stack, unchanged unless the verdict says otherwise.
     Pass,
-    /// It is gone.
+    /// It is dropped.
     Drop,
     /// It leaves the interface it came in on.
     Transmit,

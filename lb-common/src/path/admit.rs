@@ -17,12 +17,12 @@ use crate::abi::{
     verdict::Verdict,
 };
 
-/// What an entry for a connection that is not at home costs.
+/// Which budget an entry for a connection that is not at home takes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Budget {
     /// A displaced entry, of which only so many may be added in a time.
     Displaced,
-    /// Nothing: each flow has an entry anyway.
+    /// None: each flow has an entry anyway.
     None,
 }
 
@@ -101,7 +101,7 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
         if query.service_has(SERVICE_REJECTS) {
             return Err(refuse(tables, query));
         }
-        // Everything is full: the nearest that may have it at all.
+        // Every region is full: take the nearest one that could serve it.
         if tables.search(request.by(CLOSED, 0, 0), to, observer).is_found() {
             if is_unremembered {
                 tables.count(Event::DisplacedWithoutBudget);
@@ -119,7 +119,7 @@ pub(super) fn admit<T: Tables + ?Sized, O: Observe>(
     Err(ended.verdict())
 }
 
-/// Whether home could be entered.
+/// Whether home's limits admit a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HomeAdmission {
     Yes,

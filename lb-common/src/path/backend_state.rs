@@ -1,4 +1,4 @@
-//! Whether the backend of a known connection still takes its packets.
+//! Whether the backend of a remembered connection still accepts its packets.
 
 use super::{
     query::VersionedQuery,
@@ -10,8 +10,8 @@ use crate::abi::{
     member::{Accepts, FULL_RAMP, MemberWord},
 };
 
-/// The choice of a known connection's backend, if the pool has that backend in a state that takes open connections
-/// and its next hop is resolved.
+/// Chooses the backend of a remembered connection, if the pool has it, it accepts packets of open connections, and its
+/// next hop is resolved.
 #[inline(always)]
 pub(super) fn choose<T: Tables + ?Sized>(
     tables: &T,

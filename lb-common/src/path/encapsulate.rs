@@ -25,7 +25,7 @@ pub enum Head {
     Link([u8; ethernet::LENGTH]),
 }
 
-/// What stands behind the outer IP header of a UDP tunnel.
+/// The UDP and GUE headers behind the outer IP header.
 pub type Shim = [u8; udp::LENGTH + gue::LENGTH];
 
 /// The head for a packet on its way to a backend, and the interface that it goes out by.
@@ -41,7 +41,7 @@ pub fn head<T: Tables + ?Sized>(
     head_in(tables, forward, forward.descriptor.form())
 }
 
-/// As [`head`], where the form is known: to know that it is IP in IP spares a packet what others ask.
+/// As [`head`], for a form that the caller knows, so that the compiler removes the code of the others.
 ///
 /// # Errors
 /// As [`head`].
@@ -100,8 +100,8 @@ pub fn head_in<T: Tables + ?Sized>(
     }
 }
 
-/// The tags of what goes out by an interface: what is set for it, or else those of the packet that came in,
-/// if it came in by the same one, or by a port of that bond.
+/// The tags of a frame that leaves by an interface: the configured VLAN, or else the tags that it came with, if it came in
+/// by the same interface or by a port of that bond.
 #[inline(always)]
 pub const fn tags(own: InterfaceWord, came_in_by_it: bool, came_with: Tags) -> Tags {
     if own.vlan() != 0 {
@@ -126,11 +126,11 @@ const fn inner_protocol(version: u8) -> u8 {
     if version == IPV4 { wire::IP_IN_IP } else { wire::IPV6_IN_IP }
 }
 
-/// What stands between the outer IP header and a packet of so many bytes, of an IP version, in GUE.
+/// The UDP and GUE headers in front of a packet of an IP version and length.
 ///
-/// No checksum is made: one over all of the packet would mean to read it whole, and to derive it from the
-/// headers and the inner checksum is right only where that one covers the rest: not in fragments, not in
-/// datagrams without one, not in ICMP errors. A receiver had to allow zero all the same (RFC 6935, RFC 6936).
+/// The UDP checksum is zero: one over the whole packet would require reading all of it. Deriving it from the headers and
+/// the inner checksum is correct only if that covers the rest, which it does not in fragments, in datagrams without one,
+/// and in ICMP errors. So a receiver has to accept zero anyway (RFC 6935, RFC 6936).
 #[inline(always)]
 pub fn shim(form: Form, hash: FlowHash, version: u8, packet: u16) -> Shim {
     let udp = udp::Header {

@@ -82,7 +82,7 @@ fn find_displaced<T: Tables + ?Sized, O: Observe>(
         observer.remembered(Memory::Displaced, placed);
         return Some(choice);
     }
-    // A quoted packet has the sequence number of the other direction, by which no handshake entry can be found.
+    // A quoted packet has the other direction's sequence number, which matches no handshake entry.
     if query.is_quoted() {
         return None;
     }
@@ -129,7 +129,7 @@ fn follow_displaced_entry<T: Tables + ?Sized>(
     } else if before.was_contested() {
         after = after.uncontested();
     }
-    // If the exchange fails, another CPU changed the entry, or its memory is another connection's: leave it.
+    // If the exchange fails, another CPU changed the entry, or its memory now belongs to another connection.
     if after != before && word.exchange(before.0, after.0).is_ok() && is_replaced {
         tables.count(Event::DisplacedReplaced);
     }

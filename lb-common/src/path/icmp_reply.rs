@@ -32,7 +32,7 @@ pub enum Head {
     V6([u8; HEAD_V6]),
 }
 
-/// The headers one after the other; the frame goes back to where that with `macs` came from.
+/// The headers of a frame that answers the one with `macs`.
 #[inline(always)]
 pub(super) fn head<const IP: usize, const ALL: usize>(
     macs: &[u8; ethernet::LENGTH],
@@ -49,7 +49,7 @@ pub(super) fn head<const IP: usize, const ALL: usize>(
     head
 }
 
-/// Whether an address is one that a host elsewhere may have: not this network's or host's, nor a group's.
+/// Whether an address can be that of a host elsewhere: not unspecified, loopback, multicast or reserved.
 #[inline(always)]
 pub(super) fn is_one_host(address: &AddressWords, version: u8) -> bool {
     let last = address[3].to_ne_bytes();
@@ -62,12 +62,12 @@ pub(super) fn is_one_host(address: &AddressWords, version: u8) -> bool {
     !is_lowest && address[0].to_ne_bytes()[0] != 0xff
 }
 
-/// Judges a frame of no flow: an echo request for a VIP is answered, by [`turn_v4`] or [`turn_v6`]. The answer
-/// is its IP version.
+/// Whether a frame of no flow is an echo request for a VIP, which [`turn_v4`] or [`turn_v6`] answers; returns its IP
+/// version.
 ///
 /// # Errors
-/// [`Verdict::OtherProtocol`]: it is none, or one that the host's own stack should look at, with IP options or
-/// extension headers, in fragments, or from no single host. [`Verdict::EchoLimited`].
+/// [`Verdict::OtherProtocol`]: it is none, or it is left to the host's own stack because it has IP options or extension
+/// headers, is a fragment, or comes from no single host. [`Verdict::EchoLimited`].
 #[inline(always)]
 pub fn echo<P: Packet + ?Sized, T: Tables + ?Sized>(
     packet: &P,
@@ -107,8 +107,7 @@ fn request<P: Packet + ?Sized>(packet: &P) -> Option<(AddressWords, u8)> {
     is_request.then_some((parsed.flow.vip, parsed.flow.version))
 }
 
-/// Makes the head of an echo request over IPv4 that of its answer, which goes back to where it came from; what
-/// follows stays. `None`: it is none.
+/// Turns the headers of an echo request over IPv4 into those of its answer; the data stays. `None`: it is none.
 #[inline(always)]
 pub fn turn_v4(head: &mut [u8; HEAD_V4]) -> Option<()> {
     ethernet::turn(head.first_chunk_mut()?);

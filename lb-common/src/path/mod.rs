@@ -154,7 +154,7 @@ pub fn forward<'t, T: Tables + ?Sized, O: Observe>(
     forward_by(tables, &query, &choice, parsed)
 }
 
-/// The way of a packet to the member that was chosen.
+/// A packet on its way to the member that was chosen.
 ///
 /// # Errors
 /// [`Verdict::Inconsistent`].
@@ -209,7 +209,7 @@ fn admissible(parsed: &Parsed, service: &Service) -> Result<(), Verdict> {
     Ok(())
 }
 
-/// Hash of a flow as its service wants it.
+/// Hash of a flow by its service's affinity.
 #[inline(always)]
 pub fn flow_hash(service: &Service, descriptor: &Descriptor, flow: &FlowTuple) -> FlowHash {
     query::hash_flow(flow, service.flags, descriptor)

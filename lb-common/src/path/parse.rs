@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// What a packet asks for.
+/// Kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A SYN without ACK: a new connection.
@@ -25,12 +25,12 @@ pub enum Kind {
     Datagram,
 }
 
-/// What was read of a packet.
+/// The fields of a packet that decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parsed {
     /// The flow.
     pub flow: FlowTuple,
-    /// What it asks for.
+    /// Its kind.
     pub kind: Kind,
     /// DSCP and ECN.
     pub traffic_class: u8,
@@ -40,13 +40,13 @@ pub struct Parsed {
     pub ip_length: u32,
     /// Whether it is a fragment.
     pub is_fragment: bool,
-    /// Whether it is a fragment that bears no ports, or quotes one: those of the flow are 0.
+    /// Whether it is a fragment without ports, or quotes one; the flow's ports are then 0.
     pub is_without_ports: bool,
     /// TCP control bits; 0 for UDP.
     pub tcp_flags: u8,
     /// TCP sequence number; 0 for UDP.
     pub sequence: u32,
-    /// Whether it is an ICMP error, and its flow that of the packet that it quotes.
+    /// Whether it is an ICMP error; its flow is that of the packet that it quotes.
     pub is_quoted: bool,
 }
 
@@ -85,7 +85,7 @@ pub fn version<P: Packet + ?Sized>(packet: &P) -> Result<Version, Verdict> {
     }
 }
 
-/// Reads the headers of a frame whose EtherType is IPv4's.
+/// Reads the headers of an IPv4 frame.
 ///
 /// # Errors
 /// As [`parse`]; a fragment without ports is of another protocol here, as it is of IPv6.
@@ -98,7 +98,7 @@ pub fn parse_ipv4<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     parse_transport(packet, parsed, header_length)
 }
 
-/// Reads an IPv4 header, and no more; its length, 20 to 60 bytes, is the second answer.
+/// Reads only an IPv4 header, and returns its length too, 20 to 60 bytes.
 ///
 /// # Errors
 /// [`Verdict::Malformed`].
@@ -135,7 +135,7 @@ pub fn ipv4_header<P: Packet + ?Sized>(packet: &P) -> Result<(Parsed, usize), Ve
     Ok((parsed, header_length))
 }
 
-/// Reads the headers of a frame whose EtherType is IPv6's.
+/// Reads the headers of an IPv6 frame.
 ///
 /// # Errors
 /// As [`parse`].
@@ -144,7 +144,7 @@ pub fn parse_ipv6<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     parse_transport(packet, ipv6_header(packet)?, ipv6::LENGTH)
 }
 
-/// Reads an IPv6 header, and no more.
+/// Reads only an IPv6 header.
 ///
 /// # Errors
 /// [`Verdict::Malformed`].

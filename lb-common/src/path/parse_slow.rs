@@ -1,4 +1,4 @@
-//! The slow parser: for packets whose flow is not right behind the IP header.
+//! The slow parser, for packets whose ports do not directly follow the IP header.
 //!
 //! An ICMP error belongs to the flow of the packet that it quotes, which a backend sent with the VIP as its source.
 //! The error goes to the backend of that flow unchanged, because its socket must see it (RFC 1122, 4.2.3.9;
@@ -32,7 +32,7 @@ pub fn parse<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     }
 }
 
-/// As [`parse()`], of a frame whose EtherType is IPv4's.
+/// As [`parse()`], of an IPv4 frame.
 ///
 /// # Errors
 /// As [`parse()`].
@@ -66,7 +66,7 @@ pub fn parse_ipv4<P: Packet + ?Sized>(packet: &P) -> Result<Parsed, Verdict> {
     from_quoted(packet, parsed, &quoted)
 }
 
-/// As [`parse()`], of a frame whose EtherType is IPv6's.
+/// As [`parse()`], of an IPv6 frame.
 ///
 /// # Errors
 /// As [`parse()`].
@@ -115,9 +115,9 @@ struct Quoted {
     source: AddressWords,
     destination: AddressWords,
     protocol: u8,
-    /// Whether it is a fragment that bears none.
+    /// Whether it is a fragment without ports.
     is_without_ports: bool,
-    /// Where its TCP or UDP header begins, of which eight bytes are quoted at least.
+    /// Where its TCP or UDP header begins, of which at least eight bytes are quoted.
     at: usize,
 }
 
@@ -153,7 +153,7 @@ fn from_quoted<P: Packet + ?Sized>(
     Ok(Parsed { flow, kind, tcp_flags, is_without_ports, is_quoted: true, ..error })
 }
 
-/// A fragment that bears no ports.
+/// A fragment without ports.
 #[inline(always)]
 fn without_ports(parsed: Parsed) -> Result<Parsed, Verdict> {
     let (kind, tcp_flags) =

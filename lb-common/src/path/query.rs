@@ -16,7 +16,7 @@ use crate::{
     flow_hash::{FlowHash, FlowTuple},
 };
 
-/// What a packet asks for. Made of whole words: a packet program keeps it on the stack, where the verifier requires
+/// What a backend is chosen for. Made of whole words: a packet program keeps it on the stack, where the verifier requires
 /// aligned stores and the compiler merges small ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Query {
@@ -71,7 +71,7 @@ impl Query {
         PoolLine { word, cleared, last_displaced, reserved: 0 }
     }
 
-    /// What the packet asks for.
+    /// Kind of the packet.
     #[inline(always)]
     pub const fn kind(&self) -> Kind {
         match self.packet & 0xff {
@@ -122,7 +122,7 @@ impl Query {
         self.packet >> 8 & 1 != 0
     }
 
-    /// Whether the packet quotes one of the flow, and is none of it.
+    /// Whether the packet is an ICMP error that quotes a packet of the flow.
     #[inline(always)]
     pub(super) const fn is_quoted(&self) -> bool {
         self.packet >> 24 & 1 != 0
@@ -146,7 +146,7 @@ impl Query {
     pub(super) const fn tracked_flow(&self) -> FlowTuple {
         let flow = self.flow();
         if self.service_has(SERVICE_FRAGMENTS) {
-            // All of its packets as those that bear no ports.
+            // Later fragments have no ports, so no packet of the flow may be tracked by them.
             FlowTuple { client_port: 0, service_port: 0, ..flow }
         } else if self.service_has(SERVICE_BY_ADDRESS) {
             FlowTuple { client_port: 0, ..flow }
@@ -227,7 +227,7 @@ pub(super) const fn hash_flow(
 ) -> FlowHash {
     let key = &descriptor.hash_key;
     let mut flow = *flow;
-    // One branch for both rare cases, so that the usual one is few instructions.
+    // One branch for both rare cases keeps the usual case short.
     if service_flags & (SERVICE_BY_ADDRESS | SERVICE_BY_PORT) != 0 {
         if service_flags & SERVICE_BY_PORT != 0 {
             return FlowHash::from_port(flow.service_port, key);

@@ -34,14 +34,14 @@ pub(super) const STAY: u32 = 4;
 /// Only members that are a last resort.
 pub(super) const LAST_RESORT: u32 = 8;
 
-/// What is searched for, in words: a packet program makes a function of a search.
+/// What is searched for, in words, because in a packet program a search is a global function.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchRequest {
     /// The flow's hash.
     pub hash: FlowHash,
     /// `{descriptor 32, rules 8, kind 8, first entry 16}` from the low end.
     pub how: u64,
-    /// What time it is; 0 where no limits are kept to.
+    /// The current time; 0 if limits do not apply.
     pub now: Nanoseconds,
 }
 
@@ -85,7 +85,7 @@ impl SearchRequest {
     }
 }
 
-/// How a search ended: bits.
+/// Result of a search: bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchEnd(pub u64);
 
@@ -113,7 +113,7 @@ impl SearchEnd {
     }
 }
 
-/// A search under way.
+/// State of a search.
 ///
 /// In this order two halves of a word that the compiler stores together are aligned, as the verifier requires.
 #[repr(C)]
@@ -135,13 +135,13 @@ impl Search {
     /// Steps of a whole search.
     pub const STEPS: u32 = Self::PER_REGION * MAX_REGIONS_PER_POOL as u32;
 
-    /// A search that has not begun.
+    /// A new search.
     #[inline(always)]
     pub const fn new(request: SearchRequest) -> Self {
         Self { request, ended: SearchEnd(0), choice: Choice::NONE, first: request.how >> 48 }
     }
 
-    /// How it ended, and which member was found.
+    /// Its result, and the member that was found.
     #[inline(always)]
     pub const fn end(&self) -> (SearchEnd, Choice) {
         (self.ended, self.choice)
@@ -149,8 +149,7 @@ impl Search {
 
     /// Looks at the entry of one step; true where the search is over.
     ///
-    /// What a step knows of those before is only what they changed, so that the verifier does not walk
-    /// a state for each step.
+    /// A step takes from those before only what they changed, so that the verifier does not walk a state for each step.
     #[inline(always)]
     pub fn step<T: Tables + ?Sized, O: Observe>(
         &mut self,
@@ -182,7 +181,7 @@ impl Search {
         self.consider(tables, group, (rank, slot, step), place, observer)
     }
 
-    /// Goes on to the next region where this one has no room.
+    /// Leaves a region that has no room; returns whether it did.
     #[inline(always)]
     fn passes_over<T: Tables + ?Sized, O: Observe>(
         &mut self,

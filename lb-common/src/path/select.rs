@@ -14,15 +14,15 @@ use crate::{
     flow_hash::FlowHash,
 };
 
-/// A member that has the packet.
+/// The member that gets the packet.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// Its word, as it was read once.
+    /// Its word.
     pub member: MemberWord,
     /// Its next hop, resolved.
     pub next_hop: NextHopWord,
-    /// Position of its group in the pool's order of regions; [`REMEMBERED`] where that was not asked.
+    /// Position of its group in the pool's order of regions; [`REMEMBERED`] if an entry named it.
     pub region: u32,
 }
 
@@ -34,20 +34,20 @@ impl Choice {
     pub const NONE: Self =
         Self { member: MemberWord(0), next_hop: NextHopWord::UNRESOLVED, region: REMEMBERED };
 
-    /// Where a connection is that is placed by it.
+    /// Where the connection is then.
     #[inline(always)]
     pub const fn placement(&self) -> Placement {
         placement(self.member)
     }
 }
 
-/// Where a connection is that a member has.
+/// Where a member's connections are.
 #[inline(always)]
 pub const fn placement(member: MemberWord) -> Placement {
     Placement { backend: member.backend(), incarnation: member.incarnation() }
 }
 
-/// Where in the order an entry was found.
+/// Where in the order of a search an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// Position of the group in the pool's order of regions.
@@ -58,14 +58,14 @@ pub struct Position {
     pub entry: u32,
 }
 
-/// What was made of an entry.
+/// What the search made of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It has the packet.
+    /// It gets the packet.
     Chosen,
     /// Its state forbids it.
     State,
-    /// It is new and this slot is not its own yet.
+    /// Its ramp gives new connections of this slot away.
     Ramp,
     /// Its next hop is not resolved.
     NextHop,
@@ -73,7 +73,7 @@ pub enum Outcome {
     Full,
 }
 
-/// Why a region has not the packet, or has it against the rule.
+/// Why a region does not get the packet, or gets it although it is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegionSkip {
     /// Its limit is reached.
@@ -82,11 +82,11 @@ pub enum RegionSkip {
     Closed,
     /// It is full, but there is no budget to remember connections elsewhere.
     Held,
-    /// It is full as all others are, and serves all the same.
+    /// It is full, as all others are, and serves all the same.
     OverCapacity,
 }
 
-/// What led a packet to its backend instead of the tables.
+/// What named a packet's backend instead of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
     /// What the connection's SYN decided.
@@ -99,14 +99,14 @@ pub enum Memory {
     PreviousHome,
 }
 
-/// Observes every entry that is looked at. In a packet program it is empty and compiles to nothing.
+/// Observes the search. In a packet program this is empty and compiles to nothing.
 pub trait Observe {
     /// An entry was looked at.
     fn entry(&mut self, place: Position, rank: u16, member: MemberWord, outcome: Outcome);
-    /// A region was left, or kept against the rule.
+    /// A region was left, or kept although it is full.
     #[inline(always)]
     fn region(&mut self, _region: u32, _why: RegionSkip) {}
-    /// The packet goes by what is remembered of its connection.
+    /// An entry of its connection named the packet's backend.
     #[inline(always)]
     fn remembered(&mut self, _by: Memory, _placed: Placement) {}
 }
@@ -119,16 +119,16 @@ impl Observe for Unobserved {
     fn entry(&mut self, _: Position, _: u16, _: MemberWord, _: Outcome) {}
 }
 
-/// The entry that tables alone lead to: where a connection is that nothing is remembered of.
+/// Home: the entry that the tables alone name, for a connection without an entry of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Home {
     /// Its slot.
     pub slot: u32,
-    /// Its place in the slot's list.
+    /// Its index in the slot's list.
     pub entry: u32,
     /// Its rank there.
     pub rank: u16,
-    /// Its member; dead where the group has none of that rank.
+    /// Its member; one that accepts nothing if the group has none of that rank.
     pub member: MemberWord,
 }
 
@@ -186,7 +186,7 @@ pub fn stand_in<T: Tables + ?Sized>(tables: &T, head: &GroupHead, slot: u32) -> 
 }
 
 impl Home {
-    /// Where it is in the order of things.
+    /// Its position in the order of a search.
     #[inline(always)]
     const fn place(&self) -> Position {
         Position { region: 0, slot: Some(self.slot), entry: self.entry }
@@ -205,7 +205,7 @@ impl Home {
     /// The choice of home for a new connection of a slot that it gives away for now.
     #[inline(always)]
     pub(super) fn choice_despite_ramp<T: Tables + ?Sized>(&self, tables: &T) -> Option<Choice> {
-        // No ramp gives open connections away, but a member that is unfit keeps those too.
+        // A ramp keeps open connections, but so does a member that accepts no new ones.
         let is_up = self.member.accepts() == Accepts::All;
         if is_up { self.choice(tables, Kind::OpenConnection) } else { None }
     }
@@ -259,7 +259,7 @@ pub(super) fn judge(member: MemberWord, kind: Kind, (slot, rank): (u32, u16)) ->
     }
 }
 
-/// The member that has a flow's packet, by tables and states alone: limits are not asked.
+/// The member that gets a flow's packet, by tables and states alone, without limits.
 ///
 /// # Errors
 /// [`Verdict::NoBackend`], [`Verdict::NextHopUnresolved`], or [`Verdict::Inconsistent`] where the home
@@ -282,7 +282,7 @@ pub fn select_member<T: Tables + ?Sized, O: Observe>(
     if ended.is_found() { Ok(choice) } else { Err(ended.verdict()) }
 }
 
-/// As [`select_member`], in a function of its own.
+/// As [`select_member`], as a function of its own.
 ///
 /// # Errors
 /// As [`select_member`].

@@ -32,8 +32,8 @@ pub trait Tables {
     where
         Self: 't;
 
-    /// The service with a key: a copy whose own key was read last. A hash element may be reused for
-    /// another service under the reader; read in this order, a copy with the right key is whole.
+    /// The service with a key: a copy whose own key was read last. The kernel may reuse a hash element for another service
+    /// while it is read; in this order, a copy with the right key is whole.
     fn service(&self, key: &ServiceKey) -> Option<Service>;
     /// The service with a key; where there is none, that of any port of its address. As [`Self::service`].
     #[inline(always)]
@@ -50,7 +50,7 @@ pub trait Tables {
     fn group(&self, index: u32) -> Option<&Group>;
     /// A slot's preference list.
     fn slot(&self, table: TableRef, slot: u32) -> Option<SlotWord>;
-    /// The rank of a slot's owner, the first of its list; maps keep it in a place of its own
+    /// The rank of a slot's owner, the first of its list, of which maps have a copy
     /// ([`crate::abi::slot::OwnersWord`]).
     fn owner(&self, head: &GroupHead, slot: u32) -> Option<u16> {
         self.slot(TableRef(head.table), slot).map(|list| list.rank(0))
@@ -98,8 +98,8 @@ pub trait Tables {
     /// Counts at a group, by its limiter.
     fn count_group(&self, limiter: u32, count: impl FnOnce(&mut GroupCounter));
 
-    // What follows is the same whatever the maps are; a packet program makes functions of it that are
-    // verified once by themselves instead of once for every way to them.
+    // What follows is the same for all maps. A packet program overrides it with global functions, which the kernel verifies
+    // once each instead of once for every path to them.
 
     /// Counts a connection against a limiter's limit: [`search::debit`].
     #[inline(always)]

@@ -35,7 +35,7 @@ pub(super) fn resolve<T: Tables + ?Sized, O: Observe>(
     Ok(())
 }
 
-/// Finds a flow's backend by its entry, unless it was idle for too long or the backend takes it no more; returns
+/// Finds a flow's backend by its entry, unless the flow was idle for too long or the backend no longer accepts it; returns
 /// whether it did.
 #[inline(never)]
 fn try_known<T: Tables + ?Sized, O: Observe>(
@@ -54,7 +54,7 @@ fn try_known<T: Tables + ?Sized, O: Observe>(
         return false;
     };
     let after = before.seen(now);
-    // An ICMP error about a backend's packets is no sign of life from the client.
+    // An ICMP error about a backend's packet does not show that the client is alive.
     if after != before && !query.is_quoted() {
         let _ = word.exchange(before.0, after.0);
     }

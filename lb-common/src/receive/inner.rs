@@ -1,4 +1,4 @@
-//! The inner header: whose packet it is, and whether it is one that can have come through a balancer.
+//! The inner header: source, destination, and whether the packet can have come through a balancer; and its ECN bits.
 
 use super::outer::Outer;
 use crate::{
@@ -22,10 +22,9 @@ pub(super) struct Inner {
     pub(super) traffic_class: u8,
     /// Protocol behind it, past extension headers.
     pub(super) protocol: u8,
-    /// Whether it and the outer length fit each other, and its extension headers end where a balancer finds
-    /// that they do.
+    /// Whether its length fits the outer one, and its extension headers end where a balancer would find their end.
     pub(super) is_whole: bool,
-    /// Whether it has reached the end of its time.
+    /// Whether its TTL is 0.
     pub(super) is_expired: bool,
     /// Whether it is a fragment.
     pub(super) is_fragment: bool,

@@ -1,8 +1,7 @@
 //! The receiver's decision, pure: which tunnel packets lose their outer header.
 //!
-//! Nothing here puts a header on, so what comes out is shorter than what went in, and no packet is taken
-//! apart twice. What could still go round with the host's help (by a tunnel device of the kernel's, or from
-//! the host to itself) is dropped.
+//! Nothing here adds a header, so every packet gets shorter, and none is decapsulated twice. Packets that could still loop
+//! with the host's help (through a tunnel device of the kernel, or from the host to itself) are dropped.
 
 mod inner;
 mod outer;
@@ -18,7 +17,7 @@ use crate::{
     wire::{IP_IN_IP, IPV6_IN_IP, Packet, ethernet, ipv4, ipv6},
 };
 
-/// What the receiver asks of its maps.
+/// The receiver's allow-lists: its maps, or plain ones in a test.
 pub trait AllowLists {
     /// Whether balancers have this source address.
     fn source(&self, address: &AddressWords) -> bool;
@@ -30,20 +29,20 @@ pub trait AllowLists {
     fn gue_port(&self) -> u16;
 }
 
-/// A tunnel packet to take apart.
+/// How to decapsulate a tunnel packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decapsulation {
     /// Outer headers to take off, bytes: 20 or 40, and 12 more of GUE.
     pub outer: usize,
     /// EtherType of the inner packet.
     pub ether_type: [u8; 2],
-    /// What its ECN bits become, where that is something else than they are.
+    /// The new ECN bits of the inner packet, if they change.
     pub ecn: Option<u8>,
-    /// The tunnel is in UDP: it is taken apart if [`checksums`] finds no fault.
+    /// Whether the tunnel is in UDP: it is decapsulated only if [`checksums`] finds no fault.
     pub is_udp: bool,
 }
 
-/// What becomes of a frame that reaches a backend.
+/// Decides about a frame that reaches a backend.
 ///
 /// # Errors
 /// The verdict of a frame that stays as it is, or is dropped.
@@ -81,19 +80,19 @@ fn admit<A: AllowLists + ?Sized>(allowed: &A, outer: &Outer, inner: &Inner) -> R
         (false, true) => return Err(Verdict::VipNotAllowed),
         (false, false) => return Err(Verdict::NotTunnel),
     }
-    // No VIP is an endpoint: what ends here costs one look-up, and only what does not costs the second.
+    // No VIP is an endpoint, so a tunnel that ends here costs one look-up; only others cost the second.
     if allowed.endpoint(&outer.destination, outer.version) {
         return Ok(());
     }
     match allowed.vip(&outer.destination, outer.version) {
-        // A client's packet for a service, whatever is in it: no tunnel ends at a VIP.
+        // A client's packet for a service, whatever it contains: no tunnel ends at a VIP.
         true => Err(Verdict::TunnelToVip),
         // The tunnel of another host, which may serve the same VIP: this one routes or bridges it there.
         false => Err(Verdict::TunnelNotLocal),
     }
 }
 
-/// Whether a balancer's packet is one that the host may have.
+/// Whether the host may get a balancer's packet.
 #[inline(always)]
 fn judge<A: AllowLists + ?Sized>(allowed: &A, outer: &Outer, inner: &Inner) -> Result<(), Verdict> {
     if !inner.is_whole {
@@ -106,14 +105,14 @@ fn judge<A: AllowLists + ?Sized>(allowed: &A, outer: &Outer, inner: &Inner) -> R
     if is_own || allowed.vip(&inner.source, inner.version) {
         return Err(Verdict::InnerFromHere);
     }
-    // RFC 2003, 3.1: what is in a tunnel has its own time, and none of it is taken at this end.
+    // RFC 2003, 3.1: the inner packet has its own TTL, from which this end takes nothing.
     if inner.is_expired {
         return Err(Verdict::InnerExpired);
     }
     Ok(())
 }
 
-/// A frame that lost its outer header, whose inner one can be changed.
+/// A decapsulated frame, whose inner header can be changed.
 pub trait DecapsulatedFrame {
     /// Changes the first bytes of the inner packet; false where the frame ends before they do.
     #[must_use]
@@ -146,7 +145,7 @@ impl Decapsulation {
         if matches!(self.ether_type, ethernet::IPV4) { IP_IN_IP } else { IPV6_IN_IP }
     }
 
-    /// Carries [`Self::ecn`] over to the inner header; false where the frame ends before that does.
+    /// Writes [`Self::ecn`] to the inner header; false if the frame is too short.
     #[inline(always)]
     #[must_use]
     pub fn mark<M: DecapsulatedFrame + ?Sized>(&self, frame: &mut M) -> bool {

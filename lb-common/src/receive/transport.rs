@@ -1,10 +1,10 @@
 //! Checksums that a UDP tunnel could hide.
 //!
-//! Network cards and the kernel (GRO) note on a packet that the checksum of its outermost UDP header is right,
-//! or zero and so nothing to find fault with. An XDP program cannot take the note off, and the host's stack
-//! would take it for one about the inner segment. So what comes in UDP is summed up here. Of IP in IP nobody
-//! notes anything but the inner checksum itself. A tc program takes the note off, and the stack sums up the inner
-//! segment: there only the outer checksum, which nobody asks for afterwards, is looked at.
+//! Network cards and the kernel (GRO) note on a packet that the checksum of its outermost UDP header is right, or zero and
+//! therefore valid. An XDP program cannot remove the note, and the host's stack would take it for one about the inner
+//! segment. So packets in UDP are checked here. For IP in IP the note is about the inner checksum itself. A tc program
+//! removes the note, and the stack checks the inner segment: there only the outer checksum, which nothing checks later, is
+//! checked here.
 
 use super::{
     inner::{self, Inner},
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// Sums up a tunnel packet that is in UDP, all of it; `header` and `protocol` are the length of its outer
+/// Checks both checksums of a tunnel packet in UDP, over all of it; `header` and `protocol` are the length of its outer
 /// headers and the protocol of the inner packet, as [`super::decide`] found them.
 ///
 /// # Errors
@@ -37,7 +37,7 @@ pub fn checksums<P: Packet + ?Sized>(
     if inner_is_right(packet, &inner) { Ok(()) } else { Err(Verdict::InnerChecksum) }
 }
 
-/// The first half of [`checksums`], for a hook that hands the inner packet to a stack without checksum notes.
+/// Checks only the outer checksum, for a hook after which the stack checks the inner one.
 ///
 /// # Errors
 /// [`Verdict::OuterChecksum`].
@@ -64,8 +64,8 @@ fn summed_outer<P: Packet + ?Sized>(packet: &P) -> Result<(Outer, u16), Verdict>
     Ok((outer, length))
 }
 
-/// Whether the checksum of the inner segment, datagram or ICMP message is right. That of a fragment, or of
-/// what is none of these, shows to nobody here.
+/// Whether the checksum of the inner segment, datagram or ICMP message is right. Fragments and other protocols cannot be
+/// checked here, and pass.
 #[inline(always)]
 pub(super) fn inner_is_right<P: Packet + ?Sized>(packet: &P, inner: &Inner) -> bool {
     if inner.is_fragment {
@@ -82,7 +82,7 @@ pub(super) fn inner_is_right<P: Packet + ?Sized>(packet: &P, inner: &Inner) -> b
             if claimed < udp::LENGTH || claimed > length {
                 return false;
             }
-            // With IPv6 the host refuses it, whatever is noted.
+            // Over IPv6 the host refuses a zero checksum, whatever is noted.
             if !udp.has_checksum() {
                 return true;
             }

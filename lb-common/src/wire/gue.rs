@@ -1,4 +1,4 @@
-//! Generic UDP Encapsulation, variant 0 (draft-ietf-intarea-gue, 3): behind the UDP header stands what is in it.
+//! Generic UDP Encapsulation, variant 0 (draft-ietf-intarea-gue, 3).
 
 /// Length of the header without optional fields, bytes.
 pub const LENGTH: usize = 4;
@@ -21,13 +21,13 @@ pub const fn header(protocol: u8) -> [u8; LENGTH] {
 pub struct Gue<'a>(pub &'a [u8; LENGTH]);
 
 impl Gue<'_> {
-    /// Variant, 0 to 3: of another one than [`VARIANT`] the rest means something else.
+    /// Variant, 0 to 3; in others than [`VARIANT`] the rest of the header differs.
     #[inline(always)]
     pub const fn variant(&self) -> u8 {
         self.0[0] >> 6
     }
 
-    /// Whether it is a message of the tunnel's own, and [`Self::protocol`] its kind.
+    /// Whether it is a control message; [`Self::protocol`] is then its kind.
     #[inline(always)]
     pub const fn is_control(&self) -> bool {
         self.0[0] & CONTROL != 0

@@ -87,13 +87,13 @@ impl Icmp<'_> {
     }
 }
 
-/// Gives a header another type, and keeps the checksum as true as it was.
+/// Changes a header's type and updates its checksum; a wrong checksum stays wrong.
 #[inline(always)]
 pub const fn set_kind(header: &mut [u8; LENGTH], kind: u8) {
     let old = [header[0], header[1]];
     header[0] = kind;
     let sum = checksum::updated([header[2], header[3]], old, [kind, header[1]]);
-    // An update never gives ffff, which a message of nothing but zeros needs. Wherever 0000 is right, ffff is too.
+    // An update never gives ffff, which a message of only zeros needs. Where 0000 is right, ffff is too.
     [header[2], header[3]] = if matches!(sum, [0, 0]) { [0xff, 0xff] } else { sum };
 }
 

@@ -1,6 +1,6 @@
-//! Headers as they stand in a packet: views over byte arrays, and writers into them.
+//! Headers in a packet: views over byte arrays, and writers into them.
 //!
-//! A view never judges: it names fields. [`crate::path`] validates them.
+//! Views only name fields; [`crate::path`] and [`crate::receive`] validate them.
 
 pub mod ethernet;
 pub mod gue;

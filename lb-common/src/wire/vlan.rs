@@ -55,8 +55,8 @@ impl Tags {
         self.0 >> 32 != 0
     }
 
-    /// How many bytes they take: 0, 4 or 8. Each EtherType of a tag begins with a bit that is set; to ask for
-    /// that bit needs no branch, of which the verifier would walk each way with all that follows.
+    /// Their length, bytes: 0, 4 or 8. The first bit of each tag's EtherType is set. Testing that bit needs no branch; with
+    /// one, the verifier would walk the rest of the program once for each side.
     #[inline(always)]
     pub const fn length(self) -> usize {
         ((self.0 >> 5 & 4) + (self.0 >> 37 & 4)) as usize

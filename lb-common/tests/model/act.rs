@@ -40,7 +40,7 @@ pub(crate) enum Limit {
     TenASecond,
 }
 
-/// Clients are told apart by number.
+/// A number identifies a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Act {
     /// The client ends what it has, with a packet of these control bits or with none, and later begins

@@ -1,9 +1,8 @@
-//! A search for a sequence that moves an open connection: random interleavings of packets, limits,
-//! states, time and the daemon's part, against an oracle that knows of each connection only which host
-//! answered its SYN ([`oracle`]).
+//! Searches for a sequence that moves an open connection: random interleavings of packets, limits, states, time and the
+//! daemon's part, checked by an oracle that knows of each connection only which host answered its SYN ([`oracle`]).
 //!
-//! The seed is fixed, so that each run tries the same cases; `PROPTEST_CASES` asks for more of them,
-//! `PROPTEST_RNG_SEED` for others.
+//! The seed is fixed, so that each run tries the same cases. `PROPTEST_CASES` sets their number, `PROPTEST_RNG_SEED`
+//! another seed.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod act;
@@ -15,16 +14,16 @@ use std::{cell::RefCell, collections::BTreeMap};
 use lb_common::abi::counter::Event;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 
-/// Cases where the environment does not say otherwise: a few seconds.
+/// Default number of cases: a few seconds.
 const CASES: u32 = 300;
 
 fn config() -> Config {
-    let said = |name: &str| std::env::var_os(name).is_some();
+    let is_set = |name: &str| std::env::var_os(name).is_some();
     let mut config = Config { failure_persistence: None, ..Config::default() };
-    if !said("PROPTEST_CASES") {
+    if !is_set("PROPTEST_CASES") {
         config.cases = CASES;
     }
-    if !said("PROPTEST_RNG_SEED") {
+    if !is_set("PROPTEST_RNG_SEED") {
         config.rng_seed = RngSeed::Fixed(3);
     }
     config

@@ -1,4 +1,4 @@
-//! What is known of a connection without knowing how the balancer works: who answered it.
+//! What is known of a connection without knowing how the balancer works: which host answered it.
 
 use lb_common_fake::fixture::SECOND;
 

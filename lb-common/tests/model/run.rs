@@ -114,7 +114,7 @@ impl Run {
         }
     }
 
-    /// A new connection; what the port had before is over, with nothing more said.
+    /// A new connection. The one that the port had before has ended without another packet.
     fn syn(&mut self, port: u16, number: Number) {
         let before = self.ports[port as usize].now.map_or(0, |connection| connection.next);
         let (number, far) = match number {
@@ -157,7 +157,7 @@ impl Run {
             assert_eq!(went, Ok(connection.host), "a repeated SYN of {port} {connection:?}");
         }
         let Ok(host) = went else { return };
-        // Without a trace of the first decision nobody knows whose answer comes first.
+        // Without an entry of the first decision it is unknown which host's answer comes first.
         let lost = connection.untraced && host != connection.host;
         // What left a trace may have been too old for this one, and this one makes none young.
         let untraced = connection.untraced || untraced;
@@ -217,7 +217,7 @@ impl Run {
             self.checked += 1;
         }
         let lost = connection.lost || idle || self.refused() != refused;
-        // Whoever resets a connection needs it no more, and nothing is remembered for his sake.
+        // A client that resets a connection no longer needs it, so no entry is kept for it.
         let used = if flags == RST { connection.used } else { now };
         self.ports[port as usize].now = Some(Connection { lost, used, ..connection });
     }

@@ -112,7 +112,11 @@ fn connections_in_one_line_of_records_do_not_mix() {
     assert_eq!(fixture.fake.handshakes.borrow().len(), 4, "the line is full");
     assert_eq!(fixture.syn(clients[4], 77), Ok(3));
     for &client in &clients[1..5] {
-        assert_eq!(fixture.ack(client, 78), Ok(3), "what said home had to go first");
+        assert_eq!(
+            fixture.ack(client, 78),
+            Ok(3),
+            "the entry that says home must be replaced first"
+        );
     }
     assert_eq!(fixture.ack(clients[0], 78), Ok(1), "and did not need to stay");
     assert_eq!(fixture.displaced_count(), 4);

@@ -1,4 +1,4 @@
-//! A SYN that is not its sender's own moves nobody.
+//! A forged SYN moves no connection.
 
 use lb_common::abi::counter::Event;
 

@@ -229,7 +229,7 @@ fn without_budget_a_new_connection_stays_at_its_previous_home() {
     assert_eq!(
         fixture.open(client(1), 100),
         1,
-        "not home any more, but who goes there is not lost"
+        "no longer home, but connections there are not lost"
     );
     assert_eq!(fixture.events(), [(Event::DisplacedRefused, 1), (Event::HeldAtHome, 1)]);
     assert_eq!((fixture.counters(0)[..2].to_vec(), fixture.counters(1)[0]), (vec![1, 1], 0));
@@ -265,7 +265,7 @@ fn who_stays_at_a_previous_home_keeps_to_its_limits() {
     }
     assert_eq!(fixture.syn(client(3), 100), Err(Verdict::RegionsFull));
     assert_eq!(fixture.counters(0), [3, 2, 0, 0, 1, 1]);
-    // A region that is drained holds nobody.
+    // A drained region holds no connection.
     fixture.set_limit(0, LimitWord::CLOSED);
     assert_eq!(fixture.syn(client(4), 100), Ok(3));
 }

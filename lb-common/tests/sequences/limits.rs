@@ -1,4 +1,4 @@
-//! Limits: who is over, where that one goes, and what it costs whom.
+//! Limits: which connections are over capacity, where they go, and which counters and budgets they change.
 
 use lb_common::{
     abi::{
@@ -227,7 +227,11 @@ fn ramped_without_budget() -> Fixture {
 fn without_a_budget_a_ramped_home_keeps_new_connections() {
     let mut fixture = ramped_without_budget();
     assert_eq!(fixture.open(client(1), 1), 2, "the ramp gives it away");
-    assert_eq!(fixture.syn(client(2), 1), Ok(1), "nobody could remember it elsewhere");
+    assert_eq!(
+        fixture.syn(client(2), 1),
+        Ok(1),
+        "elsewhere it would need an entry, for which there is no budget"
+    );
     assert_eq!(fixture.events(), [(Event::DisplacedInserted, 1), (Event::HeldAtHome, 1)]);
     assert_eq!(fixture.ack(client(2), 2), Ok(1));
     fixture.sleep(70);
@@ -265,7 +269,7 @@ fn last_resorts_come_when_no_region_has_anybody() {
         fixture.set(0, rank, OpenOnly);
     }
     last_resort(&mut fixture, 0, 1);
-    assert_eq!(fixture.open(client(1), 1), 3, "another region is asked before");
+    assert_eq!(fixture.open(client(1), 1), 3, "another region comes before");
     fixture.set(1, 0, OpenOnly);
     assert_eq!(fixture.open(client(2), 1), 4);
     fixture.set(1, 1, OpenOnly);

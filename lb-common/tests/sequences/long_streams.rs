@@ -61,7 +61,7 @@ fn a_stream_with_a_contested_entry_passes_a_foreign_handshake_entry() {
 
 #[test]
 fn a_stream_passes_records_that_keep_coming() {
-    // A forger who tries again each time the handshake entry went, never within 64 KiB of the stream.
+    // A forger that tries again each time the handshake entry is gone, never within 64 KiB of the stream.
     let mut fixture = Fixture::two_regions();
     fixture.room_at_home(1);
     assert_eq!(fixture.open(client(1), 0), 1);

@@ -1,6 +1,6 @@
-//! Sequences of packets, each the reason that a rule of handshake entries, displaced entries, limits or the displaced check is
-//! there: whole frames through the whole decision, with the clock moved by hand. Expected backends and
-//! counts are written out.
+//! Sequences of packets, each of which is the reason for a rule of handshake entries, displaced entries, limits or the
+//! displaced check: whole frames through the whole decision, with the clock moved by hand. Expected backends and counts
+//! are written out.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod by_address;

@@ -22,7 +22,11 @@ fn the_owner_is_dead_and_then_up_again() {
     let mut fixture = Fixture::two_regions();
     assert_eq!(fixture.open(client(1), 100), 1);
     fixture.set(0, 0, Nothing);
-    assert_eq!(fixture.ack(client(1), 900), Ok(2), "its host is gone: at once to who can reset it");
+    assert_eq!(
+        fixture.ack(client(1), 900),
+        Ok(2),
+        "its host is gone: immediately to a backend that can reset it"
+    );
     assert_eq!(fixture.open(client(2), 100), 2, "opened while the owner is dead");
     fixture.set(0, 0, All);
     assert_eq!(fixture.ack(client(2), 900), Ok(2));
@@ -46,7 +50,7 @@ fn an_application_check_that_fails_moves_nobody() {
     assert_eq!(fixture.ack(client(1), 900), Ok(1));
     assert_eq!(fixture.open(client(2), 100), 2);
     fixture.set(0, 1, OpenOnly);
-    assert_eq!(fixture.open(client(3), 100), 3, "nobody of this region takes new ones");
+    assert_eq!(fixture.open(client(3), 100), 3, "no member of this region accepts new ones");
     fixture.set(0, 0, All);
     fixture.set(0, 1, All);
     for (port, at) in [(1, 1), (2, 2), (3, 3)] {
@@ -146,7 +150,7 @@ fn an_hour_of_a_dead_region_beyond_the_budget_then_its_return() {
     let mut fixture = Fixture::two_regions();
     let interval = SECOND * LimitWord::PER_NANOSECOND / 5;
     fixture.fake.limiters[DISPLACED_V4 as usize].0.set(LimitWord::new(interval, 100));
-    // Ten a second against a budget of five: nobody is held at a home that is dead. While it stays
+    // Ten a second against a budget of five: no connection is held at a home that accepts nothing. While it stays
     // dead all are fine; at its return those without a displaced entry go home, each of them counted.
     let (open, most) = an_hour_of_outage(&mut fixture, 10);
     assert!(most <= ROOM + 50, "the budget bounds the table: {most}");

@@ -37,7 +37,7 @@ fn next_connection_is_at_home(fixture: &mut Fixture) {
 fn after_a_fin() {
     let mut fixture = spilled();
     assert_eq!(fixture.send(client(2), FIN, 901), Ok(3));
-    assert_eq!(fixture.displaced(client(2)), Some((3, false)), "a FIN may have come to nobody");
+    assert_eq!(fixture.displaced(client(2)), Some((3, false)), "no host may have got the FIN");
     next_connection_is_at_home(&mut fixture);
 }
 

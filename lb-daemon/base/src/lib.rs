@@ -1,6 +1,5 @@
 //! Helpers that all layers of the daemon and the command line share. Depends on no other crate of the project.
 
-pub mod byte_size;
 pub mod bytes;
 pub mod conditions;
 pub mod error_chain;
@@ -12,7 +11,6 @@ pub mod manual;
 pub mod rate_limited_log;
 pub mod receiver_socket;
 mod text;
-pub mod write_hint;
 
 pub use kernel::Namespace;
-pub use text::{Quoted, nearest};
+pub use text::{Quoted, nearest, write_hint};

@@ -1,6 +1,6 @@
-//! Names and texts of callers within messages.
+//! Parts of messages: callers' texts, suggestions of names, hints.
 
-use std::fmt;
+use std::{fmt, io, path::Path};
 
 /// Shows a caller's text quoted, escaped, and cut after 70 characters.
 #[derive(Clone, Copy, Debug)]
@@ -23,9 +23,25 @@ pub fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
     distances.filter(|(distance, _)| (1..=most).contains(distance)).min().map(|(_, name)| name)
 }
 
+/// The hint for an error in a directory that was given with `flag`.
+pub fn write_hint(error: &io::Error, directory: &Path, flag: &str) -> String {
+    let first = match error.kind() {
+        io::ErrorKind::StorageFull => "make room on the disk".to_owned(),
+        // A unit's `ProtectSystem=` makes directories read-only for its daemon only.
+        io::ErrorKind::ReadOnlyFilesystem => format!(
+            "it is read-only, as in a unit whose `ReadWritePaths=` does not have it: add {} \
+             there with `systemctl edit`",
+            directory.display()
+        ),
+        io::ErrorKind::PermissionDenied => "run as a user with write permission".to_owned(),
+        _ => return format!("give {flag} a writable path"),
+    };
+    format!("{first}, or give another {flag}")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::*;
 
     #[test]
     fn a_typing_error_is_recognised_and_another_name_is_not_offered() {
@@ -36,5 +52,23 @@ mod tests {
         assert_eq!(nearest("wez", names), Some("web"), "the first by name, of equals");
         assert_eq!(nearest("mail", names), None);
         assert_eq!(nearest("web", ["web"]), None, "equal, not close");
+    }
+
+    #[test]
+    fn each_kind_of_error_has_its_hint() {
+        let hint_for = |errno| {
+            write_hint(&io::Error::from_raw_os_error(errno), Path::new("/d"), "--state-dir")
+        };
+        assert_eq!(hint_for(libc::ENOSPC), "make room on the disk, or give another --state-dir");
+        assert_eq!(
+            hint_for(libc::EROFS),
+            "it is read-only, as in a unit whose `ReadWritePaths=` does not have it: add /d \
+             there with `systemctl edit`, or give another --state-dir"
+        );
+        assert_eq!(
+            hint_for(libc::EACCES),
+            "run as a user with write permission, or give another --state-dir"
+        );
+        assert_eq!(hint_for(libc::EISDIR), "give --state-dir a writable path");
     }
 }

@@ -146,11 +146,11 @@ async fn measure(targets: Vec<Target>, time: Duration) {
     let counters = Counters::default();
     let lateness = counters.exact_lateness();
     let (_targets, wanted) = watch::channel(Arc::new(targets));
-    let (told, mut changes) = mpsc::channel(4096);
+    let (changes_tx, mut changes) = mpsc::channel(4096);
     let heartbeat = Heartbeat::unwatched(Duration::from_millis(1000));
     let _prober = Prober::spawn(
         wanted,
-        told,
+        changes_tx,
         heartbeat,
         counters.clone(),
         Tunnels::new(Sources::default(), |_| Err("this test has no packet program".into())),

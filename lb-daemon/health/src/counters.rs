@@ -1,4 +1,4 @@
-//! What the prober counts while it runs.
+//! Counters of health checks.
 
 use std::{
     collections::BTreeSet,
@@ -15,38 +15,35 @@ use prometheus_client::metrics::{
 
 use crate::lateness::Lateness;
 
-/// Counts health checks. Clones count together.
+/// Clones share the counters.
 #[derive(Clone, Debug)]
 pub struct Counters {
-    /// Checks that passed.
     pub passed: Counter,
-    /// Checks that failed.
     pub failed: Counter,
-    /// Checks that this host had no room for.
+    /// Checks that could not be made for lack of resources on this host.
     pub not_made: Counter,
-    /// How late checks began, seconds.
+    /// Delay of checks' starts, seconds.
     pub lateness: Histogram,
     failing: Failing,
     fine: Arc<Lateness>,
 }
 
-/// A check of a backend: pool, address, name of the check.
+/// Pool, address, name of the check.
 pub type Check = (Name, IpAddr, Name);
 
-/// Checks that fail now. Only these are kept and shown: of a hundred thousand backends few do.
+/// Checks that fail now. Only these are exposed: of a hundred thousand backends few fail.
 #[derive(Clone, Debug, Default)]
 struct Failing(Arc<Mutex<BTreeSet<Check>>>);
 
-/// What came of a health check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Probed {
+pub(crate) enum CountedResult {
     Passed,
     Failed,
-    /// This host had no room for it.
+    /// Not made for lack of resources on this host.
     NotMade,
 }
 
-/// Bounds of the buckets of durations: 1 ms, doubled up to 16 s.
+/// Buckets of durations: 1 ms, doubled up to 16 s.
 const SHORTEST: f64 = 0.001;
 const BUCKETS: u16 = 15;
 
@@ -70,12 +67,12 @@ impl Failing {
 }
 
 impl Counters {
-    /// Replaces the checks that fail.
+    /// Replaces the failing checks.
     pub(crate) fn set_failing(&self, checks: impl Iterator<Item = Check>) {
         *self.failing.now() = checks.collect();
     }
 
-    /// Says whether a check fails.
+    /// Sets whether a check fails.
     pub(crate) fn update_failing(&self, check: Check, fails: bool) {
         let mut failing = self.failing.now();
         match fails {
@@ -84,28 +81,28 @@ impl Counters {
         };
     }
 
-    /// Checks that fail now.
+    /// The failing checks.
     pub fn failing(&self) -> Vec<Check> {
         self.failing.now().iter().cloned().collect()
     }
 
-    /// A check began so much later than planned.
+    /// Counts the delay of a check's start.
     pub(crate) fn late(&self, by: Duration) {
         self.lateness.observe(by.as_secs_f64());
         self.fine.record(by);
     }
 
-    /// How late checks began, finer than the histogram has it.
+    /// Delays with a finer resolution than the histogram's.
     pub fn exact_lateness(&self) -> &Lateness {
         &self.fine
     }
 
-    /// A check is over.
-    pub(crate) fn probed(&self, result: Probed) {
+    /// Counts a finished check.
+    pub(crate) fn probed(&self, result: CountedResult) {
         match result {
-            Probed::Passed => self.passed.inc(),
-            Probed::Failed => self.failed.inc(),
-            Probed::NotMade => self.not_made.inc(),
+            CountedResult::Passed => self.passed.inc(),
+            CountedResult::Failed => self.failed.inc(),
+            CountedResult::NotMade => self.not_made.inc(),
         };
     }
 }

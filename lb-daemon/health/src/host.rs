@@ -1,7 +1,7 @@
-//! Whether a host that lets a check's connection hang is there at all.
+//! Probes whether a host is up that does not answer a check's connection.
 //!
-//! It is asked in ways that need no privilege that the daemon lacks, at once, and the first answer
-//! counts. That a way is barred here, or that nothing comes of it, says nothing.
+//! Several methods run concurrently, none of which needs a privilege that the daemon lacks, and the first answer
+//! counts. A method that is not permitted or gets no answer proves nothing.
 
 use std::{
     fmt, io,
@@ -18,18 +18,18 @@ use super::check::{Destination, connect, is_answer, is_shortage};
 use lb_base::error_chain;
 use lb_net::NeighbourProbe;
 
-/// A port that nobody serves (tcpmux, RFC 1078): a host that is there refuses it, as often as it is
-/// asked. What is unreachable over UDP Linux says once a second only.
+/// A port that is normally unused (tcpmux, RFC 1078): a host that is up refuses each connection to it. For UDP,
+/// Linux sends only one "port unreachable" a second.
 pub const UNSERVED: u16 = 1;
 
-/// What a host showed of itself.
+/// The sign that a host gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
     /// It answered a SYN to [`UNSERVED`].
     Port,
-    /// It returned an echo request.
+    /// It answered an echo request.
     Echo,
-    /// It answered for its address on the link.
+    /// It answered ARP or neighbour discovery.
     Neighbour,
 }
 
@@ -43,27 +43,27 @@ impl fmt::Display for Sign {
     }
 }
 
-/// Asks hosts.
+/// Probes hosts.
 #[derive(Clone, Debug)]
-pub struct Asker {
+pub struct HostProber {
     neighbour_probe: Option<Arc<NeighbourProbe>>,
 }
 
-impl Asker {
-    /// In the network namespace of the calling thread.
+impl HostProber {
+    /// Opens its sockets in the network namespace of the calling thread.
     pub fn open() -> Self {
         let neighbour_probe = NeighbourProbe::open().map_err(|error| {
             let error = error_chain::message(&error);
-            warn!("health: neighbours cannot be asked whether they are there: {error}");
+            warn!("health: cannot probe neighbours: {error}");
         });
         Self { neighbour_probe: neighbour_probe.ok().map(Arc::new) }
     }
 
-    /// Waits for a sign of a host; ends without one only where no way of asking leads to it.
+    /// Waits for a sign of a host. Returns `None` only if no method can reach it.
     ///
     /// # Errors
-    /// This host has no room to ask.
-    pub async fn sign_of(&self, host: IpAddr) -> io::Result<Option<Sign>> {
+    /// This host lacks a resource for probing.
+    pub async fn probe(&self, host: IpAddr) -> io::Result<Option<Sign>> {
         let ways = [self.port(host).boxed(), ask_echo(host).boxed(), self.neighbour(host).boxed()];
         let mut ways: FuturesUnordered<_> = ways.into_iter().collect();
         while let Some(answer) = ways.next().await {
@@ -71,7 +71,7 @@ impl Asker {
                 Ok(Some(sign)) => return Ok(Some(sign)),
                 Ok(None) => {}
                 Err(error) if is_shortage(&error) => return Err(error),
-                Err(error) => debug!("health: {host} cannot be asked one way: {error}"),
+                Err(error) => debug!("health: {host}: one way of probing the host failed: {error}"),
             }
         }
         Ok(None)
@@ -98,15 +98,15 @@ const REQUEST_V4: u8 = 8;
 /// Type of an echo request, RFC 4443.
 const REQUEST_V6: u8 = 128;
 
-/// Sends one request and waits for the host's answer, however long.
+/// Sends one echo request and waits for the answer without a limit.
 ///
 /// # Errors
-/// It may not, or there is no way to the host.
+/// Not permitted, or no route to the host.
 async fn ask_echo(host: IpAddr) -> io::Result<Option<Sign>> {
     let socket = open_echo_socket(host)?;
     socket.connect(SocketAddr::new(host, 0)).await?;
     socket.send(&echo_request(host)).await?;
-    // The kernel hands over answers to this socket's own requests, whoever they come from.
+    // The kernel delivers answers to this socket's requests from any sender.
     let mut answer = [0; 64];
     loop {
         let (_, from) = socket.recv_from(&mut answer).await?;
@@ -116,10 +116,10 @@ async fn ask_echo(host: IpAddr) -> io::Result<Option<Sign>> {
     }
 }
 
-/// A socket for echo requests, of which the kernel hands over the answers.
+/// A socket for echo requests over ICMP, unprivileged if `net.ipv4.ping_group_range` allows it.
 ///
 /// # Errors
-/// This process may not have one.
+/// Not permitted.
 pub fn open_echo_socket(host: IpAddr) -> io::Result<UdpSocket> {
     let (family, protocol) = match host {
         IpAddr::V4(_) => (AddressFamily::Inet, SockProtocol::Icmp),
@@ -130,8 +130,7 @@ pub fn open_echo_socket(host: IpAddr) -> io::Result<UdpSocket> {
     UdpSocket::from_std(StdSocket::from(socket))
 }
 
-/// Type, code, and room for what the kernel enters itself: checksum, the socket's number; then a
-/// sequence number.
+/// An echo request's type, code, space for the checksum and identifier that the kernel sets, and a sequence number.
 pub fn echo_request(host: IpAddr) -> [u8; 8] {
     let kind = if host.is_ipv4() { REQUEST_V4 } else { REQUEST_V6 };
     [kind, 0, 0, 0, 0, 0, 0, 1]

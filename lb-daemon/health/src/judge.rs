@@ -1,115 +1,114 @@
-//! What a probe makes of what came of its checks.
+//! Turns the results of a probe's checks into what the probe says of the backend.
 
 use super::{
     Health,
-    agent_report::{Said, Standing},
-    check::{Failure, Heard},
+    agent_report::{AgentReport, ReportState},
+    check::{Failure, LineResult},
     streak::Streak,
     targets::Judgement,
 };
 use lb_model::{HealthCheck, Probe};
 
-/// Who is asked what it says of itself, and whether that decides.
+/// Where agent reports come from, and whether the check decides without them.
 #[derive(Clone, Debug)]
-enum Listening {
-    /// Nobody.
-    No,
-    /// A header beside the status, which decides.
-    Header(Standing),
-    /// An agent: only what it says counts, and not whether it is there.
-    Agent(Standing),
+enum ReportSource {
+    None,
+    /// A header of the HTTP answer. The status decides.
+    Header(ReportState),
+    /// An agent. Only its report decides, not whether it answers.
+    Agent(ReportState),
 }
 
-/// What a probe has said, and what becomes of it.
+/// The state of a probe's results.
 #[derive(Clone, Debug)]
-pub(super) struct Hearing {
+pub(super) struct Judge {
     streak: Streak,
-    listening: Listening,
+    source: ReportSource,
     last: Option<Judgement>,
 }
 
-impl Hearing {
+impl Judge {
     pub(super) fn new(check: &HealthCheck) -> Self {
-        let standing = || Standing::new(check.fall);
-        let listening = match &check.probe {
-            Probe::Agent(_) => Listening::Agent(standing()),
-            Probe::Http(http) if http.agent_header.is_some() => Listening::Header(standing()),
-            _ => Listening::No,
+        let report = || ReportState::new(check.fall);
+        let source = match &check.probe {
+            Probe::Agent(_) => ReportSource::Agent(report()),
+            Probe::Http(http) if http.agent_header.is_some() => ReportSource::Header(report()),
+            _ => ReportSource::None,
         };
-        Self { streak: Streak::new(check.rise, check.fall), listening, last: None }
+        Self { streak: Streak::new(check.rise, check.fall), source, last: None }
     }
 
-    /// What was made of the same question so far, judged by `check` from the next result on.
+    /// Continues with the results of the same check, judged by the new `rise` and `fall` from the next result on.
     pub(super) fn carried_over(&self, check: &HealthCheck) -> Self {
-        let mut hearing = self.clone();
-        hearing.streak.judge_by(check.rise, check.fall);
-        match &mut hearing.listening {
-            Listening::Header(standing) | Listening::Agent(standing) => {
-                standing.judge_by(check.fall)
+        let mut judge = self.clone();
+        judge.streak.judge_by(check.rise, check.fall);
+        match &mut judge.source {
+            ReportSource::Header(report) | ReportSource::Agent(report) => {
+                report.judge_by(check.fall)
             }
-            Listening::No => {}
+            ReportSource::None => {}
         }
-        hearing
+        judge
     }
 
-    /// What was said last.
+    /// The last judgement.
     pub(super) fn last(&self) -> Option<&Judgement> {
         self.last.as_ref()
     }
 
-    /// Whether a row has begun that would change what the probe says.
+    /// Whether a row of results has begun that could change the judgement.
     pub(super) fn is_in_doubt(&self) -> bool {
-        let standing = match &self.listening {
-            Listening::Agent(standing) => standing.is_in_doubt(),
-            // Its row is the status's own, or a header that is not there.
-            Listening::Header(_) | Listening::No => false,
+        let report = match &self.source {
+            ReportSource::Agent(report) => report.is_in_doubt(),
+            // A header that cannot be read fails with its status, or changes nothing.
+            ReportSource::Header(_) | ReportSource::None => false,
         };
-        standing || self.streak.is_in_doubt()
+        report || self.streak.is_in_doubt()
     }
 
-    /// Takes what came of a check; what is to be said now, if it is news: another health, or while that
-    /// is bad or undecided another reason for it, or another word of the backend.
-    pub(super) fn after(
+    /// Records the result of a check. Returns the judgement if it changed: another health, another reason while it
+    /// is bad or undecided, or another agent report.
+    pub(super) fn record(
         &mut self,
         answer: Result<(), Failure>,
-        heard: Option<Heard>,
+        line: Option<LineResult>,
     ) -> Option<Judgement> {
         let (result, why) = match &answer {
             Ok(()) => (Health::Passing, String::new()),
             Err(failure) => (failure.health(), failure.to_string()),
         };
-        let (result, why) = match &mut self.listening {
-            Listening::No => (result, why),
-            Listening::Header(standing) => {
-                standing.take(heard, &why, false);
+        let (result, why) = match &mut self.source {
+            ReportSource::None => (result, why),
+            ReportSource::Header(report) => {
+                report.take(line, &why, false);
                 (result, why)
             }
-            Listening::Agent(standing) => {
-                standing.take(heard, &why, result == Health::Silent);
-                match standing.down() {
+            ReportSource::Agent(report) => {
+                report.take(line, &why, result == Health::Silent);
+                match report.down() {
                     Some(down) => (Health::Failing, format!("the backend says {down}")),
                     None => (Health::Passing, String::new()),
                 }
             }
         };
-        self.news(result, why)
+        self.decide(result, why)
     }
 
-    fn news(&mut self, result: Health, why: String) -> Option<Judgement> {
+    fn decide(&mut self, result: Health, why: String) -> Option<Judgement> {
         let failed = result != Health::Passing;
-        let (said, silent) = match &self.listening {
-            Listening::No => (Said::default(), false),
-            Listening::Header(standing) => (standing.said(), false),
-            Listening::Agent(standing) => (standing.said(), standing.is_silent()),
+        let (report, silent) = match &self.source {
+            ReportSource::None => (AgentReport::default(), false),
+            ReportSource::Header(report) => (report.report(), false),
+            ReportSource::Agent(report) => (report.report(), report.is_silent()),
         };
         let changed = self.streak.record(result);
         let undecided = self.streak.undecided();
         if undecided.is_some() {
-            self.last = Some(Judgement { health: Health::Failing, undecided, why, silent, said });
+            self.last = Some(Judgement { health: Health::Failing, undecided, why, silent, report });
             return self.last.clone();
         }
         let (health, why) = match (changed, &self.last) {
-            // A host that is there again and has still to rise: no check failed that gives a reason.
+            // The host answers again, but `rise` is not reached: no failure gives a reason.
             (Some(health), _) if health != Health::Passing && !failed => {
                 (health, self.streak.rising())
             }
@@ -117,22 +116,22 @@ impl Hearing {
             (None, None) => return None,
             (None, Some(last)) => {
                 let another = failed && last.health != Health::Passing && last.why != why;
-                if !another && last.silent == silent && !last.said.is_news(&said) {
+                if !another && last.silent == silent && !last.report.is_news(&report) {
                     return None;
                 }
                 (last.health, if another { why } else { last.why.clone() })
             }
         };
-        self.last.replace(Judgement { health, undecided, why, silent, said });
+        self.last.replace(Judgement { health, undecided, why, silent, report });
         self.last.clone()
     }
 }
 
-impl Standing {
-    /// Takes what came, or why nothing did.
-    fn take(&mut self, heard: Option<Heard>, why: &str, silent: bool) {
-        match heard {
-            Some(Ok(word)) => self.hear(word),
+impl ReportState {
+    /// Takes a line, or the reason why there is none.
+    fn take(&mut self, line: Option<LineResult>, why: &str, silent: bool) {
+        match line {
+            Some(Ok(line)) => self.update(line),
             Some(Err(unreadable)) => self.miss(&unreadable, silent),
             None => self.miss(why, silent),
         }
@@ -144,11 +143,11 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{agent_report::Word, check::NoConnection};
+    use crate::{agent_report::ReportLine, check::NoConnection};
     use lb_model::{AgentCheck, Via};
 
     fn silence() -> Result<(), Failure> {
-        let why = NoConnection::InTime(Duration::from_millis(100));
+        let why = NoConnection::TimedOut(Duration::from_millis(100));
         Err(Failure::NoConnection { why, sign: None })
     }
 
@@ -170,28 +169,30 @@ mod tests {
     #[test]
     fn an_edit_keeps_what_an_agent_said_and_the_row_that_ends_it() {
         let agent = |fall| check(Probe::Agent(AgentCheck::default()), fall);
-        let mut hearing = Hearing::new(&agent(3));
-        let drain = Word::parse(b"drain").unwrap();
-        let says = hearing.after(Ok(()), Some(Ok(drain))).expect("it passes");
-        assert!(says.said.drain.is_some());
-        assert_eq!(hearing.after(silence(), None), None);
-        let mut hearing = hearing.carried_over(&agent(2));
-        assert_eq!(hearing.last(), Some(&says));
-        // The second of two that nothing was heard of.
-        let says = hearing.after(silence(), None).expect("nothing stands any more");
-        assert!(says.said.drain.is_none() && says.said.unheard.is_some());
+        let mut judge = Judge::new(&agent(3));
+        let drain = ReportLine::parse(b"drain").unwrap();
+        let judgement = judge.record(Ok(()), Some(Ok(drain))).expect("it passes");
+        assert!(judgement.report.drain.is_some());
+        assert_eq!(judge.record(silence(), None), None);
+        let mut judge = judge.carried_over(&agent(2));
+        assert_eq!(judge.last(), Some(&judgement));
+        // The second of two checks without a report.
+        let judgement = judge.record(silence(), None).expect("nothing stands any more");
+        assert!(judgement.report.drain.is_none() && judgement.report.report_error.is_some());
     }
 
     #[test]
     fn a_dead_host_that_answers_again_is_told_with_how_far_it_is() {
-        let mut hearing = Hearing::new(&check(Probe::Tcp, 1));
-        let mut said = Vec::new();
+        let mut judge = Judge::new(&check(Probe::Tcp, 1));
+        let mut report = Vec::new();
         for answer in [Ok(()), silence(), Ok(()), Ok(())] {
-            said.extend(hearing.after(answer, None).map(|says| (says.health, says.why)));
+            report.extend(
+                judge.record(answer, None).map(|judgement| (judgement.health, judgement.why)),
+            );
         }
         let gone = "no connection within 100 ms, and the host is silent";
         assert_eq!(
-            said,
+            report,
             [
                 (Health::Passing, String::new()),
                 (Health::Silent, gone.to_owned()),

@@ -5,14 +5,14 @@ use std::{
     time::Duration,
 };
 
-/// Cells to each doubling: a figure is at most a sixteenth too large.
+/// Cells per power of two: a quantile is at most a sixteenth too large.
 const FINE: u32 = 16;
 
 /// Cells up to 2^40 us, twelve days.
 const CELLS: usize = 40 * FINE as usize;
 
-/// Counts checks by how long after their time they started, whatever held them up: the machine, this
-/// daemon, or that too many were under way.
+/// A histogram of how late checks start, for any reason: the machine, this daemon, or the limit of concurrent
+/// checks.
 #[derive(Debug)]
 pub struct Lateness {
     cells: Box<[AtomicU64]>,
@@ -27,7 +27,7 @@ impl Default for Lateness {
 }
 
 impl Lateness {
-    /// Takes one.
+    /// Records a delay.
     pub(crate) fn record(&self, late: Duration) {
         let microseconds = u64::try_from(late.as_micros()).unwrap_or(u64::MAX);
         if let Some(cell) = self.cells.get(cell(microseconds)) {
@@ -36,12 +36,12 @@ impl Lateness {
         self.most.fetch_max(microseconds, Ordering::Relaxed);
     }
 
-    /// Checks counted.
+    /// Number of recorded delays.
     pub fn count(&self) -> u64 {
         self.cells.iter().map(|cell| cell.load(Ordering::Relaxed)).sum()
     }
 
-    /// No more than this late were so many of a thousand.
+    /// The quantile, per mille.
     pub fn quantile(&self, per_mille: u64) -> Duration {
         let wanted = (self.count() * per_mille).div_ceil(1000);
         let mut so_far = 0;
@@ -54,26 +54,26 @@ impl Lateness {
         self.most()
     }
 
-    /// The latest.
+    /// The largest delay.
     pub fn most(&self) -> Duration {
         Duration::from_micros(self.most.load(Ordering::Relaxed))
     }
 
-    /// Begins anew.
+    /// Resets it.
     pub fn clear(&self) {
         self.cells.iter().for_each(|cell| cell.store(0, Ordering::Relaxed));
         self.most.store(0, Ordering::Relaxed);
     }
 }
 
-/// Where a number of microseconds counts: below [`FINE`] each for itself, then sixteen to a doubling.
+/// The cell of a number of microseconds: below [`FINE`] one each, then sixteen per power of two.
 fn cell(microseconds: u64) -> usize {
     let doublings = microseconds.max(1).ilog2().saturating_sub(FINE.ilog2());
     let within = microseconds >> doublings;
     usize::try_from(u64::from(doublings * FINE) + within).unwrap_or(CELLS).min(CELLS - 1)
 }
 
-/// The largest number that counts in a cell.
+/// The largest number of a cell.
 fn top(cell: usize) -> u64 {
     let (cell, fine) = (cell as u64, u64::from(FINE));
     match cell / fine {

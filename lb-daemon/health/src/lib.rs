@@ -1,31 +1,28 @@
-//! Health: asks every backend whether it serves, and tells changes.
+//! Health checks: probes every backend and reports changes.
 //!
-//! One loop probes each distinct (address, check definition), however many pools name it
-//! (`probe_loop`); its results go to every target that uses it (`board`). A target, a backend in
-//! a pool, is healthy when all its checks pass.
+//! One loop (`probe_loop`) probes each distinct pair of address and check definition, however many pools have it.
+//! Its results go to every target that uses it (`targets`). A target is a backend in a pool, and healthy if all its
+//! checks pass.
 //!
-//! - A probe passes at its first success, and fails after `fall` failures in a row, the first of all
-//!   included. From then on it comes up after `rise` successes in a row (`streak`). Until it has decided,
-//!   a new target takes nothing, and one that was known before, to this daemon or an earlier one, stays as
-//!   it was.
-//! - The first check of a probe starts at once where a target waits for it, as it takes nothing; else
-//!   anywhere in the interval, so that neither a start of the daemon nor an edit asks all at once (`pace`).
-//! - While a row of results has begun that would change that, checks follow at the fast interval
-//!   (`pace`).
-//! - A check that gets no connection (over UDP no answer), not even a refusal, asks the host itself
-//!   (`host`), in the time that the check has. A probe whose last `fall` results show no sign of the host calls it silent,
-//!   and takes that back at the first sign. A target is silent when all its checks call it so.
-//! - A check may hear what the backend says of itself (`word`), as an agent or in a header. That it is
-//!   down fails an agent's check as any failure does. An agent that cannot be had or read fails
-//!   nothing: what it said stands until `fall` such results in a row. Nor does it speak for the host's
-//!   silence against other checks, but for as many without a sign of the host.
-//! - A check through the tunnel goes to each VIP of its pool as clients' packets do (`tunnel`); a pool
-//!   that no service uses has none, and is not asked.
-//! - Whatever a backend sends, a check takes its timeout at most, and bounded memory (`check`).
-//! - A configuration that leaves a probe's definition as it was leaves the probe running. One that asks
-//!   the same of a target at other times, or judges it by another rise and fall, starts another probe,
-//!   which goes on with the rows of the former one.
-//! - A change is told as soon as the check that brought it about has ended.
+//! - A probe passes at its first success, and fails after `fall` consecutive failures, also at first. After that it
+//!   passes again after `rise` consecutive successes (`streak`). Until it is decided, a new target takes nothing,
+//!   and one that this daemon or an earlier one knew keeps its state.
+//! - If a target waits for its first result, the first check starts at once. Otherwise it starts anywhere in the
+//!   interval, so that neither a start of the daemon nor an edit causes all checks at once (`pace`).
+//! - While results have begun that could change the state, checks follow at the fast interval (`pace`).
+//! - If a check gets no connection (over UDP no answer) and no refusal, the host is probed within the check's
+//!   timeout (`host`). A probe is silent after `fall` results without a sign of the host, until the first sign. A
+//!   target is silent if all its checks are.
+//! - A check may read an agent report (`agent_report`), from an agent or a header. A report of `down` fails an
+//!   agent's check like any failure. An agent that does not answer or cannot be read fails nothing: its last report
+//!   applies until `fall` such results in a row. Its silence counts only together with the silence of the other
+//!   checks.
+//! - A check through the tunnel goes to each VIP of its pool as clients' packets do (`tunnel`). A pool without
+//!   services has no VIP, and such a check is not made.
+//! - Whatever a backend sends, a check ends with its timeout and uses bounded memory (`check`).
+//! - An edit that does not change a probe's definition does not affect it. If only times, rise or fall change, a
+//!   new probe continues the results of the old one (`judge`).
+//! - A change is reported as soon as the check that caused it has ended.
 
 mod agent_report;
 pub mod check;
@@ -42,48 +39,44 @@ pub mod tunnel;
 
 use std::{collections::BTreeSet, fmt, net::IpAddr};
 
-pub use agent_report::{Said, Utilisation};
+pub use agent_report::{AgentReport, Utilisation};
 pub use counters::{Check, Counters};
 pub use lateness::Lateness;
 pub use prober::Prober;
-use tunnel::Through;
+use tunnel::VipTunnel;
 pub use tunnel::{AttachProgram, TunnelProgram, Tunnels};
 
 use lb_model::{Encapsulation, HealthCheck, Name, Via};
 
-/// A backend in a pool, and what judges it there.
+/// A backend in a pool, and its checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The pool.
     pub pool: Name,
-    /// The backend.
     pub address: IpAddr,
-    /// All must pass, each with the name that reasons call it by; none: it is healthy.
+    /// Checks by name. All must pass; without any it is healthy.
     pub checks: Vec<(Name, HealthCheck)>,
-    /// The VIPs of the pool's services: a check through the tunnel asks for each, if there is one.
+    /// The VIPs of the pool's services, for checks through the tunnel.
     pub vips: BTreeSet<IpAddr>,
-    /// How the pool's packets get to the backend.
     pub encapsulation: Encapsulation,
-    /// Whether it takes nothing and waits for its first result, so that new probes of it begin at once.
+    /// Whether it takes nothing until its first result, so that its new probes start at once.
     pub urgent: bool,
 }
 
-/// What checks say of a backend.
+/// The result of a backend's checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// It serves.
+    /// All pass.
     Passing,
-    /// It does not, but its host is there, or has been until a moment ago.
+    /// At least one fails, but the host has given a sign within the last `fall` checks.
     Failing,
-    /// It does not, and nothing at all has come from its host for as many checks in a row as `fall`
-    /// says.
+    /// They fail, and the host has given no sign for `fall` checks in a row.
     Silent,
 }
 
-/// Failures in a row that decide nothing yet.
+/// Consecutive failures that do not decide yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// How many there have been.
+    /// How many there are.
     pub failed: u32,
     /// How many decide.
     pub fall: u32,
@@ -95,55 +88,53 @@ impl fmt::Display for Row {
     }
 }
 
-/// What a target's checks say from now on.
+/// A target's new state.
 ///
-/// Told when health changes, while it is bad or undecided when the reason does, when what the backend says of itself
-/// changes by as much as matters, and again after each configuration.
+/// Sent when its health changes, when the reason changes while it is bad or undecided, when its agent report
+/// changes enough, and again after each configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthChange {
-    /// The pool.
     pub pool: Name,
-    /// The backend.
     pub address: IpAddr,
-    /// What they say together.
+    /// The combined result of its checks.
     pub health: Health,
-    /// The row that has only begun; until it is whole, a target that has served stays as it was.
+    /// Failures that have begun without a decision. Meanwhile a target that has served keeps its state.
     pub undecided: Option<Row>,
     /// Why: `check web-http: connection refused`.
     pub reason: String,
-    /// Whether nothing was told of this target before.
+    /// Whether it is the first report of this target.
     pub first: bool,
-    /// What it says of itself.
-    pub said: Said,
+    /// Its agent report.
+    pub report: AgentReport,
 }
 
-/// What one loop probes: pools that agree on both share it.
+/// What a probe probes; pools with equal checks share a probe.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Probed {
+struct ProbeKey {
     address: IpAddr,
     check: HealthCheck,
-    /// What it goes through; `None`: it goes to the backend's own address.
-    through: Option<Through>,
+    /// The tunnel; `None`: the check goes to the backend's own address.
+    tunnel: Option<VipTunnel>,
 }
 
-impl Probed {
-    /// Whether both ask the same question in the same way, be it at other times and judged otherwise.
+impl ProbeKey {
+    /// Whether both ask the same question, maybe at other times and with another rise and fall.
     fn asks_the_same(&self, other: &Self) -> bool {
-        (self.address, self.through) == (other.address, other.through)
+        (self.address, self.tunnel) == (other.address, other.tunnel)
             && self.check.asks_the_same(&other.check)
     }
 }
 
 impl Target {
-    /// The probes of a check.
-    fn probes(&self, check: &HealthCheck) -> Vec<Probed> {
-        let probed = |through| Probed { address: self.address, check: check.clone(), through };
+    /// The probes of a check: one for each VIP if it goes through the tunnel.
+    fn probes(&self, check: &HealthCheck) -> Vec<ProbeKey> {
+        let probed = |tunnel| ProbeKey { address: self.address, check: check.clone(), tunnel };
         let encapsulation = self.encapsulation;
         match check.via {
             Via::Address => vec![probed(None)],
             Via::Tunnel => {
-                let through = |vip: &IpAddr| Some(Through { vip: *vip, encapsulation });
-                self.vips.iter().map(|vip| probed(through(vip))).collect()
+                let tunnel = |vip: &IpAddr| Some(VipTunnel { vip: *vip, encapsulation });
+                self.vips.iter().map(|vip| probed(tunnel(vip))).collect()
             }
         }
     }

@@ -10,10 +10,10 @@ use tokio::time::Instant;
 
 use lb_model::HealthCheck;
 
-/// Starts of one probe. Where a target waits for it, the first is at once, and the second anywhere in the
-/// interval after it, so that probes that began together do not go on together; else the first is at the
-/// probe's own place in the interval. Each later one is an interval, give or take the jitter, after the one
-/// before. In doubt it is the fast interval, at once.
+/// Schedules the checks of one probe. If a target waits for it, the first check starts at once, and the second at a
+/// random time in the interval after it, so that probes that started together spread out. Otherwise the first
+/// starts at the probe's own place in the interval. Each later one follows after the interval with jitter, or after
+/// the fast interval while the health is in doubt.
 #[derive(Debug)]
 pub(super) struct Pace {
     interval: Duration,
@@ -31,7 +31,7 @@ impl Pace {
         Self { interval, fast_interval, jitter, spread, random }
     }
 
-    /// When the check after the one that began at `started` begins.
+    /// When the check after the one that began at `started` starts.
     pub(super) fn next(&mut self, started: Instant, in_doubt: bool) -> Instant {
         let draw = self.random.f64();
         let jittered = 1.0 + self.jitter * (2.0 * draw - 1.0);
@@ -46,26 +46,26 @@ impl Pace {
 
 /// A probe's own place in its interval.
 ///
-/// Places lie in a raster that begins with the daemon and that edits do not move, so that edits in quick
-/// succession put no check off for ever.
+/// Places are counted from the daemon's start, which edits do not change. So a quick succession of edits does not
+/// postpone checks forever.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     origin: Instant,
-    /// Of the interval, from 0 to below 1.
+    /// Fraction of the interval, 0 to below 1.
     part: f64,
 }
 
 impl Place {
-    /// The place of what `of` hashes to, always the same.
+    /// The place that follows from the hash of `of`, always the same.
     pub(super) fn new(origin: Instant, of: &impl Hash) -> Self {
         let mut hasher = DefaultHasher::new();
         of.hash(&mut hasher);
-        // 32 bits fit the fraction of a double exactly.
+        // A double represents 32 bits exactly.
         let part = f64::from((hasher.finish() >> 32) as u32) / f64::from(1u32 << 31) / 2.0;
         Self { origin, part }
     }
 
-    /// The first one that is not before `now`, at most an interval later.
+    /// The first occurrence at or after `now`, at most an interval later.
     pub(super) fn after(self, now: Instant, check: &HealthCheck, in_doubt: bool) -> Instant {
         let shortest = check.fast_interval.min(check.interval);
         let interval =
@@ -150,7 +150,7 @@ mod tests {
                 let wait = next - now;
                 assert!(wait <= interval, "{wait:?} of {interval:?}");
                 tenths[((wait.as_nanos() * 10 / interval.as_nanos()) as usize).min(9)] += 1;
-                // An edit a moment before it puts nothing off.
+                // An edit shortly before it postpones nothing.
                 let again = place.after(now + wait.mul_f64(0.9), check, in_doubt);
                 assert!(again.max(next) - again.min(next) < Duration::from_micros(1));
             }

@@ -1,4 +1,4 @@
-//! The loop that probes one (address, check definition).
+//! The loop of one probe: one address and one check definition.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -16,90 +16,89 @@ use tokio::{
 use tracing::{debug, warn};
 
 use super::{
-    Probed,
+    ProbeKey,
     check::{
-        Checked, Destination, Failure, Heard, NoConnection, Outcome, check,
-        tls::{Shared, Tls},
+        CheckResult, Destination, Failure, LineResult, NoConnection, Outcome, check,
+        tls::{Tls, TlsConfigs},
     },
-    host::Asker,
-    judge::Hearing,
+    host::HostProber,
+    judge::Judge,
     pace::Pace,
     targets::Judgement,
-    tunnel::{Lane, NoEntrance, Tunnels},
+    tunnel::{TunnelError, TunnelPath, Tunnels},
 };
 use crate::counters::{self, Counters};
 
-/// How late a loop may be before it counts as standing still: far above what a busy machine delays,
-/// far below the patience of a service manager.
+/// How late a loop may be before it counts as stuck: far above the delays of a busy machine, far below the service
+/// manager's watchdog timeout.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Not waiting for time: something else that is watched must go on first.
-const EXCUSED: u64 = u64::MAX;
+/// The loop waits for something else that is watched.
+const SUSPENDED: u64 = u64::MAX;
 
-/// What a probe says from now on.
+/// A probe's new judgement.
 #[derive(Debug)]
-pub(super) struct Report {
-    pub(super) probed: Arc<Probed>,
-    /// Which start of this probe it comes from.
+pub(super) struct ProbeReport {
+    pub(super) probed: Arc<ProbeKey>,
+    /// The start of the probe that it comes from.
     pub(super) generation: u64,
-    pub(super) says: Judgement,
+    pub(super) judgement: Judgement,
 }
 
-/// How far a probe is. Its loop alone changes it; a probe that asks the same after an edit goes on from it.
+/// A probe's state. Only its loop changes it; after an edit, a probe that asks the same continues from it.
 #[derive(Debug)]
-pub(super) struct ProbeState(Mutex<Moment>);
+pub(super) struct ProbeState(Mutex<ProbeStatus>);
 
-/// What came of the checks so far, and when the next one begins.
+/// The results so far, and when the next check starts.
 #[derive(Debug)]
-pub(super) struct Moment {
-    pub(super) hearing: Hearing,
+pub(super) struct ProbeStatus {
+    pub(super) judge: Judge,
     pub(super) next: Instant,
 }
 
 impl ProbeState {
-    pub(super) fn new(hearing: Hearing, next: Instant) -> Self {
-        Self(Mutex::new(Moment { hearing, next }))
+    pub(super) fn new(judge: Judge, next: Instant) -> Self {
+        Self(Mutex::new(ProbeStatus { judge, next }))
     }
 
-    /// It is held for no longer than it takes to count.
-    pub(super) fn lock(&self) -> MutexGuard<'_, Moment> {
+    /// Held only while a result is recorded.
+    pub(super) fn lock(&self) -> MutexGuard<'_, ProbeStatus> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One probe.
 #[derive(Debug)]
 pub(super) struct ProbeLoop {
-    pub(super) probed: Arc<Probed>,
+    pub(super) probed: Arc<ProbeKey>,
     pub(super) generation: u64,
-    /// Checks that may be under way at once, of all probes.
+    /// Permits of concurrent checks, shared by all probes.
     pub(super) room: Arc<Semaphore>,
-    pub(super) reports: mpsc::Sender<Report>,
+    pub(super) reports: mpsc::Sender<ProbeReport>,
     pub(super) progress: Arc<Progress>,
     pub(super) state: Arc<ProbeState>,
     pub(super) pace: Pace,
-    pub(super) asker: Asker,
-    pub(super) tls: Arc<Shared>,
+    pub(super) host_prober: HostProber,
+    pub(super) tls: Arc<TlsConfigs>,
     pub(super) tunnels: Tunnels,
     pub(super) counters: Counters,
 }
 
 impl ProbeLoop {
-    /// Checks until nobody listens.
+    /// Checks until the receiver of reports is gone.
     pub(super) async fn run(mut self) {
         let (probed, room) = (self.probed.clone(), self.room.clone());
         let definition = &probed.check;
         let tls = Tls::of(definition, &self.tls);
-        let (address, through) = (self.probed.address, self.probed.through);
-        let mut lane = through.map(|through| self.tunnels.lane(address, through));
-        // A check that could not be made keeps its promise open until one is made.
+        let (address, through) = (self.probed.address, self.probed.tunnel);
+        let mut path = through.map(|through| self.tunnels.path(address, through));
+        // If a check could not be made, the deadline stays until one is made, so that the watchdog sees it.
         let mut made = true;
         let mut planned = self.state.lock().next;
         self.progress.expect_by(planned);
         sleep_until(planned).await;
         loop {
             if made {
-                self.progress.excuse();
+                self.progress.suspend();
             }
             let Ok(permit) = room.acquire().await else { return };
             let started = Instant::now();
@@ -107,18 +106,18 @@ impl ProbeLoop {
             if made {
                 self.progress.expect_by(started + definition.timeout);
             }
-            let entrance = destination(address, definition.port, lane.as_mut());
-            let checked = match timeout_at(started + definition.timeout, entrance).await {
-                Ok(Ok(to)) => check(to, definition, &self.asker, tls.as_ref()).await,
-                Ok(Err(outcome)) => Checked::only(outcome),
-                Err(late) => Checked::only(Outcome::NotMade(late.into())),
+            let destination = destination(address, definition.port, path.as_mut());
+            let checked = match timeout_at(started + definition.timeout, destination).await {
+                Ok(Ok(to)) => check(to, definition, &self.host_prober, tls.as_ref()).await,
+                Ok(Err(outcome)) => CheckResult::only(outcome),
+                Err(late) => CheckResult::only(Outcome::NotMade(late.into())),
             };
-            let Checked { outcome, heard, leftover } = checked;
+            let CheckResult { outcome, line, leftover } = checked;
             let answer = self.answer(outcome);
             made = answer.is_some();
-            let (news, wake) = self.take(started, answer, heard);
-            if let Some(says) = news
-                && self.report(says).await.is_err()
+            let (news, wake) = self.take(started, answer, line);
+            if let Some(judgement) = news
+                && self.report(judgement).await.is_err()
             {
                 return;
             }
@@ -134,28 +133,28 @@ impl ProbeLoop {
         }
     }
 
-    /// Takes what came of the check that began at `started`; what is to be said now, and when the next
-    /// one begins.
+    /// Records the result of the check that began at `started`. Returns the judgement if it changed, and when the
+    /// next check starts.
     fn take(
         &mut self,
         started: Instant,
         answer: Option<Result<(), Failure>>,
-        heard: Option<Heard>,
+        line: Option<LineResult>,
     ) -> (Option<Judgement>, Instant) {
         let mut state = self.state.lock();
-        let news = answer.and_then(|answer| state.hearing.after(answer, heard));
-        state.next = self.pace.next(started, state.hearing.is_in_doubt()).max(Instant::now());
+        let news = answer.and_then(|answer| state.judge.record(answer, line));
+        state.next = self.pace.next(started, state.judge.is_in_doubt()).max(Instant::now());
         (news, state.next)
     }
 
-    /// What the outcome says of the backend; one that says nothing is no completed check either, so
-    /// that a daemon that cannot check any more is seen to stand still.
+    /// The check's answer. `None` if it could not be made: it does not count as completed, so that the watchdog
+    /// notices a daemon that cannot check.
     fn answer(&self, outcome: Outcome) -> Option<Result<(), Failure>> {
-        let Probed { address, check, .. } = &*self.probed;
+        let ProbeKey { address, check, .. } = &*self.probed;
         self.counters.probed(match &outcome {
-            Outcome::Passed => counters::Probed::Passed,
-            Outcome::Failed(_) => counters::Probed::Failed,
-            Outcome::NotMade(_) => counters::Probed::NotMade,
+            Outcome::Passed => counters::CountedResult::Passed,
+            Outcome::Failed(_) => counters::CountedResult::Failed,
+            Outcome::NotMade(_) => counters::CountedResult::NotMade,
         });
         match outcome {
             Outcome::Passed => Some(Ok(())),
@@ -164,44 +163,50 @@ impl ProbeLoop {
                 Some(Err(failure))
             }
             Outcome::NotMade(error) => {
-                warn!("health: {address} port {}: check not made: {error}", check.port);
+                warn!(
+                    "health: {address} port {}: check not possible on this host: {error}",
+                    check.port
+                );
                 None
             }
         }
     }
 
-    async fn report(&self, says: Judgement) -> Result<(), mpsc::error::SendError<Report>> {
+    async fn report(
+        &self,
+        judgement: Judgement,
+    ) -> Result<(), mpsc::error::SendError<ProbeReport>> {
         let (probed, generation) = (self.probed.clone(), self.generation);
-        self.reports.send(Report { probed, generation, says }).await
+        self.reports.send(ProbeReport { probed, generation, judgement }).await
     }
 }
 
 /// Where a check goes.
 ///
 /// # Errors
-/// What the check comes to without going there.
+/// The outcome of a check that has no destination.
 async fn destination(
     backend: IpAddr,
     port: u16,
-    lane: Option<&mut Lane>,
+    path: Option<&mut TunnelPath>,
 ) -> Result<Destination, Outcome> {
-    let Some(lane) = lane else { return Ok(Destination::of(SocketAddr::new(backend, port))) };
-    match lane.entrance().await {
-        Ok(entrance) => Ok(Destination {
+    let Some(path) = path else { return Ok(Destination::of(SocketAddr::new(backend, port))) };
+    match path.socket_options().await {
+        Ok(options) => Ok(Destination {
             host: backend,
-            server: SocketAddr::new(lane.vip(), port),
-            entrance: Some(entrance),
+            server: SocketAddr::new(path.vip(), port),
+            tunnel: Some(options),
         }),
-        Err(NoEntrance::Shortage(error)) => Err(Outcome::NotMade(error)),
-        Err(NoEntrance::Unreachable(why)) => Err(Outcome::Failed(Failure::NoConnection {
-            why: NoConnection::NoWay(why),
+        Err(TunnelError::Shortage(error)) => Err(Outcome::NotMade(error)),
+        Err(TunnelError::NoRoute(why)) => Err(Outcome::Failed(Failure::NoConnection {
+            why: NoConnection::NoRoute(why),
             sign: None,
         })),
-        Err(NoEntrance::Barred(why)) => Err(Outcome::Failed(Failure::NoEntrance(why))),
+        Err(TunnelError::Unusable(why)) => Err(Outcome::Failed(Failure::NoTunnel(why))),
     }
 }
 
-/// What a loop has promised: to show itself again by then.
+/// The deadline by which a loop must advance.
 #[derive(Debug)]
 pub(super) struct Progress {
     began: Instant,
@@ -211,23 +216,23 @@ pub(super) struct Progress {
 
 impl Progress {
     pub(super) fn new() -> Self {
-        let progress = Self { began: Instant::now(), due: AtomicU64::new(EXCUSED) };
+        let progress = Self { began: Instant::now(), due: AtomicU64::new(SUSPENDED) };
         progress.expect_by(progress.began);
         progress
     }
 
-    /// The loop will be further by `time`.
+    /// Sets the deadline.
     pub(super) fn expect_by(&self, time: Instant) {
         let due = (time + GRACE).saturating_duration_since(self.began).as_micros();
-        self.due.store(u64::try_from(due).unwrap_or(EXCUSED), Ordering::Relaxed);
+        self.due.store(u64::try_from(due).unwrap_or(SUSPENDED), Ordering::Relaxed);
     }
 
-    /// The loop waits for its turn, behind others that have promised.
-    pub(super) fn excuse(&self) {
-        self.due.store(EXCUSED, Ordering::Relaxed);
+    /// Suspends the deadline while the loop waits for others that have one.
+    pub(super) fn suspend(&self) {
+        self.due.store(SUSPENDED, Ordering::Relaxed);
     }
 
-    /// Whether the promise is kept so far.
+    /// Whether the deadline has not passed.
     pub(super) fn is_on_time(&self, now: Instant) -> bool {
         let now = now.saturating_duration_since(self.began).as_micros();
         u128::from(self.due.load(Ordering::Relaxed)) >= now
@@ -246,7 +251,7 @@ mod tests {
         assert!(progress.is_on_time(at(1.0)) && !progress.is_on_time(at(1.1)));
         progress.expect_by(at(60.0));
         assert!(progress.is_on_time(at(61.0)) && !progress.is_on_time(at(61.1)));
-        progress.excuse();
+        progress.suspend();
         assert!(progress.is_on_time(at(1e6)));
     }
 }

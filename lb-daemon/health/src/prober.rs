@@ -9,42 +9,42 @@ use tokio::{
 };
 
 use super::{
-    HealthChange, Probed, Target,
+    HealthChange, ProbeKey, Target,
     check::tls,
-    host::Asker,
-    judge::Hearing,
+    host::HostProber,
+    judge::Judge,
     pace::{Pace, Place},
-    probe_loop::{ProbeLoop, ProbeState, Progress, Report},
-    targets::{Board, Start},
+    probe_loop::{ProbeLoop, ProbeReport, ProbeState, Progress},
+    targets::{Start, TargetRegistry},
     tunnel::Tunnels,
 };
 use crate::Counters;
 use lb_base::heartbeat::Heartbeat;
 use lb_model::HealthCheck;
 
-/// Reports that may wait while changes are being told.
+/// Queue of reports, while changes are sent.
 const REPORTS: usize = 1024;
 
-/// More would only lengthen the queues of the network card.
+/// Upper limit: more checks would only lengthen the network card's queues.
 const MOST: u64 = 4096;
 
-/// Descriptors that a check may hold at once: its connection, and two to ask a silent host.
+/// File descriptors that a check may need: its connection, and two to probe a silent host.
 const EACH: u64 = 3;
 
-/// Runs the probes of the targets that are wanted.
+/// Runs the probes of the wanted targets.
 #[derive(Debug)]
 pub struct Prober {
-    board: Board,
-    running: HashMap<Arc<Probed>, Running>,
-    /// Where places in intervals are counted from.
+    registry: TargetRegistry,
+    running: HashMap<Arc<ProbeKey>, Running>,
+    /// The origin of all places in intervals.
     origin: Instant,
-    /// Starts so far: tells a report of a probe from one of its namesake before a restart.
+    /// Counts starts of probes, so that reports from before a restart of a probe are recognised.
     starts: u64,
     room: Arc<Semaphore>,
-    asker: Asker,
-    tls: Arc<tls::Shared>,
+    host_prober: HostProber,
+    tls: Arc<tls::TlsConfigs>,
     tunnels: Tunnels,
-    reports: mpsc::Sender<Report>,
+    reports: mpsc::Sender<ProbeReport>,
     changes: mpsc::Sender<HealthChange>,
     counters: Counters,
 }
@@ -63,14 +63,13 @@ impl Drop for Running {
     }
 }
 
-/// Nobody listens to changes any more.
-struct Unheard;
+/// The receiver of changes is gone.
+struct ReceiverGone;
 
 impl Prober {
-    /// Probes `targets`, as they are and as they become, and tells `changes`. Beats when a round is
-    /// complete: every check that was due has been made, and every change been told. Sockets belong
-    /// to the network namespace of the threads that run it. Checks are counted in `counters`; what was made for
-    /// those through `tunnels` is taken away at the end.
+    /// Probes `targets` and sends `changes`. Beats when a round is complete: every due check was made and every
+    /// change was sent. Sockets belong to the network namespace of the threads that run it. The link of checks
+    /// through `tunnels` is removed at the end.
     ///
     /// Ends when the sender of `targets` or the receiver of `changes` is gone.
     pub fn spawn(
@@ -83,7 +82,7 @@ impl Prober {
         Self::spawn_with_room(targets, changes, heartbeat, counters, tunnels, checks_at_once())
     }
 
-    /// The same, with at most `room` checks under way at once.
+    /// The same, with at most `room` concurrent checks.
     pub(super) fn spawn_with_room(
         targets: watch::Receiver<Arc<Vec<Target>>>,
         changes: mpsc::Sender<HealthChange>,
@@ -94,12 +93,12 @@ impl Prober {
     ) -> JoinHandle<()> {
         let (reports, received) = mpsc::channel(REPORTS);
         let prober = Self {
-            board: Board::default(),
+            registry: TargetRegistry::default(),
             running: HashMap::new(),
             origin: Instant::now(),
             starts: 0,
             room: Arc::new(Semaphore::new(room)),
-            asker: Asker::open(),
+            host_prober: HostProber::open(),
             tls: Arc::default(),
             tunnels,
             reports,
@@ -108,7 +107,7 @@ impl Prober {
         };
         tokio::spawn(async move {
             let tunnels = prober.tunnels.clone();
-            // Whoever is unheard has nothing left to do.
+            // A receiver that is gone needs no error.
             let _ = prober.run(targets, received, heartbeat).await;
             tunnels.close().await;
         })
@@ -117,9 +116,9 @@ impl Prober {
     async fn run(
         mut self,
         mut targets: watch::Receiver<Arc<Vec<Target>>>,
-        mut reports: mpsc::Receiver<Report>,
+        mut reports: mpsc::Receiver<ProbeReport>,
         heartbeat: Heartbeat,
-    ) -> Result<(), Unheard> {
+    ) -> Result<(), ReceiverGone> {
         let mut rounds = interval(heartbeat.interval());
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         targets.mark_changed();
@@ -134,25 +133,25 @@ impl Prober {
                     Err(_) => return Ok(()),
                 },
                 _ = rounds.tick() => if self.is_on_time() { heartbeat.beat() },
-                () = self.changes.closed() => return Err(Unheard),
+                () = self.changes.closed() => return Err(ReceiverGone),
             }
         }
     }
 
-    async fn record(&mut self, report: Report) -> Result<(), Unheard> {
+    async fn record(&mut self, report: ProbeReport) -> Result<(), ReceiverGone> {
         let current = self.running.get(&report.probed).map(|running| running.generation);
         if current != Some(report.generation) {
             return Ok(());
         }
-        let changes = self.board.record(&report.probed, report.says);
-        for (check, fails) in self.board.checks_of(&report.probed) {
+        let changes = self.registry.record(&report.probed, report.judgement);
+        for (check, fails) in self.registry.checks_of(&report.probed) {
             self.counters.update_failing(check, fails);
         }
-        self.tell(changes).await
+        self.send(changes).await
     }
 
-    async fn configure(&mut self, targets: &[Target]) -> Result<(), Unheard> {
-        let configured = self.board.configure(targets);
+    async fn configure(&mut self, targets: &[Target]) -> Result<(), ReceiverGone> {
+        let configured = self.registry.configure(targets);
         for start in configured.start {
             let running = self.start(&start);
             self.running.insert(start.probed, running);
@@ -160,38 +159,38 @@ impl Prober {
         for probed in &configured.stop {
             self.running.remove(probed);
         }
-        self.counters.set_failing(self.board.failing());
-        let changes = self.board.tell_again(targets);
-        self.tell(changes).await
+        self.counters.set_failing(self.registry.failing());
+        let changes = self.registry.report_all(targets);
+        self.send(changes).await
     }
 
-    /// Starts a probe, which goes on with what the one before it has come to. The report of that may be on
-    /// its way and will not be taken any more, so the board hears it here.
+    /// Starts a probe, which continues the results of the one before it. A report of that one may still be queued
+    /// and will be ignored, so its last judgement is set here.
     fn start(&mut self, start: &Start) -> Running {
         self.starts += 1;
         let Start { probed, after, urgent } = start;
         let check = &probed.check;
         let before = after.as_ref().and_then(|after| Some((after, self.running.get(after)?)));
-        let (hearing, next) = match before {
+        let (judge, next) = match before {
             Some((after, running)) => {
-                let moment = running.state.lock();
+                let status = running.state.lock();
                 let same = |of: &HealthCheck| (of.interval, of.fast_interval);
                 let keeps_pace = same(&after.check) == same(check);
-                (moment.hearing.carried_over(check), keeps_pace.then_some(moment.next))
+                (status.judge.carried_over(check), keeps_pace.then_some(status.next))
             }
-            None => (Hearing::new(check), None),
+            None => (Judge::new(check), None),
         };
-        if let Some(says) = hearing.last() {
-            self.board.carry_over(probed, says.clone());
+        if let Some(judgement) = judge.last() {
+            self.registry.carry_over(probed, judgement.clone());
         }
         let now = Instant::now();
         let place = Place::new(self.origin, probed);
         let next = match next {
             _ if *urgent => now,
             Some(next) => next.max(now),
-            None => place.after(now, check, hearing.is_in_doubt()),
+            None => place.after(now, check, judge.is_in_doubt()),
         };
-        let state = Arc::new(ProbeState::new(hearing, next));
+        let state = Arc::new(ProbeState::new(judge, next));
         let progress = Arc::new(Progress::new());
         let probe = ProbeLoop {
             probed: probed.clone(),
@@ -201,7 +200,7 @@ impl Prober {
             progress: progress.clone(),
             state: state.clone(),
             pace: Pace::new(check, !urgent, Rng::new()),
-            asker: self.asker.clone(),
+            host_prober: self.host_prober.clone(),
             tls: self.tls.clone(),
             tunnels: self.tunnels.clone(),
             counters: self.counters.clone(),
@@ -210,9 +209,9 @@ impl Prober {
         Running { generation: self.starts, progress, state, task }
     }
 
-    async fn tell(&self, changes: Vec<HealthChange>) -> Result<(), Unheard> {
+    async fn send(&self, changes: Vec<HealthChange>) -> Result<(), ReceiverGone> {
         for change in changes {
-            self.changes.send(change).await.map_err(|_| Unheard)?;
+            self.changes.send(change).await.map_err(|_| ReceiverGone)?;
         }
         Ok(())
     }
@@ -223,9 +222,8 @@ impl Prober {
     }
 }
 
-/// Checks that may be under way at once: as many as half the file descriptors allow; the other half
-/// is for the rest of the daemon. Raises the soft limit, which is low for the sake of programs that
-/// use `select`, as far as that needs and the hard one lets it.
+/// The number of concurrent checks: half the file descriptors, the rest is for other parts of the daemon. Raises
+/// the soft limit as far as necessary and possible; it is low by default for programs that use `select`.
 fn checks_at_once() -> usize {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((1024, 1024));
     let wanted = (2 * EACH * MOST).min(hard);

@@ -1,9 +1,8 @@
-//! Checks that go to a backend as clients' packets do: to a VIP, in the pool's tunnel.
+//! Checks through the tunnel: to a VIP, in the pool's encapsulation, as clients' packets.
 //!
-//! Such a check is a socket of this host's that connects to the VIP, with a mark. What has the mark is
-//! led to a link of its own (`net::ProbeLink`), where a packet program puts it into the tunnel
-//! ([`TunnelProgram`]). The answer comes as it does to clients, straight from the backend. Link
-//! and program are made when the first such check is due.
+//! The check's socket connects to the VIP with a mark. Marked packets are routed to a separate link
+//! (`lb_net::ProbeLink`), where a packet program encapsulates them ([`TunnelProgram`]). The backend answers
+//! directly, as it answers clients. Link and program are created when the first such check is due.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -25,62 +24,61 @@ use lb_base::error_chain;
 use lb_model::{Encapsulation, plan::Sources};
 use lb_net::{PROBE_LINK, ProbeLink, Unresolved};
 
-/// How long a way is believed, and how long nothing is tried again that failed.
+/// How long a route look-up stays valid, and how long a failure is not retried.
 const FRESH: Duration = Duration::from_secs(1);
-/// How long a link is let be that was taken away, or that others lead around.
+/// Time before a link is created again that was removed, or whose rules were.
 const REST: Duration = Duration::from_secs(5);
 
 /// An error of a [`TunnelProgram`].
 pub type ProgramError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The packet program that puts packets of checks into tunnels. The daemon hands it in.
+/// The packet program that encapsulates packets of checks. The daemon provides it.
 pub trait TunnelProgram: std::fmt::Debug + Send {
-    /// Sets where packets with a number go.
+    /// Sets the path of packets with a number.
     ///
     /// # Errors
     /// The program's map refused it.
     fn enter(&mut self, number: u32, way: &ProbeRoute) -> Result<(), ProgramError>;
 
-    /// Removes a number. It is no error if it is not there.
+    /// Removes a number, if it is set.
     ///
     /// # Errors
     /// The program's map refused it.
     fn remove(&mut self, number: u32) -> Result<(), ProgramError>;
 }
 
-/// Loads the program and attaches it where packets leave by a link of this thread's network namespace.
+/// Loads the program and attaches it to the egress of a link in this thread's network namespace.
 pub type AttachProgram = fn(link: &str) -> Result<Box<dyn TunnelProgram>, ProgramError>;
 
-/// What a check goes through.
+/// The tunnel of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Through {
-    /// Whom clients ask for.
+pub struct VipTunnel {
+    /// The destination of clients' packets.
     pub vip: IpAddr,
-    /// How their packets get to the backend.
+    /// How clients' packets get to the backend.
     pub encapsulation: Encapsulation,
 }
 
-/// What a socket needs so that its packets go through a tunnel.
+/// What a socket needs for its packets to go through a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entrance {
-    /// Its mark.
+pub struct SocketOptions {
     pub mark: u32,
-    /// The address of this host that it has; `None`: one that the kernel chooses.
+    /// Source address; `None`: the kernel chooses.
     pub source: Option<IpAddr>,
 }
 
-/// Why a check does not come to a tunnel.
+/// Why a tunnel cannot be used.
 #[derive(Debug)]
-pub enum NoEntrance {
-    /// This host has no room: that says nothing about the backend.
+pub enum TunnelError {
+    /// This host lacks a resource, which says nothing about the backend.
     Shortage(io::Error),
-    /// There is no way to the backend's host.
-    Unreachable(Unresolved),
-    /// Another reason of this host's, for users.
-    Barred(String),
+    /// No route to the backend.
+    NoRoute(Unresolved),
+    /// Another reason, as a text for operators.
+    Unusable(String),
 }
 
-impl NoEntrance {
+impl TunnelError {
     fn of(error: &(dyn std::error::Error + 'static)) -> Self {
         let mut cause = Some(error);
         while let Some(error) = cause {
@@ -92,143 +90,150 @@ impl NoEntrance {
             }
             cause = error.source();
         }
-        Self::Barred(error_chain::message(error))
+        Self::Unusable(error_chain::message(error))
     }
 }
 
-/// The tunnels of checks, and of what is tried when somebody asks. Clones are of the same.
+/// The tunnels of checks and VIP probes. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Tunnels(Arc<Opener>);
+pub struct Tunnels(Arc<TunnelsInner>);
 
 #[derive(Debug)]
-struct Opener {
+struct TunnelsInner {
     sources: Sources,
     attach: AttachProgram,
-    opened: Mutex<Opened>,
-    numbers: Arc<Numbers>,
+    state: Mutex<LinkState>,
+    numbers: Arc<PathNumbers>,
 }
 
 #[derive(Debug, Default)]
-struct Opened {
+struct LinkState {
     link: Option<Arc<ProbeLink>>,
-    /// Whether there may be something to take away.
+    /// Whether something may have to be removed.
     is_made: bool,
-    /// Why it is not opened, and up to when.
+    /// Why the link could not be created, and until when that is not retried.
     failed: Option<(Instant, String)>,
-    /// Whether it is not to be opened any more.
+    /// Whether the prober has ended.
     is_closed: bool,
 }
 
-/// The program, and the numbers of ways that are taken.
+/// The program, and the numbers in use.
 #[derive(Debug, Default)]
-struct Numbers(Shared<Taken>);
+struct PathNumbers(Shared<PathTable>);
 
 #[derive(Debug, Default)]
-struct Taken {
+struct PathTable {
     program: Option<Box<dyn TunnelProgram>>,
-    /// What was entered for each.
+    /// The path that is set for each number.
     ways: HashMap<u32, Option<ProbeRoute>>,
     last: u32,
 }
 
 impl Tunnels {
-    /// None yet; `sources` are this host's addresses on tunnels.
+    /// Creates nothing yet; `sources` are the source addresses of tunnels.
     pub fn new(sources: Sources, attach: AttachProgram) -> Self {
         let numbers = Arc::default();
-        Self(Arc::new(Opener { sources, attach, opened: Mutex::default(), numbers }))
+        Self(Arc::new(TunnelsInner { sources, attach, state: Mutex::default(), numbers }))
     }
 
-    /// Takes it all away that was made for checks, for good. What is not there needs not be.
+    /// Removes everything that was created, for good.
     pub(super) async fn close(&self) {
-        let mut opened = self.0.opened.lock().await;
+        let mut state = self.0.state.lock().await;
         self.0.numbers.put(None);
-        opened.link = None;
-        opened.is_closed = true;
-        if opened.is_made
+        state.link = None;
+        state.is_closed = true;
+        if state.is_made
             && let Err(error) = ProbeLink::remove().await
         {
-            warn!("health: {PROBE_LINK} stays: {}", error_chain::message(&error));
+            warn!("health: {PROBE_LINK} is not removed: {}", error_chain::message(&error));
         }
     }
 
-    /// A way for the packets of one probe.
-    pub(super) fn lane(&self, backend: IpAddr, through: Through) -> Lane {
-        Lane { tunnels: self.clone(), backend, through, mends: true, number: None, seen: None }
+    /// A path for the packets of one probe.
+    pub(super) fn path(&self, backend: IpAddr, target: VipTunnel) -> TunnelPath {
+        TunnelPath {
+            tunnels: self.clone(),
+            backend,
+            target,
+            repairs: true,
+            number: None,
+            seen: None,
+        }
     }
 
-    /// The same for somebody who only asks: what he finds wrong is left as it is, since checks would fail while
-    /// the link is made anew.
-    pub fn visit(&self, backend: IpAddr, through: Through) -> Lane {
-        Lane { mends: false, ..self.lane(backend, through) }
+    /// The same for a VIP probe, which does not replace the link if it finds it broken: checks would fail
+    /// meanwhile.
+    pub fn path_without_repair(&self, backend: IpAddr, target: VipTunnel) -> TunnelPath {
+        TunnelPath { repairs: false, ..self.path(backend, target) }
     }
 
-    async fn link(&self) -> Result<Arc<ProbeLink>, NoEntrance> {
-        // A check that waits no longer must not end what all wait for.
+    async fn link(&self) -> Result<Arc<ProbeLink>, TunnelError> {
+        // A task of its own, so that a check that times out does not cancel what other checks wait for.
         let tunnels = self.clone();
         let opening = tokio::spawn(async move { tunnels.linked().await });
-        opening.await.unwrap_or_else(|error| Err(NoEntrance::Barred(error.to_string())))
+        opening.await.unwrap_or_else(|error| Err(TunnelError::Unusable(error.to_string())))
     }
 
-    async fn linked(&self) -> Result<Arc<ProbeLink>, NoEntrance> {
-        let mut opened = self.0.opened.lock().await;
-        if let Some(link) = &opened.link {
+    async fn linked(&self) -> Result<Arc<ProbeLink>, TunnelError> {
+        let mut state = self.0.state.lock().await;
+        if let Some(link) = &state.link {
             return Ok(link.clone());
         }
-        if let Some((until, why)) = &opened.failed
+        if let Some((until, why)) = &state.failed
             && Instant::now() < *until
         {
-            return Err(NoEntrance::Barred(why.clone()));
+            return Err(TunnelError::Unusable(why.clone()));
         }
-        if opened.is_closed {
-            return Err(NoEntrance::Barred("the daemon is stopping".into()));
+        if state.is_closed {
+            return Err(TunnelError::Unusable("the daemon is stopping".into()));
         }
-        opened.is_made = true;
+        state.is_made = true;
         match self.open().await {
-            Ok(link) => Ok(opened.link.insert(Arc::new(link)).clone()),
+            Ok(link) => Ok(state.link.insert(Arc::new(link)).clone()),
             Err(error) => {
-                if let NoEntrance::Barred(why) = &error {
-                    opened.failed = Some((Instant::now() + FRESH, why.clone()));
+                if let TunnelError::Unusable(why) = &error {
+                    state.failed = Some((Instant::now() + FRESH, why.clone()));
                 }
                 Err(error)
             }
         }
     }
 
-    /// Has the link made anew, after a while: somebody took it, or what leads there.
+    /// Drops the link, so that it is created again after a while: its rules or the link itself were removed.
     async fn reopen(&self, why: &str) {
-        let mut opened = self.0.opened.lock().await;
-        if opened.link.take().is_some() {
-            warn!("health: {PROBE_LINK}: {why}; it is made anew");
-            opened.failed = Some((Instant::now() + REST, why.to_owned()));
+        let mut state = self.0.state.lock().await;
+        if state.link.take().is_some() {
+            warn!("health: {PROBE_LINK}: {why}; it will be created again");
+            state.failed = Some((Instant::now() + REST, why.to_owned()));
             self.0.numbers.put(None);
         }
     }
 
-    async fn open(&self) -> Result<ProbeLink, NoEntrance> {
-        let mut link = ProbeLink::create().await.map_err(|error| NoEntrance::of(&error))?;
-        let program = (self.0.attach)(PROBE_LINK).map_err(|error| NoEntrance::of(&*error))?;
+    async fn open(&self) -> Result<ProbeLink, TunnelError> {
+        let mut link = ProbeLink::create().await.map_err(|error| TunnelError::of(&error))?;
+        let program = (self.0.attach)(PROBE_LINK).map_err(|error| TunnelError::of(&*error))?;
         self.0.numbers.put(Some(program));
-        // Only now, so that nothing gets there that no program takes up.
-        link.route_marked_packets().await.map_err(|error| NoEntrance::of(&error))?;
-        info!("health: checks go through tunnels by {PROBE_LINK}");
+        // Last, so that no packet gets to the link before the program is attached.
+        link.route_marked_packets().await.map_err(|error| TunnelError::of(&error))?;
+        info!("health: checks through tunnels use {PROBE_LINK}");
         Ok(link)
     }
 }
 
-impl Numbers {
-    fn taken(&self) -> MutexGuard<'_, Taken> {
+impl PathNumbers {
+    fn taken(&self) -> MutexGuard<'_, PathTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a program in place of another, of whose ways it knows none.
+    /// Replaces the program; the new one knows no paths.
     fn put(&self, program: Option<Box<dyn TunnelProgram>>) {
         let mut taken = self.taken();
         taken.program = program;
         taken.ways.values_mut().for_each(|entered| *entered = None);
     }
 
-    /// A number that nobody has, the one that is longest unused.
-    fn take(self: &Arc<Self>) -> Option<Number> {
+    /// The free number that has been unused for longest.
+    fn take(self: &Arc<Self>) -> Option<PathNumber> {
         let mut taken = self.taken();
         if taken.ways.len() >= MAX_PROBE_ROUTES {
             return None;
@@ -238,36 +243,36 @@ impl Numbers {
             let number = taken.last;
             if let Entry::Vacant(free) = taken.ways.entry(number) {
                 free.insert(None);
-                return Some(Number { numbers: self.clone(), number });
+                return Some(PathNumber { numbers: self.clone(), number });
             }
         }
     }
 }
 
-/// A number, until it is dropped.
+/// A number in use, until it is dropped.
 #[derive(Debug)]
-struct Number {
-    numbers: Arc<Numbers>,
+struct PathNumber {
+    numbers: Arc<PathNumbers>,
     number: u32,
 }
 
-impl Number {
-    fn enter(&self, way: ProbeRoute) -> Result<(), NoEntrance> {
+impl PathNumber {
+    fn enter(&self, way: ProbeRoute) -> Result<(), TunnelError> {
         let mut taken = self.numbers.taken();
-        let Taken { program, ways, .. } = &mut *taken;
+        let PathTable { program, ways, .. } = &mut *taken;
         let Some(program) = program.as_mut() else {
-            return Err(NoEntrance::Barred(format!("{PROBE_LINK} is being made anew")));
+            return Err(TunnelError::Unusable(format!("{PROBE_LINK} is being created again")));
         };
         let entered = ways.entry(self.number).or_default();
         if *entered != Some(way) {
-            program.enter(self.number, &way).map_err(|error| NoEntrance::of(&*error))?;
+            program.enter(self.number, &way).map_err(|error| TunnelError::of(&*error))?;
             *entered = Some(way);
         }
         Ok(())
     }
 }
 
-impl Drop for Number {
+impl Drop for PathNumber {
     fn drop(&mut self) {
         let mut taken = self.numbers.taken();
         taken.ways.remove(&self.number);
@@ -275,7 +280,7 @@ impl Drop for Number {
             && let Err(error) = program.remove(self.number)
         {
             warn!(
-                "health: way {} of a check stays: {}",
+                "health: path {} of a check is not removed: {}",
                 self.number,
                 error_chain::message(&*error)
             );
@@ -283,76 +288,75 @@ impl Drop for Number {
     }
 }
 
-/// A way for the packets of one probe.
+/// A path for the packets of one probe.
 #[derive(Debug)]
-pub struct Lane {
+pub struct TunnelPath {
     tunnels: Tunnels,
     backend: IpAddr,
-    through: Through,
-    /// Whether the link is made anew where packets do not get there.
-    mends: bool,
-    number: Option<Number>,
-    /// When it was looked at, and what it is.
-    seen: Option<(Instant, Entrance)>,
+    target: VipTunnel,
+    /// Whether to create the link again if packets do not get to it.
+    repairs: bool,
+    number: Option<PathNumber>,
+    /// The last look-up and its result.
+    seen: Option<(Instant, SocketOptions)>,
 }
 
-impl Lane {
-    /// The VIP.
+impl TunnelPath {
     pub const fn vip(&self) -> IpAddr {
-        self.through.vip
+        self.target.vip
     }
 
-    /// The entrance, as of a moment ago at most.
+    /// The options of a socket, looked up at most `FRESH` ago.
     ///
     /// # Errors
-    /// [`NoEntrance`].
-    pub async fn entrance(&mut self) -> Result<Entrance, NoEntrance> {
-        if let Some((when, entrance)) = self.seen
+    /// [`TunnelError`].
+    pub async fn socket_options(&mut self) -> Result<SocketOptions, TunnelError> {
+        if let Some((when, options)) = self.seen
             && when.elapsed() < FRESH
         {
-            return Ok(entrance);
+            return Ok(options);
         }
         self.seen = None;
-        let entrance = self.look().await?;
-        self.seen = Some((Instant::now(), entrance));
-        Ok(entrance)
+        let options = self.look().await?;
+        self.seen = Some((Instant::now(), options));
+        Ok(options)
     }
 
-    async fn look(&mut self) -> Result<Entrance, NoEntrance> {
-        let (backend, vip) = (self.backend, self.through.vip);
-        let barred = |why: String| Err(NoEntrance::Barred(why));
+    async fn look(&mut self) -> Result<SocketOptions, TunnelError> {
+        let (backend, vip) = (self.backend, self.target.vip);
+        let unusable = |why: String| Err(TunnelError::Unusable(why));
         let link = self.tunnels.link().await?;
         if let Some(why) = link.unusable_for(vip) {
-            return barred(format!("packets to {vip} cannot be led there: {why}"));
+            return unusable(format!("packets to {vip} cannot be routed to {PROBE_LINK}: {why}"));
         }
-        match link.receives(vip).await.map_err(|error| NoEntrance::of(&error))? {
+        match link.receives(vip).await.map_err(|error| TunnelError::of(&error))? {
             Ok(true) => {}
             Ok(false) => {
-                let why = "what is sent by checks is led elsewhere";
-                if self.mends {
+                let why = "packets of checks are routed elsewhere";
+                if self.repairs {
                     self.tunnels.reopen(why).await;
                 }
-                return barred(why.to_owned());
+                return unusable(why.to_owned());
             }
-            // What this host has itself never leaves it, and what comes from there is not taken either.
-            Err(own) => return barred(format!("{own}, so it cannot ask others for it")),
+            // Packets to an address of this host do not leave it.
+            Err(own) => return unusable(format!("{own}, so packets to it do not leave this host")),
         }
-        let way = link.route_to(backend).await.map_err(|error| NoEntrance::of(&error))?;
-        let (interface, on_link) = way.map_err(NoEntrance::Unreachable)?;
-        let form = self.through.encapsulation.form();
+        let way = link.route_to(backend).await.map_err(|error| TunnelError::of(&error))?;
+        let (interface, on_link) = way.map_err(TunnelError::NoRoute)?;
+        let form = self.target.encapsulation.form();
         if form.is_direct() && !on_link {
-            return barred(format!("direct return: {backend} is not on the link"));
+            return unusable(format!("direct return: {backend} is not on the link"));
         }
         if form.is_direct() && vip.is_ipv6() && backend.is_ipv4() {
-            // To the kernel an IPv6 packet has an IPv6 neighbour.
-            return barred(format!(
-                "direct return: IPv6 goes by a backend's IPv6 address, not by {backend}"
+            // The kernel sends IPv6 packets only to IPv6 neighbours.
+            return unusable(format!(
+                "direct return: IPv6 packets need a backend's IPv6 address, not {backend}"
             ));
         }
         let source = match self.source_towards(backend) {
             Some(source) => address_words(source),
             None if form.is_direct() => [0; 4],
-            None => return barred(format!("no source address of tunnels to {backend}")),
+            None => return unusable(format!("no tunnel source address for {backend}")),
         };
         let version = if backend.is_ipv4() { IPV4 } else { IPV6 };
         let way = ProbeRoute {
@@ -367,13 +371,13 @@ impl Lane {
             self.number = self.tunnels.0.numbers.take();
         }
         let Some(number) = &self.number else {
-            return barred(format!("more than {MAX_PROBE_ROUTES} checks go through tunnels"));
+            return unusable(format!("more than {MAX_PROBE_ROUTES} checks go through tunnels"));
         };
         number.enter(way)?;
-        Ok(Entrance { mark: PROBE_MARK | number.number, source: self.source_towards(vip) })
+        Ok(SocketOptions { mark: PROBE_MARK | number.number, source: self.source_towards(vip) })
     }
 
-    /// This host's address of the version of another.
+    /// The source address of the same IP version as another address.
     fn source_towards(&self, other: IpAddr) -> Option<IpAddr> {
         let Sources { v4, v6 } = self.tunnels.0.sources;
         match other {
@@ -389,7 +393,7 @@ mod tests {
 
     #[test]
     fn numbers_are_not_used_again_soon() {
-        let numbers = Arc::new(Numbers::default());
+        let numbers = Arc::new(PathNumbers::default());
         let first = numbers.take().unwrap();
         let second = numbers.take().unwrap();
         assert_eq!([first.number, second.number], [1, 2]);
@@ -404,7 +408,7 @@ mod tests {
 
     #[test]
     fn there_are_no_more_numbers_than_the_map_has_room() {
-        let numbers = Arc::new(Numbers::default());
+        let numbers = Arc::new(PathNumbers::default());
         let mut all: Vec<_> = (0..MAX_PROBE_ROUTES).map(|_| numbers.take().unwrap()).collect();
         assert!(numbers.take().is_none());
         all.pop();

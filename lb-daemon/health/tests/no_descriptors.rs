@@ -60,11 +60,11 @@ async fn without_descriptors_nothing_is_told_and_no_round_is_complete() {
     let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let targets = Arc::new(vec![target(server.local_addr().unwrap().port())]);
     let (_configure, targets) = watch::channel(targets);
-    let (told, mut changes) = mpsc::channel(16);
+    let (changes_tx, mut changes) = mpsc::channel(16);
     let heartbeat = Heartbeat::unwatched(Duration::from_millis(20));
     Prober::spawn(
         targets,
-        told,
+        changes_tx,
         heartbeat.clone(),
         Counters::default(),
         Tunnels::new(Sources::default(), |_| Err("this test has no packet program".into())),

@@ -74,7 +74,7 @@ impl Names {
 
 /// No published pool has a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("pool {}: there is none of this name", Quoted(.name))]
+#[error("pool {} does not exist", Quoted(.name))]
 pub struct NoPool {
     pub name: String,
     /// The pools that are published.

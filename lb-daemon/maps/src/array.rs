@@ -1,4 +1,4 @@
-//! Array maps as arrays: typed values over a map's memory.
+//! Typed views of the memory of array maps.
 
 use std::{io, marker::PhantomData, os::fd::AsFd};
 
@@ -10,7 +10,7 @@ const WORD: usize = size_of::<u64>();
 
 /// An array map of `T` (a whole number of 64-bit words), shared with the kernel.
 ///
-/// A value that others may be writing is read word by word; only single words are whole then.
+/// Values are read and written word by word: while another side writes a value, only single words are consistent.
 #[derive(Debug)]
 pub struct ArrayView<T, M = Mapping> {
     memory: M,
@@ -37,10 +37,10 @@ impl<T: Pod> ArrayView<T, MappingMut> {
         Ok(Self::over(MappingMut::new(map, words_of::<T>() * entries as usize)?, entries))
     }
 
-    /// Writes a value, word by word: for what nothing names yet, or for a single word.
+    /// Writes a value word by word. Only for values that nothing names yet, or that are a single word.
     ///
     /// # Panics
-    /// Where `index` is not below the entries.
+    /// If `index` is not below the number of entries.
     pub fn set(&self, index: u32, value: &T) {
         let first = index as usize * words_of::<T>();
         for (i, chunk) in bytes_of(value).chunks_exact(WORD).enumerate() {
@@ -50,10 +50,10 @@ impl<T: Pod> ArrayView<T, MappingMut> {
         }
     }
 
-    /// Writes one word of a value at once; `word` counts from the value's start.
+    /// Writes one word of a value by one store; `word` counts from the value's start.
     ///
     /// # Panics
-    /// Where `index` is not below the entries.
+    /// If `index` is not below the number of entries.
     pub fn set_word(&self, index: u32, word: usize, value: u64) {
         self.memory.store(index as usize * words_of::<T>() + word, value);
     }
@@ -64,7 +64,6 @@ impl<T: Pod, M: AsRef<Mapping>> ArrayView<T, M> {
         Self { memory, entries, values: PhantomData }
     }
 
-    /// Values in it.
     pub fn entries(&self) -> u32 {
         self.entries
     }

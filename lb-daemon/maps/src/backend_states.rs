@@ -1,4 +1,4 @@
-//! Backends as packets of remembered flows know them, by pool.
+//! Backend states, which packets of remembered flows read.
 
 use aya::maps::MapError;
 use lb_common::abi::{
@@ -12,27 +12,24 @@ use super::{
     MapsError, WritableMaps,
     maps::{Maps, map_error},
     raw::Mapping,
-    writable::gone,
+    writable::ignore_missing,
 };
 
-/// What is said of a backend that several pools have, in one of them where it is not dead.
+/// The state of a backend that several pools have, in one of them where it accepts packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedBackend {
-    /// Index of the pool.
     pub pool: u32,
-    /// Index of the backend.
     pub backend: u32,
-    /// Its state there.
     pub state: Accepts,
 }
 
 impl<M: AsRef<Mapping>> Maps<M> {
-    /// What packets of remembered flows know of a backend.
+    /// A backend's state over all pools.
     pub fn backend_state(&self, backend: u32) -> BackendStateWord {
         BackendStateWord(self.backend_states.get(backend).unwrap_or(0))
     }
 
-    /// A backend's state in a pool, as packets of the pool's remembered flows know it.
+    /// A backend's state in one pool.
     ///
     /// # Errors
     /// What the kernel answers.
@@ -57,7 +54,7 @@ impl<M: AsRef<Mapping>> Maps<M> {
         }
     }
 
-    /// What is said of all backends that several pools have.
+    /// The states of all backends that several pools have.
     ///
     /// # Errors
     /// What the kernel answers.
@@ -78,13 +75,12 @@ impl<M: AsRef<Mapping>> Maps<M> {
 }
 
 impl WritableMaps {
-    /// Says what is known of a backend that one pool has, or that several have it: one store.
+    /// Sets the state of a backend that one pool has, or marks it as shared by several, by one store.
     pub fn set_backend_state(&self, backend: u32, word: BackendStateWord) {
         self.maps.backend_states.set(backend, &word.0);
     }
 
-    /// Says what the state of a backend is in one of several pools that have it. To say that it is dead takes no
-    /// memory.
+    /// Sets the state of a backend in one of several pools that have it. One that accepts nothing takes no entry.
     ///
     /// # Errors
     /// What the kernel answers.
@@ -96,7 +92,7 @@ impl WritableMaps {
     ) -> Result<(), MapsError> {
         let key = shared_key(pool, backend);
         let result = match state {
-            Accepts::Nothing => gone(self.maps.shared_backends.remove(&key)),
+            Accepts::Nothing => ignore_missing(self.maps.shared_backends.remove(&key)),
             state => self.maps.shared_backends.insert(key, state as u64, 0),
         };
         result.map_err(map_error(names::SHARED_BACKENDS))

@@ -1,4 +1,4 @@
-//! What a capture has of the maps: the switch that says what is wanted, and the ring of samples.
+//! The maps of a capture: the switch that says what is captured, and the ring of samples.
 
 use std::{fmt, io, path::Path};
 
@@ -18,7 +18,7 @@ use super::{
     raw::{MappingMut, watched},
 };
 
-/// What turns a capture on and off, and what it counted.
+/// Turns a capture on and off, and counts.
 pub struct CaptureSwitch {
     settings: Array<MapData, [u8; size_of::<Capture>()]>,
     buffers: PerCpuArray<MapData, [u8; size_of::<CaptureBuffer>()]>,
@@ -40,18 +40,16 @@ impl fmt::Debug for Samples {
     }
 }
 
-/// A packet that was taken down.
+/// A captured packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// What is known of it.
     pub head: SampleHead,
     /// The frame's first bytes as it came.
     pub frame: Vec<u8>,
-    /// The frame's first bytes as it left; empty: it did not, or as it came.
+    /// The frame's first bytes as it left; empty if it was dropped or left unchanged.
     pub left: Vec<u8>,
 }
 
-/// Both of them.
 #[derive(Debug)]
 pub struct CaptureMaps {
     pub switch: CaptureSwitch,
@@ -77,7 +75,7 @@ impl CaptureMaps {
 }
 
 impl CaptureSwitch {
-    /// Says what is to be captured from now on; [`Capture::default`]: nothing.
+    /// Sets what is captured from now on; [`Capture::default`]: nothing.
     ///
     /// # Errors
     /// What the kernel answers.
@@ -87,12 +85,12 @@ impl CaptureSwitch {
         self.settings.set(0, bytes, 0).map_err(map_error(names::CAPTURE))
     }
 
-    /// Says how many packets are taken down; what had gathered before is forgotten.
+    /// Limits how many packets are captured, and resets the limiter.
     pub fn set_limit(&self, limit: LimitWord) {
         self.limiters.set(SAMPLES, &Limiter { limit: limit.0, ..Limiter::default() });
     }
 
-    /// What was counted of all captures.
+    /// Counters over all captures.
     ///
     /// # Errors
     /// What the kernel answers.
@@ -108,8 +106,7 @@ impl CaptureSwitch {
 }
 
 impl Samples {
-    /// At least one sample, as soon as there is one, and at most so many. What waits for them may be
-    /// dropped: it takes none then.
+    /// Waits for samples and returns 1 to `most`. Cancel safe: a dropped future takes no sample.
     ///
     /// # Errors
     /// What the kernel answers.
@@ -118,7 +115,7 @@ impl Samples {
             let mut ready = self.0.readable_mut().await?;
             let taken = take(ready.get_inner_mut(), most);
             if taken.len() < most {
-                // More will say so.
+                // The next sample wakes the reader again.
                 ready.clear_ready();
             }
             if !taken.is_empty() {
@@ -127,7 +124,7 @@ impl Samples {
         }
     }
 
-    /// At most so many samples of those that are there.
+    /// Up to `most` samples that are in the ring now.
     pub fn there(&mut self, most: usize) -> Vec<Sample> {
         take(self.0.get_mut(), most)
     }

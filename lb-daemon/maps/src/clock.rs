@@ -1,4 +1,4 @@
-//! The packet path's clock, seen from here.
+//! The packet path's clock, read in user space.
 
 use std::{fs, io, time::Duration};
 
@@ -14,7 +14,7 @@ pub fn tick() -> io::Result<Nanoseconds> {
     Ok(tick.as_nanos().max(1) as Nanoseconds)
 }
 
-/// What time it is there, to within a second: its ticks follow this clock.
+/// The time of the packet path's clock, to within a second: its ticks follow CLOCK_MONOTONIC.
 ///
 /// # Errors
 /// What the kernel answers.
@@ -23,14 +23,14 @@ pub fn now() -> io::Result<Nanoseconds> {
     Ok(now.as_nanos() as Nanoseconds)
 }
 
-/// What time it is there, to the tick, where the kernel says how many there were; else as [`now`].
-/// Whether a limit is reached may hang on less than what the two clocks are apart.
+/// The time of the packet path's clock to the tick, if the kernel shows the number of ticks; else as [`now`]. Whether
+/// a limit is reached can depend on less than the difference of the two clocks.
 ///
 /// # Errors
 /// What the kernel answers.
 pub fn now_by_ticks() -> io::Result<Nanoseconds> {
     let tick = tick()?;
-    // Root may read it; a kernel without high-resolution timers has it not.
+    // Only root may read it, and kernels without high-resolution timers lack it.
     let ticks = fs::read_to_string("/proc/timer_list").ok().and_then(|text| ticks_in(&text));
     match ticks {
         Some(ticks) => Ok(ticks.wrapping_sub(ticks_at_start(tick)).wrapping_mul(tick)),
@@ -38,7 +38,7 @@ pub fn now_by_ticks() -> io::Result<Nanoseconds> {
     }
 }
 
-/// The ticks that a list of timers tells (kernel/time/timer_list.c).
+/// The number of ticks in /proc/timer_list (kernel/time/timer_list.c).
 fn ticks_in(timers: &str) -> Option<u64> {
     timers.lines().find_map(|line| line.strip_prefix("jiffies: "))?.trim().parse().ok()
 }

@@ -47,7 +47,7 @@ pub enum DirectoryError {
         source: io::Error,
     },
     /// The file holds something else.
-    #[error("{}: not a directory of names", .path.display())]
+    #[error("{}: not a list of names that spillwayd wrote", .path.display())]
     Content {
         /// The file.
         path: PathBuf,

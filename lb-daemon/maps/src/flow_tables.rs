@@ -1,4 +1,4 @@
-//! Tables of what is remembered by connection, to walk through.
+//! The tables of displaced connections and tracked flows, which the daemon walks through and sweeps.
 
 use std::{fmt, ops::Deref, path::Path};
 
@@ -18,14 +18,14 @@ use super::{
     raw::{Elements, Mapping, MappingMut, lookup_batch},
 };
 
-/// Elements read by one call where only their number is wanted.
+/// Entries per call when they are only counted.
 const CHUNK: u32 = 65_536;
 
-/// A table with keys of `N` words: [`lb_common::abi::flow_key`].
+/// A table with keys of `N` words: [`lb_common::abi::connection`].
 pub struct FlowTable<const N: usize> {
     name: &'static str,
     map: HashMap<MapData, [u64; N], u64>,
-    /// The same map: aya hides the descriptor of the typed one.
+    /// The same map again, because aya hides the descriptor of the typed one.
     data: MapData,
     room: u32,
 }
@@ -42,18 +42,18 @@ impl<const N: usize> FlowTable<N> {
         Ok(Self { name, map, data, room: pins.entries(name)? })
     }
 
-    /// Entries there is room for.
+    /// Entries that the table can hold.
     pub fn room(&self) -> u32 {
         self.room
     }
 
-    /// Entries that can be there without that one of them has had to go.
+    /// Entries that the table holds before the kernel evicts one.
     pub fn safe_entries(&self) -> u32 {
         safe_entries(self.room)
     }
 
-    /// Some entries, `most` at the most, and where to go on; `None`: those were the last. What is there
-    /// all the while is read exactly once, and to the kernel that is no use of it.
+    /// Up to `most` entries, and where to continue; `None`: these were the last. An entry that exists during the
+    /// whole walk is read exactly once, and reading does not count as a use of it in the kernel's LRU order.
     ///
     /// # Errors
     /// What the kernel answers.
@@ -62,7 +62,6 @@ impl<const N: usize> FlowTable<N> {
             .map_err(|source| MapsError::Call { map: self.name, source })
     }
 
-    /// Entries that are there.
     ///
     /// # Errors
     /// What the kernel answers.
@@ -78,7 +77,6 @@ impl<const N: usize> FlowTable<N> {
         }
     }
 
-    /// What an entry says now.
     ///
     /// # Errors
     /// What the kernel answers.
@@ -90,7 +88,7 @@ impl<const N: usize> FlowTable<N> {
         }
     }
 
-    /// Adds an entry, or changes it.
+    /// Adds or changes an entry.
     ///
     /// # Errors
     /// What the kernel answers.
@@ -98,7 +96,7 @@ impl<const N: usize> FlowTable<N> {
         self.map.insert(key, word, 0).map_err(map_error(self.name))
     }
 
-    /// Takes an entry out; one that is not there is none the less gone.
+    /// Removes an entry, if it exists.
     ///
     /// # Errors
     /// What the kernel answers.
@@ -115,7 +113,7 @@ impl<const N: usize> FlowTable<N> {
     }
 }
 
-/// All four of the balancer's.
+/// The four tables of the balancer.
 #[derive(Debug)]
 pub struct FlowTables {
     /// Displaced entries of IPv4 connections.
@@ -129,7 +127,6 @@ pub struct FlowTables {
 }
 
 impl FlowTables {
-    /// Opens them by their pins.
     ///
     /// # Errors
     /// [`MapsError`] says which pin is missing, forbidden or of another layout.
@@ -144,13 +141,13 @@ impl FlowTables {
     }
 }
 
-/// The balancer's maps as a sweeper of displaced entries has them; only it turns displaced checks off.
+/// What the sweeper of displaced entries may do with the balancer's maps: read all, remove entries, turn displaced
+/// checks off (it alone), and set the budgets of displaced entries.
 #[derive(Debug)]
 pub struct DisplacedMaps {
     maps: PinnedMaps,
     pools: ArrayView<PoolLine, MappingMut>,
     limiters: ArrayView<Limiter, MappingMut>,
-    /// What is remembered by connection.
     pub tables: FlowTables,
 }
 
@@ -169,18 +166,17 @@ impl DisplacedMaps {
         })
     }
 
-    /// Turns off the displaced check of a pool if the last displacement is still that of `last_displaced`: one
-    /// store.
+    /// Turns off the displaced check of a pool by one store, unless a connection was displaced after
+    /// `last_displaced`.
     pub fn clear(&self, pool: u32, last_displaced: u64) {
         self.pools.set_word(pool, PoolLine::CLEARED, last_displaced);
     }
 
-    /// Says how fast displaced entries may be added: one store.
+    /// Sets how fast displaced entries may be added, by one store.
     pub fn set_budget(&self, limiter: u32, limit: LimitWord) {
         self.limiters.set_word(limiter, 0, limit.0);
     }
 
-    /// The maps, and the tables.
     pub fn parts(&mut self) -> (&PinnedMaps, &mut FlowTables) {
         (&self.maps, &mut self.tables)
     }
@@ -204,28 +200,26 @@ impl Deref for DisplacedMaps {
 
 const _: () = assert!(std::mem::offset_of!(PoolLine, cleared) == PoolLine::CLEARED * 8);
 
-/// Free places that a CPU may have for itself.
-const FREE_PLACES_OF_A_CPU: u32 = 128;
+/// Free entries that the kernel may reserve for one CPU.
+const FREE_ENTRIES_PER_CPU: u32 = 128;
 
-/// How many of a table's entries can be there without that one of them has had to go.
+/// How many entries an LRU table holds before the kernel evicts one.
 ///
-/// A table of the kernel's hands its free places to CPUs 128 at a time, and takes as many from others
-/// where none are left to hand out (`LOCAL_FREE_TARGET`, kernel/bpf/bpf_lru_list.c). So when the first
-/// one has to go, each CPU may still have that many which nobody uses: these do not count, as long as
-/// the table is large enough for that to leave something.
+/// The kernel hands free entries to CPUs 128 at a time, and evicts if none are left to hand out
+/// (`LOCAL_FREE_TARGET`, kernel/bpf/bpf_lru_list.c). At the first eviction each CPU may still hold that many unused
+/// ones. They are subtracted, up to half of the table.
 pub(super) fn safe_entries(entries: u32) -> u32 {
     let cpus = aya::util::nr_cpus().unwrap_or(1) as u32;
-    entries - FREE_PLACES_OF_A_CPU.saturating_mul(cpus).min(entries / 2)
+    entries - FREE_ENTRIES_PER_CPU.saturating_mul(cpus).min(entries / 2)
 }
 
 impl<M: AsRef<Mapping>> Maps<M> {
-    /// A limiter's limit; a limiter out of range has none.
+    /// A limiter's limit; unlimited if the index is out of range.
     pub fn limit(&self, limiter: u32) -> LimitWord {
         self.limiter(limiter).map_or(LimitWord::UNLIMITED, |limiter| LimitWord(limiter.limit))
     }
 
-    /// Cells of handshake entries that are young enough to count at `now`, and cells in all. Reads the whole
-    /// table of lines, 8 MiB.
+    /// Handshake entries that have not expired at `now`, and the capacity for them. Reads the whole table, 8 MiB.
     pub fn handshake_entries_held(&self, now: Coarse) -> (u64, u64) {
         let lines = self.handshakes.entries();
         let cells = (0..lines).filter_map(|line| self.handshakes.get(line)).flat_map(|line| {
@@ -241,7 +235,7 @@ impl<M: AsRef<Mapping>> Maps<M> {
 }
 
 impl WritableMaps {
-    /// Displaced entries of IPv4 and of IPv6 connections that there is room for without another's place.
+    /// Displaced entries of IPv4 and of IPv6 connections that fit before the kernel evicts one.
     pub fn safe_displaced_entries(&self) -> [u32; 2] {
         self.safe_displaced_entries.map(safe_entries)
     }

@@ -1,9 +1,8 @@
-//! What stands in an array of maps, by the pins that stand beside it.
+//! The inner maps of an array of maps, opened by pins of their own.
 //!
-//! The kernel says only the id of what stands at an index, and opens a map by its id for nobody
-//! without CAP_SYS_ADMIN, which the daemon has no other use for. So each has a pin named by its index,
-//! made before it is published and removed after it is retired; a pin counts if its map has the id
-//! that stands in the array.
+//! A look-up in such an array returns only the id of the inner map, and opening a map by id needs CAP_SYS_ADMIN, which
+//! the daemon does not need otherwise. So each inner map has a pin named by its index, made before it is published
+//! and removed after it is retired. A pin counts if its map has the id that is in the array.
 
 use std::{
     fs,
@@ -71,7 +70,7 @@ impl InnerMaps {
         fs::create_dir_all(&self.directory).map_err(pin_error)
     }
 
-    /// Pins what is to stand at an index, in the place of what a killed daemon left there.
+    /// Pins the map for an index. Replaces a pin that a killed daemon left.
     pub(super) fn pin(&self, index: u32, inner: &MapData) -> Result<(), MapsError> {
         self.unpin(index)?;
         let path = self.pin_of(index);

@@ -1,4 +1,4 @@
-//! The shape that each map must have, so that a pin of another build is refused and not misread.
+//! The shape that each map must have, so that a pin of another build is refused instead of misread.
 
 use aya::maps::{MapInfo, MapType};
 use lb_common::abi::{
@@ -29,9 +29,9 @@ pub(super) struct Shape {
     pub(super) in_object: &'static str,
     map_type: MapType,
     key_size: usize,
-    /// 0: what the loader chose by what the kernel can do.
+    /// 0: the loader chose it by the kernel's abilities.
     value_size: usize,
-    /// `None`: the program's own affair.
+    /// `None`: any number.
     entries: Option<u32>,
     mmapable: bool,
 }
@@ -64,7 +64,7 @@ impl Shape {
         }
     }
 
-    /// How many flows there is room for is the daemon's affair.
+    /// Tables of flows, whose number of entries the daemon sets.
     const fn flows<K>(name: &'static str) -> Self {
         Self::new(name, MapType::LruHash, size_of::<K>(), size_of::<u64>())
     }

@@ -140,7 +140,7 @@ pub struct Objects {
 /// This build has no packet programs in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0} object: this build has none: build with `cargo xtask build`, which compiles the packet \
+    "{0} object: missing in this build: build with `cargo xtask build`, which compiles the packet \
      programs first"
 )]
 pub struct StubObject(&'static str);

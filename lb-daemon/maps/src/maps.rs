@@ -39,13 +39,13 @@ const TRAFFIC: usize = size_of::<TrafficCounter>() / 8;
 const VERDICT: usize = size_of::<VerdictCounter>() / 8;
 const GROUP: usize = size_of::<GroupCounter>() / 8;
 
-/// The balancer's maps, to read: works with the daemon dead, and beside a living one.
+/// The balancer's maps, read-only. Works whether or not the daemon runs.
 pub type PinnedMaps = Maps<Mapping>;
 
 /// The balancer's maps. `M` is [`Mapping`] or [`super::MappingMut`].
 ///
-/// Values that one word names are immutable while it names them; a reader that was overtaken by a
-/// change sees another word when it looks again.
+/// What a word names is immutable while the word names it. A reader that raced with a change finds another word
+/// when it reads the word again.
 pub struct Maps<M> {
     pub(super) services_v4: HashMap<MapData, u64, [u8; SERVICE]>,
     pub(super) services_v6: HashMap<MapData, [u8; KEY], [u8; SERVICE]>,
@@ -151,7 +151,7 @@ impl<M: AsRef<Mapping>> Maps<M> {
         Ok(services)
     }
 
-    /// Words of bits of the addresses that may have an any-port service.
+    /// Bitmap of the addresses that may have an any-port service, in words.
     pub fn any_ports(&self) -> Vec<u64> {
         (0..self.any_ports.entries()).filter_map(|word| self.any_ports.get(word)).collect()
     }
@@ -201,17 +201,17 @@ impl<M: AsRef<Mapping>> Maps<M> {
         }
     }
 
-    /// Pools there is room for, their indices from 0.
+    /// Number of entries for pools; indices count from 0.
     pub fn pool_count(&self) -> u32 {
         self.pools.entries()
     }
 
-    /// A pool's word; an index out of range has none.
+    /// A pool's word; empty if the index is out of range.
     pub fn pool(&self, index: u32) -> PoolWord {
         self.pool_line(index).versions()
     }
 
-    /// A pool's line; one out of range says nothing.
+    /// A pool's line; empty if the index is out of range.
     pub fn pool_line(&self, index: u32) -> PoolLine {
         self.pools.get(index).unwrap_or_default()
     }
@@ -246,7 +246,7 @@ impl<M: AsRef<Mapping>> Maps<M> {
         remembered(map, found)
     }
 
-    /// What is remembered of a tracked flow.
+    /// The entry of a tracked flow.
     ///
     /// # Errors
     /// What the kernel answers.

@@ -1,4 +1,4 @@
-//! Opening a component's pinned maps, each checked against the shape it must have.
+//! Opens a component's pinned maps and checks the shape of each.
 
 use std::{
     io,
@@ -61,17 +61,16 @@ impl Opener {
             .map_err(|source| MapsError::Open { path, source })
     }
 
-    /// How many entries a map has room for.
+    /// Number of entries that a map can hold.
     pub(super) fn entries(&self, name: &'static str) -> Result<u32, MapsError> {
         self.open(name).map(|(_, _, entries)| entries)
     }
 
-    /// A map as it is.
     pub(super) fn data(&self, name: &'static str) -> Result<MapData, MapsError> {
         self.open(name).map(|(map, _, _)| map)
     }
 
-    /// An array of maps with what stands in it.
+    /// An array of maps with its inner maps.
     pub(super) fn inner(&self, name: &'static str) -> Result<InnerMaps, MapsError> {
         Ok(InnerMaps::new(name, self.data(name)?, self.pins.inner(name)))
     }

@@ -37,7 +37,7 @@ pub enum ProbeError {
     #[error("probe program")]
     Program(#[from] ProgramError),
     /// There is no place for a program at the end of a link.
-    #[error("probe program: no place at {link}")]
+    #[error("probe program: cannot attach to {link}")]
     Place { link: String, source: TcError },
     /// A way cannot be entered: there are too many, perhaps.
     #[error("probe map")]

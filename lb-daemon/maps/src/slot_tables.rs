@@ -1,4 +1,4 @@
-//! Slot tables: inner maps, made whole and then published, never changed.
+//! Slot tables: inner maps that are written, then published, and never changed.
 
 use std::{
     fmt, io,
@@ -27,8 +27,8 @@ use super::{
 /// Tables published by one call; each holds a file descriptor until then.
 const BATCH: usize = 128;
 
-/// Look-ups of what stands at an index that are under way at once: before Linux 6.8 each waits for a
-/// grace period (tens of milliseconds), and those that wait together wait for the same one.
+/// Concurrent look-ups of inner maps. Before Linux 6.8 each look-up waits for a grace period (tens of
+/// milliseconds), and concurrent ones wait for the same one.
 const LOOKERS: usize = 64;
 
 /// Index of the spare in each map of tables; no group names it.
@@ -37,13 +37,13 @@ pub(super) const SPARE: u32 = 0;
 /// Longest name of a map, bytes (`BPF_OBJ_NAME_LEN` less the end).
 const NAME_LENGTH: usize = 15;
 
-/// What a table was built from, as far as it fits the name of a map (60 bits in hexadecimal), so
-/// that a daemon that comes back knows its tables again without building them.
+/// The start of a table's id that fits the name of a map (60 bits in hexadecimal), so that a restarted daemon
+/// recognises its tables without building them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableName([u8; NAME_LENGTH]);
 
 impl TableName {
-    /// The name of a content whose digest is written in hexadecimal: its first 15 digits.
+    /// The first 15 digits of a hexadecimal digest.
     pub fn from_digest(digest: impl fmt::Display) -> Self {
         let mut name = [b'0'; NAME_LENGTH];
         for (place, digit) in name.iter_mut().zip(digest.to_string().bytes()) {
@@ -73,17 +73,16 @@ impl fmt::Debug for TableName {
 /// A table to publish.
 #[derive(Clone, Debug)]
 pub struct NewTable {
-    /// Where. No group that is published names it.
+    /// Where it goes. No published group may name this index.
     pub at: TableRef,
-    /// What it was built from.
     pub name: TableName,
     /// Its [`lb_common::abi::slot::SlotWord`]s: the default number where `at` is in the map of that
     /// size.
     pub words: Vec<u64>,
 }
 
-/// A map of tables with the spare that stands wherever a table was: memory is given back by a
-/// batch too, while a deletion each would wait for a grace period each.
+/// A map of tables, and the spare that replaces removed tables. Replacing works in batches, while each deletion
+/// would wait for a grace period of its own.
 pub(super) struct TableMap {
     name: &'static str,
     outer: ArrayOfMaps<MapData>,
@@ -124,8 +123,8 @@ impl TableMap {
         Ok(Self { name, outer, inner, spare, flags })
     }
 
-    /// The tables that are there and have their pin, published or not, by index. Pins of tables that
-    /// are not there are removed: a daemon was killed between the two.
+    /// The tables that exist and have their pin, published or not, by index. Removes pins without a table, which a
+    /// killed daemon left.
     pub(super) fn present(&self) -> Result<Vec<(u32, Option<TableName>)>, MapsError> {
         let mut pinned = self.inner.pinned()?;
         pinned.retain(|index| *index != SPARE);
@@ -145,7 +144,7 @@ impl TableMap {
         })
     }
 
-    /// What the table at an index was built from. Where none has the pin, that goes.
+    /// The name of the table at an index. Removes the pin if there is no table.
     fn table(&self, index: u32) -> Result<Option<Option<TableName>>, MapsError> {
         let Some(inner) = self.inner.get(index)? else {
             self.inner.unpin(index)?;
@@ -183,7 +182,7 @@ impl TableMap {
         Ok(inner)
     }
 
-    /// Gives the memory of tables back that no reader can have any more.
+    /// Frees the memory of tables that no reader can have any more.
     pub(super) fn retire(&mut self, indices: &[u32]) -> Result<(), MapsError> {
         for batch in indices.chunks(BATCH) {
             let spare = self.spare.fd().as_fd();
@@ -194,8 +193,8 @@ impl TableMap {
         Ok(())
     }
 
-    /// Waits until every packet that was under way has left the programs: the kernel does so before
-    /// a change of a single element returns.
+    /// Waits until all packets of now have left the programs: the kernel does so before an update of a single
+    /// element returns.
     pub(super) fn wait_for_readers(&mut self) -> Result<(), MapsError> {
         self.outer.set(SPARE, &self.spare, 0).map_err(map_error(self.name))
     }
@@ -242,7 +241,7 @@ impl SlotTable {
         (index < self.slots).then(word).flatten().map(SlotWord)
     }
 
-    /// The rank of a slot's owner, from the place where packets find it.
+    /// The rank of a slot's owner, from the compact array that packets read.
     pub fn owner(&self, slot: u32) -> Option<u16> {
         let word = || self.words.load(OwnersWord::index(self.slots, slot) as usize);
         (slot < self.slots).then(word).flatten().map(|word| OwnersWord(word).owner(slot))

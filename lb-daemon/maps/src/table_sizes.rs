@@ -45,9 +45,8 @@ impl TableSizes {
         let Some(there) = pinned else { return Some(asked.unwrap_or(default) / share) };
         if let Some(asked) = asked.map(|asked| asked / share).filter(|asked| *asked != there) {
             tracing::warn!(
-                "map {map}: keeps its {there} entries, since open connections are remembered in it: \
-                 for {asked}, stop the daemon, run `spillway detach` and start it again, which breaks \
-                 those"
+                "map {map}: keeps its {there} entries, because it holds open connections; to get {asked}, \
+                 stop the daemon, run `spillway detach` and start the daemon again, which breaks those connections"
             );
         }
         None

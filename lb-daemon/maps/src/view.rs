@@ -27,21 +27,21 @@ use lb_common::{
 
 use super::{MapsError, SlotTable, clock, maps::Maps, raw::Mapping};
 
-/// Times a pool is read again because it changed meanwhile.
+/// How often a pool is read again if it changes during the read.
 const ATTEMPTS: u32 = 16;
 
-/// A service with its pool, of one moment: what is immutable is copied, words are read live.
+/// A consistent view of a service with its pool: immutable values are copied, words are read live.
 #[derive(Debug)]
 pub struct ServiceView<'m, M = Mapping> {
     maps: &'m Maps<M>,
     service: Service,
     pool: PoolView,
-    /// Backends of all pools, once one is asked for that no group of this pool has: flows stay with those of a region
-    /// that is asked no more.
+    /// Backends of all pools, read once a backend is needed that no group of this pool has: flows stay with backends
+    /// of a region that the pool no longer uses.
     backends: OnceCell<HashMap<u32, Backend>>,
 }
 
-/// Who is in a pool at one moment: what reading counters needs, and no table.
+/// The groups and backends of a pool, as far as counters need them: no table.
 #[derive(Clone, Debug, Default)]
 pub struct PoolMembers {
     /// The current descriptor's groups in their order, each with its index.
@@ -50,14 +50,13 @@ pub struct PoolMembers {
     pub backends: HashMap<u32, Backend>,
 }
 
-/// What a pool's word named at one moment.
+/// A consistent view of what a pool's word names.
 #[derive(Debug)]
 pub struct PoolView {
-    /// The line, with the displaced check as it was.
+    /// The line, with the displaced check at that moment.
     pub line: PoolLine,
-    /// Its current descriptor.
     pub descriptor: Descriptor,
-    /// Its previous descriptor, while that still counts.
+    /// The previous descriptor, while it still counts.
     pub previous: Option<Descriptor>,
     /// The descriptor's groups in their order, each with its index.
     pub groups: Vec<(u32, Group)>,
@@ -85,7 +84,7 @@ impl<M: AsRef<Mapping>> Maps<M> {
         self.settled(index, |line| self.read_pool(line))
     }
 
-    /// Who is in a pool; `None` where its word names nothing. Opens no table, so it costs no system
+    /// The groups and backends of a pool; `None` if its word names nothing. Opens no table, so it makes no system
     /// call.
     ///
     /// # Errors
@@ -94,7 +93,7 @@ impl<M: AsRef<Mapping>> Maps<M> {
         self.settled(index, |line| Ok(self.read_members(line)))
     }
 
-    /// What is read of a pool while its word stays the same.
+    /// Reads from a pool until its word is the same before and after.
     fn settled<T>(
         &self,
         index: u32,
@@ -177,7 +176,7 @@ impl PoolView {
     }
 }
 
-/// Words are copies here, and nothing is counted: looking changes nothing.
+/// Hands out copies of the words and counts nothing, so that explaining changes nothing.
 impl<M: AsRef<Mapping>> Tables for ServiceView<'_, M> {
     type Word<'t>
         = Snapshot
@@ -240,7 +239,7 @@ impl<M: AsRef<Mapping>> Tables for ServiceView<'_, M> {
         (self.service.key == *key).then_some(self.service)
     }
 
-    /// Of a flow to be explained nobody asks it.
+    /// Not needed to explain a flow.
     fn is_vip(&self, address: &AddressWords, version: u8) -> bool {
         (self.service.key.address, self.service.key.version) == (*address, version)
     }

@@ -1,5 +1,4 @@
-//! The balancer's maps, to write. Every call is one of the steps that publishing is made of; their
-//! order is the business of `reconcile`.
+//! Writes the balancer's maps. Each call is one step of publishing; `reconcile` decides the order.
 
 use std::{collections::BTreeMap, io::ErrorKind, ops::Deref};
 
@@ -29,19 +28,19 @@ use super::{
 /// The words of [`names::ANY_PORTS`].
 pub type AnyPorts = [u64; ANY_PORT_WORDS as usize];
 
-/// A value of a set: only the key counts.
+/// Value in maps that are sets, where only the key counts.
 const PRESENT: u32 = 1;
 /// Word of a [`Backend`] that holds version, incarnation and both MTUs, and may change in place.
-const BACKEND_WAY_WORD: usize = 2;
+const BACKEND_MTU_WORD: usize = 2;
 
-/// The balancer's maps, to read and write. Indices come from allocators that know the limits; one
-/// out of range is a defect and panics.
+/// The balancer's maps, to read and write. Panics if an index is out of range, since the allocators of indices know
+/// the limits.
 #[derive(Debug)]
 pub struct WritableMaps {
     pub(super) maps: Maps<MappingMut>,
     tables: TableMap,
     sized_tables: TableMap,
-    /// Displaced entries there is room for, of IPv4 and IPv6 connections.
+    /// Entries of the tables of displaced IPv4 and IPv6 connections.
     pub(super) safe_displaced_entries: [u32; 2],
 }
 
@@ -66,22 +65,22 @@ impl WritableMaps {
         })
     }
 
-    /// Publishes a pool's version, or none: one store.
+    /// Publishes a pool's version, or none, by one store.
     pub fn set_pool(&self, index: u32, word: PoolWord) {
         self.maps.pools.set_word(index, PoolLine::WORD, word.0);
     }
 
-    /// Changes a limit: one store.
+    /// Changes a limit by one store.
     pub fn set_limit(&self, limiter: u32, limit: LimitWord) {
         self.maps.limiters.set_word(limiter, 0, limit.0);
     }
 
-    /// Lets a limiter begin anew: its index belonged to somebody else.
+    /// Resets a limiter whose index was used before.
     pub fn reset_limiter(&self, limiter: u32, limit: LimitWord) {
         self.maps.limiters.set(limiter, &Limiter { limit: limit.0, ..Limiter::default() });
     }
 
-    /// Names the limiter of a member with a limit of its own, before its word says that it has one.
+    /// Names the limiter of a member. Call this before its word says that it has a limit of its own.
     pub fn set_member_limiter(&self, index: u32, limiter: u32) {
         self.maps.member_limiters.set(index, &u64::from(limiter));
     }
@@ -96,12 +95,12 @@ impl WritableMaps {
         self.maps.groups.set(index, group);
     }
 
-    /// Points a group's standby somewhere else: one store.
+    /// Changes a group's standby by one store.
     pub fn set_standby(&self, group: u32, place: u32, word: StandbyWord) {
         self.maps.standbys.set(group * STANDBYS_PER_GROUP + place, &word.0);
     }
 
-    /// Changes a member: one store.
+    /// Changes a member by one store.
     pub fn set_member(&self, index: u32, word: MemberWord) {
         self.maps.members.set(index, &word.0);
     }
@@ -111,21 +110,21 @@ impl WritableMaps {
         self.maps.backends.set(index, backend);
     }
 
-    /// Changes a backend's MTU and its link's, with its version and incarnation as they are: one store.
-    pub fn set_backend_way(&self, index: u32, backend: &Backend) {
+    /// Changes a backend's MTU and that of its link by one store, which keeps version and incarnation.
+    pub fn set_backend_mtu(&self, index: u32, backend: &Backend) {
         let bytes = bytes_of(backend);
-        let at = BACKEND_WAY_WORD * size_of::<u64>();
+        let at = BACKEND_MTU_WORD * size_of::<u64>();
         let word = u64::from_ne_bytes(array(&bytes[at..at + size_of::<u64>()]));
-        self.maps.backends.set_word(index, BACKEND_WAY_WORD, word);
+        self.maps.backends.set_word(index, BACKEND_MTU_WORD, word);
     }
 
-    /// Changes a next hop: one store.
+    /// Changes a next hop by one store.
     pub fn set_next_hop(&self, index: u32, word: NextHopWord) {
         self.maps.next_hops.set(index, &word.0);
     }
 
-    /// Lets the programs send out of an interface, with its MAC; frames leave by `device`, which is the
-    /// interface itself or the one beneath it.
+    /// Allows the programs to send on an interface. Frames leave by `device`, which is the interface itself or the
+    /// one below it.
     ///
     /// # Errors
     /// What the kernel answers.
@@ -147,7 +146,7 @@ impl WritableMaps {
         })
     }
 
-    /// Says which interfaces are ports of which bonds: a store for each that is not as it was.
+    /// Sets which interfaces are ports of which bonds. Stores only what changed.
     pub fn set_bonds(&self, bonds: &BTreeMap<u32, u32>) {
         for port in 0..self.maps.bonds.entries() {
             let bond = bonds.get(&port).map_or(0, |bond| u64::from(*bond));
@@ -157,15 +156,15 @@ impl WritableMaps {
         }
     }
 
-    /// Says which addresses may have an any-port service, a store each word. A packet of one that has not
-    /// been named finds no such service.
+    /// Sets which addresses may have an any-port service, one store a word. Packets to other addresses skip that
+    /// look-up.
     pub fn set_any_ports(&self, words: &AnyPorts) {
         for (index, word) in (0..).zip(words) {
             self.maps.any_ports.set(index, word);
         }
     }
 
-    /// Publishes a service, or puts it in the place of the one with its key.
+    /// Publishes a service. Replaces one with the same key.
     ///
     /// # Errors
     /// What the kernel answers.
@@ -190,10 +189,10 @@ impl WritableMaps {
         } else {
             (names::SERVICES_V6, self.maps.services_v6.remove(&array(bytes_of(key))))
         };
-        gone(result).map_err(map_error(map))
+        ignore_missing(result).map_err(map_error(map))
     }
 
-    /// Names an address of a service.
+    /// Adds an address of services.
     ///
     /// # Errors
     /// What the kernel answers.
@@ -201,15 +200,16 @@ impl WritableMaps {
         self.maps.vips.insert(array(bytes_of(vip)), PRESENT, 0).map_err(map_error(names::ADDRESSES))
     }
 
-    /// Forgets an address that no service has any more.
+    /// Removes an address that no service has any more.
     ///
     /// # Errors
     /// What the kernel answers; one that is not there is no error.
     pub fn remove_vip(&mut self, vip: &VipKey) -> Result<(), MapsError> {
-        gone(self.maps.vips.remove(&array(bytes_of(vip)))).map_err(map_error(names::ADDRESSES))
+        ignore_missing(self.maps.vips.remove(&array(bytes_of(vip))))
+            .map_err(map_error(names::ADDRESSES))
     }
 
-    /// The tables that are there, named by a group or not.
+    /// The existing tables, whether or not a group names them.
     ///
     /// # Errors
     /// What the kernel answers.
@@ -224,7 +224,7 @@ impl WritableMaps {
         Ok(present)
     }
 
-    /// Publishes tables, many by one call.
+    /// Publishes tables in batches.
     ///
     /// # Errors
     /// What the kernel answers; some tables may be there then.
@@ -235,8 +235,8 @@ impl WritableMaps {
         self.sized_tables.publish(&sized)
     }
 
-    /// Gives tables' memory back. Call [`Self::wait_for_readers`] after the last group that named
-    /// them is unpublished, and then this.
+    /// Frees the memory of tables. Unpublish all groups that name them first, then call
+    /// [`Self::wait_for_readers`], then this.
     ///
     /// # Errors
     /// What the kernel answers.
@@ -247,7 +247,7 @@ impl WritableMaps {
         self.sized_tables.retire(&indices(&sized))
     }
 
-    /// Waits for one grace period: no packet that was under way before is under way after.
+    /// Waits for one grace period, after which no packet from before is still in a program.
     ///
     /// # Errors
     /// What the kernel answers.
@@ -255,7 +255,7 @@ impl WritableMaps {
         self.tables.wait_for_readers()
     }
 
-    /// Starts a service's counters at zero: its index had another service before.
+    /// Resets a service's counters, because another service used its index before.
     ///
     /// # Errors
     /// What the kernel answers.
@@ -263,7 +263,7 @@ impl WritableMaps {
         reset(&mut self.maps.service_counters, index).map_err(map_error(names::SERVICE_COUNTERS))
     }
 
-    /// Starts a group's counters at zero: its limiter was somebody else's before.
+    /// Resets a group's counters, because its limiter was used before.
     ///
     /// # Errors
     /// What the kernel answers.
@@ -271,7 +271,7 @@ impl WritableMaps {
         reset(&mut self.maps.group_counters, limiter).map_err(map_error(names::GROUP_COUNTERS))
     }
 
-    /// Starts a backend's counters at zero: its index had another backend before.
+    /// Resets a backend's counters, because another backend used its index before.
     ///
     /// # Errors
     /// What the kernel answers.
@@ -280,8 +280,8 @@ impl WritableMaps {
     }
 }
 
-/// What was not there is gone, too.
-pub(super) fn gone(removed: Result<(), MapError>) -> Result<(), MapError> {
+/// Accepts that what is removed did not exist.
+pub(super) fn ignore_missing(removed: Result<(), MapError>) -> Result<(), MapError> {
     match removed {
         Err(MapError::SyscallError(error)) if error.io_error.kind() == ErrorKind::NotFound => {
             Ok(())
@@ -302,7 +302,7 @@ fn reset<const N: usize>(
     counters.set(index, PerCpuValues::try_from(vec![[0; N]; cpus])?, 0)
 }
 
-const _: () = assert!(std::mem::offset_of!(Backend, version) == BACKEND_WAY_WORD * 8);
+const _: () = assert!(std::mem::offset_of!(Backend, version) == BACKEND_MTU_WORD * 8);
 const _: () = assert!(std::mem::offset_of!(PoolLine, word) == PoolLine::WORD * 8);
 const _: () = assert!(std::mem::offset_of!(Limiter, limit) == 0);
 const _: () = assert!(size_of::<TrafficCounter>() == 24);

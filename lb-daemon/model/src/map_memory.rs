@@ -1,16 +1,15 @@
 //! Kernel memory of the packet path's maps.
 //!
-//! All maps but the slot tables are as large as the daemon's start made them, whatever is configured.
-//! Each different table is a map of its own. While a change settles, tables from before it are there
-//! beside those of after it.
+//! All maps except slot tables get their size when the daemon starts, whatever is configured. Each different table is
+//! a map of its own. During a remap the tables from before and after exist together.
 
 use lb_common::abi::{limits::DEFAULT_SLOTS, names, slot::table_words};
 
-/// Size of a page, which the memory of a table begins and ends with.
+/// The memory of a table is a whole number of pages.
 const PAGE: u64 = 4096;
 
-/// Bytes of a table with so many slots: the kernel's head of the map, then its words, each on pages of
-/// their own as they are mapped into the daemon.
+/// Bytes of a table: the kernel's head of the map and its words, which are on separate pages because the daemon maps
+/// the words.
 pub fn table_bytes(slots: u32) -> u64 {
     PAGE + (8 * u64::from(table_words(slots))).next_multiple_of(PAGE)
 }
@@ -22,12 +21,12 @@ pub struct TableMemory {
     pub default_size: u64,
     /// Of tables with other numbers.
     pub sized: u64,
-    /// Of all that are there while the change is made.
+    /// Of all tables that exist during the change.
     pub peak: u64,
 }
 
 impl TableMemory {
-    /// Counts tables by their slots; `before` are those that are there and not among them.
+    /// Sums up tables by their slots. `before` are existing tables that are not in `after`.
     pub fn count(after: impl Iterator<Item = u32>, before: impl Iterator<Item = u32>) -> Self {
         let mut memory = Self::default();
         for slots in after {
@@ -41,30 +40,30 @@ impl TableMemory {
     }
 }
 
-/// What the maps take, and what they may.
+/// Memory of the maps as created, and the limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
-    /// Maps as they were made, by name; arrays of maps without what stands in them.
+    /// Bytes of each map by name; arrays of maps without their inner maps.
     pub made: Vec<(String, u64)>,
-    /// Most that all may take; `None`: no limit.
+    /// Maximum for all maps; `None`: no limit.
     pub limit: Option<u64>,
 }
 
-/// What a configuration needs.
+/// Memory that a configuration needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// Each map by name; tables count for the array they stand in.
+    /// Bytes of each map by name; tables count for the array that holds them.
     pub maps: Vec<(String, u64)>,
-    /// All of them, once the change has settled.
+    /// Of all maps after the remap.
     pub needed: u64,
-    /// All of them until then.
+    /// Of all maps during the remap.
     pub peak: u64,
-    /// Most that they may take; `None`: no limit.
+    /// Maximum for all maps; `None`: no limit.
     pub limit: Option<u64>,
 }
 
 impl Budget {
-    /// All maps with a configuration's tables in them.
+    /// The memory of all maps with a configuration's tables.
     pub fn with(&self, tables: &TableMemory) -> Memory {
         let of = |name: &str| match name {
             names::TABLES => tables.default_size,
@@ -80,7 +79,7 @@ impl Budget {
 }
 
 impl Memory {
-    /// Whether there is ever more of it than there may be.
+    /// Whether the peak exceeds the limit.
     pub fn exceeds(&self) -> bool {
         self.limit.is_some_and(|limit| self.peak > limit)
     }

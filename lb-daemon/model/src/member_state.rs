@@ -22,16 +22,6 @@ pub enum MemberState {
 }
 
 impl MemberState {
-    /// Every state, in the order in which they are listed.
-    pub const ALL: [Self; 6] = [
-        Self::Pending,
-        Self::Up,
-        Self::Unhealthy,
-        Self::Unreachable,
-        Self::Draining,
-        Self::Disabled,
-    ];
-
     /// Its name: `pending`, `up`, `unhealthy`, `unreachable`, `draining` or `disabled`.
     pub const fn name(self) -> &'static str {
         match self {

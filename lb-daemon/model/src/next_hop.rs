@@ -1,4 +1,4 @@
-//! Where packets to a backend leave this host: said by `net`, written to the maps by `reconcile`.
+//! Where packets to a backend leave this host. `net` finds it out, `reconcile` writes it to the maps.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ pub struct NextHop {
     pub mac: [u8; 6],
     /// Index of the interface it is reached over.
     pub interface: u32,
-    /// Where that interface is a VLAN of another one: which, and of which.
+    /// The VLAN, if that interface is one.
     pub vlan: Option<Vlan>,
     /// That interface's own MAC.
     pub interface_mac: [u8; 6],
@@ -21,10 +21,10 @@ pub struct NextHop {
     pub mtu: u16,
 }
 
-/// A VLAN that has an interface of its own (`eth0.20`): its frames leave by another one, tagged (802.1Q).
+/// A VLAN interface (`eth0.20`). Its frames leave by the interface below it, tagged (802.1Q).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Vlan {
-    /// Index of the interface beneath (`eth0`).
+    /// Index of the interface below (`eth0`).
     pub beneath: u32,
     /// Id, 1 to 4094.
     pub id: u16,

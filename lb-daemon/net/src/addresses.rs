@@ -85,7 +85,7 @@ impl HostAddresses {
         Ok(Self { events, handle, connection, is_stale: true })
     }
 
-    /// The addresses: the first call returns at once, later ones after an event or after [`REFRESH`], which covers
+    /// The addresses: the first call returns at once, later ones after an event or after `REFRESH`, which covers
     /// lost events. Cancel-safe.
     ///
     /// # Errors

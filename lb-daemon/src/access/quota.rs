@@ -8,10 +8,10 @@ use std::{
 /// A limit of something in total and for each source, so that one source cannot use up all of it. Clones share the
 /// counts.
 #[derive(Debug)]
-pub(crate) struct Quota<K>(Arc<Inner<K>>);
+pub(crate) struct Quota<K>(Arc<QuotaInner<K>>);
 
 #[derive(Debug)]
-struct Inner<K> {
+struct QuotaInner<K> {
     limit: usize,
     limit_of_one: usize,
     usage: Mutex<QuotaUsage<K>>,
@@ -57,7 +57,7 @@ impl<K> Clone for Quota<K> {
 impl<K: Eq + Hash + Clone> Quota<K> {
     pub(crate) fn new(limit: usize, limit_of_one: usize) -> Self {
         let usage = Mutex::new(QuotaUsage { total: 0, by_source: HashMap::new() });
-        Self(Arc::new(Inner { limit, limit_of_one, usage }))
+        Self(Arc::new(QuotaInner { limit, limit_of_one, usage }))
     }
 
     /// Takes one unit for a source.

@@ -1,18 +1,27 @@
-use std::{pin::pin, time::Duration};
+//! The gRPC server: its services, message sizes and limits, and its end.
 
-use futures::{StreamExt, stream};
+use std::{
+    pin::pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+use tokio_util::sync::CancellationToken;
+
+use futures::{FutureExt, StreamExt, future::BoxFuture, ready, stream};
+use spillway_proto::v1::{objects_server::ObjectsServer, spillway_server::SpillwayServer};
 use tokio::{net::UnixListener, sync::mpsc, time::sleep};
 use tokio_stream::wrappers::ReceiverStream;
-use tokio_util::sync::CancellationToken;
-use tonic::transport::Server;
-use tonic_health::ServingStatus;
+use tonic::{codegen::http, server::NamedService, service::Routes, transport::Server};
+use tonic_health::{ServingStatus, server::HealthReporter};
+use tower::Service;
 
 use super::{
-    access::Guard,
+    access::{Guard, takes_admin},
+    health,
     limits::Limits,
-    local,
-    routes::{DescriptorsError, routes},
-    serving,
+    objects::Objects,
+    service::Api,
+    socket,
 };
 use crate::{audit::Audit, metrics::Live, reload::Reloads, tls::Connection};
 
@@ -20,49 +29,40 @@ use lb_control::command::Commands;
 use lb_health::Tunnels;
 use lb_inspect::stats;
 
-/// How long calls under way may take once the daemon is told to stop.
+/// Time that calls under way have left when the daemon stops.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// The server failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// It cannot listen or accept.
     #[error("gRPC server")]
     Transport(#[from] tonic::transport::Error),
-    /// It cannot say what it serves.
     #[error(transparent)]
     Descriptors(#[from] DescriptorsError),
 }
 
-/// Time between two questions whether a client is still there, and for its answer.
-const ALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(20));
+/// Interval and timeout of HTTP/2 keepalive pings.
+const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(20));
 
-/// Streams of one connection at a time; a client that keeps to HTTP waits with more.
-const STREAMS: u32 = 100;
+/// Concurrent streams of a connection; a client that follows HTTP/2 waits with more.
+const MAX_STREAMS: u32 = 100;
 
-/// Bytes that a client may send ahead of what is read: of one stream, and of a connection.
-const AHEAD: (u32, u32) = (256 << 10, 1 << 20);
+/// Flow-control windows of a stream and of a connection, bytes.
+const WINDOWS: (u32, u32) = (256 << 10, 1 << 20);
 
-/// What calls are answered by.
+/// The parts of the daemon that answer calls.
 #[derive(Clone, Debug)]
 pub struct Handles {
-    /// The state.
     pub commands: Commands,
-    /// The log of changes.
     pub audit: Audit,
-    /// What the packet path counted.
+    /// Counters of the packet path.
     pub counters: stats::Source,
-    /// The tunnels through which ways to backends are tried.
+    /// Tunnels for VIP probes.
     pub tunnels: Tunnels,
-    /// What reads the settings again.
     pub reloads: Reloads,
 }
 
-/// Answers calls until it is told to stop; then calls under way have a deadline to end. `remote` are
-/// connections from elsewhere; what is refused because of a limit is counted in `live`.
-///
-/// # Errors
-/// The listener fails.
+/// Serves until `stop`; then calls under way have [`DEADLINE`]. `remote` are connections over TLS. Counts refusals because
+/// of a limit in `live`.
 pub async fn serve(
     listener: UnixListener,
     remote: Option<mpsc::Receiver<Connection>>,
@@ -73,19 +73,19 @@ pub async fn serve(
     let commands = handles.commands.clone();
     let (limits, audit) = (Limits::new(live), handles.audit.clone());
     let (routes, reporter) = routes(handles, stop.clone())?;
-    serving::set(&reporter, ServingStatus::NotServing).await;
-    let reports = serving::report(reporter, commands, stop.clone());
-    let local = pin!(local::connections(listener, limits.clone()));
+    health::set(&reporter, ServingStatus::NotServing).await;
+    let reports = health::report(reporter, commands, stop.clone());
+    let local = pin!(socket::connections(listener, limits.clone()));
     let remote = match remote {
         Some(remote) => ReceiverStream::new(remote).map(Ok).left_stream(),
         None => stream::pending().right_stream(),
     };
     let calls = Server::builder()
-        .http2_keepalive_interval(Some(ALIVE.0))
-        .http2_keepalive_timeout(Some(ALIVE.1))
-        .max_concurrent_streams(STREAMS)
-        .initial_stream_window_size(AHEAD.0)
-        .initial_connection_window_size(AHEAD.1)
+        .http2_keepalive_interval(Some(KEEPALIVE.0))
+        .http2_keepalive_timeout(Some(KEEPALIVE.1))
+        .max_concurrent_streams(MAX_STREAMS)
+        .initial_stream_window_size(WINDOWS.0)
+        .initial_connection_window_size(WINDOWS.1)
         .layer(Guard { audit, limits })
         .add_routes(routes)
         .serve_with_incoming_shutdown(
@@ -100,8 +100,87 @@ pub async fn serve(
     tokio::select! {
         served = calls => Ok(served?),
         () = deadline => {
-            tracing::warn!("calls still under way are cut off");
+            tracing::warn!("API: calls still under way were aborted");
             Ok(())
+        }
+    }
+}
+
+/// Largest response, and largest request of calls that need the role admin, bytes: a configuration with as many backends
+/// as possible.
+const MAX_MESSAGE: usize = 64 << 20;
+
+/// Largest request of all other calls, bytes: queries, or changes of a few fields of a backend.
+const MAX_SMALL_REQUEST: usize = 64 << 10;
+
+/// The descriptors of the API are inconsistent.
+#[derive(Debug, thiserror::Error)]
+#[error("descriptors of the API")]
+pub struct DescriptorsError(#[from] tonic_reflection::server::Error);
+
+/// The services of the API, with reflection and health, and the reporter of the health service.
+pub(super) fn routes(
+    handles: Handles,
+    stop: CancellationToken,
+) -> Result<(Routes, HealthReporter), DescriptorsError> {
+    let objects = ObjectsServer::new(Objects::new(handles.commands.clone(), handles.audit.clone()))
+        .max_encoding_message_size(MAX_MESSAGE);
+    let spillway =
+        SpillwayServer::new(Api::new(handles, stop)).max_encoding_message_size(MAX_MESSAGE);
+    let objects = SizeLimited {
+        large: objects.clone().max_decoding_message_size(MAX_MESSAGE),
+        small: objects.max_decoding_message_size(MAX_SMALL_REQUEST),
+    };
+    let spillway = SizeLimited {
+        large: spillway.clone().max_decoding_message_size(MAX_MESSAGE),
+        small: spillway.max_decoding_message_size(MAX_SMALL_REQUEST),
+    };
+    // Tools in use need the one or the other version.
+    let (v1, v1alpha) = (described().build_v1()?, described().build_v1alpha()?);
+    let (reporter, health) = health::reporter();
+    let routes = Routes::new(spillway)
+        .add_service(objects)
+        .add_service(health)
+        .add_service(v1)
+        .add_service(v1alpha);
+    Ok((routes, reporter))
+}
+
+fn described() -> tonic_reflection::server::Builder<'static> {
+    tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(spillway_proto::DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+}
+
+/// A service with two request limits: only callers that may change everything can make the daemon read a large request.
+#[derive(Clone, Debug)]
+pub(super) struct SizeLimited<S> {
+    pub(super) large: S,
+    pub(super) small: S,
+}
+
+impl<S: NamedService> NamedService for SizeLimited<S> {
+    const NAME: &'static str = S::NAME;
+}
+
+impl<S, B> Service<http::Request<B>> for SizeLimited<S>
+where
+    S: Service<http::Request<B>>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<S::Response, S::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        ready!(self.large.poll_ready(context))?;
+        self.small.poll_ready(context)
+    }
+
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        match takes_admin(request.uri().path()) {
+            true => self.large.call(request).boxed(),
+            false => self.small.call(request).boxed(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The calls of `spillway.v1.Spillway`, each a command.
+//! The calls of `spillway.v1.Spillway`.
 
 use spillway_proto::v1::{
     ApplyRequest, ApplyResponse, BackendHistoryRequest, BackendHistoryResponse, CaptureRequest,
@@ -12,9 +12,7 @@ use tonic::{Request, Response, Status};
 
 use super::{
     access::{caller, watching, working},
-    capture::{self, CaptureStream},
-    convert::{self, IntoStatus, OrStatus},
-    probe::{self, ProbeVipsStream},
+    convert::{self, CaptureStream, IntoStatus, OrStatus, ProbeVipsStream},
     server::Handles,
     watch::{self, WatchStream},
 };
@@ -30,7 +28,7 @@ use lb_inspect::{
     stats,
 };
 
-/// The server's side of the API.
+/// The service `spillway.v1.Spillway`.
 #[derive(Debug)]
 pub(super) struct Api {
     commands: Commands,
@@ -70,12 +68,12 @@ impl Spillway for Api {
         } = request.into_inner();
         let schema = Revision::new(schema_revision);
         let message = configuration.unwrap_or_default();
-        let (actor, wanted) = (caller().actor, described(&message));
+        let (actor, request) = (caller().actor, describe(&message));
         let configuration = lb_config::validate(&message).map_err(|invalid| {
             if !dry_run {
-                self.audit.refused(&actor, &wanted, &invalid.to_string());
+                self.audit.refused(&actor, &request, &invalid.to_string());
             }
-            // What a newer client sent and is unknown here may be all that is missing.
+            // The configuration may only be invalid without the fields of a newer schema, which this daemon does not know.
             match SchemaMismatch::check_client(schema, Revision::CURRENT) {
                 Err(newer @ SchemaMismatch::NewerClient { .. }) if !any_schema => {
                     Refusal::Schema(newer).into_status()
@@ -91,7 +89,7 @@ impl Spillway for Api {
             schema,
             any_schema,
             actor,
-            request: wanted,
+            request,
         };
         let _at_work = working().await;
         let applied = self.audit.apply(&self.commands, apply).await.or_status()?.or_status()?;
@@ -146,7 +144,7 @@ impl Spillway for Api {
     ) -> Result<Response<CaptureStream>, Status> {
         let filter = convert::capture_filter(request.get_ref())?;
         let events = self.captures.begin(filter, caller())?;
-        Ok(Response::new(capture::stream(events)))
+        Ok(Response::new(convert::capture_stream(events)))
     }
 
     async fn probe_vips(
@@ -156,7 +154,7 @@ impl Spillway for Api {
         let (selection, size) = convert::probe_request(request.into_inner())?;
         let _at_work = working().await;
         let events = self.vip_prober.begin(selection, size, caller().actor).await?;
-        Ok(Response::new(probe::stream(events)))
+        Ok(Response::new(convert::probe_vips_stream(events)))
     }
 
     async fn reload(&self, _: Request<ReloadRequest>) -> Result<Response<ReloadResponse>, Status> {
@@ -216,8 +214,8 @@ impl Spillway for Api {
     }
 }
 
-/// A configuration that somebody sent, in words.
-fn described(configuration: &Configuration) -> String {
+/// Describes a configuration for the audit log.
+fn describe(configuration: &Configuration) -> String {
     let backends: usize = configuration.pools.iter().map(|pool| pool.backends.len()).sum();
     format!(
         "a configuration: services {}, pools {}, backends {backends}",

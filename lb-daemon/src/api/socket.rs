@@ -1,30 +1,37 @@
-//! The unix socket.
+//! The unix socket: our own, or one of the service manager, and its connections.
 
 use std::{
     fs, io,
     os::unix::{
         fs::{FileTypeExt, MetadataExt, PermissionsExt, lchown},
-        net::UnixStream,
+        net::{UnixListener as Listener, UnixStream},
     },
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use tokio::net::{UnixListener, UnixSocket};
+use futures::{Stream, stream};
+use listenfd::ListenFd;
+use tokio::{
+    net::{UnixListener, UnixSocket},
+    time::sleep,
+};
 
-use lb_base::{lock_owner, write_hint};
+use super::limits::Limits;
+use crate::tls::Connection;
+use lb_base::{error_chain, lock_owner, rate_limited_log::RateLimit, write_hint};
 
-/// Where the daemon listens, unless said otherwise.
 pub const DEFAULT_SOCKET: &str = "/run/spillway/spillwayd.sock";
 
 /// Connections that may wait to be accepted.
-const WAITING: u32 = 1024;
+const BACKLOG: u32 = 1024;
 
-/// Who may talk to the daemon, and so change everything.
+/// Owner and mode of the socket: whoever may use it may change everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rights {
-    /// Owner; `None`: the daemon's user.
+    /// `None`: the daemon's user.
     pub owner: Option<u32>,
-    /// Group; `None`: the daemon's.
+    /// `None`: the daemon's group.
     pub group: Option<u32>,
     /// Permission bits.
     pub mode: u32,
@@ -36,14 +43,14 @@ impl Default for Rights {
     }
 }
 
-/// A socket that is listened on; its file goes when it is dropped.
+/// A listening socket; its file is removed on drop.
 #[derive(Debug)]
 pub struct Socket {
     path: PathBuf,
     inode: u64,
 }
 
-/// Why a socket cannot be listened on.
+/// Why listening on a socket fails.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// Another daemon answers there.
@@ -54,10 +61,10 @@ pub enum SocketError {
         /// Id of the process that listens; 1: the service manager, for a daemon of its own.
         process: Option<u32>,
     },
-    /// Something else has the name.
-    #[error("{}: is there and is not a socket", .0.display())]
+    /// The path is not a socket.
+    #[error("{}: exists and is not a socket", .0.display())]
     NotASocket(PathBuf),
-    /// The file system says no.
+    /// The file system refuses.
     #[error("{}: cannot listen", .path.display())]
     File {
         /// The socket.
@@ -72,8 +79,8 @@ impl SocketError {
     pub fn hint(&self) -> String {
         match self {
             Self::InUse { process: Some(1), .. } => {
-                "the service manager listens there for its unit: start that instead (`systemctl \
-                 start spillway-balancer`), or stop it, or give this one another --socket"
+                "the service manager listens there for its unit: start the unit (`systemctl start \
+                 spillway-balancer`), or stop it, or give this daemon another --socket"
                     .into()
             }
             Self::InUse { process, .. } => {
@@ -82,17 +89,17 @@ impl SocketError {
             }
             Self::NotASocket(_) => "move it away, or give another --socket".into(),
             Self::File { path, source } => {
-                write_hint::hint(source, path.parent().unwrap_or(path), "--socket")
+                write_hint(source, path.parent().unwrap_or(path), "--socket")
             }
         }
     }
 }
 
 impl Socket {
-    /// Listens at a path; makes its directory, and takes the place of a socket nobody listens on.
+    /// Listens at a path. Creates the directory, and replaces a stale socket.
     ///
     /// # Errors
-    /// [`SocketError`]; what is there stays.
+    /// [`SocketError`]; the file stays as it is.
     pub fn bind(path: &Path, rights: Rights) -> Result<(Self, UnixListener), SocketError> {
         let file = |source| SocketError::File { path: path.into(), source };
         if let Some(directory) = path.parent() {
@@ -115,15 +122,14 @@ impl Socket {
     }
 }
 
-/// Id of the process that listens at the other end; `None`: it is of another namespace.
+/// Id of the process that listens at the other end; `None`: it is in another PID namespace.
 fn listener_of(stream: UnixStream) -> Option<u32> {
     stream.set_nonblocking(true).ok()?;
     let peer = tokio::net::UnixStream::from_std(stream).ok()?.peer_cred().ok()?;
     u32::try_from(peer.pid()?).ok().filter(|pid| *pid != 0)
 }
 
-/// Binds beside the path and moves the socket there, so that it never has other rights and never is
-/// missing.
+/// Binds beside the path and renames, so that the path always has a socket with the right owner and mode.
 fn listen(path: &Path, rights: Rights) -> io::Result<(u64, UnixListener)> {
     let mut next = path.as_os_str().to_owned();
     next.push(".next");
@@ -133,22 +139,89 @@ fn listen(path: &Path, rights: Rights) -> io::Result<(u64, UnixListener)> {
     }
     let socket = UnixSocket::new_stream()?;
     socket.bind(&next)?;
-    // Nobody can connect until it listens, and then owner and mode are as they should be.
+    // Before listen, so that no client can connect with other rights.
     if rights.owner.is_some() || rights.group.is_some() {
         lchown(&next, rights.owner, rights.group)?;
     }
     fs::set_permissions(&next, fs::Permissions::from_mode(rights.mode))?;
     let inode = fs::symlink_metadata(&next)?.ino();
-    let listener = socket.listen(WAITING)?;
+    let listener = socket.listen(BACKLOG)?;
     fs::rename(&next, path)?;
     Ok((inode, listener))
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // Another daemon may have taken the place.
+        // Another daemon may have replaced the socket.
         if fs::symlink_metadata(&self.path).is_ok_and(|there| there.ino() == self.inode) {
             let _already_gone = fs::remove_file(&self.path);
         }
     }
+}
+
+/// Why socket activation fails.
+#[derive(Debug, thiserror::Error)]
+pub enum ActivationError {
+    /// The API uses one socket.
+    #[error("socket activation: got {0} sockets instead of one")]
+    Number(usize),
+    /// The API uses a unix socket.
+    #[error("socket activation: got something else than a listening unix socket")]
+    Kind(#[source] io::Error),
+}
+
+impl ActivationError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        "the socket unit needs a single ListenStream= with the path of a unix socket"
+    }
+}
+
+/// The socket that the service manager hands over by `LISTEN_FDS` and `LISTEN_PID` (sd_listen_fds(3)), if any.
+pub fn activated() -> Result<Option<UnixListener>, ActivationError> {
+    let mut passed = ListenFd::from_env();
+    match passed.len() {
+        0 => return Ok(None),
+        1 => {}
+        more => return Err(ActivationError::Number(more)),
+    }
+    let listener: Option<Listener> = passed.take_unix_listener(0).map_err(ActivationError::Kind)?;
+    let usable = |listener: Listener| {
+        listener.set_nonblocking(true)?;
+        UnixListener::from_std(listener)
+    };
+    listener.map(usable).transpose().map_err(ActivationError::Kind)
+}
+
+/// Pause after a failed accept, for example without free descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Accepts connections; those beyond the limits are closed at once.
+pub(super) fn connections(
+    listener: UnixListener,
+    limits: Limits,
+) -> impl Stream<Item = Result<Connection, std::convert::Infallible>> + Send {
+    stream::unfold((listener, limits, RateLimit::default()), async |(listener, limits, lines)| {
+        loop {
+            let accepted = listener.accept().await;
+            let taken = accepted.and_then(|(stream, _)| {
+                let uid = stream.peer_cred()?.uid();
+                Ok(limits.connection(uid).map(|lease| Connection::local(stream, uid, lease)))
+            });
+            match taken {
+                Ok(Some(connection)) => return Some((Ok(connection), (listener, limits, lines))),
+                Ok(None) => {}
+                Err(error) => {
+                    if let Some(left_out) = lines.now(1) {
+                        tracing::warn!(
+                            left_out,
+                            "socket: cannot accept a connection: {}",
+                            error_chain::message(&error)
+                        );
+                    }
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    })
 }

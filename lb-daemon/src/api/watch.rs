@@ -1,4 +1,4 @@
-//! The stream of a watcher.
+//! The stream of a watch: a snapshot, then events.
 
 use std::{
     collections::VecDeque,
@@ -21,19 +21,18 @@ use super::convert::{self, IntoStatus, OrStatus};
 use crate::access::Lease;
 use lb_control::command::{self, Actor, Commands, Event, Stopping, Subscription};
 
-/// Events that wait for a watcher that does not read, and what they may be about, in objects. Beyond
-/// that they are dropped, and the watcher gets a snapshot when it reads again.
-const EVENTS: usize = 4096;
-const OBJECTS: usize = 16_384;
+/// Limits of events that wait for a slow client: their number, and the objects in them. Beyond a limit they are dropped,
+/// and the client gets a snapshot when it reads again.
+const MAX_EVENTS: usize = 4096;
+const MAX_OBJECTS: usize = 16_384;
 
-/// Least time between two such snapshots. A watcher that needs more is too slow to follow.
+/// Least time between two such snapshots. A client that needs more is too slow.
 const CATCH_UP: Duration = Duration::from_secs(10);
 
-/// What a watcher gets.
 pub(super) type WatchStream = Pin<Box<dyn Stream<Item = Result<WatchResponse, Status>> + Send>>;
 
-/// A subscription's snapshot, then its events. Whoever lags behind gets a new snapshot; whoever does
-/// again and again is told that it is too slow, and that is the end.
+/// A subscription's snapshot, then its events. A client that lags behind gets a new snapshot; if it lags again within
+/// [`CATCH_UP`], the stream ends with an error.
 pub(super) fn stream(
     commands: Commands,
     subscription: Subscription,
@@ -44,7 +43,7 @@ pub(super) fn stream(
     let watcher = Watcher {
         commands,
         snapshot: Some(Box::new(snapshot)),
-        events: Events::follow(events),
+        events: EventQueue::follow(events),
         caught_up: None,
         ended: false,
         _place: place,
@@ -65,10 +64,10 @@ pub(super) fn stream(
 
 struct Watcher {
     commands: Commands,
-    /// What is to be sent before any event.
+    /// To be sent before any event.
     snapshot: Option<Box<command::Status>>,
-    events: Events,
-    /// When it last got a snapshot because it lagged behind.
+    events: EventQueue,
+    /// Time of the last snapshot because of lag.
     caught_up: Option<Instant>,
     ended: bool,
     _place: Option<Lease<Actor>>,
@@ -82,8 +81,8 @@ impl Watcher {
             }
             match self.events.next().await {
                 Ok(event) => return Ok(convert::event(&event)),
-                Err(End::Stopping) => return Err(Stopping.into_status()),
-                Err(End::Full) => self.catch_up().await?,
+                Err(QueueEnd::Stopping) => return Err(Stopping.into_status()),
+                Err(QueueEnd::Full) => self.catch_up().await?,
             }
         }
     }
@@ -92,26 +91,26 @@ impl Watcher {
         let now = Instant::now();
         if self.caught_up.is_some_and(|last| now.duration_since(last) < CATCH_UP) {
             return Err(Status::resource_exhausted(
-                "changes come faster than this watch reads them: watch again, and read faster",
+                "this client reads events too slowly: watch again, and read faster",
             ));
         }
         let Subscription { snapshot, events } =
             self.commands.watch().await.or_status()?.or_status()?;
-        (self.snapshot, self.events) = (Some(Box::new(snapshot)), Events::follow(events));
+        (self.snapshot, self.events) = (Some(Box::new(snapshot)), EventQueue::follow(events));
         self.caught_up = Some(now);
         Ok(())
     }
 }
 
-/// Events that wait for a watcher: not more than there is room for, so that a watcher that does not read
-/// has the daemon keep nothing that all others have read.
-struct Events {
-    waiting: Arc<Waiting>,
+/// A bounded queue of events for one client. A task moves events into it, so that a slow client does not make the shared
+/// channel keep events that all others have read.
+struct EventQueue {
+    waiting: Arc<SharedQueue>,
     follower: AbortHandle,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct SharedQueue {
     queue: Mutex<Queue>,
     news: Notify,
 }
@@ -119,29 +118,29 @@ struct Waiting {
 #[derive(Default)]
 struct Queue {
     events: VecDeque<Event>,
-    /// What they are about, in objects.
+    /// Objects in the events.
     objects: usize,
-    end: Option<End>,
+    end: Option<QueueEnd>,
 }
 
 #[derive(Clone, Copy)]
-enum End {
-    /// There is no room for what comes.
+enum QueueEnd {
+    /// A limit was exceeded.
     Full,
     /// The daemon stops.
     Stopping,
 }
 
-impl Events {
+impl EventQueue {
     fn follow(mut events: broadcast::Receiver<Event>) -> Self {
-        let waiting = Arc::new(Waiting::default());
+        let waiting = Arc::new(SharedQueue::default());
         let queue = Arc::clone(&waiting);
         let follower = tokio::spawn(async move {
             loop {
                 let end = match events.recv().await {
                     Ok(event) => queue.push(event),
-                    Err(RecvError::Lagged(_)) => queue.end(End::Full),
-                    Err(RecvError::Closed) => queue.end(End::Stopping),
+                    Err(RecvError::Lagged(_)) => queue.end(QueueEnd::Full),
+                    Err(RecvError::Closed) => queue.end(QueueEnd::Stopping),
                 };
                 queue.news.notify_one();
                 if end.is_some() {
@@ -152,8 +151,7 @@ impl Events {
         Self { waiting, follower: follower.abort_handle() }
     }
 
-    /// The next event, or why there is none.
-    async fn next(&self) -> Result<Event, End> {
+    async fn next(&self) -> Result<Event, QueueEnd> {
         loop {
             if let Some(next) = self.waiting.pop() {
                 return next;
@@ -163,19 +161,18 @@ impl Events {
     }
 }
 
-impl Drop for Events {
+impl Drop for EventQueue {
     fn drop(&mut self) {
         self.follower.abort();
     }
 }
 
-impl Waiting {
+impl SharedQueue {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What comes next, if it is there.
-    fn pop(&self) -> Option<Result<Event, End>> {
+    fn pop(&self) -> Option<Result<Event, QueueEnd>> {
         let mut queue = self.queue();
         match queue.events.pop_front() {
             Some(event) => {
@@ -186,24 +183,24 @@ impl Waiting {
         }
     }
 
-    fn push(&self, event: Event) -> Option<End> {
+    fn push(&self, event: Event) -> Option<QueueEnd> {
         let mut queue = self.queue();
         let objects = queue.objects + objects(&event);
         let is_full =
-            queue.events.len() >= EVENTS || (objects > OBJECTS && !queue.events.is_empty());
+            queue.events.len() >= MAX_EVENTS || (objects > MAX_OBJECTS && !queue.events.is_empty());
         if is_full {
             drop(queue);
-            return self.end(End::Full);
+            return self.end(QueueEnd::Full);
         }
         queue.objects = objects;
         queue.events.push_back(event);
         None
     }
 
-    fn end(&self, end: End) -> Option<End> {
+    fn end(&self, end: QueueEnd) -> Option<QueueEnd> {
         let mut queue = self.queue();
-        if let End::Full = end {
-            // A snapshot takes the place of all of them.
+        if let QueueEnd::Full = end {
+            // A snapshot replaces all waiting events.
             *queue = Queue::default();
         }
         queue.end = Some(end);
@@ -211,7 +208,7 @@ impl Waiting {
     }
 }
 
-/// How many objects an event is about.
+/// Number of objects in an event.
 fn objects(event: &Event) -> usize {
     match event {
         Event::Generation(applied) => 1 + applied.changes.len() + applied.movements.len(),

@@ -20,7 +20,7 @@ use crate::{
     api::Rights,
     tls::TlsFiles,
 };
-use lb_base::byte_size::ByteSize;
+use lb_base::bytes::ByteSize;
 use lb_config::DEFAULT_SOCKET;
 use lb_control::reconcile;
 use lb_maps::{

@@ -29,7 +29,7 @@ use crate::{
     tls::{self, Connection, Credentials, TlsError},
     watchdog::Watchdog,
 };
-use lb_base::{byte_size::ByteSize, conditions::Conditions, write_hint};
+use lb_base::{bytes::ByteSize, conditions::Conditions, write_hint};
 use lb_control::{
     FollowedFile, WaitingSettings,
     command::Commands,
@@ -405,7 +405,7 @@ fn open_audit(arguments: &BalancerArguments, conditions: &Conditions) -> Result<
     let path = arguments.audit_file.as_deref();
     Audit::open(path, conditions.clone()).map_err(|error| {
         let path = path.unwrap_or(Path::new(""));
-        let hint = write_hint::hint(&error, path.parent().unwrap_or(path), "--audit-file");
+        let hint = write_hint(&error, path.parent().unwrap_or(path), "--audit-file");
         Failure::about(&path.display().to_string(), &error).hint(hint)
     })
 }

@@ -41,7 +41,7 @@ impl Failure {
 
     /// Marks the settings as the cause: a start with the same settings fails too.
     #[must_use]
-    pub(super) fn of_settings(mut self) -> Self {
+    pub(super) fn caused_by_settings(mut self) -> Self {
         self.is_settings = true;
         self
     }

@@ -79,7 +79,7 @@ pub(super) async fn wait_for(
                     (_, None) => format!("name one of them with --{flag}"),
                 },
             );
-            return Err(if was_there { failure } else { failure.of_settings() });
+            return Err(if was_there { failure } else { failure.caused_by_settings() });
         }
         if reported != Some(*name) {
             reported = Some(*name);
@@ -137,7 +137,7 @@ pub(super) async fn refuse_native_vlans(options: &Options) -> Result<(), Failure
             );
             return Err(Failure::new(sentence)
                 .hint(format!("--interface {beneath}; or --xdp-mode generic, slower"))
-                .of_settings());
+                .caused_by_settings());
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The log: text on stderr, or entries with fields where stderr is the journal.
+//! The log: text on stderr, or entries with fields if stderr is the journal.
 
 use std::{
     env,
@@ -23,13 +23,13 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-/// What is logged unless `RUST_LOG` says otherwise. netlink-proto warns of each answer that comes after its request was
-/// given up, as a probe's is whose caller went away.
-const USUAL: &str = "info,netlink_proto=error";
+/// The default filter. netlink-proto warns about each answer to an abandoned request, for example of a VIP probe whose
+/// caller disconnected.
+const DEFAULT_FILTER: &str = "info,netlink_proto=error";
 
-/// Logs to stderr: data has no place there, and stdout is not for logs.
+/// Starts logging, always to stderr: stdout is for data.
 pub(super) fn start() {
-    let directives = env::var(EnvFilter::DEFAULT_ENV).unwrap_or_else(|_| USUAL.into());
+    let directives = env::var(EnvFilter::DEFAULT_ENV).unwrap_or_else(|_| DEFAULT_FILTER.into());
     let filter = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into());
     let text = || {
         fmt::layer()
@@ -44,25 +44,25 @@ pub(super) fn start() {
     tracing_subscriber::registry().with(filter.parse_lossy(directives)).with(log).init();
 }
 
-/// Where the journal takes entries.
+/// The journal's socket for entries.
 const SOCKET: &str = "/run/systemd/journal/socket";
-/// Says which file of a service the journal reads: its device and inode, systemd.exec(5).
+/// Device and inode of the stream that the journal reads, systemd.exec(5).
 const STREAM: &str = "JOURNAL_STREAM";
 
-/// Writes each event as an entry of the journal: its fields are the entry's, and stand in its text
-/// too, which is all that `journalctl` shows unless asked.
+/// Writes each event as an entry of the journal. The entry's text contains the fields too, since `journalctl` shows only
+/// the text by default.
 #[derive(Debug)]
 struct Journal(UnixDatagram);
 
 impl Journal {
-    /// The journal, where it is what reads stderr, and takes entries.
+    /// The journal, if it reads stderr and accepts entries.
     fn behind_stderr() -> Option<Self> {
         let stderr = fstat(io::stderr()).ok()?;
         if !is_stream(&env::var(STREAM).ok()?, stderr.st_dev, stderr.st_ino) {
             return None;
         }
         let socket = UnixDatagram::unbound().ok()?;
-        // It passes over what is empty.
+        // The journal ignores empty datagrams.
         socket.send_to(&[], SOCKET).ok()?;
         Some(Self(socket))
     }
@@ -71,21 +71,21 @@ impl Journal {
 impl<S: Subscriber> Layer<S> for Journal {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut text = String::new();
-        let _never_fails = DefaultFields::new().format_fields(Writer::new(&mut text), event);
+        let _ = DefaultFields::new().format_fields(Writer::new(&mut text), event);
         let entry = Entry::new(event, priority(*event.metadata().level()), &text);
         if self.0.send_to(entry.bytes(), SOCKET).is_err() {
-            // As when it is started anew; stderr may still reach somebody.
-            let _nobody = writeln!(io::stderr(), "{text}");
+            // For example while the journal restarts; stderr may still be read.
+            let _ = writeln!(io::stderr(), "{text}");
         }
     }
 }
 
-/// Whether a file is the one that is named.
+/// Whether `named` (`device:inode`) is this file.
 fn is_stream(named: &str, device: u64, inode: u64) -> bool {
     named.split_once(':').is_some_and(|(d, i)| d.parse() == Ok(device) && i.parse() == Ok(inode))
 }
 
-/// A level as syslog(3) counts.
+/// The priority of a level in syslog(3).
 fn priority(level: Level) -> u8 {
     match level {
         Level::ERROR => 3,
@@ -95,11 +95,11 @@ fn priority(level: Level) -> u8 {
     }
 }
 
-/// Most bytes of a value: an entry has to fit a datagram.
-const LONGEST: usize = 16 << 10;
+/// Most bytes of a value: an entry must fit a datagram.
+const MAX_VALUE: usize = 16 << 10;
 
-/// An entry in the journal's own form (systemd, "Native Journal Protocol"): of each field its name, a
-/// line's end, the length of its value in eight bytes, lowest first, its value and a line's end.
+/// An entry in systemd's "Native Journal Protocol": for each field its name, a newline, the length of its value as eight
+/// little-endian bytes, the value and a newline.
 #[derive(Debug)]
 struct Entry(Vec<u8>);
 
@@ -119,8 +119,8 @@ impl Entry {
     }
 
     fn put(&mut self, name: &str, value: &str) {
-        // Whole characters: what is no text the journal shows as a number of bytes.
-        let value = &value.as_bytes()[..value.floor_char_boundary(LONGEST)];
+        // Cut between characters: the journal shows a value that is not UTF-8 as a number of bytes.
+        let value = &value.as_bytes()[..value.floor_char_boundary(MAX_VALUE)];
         self.0.extend_from_slice(name.as_bytes());
         self.0.push(b'\n');
         self.0.extend_from_slice(&(value.len() as u64).to_le_bytes());
@@ -131,7 +131,7 @@ impl Entry {
 
 impl Visit for Entry {
     fn record_str(&mut self, field: &Field, value: &str) {
-        // The text begins with it.
+        // Already in MESSAGE.
         if field.name() != "message" {
             let name = field.name().to_ascii_uppercase().replace(['.', '#'], "_");
             self.put(&format!("SPILLWAY_{name}"), value);
@@ -140,7 +140,7 @@ impl Visit for Entry {
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         let mut text = String::new();
-        let _never_fails = write!(text, "{value:?}");
+        let _ = write!(text, "{value:?}");
         self.record_str(field, &text);
     }
 }
@@ -184,11 +184,11 @@ mod tests {
     #[test]
     fn no_value_is_too_long_for_a_datagram() {
         let mut entry = Entry(Vec::new());
-        entry.put("A", &"x".repeat(LONGEST + 1));
-        assert_eq!(entry.bytes().len(), 2 + 8 + LONGEST + 1);
+        entry.put("A", &"x".repeat(MAX_VALUE + 1));
+        assert_eq!(entry.bytes().len(), 2 + 8 + MAX_VALUE + 1);
         let mut entry = Entry(Vec::new());
-        entry.put("A", &format!("x{}", "ä".repeat(LONGEST / 2)));
-        assert_eq!(entry.bytes().len(), 2 + 8 + LONGEST - 1 + 1);
+        entry.put("A", &format!("x{}", "ä".repeat(MAX_VALUE / 2)));
+        assert_eq!(entry.bytes().len(), 2 + 8 + MAX_VALUE - 1 + 1);
     }
 
     #[test]

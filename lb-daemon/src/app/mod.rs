@@ -33,7 +33,7 @@ pub fn main() -> ExitCode {
     let settings = match Settings::read(&line) {
         Ok(settings) => settings,
         Err(SettingsError::CommandLine(error)) => error.exit(),
-        Err(SettingsError::File(failure)) => return exit_code(Err(failure.of_settings())),
+        Err(SettingsError::File(failure)) => return exit_code(Err(failure.caused_by_settings())),
     };
     log::start();
     exit_code(run(line, settings))
@@ -97,7 +97,11 @@ async fn listen_http(address: Option<SocketAddr>) -> Result<Option<TcpListener>,
 }
 
 /// Serves metrics and status page until the daemon stops.
-async fn serve_http(listener: Option<TcpListener>, what: http::Shown, stop: CancellationToken) {
+async fn serve_http(
+    listener: Option<TcpListener>,
+    what: http::HttpRoutes,
+    stop: CancellationToken,
+) {
     match listener {
         Some(listener) => http::serve(listener, what, stop).await,
         None => stop.cancelled().await,

@@ -122,7 +122,7 @@ impl Audit {
     /// Logs a call of `Reload`, after reopening the file: after a rotation the line is in the new one.
     pub fn reload_requested(&self, actor: &Actor) {
         self.reopen();
-        tracing::info!(target: "audit", actor = %actor, "reload requested");
+        tracing::info!(target: "audit", actor = %actor, "reload: requested by a caller");
         self.line("reload", actor, json!({}));
     }
 
@@ -231,7 +231,7 @@ impl ChangeRecord for AuditedChange {
         tracing::info!(
             target: "audit",
             actor = %actor, id, before, after, changes, behind,
-            "configuration changed"
+            "the configuration was changed"
         );
         let outcome = if behind.is_some() { "behind" } else { "changed" };
         let (id, changes) = (id.clone(), applied.changes.clone());

@@ -19,36 +19,35 @@ use tokio::{
 };
 use tower::ServiceExt;
 
-use super::places::Place;
+use super::connection_limit::ConnectionSlot;
 
-/// Time for the head of a request, also of the next one on an open connection.
-const HEAD: Duration = Duration::from_secs(5);
+/// Time for the head of a request, also of a further one on an open connection.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest head, bytes.
 const HEAD_BYTES: usize = 16 * 1024;
-/// Time that a connection may live; then it ends after the answer under way.
-const LIFE: Duration = Duration::from_secs(60);
-/// Time that this answer then still has.
+/// Longest life of a connection; then it ends after the answer under way.
+const MAX_LIFE: Duration = Duration::from_secs(60);
+/// Time that is left for that answer.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// One connection, from its first request to its end: at its time, with `stop`, or when it is idle and
-/// has to give way.
-pub(super) async fn converse(
+/// Serves one connection until [`MAX_LIFE`], `stop`, or its eviction.
+pub(super) async fn serve_connection(
     stream: TcpStream,
     routes: Router,
-    place: Place,
+    slot: ConnectionSlot,
     stop: impl Future<Output = ()>,
 ) {
-    let place = Arc::new(place);
+    let slot = Arc::new(slot);
     let mut server = http1::Builder::new();
-    server.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(HEAD_BYTES);
-    let stream = Watched { stream, place: Arc::clone(&place) };
-    let answers = Answers { routes, place: Arc::clone(&place) };
+    server.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(HEAD_BYTES);
+    let stream = Watched { stream, slot: Arc::clone(&slot) };
+    let answers = Answers { routes, slot: Arc::clone(&slot) };
     let connection = server.serve_connection(TokioIo::new(stream), answers);
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = &mut connection => ended,
-        () = place.given_up() => Ok(()),
-        () = async { tokio::select! { () = sleep(LIFE) => {}, () = stop => {} } } => {
+        () = slot.evicted() => Ok(()),
+        () = async { tokio::select! { () = sleep(MAX_LIFE) => {}, () = stop => {} } } => {
             connection.as_mut().graceful_shutdown();
             timeout(DEADLINE, connection).await.unwrap_or(Ok(()))
         }
@@ -58,11 +57,11 @@ pub(super) async fn converse(
     }
 }
 
-/// The routes, which say when a request is being answered.
+/// The routes, which mark the connection as busy while a request is answered.
 #[derive(Debug)]
 struct Answers {
     routes: Router,
-    place: Arc<Place>,
+    slot: Arc<ConnectionSlot>,
 }
 
 impl Service<Request<Incoming>> for Answers {
@@ -71,10 +70,10 @@ impl Service<Request<Incoming>> for Answers {
     type Future = BoxFuture<'static, Result<Response, Self::Error>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let (answering, routes) = (self.place.answering(), self.routes.clone());
+        let (answering, routes) = (self.slot.answering(), self.routes.clone());
         Box::pin(async move {
             let answer = routes.oneshot(request.map(Body::new)).await?;
-            // Until the last of it is handed to the connection.
+            // Busy until the last frame is handed to the connection.
             Ok(answer.map(|body| {
                 Body::new(body.map_frame(move |frame| {
                     let _ = &answering;
@@ -85,11 +84,11 @@ impl Service<Request<Incoming>> for Answers {
     }
 }
 
-/// A stream that says when some of an answer was sent.
+/// A stream that reports writes to the slot.
 #[derive(Debug)]
 struct Watched {
     stream: TcpStream,
-    place: Arc<Place>,
+    slot: Arc<ConnectionSlot>,
 }
 
 impl AsyncRead for Watched {
@@ -109,7 +108,7 @@ impl AsyncWrite for Watched {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.note(&written);
+        self.report(&written);
         written
     }
 
@@ -119,7 +118,7 @@ impl AsyncWrite for Watched {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.note(&written);
+        self.report(&written);
         written
     }
 
@@ -137,9 +136,9 @@ impl AsyncWrite for Watched {
 }
 
 impl Watched {
-    fn note(&self, written: &Poll<io::Result<usize>>) {
+    fn report(&self, written: &Poll<io::Result<usize>>) {
         if matches!(written, Poll::Ready(Ok(_))) {
-            self.place.sent();
+            self.slot.sent();
         }
     }
 }

@@ -1,23 +1,97 @@
-//! The listener for those who only look: metrics, and a status page where it is asked for. Off by
-//! default. It answers GET, changes nothing, and asks nobody who they are: whoever reaches the address
-//! may read.
+//! The HTTP listener: metrics, and a status page if the settings ask for it. Off by default. It answers GET only, changes
+//! nothing, and does not authenticate: whoever reaches the address may read.
 //!
-//! What it may cost is bounded: connections, of which the one that is idle longest gives way to a new
-//! one, the time that each may take for a request and live, and how often the state and the maps are
-//! read, however many ask.
+//! Its cost is bounded: the number of connections, of which the longest idle one gives way to a new one, the time of a
+//! request and of a connection, and how often the state and the maps are read for all clients together.
 
-mod bind;
 mod connection;
-mod headers;
+mod connection_limit;
 mod page;
-mod places;
 mod reader;
-mod routes;
 mod server;
 #[cfg(test)]
 mod tests;
 
-pub use bind::{BindError, bind};
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::State,
+    http::{HeaderValue, StatusCode, header},
+    middleware,
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use tokio::task::spawn_blocking;
+
+use crate::metrics::{self, MEDIA_TYPE, ReceiverFacts};
+use lb_base::error_chain;
+use reader::ReadError;
+
 pub use reader::Reader;
-pub use routes::{ReadReceiver, Shown, balancer, receiver};
-pub use server::serve;
+pub use server::{BindError, bind, serve};
+
+/// Reads a receiver's facts, or returns why it cannot.
+pub type ReadReceiver = Arc<dyn Fn() -> Result<ReceiverFacts, String> + Send + Sync>;
+
+pub type HttpRoutes = Router;
+
+/// The routes of a balancer: metrics, and the status page if the settings ask for it.
+pub fn balancer(reader: Reader, status_page: bool) -> HttpRoutes {
+    let mut routes = Router::new().route("/metrics", get(balancer_metrics));
+    if status_page {
+        routes = routes.route("/", get(page::document)).route("/data.json", get(page::data));
+    }
+    with_headers(routes.with_state(Arc::new(reader)))
+}
+
+/// The routes of a receiver: metrics.
+pub fn receiver(read: ReadReceiver) -> HttpRoutes {
+    with_headers(Router::new().route("/metrics", get(receiver_metrics)).with_state(read))
+}
+
+fn with_headers(routes: Router) -> Router {
+    let not_found = async || (StatusCode::NOT_FOUND, "not found; metrics are at /metrics\n");
+    routes.fallback(not_found).layer(middleware::map_response(async |answer| add_headers(answer)))
+}
+
+async fn balancer_metrics(State(reader): State<Arc<Reader>>) -> Result<Response, ReadError> {
+    let exposition = reader.snapshot().await?.metrics().await?;
+    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], exposition).into_response())
+}
+
+async fn receiver_metrics(State(read): State<ReadReceiver>) -> Response {
+    let written = spawn_blocking(move || {
+        let facts = read()?;
+        metrics::receiver_exposition(facts).map_err(|error| error_chain::message(&error))
+    });
+    match written.await {
+        Ok(Ok(exposition)) => ([(header::CONTENT_TYPE, MEDIA_TYPE)], exposition).into_response(),
+        Ok(Err(why)) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
+        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response(),
+    }
+}
+
+impl IntoResponse for ReadError {
+    fn into_response(self) -> Response {
+        (StatusCode::SERVICE_UNAVAILABLE, self.line()).into_response()
+    }
+}
+
+/// Adds headers against caching, content sniffing, framing and referrers.
+fn add_headers(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if !headers.contains_key(header::CONTENT_SECURITY_POLICY) {
+        let nothing = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
+        headers.insert(header::CONTENT_SECURITY_POLICY, nothing);
+    }
+    response
+}

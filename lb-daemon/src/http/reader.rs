@@ -19,39 +19,39 @@ use lb_inspect::stats::Source;
 use lb_maps::MapsError;
 use lb_model::Name;
 
-/// Time that the state may take for its answers: it may be at a large change.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// What was read stands for this many times the time that reading took, so that no more than a share of
-/// the state's time goes to those who look.
-const STANDS: u32 = 4;
+/// Time for the state to answer: it may be busy with a large change.
+const STATE_TIMEOUT: Duration = Duration::from_secs(10);
+/// A snapshot is used for this many times the time that reading it took, which bounds the share of the state's time that
+/// readers get.
+const REUSE_FACTOR: u32 = 4;
 
-/// Reads what is to be shown: one reading at a time, for all who wait for it.
+/// Reads snapshots, one at a time, for all requests that wait.
 #[derive(Debug)]
 pub struct Reader {
     commands: Commands,
     counters: Source,
     live: Live,
-    last: Mutex<Option<Last>>,
+    last: Mutex<Option<LastRead>>,
 }
 
 #[derive(Debug)]
-struct Last {
-    seen: Arc<Seen>,
+struct LastRead {
+    snapshot: Arc<Snapshot>,
     until: Instant,
 }
 
-/// What was read, and its exposition once somebody has asked for that.
+/// Facts of one moment, and what was made of them on request.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct Snapshot {
     pub(super) facts: Arc<Facts>,
     metrics: OnceLock<Bytes>,
-    /// What has become of the backends of pools that somebody asked for.
+    /// Histories of the backends of requested pools.
     histories: Mutex<HashMap<Name, Arc<Vec<BackendHistory>>>>,
 }
 
-/// Why nothing can be shown.
+/// Why no snapshot can be read.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unseen {
+pub(super) enum ReadError {
     #[error(transparent)]
     Stopping(#[from] Stopping),
     #[error("state")]
@@ -60,47 +60,45 @@ pub(super) enum Unseen {
     Counters(#[from] MapsError),
     #[error("the counters")]
     Ended(#[from] JoinError),
-    #[error("state: no answer within {} s", PATIENCE.as_secs())]
+    #[error("state: no answer within {} s", STATE_TIMEOUT.as_secs())]
     Busy,
     #[error("exposition")]
     Format(#[from] fmt::Error),
 }
 
-impl Unseen {
+impl ReadError {
     pub(super) fn line(&self) -> String {
         format!("{}\n", error_chain::message(self))
     }
 }
 
 impl Reader {
-    /// Reads through these.
     pub fn new(commands: Commands, counters: Source, live: Live) -> Self {
         Self { commands, counters, live, last: Mutex::default() }
     }
 
-    /// What there is to see, read now or a moment ago.
-    pub(super) async fn seen(&self) -> Result<Arc<Seen>, Unseen> {
+    /// A snapshot, read now or a moment ago.
+    pub(super) async fn snapshot(&self) -> Result<Arc<Snapshot>, ReadError> {
         let mut last = self.last.lock().await;
         if let Some(last) = last.as_ref().filter(|last| Instant::now() < last.until) {
-            return Ok(last.seen.clone());
+            return Ok(last.snapshot.clone());
         }
         let began = Instant::now();
-        let facts = timeout(PATIENCE, self.read()).await.map_err(|_| Unseen::Busy)??;
+        let facts = timeout(STATE_TIMEOUT, self.read()).await.map_err(|_| ReadError::Busy)??;
         let (metrics, histories) = (OnceLock::new(), Mutex::default());
-        let seen = Arc::new(Seen { facts: Arc::new(facts), metrics, histories });
-        let stands = began.elapsed() * STANDS;
-        *last = Some(Last { seen: seen.clone(), until: Instant::now() + stands });
-        Ok(seen)
+        let snapshot = Arc::new(Snapshot { facts: Arc::new(facts), metrics, histories });
+        let stands = began.elapsed() * REUSE_FACTOR;
+        *last = Some(LastRead { snapshot: snapshot.clone(), until: Instant::now() + stands });
+        Ok(snapshot)
     }
 
-    /// What has become of a pool's backends, asked once for all who see the same. Of a pool that went
-    /// meanwhile: nothing.
+    /// The histories of a pool's backends, read once for each snapshot. Empty if the pool was removed meanwhile.
     pub(super) async fn history(
         &self,
-        seen: &Seen,
+        snapshot: &Snapshot,
         pool: &Name,
     ) -> Result<Arc<Vec<BackendHistory>>, Stopping> {
-        let mut histories = seen.histories.lock().await;
+        let mut histories = snapshot.histories.lock().await;
         if let Some(there) = histories.get(pool) {
             return Ok(there.clone());
         }
@@ -110,7 +108,7 @@ impl Reader {
         Ok(history)
     }
 
-    async fn read(&self) -> Result<Facts, Unseen> {
+    async fn read(&self) -> Result<Facts, ReadError> {
         let status = self.commands.status().await??;
         let regions = self.commands.regions(None).await??;
         let counters = self.counters.clone();
@@ -119,14 +117,14 @@ impl Reader {
     }
 }
 
-impl Seen {
-    /// Its exposition.
-    pub(super) async fn metrics(self: Arc<Self>) -> Result<Bytes, Unseen> {
+impl Snapshot {
+    /// The exposition of the metrics.
+    pub(super) async fn metrics(self: Arc<Self>) -> Result<Bytes, ReadError> {
         let write = move || {
             if let Some(written) = self.metrics.get() {
                 return Ok(written.clone());
             }
-            let written = Bytes::from(metrics::of_balancer(self.facts.clone())?);
+            let written = Bytes::from(metrics::balancer_exposition(self.facts.clone())?);
             Ok::<_, fmt::Error>(self.metrics.get_or_init(|| written).clone())
         };
         Ok(spawn_blocking(write).await??)

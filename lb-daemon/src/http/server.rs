@@ -1,27 +1,28 @@
-use std::{pin::pin, time::Duration};
+//! The listener: binds an address, and serves connections within a limit.
+
+use std::{io, net::SocketAddr, pin::pin, time::Duration};
 
 use axum::Router;
 use tokio::{net::TcpListener, task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::{connection::converse, places::Places};
+use super::{connection::serve_connection, connection_limit::ConnectionLimit};
 
-/// Connections at once. A new one takes the place of the one that is idle longest; where none is idle
-/// it waits.
-const CONNECTIONS: usize = 32;
-/// Rest after the kernel refused a connection, for want of descriptors for example.
-const REST: Duration = Duration::from_millis(200);
+/// Connections at a time. A new one replaces the longest idle one, or waits if none is idle.
+const MAX_CONNECTIONS: usize = 32;
+/// Pause after a failed accept, for example without free descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// Answers until it is told to stop; then answers under way have a deadline to end.
+/// Serves until `stop`; then answers under way have a deadline.
 pub async fn serve(listener: TcpListener, routes: Router, stop: CancellationToken) {
-    let places = Places::new(CONNECTIONS);
+    let limit = ConnectionLimit::new(MAX_CONNECTIONS);
     let mut connections = JoinSet::new();
     let mut stopping = pin!(stop.clone().cancelled_owned());
     loop {
         let next = async {
             match listener.accept().await {
-                // Only who has come takes a place from somebody else.
-                Ok((stream, _)) => Ok((stream, places.take().await)),
+                // Only an accepted connection evicts another.
+                Ok((stream, _)) => Ok((stream, limit.take().await)),
                 Err(error) => Err(error),
             }
         };
@@ -32,19 +33,52 @@ pub async fn serve(listener: TcpListener, routes: Router, stop: CancellationToke
         };
         while connections.try_join_next().is_some() {}
         match accepted {
-            Ok((stream, place)) => {
-                connections.spawn(converse(
+            Ok((stream, slot)) => {
+                connections.spawn(serve_connection(
                     stream,
                     routes.clone(),
-                    place,
+                    slot,
                     stop.clone().cancelled_owned(),
                 ));
             }
             Err(error) => {
                 tracing::debug!(%error, "http: accept");
-                sleep(REST).await;
+                sleep(ACCEPT_PAUSE).await;
             }
         }
     }
     while connections.join_next().await.is_some() {}
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("http {address}")]
+pub struct BindError {
+    address: SocketAddr,
+    source: io::Error,
+}
+
+impl BindError {
+    pub fn hint(&self) -> &'static str {
+        match self.source.kind() {
+            io::ErrorKind::AddrInUse => "another process listens there: give --http another port",
+            io::ErrorKind::AddrNotAvailable => "give --http an address of this host",
+            io::ErrorKind::PermissionDenied => "give --http a port above 1023",
+            _ => "give --http an address and a port, such as 127.0.0.1:9750",
+        }
+    }
+}
+
+pub async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
+    let failed = |source| BindError { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let there = listener.local_addr().map_err(failed)?;
+    if address.ip().is_loopback() {
+        tracing::info!(address = %there, "http: listening on {there}");
+    } else {
+        tracing::warn!(
+            address = %there,
+            "http: listening on {there}, and whoever reaches this address may read"
+        );
+    }
+    Ok(listener)
 }

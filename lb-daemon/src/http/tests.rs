@@ -46,7 +46,7 @@ impl Listening {
         Self::over(receiver(Arc::new(move || Ok(facts.clone())))).await
     }
 
-    async fn over(routes: Shown) -> Self {
+    async fn over(routes: HttpRoutes) -> Self {
         let listener = bind(([127, 0, 0, 1], 0).into()).await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
@@ -128,7 +128,7 @@ async fn who_does_not_ask_in_time_is_cut_off() {
     assert!(began.elapsed() >= Duration::from_secs(4), "{:?}", began.elapsed());
 }
 
-/// An answer that comes at once even where every place is taken: far less than the 5 s after which idle
+/// An answer that comes at once even where every slot is taken: far less than the 5 s after which idle
 /// connections end by themselves.
 const PROMPT: Duration = Duration::from_secs(3);
 

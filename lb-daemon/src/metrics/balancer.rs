@@ -105,10 +105,9 @@ fn backends(sheet: &mut Sheet<'_>, facts: &Facts) -> fmt::Result {
     };
     let is_up = |(b, labels): (&BackendStatus, _)| (labels, (b.state == MemberState::Up).into());
     sheet.family(&BACKEND_UP, each().map(is_up))?;
-    let states = each().flat_map(|(b, [pool, backend, region])| {
-        MemberState::ALL
-            .map(|state| ([pool, backend, region, state.name()], (b.state == state).into()))
-    });
+    // Only the state that holds: a sample for each of six states would be most of a large exposition.
+    let states = each()
+        .map(|(b, [pool, backend, region])| ([pool, backend, region, b.state.name()], true.into()));
     sheet.family(&BACKEND_STATE, states)?;
     sheet.family(&BACKEND_SHARE, each().map(|(b, labels)| (labels, b.share.into())))?;
     let utilised =

@@ -52,7 +52,7 @@ metrics! {
     BACKEND_UP: Gauge "backend_up" None ["pool", "backend", "region"]
         "1: a backend is up in a pool and takes new connections; 0: it is in another state";
     BACKEND_STATE: Gauge "backend_state" None ["pool", "backend", "region", "state"]
-        "1: a backend is in this state in a pool; 0: it is in another. pending, unreachable, disabled: takes nothing; unhealthy, draining: keeps open connections";
+        "1: a backend is in this state in a pool: up, or, taking no new connections, unhealthy or draining, or, taking nothing, pending, unreachable or disabled. Absent: it is in another state";
     BACKEND_SHARE: Gauge "backend_share" Ratio ["pool", "backend", "region"]
         "Share of the new connections of its own slots that a backend takes in a pool now; 0: it takes none";
     BACKEND_UTILISATION: Gauge "backend_utilisation" Ratio ["pool", "backend", "region"]

@@ -1,53 +1,46 @@
-//! What a metric is called, and what it means.
+//! Definitions of metrics: name, kind, unit, labels and help.
 
 use prometheus_client::{metrics::MetricType, registry::Unit};
 
-/// Before the name of each metric.
+/// Prefix of all names.
 pub const PREFIX: &str = "spillway";
 
 /// A metric family.
 #[derive(Debug)]
 pub struct Definition {
-    /// Its name without prefix, unit and suffix.
+    /// Without prefix, unit and suffix.
     pub name: &'static str,
-    /// What kind it is.
     pub kind: Kind,
-    /// Its base unit.
     pub unit: Base,
-    /// Names of its labels.
     pub labels: &'static [&'static str],
-    /// What it means: a sentence without its full stop, then more sentences if need be.
+    /// One or more sentences, the last without its full stop.
     pub help: &'static str,
 }
 
-/// What kind a metric is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It only rises, but begins anew with what it counts.
+    /// Only rises; starts at zero again with the object that it counts.
     Counter,
-    /// It rises and falls.
+    /// Rises and falls.
     Gauge,
-    /// How many were at most so large.
+    /// Cumulative buckets.
     Histogram,
-    /// Always 1: the labels say it.
+    /// Always 1: the labels have the information.
     Info,
 }
 
-/// What a metric is measured in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
-    /// Things that the name says.
+    /// Things named by the metric.
     None,
-    /// Bytes.
     Bytes,
-    /// Seconds.
     Seconds,
     /// A share, 1 for the whole.
     Ratio,
 }
 
 impl Definition {
-    /// The name that the family has in the exposition.
+    /// Name of the family in the exposition.
     pub fn family(&self) -> String {
         match self.unit() {
             Some(unit) => format!("{PREFIX}_{}_{}", self.name, unit.as_str()),
@@ -55,7 +48,7 @@ impl Definition {
         }
     }
 
-    /// The name that its samples have; a histogram's have more after it.
+    /// Name of the samples; those of a histogram have a further suffix.
     pub fn sample(&self) -> String {
         match self.kind {
             Kind::Counter => format!("{}_total", self.family()),
@@ -84,7 +77,6 @@ impl Definition {
 }
 
 impl Kind {
-    /// In a word.
     pub fn name(self) -> &'static str {
         match self {
             Self::Counter => "counter",

@@ -1,8 +1,8 @@
-//! Metrics: what is counted and known, in the OpenMetrics text format.
+//! Metrics in the OpenMetrics text format.
 //!
-//! Everything that the packet path counts is read when somebody asks ([`lb_inspect::stats`]); what only
-//! this process knows is counted in [`Live`]. The names are defined once, in `catalogue`, which the
-//! exposition, docs/metrics.md, the dashboard and the alert rules are held against.
+//! Counters of the packet path are read at each request ([`lb_inspect::stats`]); counters of this process are in [`Live`].
+//! `catalogue` defines each name once. Tests compare the exposition, docs/metrics.md, the dashboard and the alert rules
+//! with it.
 
 mod balancer;
 mod catalogue;
@@ -36,7 +36,7 @@ pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; chars
 ///
 /// # Errors
 /// Never: text is written to memory.
-pub fn of_balancer(facts: Arc<Facts>) -> Result<String, fmt::Error> {
+pub fn balancer_exposition(facts: Arc<Facts>) -> Result<String, fmt::Error> {
     exposition(balancer::Balancer(facts))
 }
 
@@ -44,7 +44,7 @@ pub fn of_balancer(facts: Arc<Facts>) -> Result<String, fmt::Error> {
 ///
 /// # Errors
 /// Never: text is written to memory.
-pub fn of_receiver(facts: ReceiverFacts) -> Result<String, fmt::Error> {
+pub fn receiver_exposition(facts: ReceiverFacts) -> Result<String, fmt::Error> {
     exposition(facts)
 }
 

@@ -1,4 +1,4 @@
-//! An exposition, family by family.
+//! Writes an exposition, family by family.
 
 use std::fmt;
 
@@ -6,7 +6,6 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder
 
 use super::definition::{Definition, Kind};
 
-/// The value of a sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Value {
     Count(u64),
@@ -14,7 +13,6 @@ pub(super) enum Value {
     Info,
 }
 
-/// Writes families.
 pub(super) struct Sheet<'a>(DescriptorEncoder<'a>);
 
 impl<'a> Sheet<'a> {
@@ -48,7 +46,7 @@ impl<'a> Sheet<'a> {
         self.family(definition, [([], value)])
     }
 
-    /// A metric that is kept by the library.
+    /// A metric whose value the library keeps.
     pub(super) fn kept(
         &mut self,
         definition: &Definition,
@@ -60,8 +58,8 @@ impl<'a> Sheet<'a> {
     }
 }
 
-fn number(encoder: &mut MetricEncoder<'_>, of: &Definition, value: Value) -> fmt::Result {
-    match (of.kind, value) {
+fn number(encoder: &mut MetricEncoder<'_>, definition: &Definition, value: Value) -> fmt::Result {
+    match (definition.kind, value) {
         (Kind::Counter, Value::Count(count)) => {
             encoder.encode_counter::<NoLabelSet, _, u64>(&count, None)
         }

@@ -19,8 +19,9 @@ fn samples(labels: &[&str]) -> &'static str {
         ["component", "interface"] => "an interface",
         ["service"] | ["service", "endpoint", "protocol", "pool"] => "a service",
         ["backend"] => "a backend address",
-        ["pool", "backend", "region"] => "a backend of a pool",
-        ["pool", "backend", "region", "state"] => "a backend of a pool, each of six states",
+        ["pool", "backend", "region"] | ["pool", "backend", "region", "state"] => {
+            "a backend of a pool"
+        }
         ["pool", "backend", "check"] => "a check that fails",
         ["pool", "region"] => "a region of a pool",
         ["pool"] => "a pool",
@@ -62,7 +63,7 @@ fn document() -> String {
         per("a service"),
         per("a region of a pool"),
         per("a backend address"),
-        per("a backend of a pool") + 6 * per("a backend of a pool, each of six states"),
+        per("a backend of a pool"),
         per("a pool"),
         per("a check that fails"),
         per("a verdict"),

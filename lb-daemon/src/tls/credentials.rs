@@ -80,7 +80,7 @@ impl Credentials {
         match self.read_again() {
             Ok(changed) => {
                 if changed {
-                    tracing::info!("certificates reloaded");
+                    tracing::info!("TLS: certificates were read again");
                 }
                 self.conditions.end(TLS);
                 Ok(())

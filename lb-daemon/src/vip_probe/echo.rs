@@ -17,7 +17,7 @@ use tokio::{
 
 use lb_health::{
     host::{echo_request, open_echo_socket},
-    tunnel::Entrance,
+    tunnel::SocketOptions,
 };
 
 /// One packet may be lost by chance, three in a row rarely are.
@@ -47,20 +47,20 @@ pub(super) struct Echo {
 }
 
 impl Echo {
-    /// Opens a socket whose packets take a tunnel.
+    /// A socket whose packets go through a tunnel.
     ///
     /// # Errors
-    /// The process may not open such a socket (`net.ipv4.ping_group_range`) or mark it, or the source is not an address
-    /// of this host.
-    pub(super) async fn open(vip: IpAddr, entrance: Entrance) -> io::Result<Self> {
+    /// This process may not have one (`net.ipv4.ping_group_range`), or no mark; or the source is no address of
+    /// this host.
+    pub(super) async fn open(vip: IpAddr, options: SocketOptions) -> io::Result<Self> {
         let socket = open_echo_socket(vip)?;
-        SockRef::from(&socket).set_mark(entrance.mark)?;
-        // Packets must not be fragmented, and must be sent even if they exceed a path MTU that the kernel knows.
+        SockRef::from(&socket).set_mark(options.mark)?;
+        // Nobody is to make two of one, and whether one fits this host's next link is to be found out too.
         match vip {
             IpAddr::V4(_) => set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE)?,
             IpAddr::V6(_) => set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::PROBE)?,
         }
-        if let Some(source) = entrance.source {
+        if let Some(source) = options.source {
             SockRef::from(&socket).bind(&SocketAddr::new(source, 0).into())?;
         }
         socket.connect(SocketAddr::new(vip, 0)).await?;

@@ -22,7 +22,7 @@ pub use targets::{NoProbeTarget, ProbeSelection, ProbeTarget};
 use crate::audit::Audit;
 use lb_base::exclusive::{Exclusive, ExclusiveGuard};
 use lb_control::command::{Actor, Commands, Exported, Stopping};
-use lb_health::{Tunnels, host::Asker};
+use lb_health::{Tunnels, host::HostProber};
 
 /// Targets probed at a time. Each has one packet of at most 9000 bytes under way, which floods no link.
 const CONCURRENCY: usize = 32;
@@ -163,7 +163,7 @@ fn results(
 ) -> impl Stream<Item = TargetResult> {
     let prober = Arc::new(TargetProber {
         tunnels: tunnels.clone(),
-        asker: Asker::open(),
+        host_prober: HostProber::open(),
         size,
         searches: MTU_SEARCHES.into(),
     });

@@ -16,8 +16,8 @@ use super::{
 use lb_base::error_chain;
 use lb_health::{
     check::{Destination, connect, is_answer},
-    host::{Asker, Sign},
-    tunnel::{Entrance, Lane, NoEntrance, Through, Tunnels},
+    host::{HostProber, Sign},
+    tunnel::{SocketOptions, TunnelError, TunnelPath, Tunnels, VipTunnel},
 };
 
 /// Time for a connection, and for a reply of the host: a lost SYN is repeated after a second.
@@ -65,7 +65,7 @@ pub struct TargetResult {
 #[derive(Debug)]
 pub(super) struct TargetProber {
     pub(super) tunnels: Tunnels,
-    pub(super) asker: Asker,
+    pub(super) host_prober: HostProber,
     /// The full size, bytes.
     pub(super) size: u16,
     /// Path MTU searches that are left: each takes seconds.
@@ -74,24 +74,24 @@ pub(super) struct TargetProber {
 
 impl TargetProber {
     pub(super) async fn probe(&self, target: ProbeTarget) -> TargetResult {
-        let through = Through { vip: target.vip, encapsulation: target.encapsulation };
-        let mut lane = self.tunnels.visit(target.backend, through);
-        let (small, full) = match self.try_probe(&mut lane, &target).await {
+        let tunnel = VipTunnel { vip: target.vip, encapsulation: target.encapsulation };
+        let mut path = self.tunnels.path_without_repair(target.backend, tunnel);
+        let (small, full) = match self.try_probe(&mut path, &target).await {
             Ok(found) => found,
-            Err(error) => (SmallResult::Barred(entrance_error(error)), FullResult::NotSent),
+            Err(error) => (SmallResult::Barred(tunnel_error(error)), FullResult::NotSent),
         };
         TargetResult { target, small, full }
     }
 
     async fn try_probe(
         &self,
-        lane: &mut Lane,
+        path: &mut TunnelPath,
         target: &ProbeTarget,
-    ) -> Result<(SmallResult, FullResult), NoEntrance> {
-        let (echoed, mut echo) = match Echo::open(target.vip, lane.entrance().await?).await {
+    ) -> Result<(SmallResult, FullResult), TunnelError> {
+        let (echoed, mut echo) = match Echo::open(target.vip, path.socket_options().await?).await {
             Ok(echo) if !echo.can_be_answered() => {
                 let why = "this host has no source address of that IP version";
-                return Err(NoEntrance::Barred(why.to_owned()));
+                return Err(TunnelError::Unusable(why.to_owned()));
             }
             Ok(mut echo) => (echo.send(SMALL).await, Some(echo)),
             Err(error) => (Err(error), None),
@@ -100,10 +100,10 @@ impl TargetProber {
             return Ok((SmallResult::Echo(*after), self.full(echo).await));
         }
         // A firewall may drop echo requests, but not connections.
-        let entrance = lane.entrance().await?;
+        let options = path.socket_options().await?;
         let (connected, host) = tokio::join!(
-            connection(target, entrance),
-            timeout(TIMEOUT, self.asker.sign_of(target.backend))
+            connection(target, options),
+            timeout(TIMEOUT, self.host_prober.probe(target.backend))
         );
         let why = match &echoed {
             Ok(_) => "echo requests are not answered".to_owned(),
@@ -159,10 +159,10 @@ impl TargetProber {
 }
 
 /// Time until the VIP answered a TCP connection; `None`: the VIP has no TCP service.
-async fn connection(target: &ProbeTarget, entrance: Entrance) -> Option<io::Result<Duration>> {
+async fn connection(target: &ProbeTarget, options: SocketOptions) -> Option<io::Result<Duration>> {
     let server = SocketAddr::new(target.vip, target.tcp_port?);
     let begun = Instant::now();
-    let to = Destination { host: target.backend, server, entrance: Some(entrance) };
+    let to = Destination { host: target.backend, server, tunnel: Some(options) };
     Some(match timeout(TIMEOUT, connect(to)).await {
         Ok(Ok(_)) => Ok(begun.elapsed()),
         Ok(Err(error)) if is_answer(&error) => Ok(begun.elapsed()),
@@ -171,11 +171,11 @@ async fn connection(target: &ProbeTarget, entrance: Entrance) -> Option<io::Resu
     })
 }
 
-fn entrance_error(error: NoEntrance) -> String {
+fn tunnel_error(error: TunnelError) -> String {
     match error {
-        NoEntrance::Shortage(error) => error_chain::message(&error),
-        NoEntrance::Unreachable(why) => error_chain::message(&why),
-        NoEntrance::Barred(why) => why,
+        TunnelError::Shortage(error) => error_chain::message(&error),
+        TunnelError::NoRoute(why) => error_chain::message(&why),
+        TunnelError::Unusable(why) => why,
     }
 }
 

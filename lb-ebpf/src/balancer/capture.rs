@@ -1,7 +1,6 @@
-//! What a capture sees: a frame as it came, and once it is known what becomes of it, as it leaves.
+//! What a capture sees: a frame as it came, and as it leaves once its verdict is known.
 //!
-//! While nobody captures all of this costs a packet three loads of one word (four if it is tagged) that nobody
-//! writes then.
+//! While no capture runs, a packet pays three loads of one word (four if it is tagged) that nothing writes meanwhile.
 
 use aya_ebpf::{
     btf_maps::{PerCpuArray, RingBuf},
@@ -24,7 +23,7 @@ use crate::kernel::{self, Frame};
 #[btf_map]
 static CAPTURE_BUFFER: PerCpuArray<CaptureBuffer, 1> = PerCpuArray::new();
 #[btf_map]
-/// Without a type: with one libbpf wants a size of values, which a ring has not.
+/// Without a value type: with one, libbpf requires a value size, and ring buffers have none.
 static SAMPLES: RingBuf<(), { RING_BYTES as usize }> = RingBuf::new();
 
 /// Captures a frame as it came, if it matches the capture's addresses and ports.
@@ -33,7 +32,7 @@ pub(super) fn before(context: &XdpContext) {
     let frame = Frame::in_subprogram(context);
     let (now, capture) = (kernel::exact_time(), kernel::capture());
     if now >= capture.until {
-        // Its daemon is gone.
+        // The daemon renews the deadline every second, so it is gone.
         kernel::end_capture();
     }
     let is_wanted = now < capture.until && capture::matches(&capture, &frame);
@@ -49,7 +48,7 @@ pub(super) fn before(context: &XdpContext) {
     });
 }
 
-/// Takes down for which backend the frame is, and what it would leave by.
+/// Records the frame's backend, and the interface that it would leave by.
 #[inline(always)]
 pub(super) fn note_choice(backend: u32, interface: u32) {
     kernel::per_cpu(&CAPTURE_BUFFER, 0, |buffer| {
@@ -61,19 +60,19 @@ pub(super) fn note_choice(backend: u32, interface: u32) {
     });
 }
 
-/// Takes down what became of the frame, and how it leaves, and sends that to the daemon.
+/// Records the frame's verdict and the frame as it leaves, and sends the sample to the daemon.
 #[inline(never)]
 pub(super) fn after(context: &XdpContext, ended: u64) {
     let (ended, frame) = (Disposition(ended as u32), Frame::in_subprogram(context));
     let capture = kernel::capture();
     kernel::per_cpu(&CAPTURE_BUFFER, 0, |buffer| {
-        // Taken: the next packet may be one of which nothing was taken down.
+        // Reset, because nothing may be recorded of the next packet.
         let number = core::mem::replace(&mut buffer.head.number, NO_CAPTURE);
         if number == NO_CAPTURE || number != capture.number || !buffer.is_wanted(&capture, ended) {
             return;
         }
         if ended.is_sent_back() {
-            // An answer: not where the packet would have gone.
+            // An answer does not leave by the interface that the packet would have left by.
             buffer.head.left_by = 0;
         }
         buffer.counted.matched += 1;
@@ -91,7 +90,6 @@ pub(super) fn after(context: &XdpContext, ended: u64) {
     });
 }
 
-/// What is done with the buffer.
 trait CaptureActions {
     fn is_wanted(&mut self, capture: &Capture, ended: Disposition) -> bool;
     fn leaves(&mut self, frame: &Frame<'_>, capture: &Capture, ended: Disposition);
@@ -105,7 +103,7 @@ impl CaptureActions for CaptureBuffer {
         capture.verdicts >> self.head.verdict & 1 != 0 && capture.backend.has(&self.head.backend)
     }
 
-    /// Takes down the frame as it leaves, if it does.
+    /// Records the frame as it leaves, if it does.
     #[inline(always)]
     fn leaves(&mut self, frame: &Frame<'_>, capture: &Capture, ended: Disposition) {
         if ended.leaves() {

@@ -40,9 +40,9 @@ use lb_common::{
 use super::subprograms;
 use crate::kernel;
 
-/// The daemon maps these into its memory: a published word is one store.
+/// The daemon maps these arrays into its memory, so it publishes a word by one store.
 const MMAP: usize = BPF_F_MMAPABLE as usize;
-/// Few balancers have many such elements.
+/// Not preallocated, because few balancers have many of these elements.
 const ON_DEMAND: usize = BPF_F_NO_PREALLOC as usize;
 const SIZED: usize = MMAP | BPF_F_INNER_MAP as usize;
 
@@ -82,7 +82,7 @@ static BACKEND_STATES: Array<u64, { MAX_BACKENDS as usize }, MMAP> = Array::new(
 static SHARED_BACKENDS: HashMap<u64, u64, { MAX_MEMBERS as usize }, ON_DEMAND> = HashMap::new();
 #[btf_map]
 static HANDSHAKES: Array<HandshakeLine, { HANDSHAKE_LINES as usize }, MMAP> = Array::new();
-/// IPv4 has maps of its own for the sake of their keys: a third of the bytes to hash.
+/// IPv4 has its own maps because its keys have a third of the bytes to hash.
 #[btf_map]
 static DISPLACED_V4: LruHashMap<FlowKeyV4, u64, { DEFAULT_DISPLACED_V4 as usize }> =
     LruHashMap::new();
@@ -99,10 +99,10 @@ static BACKENDS: Array<Backend, { MAX_BACKENDS as usize }, MMAP> = Array::new();
 static NEXT_HOPS: Array<u64, { MAX_NEXT_HOPS as usize }, MMAP> = Array::new();
 #[btf_map]
 static INTERFACES: Array<u64, { MAX_INTERFACES as usize }, MMAP> = Array::new();
-/// The program of a bond runs for its ports, of which no next hop knows.
+/// The program on a bond also runs for the bond's ports, which no next hop names.
 #[btf_map]
 static BONDS: Array<u64, { MAX_INTERFACES as usize }, MMAP> = Array::new();
-/// The inner look-up is inlined only for arrays of one known size, hence two maps of tables.
+/// The kernel inlines the inner look-up only for arrays of one known size, hence two maps of tables.
 #[btf_map]
 static TABLES: ArrayOfMaps<
     Array<u64, { table_words(DEFAULT_SLOTS) as usize }, MMAP>,
@@ -362,8 +362,8 @@ fn service(key: &ServiceKey) -> Option<&'static Service> {
     }
 }
 
-/// No where an address has no any-port service, but for a few: so most packets of no service cost
-/// one look-up in a hash map, not two.
+/// Whether an address may have an any-port service. False for nearly all addresses without one, so that a packet of no
+/// service usually costs one look-up in a hash map, not two.
 #[inline(always)]
 fn may_have_any_port(address: &AddressWords) -> bool {
     let (word, bit) = any_port_bit(address);

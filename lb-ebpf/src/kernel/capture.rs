@@ -13,8 +13,8 @@ use lb_common::abi::{
 
 use super::{Frame, opaque};
 
-/// The daemon writes it, so it is read volatile, and all packets read its first word: in a section of
-/// its own it is a map whose memory needs no look-up.
+/// Read volatile, because the daemon writes it. In a section of its own, because that makes it a map whose memory needs no
+/// look-up: every packet reads its first word.
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".data.capture")]
 static CAPTURE: Shared = Shared(UnsafeCell::new(WORDS_OF_NONE));
@@ -67,7 +67,7 @@ pub fn exact_time() -> Nanoseconds {
 /// The mask of where the second frame begins, and of how much more than a byte is copied.
 const PLACE: u64 = SAMPLE_BYTES as u64 / 2 - 1;
 
-/// Copies the first bytes of a frame, at most `snap`, to the buffer behind `at` others; answers how many
+/// Copies the first bytes of a frame, at most `snap`, to the buffer behind `at` others and returns how many
 /// (`bpf_xdp_load_bytes`, kernel 5.18).
 #[inline(always)]
 pub fn copy_frame(buffer: &mut CaptureBuffer, frame: &Frame<'_>, at: u32, snap: u32) -> u32 {
@@ -76,7 +76,7 @@ pub fn copy_frame(buffer: &mut CaptureBuffer, frame: &Frame<'_>, at: u32, snap: 
     if length == 0 {
         return 0;
     }
-    // Masks, of which the verifier sees that both ends lie in the buffer; neither changes the number.
+    // The masks show the verifier that both ends are inside the buffer; they change neither number.
     let at = opaque(u64::from(at)) & PLACE;
     let length = (opaque(length.wrapping_sub(1)) & PLACE) + 1;
     // SAFETY: the place is within the bytes; the kernel writes `length` bytes there or none, which

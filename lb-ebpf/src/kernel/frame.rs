@@ -9,8 +9,8 @@ use lb_common::wire::{Packet, vlan::Tags};
 
 use super::{opaque, revalidate};
 
-/// A frame in the driver's buffer. Views of it must not outlive [`Frame::grow`] or
-/// [`Frame::shrink`], which the borrow checker sees to: both want the frame mutable.
+/// A frame in the driver's buffer. Views of it must not outlive [`Frame::grow`] or [`Frame::shrink`]. The borrow checker
+/// ensures that, because both borrow the frame mutably.
 pub struct Frame<'c> {
     context: &'c XdpContext,
 }
@@ -22,9 +22,9 @@ impl<'c> Frame<'c> {
         Self { context }
     }
 
-    /// The frame of a context that was handed to a function which is not inlined. Where the compiler
-    /// sees what such a function reads of the context it lets the caller read it, and hands over
-    /// numbers in which the verifier knows no packet any more.
+    /// The frame of a context that was passed to a function which is not inlined. Hides the pointer from the compiler,
+    /// which would otherwise let the caller read the context and pass the bounds as numbers, in which the verifier does
+    /// not recognise packet pointers.
     #[inline(always)]
     pub fn in_subprogram(context: &'c XdpContext) -> Self {
         let address = opaque(core::ptr::from_ref(context).expose_provenance() as u64);
@@ -80,7 +80,7 @@ impl<'c> Frame<'c> {
         self.adjust(by as i32)
     }
 
-    /// Takes the outermost VLAN tags off, two at most, and returns them. None: there was none.
+    /// Takes the outermost VLAN tags off, two at most, and returns them; [`Tags::NONE`] if there are none.
     #[inline(always)]
     pub fn untag(&mut self) -> Tags {
         let tags = Tags::read(self);
@@ -96,8 +96,8 @@ impl<'c> Frame<'c> {
         if shrunk { tags } else { Tags::NONE }
     }
 
-    /// Puts VLAN tags on; false where the driver has no room for them. Of no use to steady state, so a
-    /// function of its own.
+    /// Puts VLAN tags on; false where the driver has no room for them. A function of its own, because untagged frames do
+    /// not need it.
     #[must_use]
     pub fn tag(&mut self, tags: Tags) -> bool {
         put_tags(self.context, tags.0) != 0
@@ -113,7 +113,7 @@ impl<'c> Frame<'c> {
 /// Length of the two MACs of a frame, bytes.
 const MACS: usize = 12;
 
-/// The MACs of a frame, as words: bytes that move to where they overlap would be moved one by one.
+/// The MACs of a frame, as words: the compiler would move overlapping bytes one by one.
 struct Macs([u32; 3]);
 
 impl Macs {

@@ -23,8 +23,8 @@ pub fn now() -> Nanoseconds {
     ticks.wrapping_sub(TICKS_AT_START.load()).wrapping_mul(TICK_NANOSECONDS.load())
 }
 
-/// Calls `step` with 0, 1, … until it answers something else than 0, at most `count` times
-/// (`bpf_loop`, kernel 5.17).
+/// Calls `step` with 0, 1, … until it returns something other than 0, at most `count` times. The verifier walks `step`
+/// once (`bpf_loop`, kernel 5.17).
 #[inline(always)]
 pub fn repeat<C>(count: u32, context: &mut C, step: extern "C" fn(u32, &mut C) -> i64) {
     // SAFETY: the kernel calls `step` with the index and the very pointer given here, before this
@@ -34,15 +34,15 @@ pub fn repeat<C>(count: u32, context: &mut C, step: extern "C" fn(u32, &mut C) -
     }
 }
 
-/// Goes on in the array's program; returns only where there is none.
+/// Jumps into a program of the array; returns only if there is none.
 #[inline(always)]
 pub fn tail_call<const N: usize>(programs: &ProgramArray<N>, context: &XdpContext, index: u32) {
     // SAFETY: nothing that needs dropping is alive in a packet program.
     unsafe { programs.tail_call(context, index) }
 }
 
-/// Makes each function global: the object exports it, so the verifier takes its arguments for any
-/// numbers, and its answer too.
+/// Makes each function global: the object exports it, so the verifier verifies it once, with unknown numbers as
+/// arguments, and takes its result for an unknown number.
 macro_rules! global {
     ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),*) -> u64 $body:block)+) => {$(
         $(#[$doc])*
@@ -55,8 +55,8 @@ macro_rules! global {
 
 pub(crate) use global;
 
-/// What a global function was handed a pointer to; the verifier knows its size by its type, and holds
-/// the function to asking whether it is there.
+/// What a pointer argument of a global function points to. The verifier knows the size from its type, and requires the
+/// check for null.
 #[expect(clippy::not_unsafe_ptr_arg_deref, reason = "the verifier knows what it points at")]
 #[inline(always)]
 pub fn borrow_argument<'a, T>(pointer: *mut T) -> Option<&'a mut T> {

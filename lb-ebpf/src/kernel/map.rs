@@ -1,6 +1,6 @@
-//! Map memory. Words change under the reader and are read once, volatile; structs are immutable
-//! once published; hash values may be reused under the reader, who copies them
-//! from their end to the key they repeat and checks that.
+//! Map memory. Words may change at any time, so they are read once, volatile. Structs are immutable once published. The
+//! kernel may reuse a hash map's value while it is read, so values are copied from their end to the key that they
+//! repeat, and then that key is compared.
 
 use core::mem::MaybeUninit;
 
@@ -40,7 +40,7 @@ pub fn words<T: Pod, const N: usize, const F: usize, const W: usize>(
 ) -> Option<[u64; W]> {
     let first = map.get_ptr(index)?.cast::<u64>();
     Some(places.map(|place| {
-        // The verifier holds each caller to the element's size.
+        // The verifier checks that each caller stays within the element.
         // SAFETY: the pointer is to a live, aligned array element; one volatile 8-byte load.
         unsafe { first.add(place).read_volatile() }
     }))
@@ -150,8 +150,8 @@ pub fn shared_word<T: Pod, const N: usize, const F: usize>(
     map.get_ptr_mut(index).map(|first| SharedWord(unsafe { first.cast::<u64>().add(place) }))
 }
 
-/// The word of a connection, to change in place by exchange: an evicted element's memory may be another
-/// connection's by then.
+/// The word of a connection, to change by exchange only: the kernel may have evicted the element and given its memory to
+/// another connection.
 #[inline(always)]
 pub fn lru_word<K: Pod, const N: usize, const F: usize>(
     map: &LruHashMap<K, u64, N, F>,
@@ -203,7 +203,7 @@ pub fn lookup_word<V: Pod, const N: usize, const F: usize>(
     unsafe { map.get(key) }
 }
 
-/// A word of a hash map. Its element may be freed under the reader, and be another's of the same map by then.
+/// A word of a hash map. The kernel may free its element and reuse it for another key of the map at any time.
 #[inline(always)]
 pub fn hash_word<const N: usize, const F: usize>(
     map: &HashMap<u64, u64, N, F>,
@@ -214,8 +214,8 @@ pub fn hash_word<const N: usize, const F: usize>(
     map.get_ptr(key).map(|word| unsafe { word.read_volatile() })
 }
 
-/// A copy of a hash map's value, read from its end to its beginning. The kernel writes a reused
-/// element from beginning to end, so a copy whose first words are the old ones is all old.
+/// A copy of a hash map's value, read from its end to its beginning. The kernel writes a reused element from beginning to
+/// end, so if the first words of the copy are the old ones, all of it is old.
 #[inline(always)]
 pub fn copy_backwards(service: &Service) -> Service {
     const WORDS: usize = size_of::<Service>() / size_of::<u64>();
@@ -247,7 +247,7 @@ pub fn has_prefix<V: Pod, const N: usize, const F: usize>(
     map: &LpmTrie<AddressWords, V, N, F>,
     address: &AddressWords,
 ) -> bool {
-    /// The length of the prefix stands before the address: so the address is aligned.
+    /// The length of the prefix precedes the address, so that the address is aligned.
     #[repr(C, align(8))]
     struct Aligned {
         padding: u32,
@@ -269,9 +269,9 @@ pub fn has_prefix<V: Pod, const N: usize, const F: usize>(
     map.get(key).is_some()
 }
 
-/// A key of 20 bytes on the stack. The verifier wants a store there aligned to its own size, and the
-/// compiler, which knows no such rule, merges two stores into one that is not. So the key is aligned,
-/// and each of its words is stored by itself.
+/// A key of 20 bytes on the stack. The verifier requires each store there to be aligned to its size, and the compiler,
+/// which does not know that rule, merges two stores into a misaligned one. So the key is aligned, and each of its words
+/// is stored separately.
 #[repr(C, align(8))]
 struct Stacked<K>(MaybeUninit<K>);
 

@@ -1,4 +1,4 @@
-//! What the kernel lends: packet memory, map memory, helpers. All unsafe code of this crate.
+//! Packet memory, map memory and the kernel's helpers: all unsafe code of this crate.
 #![allow(unsafe_code)]
 
 mod capture;

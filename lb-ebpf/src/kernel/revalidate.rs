@@ -9,9 +9,9 @@ use lb_common::wire::Packet;
 
 use super::helpers::{global, repeat};
 
-/// The kernel's context of a packet program, with the bounds of the bytes that can be read.
+/// A packet program's context, with the bounds of the readable bytes.
 pub trait Context: Sized {
-    /// Where its words for that are: the first byte, and one beyond the last.
+    /// Its words that hold the bounds: the first byte, and one beyond the last.
     fn ends(context: *mut Self) -> [*const u32; 2];
 
     /// As [`Packet::sum_up`], in a function that the kernel verifies by itself; [`NONE`]: none.
@@ -97,12 +97,12 @@ impl<C: Context> Packet for Revalidated<C> {
     }
 }
 
-/// What a step adds: the largest piece that is left. It follows from the step's number alone, so that
-/// the verifier need not know what others did.
+/// A step adds the largest piece that is left. Which one follows from the step's number alone, so that the verifier need
+/// not track the other steps.
 const LARGE: usize = 512;
 const MIDDLE: usize = 32;
 const SMALL: usize = 4;
-/// How far it looks into a packet: half as far as the kernel lets a program.
+/// Largest offset that is summed: half of what the kernel allows.
 const FARTHEST: usize = 0x7fff;
 
 /// No sum.
@@ -123,7 +123,7 @@ pub(super) fn sum_up<C: Context>(context: *mut C, offset: usize, length: usize) 
     (sum != NONE).then_some(sum as u32)
 }
 
-/// Sum of so many bytes as one call of the kernel takes: at most 512, and in fours.
+/// Sum of as many bytes as one call of the kernel takes: at most 512, and a multiple of four.
 #[inline(always)]
 pub(super) fn sum_of_bytes<const N: usize>(bytes: &[u8; N]) -> u32 {
     const { assert!(N <= LARGE && N.is_multiple_of(SMALL)) };
@@ -203,7 +203,7 @@ fn last_bytes<C: Context>(frame: &Revalidated<C>, at: usize, left: usize) -> Opt
         sum += u64::from(u16::from_ne_bytes(*frame.bytes::<2>(at)?));
     }
     if left % 2 == 1 {
-        // With the byte before it, which is a header's: of a single one the verifier is not convinced.
+        // Read together with the byte before it, which a header has: the verifier rejects the single byte.
         let [_, byte] = *frame.bytes::<2>((at + left).wrapping_sub(2) & FARTHEST)?;
         sum += u64::from(u16::from_ne_bytes([byte, 0]));
     }

@@ -1,8 +1,8 @@
 //! Packets as tc has them: a card's frame or several that GRO merged, of which only the first bytes can be read
 //! directly.
 //!
-//! Nothing here writes to a packet by a pointer: a program that does has each packet made writable before it
-//! begins, whatever it then makes of it.
+//! Nothing here writes to a packet by a pointer: with a single such write the kernel would make every packet writable
+//! before the program starts.
 
 use aya_ebpf::{
     bindings::{
@@ -19,7 +19,7 @@ use lb_common::wire::{Packet, ethernet, vlan::Tags};
 
 use super::Revalidated;
 
-/// A packet of tc's. Views of it must not outlive what changes it, which the borrow checker sees to.
+/// A packet at tc. Views of it must not outlive a change, which the borrow checker ensures.
 pub struct Skb<'c> {
     context: &'c TcContext,
 }
@@ -42,8 +42,8 @@ impl<'c> Skb<'c> {
         Revalidated::new(self.context())
     }
 
-    /// Makes the first `length` bytes readable, or all where it has less; false where they were so, or where
-    /// the kernel has no memory.
+    /// Makes the first `length` bytes readable, or the whole packet if it is shorter. False if they already were, or if the
+    /// kernel has no memory.
     #[inline(always)]
     pub fn pull(&mut self, length: usize) -> bool {
         let wanted = length.min(self.length());
@@ -52,22 +52,22 @@ impl<'c> Skb<'c> {
             && unsafe { bpf_skb_pull_data(self.context(), wanted as u32) == 0 }
     }
 
-    /// Whether GRO merged it of several.
+    /// Whether GRO merged it from several packets.
     #[inline(always)]
     pub fn is_merged(&self) -> bool {
         // SAFETY: the context pointer that the kernel gave is valid while the program runs.
         unsafe { (*self.context()).gso_size != 0 }
     }
 
-    /// Whether it is noted that its outermost checksum is right.
+    /// Whether the card or GRO noted that its outermost checksum is right.
     #[inline(always)]
     pub fn is_noted_right(&self) -> bool {
         // SAFETY: the context is the kernel's; the helper changes nothing.
         unsafe { bpf_csum_level(self.context(), BPF_CSUM_LEVEL_QUERY.into()) >= 0 }
     }
 
-    /// Takes `by` bytes off behind the Ethernet header, and with them what is noted of checksums; the size of
-    /// the frames that a merged one is of stays. False where the kernel does not.
+    /// Removes `by` bytes behind the Ethernet header, which clears the checksum notes and keeps the segment size of a
+    /// merged packet. False if the kernel refuses.
     #[inline(always)]
     #[must_use]
     pub fn shrink(&mut self, by: usize) -> bool {
@@ -76,8 +76,8 @@ impl<'c> Skb<'c> {
         unsafe { bpf_skb_adjust_room(self.context(), by, BPF_ADJ_ROOM_MAC, flags) == 0 }
     }
 
-    /// Makes it a packet of another EtherType, IPv4 or IPv6, of whose header the kernel makes or takes the 20
-    /// bytes between them: an IPv4 header grows by as many, an IPv6 header shrinks.
+    /// Changes the EtherType to IPv4's or IPv6's. The kernel adds or removes the 20 bytes by which the headers differ: an
+    /// IPv4 header grows, an IPv6 header shrinks.
     #[inline(always)]
     #[must_use]
     pub fn change_version(&mut self, ether_type: [u8; 2]) -> bool {

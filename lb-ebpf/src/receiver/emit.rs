@@ -16,9 +16,9 @@ use crate::{
     kernel::{Frame, Skb},
 };
 
-/// A frame at a hook of the kernel's, which the receiver can take apart there.
+/// A frame at one of the kernel's hooks, with what the receiver needs to decapsulate it there.
 pub(super) trait HookFrame: Packet + DecapsulatedFrame {
-    /// Makes more of it readable; false where there is no more.
+    /// Makes more of the frame readable; false if all of it is.
     #[must_use]
     fn look_deeper(&mut self) -> bool;
 
@@ -58,7 +58,7 @@ pub(super) fn tc(packet: Skb<'_>) -> i32 {
 /// Decides about a frame, rewrites it and counts it.
 #[inline(always)]
 fn emit<H: HookFrame>(mut frame: H) -> Action {
-    // VLAN tags are the link's: what is inside the tunnel gets them too.
+    // VLAN tags belong to the link, so the inner packet keeps them.
     let tags = frame.untag();
     let bytes = (frame.length() + tags.length()) as u64;
     let decided = match receive::decide(&frame, &Maps) {

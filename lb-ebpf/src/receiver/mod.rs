@@ -72,7 +72,7 @@ impl AllowLists for Maps {
     }
 }
 
-// Checksums need a look at the whole packet: in global functions, which the kernel verifies once.
+// Checksums cover the whole packet: they are computed in global functions, which the kernel verifies once.
 
 /// [`receive::checksums`]; `None`: they are right.
 #[inline(always)]
@@ -93,7 +93,7 @@ fn outer_checksum(packet: &Skb<'_>) -> Option<Verdict> {
 global! {
     /// Which checksum is wrong: 0: none, 1: the outer one, 2: the inner one.
     fn wrong_checksum(context: *mut xdp_md, header: u32, protocol: u32) -> u64 {
-        // A packet that was taken for a tunnel cannot be unreadable now; the verifier does not know it.
+        // The decision read these headers, so they are in the packet; the verifier does not know that.
         let header = header as usize & 0x3f;
         match receive::checksums(&Revalidated::new(context), header, protocol as u8) {
             Ok(()) => 0,

@@ -16,7 +16,7 @@ use crate::kernel::Skb;
 /// The headers that a tunnel begins with, at the longest, without extension headers.
 pub(super) const HEADERS: usize =
     ethernet::LENGTH + ipv6::LENGTH + udp::LENGTH + gue::LENGTH + ipv6::LENGTH;
-/// As far as a balancer follows extension headers, and more: four, each of 2,048 bytes at most.
+/// Beyond where a balancer stops following extension headers: four, each of 2,048 bytes at most.
 const FARTHEST: usize = HEADERS + 4 * 2_048 + 8;
 
 impl HookFrame for Skb<'_> {
@@ -25,7 +25,7 @@ impl HookFrame for Skb<'_> {
         self.pull(FARTHEST)
     }
 
-    /// The kernel keeps the tag, and puts it on nothing.
+    /// The kernel holds the tag beside the packet, so there is nothing to put back.
     #[inline(always)]
     fn untag(&mut self) -> Tags {
         let _all_of_it_was_readable = self.pull(HEADERS);
@@ -37,11 +37,11 @@ impl HookFrame for Skb<'_> {
         true
     }
 
-    /// To take a header off takes off what is noted, so the stack finds by itself what is wrong inside.
+    /// Taking a header off clears the checksum notes, so the stack checks the inner packet itself.
     #[inline(always)]
     fn wrong_checksum(&mut self, to_do: &Decapsulation) -> Option<Verdict> {
         let udp = self.bytes(to_do.udp()).map(Udp)?;
-        // Balancers send none; GRO merges what is right.
+        // Balancers send no checksum, and GRO merges only packets whose checksum is right.
         if !udp.has_checksum() || self.is_merged() || self.is_noted_right() {
             return None;
         }
@@ -51,7 +51,7 @@ impl HookFrame for Skb<'_> {
 
     #[inline(always)]
     fn unwrap(&mut self, to_do: &Decapsulation) -> bool {
-        /// What the two versions' headers differ by.
+        /// Difference of the two versions' header lengths, bytes.
         const DIFFERENCE: usize = ipv6::LENGTH - ipv4::LENGTH;
         if to_do.outer_version() == to_do.version() {
             return self.shrink(to_do.outer);

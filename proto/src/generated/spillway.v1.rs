@@ -1880,17 +1880,17 @@ pub struct BackendStatus {
     /// What it says it is utilised, 1 for all that it can do. Unset: it does not say.
     #[prost(double, optional, tag = "11")]
     pub utilisation: ::core::option::Option<f64>,
-    /// Percentage of its weight that it asks for, 1 to 100. Unset: it does not say.
+    /// Share of its weight that it asks for, percent, 1 to 100. Unset: it does not say.
     #[prost(uint32, optional, tag = "12")]
     pub weight_percent: ::core::option::Option<u32>,
     /// Why it wants no new connections of itself: "check load: the backend says drain". Empty: it does not
     /// say so.
     #[prost(string, tag = "13")]
     pub drain: ::prost::alloc::string::String,
-    /// Why what it says of itself cannot be had, so that nothing of it stands: "check load: nothing heard:
-    /// connection refused". Empty: it is heard, or no check of it listens.
+    /// Why its agent report cannot be read, so that none applies: "check load: no report: connection refused".
+    /// Empty: it can be read, or no check asks for one.
     #[prost(string, tag = "14")]
-    pub unheard: ::prost::alloc::string::String,
+    pub report_error: ::prost::alloc::string::String,
     /// Largest outer IP packet towards it, bytes: the smallest of its configured MTU and those of the route and the
     /// interface. 0: it has no next hop.
     #[prost(uint32, tag = "15")]

@@ -92,7 +92,7 @@ impl PackageFixture {
         let refused = host.output(["systemctl", "start", BALANCER])?;
         ensure!(!refused.status.success(), "{refused:?}");
         let journal = host.run(["journalctl", "--output=cat", "--unit", SOCKET])?;
-        ensure!(journal.contains("a spillwayd that was started by hand answers at"), "{journal}");
+        ensure!(journal.contains("a spillwayd that was started by hand listens on"), "{journal}");
         self.wait_up()?;
 
         let all = findings(host)?;

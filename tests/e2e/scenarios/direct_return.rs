@@ -109,12 +109,13 @@ fn ten_megabytes_go_by_macs_alone(sandbox: &Sandbox) -> Result<()> {
     let create = [&create[..], &["--http-path", "/healthz", "--interval", "300ms"]].concat();
     balancer.cli(&create)?;
     balancer.cli(&["pool", "update", "web", "--health-checks", "as-clients"])?;
-    let reason = format!("no way through the tunnel: direct return: {} is not on the link", far.v4);
+    let reason =
+        format!("no path through the tunnel: direct return: {} is not on the link", far.v4);
     until("the far one is asked", PATIENCE, || {
         Ok(told_of(&balancer, far.v4.into(), "reason")?.contains(&reason).then_some(()))
     })?;
     let reason =
-        format!("direct return: IPv6 goes by a backend's IPv6 address, not by {}", here.v4);
+        format!("direct return: IPv6 packets need a backend's IPv6 address, not {}", here.v4);
     until("IPv6 is refused", PATIENCE, || {
         Ok(told_of(&balancer, here.v4.into(), "reason")?.contains(&reason).then_some(()))
     })?;

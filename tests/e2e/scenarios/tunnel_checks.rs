@@ -76,8 +76,8 @@ fn checks_go_as_clients_packets_do(sandbox: &Sandbox) -> Result<()> {
     let balancer = fixture.fabric.balancer.clone();
     balancer.ip(&format!("address add {vip}/32 dev lo"))?;
     let why = format!(
-        "check page of {vip}: no way through the tunnel: {vip} is an address of this host, so it cannot ask \
-         others for it"
+        "check page of {vip}: no path through the tunnel: {vip} is an address of this host, so packets to \
+         it do not leave this host"
     );
     wait_why(&fixture, own, &why)?;
     balancer.ip(&format!("address del {vip}/32 dev lo"))?;
@@ -86,7 +86,7 @@ fn checks_go_as_clients_packets_do(sandbox: &Sandbox) -> Result<()> {
     // Whoever takes the link away, or what leads there, gets no check to pass that should not.
     for taken in ["link del spillway0", "rule del pref 50"] {
         balancer.ip(taken)?;
-        let words = "no way through the tunnel: what is sent by checks is led elsewhere";
+        let words = "no path through the tunnel: packets of checks are routed elsewhere";
         wait_why(&fixture, own, words).with_context(|| taken)?;
         fixture.wait_up(&[]).with_context(|| taken)?;
     }

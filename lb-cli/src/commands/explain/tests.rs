@@ -83,13 +83,13 @@ verdict   forwarded
 backend   10.0.0.2, region eu
 next hop  02:00:00:00:00:fe on OUT
 why       10.0.0.0 owns the slot but takes no new connections; alternate 2 is
-          the first of its list that may have the packet
+          the first on its list that can take the packet
 
 REGION  SLOT  PLACE        BACKEND   ACCEPTS  OUTCOME
 eu      0     owner        10.0.0.0  open     passed over: it takes no new
                                               connections
-eu      0     alternate 1  10.0.0.1  all      passed over: its next hop has no
-                                              address
+eu      0     alternate 1  10.0.0.1  all      passed over: its next hop is
+                                              unresolved
 eu      0     alternate 2  10.0.0.2  all      chosen
 "
     );
@@ -142,7 +142,7 @@ slot      0 of 1 (hash HASH)
 verdict   forwarded
 backend   10.0.1.0, region us
 next hop  02:00:00:00:00:fe on OUT
-why       region eu is full; owner of slot 0 is the next that may
+why       region eu is full; owner of slot 0 is the next that can
 regions   eu is full; us has it
 
 REGION  SLOT  PLACE        BACKEND   ACCEPTS  OUTCOME
@@ -163,7 +163,7 @@ fn mixed_ip_versions_and_open_datagrams_are_refused() {
     let mixed = parse_flow("[2001:db8::7]:1", "192.0.2.1:80", Protocol::Tcp, false);
     assert_eq!(
         mixed.unwrap_err().to_string(),
-        "error: client [2001:db8::7]:1 and vip 192.0.2.1:80: they are of two IP versions\n\
+        "error: client [2001:db8::7]:1 and vip 192.0.2.1:80: different IP versions\n\
          hint: give both as IPv4 or both as IPv6 addresses"
     );
     let open = parse_flow("198.51.100.7:1", "192.0.2.1:53", Protocol::Udp, true);

@@ -11,7 +11,7 @@ use super::position::{Header, headers, line_and_column, object_at};
 /// `line 3, column 7: cause`, lines and columns counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentError {
-    /// Line and column in characters; `None` if it is about no place in the text.
+    /// Line and column in characters; `None` if the error concerns the whole text.
     pub position: Option<(usize, usize)>,
     /// What is wrong there.
     pub cause: String,
@@ -25,7 +25,8 @@ impl DocumentError {
     }
 
     pub(super) fn empty() -> Self {
-        let cause = "is empty, by which everything would go; `# nothing` alone means that";
+        let cause =
+            "is empty, which would remove everything; if that is meant, write only `# nothing`";
         Self { position: None, cause: cause.into() }
     }
 
@@ -49,10 +50,10 @@ impl fmt::Display for DocumentError {
 
 impl std::error::Error for DocumentError {}
 
-/// Lists of a file, whose headers have two brackets; the last two stand in a pool.
+/// Lists of a file, whose headers have two brackets; the last two are in a pool.
 const LISTS: [&str; 6] = ["region", "health_check", "pool", "service", "backend", "group"];
 
-/// Where an error of the parser is, and its cause.
+/// The position and cause of a parser's error, in the words of someone who writes the file.
 fn explain(text: &str, at: Option<usize>, message: &str) -> (Option<usize>, String) {
     let line = at.and_then(|at| Line::at(text, at));
     let key = line.as_ref().map_or("", |line| line.key);
@@ -71,9 +72,9 @@ fn explain(text: &str, at: Option<usize>, message: &str) -> (Option<usize>, Stri
         let at = line.as_ref().map(|line| line.value_at);
         let cause = match bounds::field_range(key) {
             Some(range) => {
-                format!("{value} is no number from {} to {}", range.start(), range.end())
+                format!("{value} is not a number from {} to {}", range.start(), range.end())
             }
-            None => format!("{value} is no number; a text is put in quotes: {key} = \"{value}\""),
+            None => format!("{value} is not a number; put text in quotes: {key} = \"{value}\""),
         };
         return (at, cause);
     }
@@ -98,14 +99,14 @@ fn explain(text: &str, at: Option<usize>, message: &str) -> (Option<usize>, Stri
     (at, format!("{found}, expected {expected}"))
 }
 
-/// A list whose header has one bracket: serde says that a map is none, or TOML that its key is there already.
+/// A list whose header has one bracket: serde reports a map instead of a list, or TOML a duplicate key.
 fn one_bracket(text: &str, at: usize, message: &str) -> Option<(Option<usize>, String)> {
     let header = Header::at(text, at)?;
     let (last, outer) = header.path.split_last()?;
     if message == "invalid type: map, expected a sequence" && header.brackets == 2 {
-        // The outer list is not there yet, and so became a table.
+        // The outer list does not exist yet, so TOML made it a table.
         let list = outer.first()?;
-        let cause = format!("`[[{}]]`: no `[[{list}]]` stands before it", header.name());
+        let cause = format!("`[[{}]]`: needs a `[[{list}]]` before it", header.name());
         return Some((Some(at), cause));
     }
     if !LISTS.contains(last)
@@ -118,7 +119,7 @@ fn one_bracket(text: &str, at: usize, message: &str) -> Option<(Option<usize>, S
     Some((Some(wrong.at), format!("`[{name}]`: write `[[{name}]]`, with two brackets")))
 }
 
-/// A name that is nearly one of those that are expected.
+/// A misspelt name: suggests the expected one.
 fn misspelt(text: &str, at: usize, message: &str) -> Option<String> {
     let quoted =
         |text: &str| text.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
@@ -126,7 +127,7 @@ fn misspelt(text: &str, at: usize, message: &str) -> Option<String> {
     let (expected, wrong) = (quoted(expected), quoted(found).into_iter().next()?);
     let names = || expected.iter().map(String::as_str);
     if found.starts_with("unknown variant ") {
-        // A slip of letters may be another word; capitals are none.
+        // Only capitals are corrected: a word with other letters may mean something else.
         let meant = names().find(|name| name.eq_ignore_ascii_case(&wrong))?;
         return Some(format!("{found}: write \"{meant}\""));
     }

@@ -1,8 +1,8 @@
 //! The file form of a configuration, TOML, for people.
 //!
-//! It says the same as `spillway.v1.Configuration`, field by field; whether the values make sense is
-//! judged behind the API, once for every door. What a file can get wrong alone (spelling of fields,
-//! types, durations and rates without a unit) is told here, with its line.
+//! It has the same fields as `spillway.v1.Configuration`. Values are validated behind the API, in one place for files
+//! and calls. Mistakes that only a file can have (misspelt fields, wrong types, durations and rates without a unit)
+//! are found here, with their line.
 
 mod error;
 mod health_check;
@@ -25,7 +25,7 @@ pub use position::{find_field, line_and_column};
 pub use service::{PortRange, Service, parse_ports};
 pub use units::parse_duration;
 
-/// A configuration as a file says it.
+/// A configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
@@ -50,8 +50,8 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads a file's text. One that is empty was cut off rather than written: that nothing is to be
-    /// configured must be said, by a comment at least.
+    /// Reads a file's text. An empty text is refused, because such a file was more likely cut off than written; a
+    /// comment suffices for an empty configuration.
     ///
     /// # Errors
     /// [`DocumentError`] has the line of the first thing that is not TOML, or no field of ours, or of
@@ -75,7 +75,7 @@ impl Document {
     }
 }
 
-/// Reads the text of one object alone, as `[[service]]` has it in a file, without that line.
+/// Reads the text of a single object: the lines below `[[service]]` in a file.
 ///
 /// # Errors
 /// As [`Document::parse`].
@@ -83,7 +83,7 @@ pub fn parse_object<T: DeserializeOwned>(text: &str) -> Result<T, DocumentError>
     toml::from_str(text).map_err(|error| DocumentError::new(text, &error))
 }
 
-/// The text of one object alone.
+/// The text of a single object.
 ///
 /// # Errors
 /// [`DocumentError`] where a value has no TOML form.

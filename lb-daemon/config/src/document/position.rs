@@ -1,13 +1,12 @@
-//! Where in a file something stands that the daemon found fault with.
+//! Positions in the text of a file: of a field that validation refused, of headers and of objects.
 
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
 };
 
-/// Line and column, counted from 1, of the field at `path`, which the daemon names as in
-/// `services[2].port`; where the file leaves the field out, of its object. `None`: the file has
-/// neither.
+/// Line and column, counted from 1, of the field at `path`, such as `services[2].port`. If the file leaves the field
+/// out, those of its object; `None` if the file has neither.
 pub fn find_field(text: &str, path: &str) -> Option<(usize, usize)> {
     let document = DeTable::parse(text).ok()?;
     let mut table = document.get_ref();
@@ -35,7 +34,7 @@ fn descend<'t, 'i>(table: &'t DeTable<'i>, step: &str) -> Option<(usize, &'t DeV
         "services" => "service",
         "backends" => "backend",
         "groups" => "group",
-        // A file says the unit in the value.
+        // In a file the unit is part of the value.
         "capacity_per_second" => "capacity",
         "max_connection_rate_per_second" => "max_connection_rate",
         // A pool names its checks by a field that is called like their list.

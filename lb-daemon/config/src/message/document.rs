@@ -1,4 +1,4 @@
-//! The file form to the API's form and back. Nothing is judged here.
+//! Converts the file form to the messages of the API and back, without validation.
 
 use std::num::NonZeroU32;
 
@@ -11,7 +11,7 @@ use lb_model::{
 use super::enums::{ApiEnum, to_number};
 use crate::document::{Backend, Document, Group, Pool, PortRange, Region, Service};
 
-/// A message holds what this version has no word for: it comes from a newer daemon.
+/// A message has a value that the file form of this version lacks: it comes from a newer daemon.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{object} {name:?}: {field} has a value that this version does not know")]
 pub struct UnknownValue {
@@ -213,14 +213,14 @@ pub(super) fn number(value: Option<NonZeroU32>) -> u32 {
     value.map_or(0, NonZeroU32::get)
 }
 
-/// A duration that may be unset; the outer `None`: it is none at all.
+/// A duration that may be unset; the outer `None`: it is not a valid duration.
 pub(super) fn duration(
     message: Option<prost_types::Duration>,
 ) -> Option<Option<std::time::Duration>> {
     message.map(std::time::Duration::try_from).transpose().ok()
 }
 
-/// Durations beyond protobuf's range become its largest; the validation behind refuses them anyway.
+/// Durations beyond protobuf's range become its largest, which validation refuses.
 pub(super) fn saturating_duration(duration: std::time::Duration) -> prost_types::Duration {
     prost_types::Duration::try_from(duration)
         .unwrap_or(prost_types::Duration { seconds: i64::MAX, nanos: 0 })

@@ -1,4 +1,4 @@
-//! Between the messages of `spillway.v1`, the file form and the model.
+//! Conversions between the messages of `spillway.v1`, the file form and the model.
 
 mod document;
 mod enums;

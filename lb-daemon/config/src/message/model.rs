@@ -1,4 +1,5 @@
-//! A valid configuration as a message: every value spelt out, so that later defaults change nothing.
+//! Converts a valid configuration to a message with all values set, so that later defaults change nothing, and to the
+//! bytes that the store keeps.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -46,7 +47,7 @@ fn pool((name, pool): (&Name, &Pool)) -> v1::Pool {
         settle_time: Some(duration(pool.settle_time)),
         slow_start: (!pool.slow_start.is_zero()).then(|| duration(pool.slow_start)),
         encapsulation: pool.encapsulation.kind().to_api().into(),
-        // The registered one goes without saying, so that a pool can go back to IP in IP by one field.
+        // The default port is left out, so that a pool can go back to IP in IP by a change of one field.
         gue_port: match pool.encapsulation.gue_port() {
             Some(port) if port != Encapsulation::DEFAULT_GUE_PORT => port.into(),
             _ => 0,
@@ -102,7 +103,7 @@ fn health_check((name, check): (&Name, &HealthCheck)) -> v1::HealthCheck {
         name: name.to_string(),
         probe: Some(probe(&check.probe)),
         tls: check.tls.as_ref().map(tls),
-        // The default goes without saying.
+        // The default is left out.
         via: to_number((check.via != Via::Address).then_some(check.via)),
         port: check.port.into(),
         interval: Some(duration(check.interval)),
@@ -163,15 +164,15 @@ pub fn duration(duration: Duration) -> prost_types::Duration {
     }
 }
 
-/// A configuration as it was stored, which may break the rules of this version.
+/// A stored configuration, which may break the rules of this version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredMessage(pub v1::Configuration);
 
 impl StoredMessage {
-    /// The message that bytes of [`encode`] mean; fields that this version does not know are left out.
+    /// Decodes bytes of [`encode`]. Fields that this version does not know are left out.
     ///
     /// # Errors
-    /// They are no message.
+    /// They are not a message.
     pub fn read(bytes: &[u8]) -> Result<Self, prost::DecodeError> {
         v1::Configuration::decode(bytes).map(Self)
     }

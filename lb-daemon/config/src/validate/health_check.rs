@@ -132,7 +132,7 @@ fn grpc_check(at: &ObjectPath, message: &v1::GrpcCheck) -> Result<GrpcCheck, Inv
     plain(at, "grpc.service", &service, LONGEST_NAME)?;
     plain(at, "grpc.authority", &authority, LONGEST_NAME)?;
     if !authority.is_empty() && authority.parse::<http::uri::Authority>().is_err() {
-        return Err(at.invalid("grpc.authority", "is no host, with or without a port"));
+        return Err(at.invalid("grpc.authority", "is not a host, with or without a port"));
     }
     Ok(GrpcCheck { service, authority: Some(authority).filter(|name| !name.is_empty()) })
 }
@@ -165,7 +165,7 @@ fn agent_header(at: &ObjectPath, name: &str) -> Result<Option<String>, Invalid> 
     let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     match name.chars().all(is_token) {
         true => Ok(Some(name.to_owned()).filter(|name| !name.is_empty())),
-        false => Err(at.invalid(FIELD, format_args!("{} is no name of a header", Quoted(name)))),
+        false => Err(at.invalid(FIELD, format_args!("{} is not a header name", Quoted(name)))),
     }
 }
 
@@ -175,7 +175,7 @@ const LONGEST_FILE: usize = 4095;
 fn check_tls(at: &ObjectPath, message: &v1::CheckTls) -> Result<CheckTls, Invalid> {
     let v1::CheckTls { server_name, verify, ca_file } = message.clone();
     if !server_name.is_empty() && DnsName::try_from(server_name.as_str()).is_err() {
-        let cause = format_args!("{} is no DNS name", Quoted(&server_name));
+        let cause = format_args!("{} is not a DNS name", Quoted(&server_name));
         return Err(at.invalid("tls.server_name", cause));
     }
     let trust = match (verify, ca_file) {

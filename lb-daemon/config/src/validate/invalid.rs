@@ -1,4 +1,4 @@
-//! What is wrong with a configuration: where, in which object, and why.
+//! The error of validation: where, in which object, and why.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use lb_base::Quoted;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{field}: {cause}", Subject(.root.as_deref(), .levels))]
 pub struct Invalid {
-    /// The object that was sent alone, where it was; then the objects in it.
+    /// The object, if a single one was sent; then `levels` are the objects in it.
     root: Option<Box<Root>>,
     /// The objects from the outside in.
     levels: Vec<Level>,
@@ -24,8 +24,8 @@ impl Invalid {
         root.chain(levels).chain([self.field.to_owned()]).collect()
     }
 
-    /// The same for who sent one object alone, as `field` of a request, if the mistake is in that:
-    /// `service "web": port: …`, `service.port`. `place` is where it stands in the configuration.
+    /// Rephrases the error for a caller who sent a single object as `field` of a request, if the mistake is in it:
+    /// `service "web": port: …`, `service.port`. `place` is its place in the configuration.
     #[must_use]
     pub fn for_single_object(
         mut self,
@@ -76,7 +76,7 @@ impl fmt::Display for Subject<'_> {
 pub(super) struct ObjectPath(Vec<Level>);
 
 impl ObjectPath {
-    /// The `index`-th object of a list, with the name it gives itself.
+    /// The `index`-th object of a list, with its name.
     pub(super) fn child(&self, list: &'static str, index: usize, name: &str) -> Self {
         let mut levels = Vec::with_capacity(self.0.len() + 1);
         levels.extend_from_slice(&self.0);

@@ -1,9 +1,8 @@
 //! Whether the packet path has room for a configuration.
 //!
-//! Tables, groups and members of a new generation are written beside those of the old one, so each
-//! generation may have half of those maps: then an acknowledged generation can always be published. While
-//! a remap settles there is a third version, so then less may fit: the packet path is asked
-//! before anything is acknowledged.
+//! Tables, groups and members of a new generation are written beside those of the old one. So a generation may use half
+//! of those maps, and an acknowledged generation can always be published. During a remap there is a third version and
+//! less may fit, so the reconciler checks that before anything is acknowledged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +46,7 @@ const MAXIMA: [Maximum; 8] = [
     },
 ];
 
-/// Refuses what would not fit.
+/// Refuses configurations that exceed a limit of the maps.
 pub(super) fn fits(configuration: &Configuration) -> Result<(), Invalid> {
     let pools = configuration.pools.values();
     let backends: BTreeSet<_> = pools.clone().flat_map(|pool| pool.backends.keys()).collect();
@@ -70,7 +69,7 @@ pub(super) fn fits(configuration: &Configuration) -> Result<(), Invalid> {
     ];
     for (Maximum { field, what, most }, number) in MAXIMA.iter().zip(numbers) {
         if number > *most as usize {
-            let cause = format!("{number} {what} are more than the {most} there is room for");
+            let cause = format!("{number} {what} exceed the limit of {most}");
             return Err(ObjectPath::default().invalid(field, cause));
         }
     }
@@ -89,7 +88,7 @@ fn groups(pool: &Pool) -> impl Iterator<Item = (u32, Vec<(&std::net::IpAddr, u32
 /// Connections a second of the least share: one a minute, which a limit can just say.
 const LEAST: f64 = 1.0 / 60.0;
 
-/// What each balancer has of a capacity is at least one connection a minute.
+/// Refuses capacities of which a balancer's share is less than one connection a minute.
 pub(super) fn shares_suffice(
     message: &v1::Configuration,
     configuration: &Configuration,

@@ -1,5 +1,5 @@
-//! From a message to a valid configuration. The first mistake in the order of the message is told,
-//! so the same message always gets the same answer.
+//! Validates a message and makes it a configuration. It reports the first mistake in the order of the message, so that
+//! the same message always gets the same answer.
 
 mod health_check;
 mod invalid;

@@ -100,7 +100,7 @@ fn encapsulation(at: &ObjectPath, message: &v1::Pool) -> Result<Encapsulation, I
         (EncapsulationKind::IpInIp, 0) => Ok(Encapsulation::IpInIp),
         (EncapsulationKind::Direct, 0) => Ok(Encapsulation::Direct),
         (_, port) => {
-            let cause = format!("{port} is given, but packets do not go in GUE; leave it out");
+            let cause = format!("{port} is set, but the encapsulation is not gue; leave it out");
             Err(at.invalid("gue_port", cause))
         }
     }
@@ -137,14 +137,13 @@ fn tables(at: &ObjectPath, pool: &Pool) -> Result<(), Invalid> {
         *members.entry(&backend.region).or_default() += 1;
     }
     if members.len() > MAX_REGIONS_PER_POOL {
-        let cause = format!(
-            "stand in {} regions; at most {MAX_REGIONS_PER_POOL} are allowed",
-            members.len()
-        );
+        let cause =
+            format!("are in {} regions; at most {MAX_REGIONS_PER_POOL} are allowed", members.len());
         return Err(at.invalid("backends", cause));
     }
     if !pool.backends.is_empty() && pool.backends.values().all(|backend| backend.weight == 0) {
-        let cause = "all weights are 0, so nobody would be served; give one of them a weight";
+        let cause =
+            "all weights are 0, so no backend would take connections; give at least one a weight";
         return Err(at.invalid("backends", cause));
     }
     if let Some((region, count)) = members.iter().find(|(_, count)| **count >= pool.slots) {
@@ -155,8 +154,8 @@ fn tables(at: &ObjectPath, pool: &Pool) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// One address is one host: it stands in one region and has one MTU, whatever pools name it, and one kind of
-/// way leads there, by a gateway or not; and it is no VIP, or its packets would come back to the balancer.
+/// A backend address means one host in all pools: one region and one MTU, and either all of its pools use direct or none,
+/// because gateways are allowed only without it. It must not be a VIP, or its packets would return to the balancer.
 pub(super) fn consistent(
     message: &v1::Configuration,
     configuration: &Configuration,
@@ -180,8 +179,7 @@ pub(super) fn consistent(
             let (other, same, there) = *first.entry(address).or_insert((&pool.name, backend, how));
             if (how == Encapsulation::Direct) != (there == Encapsulation::Direct) {
                 let cause = format!(
-                    "is {} here, but {address} is in pool {other:?} too, where it is {}; where one \
-                     goes direct all must",
+                    "is {} here, but pool {other:?} has {address} too, with {}; if one pool uses direct, all pools with that backend must",
                     how.name(),
                     there.name()
                 );
@@ -203,7 +201,7 @@ pub(super) fn consistent(
     Ok(())
 }
 
-/// What is set of the groups of a pool with these backends; what says only the default is left out.
+/// The settings of a pool's groups; default settings are left out.
 fn groups(
     at: &ObjectPath,
     messages: &[v1::Group],
@@ -243,7 +241,7 @@ fn group(at: &ObjectPath, message: &v1::Group, unlimited: bool) -> Result<GroupS
     let scales = scaler != Scaler::NONE && scaler != Scaler::WHOLE;
     if scales && capacity.is_none() && unlimited {
         let cause = format!(
-            "{scaler} of no limit is no limit; set capacity_per_second, or the \
+            "{scaler} has no effect without a limit; set capacity_per_second, or the \
              max_connection_rate_per_second of every backend there"
         );
         return Err(at.invalid("scaler", cause));
@@ -251,8 +249,8 @@ fn group(at: &ObjectPath, message: &v1::Group, unlimited: bool) -> Result<GroupS
     Ok(GroupSettings { capacity, scaler, drained: message.drained })
 }
 
-/// IPv6 services have room for the least packet of IPv6 in the tunnels to all their backends, as far as the
-/// configuration says how large packets to them may be.
+/// Backends of IPv6 services must have an MTU that lets IPv6's smallest packet through their tunnel, if the MTU is
+/// configured.
 pub(super) fn wide_enough(
     message: &v1::Configuration,
     configuration: &Configuration,

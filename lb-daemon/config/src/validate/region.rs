@@ -33,7 +33,7 @@ pub(super) fn no_circle(regions: &Names, configuration: &Configuration) -> Resul
         if let Some(circle) = way_back(configuration, start) {
             let at = ObjectPath::default().child("regions", index, start.as_str());
             let circle: Vec<_> = circle.iter().map(|name| name.as_str()).collect();
-            let cause = format!("leads in a circle: {}", circle.join(" -> "));
+            let cause = format!("forms a loop: {}", circle.join(" -> "));
             return Err(at.invalid("overflow_to", cause));
         }
     }

@@ -97,7 +97,7 @@ fn affinity(at: &ObjectPath, number: i32, ports: &Ports) -> Result<Affinity, Inv
 fn fragments(at: &ObjectPath, number: i32, affinity: Affinity) -> Result<Fragments, Invalid> {
     match values::value(at, "fragments", number)?.unwrap_or_default() {
         Fragments::Served if affinity != Affinity::Client => {
-            let cause = "served is for affinity by client: but the first, fragments bear no ports";
+            let cause = "served needs affinity client, because only the first fragment has ports";
             Err(at.invalid("fragments", cause))
         }
         fragments => Ok(fragments),
@@ -140,7 +140,7 @@ fn when_full(
 ) -> Result<WhenFull, Invalid> {
     match values::value(at, "when_full", number)?.unwrap_or_default() {
         WhenFull::Reject if protocol == Protocol::Udp && idle_timeout.is_none() => {
-            let cause = "reject is not for stateless UDP, which knows no new connections";
+            let cause = "reject cannot be used with stateless UDP, which has no new connections";
             Err(at.invalid("when_full", cause))
         }
         when_full => Ok(when_full),
@@ -216,5 +216,5 @@ impl<'a> Claims<'a> {
 }
 
 fn taken(address: IpAddr, what: &str, protocol: Protocol, other: &str) -> String {
-    format!("{address}, {what}, {} is already service {other:?}", protocol.name())
+    format!("{address}, {what}, {} is already used by service {other:?}", protocol.name())
 }

@@ -77,8 +77,8 @@ pub(super) fn duration(
     longest: Duration,
     longest_name: impl Display,
 ) -> Result<Duration, Invalid> {
-    let duration = Duration::try_from(message)
-        .map_err(|_| at.invalid(field, "is negative or no duration at all"))?;
+    let duration =
+        Duration::try_from(message).map_err(|_| at.invalid(field, "is not a valid duration"))?;
     if duration < shortest || duration > longest {
         let cause = format!("{duration:?} is not within {shortest:?} to {longest_name}");
         return Err(at.invalid(field, cause));

@@ -7,7 +7,7 @@ use std::{
 use lb_common::abi::limiter::LimitWord;
 
 use lb_base::conditions::Condition;
-use lb_health::Said as AgentReport;
+use lb_health::AgentReport;
 use lb_model::{
     AdminState, Encapsulation, Endpoint, MemberState, Name, Protocol,
     capacity::{self, Capacity, GroupReading, Rates},

@@ -202,7 +202,7 @@ impl Reconciler {
             };
             match there {
                 Some(there) if there == backend => {}
-                Some(_) if named.contains(&index) => self.maps.set_backend_way(index, &backend),
+                Some(_) if named.contains(&index) => self.maps.set_backend_mtu(index, &backend),
                 Some(_) => self.maps.write_backend(index, &backend),
                 None => {
                     self.maps.reset_backend_traffic(index)?;

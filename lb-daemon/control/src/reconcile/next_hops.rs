@@ -113,7 +113,7 @@ impl Reconciler {
         backend.mtu = self.mtu_of(address, planned.mtu, None);
         backend.on_link = self.next_hops.on_link(address).unwrap_or(backend.on_link);
         if backend != before {
-            self.maps.set_backend_way(planned.id.index, &backend);
+            self.maps.set_backend_mtu(planned.id.index, &backend);
         }
     }
 }

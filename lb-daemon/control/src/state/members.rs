@@ -11,7 +11,7 @@ use lb_common::abi::member::Accepts;
 
 use super::{PacketPath, remaps::clock};
 use crate::command::StateChange;
-use lb_health::{Health, HealthChange, Said as AgentReport};
+use lb_health::{AgentReport, Health, HealthChange};
 use lb_model::{AdminState, Configuration, MemberState, Name, Pool};
 
 pub(super) type Key = (Name, IpAddr);
@@ -211,7 +211,7 @@ impl Member {
     /// failures is not complete.
     fn take_result(&mut self, change: &HealthChange) {
         let reason = change.reason.clone();
-        self.agent_report = change.said.clone();
+        self.agent_report = change.report.clone();
         self.has_served |= change.health == Health::Passing;
         if let Some(row) = change.undecided.filter(|_| self.has_served) {
             self.undrained.1 = format!("{reason} ({row})");

@@ -34,7 +34,7 @@ impl StoreError {
             }
             Cause::Inaccessible(error) => {
                 let directory = self.path.parent().unwrap_or(&self.path);
-                write_hint::hint(error, directory, "--state-dir")
+                write_hint(error, directory, "--state-dir")
             }
             Cause::Write(error) if is_full(error) => {
                 "free space on the disk, then apply again".into()

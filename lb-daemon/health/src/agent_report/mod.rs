@@ -1,172 +1,172 @@
-//! What a backend says of itself, in the line of an agent or in a header of an HTTP answer. Pure.
+//! What a backend reports of itself, in the line of an agent or in a header of an HTTP answer. No I/O.
 //!
-//! One line is words of HAProxy's agent protocol and metrics of ORCA as text (`parse`). What a line
-//! leaves out stands as it was said before (`standing`).
+//! A line has keywords of HAProxy's agent protocol and ORCA metrics as text (`parse`). What a line does not mention
+//! stays as it was ([`ReportState`]).
 
 mod parse;
 
-pub(super) use parse::Unreadable;
+pub(super) use parse::LineError;
 
 /// Longest line that is read, bytes.
 pub(super) const MOST: usize = 1024;
 
-/// Longest reason that is kept of one, characters.
+/// Longest reason that is kept, characters.
 const REASON: usize = 80;
 
-/// How much of what it can do a backend does: 1000 for all of it, and more where work waits.
+/// Utilisation in thousandths: 1000 is full use, more means that work is queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Utilisation(u32);
 
 impl Utilisation {
-    /// More than this is as much as this.
+    /// Upper bound; larger values are cut to it.
     const MOST: f64 = 1000.0;
 
-    /// A share of what it can do, 1 for all; `None`: negative, or no number.
+    /// From a share, 1 for full use; `None`: negative or not a number.
     pub fn new(share: f64) -> Option<Self> {
-        // The conversion cannot be beyond its type.
+        // The value is within the range of `u32`.
         (share >= 0.0).then(|| Self((share.min(Self::MOST) * 1000.0).round() as u32))
     }
 
-    /// The share, 1 for all of it.
+    /// The share, 1 for full use.
     pub fn share(self) -> f64 {
         f64::from(self.0) / 1000.0
     }
 
-    /// Whether another is far enough from it to be told.
+    /// Whether another value differs enough to be reported.
     fn is_news(self, other: Self) -> bool {
         self.0.abs_diff(other.0) >= 10
     }
 }
 
-/// What a backend's checks heard it say of itself, and what of it stands.
+/// What the agent reports of a backend's checks add up to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
-    /// It wants no new connections, and how it said so.
+pub struct AgentReport {
+    /// Why it wants no new connections.
     pub drain: Option<String>,
-    /// Share of its weight that it wants, percent, 1 to 100; `None`: it does not say.
+    /// Share of its weight that it asks for, percent, 1 to 100; `None`: not reported.
     pub percent: Option<u8>,
-    /// `None`: it does not say.
+    /// `None`: not reported.
     pub utilisation: Option<Utilisation>,
-    /// Why what it says cannot be had any more, so that nothing of it stands.
-    pub unheard: Option<String>,
+    /// Why the report cannot be read, so that none applies.
+    pub report_error: Option<String>,
 }
 
-impl Said {
-    /// Whether there is nothing in it that counts.
+impl AgentReport {
+    /// Whether nothing in it has an effect.
     pub fn is_nothing(&self) -> bool {
         self.drain.is_none() && self.percent.is_none() && self.utilisation.is_none()
     }
 
-    /// Whether `other` is far enough from it to be told.
+    /// Whether `other` differs enough to be reported.
     pub(super) fn is_news(&self, other: &Self) -> bool {
         let utilisation = match (self.utilisation, other.utilisation) {
             (Some(one), Some(other)) => one.is_news(other),
             (one, other) => one != other,
         };
         utilisation
-            || (&self.drain, self.percent, &self.unheard)
-                != (&other.drain, other.percent, &other.unheard)
+            || (&self.drain, self.percent, &self.report_error)
+                != (&other.drain, other.percent, &other.report_error)
     }
 
-    /// Takes in what another check of the same backend heard.
+    /// Merges the report of another check of the same backend.
     pub(super) fn join(&mut self, check: &str, other: &Self) {
         let named = |why: &String| format!("check {check}: {why}");
-        let Self { drain, percent, utilisation, unheard } = self;
+        let Self { drain, percent, utilisation, report_error } = self;
         *drain = drain.take().or_else(|| other.drain.as_ref().map(named));
         *percent = [*percent, other.percent].into_iter().flatten().min();
         *utilisation = (*utilisation).max(other.utilisation);
-        *unheard = unheard.take().or_else(|| other.unheard.as_ref().map(named));
+        *report_error = report_error.take().or_else(|| other.report_error.as_ref().map(named));
     }
 }
 
-/// What one line says.
+/// The content of one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Word {
-    /// `up` or `ready`: nothing of what it said against itself stands any more.
+pub(super) struct ReportLine {
+    /// `up` or `ready`: cancels `down` and `drain`.
     ready: bool,
-    /// `down` and the like, and why.
+    /// `down`, `failed` or `stopped`, with the reason.
     down: Option<String>,
-    /// `drain` and the like, and why.
+    /// `drain` or `maint`, with the reason.
     drain: Option<String>,
     /// 0 to 100.
     percent: Option<u8>,
     utilisation: Option<Utilisation>,
 }
 
-/// What stands of all that a backend has said to one check.
+/// The state that follows from all lines of one check.
 #[derive(Clone, Debug)]
-pub(super) struct Standing {
-    /// Misses in a row after which nothing stands any more.
+pub(super) struct ReportState {
+    /// Consecutive misses after which the report does not apply any more.
     fall: u32,
     down: Option<String>,
     drain: Option<String>,
     percent: Option<u8>,
     utilisation: Option<Utilisation>,
-    /// Misses in a row, up to now.
+    /// Consecutive misses.
     missed: u32,
-    /// Misses in a row without a sign of the host, up to now.
+    /// Consecutive misses without a sign of the host.
     silent: u32,
-    /// Why nothing stands.
-    unheard: Option<String>,
+    /// Why no report applies.
+    report_error: Option<String>,
 }
 
-impl Standing {
+impl ReportState {
     pub(super) fn new(fall: u32) -> Self {
-        let (down, drain, percent, utilisation, unheard) = (None, None, None, None, None);
-        Self { fall, down, drain, percent, utilisation, missed: 0, silent: 0, unheard }
+        let (down, drain, percent, utilisation, report_error) = (None, None, None, None, None);
+        Self { fall, down, drain, percent, utilisation, missed: 0, silent: 0, report_error }
     }
 
-    /// Has misses in a row judged by another `fall`, from the next result on.
+    /// Sets another `fall`, from the next result on.
     pub(super) fn judge_by(&mut self, fall: u32) {
         self.fall = fall;
     }
 
-    /// Takes a line.
-    pub(super) fn hear(&mut self, word: Word) {
-        (self.missed, self.silent, self.unheard) = (0, 0, None);
-        if word.ready {
+    /// Applies a line.
+    pub(super) fn update(&mut self, line: ReportLine) {
+        (self.missed, self.silent, self.report_error) = (0, 0, None);
+        if line.ready {
             (self.down, self.drain) = (None, None);
         }
-        self.down = word.down.or_else(|| self.down.take());
-        self.drain = word.drain.or_else(|| self.drain.take());
-        self.percent = word.percent.or(self.percent);
-        self.utilisation = word.utilisation.or(self.utilisation);
+        self.down = line.down.or_else(|| self.down.take());
+        self.drain = line.drain.or_else(|| self.drain.take());
+        self.percent = line.percent.or(self.percent);
+        self.utilisation = line.utilisation.or(self.utilisation);
     }
 
-    /// There was none, or none that can be read; `silent`: nor any sign of the host.
+    /// Counts a missing or unreadable line; `silent`: the host gave no sign either.
     pub(super) fn miss(&mut self, why: &str, silent: bool) {
         self.missed = self.missed.saturating_add(1);
         self.silent = if silent { self.silent.saturating_add(1) } else { 0 };
         if self.missed >= self.fall {
             let (missed, silent) = (self.missed, self.silent);
-            let unheard = Some(format!("nothing heard: {why}"));
-            *self = Self { missed, silent, unheard, ..Self::new(self.fall) };
+            let report_error = Some(format!("no report: {why}"));
+            *self = Self { missed, silent, report_error, ..Self::new(self.fall) };
         }
     }
 
-    /// That it is down, and why.
+    /// Why the backend is down.
     pub(super) fn down(&self) -> Option<&str> {
         self.down.as_deref()
     }
 
-    /// Whether nothing has come of its host for as many in a row as `fall` says.
+    /// Whether the host has given no sign for `fall` misses.
     pub(super) fn is_silent(&self) -> bool {
         self.silent >= self.fall
     }
 
-    /// Whether a row of misses has begun that would end with nothing that stands.
+    /// Whether misses have begun that could end the report.
     pub(super) fn is_in_doubt(&self) -> bool {
         (1..self.fall).contains(&self.missed)
     }
 
-    pub(super) fn said(&self) -> Said {
+    pub(super) fn report(&self) -> AgentReport {
         let says = |what: &str| format!("the backend says {what}");
         let none = (self.percent == Some(0)).then(|| says("0%"));
-        Said {
+        AgentReport {
             drain: self.drain.as_deref().map(says).or(none),
             percent: self.percent.filter(|percent| *percent > 0),
             utilisation: self.utilisation,
-            unheard: self.unheard.clone(),
+            report_error: self.report_error.clone(),
         }
     }
 }

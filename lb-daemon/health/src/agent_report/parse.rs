@@ -1,84 +1,84 @@
 use std::fmt;
 
-use super::{MOST, REASON, Utilisation, Word};
+use super::{MOST, REASON, ReportLine, Utilisation};
 
 /// Why a line cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) enum Unreadable {
-    /// It is longer than [`MOST`].
+pub(in super::super) enum LineError {
+    /// Longer than [`MOST`].
     TooLong,
-    /// There is no word in it that means anything here.
-    NoWord(String),
-    /// A metric that is looked at has no number of its kind.
-    NoNumber(String),
+    /// No known keyword.
+    NoKeyword(String),
+    /// A known metric without a valid number.
+    InvalidNumber(String),
 }
 
-impl Word {
-    /// What a line says; its end is not in it.
+impl ReportLine {
+    /// Parses a line without its line end.
     ///
     /// # Errors
-    /// It says nothing that can be read.
-    pub(in super::super) fn parse(line: &[u8]) -> Result<Self, Unreadable> {
+    /// No known keyword, or an invalid number.
+    pub(in super::super) fn parse(line: &[u8]) -> Result<Self, LineError> {
         if line.len() > MOST {
-            return Err(Unreadable::TooLong);
+            return Err(LineError::TooLong);
         }
         let line = String::from_utf8_lossy(line);
         let (words, reason) = match line.split_once('#') {
             Some((words, reason)) => (words, Some(clean(reason)).filter(|text| !text.is_empty())),
             None => (&*line, None),
         };
-        let mut said = Said { reason, ..Said::default() };
+        let mut reader = LineReader { reason, ..LineReader::default() };
         let separate = |c: char| c.is_whitespace() || c == ',';
         for word in words.split(separate).filter(|word| !word.is_empty()) {
-            said.hear(word)?;
+            reader.read_word(word)?;
         }
-        if !said.known {
-            return Err(Unreadable::NoWord(clean(&line)));
+        if !reader.known {
+            return Err(LineError::NoKeyword(clean(&line)));
         }
-        said.word.utilisation = said.application.or(said.cpu);
-        Ok(said.word)
+        reader.line.utilisation = reader.application.or(reader.cpu);
+        Ok(reader.line)
     }
 }
 
-/// What the words of a line said so far.
+/// Reads the words of a line.
 #[derive(Default)]
-struct Said {
-    word: Word,
+struct LineReader {
+    line: ReportLine,
     reason: Option<String>,
     known: bool,
     cpu: Option<Utilisation>,
     application: Option<Utilisation>,
 }
 
-impl Said {
-    /// Takes a word; one that means nothing here is read over.
-    fn hear(&mut self, word: &str) -> Result<(), Unreadable> {
+impl LineReader {
+    /// Reads a word; unknown ones are skipped.
+    fn read_word(&mut self, word: &str) -> Result<(), LineError> {
         let lower = word.to_ascii_lowercase();
         self.known |= match &*lower {
             "up" | "ready" => {
-                self.word.ready = true;
+                self.line.ready = true;
                 true
             }
             "drain" | "maint" => {
-                self.word.drain = Some(self.because(&lower));
+                self.line.drain = Some(self.with_reason(&lower));
                 true
             }
             "down" | "failed" | "stopped" => {
-                self.word.down = Some(self.because(&lower));
+                self.line.down = Some(self.with_reason(&lower));
                 true
             }
-            other => self.number(other)?,
+            other => self.read_number(other)?,
         };
         Ok(())
     }
 
-    /// The same of words with a number; whether it is one.
-    fn number(&mut self, word: &str) -> Result<bool, Unreadable> {
+    /// Reads a word with a number; returns whether it is one.
+    fn read_number(&mut self, word: &str) -> Result<bool, LineError> {
         if let Some(digits) = word.strip_suffix('%') {
             let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
             if is_number {
-                // What does not fit is over 100 as well.
-                self.word.percent =
+                // A number that does not fit is over 100.
+                self.line.percent =
                     Some(digits.parse().map_or(100, |percent: u8| percent.min(100)));
             }
             return Ok(is_number);
@@ -90,7 +90,7 @@ impl Said {
         let utilisation = || {
             let share = value.parse().ok().filter(|share: &f64| share.is_finite());
             let of = share.and_then(Utilisation::new);
-            of.ok_or_else(|| Unreadable::NoNumber(clean(word)))
+            of.ok_or_else(|| LineError::InvalidNumber(clean(word)))
         };
         match metric {
             "cpu_utilization" => self.cpu = Some(utilisation()?),
@@ -101,7 +101,7 @@ impl Said {
     }
 
     /// `drain`, or `drain (kernel update)`.
-    fn because(&self, word: &str) -> String {
+    fn with_reason(&self, word: &str) -> String {
         match &self.reason {
             Some(reason) => format!("{word} ({reason})"),
             None => word.to_owned(),
@@ -109,7 +109,7 @@ impl Said {
     }
 }
 
-/// Text of a backend as it may be shown: short, and of letters, digits and plain signs alone.
+/// A backend's text as it is shown: short, only letters, digits and ASCII punctuation.
 fn clean(text: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() || c.is_ascii_graphic() { c } else { ' ' };
     let words: Vec<String> =
@@ -121,13 +121,13 @@ fn clean(text: &str) -> String {
     }
 }
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for LineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLong => write!(f, "the line is over {MOST} bytes"),
-            Self::NoWord(line) if line.is_empty() => f.write_str("the line is empty"),
-            Self::NoWord(line) => write!(f, "no word of an agent in {line:?}"),
-            Self::NoNumber(metric) => write!(f, "no share in {metric:?}"),
+            Self::NoKeyword(line) if line.is_empty() => f.write_str("the line is empty"),
+            Self::NoKeyword(line) => write!(f, "no agent keyword in {line:?}"),
+            Self::InvalidNumber(metric) => write!(f, "invalid number in {metric:?}"),
         }
     }
 }

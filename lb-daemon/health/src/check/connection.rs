@@ -15,54 +15,54 @@ use tokio::{
 };
 
 use super::{Failure, NoConnection, is_shortage};
-use crate::{host::Asker, tunnel::Entrance};
+use crate::{host::HostProber, tunnel::SocketOptions};
 
-/// The host is asked when this part of the time has passed without a word of it: late enough that
-/// hosts that serve are never asked, early enough that an answer has thrice as long to come.
+/// The host is probed after this fraction of the timeout without any answer: late enough that hosts that serve are
+/// never probed, early enough that the probe has three times as long.
 const ASK_AFTER: u32 = 4;
 
-/// Largest TCP segment in a tunnel, bytes: with all headers it fits every link that IPv6 crosses, so that
-/// no check fails for the size of its question. Whether clients' packets fit is for the doctor to say.
+/// Largest TCP segment in a tunnel, bytes: with all headers it fits IPv6's minimum MTU, so that no check fails
+/// because of its size. The doctor checks whether clients' packets fit.
 const SEGMENT: u32 = 1_160;
 
 /// Where a check goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// The backend's host, which is asked whether it is there.
+    /// The backend's host, which is probed if it does not answer.
     pub host: IpAddr,
     /// What is connected to: the backend's address, or a VIP.
     pub server: SocketAddr,
-    /// How its packets get there; `None`: as any others.
-    pub entrance: Option<Entrance>,
+    /// How packets get into the tunnel; `None`: no tunnel.
+    pub tunnel: Option<SocketOptions>,
 }
 
 impl Destination {
-    /// A server by its own address.
+    /// A server without a tunnel.
     pub const fn of(server: SocketAddr) -> Self {
-        Self { host: server.ip(), server, entrance: None }
+        Self { host: server.ip(), server, tunnel: None }
     }
 
-    /// What a socket is bound to first, if to anything.
+    /// The local address to bind, if any.
     pub(super) fn local(&self) -> Option<SocketAddr> {
-        let source = self.entrance?.source?;
+        let source = self.tunnel?.source?;
         Some(SocketAddr::new(source, 0))
     }
 
-    /// Sets up a socket for it.
+    /// Prepares a socket for the tunnel.
     ///
     /// # Errors
-    /// It may not have a mark: that takes `CAP_NET_ADMIN`.
+    /// Setting the mark needs `CAP_NET_ADMIN`.
     pub(super) fn prepare(&self, socket: &impl AsFd, is_tcp: bool) -> io::Result<()> {
-        let Some(entrance) = self.entrance else { return Ok(()) };
+        let Some(tunnel) = self.tunnel else { return Ok(()) };
         let socket = SockRef::from(socket);
         if is_tcp {
             socket.set_tcp_mss(SEGMENT)?;
         }
-        socket.set_mark(entrance.mark)
+        socket.set_mark(tunnel.mark)
     }
 }
 
-/// Connects; the connection ends with a reset when it is dropped.
+/// Connects. Dropping the connection resets it.
 ///
 /// A FIN would leave this host's end in TIME_WAIT for a minute: ten thousand checks a second would
 /// hold 600,000 of them, more than the kernel keeps, and use up the source ports towards a backend
@@ -77,43 +77,42 @@ pub async fn connect(to: Destination) -> io::Result<TcpStream> {
     }
     let stream = socket.connect(server).await?;
     if stream.local_addr()? == server {
-        // Nobody listens: the kernel picked the very port as source, and the socket met itself.
+        // Nothing listens: the kernel chose the same port as source, and the socket connected to itself.
         return Err(ErrorKind::ConnectionRefused.into());
     }
     Ok(stream)
 }
 
-/// Whether the host itself said that there is no connection. What is unreachable somebody else says:
-/// this host, or a router.
+/// Whether the host itself refused. "Unreachable" is the word of a router or of this host.
 pub fn is_answer(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset)
 }
 
-/// Connects within `time`, from now.
-pub(super) async fn made(
+/// Connects within `time`, and probes the host meanwhile.
+pub(super) async fn connect_or_probe_host(
     to: Destination,
     time: Duration,
-    asker: &Asker,
+    host_prober: &HostProber,
 ) -> Result<TcpStream, Failure> {
-    word(connect(to), to.host, time, NoConnection::InTime(time), asker).await
+    wait_or_probe_host(connect(to), to.host, time, NoConnection::TimedOut(time), host_prober).await
 }
 
-/// What comes of `waiting`, for a word of the host, within `time` from now; `late` if nothing does.
-/// The same time serves to ask the host: the check of a host that is gone takes no longer for it.
-pub(super) async fn word<T>(
+/// Waits for `waiting` within `time`, and probes the host within the same time, so that the check of a host that is
+/// down does not take longer. `late` is the reason if nothing answers.
+pub(super) async fn wait_or_probe_host<T>(
     waiting: impl Future<Output = io::Result<T>>,
     host: IpAddr,
     time: Duration,
     late: NoConnection,
-    asker: &Asker,
+    host_prober: &HostProber,
 ) -> Result<T, Failure> {
     let start = Instant::now();
     let end = sleep_until(start + time);
     let hurry = Notify::new();
     let asking = async {
-        // Whether the time came or the wait failed before.
+        // Either the time has come, or `waiting` has failed before.
         let _ = timeout_at(start + time / ASK_AFTER, hurry.notified()).await;
-        asker.sign_of(host).await
+        host_prober.probe(host).await
     };
     tokio::pin!(waiting, asking, end);
     let (mut failed, mut sign) = (None, None);

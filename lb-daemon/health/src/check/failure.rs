@@ -1,4 +1,4 @@
-//! Why a check failed, and how that is said.
+//! Why a check failed, with the texts for operators.
 
 use std::{fmt, io, time::Duration};
 
@@ -12,75 +12,74 @@ use super::{
 use nix::errno::Errno;
 use rustls::CertificateError;
 
-use crate::{Health, agent_report::Unreadable, host::Sign};
+use crate::{Health, agent_report::LineError, host::Sign};
 use lb_base::bytes::Bytes;
 use lb_net::Unresolved;
 
-/// Why a check failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// No connection was made, and the host did not say why.
+    /// No connection, and no refusal by the host.
     NoConnection {
-        /// What came instead.
+        /// What happened instead.
         why: NoConnection,
-        /// What the host showed of itself otherwise.
+        /// The sign that the host gave otherwise.
         sign: Option<Sign>,
     },
-    /// There is no way through the tunnel, for a reason of this host's.
-    NoEntrance(String),
-    /// The connection was made, but the rest was not over in time.
+    /// The tunnel cannot be used, for a reason of this host.
+    NoTunnel(String),
+    /// The connection was made, but the answer was not complete in time.
     NoAnswer(Duration),
     /// The host refused the connection, or it broke.
     Io(io::Error),
-    /// The backend closed the connection before it had answered.
+    /// The backend closed the connection before it answered.
     Closed,
-    /// What came is no HTTP/1 response.
+    /// The answer is not HTTP/1.
     NotHttp,
-    /// The response's head is longer than this many bytes.
+    /// The response's head is longer than this, bytes.
     HeadTooLong(usize),
-    /// The status is not one of those wanted.
+    /// The status is not in the configured range.
     Status { status: u16, min: u16, max: u16 },
-    /// The body, or the part of it that is looked at, does not have this text.
+    /// The body, or the part of it that is read, does not contain this text.
     BodyLacks { text: String, whole: bool },
-    /// The framing of the body is none of HTTP/1.
+    /// The body's chunked framing is invalid.
     Chunks,
-    /// More came than a check reads.
+    /// More than a check reads.
     TooMuch,
-    /// The connection was made, but TLS was not in time.
+    /// The connection was made, but the TLS handshake did not end in time.
     NoHandshake(Duration),
-    /// TLS did not come about.
+    /// The TLS handshake failed.
     Tls(rustls::Error),
-    /// This host's own certificates of those it trusts cannot be read.
+    /// The trusted certificates cannot be read.
     Roots(String),
-    /// What came is no HTTP/2.
+    /// The answer is not HTTP/2.
     Http2(h2::Error),
-    /// An HTTP/2 response with this status that is none of gRPC.
+    /// An HTTP/2 response with this status that is not gRPC.
     NotGrpc(u16),
-    /// The call failed with this code of gRPC.
+    /// The call failed with this gRPC code.
     GrpcStatus(u8),
-    /// The call succeeded, but its answer is none of the health service.
+    /// The call succeeded, but the answer is not of the health service.
     NotHealth,
-    /// The health service says something else than that it serves.
+    /// The health service reports another status than SERVING.
     NotServing(ServingStatus),
-    /// The datagram does not begin so.
+    /// The answer has another prefix.
     Prefix(Vec<u8>),
-    /// The datagram does not have this.
+    /// The answer does not contain this.
     AnswerLacks(Vec<u8>),
-    /// The line is none of an agent.
-    Line(Unreadable),
+    /// The agent's line cannot be read.
+    Line(LineError),
 }
 
-/// What came instead of a connection.
+/// What happened instead of a connection.
 #[derive(Debug)]
 pub(crate) enum NoConnection {
-    /// Nothing, for so long.
-    InTime(Duration),
-    /// No answer to a datagram, for so long.
+    /// No answer in this time.
+    TimedOut(Duration),
+    /// No answer to a datagram in this time.
     NoDatagram(Duration),
-    /// Word of this host or of a router that there is no way.
+    /// This host or a router reported that the host is unreachable.
     Failed(io::Error),
-    /// There is no way to the host that a tunnel ends at.
-    NoWay(Unresolved),
+    /// No route to the backend that the tunnel ends at.
+    NoRoute(Unresolved),
 }
 
 impl Failure {
@@ -92,7 +91,7 @@ impl Failure {
         }
     }
 
-    /// What ended a handshake.
+    /// Wraps the error of a handshake.
     pub(super) fn of_handshake(error: io::Error) -> Self {
         match inner::<rustls::Error>(&error) {
             Some(error) => Self::Tls(error.clone()),
@@ -101,13 +100,13 @@ impl Failure {
     }
 }
 
-/// What a layer above the connection wrapped.
+/// The error of a layer above the connection.
 fn inner<E: std::error::Error + 'static>(error: &io::Error) -> Option<&E> {
     error.get_ref().and_then(|inner| inner.downcast_ref())
 }
 
-impl From<Unreadable> for Failure {
-    fn from(why: Unreadable) -> Self {
+impl From<LineError> for Failure {
+    fn from(why: LineError) -> Self {
         Self::Line(why)
     }
 }
@@ -119,7 +118,7 @@ impl From<io::Error> for Failure {
         }
         match inner::<rustls::Error>(&error) {
             Some(error) => Self::Tls(error.clone()),
-            // TLS that ends without saying so.
+            // TLS that ended without `close_notify`.
             None if error.kind() == io::ErrorKind::UnexpectedEof => Self::Closed,
             None => Self::Io(error),
         }
@@ -129,7 +128,7 @@ impl From<io::Error> for Failure {
 impl From<h2::Error> for Failure {
     fn from(error: h2::Error) -> Self {
         match error.get_io() {
-            // Broken off, which `Noted` knows more of, or closed amid a frame.
+            // The connection broke, which `ErrorRecorder` has the error of, or ended within a frame.
             Some(io) => Self::from(io::Error::from(io.kind())),
             None => Self::Http2(error),
         }
@@ -141,7 +140,7 @@ impl fmt::Display for Failure {
         match self {
             Self::NoConnection { why, sign: Some(sign) } => write!(f, "{why}, but the host {sign}"),
             Self::NoConnection { why, sign: None } => write!(f, "{why}, and the host is silent"),
-            Self::NoEntrance(why) => write!(f, "no way through the tunnel: {why}"),
+            Self::NoTunnel(why) => write!(f, "no path through the tunnel: {why}"),
             Self::NoAnswer(timeout) => write!(f, "no answer within {} ms", timeout.as_millis()),
             Self::Io(error) => f.write_str(&io_text(error)),
             Self::Closed => f.write_str("connection closed before the answer"),
@@ -183,10 +182,10 @@ impl fmt::Display for Failure {
 impl fmt::Display for NoConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::InTime(time) => write!(f, "no connection within {} ms", time.as_millis()),
+            Self::TimedOut(time) => write!(f, "no connection within {} ms", time.as_millis()),
             Self::NoDatagram(time) => write!(f, "no answer within {} ms", time.as_millis()),
             Self::Failed(error) => f.write_str(&io_text(error)),
-            Self::NoWay(why) => why.fmt(f),
+            Self::NoRoute(why) => why.fmt(f),
         }
     }
 }
@@ -206,7 +205,9 @@ fn bytes_text(bytes: &[u8]) -> String {
 fn tls_text(error: &rustls::Error) -> String {
     let rustls::Error::InvalidCertificate(why) = error else { return error.to_string() };
     match why {
-        CertificateError::UnknownIssuer => "nobody trusted has signed the certificate".to_owned(),
+        CertificateError::UnknownIssuer => {
+            "the certificate is not signed by a trusted authority".to_owned()
+        }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             "the certificate has expired".to_owned()
         }
@@ -220,7 +221,7 @@ fn tls_text(error: &rustls::Error) -> String {
     }
 }
 
-/// The codes of gRPC, with which `docs/statuscodes.md` of its specification calls them.
+/// Names of gRPC codes, as in `docs/statuscodes.md` of gRPC.
 fn grpc_text(code: u8) -> String {
     const NAMES: [&str; 17] = [
         "OK",
@@ -244,8 +245,8 @@ fn grpc_text(code: u8) -> String {
     NAMES.get(usize::from(code)).map_or_else(|| format!("code {code}"), |name| (*name).to_owned())
 }
 
-/// Whether the backend ended it, or what it sent is no HTTP/2. What it says of that itself is not told:
-/// it may say anything.
+/// Whether the server ended the connection or sent something else than HTTP/2. The server's debug text is not
+/// shown, as it is arbitrary.
 fn http2_text(error: &h2::Error) -> String {
     match error.reason() {
         Some(reason) if error.is_remote() => format!("HTTP/2: ended by the server: {reason}"),

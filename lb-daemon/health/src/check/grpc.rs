@@ -8,18 +8,18 @@ use http::{HeaderMap, Method, Request, Uri, Version, header, uri::Scheme};
 use prost::Message;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{Failure, stream::Noted};
+use super::{Failure, stream::ErrorRecorder};
 use lb_model::{CheckTls, GrpcCheck};
 
 const PATH: &str = "/grpc.health.v1.Health/Check";
 
-/// Longest message that is read, bytes: the answer has one small number.
+/// Longest message that is read, bytes: the answer is one small number.
 const MOST: usize = 1024;
 
-/// Most headers are far shorter, bytes.
+/// Limit of headers, bytes; most are far shorter.
 const MOST_HEADERS: u32 = 16 * 1024;
 
-/// Bytes before a message: whether it is compressed, and its length.
+/// Bytes before a message: compression flag and length.
 const PREFIX: usize = 5;
 
 /// `grpc.health.v1.HealthCheckRequest`
@@ -36,14 +36,14 @@ struct HealthCheckResponse {
     status: i32,
 }
 
-/// Calls and hears the answer.
+/// Calls the health service and reads its answer.
 pub(super) async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     server: SocketAddr,
     probe: &GrpcCheck,
     tls: Option<&CheckTls>,
 ) -> Result<(), Failure> {
-    let stream = Noted::new(stream);
+    let stream = ErrorRecorder::new(stream);
     let broken = stream.broken();
     ask_on(stream, server, probe, tls).await.map_err(|failure| match failure {
         Failure::Io(_) | Failure::Http2(_) | Failure::Closed => {
@@ -60,7 +60,7 @@ async fn ask_on<S: AsyncRead + AsyncWrite + Unpin>(
     tls: Option<&CheckTls>,
 ) -> Result<(), Failure> {
     let mut builder = client::Builder::new();
-    // What is not read fills the window and comes to a stop.
+    // Data that is not read fills the window and stops.
     builder
         .enable_push(false)
         .max_header_list_size(MOST_HEADERS)
@@ -73,7 +73,7 @@ async fn ask_on<S: AsyncRead + AsyncWrite + Unpin>(
         tokio::select! {
             biased;
             answer = &mut calling => {
-                // What the connection ended by says more than that the call did.
+                // The connection's error is more specific than the call's.
                 return match (answer, closed) {
                     (Err(_), Some(Err(error))) => Err(error),
                     (Err(Failure::Http2(_)), Some(Ok(()))) => Err(Failure::Closed),
@@ -99,7 +99,7 @@ async fn call(
     if !head.headers.get(header::CONTENT_TYPE).is_some_and(is_grpc) {
         return Err(Failure::NotGrpc(head.status.as_u16()));
     }
-    // An answer without a message has its status in the head.
+    // A response without a message has its status in the head.
     succeeded(&head.headers)?;
     let answer = read(&mut body).await?;
     if answer.is_none() {
@@ -132,18 +132,18 @@ fn request(
     request.map_err(|_| Failure::NotHealth)
 }
 
-/// The question with what stands before it.
+/// The request message with its prefix.
 fn message(service: &str) -> Bytes {
     let request = HealthCheckRequest { service: service.to_owned() }.encode_to_vec();
     let mut bytes = BytesMut::with_capacity(PREFIX + request.len());
     bytes.put_u8(0);
-    // A service's name is 255 bytes at most.
+    // Validation limits a service's name to 255 bytes.
     bytes.put_u32(u32::try_from(request.len()).unwrap_or_default());
     bytes.put_slice(&request);
     bytes.freeze()
 }
 
-/// The first message of an answer; `None`: there is none.
+/// The first message of a response; `None`: there is none.
 async fn read(body: &mut RecvStream) -> Result<Option<HealthCheckResponse>, Failure> {
     let mut bytes = BytesMut::new();
     while let Some(part) = body.data().await {
@@ -170,7 +170,7 @@ async fn read(body: &mut RecvStream) -> Result<Option<HealthCheckResponse>, Fail
     }
 }
 
-/// Whether the headers of an end, if these are, say that the call succeeded.
+/// Whether headers, or trailers, say that the call succeeded.
 fn succeeded(headers: &HeaderMap) -> Result<(), Failure> {
     let Some(status) = headers.get("grpc-status") else { return Ok(()) };
     let code = status.to_str().ok().and_then(|code| code.parse::<u8>().ok());
@@ -181,14 +181,14 @@ fn succeeded(headers: &HeaderMap) -> Result<(), Failure> {
     }
 }
 
-/// What the health service of gRPC says, `HealthCheckResponse.ServingStatus`.
+/// `HealthCheckResponse.ServingStatus`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServingStatus {
     Unknown,
     Serving,
     NotServing,
     ServiceUnknown,
-    /// A number that the protocol does not have.
+    /// A number that the protocol does not define.
     Other(i32),
 }
 

@@ -1,4 +1,4 @@
-//! One check: one connection, one question, one result.
+//! One check: one connection, one request, one result.
 
 mod agent;
 mod connection;
@@ -20,133 +20,133 @@ use tokio::{
 pub use connection::{Destination, connect, is_answer};
 pub(super) use failure::{Failure, NoConnection};
 
-use super::{agent_report::Word, host::Asker};
+use super::{agent_report::ReportLine, host::HostProber};
 use lb_model::{HealthCheck, Probe};
 use stream::Bounded;
 use tls::Tls;
 
-/// Most of an answer that is read after the verdict, bytes.
-const FAREWELL_BYTES: u64 = 16 * 1024;
+/// Most bytes of an answer that are read after the result is known.
+const DRAIN_BYTES: u64 = 16 * 1024;
 
-/// Longest wait for the rest of an answer after the verdict.
-const FAREWELL_TIME: Duration = Duration::from_millis(250);
+/// Longest time for reading them.
+const DRAIN_TIME: Duration = Duration::from_millis(250);
 
-/// What a check came to.
+/// The outcome of a check.
 #[derive(Debug)]
 pub(super) enum Outcome {
     Passed,
     Failed(Failure),
-    /// This host had no room for it: that says nothing about the backend.
+    /// Not made for lack of resources on this host, which says nothing about the backend.
     NotMade(io::Error),
 }
 
-/// A connection whose answer is known, not yet closed.
+/// A connection whose result is known, not closed yet.
 pub(super) struct Leftover(Box<dyn AsyncRead + Send + Unpin>);
 
-/// What a backend said of itself, or why that cannot be read.
-pub(super) type Heard = Result<Word, String>;
+/// A line of an agent report, or why it cannot be read.
+pub(super) type LineResult = Result<ReportLine, String>;
 
-/// All that came of a check.
+/// The result of a check.
 #[derive(Debug)]
-pub(super) struct Checked {
+pub(super) struct CheckResult {
     pub(super) outcome: Outcome,
-    /// What the backend said of itself; `None`: it was not asked, or nothing came.
-    pub(super) heard: Option<Heard>,
-    /// The connection if the backend has more to say.
+    /// A line of the agent report; `None`: none was asked for, or none came.
+    pub(super) line: Option<LineResult>,
+    /// The connection, if the backend may send more.
     pub(super) leftover: Option<Leftover>,
 }
 
-/// The same of a question.
+/// The result of a request on a connection.
 #[derive(Debug)]
-struct Asked {
+struct Exchange {
     answer: Result<(), Failure>,
-    heard: Option<Heard>,
+    line: Option<LineResult>,
     leftover: Option<Leftover>,
 }
 
-/// Checks once, within the check's timeout; `tls` is what the check's TLS is spoken with.
+/// Makes one check, within its timeout; `tls`: the TLS configuration.
 pub(super) async fn check(
     to: Destination,
     check: &HealthCheck,
-    asker: &Asker,
+    host_prober: &HostProber,
     tls: Option<&Tls>,
-) -> Checked {
+) -> CheckResult {
     let server = to.server;
     let end = Instant::now() + check.timeout;
     if let Probe::Udp(probe) = &check.probe {
-        let answer = udp::ask(to, probe, check.timeout, asker).await;
-        return Asked::only(answer).into();
+        let answer = udp::ask(to, probe, check.timeout, host_prober).await;
+        return Exchange::only(answer).into();
     }
-    let stream = match connection::made(to, check.timeout, asker).await {
+    let stream = match connection::connect_or_probe_host(to, check.timeout, host_prober).await {
         Ok(stream) => Bounded::new(stream),
-        Err(failure) => return Asked::only(Err(failure)).into(),
+        Err(failure) => return Exchange::only(Err(failure)).into(),
     };
-    let asked = match tls {
+    let exchange = match tls {
         None => ask(stream, server, check, end).await,
-        // On the heap: ten thousand checks that are none of TLS need not have room for it.
+        // Boxed, so that ten thousand checks without TLS do not need memory for it.
         Some(tls) => {
             Box::pin(async {
                 let shaken = timeout_at(end, tls.handshake(stream, server.ip())).await;
                 match shaken.unwrap_or(Err(Failure::NoHandshake(check.timeout))) {
                     Ok(stream) => ask(stream, server, check, end).await,
-                    Err(failure) => Asked::only(Err(failure)),
+                    Err(failure) => Exchange::only(Err(failure)),
                 }
             })
             .await
         }
     };
-    asked.into()
+    exchange.into()
 }
 
-/// Asks on a connection that is made.
-async fn ask<S>(stream: S, server: SocketAddr, check: &HealthCheck, end: Instant) -> Asked
+/// Sends the request on a connection.
+async fn ask<S>(stream: S, server: SocketAddr, check: &HealthCheck, end: Instant) -> Exchange
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let asked = async {
+    let exchange = async {
         match &check.probe {
-            // Over UDP there is no connection, so nobody comes here with it.
-            Probe::Tcp | Probe::Udp(_) => Asked::only(Ok(())),
+            // UDP has no connection and is handled before.
+            Probe::Tcp | Probe::Udp(_) => Exchange::only(Ok(())),
             Probe::Http(probe) => {
                 let mut stream = stream;
-                let mut heard = None;
+                let mut line = None;
                 let tls = check.tls.as_ref();
-                let answer = http::ask(&mut stream, server, probe, tls, &mut heard).await;
-                Asked { answer, heard, leftover: Some(Leftover(Box::new(stream))) }
+                let answer = http::ask(&mut stream, server, probe, tls, &mut line).await;
+                Exchange { answer, line, leftover: Some(Leftover(Box::new(stream))) }
             }
             Probe::Grpc(probe) => {
                 let asking = grpc::ask(stream, server, probe, check.tls.as_ref());
-                Asked::only(Box::pin(asking).await)
+                Exchange::only(Box::pin(asking).await)
             }
             Probe::Agent(probe) => {
                 let mut stream = stream;
                 match agent::ask(&mut stream, probe).await {
-                    Ok(word) => Asked { heard: Some(Ok(word)), ..Asked::only(Ok(())) },
-                    Err(failure) => Asked::only(Err(failure)),
+                    Ok(word) => Exchange { line: Some(Ok(word)), ..Exchange::only(Ok(())) },
+                    Err(failure) => Exchange::only(Err(failure)),
                 }
             }
         }
     };
-    let late = |_| Asked::only(Err(Failure::NoAnswer(check.timeout)));
-    timeout_at(end, asked).await.unwrap_or_else(late)
+    let late = |_| Exchange::only(Err(Failure::NoAnswer(check.timeout)));
+    timeout_at(end, exchange).await.unwrap_or_else(late)
 }
 
-impl Asked {
+impl Exchange {
     fn only(answer: Result<(), Failure>) -> Self {
-        Self { answer, heard: None, leftover: None }
+        Self { answer, line: None, leftover: None }
     }
 }
 
-impl Checked {
-    /// Of a check that could not even begin.
+impl CheckResult {
+    /// The result of a check that could not begin.
     pub(super) const fn only(outcome: Outcome) -> Self {
-        Self { outcome, heard: None, leftover: None }
+        Self { outcome, line: None, leftover: None }
     }
 }
 
-impl From<Asked> for Checked {
-    fn from(Asked { answer, heard, leftover }: Asked) -> Self {
-        Self { outcome: Outcome::of(answer), heard, leftover }
+impl From<Exchange> for CheckResult {
+    fn from(Exchange { answer, line, leftover }: Exchange) -> Self {
+        Self { outcome: Outcome::of(answer), line, leftover }
     }
 }
 
@@ -161,12 +161,12 @@ impl Outcome {
 }
 
 impl Leftover {
-    /// Lets the backend finish a short answer, so that it does not log a broken connection at each
-    /// check; a long or slow one is cut off, and never beyond `end`.
+    /// Reads the rest of a short answer, so that the backend does not log a broken connection at each check. A long
+    /// or slow one is cut off, at `end` at the latest.
     pub(super) async fn close(self, end: Instant) {
-        let end = end.min(Instant::now() + FAREWELL_TIME);
-        let mut rest = self.0.take(FAREWELL_BYTES);
-        // Whatever comes of it, the verdict stands.
+        let end = end.min(Instant::now() + DRAIN_TIME);
+        let mut rest = self.0.take(DRAIN_BYTES);
+        // The result does not change.
         let _ = timeout_at(end, copy(&mut rest, &mut sink())).await;
     }
 }
@@ -177,7 +177,7 @@ impl fmt::Debug for Leftover {
     }
 }
 
-/// Whether this host, not the backend, is the reason.
+/// Whether the error is a lack of resources on this host.
 pub(super) fn is_shortage(error: &io::Error) -> bool {
     let short = [Errno::EMFILE, Errno::ENFILE, Errno::ENOBUFS, Errno::ENOMEM];
     error.raw_os_error().is_some_and(|code| short.contains(&Errno::from_raw(code)))

@@ -1,4 +1,4 @@
-//! Wrappers of a check's connection: one bounds what is read, one keeps the error that broke it.
+//! Wrappers of a check's connection: one limits what is read, one keeps the error that broke it.
 
 use std::{
     fmt, io,
@@ -12,19 +12,17 @@ use tokio::{
     net::TcpStream,
 };
 
-/// Most that a check reads of a connection, TLS and all, bytes: chains of certificates, heads and
-/// bodies that are looked at fit several times.
+/// Most bytes that a check reads of a connection, including TLS: several times what certificate chains, heads and
+/// bodies need.
 pub(super) const MOST: usize = 256 * 1024;
 
-/// A connection of a check. Whatever its protocol allows a backend to send, and however fast it comes:
-/// after [`MOST`] bytes the check has failed.
+/// A connection of a check. It fails after [`MOST`] bytes, whatever the protocol allows a backend to send.
 #[derive(Debug)]
 pub(super) struct Bounded {
     stream: TcpStream,
     left: usize,
 }
 
-/// More came than a check reads.
 #[derive(Debug)]
 pub(super) struct TooMuch;
 
@@ -79,35 +77,35 @@ impl AsyncWrite for Bounded {
     }
 }
 
-/// The connection.
+/// A connection that keeps the error that broke it: h2 passes on only its kind and text.
 #[derive(Debug)]
-pub(super) struct Noted<S> {
+pub(super) struct ErrorRecorder<S> {
     stream: S,
-    broken: Broken,
+    broken: RecordedError,
 }
 
-/// What broke it.
+/// The error that broke a connection.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Broken(Arc<Mutex<Option<io::Error>>>);
+pub(super) struct RecordedError(Arc<Mutex<Option<io::Error>>>);
 
-impl<S> Noted<S> {
+impl<S> ErrorRecorder<S> {
     pub(super) fn new(stream: S) -> Self {
-        Self { stream, broken: Broken::default() }
+        Self { stream, broken: RecordedError::default() }
     }
 
-    pub(super) fn broken(&self) -> Broken {
+    pub(super) fn broken(&self) -> RecordedError {
         self.broken.clone()
     }
 }
 
-impl Broken {
-    /// What did, if anything, once.
+impl RecordedError {
+    /// Takes the error, if there is one.
     pub(super) fn take(&self) -> Option<io::Error> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Keeps the first error; whoever asked gets one of its kind.
-    fn note<T>(&self, come: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    /// Keeps the first error, and returns one of its kind.
+    fn record<T>(&self, come: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         come.map_err(|error| {
             let kind = error.kind();
             self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
@@ -116,34 +114,34 @@ impl Broken {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Noted<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ErrorRecorder<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let come = Pin::new(&mut self.stream).poll_read(context, buffer);
-        self.broken.note(come)
+        self.broken.record(come)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Noted<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ErrorRecorder<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let come = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.broken.note(come)
+        self.broken.record(come)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let come = Pin::new(&mut self.stream).poll_flush(context);
-        self.broken.note(come)
+        self.broken.record(come)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let come = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.broken.note(come)
+        self.broken.record(come)
     }
 }

@@ -7,22 +7,24 @@ use std::{
 use memchr::memmem;
 use tokio::net::UdpSocket;
 
-use super::{Destination, Failure, NoConnection, connection::word};
-use crate::host::Asker;
+use super::{Destination, Failure, NoConnection, connection::wait_or_probe_host};
+use crate::host::HostProber;
 use lb_model::UdpCheck;
 
-/// How much of an answer is looked at, bytes.
+/// How much of an answer is read, bytes.
 pub(super) const MOST: usize = 4096;
 
-/// Sends the datagram and looks at the first answer, which must come within `time`.
+/// Sends the datagram and checks the first answer, within `time`.
 pub(super) async fn ask(
     to: Destination,
     probe: &UdpCheck,
     time: Duration,
-    asker: &Asker,
+    host_prober: &HostProber,
 ) -> Result<(), Failure> {
     let answer = exchange(to, &probe.request);
-    let answer = word(answer, to.host, time, NoConnection::NoDatagram(time), asker).await?;
+    let answer =
+        wait_or_probe_host(answer, to.host, time, NoConnection::NoDatagram(time), host_prober)
+            .await?;
     if !answer.starts_with(&probe.answer_prefix) {
         return Err(Failure::Prefix(probe.answer_prefix.clone()));
     }
@@ -32,8 +34,7 @@ pub(super) async fn ask(
     }
 }
 
-/// A socket of its own each time: only an answer to this very question gets there, and an unreachable
-/// port is told to it alone.
+/// Uses a new socket each time, so that only an answer to this request, or an ICMP error about it, gets there.
 async fn exchange(to: Destination, request: &[u8]) -> io::Result<Vec<u8>> {
     let server = to.server;
     let any = match server {
@@ -44,7 +45,7 @@ async fn exchange(to: Destination, request: &[u8]) -> io::Result<Vec<u8>> {
     to.prepare(&socket, false)?;
     socket.connect(server).await?;
     if socket.local_addr()? == server {
-        // Nobody listens: the kernel picked the very port as source, and the socket met itself.
+        // Nothing listens: the kernel chose the same port as source, and the socket connected to itself.
         return Err(io::ErrorKind::ConnectionRefused.into());
     }
     socket.send(request).await?;

@@ -1,4 +1,4 @@
-//! Who is judged by which probe, and what was told of whom.
+//! The registry of targets: which probes decide about each, and what was reported of it.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -6,23 +6,23 @@ use std::{
     sync::Arc,
 };
 
-use super::{Check, Health, HealthChange, Probed, Row, Said, Target};
+use super::{AgentReport, Check, Health, HealthChange, ProbeKey, Row, Target};
 use lb_model::Name;
 
-/// A target: pool and address.
+/// Pool and address.
 type TargetKey = (Name, IpAddr);
 
-/// What a probe says, and why if it does not pass.
+/// What a probe says of the backend, and why if it does not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Judgement {
     pub(super) health: Health,
-    /// The row of failures that has begun and decides nothing yet, as nothing was decided before it.
+    /// The failures so far, if no state was decided before them and `fall` is not reached.
     pub(super) undecided: Option<Row>,
     pub(super) why: String,
-    /// Whether nothing comes of the host, where `health` is not about that.
+    /// Whether the host gives no sign, if `health` does not say it already.
     pub(super) silent: bool,
-    /// What the backend said of itself, as far as it stands.
-    pub(super) said: Said,
+    /// The backend's agent report.
+    pub(super) report: AgentReport,
 }
 
 impl Judgement {
@@ -35,63 +35,61 @@ impl Judgement {
     }
 }
 
-/// Probes, targets, and the edges between them. Does no work of its own.
+/// Probes, targets, and which probes belong to which targets. Does no I/O.
 #[derive(Debug, Default)]
-pub(super) struct Board {
-    probes: HashMap<Arc<Probed>, ProbeEntry>,
+pub(super) struct TargetRegistry {
+    probes: HashMap<Arc<ProbeKey>, ProbeEntry>,
     targets: HashMap<TargetKey, TargetEntry>,
 }
 
 #[derive(Debug, Default)]
 struct ProbeEntry {
-    says: Option<Judgement>,
-    judges: Vec<TargetKey>,
+    judgement: Option<Judgement>,
+    targets_of_probe: Vec<TargetKey>,
 }
 
 #[derive(Debug)]
 struct TargetEntry {
-    checks: Vec<(Name, Arc<Probed>)>,
-    /// What was told since the last configuration.
-    told: Option<Verdict>,
-    /// Whether anything was ever told.
+    checks: Vec<(Name, Arc<ProbeKey>)>,
+    /// The state reported since the last configuration.
+    reported: Option<Verdict>,
+    /// Whether anything was ever reported.
     known: bool,
     /// Whether it waits for its first result.
     urgent: bool,
 }
 
-/// What the checks of a target say together, and what it says of itself.
+/// The state of a target: the combined result of its checks and its agent report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Verdict {
     health: Health,
     undecided: Option<Row>,
     reason: String,
-    said: Said,
+    report: AgentReport,
 }
 
-/// What follows from a new configuration.
+/// The effect of a new configuration.
 #[derive(Debug, Default)]
-pub(super) struct Configured {
-    /// Probes to start.
+pub(super) struct ProbeChanges {
     pub(super) start: Vec<Start>,
-    /// Probes that nobody names any more.
-    pub(super) stop: Vec<Arc<Probed>>,
+    /// Probes that no target uses any more.
+    pub(super) stop: Vec<Arc<ProbeKey>>,
 }
 
-/// A probe to start.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Start {
-    pub(super) probed: Arc<Probed>,
-    /// The probe that asked the same until now, though at other times or with another rise and fall.
-    pub(super) after: Option<Arc<Probed>>,
-    /// Whether a target of it waits for its first result.
+    pub(super) probed: Arc<ProbeKey>,
+    /// The probe that asked the same question before, with other times or another rise and fall.
+    pub(super) after: Option<Arc<ProbeKey>>,
+    /// Whether one of its targets waits for its first result.
     pub(super) urgent: bool,
 }
 
-impl Board {
-    /// Takes a new set of targets. Probes that stay keep what they said.
-    pub(super) fn configure(&mut self, targets: &[Target]) -> Configured {
-        let mut configured = Configured::default();
-        self.probes.values_mut().for_each(|probe| probe.judges.clear());
+impl TargetRegistry {
+    /// Replaces the set of targets. Probes that stay keep their judgements.
+    pub(super) fn configure(&mut self, targets: &[Target]) -> ProbeChanges {
+        let mut configured = ProbeChanges::default();
+        self.probes.values_mut().for_each(|probe| probe.targets_of_probe.clear());
         let former = std::mem::take(&mut self.targets);
         let mut fresh = Vec::new();
         for target in targets {
@@ -103,64 +101,64 @@ impl Board {
                     let probes = target.probes(check).into_iter();
                     probes.map(move |probed| (name.clone(), probed))
                 })
-                .map(|(name, probed)| (name, self.judged_by(probed, &key, &mut fresh)))
+                .map(|(name, probed)| (name, self.link_probe(probed, &key, &mut fresh)))
                 .collect();
             let known = former.get(&key).is_some_and(|entry| entry.known);
             let urgent = target.urgent;
-            self.targets.insert(key, TargetEntry { checks, told: None, known, urgent });
+            self.targets.insert(key, TargetEntry { checks, reported: None, known, urgent });
         }
         configured.start = fresh.into_iter().map(|probed| self.start_of(probed, &former)).collect();
-        let unused = self.probes.extract_if(|_, probe| probe.judges.is_empty());
+        let unused = self.probes.extract_if(|_, probe| probe.targets_of_probe.is_empty());
         configured.stop.extend(unused.map(|(probed, _)| probed));
         configured
     }
 
-    /// Takes what is known already of a probe that starts.
-    pub(super) fn carry_over(&mut self, probed: &Probed, says: Judgement) {
+    /// Sets the judgement that a new probe inherits.
+    pub(super) fn carry_over(&mut self, probed: &ProbeKey, judgement: Judgement) {
         if let Some(probe) = self.probes.get_mut(probed) {
-            probe.says = Some(says);
+            probe.judgement = Some(judgement);
         }
     }
 
-    /// After a new set of targets: tells again what the probes say of each. A target that went and came
-    /// back between two sets looks as if it had stayed, but whoever listens has forgotten it.
-    pub(super) fn tell_again(&mut self, targets: &[Target]) -> Vec<HealthChange> {
+    /// Reports all targets again after a new set. A target that was removed and added between two sets looks
+    /// unchanged here, but the receiver has dropped its state.
+    pub(super) fn report_all(&mut self, targets: &[Target]) -> Vec<HealthChange> {
         let keys = targets.iter().map(|target| (target.pool.clone(), target.address));
-        keys.filter_map(|key| self.news(&key)).collect()
+        keys.filter_map(|key| self.take_change(&key)).collect()
     }
 
-    /// How a new probe starts: after the one that asked the same for one of its targets, best under the
-    /// same name.
-    fn start_of(&self, probed: Arc<Probed>, former: &HashMap<TargetKey, TargetEntry>) -> Start {
-        let judges = self.probes.get(&probed).map_or(&[][..], |probe| &probe.judges);
-        let after = judges.iter().find_map(|key| {
+    /// How to start a new probe: if a probe asked the same question for one of its targets, the new one continues
+    /// its results. One with the same check name is preferred.
+    fn start_of(&self, probed: Arc<ProbeKey>, former: &HashMap<TargetKey, TargetEntry>) -> Start {
+        let targets_of_probe =
+            self.probes.get(&probed).map_or(&[][..], |probe| &probe.targets_of_probe);
+        let after = targets_of_probe.iter().find_map(|key| {
             let now = &self.targets.get(key)?.checks;
             let before = &former.get(key)?.checks;
             let mut same = before.iter().filter(|(_, other)| other.asks_the_same(&probed));
-            let has_name = |(name, _): &&(Name, Arc<Probed>)| {
+            let has_name = |(name, _): &&(Name, Arc<ProbeKey>)| {
                 now.iter().any(|(other, by)| other == name && *by == probed)
             };
             let (_, after) = same.clone().find(has_name).or_else(|| same.next())?;
             Some(after.clone())
         });
         let waits = |key| self.targets.get(key).is_some_and(|target| target.urgent);
-        let urgent = after.is_none() && judges.iter().any(waits);
+        let urgent = after.is_none() && targets_of_probe.iter().any(waits);
         Start { probed, after, urgent }
     }
 
-    /// Takes what a probe says from now on, and tells what that changes.
-    pub(super) fn record(&mut self, probed: &Probed, says: Judgement) -> Vec<HealthChange> {
+    /// Records a probe's judgement, and returns the changes of targets.
+    pub(super) fn record(&mut self, probed: &ProbeKey, judgement: Judgement) -> Vec<HealthChange> {
         let Some(probe) = self.probes.get_mut(probed) else { return Vec::new() };
-        probe.says = Some(says);
-        let judges = probe.judges.clone();
-        judges.iter().filter_map(|key| self.news(key)).collect()
+        probe.judgement = Some(judgement);
+        let targets_of_probe = probe.targets_of_probe.clone();
+        targets_of_probe.iter().filter_map(|key| self.take_change(key)).collect()
     }
 
-    /// The checks that a probe is part of, and whether each fails: one through the tunnel has a probe for
-    /// each VIP.
+    /// The checks that use a probe, and whether each fails. A check through the tunnel has a probe for each VIP.
     pub(super) fn checks_of<'b>(
         &'b self,
-        probed: &'b Probed,
+        probed: &'b ProbeKey,
     ) -> impl Iterator<Item = (Check, bool)> + 'b {
         self.known_as(probed).map(|check| {
             let (pool, address, name) = &check;
@@ -171,96 +169,99 @@ impl Board {
         })
     }
 
-    /// The checks that a probe is part of.
-    fn known_as<'b>(&'b self, probed: &'b Probed) -> impl Iterator<Item = Check> + 'b {
-        let judges = self.probes.get(probed).into_iter().flat_map(|probe| &probe.judges);
-        judges.flat_map(move |key| {
+    /// The checks that use a probe.
+    fn known_as<'b>(&'b self, probed: &'b ProbeKey) -> impl Iterator<Item = Check> + 'b {
+        let targets_of_probe =
+            self.probes.get(probed).into_iter().flat_map(|probe| &probe.targets_of_probe);
+        targets_of_probe.flat_map(move |key| {
             let checks = self.targets.get(key).into_iter().flat_map(|target| &target.checks);
             let is_it = checks.filter(move |(_, by)| **by == *probed);
             is_it.map(move |(name, _)| (key.0.clone(), key.1, name.clone()))
         })
     }
 
-    /// All that fail.
+    /// All failing checks.
     pub(super) fn failing(&self) -> impl Iterator<Item = Check> + '_ {
         let failing = self.probes.iter().filter(|(_, probe)| fails(probe));
         failing.flat_map(|(probed, _)| self.known_as(probed))
     }
 
-    /// Notes that `probed` judges `key`, and whether it is `fresh`.
-    fn judged_by(
+    /// Adds a target to a probe, which is put into `fresh` if it is new.
+    fn link_probe(
         &mut self,
-        probed: Probed,
+        probed: ProbeKey,
         key: &TargetKey,
-        fresh: &mut Vec<Arc<Probed>>,
-    ) -> Arc<Probed> {
+        fresh: &mut Vec<Arc<ProbeKey>>,
+    ) -> Arc<ProbeKey> {
         match self.probes.entry(Arc::new(probed)) {
             Entry::Occupied(mut known) => {
-                known.get_mut().judges.push(key.clone());
+                known.get_mut().targets_of_probe.push(key.clone());
                 known.key().clone()
             }
             Entry::Vacant(new) => {
                 let probed = new.key().clone();
                 fresh.push(probed.clone());
-                new.insert(ProbeEntry { says: None, judges: vec![key.clone()] });
+                new.insert(ProbeEntry { judgement: None, targets_of_probe: vec![key.clone()] });
                 probed
             }
         }
     }
 
-    /// The change to tell of a target, if there is one.
-    fn news(&mut self, key: &TargetKey) -> Option<HealthChange> {
+    /// The change of a target's state since it was reported, if there is one.
+    fn take_change(&mut self, key: &TargetKey) -> Option<HealthChange> {
         let target = self.targets.get_mut(key)?;
         let verdict = verdict(&target.checks, &self.probes)?;
-        if target.told.as_ref() == Some(&verdict) {
+        if target.reported.as_ref() == Some(&verdict) {
             return None;
         }
-        let Verdict { health, undecided, reason, said } = target.told.insert(verdict).clone();
+        let Verdict { health, undecided, reason, report } = target.reported.insert(verdict).clone();
         let first = !std::mem::replace(&mut target.known, true);
         let (pool, address) = key.clone();
-        Some(HealthChange { pool, address, health, undecided, reason, first, said })
+        Some(HealthChange { pool, address, health, undecided, reason, first, report })
     }
 }
 
-/// One failing check decides, the first in the order given, and before those whose row of failures has
-/// only begun; for health every check must have spoken, and for silence every one must say so: one that
-/// does not is proof of the host's life.
+/// The combined result of a target's checks. The first failing check decides, in the configured order, before
+/// checks whose failures have not reached `fall`. A target is healthy only if every check has a result, and silent
+/// only if every check is: a sign of the host for one check proves that the host is there.
 fn verdict(
-    checks: &[(Name, Arc<Probed>)],
-    probes: &HashMap<Arc<Probed>, ProbeEntry>,
+    checks: &[(Name, Arc<ProbeKey>)],
+    probes: &HashMap<Arc<ProbeKey>, ProbeEntry>,
 ) -> Option<Verdict> {
-    let says = |probed| probes.get(probed).and_then(|probe: &ProbeEntry| probe.says.as_ref());
-    let mut said = Said::default();
-    for (name, judgement) in checks.iter().filter_map(|(name, probed)| Some((name, says(probed)?)))
+    let judgement_of =
+        |probed| probes.get(probed).and_then(|probe: &ProbeEntry| probe.judgement.as_ref());
+    let mut report = AgentReport::default();
+    for (name, judgement) in
+        checks.iter().filter_map(|(name, probed)| Some((name, judgement_of(probed)?)))
     {
-        said.join(name.as_str(), &judgement.said);
+        report.join(name.as_str(), &judgement.report);
     }
     let first = |is: fn(&Judgement) -> bool| {
         checks.iter().find_map(|(name, probed)| {
-            let says = says(probed).filter(|says| is(says))?;
-            let reason = match probed.through {
-                None => format!("check {name}: {}", says.why),
-                Some(through) => format!("check {name} of {}: {}", through.vip, says.why),
+            let judgement = judgement_of(probed).filter(|judgement| is(judgement))?;
+            let reason = match probed.tunnel {
+                None => format!("check {name}: {}", judgement.why),
+                Some(tunnel) => format!("check {name} of {}: {}", tunnel.vip, judgement.why),
             };
-            Some((reason, says.undecided))
+            Some((reason, judgement.undecided))
         })
     };
     if let Some((reason, undecided)) = first(Judgement::fails) {
         let silent =
-            checks.iter().all(|(_, probed)| says(probed).is_some_and(Judgement::is_silent));
+            checks.iter().all(|(_, probed)| judgement_of(probed).is_some_and(Judgement::is_silent));
         let health = if silent { Health::Silent } else { Health::Failing };
-        return Some(Verdict { health, undecided, reason, said });
+        return Some(Verdict { health, undecided, reason, report });
     }
-    if let Some((reason, undecided)) = first(|says| says.undecided.is_some()) {
-        return Some(Verdict { health: Health::Failing, undecided, reason, said });
+    if let Some((reason, undecided)) = first(|judgement| judgement.undecided.is_some()) {
+        return Some(Verdict { health: Health::Failing, undecided, reason, report });
     }
     let reason = if checks.is_empty() { "no checks" } else { "all checks pass" }.to_owned();
-    let spoken = checks.iter().all(|(_, probed)| says(probed).is_some());
-    spoken.then_some(Verdict { health: Health::Passing, undecided: None, reason, said })
+    let is_complete = checks.iter().all(|(_, probed)| judgement_of(probed).is_some());
+    is_complete.then_some(Verdict { health: Health::Passing, undecided: None, reason, report })
 }
 
 fn fails(probe: &ProbeEntry) -> bool {
-    probe.says.as_ref().is_some_and(Judgement::fails)
+    probe.judgement.as_ref().is_some_and(Judgement::fails)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What backends say of themselves.
 
 use super::*;
-use crate::{HealthChange, Said, Utilisation};
+use crate::{AgentReport, HealthChange, Utilisation};
 use lb_model::AgentCheck;
 
 /// A check by an agent, as fast as it is answered.
@@ -22,26 +22,26 @@ impl Probing {
     }
 
     /// The next change: health, reason, and what the backend says.
-    async fn heard(&mut self) -> (Health, String, Said) {
+    async fn next_report(&mut self) -> (Health, String, AgentReport) {
         let change = self.change().await;
-        (change.health, change.reason, change.said)
+        (change.health, change.reason, change.report)
     }
 }
 
-fn passing(said: Said) -> (Health, String, Said) {
-    (Passing, PASSES.to_owned(), said)
+fn passing(reported: AgentReport) -> (Health, String, AgentReport) {
+    (Passing, PASSES.to_owned(), reported)
 }
 
-fn drain(why: &str) -> Said {
-    Said { drain: Some(format!("check load: {why}")), ..Said::default() }
+fn drain(why: &str) -> AgentReport {
+    AgentReport { drain: Some(format!("check load: {why}")), ..AgentReport::default() }
 }
 
-fn percent(percent: u8) -> Said {
-    Said { percent: Some(percent), ..Said::default() }
+fn percent(percent: u8) -> AgentReport {
+    AgentReport { percent: Some(percent), ..AgentReport::default() }
 }
 
-fn utilised(share: f64) -> Said {
-    Said { utilisation: Utilisation::new(share), ..Said::default() }
+fn utilised(share: f64) -> AgentReport {
+    AgentReport { utilisation: Utilisation::new(share), ..AgentReport::default() }
 }
 
 /// Answers the next check with a line, and closes.
@@ -57,20 +57,21 @@ async fn an_agents_line_is_heard_and_only_news_of_it_is_told() {
     say(&mut server, "up 75%\n").await;
     let first = probing.change().await;
     assert!(first.first);
-    assert_eq!((first.health, first.reason, first.said), passing(percent(75)));
+    assert_eq!((first.health, first.reason, first.report), passing(percent(75)));
     // Ended by the connection; the same again and a change of 0.9 % are no news.
     say(&mut server, "75% cpu_utilization=0.5").await;
-    let of = |share| Said { percent: Some(75), ..utilised(share) };
-    assert_eq!(probing.heard().await, passing(of(0.5)));
+    let of = |share| AgentReport { percent: Some(75), ..utilised(share) };
+    assert_eq!(probing.next_report().await, passing(of(0.5)));
     say(&mut server, "cpu_utilization=0.509\n").await;
     say(&mut server, "cpu_utilization=0.519 up\n").await;
-    assert_eq!(probing.heard().await, passing(of(0.519)));
+    assert_eq!(probing.next_report().await, passing(of(0.519)));
     say(&mut server, "drain#update\n").await;
-    let drained = Said { drain: drain("the backend says drain (update)").drain, ..of(0.519) };
-    assert_eq!(probing.heard().await, passing(drained));
+    let drained =
+        AgentReport { drain: drain("the backend says drain (update)").drain, ..of(0.519) };
+    assert_eq!(probing.next_report().await, passing(drained));
     say(&mut server, "ready 100%\n").await;
-    let ready = Said { percent: Some(100), ..utilised(0.519) };
-    assert_eq!(probing.heard().await, passing(ready));
+    let ready = AgentReport { percent: Some(100), ..utilised(0.519) };
+    assert_eq!(probing.next_report().await, passing(ready));
 }
 
 #[tokio::test]
@@ -82,7 +83,7 @@ async fn what_is_to_be_sent_is_sent_first() {
     let mut held = server.next().await;
     assert_eq!(held.request().await, "state?\r\n\r\n");
     held.send("maint\n").await;
-    assert_eq!(probing.heard().await, passing(drain("the backend says maint")));
+    assert_eq!(probing.next_report().await, passing(drain("the backend says maint")));
 }
 
 #[tokio::test]
@@ -91,17 +92,17 @@ async fn down_fails_the_check_after_fall_and_up_passes_it_after_rise() {
     let check = agent(server.address);
     let mut probing = Probing::start(vec![target("web", server.address, &[("load", &check)])]);
     say(&mut server, "up\n").await;
-    assert_eq!(probing.heard().await, passing(Said::default()));
+    assert_eq!(probing.next_report().await, passing(AgentReport::default()));
     say(&mut server, "down #disk full\n").await;
     // A line that does not say otherwise, and one that cannot be read, leave it down.
     say(&mut server, "maxconn:3\n").await;
     assert!(probing.is_silent());
     say(&mut server, "nonsense\n").await;
     let down = "check load: the backend says down (disk full)".to_owned();
-    assert_eq!(probing.heard().await, (Failing, down, Said::default()));
+    assert_eq!(probing.next_report().await, (Failing, down, AgentReport::default()));
     say(&mut server, "up\n").await;
     say(&mut server, "up\n").await;
-    assert_eq!(probing.heard().await, passing(Said::default()));
+    assert_eq!(probing.next_report().await, passing(AgentReport::default()));
 }
 
 #[tokio::test]
@@ -110,14 +111,17 @@ async fn an_agent_that_is_not_there_fails_nothing_and_is_forgotten_after_fall() 
     let check = agent(server.address);
     let mut probing = Probing::start(vec![target("web", server.address, &[("load", &check)])]);
     say(&mut server, "drain 30%\n").await;
-    assert!(probing.heard().await.2.drain.is_some());
+    assert!(probing.next_report().await.2.drain.is_some());
     server.next().await.reset();
     drop(server.next().await);
     // The third in a row.
     say(&mut server, "SSH-2.0-OpenSSH_9.2\n").await;
-    let why = "nothing heard: no word of an agent in \"SSH-2.0-OpenSSH_9.2\"";
-    let unheard = |why| Said { unheard: Some(format!("check load: {why}")), ..Said::default() };
-    assert_eq!(probing.heard().await, passing(unheard(why)));
+    let why = "no report: no agent keyword in \"SSH-2.0-OpenSSH_9.2\"";
+    let report_error = |why| AgentReport {
+        report_error: Some(format!("check load: {why}")),
+        ..AgentReport::default()
+    };
+    assert_eq!(probing.next_report().await, passing(report_error(why)));
     // It comes up though nobody is there from the first.
     let address = server.address;
     drop(server);
@@ -129,10 +133,10 @@ async fn an_agent_that_is_not_there_fails_nothing_and_is_forgotten_after_fall() 
         let change = probing.change().await;
         assert_eq!((change.health, change.first), (Passing, true));
         let why = match change.pool.as_str() {
-            "other" => unheard("nothing heard: connection refused"),
-            _ => Said::default(),
+            "other" => report_error("no report: connection refused"),
+            _ => AgentReport::default(),
         };
-        assert_eq!(change.said, why);
+        assert_eq!(change.report, why);
     }
 }
 
@@ -143,8 +147,8 @@ async fn an_endless_line_and_one_that_drips_are_cut_off() {
     let mut probing = Probing::start(vec![target("web", server.address, &[("load", &check)])]);
     let mut held = server.next().await;
     held.send_forever("up ").await;
-    let unheard = probing.heard().await.2.unheard;
-    assert_eq!(unheard.unwrap(), "check load: nothing heard: the line is over 1024 bytes");
+    let report_error = probing.next_report().await.2.report_error;
+    assert_eq!(report_error.unwrap(), "check load: no report: the line is over 1024 bytes");
 
     let mut server = Server::start("127.0.0.1:0").await;
     let short = Duration::from_millis(150);
@@ -152,8 +156,8 @@ async fn an_endless_line_and_one_that_drips_are_cut_off() {
     let mut probing = Probing::start(vec![target("web", server.address, &[("load", &check)])]);
     let mut held = server.next().await;
     assert!(held.drip(&"up ".repeat(500), Duration::from_millis(10)).await.is_some());
-    let unheard = probing.heard().await.2.unheard;
-    assert_eq!(unheard.unwrap(), "check load: nothing heard: no answer within 150 ms");
+    let report_error = probing.next_report().await.2.report_error;
+    assert_eq!(report_error.unwrap(), "check load: no report: no answer within 150 ms");
 }
 
 #[tokio::test]
@@ -167,21 +171,21 @@ async fn a_header_says_it_too_and_the_status_decides() {
         held.send(&format!("HTTP/1.1 {status} X\r\n{head}Content-Length: 0\r\n\r\n")).await;
     };
     answer(200, "endpoint-load-metrics: TEXT cpu_utilization=0.3\r\n").await;
-    assert_eq!(probing.heard().await, passing(utilised(0.3)));
+    assert_eq!(probing.next_report().await, passing(utilised(0.3)));
     // What a bad answer says of it counts too; of two the first.
     for _ in 0..3 {
         answer(503, "endpoint-load-metrics: drain\r\nendpoint-load-metrics: up\r\n").await;
     }
-    let drained = Said { drain: drain("the backend says drain").drain, ..utilised(0.3) };
-    assert_eq!(probing.heard().await, passing(drained.clone()));
+    let drained = AgentReport { drain: drain("the backend says drain").drain, ..utilised(0.3) };
+    assert_eq!(probing.next_report().await, passing(drained.clone()));
     let status = "check load: status 503, expected 200 to 299".to_owned();
-    assert_eq!(probing.heard().await, (Failing, status.clone(), drained));
+    assert_eq!(probing.next_report().await, (Failing, status.clone(), drained));
     answer(503, "").await;
     answer(503, "").await;
     answer(503, "endpoint-load-metrics: \r\n").await;
-    let why = "check load: nothing heard: header Endpoint-Load-Metrics: the line is empty";
-    let forgotten = Said { unheard: Some(why.to_owned()), ..Said::default() };
-    assert_eq!(probing.heard().await, (Failing, status, forgotten));
+    let why = "check load: no report: header Endpoint-Load-Metrics: the line is empty";
+    let forgotten = AgentReport { report_error: Some(why.to_owned()), ..AgentReport::default() };
+    assert_eq!(probing.next_report().await, (Failing, status, forgotten));
 }
 
 #[tokio::test]
@@ -196,9 +200,9 @@ async fn an_agent_beside_another_check_leaves_the_host_to_that() {
     let mut probing = Probing::start(vec![both]);
     say(&mut server, "40%\n").await;
     loop {
-        let (health, reason, said) = probing.heard().await;
+        let (health, reason, reported) = probing.next_report().await;
         assert_eq!((health, &*reason), (Failing, "check open: connection refused"));
-        if said == percent(40) {
+        if reported == percent(40) {
             return;
         }
     }

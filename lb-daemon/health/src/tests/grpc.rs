@@ -63,12 +63,12 @@ async fn the_service_says_whether_it_serves() {
     let targets = checks.iter().enumerate();
     let targets = targets.map(|(n, check)| target(&format!("p{n}"), server, &[("up", check)]));
     let mut probing = Probing::start(targets.collect());
-    let mut said = BTreeMap::new();
-    while said.len() < 3 {
+    let mut reported = BTreeMap::new();
+    while reported.len() < 3 {
         let (pool, health, _, reason) = probing.next().await;
-        said.insert(pool, (health, reason));
+        reported.insert(pool, (health, reason));
     }
-    let said: Vec<_> = said.into_values().collect();
+    let said: Vec<_> = reported.into_values().collect();
     let expected = [
         (Passing, PASSES.to_owned()),
         fails("check up: the server says NOT_SERVING"),

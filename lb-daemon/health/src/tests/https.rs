@@ -76,7 +76,7 @@ async fn certificates_are_verified_where_that_is_wanted_and_only_there() {
     let expired = authority.acceptor(&["shop.example"], 2020, &[]);
     let foreign = stranger.acceptor(&["shop.example"], FAR, &[]);
     let name = Some("shop.example");
-    let unsigned = "TLS: nobody trusted has signed the certificate";
+    let unsigned = "TLS: the certificate is not signed by a trusted authority";
     for (acceptor, verified) in [
         (good, passes()),
         (expired, fails("TLS: the certificate has expired")),
@@ -145,7 +145,7 @@ async fn a_file_of_trust_is_needed_once_and_read_again_when_it_changes() {
     assert_eq!(probing.next().await, web(Passing, false, PASSES));
     // Another's, whole: it counts.
     std::fs::copy(other.file(), &file).unwrap();
-    let unsigned = "check shop: TLS: nobody trusted has signed the certificate";
+    let unsigned = "check shop: TLS: the certificate is not signed by a trusted authority";
     assert_eq!(probing.next().await, web(Failing, false, unsigned));
     authority.publish();
     assert_eq!(probing.next().await, web(Passing, false, PASSES));

@@ -86,10 +86,10 @@ impl Probing {
     fn with_limits(targets: Vec<Target>, room: usize, unread: usize) -> Self {
         let heartbeat = Heartbeat::unwatched(Duration::from_millis(10));
         let (targets, wanted) = watch::channel(Arc::new(targets));
-        let (told, changes) = mpsc::channel(unread);
+        let (changes_tx, changes) = mpsc::channel(unread);
         let task = Prober::spawn_with_room(
             wanted,
-            told,
+            changes_tx,
             heartbeat.clone(),
             Counters::default(),
             Tunnels::new(Sources::default(), |_| Err("this test has no packet program".into())),

@@ -11,7 +11,7 @@ async fn play(server: &mut Server, probing: &mut Probing, answers: &str) -> Stri
     let mut held = server.next().await;
     for answer in answers.chars() {
         held.answer(if answer == '.' { 200 } else { 503 }).await;
-        // The next connection comes only when the check before it is over and told.
+        // The next connection comes only when the check before it is over and change.
         held = server.next().await;
         changes.push(match probing.changes.try_recv() {
             Ok(change) if change.health == Passing => '+',

@@ -32,11 +32,11 @@ pub(crate) fn run(kind: Kind, port: u16) {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let said = runtime.block_on(async {
         let (_targets, wanted) = watch::channel(Arc::new(targets));
-        let (told, mut changes) = mpsc::channel(4096);
+        let (changes_tx, mut changes) = mpsc::channel(4096);
         let heartbeat = Heartbeat::unwatched(std::time::Duration::from_millis(1000));
         let _prober = Prober::spawn(
             wanted,
-            told,
+            changes_tx,
             heartbeat,
             Counters::default(),
             Tunnels::new(Sources::default(), |_| Err("this test has no packet program".into())),

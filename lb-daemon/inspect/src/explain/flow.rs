@@ -24,10 +24,10 @@ pub struct Flow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlowError {
     /// One address is of IPv4, the other of IPv6.
-    #[error("client {0} and vip {1}: they are of two IP versions")]
+    #[error("client {0} and vip {1}: different IP versions")]
     TwoVersions(SocketAddr, SocketAddr),
     /// UDP has no connections.
-    #[error("protocol udp: it has no connections that could be open")]
+    #[error("protocol udp: UDP has no open connections")]
     OpenDatagram,
 }
 
@@ -37,7 +37,7 @@ impl FlowError {
         match self {
             Self::TwoVersions(..) => "give both as IPv4 or both as IPv6 addresses",
             Self::OpenDatagram => {
-                "leave --open away: a datagram of a flow that is remembered is told from a new one"
+                "leave out --open; datagrams of remembered flows are recognised without it"
             }
         }
     }
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn two_families_and_open_datagrams_are_refused() {
         let mixed = flow("[2001:db8::7]:1", "192.0.2.1:80", Protocol::Tcp, false).unwrap_err();
-        let message = "client [2001:db8::7]:1 and vip 192.0.2.1:80: they are of two IP versions";
+        let message = "client [2001:db8::7]:1 and vip 192.0.2.1:80: different IP versions";
         assert_eq!(mixed.to_string(), message);
         let open = flow("198.51.100.7:1", "192.0.2.1:53", Protocol::Udp, true).unwrap_err();
         assert_eq!(open, FlowError::OpenDatagram);

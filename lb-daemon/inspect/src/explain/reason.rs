@@ -38,8 +38,8 @@ pub(super) fn outcome(looked: &VisitedEntry) -> String {
     match looked.outcome {
         Some(Outcome::Chosen) => "chosen".into(),
         Some(Outcome::State) => format!("passed over: it {}", describe(looked.member.accepts())),
-        Some(Outcome::Ramp) => "passed over: slow start leaves it this slot later".into(),
-        Some(Outcome::NextHop) => "passed over: its next hop has no address".into(),
+        Some(Outcome::Ramp) => "passed over: in slow start, it does not take this slot yet".into(),
+        Some(Outcome::NextHop) => "passed over: its next hop is unresolved".into(),
         Some(Outcome::Full) => "passed over: it has its own limit of new connections".into(),
         None => "not asked".into(),
     }
@@ -59,26 +59,24 @@ pub(super) const fn memory_name(by: Memory) -> &'static str {
 pub(super) fn memory(by: Memory, kind: Kind, backend: &str) -> String {
     match by {
         Memory::Handshake if kind == Kind::NewConnection => {
-            format!("the SYN is a repeated one; {backend} was given the first (a handshake entry)")
+            format!("the SYN is repeated; the first one went to {backend} (a handshake entry)")
         }
         Memory::Handshake => {
-            format!("{backend} was given its SYN, which is remembered for 64 s (a handshake entry)")
+            format!("its SYN went to {backend}, which is remembered for 64 s (a handshake entry)")
         }
         Memory::Displaced => {
-            format!(
-                "it lives away from where the table puts it: at {backend} (a displaced connection)"
-            )
+            format!("it is a displaced connection: it lives at {backend}, not at its home")
         }
         Memory::Tracked => format!("its flow is tracked: it lives at {backend}"),
         Memory::PreviousHome => format!(
-            "{backend} had its slot before the pool changed, and keeps what it has for a while"
+            "{backend} owned its slot before the pool changed, and keeps its connections for the settle time"
         ),
     }
 }
 
 /// Why a backend that is not healthy has a new connection.
 pub(super) fn last_resort(backend: &str) -> String {
-    format!("nobody healthy may have it; {backend} is the pool's last resort (its panic threshold)")
+    format!("no healthy backend can take it; {backend} is the pool's last resort (panic threshold)")
 }
 
 /// Why a region has a packet that is beyond its limit; `None`: none has.
@@ -86,14 +84,13 @@ pub(super) fn beyond_limits(regions: &[Region], backend: &str) -> Option<String>
     let has = |outcome| regions.iter().find(|region| region.outcome == outcome);
     if let Some(region) = has(regions::RegionOutcome::Held) {
         return Some(format!(
-            "region {} is full, but no more connections can be remembered elsewhere for now: \
-             {backend} serves beyond the limit",
+            "region {} is full, but no more displaced connections can be remembered for now: {backend} takes it over capacity",
             region.region
         ));
     }
     has(regions::RegionOutcome::OverCapacity).map(|region| {
         format!(
-            "no region that may have it has room; {backend} in region {} serves beyond the limit",
+            "every region that could take it is full; {backend} in region {} takes it over capacity",
             region.region
         )
     })
@@ -120,16 +117,16 @@ pub(super) fn choice(
             let owner = (first.place.entry == 0).then(|| why_not(first, &address(first.member)));
             let owner = owner.unwrap_or_else(|| "the slot has no owner".into());
             let name = place_name(place);
-            return format!("{owner}; {name} is the first of its list that may have the packet");
+            return format!("{owner}; {name} is the first on its list that can take the packet");
         }
         Some(slot) => format!("{} of slot {slot}", place_name(place)),
     };
     let passed = if place.region == 0 {
-        "nobody on the slot's own list may have the packet".into()
+        "no backend on the slot's list can take the packet".into()
     } else {
         left_behind(&regions[..regions.len().min(place.region as usize)])
     };
-    format!("{passed}; {found} is the next that may")
+    format!("{passed}; {found} is the next that can")
 }
 
 /// Why regions that come before the chosen one have not the packet.
@@ -141,7 +138,7 @@ fn left_behind(regions: &[Region]) -> String {
     let mut words: Vec<_> =
         others.map(|r| format!("region {} {}", r.region, r.outcome.words())).collect();
     if !names.is_empty() {
-        words.push(format!("nobody asked in region {} may have the packet", names.join(", ")));
+        words.push(format!("no backend in region {} can take the packet", names.join(", ")));
     }
     words.join(", ")
 }

@@ -49,12 +49,12 @@ impl RegionOutcome {
     pub const fn words(self) -> &'static str {
         match self {
             Self::Chosen => "has it",
-            Self::OverCapacity => "is full and has it all the same",
-            Self::Held => "is full and keeps it for lack of budget",
+            Self::OverCapacity => "is full and takes it over capacity",
+            Self::Held => "is full but keeps it, because displaced connections have no budget left",
             Self::Full => "is full",
             Self::Drained => "is drained",
-            Self::Closed => "has nobody healthy",
-            Self::NobodyUsable => "has nobody who may have it",
+            Self::Closed => "has no healthy backend",
+            Self::NobodyUsable => "has no backend that can take it",
             Self::NotAsked => "was not asked",
         }
     }

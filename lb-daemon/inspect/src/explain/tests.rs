@@ -58,7 +58,7 @@ fn the_next_region_has_it_when_nobody_of_the_first_may() {
     let explanation = explain(&fake, false);
     assert_eq!(
         explanation.why,
-        "nobody asked in region eu may have the packet; owner of slot 0 is the next that may"
+        "no backend in region eu can take the packet; owner of slot 0 is the next that can"
     );
     let choice = explanation.choice.as_ref().unwrap();
     assert_eq!((&*choice.backend, choice.region.as_deref()), ("10.0.1.0", Some("us")));
@@ -141,7 +141,7 @@ fn where_all_is_full_the_nearest_serves_or_nobody() {
     let nearest = explain(&fake, false);
     assert_eq!(
         nearest.why,
-        "no region that may have it has room; 10.0.0.0 in region eu serves beyond the limit"
+        "every region that could take it is full; 10.0.0.0 in region eu takes it over capacity"
     );
     let expected = [("eu", RegionOutcome::OverCapacity), ("us", RegionOutcome::Full)];
     assert_eq!(outcomes(&nearest), expected);
@@ -162,7 +162,7 @@ fn a_drained_region_is_told_from_one_with_nobody_healthy() {
     fake.descriptors[1].flags |= LIMITED;
     assert_eq!(
         explain(&fake, false).why,
-        "region eu is drained; owner of slot 0 is the next that may"
+        "region eu is drained; owner of slot 0 is the next that can"
     );
     for rank in 0..3 {
         fake.set(0, rank, Accepts::Nothing);
@@ -170,7 +170,7 @@ fn a_drained_region_is_told_from_one_with_nobody_healthy() {
     forget(&fake);
     assert_eq!(
         explain(&fake, false).why,
-        "region eu has nobody healthy; owner of slot 0 is the next that may"
+        "region eu has no healthy backend; owner of slot 0 is the next that can"
     );
 }
 
@@ -186,8 +186,7 @@ fn without_budget_a_full_region_keeps_it() {
     assert_eq!(outcomes(&explanation), expected);
     assert_eq!(
         explanation.why,
-        "region eu is full, but no more connections can be remembered elsewhere for now: \
-         10.0.0.0 serves beyond the limit"
+        "region eu is full, but no more displaced connections can be remembered for now: 10.0.0.0 takes it over capacity"
     );
 }
 
@@ -204,7 +203,7 @@ fn a_member_that_has_its_fill_is_passed_over() {
     assert_eq!(
         explanation.why,
         "10.0.0.0 owns the slot but has all the new connections of its own limit; \
-         alternate 1 is the first of its list that may have the packet"
+         alternate 1 is the first on its list that can take the packet"
     );
     assert_eq!(explanation.choice.unwrap().backend, "10.0.0.1");
 }
@@ -220,7 +219,7 @@ fn what_is_remembered_of_a_connection_is_told() {
     assert_eq!(names::address(spilled.backend), "10.0.1.0");
 
     let by_handshake = explain(&fake, true);
-    let why = "10.0.1.0 was given its SYN, which is remembered for 64 s (a handshake entry)";
+    let why = "its SYN went to 10.0.1.0, which is remembered for 64 s (a handshake entry)";
     assert_eq!(
         (by_handshake.why.as_str(), by_handshake.remembered),
         (why, Some(Memory::Handshake))
@@ -234,7 +233,7 @@ fn what_is_remembered_of_a_connection_is_told() {
     frame[47] = 0x10;
     path::decide(frame.as_slice(), &fake).unwrap();
     let by_displaced_entry = explain(&fake, true);
-    let why = "it lives away from where the table puts it: at 10.0.1.0 (a displaced connection)";
+    let why = "it is a displaced connection: it lives at 10.0.1.0, not at its home";
     assert_eq!(
         (by_displaced_entry.why.as_str(), by_displaced_entry.remembered),
         (why, Some(Memory::Displaced))
@@ -270,7 +269,7 @@ fn the_former_home_keeps_what_it_has() {
     assert_eq!(explanation.remembered, Some(Memory::PreviousHome));
     assert_eq!(
         explanation.why,
-        "10.0.1.0 had its slot before the pool changed, and keeps what it has for a while"
+        "10.0.1.0 owned its slot before the pool changed, and keeps its connections for the settle time"
     );
 }
 
@@ -285,6 +284,6 @@ fn the_last_resort_is_called_so() {
     fake.members[at] = fake.members[at].with_last_resort(true);
     assert_eq!(
         explain(&fake, false).why,
-        "nobody healthy may have it; 10.0.0.1 is the pool's last resort (its panic threshold)"
+        "no healthy backend can take it; 10.0.0.1 is the pool's last resort (panic threshold)"
     );
 }

@@ -142,7 +142,7 @@ impl Attaching<'_> {
         tracing::warn!(
             interface,
             attached = now.map(|now| now.mode.to_string()),
-            "interface {interface}: its pinned link is of no use; attaching anew"
+            "interface {interface}: the pinned link cannot be used; attaching again"
         );
         self.remove(self.hook.is_by_filters())?;
         Ok(false)
@@ -218,8 +218,7 @@ impl Attaching<'_> {
                     tracing::warn!(
                         interface,
                         error = lb_base::error_chain::message(&error),
-                        "interface {interface}: no native XDP, falling back to generic: slower, and \
-                         packets are copied"
+                        "interface {interface}: no native XDP: falls back to generic XDP, which is slower and copies packets"
                     );
                 }
                 program::xdp_link(program, self.index, Flags::Skb)
@@ -308,7 +307,7 @@ pub enum AttachError {
     NoInterface(String),
     /// The interface has the other component, or one of another layout.
     #[error(
-        "{interface}: has the pins of {other} already, and one interface has one component: stop that \
+        "{interface}: already used by {other}, and an interface can have only one component: stop that \
          spillwayd and remove its pins with `spillway detach`"
     )]
     OtherRole {
@@ -318,8 +317,8 @@ pub enum AttachError {
     },
     /// Somebody else's program is there.
     #[error(
-        "{interface}: XDP program {occupant} of somebody else is attached: remove it with the tool \
-         that put it there, or with {removal}", removal = .occupant.removal(.interface)
+        "{interface}: another XDP program is attached, {occupant}: remove it with the tool that \
+         attached it, or with {removal}", removal = .occupant.removal(.interface)
     )]
     Occupied {
         interface: String,
@@ -334,8 +333,8 @@ pub enum AttachError {
     NoNative { interface: String, source: ProgramError },
     /// Somebody else's filter is where ours has to be.
     #[error(
-        "{interface}: a tc filter of somebody else has the first place on ingress, priority {priority}: \
-         move it behind ours, to a higher number; `tc filter show dev {interface} ingress` shows it",
+        "{interface}: another tc filter has priority {priority} on ingress, which spillwayd needs: \
+         give that filter a higher number; `tc filter show dev {interface} ingress` shows it",
         priority = filter::PRIORITY
     )]
     FirstFilter { interface: String, source: ProgramError },
@@ -353,7 +352,7 @@ pub enum AttachError {
     #[error("{interface}: link pin")]
     Pin { interface: String, source: io::Error },
     /// The kernel did not say what is attached.
-    #[error("{interface}: cannot ask what is attached")]
+    #[error("{interface}: cannot read what is attached")]
     Query { interface: String, source: io::Error },
     /// The kernel reports something else than was asked for.
     #[error("{interface}: attached, but the kernel reports {found}")]

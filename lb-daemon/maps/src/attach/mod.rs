@@ -157,7 +157,7 @@ fn attach_all(
         if !options.interfaces.contains(&name) {
             tracing::info!(
                 interface = name,
-                "interface {name}: no longer listed, so it is detached"
+                "interface {name}: detached, because it is no longer listed"
             );
             pinned::remove(pins, &name)?;
         }

@@ -57,8 +57,7 @@ impl Occupant {
                 }
             },
             Hold::Unknown => format!(
-                "`{off}`, or where a link holds it (`bpftool link` shows them) with `bpftool link \
-                 detach id ID`"
+                "`{off}`, or if a link holds it (see `bpftool link`), with `bpftool link detach id ID`"
             ),
         }
     }
@@ -154,6 +153,6 @@ mod tests {
             "`bpftool link detach id ID`, since one of the links 3, 5 holds it"
         );
         let unknown = removal(Hold::Unknown);
-        assert!(unknown.contains("xdp off`, or where a link holds it"), "{unknown}");
+        assert!(unknown.contains("xdp off`, or if a link holds it"), "{unknown}");
     }
 }

@@ -1,5 +1,5 @@
-//! Numbers that a configuration may hold. The judge behind the API goes by them, and so do the doors
-//! that can tell a person at once: the file's form and the command line.
+//! Ranges of the numbers in a configuration. Validation uses them, and so do file parser and command line, which can
+//! point out a mistake earlier.
 
 use std::ops::RangeInclusive;
 
@@ -13,7 +13,7 @@ pub const WEIGHTS: RangeInclusive<u32> = 0..=1_000_000;
 pub const MTUS: RangeInclusive<u32> = 1280..=65_535;
 /// Panic thresholds, percent.
 pub const PANIC_THRESHOLDS: RangeInclusive<u32> = 1..=100;
-/// Checks in a row that rise or fall waits for.
+/// Consecutive probes for `rise` and `fall`.
 pub const ROUNDS: RangeInclusive<u32> = 1..=100;
 /// Jitters of intervals, percent.
 pub const JITTERS: RangeInclusive<u32> = 0..=50;
@@ -22,7 +22,7 @@ pub const STATUSES: RangeInclusive<u32> = 100..=599;
 /// Balancers that share the capacities.
 pub const BALANCERS: RangeInclusive<u32> = 1..=1000;
 
-/// The range of a field by its name in a file; `None`: it is no whole number.
+/// The range of a field by its name in a file; `None` if the field is not a whole number.
 pub fn field_range(name: &str) -> Option<RangeInclusive<u32>> {
     Some(match name {
         "port" | "gue_port" => PORTS,

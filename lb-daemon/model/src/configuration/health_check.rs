@@ -2,35 +2,33 @@ use std::time::Duration;
 
 use super::named_value::named_values;
 
-/// How a backend's health is asked for.
+/// How the health of backends is checked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HealthCheck {
-    /// What is asked.
     pub probe: Probe,
-    /// TLS on the connection before anything is asked; `None`: none, as always over UDP.
+    /// TLS on the connection; always `None` for UDP.
     pub tls: Option<CheckTls>,
-    /// Which way it goes.
     pub via: Via,
     /// Port on the backend, or of the VIP.
     pub port: u16,
     /// From the start of one check to the start of the next.
     pub interval: Duration,
-    /// The same while the backend is between two states.
+    /// Interval while the backend changes state.
     pub fast_interval: Duration,
-    /// Time a check may take.
+    /// Maximum duration of a probe.
     pub timeout: Duration,
-    /// Successes in a row that bring a failed backend back; the very first success suffices alone.
+    /// Consecutive successes before a failed backend is up again. For a pending one, one success suffices.
     pub rise: u32,
-    /// Failures in a row that take it out.
+    /// Consecutive failures before a backend is taken out.
     pub fall: u32,
-    /// How far an interval may be shortened or lengthened at random, percent.
+    /// Random change of each interval, up to this share, percent.
     pub jitter_percent: u32,
 }
 
 impl HealthCheck {
-    /// Whether both ask the same, be it at other times, for longer, and judged by another row.
+    /// Whether both send the same probes; timing and thresholds may differ.
     pub fn asks_the_same(&self, other: &Self) -> bool {
-        // Every field is named, so that a new one is not forgotten here.
+        // Names every field, so that a new one cannot be forgotten.
         let Self {
             probe,
             tls,
@@ -57,7 +55,7 @@ named_values! {
     }
 }
 
-/// What a check asks.
+/// What a check sends, and what it expects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Probe {
     /// A TCP connect.
@@ -68,7 +66,7 @@ pub enum Probe {
     Grpc(GrpcCheck),
     /// A datagram and its answer.
     Udp(UdpCheck),
-    /// A line of what the backend says of itself.
+    /// Reads an agent report.
     Agent(AgentCheck),
 }
 
@@ -84,9 +82,9 @@ pub struct HttpCheck {
     pub status_min: u16,
     /// Highest status that is a success.
     pub status_max: u16,
-    /// What the beginning of the body must have; `None`: it is not looked at.
+    /// What the start of the body must contain; `None`: not checked.
     pub body_contains: Option<String>,
-    /// Header of the answer in which the backend says how it is; `None`: none is read.
+    /// Response header with the backend's agent report; `None`: none.
     pub agent_header: Option<String>,
 }
 
@@ -95,7 +93,7 @@ pub struct HttpCheck {
 pub struct GrpcCheck {
     /// Service that is asked for; empty: the server as a whole.
     pub service: String,
-    /// Whom the call is for; `None`: the name that TLS asks for, else the backend's address and port.
+    /// Authority of the call; `None`: the TLS server name, else the backend's address and port.
     pub authority: Option<String>,
 }
 
@@ -106,33 +104,32 @@ pub struct UdpCheck {
     pub request: Vec<u8>,
     /// What the answer must begin with; empty: anything.
     pub answer_prefix: Vec<u8>,
-    /// What the beginning of the answer must have; empty: anything.
+    /// What the start of the answer must contain; empty: anything.
     pub answer_contains: Vec<u8>,
 }
 
-/// A line of what a backend says of itself.
+/// Reads an agent report, one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AgentCheck {
     /// What is sent first; empty: nothing.
     pub send: Vec<u8>,
 }
 
-/// How TLS is spoken.
+/// TLS of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CheckTls {
-    /// Name that is asked for; `None`: the host of the request if that is a name.
+    /// Server name for SNI and verification; `None`: the host of the request if that is a name.
     pub server_name: Option<String>,
-    /// Whose certificates will do.
     pub trust: Trust,
 }
 
-/// Whose certificates will do.
+/// Which certificates are accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Trust {
-    /// Everybody's.
+    /// All: the certificate is not verified.
     Anybody,
-    /// Those signed by whom the balancer's host trusts.
+    /// Those signed by a CA that the balancer's host trusts.
     Host,
-    /// Those signed by whom this file holds the certificates of.
+    /// Those signed by a CA in this file.
     File(String),
 }

@@ -1,5 +1,5 @@
-//! The configuration as the daemon holds it: validated, every default filled in, every reference
-//! known to resolve. Nothing here knows protobuf, files or maps.
+//! The configuration: validated, with all defaults filled in and all references resolved. It knows neither
+//! protobuf nor files nor maps.
 
 pub mod bounds;
 mod health_check;
@@ -24,7 +24,6 @@ pub use ports::{Endpoint, PortList, Ports};
 pub use rate::Rate;
 pub use service::{Affinity, Fragments, Protocol, Service, UdpMode, WhenFull};
 
-/// A whole, valid configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Configuration {
     /// Regions by name.
@@ -42,7 +41,6 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// One without anything.
     pub const EMPTY: Self = Self {
         regions: BTreeMap::new(),
         health_checks: BTreeMap::new(),
@@ -62,6 +60,6 @@ impl Default for Configuration {
 /// A place where backends are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Region {
-    /// Regions that take over, nearest first; distinct, and never in a circle.
+    /// Regions that take over, nearest first; distinct, and without loops.
     pub overflow_to: Vec<Name>,
 }

@@ -1,4 +1,4 @@
-//! Names: what people call regions, pools, checks and services.
+//! Names of regions, pools, health checks and services.
 
 use std::{fmt, sync::Arc};
 
@@ -12,7 +12,7 @@ const MAX_LENGTH: usize = 63;
 #[serde(try_from = "String", into = "String")]
 pub struct Name(Arc<str>);
 
-/// Why a text is no name.
+/// Why a text is not a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// Nothing was given.

@@ -16,11 +16,11 @@ pub struct Pool {
     pub health_checks: Vec<Name>,
     /// Slots of its tables, a prime.
     pub slots: u32,
-    /// What is set of its groups, by regions it has backends in; none that says only the default.
+    /// Settings of its groups by region; default settings are left out.
     pub groups: BTreeMap<Name, GroupSettings>,
     /// When new connections may leave the first region of its order.
     pub isolation: Isolation,
-    /// Regions that are asked first; distinct.
+    /// Regions that are used first; distinct.
     pub preferred_regions: Vec<Name>,
     /// Share of its active backends, percent: while fewer are healthy, the others are the last
     /// resort. 0: never.
@@ -47,7 +47,7 @@ named_values! {
     }
 }
 
-/// One without backends, and all else as where it is left out.
+/// Without backends, and with all defaults.
 impl Default for Pool {
     fn default() -> Self {
         Self {
@@ -66,11 +66,10 @@ impl Default for Pool {
 }
 
 impl Pool {
-    /// Settle time where the configuration says none: within ten minutes a connection that is in use
-    /// sends something.
+    /// Default settle time: a connection in use sends something within ten minutes.
     pub const DEFAULT_SETTLE_TIME: Duration = Duration::from_secs(600);
 
-    /// What is set of its group in a region.
+    /// The settings of its group in a region.
     pub fn group(&self, region: &Name) -> GroupSettings {
         self.groups.get(region).copied().unwrap_or_default()
     }
@@ -91,7 +90,6 @@ named_values! {
 /// One real server of a pool; its address is its key there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backend {
-    /// Region it stands in.
     pub region: Name,
     /// Share relative to the others of its region; 0 takes none.
     pub weight: u32,
@@ -129,7 +127,6 @@ pub enum Encapsulation {
 }
 
 impl Encapsulation {
-    /// UDP port of GUE where the configuration says none.
     pub const DEFAULT_GUE_PORT: u16 = gue::PORT;
 
     /// The setting that asks for it.
@@ -154,7 +151,7 @@ impl Encapsulation {
         }
     }
 
-    /// The same, as packets have it.
+    /// The form in the maps.
     pub const fn form(self) -> Form {
         match self {
             Self::IpInIp => Form::IP_IN_IP,
@@ -163,7 +160,7 @@ impl Encapsulation {
         }
     }
 
-    /// What packets have it.
+    /// The encapsulation of a form in the maps.
     pub const fn from_form(form: Form) -> Self {
         match form {
             form if form.is_gue() => Self::Gue(form.port()),
@@ -177,8 +174,8 @@ impl Encapsulation {
         self.form().overhead(backend.is_ipv4())
     }
 
-    /// What must be the largest outer packet towards a backend at the least, bytes, where IPv6 is in its
-    /// tunnel: IPv6's least packet (RFC 8200, 5) and the outer headers.
+    /// Smallest MTU towards a backend that lets IPv6 through its tunnel, bytes: IPv6's minimum (RFC 8200, 5) and the
+    /// outer headers.
     pub const fn least_mtu(self, backend: IpAddr) -> u16 {
         1280 + self.overhead(backend)
     }
@@ -192,7 +189,7 @@ impl fmt::Display for Encapsulation {
     }
 }
 
-/// What is set of a pool's backends in one region.
+/// Settings of a pool's backends in one region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupSettings {
     /// New connections a second over all balancers; `None`: the sum over its healthy backends, where
@@ -205,7 +202,7 @@ pub struct GroupSettings {
 }
 
 impl GroupSettings {
-    /// Share of the capacity in use now.
+    /// The scaler, or 0 if the group is drained.
     pub fn effective_scaler(&self) -> Scaler {
         if self.drained { Scaler::NONE } else { self.scaler }
     }
@@ -226,7 +223,7 @@ impl Scaler {
 
     /// The share; `None`: it is neither 0 nor within 0.1 to 1.
     pub fn new(share: f64) -> Option<Self> {
-        // Minus zero is zero, and is kept as that.
+        // Turns minus zero into zero.
         let share = share + 0.0;
         (share == 0.0 || (Self::LOWEST..=1.0).contains(&share)).then_some(Self(share))
     }

@@ -6,13 +6,12 @@ use std::{
 /// Ports of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ports {
-    /// All that no other service of the address and protocol has.
+    /// All ports that no other service of this address and protocol has.
     Any,
-    /// These and no others.
     Listed(PortList),
 }
 
-/// Ports, one at least and none of them 0.
+/// At least one port, none of them 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortList(Vec<(u16, u16)>);
 
@@ -63,7 +62,7 @@ impl Ports {
         Self::Listed(PortList(vec![(port, port)]))
     }
 
-    /// The port of a service that has one alone.
+    /// The port, if there is exactly one.
     pub fn single(&self) -> Option<u16> {
         match self {
             Self::Listed(PortList(ranges)) => match ranges[..] {
@@ -105,7 +104,7 @@ pub struct Endpoint {
     pub ports: Ports,
 }
 
-/// Ranges of ports that an endpoint spells out.
+/// Ranges of ports in the text of an endpoint.
 const SPELT: usize = 8;
 
 /// `192.0.2.1:80`, `[2001:db8::1]:80,443`, `192.0.2.1:any`; of many ranges the first eight and `,...`, which

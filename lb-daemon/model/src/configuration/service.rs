@@ -75,13 +75,11 @@ pub struct Service {
     pub pool: Name,
     /// What keeps a client at one backend.
     pub affinity: Affinity,
-    /// What becomes of a new connection when every region is full; [`WhenFull::Nearest`] where a
-    /// packet goes by its slot alone.
+    /// What happens to a new connection if every region is full; [`WhenFull::Nearest`] for stateless UDP.
     pub when_full: WhenFull,
-    /// Of UDP: how long a flow without packets is remembered; `None`: none is, every packet goes by
-    /// its slot alone. Of TCP always `None`.
+    /// How long an idle flow of tracked UDP is remembered; `None`: stateless UDP, or TCP.
     pub idle_timeout: Option<Duration>,
-    /// What becomes of fragments; served with [`Affinity::Client`] alone.
+    /// What happens to fragments; served only with [`Affinity::Client`].
     pub fragments: Fragments,
 }
 
@@ -91,13 +89,13 @@ impl Service {
         Endpoint { address: self.address, ports: self.ports.clone() }
     }
 
-    /// How its packets find their backend; `None`: it is no UDP service.
+    /// How its packets find their backend; `None` for TCP.
     pub fn udp_mode(&self) -> Option<UdpMode> {
         let mode = if self.idle_timeout.is_some() { UdpMode::Tracked } else { UdpMode::Stateless };
         (self.protocol == Protocol::Udp).then_some(mode)
     }
 
-    /// Entries that it takes in the map of services: one a port or one for any, and one for fragments.
+    /// Entries that it needs in the map of services: one per port or one for any port, and one for fragments.
     pub fn keys(&self) -> usize {
         let fragments = usize::from(self.fragments == Fragments::Served);
         self.ports.listed().map_or(1, super::PortList::count) + fragments

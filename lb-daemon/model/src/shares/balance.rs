@@ -1,4 +1,4 @@
-//! Shares that follow utilisation: who is utilised more than its group takes less new connections.
+//! Shares that follow utilisation: a member with a higher utilisation than its group takes fewer new connections.
 //!
 //! An integral controller in the logarithms of shares. Of a backend that serves what it gets, the
 //! utilisation is in proportion to its share, so the difference of logarithms from the mean shrinks
@@ -12,30 +12,30 @@ use super::{Sharer, factor};
 
 /// Time in which a difference shrinks to a third.
 const TIME: f64 = 10.0;
-/// Utilisation below this counts as this: where nobody has anything to do, nothing is moved.
+/// Lower utilisations count as this, so that an idle group moves nothing.
 const IDLE: f64 = 0.1;
-/// Most by which the logarithm of a share changes in a second.
+/// Largest change of a share's logarithm in a second.
 pub(super) const STEP: f64 = 0.2;
 /// Longest time that one step makes up for, seconds.
 pub(super) const LONGEST: f64 = 2.0;
 /// The least share, of the largest.
 const LEAST: f64 = 0.05;
 
-/// A member that can have new connections.
+/// A member that can take new connections.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Balanced {
     /// Its weight, above 0.
     pub weight: u32,
     /// Share that it has for other reasons, above 0 and at most 1.
     pub own: f64,
-    /// Share that its utilisation gives it; `None`: nobody of its group has said one.
+    /// Share that follows from utilisation; `None`: no member of its group reports it.
     pub share: Option<f64>,
-    /// What it says, 1 for all that it can do.
+    /// As reported, 1 at full load.
     pub utilisation: Option<f64>,
 }
 
-/// Lets the shares of a group's members follow their utilisation for so long. One that does not say
-/// its own has the mean share of those that do; where nobody does there are no shares.
+/// Updates the shares of a group's members after `elapsed`. Members that report no utilisation get the mean share of
+/// those that do. If none reports it, there are no shares.
 pub fn balance(members: &mut [Balanced], elapsed: Duration) {
     let start = mean(members, |member| member.share).unwrap_or(1.0);
     for member in members.iter_mut() {
@@ -56,7 +56,7 @@ pub fn balance(members: &mut [Balanced], elapsed: Duration) {
     let others = mean(members, |member| member.share);
     let shares = members.iter().filter_map(|m| Some((m.weight, m.share.or(others)?)));
     let sharers: Vec<_> = shares.map(|(weight, share)| Sharer { weight, share }).collect();
-    // As they can be given, so that none runs away from what has an effect.
+    // Clamp to what has an effect, so that no share drifts away.
     let factor = factor(&sharers);
     for (member, sharer) in members.iter_mut().zip(sharers) {
         member.share = Some((sharer.share * factor).clamp(LEAST, 1.0));

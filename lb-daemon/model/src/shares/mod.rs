@@ -1,9 +1,9 @@
-//! Which share of its slots' new connections each member of a group takes. Pure.
+//! The share of its slots' new connections that each member of a group takes. Pure.
 //!
-//! A member's table says which slots are its own; its ramp says which of them it gives away for a while,
-//! to the next of their lists. Only the shares' relation counts: members that all take little take
-//! everything. And a group never gives away more than half of its slots, weights counted: a packet looks
-//! at twenty entries of lists before it leaves a region, and each of them should have an even chance.
+//! The table says which slots a member owns. Its ramp says for which of them new connections go to the next member
+//! on the slot's list. Only the ratio of shares counts: if all members have a small share, they take everything. A
+//! group never gives away more than half of its slots, by weight, because a packet reads at most twenty entries of
+//! lists before it leaves a region.
 
 mod balance;
 #[cfg(test)]
@@ -15,21 +15,21 @@ use lb_common::abi::member::FULL_RAMP;
 
 pub use balance::{Balanced, balance};
 
-/// What a member takes at least, as a share of the whole, while it is in slow start.
+/// Smallest share of a member in slow start.
 const FIRST: f64 = 0.05;
-/// What the members of a group take at least of their own slots, together.
+/// Smallest share of their own slots that the members of a group take together.
 const KEPT: f64 = 0.5;
 
-/// A member that can have new connections.
+/// A member that can take new connections.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sharer {
     /// Its weight, above 0.
     pub weight: u32,
-    /// Share that it should have of what its weight gives it, above 0 and at most 1.
+    /// Share of what its weight gives it, above 0 and at most 1.
     pub share: f64,
 }
 
-/// The share of a member that came up so long ago, in a pool with this slow start.
+/// The share of a member in slow start, by the time since it came up.
 pub fn started(up: Duration, slow_start: Duration) -> f64 {
     if up >= slow_start {
         return 1.0;
@@ -37,18 +37,18 @@ pub fn started(up: Duration, slow_start: Duration) -> f64 {
     (up.as_secs_f64() / slow_start.as_secs_f64()).max(FIRST)
 }
 
-/// The ramps of the members of one group that can have new connections, in their order.
+/// The ramps of the members of a group, in their order.
 pub fn ramps(sharers: &[Sharer]) -> Vec<u8> {
     let factor = factor(sharers);
     let ramp = |sharer: &Sharer| {
         let share = (sharer.share * factor).clamp(0.0, 1.0);
-        // The conversion saturates; who has a share has at least the least there is.
+        // The conversion saturates. A share above 0 gives at least the smallest ramp.
         ((share * f64::from(FULL_RAMP)).round() as u8).max(1)
     };
     sharers.iter().map(ramp).collect()
 }
 
-/// What all shares are multiplied by: the least that leaves one of them whole and keeps enough.
+/// The smallest factor for all shares that makes one of them whole and keeps enough slots.
 fn factor(sharers: &[Sharer]) -> f64 {
     let largest = sharers.iter().map(|sharer| sharer.share).fold(0.0, f64::max);
     if largest <= 0.0 {

@@ -1,8 +1,11 @@
-//! The table of calls.
+//! What each role may call, and what an operator may change.
 
+use spillway_proto::v1;
+
+use super::{caller, denied};
 use crate::access::Role::{self, Admin, Operator, Viewer};
 
-/// The least role for each call. `UpdateBackend` is looked at once more, see [`within()`](super::within()).
+/// The least role for each call. `UpdateBackend` is checked further by [`within`].
 pub(super) const CALLS: &[(&str, Role)] = &[
     ("/grpc.health.v1.Health/Check", Viewer),
     ("/grpc.health.v1.Health/Watch", Viewer),
@@ -47,12 +50,52 @@ pub(super) const CALLS: &[(&str, Role)] = &[
     ("/spillway.v1.Spillway/Watch", Viewer),
 ];
 
-/// Whether a call takes an admin.
+/// Whether a call needs the role admin.
 pub(in crate::api) fn takes_admin(call: &str) -> bool {
     least(call) == Some(Admin)
 }
 
-/// The least role for a call; `None`: the table does not name it.
+/// The least role for a call; `None`: it is not in the table.
 pub(super) fn least(call: &str) -> Option<Role> {
     CALLS.iter().find(|(name, _)| *name == call).map(|(_, role)| *role)
+}
+
+/// Whether the caller may change `before` into `after`: an operator may change weight, administrative state and limit of
+/// existing backends, an admin everything.
+///
+/// # Errors
+/// Why not.
+pub(in crate::api) fn within(
+    before: &v1::Configuration,
+    after: &v1::Configuration,
+) -> Result<(), String> {
+    let peer = caller();
+    let may = match peer.role {
+        Some(Admin) => true,
+        Some(Operator) => operated(before, after) == *after,
+        Some(Viewer) | None => false,
+    };
+    if may {
+        return Ok(());
+    }
+    let cause = format!(
+        "{}: may change weight, admin_state and max_connection_rate of backends alone; more takes admin",
+        peer.actor
+    );
+    denied(&cause);
+    Err(cause)
+}
+
+/// `before`, with what an operator may change taken from `after`.
+pub(super) fn operated(before: &v1::Configuration, after: &v1::Configuration) -> v1::Configuration {
+    let mut operated = before.clone();
+    // Objects that moved differ by name or address anyway.
+    for (pool, new) in operated.pools.iter_mut().zip(&after.pools) {
+        for (backend, new) in pool.backends.iter_mut().zip(&new.backends) {
+            backend.weight = new.weight;
+            backend.admin_state = new.admin_state;
+            backend.max_connection_rate_per_second = new.max_connection_rate_per_second;
+        }
+    }
+    operated
 }

@@ -1,12 +1,147 @@
-//! Who may call what. Each call is looked up in one table before anything of it is read; what the
-//! table does not name takes admin.
+//! Authorization and limits of calls. Each call is looked up in one table before its request is read; a call that is not
+//! in the table needs the role admin.
 
 mod calls;
-mod guard;
-mod within;
-
-pub(super) use calls::takes_admin;
-pub(super) use guard::{Guard, caller, watching, working};
-pub(super) use within::within;
 #[cfg(test)]
 mod tests;
+
+use calls::least;
+pub(super) use calls::{takes_admin, within};
+
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use http_body_util::BodyExt;
+use tonic::{Status, body::Body, codegen::http};
+use tower::{Layer, Service};
+
+use crate::{
+    access::{Lease, Peer, Role},
+    api::limits::{Limits, WorkPermit},
+    audit::Audit,
+};
+use lb_control::command::Actor;
+
+/// Most characters of a call's name in messages; all served calls have fewer.
+const MAX_CALL_NAME: usize = 100;
+
+tokio::task_local! {
+    /// The current call.
+    static CALL: Call;
+}
+
+#[derive(Clone, Debug)]
+pub(in crate::api) struct Call {
+    peer: Peer,
+    name: String,
+    audit: Audit,
+    limits: Limits,
+}
+
+impl Call {
+    fn denied(&self, cause: &str) {
+        self.audit.denied(&self.peer.actor, &self.name, cause);
+    }
+}
+
+/// The caller of the current call; outside of a call, an unknown peer without rights.
+pub(in crate::api) fn caller() -> Peer {
+    CALL.try_with(|call| call.peer.clone()).unwrap_or_default()
+}
+
+/// Waits until the current call may be worked at.
+pub(in crate::api) async fn working() -> Option<WorkPermit> {
+    let call = CALL.try_with(Clone::clone).ok()?;
+    Some(call.limits.work(&call.peer.actor).await)
+}
+
+/// Takes a watch of the caller's limit.
+pub(in crate::api) fn watching() -> Result<Option<Lease<Actor>>, Status> {
+    let call = CALL.try_with(Clone::clone).ok();
+    call.map(|call| call.limits.watch(&call.peer.actor)).transpose()
+}
+
+/// Logs that the current call is denied because of its content.
+pub(super) fn denied(cause: &str) {
+    let _outside_of_a_call = CALL.try_with(|call| call.denied(cause));
+}
+
+/// Layer that refuses calls that the caller's role does not permit, or that exceed a limit.
+#[derive(Clone, Debug)]
+pub(in crate::api) struct Guard {
+    pub(in crate::api) audit: Audit,
+    pub(in crate::api) limits: Limits,
+}
+
+/// A service behind a [`Guard`].
+#[derive(Clone, Debug)]
+pub(in crate::api) struct Guarded<S> {
+    inner: S,
+    guard: Guard,
+}
+
+impl<S> Layer<S> for Guard {
+    type Service = Guarded<S>;
+
+    fn layer(&self, inner: S) -> Guarded<S> {
+        Guarded { inner, guard: self.clone() }
+    }
+}
+
+impl<S, B> Service<http::Request<B>> for Guarded<S>
+where
+    S: Service<http::Request<B>, Response = http::Response<Body>>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<S::Response, S::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
+        // Chosen by the caller, so escaped and cut.
+        let name = request.uri().path().escape_debug().take(MAX_CALL_NAME).collect();
+        let Guard { audit, limits } = self.guard.clone();
+        let call = Call { peer, name, audit, limits };
+        let lease = match permitted(&call.peer, &call.name) {
+            Ok(()) => call.limits.call(&call.peer.actor),
+            Err(cause) => {
+                call.denied(&cause);
+                Err(Status::permission_denied(cause))
+            }
+        };
+        match lease {
+            Ok(lease) => {
+                let answer = CALL.scope(call, self.inner.call(request));
+                Box::pin(async move { Ok(answer.await?.map(|body| hold_lease(body, lease))) })
+            }
+            Err(status) => Box::pin(async move { Ok(status.into_http()) }),
+        }
+    }
+}
+
+/// Holds the lease until the body has ended in any way.
+fn hold_lease(body: Body, lease: Lease<Actor>) -> Body {
+    Body::new(body.map_frame(move |frame| {
+        let _until_dropped = &lease;
+        frame
+    }))
+}
+
+/// Whether the peer may make a call, and if not, why.
+pub(super) fn permitted(peer: &Peer, call: &str) -> Result<(), String> {
+    let Peer { actor, role, .. } = peer;
+    let Some(role) = role else {
+        return Err(format!("{actor}: has no role here; `tls-client` of the settings gives roles"));
+    };
+    match least(call) {
+        _ if *role == Role::Admin => Ok(()),
+        Some(least) if *role >= least => Ok(()),
+        Some(least) => Err(format!("{actor}: is {role}, and {call} takes {least}")),
+        None => Err(format!("{actor}: is {role}, and {call} takes admin")),
+    }
+}

@@ -2,7 +2,10 @@ use std::collections::BTreeSet;
 
 use prost_reflect::DescriptorPool;
 
-use super::{calls::CALLS, guard::permitted, within::operated};
+use super::{
+    calls::{CALLS, operated},
+    permitted,
+};
 use crate::access::{Peer, Role};
 use lb_config::document::Document;
 use lb_control::command::Actor;

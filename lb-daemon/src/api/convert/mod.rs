@@ -1,15 +1,13 @@
-//! Between protobuf messages and our own types. Nothing else in the daemon sees protobuf.
+//! Conversion between messages and the types of the daemon. Nothing outside of `api` sees protobuf.
 
-mod answer;
-mod captured;
-mod demand;
-mod flow;
-mod probed;
-mod refused;
+mod capture;
+mod explain;
+mod responses;
+mod status;
+mod vip_probe;
 
-pub(super) use answer::{applied, event, exported, history, snapshot, status};
-pub(super) use captured::{capture_event, capture_filter};
-pub(super) use demand::regions;
-pub(super) use flow::flow;
-pub(super) use probed::{probe_event, probe_request};
-pub(super) use refused::{IntoStatus, OrStatus, WrongField, hinted};
+pub(super) use capture::{CaptureStream, capture_filter, capture_stream};
+pub(super) use explain::flow;
+pub(super) use responses::{applied, event, exported, history, regions, snapshot, status};
+pub(super) use status::{IntoStatus, OrStatus, WrongField, hinted};
+pub(super) use vip_probe::{ProbeVipsStream, probe_request, probe_vips_stream};

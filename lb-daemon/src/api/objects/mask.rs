@@ -1,5 +1,4 @@
-//! Field masks (`google.protobuf.FieldMask`), by the descriptors of the API: a field that is added
-//! to a message can be named at once.
+//! Field masks (`google.protobuf.FieldMask`), by the descriptors of the API, so that new fields work without code here.
 
 use std::sync::LazyLock;
 
@@ -8,30 +7,37 @@ use prost_reflect::{
 };
 use prost_types::FieldMask;
 
-use super::{Object, Refused, following};
+use super::{Object, ObjectRefused, defaults};
 use lb_base::Quoted;
 
-/// The descriptors of the API; a test holds that they are sound.
+/// The descriptors of the API; a test checks that they can be decoded.
 static DESCRIPTORS: LazyLock<DescriptorPool> =
     LazyLock::new(|| DescriptorPool::decode(spillway_proto::DESCRIPTORS).unwrap_or_default());
 
-/// Where our own messages are.
+/// Package of our own messages.
 const PACKAGE: &str = "spillway.v1";
 
 /// The field of requests that holds a mask.
 const MASK: &str = "update_mask";
 
-/// `old` with the fields of `new` that a mask names; without a mask, those that are set in `new`. What
-/// follows them and is not among them is left out.
-pub(super) fn merge<O: Object>(old: &O, new: &O, mask: Option<&FieldMask>) -> Result<O, Refused> {
+/// `old` with the fields of `new` that a mask names; without a mask, with the set fields of `new`. Defaults that depend on
+/// other fields are left out.
+pub(super) fn merge<O: Object>(
+    old: &O,
+    new: &O,
+    mask: Option<&FieldMask>,
+) -> Result<O, ObjectRefused> {
     let paths = mask.map_or(&[][..], |mask| &mask.paths);
     if paths.iter().any(|path| path == "*") {
         return match paths {
             [_] => Ok(new.clone()),
-            _ => Err(Refused::wrong(MASK, "\"*\" is all fields; it stands alone")),
+            _ => Err(ObjectRefused::wrong(
+                MASK,
+                "\"*\" means all fields, so it must be the only path",
+            )),
         };
     }
-    let mut target = following::let_go(old, dynamic(old)?);
+    let mut target = defaults::clear_derived(old, dynamic(old)?);
     let source = dynamic(new)?;
     if paths.is_empty() {
         for (field, value) in source.fields() {
@@ -40,15 +46,17 @@ pub(super) fn merge<O: Object>(old: &O, new: &O, mask: Option<&FieldMask>) -> Re
     }
     for path in paths {
         let names: Vec<_> = path.split('.').collect();
-        take(&mut target, &source, &names)
-            .map_err(|cause| Refused::wrong(MASK, format!("{}: {cause}", Quoted(path))))?;
+        copy_field(&mut target, &source, &names)
+            .map_err(|cause| ObjectRefused::wrong(MASK, format!("{}: {cause}", Quoted(path))))?;
     }
-    target.transcode_to().map_err(|error| Refused::wrong(O::FIELD, error.to_string()))
+    target.transcode_to().map_err(|error| ObjectRefused::wrong(O::FIELD, error.to_string()))
 }
 
-/// Whether an update takes over whole messages of ours, in which somebody may have set fields that the sender does
-/// not know.
-pub(super) fn replaces<O: Object>(new: &O, mask: Option<&FieldMask>) -> Result<bool, Refused> {
+/// Whether an update replaces whole messages of ours, which may have fields that the client does not know.
+pub(super) fn replaces<O: Object>(
+    new: &O,
+    mask: Option<&FieldMask>,
+) -> Result<bool, ObjectRefused> {
     let is_ours = |field: &FieldDescriptor| {
         field.kind().as_message().is_some_and(|inner| inner.package_name() == PACKAGE)
     };
@@ -68,8 +76,8 @@ pub(super) fn replaces<O: Object>(new: &O, mask: Option<&FieldMask>) -> Result<b
     Ok(paths.iter().any(takes))
 }
 
-/// Takes one field over.
-fn take(
+/// Copies one field.
+fn copy_field(
     target: &mut DynamicMessage,
     source: &DynamicMessage,
     names: &[&str],
@@ -85,31 +93,31 @@ fn take(
         return Ok(());
     }
     let (mut below, above) = (message_of(target, &field)?, message_of(source, &field)?);
-    take(&mut below, &above, inner)?;
-    // What neither has stays unset: its fields are as they would be in an empty one.
+    copy_field(&mut below, &above, inner)?;
+    // A message that is unset in both stays unset.
     if source.has_field(&field) || target.has_field(&field) {
         target.set_field(&field, prost_reflect::Value::Message(below));
     }
     Ok(())
 }
 
-/// The message in a field, an empty one where it is unset.
-fn message_of(of: &DynamicMessage, field: &FieldDescriptor) -> Result<DynamicMessage, String> {
+/// The message in a field, empty if unset.
+fn message_of(message: &DynamicMessage, field: &FieldDescriptor) -> Result<DynamicMessage, String> {
     if field.is_list() {
-        return Err(format!("{} is a list, which is taken over whole", field.name()));
+        return Err(format!("{} is a list, which can only be replaced as a whole", field.name()));
     }
-    let value = of.get_field(field);
+    let value = message.get_field(field);
     value.as_message().cloned().ok_or_else(|| format!("{} has no fields", field.name()))
 }
 
 fn unknown(message: &MessageDescriptor, name: &str) -> String {
     let fields: Vec<_> = message.fields().map(|field| field.name().to_owned()).collect();
     let (what, fields) = (message.name(), fields.join(", "));
-    format!("{} is no field of {what}; it has {fields}", Quoted(name))
+    format!("{} is not a field of {what}, which has {fields}", Quoted(name))
 }
 
-fn dynamic<O: Object>(object: &O) -> Result<DynamicMessage, Refused> {
-    let error = |cause: String| Refused::wrong(O::FIELD, cause);
+fn dynamic<O: Object>(object: &O) -> Result<DynamicMessage, ObjectRefused> {
+    let error = |cause: String| ObjectRefused::wrong(O::FIELD, cause);
     let descriptor = DESCRIPTORS
         .get_message_by_name(O::MESSAGE)
         .ok_or_else(|| error(format!("{} has no descriptor", O::MESSAGE)))?;

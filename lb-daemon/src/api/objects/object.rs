@@ -3,14 +3,14 @@
 use std::{fmt, net::IpAddr};
 
 use prost::Message;
-use spillway_proto::v1;
+use spillway_proto::v1::{self, Configuration, Group, Pool};
 
-use super::{Refused, users};
+use super::ObjectRefused;
 use lb_base::Quoted;
 
 /// An object of the API, named within its list.
 pub(super) trait Object: Message + Default + Clone + PartialEq {
-    /// What people call it.
+    /// Name of the kind in messages.
     const KIND: &'static str;
     /// Its field in requests.
     const FIELD: &'static str;
@@ -21,37 +21,33 @@ pub(super) trait Object: Message + Default + Clone + PartialEq {
     /// Its message.
     const MESSAGE: &'static str;
 
-    /// What names it.
     fn name(&self) -> &str;
 
-    /// The list that an object of this id is in; `None`: its pool is missing.
-    fn list<'a>(configuration: &'a v1::Configuration, id: &Id) -> Option<&'a [Self]>;
+    /// The list of objects that has this id; `None`: its pool does not exist.
+    fn list<'a>(configuration: &'a Configuration, id: &Id) -> Option<&'a [Self]>;
 
-    /// As [`Self::list`], to be changed.
-    fn list_mut<'a>(configuration: &'a mut v1::Configuration, id: &Id)
-    -> Option<&'a mut Vec<Self>>;
+    fn list_mut<'a>(configuration: &'a mut Configuration, id: &Id) -> Option<&'a mut Vec<Self>>;
 
-    /// Who needs it, each with what for.
-    fn users(configuration: &v1::Configuration, id: &Id) -> Vec<String>;
+    /// Objects that use this one, and how.
+    fn users(configuration: &Configuration, id: &Id) -> Vec<String>;
 
-    /// Takes away what means nothing any more once it has gone.
-    fn tidy(_: &mut v1::Configuration, _: &Id) {}
+    /// Removes what has no meaning without the object.
+    fn tidy(_: &mut Configuration, _: &Id) {}
 
-    /// The smallest configuration that is valid with this object, which tells what its fields are
-    /// where they are left out. `None`: none of them follows another of its fields.
-    fn alone(&self) -> Option<v1::Configuration>;
+    /// The smallest valid configuration with this object, from which its defaults are computed. `None`: no default depends
+    /// on another field of the object.
+    fn alone(&self) -> Option<Configuration>;
 
-    /// The id of an object in a pool, or in none. `of` is where the request has its name.
-    fn id(pool: Option<&str>, name: &str, of: &str) -> Result<Id, Refused> {
+    /// The id of an object, in a pool if it is a backend. `path` is the path of the name in the request.
+    fn id(pool: Option<&str>, name: &str, path: &str) -> Result<Id, ObjectRefused> {
         debug_assert!(pool.is_none());
         match name {
-            "" => Err(Refused::wrong(format!("{of}{}", Self::ID), "must be set")),
+            "" => Err(ObjectRefused::wrong(format!("{path}{}", Self::ID), "must be set")),
             name => Ok(Id { kind: Self::KIND, pool: None, name: name.into() }),
         }
     }
 }
 
-/// Which object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Id {
     kind: &'static str,
@@ -62,15 +58,14 @@ pub(super) struct Id {
 }
 
 impl Id {
-    /// The id of an object of the configuration in force.
-    pub(super) fn of_listed<O: Object>(pool: Option<&str>, object: &O) -> Self {
+    pub(super) fn from_listed<O: Object>(pool: Option<&str>, object: &O) -> Self {
         Self { kind: O::KIND, pool: pool.map(Into::into), name: object.name().into() }
     }
 
-    /// The pool that it should be in.
+    /// The id of its pool.
     pub(super) fn outer(&self) -> Self {
         let name = self.pool.clone().unwrap_or_default();
-        Self { kind: v1::Pool::KIND, pool: None, name }
+        Self { kind: Pool::KIND, pool: None, name }
     }
 }
 
@@ -83,7 +78,7 @@ impl fmt::Display for Id {
     }
 }
 
-/// Digest of an object that has every default spelt out.
+/// Digest of an object with all defaults.
 pub(super) fn etag<O: Object>(object: &O) -> String {
     format!("{:016x}", xxhash_rust::xxh64::xxh64(&object.encode_to_vec(), 0))
 }
@@ -101,45 +96,45 @@ macro_rules! top_level {
                 &self.name
             }
 
-            fn list<'a>(configuration: &'a v1::Configuration, _: &Id) -> Option<&'a [Self]> {
+            fn list<'a>(configuration: &'a Configuration, _: &Id) -> Option<&'a [Self]> {
                 Some(&configuration.$list)
             }
 
             fn list_mut<'a>(
-                configuration: &'a mut v1::Configuration,
+                configuration: &'a mut Configuration,
                 _: &Id,
             ) -> Option<&'a mut Vec<Self>> {
                 Some(&mut configuration.$list)
             }
 
-            fn users(configuration: &v1::Configuration, id: &Id) -> Vec<String> {
+            fn users(configuration: &Configuration, id: &Id) -> Vec<String> {
                 $users(configuration, &id.name)
             }
 
-            fn alone(&self) -> Option<v1::Configuration> {
+            fn alone(&self) -> Option<Configuration> {
                 $alone(self)
             }
         }
     };
 }
 
-top_level!(Region, "region", "region", regions, users::of_region, |_| None);
+top_level!(Region, "region", "region", regions, users_of_region, |_| None);
 top_level!(
     HealthCheck,
     "health check",
     "health_check",
     health_checks,
-    users::of_health_check,
+    users_of_health_check,
     |check: &v1::HealthCheck| {
         let health_checks = vec![check.clone()];
-        Some(v1::Configuration { health_checks, ..v1::Configuration::default() })
+        Some(Configuration { health_checks, ..Configuration::default() })
     }
 );
-top_level!(Pool, "pool", "pool", pools, users::of_pool, |_| None);
-top_level!(Service, "service", "service", services, users::of_service, |service: &v1::Service| {
-    let pools = vec![v1::Pool { name: service.pool.clone(), ..v1::Pool::default() }];
+top_level!(Pool, "pool", "pool", pools, users_of_pool, |_| None);
+top_level!(Service, "service", "service", services, users_of_service, |service: &v1::Service| {
+    let pools = vec![Pool { name: service.pool.clone(), ..Pool::default() }];
     let services = vec![service.clone()];
-    Some(v1::Configuration { pools, services, ..v1::Configuration::default() })
+    Some(Configuration { pools, services, ..Configuration::default() })
 });
 
 impl Object for v1::Backend {
@@ -153,48 +148,102 @@ impl Object for v1::Backend {
         &self.address
     }
 
-    fn list<'a>(configuration: &'a v1::Configuration, id: &Id) -> Option<&'a [Self]> {
+    fn list<'a>(configuration: &'a Configuration, id: &Id) -> Option<&'a [Self]> {
         let pool = configuration.pools.iter().find(|pool| Some(&pool.name) == id.pool.as_ref())?;
         Some(&pool.backends)
     }
 
-    fn list_mut<'a>(
-        configuration: &'a mut v1::Configuration,
-        id: &Id,
-    ) -> Option<&'a mut Vec<Self>> {
+    fn list_mut<'a>(configuration: &'a mut Configuration, id: &Id) -> Option<&'a mut Vec<Self>> {
         let mut pools = configuration.pools.iter_mut();
         Some(&mut pools.find(|pool| Some(&pool.name) == id.pool.as_ref())?.backends)
     }
 
-    fn users(configuration: &v1::Configuration, id: &Id) -> Vec<String> {
+    fn users(configuration: &Configuration, id: &Id) -> Vec<String> {
         let pool = configuration.pools.iter().find(|pool| Some(&pool.name) == id.pool.as_ref());
-        pool.map(|pool| users::of_backend(pool, &id.name)).unwrap_or_default()
+        pool.map(|pool| users_of_backend(pool, &id.name)).unwrap_or_default()
     }
 
     /// That a region is drained ends with the last backend there.
-    fn tidy(configuration: &mut v1::Configuration, id: &Id) {
+    fn tidy(configuration: &mut Configuration, id: &Id) {
         let mut pools = configuration.pools.iter_mut();
         let Some(pool) = pools.find(|pool| Some(&pool.name) == id.pool.as_ref()) else { return };
-        let v1::Pool { backends, groups, .. } = pool;
+        let Pool { backends, groups, .. } = pool;
         groups.retain(|group| backends.iter().any(|backend| backend.region == group.region));
     }
 
-    fn alone(&self) -> Option<v1::Configuration> {
+    fn alone(&self) -> Option<Configuration> {
         None
     }
 
-    fn id(pool: Option<&str>, name: &str, of: &str) -> Result<Id, Refused> {
+    fn id(pool: Option<&str>, name: &str, path: &str) -> Result<Id, ObjectRefused> {
         let pool = pool.unwrap_or_default();
         if pool.is_empty() {
-            return Err(Refused::wrong("pool", "must be set"));
+            return Err(ObjectRefused::wrong("pool", "must be set"));
         }
         if name.is_empty() {
-            return Err(Refused::wrong(format!("{of}address"), "must be set"));
+            return Err(ObjectRefused::wrong(format!("{path}address"), "must be set"));
         }
         let address: IpAddr = name.parse().map_err(|_| {
             let cause = format!("{} is not an IPv4 or IPv6 address", Quoted(name));
-            Refused::wrong(format!("{of}address"), cause)
+            ObjectRefused::wrong(format!("{path}address"), cause)
         })?;
         Ok(Id { kind: Self::KIND, pool: Some(pool.into()), name: address.to_string() })
     }
+}
+
+/// Pools that have backends or settings in a region or prefer it, and regions that overflow to it.
+pub(super) fn users_of_region(configuration: &Configuration, name: &str) -> Vec<String> {
+    let pools = configuration.pools.iter().flat_map(|pool| {
+        let backends = pool.backends.iter().filter(|backend| backend.region == name).count();
+        let uses = [
+            (backends == 1, "has a backend there"),
+            (backends > 1, "has backends there"),
+            (pool.groups.iter().any(|group| group.region == name), "has settings for it"),
+            (pool.preferred_regions.iter().any(|region| region == name), "prefers it"),
+        ];
+        let uses = uses.into_iter().filter(|(is, _)| *is);
+        uses.map(|(_, how)| format!("pool {} ({how})", Quoted(&pool.name)))
+    });
+    let regions = configuration.regions.iter();
+    let regions = regions.filter(|region| region.overflow_to.iter().any(|to| to == name));
+    pools.chain(regions.map(|r| format!("region {} (overflows to it)", Quoted(&r.name)))).collect()
+}
+
+/// Pools that are checked by a health check.
+pub(super) fn users_of_health_check(configuration: &Configuration, name: &str) -> Vec<String> {
+    let checked = |pool: &&Pool| pool.health_checks.iter().any(|check| check == name);
+    let pools = configuration.pools.iter().filter(checked);
+    pools.map(|pool| format!("pool {}", Quoted(&pool.name))).collect()
+}
+
+/// Services of a pool.
+pub(super) fn users_of_pool(configuration: &Configuration, name: &str) -> Vec<String> {
+    let services = configuration.services.iter().filter(|service| service.pool == name);
+    services.map(|service| format!("service {}", Quoted(&service.name))).collect()
+}
+
+/// The pool of a backend, where it has settings for the region of which this is the last one. That the
+/// region is drained is none: it goes with the backend.
+pub(super) fn users_of_backend(pool: &Pool, address: &str) -> Vec<String> {
+    let Some(gone) = pool.backends.iter().find(|backend| backend.address == address) else {
+        return Vec::new();
+    };
+    let there = pool.backends.iter().filter(|backend| backend.region == gone.region).count();
+    let sets = |group: &&Group| {
+        let scaled = group.scaler.is_some_and(|scaler| scaler != 1.0);
+        group.region == gone.region && (group.capacity_per_second.is_some() || scaled)
+    };
+    let settings = pool.groups.iter().filter(|group| there == 1 && sets(group));
+    let of = |group: &Group| {
+        let (pool, region) = (Quoted(&pool.name), Quoted(&group.region));
+        format!(
+            "pool {pool} (has a capacity or scaler for region {region}, and no other backend there)"
+        )
+    };
+    settings.map(of).collect()
+}
+
+/// Nothing uses a service.
+pub(super) fn users_of_service(_: &Configuration, _: &str) -> Vec<String> {
+    Vec::new()
 }

@@ -1,26 +1,25 @@
-//! The calls of `spillway.v1.Objects`: each reads its request and hands it to the door.
+//! The calls of `spillway.v1.Objects`: each converts its request for [`Objects`].
 
 use spillway_proto::v1::{self, objects_server};
 use tonic::{Request, Response, Status};
 
-use super::{Answer, Before, Id, Object, Objects, Refused, Sender, Update};
+use super::{Id, InForce, Object, ObjectAnswer, ObjectRefused, Objects, Sender, Update};
 
 type Answered<T> = Result<Response<T>, Status>;
 
-/// The object that a request must have, and its id.
-fn sent<O: Object>(pool: Option<&str>, object: Option<O>) -> Result<(Id, O), Refused> {
-    let object = object.ok_or_else(|| Refused::wrong(O::FIELD, "must be set"))?;
+/// The object of a request, and its id.
+fn sent<O: Object>(pool: Option<&str>, object: Option<O>) -> Result<(Id, O), ObjectRefused> {
+    let object = object.ok_or_else(|| ObjectRefused::wrong(O::FIELD, "must be set"))?;
     Ok((O::id(pool, object.name(), &format!("{}.", O::FIELD))?, object))
 }
 
-/// All objects of a list.
-fn listed<O: Object, A: From<Answer<O>>>(
+fn listed<O: Object, A: From<ObjectAnswer<O>>>(
     list: &[O],
     pool: Option<&str>,
     generation: u64,
 ) -> Vec<A> {
-    let id = |object: &O| Id::of_listed::<O>(pool, object);
-    list.iter().map(|object| Answer::of(object, &id(object), generation).into()).collect()
+    let id = |object: &O| Id::from_listed::<O>(pool, object);
+    list.iter().map(|object| ObjectAnswer::new(object, &id(object), generation).into()).collect()
 }
 
 #[tonic::async_trait]
@@ -48,7 +47,7 @@ impl objects_server::Objects for Objects {
         &self,
         _: Request<v1::ListRegionsRequest>,
     ) -> Answered<v1::ListRegionsResponse> {
-        let Before { generation, configuration, .. } = self.read().await?;
+        let InForce { generation, configuration, .. } = self.read().await?;
         let regions = listed(&configuration.regions, None, generation);
         Ok(Response::new(v1::ListRegionsResponse { regions, generation }))
     }
@@ -98,7 +97,7 @@ impl objects_server::Objects for Objects {
         &self,
         _: Request<v1::ListHealthChecksRequest>,
     ) -> Answered<v1::ListHealthChecksResponse> {
-        let Before { generation, configuration, .. } = self.read().await?;
+        let InForce { generation, configuration, .. } = self.read().await?;
         let health_checks = listed(&configuration.health_checks, None, generation);
         Ok(Response::new(v1::ListHealthChecksResponse { health_checks, generation }))
     }
@@ -145,7 +144,7 @@ impl objects_server::Objects for Objects {
         &self,
         _: Request<v1::ListPoolsRequest>,
     ) -> Answered<v1::ListPoolsResponse> {
-        let Before { generation, configuration, .. } = self.read().await?;
+        let InForce { generation, configuration, .. } = self.read().await?;
         let pools = listed(&configuration.pools, None, generation);
         Ok(Response::new(v1::ListPoolsResponse { pools, generation }))
     }
@@ -196,14 +195,14 @@ impl objects_server::Objects for Objects {
         request: Request<v1::ListBackendsRequest>,
     ) -> Answered<v1::ListBackendsResponse> {
         let r = request.into_inner();
-        let Before { generation, configuration, .. } = self.read().await?;
+        let InForce { generation, configuration, .. } = self.read().await?;
         let pools: Vec<_> = configuration
             .pools
             .iter()
             .filter(|pool| r.pool.is_empty() || pool.name == r.pool)
             .collect();
         if pools.is_empty() && !r.pool.is_empty() {
-            return Err(Refused::Missing(v1::Pool::id(None, &r.pool, "")?).into());
+            return Err(ObjectRefused::Missing(v1::Pool::id(None, &r.pool, "")?).into());
         }
         let backends =
             pools.into_iter().flat_map(|pool| listed(&pool.backends, Some(&pool.name), generation));
@@ -255,7 +254,7 @@ impl objects_server::Objects for Objects {
         &self,
         _: Request<v1::ListServicesRequest>,
     ) -> Answered<v1::ListServicesResponse> {
-        let Before { generation, configuration, .. } = self.read().await?;
+        let InForce { generation, configuration, .. } = self.read().await?;
         let services = listed(&configuration.services, None, generation);
         Ok(Response::new(v1::ListServicesResponse { services, generation }))
     }

@@ -1,15 +1,9 @@
+mod audited;
 mod calls;
-mod explaining;
-mod gone;
-mod memory;
-mod noted;
 mod objects;
-mod probing;
-mod reflection;
-mod regions;
+mod queries;
 mod schema;
-mod serving;
-mod sockets;
+mod server;
 mod tls;
 mod watches;
 
@@ -36,7 +30,7 @@ use lb_control::{
     store::{Revision, Store},
 };
 use lb_fake::{WEB, packet_path::FakePacketPath};
-use lb_health::{Health, HealthChange, Said, Target, Tunnels};
+use lb_health::{AgentReport, Health, HealthChange, Target, Tunnels};
 use lb_inspect::stats;
 use lb_model::{Name, map_memory::Budget, plan::Sources};
 use lb_net::NetChange;
@@ -148,9 +142,9 @@ impl Daemon {
             true => (Health::Passing, "all checks pass".into()),
             false => (Health::Silent, "check tcp: timed out".into()),
         };
-        let said = Said::default();
+        let report = AgentReport::default();
         let change =
-            HealthChange { pool, address, health, undecided: None, reason, first: false, said };
+            HealthChange { pool, address, health, undecided: None, reason, first: false, report };
         self.health.send(change).await.unwrap();
     }
 }

@@ -108,7 +108,7 @@ struct Member {
     share: f64,
     utilisation: Option<f64>,
     /// Why what it says of itself cannot be had.
-    unheard: Option<String>,
+    report_error: Option<String>,
     since: u64,
     /// Its last changes, the newest first, which is what holds now.
     history: Vec<Change>,
@@ -273,7 +273,7 @@ impl Member {
             marked_out: backend.marked_out,
             share: backend.share,
             utilisation: backend.agent_report.utilisation.map(Utilisation::share),
-            unheard: backend.agent_report.unheard.clone(),
+            report_error: backend.agent_report.report_error.clone(),
             since: milliseconds(backend.since),
             history: Vec::new(),
             traffic: traffic.get(address.as_str()).copied().unwrap_or_default(),

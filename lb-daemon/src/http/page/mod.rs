@@ -1,4 +1,4 @@
-//! The status page: one document with everything in it, and the data that it asks for again and again.
+//! The status page: one document with style and script, and the data that it polls.
 
 mod data;
 
@@ -12,26 +12,24 @@ use axum::{
 };
 use serde::Deserialize;
 
-use super::{Reader, reader::Unseen};
+use super::{Reader, reader::ReadError};
 use data::Data;
 
-/// One file with style and script in it; they run because they bear the answer's nonce.
+/// Style and script are inline, and run because they carry the answer's nonce.
 static DOCUMENT: LazyLock<String> = LazyLock::new(|| {
     include_str!("page.html")
         .replace("STYLE", include_str!("style.css"))
         .replace("SCRIPT", include_str!("script.js"))
 });
-/// What stands for the nonce in the document.
+/// Placeholder of the nonce.
 const NONCE: &str = "NONCE";
 
-/// Which pool's backends are wanted.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Wanted {
-    /// Name; all of them where there are few, else of none.
+pub(super) struct PageQuery {
+    /// The pool whose backends are shown; unset: of all pools if there are few backends, else of none.
     pool: Option<String>,
 }
 
-/// The document.
 pub(super) async fn document() -> Response {
     let mut bytes = [0_u8; 16];
     if getrandom::fill(&mut bytes).is_err() {
@@ -47,15 +45,14 @@ pub(super) async fn document() -> Response {
     ([(header::CONTENT_SECURITY_POLICY, policy)], Html(document)).into_response()
 }
 
-/// What the document shows.
 pub(super) async fn data(
     State(reader): State<Arc<Reader>>,
-    Query(wanted): Query<Wanted>,
-) -> Result<Json<Data>, Unseen> {
-    let seen = reader.seen().await?;
-    let mut data = Data::new(&seen.facts, wanted.pool.as_deref());
+    Query(query): Query<PageQuery>,
+) -> Result<Json<Data>, ReadError> {
+    let snapshot = reader.snapshot().await?;
+    let mut data = Data::new(&snapshot.facts, query.pool.as_deref());
     for pool in data.told() {
-        data.remember(&reader.history(&seen, &pool).await?);
+        data.remember(&reader.history(&snapshot, &pool).await?);
     }
     Ok(Json(data))
 }

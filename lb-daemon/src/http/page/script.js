@@ -95,7 +95,7 @@ function head() {
   });
   put($("where"), (now.region ? "balancer in " + now.region : "balancer") + " · generation " + now.generation);
   const wrong = now.conditions.slice();
-  if (now.behind) wrong.unshift("The packet path is behind the configuration, and is tried again every second: " + now.behind);
+  if (now.behind) wrong.unshift("The packet path is behind the configuration; the daemon tries again every second: " + now.behind);
   if (now.waiting_settings.length) wrong.push("Changed settings wait for the next start of the daemon: " + now.waiting_settings.join(", "));
   $("behind").hidden = !wrong.length;
   put($("behind"), wrong.join("\n"));
@@ -209,7 +209,7 @@ function members(card, pool) {
     const more = [m.reason + (m.marked_out ? " (marked out)" : "")];
     if (m.utilisation !== null) more.push(percent(m.utilisation) + " utilised");
     if (m.state === "up" && m.share > 0 && m.share < 1) more.push("takes " + percent(m.share) + " of its share");
-    if (m.unheard) more.push(m.unheard);
+    if (m.report_error) more.push(m.report_error);
     put(reason, more.join("; "));
     // The newest is what is said above.
     keep(past, m.history.slice(1, 6), (c) => c.at + c.state, () => make("li"), (item, c) => put(item, age(now.at - c.at) + " ago " + c.state + ": " + c.reason));
@@ -249,15 +249,15 @@ function pools() {
     const ways = pool.regions.length === 1 ? "1 region" : pool.regions.length + " regions in the order they are asked";
     put(about, ways);
     tag.hidden = !pool.settling && !pool.has_displaced;
-    put(tag, pool.settling ? "remap" : "some away from home");
-    tag.title = pool.settling ? "open connections stay where they were" : "some connections may be remembered one by one";
+    put(tag, pool.settling ? "remap" : "displaced connections");
+    tag.title = pool.settling ? "open connections stay on their backends" : "some connections are at another backend than their home, and are remembered one by one";
     waterfall(card.children[1], pool);
     card.children[2].hidden = pool.services.length === 0;
     services(card.children[2].lastChild, pool);
     members(card, pool);
   });
-  const words = !now.pools.length ? "No pool yet: put a configuration in force with “spillway apply”."
-    : !list.length ? "Nothing here matches the filter."
+  const words = !now.pools.length ? "No pool yet: apply a configuration with “spillway apply”."
+    : !list.length ? "No pool matches the filter."
     : list.length > shown.length ? "and " + (list.length - shown.length) + " more pools: filter by name" : "";
   const said = $("pools").nextElementSibling.matches(".empty") ? $("pools").nextElementSibling : make("p", "empty");
   put(said, words);

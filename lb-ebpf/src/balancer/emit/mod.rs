@@ -1,4 +1,4 @@
-//! Emit: the one exit. Every packet is counted here under one verdict, and nowhere else.
+//! Emit: the only exit. Every packet is counted here, under exactly one verdict.
 
 mod icmp_reply;
 
@@ -68,7 +68,7 @@ pub(super) struct Resolved<'d> {
     pub(super) choice: &'d Choice,
 }
 
-/// Parses a frame and decides it. (A closure would be one function for both IP versions.)
+/// Parses a frame and decides it. (A trait, because a closure would be one function for both IP versions.)
 trait Decision {
     #[inline(always)]
     fn ipv4(&self, frame: &Frame<'_>) -> Result<Parsed, Verdict> {
@@ -151,8 +151,7 @@ impl Decision for Resolved<'_> {
 #[inline(always)]
 fn emit_by(frame: &mut Frame<'_>, decision: &mut impl Decision, tags: Tags) -> u32 {
     let bytes = received_length(frame, tags);
-    // Each IP version has the whole way to itself: half of it folds away where the version is known,
-    // and what is left fits into registers.
+    // One copy of the code for each IP version: the compiler then removes half of it, and the rest fits into registers.
     let done = match parse::version(frame) {
         Err(_) if tags.is_none() && !Tags::read(frame).is_none() => return TAGGED,
         Err(verdict) => Emitted::AsItIs(verdict),
@@ -175,7 +174,7 @@ fn emit_by(frame: &mut Frame<'_>, decision: &mut impl Decision, tags: Tags) -> u
             count_verdict(verdict, bytes);
             Disposition::new(verdict, action).0
         }
-        // What is left to do is counted then.
+        // These frames are counted once they are handled.
         Emitted::Deferred => DEFERRED,
         Emitted::NeedsSlowParser => NEEDS_SLOW_PARSER,
         Emitted::TooLarge => TOO_LARGE,
@@ -188,7 +187,7 @@ fn received_length(frame: &Frame<'_>, tags: Tags) -> u64 {
     (frame.length() + tags.length()) as u64
 }
 
-/// The end of a frame's way, as one number that functions hand on: `{action 8, verdict 8, 0}` from the low end.
+/// Verdict and action of a frame, as one number for functions to return: `{action 8, verdict 8, 0}` from the low end.
 #[derive(Clone, Copy)]
 pub(super) struct Disposition(pub(super) u32);
 
@@ -223,37 +222,37 @@ impl Disposition {
     }
 }
 
-/// No end: the query was deferred.
+/// Not done: the query was deferred.
 pub(super) const DEFERRED: u32 = 1 << 16;
-/// No end: the frame needs the slow parser.
+/// Not done: the frame needs the slow parser.
 pub(super) const NEEDS_SLOW_PARSER: u32 = 1 << 17;
-/// No end: the frame is too large for where it was to go.
+/// Not done: the frame is too large for its backend.
 pub(super) const TOO_LARGE: u32 = 1 << 18;
 
-/// No end: the frame has VLAN tags, which are to be taken off first.
+/// Not done: the frame has VLAN tags, which must be taken off first.
 pub(super) const TAGGED: u32 = 1 << 19;
 
-/// Whether it is a [`Disposition`], and nothing is left to do.
+/// Whether the number is a [`Disposition`], so that nothing is left to do.
 #[inline(always)]
 pub(super) const fn is_ended(number: u32) -> bool {
     number < DEFERRED
 }
 
-/// What has become of a frame.
+/// What was done with a frame.
 enum Emitted {
-    /// This, for which the driver does that.
+    /// It has a verdict, and the driver must take this action.
     Now(Verdict, u32),
-    /// This: no backend gets it.
+    /// It has a verdict and is unchanged: no backend gets it.
     AsItIs(Verdict),
-    /// Nothing yet: the query was deferred.
+    /// Nothing yet; its query was deferred.
     Deferred,
-    /// Nothing yet: it needs the slow parser.
+    /// Nothing yet; it needs the slow parser.
     NeedsSlowParser,
-    /// Nothing yet: it does not fit.
+    /// Nothing yet; it does not fit.
     TooLarge,
 }
 
-/// Puts tags on what leaves as it was decided; where there is no room for them, it does not.
+/// Puts the tags back on a frame that leaves; without room for them the frame is dropped.
 #[inline(always)]
 fn leave(frame: &mut Frame<'_>, decided: (Verdict, u32), tags: Tags) -> (Verdict, u32) {
     if tags.is_none() || decided.1 == XDP_DROP || frame.tag(tags) {
@@ -312,7 +311,7 @@ const fn action_of(verdict: Verdict) -> u32 {
 /// Makes of a frame what its backend gets.
 #[inline(always)]
 fn rewrite(frame: &mut Frame<'_>, forward: &Forward<'_>, tags: Tags) -> Result<(), Verdict> {
-    // The usual form has the way to itself: it pays for no other.
+    // IP in IP, the usual form, has its own copy of the code and pays for no other.
     match forward.descriptor.form() {
         Form::IP_IN_IP => rewrite_in(frame, forward, Form::IP_IN_IP, tags),
         form => rewrite_in(frame, forward, form, tags),
@@ -332,7 +331,7 @@ fn rewrite_in(
     if form.is_direct() {
         let to = frame.bytes(0).ok_or(Verdict::Malformed)?;
         if ethernet::destination(to) == forward.choice.next_hop.mac_word() {
-            // It is on its way already: a switch that does not know the backend sends it everywhere.
+            // A switch that does not know the backend's port flooded it: the frame is already on its way to the backend.
             return Err(Verdict::NotOurs);
         }
     }
@@ -367,7 +366,7 @@ fn tag_out(
         return Ok(());
     }
     let came = frame.interface();
-    // Only a tagged frame asks what it came by, where no VLAN is set for what it leaves by.
+    // The interface that the frame came by matters only if it is tagged and no VLAN is set for the one it leaves by.
     let came_by_it = own.vlan() == 0 && (interface == came || maps::is_port(came, interface));
     let tags = encapsulate::tags(own, came_by_it, tags);
     if tags.is_none() || frame.tag(tags) { Ok(()) } else { Err(Verdict::NoHeadroom) }
@@ -391,9 +390,9 @@ fn write_head<const N: usize>(
     Ok(())
 }
 
-/// Picks the way out, and counts what goes there by service and by backend, and whether it asks for a new
-/// connection. What came by a port of a bond is redirected to the bond, which picks a port for it, as it does for
-/// what is sent back: to know them for the same would cost a look-up and change nothing.
+/// Sends a frame out by an interface, and counts it by service and by backend, and new connections. A frame that came by
+/// a port of a bond is redirected to the bond, which picks a port, as it does for frames that are sent back: to detect
+/// that both are the same device would cost a look-up and change nothing.
 #[inline(always)]
 fn send(
     frame: &Frame<'_>,

@@ -145,7 +145,7 @@ pub(crate) fn roles(sandbox: &Sandbox) -> Result<()> {
     host.write("settings.toml", &settings("operator"))?;
     hang_up(&host, &running)?;
     let drained = cli(&host, "eye", &["pool", "drain", "web"])?;
-    failed(&drained, 5, "pool \"web\": there is none of this name")?;
+    failed(&drained, 5, "pool \"web\" does not exist")?;
     host.write("settings.toml", &settings("admin"))?;
     hang_up(&host, &running)?;
     let pool = cli(&host, "eye", &["apply", "-f", &host.path("pool.toml").display().to_string()])?;

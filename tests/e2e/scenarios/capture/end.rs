@@ -99,8 +99,8 @@ const REFUSED: [(&[&str], &str); 3] = [
     ),
     (
         &["drops", "--verdict", "transmitted"],
-        "error: verdicts: transmitted drops nothing, and only packets that are dropped are wanted; \
-         `spillway capture --verdict transmitted` without --dropped takes such packets down\n\
+        "error: verdicts: transmitted drops nothing, but only dropped packets were requested; \
+         `spillway capture --verdict transmitted` without --dropped captures such packets\n\
          hint: `spillway drops --help` lists the valid values\n",
     ),
     (

@@ -32,7 +32,7 @@ pub(super) fn detach_removes_other_layouts(sandbox: &Sandbox) -> Result<()> {
     let old = LAYOUT_VERSION + 6;
     let left = left_by_another_version(&bpffs, Component::Balancer, old)?;
     let said = refusal(Dataplane::open(&options(&bpffs, &["va"], XdpMode::Auto)))?;
-    ensure!(said.starts_with(&format!("va: has the pins of balancer-v{old} already")), "{said}");
+    ensure!(said.starts_with(&format!("va: already used by balancer-v{old}")), "{said}");
     // Of the other role, which is not asked about.
     drop(Receiver::open(&options(&bpffs, &["vc"], XdpMode::Auto), &AllowLists::default())?);
     left_by_another_version(&bpffs, Component::Receiver, old)?;

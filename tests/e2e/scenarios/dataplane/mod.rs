@@ -170,8 +170,8 @@ fn occupied(sandbox: &Sandbox) -> Result<()> {
     let bpffs = sandbox.bpffs("ours")?;
     let said = refusal(Dataplane::open(&options(&bpffs, &["oa"], XdpMode::Auto)))?;
     let expected = format!(
-        "oa: XDP program balancer (id {}) of somebody else is attached: remove it with the tool \
-         that put it there, or with `ip link set dev oa xdp off`",
+        "oa: another XDP program is attached, balancer (id {}): remove it with the tool \
+         that attached it, or with `ip link set dev oa xdp off`",
         before.1
     );
     ensure!(said == expected, "{said}");
@@ -186,8 +186,7 @@ fn occupied(sandbox: &Sandbox) -> Result<()> {
     let before = xdp("oa")?.context("nothing attached")?;
     let said = refusal(Dataplane::open(&options(&bpffs, &["oa"], XdpMode::Auto)))?;
     let start = format!(
-        "oa: XDP program balancer (id {}) of somebody else is attached: remove it with the tool \
-         that put it there, or with `bpftool link detach id ",
+        "oa: another XDP program is attached, balancer (id {}): remove it with the tool that attached it, or with `bpftool link detach id ",
         before.1
     );
     let link = said.strip_prefix(&start).and_then(|rest| rest.split_once('`'));
@@ -207,7 +206,7 @@ fn one_role(sandbox: &Sandbox) -> Result<()> {
     drop(Dataplane::open(&options)?);
     let before = xdp("ia")?;
     let said = refusal(Receiver::open(&options, &AllowLists::default()))?;
-    let expected = "ia: has the pins of balancer-v2 already, and one interface has one role: stop \
+    let expected = "ia: already used by balancer-v2, and an interface can have only one component: stop \
                     that spillwayd and remove its pins with `spillway detach`";
     ensure!(said == expected, "{said}");
     ensure!(xdp("ia")? == before);

@@ -96,7 +96,7 @@ pub(crate) fn in_use(sandbox: &Sandbox) -> Result<()> {
     refused(
         &mut second(&tls),
         &format!("{address}: cannot listen: Address already in use"),
-        "`ss -ltnp` names who listens there",
+        "`ss -ltnp` shows which process listens there",
     )?;
     refused(
         &mut second(&["--http", &address]),

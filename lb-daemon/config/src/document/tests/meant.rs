@@ -56,7 +56,7 @@ fn one_bracket_where_there_are_two() {
         ),
         (
             &format!("[[pool.backend]]\n{BACKEND}"),
-            "line 1, column 3: `[[pool.backend]]`: no `[[pool]]` stands before it",
+            "line 1, column 3: `[[pool.backend]]`: needs a `[[pool]]` before it",
         ),
         // What is no list has no brackets to add.
         ("hash_key = 1\nhash_key = 2\n", "line 2, column 1: duplicate key"),

@@ -15,7 +15,10 @@ fn a_file_that_says_so_is_an_empty_configuration_and_one_that_was_cut_off_is_not
     assert_eq!(document.to_toml().unwrap(), "# nothing\n");
     for text in ["", "\n", " \t\r\n\n"] {
         let error = Document::parse(text).unwrap_err().to_string();
-        assert_eq!(error, "is empty, by which everything would go; `# nothing` alone means that");
+        assert_eq!(
+            error,
+            "is empty, which would remove everything; if that is meant, write only `# nothing`"
+        );
     }
 }
 
@@ -88,16 +91,16 @@ fn a_mistake_is_told_with_its_line() {
         ),
         (
             "[[pool]]\nname = \"web\"\n[[pool.backend]]\naddress = 10.1.0.11 # the first\n",
-            "line 4, column 11: 10.1.0.11 is no number; a text is put in quotes: \
+            "line 4, column 11: 10.1.0.11 is not a number; put text in quotes: \
              address = \"10.1.0.11\"",
         ),
         (
             "[[region]]\nname = eu",
-            "line 2, column 8: eu is no number; a text is put in quotes: name = \"eu\"",
+            "line 2, column 8: eu is not a number; put text in quotes: name = \"eu\"",
         ),
         (
             "[[service]]\naddress = 2001:db8::1\n",
-            "line 2, column 11: 2001:db8::1 is no number; a text is put in quotes: \
+            "line 2, column 11: 2001:db8::1 is not a number; put text in quotes: \
              address = \"2001:db8::1\"",
         ),
         (
@@ -106,7 +109,7 @@ fn a_mistake_is_told_with_its_line() {
         ),
         (
             &format!("{service}protocol = \"tcp\"\nport = 80x\n"),
-            "line 6, column 8: 80x is no number from 1 to 65535",
+            "line 6, column 8: 80x is not a number from 1 to 65535",
         ),
         (
             "[[pool]]\nname = \"web\"\nhealth_checks = \"web\"\n",

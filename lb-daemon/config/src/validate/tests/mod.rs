@@ -266,7 +266,7 @@ fn a_circle_is_named_whole_from_its_first_region_in_the_file() {
     ];
     assert_eq!(
         validate(&message).unwrap_err().to_string(),
-        r#"regions[1] "b": overflow_to: leads in a circle: b -> us -> b"#
+        r#"regions[1] "b": overflow_to: forms a loop: b -> us -> b"#
     );
     // Two ways to one region are no circle.
     message.regions[1].overflow_to.clear();
@@ -325,7 +325,7 @@ fn what_the_packet_path_has_no_room_for_is_refused() {
     }
     assert_eq!(
         validate(&message).unwrap_err().to_string(),
-        "services: 4096 services are more than the 4095 there is room for"
+        "services: 4096 services exceed the limit of 4095"
     );
     message.services.pop();
     have_numbers(&message);
@@ -338,7 +338,7 @@ fn what_the_packet_path_has_no_room_for_is_refused() {
     }
     assert_eq!(
         validate(&message).unwrap_err().to_string(),
-        "pools: 4096 pools are more than the 4095 there is room for"
+        "pools: 4096 pools exceed the limit of 4095"
     );
     message.pools.pop();
     have_numbers(&message);
@@ -352,7 +352,7 @@ fn what_the_packet_path_has_no_room_for_is_refused() {
     }
     assert_eq!(
         validate(&message).unwrap_err().to_string(),
-        "pools: 2051 different tables are more than the 2048 there is room for"
+        "pools: 2051 different tables exceed the limit of 2048"
     );
     // The two pools of the correct message share one table and have another.
     message.pools.truncate(2 + 2046);
@@ -369,8 +369,7 @@ fn what_the_packet_path_has_no_room_for_is_refused() {
     message.pools[1].backends = (0..32_762).map(limited).collect();
     assert_eq!(
         validate(&message).unwrap_err().to_string(),
-        "pools: 32765 groups and backends with a limit of their own are more than the 32764 there \
-         is room for"
+        "pools: 32765 groups and backends with a limit of their own exceed the limit of 32764"
     );
     message.pools[1].backends.pop();
     validate(&message).unwrap();

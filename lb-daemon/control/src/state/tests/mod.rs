@@ -24,8 +24,9 @@ use lb_base::{error_chain, heartbeat::Heartbeat};
 use lb_config::document::Document;
 use lb_fake::WEB;
 use lb_health::{
+    AgentReport,
     Health::{self, Failing, Passing, Silent},
-    HealthChange, Row, Said as AgentReport, Target,
+    HealthChange, Row, Target,
 };
 use lb_net::{NetChange, NextHopChange};
 
@@ -104,9 +105,9 @@ impl Daemon {
     /// Reports a complete row of results, and waits until the state loop has it.
     async fn report_health(&self, pool: &str, address: &str, health: Health, reason: &str) {
         let (pool, address, reason) = (name(pool), ip(address), reason.into());
-        let said = AgentReport::default();
+        let report = AgentReport::default();
         let change =
-            HealthChange { pool, address, health, undecided: None, reason, first: false, said };
+            HealthChange { pool, address, health, undecided: None, reason, first: false, report };
         self.running.health.send(change).await.unwrap();
         // The loop handles changes of sensors before commands.
         self.running.commands.export().await.unwrap();
@@ -117,15 +118,22 @@ impl Daemon {
     async fn report_first_failure(&self, pool: &str, address: &str, failed: u32, reason: &str) {
         let (pool, address, reason) = (name(pool), ip(address), reason.into());
         let undecided = Some(Row { failed, fall: 3 });
-        let said = AgentReport::default();
-        let change =
-            HealthChange { pool, address, health: Failing, undecided, reason, first: false, said };
+        let report = AgentReport::default();
+        let change = HealthChange {
+            pool,
+            address,
+            health: Failing,
+            undecided,
+            reason,
+            first: false,
+            report,
+        };
         self.running.health.send(change).await.unwrap();
         self.running.commands.export().await.unwrap();
     }
 
     /// Reports that checks pass, with an agent report, and waits until the state loop has it.
-    async fn report_agent(&self, pool: &str, address: &str, said: AgentReport) {
+    async fn report_agent(&self, pool: &str, address: &str, report: AgentReport) {
         let (pool, address, reason) = (name(pool), ip(address), "all checks pass".into());
         let change = HealthChange {
             pool,
@@ -134,7 +142,7 @@ impl Daemon {
             undecided: None,
             reason,
             first: false,
-            said,
+            report,
         };
         self.running.health.send(change).await.unwrap();
         self.running.commands.export().await.unwrap();

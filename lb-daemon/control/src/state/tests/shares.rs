@@ -305,7 +305,7 @@ async fn a_reported_share_counts_within_a_second_until_it_is_missing() {
         .report_agent(
             "web",
             ONE,
-            AgentReport { unheard: Some("nothing".into()), ..AgentReport::default() },
+            AgentReport { report_error: Some("nothing".into()), ..AgentReport::default() },
         )
         .await;
     seconds(1).await;

@@ -1,17 +1,17 @@
-//! Whether the beginning of a body has a text.
+//! Searches the beginning of a body for a text.
 
 use memchr::memmem::Finder;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::{super::Failure, framing::Framing};
 
-/// How much of a body is looked at, with what frames it, bytes.
+/// How much of a body is read, with its framing, bytes.
 pub(in crate::check) const MOST: usize = 64 * 1024;
 
-/// Room for each read.
+/// Read buffer, bytes.
 const READ: usize = 4096;
 
-/// Reads on, after `begun`, until the text has come or cannot come any more.
+/// Reads on after `begun`, until the text is found or cannot be found any more.
 pub(super) async fn contains<S: AsyncRead + Unpin>(
     stream: &mut S,
     mut framing: Framing,
@@ -25,7 +25,7 @@ pub(super) async fn contains<S: AsyncRead + Unpin>(
     while !search.found && !ended && left > 0 {
         let room = &mut buffer[..READ.min(left)];
         let read = match stream.read(room).await.map_err(Failure::from) {
-            // What says no length ends with its connection.
+            // A body without a length ends with the connection.
             Ok(0) | Err(Failure::Closed) if framing == Framing::UntilClose => 0,
             Ok(0) => return Err(Failure::Closed),
             read => read?,
@@ -39,10 +39,10 @@ pub(super) async fn contains<S: AsyncRead + Unpin>(
     }
 }
 
-/// A search over parts.
+/// A search over parts of a body.
 struct Search<'t> {
     text: Finder<'t>,
-    /// The end of what came, in which the text may have begun.
+    /// The end of the last part, where the text may have begun.
     tail: Vec<u8>,
     found: bool,
 }

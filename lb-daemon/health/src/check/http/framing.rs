@@ -4,26 +4,26 @@ use std::str;
 
 use super::super::Failure;
 
-/// Longest line with a chunk's size and its extensions, bytes.
+/// Longest line with a chunk's size and extensions, bytes.
 const LONGEST_LINE: usize = 1024;
 
-/// How much of what comes is body.
+/// What ends the body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// So many bytes more.
+    /// This many bytes are left.
     Length(u64),
-    /// Chunks.
+    /// Chunked encoding.
     Chunked(Chunk),
-    /// All until the connection is closed.
+    /// The end of the connection.
     UntilClose,
 }
 
-/// Where in the chunks the next byte is.
+/// The position within chunked encoding.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Chunk {
-    /// In a line with a size, of which this has come.
+    /// In a size line; what has arrived of it.
     Size(Vec<u8>),
-    /// In a chunk's data, of which so many bytes are to come.
+    /// In a chunk's data; the bytes left.
     Data(u64),
     /// In the line end after the data.
     DataEnd,
@@ -31,7 +31,7 @@ pub(super) enum Chunk {
     Last,
 }
 
-/// Names and values of a head; its first line has no colon that matters.
+/// Names and values of a head. The status line has no colon that matters.
 fn headers(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     head.split(|byte| *byte == b'\n').filter_map(|line| {
         let colon = line.iter().position(|byte| *byte == b':')?;
@@ -39,13 +39,13 @@ fn headers(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// What the headers of that name say, in their order.
+/// The values of the headers of a name, in their order.
 pub(super) fn values<'h>(head: &'h [u8], name: &[u8]) -> impl Iterator<Item = &'h [u8]> {
     headers(head).filter(move |(each, _)| each.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
 impl Framing {
-    /// That of the response to `method` with this status and head.
+    /// The framing of a response to `method` with this status and head.
     pub(super) fn of(method: &str, status: u16, head: &[u8]) -> Self {
         if method == "HEAD" || matches!(status, 204 | 304) {
             return Self::Length(0);
@@ -64,7 +64,7 @@ impl Framing {
         length.map_or(Self::UntilClose, Self::Length)
     }
 
-    /// Hands on those of the bytes that came that are body; whether it has ended.
+    /// Passes the bytes of the body to a function; returns whether the body has ended.
     pub(super) fn body_of(
         &mut self,
         mut bytes: &[u8],
@@ -100,7 +100,7 @@ impl Framing {
 }
 
 impl Chunk {
-    /// Goes on to the end of the line, if it has come; what stands behind it.
+    /// Reads to the end of the line, if it has arrived; returns what follows.
     fn line<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], Failure> {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let (line, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
@@ -127,7 +127,7 @@ impl Chunk {
     }
 }
 
-/// The size that a line says, before its extensions.
+/// The size in a line, before its extensions.
 fn size(line: &[u8]) -> Option<u64> {
     let digits = line.split(|byte| *byte == b';').next()?.trim_ascii();
     if !digits.iter().all(u8::is_ascii_hexdigit) {
@@ -136,7 +136,7 @@ fn size(line: &[u8]) -> Option<u64> {
     u64::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// The first `most` bytes, and the others.
+/// Splits after at most `most` bytes.
 fn split(bytes: &[u8], most: u64) -> (&[u8], &[u8]) {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     bytes.split_at(bytes.len().min(most))
@@ -146,7 +146,7 @@ fn split(bytes: &[u8], most: u64) -> (&[u8], &[u8]) {
 mod tests {
     use super::*;
 
-    /// The body of `bytes` after `head`, read whole and byte by byte, and whether it ended.
+    /// The body of `bytes` after `head`, read at once and byte by byte, and whether it ended.
     fn body(method: &str, status: u16, head: &str, bytes: &[u8]) -> Result<(String, bool), String> {
         let read = |pieces: &mut dyn Iterator<Item = &[u8]>| {
             let mut framing = Framing::of(method, status, head.as_bytes());

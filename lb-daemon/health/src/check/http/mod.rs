@@ -1,4 +1,4 @@
-//! An HTTP/1.1 request and as much of its answer as decides.
+//! HTTP checks: an HTTP/1.1 request, and as much of the answer as decides.
 
 mod body;
 mod framing;
@@ -9,23 +9,23 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use self::{framing::Framing, response::Response};
-use super::{Failure, Heard};
-use crate::agent_report::Word;
+use super::{Failure, LineResult};
+use crate::agent_report::ReportLine;
 use lb_model::{CheckTls, HttpCheck};
 
 pub(super) use body::MOST as BODY_MOST;
 
-/// Room made before each read; most heads fit.
+/// Buffer for each read, bytes; most heads fit.
 const READ: usize = 1024;
 
-/// Sends the request and reads the answer's head, and its body where that is asked for, each no
-/// further than a bound. What the head says of the backend is `heard`, whatever its status.
+/// Sends the request and reads the answer's head, and its body if configured, each up to a limit. `line` is set to
+/// the agent report in the head, whatever the status.
 pub(super) async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
     server: SocketAddr,
     probe: &HttpCheck,
     tls: Option<&CheckTls>,
-    heard: &mut Option<Heard>,
+    line: &mut Option<LineResult>,
 ) -> Result<(), Failure> {
     stream.write_all(request(server, probe, tls).as_bytes()).await?;
     stream.flush().await?;
@@ -40,7 +40,7 @@ pub(super) async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
             break status;
         }
     };
-    *heard = probe.agent_header.as_deref().map(|name| word_in(response.head(), name));
+    *line = probe.agent_header.as_deref().map(|name| word_in(response.head(), name));
     let (min, max) = (probe.status_min, probe.status_max);
     if !(min..=max).contains(&status) {
         return Err(Failure::Status { status, min, max });
@@ -50,11 +50,11 @@ pub(super) async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
     body::contains(stream, framing, response.rest(), text).await
 }
 
-/// What the first header of that name says.
-fn word_in(head: &[u8], name: &str) -> Heard {
+/// The agent report in the first header of a name.
+fn word_in(head: &[u8], name: &str) -> LineResult {
     let value = framing::values(head, name.as_bytes()).next();
     let value = value.ok_or_else(|| format!("the answer has no header {name}"))?;
-    Word::parse(value).map_err(|why| format!("header {name}: {why}"))
+    ReportLine::parse(value).map_err(|why| format!("header {name}: {why}"))
 }
 
 /// The request, RFC 9112.

@@ -1,4 +1,4 @@
-//! The head of an HTTP/1 response, as it comes in.
+//! Reads the head of an HTTP/1 response.
 
 use httparse::EMPTY_HEADER;
 
@@ -7,26 +7,26 @@ use super::super::Failure;
 /// Longest head that is read, with interim responses, bytes.
 pub(super) const MOST: usize = 16 * 1024;
 
-/// Most headers; a head of [`MOST`] bytes has at most as many as fit with name, colon and line end.
+/// Most headers that are parsed.
 const HEADERS: usize = 128;
 
-/// What was read so far.
+/// What has arrived.
 #[derive(Debug, Default)]
 pub(super) struct Response {
     bytes: Vec<u8>,
-    /// Where the head that is being read begins; interim responses stand before it.
+    /// Start of the head that is being read, after interim responses.
     start: usize,
-    /// No blank line ends before here.
+    /// No empty line ends before this.
     searched: usize,
 }
 
 impl Response {
-    /// Where to append what is read.
+    /// The buffer for what is read.
     pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// The head, of which [`Response::status`] gave the status.
+    /// The head, once [`Response::status`] returned the status.
     pub(super) fn head(&self) -> &[u8] {
         &self.bytes[self.start..self.searched]
     }
@@ -36,13 +36,13 @@ impl Response {
         &self.bytes[self.searched..]
     }
 
-    /// The status, once the head is whole. Interim responses (1xx) are passed over.
+    /// The status, once the head is complete. Interim responses (1xx) are skipped.
     ///
     /// # Errors
-    /// What came is no response, or longer than [`MOST`].
+    /// Not a response, or longer than [`MOST`].
     pub(super) fn status(&mut self) -> Result<Option<u16>, Failure> {
         loop {
-            // Said at the first bytes: a server of another protocol may never send a blank line.
+            // Fails at the first bytes: a server of another protocol may never send an empty line.
             let begun = self.bytes[self.start..].iter().zip(b"HTTP/1.");
             if begun.clone().any(|(got, wanted)| got != wanted) {
                 return Err(Failure::NotHttp);
@@ -53,7 +53,7 @@ impl Response {
                     false => Ok(None),
                 };
             };
-            // However much came at once.
+            // Also if more arrived at once.
             if end > MOST {
                 return Err(Failure::HeadTooLong(MOST));
             }
@@ -64,14 +64,14 @@ impl Response {
         }
     }
 
-    /// Where the head ends: after an empty line. Each byte is looked at once.
+    /// The end of the head, after an empty line. Each byte is read once.
     fn blank_line(&mut self) -> Option<usize> {
         while let Some(offset) = self.bytes[self.searched..].iter().position(|b| *b == b'\n') {
             let next = self.searched + offset + 1;
             match &self.bytes[next..] {
                 [b'\n', ..] => return Some(self.found(next + 1)),
                 [b'\r', b'\n', ..] => return Some(self.found(next + 2)),
-                // The line may yet turn out empty: look at its line feed again.
+                // The line may be empty: look at its line feed again.
                 [] | [b'\r'] => {
                     self.searched = next - 1;
                     return None;
@@ -94,7 +94,7 @@ fn parse(head: &[u8]) -> Result<u16, Failure> {
     let mut response = httparse::Response::new(&mut headers);
     match response.parse(head) {
         Ok(_) => response.code.ok_or(Failure::NotHttp),
-        // The status line stands before the headers.
+        // The status line comes before the headers.
         Err(httparse::Error::TooManyHeaders) => response.code.ok_or(Failure::NotHttp),
         Err(_) => Err(Failure::NotHttp),
     }
@@ -104,7 +104,7 @@ fn parse(head: &[u8]) -> Result<u16, Failure> {
 mod tests {
     use super::*;
 
-    /// The result for `bytes` read whole, and read in every way in two, and byte by byte.
+    /// The result for `bytes` read at once, in two parts split anywhere, and byte by byte.
     fn read(bytes: &[u8]) -> String {
         let in_pieces = |pieces: &[&[u8]]| {
             let mut response = Response::default();

@@ -1,4 +1,4 @@
-//! One set of trusted certificates however many probes ask by it.
+//! TLS configurations of checks, shared by all probes with the same trust and protocol.
 
 use std::{
     collections::HashMap,
@@ -24,19 +24,19 @@ use super::Protocol;
 use lb_base::error_chain;
 use lb_model::Trust;
 
-/// A file is looked at again after this long.
+/// Time between two looks at a file.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Largest file that is read, bytes; the bundles of distributions have a few hundred thousand.
+/// Largest file that is read, bytes; bundles of distributions have a few hundred thousand.
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The entries that probes have.
+/// The configurations in use.
 #[derive(Debug, Default)]
-pub(crate) struct Shared(Mutex<HashMap<(Trust, Protocol), Weak<Entry>>>);
+pub(crate) struct TlsConfigs(Mutex<HashMap<(Trust, Protocol), Weak<TlsConfig>>>);
 
-/// What TLS is spoken with, for one trust and protocol.
+/// The configuration for one trust and protocol.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct TlsConfig {
     trust: Trust,
     protocol: Protocol,
     read: Mutex<ReadState>,
@@ -44,31 +44,31 @@ pub(super) struct Entry {
 
 #[derive(Debug)]
 struct ReadState {
-    /// The last that could be read, or why none could.
+    /// The last one that could be built, or why none could.
     config: Result<Arc<ClientConfig>, String>,
     looked: Instant,
     seen: Option<Seen>,
 }
 
-/// Tells a file from itself after a change: device, inode, length, and when that was.
+/// Identifies a version of a file: device, inode, length, and time of modification.
 type Seen = (u64, u64, u64, i64, i64);
 
-impl Shared {
-    /// The entry for a trust and protocol, made when the first probe asks and gone with the last.
-    pub(super) fn get(&self, trust: &Trust, protocol: Protocol) -> Arc<Entry> {
+impl TlsConfigs {
+    /// The configuration for a trust and protocol, built for the first probe and dropped with the last.
+    pub(super) fn get(&self, trust: &Trust, protocol: Protocol) -> Arc<TlsConfig> {
         let mut entries = lock(&self.0);
         let key = (trust.clone(), protocol);
         if let Some(entry) = entries.get(&key).and_then(Weak::upgrade) {
             return entry;
         }
         entries.retain(|_, entry| entry.strong_count() > 0);
-        let entry = Arc::new(Entry::read(trust, protocol));
+        let entry = Arc::new(TlsConfig::read(trust, protocol));
         entries.insert(key, Arc::downgrade(&entry));
         entry
     }
 }
 
-impl Entry {
+impl TlsConfig {
     fn read(trust: &Trust, protocol: Protocol) -> Self {
         let seen = look(trust);
         let config = config(trust, protocol);
@@ -79,8 +79,8 @@ impl Entry {
         Self { trust: trust.clone(), protocol, read }
     }
 
-    /// What to speak with now. A file that changed is read again; where that fails, the former
-    /// certificates go on: one wrong copy must not take every backend out.
+    /// The current configuration. A changed file is read again. If that fails, the previous certificates stay in
+    /// use: one bad copy must not fail all backends.
     pub(super) fn config(&self) -> Result<Arc<ClientConfig>, String> {
         let mut read = lock(&self.read);
         if read.looked.elapsed() >= AGAIN {
@@ -97,10 +97,10 @@ impl Entry {
     fn read_again(&self, read: &mut ReadState) {
         match (config(&self.trust, self.protocol), &read.config) {
             (Ok(config), _) => {
-                info!("health: {} is read again", Self::place(&self.trust));
+                info!("health: {} reloaded", Self::place(&self.trust));
                 read.config = Ok(config);
             }
-            (Err(why), Ok(_)) => warn!("health: {why}; what it was before goes on"),
+            (Err(why), Ok(_)) => warn!("health: {why}; the previous certificates stay in use"),
             (Err(why), Err(_)) => read.config = Err(why),
         }
     }
@@ -113,10 +113,10 @@ fn look(trust: &Trust) -> Option<Seen> {
 }
 
 fn config(trust: &Trust, protocol: Protocol) -> Result<Arc<ClientConfig>, String> {
-    let roots = read_roots(trust).map_err(|why| format!("{}: {why}", Entry::place(trust)))?;
+    let roots = read_roots(trust).map_err(|why| format!("{}: {why}", TlsConfig::place(trust)))?;
     let mut config = client(trust, roots).map_err(|error| error.to_string())?;
     config.alpn_protocols = protocol.alpn();
-    // Each check is a whole handshake: one that resumed an earlier one would see no certificate.
+    // Each check makes a full handshake: a resumed session would not show the certificate.
     config.resumption = Resumption::disabled();
     Ok(Arc::new(config))
 }
@@ -129,18 +129,18 @@ fn client(trust: &Trust, roots: RootCertStore) -> Result<ClientConfig, Error> {
     Ok(match trust {
         Trust::Anybody => builder
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Anybody(schemes)))
+            .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(schemes)))
             .with_no_client_auth(),
         Trust::Host | Trust::File(_) => builder.with_root_certificates(roots).with_no_client_auth(),
     })
 }
 
-/// Nobody panics while holding it, and what it guards is whole at every moment.
+/// Recovers from poisoning: no code panics while it holds the lock.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The certificates of those who are trusted, or why there are none.
+/// The trusted certificates, or why there are none.
 fn read_roots(trust: &Trust) -> Result<RootCertStore, String> {
     let certificates = match trust {
         Trust::Anybody => return Ok(RootCertStore::empty()),
@@ -148,9 +148,9 @@ fn read_roots(trust: &Trust) -> Result<RootCertStore, String> {
         Trust::File(path) => from_file(path)?,
     };
     let mut roots = RootCertStore::empty();
-    // A bundle may have some of a kind that nobody signs with any more.
+    // A bundle may contain certificates with unsupported algorithms.
     let (taken, _) = roots.add_parsable_certificates(certificates);
-    if taken == 0 { Err("no certificate is in it".to_owned()) } else { Ok(roots) }
+    if taken == 0 { Err("no usable certificate".to_owned()) } else { Ok(roots) }
 }
 
 fn from_file(path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
@@ -168,12 +168,12 @@ fn read_file(path: &str) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Takes every certificate, also one that has expired or that no parser of ours would read: nothing
-/// secret is sent, and nothing is believed but that it serves.
+/// Accepts every certificate, also an expired or malformed one: the check asks only whether the backend serves, and
+/// sends nothing secret.
 #[derive(Debug)]
-struct Anybody(WebPkiSupportedAlgorithms);
+struct AcceptAnyCertificate(WebPkiSupportedAlgorithms);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -214,9 +214,9 @@ mod tests {
 
     use super::*;
 
-    const NONE: &str = "no certificate is in it";
+    const NONE: &str = "no usable certificate";
 
-    fn again(entry: &Entry) -> Result<Arc<ClientConfig>, String> {
+    fn again(entry: &TlsConfig) -> Result<Arc<ClientConfig>, String> {
         lock(&entry.read).looked -= AGAIN;
         entry.config()
     }
@@ -225,7 +225,7 @@ mod tests {
         rcgen::generate_simple_self_signed(["ca.example".to_owned()]).unwrap().cert.pem()
     }
 
-    fn entry(shared: &Shared, file: &Path) -> Arc<Entry> {
+    fn entry(shared: &TlsConfigs, file: &Path) -> Arc<TlsConfig> {
         shared.get(&Trust::File(file.to_str().unwrap().to_owned()), Protocol::None)
     }
 
@@ -233,7 +233,7 @@ mod tests {
     fn a_file_that_breaks_leaves_what_was_there() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("ca.pem");
-        let shared = Shared::default();
+        let shared = TlsConfigs::default();
         let entry = entry(&shared, &file);
         let missing = format!("ca_file {}: No such file", file.display());
         assert!(entry.config().unwrap_err().starts_with(&missing));
@@ -256,7 +256,7 @@ mod tests {
     fn probes_share_what_they_trust_and_it_goes_with_the_last() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("ca.pem");
-        let shared = Shared::default();
+        let shared = TlsConfigs::default();
         let (one, two) = (entry(&shared, &file), entry(&shared, &file));
         assert!(Arc::ptr_eq(&one, &two));
         drop((one, two));
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_file_is_read_up_to_a_bound() {
-        let entry = entry(&Shared::default(), Path::new("/dev/zero"));
+        let entry = entry(&TlsConfigs::default(), Path::new("/dev/zero"));
         assert_eq!(entry.config().unwrap_err(), "ca_file /dev/zero: is over 4194304 bytes");
     }
 }

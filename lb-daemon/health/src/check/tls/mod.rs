@@ -7,31 +7,31 @@ use std::{net::IpAddr, sync::Arc};
 use rustls::pki_types::{DnsName, ServerName};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-pub(crate) use config::Shared;
+pub(crate) use config::TlsConfigs;
 
-use self::config::Entry;
+use self::config::TlsConfig;
 use super::{Failure, stream::Bounded};
 use lb_model::{HealthCheck, Probe, Trust};
 
-/// What is spoken on a connection, as ALPN names it.
+/// The protocol on a connection, for ALPN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Protocol {
-    /// Nothing after the handshake.
+    /// None after the handshake.
     None,
     Http1,
     Http2,
 }
 
-/// What the TLS of a check is spoken with.
+/// The TLS settings of a check.
 #[derive(Debug)]
 pub(crate) struct Tls {
     name: Option<DnsName<'static>>,
-    with: Arc<Entry>,
+    with: Arc<TlsConfig>,
 }
 
 impl Tls {
-    /// For a check; `None` if that is none of TLS.
-    pub(crate) fn of(check: &HealthCheck, shared: &Shared) -> Option<Self> {
+    /// For a check; `None`: it does not use TLS.
+    pub(crate) fn of(check: &HealthCheck, shared: &TlsConfigs) -> Option<Self> {
         let tls = check.tls.as_ref()?;
         let (protocol, host) = match &check.probe {
             Probe::Tcp | Probe::Udp(_) | Probe::Agent(_) => (Protocol::None, None),
@@ -43,20 +43,20 @@ impl Tls {
         Some(Self { name, with: shared.get(&tls.trust, protocol) })
     }
 
-    /// Makes the connection one of TLS.
+    /// Makes the handshake.
     pub(super) async fn handshake(
         &self,
         stream: Bounded,
         server: IpAddr,
     ) -> Result<TlsStream<Bounded>, Failure> {
         let config = self.with.config().map_err(Failure::Roots)?;
-        // Of an address no name is asked for.
+        // No server name is sent for an address.
         let name = self.name.clone().map_or(ServerName::from(server), ServerName::DnsName);
         TlsConnector::from(config).connect(name, stream).await.map_err(Failure::of_handshake)
     }
 }
 
-/// The host of `host:port`, where that is no bare IPv6 address.
+/// The host of `host:port`.
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -74,9 +74,8 @@ impl Protocol {
     }
 }
 
-/// As text, for what is told of a file.
-impl Entry {
-    /// The name of the place that who is trusted is read from.
+impl TlsConfig {
+    /// The name of the source of trusted certificates.
     fn place(trust: &Trust) -> String {
         match trust {
             Trust::Anybody => String::new(),

@@ -47,12 +47,12 @@ async fn of_a_flood_of_answers_the_first_alone_counts() {
             server.send_to(first, from).await.unwrap();
             flood(&server, from, b"pang", &stop).await
         };
-        let told = async {
-            let told = probing.next().await;
+        let change = async {
+            let change = probing.next().await;
             stop.store(true, Ordering::Relaxed);
-            told
+            change
         };
-        let ((_, _, _, reason), _) = tokio::join!(told, flooding);
+        let ((_, _, _, reason), _) = tokio::join!(change, flooding);
         assert_eq!(reason, expected);
     }
 }
@@ -85,12 +85,12 @@ async fn what_others_send_is_no_answer() {
             let (strangers, abroad, ()) = tokio::join!(strangers, abroad, server);
             assert!(strangers > 0 && abroad > 0, "{strangers} and {abroad} datagrams were sent");
         };
-        let told = async {
-            let told = probing.next().await;
+        let change = async {
+            let change = probing.next().await;
             stop.store(true, Ordering::Relaxed);
-            told
+            change
         };
-        let ((_, _, _, reason), ()) = tokio::join!(told, flooding);
+        let ((_, _, _, reason), ()) = tokio::join!(change, flooding);
         assert!(began.elapsed() >= SHORT / 3, "before the server said a word: {reason}");
         match answers {
             true => assert_eq!(reason, PASSES),

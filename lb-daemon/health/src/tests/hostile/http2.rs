@@ -71,9 +71,9 @@ async fn what_has_no_end_is_cut_off() {
         ("bombs", SETTINGS.to_vec(), bomb(), none),
         ("windows", SETTINGS.to_vec(), frame(8, 0, 0, &[0x7f, 0xff, 0xff, 0xff]), none),
     ] {
-        let told = endless(&begin, &part).await;
-        if told != fails(expected) {
-            wrong.push(format!("{name}: {told:?}, expected {expected}"));
+        let change = endless(&begin, &part).await;
+        if change != fails(expected) {
+            wrong.push(format!("{name}: {change:?}, expected {expected}"));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");

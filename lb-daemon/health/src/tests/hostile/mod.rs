@@ -35,11 +35,11 @@ where
     let began = Instant::now();
     let mut probing = Probing::start(vec![target("web", server, &[("up", &check)])]);
     let behaving = async { behave(listener.accept().await.unwrap().0).await };
-    let told = async {
-        let told = probing.next().await;
-        (told, began.elapsed())
+    let change = async {
+        let change = probing.next().await;
+        (change, began.elapsed())
     };
-    let both = async { tokio::join!(told, behaving) };
+    let both = async { tokio::join!(change, behaving) };
     let (((_, health, _, reason), took), ()) =
         timeout(PATIENCE + SLACK, both).await.expect("the connection is not let go of");
     assert!(took < check.timeout + SLACK, "{reason}: after {took:?}");
@@ -68,8 +68,8 @@ fn fails(why: &str) -> (Health, String) {
 
 /// Says nothing until the other end goes.
 async fn silence(mut stream: impl AsyncRead + Unpin) {
-    let mut heard = [0; 4096];
-    while stream.read(&mut heard).await.is_ok_and(|read| read > 0) {}
+    let mut buffer = [0; 4096];
+    while stream.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
 }
 
 /// Sends the same over and over until the other end goes.

@@ -16,8 +16,8 @@ fn reset(stream: TcpStream) {
 
 /// Hears something, answers so, and goes.
 async fn after(mut stream: TcpStream, answer: &[u8]) {
-    let mut heard = [0; 4096];
-    assert_ne!(stream.read(&mut heard).await.unwrap(), 0);
+    let mut buffer = [0; 4096];
+    assert_ne!(stream.read(&mut buffer).await.unwrap(), 0);
     stream.write_all(answer).await.unwrap();
     // A reset takes with it what was not read yet, so that what comes of it is known.
     reset(stream);
@@ -38,8 +38,8 @@ async fn at_each_stage_of_http() {
         "HTTP/1.1 200 OK\r\n\r\nall is",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\na",
     ] {
-        let told = verdict(&check, |stream| after(stream, answer.as_bytes())).await;
-        assert_eq!(told, expected, "{answer:?}");
+        let change = verdict(&check, |stream| after(stream, answer.as_bytes())).await;
+        assert_eq!(change, expected, "{answer:?}");
     }
 }
 
@@ -49,8 +49,8 @@ async fn at_each_stage_of_tls() {
     let authority = Authority::new();
     for check in [patient(), grpc(patient())].map(over_tls) {
         for answer in [&b""[..], b"\x16\x03", b"\x16\x03\x03\x40\x00\x02"] {
-            let told = verdict(&check, |stream| after(stream, answer)).await;
-            assert_eq!(told, expected, "{answer:?}");
+            let change = verdict(&check, |stream| after(stream, answer)).await;
+            assert_eq!(change, expected, "{answer:?}");
         }
         // After the handshake, when the request has come.
         let acceptor: TlsAcceptor =
@@ -74,7 +74,7 @@ async fn at_each_stage_of_grpc() {
         [SETTINGS, HEAD].concat(),
         [SETTINGS, HEAD, b"\0\0\x07\0\0\0\0\0\x01\0\0\0\0"].concat(),
     ] {
-        let told = verdict(&grpc(patient()), |stream| after(stream, &answer)).await;
-        assert_eq!(told, fails("connection reset by peer"), "{answer:?}");
+        let change = verdict(&grpc(patient()), |stream| after(stream, &answer)).await;
+        assert_eq!(change, fails("connection reset by peer"), "{answer:?}");
     }
 }

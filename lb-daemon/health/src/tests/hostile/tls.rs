@@ -150,17 +150,17 @@ async fn pools_share_one_handshake() {
         pools.iter().map(|pool| target(pool, server, &[("up", &check)])).collect();
     targets.push(target("other", server, &[("up", &other)]));
     let mut probing = Probing::start(targets);
-    let mut told = Vec::new();
+    let mut change = Vec::new();
     for _ in 0..=pools.len() {
         let (pool, health, first, reason) = probing.next().await;
         assert_eq!((health, first, &*reason), (Passing, true, PASSES), "{pool}");
-        told.push(pool);
+        change.push(pool);
     }
-    told.sort();
+    change.sort();
     let mut expected = pools;
     expected.push("other".to_owned());
     expected.sort();
-    assert_eq!(told, expected);
+    assert_eq!(change, expected);
     let names = [seen.recv().await.unwrap(), seen.recv().await.unwrap()].map(|s| s.server_name);
     assert!(names.contains(&None) && names.contains(&Some("shop.example".to_owned())), "{names:?}");
     assert!(seen.is_empty(), "a handshake too many");

@@ -1,6 +1,5 @@
 //! The configuration object by object, over a real socket.
 
-mod behind;
 mod caller;
 mod following;
 mod outcome;

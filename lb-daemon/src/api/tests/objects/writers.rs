@@ -126,8 +126,8 @@ async fn a_call_that_is_always_too_late_gives_up() {
     });
     let mut caller = Caller::of(&daemon).await;
     let status = caller.call("CreateRegion", r#"region { name: "eu" }"#).await.unwrap_err();
-    let message = "region \"eu\": the configuration was changed by others 10 times meanwhile; \
-                   nothing was done";
+    let message = "region \"eu\": others changed the configuration 10 times meanwhile; \
+                   nothing was changed";
     assert_eq!((status.code(), status.message()), (Code::Aborted, message));
     others.await.unwrap();
 }

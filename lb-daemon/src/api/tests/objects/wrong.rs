@@ -34,36 +34,36 @@ const REFUSALS: &[Refusal] = &[
         "address",
     ),
     // What is not there.
-    ("GetRegion", r#"name: "mars""#, NotFound, "region \"mars\": there is none of this name", ""),
-    ("GetPool", r#"name: "A B""#, NotFound, "pool \"A B\": there is none of this name", ""),
+    ("GetRegion", r#"name: "mars""#, NotFound, "region \"mars\" does not exist", ""),
+    ("GetPool", r#"name: "A B""#, NotFound, "pool \"A B\" does not exist", ""),
     (
         "UpdateHealthCheck",
         r#"health_check { name: "none" rise: 3 }"#,
         NotFound,
-        "health check \"none\": there is none of this name",
+        "health check \"none\" does not exist",
         "",
     ),
     (
         "UpdateService",
         r#"service { name: "none" } allow_missing: true etag: "0123456789abcdef""#,
         NotFound,
-        "service \"none\": there is none of this name",
+        "service \"none\" does not exist",
         "",
     ),
-    ("DeletePool", r#"name: "none""#, NotFound, "pool \"none\": there is none of this name", ""),
+    ("DeletePool", r#"name: "none""#, NotFound, "pool \"none\" does not exist", ""),
     (
         "CreateBackend",
         r#"pool: "none" backend { address: "10.0.0.9" region: "eu" }"#,
         NotFound,
-        "pool \"none\": there is none of this name",
+        "pool \"none\" does not exist",
         "",
     ),
-    ("ListBackends", r#"pool: "none""#, NotFound, "pool \"none\": there is none of this name", ""),
+    ("ListBackends", r#"pool: "none""#, NotFound, "pool \"none\" does not exist", ""),
     (
         "DeleteBackend",
         r#"pool: "spare" address: "10.0.0.1""#,
         NotFound,
-        "pool \"spare\": backend 10.0.0.1: there is none of this name",
+        "pool \"spare\": backend 10.0.0.1 does not exist",
         "",
     ),
     // What is there, and is another.
@@ -71,14 +71,14 @@ const REFUSALS: &[Refusal] = &[
         "CreateRegion",
         r#"region { name: "us" overflow_to: "void" }"#,
         AlreadyExists,
-        "region \"us\": is there already, and differs from the one that was sent",
+        "region \"us\" already exists and differs from the one that was sent",
         "",
     ),
     (
         "CreateBackend",
         r#"pool: "web" backend { address: "10.0.0.1" region: "eu" weight: 2 } dry_run: true"#,
         AlreadyExists,
-        "pool \"web\": backend 10.0.0.1: is there already, and differs from the one that was sent",
+        "pool \"web\": backend 10.0.0.1 already exists and differs from the one that was sent",
         "",
     ),
     // Fields that are wrong, in the object that was sent.
@@ -137,7 +137,7 @@ const REFUSALS: &[Refusal] = &[
         "UpdateRegion",
         r#"region { name: "us" overflow_to: "eu" }"#,
         InvalidArgument,
-        "regions[0] \"eu\": overflow_to: leads in a circle: eu -> us -> eu",
+        "regions[0] \"eu\": overflow_to: forms a loop: eu -> us -> eu",
         "regions[0].overflow_to",
     ),
     (
@@ -159,21 +159,21 @@ const REFUSALS: &[Refusal] = &[
         "UpdateRegion",
         r#"region { name: "us" } update_mask { paths: "overflow" }"#,
         InvalidArgument,
-        "update_mask: \"overflow\": \"overflow\" is no field of Region; it has name, overflow_to",
+        "update_mask: \"overflow\": \"overflow\" is not a field of Region, which has name, overflow_to",
         "update_mask",
     ),
     (
         "UpdateHealthCheck",
         r#"health_check { name: "http" } update_mask { paths: "rise" paths: "interval.second" }"#,
         InvalidArgument,
-        "update_mask: \"interval.second\": \"second\" is no field of Duration; it has seconds, nanos",
+        "update_mask: \"interval.second\": \"second\" is not a field of Duration, which has seconds, nanos",
         "update_mask",
     ),
     (
         "UpdatePool",
         r#"pool { name: "web" } update_mask { paths: "backends.weight" }"#,
         InvalidArgument,
-        "update_mask: \"backends.weight\": backends is a list, which is taken over whole",
+        "update_mask: \"backends.weight\": backends is a list, which can only be replaced as a whole",
         "update_mask",
     ),
     (
@@ -187,14 +187,14 @@ const REFUSALS: &[Refusal] = &[
         "UpdatePool",
         r#"pool { name: "web" } update_mask { paths: "*" paths: "slots" }"#,
         InvalidArgument,
-        "update_mask: \"*\" is all fields; it stands alone",
+        "update_mask: \"*\" means all fields, so it must be the only path",
         "update_mask",
     ),
     (
         "UpdatePool",
         r#"pool { name: "web" } update_mask { paths: "settle_time." }"#,
         InvalidArgument,
-        "update_mask: \"settle_time.\": \"\" is no field of Duration; it has seconds, nanos",
+        "update_mask: \"settle_time.\": \"\" is not a field of Duration, which has seconds, nanos",
         "update_mask",
     ),
     // What is in use.
@@ -202,37 +202,37 @@ const REFUSALS: &[Refusal] = &[
         "DeleteRegion",
         r#"name: "us""#,
         FailedPrecondition,
-        "region \"us\": is in use: pool \"web\" has a backend there, pool \"web\" has settings for it, \
-         region \"eu\" overflows to it",
+        "region \"us\" is in use by pool \"web\" (has a backend there), pool \"web\" (has settings for it), \
+         region \"eu\" (overflows to it)",
         "",
     ),
     (
         "DeleteRegion",
         r#"name: "eu" allow_missing: true"#,
         FailedPrecondition,
-        "region \"eu\": is in use: pool \"web\" has a backend there",
+        "region \"eu\" is in use by pool \"web\" (has a backend there)",
         "",
     ),
     (
         "DeleteHealthCheck",
         r#"name: "http""#,
         FailedPrecondition,
-        "health check \"http\": is in use: pool \"web\" is checked by it",
+        "health check \"http\" is in use by pool \"web\"",
         "",
     ),
     (
         "DeletePool",
         r#"name: "web" dry_run: true"#,
         FailedPrecondition,
-        "pool \"web\": is in use: service \"web\" is served by it",
+        "pool \"web\" is in use by service \"web\"",
         "",
     ),
     (
         "DeleteBackend",
         r#"pool: "web" address: "2001:db8::2""#,
         FailedPrecondition,
-        "pool \"web\": backend 2001:db8::2: is in use: \
-         pool \"web\" has a capacity or scaler for region \"us\", and no other backend there",
+        "pool \"web\": backend 2001:db8::2 is in use by \
+         pool \"web\" (has a capacity or scaler for region \"us\", and no other backend there)",
         "",
     ),
 ];
@@ -269,9 +269,8 @@ async fn of_many_users_some_are_named() {
     let status = caller.call("DeletePool", r#"name: "spare""#).await.unwrap_err();
     assert_eq!(
         status.message(),
-        "pool \"spare\": is in use: service \"s1\" is served by it, service \"s2\" is served by it, \
-         service \"s3\" is served by it, service \"s4\" is served by it, service \"s5\" is served by \
-         it, and 2 more"
+        "pool \"spare\" is in use by service \"s1\", service \"s2\", \
+         service \"s3\", service \"s4\", service \"s5\", and 2 more"
     );
     drop(daemon);
 }

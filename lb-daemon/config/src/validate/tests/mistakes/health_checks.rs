@@ -67,7 +67,7 @@ pub(super) const PROBES: &[Row] = &[
     ),
     (
         |m| http(m).agent_header = "x-load: y".into(),
-        r#"health_checks[0] "http": http.agent_header: "x-load: y" is no name of a header"#,
+        r#"health_checks[0] "http": http.agent_header: "x-load: y" is not a header name"#,
         "health_checks[0].http.agent_header",
     ),
     (
@@ -97,7 +97,7 @@ pub(super) const PROBES: &[Row] = &[
     ),
     (
         |m| grpc(m).authority = "a/b".into(),
-        r#"health_checks[0] "http": grpc.authority: is no host, with or without a port"#,
+        r#"health_checks[0] "http": grpc.authority: is not a host, with or without a port"#,
         "health_checks[0].grpc.authority",
     ),
     (
@@ -122,12 +122,12 @@ pub(super) const PROBES: &[Row] = &[
     ),
     (
         |m| tls(m).server_name = "a_b c".into(),
-        r#"health_checks[0] "http": tls.server_name: "a_b c" is no DNS name"#,
+        r#"health_checks[0] "http": tls.server_name: "a_b c" is not a DNS name"#,
         "health_checks[0].tls.server_name",
     ),
     (
         |m| tls(m).server_name = "10.0.0.1".into(),
-        r#"health_checks[0] "http": tls.server_name: "10.0.0.1" is no DNS name"#,
+        r#"health_checks[0] "http": tls.server_name: "10.0.0.1" is not a DNS name"#,
         "health_checks[0].tls.server_name",
     ),
     (
@@ -175,7 +175,7 @@ pub(super) const CHECKS: &[Row] = &[
     ),
     (
         |m| m.health_checks[0].interval = Some(Duration { seconds: -1, nanos: 0 }),
-        r#"health_checks[0] "http": interval: is negative or no duration at all"#,
+        r#"health_checks[0] "http": interval: is not a valid duration"#,
         "health_checks[0].interval",
     ),
     (

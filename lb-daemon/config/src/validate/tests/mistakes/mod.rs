@@ -130,7 +130,7 @@ const REGIONS: &[Row] = &[
     ),
     (
         |m| m.regions[1].overflow_to = vec!["eu".into()],
-        r#"regions[0] "eu": overflow_to: leads in a circle: eu -> us -> eu"#,
+        r#"regions[0] "eu": overflow_to: forms a loop: eu -> us -> eu"#,
         "regions[0].overflow_to",
     ),
 ];

@@ -55,12 +55,12 @@ pub(super) const POOLS: &[Row] = &[
                 m.pools[0].backends.push(v1::Backend { address, region, ..Default::default() });
             }
         },
-        r#"pools[0] "web": backends: stand in 9 regions; at most 8 are allowed"#,
+        r#"pools[0] "web": backends: are in 9 regions; at most 8 are allowed"#,
         "pools[0].backends",
     ),
     (
         |m| m.pools[0].backends.iter_mut().for_each(|backend| backend.weight = Some(0)),
-        r#"pools[0] "web": backends: all weights are 0, so nobody would be served; give one of them a weight"#,
+        r#"pools[0] "web": backends: all weights are 0, so no backend would take connections; give at least one a weight"#,
         "pools[0].backends",
     ),
     (
@@ -84,12 +84,12 @@ pub(super) const POOLS: &[Row] = &[
             (other.name, other.encapsulation) = ("other".into(), 3);
             m.pools.push(other);
         },
-        r#"pools[2] "other": encapsulation: is direct here, but 10.0.0.1 is in pool "web" too, where it is ip_in_ip; where one goes direct all must"#,
+        r#"pools[2] "other": encapsulation: is direct here, but pool "web" has 10.0.0.1 too, with ip_in_ip; if one pool uses direct, all pools with that backend must"#,
         "pools[2].encapsulation",
     ),
     (
         |m| m.pools[0].gue_port = 6_080,
-        r#"pools[0] "web": gue_port: 6080 is given, but packets do not go in GUE; leave it out"#,
+        r#"pools[0] "web": gue_port: 6080 is set, but the encapsulation is not gue; leave it out"#,
         "pools[0].gue_port",
     ),
     (
@@ -264,7 +264,7 @@ pub(super) const GROUPS: &[Row] = &[
         |m| {
             m.pools[0].groups[0].capacity_per_second = None;
         },
-        r#"pools[0] "web": groups[0] "eu": scaler: 0.5 of no limit is no limit; set capacity_per_second, or the max_connection_rate_per_second of every backend there"#,
+        r#"pools[0] "web": groups[0] "eu": scaler: 0.5 has no effect without a limit; set capacity_per_second, or the max_connection_rate_per_second of every backend there"#,
         "pools[0].groups[0].scaler",
     ),
     (

@@ -122,7 +122,7 @@ pub(super) const SERVICES: &[Row] = &[
     ),
     (
         |m| overlapping(m, |s| s.ports = vec![range(40, 53)]),
-        r#"services[2] "more": address: 192.0.2.1, port 53, udp is already service "dns""#,
+        r#"services[2] "more": address: 192.0.2.1, port 53, udp is already used by service "dns""#,
         "services[2].address",
     ),
     (
@@ -130,7 +130,7 @@ pub(super) const SERVICES: &[Row] = &[
             ports(m, &[(1000, 2000), (50, 60)]);
             overlapping(m, |s| s.ports = vec![range(61, 999), range(55, 0)]);
         },
-        r#"services[2] "more": address: 192.0.2.1, port 55, udp is already service "dns""#,
+        r#"services[2] "more": address: 192.0.2.1, port 55, udp is already used by service "dns""#,
         "services[2].address",
     ),
     (
@@ -139,7 +139,7 @@ pub(super) const SERVICES: &[Row] = &[
             m.services[1].any_port = true;
             overlapping(m, |s| s.any_port = true);
         },
-        r#"services[2] "more": any_port: 192.0.2.1, any port, udp is already service "dns""#,
+        r#"services[2] "more": any_port: 192.0.2.1, any port, udp is already used by service "dns""#,
         "services[2].any_port",
     ),
     (
@@ -152,12 +152,12 @@ pub(super) const SERVICES: &[Row] = &[
                 s.fragments = 2;
             });
         },
-        r#"services[2] "more": fragments: 192.0.2.1, fragments, udp is already service "dns""#,
+        r#"services[2] "more": fragments: 192.0.2.1, fragments, udp is already used by service "dns""#,
         "services[2].fragments",
     ),
     (
         |m| m.services[1].fragments = 2,
-        r#"services[1] "dns": fragments: served is for affinity by client: but the first, fragments bear no ports"#,
+        r#"services[1] "dns": fragments: served needs affinity client, because only the first fragment has ports"#,
         "services[1].fragments",
     ),
     (
@@ -171,7 +171,7 @@ pub(super) const SERVICES: &[Row] = &[
             m.services[1].affinity = 2;
             m.services[1].fragments = 2;
         },
-        "services: 65537 ports of services (any_port and fragments are one each) are more than the 65536 there is room for",
+        "services: 65537 ports of services (any_port and fragments are one each) exceed the limit of 65536",
         "services",
     ),
     (
@@ -180,7 +180,7 @@ pub(super) const SERVICES: &[Row] = &[
             m.services[1].udp = 0;
             m.services[1].port = 80;
         },
-        r#"services[1] "dns": address: 192.0.2.1, port 80, tcp is already service "web""#,
+        r#"services[1] "dns": address: 192.0.2.1, port 80, tcp is already used by service "web""#,
         "services[1].address",
     ),
     (
@@ -193,7 +193,7 @@ pub(super) const SERVICES: &[Row] = &[
             m.services[1].when_full = 2;
             m.services[1].udp = 1;
         },
-        r#"services[1] "dns": when_full: reject is not for stateless UDP, which knows no new connections"#,
+        r#"services[1] "dns": when_full: reject cannot be used with stateless UDP, which has no new connections"#,
         "services[1].when_full",
     ),
     (

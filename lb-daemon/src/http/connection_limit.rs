@@ -1,5 +1,4 @@
-//! Places for connections. Where all are taken, the connection that is idle longest gives its place to
-//! a new one.
+//! A limit of connections. At the limit, a new connection evicts the longest idle one.
 
 use std::{
     collections::HashMap,
@@ -9,114 +8,114 @@ use std::{
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// Places. Clones are of the same ones.
+/// Clones share the limit.
 #[derive(Clone, Debug)]
-pub(super) struct Places(Arc<Inner>);
+pub(super) struct ConnectionLimit(Arc<LimitInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct LimitInner {
     free: Arc<Semaphore>,
-    taken: Mutex<Taken>,
-    /// A connection became idle.
+    taken: Mutex<OpenConnections>,
+    /// Notified when a connection becomes idle.
     idle: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct OpenConnections {
     next: u64,
-    connections: HashMap<u64, Held>,
+    connections: HashMap<u64, OpenConnection>,
 }
 
 #[derive(Debug)]
-struct Held {
-    /// Since when it has been idle; `None`: a request is being answered.
+struct OpenConnection {
+    /// `None`: a request is being answered.
     idle_since: Option<Instant>,
     end: Arc<Notify>,
 }
 
-/// The place of a connection, which is free again when this is dropped.
+/// The slot of a connection, released on drop.
 #[derive(Debug)]
-pub(super) struct Place {
-    places: Places,
+pub(super) struct ConnectionSlot {
+    limit: ConnectionLimit,
     number: u64,
     end: Arc<Notify>,
     _permit: OwnedSemaphorePermit,
 }
 
-/// While it lives, a request is being answered.
+/// Marks the connection as busy until it is dropped.
 #[derive(Debug)]
-pub(super) struct Answering(Arc<Place>);
+pub(super) struct Answering(Arc<ConnectionSlot>);
 
-impl Places {
+impl ConnectionLimit {
     pub(super) fn new(most: usize) -> Self {
         let (taken, idle) = (Mutex::default(), Notify::new());
-        Self(Arc::new(Inner { free: Arc::new(Semaphore::new(most)), taken, idle }))
+        Self(Arc::new(LimitInner { free: Arc::new(Semaphore::new(most)), taken, idle }))
     }
 
-    /// Waits for a place, and ends the connection that is idle longest if none is free.
-    pub(super) async fn take(&self) -> Place {
+    /// Waits for a slot, and evicts the longest idle connection if none is free.
+    pub(super) async fn take(&self) -> ConnectionSlot {
         loop {
             let idle = self.0.idle.notified();
             tokio::pin!(idle);
-            // From here on no news is missed.
+            // From here on no notification is missed.
             idle.as_mut().enable();
             if let Ok(permit) = Arc::clone(&self.0.free).try_acquire_owned() {
-                return self.place(permit);
+                return self.slot(permit);
             }
-            if self.end_longest_idle() {
-                // It gives its place back as soon as its task runs.
+            if self.evict_longest_idle() {
+                // The evicted connection releases its slot as soon as its task runs.
                 if let Ok(permit) = Arc::clone(&self.0.free).acquire_owned().await {
-                    return self.place(permit);
+                    return self.slot(permit);
                 }
             }
             tokio::select! {
-                Ok(permit) = Arc::clone(&self.0.free).acquire_owned() => return self.place(permit),
+                Ok(permit) = Arc::clone(&self.0.free).acquire_owned() => return self.slot(permit),
                 () = idle => {}
             }
         }
     }
 
-    fn place(&self, permit: OwnedSemaphorePermit) -> Place {
+    fn slot(&self, permit: OwnedSemaphorePermit) -> ConnectionSlot {
         let (mut taken, end) = (self.taken(), Arc::new(Notify::new()));
         let number = taken.next;
         taken.next += 1;
-        let held = Held { idle_since: Some(Instant::now()), end: Arc::clone(&end) };
+        let held = OpenConnection { idle_since: Some(Instant::now()), end: Arc::clone(&end) };
         taken.connections.insert(number, held);
-        Place { places: self.clone(), number, end, _permit: permit }
+        ConnectionSlot { limit: self.clone(), number, end, _permit: permit }
     }
 
-    /// Tells the connection that is idle longest to end; `false`: none is idle.
-    fn end_longest_idle(&self) -> bool {
+    /// Evicts the longest idle connection; `false`: none is idle.
+    fn evict_longest_idle(&self) -> bool {
         let mut taken = self.taken();
         let idle = taken.connections.iter().filter_map(|(n, held)| Some((held.idle_since?, *n)));
         let Some((_, number)) = idle.min() else { return false };
-        // Nobody ends it a second time.
+        // Removed, so that it is evicted once only.
         if let Some(held) = taken.connections.remove(&number) {
             held.end.notify_one();
         }
         true
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
+    fn taken(&self) -> MutexGuard<'_, OpenConnections> {
         self.0.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Place {
-    /// Done when the connection must give way.
-    pub(super) async fn given_up(&self) {
+impl ConnectionSlot {
+    /// Completes when the connection must end.
+    pub(super) async fn evicted(&self) {
         self.end.notified().await;
     }
 
-    /// A request has come. It is answered until what this returns is dropped.
+    /// Marks the connection as busy while a request is answered.
     pub(super) fn answering(self: &Arc<Self>) -> Answering {
         self.set_idle_since(None);
         Answering(Arc::clone(self))
     }
 
-    /// Some of an answer was sent: a client that reads is not the one that is idle longest.
+    /// Restarts the idle time after part of an answer was sent: a client that reads is not idle.
     pub(super) fn sent(&self) {
-        let mut taken = self.places.taken();
+        let mut taken = self.limit.taken();
         let held = taken.connections.get_mut(&self.number);
         if let Some(Some(since)) = held.map(|held| held.idle_since.as_mut()) {
             *since = Instant::now();
@@ -124,21 +123,21 @@ impl Place {
     }
 
     fn set_idle_since(&self, since: Option<Instant>) {
-        if let Some(held) = self.places.taken().connections.get_mut(&self.number) {
+        if let Some(held) = self.limit.taken().connections.get_mut(&self.number) {
             held.idle_since = since;
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.places.taken().connections.remove(&self.number);
+        self.limit.taken().connections.remove(&self.number);
     }
 }
 
 impl Drop for Answering {
     fn drop(&mut self) {
         self.0.set_idle_since(Some(Instant::now()));
-        self.0.places.0.idle.notify_one();
+        self.0.limit.0.idle.notify_one();
     }
 }

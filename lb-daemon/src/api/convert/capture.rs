@@ -1,20 +1,23 @@
-//! What to capture, and captured packets, as messages.
+//! Conversion of captures: the filter, the packets, the summary, and the errors.
 
-use std::{net::IpAddr, num::NonZeroU32, time::Duration};
+use std::{net::IpAddr, num::NonZeroU32, pin::Pin, time::Duration};
 
-use lb_common::abi::verdict::{Action, Verdict};
+use futures::{Stream, StreamExt};
 use nix::net::if_::if_indextoname;
-use spillway_proto::v1::{self, capture_response::Event, capture_summary::Reason};
+use spillway_proto::v1::{self, CaptureResponse, capture_response::Event, capture_summary::Reason};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Code, Status};
 
 use super::WrongField;
 use crate::capture::{
-    CaptureBounds, CaptureEnd, CaptureEvent, CaptureFilter, CaptureSummary, CapturedPacket,
-    LeavingFrame,
+    CaptureBounds, CaptureEnd, CaptureError, CaptureEvent, CaptureFilter, CaptureSummary,
+    CapturedPacket, LeavingFrame,
 };
-use lb_base::Quoted;
+use lb_base::{Quoted, error_chain};
+use lb_common::abi::verdict::{Action, Verdict};
 use lb_inspect::stats::action_word;
 
-/// What a request asks for.
 pub(in crate::api) fn capture_filter(
     request: &v1::CaptureRequest,
 ) -> Result<CaptureFilter, WrongField> {
@@ -97,7 +100,7 @@ fn prefix(text: &str) -> Result<(IpAddr, u8), WrongField> {
     }
 }
 
-/// The verdict of a name, if packets of it can be among those that are wanted.
+/// The verdict of a name, if the capture can have such packets.
 fn verdict(name: &str, dropped: bool) -> Result<Verdict, WrongField> {
     let wrong = |cause| Err(WrongField::new("verdicts", cause));
     let Some(found) = Verdict::ALL.iter().find(|verdict| verdict.name() == name) else {
@@ -111,22 +114,21 @@ fn verdict(name: &str, dropped: bool) -> Result<Verdict, WrongField> {
     }
     if dropped && found.action() != Action::Drop {
         return wrong(format!(
-            "{name} drops nothing, and only packets that are dropped are wanted; `spillway capture \
-             --verdict {name}` without --dropped takes such packets down"
+            "{name} drops nothing, but only dropped packets were requested; `spillway capture \
+             --verdict {name}` without --dropped captures such packets"
         ));
     }
     Ok(*found)
 }
 
-/// What a capture says.
-pub(in crate::api) fn capture_event(event: CaptureEvent) -> v1::CaptureResponse {
+fn capture_event(event: CaptureEvent) -> CaptureResponse {
     let event = match event {
         CaptureEvent::Packets(packets) => Event::Packets(v1::CapturedPackets {
             packets: packets.into_iter().map(packet).collect(),
         }),
         CaptureEvent::Summary(it) => Event::Summary(summary(&it)),
     };
-    v1::CaptureResponse { event: Some(event) }
+    CaptureResponse { event: Some(event) }
 }
 
 fn packet(taken: CapturedPacket) -> v1::CapturedPacket {
@@ -163,6 +165,28 @@ fn summary(summary: &CaptureSummary) -> v1::CaptureSummary {
         written: summary.written,
         left_out: summary.counted.left_out,
         lost: summary.counted.lost,
+    }
+}
+
+pub(in crate::api) type CaptureStream =
+    Pin<Box<dyn Stream<Item = Result<CaptureResponse, Status>> + Send>>;
+
+/// The stream of a capture, which ends when the stream is dropped.
+pub(in crate::api) fn capture_stream(
+    events: mpsc::Receiver<Result<CaptureEvent, CaptureError>>,
+) -> CaptureStream {
+    Box::pin(ReceiverStream::new(events).map(|event| Ok(capture_event(event?))))
+}
+
+impl From<CaptureError> for Status {
+    fn from(error: CaptureError) -> Self {
+        let code = match &error {
+            CaptureError::Busy(_) => Code::FailedPrecondition,
+            CaptureError::Maps(_) | CaptureError::Ring(_) | CaptureError::Stopping => {
+                Code::Unavailable
+            }
+        };
+        Self::new(code, error_chain::message(&error))
     }
 }
 
@@ -242,15 +266,15 @@ mod tests {
         assert_eq!(
             ask(|r| r.verdicts = vec!["fragment".into(), "decapsulated".into()]),
             "verdicts: decapsulated is a receiver's, which no packet of a balancer has; on the \
-             receiver's host `spillway stats` counts such packets, and tcpdump shows them"
+         receiver's host `spillway stats` counts such packets, and tcpdump shows them"
         );
         assert_eq!(
             ask(|r| {
                 r.verdicts = vec!["fragment".into(), "transmitted".into()];
                 r.dropped = true;
             }),
-            "verdicts: transmitted drops nothing, and only packets that are dropped are wanted; \
-             `spillway capture --verdict transmitted` without --dropped takes such packets down"
+            "verdicts: transmitted drops nothing, but only dropped packets were requested; \
+         `spillway capture --verdict transmitted` without --dropped captures such packets"
         );
         assert_eq!(ask(|r| r.snap_length = 2_001), "snap_length: 2001 is more than 2000");
         assert_eq!(ask(|r| r.packets = 1_000_001), "packets: 1000001 is more than 1000000");

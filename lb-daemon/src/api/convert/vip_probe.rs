@@ -1,19 +1,27 @@
 //! Conversion of VIP probes: the request, the results, and the errors.
 
-use spillway_proto::v1::{self, VipProbeAnswer, VipProbeOutcome, probe_vips_response::Event};
+use std::pin::Pin;
 
-use lb_config::message::ApiEnum;
+use futures::{Stream, StreamExt};
+use spillway_proto::v1::{
+    self, ProbeVipsResponse, VipProbeAnswer, VipProbeOutcome, probe_vips_response::Event,
+};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Code, Status};
 
 use super::WrongField;
 use crate::vip_probe::{
-    FullResult, ProbeSelection, ProbeSummary, SmallResult, TargetResult, VipProbeEvent,
+    FullResult, ProbeSelection, ProbeSummary, SmallResult, TargetResult, VipProbeError,
+    VipProbeEvent,
 };
-use lb_base::Quoted;
+use lb_base::{Quoted, error_chain};
+use lb_config::message::ApiEnum;
 use lb_health::host::UNSERVED;
 
 /// The full size if the request sets none, bytes: that of Ethernet.
 const DEFAULT_SIZE: u16 = 1_500;
-/// FullResult sizes: from what every IPv6 link takes to what jumbo frames do, bytes.
+/// Full sizes, bytes: from the IPv6 minimum MTU to jumbo frames.
 const SIZES: std::ops::RangeInclusive<u32> = 1_280..=9_000;
 
 /// The selected targets, and the full size in bytes.
@@ -40,7 +48,7 @@ pub(in crate::api) fn probe_request(
     ))
 }
 
-pub(in crate::api) fn probe_event(event: VipProbeEvent) -> v1::ProbeVipsResponse {
+fn probe_event(event: VipProbeEvent) -> ProbeVipsResponse {
     let event = match event {
         VipProbeEvent::Result(found) => Event::Way(way(found)),
         VipProbeEvent::Summary(ProbeSummary { targets, left_out, size }) => {
@@ -51,7 +59,7 @@ pub(in crate::api) fn probe_event(event: VipProbeEvent) -> v1::ProbeVipsResponse
             })
         }
     };
-    v1::ProbeVipsResponse { event: Some(event) }
+    ProbeVipsResponse { event: Some(event) }
 }
 
 fn way(TargetResult { target, small, full }: TargetResult) -> v1::ProbedWay {
@@ -95,6 +103,27 @@ fn way(TargetResult { target, small, full }: TargetResult) -> v1::ProbedWay {
 
 fn number(of: usize) -> u32 {
     of.try_into().unwrap_or(u32::MAX)
+}
+
+pub(in crate::api) type ProbeVipsStream =
+    Pin<Box<dyn Stream<Item = Result<ProbeVipsResponse, Status>> + Send>>;
+
+/// The stream of a VIP probe, which ends when the stream is dropped.
+pub(in crate::api) fn probe_vips_stream(
+    events: mpsc::Receiver<Result<VipProbeEvent, VipProbeError>>,
+) -> ProbeVipsStream {
+    Box::pin(ReceiverStream::new(events).map(|event| Ok(probe_event(event?))))
+}
+
+impl From<VipProbeError> for Status {
+    fn from(error: VipProbeError) -> Self {
+        let code = match &error {
+            VipProbeError::Busy(_) | VipProbeError::Unusable(_) => Code::FailedPrecondition,
+            VipProbeError::NoTarget(_) => Code::NotFound,
+            VipProbeError::Stopping(_) => Code::Unavailable,
+        };
+        Self::new(code, error_chain::message(&error))
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Answers as messages.
+//! Conversion of answers of the state into messages.
 
-use std::time::SystemTime;
+use std::{num::NonZeroU32, time::SystemTime};
 
 use spillway_proto::v1;
 
@@ -9,13 +9,15 @@ use lb_base::conditions::Condition;
 use lb_config::message::{ApiEnum, duration, to_message};
 use lb_control::{
     command::{
-        Applied, BackendHistory, BackendStatus, Event, Exported, InterfaceStatus, Refusal,
-        ServiceStatus, SettlingStatus, StateChange, Status,
+        Applied, BackendHistory, BackendStatus, Event, Exported, GroupStatus, InterfaceStatus,
+        Refusal, Regions, ServiceStatus, SettlingStatus, StateChange, Status,
     },
     store::Unusable,
 };
 use lb_health::Utilisation;
+use lb_inspect::message::counters;
 use lb_model::{
+    capacity::{self, Rates},
     diff::{Change, Effect, Kind, Movement},
     map_memory::Memory,
 };
@@ -31,7 +33,7 @@ pub(in crate::api) fn applied(applied: &Applied) -> v1::ApplyResponse {
     }
 }
 
-/// Where the stored configuration cannot be used, it is the answer as it is stored.
+/// A stored configuration that cannot be used is exported as it is stored.
 pub(in crate::api) fn exported(exported: &Exported) -> Result<v1::ExportResponse, Refusal> {
     let Exported { generation, configuration, schema, unusable } = exported;
     let in_use = to_message(configuration);
@@ -59,8 +61,8 @@ pub(in crate::api) fn exported(exported: &Exported) -> Result<v1::ExportResponse
 impl TryFrom<ReloadOutcome> for v1::ReloadResponse {
     type Error = tonic::Status;
 
-    /// Where something was refused, all of it is the error. A packet path that is behind is one of another kind, as in
-    /// an Apply: what was read is in force.
+    /// If anything was refused, the error lists all of it. A packet path that is behind has an error of its own, as in an
+    /// `Apply`: the configuration is in force.
     fn try_from(outcome: ReloadOutcome) -> Result<Self, tonic::Status> {
         let ReloadOutcome { generation, mut refused, behind, waiting } = outcome;
         match behind {
@@ -126,7 +128,7 @@ pub(in crate::api) fn backend(backend: &BackendStatus) -> v1::BackendStatus {
         utilisation: backend.agent_report.utilisation.map(Utilisation::share),
         weight_percent: backend.agent_report.percent.map(Into::into),
         drain: backend.agent_report.drain.clone().unwrap_or_default(),
-        unheard: backend.agent_report.unheard.clone().unwrap_or_default(),
+        report_error: backend.agent_report.report_error.clone().unwrap_or_default(),
         marked_out: backend.marked_out,
         admin_state: backend.admin_state.to_api().into(),
     }
@@ -174,7 +176,7 @@ pub(in crate::api) fn event(event: &Event) -> v1::WatchResponse {
             v1::watch_response::Event::Generation(v1::GenerationChange { generation, changes })
         }
         Event::Backend(status) => v1::watch_response::Event::Backend(backend(status)),
-        Event::Region(status) => v1::watch_response::Event::Region(super::demand::region(status)),
+        Event::Region(status) => v1::watch_response::Event::Region(region(status)),
     };
     v1::WatchResponse { event: Some(event) }
 }
@@ -220,6 +222,40 @@ fn timestamp(time: SystemTime) -> prost_types::Timestamp {
 /// Counts of a valid configuration are far below the limit of the type.
 fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+pub(in crate::api) fn regions(regions: &Regions) -> v1::RegionsResponse {
+    v1::RegionsResponse {
+        regions: regions.regions.iter().map(region).collect(),
+        window: regions.window.map(duration),
+        balancers: regions.balancers.map_or(0, NonZeroU32::get),
+    }
+}
+
+pub(in crate::api) fn region(status: &GroupStatus) -> v1::GroupStatus {
+    let reading = &status.reading;
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    v1::GroupStatus {
+        pool: status.pool.to_string(),
+        region: status.region.to_string(),
+        configured_per_second: reading.configured().per_second(),
+        scaler: reading.settings.effective_scaler().share(),
+        capacity_per_second: reading.capacity().per_second(),
+        limit_per_second: capacity::per_second(reading.limit),
+        backends_up: count(status.backends_up()),
+        backends: count(reading.members.len()),
+        backend_rate_per_second: reading.backend_rate(),
+        counters: Some(counters(reading.counters.into())),
+        rates: status.rates.map(rates),
+        utilisation: status.utilisation(),
+        missing_backends: status.missing_backends(),
+        marked_out: status.marked_out,
+    }
+}
+
+pub(in crate::api) fn rates(rates: Rates) -> v1::GroupRates {
+    let Rates { offered, admitted, overflow_in, overflow_out, refused, over_capacity } = rates;
+    v1::GroupRates { offered, admitted, overflow_in, overflow_out, refused, over_capacity }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The standard health service (`grpc.health.v1.Health`): SERVING while the state answers and the
-//! packet path is where it should be.
+//! The standard health service (`grpc.health.v1.Health`): SERVING while the state answers and the packet path is at the
+//! generation in force.
 
 use std::time::Duration;
 
@@ -17,42 +17,40 @@ use lb_control::command::Commands;
 /// The daemon as a whole, and its services.
 const NAMES: [&str; 3] = ["", spillway_server::SERVICE_NAME, objects_server::SERVICE_NAME];
 
-/// Time between two looks.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Longest time that the state may take for an answer; a large configuration keeps it busy for some of
-/// that.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time for the state to answer: a large configuration keeps it busy for a while.
+const STATE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Who says how things are, and the service that passes it on.
+/// The reporter, and the service that it reports to.
 pub(super) fn reporter() -> (HealthReporter, HealthServer<impl Health>) {
     let reporter = HealthReporter::new();
     let service = HealthService::from_health_reporter(reporter.clone());
     (reporter, HealthServer::new(service))
 }
 
-/// Looks again and again until the daemon stops; then those who watch are let go.
+/// Polls the state until the daemon stops, and then ends all watches.
 pub(super) async fn report(
     mut reporter: HealthReporter,
     commands: Commands,
     stop: CancellationToken,
 ) {
-    let looks = async {
-        let mut turns = interval(LOOK);
+    let polls = async {
+        let mut turns = interval(POLL_INTERVAL);
         turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut previous = None;
         loop {
             turns.tick().await;
-            let condition = look(&commands).await;
+            let condition = find_condition(&commands).await;
             if previous.as_ref() == Some(&condition) {
                 continue;
             }
             match (&condition, &previous) {
                 (Some(condition), _) => tracing::warn!(
                     condition,
-                    "the API's health service answers NOT_SERVING: {condition}"
+                    "API: health service reports NOT_SERVING: {condition}"
                 ),
-                (None, Some(_)) => tracing::info!("the API's health service answers SERVING again"),
+                (None, Some(_)) => tracing::info!("API: health service reports SERVING again"),
                 (None, None) => {}
             }
             set(&reporter, if condition.is_none() { Serving } else { NotServing }).await;
@@ -60,7 +58,7 @@ pub(super) async fn report(
         }
     };
     tokio::select! {
-        () = looks => {}
+        () = polls => {}
         () = stop.cancelled() => {}
     }
     for name in NAMES {
@@ -70,16 +68,16 @@ pub(super) async fn report(
 
 use ServingStatus::{NotServing, Serving};
 
-/// Why things are not as they should be; `None`: they are.
-async fn look(commands: &Commands) -> Option<String> {
-    match timeout(PATIENCE, commands.condition()).await {
+/// Why the daemon is not serving; `None`: it is.
+async fn find_condition(commands: &Commands) -> Option<String> {
+    match timeout(STATE_TIMEOUT, commands.condition()).await {
         Ok(Ok(condition)) => condition,
         Ok(Err(stopping)) => Some(stopping.to_string()),
-        Err(_) => Some(format!("the state does not answer within {PATIENCE:?}")),
+        Err(_) => Some(format!("the state does not answer within {STATE_TIMEOUT:?}")),
     }
 }
 
-/// Sets it for all of them.
+/// Sets the status of all services.
 pub(super) async fn set(reporter: &HealthReporter, status: ServingStatus) {
     for name in NAMES {
         reporter.set_service_status(name, status).await;

@@ -1,4 +1,4 @@
-//! The packet that a call asks about.
+//! Conversion of the flow of an `Explain`.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,6 @@ use spillway_proto::v1;
 
 use super::WrongField;
 
-/// The packet that a request asks about.
 pub(in crate::api) fn flow(request: &v1::ExplainRequest) -> Result<Flow, WrongField> {
     let (client, vip) = (endpoint("client", &request.client)?, endpoint("vip", &request.vip)?);
     let protocol = Protocol::from_api(request.protocol)
@@ -21,7 +20,7 @@ pub(in crate::api) fn flow(request: &v1::ExplainRequest) -> Result<Flow, WrongFi
             WrongField::new("vip", format!("{vip} is of another IP version than {client}"))
         }
         FlowError::OpenDatagram => {
-            WrongField::new("open", "is for TCP; UDP has no connections that could be open")
+            WrongField::new("open", "is for TCP only; UDP has no connections")
         }
     })
 }
@@ -36,7 +35,7 @@ fn endpoint(field: &'static str, text: &str) -> Result<SocketAddr, WrongField> {
     };
     match text.parse::<SocketAddr>() {
         Ok(endpoint) if endpoint.port() == 0 => {
-            Err(WrongField::new(field, "port 0 is no port; give 1 to 65535"))
+            Err(WrongField::new(field, "port 0 is not possible; give 1 to 65535"))
         }
         Ok(endpoint) if plain(&endpoint) => Ok(endpoint),
         _ => {

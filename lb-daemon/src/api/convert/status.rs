@@ -1,4 +1,4 @@
-//! Refusals as statuses of gRPC.
+//! Conversion of refusals into gRPC statuses.
 
 use tonic::{Code, Status, metadata::AsciiMetadataValue};
 
@@ -10,7 +10,7 @@ use lb_control::{
 };
 use lb_inspect::names::NoPool;
 
-/// A field of a request that is wrong by itself.
+/// A wrong field of a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {cause}")]
 pub(in crate::api) struct WrongField {
@@ -30,12 +30,10 @@ impl From<WrongField> for Status {
     }
 }
 
-/// An error of another crate that a call answers with.
 pub(in crate::api) trait IntoStatus {
     fn into_status(self) -> Status;
 }
 
-/// Turns an error of another crate into the answer of a call.
 pub(in crate::api) trait OrStatus<T> {
     fn or_status(self) -> Result<T, Status>;
 }
@@ -87,7 +85,7 @@ impl IntoStatus for Refusal {
             _ => (None, None),
         };
         for (trailer, text) in [(FIELD_TRAILER, field), (HINT_TRAILER, hint)] {
-            // A path may have letters that no trailer takes; the sentence has it too.
+            // A trailer holds ASCII only; the message has the path too.
             if let Some(Ok(text)) = text.map(AsciiMetadataValue::try_from) {
                 status.metadata_mut().insert(trailer, text);
             }
@@ -102,19 +100,19 @@ impl IntoStatus for NoPool {
     }
 }
 
-/// A status that says what to do.
+/// Adds a hint.
 pub(in crate::api) fn hinted(mut status: Status, hint: &str) -> Status {
-    // A hint may have letters that no trailer takes.
+    // A trailer holds ASCII only.
     if let Ok(hint) = AsciiMetadataValue::try_from(hint) {
         status.metadata_mut().insert(HINT_TRAILER, hint);
     }
     status
 }
 
-/// What to do where the stored configuration cannot be used.
-const UNUSABLE_HINT: &str = "`spillway export` shows what is stored; mend it, and apply it";
+const UNUSABLE_HINT: &str =
+    "`spillway export` shows the stored configuration; correct and apply it";
 
-/// What to do where several balancers have no key.
+/// Hint for several balancers without a common key.
 fn key_hint(key: [u64; 2]) -> String {
     format!(
         "set hash_key in the configuration of all of them; with \"{}\", which this daemon has in force, none of its \
