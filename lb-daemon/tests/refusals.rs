@@ -97,7 +97,7 @@ fn a_socket_in_use_is_refused() {
     let _other = UnixListener::bind(&socket).unwrap();
     let expected = format!(
         "spillwayd: {}: another spillwayd listens there\n\
-         hint: stop the other daemon (process {}), or give each its own --socket\n",
+         hint: stop the other one (process {}), or give each its own --socket\n",
         socket.display(),
         process::id()
     );
@@ -175,7 +175,7 @@ fn an_audit_file_that_cannot_be_written_is_refused() {
     let path = directory.path().display().to_string();
     let expected = format!(
         "spillwayd: {path}: Is a directory\n\
-         hint: give --audit-file a place that may be written\n"
+         hint: give --audit-file a writable path\n"
     );
     let output = balancer(directory.path(), &["--audit-file", &path]);
     assert_eq!(refusal(&output), (Some(1), expected));

@@ -80,6 +80,7 @@ const ROWS: &[Row] = &[
     // The daemon.
     name("Rests", ITEMS, "Quarantine"),
     word("wanted", OUTSIDE, "what is configured, requested or expected"),
+    word("unheard", EVERYWHERE, "why there is no agent report"),
     name("Told", ITEMS, "what it holds"),
     word("seldom", ITEMS, "rate-limited log"),
     word("farewell", ITEMS, "shutdown"),

@@ -79,9 +79,9 @@ impl Reconciler {
     }
 
     fn located_ids(&self, address: &IpAddr) -> impl Iterator<Item = BackendId> {
-        self.locations.get(address).iter().filter_map(|place| {
-            let group = self.published.groups.get(&place.group)?;
-            Some(group.members.get(usize::from(place.rank))?.id)
+        self.locations.get(address).iter().filter_map(|location| {
+            let group = self.published.groups.get(&location.group)?;
+            Some(group.members.get(usize::from(location.rank))?.id)
         })
     }
 

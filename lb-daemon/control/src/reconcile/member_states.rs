@@ -187,21 +187,21 @@ impl Reconciler {
         let after = change(before);
         self.states.set(pool, &address, after);
         let locations = self.locations.get(&address).iter().copied();
-        let locations: Vec<_> = locations.filter(|place| place.pool == pool).collect();
+        let locations: Vec<_> = locations.filter(|location| location.pool == pool).collect();
         let rises = after.effective_accepts() as u8 > before.effective_accepts() as u8;
         if rises {
             self.write_backend_state(&address);
         } else {
-            locations.iter().for_each(|place| self.update_limit(place.group));
+            locations.iter().for_each(|location| self.update_limit(location.group));
         }
-        for place in &locations {
-            if let Some(word) = self.maps.member(place.word) {
-                self.maps.set_member(place.word, after.apply_to(word));
-                self.update_standbys_after(place.group, place.rank);
+        for location in &locations {
+            if let Some(word) = self.maps.member(location.word) {
+                self.maps.set_member(location.word, after.apply_to(word));
+                self.update_standbys_after(location.group, location.rank);
             }
         }
         if rises {
-            locations.iter().for_each(|place| self.update_limit(place.group));
+            locations.iter().for_each(|location| self.update_limit(location.group));
         } else {
             self.write_backend_state(&address);
         }

@@ -89,20 +89,20 @@ impl Reconciler {
     fn point_members(&mut self, backend: &IpAddr, index: u32) {
         let locations = self.locations.get(backend).to_vec();
         if index == 0 {
-            locations.iter().for_each(|place| self.update_limit(place.group));
+            locations.iter().for_each(|location| self.update_limit(location.group));
         } else {
             self.write_backend_state(backend);
         }
-        for place in &locations {
-            if let Some(word) = self.maps.member(place.word) {
-                self.maps.set_member(place.word, word.with_next_hop(index as u16));
-                self.update_standbys_after(place.group, place.rank);
+        for location in &locations {
+            if let Some(word) = self.maps.member(location.word) {
+                self.maps.set_member(location.word, word.with_next_hop(index as u16));
+                self.update_standbys_after(location.group, location.rank);
             }
         }
         if index == 0 {
             self.write_backend_state(backend);
         } else {
-            locations.iter().for_each(|place| self.update_limit(place.group));
+            locations.iter().for_each(|location| self.update_limit(location.group));
         }
     }
 

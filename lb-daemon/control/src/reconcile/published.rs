@@ -204,11 +204,12 @@ pub(super) struct MemberLocations(HashMap<IpAddr, Vec<MemberLocation>>);
 impl MemberLocations {
     pub(super) fn new(published: &Published) -> Self {
         let mut locations: HashMap<IpAddr, Vec<MemberLocation>> = HashMap::new();
-        for (&group, of) in &published.groups {
-            for (rank, member) in of.members.iter().enumerate() {
-                let word = of.group.head.members + rank as u32;
-                let place = MemberLocation { pool: of.pool, group, rank: rank as u16, word };
-                locations.entry(member.address).or_default().push(place);
+        for (&index, group) in &published.groups {
+            for (rank, member) in group.members.iter().enumerate() {
+                let word = group.group.head.members + rank as u32;
+                let location =
+                    MemberLocation { pool: group.pool, group: index, rank: rank as u16, word };
+                locations.entry(member.address).or_default().push(location);
             }
         }
         Self(locations)

@@ -1,3 +1,7 @@
+//! Conditions that follow from the configuration and the daemon's settings.
+
+use std::num::NonZeroU32;
+
 use super::{PacketPath, State};
 use lb_model::{Configuration, Encapsulation};
 
@@ -22,6 +26,32 @@ impl<P: PacketPath> State<P> {
                 self.settings.conditions.begin(&subject, &cause);
             } else {
                 self.settings.conditions.end(&subject);
+            }
+        }
+    }
+
+    pub(super) fn check_hash_key(&self, configuration: &Configuration) {
+        // Only a store of an older daemon contains such a configuration; applying one is refused.
+        match configuration.balancers > NonZeroU32::MIN && configuration.hash_key.is_none() {
+            true => self.settings.conditions.begin(
+                "hash_key",
+                "not set, but there are several balancers: each uses its own key, so they choose \
+                 different backends; set the same key on all (`spillway export` prints this one's)",
+            ),
+            false => self.settings.conditions.end("hash_key"),
+        }
+    }
+
+    pub(super) fn check_own_region(&self, configuration: &Configuration) {
+        if let Some(region) = &self.settings.region {
+            let subject = format!("region {region}");
+            // Without regions nothing is configured yet, so nothing is missing.
+            match configuration.regions.is_empty() || configuration.regions.contains_key(region) {
+                true => self.settings.conditions.end(&subject),
+                false => self.settings.conditions.begin(
+                    &subject,
+                    "this balancer's own region is not in the configuration, so it prefers no backend",
+                ),
             }
         }
     }
