@@ -158,11 +158,11 @@ mod tests {
     #[test]
     fn lines_are_broken_on_a_terminal_only() {
         let text =
-            "error: service web: there is none of this name\nhint: see `spillway service list`";
+            "error: service \"web\" does not exist here\nhint: see `spillway service list`";
         assert_eq!(wrap_lines(text, None), text);
         assert_eq!(
             wrap_lines(text, Some(30)),
-            "error: service web: there is\nnone of this name\nhint: see `spillway service\nlist`"
+            "error: service \"web\" does not\nexist here\nhint: see `spillway service\nlist`"
         );
     }
 

@@ -110,7 +110,7 @@ const CASES: &[Case] = &[
     ),
     (
         |set| message(set, "HealthCheck").field[1].oneof_index = None,
-        &["HealthCheck.tcp: its choice none, was probe"],
+        &["HealthCheck.tcp: its choice none, was kind"],
     ),
     (
         |set| drop(list(set, "AdminState").value.pop()),
