@@ -157,8 +157,7 @@ mod tests {
 
     #[test]
     fn lines_are_broken_on_a_terminal_only() {
-        let text =
-            "error: service \"web\" does not exist here\nhint: see `spillway service list`";
+        let text = "error: service \"web\" does not exist here\nhint: see `spillway service list`";
         assert_eq!(wrap_lines(text, None), text);
         assert_eq!(
             wrap_lines(text, Some(30)),
