@@ -97,7 +97,7 @@ fn a_socket_in_use_is_refused() {
     let _other = UnixListener::bind(&socket).unwrap();
     let expected = format!(
         "spillwayd: {}: another spillwayd listens there\n\
-         hint: stop the other one (process {}), or give each its own --socket\n",
+         hint: stop the other daemon (process {}), or give each its own --socket\n",
         socket.display(),
         process::id()
     );

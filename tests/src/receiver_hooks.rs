@@ -111,8 +111,8 @@ fn another_at_xdp(ours: &Path, theirs: &Path, their_filter: &[u32]) -> Result<()
     drop(open(theirs, XDP)?);
     let Err(refused) = open(ours, XDP) else { bail!("two programs at XDP") };
     let said = refused.to_string();
-    ensure!(said.starts_with("hook0: XDP program receiver (id "), "{said}");
-    ensure!(said.contains(") of somebody else is attached: "), "{said}");
+    ensure!(said.starts_with("hook0: another XDP program is attached, receiver (id "), "{said}");
+    ensure!(said.contains("): remove it with the tool that attached it, or with "), "{said}");
     ensure!(own(ours, their_filter)? == before, "ours is not what it was: {said}");
     detach(theirs, Component::Receiver).map(drop).map_err(Into::into)
 }

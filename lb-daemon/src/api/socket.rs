@@ -85,7 +85,7 @@ impl SocketError {
             }
             Self::InUse { process, .. } => {
                 let other = process.map(lock_owner::process).unwrap_or_default();
-                format!("stop the other one{other}, or give each its own --socket")
+                format!("stop the other daemon{other}, or give each its own --socket")
             }
             Self::NotASocket(_) => "move it away, or give another --socket".into(),
             Self::File { path, source } => {

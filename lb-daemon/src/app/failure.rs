@@ -70,7 +70,7 @@ pub(super) fn packet_path(error: DataplaneError) -> Failure {
         DataplaneError::Bpffs(BpffsError::InUse { path }) => {
             let other = lock_owner::named(path);
             Failure::new(format!("{}: in use by another spillwayd", path.display()))
-                .hint(format!("stop the other one{other}, or give each its own --bpffs"))
+                .hint(format!("stop the other daemon{other}, or give each its own --bpffs"))
         }
         DataplaneError::Attach(AttachError::NoInterface(_)) => Failure::from_chain(&error)
             .hint("`ip -brief link` lists the interfaces; name one with --interface"),

@@ -47,7 +47,7 @@ fn a_stub_loads_nothing(sandbox: &Sandbox) -> Result<()> {
     ensure!(output.status.code() == Some(1), "{}: {said}", output.status);
     ensure!(
         said.lines()
-            .any(|line| line.starts_with("spillwayd: balancer object: this build has none")),
+            .any(|line| line.starts_with("spillwayd: balancer object: missing in this build")),
         "{said}"
     );
     ensure!(xdp_mode(node, "eth0")? == XdpMode::None, "something is attached");

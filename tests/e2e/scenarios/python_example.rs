@@ -97,8 +97,8 @@ fn drain(sandbox: &Sandbox) -> Result<()> {
         ensure!(state(&balancer)? == is, "{arguments:?}: {}", state(&balancer)?);
     }
     for (arguments, error) in [
-        (&["none", "10.1.0.11"][..], "NOT_FOUND: pool \"none\": "),
-        (&["web", "10.1.0.99"], "NOT_FOUND: pool \"web\": backend 10.1.0.99: "),
+        (&["none", "10.1.0.11"][..], "NOT_FOUND: pool \"none\" does not exist"),
+        (&["web", "10.1.0.99"], "NOT_FOUND: pool \"web\": backend 10.1.0.99 does not exist"),
         (&["web", "ten"], "INVALID_ARGUMENT (address): address: \"ten\" is not an IPv4 or IPv6 "),
     ] {
         let (code, out, err) = run(&balancer, node, &modules, arguments)?;

@@ -197,7 +197,7 @@ fn until_the_word(sandbox: &Sandbox) -> Result<()> {
     let ended = fixture.balancer.running().context("it was started")?.wait()?;
     let said = fixture.balancer.running().context("it was started")?.output();
     ensure!(ended.code() == Some(1), "{ended}: {said}");
-    ensure!(said.contains("of a newer spillwayd, of schema revision 1000"), "{said}");
+    ensure!(said.contains("with schema revision 1000 of a newer spillwayd"), "{said}");
     ensure!(
         said.contains("\nhint: run the newer spillwayd") && said.contains("--any-schema"),
         "{said}"
@@ -207,7 +207,7 @@ fn until_the_word(sandbox: &Sandbox) -> Result<()> {
     fixture.balancer.more = vec!["--any-schema".into()];
     fixture.balancer.start()?;
     let now = fixture.balancer.ask(&["status"])?;
-    let cause = "it has schema revision 1000, and this version knows ";
+    let cause = "it has schema revision 1000, and this version supports ";
     ensure!(now["conditions"][0].to_string().contains(cause), "{now}");
     let export = fixture.balancer.try_cli(&["export"], None)?;
     let warned = failed(&export, 0)?;

@@ -16,7 +16,7 @@ use crate::{client::DaemonClient, failure::Failure};
 const NOT_AMONG: &str = " is not among the ";
 
 /// In the daemon's refusal of a GUE port without GUE.
-const NOT_IN_GUE: &str = "packets do not go in GUE";
+const NOT_IN_GUE: &str = "the encapsulation is not gue";
 
 /// Adds a hint to a refusal; other answers stay as they are.
 pub(super) async fn add_hint<K: Kind, T>(

@@ -39,7 +39,7 @@ async fn a_packet_that_cannot_be_is_named_by_its_field() {
             "vip",
             "[2001:db8::1]:80 is of another IP version than 198.51.100.7:40000",
         ),
-        (|r| r.protocol = 17, "protocol", "17 is not a protocol of this version"),
+        (|r| r.protocol = 17, "protocol", "17 is not a value that this version knows"),
         (
             |r| (r.protocol, r.open) = (v1::Protocol::Udp.into(), true),
             "open",

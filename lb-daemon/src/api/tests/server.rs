@@ -102,7 +102,7 @@ async fn a_socket_in_use_is_not_taken_and_a_stale_one_is() {
     let own = std::process::id();
     assert_eq!(
         error.hint(),
-        format!("stop the other one (process {own}), or give each its own --socket")
+        format!("stop the other daemon (process {own}), or give each its own --socket")
     );
 
     // As after a kill: the file is there, nobody listens.

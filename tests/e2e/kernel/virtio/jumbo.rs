@@ -51,7 +51,7 @@ pub(super) fn balance(sandbox: &Sandbox) -> Result<()> {
     let log = std::fs::read_to_string(site.node.directory().join("spillwayd.log"))?;
     for card in cards {
         let said = log.lines().filter(|line| {
-            line.contains("no native XDP, falling back to generic") && line.contains(card)
+            line.contains("no native XDP: falls back to generic") && line.contains(card)
         });
         let said = said.count();
         ensure!(said == 1, "{card}: {said} times told that it falls back:\n{log}");

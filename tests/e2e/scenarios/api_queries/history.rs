@@ -52,7 +52,7 @@ pub(crate) fn of_a_backend(sandbox: &Sandbox) -> Result<()> {
     }
 
     for (pool, address, message) in
-        [("none", "", "pool \"none\": "), ("v4", "192.0.2.9", "192.0.2.9")]
+        [("none", "", "pool \"none\" does not exist"), ("v4", "192.0.2.9", "192.0.2.9")]
     {
         let status = history(&client, pool, address).err().context("it is answered")?;
         ensure!(status.code() == Code::NotFound, "{status}");

@@ -19,7 +19,7 @@ use nix::{
     unistd::Pid,
 };
 
-/// What the README asks of both roles, and what a namespace may have from the machine.
+/// What the README asks of both components, and what a namespace may have from the machine.
 const IN_ORDER: [(&str, &str); 5] = [
     ("net.ipv4.ip_forward", "0"),
     ("net.ipv4.conf.all.arp_ignore", "1"),
@@ -120,7 +120,7 @@ fn a_balancer(sandbox: &Sandbox) -> Result<()> {
     }
     host.until_wrong(&[])?;
     let all = host.ask()?.0;
-    ensure!(all["roles"] == serde_json::json!(["balancer"]), "{all}");
+    ensure!(all["components"] == serde_json::json!(["balancer"]), "{all}");
 
     // Root in name alone.
     for verb in ["stats", "table"] {

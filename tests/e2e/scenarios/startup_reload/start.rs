@@ -74,7 +74,7 @@ pub(crate) fn in_use(sandbox: &Sandbox) -> Result<()> {
     ensure!(host.told()? == "READY=1", "{}", running.output());
     let second = |more: &[&str]| host.daemon(&[&["balancer", "--config", &config], more].concat());
     let other = |name: &str| host.path(name).display().to_string();
-    let stop = format!("stop the other one (process {})", running.id());
+    let stop = format!("stop the other daemon (process {})", running.id());
     refused(&mut second(&[]), "in use by another spillwayd", &stop)?;
     let state = other("other");
     refused(&mut second(&["--state-dir", &state]), "another spillwayd listens there", &stop)?;

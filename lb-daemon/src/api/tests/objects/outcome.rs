@@ -67,8 +67,8 @@ async fn a_call_that_changes_nothing_is_no_success_before_packets_are_there() {
     daemon.packets.content().failures = usize::MAX;
     let create = ("CreateRegion", r#"region { name: "asia" }"#);
     let first = caller.call(create.0, create.1).await.unwrap_err();
-    let said = "generation 2 is in force, but the packet path is not there yet and is tried again every second: groups: \
-                1 more are needed in one piece, the largest free one has 0";
+    let said = "generation 2 is in force, but not yet in the packet path, which is retried every second: groups: \
+                1 contiguous entries are needed, the largest free range has 0";
     assert_eq!((first.code(), first.message()), (Code::Internal, said));
     for (method, request) in EQUAL {
         let again = caller.call(method, request).await.unwrap_err();
