@@ -114,7 +114,7 @@ pub(crate) fn settings_again(sandbox: &Sandbox) -> Result<()> {
     let status = host.ask("status")?;
     ensure!(status["generation"] == 1 && status["region"] == "eu", "{status}");
     ensure!(status["conditions"] == json!([]), "{status}");
-    let said = "changed settings that wait for the next start: region";
+    let said = "changed settings that need a restart: region";
     until("the log says so", PATIENCE, || Ok(running.output().contains(said).then_some(())))?;
     running.signal(Signal::SIGTERM)?;
     ensure!(running.wait()?.success(), "{}", running.output());
