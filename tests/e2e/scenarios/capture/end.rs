@@ -105,7 +105,7 @@ const REFUSED: [(&[&str], &str); 3] = [
     ),
     (
         &["capture", "-w", "-", "--verdict", "decapsulated"],
-        "error: verdicts: decapsulated is a receiver's, which no packet of a balancer has; on the \
+        "error: verdicts: decapsulated is a verdict of receivers, which this balancer cannot capture; on the \
          receiver's host `spillway stats` counts such packets, and tcpdump shows them\n\
          hint: `spillway capture --help` lists the valid values\n",
     ),
