@@ -29,7 +29,7 @@ pub fn write_hint(error: &io::Error, directory: &Path, flag: &str) -> String {
         io::ErrorKind::StorageFull => "make room on the disk".to_owned(),
         // A unit's `ProtectSystem=` makes directories read-only for its daemon only.
         io::ErrorKind::ReadOnlyFilesystem => format!(
-            "it is read-only, as in a unit whose `ReadWritePaths=` does not have it: add {} \
+            "it is read-only, perhaps because the unit's `ReadWritePaths=` does not list it: add {} \
              there with `systemctl edit`",
             directory.display()
         ),
@@ -62,7 +62,7 @@ mod tests {
         assert_eq!(hint_for(libc::ENOSPC), "make room on the disk, or give another --state-dir");
         assert_eq!(
             hint_for(libc::EROFS),
-            "it is read-only, as in a unit whose `ReadWritePaths=` does not have it: add /d \
+            "it is read-only, perhaps because the unit's `ReadWritePaths=` does not list it: add /d \
              there with `systemctl edit`, or give another --state-dir"
         );
         assert_eq!(

@@ -42,7 +42,7 @@ pub enum LoadError {
     #[error("{component} program")]
     Program { component: Component, source: ProgramError },
     /// The length of the kernel's tick is not known.
-    #[error("the kernel's clock")]
+    #[error("cannot read the length of the kernel's tick")]
     Clock { source: io::Error },
     /// The object holds no program for the hook.
     #[error("{0} object: holds no program for this hook")]

@@ -245,7 +245,7 @@ impl NextHops {
 
 /// Why the kernel refused to resolve a neighbour.
 fn refusal(error: &rtnetlink::Error) -> String {
-    warn!("net: request a neighbour: {error}");
+    warn!("net: cannot ask the kernel to resolve a neighbour: {error}");
     match error {
         rtnetlink::Error::NetlinkError(message) => {
             nix::errno::Errno::from_raw(-message.raw_code()).desc().to_lowercase()

@@ -74,7 +74,7 @@ pub(super) async fn routes(handle: Handle, addresses: BTreeSet<IpAddr>) -> Route
             let route = match answer {
                 Ok(Ok(route)) => Some(route),
                 Ok(Err(error)) => {
-                    warn!("net: route to {address}: {error}");
+                    warn!("net: cannot look up the route to {address}: {error}");
                     None
                 }
                 Err(_) => {

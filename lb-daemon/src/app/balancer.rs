@@ -298,21 +298,21 @@ impl Tasks {
     async fn failed(&mut self) -> Failure {
         tokio::select! {
             ended = &mut self.state.result => Failure::new(match ended {
-                Ok(state::LoopEnd::SensorEnded) => "sensors: one of them ended",
-                Ok(state::LoopEnd::Stopped) | Err(_) => "state: ended by itself",
+                Ok(state::LoopEnd::SensorEnded) => "state loop: health checks or next hops have ended",
+                Ok(state::LoopEnd::Stopped) | Err(_) => "state loop: ended unexpectedly",
             }),
             ended = &mut self.api => match ended {
                 Ok(Err(error)) => Failure::from_chain(&error),
-                _ => Failure::new("gRPC server: ended by itself"),
+                _ => Failure::new("gRPC server: ended unexpectedly"),
             },
             ended = &mut self.next_hops => match ended {
                 Ok(Err(error)) => Failure::about("next hops", &error),
-                _ => Failure::new("next hops: ended by themselves"),
+                _ => Failure::new("next hops: the task ended unexpectedly"),
             },
-            _ = &mut self.prober => Failure::new("health checks: ended by themselves"),
-            _ = &mut self.displaced_check.result => Failure::new("displaced check: ended by itself"),
-            _ = &mut self.reload => Failure::new("reload: ended by itself"),
-            _ = &mut self.status_line => Failure::new("status line: ended by itself"),
+            _ = &mut self.prober => Failure::new("health checks: the task ended unexpectedly"),
+            _ = &mut self.displaced_check.result => Failure::new("displaced check: ended unexpectedly"),
+            _ = &mut self.reload => Failure::new("reload: ended unexpectedly"),
+            _ = &mut self.status_line => Failure::new("status line: ended unexpectedly"),
         }
     }
 

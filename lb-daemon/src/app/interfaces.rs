@@ -238,7 +238,7 @@ pub(super) async fn vlan_ids(vlans: &[Vlan]) -> Result<BTreeMap<u32, u16>, Failu
     for Vlan { interface, id } in vlans {
         let found = lb_net::interface_by_name(interface).await.map_err(|error| {
             Failure::new(format!("--vlan {interface}={id}: {}", error_chain::message(&error)))
-                .hint("name the interface of this host that packets leave by for backends")
+                .hint("name the interface of this host by which packets leave for backends")
         })?;
         if let Some(other) = ids.insert(found.index, *id).filter(|other| other != id) {
             let sentence = format!("--vlan: {interface} has two VLANs, {other} and {id}");

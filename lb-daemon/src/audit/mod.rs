@@ -206,7 +206,7 @@ impl AuditedChange {
 
     fn intended(&self, request: &str) {
         let Self { audit, actor, id, .. } = self;
-        tracing::info!(target: "audit", actor = %actor, id, "change intended: {request}");
+        tracing::info!(target: "audit", actor = %actor, id, "change requested: {request}");
         audit.line("intent", actor, json!({"id": id, "request": request}));
     }
 

@@ -30,7 +30,7 @@ const BATCHES: usize = 16;
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// There is one at a time.
-    #[error("another capture is running, of {0}")]
+    #[error("another capture is running, started by {0}")]
     Busy(Actor),
     /// The maps cannot be opened or written.
     #[error("the maps")]
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn the_holder_of_the_capture_is_named() {
         let busy = CaptureError::Busy(Actor::User(7)).to_string();
-        assert_eq!(busy, "another capture is running, of uid 7");
+        assert_eq!(busy, "another capture is running, started by uid 7");
     }
 
     #[tokio::test]

@@ -77,7 +77,7 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
     } else {
         tracing::warn!(
             address = %there,
-            "http: listening on {there}, and whoever reaches this address may read"
+            "http: listening on {there}: every client that reaches this address can read names and counters"
         );
     }
     Ok(listener)

@@ -56,7 +56,7 @@ metrics! {
     BACKEND_SHARE: Gauge "backend_share" Ratio ["pool", "backend", "region"]
         "Share of the new connections of its own slots that a backend takes in a pool now; 0: it takes none";
     BACKEND_UTILISATION: Gauge "backend_utilisation" Ratio ["pool", "backend", "region"]
-        "What a backend says it is utilised, 1 for all that it can do. Absent: it does not say";
+        "Utilisation that a backend reports, 1: it is fully utilised. Absent: it reports none";
 
     GROUP_OFFERED: Counter "group_connections_offered" None ["pool", "region"]
         "New connections that a pool's backends in a region were asked to take: the sum of admitted, overflow out and refused";
@@ -65,7 +65,7 @@ metrics! {
     GROUP_OVERFLOW_IN: Counter "group_connections_overflow_in" None ["pool", "region"]
         "New connections that a group took after a nearer one was asked first";
     GROUP_OVERFLOW_OUT: Counter "group_connections_overflow_out" None ["pool", "region"]
-        "New connections that another group took, because this one was full or had nobody for them";
+        "New connections that another group took, because this one was full or had no backend for them";
     GROUP_REFUSED: Counter "group_connections_refused" None ["pool", "region"]
         "New connections that were dropped because every group was full, counted at the first one asked";
     GROUP_OVER_CAPACITY: Counter "group_connections_over_capacity" None ["pool", "region"]
@@ -101,7 +101,7 @@ metrics! {
     BUDGET: Gauge "displaced_budget_insertions_per_second" None ["budget", "ip"]
         "Displaced entries that may be added a second; 0: none. Absent: no limit";
     EVENTS: Counter "events" None ["event"]
-        "What happened beside the verdicts; /usr/share/doc/spillway/docs/operations.md has the events";
+        "Events that verdicts do not count; /usr/share/doc/spillway/docs/operations.md lists them";
 
     GENERATION: Gauge "generation" None []
         "Generation of the configuration in force; 0: none was applied yet";
@@ -110,13 +110,13 @@ metrics! {
     BEHIND: Gauge "packet_path_behind" None []
         "1: the packet path is not at the generation in force, and is tried again every second; 0: it is there";
     CONDITIONS: Gauge "conditions" None []
-        "Things that are wrong though the daemon goes on, such as a configuration file that cannot be read or a packet path that is behind; spillway status names them, of a receiver spillway doctor";
+        "Conditions that last while the daemon runs, such as a configuration file that cannot be read or a packet path that is behind; spillway status lists those of a balancer, spillway doctor those of a receiver";
     WAITING_SETTINGS: Gauge "waiting_settings" None []
-        "Changed settings that wait for the next start of the daemon; spillway status names them, of a receiver spillway doctor";
+        "Changed settings that need a restart of the daemon; spillway status lists those of a balancer, spillway doctor those of a receiver";
     PUBLISHED_AT: Gauge "packet_path_published_timestamp" Seconds []
         "When this daemon last brought the packet path to a plan, seconds of the Unix epoch; 0: it has not yet";
     CHECKSUM: Info "packet_path_checksum" None ["checksum"]
-        "Digest over what packets are decided by, read back from the maps: equal on all balancers of one configuration and region";
+        "Digest of all that decides where packets go, read back from the maps: equal on all balancers of one configuration and region";
     INTERFACE_ATTACHED: Gauge "interface_attached" None ["component", "interface"]
         "1: the packet program is attached to an interface; 0: it is not there any more";
 

@@ -39,7 +39,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(180);
 #[derive(Debug, thiserror::Error)]
 pub enum VipProbeError {
     /// There is one call at a time.
-    #[error("another probe is running, of {0}")]
+    #[error("another probe is running, started by {0}")]
     Busy(Actor),
     /// The selected pool or backend does not exist.
     #[error(transparent)]
@@ -198,7 +198,7 @@ mod tests {
 
         let guard = prober.running.begin(&Actor::User(7)).unwrap();
         let refused = begin().await.unwrap_err();
-        assert_eq!(refused.to_string(), "another probe is running, of uid 7");
+        assert_eq!(refused.to_string(), "another probe is running, started by uid 7");
         drop(guard);
         let told = begin().await.unwrap().recv().await.unwrap().unwrap();
         assert_eq!(

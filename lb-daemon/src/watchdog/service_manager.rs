@@ -103,7 +103,10 @@ impl ServiceManager {
         let Some(queue) = &self.0 else { return };
         let lines: Vec<_> = states.iter().map(ToString::to_string).collect();
         if queue.try_send(Message::State(lines.join("\n"))).is_err() {
-            tracing::error!("service manager: does not read, {:?} not sent", lines[0]);
+            tracing::error!(
+                "service manager: does not read its socket, so {:?} was not sent",
+                lines[0]
+            );
         }
     }
 }

@@ -283,7 +283,7 @@ mod tests {
     fn a_denial_names_draining_and_what_an_operator_may_do() {
         let denial = |role: &str, pool, region, action, code| {
             let message =
-                format!("certificate a: is {role}, and /spillway.v1.Spillway/Apply takes admin");
+                format!("certificate a: is {role}, but /spillway.v1.Spillway/Apply needs admin");
             let failure = Failure { code, ..Failure::new(Exit::Permission, message) }.hint("ask");
             let groups = GroupFilter { pool, region, dry_run: false };
             let Failure { message, hint, exit, .. } = describe_denial(failure, &groups, action);
@@ -304,7 +304,7 @@ mod tests {
             ("operator", Some("web"), DrainAction::Enable, "enabling a pool", "ask".into()),
             ("viewer", Some("web"), DrainAction::Drain, "draining a pool", "ask".into()),
         ] {
-            let message = format!("certificate a: is {role}, and {message} takes admin");
+            let message = format!("certificate a: is {role}, but {message} needs admin");
             assert_eq!(denial(role, pool, Some("eu"), action, refused), (message, hint));
         }
         let (message, hint) =

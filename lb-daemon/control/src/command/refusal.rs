@@ -35,7 +35,7 @@ pub enum Refusal {
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// The maps have no room, or other objects hold the numbers. Nothing changed.
-    #[error("the packet path cannot hold it")]
+    #[error("the packet path has no room for the configuration")]
     Room(#[source] ReconcileError),
     #[error("the maps would take {} bytes, more than the {} of map-memory-limit{}",
         .0.peak, .0.limit.unwrap_or_default(), settled(.0))]

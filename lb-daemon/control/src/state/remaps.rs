@@ -109,7 +109,7 @@ impl<P: PacketPath> State<P> {
             match settling.phase(pool.settle_time, now) {
                 Phase::Over => drop(over.insert(index)),
                 phase if adopting != (phase == Phase::Adopting) => {
-                    tracing::info!(pool = %name, ?phase, "pool {name}: its remap is {phase:?}");
+                    tracing::info!(pool = %name, ?phase, "pool {name}: remap phase: {phase:?}");
                     self.path.set_adopting(index, !adopting);
                 }
                 _ => {}

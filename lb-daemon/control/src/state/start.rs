@@ -62,7 +62,8 @@ impl<P: PacketPath> State<P> {
         match state.build_plan(&configuration, &state.ids, &homes.mark_outs) {
             Ok(plan) => state.plan = Some(plan),
             Err(error) => {
-                state.store.set_aside(format!("it has no plan: {}", error_chain::message(&error)));
+                let cause = error_chain::message(&error);
+                state.store.set_aside(format!("its tables cannot be computed: {cause}"));
                 state.report_unusable();
                 return state;
             }

@@ -40,7 +40,7 @@ pub(super) fn outcome(looked: &VisitedEntry) -> String {
         Some(Outcome::State) => format!("passed over: it {}", describe(looked.member.accepts())),
         Some(Outcome::Ramp) => "passed over: in slow start, it does not take this slot yet".into(),
         Some(Outcome::NextHop) => "passed over: its next hop is unresolved".into(),
-        Some(Outcome::Full) => "passed over: it has its own limit of new connections".into(),
+        Some(Outcome::Full) => "passed over: its own limit of new connections is reached".into(),
         None => "not asked".into(),
     }
 }
@@ -148,7 +148,7 @@ fn why_not(owner: &VisitedEntry, address: &str) -> String {
     let cause = match owner.outcome {
         Some(Outcome::NextHop) => "has no resolved next hop",
         Some(Outcome::Ramp) => "starts slowly",
-        Some(Outcome::Full) => "has all the new connections of its own limit",
+        Some(Outcome::Full) => "has reached its own limit of new connections",
         _ => describe(owner.member.accepts()),
     };
     format!("{address} owns the slot but {cause}")

@@ -202,7 +202,7 @@ fn a_member_that_has_its_fill_is_passed_over() {
     let explanation = explain(&fake, false);
     assert_eq!(
         explanation.why,
-        "10.0.0.0 owns the slot but has all the new connections of its own limit; \
+        "10.0.0.0 owns the slot but has reached its own limit of new connections; \
          alternate 1 is the first on its list that can take the packet"
     );
     assert_eq!(explanation.choice.unwrap().backend, "10.0.0.1");

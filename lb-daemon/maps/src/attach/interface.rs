@@ -349,7 +349,7 @@ pub enum AttachError {
     #[error("{interface}: cannot attach")]
     Refused { interface: String, source: ProgramError },
     /// A pin cannot be made, read or removed.
-    #[error("{interface}: link pin")]
+    #[error("{interface}: cannot use the pin of the link")]
     Pin { interface: String, source: io::Error },
     /// The kernel did not say what is attached.
     #[error("{interface}: cannot read what is attached")]

@@ -127,7 +127,7 @@ pub enum BuildError {
     #[error("members: none has a weight above 0")]
     NoWeight,
     /// Ranks are 16 bits wide.
-    #[error("{0} members: at most {MAX_MEMBERS} have ranks")]
+    #[error("{0} members: at most {MAX_MEMBERS} are allowed")]
     TooManyMembers(usize),
     /// Not every member could own a slot.
     #[error("{members} members: more than the table's {slots} slots")]

@@ -79,7 +79,7 @@ pub(in crate::api) fn within(
         return Ok(());
     }
     let cause = format!(
-        "{}: may change weight, admin_state and max_connection_rate of backends alone; more takes admin",
+        "{}: may change only weight, admin_state and max_connection_rate of backends; all else needs admin",
         peer.actor
     );
     denied(&cause);

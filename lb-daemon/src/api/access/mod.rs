@@ -141,7 +141,7 @@ pub(super) fn permitted(peer: &Peer, call: &str) -> Result<(), String> {
     match least(call) {
         _ if *role == Role::Admin => Ok(()),
         Some(least) if *role >= least => Ok(()),
-        Some(least) => Err(format!("{actor}: is {role}, and {call} takes {least}")),
-        None => Err(format!("{actor}: is {role}, and {call} takes admin")),
+        Some(least) => Err(format!("{actor}: is {role}, but {call} needs {least}")),
+        None => Err(format!("{actor}: is {role}, but {call} needs admin")),
     }
 }

@@ -108,7 +108,7 @@ fn verdict(name: &str, dropped: bool) -> Result<Verdict, WrongField> {
     };
     if found.is_receivers() {
         return wrong(format!(
-            "{name} is a receiver's, which no packet of a balancer has; on the receiver's host \
+            "{name} is a verdict of receivers, which this balancer cannot capture; on the receiver's host \
              `spillway stats` counts such packets, and tcpdump shows them"
         ));
     }
@@ -265,7 +265,7 @@ mod tests {
         );
         assert_eq!(
             ask(|r| r.verdicts = vec!["fragment".into(), "decapsulated".into()]),
-            "verdicts: decapsulated is a receiver's, which no packet of a balancer has; on the \
+            "verdicts: decapsulated is a verdict of receivers, which this balancer cannot capture; on the \
          receiver's host `spillway stats` counts such packets, and tcpdump shows them"
         );
         assert_eq!(

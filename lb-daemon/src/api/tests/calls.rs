@@ -126,7 +126,8 @@ async fn refusals_have_their_codes_and_change_nothing() {
     daemon.packets.content().full = true;
     let status = client.apply(apply(other.clone())).await.unwrap_err();
     assert_eq!(status.code(), Code::ResourceExhausted);
-    assert!(status.message().starts_with("the packet path cannot hold it: groups: "));
+    let no_room = "the packet path has no room for the configuration: groups: ";
+    assert!(status.message().starts_with(no_room));
     daemon.packets.content().full = false;
 
     let listed = client.export(v1::ExportRequest {}).await.unwrap().into_inner();

@@ -221,8 +221,8 @@ impl Allowed {
         if mem::replace(&mut self.left_out, left_out) != left_out && left_out > 0 {
             tracing::error!(
                 left_out,
-                "tunnel endpoints: this host has {left_out} addresses too many, packets to tunnels that end at them \
-                 are not unwrapped"
+                "tunnel endpoints: {left_out} addresses of this host are over the maximum; packets in tunnels to \
+                 them are not decapsulated"
             );
         }
         endpoints

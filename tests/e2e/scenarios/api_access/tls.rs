@@ -130,7 +130,7 @@ pub(crate) fn roles(sandbox: &Sandbox) -> Result<()> {
     let status = cli(&host, "eye", &["--output", "json", "status"])?;
     ensure!(status.status.success(), "{status:?}");
     ensure!(serde_json::from_slice::<Value>(&status.stdout)?["generation"] == 0);
-    let said = "certificate eye.example: is viewer, and /spillway.v1.Spillway/Apply takes admin";
+    let said = "certificate eye.example: is viewer, but /spillway.v1.Spillway/Apply needs admin";
     failed(&cli(&host, "eye", &apply)?, 4, said)?;
     failed(&cli(&host, "stranger", &["status"])?, 4, "does not know the CA of our certificate")?;
     failed(&cli(&host, "nobody", &["status"])?, 5, "nobody.cert")?;
@@ -153,7 +153,7 @@ pub(crate) fn roles(sandbox: &Sandbox) -> Result<()> {
     host.write("settings.toml", &settings("operator"))?;
     hang_up(&host, &running)?;
     let drained = cli(&host, "eye", &["pool", "drain", "web"])?;
-    failed(&drained, 4, "certificate eye.example: is operator, and draining a pool takes admin\n")?;
+    failed(&drained, 4, "certificate eye.example: is operator, but draining a pool needs admin\n")?;
     failed(
         &drained,
         4,

@@ -69,7 +69,7 @@ pub(crate) fn with_its_asker(sandbox: &Sandbox) -> Result<()> {
         let other = fixture.balancer.try_cli(&["capture", "-w", "/dev/null"], None)?;
         let said = String::from_utf8_lossy(&other.stderr).into_owned();
         ensure!(other.status.code() == Some(7), "{}: {said}", other.status);
-        let expected = "error: another capture is running, of uid 0\n\
+        let expected = "error: another capture is running, started by uid 0\n\
              hint: only one capture can run at a time: wait until it ends, or stop it where it was started\n";
         ensure!(said == expected, "{said}");
         running.running.signal(signal)?;
@@ -105,7 +105,7 @@ const REFUSED: [(&[&str], &str); 3] = [
     ),
     (
         &["capture", "-w", "-", "--verdict", "decapsulated"],
-        "error: verdicts: decapsulated is a receiver's, which no packet of a balancer has; on the \
+        "error: verdicts: decapsulated is a verdict of receivers, which this balancer cannot capture; on the \
          receiver's host `spillway stats` counts such packets, and tcpdump shows them\n\
          hint: `spillway capture --help` lists the valid values\n",
     ),

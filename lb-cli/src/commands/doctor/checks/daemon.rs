@@ -62,8 +62,9 @@ fn failed_unit(facts: &Facts, unit: &Unit) -> Option<Finding> {
                 .why(format!("{} failed: {error}", unit.name))
         }
         Some(Some(owner)) if owner.unit.is_none() => {
-            let beside = format!("fails beside process {}, which was started by hand", owner.pid);
-            Finding::warning("daemon", &unit.name, beside).why(error)
+            let found =
+                format!("fails while process {} runs, which was started by hand", owner.pid);
+            Finding::warning("daemon", &unit.name, found).why(error)
         }
         // The finding about the component has it.
         Some(_) => return None,

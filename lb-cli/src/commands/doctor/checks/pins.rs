@@ -41,7 +41,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
         let path = other.display().to_string();
         findings.push(
             Finding::warning("pins", path.clone(), "are of another version")
-                .why("an interface takes one component of one version: the old program keeps ours away")
+                .why("an interface can run one version only: detach the old program first")
                 .mend(match Pins::parse_directory(other) {
                     Some((component, layout)) => {
                         format!("{} --layout {layout}", detach_command(facts, component))

@@ -71,7 +71,7 @@ fn unknown(probes: &[VipProbe]) -> Vec<Finding> {
     }
     for ((why, is_tunnel), backends) in unsized_ {
         let through = through(is_tunnel);
-        let found = format!("VIPs answer{through}, unknown whether to large packets: {why}");
+        let found = format!("VIPs answer{through}, but large packets could not be tested: {why}");
         findings.push(not_probed_finding(list(&backends), found, why));
     }
     findings
@@ -260,7 +260,7 @@ fn no_answer_finding(facts: &Facts, missing_vips: &MissingVips, backends: &[IpAd
         Finding::problem("tunnels", subject, found).why(why)
     } else {
         let why = format!(
-            "{why}; or it only drops echo requests: there is no TCP service with a single port to ask"
+            "{why}; or it only drops echo requests (no TCP service with a single port could be probed instead)"
         );
         Finding::warning("tunnels", subject, found).why(why)
     };

@@ -172,9 +172,9 @@ pub(super) fn budgets(free: [u32; 2]) -> [(u32, LimitWord); 4] {
 
 /// Subject of the condition.
 const SUBJECT: &str = "displaced";
-const CAUSE: &str = "there is no budget for more, and new connections whose home is unhealthy or drained go elsewhere \
-                     all the same: once their handshake is over they may be sent home and reset; `spillway stats` \
-                     counts them as displaced_without_budget, and larger tables (--displaced) have more budget";
+const CAUSE: &str = "the budget for new entries is used up: new connections whose home is unhealthy or drained still \
+                     go to another backend, but may be reset after their handshake; `spillway stats` counts them as \
+                     displaced_without_budget; larger tables (--displaced) have more budget";
 
 /// How long no such connection may come before the condition ends.
 const QUIET: Duration = Duration::from_secs(60);

@@ -103,8 +103,8 @@ async fn a_configuration_without_room_is_refused() {
     let error = daemon.apply(WEB).await.unwrap_err();
     assert_eq!(
         error_chain::message(&error),
-        "the packet path cannot hold it: groups: 1 contiguous entries are needed, \
-         the largest free range has 0"
+        "the packet path has no room for the configuration: groups: 1 contiguous entries are \
+         needed, the largest free range has 0"
     );
     assert_eq!(daemon.running.commands.export().await.unwrap().generation, 0);
     assert_eq!(daemon.path.content().applied, 0);

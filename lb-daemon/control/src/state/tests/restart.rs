@@ -241,7 +241,7 @@ async fn a_generation_without_a_plan_is_unusable() {
     start(&mut daemon);
     let condition = daemon.status().await.conditions.remove(0);
     assert!(
-        condition.cause.starts_with("generation 1 cannot be used: it has no plan: "),
+        condition.cause.starts_with("generation 1 cannot be used: its tables cannot be computed: "),
         "{condition:?}"
     );
     assert_eq!(daemon.path.content().plan, plan);

@@ -283,7 +283,8 @@ async fn refusals_of_the_packet_path_are_those_of_apply() {
     daemon.packets.content().full = true;
     let status = caller.call("CreatePool", request).await.unwrap_err();
     assert_eq!(status.code(), Code::ResourceExhausted);
-    assert!(status.message().starts_with("the packet path cannot hold it: groups: "));
+    let no_room = "the packet path has no room for the configuration: groups: ";
+    assert!(status.message().starts_with(no_room));
     daemon.packets.content().full = false;
     daemon.packets.content().failures = 1;
     let status = caller.call("CreatePool", request).await.unwrap_err();

@@ -81,7 +81,7 @@ async fn of_several_names_the_one_with_most_rights_counts_and_is_noted() {
     let refused = SpillwayClient::new(channel).apply(apply(configuration())).await.unwrap_err();
     assert_eq!(
         refused.message(),
-        "certificate hand.example: is operator, and /spillway.v1.Spillway/Apply takes admin"
+        "certificate hand.example: is operator, but /spillway.v1.Spillway/Apply needs admin"
     );
     assert_eq!(remote.audit().await.last().unwrap()["who"]["certificate"], "hand.example");
 }

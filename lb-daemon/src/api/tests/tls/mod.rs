@@ -272,7 +272,7 @@ async fn each_role_does_what_it_may_and_the_log_says_who_did() {
     assert_eq!(refused.code(), Code::PermissionDenied);
     assert_eq!(
         refused.message(),
-        "certificate eye.example: is viewer, and /spillway.v1.Spillway/Apply takes admin"
+        "certificate eye.example: is viewer, but /spillway.v1.Spillway/Apply needs admin"
     );
     let refused = objects.update_backend(drain("10.0.0.1")).await.unwrap_err();
     assert_eq!(refused.code(), Code::PermissionDenied);
@@ -294,8 +294,8 @@ async fn each_role_does_what_it_may_and_the_log_says_who_did() {
         assert_eq!(refused.code(), Code::PermissionDenied, "{refused}");
         assert_eq!(
             refused.message(),
-            "certificate hand.example: may change weight, admin_state and max_connection_rate of backends alone; more \
-             takes admin"
+            "certificate hand.example: may change only weight, admin_state and max_connection_rate of backends; all \
+             else needs admin"
         );
     }
 

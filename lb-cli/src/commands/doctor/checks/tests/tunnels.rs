@@ -327,8 +327,8 @@ fn an_unknown_state_has_its_reason() {
     assert_eq!(
         of(VipProbeResult::Unsized("echo requests are not answered".into())),
         [
-            "ok 10.1.0.11: VIPs answer through the tunnel, unknown whether to large packets: echo requests \
-          are not answered"
+            "ok 10.1.0.11: VIPs answer through the tunnel, but large packets could not be tested: echo \
+             requests are not answered"
         ]
     );
     let dropped = |filter, route, why: &str| {
@@ -346,10 +346,10 @@ fn an_unknown_state_has_its_reason() {
     dropped(2, blackhole, "a route to the VIP, but there is no route: blackhole");
     dropped(1, elsewhere(), "the route to the VIP on that interface, but it is on lo");
     let mut facts = balancer();
-    facts.vip_probes = Some(VipProbes::NotRun("x: is viewer, and the call takes operator".into()));
+    facts.vip_probes = Some(VipProbes::NotRun("x: is viewer, but the call needs operator".into()));
     assert_eq!(
         lines(&facts),
-        ["ok backends: not probed: x: is viewer, and the call takes operator"]
+        ["ok backends: not probed: x: is viewer, but the call needs operator"]
     );
 }
 
@@ -371,7 +371,7 @@ fn without_a_tunnel_no_finding_mentions_one() {
         of(VipProbeResult::Works),
         ["ok 1 backend: VIPs answer, also to packets of 1500 bytes"]
     );
-    let unsized_ = "ok 10.1.0.11: VIPs answer, unknown whether to large packets: x";
+    let unsized_ = "ok 10.1.0.11: VIPs answer, but large packets could not be tested: x";
     assert_eq!(of(VipProbeResult::Unsized("x".into())), [unsized_]);
     assert_eq!(
         of(VipProbeResult::Silent { is_host_up: false, by_tcp: true }),
