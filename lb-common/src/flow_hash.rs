@@ -2,7 +2,7 @@
 //!
 //! Part of the agreement between balancers: a change here moves connections.
 
-use crate::abi::service::{AddressWords, IPV4};
+use crate::abi::service::{AddressWords, IPV4, ServiceKey};
 
 /// A flow's 5-tuple. Words hold bytes as in the packet. Aligned, because the compiler stores two words at once and the
 /// verifier requires aligned stores on the stack.
@@ -21,6 +21,15 @@ pub struct FlowTuple {
     pub protocol: u8,
     /// 4 or 6.
     pub version: u8,
+}
+
+impl FlowTuple {
+    /// The key that the flow's service is looked up by first.
+    #[inline(always)]
+    pub const fn service_key(&self) -> ServiceKey {
+        let Self { vip, service_port, protocol, version, .. } = *self;
+        ServiceKey { address: vip, port: service_port, protocol, version }
+    }
 }
 
 /// 64 bits of hash: the high half picks the slot, the low half everything else.

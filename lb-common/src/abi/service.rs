@@ -2,8 +2,6 @@
 
 use core::net::IpAddr;
 
-use crate::flow_hash::FlowTuple;
-
 /// An address as four words in the byte order of the packet; IPv4 is v4-mapped (RFC 4291, 2.5.5.2).
 pub type AddressWords = [u32; 4];
 
@@ -67,13 +65,6 @@ impl ServiceKey {
     pub const fn new(address: IpAddr, port: u16, protocol: u8) -> Self {
         let version = if address.is_ipv4() { IPV4 } else { IPV6 };
         Self { address: address_words(address), port: port.to_be(), protocol, version }
-    }
-
-    /// The key that a flow is looked up by first.
-    #[inline(always)]
-    pub const fn from_flow(flow: &FlowTuple) -> Self {
-        let FlowTuple { vip, service_port, protocol, version, .. } = *flow;
-        Self { address: vip, port: service_port, protocol, version }
     }
 
     /// The key of an IPv4 service in eight bytes, `{address 32, port 16, protocol 8, 0}` from the low

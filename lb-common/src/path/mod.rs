@@ -180,7 +180,7 @@ pub fn forward_by<'t, T: Tables + ?Sized>(
 /// [`Verdict::NotOurs`], [`Verdict::LaterFragment`].
 #[inline(always)]
 pub fn find_service<T: Tables + ?Sized>(tables: &T, parsed: &Parsed) -> Result<Service, Verdict> {
-    let key = ServiceKey::from_flow(&parsed.flow);
+    let key = parsed.flow.service_key();
     if parsed.is_without_ports {
         let key = key.fragments();
         return match tables.service(&key) {

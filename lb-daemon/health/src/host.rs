@@ -14,7 +14,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
 use tokio::net::UdpSocket;
 use tracing::{debug, warn};
 
-use super::check::{Destination, connect, is_answer, is_shortage};
+use super::connect::{Destination, connect, is_answer, is_shortage};
 use lb_base::error_chain;
 use lb_net::NeighbourProbe;
 

@@ -26,6 +26,7 @@
 
 mod agent_report;
 pub mod check;
+pub mod connect;
 mod counters;
 pub mod host;
 mod judge;

@@ -18,9 +18,10 @@ use tracing::{debug, warn};
 use super::{
     ProbeKey,
     check::{
-        CheckResult, Destination, Failure, LineResult, NoConnection, Outcome, check,
+        CheckResult, Failure, LineResult, NoConnection, Outcome, check,
         tls::{Tls, TlsConfigs},
     },
+    connect::Destination,
     host::HostProber,
     judge::Judge,
     pace::Pace,

@@ -19,7 +19,7 @@ use lb_common::abi::{
 use tokio::{sync::Mutex, time::Instant};
 use tracing::{info, warn};
 
-use super::check::is_shortage;
+use super::connect::{SocketOptions, is_shortage};
 use lb_base::error_chain;
 use lb_model::{Encapsulation, plan::Sources};
 use lb_net::{PROBE_LINK, ProbeLink, Unresolved};
@@ -57,14 +57,6 @@ pub struct VipTunnel {
     pub vip: IpAddr,
     /// How clients' packets get to the backend.
     pub encapsulation: Encapsulation,
-}
-
-/// What a socket needs for its packets to go through a tunnel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SocketOptions {
-    pub mark: u32,
-    /// Source address; `None`: the kernel chooses.
-    pub source: Option<IpAddr>,
 }
 
 /// Why a tunnel cannot be used.

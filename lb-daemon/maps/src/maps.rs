@@ -172,7 +172,7 @@ impl<M: AsRef<Mapping>> Maps<M> {
     /// # Errors
     /// What the kernel answers.
     pub fn service_of(&self, flow: &FlowTuple) -> Result<Option<Service>, MapsError> {
-        let key = ServiceKey::from_flow(flow);
+        let key = flow.service_key();
         if flow.service_port == 0
             && let Some(service) = self.service(&key.fragments())?
         {

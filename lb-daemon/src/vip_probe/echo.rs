@@ -17,7 +17,7 @@ use tokio::{
 
 use lb_health::{
     host::{echo_request, open_echo_socket},
-    tunnel::SocketOptions,
+    connect::SocketOptions,
 };
 
 /// One packet may be lost by chance, three in a row rarely are.

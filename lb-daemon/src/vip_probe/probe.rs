@@ -15,9 +15,9 @@ use super::{
 };
 use lb_base::error_chain;
 use lb_health::{
-    check::{Destination, connect, is_answer},
+    connect::{Destination, SocketOptions, connect, is_answer},
     host::{HostProber, Sign},
-    tunnel::{SocketOptions, TunnelError, TunnelPath, Tunnels, VipTunnel},
+    tunnel::{TunnelError, TunnelPath, Tunnels, VipTunnel},
 };
 
 /// Time for a connection, and for a reply of the host: a lost SYN is repeated after a second.

@@ -20,7 +20,7 @@ fn names() -> Names {
 
 fn explain(fake: &FakeTables, open: bool) -> Explanation {
     let flow: Flow = parse_flow("198.51.100.7:40000", "192.0.2.1:80", Protocol::Tcp, open).unwrap();
-    explained(fake, &names(), &fake.services[&ServiceKey::from_flow(&flow.tuple())], &flow)
+    explained(fake, &names(), &fake.services[&flow.tuple().service_key()], &flow)
 }
 
 /// Explaining changes nothing in pinned maps; in the fake it leaves the record of its SYN.

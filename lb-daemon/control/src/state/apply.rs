@@ -4,7 +4,8 @@ use super::{
     PacketPath, State,
     log_lines::log_applied,
     now,
-    remaps::{Remaps, clock},
+    members::clock,
+    remaps::Remaps,
 };
 use crate::command::ChangeRecord;
 use crate::{

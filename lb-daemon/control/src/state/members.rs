@@ -9,7 +9,7 @@ use std::{
 
 use lb_common::abi::member::Accepts;
 
-use super::{PacketPath, remaps::clock};
+use super::PacketPath;
 use crate::command::StateChange;
 use lb_health::{AgentReport, Health, HealthChange};
 use lb_model::{AdminState, Configuration, MemberState, Name, Pool};
@@ -317,4 +317,9 @@ impl History {
             }
         }
     }
+}
+
+/// The monotonic clock, which tests can pause.
+pub(super) fn clock() -> Instant {
+    tokio::time::Instant::now().into_std()
 }

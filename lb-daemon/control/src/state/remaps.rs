@@ -8,7 +8,7 @@ use std::{
     time::{Instant, SystemTime},
 };
 
-use super::{PacketPath, State, members::Member};
+use super::{PacketPath, State, members::{Member, clock}};
 use crate::{
     command::SettlingStatus,
     reconcile::{Home, PoolHomes},
@@ -243,11 +243,6 @@ fn presence(member: &Member) -> Availability {
         MemberState::Up => Availability::Available,
         _ => Availability::Unavailable,
     }
-}
-
-/// The monotonic clock, which tests can pause.
-pub(super) fn clock() -> Instant {
-    tokio::time::Instant::now().into_std()
 }
 
 #[cfg(test)]

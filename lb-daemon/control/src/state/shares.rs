@@ -13,7 +13,7 @@ use lb_common::abi::member::FULL_RAMP;
 use super::{
     PacketPath, State,
     members::{Member, Members},
-    remaps::clock,
+    members::clock,
 };
 use lb_health::Utilisation;
 use lb_model::{

@@ -1,92 +1,22 @@
-//! Connecting to a backend, and finding out whether its host is there if that fails.
+//! Connecting to a backend within a time, and finding out whether its host is there if that fails.
 
-use std::{
-    io::{self, ErrorKind},
-    net::{IpAddr, SocketAddr},
-    os::fd::AsFd,
-    time::Duration,
-};
+use std::{io, net::IpAddr, time::Duration};
 
-use socket2::SockRef;
 use tokio::{
-    net::{TcpSocket, TcpStream},
+    net::TcpStream,
     sync::Notify,
     time::{Instant, sleep_until, timeout_at},
 };
 
-use super::{Failure, NoConnection, is_shortage};
-use crate::{host::HostProber, tunnel::SocketOptions};
+use super::{Failure, NoConnection};
+use crate::{
+    connect::{Destination, connect, is_answer, is_shortage},
+    host::HostProber,
+};
 
 /// The host is probed after this fraction of the timeout without any answer: late enough that hosts that serve are
 /// never probed, early enough that the probe has three times as long.
 const ASK_AFTER: u32 = 4;
-
-/// Largest TCP segment in a tunnel, bytes: with all headers it fits IPv6's minimum MTU, so that no check fails
-/// because of its size. The doctor checks whether clients' packets fit.
-const SEGMENT: u32 = 1_160;
-
-/// Where a check goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Destination {
-    /// The backend's host, which is probed if it does not answer.
-    pub host: IpAddr,
-    /// What is connected to: the backend's address, or a VIP.
-    pub server: SocketAddr,
-    /// How packets get into the tunnel; `None`: no tunnel.
-    pub tunnel: Option<SocketOptions>,
-}
-
-impl Destination {
-    /// A server without a tunnel.
-    pub const fn of(server: SocketAddr) -> Self {
-        Self { host: server.ip(), server, tunnel: None }
-    }
-
-    /// The local address to bind, if any.
-    pub(super) fn local(&self) -> Option<SocketAddr> {
-        let source = self.tunnel?.source?;
-        Some(SocketAddr::new(source, 0))
-    }
-
-    /// Prepares a socket for the tunnel.
-    ///
-    /// # Errors
-    /// Setting the mark needs `CAP_NET_ADMIN`.
-    pub(super) fn prepare(&self, socket: &impl AsFd, is_tcp: bool) -> io::Result<()> {
-        let Some(tunnel) = self.tunnel else { return Ok(()) };
-        let socket = SockRef::from(socket);
-        if is_tcp {
-            socket.set_tcp_mss(SEGMENT)?;
-        }
-        socket.set_mark(tunnel.mark)
-    }
-}
-
-/// Connects. Dropping the connection resets it.
-///
-/// A FIN would leave this host's end in TIME_WAIT for a minute: ten thousand checks a second would
-/// hold 600,000 of them, more than the kernel keeps, and use up the source ports towards a backend
-/// that is checked often. A reset leaves nothing at either end.
-pub async fn connect(to: Destination) -> io::Result<TcpStream> {
-    let server = to.server;
-    let socket = if server.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    socket.set_zero_linger()?;
-    to.prepare(&socket, true)?;
-    if let Some(local) = to.local() {
-        socket.bind(local)?;
-    }
-    let stream = socket.connect(server).await?;
-    if stream.local_addr()? == server {
-        // Nothing listens: the kernel chose the same port as source, and the socket connected to itself.
-        return Err(ErrorKind::ConnectionRefused.into());
-    }
-    Ok(stream)
-}
-
-/// Whether the host itself refused. "Unreachable" is the word of a router or of this host.
-pub fn is_answer(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset)
-}
 
 /// Connects within `time`, and probes the host meanwhile.
 pub(super) async fn connect_or_probe_host(

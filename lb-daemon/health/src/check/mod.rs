@@ -11,16 +11,18 @@ mod udp;
 
 use std::{fmt, io, net::SocketAddr, time::Duration};
 
-use nix::errno::Errno;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, copy, sink},
     time::{Instant, timeout_at},
 };
 
-pub use connection::{Destination, connect, is_answer};
 pub(super) use failure::{Failure, NoConnection};
 
-use super::{agent_report::ReportLine, host::HostProber};
+use super::{
+    agent_report::ReportLine,
+    connect::{Destination, is_shortage},
+    host::HostProber,
+};
 use lb_model::{CheckKind, HealthCheck};
 use stream::Bounded;
 use tls::Tls;
@@ -175,10 +177,4 @@ impl fmt::Debug for Leftover {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Leftover")
     }
-}
-
-/// Whether the error is a lack of resources on this host.
-pub(super) fn is_shortage(error: &io::Error) -> bool {
-    let short = [Errno::EMFILE, Errno::ENFILE, Errno::ENOBUFS, Errno::ENOMEM];
-    error.raw_os_error().is_some_and(|code| short.contains(&Errno::from_raw(code)))
 }

@@ -27,7 +27,7 @@ fn names() -> Names {
 
 fn explain(fake: &FakeTables, open: bool) -> Explanation {
     let flow = flow("198.51.100.7:40000", "192.0.2.1:80", Protocol::Tcp, open);
-    super::explain(fake, &names(), &fake.services[&ServiceKey::from_flow(&flow.tuple())], &flow)
+    super::explain(fake, &names(), &fake.services[&flow.tuple().service_key()], &flow)
 }
 
 fn flow(client: &str, vip: &str, protocol: Protocol, open: bool) -> Flow {
@@ -107,7 +107,7 @@ fn what_is_explained_is_what_the_packet_path_decides() {
         for port in 1..2_000 {
             let client = format!("198.51.100.7:{port}");
             let flow = flow(&client, "192.0.2.1:80", Protocol::Tcp, false);
-            let key = ServiceKey::from_flow(&flow.tuple());
+            let key = flow.tuple().service_key();
             let explanation = super::explain(&fake, &names(), &fake.services[&key], &flow);
             forget(&fake);
             let decided = path::decide(syn(port).as_slice(), &fake).unwrap();
@@ -247,7 +247,7 @@ fn a_tracked_flow_is_where_it_was() {
         FakeTables::one_slot().with_service("192.0.2.1", 53, 17, SERVICE_TRACKED | 60 << 16);
     full(&mut fake, 0);
     let flow = flow("198.51.100.7:40000", "192.0.2.1:53", Protocol::Udp, false);
-    let service = fake.services[&ServiceKey::from_flow(&flow.tuple())];
+    let service = fake.services[&flow.tuple().service_key()];
     let explain = |fake: &FakeTables| super::explain(fake, &names(), &service, &flow);
     path::forward(&fake, &service, flow.parsed(), &mut path::Unobserved).unwrap();
     fake.limiters[fake.groups[0].limiter as usize].0.set(LimitWord::UNLIMITED);
