@@ -38,7 +38,7 @@ use crate::{
     abi::{
         backend::Backend,
         pool::Descriptor,
-        service::{SERVICE_FRAGMENTS, SERVICE_TRACKED, Service, ServiceKey},
+        service::{SERVICE_FRAGMENTS, SERVICE_TRACKED, Service},
         verdict::Verdict,
     },
     flow_hash::{FlowHash, FlowTuple},

@@ -16,8 +16,8 @@ use tokio::{
 };
 
 use lb_health::{
-    host::{echo_request, open_echo_socket},
     connect::SocketOptions,
+    host::{echo_request, open_echo_socket},
 };
 
 /// One packet may be lost by chance, three in a row rarely are.

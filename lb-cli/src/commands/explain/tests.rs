@@ -1,4 +1,4 @@
-use lb_common::abi::{limiter::LimitWord, member::Accepts, pool::LIMITED, service::ServiceKey};
+use lb_common::abi::{limiter::LimitWord, member::Accepts, pool::LIMITED};
 use lb_common_fake::FakeTables;
 use lb_inspect::{
     explain::{Explanation, Flow, explain as explained, kind_name, no_service},

@@ -1,12 +1,6 @@
 use std::{net::IpAddr, num::NonZeroU32, time::Instant};
 
-use super::{
-    PacketPath, State,
-    log_lines::log_applied,
-    now,
-    members::clock,
-    remaps::Remaps,
-};
+use super::{PacketPath, State, log_lines::log_applied, members::clock, now, remaps::Remaps};
 use crate::command::ChangeRecord;
 use crate::{
     command::{Applied, Apply, Event, Refusal},

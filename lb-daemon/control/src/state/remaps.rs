@@ -8,7 +8,10 @@ use std::{
     time::{Instant, SystemTime},
 };
 
-use super::{PacketPath, State, members::{Member, clock}};
+use super::{
+    PacketPath, State,
+    members::{Member, clock},
+};
 use crate::{
     command::SettlingStatus,
     reconcile::{Home, PoolHomes},

@@ -12,8 +12,8 @@ use lb_common::abi::member::FULL_RAMP;
 
 use super::{
     PacketPath, State,
-    members::{Member, Members},
     members::clock,
+    members::{Member, Members},
 };
 use lb_health::Utilisation;
 use lb_model::{

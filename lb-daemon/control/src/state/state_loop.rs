@@ -5,7 +5,7 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::{PacketPath, State, demand::SECOND, next_hops, now, members::clock};
+use super::{PacketPath, State, demand::SECOND, members::clock, next_hops, now};
 use crate::command::Command;
 use lb_base::{error_chain, heartbeat::Heartbeat};
 use lb_health::HealthChange;

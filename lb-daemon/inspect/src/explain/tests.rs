@@ -3,7 +3,7 @@ use lb_common::{
         limiter::{DISPLACED_V4, LimitWord},
         member::Accepts,
         pool::{LIMITED, PANIC, PoolLine, PoolWord},
-        service::{SERVICE_BY_ADDRESS, SERVICE_REJECTS, SERVICE_TRACKED, ServiceKey},
+        service::{SERVICE_BY_ADDRESS, SERVICE_REJECTS, SERVICE_TRACKED},
         slot::NO_RANK,
     },
     path,

@@ -1,0 +1,92 @@
+//! TCP connections of checks and probes, through a tunnel or without one.
+
+use std::{
+    io::{self, ErrorKind},
+    net::{IpAddr, SocketAddr},
+    os::fd::AsFd,
+};
+
+use nix::errno::Errno;
+use socket2::SockRef;
+use tokio::net::{TcpSocket, TcpStream};
+
+/// Largest TCP segment in a tunnel, bytes: with all headers it fits IPv6's minimum MTU, so that no check fails
+/// because of its size. The doctor checks whether clients' packets fit.
+const SEGMENT: u32 = 1_160;
+
+/// What a socket needs for its packets to go through a tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketOptions {
+    pub mark: u32,
+    /// Source address; `None`: the kernel chooses.
+    pub source: Option<IpAddr>,
+}
+
+/// Where a connection goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// The backend's host, which is probed if it does not answer.
+    pub host: IpAddr,
+    /// What is connected to: the backend's address, or a VIP.
+    pub server: SocketAddr,
+    /// How packets get into the tunnel; `None`: no tunnel.
+    pub tunnel: Option<SocketOptions>,
+}
+
+impl Destination {
+    /// A server without a tunnel.
+    pub const fn of(server: SocketAddr) -> Self {
+        Self { host: server.ip(), server, tunnel: None }
+    }
+
+    /// The local address to bind, if any.
+    pub(crate) fn local(&self) -> Option<SocketAddr> {
+        let source = self.tunnel?.source?;
+        Some(SocketAddr::new(source, 0))
+    }
+
+    /// Prepares a socket for the tunnel.
+    ///
+    /// # Errors
+    /// Setting the mark needs `CAP_NET_ADMIN`.
+    pub(crate) fn prepare(&self, socket: &impl AsFd, is_tcp: bool) -> io::Result<()> {
+        let Some(tunnel) = self.tunnel else { return Ok(()) };
+        let socket = SockRef::from(socket);
+        if is_tcp {
+            socket.set_tcp_mss(SEGMENT)?;
+        }
+        socket.set_mark(tunnel.mark)
+    }
+}
+
+/// Connects. Dropping the connection resets it.
+///
+/// A FIN would leave this host's end in TIME_WAIT for a minute: ten thousand checks a second would
+/// hold 600,000 of them, more than the kernel keeps, and use up the source ports towards a backend
+/// that is checked often. A reset leaves nothing at either end.
+pub async fn connect(to: Destination) -> io::Result<TcpStream> {
+    let server = to.server;
+    let socket = if server.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_zero_linger()?;
+    to.prepare(&socket, true)?;
+    if let Some(local) = to.local() {
+        socket.bind(local)?;
+    }
+    let stream = socket.connect(server).await?;
+    if stream.local_addr()? == server {
+        // Nothing listens: the kernel chose the same port as source, and the socket connected to itself.
+        return Err(ErrorKind::ConnectionRefused.into());
+    }
+    Ok(stream)
+}
+
+/// Whether the host itself refused. "Unreachable" is the word of a router or of this host.
+pub fn is_answer(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset)
+}
+
+/// Whether the error is a lack of resources on this host.
+pub(crate) fn is_shortage(error: &io::Error) -> bool {
+    let short = [Errno::EMFILE, Errno::ENFILE, Errno::ENOBUFS, Errno::ENOMEM];
+    error.raw_os_error().is_some_and(|code| short.contains(&Errno::from_raw(code)))
+}
