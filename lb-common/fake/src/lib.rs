@@ -163,8 +163,8 @@ impl Tables for FakeTables {
     fn count_group(&self, limiter: u32, count: impl FnOnce(&mut GroupCounter)) {
         count(self.group_counters.borrow_mut().entry(limiter).or_default());
     }
-    fn service(&self, key: &ServiceKey) -> Option<Service> {
-        self.services.get(key).copied()
+    fn service(&self, key: &ServiceKey) -> Option<&Service> {
+        self.services.get(key)
     }
     fn pool(&self, index: u32) -> Option<PoolLine> {
         self.pools.get(index as usize).map(Cell::get)

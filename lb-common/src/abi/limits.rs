@@ -2,9 +2,11 @@
 
 /// Services.
 pub const MAX_SERVICES: u32 = 4_096;
-/// What packets are looked up as, of one IP version: each port of each service, each any-port service,
-/// and each service that fragments go to.
+/// What packets are looked up as: each port of each service, each any-port service, and each service that fragments go
+/// to.
 pub const MAX_SERVICE_KEYS: u32 = 65_536;
+/// Records of services, of two generations; index 0 is never used.
+pub const MAX_SERVICE_RECORDS: u32 = 2 * MAX_SERVICE_KEYS + 1;
 /// Pools that at least one service names.
 pub const MAX_POOLS: u32 = 4_096;
 /// Descriptors: a pool needs its current one, its previous one, and room for the next.

@@ -1,9 +1,9 @@
 //! Names of maps and programs, as they stand in the objects and under the pin path.
 
-/// Hash: [`super::service::ServiceKey::short`] to [`super::service::Service`], IPv4 services.
-pub const SERVICES_V4: &str = "SERVICES_V4";
-/// Hash: [`super::service::ServiceKey`] to [`super::service::Service`], IPv6 services.
-pub const SERVICES_V6: &str = "SERVICES_V6";
+/// Array of [`super::service::Service`], in no order.
+pub const SERVICES: &str = "SERVICES";
+/// Array of words: the index of `SERVICES` by [`super::service::ServiceKey`] ([`crate::service_index`]).
+pub const SERVICE_INDEX: &str = "SERVICE_INDEX";
 /// Array of words of bits: addresses that may have an any-port service ([`super::service::any_port_bit`]).
 pub const ANY_PORTS: &str = "ANY_PORTS";
 /// Hash set of [`super::service::VipKey`]: the addresses of all services.

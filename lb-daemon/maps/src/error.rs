@@ -1,6 +1,9 @@
 use std::{io, path::PathBuf};
 
 use aya::maps::MapError;
+use lb_common::abi::names;
+
+use super::IndexFull;
 
 /// Why pinned maps cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -79,4 +82,10 @@ pub enum MapsError {
         /// Index of the pool.
         pool: u32,
     },
+    /// A reader was overtaken by changes every time.
+    #[error("services: changed each time they were read")]
+    ServicesChanging,
+    /// There are more services than the maps were made for.
+    #[error("map {}", names::SERVICES)]
+    ServicesFull(#[source] IndexFull),
 }

@@ -9,9 +9,10 @@ use lb_common::abi::{
     limiter::Limiter,
     limits, names,
     pool::{Descriptor, Group, PoolLine},
-    service::{ANY_PORT_WORDS, Service, ServiceKey, SourcePrefix, VipKey},
+    service::{ANY_PORT_WORDS, Service, SourcePrefix, VipKey},
     verdict::VERDICT_SLOTS,
 };
+use lb_common::service_index::index_words;
 
 use super::Component;
 
@@ -57,13 +58,6 @@ impl Shape {
         }
     }
 
-    const fn services(name: &'static str, key_size: usize) -> Self {
-        Self {
-            entries: Some(limits::MAX_SERVICE_KEYS),
-            ..Self::new(name, MapType::Hash, key_size, size_of::<Service>())
-        }
-    }
-
     /// Tables of flows, whose number of entries the daemon sets.
     const fn flows<K>(name: &'static str) -> Self {
         Self::new(name, MapType::LruHash, size_of::<K>(), size_of::<u64>())
@@ -100,8 +94,8 @@ impl Shape {
 }
 
 const BALANCER: [Shape; 33] = [
-    Shape::services(names::SERVICES_V4, size_of::<u64>()),
-    Shape::services(names::SERVICES_V6, size_of::<ServiceKey>()),
+    Shape::mapped::<Service>(names::SERVICES, limits::MAX_SERVICE_RECORDS),
+    Shape::mapped::<u64>(names::SERVICE_INDEX, index_words(limits::MAX_SERVICE_KEYS)),
     Shape::mapped::<u64>(names::ANY_PORTS, ANY_PORT_WORDS),
     Shape {
         entries: Some(limits::MAX_SERVICES),

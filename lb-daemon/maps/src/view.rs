@@ -235,8 +235,8 @@ impl<M: AsRef<Mapping>> Tables for ServiceView<'_, M> {
 
     fn count_group(&self, _: u32, _: impl FnOnce(&mut GroupCounter)) {}
 
-    fn service(&self, key: &ServiceKey) -> Option<Service> {
-        (self.service.key == *key).then_some(self.service)
+    fn service(&self, key: &ServiceKey) -> Option<&Service> {
+        (self.service.key == *key).then_some(&self.service)
     }
 
     /// Not needed to explain a flow.

@@ -13,7 +13,7 @@ use lb_common::abi::{
     next_hop::{InterfaceWord, NextHopWord},
     pod::bytes_of,
     pool::{Descriptor, Group, PoolLine, PoolWord},
-    service::{ANY_PORT_WORDS, IPV4, Service, ServiceKey, VipKey},
+    service::{ANY_PORT_WORDS, Service, ServiceKey, VipKey},
     slot::{StandbyWord, TableRef},
 };
 
@@ -22,6 +22,7 @@ use super::{
     maps::{Maps, array, map_error},
     opener::Opener,
     raw::MappingMut,
+    service_index::{IndexMemory, ServiceWriter},
     slot_tables::TableMap,
 };
 
@@ -38,6 +39,7 @@ const BACKEND_MTU_WORD: usize = 2;
 #[derive(Debug)]
 pub struct WritableMaps {
     pub(super) maps: Maps<MappingMut>,
+    services: ServiceWriter,
     tables: TableMap,
     sized_tables: TableMap,
     /// Entries of the tables of displaced IPv4 and IPv6 connections.
@@ -54,8 +56,10 @@ impl Deref for WritableMaps {
 
 impl WritableMaps {
     pub(super) fn open(pins: &Opener) -> Result<Self, MapsError> {
+        let maps = Maps::open_with(pins)?;
         Ok(Self {
-            maps: Maps::open_with(pins)?,
+            services: ServiceWriter::open(&maps, maps.service_capacity()),
+            maps,
             tables: TableMap::default_size(pins)?,
             sized_tables: TableMap::sized(pins)?,
             safe_displaced_entries: [
@@ -164,32 +168,21 @@ impl WritableMaps {
         }
     }
 
-    /// Publishes a service. Replaces one with the same key.
+    /// Publishes services, and replaces those with the same keys. Then unpublishes those of `removed`. Waits for a
+    /// grace period if there is no room before.
     ///
     /// # Errors
-    /// What the kernel answers.
-    pub fn set_service(&mut self, service: &Service) -> Result<(), MapsError> {
-        let (key, value) = (&service.key, array(bytes_of(service)));
-        if key.version == IPV4 {
-            let done = self.maps.services_v4.insert(key.short(), value, 0);
-            done.map_err(map_error(names::SERVICES_V4))
-        } else {
-            let done = self.maps.services_v6.insert(array(bytes_of(key)), value, 0);
-            done.map_err(map_error(names::SERVICES_V6))
+    /// What the kernel answers, or [`MapsError::ServicesFull`].
+    pub fn change_services(
+        &mut self,
+        services: &[Service],
+        removed: &[ServiceKey],
+    ) -> Result<(), MapsError> {
+        if self.services.change(&self.maps, services, removed).is_ok() {
+            return Ok(());
         }
-    }
-
-    /// Unpublishes a service.
-    ///
-    /// # Errors
-    /// What the kernel answers; a service that is not there is no error.
-    pub fn remove_service(&mut self, key: &ServiceKey) -> Result<(), MapsError> {
-        let (map, result) = if key.version == IPV4 {
-            (names::SERVICES_V4, self.maps.services_v4.remove(&key.short()))
-        } else {
-            (names::SERVICES_V6, self.maps.services_v6.remove(&array(bytes_of(key))))
-        };
-        ignore_missing(result).map_err(map_error(map))
+        self.wait_for_readers()?;
+        self.services.change(&self.maps, services, removed).map_err(MapsError::ServicesFull)
     }
 
     /// Adds an address of services.
@@ -252,7 +245,9 @@ impl WritableMaps {
     /// # Errors
     /// What the kernel answers.
     pub fn wait_for_readers(&mut self) -> Result<(), MapsError> {
-        self.tables.wait_for_readers()
+        self.tables.wait_for_readers()?;
+        self.services.released();
+        Ok(())
     }
 
     /// Resets a service's counters, because another service used its index before.
@@ -277,6 +272,16 @@ impl WritableMaps {
     /// What the kernel answers.
     pub fn reset_backend_traffic(&mut self, index: u32) -> Result<(), MapsError> {
         reset(&mut self.maps.backend_counters, index).map_err(map_error(names::BACKEND_COUNTERS))
+    }
+}
+
+impl IndexMemory for Maps<MappingMut> {
+    fn set_word(&self, at: u32, word: u64) {
+        self.service_index.set(at, &word);
+    }
+
+    fn set_record(&self, index: u32, service: &Service) {
+        self.services.set(index, service);
     }
 }
 

@@ -21,7 +21,7 @@ use lb_common::{
             DEFAULT_DISPLACED_V4, DEFAULT_DISPLACED_V6, DEFAULT_FLOWS_V4, DEFAULT_FLOWS_V6,
             DEFAULT_SLOTS, HANDSHAKE_LINES, MAX_BACKENDS, MAX_DESCRIPTORS, MAX_GROUPS,
             MAX_INTERFACES, MAX_LIMITERS, MAX_MEMBERS, MAX_NEXT_HOPS, MAX_POOLS, MAX_SERVICE_KEYS,
-            MAX_SERVICES, MAX_TABLES, STANDBYS_PER_GROUP,
+            MAX_SERVICE_RECORDS, MAX_SERVICES, MAX_TABLES, STANDBYS_PER_GROUP,
         },
         member::{Accepts, MemberWord},
         next_hop::{InterfaceWord, NextHopWord},
@@ -35,6 +35,7 @@ use lb_common::{
         handshakes::{HandshakeMatch, Line, Segment},
         search::{SearchEnd, SearchRequest},
     },
+    service_index::{self, ServiceIndex, index_words},
 };
 
 use super::subprograms;
@@ -54,9 +55,9 @@ const WORD_OF_LIMIT: usize = offset_of!(Limiter, limit) / 8;
 const WORD_OF_ARRIVAL: usize = offset_of!(Limiter, arrival) / 8;
 
 #[btf_map]
-static SERVICES_V4: HashMap<u64, Service, { MAX_SERVICE_KEYS as usize }> = HashMap::new();
+static SERVICES: Array<Service, { MAX_SERVICE_RECORDS as usize }, MMAP> = Array::new();
 #[btf_map]
-static SERVICES_V6: HashMap<ServiceKey, Service, { MAX_SERVICE_KEYS as usize }> = HashMap::new();
+static SERVICE_INDEX: Array<u64, { index_words(MAX_SERVICE_KEYS) as usize }, MMAP> = Array::new();
 #[btf_map]
 static ANY_PORTS: Array<u64, { ANY_PORT_WORDS as usize }, MMAP> = Array::new();
 /// Addresses of services, which can be pinged.
@@ -127,21 +128,34 @@ static EVENT_COUNTERS: PerCpuArray<u64, { EVENT_SLOTS as usize }> = PerCpuArray:
 /// The maps as the decision sees them.
 pub(super) struct Maps;
 
+impl ServiceIndex for Maps {
+    type Record<'i> = &'i Service;
+
+    #[inline(always)]
+    fn index_word(&self, at: u32) -> Option<u64> {
+        kernel::word(&SERVICE_INDEX, at)
+    }
+
+    #[inline(always)]
+    fn record(&self, index: u32) -> Option<&Service> {
+        kernel::element(&SERVICES, index)
+    }
+}
+
 impl Tables for Maps {
     type Word<'t> = kernel::SharedWord;
 
     #[inline(always)]
-    fn service(&self, key: &ServiceKey) -> Option<Service> {
-        service(key).map(kernel::copy_backwards)
+    fn service(&self, key: &ServiceKey) -> Option<&Service> {
+        service_index::find(self, key)
     }
 
     #[inline(always)]
-    fn service_of_port(&self, key: &ServiceKey) -> Option<Service> {
-        let found = match service(key) {
-            None if may_have_any_port(&key.address) => service(&key.any_port()),
+    fn service_of_port(&self, key: &ServiceKey) -> Option<&Service> {
+        match self.service(key) {
+            None if may_have_any_port(&key.address) => self.service(&key.any_port()),
             found => found,
-        };
-        found.map(kernel::copy_backwards)
+        }
     }
 
     #[inline(always)]
@@ -353,17 +367,8 @@ pub(super) fn is_port(interface: u32, bond: u32) -> bool {
     kernel::word(&BONDS, interface) == Some(bond.into())
 }
 
-#[inline(always)]
-fn service(key: &ServiceKey) -> Option<&'static Service> {
-    if key.version == IPV4 {
-        kernel::lookup_word(&SERVICES_V4, key.short())
-    } else {
-        kernel::lookup_copy(&SERVICES_V6, key)
-    }
-}
-
 /// Whether an address may have an any-port service. False for nearly all addresses without one, so that a packet of no
-/// service usually costs one look-up in a hash map, not two.
+/// service usually costs one look-up in the index, not two.
 #[inline(always)]
 fn may_have_any_port(address: &AddressWords) -> bool {
     let (word, bit) = any_port_bit(address);

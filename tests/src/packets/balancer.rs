@@ -158,24 +158,20 @@ impl Balancer {
         Counters::read(&self.bpf, limit)
     }
 
-    /// Sets or erases a service: IPv4 ones stand under eight bytes of their key, address, port,
-    /// protocol and a zero.
-    fn service(&mut self, key: &[u8; 20], value: [u8; 32], erase: bool) -> Result<()> {
-        if key[19] == 4 {
-            let short = std::array::from_fn(|at| if at < 7 { key[12 + at] } else { 0 });
-            let mut map: HashMap<_, [u8; 8], [u8; 32]> = map_mut(&mut self.bpf, "SERVICES_V4")?;
-            if erase { map.remove(&short) } else { map.insert(short, value, 0) }?;
-        } else {
-            let mut map: HashMap<_, [u8; 20], [u8; 32]> = map_mut(&mut self.bpf, "SERVICES_V6")?;
-            if erase { map.remove(key) } else { map.insert(key, value, 0) }?;
+    /// Sets or erases all services and their index.
+    fn services(&mut self, services: &[([u8; 20], [u8; 32])], erase: bool) -> Result<()> {
+        let keys: Vec<_> = (1..).zip(services).map(|(record, (key, _))| (*key, record)).collect();
+        for (record, (_, value)) in (1..).zip(services) {
+            self.element("SERVICES", record, if erase { &[0; 32] } else { value })?;
+        }
+        for (at, word) in layout::service_index(&keys) {
+            self.element("SERVICE_INDEX", at, &if erase { 0 } else { word }.to_le_bytes())?;
         }
         Ok(())
     }
 
     fn write(&mut self, fixture: &MapFixture, erase: bool) -> Result<()> {
-        for (key, value) in fixture.service_entries() {
-            self.service(&key, value, erase)?;
-        }
+        self.services(&fixture.service_entries(), erase)?;
         let mut addresses: HashMap<_, [u8; 20], u32> = map_mut(&mut self.bpf, "ADDRESSES")?;
         for key in fixture.address_entries() {
             if erase { addresses.remove(&key) } else { addresses.insert(key, 1, 0) }?;

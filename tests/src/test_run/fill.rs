@@ -4,7 +4,7 @@
 use anyhow::{Context as _, Result, ensure};
 use aya::{
     Ebpf,
-    maps::{Array, ArrayOfMaps, HashMap, Map, MapData},
+    maps::{Array, ArrayOfMaps, Map, MapData},
 };
 use lb_common::abi::{
     backend::{Backend, BackendStateWord},
@@ -17,9 +17,10 @@ use lb_common::abi::{
     next_hop::{InterfaceWord, NextHopWord},
     pod::bytes_of,
     pool::{Descriptor, Group, GroupHead, LIMITED, PoolLine, PoolWord},
-    service::{IPV4, SERVICE_REJECTS, Service, ServiceKey, address_words},
+    service::{SERVICE_REJECTS, Service, ServiceKey, address_words},
     slot::{OwnersWord, table_words},
 };
+use lb_common::service_index::{self, HEAD, IndexEntry, IndexHead, area_bits, area_words};
 use lb_maps::clock;
 use lb_model::maglev;
 
@@ -191,22 +192,31 @@ fn members(balancer: &mut Ebpf, v6: bool) -> Result<()> {
 fn services(balancer: &mut Ebpf, flags: u32) -> Result<()> {
     let ours = [VIP4.into(), VIP6.into()];
     let others = (0..OTHER_SERVICES).map(|n| [203, 0, 113, n as u8].into());
-    for (index, address) in ours.into_iter().chain(others).enumerate() {
-        for protocol in [6, 17] {
+    let addresses = (0..).zip(ours.into_iter().chain(others));
+    let services = addresses.flat_map(|(index, address)| {
+        [6, 17].map(|protocol| {
             let key = ServiceKey::new(address, 80, protocol);
-            let service = Service { key, index: index as u32, pool: 0, flags };
-            if key.version == IPV4 {
-                let mut map: HashMap<_, u64, [u8; 32]> =
-                    HashMap::try_from(map_mut(balancer, names::SERVICES_V4)?)?;
-                map.insert(key.short(), bytes::<32>(&service), 0)?;
-            } else {
-                let mut map: HashMap<_, [u8; 20], [u8; 32]> =
-                    HashMap::try_from(map_mut(balancer, names::SERVICES_V6)?)?;
-                map.insert(bytes::<20>(&key), bytes::<32>(&service), 0)?;
-            }
-        }
+            Service { key, index, pool: 0, flags }
+        })
+    });
+    publish_services(balancer, &services.collect::<Vec<_>>())
+}
+
+/// Publishes services, and no others.
+fn publish_services(balancer: &mut Ebpf, services: &[Service]) -> Result<()> {
+    let head = IndexHead::new(8, area_bits(services.len() as u32), 0);
+    let mut words = vec![0; area_words(head.bits()) as usize];
+    for (record, service) in (1..).zip(services) {
+        set(balancer, names::SERVICES, record, bytes::<32>(service))?;
+        let tag = service_index::tag(&service.key, head.seed());
+        let first = (head.first(tag) - head.start()) as usize;
+        let free = words[first..].iter().position(|word| *word == 0).context("no entry is free")?;
+        words[first + free] = IndexEntry::new(tag, record).0;
     }
-    Ok(())
+    for (at, word) in (head.start()..).zip(words) {
+        set(balancer, names::SERVICE_INDEX, at, word)?;
+    }
+    set(balancer, names::SERVICE_INDEX, HEAD, head.0)
 }
 
 fn set<V: aya::Pod>(balancer: &mut Ebpf, map: &str, index: u32, value: V) -> Result<()> {

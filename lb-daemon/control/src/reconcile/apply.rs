@@ -10,7 +10,6 @@ use std::{
 
 use lb_common::abi::{
     backend::Backend,
-    limits::MAX_SERVICE_KEYS,
     member::{FULL_RAMP, MemberWord},
     pool::PoolWord,
     service::{IPV4, IPV6, address_words},
@@ -267,31 +266,15 @@ impl Reconciler {
         self.write_standbys(at, group);
     }
 
-    /// Adds new services before it removes old ones, so that no element of the hash map is reused while a
-    /// packet reads it. Only if the map is full it removes first, and waits for a grace period.
+    /// Adds new services before it removes old ones.
     fn publish_services(&mut self, change: &MapChange) -> Result<(), MapsError> {
-        let most = self.published.services.len() + change.services.len();
-        let full = most > MAX_SERVICE_KEYS as usize;
         let (before, after) = (self.published.any_ports(), change.published.any_ports());
         self.maps.set_any_ports(&std::array::from_fn(|word| before[word] | after[word]));
-        if full {
-            self.remove_services(change)?;
-            self.maps.wait_for_readers()?;
-        }
-        for service in &change.services {
-            self.maps.set_service(service)?;
-        }
-        if !full {
-            self.remove_services(change)?;
-        }
+        self.maps.change_services(&change.services, &change.removed_services)?;
         self.maps.set_any_ports(&after);
         // Removals first, to make room.
         change.removed_vips.iter().try_for_each(|vip| self.maps.remove_vip(vip))?;
         change.vips.iter().try_for_each(|vip| self.maps.add_vip(vip))
-    }
-
-    fn remove_services(&mut self, change: &MapChange) -> Result<(), MapsError> {
-        change.removed_services.iter().try_for_each(|key| self.maps.remove_service(key))
     }
 }
 
