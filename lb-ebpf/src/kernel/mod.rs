@@ -9,7 +9,9 @@ mod outgoing;
 mod revalidate;
 mod skb;
 
-pub use capture::{capture, copy_frame, end_capture, exact_time, is_captured, send_sample};
+pub use capture::{
+    LiveCapture, copy_frame, end_capture, exact_time, is_captured, send_sample, waiting_bytes,
+};
 pub use frame::Frame;
 pub(crate) use helpers::global;
 pub use helpers::{borrow_argument, now, opaque, repeat, tail_call};
