@@ -238,7 +238,9 @@ mod tests {
     #[test]
     fn usual_keys_are_found_within_the_bound() {
         let v4 = |n: u32| core::net::IpAddr::from((0xcb00_7100 + n).to_be_bytes());
-        let v6 = |n: u32| core::net::IpAddr::from((0x2001_0db8_u128 << 96 | u128::from(n)).to_be_bytes());
+        let v6 = |n: u32| {
+            core::net::IpAddr::from((0x2001_0db8_u128 << 96 | u128::from(n)).to_be_bytes())
+        };
         let ports: Vec<_> = (0..65_535).map(|port| ServiceKey::new(v4(0), port, 6)).collect();
         let ports6: Vec<_> = (0..65_535).map(|port| ServiceKey::new(v6(0), port, 17)).collect();
         let hosts: Vec<_> = (0..10_000).map(|n| ServiceKey::new(v4(n), 443, 6)).collect();

@@ -81,7 +81,8 @@ impl ServiceKey {
     #[inline(always)]
     pub const fn is(&self, other: &Self) -> bool {
         let ([a, b, c, _], [d, e, f, _]) = (self.address, other.address);
-        self.low_half() == other.low_half() && (other.version == IPV4 || (a == d && b == e && c == f))
+        self.low_half() == other.low_half()
+            && (other.version == IPV4 || (a == d && b == e && c == f))
     }
 
     /// The key of the service that has all ports of the address which no other has.

@@ -455,8 +455,9 @@ mod tests {
     /// grace period.
     #[test]
     fn readers_never_miss_a_service_that_stands() {
+        const CAPACITY: u32 = 4_096;
         const STANDING: u32 = 40;
-        const ROUNDS: u32 = 20_000;
+        const ROUNDS: u32 = 10_000;
         let memory = Memory::new(CAPACITY);
         let mut writer = ServiceWriter::open(&memory, CAPACITY);
         let standing: Vec<_> = (0..STANDING).map(|n| service(n, n)).collect();
@@ -465,44 +466,50 @@ mod tests {
         let looked: [AtomicU64; 2] = Default::default();
         let mut rebuilt = 0;
         std::thread::scope(|scope| {
-            for looked in &looked {
-                scope.spawn(|| {
-                    while !is_over.load(Ordering::Relaxed) {
-                        for service in &standing {
-                            let found = find(&memory, &service.key).map(|found| found.key);
-                            assert_eq!(found, Some(service.key));
-                            looked.fetch_add(1, Ordering::SeqCst);
+            let readers: Vec<_> = looked
+                .iter()
+                .map(|looked| {
+                    scope.spawn(|| {
+                        while !is_over.load(Ordering::Relaxed) {
+                            for service in &standing {
+                                let found = find(&memory, &service.key).map(|found| found.key);
+                                assert_eq!(found, Some(service.key));
+                                looked.fetch_add(1, Ordering::SeqCst);
+                            }
                         }
-                    }
-                });
-            }
+                    })
+                })
+                .collect();
             let grace = |writer: &mut ServiceWriter| {
                 let before: Vec<_> = looked.iter().map(|it| it.load(Ordering::SeqCst)).collect();
-                for (looked, before) in looked.iter().zip(before) {
+                for ((looked, before), reader) in looked.iter().zip(before).zip(&readers) {
                     while looked.load(Ordering::SeqCst) < before + 2 {
+                        assert!(!reader.is_finished(), "a reader missed a service");
                         std::thread::yield_now();
                     }
                 }
                 writer.released();
             };
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                let mut there: Vec<u32> = Vec::new();
                 for round in 0..ROUNDS {
                     let before = writer.head;
                     // Others come and go in front of and between those that stand, which are replaced now and then.
-                    let came = STANDING + round % 211;
-                    let mut set = vec![service(came, round)];
+                    let mut set = vec![service(STANDING + round % 211, round)];
+                    let mut gone = vec![key(STANDING + (round + 100) % 211)];
                     if round.is_multiple_of(7) {
                         set.push(service(round % STANDING, round));
                     }
-                    let gone: Vec<_> =
-                        if there.len() > 50 { there.drain(..25).map(key).collect() } else { vec![] };
+                    // So many that they take a larger area, and then a smaller one again.
+                    match round % 500 {
+                        0 => set.extend((1_000..3_500).map(|n| service(n, round))),
+                        250 => gone.extend((1_000..3_500).map(key)),
+                        50 | 300 => grace(&mut writer),
+                        _ => {}
+                    }
                     if writer.change(&memory, &set, &gone).is_err() {
                         grace(&mut writer);
                         writer.change(&memory, &set, &gone).unwrap();
                     }
-                    there.retain(|n| *n != came);
-                    there.push(came);
                     rebuilt += u32::from(writer.head != before);
                 }
             }));

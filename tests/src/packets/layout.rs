@@ -50,7 +50,8 @@ pub fn service_index(keys: &[([u8; 20], u32)]) -> BTreeMap<u32, u64> {
 /// key. Each is joined to what came before by exclusive or, multiplied by one constant and folded. The last one is
 /// multiplied by another, and the tag is the high half.
 fn service_tag(key: &[u8; 20], seed: u64) -> u32 {
-    let number = |bytes: &[u8]| bytes.iter().rev().fold(0_u128, |all, byte| all << 8 | u128::from(*byte));
+    let number =
+        |bytes: &[u8]| bytes.iter().rev().fold(0_u128, |all, byte| all << 8 | u128::from(*byte));
     let product = |a: u128, b: u128| (a * b) % (1_u128 << 64);
     let parts = if key[19] == 4 { &[12..20][..] } else { &[0..8, 8..12, 12..20] };
     let mixed = parts.iter().fold(u128::from(seed), |before, part| {
