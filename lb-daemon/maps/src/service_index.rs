@@ -430,6 +430,22 @@ mod tests {
     }
 
     #[test]
+    fn an_area_is_filled_again_only_after_a_grace_period() {
+        let memory = Memory::new(10 * CAPACITY);
+        let mut writer = ServiceWriter::open(&memory, 10 * CAPACITY);
+        let services = |keys: std::ops::Range<u32>| keys.map(|n| service(n, n)).collect::<Vec<_>>();
+        writer.change(&memory, &services(0..10), &[]).unwrap();
+        // Nothing was in force before the first area, so the second one is free.
+        writer.change(&memory, &services(10..100), &[]).unwrap();
+        let refused = writer.change(&memory, &services(100..1_000), &[]);
+        assert_eq!(refused, Err(IndexFull(900)));
+        let there: BTreeMap<_, _> = services(0..100).into_iter().map(|it| (it.key, it)).collect();
+        assert_same(&memory, &there, 1_000);
+        writer.released();
+        assert_eq!(writer.change(&memory, &services(100..1_000), &[]), Ok(()));
+    }
+
+    #[test]
     fn few_services_after_many_take_a_small_area() {
         let memory = Memory::new(CAPACITY);
         let mut writer = ServiceWriter::open(&memory, CAPACITY);
