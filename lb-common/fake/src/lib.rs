@@ -176,7 +176,7 @@ impl Tables for FakeTables {
         self.groups.get(index as usize)
     }
     fn slot(&self, table: TableRef, slot: u32) -> Option<SlotWord> {
-        self.tables.get(table.index() as usize)?.get(slot as usize).copied()
+        self.tables.get(table.0 as usize)?.get(slot as usize).copied()
     }
     fn standby(&self, index: u32) -> Option<StandbyWord> {
         self.standbys.get(index as usize).copied()

@@ -16,11 +16,8 @@ pub const DESCRIPTORS: &str = "DESCRIPTORS";
 pub const GROUPS: &str = "GROUPS";
 /// Array of [`super::slot::StandbyWord`]: a group's words stand at `group * STANDBYS_PER_GROUP`.
 pub const STANDBYS: &str = "STANDBYS";
-/// Array of tables ([`super::slot::SlotWord`]s, then [`super::slot::OwnersWord`]s), each of the
-/// default size.
+/// Array of chunks, which are arrays of words with slot tables in them ([`super::slot::TableShape`]).
 pub const TABLES: &str = "TABLES";
-/// Array of tables of any size.
-pub const SIZED_TABLES: &str = "SIZED_TABLES";
 /// Array of [`super::member::MemberWord`].
 pub const MEMBERS: &str = "MEMBERS";
 /// Array of limiter indices, by index of the member's word: the limit of its own that a member has.

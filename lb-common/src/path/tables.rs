@@ -50,7 +50,7 @@ pub trait Tables {
     /// A slot's preference list.
     fn slot(&self, table: TableRef, slot: u32) -> Option<SlotWord>;
     /// The rank of a slot's owner, the first of its list, of which maps have a copy
-    /// ([`crate::abi::slot::OwnersWord`]).
+    /// ([`crate::abi::slot::TableShape`]).
     fn owner(&self, head: &GroupHead, slot: u32) -> Option<u16> {
         self.slot(TableRef(head.table), slot).map(|list| list.rank(0))
     }

@@ -62,14 +62,13 @@ pub enum MapsError {
         map: &'static str,
         source: io::Error,
     },
-    /// A group names a slot table that is not there, or that has lost its pin.
-    #[error("map {map}: no table at index {index}")]
+    /// A group names a slot table that is not there.
+    #[error("map {}: no slot table at word {word}", names::TABLES)]
     NoTable {
-        /// Name of the map.
-        map: &'static str,
-        index: u32,
+        /// [`lb_common::abi::slot::TableRef`] of it.
+        word: u32,
     },
-    /// A table's pin cannot be made or removed.
+    /// A chunk's pin cannot be made or removed.
     #[error("{}", .path.display())]
     Pin {
         /// The pin.

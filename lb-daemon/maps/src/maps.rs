@@ -1,6 +1,6 @@
 //! The balancer's maps, opened by their pins.
 
-use std::{collections::BTreeSet, fmt, ops::Deref, path::Path};
+use std::{collections::BTreeSet, fmt, ops::Deref, path::Path, sync::Arc};
 
 use aya::maps::{DevMapHash, HashMap, MapData, MapError, PerCpuArray};
 use lb_common::abi::{
@@ -18,7 +18,7 @@ use lb_common::abi::{
     pod::from_bytes,
     pool::{Descriptor, Group, PoolLine, PoolWord},
     service::{IPV4, Service, ServiceKey, VipKey},
-    slot::{StandbyWord, TableRef},
+    slot::{StandbyWord, TableRef, TableShape},
     verdict::Verdict,
 };
 
@@ -29,11 +29,11 @@ use lb_common::{
 
 use super::{
     ArrayView, Component, MapsError,
-    inner::InnerMaps,
+    chunks::Chunks,
     opener::{Access, Opener},
     raw::Mapping,
     service_index::ServiceWriter,
-    slot_tables::SlotTable,
+    slot_tables::{SlotTable, first_list},
 };
 
 const VIP: usize = size_of::<VipKey>();
@@ -74,8 +74,7 @@ pub struct Maps<M> {
     pub(super) next_hops: ArrayView<u64, M>,
     pub(super) interfaces: ArrayView<u64, M>,
     pub(super) bonds: ArrayView<u64, M>,
-    pub(super) tables: InnerMaps,
-    pub(super) sized_tables: InnerMaps,
+    pub(super) chunks: Chunks<M>,
     pub(super) devices: DevMapHash<MapData>,
     pub(super) verdict_counters: PerCpuArray<MapData, [u64; VERDICT]>,
     pub(super) service_counters: PerCpuArray<MapData, [u64; TRAFFIC]>,
@@ -125,8 +124,7 @@ impl<M: Access> Maps<M> {
             next_hops: pins.array(names::NEXT_HOPS)?,
             interfaces: pins.array(names::INTERFACES)?,
             bonds: pins.array(names::BONDS)?,
-            tables: pins.inner(names::TABLES)?,
-            sized_tables: pins.inner(names::SIZED_TABLES)?,
+            chunks: Chunks::new(pins),
             devices: pins.typed(names::DEVICES)?,
             verdict_counters: pins.typed(names::VERDICT_COUNTERS)?,
             service_counters: pins.typed(names::SERVICE_COUNTERS)?,
@@ -160,6 +158,28 @@ impl<M: AsRef<Mapping>> ServiceIndex for Maps<M> {
 
     fn record(&self, index: u32) -> Option<CopiedService> {
         self.services.get(index).map(CopiedService)
+    }
+}
+
+impl<M: Access> Maps<M> {
+    /// The slot table that a group names.
+    ///
+    /// # Errors
+    /// [`MapsError::NoTable`], or what the kernel answers.
+    pub fn table(&self, at: TableRef, shape: TableShape) -> Result<SlotTable, MapsError> {
+        let (chunk, first) = self.place(at, shape)?;
+        Ok(SlotTable::new(chunk, first, at, shape))
+    }
+
+    /// The chunk with a table, and the word of its first list there.
+    pub(super) fn place(
+        &self,
+        at: TableRef,
+        shape: TableShape,
+    ) -> Result<(Arc<M>, usize), MapsError> {
+        let chunk = self.chunks.get(at.word(0).0)?.ok_or(MapsError::NoTable { word: at.0 })?;
+        let first = first_list(at, shape, (*chunk).as_ref().len());
+        Ok((chunk, first.ok_or(MapsError::NoTable { word: at.0 })?))
     }
 }
 
@@ -331,17 +351,6 @@ impl<M: AsRef<Mapping>> Maps<M> {
             Err(MapError::KeyNotFound) => Ok(false),
             Err(source) => Err(map_error(names::DEVICES)(source)),
         }
-    }
-
-    /// The slot table that a group names.
-    ///
-    /// # Errors
-    /// [`MapsError::NoTable`], or what the kernel answers.
-    pub fn table(&self, table: TableRef, slots: u32) -> Result<SlotTable, MapsError> {
-        let outer = if table.is_sized() { &self.sized_tables } else { &self.tables };
-        let (map, index) = (outer.name(), table.index());
-        let inner = outer.get(index)?.ok_or(MapsError::NoTable { map, index })?;
-        SlotTable::open(&inner, slots).map_err(|source| MapsError::Call { map, source })
     }
 
     /// Packets under each verdict, summed over the CPUs, by number.

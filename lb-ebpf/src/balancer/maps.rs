@@ -3,7 +3,7 @@
 use core::mem::offset_of;
 
 use aya_ebpf::{
-    bindings::{BPF_F_INNER_MAP, BPF_F_MMAPABLE, BPF_F_NO_PREALLOC},
+    bindings::{BPF_F_MMAPABLE, BPF_F_NO_PREALLOC},
     btf_maps::{Array, ArrayOfMaps, DevMapHash, HashMap, LruHashMap, PerCpuArray},
     macros::btf_map,
 };
@@ -18,16 +18,16 @@ use lb_common::{
         counter::{EVENT_SLOTS, Event, GroupCounter, TrafficCounter},
         limiter::{LimitWord, Limiter},
         limits::{
-            DEFAULT_DISPLACED_V4, DEFAULT_DISPLACED_V6, DEFAULT_FLOWS_V4, DEFAULT_FLOWS_V6,
-            DEFAULT_SLOTS, HANDSHAKE_LINES, MAX_BACKENDS, MAX_DESCRIPTORS, MAX_GROUPS,
-            MAX_INTERFACES, MAX_LIMITERS, MAX_MEMBERS, MAX_NEXT_HOPS, MAX_POOLS, MAX_SERVICE_KEYS,
-            MAX_SERVICE_RECORDS, MAX_SERVICES, MAX_TABLES, STANDBYS_PER_GROUP,
+            CHUNK_WORDS, DEFAULT_DISPLACED_V4, DEFAULT_DISPLACED_V6, DEFAULT_FLOWS_V4,
+            DEFAULT_FLOWS_V6, HANDSHAKE_LINES, MAX_BACKENDS, MAX_CHUNKS, MAX_DESCRIPTORS,
+            MAX_GROUPS, MAX_INTERFACES, MAX_LIMITERS, MAX_MEMBERS, MAX_NEXT_HOPS, MAX_POOLS,
+            MAX_SERVICE_KEYS, MAX_SERVICE_RECORDS, MAX_SERVICES, STANDBYS_PER_GROUP,
         },
         member::{Accepts, MemberWord},
         next_hop::{InterfaceWord, NextHopWord},
         pool::{Descriptor, Group, GroupHead, PoolLine},
         service::{ANY_PORT_WORDS, AddressWords, IPV4, Service, ServiceKey, VipKey, any_port_bit},
-        slot::{OwnersWord, SlotWord, StandbyWord, TableRef, table_words},
+        slot::{SlotWord, StandbyWord, TableRef},
     },
     flow_hash::FlowTuple,
     path::{
@@ -45,7 +45,6 @@ use crate::kernel;
 const MMAP: usize = BPF_F_MMAPABLE as usize;
 /// Not preallocated, because few balancers have many of these elements.
 const ON_DEMAND: usize = BPF_F_NO_PREALLOC as usize;
-const SIZED: usize = MMAP | BPF_F_INNER_MAP as usize;
 
 /// Words of a pool's line and of a limiter.
 const WORD_OF_VERSIONS: usize = offset_of!(PoolLine, word) / 8;
@@ -103,14 +102,9 @@ static INTERFACES: Array<u64, { MAX_INTERFACES as usize }, MMAP> = Array::new();
 /// The program on a bond also runs for the bond's ports, which no next hop names.
 #[btf_map]
 static BONDS: Array<u64, { MAX_INTERFACES as usize }, MMAP> = Array::new();
-/// The kernel inlines the inner look-up only for arrays of one known size, hence two maps of tables.
+/// The kernel inlines the look-up in a chunk because all chunks have this size.
 #[btf_map]
-static TABLES: ArrayOfMaps<
-    Array<u64, { table_words(DEFAULT_SLOTS) as usize }, MMAP>,
-    { MAX_TABLES as usize },
-> = ArrayOfMaps::new();
-#[btf_map]
-static SIZED_TABLES: ArrayOfMaps<Array<u64, 1, SIZED>, { MAX_TABLES as usize }> =
+static TABLES: ArrayOfMaps<Array<u64, { CHUNK_WORDS as usize }, MMAP>, { MAX_CHUNKS as usize }> =
     ArrayOfMaps::new();
 #[btf_map]
 pub(super) static DEVICES: DevMapHash<256> = DevMapHash::new();
@@ -190,8 +184,9 @@ impl Tables for Maps {
 
     #[inline(always)]
     fn owner(&self, head: &GroupHead, slot: u32) -> Option<u16> {
-        let word = table_word(TableRef(head.table), OwnersWord::index(head.slots, slot));
-        word.map(|word| OwnersWord(word).owner(slot))
+        let shape = head.shape();
+        let word = table_word(TableRef(head.table), shape.owner_index(slot));
+        word.map(|word| shape.owner(word, slot))
     }
 
     #[inline(always)]
@@ -377,9 +372,6 @@ fn may_have_any_port(address: &AddressWords) -> bool {
 
 #[inline(always)]
 fn table_word(table: TableRef, index: u32) -> Option<u64> {
-    if table.is_sized() {
-        kernel::table_word(&SIZED_TABLES, table.index(), index)
-    } else {
-        kernel::table_word(&TABLES, table.index(), index)
-    }
+    let (chunk, word) = table.word(index);
+    kernel::table_word(&TABLES, chunk, word)
 }

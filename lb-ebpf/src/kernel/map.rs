@@ -168,10 +168,10 @@ pub fn element<T: Pod, const N: usize, const F: usize>(
 #[inline(always)]
 pub fn table_word<const S: usize, const G: usize, const N: usize, const F: usize>(
     map: &ArrayOfMaps<Array<u64, S, G>, N, F>,
-    table: u32,
+    chunk: u32,
     index: u32,
 ) -> Option<u64> {
-    let word = map.get_value_ptr_mut(table, &index)?;
+    let word = map.get_value_ptr_mut(chunk, &index)?;
     // SAFETY: the pointer is to a live, aligned array element; one volatile 8-byte load.
     Some(unsafe { word.read_volatile() })
 }

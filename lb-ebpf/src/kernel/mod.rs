@@ -16,8 +16,8 @@ pub use frame::Frame;
 pub(crate) use helpers::global;
 pub use helpers::{borrow_argument, now, opaque, repeat, tail_call};
 pub use map::{
-    SharedWord, contains, element, has_prefix, hash_value, hash_word, lru_word, per_cpu, shared_word, store,
-    store_words, table_word, word, words,
+    SharedWord, contains, element, has_prefix, hash_value, hash_word, lru_word, per_cpu,
+    shared_word, store, store_words, table_word, word, words,
 };
 pub use outgoing::Outgoing;
 pub use revalidate::Revalidated;

@@ -11,14 +11,14 @@ use lb_common::abi::{
     capture::{Capture, SECTION},
     form::Form,
     limiter::{LimitWord, Limiter},
-    limits::DEFAULT_SLOTS,
+    limits::{CHUNK_WORDS, DEFAULT_SLOTS},
     member::{Accepts, FULL_RAMP, MemberWord},
     names,
     next_hop::{InterfaceWord, NextHopWord},
     pod::bytes_of,
     pool::{Descriptor, Group, GroupHead, LIMITED, PoolLine, PoolWord},
     service::{SERVICE_REJECTS, Service, ServiceKey, address_words},
-    slot::{OwnersWord, table_words},
+    slot::{SlotWord, TABLE_HEAD, TableShape},
 };
 use lb_common::service_index::{self, HEAD, IndexEntry, IndexHead, area_bits, area_words};
 use lb_maps::clock;
@@ -30,7 +30,10 @@ use super::frame::{VIP4, VIP6};
 pub const MEMBERS: u32 = 100;
 /// Services besides the ones that are sent to.
 const OTHER_SERVICES: u32 = 98;
-/// `BPF_F_MMAPABLE`, which the inner arrays of `TABLES` have.
+/// Where the table is: behind the first word of the first chunk.
+const TABLE: u32 = 1 + TABLE_HEAD;
+const SHAPE: TableShape = TableShape { slots: DEFAULT_SLOTS, members: MEMBERS };
+/// `BPF_F_MMAPABLE`, which chunks have.
 const MMAPABLE: u32 = 1 << 10;
 
 /// How the two regions are.
@@ -83,8 +86,8 @@ pub fn fill(balancer: &mut Ebpf, state: &State) -> Result<()> {
     set(balancer, SECTION, 0, bytes::<{ size_of::<Capture>() }>(&capture))?;
     let mut heads = Vec::new();
     for (region, limiter) in (0..).zip(LIMITERS) {
-        let (slots, members) = (DEFAULT_SLOTS, region * MEMBERS);
-        let head = GroupHead { table: 0, slots, members, member_count: MEMBERS };
+        let (TableShape { slots, members: member_count }, members) = (SHAPE, region * MEMBERS);
+        let head = GroupHead { table: TABLE, slots, members, member_count };
         let group = Group { head, region, limiter, reserved: [0; 2] };
         set(balancer, names::GROUPS, region, bytes::<32>(&group))?;
         heads.push(head);
@@ -178,15 +181,16 @@ fn members(balancer: &mut Ebpf, v6: bool) -> Result<()> {
             keys.push(maglev::Member { key: address.into(), weight: 1 });
         }
     }
-    let table = maglev::build(&keys, DEFAULT_SLOTS)?;
-    let mut inner = Array::<MapData, u64>::create(table_words(DEFAULT_SLOTS), MMAPABLE)?;
-    let words = table.words().iter().copied().chain(OwnersWord::from_lists(table.words()));
-    for (index, word) in (0..).zip(words) {
-        inner.set(index, word, 0)?;
+    let table = maglev::build(&keys, SHAPE.slots)?;
+    let mut chunk = Array::<MapData, u64>::create(CHUNK_WORDS, MMAPABLE)?;
+    let list = |slot| SlotWord(table.words()[slot as usize]);
+    let words = table.words().iter().copied().chain(SHAPE.owners(list));
+    for (index, word) in (TABLE..).zip(words) {
+        chunk.set(index, word, 0)?;
     }
-    let mut tables: ArrayOfMaps<_, Array<MapData, u64>> =
+    let mut chunks: ArrayOfMaps<_, Array<MapData, u64>> =
         ArrayOfMaps::try_from(map_mut(balancer, names::TABLES)?)?;
-    Ok(tables.set(0, &inner, 0)?)
+    Ok(chunks.set(0, &chunk, 0)?)
 }
 
 fn services(balancer: &mut Ebpf, flags: u32) -> Result<()> {
