@@ -165,7 +165,7 @@ impl Report for Status {
     fn table(&self) -> String {
         let mut text = self.head();
         if !self.services.is_empty() {
-            let mut grid = Grid::new(["SERVICE", "ENDPOINT", "PROTOCOL", "POOL", "BACKENDS UP"]);
+            let mut grid = Grid::new(["SERVICE", "ENDPOINT", "PROTOCOL", "POOL", "SLOTS", "BACKENDS UP"]);
             self.services.iter().for_each(|service| grid.row(service.cells()));
             text += "\n";
             text += &grid.lines();
@@ -209,6 +209,8 @@ pub(super) struct ServiceRow {
     /// `null`: the daemon does not report it, or this version does not know it.
     encapsulation: Option<&'static str>,
     gue_port: Option<u16>,
+    /// `null`: the daemon does not report it.
+    slots: Option<u32>,
 }
 
 impl ServiceRow {
@@ -223,15 +225,17 @@ impl ServiceRow {
             backends: service.backends,
             encapsulation: encapsulation.map(Encapsulation::name),
             gue_port: encapsulation.and_then(Encapsulation::gue_port),
+            slots: Some(service.slots).filter(|slots| *slots > 0),
         }
     }
 
-    pub(super) fn cells(&self) -> [String; 5] {
+    pub(super) fn cells(&self) -> [String; 6] {
         [
             self.name.clone(),
             self.endpoint.clone(),
             self.protocol.clone(),
             self.pool(),
+            self.slots.map_or_else(|| "-".into(), |slots| slots.to_string()),
             format!("{} of {}", self.backends_up, self.backends),
         ]
     }
