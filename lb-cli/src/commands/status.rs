@@ -292,6 +292,7 @@ mod tests {
                 backends: 3,
                 encapsulation: v1::Encapsulation::IpInIp.into(),
                 gue_port: 0,
+                slots: 1_009,
             }],
             backends: vec![
                 backend("10.0.0.1", "up", "all checks pass", true),
@@ -327,8 +328,8 @@ generation  4, applied 1970-01-12T13:46:40Z
 checksum    0123456789abcdef
 interfaces  eth0 (native)
 
-SERVICE  ENDPOINT      PROTOCOL  POOL  BACKENDS UP
-web      192.0.2.1:80  tcp       web   1 of 3
+SERVICE  ENDPOINT      PROTOCOL  POOL  SLOTS  BACKENDS UP
+web      192.0.2.1:80  tcp       web   1009   1 of 3
 
 POOL  REMAP     FOR     ENDS IN
 web   adopting  1m 30s  30s
@@ -370,9 +371,9 @@ checksum    0123456789abcdef
 interfaces  eth0 (native)
 
 SERVICE                ENDPOINT               PROTOCOL  POOL
-    BACKENDS UP
+    SLOTS  BACKENDS UP
 storefront-production  [2001:db8:10::80]:443  tcp       storefront-production
-    1 of 3
+    1009   1 of 3
 
 POOL                   BACKEND                           REGION        STATE
     FOR     WHY
@@ -456,6 +457,7 @@ interfaces  none
         assert_eq!(json["uptime_seconds"], 200);
         assert_eq!(json["settling"][0]["ends_at"], "1970-01-12T13:48:40Z");
         assert_eq!(json["backends"][1]["marked_out"], false);
+        assert_eq!(json["services"][0]["slots"], 1_009);
     }
 
     #[test]

@@ -202,7 +202,8 @@ mod tests {
             prop_assert_eq!(outgrown(&Pool { slots: chosen, ..pool.clone() }), None);
             let below = SIZES.into_iter().take_while(|size| *size < chosen);
             for size in below {
-                prop_assert!(outgrown(&Pool { slots: size, ..pool.clone() }).is_some());
+                let smaller = Pool { slots: size, ..pool.clone() };
+                prop_assert!(outgrown(&smaller).is_some());
             }
             if needed <= 65_537.0 {
                 for region in ["eu", "us", "ap"] {
