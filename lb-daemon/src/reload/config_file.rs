@@ -166,6 +166,28 @@ region = \"eu\"
         assert_eq!(warnings(GOOD).await, [""; 0], "the file says it already");
         assert_eq!(commands.export().await.unwrap().generation, 4);
 
+        // The file leaves the slots open: the pool keeps its number, which another call may change.
+        let open = GOOD.replace("slots = 31\n", "");
+        fs::write(&path, &open).unwrap();
+        let kept = apply(&path, &commands, &audit).await.unwrap();
+        assert_eq!((kept.generation, kept.changes.len()), (4, 0));
+        assert_eq!(warnings(&GOOD.replace("31", "37")).await, [""; 0], "the file keeps that too");
+        assert_eq!(warnings(GOOD).await, [""; 0]);
+        fs::write(&path, format!("balancers = 2\nhash_key = \"{:032}\"\n{open}", 7)).unwrap();
+        let refused = apply(&path, &commands, &audit).await.unwrap_err().to_string();
+        let expected = "pools[0] \"web\": slots: must be a number, the same on all 2 balancers; set slots = 31 in pool web, ";
+        assert!(refused.starts_with(expected), "{refused}");
+        // More backends than slots: the line of the pool, as with each other mistake in a file.
+        let backends: String = (2..33)
+            .map(|n| format!("[[pool.backend]]\naddress = \"10.0.0.{n}\"\nregion = \"eu\"\n"))
+            .collect();
+        fs::write(&path, open + &backends).unwrap();
+        let refused = apply(&path, &commands, &audit).await.unwrap_err().to_string();
+        let expected =
+            "line 3, column 1: pools[0] \"web\": slots: 31 must be more than the 32 backends";
+        assert!(refused.starts_with(expected), "{refused}");
+        assert_eq!(commands.export().await.unwrap().generation, 6);
+
         for (text, cause) in [
             ("[[region]\n", "line 1, column 10: "),
             ("\nregions = 1\n", "line 2, column 1: unknown field `regions`"),
@@ -177,7 +199,7 @@ region = \"eu\"
             fs::write(&path, text).unwrap();
             let error = apply(&path, &commands, &audit).await.unwrap_err().to_string();
             assert!(error.starts_with(cause), "{error}");
-            assert_eq!(commands.export().await.unwrap().generation, 4);
+            assert_eq!(commands.export().await.unwrap().generation, 6);
         }
         stop.cancel();
         state.await.unwrap();
