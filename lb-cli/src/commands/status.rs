@@ -165,7 +165,8 @@ impl Report for Status {
     fn table(&self) -> String {
         let mut text = self.head();
         if !self.services.is_empty() {
-            let mut grid = Grid::new(["SERVICE", "ENDPOINT", "PROTOCOL", "POOL", "SLOTS", "BACKENDS UP"]);
+            let mut grid =
+                Grid::new(["SERVICE", "ENDPOINT", "PROTOCOL", "POOL", "SLOTS", "BACKENDS UP"]);
             self.services.iter().for_each(|service| grid.row(service.cells()));
             text += "\n";
             text += &grid.lines();

@@ -26,5 +26,9 @@ pub fn is_kept(configuration: &Configuration) {
     let document = Document::try_from(message).expect("our own words");
     let text = document.to_toml().expect("a file");
     let read = Document::parse(&text).expect("our own file").into();
-    assert_eq!(lb_config::validate_first(&read).expect("valid as a file"), *configuration, "{text}");
+    assert_eq!(
+        lb_config::validate_first(&read).expect("valid as a file"),
+        *configuration,
+        "{text}"
+    );
 }

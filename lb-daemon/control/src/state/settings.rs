@@ -62,8 +62,7 @@ impl FollowedFile {
         let path = self.path()?;
         let text = fs::read_to_string(&path).ok();
         let document = text.and_then(|text| Document::parse(&text).ok());
-        let requested =
-            document.and_then(|document| lb_config::validate(&document.into()).ok());
+        let requested = document.and_then(|document| lb_config::validate(&document.into()).ok());
         Some((path, requested))
     }
 }

@@ -110,11 +110,11 @@ fn several_balancers_need_a_number_in_each_pool() {
     message.pools[0].slots = Some(1_009);
     message.pools[1].slots = Some(0);
     let (error, path, hint) = refused(&message, &in_force(&[("dns", 31)]));
+    assert_eq!(error, r#"pools[1] "dns": slots: must be a number, the same on all 2 balancers"#);
     assert_eq!(
-        error,
-        r#"pools[1] "dns": slots: must be a number, the same on all 2 balancers"#
+        (&*path, hint.starts_with("set slots = 1009 in pool dns, ")),
+        ("pools[1].slots", true)
     );
-    assert_eq!((&*path, hint.starts_with("set slots = 1009 in pool dns, ")), ("pools[1].slots", true));
 
     message.pools[1].slots = Some(31);
     assert_eq!(super::super::validate(&message).unwrap().require_slots(&force), Ok(()));
@@ -127,8 +127,7 @@ fn a_hint_names_only_some_of_many_pools() {
     message.balancers = 3;
     let pool = |number| v1::Pool { name: format!("pool-{number}"), ..v1::Pool::default() };
     message.pools = (0..500).map(pool).collect();
-    let open =
-        super::super::validate(&message).unwrap().require_slots(&in_force(&[])).unwrap_err();
+    let open = super::super::validate(&message).unwrap().require_slots(&in_force(&[])).unwrap_err();
     let error = open.to_string();
     assert!(error.ends_with("on all 3 balancers; 499 more pools have none"), "{error}");
     let hint = open.hint;
@@ -139,7 +138,11 @@ fn a_hint_names_only_some_of_many_pools() {
 #[test]
 fn slots_of_a_message_leave_out_what_is_no_number() {
     let mut message = correct();
-    let of = |slots: Option<u32>| v1::Pool { name: format!("p{}", slots.unwrap_or(1)), slots, ..v1::Pool::default() };
+    let of = |slots: Option<u32>| v1::Pool {
+        name: format!("p{}", slots.unwrap_or(1)),
+        slots,
+        ..v1::Pool::default()
+    };
     message.pools = [None, Some(0), Some(5), Some(65_536), Some(31)].map(of).to_vec();
     assert_eq!(slots_of_message(&message), in_force(&[("p31", 31)]));
 }

@@ -20,7 +20,8 @@ impl Daemon {
     async fn slots(&self) -> [u32; 2] {
         let exported = self.running.commands.export().await.unwrap();
         let content = self.path.content();
-        let planned = content.plan.pools.values().flat_map(|pool| &pool.groups).map(|group| group.slots);
+        let planned =
+            content.plan.pools.values().flat_map(|pool| &pool.groups).map(|group| group.slots);
         let planned: BTreeSet<u32> = planned.collect();
         assert_eq!(planned.len(), 1, "one size of table");
         [exported.configuration.pools[&name("web")].slots, *planned.first().unwrap()]

@@ -1,5 +1,7 @@
 //! Slots of pools: what calls leave unset stays, and each answer has a number.
 
+use tonic::Code;
+
 use super::*;
 
 /// Twelve backends in region `eu`: too many for 1009 slots.
