@@ -16,6 +16,7 @@ pub mod next_hop;
 pub mod plan;
 pub mod remap;
 pub mod shares;
+pub mod slots;
 
 #[cfg(test)]
 #[path = "../../fake/src/arbitrary.rs"]

@@ -35,6 +35,7 @@ mod restart;
 mod route_changes;
 mod self_test;
 mod shared_backends;
+mod slots;
 mod slow_start;
 mod startup_reload;
 mod top;
@@ -62,6 +63,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("doctor", doctor::CASES),
     ("displaced", displaced::CASES),
     ("unhealthy", unhealthy::CASES),
+    ("slots", slots::CASES),
     ("unusable_store", unusable_store::CASES),
     ("next_hops", next_hops::CASES),
     ("explain", explain::CASES),

@@ -1,9 +1,12 @@
 //! Conditions that follow from the configuration and the daemon's settings.
 
-use std::num::NonZeroU32;
+use std::{collections::BTreeMap, num::NonZeroU32};
 
 use super::{PacketPath, State};
-use lb_model::{Configuration, Encapsulation};
+use lb_model::{
+    Configuration, Encapsulation,
+    slots::{self, LEAST_SHARE, Outgrown},
+};
 
 impl<P: PacketPath> State<P> {
     /// Tunnels to the backends of an IP version need a source address of that version.
@@ -40,6 +43,35 @@ impl<P: PacketPath> State<P> {
             ),
             false => self.settings.conditions.end("hash_key"),
         }
+    }
+
+    /// Tables never change their size by themselves, so a pool may have too few slots for its backends.
+    pub(super) fn check_slots(&mut self, configuration: &Configuration) {
+        let balancers = configuration.balancers.get();
+        let pools = configuration.pools.iter();
+        let causes: BTreeMap<_, _> = pools
+            .filter_map(|(name, pool)| {
+                let Outgrown { least, region, choice } = slots::outgrown(pool)?;
+                let how = match balancers {
+                    1 => format!("slots = {choice}, or slots = 0 to have a number chosen,"),
+                    _ => format!("slots = {choice} on all {balancers} balancers"),
+                };
+                let cause = format!(
+                    "of {} slots the backend with the least weight in region {region} has {least}, and fewer than \
+                     {LEAST_SHARE} spread connections unevenly; {how} moves homes of connections, and open ones stay \
+                     for the settle time",
+                    pool.slots
+                );
+                Some((name.clone(), cause))
+            })
+            .collect();
+        let subject = |name: &lb_model::Name| format!("slots of pool {name}");
+        let conditions = &self.settings.conditions;
+        self.outgrown.iter().filter(|name| !causes.contains_key(*name)).for_each(|name| {
+            conditions.end(&subject(name));
+        });
+        causes.iter().for_each(|(name, cause)| conditions.begin(&subject(name), cause));
+        self.outgrown = causes.into_keys().collect();
     }
 
     pub(super) fn check_own_region(&self, configuration: &Configuration) {

@@ -66,7 +66,9 @@ impl IntoStatus for Refusal {
                 Code::ResourceExhausted
             }
             Refusal::NoPool(_) | Refusal::NoBackend(..) => Code::NotFound,
-            Refusal::NoHashKey { .. } => Code::InvalidArgument,
+            Refusal::NoHashKey { .. } | Refusal::OpenSlots(_) | Refusal::Invalid(_) => {
+                Code::InvalidArgument
+            }
             Refusal::Schema(_) | Refusal::Unusable(_) => Code::FailedPrecondition,
             Refusal::Plan(_)
             | Refusal::Room(_)
@@ -79,6 +81,8 @@ impl IntoStatus for Refusal {
             Refusal::NoHashKey { own_key, .. } => {
                 (Some("hash_key".to_owned()), Some(key_hint(*own_key)))
             }
+            Refusal::OpenSlots(open) => (Some(open.invalid.path()), Some(open.hint.clone())),
+            Refusal::Invalid(invalid) => (Some(invalid.path()), None),
             Refusal::Store(error) => (None, Some(error.hint())),
             Refusal::Schema(mismatch) => (None, Some(mismatch.hint().into())),
             Refusal::Unusable(_) => (None, Some(UNUSABLE_HINT.into())),
