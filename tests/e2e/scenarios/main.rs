@@ -36,6 +36,7 @@ mod route_changes;
 mod self_test;
 mod shared_backends;
 mod slow_start;
+mod source_prefix;
 mod startup_reload;
 mod top;
 mod traffic;
@@ -90,6 +91,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("restart", restart::CASES),
     ("many_backends", many_backends::CASES),
     ("slow_start", slow_start::CASES),
+    ("source_prefix", source_prefix::CASES),
     ("traffic", traffic::CASES),
     ("utilisation", utilisation::CASES),
 ];

@@ -11,7 +11,7 @@ use lb_base::{
     conditions::{PACKET_PATH, STORED},
     error_chain,
 };
-use lb_model::{Configuration, diff};
+use lb_model::{Configuration, SourceClash, diff};
 
 /// Subject of the condition about the directory of names.
 const NAMES: &str = "names for the command line";
@@ -33,6 +33,12 @@ impl<P: PacketPath> State<P> {
         let own_key = self.store.hash_key();
         if configuration.balancers > NonZeroU32::MIN && configuration.hash_key.is_none() {
             return Err(Refusal::NoHashKey { balancers: configuration.balancers, own_key });
+        }
+        let prefix = self.settings.sources.prefix_v4;
+        if let Some(clash) =
+            prefix.and_then(|prefix| SourceClash::find(prefix, &configuration))
+        {
+            return Err(Refusal::SourcePrefix(clash));
         }
         self.leave_out_own_key(&mut configuration);
         let changes = diff::between(self.configuration(), &configuration, &diff::owners);
@@ -185,6 +191,7 @@ impl<P: PacketPath> State<P> {
         self.members.write_all_last_resorts(configuration, &mut self.path);
         self.update_sensors();
         self.check_source_addresses(configuration);
+        self.check_source_prefix(configuration);
         self.check_paths(configuration);
         self.check_hash_key(configuration);
         self.check_own_region(configuration);

@@ -92,7 +92,15 @@ pub(super) const ENDPOINTS: &[Row] = &[
     ),
 ];
 
-pub(super) const ALLOW_LISTS: &[Row] = &[(
+pub(super) const ALLOW_LISTS: &[Row] = &[
+    (
+        backend,
+        |f| f.receiver.as_mut().unwrap().not_allowed = Some(7),
+        "allow_lists",
+        Warning,
+        "sources",
+        "tcpdump -nc 10 'proto 4 or proto 41 or udp port 6080'  # which addresses",
+    ),(
     backend,
     |f| f.receiver.as_mut().unwrap().sources.push("0.0.0.0/0".into()),
     "allow_lists",
