@@ -14,6 +14,7 @@ use lb_tests::process::{PATIENCE, until};
 use lb_tests::sandbox::Sandbox;
 use lb_tests::topology::Fabric;
 use lb_tests::traffic::Curl;
+use serde_json::Value;
 
 pub(crate) const CASES: &[Case] = &[
     Case::waits("each_connection_has_its_source", each_connection_has_its_source),
@@ -34,7 +35,7 @@ fn each_connection_has_its_source(sandbox: &Sandbox) -> Result<()> {
     // In IP alone, IPv4 and IPv6 packets.
     for tunnel in [Tunnel::Ipip, Tunnel::Ip6In4] {
         let frames = connections(&fixture, tunnel)?;
-        let seen = by_connection(&frames, &format!("{} && tcp", tunnel.filter()), "ip.src")?;
+        let seen = in_ip(&frames, tunnel)?;
         spread(&seen).with_context(|| format!("{tunnel:?}"))?;
     }
 
@@ -48,9 +49,8 @@ fn each_connection_has_its_source(sandbox: &Sandbox) -> Result<()> {
     // The checks of 300 ms are logged as well, but not by so many.
     let by_one = logged.iter().zip(&before).filter(|(now, then)| *now - *then >= 40).count();
     ensure!(by_one == 1, "one backend serves the client: {before:?}, {logged:?}");
-    let gue = format!("udp.dstport == 6080 && ip.dst == {} && tcp", Tunnel::Ipip.vip());
-    spread(&by_connection(&frames, &gue, "ip.src")?)?;
-    let ports = by_connection(&frames, &gue, "udp.srcport")?;
+    let [sources, ports] = in_gue(&frames)?;
+    spread(&sources).context("in GUE")?;
     let own: BTreeSet<_> = ports.values().flatten().collect();
     ensure!(own.len() >= CONNECTIONS - 3, "{} source ports", own.len());
     ensure!(ports.values().all(|of| of.len() == 1), "a connection has one port: {ports:?}");
@@ -74,42 +74,64 @@ fn a_receiver_that_does_not_allow_it(
     fixture.wait_up(&[])?;
     restart_receiver(sandbox, fixture, number, "10.0.0.2")?;
     let client = Curl::new(&fixture.fabric.client);
-    let refused = client.timed(&Tunnel::Ipip.url(), Duration::from_secs(2))?;
-    ensure!(refused.status == 0, "a packet of no allowed source arrived");
+    // The program of the receiver before runs on until the new one has its lists.
+    until("packets of no allowed source stay out", PATIENCE, || {
+        let answer = client.timed(&Tunnel::Ipip.url(), Duration::from_secs(1))?;
+        Ok((answer.status == 0).then_some(()))
+    })?;
     let counted = || -> Result<u64> {
         let node = &fixture.fabric.backends[number].node;
         let bpffs = sandbox.bpffs(node.namespace())?.display().to_string();
         let spillway = Binaries::find()?.spillway;
         let arguments = ["--bpffs", &bpffs, "-o", "json", "stats", "--component", "receiver"];
-        let stats: serde_json::Value = serde_json::from_str(&node.run(spillway, arguments)?)?;
+        let stats: Value = serde_json::from_str(&node.run(spillway, arguments)?)?;
         let rows = stats["verdicts"].as_array().context("no verdicts")?;
         let row = rows.iter().find(|row| row["verdict"] == "source_not_allowed");
         Ok(row.and_then(|row| row["packets"].as_u64()).unwrap_or(0))
     };
     until("it is counted", PATIENCE, || Ok((counted()? > 0).then_some(())))?;
     restart_receiver(sandbox, fixture, number, PREFIX)?;
-    client.get(&Tunnel::Ipip.url()).map(drop)
+    until("packets of the prefix arrive", PATIENCE, || {
+        let answer = client.timed(&Tunnel::Ipip.url(), Duration::from_secs(1))?;
+        Ok((answer.status == 200).then_some(()))
+    })
 }
 
-/// The check of the prefix finds it in order, until the route is gone.
+/// The check of the prefix finds it in order, until its routes are gone: the balancer's own, then that of a router with a
+/// reverse path filter.
 fn the_doctor_sees_it(fixture: &Fixture) -> Result<()> {
-    let findings = || -> Result<Vec<(String, String)>> {
-        let output = fixture.balancer.try_cli(&["-o", "json", "doctor"], None)?;
-        let answer: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-        let all = answer["findings"].as_array().context("no findings")?.iter();
-        let own = all.filter(|finding| finding["check"] == "source_prefix");
-        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-        Ok(own.map(|finding| (text(&finding["level"]), text(&finding["found"]))).collect())
-    };
-    let ok = |found: &str| ("ok".to_owned(), found.to_owned());
-    let passes = ok("no reverse path filter drops its packets on the way to 6 backends");
-    let now = findings()?;
-    ensure!(now == [ok("is local to this host"), passes.clone()], "{now:?}");
-    fixture.fabric.balancer.ip(&format!("route del local {PREFIX} dev lo"))?;
-    let missing = ("warning".to_owned(), "is not local to this host".to_owned());
-    let now = findings()?;
-    ensure!(now == [missing, passes], "{now:?}");
+    let now = findings(fixture, "source_prefix")?;
+    let passes = "no reverse path filter drops its packets on the way to 6 backends";
+    ensure!(levels(&now) == [("ok", "is local to this host"), ("ok", passes)], "{now:?}");
+
+    let Fabric { router, balancer, .. } = &fixture.fabric;
+    balancer.ip(&format!("route del local {PREFIX} dev lo"))?;
+    let now = findings(fixture, "source_prefix")?;
+    let missing = ("warning", "is not local to this host");
+    ensure!(levels(&now) == [missing, ("ok", passes)], "{now:?}");
+
+    router.sysctls(&[("net.ipv4.conf.balancer.rp_filter", "1")])?;
+    router.ip(&format!("route del {PREFIX}"))?;
+    let now = findings(fixture, "source_prefix")?;
+    ensure!(levels(&now) == [missing], "{now:?}");
+    let now = findings(fixture, "tunnels")?;
+    let dropped = now.iter().find(|finding| finding["level"] == "problem").context("a problem")?;
+    let why = dropped["why"].as_str().unwrap_or_default();
+    ensure!(why.contains(&format!("drops packets from {PREFIX}")), "{dropped}");
     Ok(())
+}
+
+/// What the doctor finds in a check.
+fn findings(fixture: &Fixture, check: &str) -> Result<Vec<Value>> {
+    let output = fixture.balancer.try_cli(&["-o", "json", "doctor"], None)?;
+    let answer: Value = serde_json::from_slice(&output.stdout)?;
+    let all = answer["findings"].as_array().context("no findings")?.iter();
+    Ok(all.filter(|finding| finding["check"] == check).cloned().collect())
+}
+
+fn levels(findings: &[Value]) -> Vec<(&str, &str)> {
+    let words = findings.iter().map(|it| (it["level"].as_str(), it["found"].as_str()));
+    words.map(|(level, found)| (level.unwrap_or_default(), found.unwrap_or_default())).collect()
 }
 
 fn a_prefix_has_no_other_owner(sandbox: &Sandbox) -> Result<()> {
@@ -192,28 +214,41 @@ fn connections(fixture: &Fixture, tunnel: Tunnel) -> Result<Frames> {
     Ok(frames)
 }
 
-/// The outer values of a field, by the client's port.
-fn by_connection(
-    frames: &Frames,
-    filter: &str,
-    field: &str,
-) -> Result<BTreeMap<String, BTreeSet<String>>> {
-    // Those of the client, not of checks, which have an address of the balancer inside.
-    let client = format!(
-        "(ip.src == {} || ipv6.src == {})",
-        Fabric::CLIENT_V4,
-        Fabric::CLIENT_V6
-    );
-    let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for [port, values] in frames.fields(&format!("{filter} && {client}"), ["tcp.srcport", field])? {
-        let outer = values.split(',').next().unwrap_or_default().to_owned();
-        seen.entry(port).or_default().insert(outer);
+/// What each connection of the client has, by its port.
+type ByConnection = BTreeMap<u16, BTreeSet<String>>;
+
+/// Outer sources of connections in IP alone. Checks have an address of the balancer inside.
+fn in_ip(frames: &Frames, tunnel: Tunnel) -> Result<ByConnection> {
+    let (v4, v6) = (Fabric::CLIENT_V4, Fabric::CLIENT_V6);
+    let filter = format!("{} && tcp && (ip.src == {v4} || ipv6.src == {v6})", tunnel.filter());
+    let mut seen = ByConnection::new();
+    for [port, sources] in frames.fields(&filter, ["tcp.srcport", "ip.src"])? {
+        let outer = sources.split(',').next().unwrap_or_default().to_owned();
+        seen.entry(port.parse().with_context(|| port.clone())?).or_default().insert(outer);
+    }
+    Ok(seen)
+}
+
+/// Outer sources and source ports of connections in GUE, behind 14, 20, 8 and 4 bytes; tshark shows these as data.
+fn in_gue(frames: &Frames) -> Result<[ByConnection; 2]> {
+    let mut seen = [ByConnection::new(), ByConnection::new()];
+    for frame in frames.bytes("udp.dstport == 6080")? {
+        let (outer, inner) = (&frame[14..], &frame[46..]);
+        let number = |bytes: &[u8]| u16::from_be_bytes([bytes[0], bytes[1]]);
+        if inner[0] != 0x45 || inner[12..16] != Fabric::CLIENT_V4.octets() {
+            continue;
+        }
+        let source = Ipv4Addr::new(outer[12], outer[13], outer[14], outer[15]).to_string();
+        let values = [source, number(&outer[20..]).to_string()];
+        for (seen, value) in seen.iter_mut().zip(values) {
+            seen.entry(number(&inner[20..])).or_default().insert(value);
+        }
     }
     Ok(seen)
 }
 
 /// Checks that each connection has one source of the prefix, and that they have many.
-fn spread(seen: &BTreeMap<String, BTreeSet<String>>) -> Result<()> {
+fn spread(seen: &ByConnection) -> Result<()> {
     ensure!(seen.len() == CONNECTIONS, "{} connections were seen", seen.len());
     let mut all = BTreeSet::new();
     for (port, sources) in seen {

@@ -49,7 +49,8 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
 fn passes(facts: &Facts) -> Option<String> {
     let Some(VipProbes::Done { probes, .. }) = &facts.vip_probes else { return None };
     let arrived = |result: &VipProbeResult| {
-        matches!(result, VipProbeResult::Works | VipProbeResult::Narrow { .. })
+        use VipProbeResult::{Narrow, Unsized, Works};
+        matches!(result, Works | Narrow { .. } | Unsized(_))
     };
     let of_it = probes.iter().filter(|probe| probe.backend.is_ipv4() && probe.is_tunnel());
     let mut backends: Vec<_> =

@@ -91,7 +91,7 @@ impl BalancerFacts {
                 sources.extend(
                     given.iter().filter(|s| s.2).map(|(words, v, _)| address_of(words, *v)),
                 );
-                source_prefix = source_prefix.or_else(|| prefix(descriptor));
+                source_prefix = source_prefix.or_else(|| prefix(&descriptor));
             }
             for (_, group) in maps.pool_members(pool)?.unwrap_or_default().groups {
                 for rank in 0..group.head.member_count {
