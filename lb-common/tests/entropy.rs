@@ -156,8 +156,7 @@ fn source_and_port_are_independent() {
 fn a_client_that_stays_at_one_backend_has_many_ports() {
     for flags in [SERVICE_BY_ADDRESS, SERVICE_BY_PORT] {
         let lists = (0..97).map(|n| [n, 0xffff, 0xffff, 0xffff]).collect();
-        let fake =
-            FakeTables::new(&[(lists, 97)], IPV4).with_service("198.51.100.1", 0, 6, flags);
+        let fake = FakeTables::new(&[(lists, 97)], IPV4).with_service("198.51.100.1", 0, 6, flags);
         let (mut backends, mut ports) = (BTreeSet::new(), BTreeSet::new());
         for port in 1..=200 {
             let frame = tcp(CLIENT, (port, 80));

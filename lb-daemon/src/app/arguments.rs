@@ -369,7 +369,9 @@ fn source_prefix(text: &str) -> Result<Ipv4Prefix, String> {
     let found = Ipv4Prefix::new(address, prefix.bits());
     let found = found.ok_or("must have 8 to 32 bits, as 10.64.0.0/24 has 24")?;
     match address.octets()[0] {
-        0 | 127 | 224.. => Err("must be of unicast addresses that can be routed to this host".into()),
+        0 | 127 | 224.. => {
+            Err("must be of unicast addresses that can be routed to this host".into())
+        }
         _ => Ok(found),
     }
 }

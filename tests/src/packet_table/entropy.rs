@@ -37,9 +37,8 @@ fn prefixes_by_hand() -> Vec<Row<MapFixture>> {
     let rows = heads.map(|(what, first, bits, source)| {
         let mut rows = super::by_hand::rows();
         let row = rows.swap_remove(0);
-        let head = format!(
-            "0200000000fe 020000000001 0800 4500 003c 0000 4000 40 04 {source} 0a010001"
-        );
+        let head =
+            format!("0200000000fe 020000000001 0800 4500 003c 0000 4000 40 04 {source} 0a010001");
         replaced(row, what, (first.into(), bits), Form::IpInIp, &head)
     });
     rows.into()

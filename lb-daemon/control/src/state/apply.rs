@@ -35,9 +35,7 @@ impl<P: PacketPath> State<P> {
             return Err(Refusal::NoHashKey { balancers: configuration.balancers, own_key });
         }
         let prefix = self.settings.sources.prefix_v4;
-        if let Some(clash) =
-            prefix.and_then(|prefix| SourceClash::find(prefix, &configuration))
-        {
+        if let Some(clash) = prefix.and_then(|prefix| SourceClash::find(prefix, &configuration)) {
             return Err(Refusal::SourcePrefix(clash));
         }
         self.leave_out_own_key(&mut configuration);

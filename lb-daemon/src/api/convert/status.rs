@@ -115,8 +115,7 @@ pub(in crate::api) fn hinted(mut status: Status, hint: &str) -> Status {
 const UNUSABLE_HINT: &str =
     "`spillway export` shows the stored configuration; correct and apply it";
 
-const SOURCE_PREFIX_HINT: &str =
-    "no other host has an address of that prefix: give another address, or set another `tunnel-source-prefix` and \
+const SOURCE_PREFIX_HINT: &str = "no other host has an address of that prefix: give another address, or set another `tunnel-source-prefix` and \
      restart the daemon";
 
 /// Hint for several balancers without a common key.

@@ -59,6 +59,9 @@ fn passes(facts: &Facts) -> Option<String> {
     backends.dedup();
     let number = backends.len() as u64;
     (number > 0).then(|| {
-        format!("no reverse path filter drops its packets on the way to {}", count(number, "backend"))
+        format!(
+            "no reverse path filter drops its packets on the way to {}",
+            count(number, "backend")
+        )
     })
 }

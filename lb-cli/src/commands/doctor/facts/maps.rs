@@ -15,8 +15,8 @@ use lb_common::abi::{
     service::{IPV4, IPV6, address_of},
     verdict::Verdict,
 };
-use lb_model::Ipv4Prefix;
 use lb_maps::{MapsError, PinnedMaps, ReceiverMaps, directory::Directory};
+use lb_model::Ipv4Prefix;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct BalancerFacts {

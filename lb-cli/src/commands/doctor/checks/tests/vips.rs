@@ -1,7 +1,7 @@
 use super::{
     Row,
-    source_prefix,
     fixture::{ETH0, address, backend, balancer, device, ip, route},
+    source_prefix,
 };
 use crate::commands::doctor::{
     facts::Facts,
