@@ -205,7 +205,7 @@ mod tests {
         let bpffs = tempfile::tempdir().unwrap();
         let layouts = |component| Pins::layouts(bpffs.path(), component).unwrap();
         assert!(layouts(Component::Balancer).is_empty());
-        for name in ["balancer-v10", "balancer-v3", "receiver-v3", "balancer-old", "x"] {
+        for name in ["balancer-v10", "balancer-v2", "receiver-v3", "balancer-old", "x"] {
             fs::create_dir_all(bpffs.path().join("spillway").join(name)).unwrap();
         }
         assert_eq!(layouts(Component::Balancer), [2, 10]);
