@@ -561,7 +561,7 @@ pub enum Via {
     Address = 1,
     /// To the VIP of each service that the pool serves, as clients' packets go: in the pool's tunnel. So what is
     /// checked is that the tunnel ends there, that the backend has the VIP, and that something serves it. The
-    /// answer comes to the balancer's own address, which is the source of its tunnels. While no service uses
+    /// answer comes to the balancer's own address. While no service uses
     /// the pool, the check is passed.
     Tunnel = 2,
 }
@@ -596,7 +596,7 @@ pub enum Encapsulation {
     /// In an IP header of the backend's version alone (RFC 2003, RFC 2473, RFC 4213): 20 or 40 bytes more.
     IpInIp = 1,
     /// In Generic UDP Encapsulation, variant 0 (draft-ietf-intarea-gue), without a UDP checksum: 32 or 52
-    /// bytes more. The source port is of the flow's hash, so that networks and cards spread a backend's
+    /// bytes more. The source port is of the flow's own hash, so that networks and cards spread a backend's
     /// packets.
     Gue = 2,
     /// None (direct return): the packet as it is, in a frame to the backend's own MAC. Only for backends on a

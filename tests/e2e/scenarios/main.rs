@@ -37,6 +37,7 @@ mod self_test;
 mod shared_backends;
 mod slots;
 mod slow_start;
+mod source_prefix;
 mod startup_reload;
 mod top;
 mod traffic;
@@ -92,6 +93,7 @@ const MODULES: &[(&str, &[Case])] = &[
     ("restart", restart::CASES),
     ("many_backends", many_backends::CASES),
     ("slow_start", slow_start::CASES),
+    ("source_prefix", source_prefix::CASES),
     ("traffic", traffic::CASES),
     ("utilisation", utilisation::CASES),
 ];

@@ -6,7 +6,7 @@ use crate::{
 };
 use lb_base::Quoted;
 use lb_config::{Invalid, OpenSlots};
-use lb_model::{ids::Exhausted, map_memory::Memory, plan::PlanError};
+use lb_model::{SourceClash, ids::Exhausted, map_memory::Memory, plan::PlanError};
 
 /// Why a valid command was not carried out, or not completely.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +35,9 @@ pub enum Refusal {
     /// With the slots that pools keep, the configuration is invalid. Nothing changed.
     #[error(transparent)]
     Invalid(#[from] Box<Invalid>),
+    /// An address is one of those that this balancer's tunnels come from. Nothing changed.
+    #[error("{0}")]
+    SourcePrefix(SourceClash),
     /// Too many numbers are in use or in quarantine. Nothing changed.
     #[error(transparent)]
     Exhausted(#[from] Exhausted),

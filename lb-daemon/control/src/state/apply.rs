@@ -12,7 +12,7 @@ use lb_base::{
     error_chain,
 };
 use lb_config::{SlotsByPool, slots_by_pool, slots_of_message};
-use lb_model::{Configuration, diff};
+use lb_model::{Configuration, SourceClash, diff};
 
 /// Subject of the condition about the directory of names.
 const NAMES: &str = "names for the command line";
@@ -39,6 +39,10 @@ impl<P: PacketPath> State<P> {
             return Err(Refusal::NoHashKey { balancers: configuration.balancers, own_key });
         }
         slots.map_err(Box::new)?;
+        let prefix = self.settings.sources.prefix_v4;
+        if let Some(clash) = prefix.and_then(|prefix| SourceClash::find(prefix, &configuration)) {
+            return Err(Refusal::SourcePrefix(clash));
+        }
         self.leave_out_own_key(&mut configuration);
         let changes = diff::between(self.configuration(), &configuration, &diff::owners);
         let unusable_warning = self.unusable_warning();
@@ -199,6 +203,7 @@ impl<P: PacketPath> State<P> {
         self.members.write_all_last_resorts(configuration, &mut self.path);
         self.update_sensors();
         self.check_source_addresses(configuration);
+        self.check_source_prefix(configuration);
         self.check_paths(configuration);
         self.check_hash_key(configuration);
         self.check_own_region(configuration);

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, num::NonZeroU32};
 
 use super::{PacketPath, State};
 use lb_model::{
-    Configuration, Encapsulation,
+    Configuration, Encapsulation, SourceClash,
     slots::{self, LEAST_SHARE, Outgrown},
 };
 
@@ -13,7 +13,7 @@ impl<P: PacketPath> State<P> {
     pub(super) fn check_source_addresses(&self, configuration: &Configuration) {
         let sources = &self.settings.sources;
         for (family, missing, v4) in
-            [("IPv4", sources.v4.is_none(), true), ("IPv6", sources.v6.is_none(), false)]
+            [("IPv4", sources.outer_v4().is_none(), true), ("IPv6", sources.v6.is_none(), false)]
         {
             let tunnels = configuration
                 .pools
@@ -29,6 +29,20 @@ impl<P: PacketPath> State<P> {
                 self.settings.conditions.begin(&subject, &cause);
             } else {
                 self.settings.conditions.end(&subject);
+            }
+        }
+    }
+
+    /// The prefix that tunnels come from is this balancer's own. Applying a configuration that has one of its addresses
+    /// is refused, but the setting may have changed since.
+    pub(super) fn check_source_prefix(&self, configuration: &Configuration) {
+        let Some(prefix) = self.settings.sources.prefix_v4 else { return };
+        let subject = format!("tunnel-source-prefix {prefix}");
+        match SourceClash::find(prefix, configuration) {
+            None => self.settings.conditions.end(&subject),
+            Some(clash) => {
+                let cause = format!("{clash}: change one of them; the setting needs a restart");
+                self.settings.conditions.begin(&subject, &cause);
             }
         }
     }

@@ -9,6 +9,7 @@ mod neighbours;
 mod pins;
 mod receiver;
 mod services;
+mod source_prefix;
 mod tunnels;
 mod vips;
 
@@ -38,6 +39,7 @@ const TABLES: &[&[Row]] = &[
     interfaces::MODE,
     interfaces::OFFLOADS,
     vips::ROUTES,
+    source_prefix::ROWS,
     neighbours::ROWS,
     mtu::BALANCER,
     tunnels::ROWS,
