@@ -1,6 +1,7 @@
 //! The checks by theme, and their order. A check judges facts and reads nothing.
 
 mod daemon;
+mod drops;
 mod host;
 mod interfaces;
 mod mtu;
@@ -33,6 +34,7 @@ const PRIVILEGED: &[Check] = &[
     vips::routes,
     neighbours::check,
     mtu::balancer,
+    drops::check,
     tunnels::check,
     host::forwarding,
     receiver::allow_lists,

@@ -134,6 +134,8 @@ pub(super) fn balancer() -> Facts {
         }],
         sources: [ip("10.0.0.2")].into(),
         too_large: 0,
+        sent: 0,
+        interfaces: Vec::new(),
     });
     facts.daemon = Some(DaemonState::Answers {
         version: env!("CARGO_PKG_VERSION").into(),
