@@ -2097,6 +2097,77 @@ pub struct StatsResponse {
     /// Pools that may have displaced connections, by name.
     #[prost(string, repeated, tag = "8")]
     pub pools_with_displaced: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Interfaces that the packet program is attached to or sends out of, and the ports of those that are bonds, by
+    /// name. Interfaces that cannot be read are missing.
+    #[prost(message, repeated, tag = "9")]
+    pub interfaces: ::prost::alloc::vec::Vec<InterfaceStats>,
+}
+/// What kernel and driver counted of an interface since it exists: all of its packets, not only those of services.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct InterfaceStats {
+    /// Name.
+    #[prost(string, tag = "1")]
+    pub interface: ::prost::alloc::string::String,
+    /// Name of the driver, or the kind of a virtual device. Empty: not known.
+    #[prost(string, tag = "2")]
+    pub driver: ::prost::alloc::string::String,
+    /// Whether the packet program is attached to it, or to the bond that it is a port of.
+    #[prost(bool, tag = "3")]
+    pub attached: bool,
+    /// Whether redirected frames may leave by it.
+    #[prost(bool, tag = "4")]
+    pub redirect_target: bool,
+    /// The kernel's statistics of the link. Always set.
+    #[prost(message, optional, tag = "5")]
+    pub link: ::core::option::Option<LinkStats>,
+    /// The driver's own counters of drops at XDP, by name. Empty: it has none.
+    #[prost(message, repeated, tag = "6")]
+    pub driver_drops: ::prost::alloc::vec::Vec<DriverDrops>,
+}
+/// The kernel's statistics of a link.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LinkStats {
+    /// Packets received.
+    #[prost(uint64, tag = "1")]
+    pub rx_packets: u64,
+    /// Packets sent.
+    #[prost(uint64, tag = "2")]
+    pub tx_packets: u64,
+    /// Bad packets received.
+    #[prost(uint64, tag = "3")]
+    pub rx_errors: u64,
+    /// Packets that could not be sent.
+    #[prost(uint64, tag = "4")]
+    pub tx_errors: u64,
+    /// Packets received and dropped.
+    #[prost(uint64, tag = "5")]
+    pub rx_dropped: u64,
+    /// Packets dropped instead of sent.
+    #[prost(uint64, tag = "6")]
+    pub tx_dropped: u64,
+    /// Packets dropped by the card, which had no room.
+    #[prost(uint64, tag = "7")]
+    pub rx_missed: u64,
+    /// Packets dropped because nothing took them.
+    #[prost(uint64, tag = "8")]
+    pub rx_no_handler: u64,
+}
+/// A counter of a driver.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DriverDrops {
+    /// Its name as "ethtool -S" prints it, with N for the number of a queue.
+    #[prost(string, tag = "1")]
+    pub counter: ::prost::alloc::string::String,
+    /// Which frames it counts: "transmit", "redirect", "send", "refused", "program" or "mixed".
+    /// docs/observability.md has their meanings.
+    #[prost(string, tag = "2")]
+    pub stage: ::prost::alloc::string::String,
+    /// Whether the packet program had counted all of them as transmitted or redirected.
+    #[prost(bool, tag = "3")]
+    pub after_program: bool,
+    /// Frames, over all queues.
+    #[prost(uint64, tag = "4")]
+    pub frames: u64,
 }
 /// Packets under one verdict.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

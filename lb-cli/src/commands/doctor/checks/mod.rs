@@ -1,6 +1,7 @@
 //! The checks by theme, and their order. A check judges facts and reads nothing.
 
 mod daemon;
+mod drops;
 mod host;
 mod interfaces;
 mod mtu;
@@ -35,6 +36,7 @@ const PRIVILEGED: &[Check] = &[
     source_prefix::check,
     neighbours::check,
     mtu::balancer,
+    drops::check,
     tunnels::check,
     host::forwarding,
     receiver::allow_lists,

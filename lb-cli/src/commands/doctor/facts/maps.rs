@@ -13,7 +13,11 @@ use lb_common::abi::{
     form::Form,
     pool::Descriptor,
     service::{IPV4, IPV6, address_of},
-    verdict::Verdict,
+    verdict::{Action, Verdict},
+};
+use lb_inspect::{
+    names::Names,
+    stats::{InterfaceStats, interfaces},
 };
 use lb_maps::{MapsError, PinnedMaps, ReceiverMaps, directory::Directory};
 use lb_model::Ipv4Prefix;
@@ -32,6 +36,18 @@ pub(in super::super) struct BalancerFacts {
     pub(in super::super) source_prefix: Option<Ipv4Prefix>,
     /// Packets dropped because they did not fit the MTU.
     pub(in super::super) too_large: u64,
+    /// Packets that the program counted as transmitted or redirected.
+    pub(in super::super) sent: u64,
+    /// Interfaces that the program is attached to or sends out of.
+    pub(in super::super) interfaces: Vec<SendingInterface>,
+}
+
+/// An interface with what kernel and driver count of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) struct SendingInterface {
+    pub(in super::super) stats: InterfaceStats,
+    /// Whether what it drops after the program grew while it was watched.
+    pub(in super::super) is_growing: bool,
 }
 
 /// A backend in the pinned maps.
@@ -66,12 +82,12 @@ impl BalancerFacts {
     /// # Errors
     /// The maps cannot be read.
     pub(super) fn read(bpffs: &Path, state_directory: &Path) -> Result<Self, MapsProblem> {
-        let names = Directory::read(state_directory).unwrap_or_default();
-        let read = || Self::from_maps(&PinnedMaps::open(bpffs)?, names.own_region);
+        let names = Names(Directory::read(state_directory).unwrap_or_default());
+        let read = || Self::from_maps(bpffs, &PinnedMaps::open(bpffs)?, &names);
         read().map_err(|error| MapsProblem::from(&error))
     }
 
-    fn from_maps(maps: &PinnedMaps, region: Option<String>) -> Result<Self, MapsError> {
+    fn from_maps(bpffs: &Path, maps: &PinnedMaps, names: &Names) -> Result<Self, MapsError> {
         let vips = maps.services()?.iter().map(|service| service.key.ip()).collect();
         let (mut backends, mut sources) = (BTreeMap::new(), BTreeSet::new());
         let mut source_prefix = None;
@@ -113,8 +129,13 @@ impl BalancerFacts {
         }
         let verdicts = maps.verdicts()?;
         let too_large = verdicts.iter().find(|(verdict, _)| *verdict == Verdict::TooLarge);
+        let sent = verdicts
+            .iter()
+            .filter(|(verdict, _)| matches!(verdict.action(), Action::Transmit | Action::Redirect));
         Ok(Self {
-            region,
+            sent: sent.map(|(_, counter)| counter.packets).sum(),
+            interfaces: watch_drops(|| interfaces(bpffs, maps, names))?,
+            region: names.0.own_region.clone(),
             vips,
             backends: backends.into_values().collect(),
             sources,
@@ -130,6 +151,31 @@ fn prefix(descriptor: &Descriptor) -> Option<Ipv4Prefix> {
     let hosts = u32::from_be_bytes(descriptor.source_hosts_v4.to_ne_bytes());
     let bits = hosts.leading_zeros() as u8;
     Ipv4Prefix::new(first, bits).filter(Ipv4Prefix::is_many)
+}
+
+/// Reads the interfaces, and watches for a while those that have drops: an old count says nothing about now.
+fn watch_drops(
+    read: impl Fn() -> Result<Vec<InterfaceStats>, MapsError>,
+) -> Result<Vec<SendingInterface>, MapsError> {
+    let lost = |stats: &InterfaceStats| {
+        (stats.dropped_after_program().unwrap_or(0), stats.link.tx_dropped)
+    };
+    let begun = Instant::now();
+    let first = read()?;
+    let mut sending: Vec<_> =
+        first.iter().map(|it| SendingInterface { stats: it.clone(), is_growing: false }).collect();
+    let was = |name: &str| first.iter().find(|it| it.interface == name).map(lost);
+    while sending.iter().any(|it| !it.is_growing && lost(&it.stats) != (0, 0))
+        && begun.elapsed() < WATCH_TIME
+    {
+        thread::park_timeout(POLL_INTERVAL);
+        let now = read()?.into_iter().map(|stats| SendingInterface {
+            is_growing: was(&stats.interface).is_some_and(|was| lost(&stats) > was),
+            stats,
+        });
+        sending = now.collect();
+    }
+    Ok(sending)
 }
 
 /// Why maps cannot be read.

@@ -18,7 +18,9 @@ pub(super) use self::{
     daemon::{DaemonState, IdleReason, PoolServices, ReceiverState},
     host::{Host, Sysctls},
     installed::{Environment, InstalledComponent, PinOwner, Unit},
-    maps::{BalancerFacts, MapsProblem, MapsProblemKind, PinnedBackend, ReceiverFacts},
+    maps::{
+        BalancerFacts, MapsProblem, MapsProblemKind, PinnedBackend, ReceiverFacts, SendingInterface,
+    },
     network::Network,
     vip_probes::{VipProbe, VipProbeResult, VipProbes},
 };
@@ -97,6 +99,7 @@ impl Facts {
             route_targets(balancer.as_ref(), receiver.as_ref()),
             &backends.map(|backend| backend.address).collect(),
             &components,
+            balancer.iter().flat_map(|balancer| &balancer.interfaces),
         )?;
         let sysctls = Sysctls::read(network.devices().map(|device| &device.interface.name));
         let units: Vec<_> = Component::ALL

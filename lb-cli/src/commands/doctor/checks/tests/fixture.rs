@@ -135,6 +135,8 @@ pub(super) fn balancer() -> Facts {
         sources: [ip("10.0.0.2")].into(),
         source_prefix: None,
         too_large: 0,
+        sent: 0,
+        interfaces: Vec::new(),
     });
     facts.daemon = Some(DaemonState::Answers {
         version: env!("CARGO_PKG_VERSION").into(),

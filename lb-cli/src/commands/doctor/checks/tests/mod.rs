@@ -1,6 +1,7 @@
 //! Tables of faults: how a host that is in order changes, and what the checks find. One table per check.
 
 mod daemon;
+mod drops;
 mod fixture;
 mod host;
 mod interfaces;
@@ -42,6 +43,7 @@ const TABLES: &[&[Row]] = &[
     source_prefix::ROWS,
     neighbours::ROWS,
     mtu::BALANCER,
+    drops::ROWS,
     tunnels::ROWS,
     host::FORWARDING,
     receiver::ALLOW_LISTS,
