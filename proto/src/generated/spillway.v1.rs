@@ -378,7 +378,7 @@ pub struct Pool {
     /// Names of the health checks; all must pass. Unset: none, every active backend counts as healthy.
     #[prost(string, repeated, tag = "3")]
     pub health_checks: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Slots of the tables, a prime from 7 to 16777213 and larger than the number of members of any
+    /// Slots of the tables, a prime from 7 to 419423 and larger than the number of members of any
     /// one region; or 0: the number is chosen from the backends of this request, active or not. That is the
     /// least of 1009, 4093, 16381 and 65537 with which the backend with the least positive weight of each
     /// region has 100 slots, or 65537. The generation keeps the chosen number, and Export and Get return it.
