@@ -348,7 +348,7 @@ fn what_the_packet_path_has_no_room_for_is_refused() {
     let mut message = correct();
     for n in 0..1138u32 {
         let mut pool = message.pools[1].clone();
-        (pool.name, pool.slots) = (format!("p{n}"), 419_423);
+        (pool.name, pool.slots) = (format!("p{n}"), Some(419_423));
         pool.backends[0].address = std::net::Ipv4Addr::from(0x0a01_0000 + n).to_string();
         message.pools.push(pool);
     }
