@@ -199,7 +199,7 @@ mod tests {
             mixed = mix(mixed ^ (u128::from(words[0]) + (u128::from(words[1]) << 32)));
             mixed = mix(mixed ^ u128::from(words[2]));
         }
-        let last = mix(mixed ^ low) * 0x94d0_49bb_1331_11eb & mask;
+        let last = (mix(mixed ^ low) * 0x94d0_49bb_1331_11eb) & mask;
         (last >> 32) as u32
     }
 

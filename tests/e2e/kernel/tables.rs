@@ -30,7 +30,7 @@ pub(crate) fn trial() -> Trial {
 
 /// The `n`th table: in one chunk after the other, each with 32 of them.
 fn table(n: u32) -> NewTable {
-    let at = (n % CHUNKS << 19) + 1 + TABLE_HEAD + n / CHUNKS * SHAPE.words();
+    let at = ((n % CHUNKS) << 19) + 1 + TABLE_HEAD + (n / CHUNKS) * SHAPE.words();
     NewTable { at: TableRef(at), name: TableName([n.into(), !u64::from(n)]), shape: SHAPE }
 }
 

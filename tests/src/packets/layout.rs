@@ -53,9 +53,12 @@ fn service_tag(key: &[u8; 20], seed: u64) -> u32 {
     let number =
         |bytes: &[u8]| bytes.iter().rev().fold(0_u128, |all, byte| all << 8 | u128::from(*byte));
     let product = |a: u128, b: u128| (a * b) % (1_u128 << 64);
-    let parts = if key[19] == 4 { &[12..20][..] } else { &[0..8, 8..12, 12..20] };
+    let parts: &[&[u8]] = match key[19] {
+        4 => &[&key[12..]],
+        _ => &[&key[..8], &key[8..12], &key[12..]],
+    };
     let mixed = parts.iter().fold(u128::from(seed), |before, part| {
-        let mixed = product(before ^ number(&key[part.clone()]), 0xbf58_476d_1ce4_e5b9);
+        let mixed = product(before ^ number(part), 0xbf58_476d_1ce4_e5b9);
         mixed ^ mixed >> 32
     });
     (product(mixed, 0x94d0_49bb_1331_11eb) >> 32) as u32

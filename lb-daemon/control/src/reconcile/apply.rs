@@ -261,7 +261,7 @@ impl Reconciler {
         };
         let cpus = thread::available_parallelism().map_or(1, NonZero::get);
         thread::scope(|scope| {
-            let others: Vec<_> = (1..cpus.min(tables.len())).map(|_| scope.spawn(&build)).collect();
+            let others: Vec<_> = (1..cpus.min(tables.len())).map(|_| scope.spawn(build)).collect();
             let own = build();
             let join =
                 |other: ScopedJoinHandle<'_, _>| other.join().unwrap_or_else(|p| resume_unwind(p));

@@ -212,7 +212,10 @@ fn three_pools(sandbox: &Sandbox, directory: &str) -> Result<FakeDaemon> {
 }
 
 /// Words of all pools, and all tables.
-fn published(daemon: &FakeDaemon) -> Result<(Vec<u64>, BTreeMap<TableRef, Option<TableName>>)> {
+/// Names of the tables, by where they are.
+type Tables = BTreeMap<TableRef, Option<TableName>>;
+
+fn published(daemon: &FakeDaemon) -> Result<(Vec<u64>, Tables)> {
     let maps = daemon.read()?;
     let words = (0..maps.pool_count()).map(|index| maps.pool(index).0).collect();
     Ok((words, tables(&maps)?))
