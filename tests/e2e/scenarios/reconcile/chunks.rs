@@ -1,11 +1,16 @@
 //! Chunks of slot tables: how packets find a slot in them, and what becomes of those that a killed daemon had begun to
 //! add or to remove.
 
-use std::{collections::BTreeSet, fs, process::Command};
+use std::{
+    collections::BTreeSet,
+    fs,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result, ensure};
 use aya::maps::{Array, MapData};
-use lb_maps::{Component, MappingMut, Pins};
+use lb_maps::{Component, Dataplane, MappingMut, Options, Pins, TableSizes, XdpMode};
 use lb_tests::sandbox::Sandbox;
 use serde_json::Value;
 
@@ -109,4 +114,32 @@ pub(crate) fn left_half_way(sandbox: &Sandbox) -> Result<()> {
     daemon.configuration = many(2, 4, LARGEST, 0);
     daemon.apply()?;
     model::check(&daemon)
+}
+
+/// Each deletion from an array of maps would wait for a grace period.
+pub(crate) fn few_grace_periods(sandbox: &Sandbox) -> Result<()> {
+    const MANY: u32 = 64;
+    let options = Options {
+        objects: lb_daemon::OBJECTS,
+        bpffs: sandbox.bpffs("chunks")?,
+        interfaces: vec![],
+        hook: XdpMode::Auto.into(),
+        table_sizes: TableSizes::default(),
+    };
+    let mut maps = Dataplane::open(&options)?.maps;
+    let mut grace = Duration::MAX;
+    for _ in 0..3 {
+        let start = Instant::now();
+        maps.wait_for_readers()?;
+        grace = grace.min(start.elapsed());
+    }
+    let chunks: Vec<u32> = (1..=MANY).collect();
+    maps.add_chunks(&chunks)?;
+    ensure!(maps.chunks().len() as u32 == MANY + 1);
+    let start = Instant::now();
+    maps.remove_chunks(&chunks)?;
+    let took = start.elapsed();
+    ensure!(*maps.chunks() == BTreeSet::from([0]));
+    ensure!(took < grace * (MANY / 2), "{took:?} for {MANY}, where a grace period is {grace:?}");
+    Ok(())
 }
