@@ -13,7 +13,7 @@ use lb_common::abi::{
 
 use lb_control::{
     command::InterfaceStatus,
-    reconcile::{ApplySummary, Full, Home, PoolHomes, ReconcileError},
+    reconcile::{ApplySummary, Full, FullMap, Home, PoolHomes, ReconcileError},
     state::PacketPath,
 };
 use lb_model::{
@@ -125,7 +125,7 @@ fn members(pool: &PlannedPool) -> impl Iterator<Item = &PlannedMember> {
 }
 
 fn refused() -> ReconcileError {
-    Full { what: "groups", needed: 1, free: 0 }.into()
+    Full { map: FullMap { what: "groups", size: None }, needed: 1, free: 0 }.into()
 }
 
 impl PacketPath for FakePacketPath {

@@ -18,6 +18,7 @@ use lb_common::abi::{
     pod::{bytes_of, from_bytes},
     pool::{Descriptor, Group, PoolLine, PoolWord},
     service::{IPV4, Service, ServiceKey, VipKey},
+    sizes::MapSizes,
     slot::{StandbyWord, TableRef},
     verdict::Verdict,
 };
@@ -47,6 +48,7 @@ pub type PinnedMaps = Maps<Mapping>;
 /// What a word names is immutable while the word names it. A reader that raced with a change finds another word
 /// when it reads the word again.
 pub struct Maps<M> {
+    sizes: MapSizes,
     pub(super) services_v4: HashMap<MapData, u64, [u8; SERVICE]>,
     pub(super) services_v6: HashMap<MapData, [u8; KEY], [u8; SERVICE]>,
     pub(super) any_ports: ArrayView<u64, M>,
@@ -98,6 +100,7 @@ impl PinnedMaps {
 impl<M: Access> Maps<M> {
     pub(super) fn open_with(pins: &Opener) -> Result<Self, MapsError> {
         Ok(Self {
+            sizes: pins.sizes(),
             services_v4: pins.typed(names::SERVICES_V4)?,
             services_v6: pins.typed(names::SERVICES_V6)?,
             any_ports: pins.array(names::ANY_PORTS)?,
@@ -133,6 +136,11 @@ impl<M: Access> Maps<M> {
 }
 
 impl<M: AsRef<Mapping>> Maps<M> {
+    /// How much the maps hold.
+    pub fn sizes(&self) -> MapSizes {
+        self.sizes
+    }
+
     /// The published services, by key.
     ///
     /// # Errors

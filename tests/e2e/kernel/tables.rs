@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use aya::maps::{Array, ArrayOfMaps, Map, MapData};
 use lb_common::abi::slot::TableRef;
 use lb_maps::{
-    Component, DEFAULT_BPFFS, Dataplane, NewTable, Options, Pins, TableName, TableSizes, XdpMode,
+    Component, DEFAULT_BPFFS, Dataplane, NewTable, Options, Pins, SizeSettings, TableName, XdpMode,
     detach,
 };
 use libtest_mimic::{Failed, Trial};
@@ -26,13 +26,12 @@ pub(crate) fn trial() -> Trial {
 }
 
 fn run() -> Result<()> {
-    let table_sizes = TableSizes::default();
     let bpffs = DEFAULT_BPFFS.into();
     let options = Options {
         bpffs,
         interfaces: Vec::new(),
         hook: XdpMode::Generic.into(),
-        table_sizes,
+        sizes: SizeSettings::default(),
         objects: lb_daemon::OBJECTS,
     };
     let mut maps = Dataplane::open(&options)?.maps;

@@ -3,11 +3,11 @@
 
 mod health_check;
 mod invalid;
-mod limits;
 mod names;
 mod pool;
 mod region;
 mod service;
+mod shares;
 mod values;
 
 use spillway_proto::v1;
@@ -16,7 +16,8 @@ pub use invalid::Invalid;
 use lb_model::Configuration;
 use names::Names;
 
-/// The configuration that a message describes, defaults filled in.
+/// The configuration that a message describes, defaults filled in. Whether the maps have room for it is another question
+/// ([`lb_model::room`]).
 ///
 /// # Errors
 /// [`Invalid`] names the first field that breaks a rule of `configuration.proto`.
@@ -38,8 +39,7 @@ pub fn validate(message: &v1::Configuration) -> Result<Configuration, Invalid> {
     service::distinct(message, &configuration)?;
     pool::consistent(message, &configuration)?;
     pool::wide_enough(message, &configuration)?;
-    limits::shares_suffice(message, &configuration)?;
-    limits::fits(&configuration)?;
+    shares::shares_suffice(message, &configuration)?;
     Ok(configuration)
 }
 

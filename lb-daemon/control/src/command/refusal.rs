@@ -5,7 +5,7 @@ use crate::{
     store::{SchemaMismatch, StoreError},
 };
 use lb_base::Quoted;
-use lb_model::{ids::Exhausted, map_memory::Memory, plan::PlanError};
+use lb_model::{ids::Exhausted, map_memory::Memory, plan::PlanError, room::TooMany};
 
 /// Why a valid command was not carried out, or not completely.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +28,9 @@ pub enum Refusal {
         /// This daemon's own key, used while none is configured: a secret of the fleet.
         own_key: [u64; 2],
     },
+    /// The maps are too small for the configuration. Nothing changed.
+    #[error(transparent)]
+    TooMany(#[from] TooMany),
     /// Too many numbers are in use or in quarantine. Nothing changed.
     #[error(transparent)]
     Exhausted(#[from] Exhausted),

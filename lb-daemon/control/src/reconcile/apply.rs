@@ -10,10 +10,10 @@ use std::{
 
 use lb_common::abi::{
     backend::Backend,
-    limits::MAX_SERVICE_KEYS,
     member::{FULL_RAMP, MemberWord},
     pool::PoolWord,
     service::{IPV4, IPV6, address_words},
+    sizes::Size,
     slot::TableRef,
 };
 
@@ -271,7 +271,7 @@ impl Reconciler {
     /// packet reads it. Only if the map is full it removes first, and waits for a grace period.
     fn publish_services(&mut self, change: &MapChange) -> Result<(), MapsError> {
         let most = self.published.services.len() + change.services.len();
-        let full = most > MAX_SERVICE_KEYS as usize;
+        let full = most > self.maps.sizes().get(Size::Ports) as usize;
         let (before, after) = (self.published.any_ports(), change.published.any_ports());
         self.maps.set_any_ports(&std::array::from_fn(|word| before[word] | after[word]));
         if full {

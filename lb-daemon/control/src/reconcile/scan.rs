@@ -31,7 +31,7 @@ pub(super) fn scan_published(maps: &mut WritableMaps) -> Result<(Published, Free
         present.iter().map(|(table, _)| *table).filter(|table| !named.contains(table)).collect();
     maps.wait_for_readers()?;
     maps.retire_tables(&unnamed)?;
-    let free_space = FreeSpace::from_published(&published);
+    let free_space = FreeSpace::from_published(&published, &maps.sizes());
     Ok((published, free_space))
 }
 

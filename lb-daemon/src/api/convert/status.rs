@@ -62,9 +62,10 @@ impl IntoStatus for Refusal {
     fn into_status(self) -> Status {
         let code = match &self {
             Refusal::Conflict { .. } => Code::Aborted,
-            Refusal::Exhausted(_) | Refusal::Memory(_) | Refusal::Room(ReconcileError::Full(_)) => {
-                Code::ResourceExhausted
-            }
+            Refusal::TooMany(_)
+            | Refusal::Exhausted(_)
+            | Refusal::Memory(_)
+            | Refusal::Room(ReconcileError::Full(_)) => Code::ResourceExhausted,
             Refusal::NoPool(_) | Refusal::NoBackend(..) => Code::NotFound,
             Refusal::NoHashKey { .. } => Code::InvalidArgument,
             Refusal::Schema(_) | Refusal::Unusable(_) => Code::FailedPrecondition,
@@ -79,6 +80,8 @@ impl IntoStatus for Refusal {
             Refusal::NoHashKey { own_key, .. } => {
                 (Some("hash_key".to_owned()), Some(key_hint(*own_key)))
             }
+            Refusal::TooMany(too_many) => (None, Some(too_many.hint())),
+            Refusal::Room(ReconcileError::Full(full)) => (None, full.hint()),
             Refusal::Store(error) => (None, Some(error.hint())),
             Refusal::Schema(mismatch) => (None, Some(mismatch.hint().into())),
             Refusal::Unusable(_) => (None, Some(UNUSABLE_HINT.into())),

@@ -6,10 +6,10 @@ use std::{net::IpAddr, process, process::Command};
 use anyhow::{Context as _, Result, ensure};
 use aya::maps::{Array, HashMap, Map, MapData};
 use lb_common::abi::{
-    limits,
     member::{Accepts, MemberWord},
     names,
     service::Service,
+    sizes::{MapSizes, Size},
 };
 use lb_maps::{Component, Pins};
 use lb_tests::sandbox::Sandbox;
@@ -58,7 +58,7 @@ impl LongConnections {
         let pin = Pins::new(bpffs, Component::Balancer).map(names::SERVICES_V4);
         let mut services = HashMap::try_from(Map::from_map_data(MapData::from_pin(pin)?)?)?;
         let mut refused = false;
-        for key in 0..u64::from(limits::MAX_SERVICE_KEYS) {
+        for key in 0..u64::from(MapSizes::DEFAULT.get(Size::Ports)) {
             refused = services.insert(key, [0; size_of::<Service>()], 0).is_err();
         }
         ensure!(refused, "there is room left");
@@ -66,7 +66,7 @@ impl LongConnections {
     }
 
     fn leave(mut self) {
-        for key in 0..u64::from(limits::MAX_SERVICE_KEYS) {
+        for key in 0..u64::from(MapSizes::DEFAULT.get(Size::Ports)) {
             let _never_came_in = self.0.remove(&key);
         }
     }
