@@ -8,7 +8,7 @@ use std::{
 };
 
 use lb_common::abi::{
-    clock::USUAL_TICK, counter::GroupCounter, limiter::LimitWord, member::Accepts,
+    clock::USUAL_TICK, counter::GroupCounter, limiter::LimitWord, member::Accepts, sizes::MapSizes,
 };
 
 use lb_control::{
@@ -50,6 +50,8 @@ pub struct Content {
     pub counted: BTreeMap<u32, GroupCounter>,
     /// The program is not attached.
     pub detached: bool,
+    /// How much the maps hold.
+    pub sizes: MapSizes,
     /// There is no room for any plan.
     pub full: bool,
     /// This many applies will fail.
