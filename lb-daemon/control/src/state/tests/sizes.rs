@@ -12,8 +12,9 @@ fn sized(size: Size, number: u32) -> FakePacketPath {
 
 /// Maps that are made anew, so they are empty.
 fn remade(path: &FakePacketPath, size: Size, number: u32) {
-    let sizes = MapSizes::DEFAULT.with(size, number);
-    *path.content() = fake::Content { sizes, ..fake::Content::default() };
+    let mut content = path.content();
+    *content = fake::Content::default();
+    content.sizes = MapSizes::DEFAULT.with(size, number);
 }
 
 fn numbers(daemon: &Daemon) -> Vec<(IpAddr, u32, u8)> {
